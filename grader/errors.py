@@ -1,0 +1,46 @@
+"""Every error that the grader raises on purpose.
+
+```text
+GraderError                what happened, where, and what to do about it; exit status 2
+├── UnknownExercise        no exercise has this id
+├── UnusableSubmission     there is nothing in it that could be graded
+├── MachineLacks           a GPU, a compiler or a package is missing; says the command that mends it
+├── ClassroomError         the course folder or the exchange is not as nbgrader needs it
+└── JudgeStopped           the grading process ended before its verdict
+```
+"""
+
+from __future__ import annotations
+
+__all__ = [
+    "ClassroomError",
+    "GraderError",
+    "JudgeStopped",
+    "MachineLacks",
+    "UnknownExercise",
+    "UnusableSubmission",
+]
+
+
+class GraderError(Exception):
+    """The base of all errors here; its text is one sentence for the person who meets it."""
+
+
+class UnknownExercise(GraderError):
+    """No exercise has the id that was asked for."""
+
+
+class UnusableSubmission(GraderError):
+    """A file or cell in which nothing can be graded: empty, too large, no notebook, no such function."""
+
+
+class MachineLacks(GraderError):
+    """This machine lacks what the call needs."""
+
+
+class ClassroomError(GraderError):
+    """A course folder or an exchange that nbgrader could not work with."""
+
+
+class JudgeStopped(GraderError):
+    """The judge's process ended before it gave a verdict."""

@@ -1,0 +1,123 @@
+"""What an exercise is: data only, no torch, units in names.
+
+An exercise is one module under `grader/exercises/`; its functions import torch when they are called.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+__all__ = ["Array", "Baseline", "Budget", "Case", "Exercise", "Gate", "Suspect"]
+
+Tensors = Mapping[str, Any]  # argument name -> torch.Tensor
+
+
+@dataclass(frozen=True)
+class Array:
+    """One argument of the entry point: a tensor that the arbiter owns.
+
+    `row_padding` is the number of elements between the end of a row and the start of the next; with
+    any, the tensor is not contiguous and the padding belongs to the guard.
+    """
+
+    name: str
+    shape: tuple[int, ...]
+    dtype: str = "float32"
+    role: Literal["in", "out"] = "in"
+    row_padding: int = 0
+
+
+@dataclass(frozen=True)
+class Case:
+    """One problem: its arrays, and how the inputs are drawn (`grader.judge.inputs` lists the fills)."""
+
+    name: str
+    arrays: tuple[Array, ...]
+    fill: str = "normal"
+
+    @property
+    def inputs(self) -> tuple[Array, ...]:
+        return tuple(array for array in self.arrays if array.role == "in")
+
+    @property
+    def outputs(self) -> tuple[Array, ...]:
+        return tuple(array for array in self.arrays if array.role == "out")
+
+
+@dataclass(frozen=True)
+class Budget:
+    """The error that is allowed: |got - expected| <= absolute + relative * |expected|."""
+
+    absolute: float
+    relative: float
+
+
+@dataclass(frozen=True)
+class Baseline:
+    """A peer to be timed against. The text of `function` runs in a worker as a submission's would.
+
+    `function` takes the entry point's arguments, imports what it needs and refers to nothing outside itself.
+    """
+
+    id: str
+    label: str
+    function: Callable[..., None]
+
+
+@dataclass(frozen=True)
+class Gate:
+    """Points for being at least `at_least` times as fast as a baseline (geometric mean over `cases`)."""
+
+    baseline: str
+    at_least: float
+    points: float
+    cases: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class Suspect:
+    """A known bug: what the output would be if the submission had it, and the sentence that names it.
+
+    `output` takes the inputs (float64) and returns what the buggy kernel writes, or None where the bug does not show.
+    """
+
+    sentence: str
+    output: Callable[[Tensors], Any]
+
+
+@dataclass(frozen=True)
+class Exercise:
+    """Everything that is known of an exercise; a number that prose or a test needs is read from here."""
+
+    id: str
+    title: str
+    chapter: str
+    notebook: str
+    entry: str
+    parameters: tuple[str, ...]
+    backend: Literal["triton", "cuda"]
+    cases: tuple[Case, ...]
+    simulator_cases: tuple[Case, ...]
+    timed_cases: tuple[Case, ...]
+    plot_cases: tuple[Case, ...]
+    oracle: Callable[[Tensors], Any]
+    budget: Budget
+    bytes_moved: Callable[[Case], int]
+    operations: Callable[[Case], int]
+    correctness_points: float
+    baselines: tuple[Baseline, ...] = ()
+    gates: tuple[Gate, ...] = ()
+    suspects: tuple[Suspect, ...] = ()
+    hints: tuple[str, ...] = ()
+    plot_axis: str = "N"
+    plot_value: Callable[[Case], int] = field(default=lambda case: case.arrays[0].shape[-1])
+    time_limit_s: float = 60.0
+
+    @property
+    def max_points(self) -> float:
+        return self.correctness_points + sum(gate.points for gate in self.gates)
+
+    def baseline(self, baseline_id: str) -> Baseline:
+        return next(b for b in self.baselines if b.id == baseline_id)

@@ -1,0 +1,30 @@
+"""The exercises by id. Adding one: its module here, one line below, its notebook."""
+
+from __future__ import annotations
+
+from grader.errors import UnknownExercise
+from grader.exercise import Exercise
+from grader.exercises.softmax import SOFTMAX
+from grader.exercises.square_matrix import SQUARE_MATRIX
+from grader.exercises.vector_add import VECTOR_ADD
+
+__all__ = ["EXERCISES", "find"]
+
+EXERCISES: dict[str, Exercise] = {
+    exercise.id: exercise for exercise in (SQUARE_MATRIX, VECTOR_ADD, SOFTMAX)
+}
+
+
+def find(exercise_id: str) -> Exercise:
+    """The exercise with this id.
+
+    Raises:
+        UnknownExercise: there is none; the message lists those that there are.
+    """
+    try:
+        return EXERCISES[exercise_id]
+    except KeyError:
+        known = ", ".join(EXERCISES)
+        raise UnknownExercise(
+            f"There is no exercise {exercise_id!r}. The exercises are: {known}."
+        ) from None

@@ -1,0 +1,155 @@
+"""Fuse a softmax over rows: one read and one write where the eager sequence needs eight passes."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from grader.exercise import Array, Baseline, Budget, Case, Exercise, Gate, Suspect
+
+__all__ = ["SOFTMAX"]
+
+
+def _case(rows: int, columns: int, fill: str = "normal", padding: int = 0, note: str = "") -> Case:
+    arrays = (
+        Array("x", (rows, columns), row_padding=padding),
+        Array("out", (rows, columns), role="out", row_padding=padding),
+    )
+    return Case(f"{rows} × {columns}" + (f", {note}" if note else ""), arrays, fill)
+
+
+def _oracle(inputs: Any) -> Any:
+    return inputs["x"].softmax(dim=1)
+
+
+def _torch_softmax(x: Any, out: Any) -> None:
+    import torch
+
+    torch.softmax(x, dim=1, out=out)
+
+
+def _eager_sequence(x: Any, out: Any) -> None:
+    import torch
+
+    row_max = x.max(dim=1, keepdim=True).values  # reads MN, writes M
+    shifted = x - row_max  # reads MN + M, writes MN
+    numerator = torch.exp(shifted)  # reads MN, writes MN
+    denominator = numerator.sum(dim=1, keepdim=True)  # reads MN, writes M
+    torch.div(numerator, denominator, out=out)  # reads MN + M, writes MN
+
+
+def _compiled_softmax(x: Any, out: Any) -> None:
+    import torch
+
+    global _compiled
+    if "_compiled" not in globals():
+        _compiled = torch.compile(lambda x, out: out.copy_(torch.softmax(x, 1)), dynamic=False)
+    _compiled(x, out)  # type: ignore[name-defined]  # noqa: F821
+
+
+def _no_max_subtracted(a: Any) -> Any:
+    e = a["x"].float().exp()  # in float32, as the kernel has it: this is what overflows
+    return (e / e.sum(1, keepdim=True)).double()
+
+
+def _masked_with_zero(a: Any) -> Any:
+    x = a["x"]
+    padded = 1 << (x.shape[1] - 1).bit_length()
+    if padded == x.shape[1]:
+        return None
+    row_max = x.amax(1, keepdim=True).clamp(min=0)
+    e = (x - row_max).exp()
+    return e / (e.sum(1, keepdim=True) + (padded - x.shape[1]) * (-row_max).exp())
+
+
+def _transposed(a: Any) -> Any:
+    return a["x"].softmax(dim=0)
+
+
+def _numerator_only(a: Any) -> Any:
+    x = a["x"]
+    return (x - x.amax(1, keepdim=True)).exp()
+
+
+def _first_row_everywhere(a: Any) -> Any:
+    x = a["x"]
+    return x[:1].softmax(dim=1).expand_as(x) if x.shape[0] > 1 else None
+
+
+_TIMED = tuple(_case(4096, n) for n in (781, 4096, 8192))
+
+SOFTMAX = Exercise(
+    id="softmax",
+    title="Fuse a softmax",
+    chapter="03_triton",
+    notebook="03_fuse_a_softmax",
+    entry="softmax",
+    parameters=("x", "out"),
+    backend="triton",
+    cases=(
+        _case(1, 1),
+        _case(3, 128),
+        _case(1823, 781),
+        _case(64, 1000, "large", note="values up to ±10,000"),
+        _case(64, 513, "below", note="every value far below zero"),
+        _case(64, 333, "minus_inf", note="some values minus infinity"),
+        _case(129, 200, padding=56, note="rows padded to 256"),
+        _case(16, 32_768),
+    ),
+    simulator_cases=(
+        _case(1, 1),
+        _case(3, 128),
+        _case(83, 781),
+        _case(16, 1000, "large", note="values up to ±10,000"),
+        _case(16, 513, "below", note="every value far below zero"),
+        _case(16, 333, "minus_inf", note="some values minus infinity"),
+        _case(29, 200, padding=56, note="rows padded to 256"),
+        _case(3, 4096),
+    ),
+    timed_cases=_TIMED,
+    plot_cases=tuple(_case(4096, n) for n in (256, 512, 781, 1024, 2048, 4096, 8192, 16384, 32768)),
+    oracle=_oracle,
+    budget=Budget(absolute=1e-9, relative=3e-5),
+    bytes_moved=lambda case: 2 * 4 * case.arrays[0].shape[0] * case.arrays[0].shape[1],
+    operations=lambda case: 5 * case.arrays[0].shape[0] * case.arrays[0].shape[1],
+    correctness_points=4,
+    baselines=(
+        Baseline("torch", "torch.softmax", _torch_softmax),
+        Baseline("eager", "the eager sequence", _eager_sequence),
+        Baseline("compile", "torch.compile", _compiled_softmax),
+    ),
+    gates=(
+        Gate("eager", 4.0, 3, tuple(case.name for case in _TIMED[1:])),
+        Gate("torch", 1.2, 3, tuple(case.name for case in _TIMED)),
+    ),
+    suspects=(
+        Suspect(
+            "This is the softmax over columns, not rows: which axis do `tl.max` and `tl.sum` reduce, and which "
+            "stride goes with which index?",
+            _transposed,
+        ),
+        Suspect(
+            "The masked lanes were counted: they were loaded as 0, and exp(0 - max) went into the sum. Load them as "
+            "`other=-float('inf')`.",
+            _masked_with_zero,
+        ),
+        Suspect(
+            "The row maximum was not subtracted: exp of a large value overflows to infinity, and of a very small one "
+            "is 0 for the whole row.",
+            _no_max_subtracted,
+        ),
+        Suspect("The numerator was stored without dividing by its sum.", _numerator_only),
+        Suspect(
+            "Every row holds the result of row 0: does the row's pointer depend on `program_id`?",
+            _first_row_everywhere,
+        ),
+    ),
+    hints=(
+        "A program takes a row (or several): load it once, keep it, store it once.",
+        "`tl.arange` needs a power of two: round N up with `triton.next_power_of_2` and mask the rest.",
+        "Masked lanes must not count: load them as minus infinity, whose exp is 0.",
+        "Rows may be padded: step from row to row with the stride, not with N.",
+        "A long row wants more warps a program: `num_warps` is yours to choose.",
+    ),
+    plot_axis="N, columns of a row (4096 rows, float32)",
+    plot_value=lambda case: case.arrays[0].shape[1],
+)

@@ -1,0 +1,180 @@
+"""What the judge says of a submission: frozen, plain, and the same in a report, a database and JSON."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass, field
+from typing import Any, Literal
+
+__all__ = [
+    "CaseResult",
+    "Environment",
+    "Failure",
+    "GateResult",
+    "Mismatch",
+    "Timing",
+    "Verdict",
+]
+
+FailureKind = Literal[
+    "unusable",  # nothing that could be graded: empty, syntax error, no such function, wrong signature
+    "not_written",  # the stub is still there
+    "compile",  # the kernel does not compile
+    "exception",  # the submission raised
+    "crash",  # the worker died: a segmentation fault, an abort, os._exit
+    "illegal_access",  # the GPU (or the sanitizer) caught an access outside of the buffers
+    "timeout",  # it did not end in time
+    "wrong_answer",  # it ran, and an output is wrong
+]
+
+
+@dataclass(frozen=True)
+class Mismatch:
+    """How an output differs from the oracle. Indices are into the output, row-major; values are text."""
+
+    output: str
+    shape: tuple[int, ...]
+    wrong: int
+    total: int
+    first_index: tuple[int, ...] | None = None
+    got: str = ""
+    expected: str = ""
+    region_low: tuple[int, ...] = ()  # smallest and largest index of a wrong element, in each dimension
+    region_high: tuple[int, ...] = ()
+    worst_error: float | None = None  # largest finite |got - expected|
+    unwritten: int = 0  # elements that still hold the poison
+    not_finite: int = 0  # NaN or infinite where a finite value is expected (unwritten ones not counted)
+    outside: int = 0  # elements written outside of the output: before, after or between its rows
+    outside_first_offset: int | None = None  # of these the first, in elements from the start of the output
+    suspect: str = ""  # the sentence of the exercise's suspect whose output this is
+
+
+@dataclass(frozen=True)
+class Failure:
+    """Why a case, or the whole submission, has no answer. `message` is one sentence; `line` counts from 1 in the cell."""
+
+    kind: FailureKind
+    message: str
+    line: int | None = None
+    detail: str = ""  # the submission's part of the traceback, or the compiler's first error
+    advice: str = ""
+
+
+@dataclass(frozen=True)
+class CaseResult:
+    """One correctness case. Not passed and neither mismatch nor failure: it was not run."""
+
+    name: str
+    passed: bool
+    mismatch: Mismatch | None = None
+    failure: Failure | None = None
+
+
+@dataclass(frozen=True)
+class Timing:
+    """Time of one launch, by the arbiter's clock; the interval is 95 %."""
+
+    case: str
+    peer: str  # "submission", or a baseline's id
+    median_us: float
+    low_us: float
+    high_us: float
+    bandwidth_gbps: float
+    share_of_roofline: float
+    trials: int
+    launches_per_trial: int
+
+
+@dataclass(frozen=True)
+class GateResult:
+    """A speed gate: the ratio is baseline time over submission time, its interval 95 %."""
+
+    baseline: str
+    label: str
+    at_least: float
+    outcome: Literal["passed", "failed", "doubt", "needs_gpu", "not_reached"]
+    points: float
+    max_points: float
+    ratio: float | None = None
+    low: float | None = None
+    high: float | None = None
+
+
+@dataclass(frozen=True)
+class Environment:
+    """Where and how a verdict was reached."""
+
+    device: Literal["cuda", "simulator"]
+    gpu: str = ""
+    driver: str = ""
+    torch: str = ""
+    triton: str = ""
+    python: str = ""
+    sandbox: str = ""
+    clock: str = ""
+    copy_gbps: float | None = None
+    notes: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """The judge's answer. `passed`: every case is right and no gate that could be measured failed."""
+
+    exercise: str
+    title: str
+    status: Literal["passed", "failed", "unusable"]
+    points: float
+    max_points: float
+    reachable_points: float  # what this machine could have given
+    submission_sha256: str
+    environment: Environment
+    cases: tuple[CaseResult, ...] = ()
+    gates: tuple[GateResult, ...] = ()
+    timings: tuple[Timing, ...] = ()
+    failure: Failure | None = None
+    log: str = ""  # what the submission printed, capped
+    started_at: str = ""  # ISO 8601, UTC
+    seconds: float = 0.0
+    grader: str = field(default="")
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain lists, dicts, text and numbers, ready for `json.dumps`."""
+        return asdict(self)
+
+    @classmethod
+    def from_dict(cls, data: dict[str, Any]) -> Verdict:
+        """The inverse of `to_dict` (also after a trip through JSON)."""
+        cases = tuple(
+            CaseResult(
+                name=case["name"],
+                passed=case["passed"],
+                mismatch=_mismatch(case["mismatch"]),
+                failure=_failure(case["failure"]),
+            )
+            for case in data["cases"]
+        )
+        environment = {**data["environment"], "notes": tuple(data["environment"]["notes"])}
+        return cls(
+            **{
+                **data,
+                "cases": cases,
+                "gates": tuple(GateResult(**gate) for gate in data["gates"]),
+                "timings": tuple(Timing(**timing) for timing in data["timings"]),
+                "failure": _failure(data["failure"]),
+                "environment": Environment(**environment),
+            }
+        )
+
+
+def _failure(data: dict[str, Any] | None) -> Failure | None:
+    return Failure(**data) if data else None
+
+
+def _mismatch(data: dict[str, Any] | None) -> Mismatch | None:
+    if not data:
+        return None
+    tuples = {
+        key: tuple(value) if value is not None else None
+        for key, value in data.items()
+        if key in ("shape", "first_index", "region_low", "region_high")
+    }
+    return Mismatch(**{**data, **tuples})
