@@ -1,0 +1,1 @@
+"""The untrusted side: the one process that imports a submission. Nothing it says is believed."""

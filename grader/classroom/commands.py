@@ -1,0 +1,155 @@
+"""Release, grade and look at a course in one process each; idempotent, and clear where nbgrader is silent."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, Literal
+
+from grader.classroom import course as folder
+from grader.classroom.init import init
+from grader.classroom.results import AssignmentStatus, AutogradeResult, ReleaseResult, StatusResult, StudentResult
+from grader.errors import ClassroomError
+
+__all__ = ["autograde", "init", "release", "status"]
+
+Progress = Callable[[str, int, int], None]  # what is being done, how many are done, of how many
+
+
+def release(course: Path, assignment: str, *, force: bool = False) -> ReleaseResult:
+    """Generate the learners' version of an assignment and put it into the exchange.
+
+    Nothing changes where the exchange holds the same version. Another version is only replaced with `force`.
+
+    Raises:
+        ClassroomError: no such assignment, nbgrader refused it, or another version is released.
+    """
+    api = folder.api(course)
+    folder.refuse_unknown(api, assignment)
+    made = folder.path(api, "release", assignment)
+    with folder.kept_on_failure(made):
+        folder.must(api.generate_assignment(assignment, force=True), f"{assignment} cannot be generated")
+    outbound = folder.outbound(api, assignment)
+    notebooks = tuple(path.name for path in sorted(made.glob("*.ipynb")))
+    outcome: Literal["released", "replaced"] = "released"
+    if outbound.is_dir():
+        differing = folder.differences(made, outbound)
+        if not differing:
+            return ReleaseResult(assignment, "unchanged", notebooks, str(outbound))
+        if not force:
+            raise ClassroomError(
+                f"Another version of {assignment} is released already; it differs in {', '.join(differing)}. Replace it "
+                "with --force: learners who have fetched it keep what they have."
+            )
+        outcome = "replaced"
+        api.config.ExchangeReleaseAssignment.force = True
+    folder.must(api.release_assignment(assignment), f"{assignment} cannot be released")
+    return ReleaseResult(assignment, outcome, notebooks, str(outbound), tuple(folder.exchange_problems(api)))
+
+
+def autograde(
+    course: Path,
+    assignment: str,
+    *,
+    student: str | None = None,
+    force: bool = False,
+    feedback: bool = True,
+    release_feedback: bool = False,
+    progress: Progress | None = None,
+) -> AutogradeResult:
+    """Collect what was submitted, have it judged, and write feedback.
+
+    A student is graded where the submission is new, where it could not be judged the last time, or with `force`. One
+    whose work cannot be graded does not keep the others waiting.
+
+    Raises:
+        ClassroomError: no such assignment or student, or the assignment was never released.
+    """
+    tell = progress or (lambda text, done, total: None)
+    api = folder.api(course)
+    folder.refuse_unknown(api, assignment)
+    if not folder.in_gradebook(api, assignment):
+        raise ClassroomError(
+            f"{assignment} is not in the gradebook yet: run `grader classroom release {course} {assignment}` first."
+        )
+    tell("collecting", 0, 1)
+    collected = folder.collect(api, assignment)
+    students = sorted(api.get_submitted_students(assignment))
+    if student is not None and student not in students:
+        raise ClassroomError(f"{student} has not submitted {assignment}; {len(students)} others have.")
+    students = [student] if student is not None else students
+    done = api.get_autograded_students(assignment)
+    results = []
+    for number, name in enumerate(students):
+        again = force or name not in done or folder.waits_for_judge(api, assignment, name)
+        reason = ""
+        if again:
+            tell(f"grading {name}", number, len(students))
+            reason = folder.grade(api, assignment, name)
+        results.append(_student_result(api, assignment, name, again, reason))
+    graded = [result.student for result in results if result.outcome != "failed"]
+    wrote: Literal["none", "written", "released"] = "none"
+    if feedback and graded:
+        tell("writing feedback", len(students), len(students))
+        for name in graded:
+            folder.must(api.generate_feedback(assignment, name), f"the feedback of {name} cannot be written")
+        wrote = "written"
+        if release_feedback:
+            for name in graded:
+                folder.must(api.release_feedback(assignment, name), f"the feedback of {name} cannot be released")
+            wrote = "released"
+    return AutogradeResult(assignment, collected, tuple(results), wrote, tuple(folder.exchange_problems(api)))
+
+
+def status(course: Path) -> StatusResult:
+    """How far each assignment of a course is, and what is in the way.
+
+    Raises:
+        ClassroomError: `course` is no course folder.
+    """
+    api = folder.api(course)
+    problems = folder.exchange_problems(api)
+    released = api.get_released_assignments()
+    rows = []
+    for name in sorted(api.get_source_assignments()):
+        graded = sorted(api.get_autograded_students(name)) if folder.in_gradebook(api, name) else []
+        results = [_student_result(api, name, student, again=False, reason="") for student in graded]
+        rows.append(
+            AssignmentStatus(
+                assignment=name,
+                released=name in released,
+                waiting=folder.waiting(api, name),
+                collected=len(api.get_submitted_students(name)),
+                graded=len(graded),
+                needs_manual_grade=sum(result.needs_manual_grade for result in results),
+                average_score=sum(result.score for result in results) / len(results) if results else None,
+                max_score=float((api.get_assignment(name, released) or {}).get("max_score") or 0.0),
+            )
+        )
+    if not rows:
+        problems.append(f"there is no assignment in {Path(api.coursedir.root) / api.coursedir.source_directory}")
+    return StatusResult(str(api.coursedir.root), api.course_id, api.exchange_root, tuple(rows), tuple(problems))
+
+
+def _student_result(api: Any, assignment: str, student: str, again: bool, reason: str) -> StudentResult:
+    from nbgrader.api import MissingEntry
+
+    submitted = folder.submitted_at(api, assignment, student)
+    if reason and not folder.path(api, "autograded", assignment, student).is_dir():
+        return StudentResult(student, "failed", 0.0, 0.0, submitted_at=submitted, reason=reason)
+    with api.gradebook as gradebook:
+        try:
+            entry = gradebook.find_submission(assignment, student)
+        except MissingEntry:
+            return StudentResult(student, "failed", 0.0, 0.0, submitted_at=submitted, reason=reason or "not graded")
+        penalty = sum(notebook.late_submission_penalty or 0.0 for notebook in entry.notebooks)
+        return StudentResult(
+            student=student,
+            outcome="graded" if again else "unchanged",
+            score=max(0.0, float(entry.score) - penalty),
+            max_score=float(entry.max_score),
+            needs_manual_grade=bool(entry.needs_manual_grade),
+            seconds_late=float(entry.total_seconds_late or 0.0),
+            submitted_at=submitted,
+            reason=reason,
+        )

@@ -1,0 +1,147 @@
+"""nbgrader's gradebook, this judge's scores: a preprocessor in the place of `Execute`, and one that saves them."""
+
+from __future__ import annotations
+
+import html
+import json
+import math
+from typing import Any
+
+from nbconvert.exporters.exporter import ResourcesDict
+from nbformat.notebooknode import NotebookNode
+from nbgrader import utils
+from nbgrader.preprocessors import NbGraderPreprocessor, SaveAutoGrades
+from traitlets import Bool, Enum
+
+from grader import submission
+from grader.errors import GraderError, JudgeStopped, UnusableSubmission
+from grader.exercises import EXERCISES
+from grader.verdict import Verdict
+
+__all__ = ["CHECK_PREFIX", "JudgeCells", "SaveVerdicts"]
+
+CHECK_PREFIX = "check-"  # the check cell of exercise `softmax` has the grade_id `check-softmax`
+
+_NOT_GRADED = "grader_not_graded"  # key in the conversion's resources: grade_ids that a person has to look at
+
+
+class JudgeCells(NbGraderPreprocessor):
+    """First of `Autograde.autograde_preprocessors`: runs nothing of the notebook, has its solution cells judged.
+
+    Each check cell gets a report and, as nbgrader's `determine_grade` wants it, a number as `execute_result`. A cell
+    that could not be judged gets 0 and is marked for `SaveVerdicts`, which flags it for manual grading.
+    """
+
+    device = Enum(
+        ("auto", "cuda", "simulator"),
+        "auto",
+        help="Where submissions run: on the GPU, in the simulators, or on the GPU where there is one.",
+    ).tag(config=True)
+    timed = Bool(True, help="Whether speed gates are measured; without, only correctness gives points.").tag(
+        config=True
+    )
+
+    def preprocess(self, nb: NotebookNode, resources: ResourcesDict) -> tuple[NotebookNode, ResourcesDict]:
+        """Return the notebook with all outputs cleared and a report and a score in each graded cell."""
+        not_graded: list[str] = []
+        for cell in nb.cells:
+            if cell.cell_type == "code":
+                cell.outputs, cell.execution_count = [], None
+        for cell in nb.cells:
+            if cell.cell_type != "code" or not utils.is_grade(cell) or utils.is_solution(cell):
+                continue  # written answers: nbgrader has a person grade them
+            reason = self._grade(cell, nb, resources)
+            if reason:
+                not_graded.append(cell.metadata.nbgrader.grade_id)
+                cell.outputs = [_note("Not graded", reason), _score(0.0)]
+                self.log.error("%s: not graded: %s", cell.metadata.nbgrader.grade_id, reason)
+        resources[_NOT_GRADED] = not_graded
+        return nb, resources
+
+    def _grade(self, cell: NotebookNode, nb: NotebookNode, resources: ResourcesDict) -> str:
+        """Write report and score into the cell; return why it could not be graded, or nothing."""
+        grade_id = cell.metadata.nbgrader.grade_id
+        exercise = EXERCISES.get(grade_id.removeprefix(CHECK_PREFIX)) if grade_id.startswith(CHECK_PREFIX) else None
+        if exercise is None:
+            return f"{grade_id!r} is not a check cell of an exercise that the grader knows; a person has to grade it."
+        points = float(cell.metadata.nbgrader.points)
+        try:
+            notebook = f"{resources['nbgrader']['notebook']}.ipynb"
+            handed_in = submission.from_notebook(nb, exercise.id, notebook)
+            verdict = self._verdict(handed_in)
+            score = _points(verdict, points)
+            cell.outputs = [_report(verdict), _score(score)]
+            cell.metadata["grader"] = NotebookNode(verdict=_plain_json(verdict.to_dict()))
+        except UnusableSubmission as error:
+            cell.outputs = [_note(f"{exercise.title}: 0 of {points:g} points", str(error)), _score(0.0)]
+            self.log.warning("%s: 0 of %g points: %s", grade_id, points, error)
+        except GraderError as error:
+            return f"{error} Autograde again once that is mended."
+        except Exception as error:  # whatever it is, it must not delete the student's output
+            self.log.exception("%s: the grader failed", grade_id)
+            return f"The grader failed ({type(error).__name__}); its log says where. Autograde again or grade by hand."
+        else:
+            self.log.info("%s: %g of %g points (%s)", grade_id, score, points, verdict.status)
+        return ""
+
+    def _verdict(self, handed_in: submission.Submission) -> Verdict:
+        from grader.judge.service import shared_judge
+
+        try:
+            return shared_judge(self.device).grade(handed_in.source, handed_in.exercise_id, timed=self.timed)
+        except JudgeStopped as error:
+            self.log.warning("%s: %s Once more, with a fresh one.", handed_in.origin, error)
+            return shared_judge(self.device).grade(handed_in.source, handed_in.exercise_id, timed=self.timed)
+
+
+class SaveVerdicts(SaveAutoGrades):  # type: ignore[misc]
+    """`SaveAutoGrades`, but what could not be judged has no score and waits for a person."""
+
+    def _add_score(self, cell: NotebookNode, resources: ResourcesDict) -> None:
+        if cell.metadata.nbgrader.grade_id not in (resources.get(_NOT_GRADED) or ()):
+            super()._add_score(cell, resources)
+            return
+        grade = self.gradebook.find_grade(
+            cell.metadata.nbgrader.grade_id, self.notebook_id, self.assignment_id, self.student_id
+        )
+        grade.auto_score = None
+        grade.needs_manual_grade = True
+        self.gradebook.db.commit()
+
+
+def _points(verdict: Verdict, points: float) -> float:
+    """The verdict's points on the scale of the check cell (an instructor may give an exercise another weight)."""
+    if not (math.isfinite(verdict.points) and verdict.max_points > 0):
+        raise ValueError(f"a verdict of {verdict.points} of {verdict.max_points} points")
+    score = verdict.points if verdict.max_points == points else verdict.points / verdict.max_points * points
+    return min(max(score, 0.0), points)
+
+
+def _report(verdict: Verdict) -> NotebookNode:
+    from grader.feedback import report
+
+    return _display(report.as_html(verdict), report.as_text(verdict))
+
+
+def _note(title: str, sentence: str) -> NotebookNode:
+    markup = f"<p><strong>{html.escape(title)}</strong></p><p>{html.escape(sentence)}</p>"
+    return _display(markup, f"{title}. {sentence}")
+
+
+def _display(markup: str, text: str) -> NotebookNode:
+    data = NotebookNode({"text/html": _writable(markup), "text/plain": _writable(text)})
+    return NotebookNode(output_type="display_data", data=data, metadata=NotebookNode())
+
+
+def _score(points: float) -> NotebookNode:
+    data = NotebookNode({"text/plain": repr(float(points))})
+    return NotebookNode(output_type="execute_result", execution_count=None, data=data, metadata=NotebookNode())
+
+
+def _writable(text: str) -> str:
+    return text.encode("utf-8", "replace").decode("utf-8")  # what a submission prints may hold lone surrogates
+
+
+def _plain_json(data: Any) -> Any:
+    """Without NaN and infinities, which are not JSON and would make the notebook unreadable elsewhere."""
+    return json.loads(_writable(json.dumps(data, ensure_ascii=False)), parse_constant=lambda _: None)

@@ -1,0 +1,134 @@
+"""What a student's notebook says of itself counts for nothing: ids, points and locks come from the gradebook."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from nbconvert.exporters.exporter import ResourcesDict
+from nbformat.notebooknode import NotebookNode
+from nbgrader import utils
+from nbgrader.api import Gradebook
+from nbgrader.preprocessors import ClearHiddenTests, NbGraderPreprocessor
+
+__all__ = ["HideTests", "RestoreCells"]
+
+
+@dataclass(frozen=True)
+class _Known:
+    """A cell as the gradebook has it."""
+
+    cell_type: str
+    source: str
+    metadata: dict[str, Any]
+    must_be_there: bool
+
+
+class RestoreCells(NbGraderPreprocessor):
+    """First of `Autograde.sanitize_preprocessors`: keeps cell texts, and takes all else from the gradebook.
+
+    Without it a forged schema version stops nbgrader for the whole class, forged metadata stops it for the student,
+    and a deleted check cell keeps the score of an earlier submission.
+    """
+
+    def preprocess(self, nb: NotebookNode, resources: ResourcesDict) -> tuple[NotebookNode, ResourcesDict]:
+        """Return the notebook rebuilt from cell types, cell texts and the gradebook."""
+        about = resources["nbgrader"]
+        with Gradebook(about["db_url"]) as gradebook:
+            known = _known_cells(gradebook, about["notebook"], about["assignment"])
+        given = [cell for cell in nb.cells if isinstance(cell, dict)]
+        chosen = _choose(given, known)
+        cells = [_plain(cell, known.get(chosen.get(index, ""))) for index, cell in enumerate(given)]
+        for grade_id in _insert_missing(cells, known):
+            self.log.warning("Cell %r was missing from %s; it was put back.", grade_id, about["notebook"])
+        for index, cell in enumerate(cells):
+            cell["id"] = f"cell-{index}"
+        nb.cells = cells
+        nb.metadata = NotebookNode(language_info=NotebookNode(name="python"))
+        nb.nbformat, nb.nbformat_minor = 4, 5
+        return nb, resources
+
+
+class HideTests(ClearHiddenTests):  # type: ignore[misc]
+    """Takes hidden tests out of feedback (jupyter/nbgrader#917), and leaves the student's own cells alone."""
+
+    def preprocess_cell(
+        self, cell: NotebookNode, resources: ResourcesDict, cell_index: int
+    ) -> tuple[NotebookNode, ResourcesDict]:
+        """Clear the hidden regions of a locked cell."""
+        return super().preprocess_cell(cell, resources, cell_index) if utils.is_locked(cell) else (cell, resources)
+
+
+def _known_cells(gradebook: Gradebook, notebook_id: str, assignment_id: str) -> dict[str, _Known]:
+    notebook = gradebook.find_notebook(notebook_id, assignment_id)
+    graded = {cell.name: cell.max_score for cell in notebook.grade_cells}
+    tasks = {cell.name: cell.max_score for cell in notebook.task_cells}
+    solutions = {cell.name for cell in notebook.solution_cells}
+    known = {}
+    for cell in notebook.source_cells:
+        metadata = {
+            "schema_version": 3,
+            "grade_id": cell.name,
+            "grade": cell.name in graded,
+            "solution": cell.name in solutions,
+            "locked": bool(cell.locked),
+            "task": cell.name in tasks,
+            "cell_type": cell.cell_type,
+        }
+        if cell.checksum:
+            metadata["checksum"] = cell.checksum
+        if cell.name in graded or cell.name in tasks:
+            metadata["points"] = float(graded.get(cell.name, tasks.get(cell.name, 0.0)))
+        known[cell.name] = _Known(cell.cell_type, cell.source or "", metadata, "points" in metadata)
+    return known
+
+
+def _choose(cells: list[Any], known: Mapping[str, _Known]) -> dict[int, str]:
+    """For each grade_id the one cell that bears it: the last of the right type, else the last."""
+    chosen: dict[str, int] = {}
+    for index, cell in enumerate(cells):
+        metadata = cell.get("metadata")
+        nbgrader = metadata.get("nbgrader") if isinstance(metadata, Mapping) else None
+        grade_id = nbgrader.get("grade_id") if isinstance(nbgrader, Mapping) else None
+        if not isinstance(grade_id, str) or grade_id not in known:
+            continue
+        fits = cell.get("cell_type") == known[grade_id].cell_type
+        if fits or grade_id not in chosen or cells[chosen[grade_id]].get("cell_type") != known[grade_id].cell_type:
+            chosen[grade_id] = index
+    return {index: grade_id for grade_id, index in chosen.items()}
+
+
+def _plain(cell: Mapping[str, Any], known: _Known | None) -> NotebookNode:
+    cell_type = known.cell_type if known else cell.get("cell_type")
+    source = cell.get("source")
+    attachments = cell.get("attachments")
+    plain = _new_cell(cell_type if cell_type in ("code", "markdown") else "raw", source, known)
+    if plain.cell_type == "markdown" and isinstance(attachments, dict):
+        plain.attachments = attachments  # pictures pasted into a written answer
+    return plain
+
+
+def _new_cell(cell_type: str, source: Any, known: _Known | None) -> NotebookNode:
+    text = source if isinstance(source, str) else ""
+    text = text.encode("utf-8", "replace").decode("utf-8")  # a lone surrogate could not be written out again
+    metadata = NotebookNode(nbgrader=NotebookNode(known.metadata)) if known else NotebookNode()
+    cell = NotebookNode(cell_type=cell_type, metadata=metadata, source=text)
+    if cell_type == "code":
+        cell.outputs, cell.execution_count = [], None
+    return cell
+
+
+def _insert_missing(cells: list[NotebookNode], known: Mapping[str, _Known]) -> list[str]:
+    """Put missing graded cells back, each after the cell that stands before it in the gradebook."""
+    added = []
+    after = 0
+    for grade_id, info in known.items():
+        places = [i for i, cell in enumerate(cells) if cell.metadata.get("nbgrader", {}).get("grade_id") == grade_id]
+        if places:
+            after = places[0] + 1
+        elif info.must_be_there:
+            cells.insert(after, _new_cell(info.cell_type, info.source, info))
+            after += 1
+            added.append(grade_id)
+    return added

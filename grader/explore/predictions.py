@@ -1,0 +1,49 @@
+"""Hold a prediction against a measurement."""
+
+from __future__ import annotations
+
+import math
+from numbers import Real
+
+__all__ = ["compare"]
+
+
+def compare(prediction: object, measured: object, unit: str = "") -> None:
+    """Print what was predicted beside what was measured. A prediction that is still `...` is left out.
+
+    Args:
+        prediction: what you wrote down before, a number, text or a list; `...` when you wrote nothing.
+        measured: what came out, or None where this machine cannot measure it.
+        unit: printed after both.
+    """
+    if prediction is ...:
+        print("You wrote no prediction: put it in place of the three dots, then run the cell again.")
+    else:
+        print(f"predicted: {_text(prediction, unit)}")
+    if measured is None:
+        print("measured:  not on this machine, and there is no recorded result yet")
+        return
+    print(f"measured:  {_text(measured, unit)}")
+    if prediction is not ...:
+        print(_judge(prediction, measured))
+
+
+def _text(value: object, unit: str) -> str:
+    text = f"{value:,.4g}" if isinstance(value, float) else f"{value:,}" if _is_int(value) else str(value)
+    return f"{text} {unit}".rstrip()
+
+
+def _is_int(value: object) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool)
+
+
+def _judge(prediction: object, measured: object) -> str:
+    if prediction == measured:
+        return "Right."
+    numbers = isinstance(prediction, Real) and isinstance(measured, Real)
+    if numbers and not isinstance(prediction, bool) and not isinstance(measured, bool):
+        got, want = float(prediction), float(measured)  # type: ignore[arg-type]
+        if got > 0 and want > 0 and math.isfinite(got) and math.isfinite(want):
+            factor = max(got / want, want / got)
+            return "Close: within 10 %." if factor <= 1.1 else f"Off by a factor of {factor:.1f}. Read on: why?"
+    return "Not the same. Read on: why?"

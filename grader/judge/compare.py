@@ -1,0 +1,90 @@
+"""Outputs against the float64 oracle: finite values first, then the error budget, then where and how they differ."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from grader.exercise import Budget, Suspect, Tensors
+from grader.protocol.layout import POISON_BYTE
+from grader.verdict import Mismatch
+
+__all__ = ["compare", "poisoned", "suspected", "within"]
+
+
+def within(got: Any, expected: Any, budget: Budget) -> Any:
+    """Where `got` is right: a boolean tensor. NaN is never right; an infinity is only where it is expected."""
+    error = (got.double() - expected).abs()
+    allowed = budget.absolute + budget.relative * expected.abs()
+    return ((error <= allowed) & expected.isfinite()) | (got.double() == expected)
+
+
+def poisoned(got: Any) -> Any:
+    """Where `got` still holds the poison (floating-point types; elsewhere the poison is a value like any other)."""
+    import torch
+
+    if not got.is_floating_point():
+        return torch.zeros(got.shape, dtype=torch.bool, device=got.device)
+    raw = got.contiguous().view(torch.uint8).reshape(*got.shape, got.element_size())
+    return (raw == POISON_BYTE).all(-1)
+
+
+def compare(name: str, got: Any, expected: Any, budget: Budget, outside: Sequence[int] = ()) -> Mismatch | None:
+    """How `got` differs from `expected` (same shape, float64), or None.
+
+    `outside` are the offsets, in elements from the output's start, of the elements that were written around it.
+    """
+    right = within(got, expected, budget)
+    if not outside and bool(right.all()):
+        return None
+    shape = tuple(got.shape)
+    facts: dict[str, Any] = {"output": name, "shape": shape, "total": got.numel(), "wrong": int((~right).sum())}
+    if outside:
+        facts |= {"outside": len(outside), "outside_first_offset": outside[0]}
+    if facts["wrong"]:
+        facts |= _where(got, expected, ~right)
+    return Mismatch(**facts)
+
+
+def _where(got: Any, expected: Any, wrong: Any) -> dict[str, Any]:
+    indices = wrong.nonzero()
+    first = tuple(int(i) for i in indices[0])
+    error = (got.double() - expected).abs()
+    finite = error[wrong & error.isfinite()]
+    unwritten = poisoned(got) & wrong
+    not_finite = ~got.isfinite() & expected.isfinite() & ~unwritten
+    return {
+        "first_index": first,
+        "got": "never written" if bool(unwritten[first]) else _text(got[first]),
+        "expected": _text(expected[first]),
+        "region_low": tuple(int(i) for i in indices.amin(0)),
+        "region_high": tuple(int(i) for i in indices.amax(0)),
+        "worst_error": float(finite.max()) if finite.numel() else None,
+        "unwritten": int(unwritten.sum()),
+        "not_finite": int(not_finite.sum()),
+    }
+
+
+def suspected(got: Any, expected: Any, inputs: Tensors, suspects: Sequence[Suspect]) -> str:
+    """The sentence of the first suspect whose output this is, or an empty text."""
+    import torch
+
+    double = {name: value.double() for name, value in inputs.items()}
+    for suspect in suspects:
+        bug = suspect.output(double)
+        if bug is None or _same(bug, expected):
+            continue
+        if torch.isclose(got.double(), bug.double(), rtol=1e-3, atol=1e-7, equal_nan=True).all():
+            return suspect.sentence
+    return ""
+
+
+def _same(bug: Any, expected: Any) -> bool:
+    import torch
+
+    return bool(torch.isclose(bug.double(), expected, rtol=1e-3, atol=1e-7).all())
+
+
+def _text(value: Any) -> str:
+    number = float(value)
+    return f"{number:.6g}"

@@ -1,0 +1,158 @@
+"""The arbiter's desk: where inputs are drawn, outputs are poisoned, and answers are checked.
+
+The worker sees the arenas alone. What the oracle reads are private copies of the inputs, so that nothing a submission
+does to its inputs changes what is expected of it.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from grader.errors import MachineLacks
+from grader.exercise import Case, Exercise
+from grader.judge.compare import compare, poisoned, suspected
+from grader.judge.inputs import draw, generator
+from grader.protocol.layout import GUARD_BYTES, POISON_BYTE, Slot, place
+from grader.protocol.memory import CudaArena, HostArena, tensor
+from grader.verdict import Mismatch
+
+__all__ = ["Desk", "Spread"]
+
+_HOST_BYTES = 1 << 28
+_CUDA_BYTES = 4 << 30
+_CUDA_SHARE = 0.15  # of the free memory, for each arena: the private copies and the oracle need as much again
+
+
+@dataclass(frozen=True)
+class Spread:
+    """A case laid out: one dict of slots for each launch, and how much of each arena is in use."""
+
+    case: Case
+    launches: tuple[dict[str, Slot], ...]
+    used: dict[str, int]
+
+    def plan(self) -> list[list[dict[str, Any]]]:
+        """What a worker needs to know of it."""
+        return [[slot.to_dict() for slot in launch.values()] for launch in self.launches]
+
+
+class Desk:
+    """Two arenas on one device ("cuda" or "simulator"): `inputs`, read-only for workers, and `outputs`."""
+
+    def __init__(self, device: str) -> None:
+        import torch
+
+        self.torch_device = "cuda" if device == "cuda" else "cpu"
+        make: Any = CudaArena if device == "cuda" else HostArena
+        size = _HOST_BYTES
+        if device == "cuda":
+            free, _ = torch.cuda.mem_get_info()
+            size = min(_CUDA_BYTES, int(free * _CUDA_SHARE))
+        self.arenas: dict[str, CudaArena | HostArena] = {
+            "inputs": make.create(size, sealed=True),
+            "outputs": make.create(size, sealed=False),
+        }
+        self._source = generator(self.torch_device)
+        self._private: list[dict[str, Any]] = []
+
+    def capacity(self, case: Case) -> int:
+        """How many launches with inputs and outputs of their own fit."""
+        used = self._lay(case, 1).used
+        return min(arena.size // max(1, used[name]) for name, arena in self.arenas.items())
+
+    def lay(self, case: Case, launches: int = 1) -> Spread:
+        """Places the tensors of `launches` launches.
+
+        Raises:
+            MachineLacks: they do not fit.
+        """
+        spread = self._lay(case, launches)
+        if any(spread.used[name] > arena.size for name, arena in self.arenas.items()):
+            raise MachineLacks(f"The case {case.name} needs more memory than this machine has free.")
+        return spread
+
+    def _lay(self, case: Case, launches: int) -> Spread:
+        ends = {"inputs": 0, "outputs": 0}
+        placed = []
+        for _ in range(launches):
+            slots = {}
+            for array in case.arrays:
+                arena = "inputs" if array.role == "in" else "outputs"
+                slots[array.name], ends[arena] = place(
+                    arena, ends[arena], array.shape, array.dtype, array.row_padding
+                )
+                ends[arena] -= GUARD_BYTES  # the guard behind a tensor is the one before the next
+            placed.append(slots)
+        return Spread(case, tuple(placed), {name: end + GUARD_BYTES for name, end in ends.items()})
+
+    def deal(self, spread: Spread) -> None:
+        """Draws fresh inputs for every launch, keeps private copies, and hands them out with poison all around."""
+        self._fill(spread, "inputs")
+        self._private = []
+        for launch in spread.launches:
+            inputs = {array.name: draw(array, spread.case.fill, self._source) for array in spread.case.inputs}
+            for name, value in inputs.items():
+                self._view(launch[name]).copy_(value)
+            self._private.append(inputs)
+        self.poison(spread)
+
+    def poison(self, spread: Spread) -> None:
+        """Fills the outputs and their guards with the poison, and waits until that is done."""
+        self._fill(spread, "outputs")
+        self.settle()
+
+    def settle(self) -> None:
+        """Waits for this process's own work on the device."""
+        if self.torch_device == "cuda":
+            import torch
+
+            torch.cuda.synchronize()
+
+    def touch(self, spread: Spread) -> None:
+        """Reads the last element of the last output: on a GPU that waits for the worker's kernels."""
+        output = spread.case.outputs[-1].name
+        self._view(spread.launches[-1][output])[(-1,) * len(spread.case.outputs[-1].shape)].item()
+
+    def check(self, spread: Spread, exercise: Exercise) -> Mismatch | None:
+        """The first output, launch by launch, that is not what the oracle says."""
+        for launch, inputs in zip(spread.launches, self._private, strict=True):
+            expected = exercise.oracle({name: value.double() for name, value in inputs.items()})
+            for array, answer in zip(spread.case.outputs, _tuple(expected), strict=True):
+                got = self._view(launch[array.name])
+                found = compare(array.name, got, answer, exercise.budget, self._outside(launch[array.name]))
+                if found is None:
+                    continue
+                sentence = suspected(got, answer, inputs, exercise.suspects) if found.wrong else ""
+                return Mismatch(**{**vars(found), "suspect": sentence})
+        return None
+
+    def _outside(self, slot: Slot) -> list[int]:
+        """Offsets, in elements from the tensor's start, of what was written in its guards and between its rows."""
+        import torch
+
+        item = slot.bytes // slot.span
+        raw = self.arenas[slot.arena].bytes_at(slot.offset - GUARD_BYTES, slot.bytes + 2 * GUARD_BYTES)
+        elements = (raw.view(-1, item) != POISON_BYTE).any(-1)
+        first = GUARD_BYTES // item
+        own = elements[first : first + slot.span]
+        own.as_strided(slot.shape, slot.strides, storage_offset=first).fill_(False)
+        return [int(at) - first for at in torch.nonzero(elements).flatten()]
+
+    def unwritten(self, spread: Spread) -> bool:
+        """Whether no element of any output was written."""
+        return all(
+            bool(poisoned(self._view(launch[array.name])).all())
+            for launch in spread.launches
+            for array in spread.case.outputs
+        )
+
+    def _fill(self, spread: Spread, name: str) -> None:
+        self.arenas[name].bytes_at(0, spread.used[name]).fill_(POISON_BYTE)
+
+    def _view(self, slot: Slot) -> Any:
+        return tensor(self.arenas[slot.arena], slot)
+
+
+def _tuple(expected: Any) -> tuple[Any, ...]:
+    return expected if isinstance(expected, tuple) else (expected,)

@@ -1,0 +1,89 @@
+"""From samples to timings, from timings to gates, from gates to points."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from grader.exercise import Case, Exercise, Gate
+from grader.judge.machine import Machine
+from grader.judge.statistics import Interval, decide, geometric_mean, interval
+from grader.verdict import GateResult, Timing
+
+__all__ = ["Seconds", "gate_ratio", "inconclusive", "judge_gates", "timings", "unjudged_gates"]
+
+Seconds = Mapping[str, Mapping[str, Sequence[float]]]  # case -> peer -> seconds a launch, one entry a trial
+
+
+def timings(exercise: Exercise, cases: Sequence[Case], seconds: Seconds, machine: Machine, launches: Mapping[str, int]
+            ) -> tuple[Timing, ...]:  # fmt: skip
+    """Every peer of every case, with bandwidth and its share of the measured copy bandwidth."""
+    found = []
+    for case in cases:
+        for peer, samples in seconds.get(case.name, {}).items():
+            time = interval(samples)
+            gbps = exercise.bytes_moved(case) / time.middle / 1e9
+            found.append(
+                Timing(
+                    case=case.name,
+                    peer=peer,
+                    median_us=time.middle * 1e6,
+                    low_us=time.low * 1e6,
+                    high_us=time.high * 1e6,
+                    bandwidth_gbps=gbps,
+                    share_of_roofline=gbps / machine.copy_gbps,
+                    trials=len(samples),
+                    launches_per_trial=launches[case.name],
+                )
+            )
+    return tuple(found)
+
+
+def gate_ratio(gate: Gate, seconds: Seconds) -> Interval:
+    """Baseline over submission: in each trial the geometric mean over the gate's cases, then the interval of trials."""
+    per_case = [
+        [base / own for base, own in zip(seconds[name][gate.baseline], seconds[name]["submission"], strict=True)]
+        for name in gate.cases
+    ]
+    return interval([geometric_mean(trial) for trial in zip(*per_case, strict=True)])
+
+
+def inconclusive(exercise: Exercise, seconds: Seconds) -> bool:
+    """Whether more trials could settle a gate."""
+    return any(decide(gate_ratio(gate, seconds), gate.at_least) == "doubt" for gate in exercise.gates)
+
+
+def judge_gates(exercise: Exercise, seconds: Seconds) -> tuple[GateResult, ...]:
+    """Every gate with its ratio; where doubt is left, the submission has its benefit."""
+    results = []
+    for gate in exercise.gates:
+        ratio = gate_ratio(gate, seconds)
+        outcome = decide(ratio, gate.at_least)
+        results.append(
+            GateResult(
+                baseline=gate.baseline,
+                label=exercise.baseline(gate.baseline).label,
+                at_least=gate.at_least,
+                outcome=outcome,
+                points=0.0 if outcome == "failed" else gate.points,
+                max_points=gate.points,
+                ratio=ratio.middle,
+                low=ratio.low,
+                high=ratio.high,
+            )
+        )
+    return tuple(results)
+
+
+def unjudged_gates(exercise: Exercise, needs_gpu: bool) -> tuple[GateResult, ...]:
+    """The gates of a submission that was not timed."""
+    return tuple(
+        GateResult(
+            baseline=gate.baseline,
+            label=exercise.baseline(gate.baseline).label,
+            at_least=gate.at_least,
+            outcome="needs_gpu" if needs_gpu else "not_reached",
+            points=0.0,
+            max_points=gate.points,
+        )
+        for gate in exercise.gates
+    )

@@ -1,0 +1,168 @@
+"""The judge as everything else sees it: a process of its own, kept warm, asked over a socket.
+
+A caller imports no torch and holds no CUDA context; whatever happens to the judge's process costs it one sentence.
+"""
+
+from __future__ import annotations
+
+import atexit
+import contextlib
+import functools
+import os
+import socket
+import subprocess
+import sys
+from collections.abc import Callable
+from dataclasses import asdict
+from types import TracebackType
+from typing import Any, Literal
+
+from grader import errors
+from grader.errors import GraderError, JudgeStopped
+from grader.exercises import find
+from grader.judge.sandbox import PROJECT
+from grader.protocol.channel import Channel, ChannelClosed
+from grader.verdict import Timing, Verdict
+
+__all__ = ["Judge", "shared_judge"]
+
+Progress = Callable[[str, int, int], None]
+
+
+class Judge:
+    """Grades submissions, one at a time. The process starts at the first call; `warm` starts it ahead of need."""
+
+    def __init__(self, device: Literal["auto", "cuda", "simulator"] = "auto") -> None:
+        self._device = device
+        self._process: subprocess.Popen[bytes] | None = None
+        self._channel: Channel | None = None
+
+    def __enter__(self) -> Judge:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+        self.close()
+
+    def grade(
+        self, source: str, exercise_id: str, *, timed: bool = True, progress: Progress | None = None
+    ) -> Verdict:
+        """The verdict on `source`, the text of a solution cell.
+
+        Raises:
+            UnknownExercise: no exercise has this id.
+            MachineLacks: this machine lacks what grading needs.
+            JudgeStopped: the judge's process ended; the next call starts another.
+        """
+        find(exercise_id)
+        answer = self._ask({"op": "grade", "source": source, "exercise": exercise_id, "timed": timed}, progress)
+        return Verdict.from_dict(answer["verdict"])
+
+    def measure(self, source: str, exercise_id: str, *, progress: Progress | None = None) -> list[Timing]:
+        """Times over the exercise's plot cases: the submission and every baseline. Needs a GPU.
+
+        Raises:
+            MachineLacks: there is no GPU.
+            UnusableSubmission: the submission fails or is wrong.
+        """
+        find(exercise_id)
+        answer = self._ask({"op": "measure", "source": source, "exercise": exercise_id}, progress)
+        return [Timing(**timing) for timing in answer["timings"]]
+
+    def warm(self) -> None:
+        """Starts the process, so that the next call finds torch imported and a worker ready."""
+        self._start()
+
+    def close(self) -> None:
+        """Ends the judge's process and its workers."""
+        if self._channel is not None:
+            self._channel.close()
+        if self._process is not None:
+            with contextlib.suppress(subprocess.TimeoutExpired):
+                self._process.wait(timeout=5)
+            self._process.kill()
+            self._process.wait()
+        self._process = self._channel = None
+
+    def _ask(self, message: dict[str, Any], progress: Progress | None) -> dict[str, Any]:
+        channel = self._start()
+        try:
+            channel.send(message)
+            answer, _ = channel.receive(limit_s=None)
+            while "progress" in answer:
+                if progress is not None:
+                    progress(*answer["progress"])
+                answer, _ = channel.receive(limit_s=None)
+        except ChannelClosed:
+            self._kill()
+            raise JudgeStopped("The judge's process ended before its verdict; `grader doctor` may say why.") from None
+        except BaseException:
+            self._kill()  # interrupted: the judge is in the middle of something that nobody waits for
+            raise
+        if "error" in answer:
+            raise getattr(errors, answer["error"], GraderError)(answer["message"])
+        return answer
+
+    def _kill(self) -> None:
+        if self._process is not None:
+            self._process.kill()
+        self.close()
+
+    def _start(self) -> Channel:
+        if self._process is not None and self._process.poll() is not None:
+            self.close()
+        if self._process is None or self._channel is None:
+            ours, theirs = socket.socketpair()
+            setup = f"import sys; sys.path[:0] = {[str(PROJECT), *_inherited()]!r}\n"
+            serve = f"from grader.judge.service import serve; serve({theirs.fileno()}, {self._device!r})"
+            self._process = subprocess.Popen(
+                [sys.executable, "-I", "-c", setup + serve],
+                pass_fds=(theirs.fileno(),),
+                stdin=subprocess.DEVNULL,
+                env={name: value for name, value in os.environ.items() if name != "TRITON_INTERPRET"},
+                start_new_session=True,  # Ctrl-C is for the caller, who then ends this process
+            )
+            theirs.close()
+            self._channel = Channel(ours)
+        return self._channel
+
+
+def _inherited() -> list[str]:
+    return [path for path in os.environ.get("PYTHONPATH", "").split(os.pathsep) if path]
+
+
+@functools.cache
+def shared_judge(device: Literal["auto", "cuda", "simulator"] = "auto") -> Judge:
+    """This process's judge, ended with it."""
+    judge = Judge(device)
+    atexit.register(judge.close)
+    return judge
+
+
+def serve(fd: int, device: str) -> None:
+    """The judge's process: answers until the caller closes the socket."""
+    from grader.judge.arbiter import Arbiter
+
+    channel = Channel(socket.socket(fileno=fd))
+    arbiter: Arbiter | None = None
+    with contextlib.suppress(GraderError):  # said again, to the caller, at the first request
+        arbiter = Arbiter(device)
+
+    def progress(stage: str, done: int, total: int) -> None:
+        channel.send({"progress": [stage, done, total]})
+
+    with contextlib.suppress(ChannelClosed):
+        while True:
+            request, _ = channel.receive(limit_s=None)
+            try:
+                arbiter = arbiter or Arbiter(device)
+                exercise = find(request["exercise"])
+                if request["op"] == "grade":
+                    verdict = arbiter.grade(request["source"], exercise, request["timed"], progress)
+                    channel.send({"verdict": verdict.to_dict()})
+                else:
+                    times = arbiter.measure(request["source"], exercise, progress)
+                    channel.send({"timings": [asdict(time) for time in times]})
+            except GraderError as error:
+                channel.send({"error": type(error).__name__, "message": str(error)})
+    if arbiter is not None:
+        arbiter.close()

@@ -1,0 +1,211 @@
+"""Workers as the arbiter sees them: started ahead of need, used for one submission, ended with their process group."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+from pathlib import Path
+from typing import Any
+
+from grader.judge.desk import Desk, Spread
+from grader.judge.sandbox import PROJECT, cage, environment
+from grader.protocol.channel import Channel, ChannelClosed, ChannelTimeout
+from grader.protocol.flag import Flag
+from grader.verdict import Failure
+
+__all__ = ["START_LIMIT_S", "Worker", "WorkerFailed"]
+
+START_LIMIT_S = 120.0
+_LOG_BYTES = 16 << 10
+_SPIN_S = 0.02  # a wait this long is no measurement of microseconds any more: sleep between looks
+_KINDS = ("not_written", "compile", "exception", "illegal_access")
+
+
+class WorkerFailed(Exception):
+    """A submission failed in its worker; `failure` says how. After a crash or a timeout the worker is gone."""
+
+    def __init__(self, failure: Failure) -> None:
+        super().__init__(failure.message)
+        self.failure = failure
+
+
+class Worker:
+    """One worker process."""
+
+    def __init__(self, device: str) -> None:
+        self.device = device
+        self._home = Path(tempfile.mkdtemp(prefix="grader-worker-"))
+        ours, theirs = socket.socketpair()
+        command = [
+            sys.executable, "-I", "-c",
+            f"import sys; sys.path[:0] = {[str(PROJECT), *_inherited()]!r}\n"
+            f"from grader.worker.main import main; main({theirs.fileno()}, {device!r})",
+        ]  # fmt: skip
+        self._process = subprocess.Popen(
+            cage(command, self._home),
+            pass_fds=(theirs.fileno(),),
+            env=environment(self._home),
+            cwd=self._home,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            start_new_session=True,
+        )
+        theirs.close()
+        self._channel = Channel(ours)
+        self._log = bytearray()
+        self._reader = threading.Thread(target=self._drain, daemon=True)
+        self._reader.start()
+        self._ready = False
+        self._round = 0
+        self._flag: Flag | None = None
+
+    @property
+    def log(self) -> str:
+        """What the process printed, up to a cap."""
+        return self._log.decode("utf-8", "replace")
+
+    def await_ready(self, limit_s: float = START_LIMIT_S) -> None:
+        """Waits for the imports.
+
+        Raises:
+            WorkerFailed: it did not come up; the log says why.
+        """
+        if not self._ready:
+            self._receive(limit_s)
+            self._ready = True
+
+    def load(self, name: str, source: str, entry: str, limit_s: float) -> None:
+        """Imports the source of a submission, or of a baseline, as `name`."""
+        self._ask({"op": "load", "name": name, "source": source, "entry": entry}, limit_s)
+
+    def map(self, desk: Desk) -> None:
+        """Hands over the arenas and a new flag."""
+        self._flag, flag_fd = Flag.create()
+        arenas = [
+            {"name": name, "kind": arena.kind, "size": arena.size, "read_only": name == "inputs"}
+            for name, arena in desk.arenas.items()
+        ]
+        fds = (flag_fd, *(arena.fd for arena in desk.arenas.values()))
+        self._ask({"op": "map", "arenas": arenas}, START_LIMIT_S, fds)
+        os.close(flag_fd)
+
+    def plan(self, spread: Spread | None) -> None:
+        """Tells the worker where the tensors of the coming rounds lie (None: a round of no launches)."""
+        self._ask({"op": "plan", "launches": spread.plan() if spread else []}, START_LIMIT_S)
+
+    def round(self, name: str, desk: Desk, spread: Spread, limit_s: float) -> float:
+        """One round of `name` over the planned launches: seconds by the arbiter's clock, its look at the output included.
+
+        Raises:
+            WorkerFailed: the submission raised, crashed or did not end in time.
+        """
+        assert self._flag is not None
+        self._round += 1
+        self._channel_send({"op": "arm", "name": name, "round": self._round})
+        self._receive(limit_s)
+        flag, number = self._flag, self._round
+        start = time.perf_counter()
+        flag.raise_(number)
+        while not flag.answered(number):
+            waited = time.perf_counter() - start
+            if waited > _SPIN_S:
+                time.sleep(0.001)
+                if self._process.poll() is not None:
+                    raise WorkerFailed(self._died())
+            if waited > limit_s:
+                raise WorkerFailed(self._too_slow(limit_s))
+        desk.touch(spread)
+        seconds = time.perf_counter() - start
+        self._receive(limit_s)
+        return seconds
+
+    def close(self) -> None:
+        """Ends the whole process group and removes its home."""
+        with contextlib.suppress(ProcessLookupError, PermissionError):
+            os.killpg(self._process.pid, signal.SIGKILL)
+        self._process.kill()
+        self._process.wait()
+        self._reader.join(timeout=5)
+        if self._process.stdout is not None:
+            self._process.stdout.close()
+        self._channel.close()
+        if self._flag is not None:
+            self._flag.close()
+            self._flag = None
+        shutil.rmtree(self._home, ignore_errors=True)
+
+    def _ask(self, message: dict[str, Any], limit_s: float, fds: tuple[int, ...] = ()) -> None:
+        self._channel_send(message, fds)
+        self._receive(limit_s)
+
+    def _channel_send(self, message: dict[str, Any], fds: tuple[int, ...] = ()) -> None:
+        try:
+            self._channel.send(message, fds)
+        except ChannelClosed:
+            raise WorkerFailed(self._died()) from None
+
+    def _receive(self, limit_s: float) -> None:
+        try:
+            answer, fds = self._channel.receive(limit_s)
+        except ChannelTimeout:
+            raise WorkerFailed(self._too_slow(limit_s)) from None
+        except ChannelClosed:
+            raise WorkerFailed(self._died()) from None
+        for fd in fds:
+            os.close(fd)
+        if "failure" in answer:
+            raise WorkerFailed(_failure(answer["failure"]))
+
+    def _too_slow(self, limit_s: float) -> Failure:
+        self.close()
+        return Failure("timeout", f"It did not end within {limit_s:.0f} s and was stopped.")
+
+    def _died(self) -> Failure:
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            self._process.wait(timeout=5)
+        code = self._process.returncode
+        if code is not None and code > 128:  # bubblewrap reports a signal as the shell does
+            code = 128 - code
+        if code is not None and code < 0:
+            name = signal.Signals(-code).name if -code in set(signal.Signals) else f"signal {-code}"
+            message = f"The process that ran it was ended by {name}."
+            if name in ("SIGSEGV", "SIGBUS"):
+                message = "The process that ran it crashed: it accessed memory that it does not have, or wrote to an input."
+        else:
+            message = f"The process that ran it ended itself (exit status {code}) before it answered."
+        return Failure("crash", message, detail=self.log[-2000:])
+
+    def _drain(self) -> None:
+        pipe = self._process.stdout
+        assert pipe is not None
+        with contextlib.suppress(OSError, ValueError):
+            while chunk := os.read(pipe.fileno(), 1 << 16):
+                if len(self._log) < _LOG_BYTES:
+                    self._log += chunk[: _LOG_BYTES - len(self._log)]
+
+
+def _inherited() -> list[str]:
+    return [path for path in os.environ.get("PYTHONPATH", "").split(os.pathsep) if path]
+
+
+def _failure(data: Any) -> Failure:
+    """An untrusted description, held to the shape and lengths of a Failure."""
+    if not isinstance(data, dict):
+        return Failure("exception", "The worker sent a failure that cannot be read.")
+    kind = data.get("kind")
+    line = data.get("line")
+    return Failure(
+        kind=kind if kind in _KINDS else "exception",
+        message=str(data.get("message", ""))[:500],
+        line=line if isinstance(line, int) and line > 0 else None,
+        detail=str(data.get("detail", ""))[:4000],
+    )

@@ -1,0 +1,103 @@
+"""Messages between arbiter and worker: length-prefixed JSON with a size cap, file descriptors beside it.
+
+A worker's message is untrusted: it is read with a limit in size and time, and it is data, never an object.
+"""
+
+from __future__ import annotations
+
+import json
+import socket
+import struct
+import time
+from typing import Any
+
+__all__ = ["MAX_MESSAGE_BYTES", "Channel", "ChannelClosed", "ChannelTimeout"]
+
+MAX_MESSAGE_BYTES = 8 << 20
+_HEADER = struct.Struct("!I")
+_MAX_FDS = 8
+
+
+class ChannelClosed(Exception):
+    """The other side has gone, or sent what is no message."""
+
+
+class ChannelTimeout(Exception):
+    """Nothing came within the limit."""
+
+
+class Channel:
+    """One end of a stream socket."""
+
+    def __init__(self, sock: socket.socket) -> None:
+        self._socket = sock
+
+    def fileno(self) -> int:
+        return self._socket.fileno()
+
+    def send(self, message: dict[str, Any], fds: tuple[int, ...] = (), limit_s: float = 30.0) -> None:
+        """Sends one message.
+
+        Raises:
+            ChannelClosed: the other side has gone, or does not read within `limit_s`.
+        """
+        payload = json.dumps(message).encode()
+        if len(payload) > MAX_MESSAGE_BYTES:
+            raise ValueError(f"a message of {len(payload)} bytes is larger than {MAX_MESSAGE_BYTES}")
+        self._socket.settimeout(limit_s)
+        try:
+            if fds:
+                socket.send_fds(self._socket, [_HEADER.pack(len(payload))], list(fds))
+            else:
+                self._socket.sendall(_HEADER.pack(len(payload)))
+            self._socket.sendall(payload)
+        except OSError as error:
+            raise ChannelClosed(str(error)) from None
+
+    def receive(self, limit_s: float | None) -> tuple[dict[str, Any], list[int]]:
+        """One message and the descriptors that came with it.
+
+        Raises:
+            ChannelTimeout: the whole message did not come within `limit_s`.
+            ChannelClosed: end of stream, too large, or no JSON object.
+        """
+        deadline = None if limit_s is None else time.monotonic() + limit_s
+        header, fds = self._exactly(_HEADER.size, deadline, with_fds=True)
+        (length,) = _HEADER.unpack(header)
+        if length > MAX_MESSAGE_BYTES:
+            raise ChannelClosed(f"a message of {length} bytes is too large")
+        payload, _ = self._exactly(length, deadline)
+        try:
+            message = json.loads(payload)
+        except (ValueError, RecursionError) as error:
+            raise ChannelClosed(f"not JSON: {error}") from None
+        if not isinstance(message, dict):
+            raise ChannelClosed("not a JSON object")
+        return message, fds
+
+    def close(self) -> None:
+        self._socket.close()
+
+    def _exactly(self, count: int, deadline: float | None, with_fds: bool = False) -> tuple[bytes, list[int]]:
+        parts: list[bytes] = []
+        fds: list[int] = []
+        while count:
+            left = None if deadline is None else deadline - time.monotonic()
+            if left is not None and left <= 0:
+                raise ChannelTimeout
+            self._socket.settimeout(left)
+            try:
+                if with_fds:
+                    part, new, _, _ = socket.recv_fds(self._socket, count, _MAX_FDS)
+                    fds += new
+                else:
+                    part = self._socket.recv(min(count, 1 << 20))
+            except TimeoutError:
+                raise ChannelTimeout from None
+            except OSError as error:
+                raise ChannelClosed(str(error)) from None
+            if not part:
+                raise ChannelClosed("end of stream")
+            parts.append(part)
+            count -= len(part)
+        return b"".join(parts), fds

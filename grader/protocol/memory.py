@@ -1,0 +1,134 @@
+"""Arenas: memory that the arbiter owns and a worker maps, on the host or on a GPU.
+
+Host: a `memfd`; the input arena is sealed against any writable mapping but the arbiter's. GPU: CUDA virtual memory with
+file-descriptor handles (legacy CUDA IPC fails across user ids and in a sandbox). A worker maps inputs read-only: a
+kernel that writes to one dies of an illegal access.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import mmap
+import os
+import warnings
+from typing import Any
+
+from grader.protocol.layout import Slot
+
+__all__ = ["CudaArena", "HostArena", "tensor"]
+
+_F_ADD_SEALS, _SEAL_SHRINK, _SEAL_GROW, _SEAL_FUTURE_WRITE = 1033, 0x2, 0x4, 0x10
+
+
+class HostArena:
+    """Shared memory on the host. `read_only` in a worker; the arbiter's own mapping is always writable."""
+
+    kind = "host"
+
+    def __init__(self, fd: int, size: int, read_only: bool) -> None:
+        self.fd, self.size = fd, size
+        protection = mmap.PROT_READ if read_only else mmap.PROT_READ | mmap.PROT_WRITE
+        self._map = mmap.mmap(fd, size, prot=protection)
+
+    @classmethod
+    def create(cls, size: int, sealed: bool) -> HostArena:
+        """A new arena; `sealed`: whoever gets the descriptor can only read."""
+        fd = os.memfd_create("arena", os.MFD_CLOEXEC | os.MFD_ALLOW_SEALING)
+        os.ftruncate(fd, size)
+        arena = cls(fd, size, read_only=False)
+        seals = _SEAL_SHRINK | _SEAL_GROW | (_SEAL_FUTURE_WRITE if sealed else 0)
+        fcntl.fcntl(fd, _F_ADD_SEALS, seals)
+        return arena
+
+    def bytes_at(self, offset: int, count: int) -> Any:
+        """A torch uint8 tensor over these bytes, without a copy."""
+        import torch
+
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # torch warns of read-only buffers; read-only is the point
+            return torch.frombuffer(self._map, dtype=torch.uint8, count=count, offset=offset)
+
+
+class CudaArena:
+    """CUDA virtual memory on GPU 0 of those visible, mapped into the current process."""
+
+    kind = "cuda"
+
+    def __init__(self, handle: Any, fd: int, size: int, read_only: bool) -> None:
+        from cuda.bindings import driver
+
+        self.fd, self.size, self._handle = fd, size, handle
+        self.address = int(_checked(driver.cuMemAddressReserve(size, 0, 0, 0)))
+        _checked(driver.cuMemMap(self.address, size, 0, handle, 0))
+        access = driver.CUmemAccessDesc()
+        access.location.type = driver.CUmemLocationType.CU_MEM_LOCATION_TYPE_DEVICE
+        access.location.id = 0
+        flags = driver.CUmemAccess_flags
+        access.flags = (
+            flags.CU_MEM_ACCESS_FLAGS_PROT_READ if read_only else flags.CU_MEM_ACCESS_FLAGS_PROT_READWRITE
+        )
+        _checked(driver.cuMemSetAccess(self.address, size, [access], 1))
+
+    @classmethod
+    def create(cls, size: int, sealed: bool = False) -> CudaArena:
+        """A new arena of at least `size` bytes (rounded up to the allocation granularity).
+
+        `sealed` is for symmetry with the host: whoever has the handle may set access, so the arbiter also keeps copies.
+        """
+        from cuda.bindings import driver
+
+        prop = driver.CUmemAllocationProp()
+        prop.type = driver.CUmemAllocationType.CU_MEM_ALLOCATION_TYPE_PINNED
+        prop.location.type = driver.CUmemLocationType.CU_MEM_LOCATION_TYPE_DEVICE
+        prop.location.id = 0
+        fd_type = driver.CUmemAllocationHandleType.CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR
+        prop.requestedHandleTypes = fd_type
+        minimum = driver.CUmemAllocationGranularity_flags.CU_MEM_ALLOC_GRANULARITY_MINIMUM
+        unit = _checked(driver.cuMemGetAllocationGranularity(prop, minimum))
+        size = -(-size // unit) * unit
+        handle = _checked(driver.cuMemCreate(size, prop, 0))
+        fd = int(_checked(driver.cuMemExportToShareableHandle(handle, fd_type, 0)))
+        return cls(handle, fd, size, read_only=False)
+
+    @classmethod
+    def open(cls, fd: int, size: int, read_only: bool) -> CudaArena:
+        """The arena behind a descriptor that came from another process."""
+        from cuda.bindings import driver
+
+        fd_type = driver.CUmemAllocationHandleType.CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR
+        handle = _checked(driver.cuMemImportFromShareableHandle(fd, fd_type))
+        return cls(handle, fd, size, read_only)
+
+    def bytes_at(self, offset: int, count: int) -> Any:
+        """A torch uint8 tensor over these bytes, with a storage of its own and without a copy."""
+        import torch
+
+        return torch.as_tensor(_Interface(self.address + offset, count), device="cuda")
+
+
+class _Interface:
+    """The least that `torch.as_tensor` needs to see device memory."""
+
+    def __init__(self, address: int, count: int) -> None:
+        self.__cuda_array_interface__ = {
+            "shape": (count,),
+            "typestr": "|u1",
+            "data": (address, False),
+            "version": 3,
+            "strides": None,
+        }
+
+
+def tensor(arena: HostArena | CudaArena, slot: Slot) -> Any:
+    """The torch tensor that a slot describes."""
+    import torch
+
+    raw = arena.bytes_at(slot.offset, slot.bytes).view(getattr(torch, slot.dtype))
+    return raw.as_strided(slot.shape, slot.strides)
+
+
+def _checked(result: tuple[Any, ...]) -> Any:
+    error, *values = result
+    if int(error) != 0:
+        raise RuntimeError(f"the CUDA driver answered {error.name}")
+    return values[0] if values else None

@@ -1,0 +1,130 @@
+"""Read a file that a stranger made: its size first, and one sentence for each way in which it can be bad."""
+
+from __future__ import annotations
+
+import json
+import os
+import stat
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from grader.errors import UnusableSubmission
+
+__all__ = ["MAX_BYTES", "CodeCell", "code_cells", "parse_notebook", "read_notebook", "read_text"]
+
+MAX_BYTES = 20_000_000  # a notebook carries its plots
+
+
+@dataclass(frozen=True)
+class CodeCell:
+    """A code cell. `position` counts all cells from 1, as a person does."""
+
+    position: int
+    source: str
+    grade_id: str | None
+
+
+def read_text(path: str | os.PathLike[str]) -> str:
+    """The UTF-8 text of a regular file of at most `MAX_BYTES`.
+
+    Raises:
+        UnusableSubmission: there is none, or it is a directory, too large, empty, unreadable or not UTF-8.
+    """
+    path = Path(path)
+    try:
+        status = path.stat()
+        if stat.S_ISDIR(status.st_mode):
+            raise UnusableSubmission(f"{path} is a directory: name the .py or .ipynb file in it.")
+        if not stat.S_ISREG(status.st_mode):
+            raise UnusableSubmission(f"{path} is not a regular file.")
+        if status.st_size > MAX_BYTES:
+            raise _too_large(path, status.st_size)
+        with path.open("rb") as file:
+            data = file.read(MAX_BYTES + 1)  # it may have grown since
+    except FileNotFoundError:
+        raise UnusableSubmission(f"There is no file {path}.") from None
+    except (OSError, ValueError) as error:
+        reason = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
+        raise UnusableSubmission(f"{path} cannot be read: {reason}.") from None
+    if len(data) > MAX_BYTES:
+        raise _too_large(path, len(data))
+    if not data.strip():
+        raise UnusableSubmission(f"{path} is empty.")
+    try:
+        return data.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        raise UnusableSubmission(f"{path} is not UTF-8 text (byte {error.start} is not).") from None
+
+
+def read_notebook(path: str | os.PathLike[str]) -> dict[str, Any]:
+    """A notebook file as parsed JSON, held to `MAX_BYTES` and to notebook format 4.
+
+    Raises:
+        UnusableSubmission: there is no such file, or it is no notebook.
+    """
+    return parse_notebook(read_text(path), str(path))
+
+
+def parse_notebook(text: str, origin: str) -> dict[str, Any]:
+    """A notebook's JSON text, parsed and known to have a list of cells.
+
+    Raises:
+        UnusableSubmission: it is no JSON, no notebook, or of a format before 4.
+    """
+    try:
+        notebook = json.loads(text)
+    except json.JSONDecodeError as error:
+        raise UnusableSubmission(
+            f"{origin} is not a notebook: it is not valid JSON (line {error.lineno}: {error.msg})."
+        ) from None
+    except (RecursionError, ValueError):
+        raise UnusableSubmission(
+            f"{origin} is not a notebook: its JSON is nested too deeply or out of range."
+        ) from None
+    _cells(notebook, origin)
+    return dict(notebook)
+
+
+def code_cells(nb: Any, origin: str) -> list[CodeCell]:
+    """The code cells of a parsed notebook; what is malformed in it is passed over.
+
+    Raises:
+        UnusableSubmission: it has no list of cells.
+    """
+    found = []
+    for position, cell in enumerate(_cells(nb, origin), start=1):
+        if not isinstance(cell, Mapping) or cell.get("cell_type") != "code":
+            continue
+        source = cell.get("source", "")
+        if isinstance(source, list):
+            source = "".join(line for line in source if isinstance(line, str))
+        if not isinstance(source, str):
+            continue
+        metadata = cell.get("metadata")
+        nbgrader = metadata.get("nbgrader") if isinstance(metadata, Mapping) else None
+        grade_id = nbgrader.get("grade_id") if isinstance(nbgrader, Mapping) else None
+        found.append(CodeCell(position, source, grade_id if isinstance(grade_id, str) else None))
+    return found
+
+
+def _cells(nb: Any, origin: str) -> list[Any]:
+    if not isinstance(nb, Mapping):
+        raise UnusableSubmission(f"{origin} is not a notebook: it is JSON, but not an object with cells.")
+    version = nb.get("nbformat")
+    cells = nb.get("cells")
+    if isinstance(version, int) and version < 4:
+        raise UnusableSubmission(
+            f"{origin} is in notebook format {version}, and format 4 is needed: open it in JupyterLab and save it."
+        )
+    if not isinstance(cells, list):
+        raise UnusableSubmission(f"{origin} is not a notebook: it has no list of cells.")
+    return cells
+
+
+def _too_large(path: Path, size: int) -> UnusableSubmission:
+    advice = " Clear its outputs and save it again." if path.suffix.lower() == ".ipynb" else ""
+    return UnusableSubmission(
+        f"{path} is too large: {size / 1e6:,.1f} MB, and at most {MAX_BYTES // 1_000_000} MB are read.{advice}"
+    )

@@ -1,0 +1,242 @@
+"""From a file or a notebook to the text that is graded; bad input gets one sentence, never a traceback."""
+
+from __future__ import annotations
+
+import ast
+import hashlib
+import os
+import re
+import warnings
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from grader.errors import UnusableSubmission
+from grader.exercises import EXERCISES, find
+from grader.reading import MAX_BYTES, code_cells, parse_notebook, read_notebook, read_text
+
+__all__ = [
+    "MAX_BYTES",
+    "MAX_SOURCE_BYTES",
+    "Submission",
+    "from_file",
+    "from_notebook",
+    "from_source",
+    "read_notebook",
+    "submissions_in",
+]
+
+MAX_SOURCE_BYTES = 256_000  # of the text that is graded: Python's parser takes some hundred times that in memory
+
+_MAGIC = re.compile(r"^\s*(%{1,2}\w|!|\?)|=\s*(!|%\w)|\w\?{1,2}\s*$")
+
+
+@dataclass(frozen=True)
+class Submission:
+    """What is graded: `source` is the text of one cell or file, `origin` says for people where it came from."""
+
+    source: str
+    exercise_id: str
+    origin: str
+
+    @property
+    def sha256(self) -> str:
+        """Of the source, in UTF-8 with line feeds."""
+        return hashlib.sha256(self.source.encode()).hexdigest()
+
+
+def from_source(source: str, exercise_id: str, origin: str = "the cell") -> Submission:
+    """A submission from text at hand. Syntax errors pass: the judge names them, with their line.
+
+    Raises:
+        UnknownExercise: no exercise has this id.
+        UnusableSubmission: the text is empty, too long, no text, or holds an IPython magic.
+    """
+    find(exercise_id)
+    source = source.replace("\r\n", "\n").replace("\r", "\n")
+    start = origin[:1].upper() + origin[1:] if origin.startswith("the ") else origin
+    if not source.strip():
+        raise UnusableSubmission(f"{start} is empty: write the solution of {exercise_id!r} into it first.")
+    try:
+        size = len(source.encode())
+    except UnicodeEncodeError:
+        raise UnusableSubmission(f"{start} holds characters that are not valid Unicode.") from None
+    if "\0" in source:
+        raise UnusableSubmission(f"{start} holds a NUL character, so it is not Python source.")
+    if size > MAX_SOURCE_BYTES:
+        raise UnusableSubmission(
+            f"{start} holds {size / 1000:,.0f} kB of code; a solution has at most {MAX_SOURCE_BYTES // 1000} kB."
+        )
+    _refuse_magics(source, origin)
+    return Submission(source, exercise_id, origin)
+
+
+def from_file(path: str | os.PathLike[str], exercise_id: str | None = None) -> Submission:
+    """The submission in a `.py` file (all of it) or a notebook (its solution cell).
+
+    Without `exercise_id` the exercise is the one that the file solves, or is named after.
+
+    Raises:
+        UnknownExercise: no exercise has this id.
+        UnusableSubmission: nothing in it can be graded, or it is not clear for which exercise.
+    """
+    path = Path(path)
+    if exercise_id is not None:
+        find(exercise_id)
+    text, notebook = _load(path)
+    if notebook is not None:
+        return from_notebook(notebook, exercise_id or _only_exercise(path, _ids_in_notebook(notebook)), str(path))
+    return from_source(text, exercise_id or _only_exercise(path, _ids_in_source(text)), str(path))
+
+
+def from_notebook(nb: Mapping[str, Any], exercise_id: str, origin: str = "the notebook") -> Submission:
+    """The submission in a notebook that is already parsed as JSON.
+
+    It is the code cell whose `metadata.nbgrader.grade_id` is the exercise's id and that defines its function. Where
+    there is none (the metadata was deleted, the solution stands elsewhere) it is the last code cell that does. Of
+    several with the grade_id the last counts, as when the notebook is run from top to bottom.
+
+    Raises:
+        UnknownExercise: no exercise has this id.
+        UnusableSubmission: no code cell defines the function, or the one that does cannot be graded.
+    """
+    entry = find(exercise_id).entry
+    cells = code_cells(nb, origin)
+    marked = [cell for cell in cells if cell.grade_id == exercise_id]
+    defining = [cell for cell in cells if _defines(cell.source, entry)]
+    best = [cell for cell in defining if cell in marked] or defining or marked
+    if not best:
+        raise UnusableSubmission(
+            f"No code cell of {origin} defines `{entry}`, so there is nothing to grade for {exercise_id!r}."
+        )
+    cell = best[-1]
+    submission = from_source(cell.source, exercise_id, f"{origin}, cell {cell.position}")
+    if cell not in defining and _module(cell.source) is not None:
+        raise UnusableSubmission(
+            f"Cell {cell.position} of {origin} is the solution cell of {exercise_id!r}, but neither it nor any other "
+            f"code cell defines `{entry}`."
+        )
+    return submission
+
+
+def submissions_in(path: str | os.PathLike[str]) -> list[Submission]:
+    """All that a file or notebook submits, in the order of the exercises.
+
+    Raises:
+        UnusableSubmission: the file cannot be read, or it solves no exercise.
+    """
+    path = Path(path)
+    text, notebook = _load(path)
+    if notebook is not None:
+        found = [from_notebook(notebook, each, str(path)) for each in _ids_in_notebook(notebook)]
+    else:
+        found = [from_source(text, each, str(path)) for each in _ids_in_source(text)]
+    if not found:
+        entries = _names(exercise.entry for exercise in EXERCISES.values())
+        raise UnusableSubmission(f"{path} solves no exercise: it defines none of {entries}.")
+    return found
+
+
+def _load(path: Path) -> tuple[str, dict[str, Any] | None]:
+    text = read_text(path)
+    suffix = path.suffix.lower()
+    if suffix == ".ipynb":
+        return text, parse_notebook(text, str(path))
+    if suffix == ".py":
+        return text, None
+    raise UnusableSubmission(f"{path} is neither a Python file (.py) nor a notebook (.ipynb).")
+
+
+def _module(source: str) -> ast.Module | None:
+    """The parsed text, or None where it is no Python (or too much of it to parse here)."""
+    if len(source) > MAX_SOURCE_BYTES:
+        return None
+    try:
+        return _parse(source)
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        return None
+
+
+def _parse(source: str) -> ast.Module:
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # a learner's invalid escape is not ours to warn of
+        return ast.parse(source)
+
+
+def _defines(source: str, name: str) -> bool:
+    if name not in source:
+        return False
+    module = _module(source)
+    if module is None:  # so that the syntax error is reported, and not that the function is missing
+        return re.search(rf"^(?:async\s+)?(?:def|class)\s+{name}\b|^{name}\s*=", source, re.MULTILINE) is not None
+    return name in _bound_names(module)
+
+
+def _bound_names(module: ast.Module) -> Iterable[str]:
+    """The names that running the module gives a value, also those inside its if, try, with and for statements."""
+    waiting: list[ast.AST] = list(module.body)
+    while waiting:
+        node = waiting.pop()
+        match node:
+            case ast.FunctionDef() | ast.AsyncFunctionDef() | ast.ClassDef():
+                yield node.name
+            case ast.Import() | ast.ImportFrom():
+                yield from (alias.asname or alias.name for alias in node.names)
+            case ast.Assign():
+                yield from _target_names(node.targets)
+            case ast.AnnAssign() if node.value:
+                yield from _target_names([node.target])
+            case _:
+                inner = (ast.stmt, ast.ExceptHandler, ast.match_case)
+                waiting += [child for child in ast.iter_child_nodes(node) if isinstance(child, inner)]
+
+
+def _target_names(targets: list[ast.expr]) -> Iterable[str]:
+    return (node.id for target in targets for node in ast.walk(target) if isinstance(node, ast.Name))
+
+
+def _ids_in_notebook(nb: Mapping[str, Any]) -> list[str]:
+    cells = code_cells(nb, "the notebook")
+    return [
+        exercise.id
+        for exercise in EXERCISES.values()
+        if any(cell.grade_id == exercise.id or _defines(cell.source, exercise.entry) for cell in cells)
+    ]
+
+
+def _ids_in_source(source: str) -> list[str]:
+    return [exercise.id for exercise in EXERCISES.values() if _defines(source, exercise.entry)]
+
+
+def _only_exercise(path: Path, ids: list[str]) -> str:
+    if len(ids) == 1:
+        return ids[0]
+    if path.stem in (ids or EXERCISES):
+        return path.stem
+    if ids:
+        raise UnusableSubmission(f"{path} solves several exercises, {_names(ids)}: say which one with --exercise.")
+    raise UnusableSubmission(
+        f"{path} does not say which exercise it solves: name one of {_names(EXERCISES)} with --exercise."
+    )
+
+
+def _refuse_magics(source: str, origin: str) -> None:
+    try:
+        _parse(source)
+    except SyntaxError as error:
+        lines = source.split("\n")
+        line = error.lineno or 0
+        if 0 < line <= len(lines) and _MAGIC.search(lines[line - 1]):
+            text = lines[line - 1].strip()
+            text = text if len(text) <= 40 else text[:39] + "…"
+            raise UnusableSubmission(
+                f"Line {line} of {origin} is an IPython magic or shell command (`{text}`), which cannot be graded: "
+                "a solution is plain Python, so move that line to a cell of its own."
+            ) from None
+    except (ValueError, RecursionError, MemoryError):
+        return  # the judge reports it
+
+
+def _names(items: Iterable[str]) -> str:
+    return ", ".join(f"`{item}`" for item in items)

@@ -1,0 +1,72 @@
+"""An exception of the submission's, as text: its kind, one sentence, the line in the cell, its part of the traceback."""
+
+from __future__ import annotations
+
+import traceback
+from pathlib import Path
+from typing import Any
+
+__all__ = ["describe"]
+
+_LIMIT = 4000
+_ILLEGAL = ("illegal memory access", "misaligned address", "device-side assert", "unspecified launch failure")
+
+
+def describe(error: BaseException, file: Path) -> dict[str, Any]:
+    """`{"kind", "message", "line", "detail"}` with capped lengths; lines count from 1 in the submission."""
+    frames = [f for f in _frames(error) if Path(f.filename).name == file.name]
+    line = frames[-1].lineno if frames else None
+    text = str(error) or type(error).__name__
+    kind = _kind(error, text)
+    message = f"{type(error).__name__}: {text}"
+    if kind == "not_written":
+        message = "The exercise is not written yet."
+    elif kind == "compile":
+        found_line, found = _compiler_says(error, text)
+        line, message = found_line or line, found
+    elif kind == "illegal_access":
+        message = "A kernel accessed memory outside of the buffers, or wrote to an input."
+    detail = "".join(traceback.format_list(frames)) + text
+    return {"kind": kind, "message": message[:500], "line": line, "detail": detail[-_LIMIT:]}
+
+
+def _frames(error: BaseException) -> list[traceback.FrameSummary]:
+    return list(traceback.extract_tb(error.__traceback__))
+
+
+def _kind(error: BaseException, text: str) -> str:
+    if isinstance(error, NotImplementedError) and "not written yet" in text:
+        return "not_written"
+    if any(sign in text for sign in _ILLEGAL):
+        return "illegal_access"
+    if type(error).__name__ in ("CompilationError", "CompileTimeAssertionFailure", "UnsupportedLanguageConstruct"):
+        return "compile"
+    if "Error building extension" in text or "nvrtc" in text.lower():
+        return "compile"
+    return "exception"
+
+
+def _compiler_says(error: BaseException, text: str) -> tuple[int | None, str]:
+    """The line in the cell and the sentence of the first error that a compiler reported."""
+    node, source = getattr(error, "node", None), getattr(error, "src", None)
+    if node is not None and source is not None:  # Triton: the node's line counts from the kernel's decorator
+        message = getattr(error, "error_message", None) or text.strip().splitlines()[-1]
+        cause = error.__cause__
+        if cause is not None and not getattr(error, "error_message", None):
+            message = f"{type(cause).__name__}: {cause}"
+        return _line_of_kernel(source, getattr(node, "lineno", 1)), str(message)
+    from grader.worker.simulator import first_error
+
+    return first_error(text)
+
+
+def _line_of_kernel(kernel_source: str, line: int) -> int | None:
+    try:
+        whole = Path("submission.py").read_text(encoding="utf-8")
+    except OSError:
+        return None
+    first = kernel_source.strip().splitlines()[0]
+    for number, candidate in enumerate(whole.splitlines(), start=1):
+        if candidate.strip() == first.strip():
+            return number + line - 1
+    return None

@@ -1,0 +1,140 @@
+"""A worker: starts, imports what a submission will want, then takes one submission and runs it on the arbiter's buffers.
+
+It answers with failures as text, and with one flag word. It never sees an expected value and never states a verdict.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import importlib.util
+import os
+import signal
+import socket
+import sys
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+from grader.protocol.channel import Channel, ChannelClosed
+from grader.protocol.flag import Flag
+from grader.protocol.layout import Slot
+from grader.protocol.memory import CudaArena, HostArena, tensor
+from grader.worker.failures import describe
+
+__all__ = ["main"]
+
+_PR_SET_PDEATHSIG = 1
+
+
+class Worker:
+    """The state of one job: the functions to call, the arenas and the launches planned on them."""
+
+    def __init__(self, device: str) -> None:
+        self.device = device
+        self.functions: dict[str, Callable[..., Any]] = {"": lambda: None}
+        self.arenas: dict[str, CudaArena | HostArena] = {}
+        self.flag: Flag | None = None
+        self.launches: list[tuple[Any, ...]] = []
+
+    def handle(self, message: dict[str, Any], fds: list[int], channel: Channel) -> dict[str, Any]:
+        """Does what one message asks and returns the answer."""
+        operation = message["op"]
+        if operation == "map":
+            self._map(message["arenas"], fds)
+        elif operation == "load":
+            self.functions[message["name"]] = _load(message["source"], message["entry"])
+        elif operation == "plan":
+            self.launches = [tuple(self._tensor(Slot.from_dict(slot)) for slot in launch) for launch in message["launches"]]
+        elif operation == "arm":
+            channel.send({"armed": message["round"]})
+            self._run(message["round"], self.functions[message["name"]])
+        return {"done": operation}
+
+    def _map(self, arenas: Sequence[dict[str, Any]], fds: list[int]) -> None:
+        self.flag = Flag(fds[0])
+        for fd, arena in zip(fds[1:], arenas, strict=True):
+            if arena["kind"] == "cuda":
+                self.arenas[arena["name"]] = CudaArena.open(fd, arena["size"], arena["read_only"])
+            else:
+                self.arenas[arena["name"]] = HostArena(fd, arena["size"], arena["read_only"])
+        for fd in fds:
+            os.close(fd)  # the mappings stay
+
+    def _tensor(self, slot: Slot) -> Any:
+        return tensor(self.arenas[slot.arena], slot)
+
+    def _run(self, number: int, function: Callable[..., Any]) -> None:
+        assert self.flag is not None
+        launches, synchronize = self.launches, _synchronize(self.device)
+        self.flag.wait_raised(number)
+        try:
+            for arguments in launches:
+                function(*arguments)
+            synchronize()
+        finally:
+            self.flag.answer(number)
+
+
+def main(fd: int, device: str) -> None:
+    """Serves one job on an inherited socket until it closes."""
+    ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
+    channel = Channel(socket.socket(fileno=fd))
+    _start(device)
+    worker = Worker(device)
+    channel.send({"ready": True})
+    while True:
+        try:
+            message, fds = channel.receive(limit_s=None)
+        except ChannelClosed:
+            return
+        try:
+            answer = worker.handle(message, fds, channel)
+        except BaseException as error:
+            answer = {"failure": describe(error, Path("submission.py"))}
+        sys.stdout.flush()
+        sys.stderr.flush()
+        channel.send(answer)
+
+
+def _start(device: str) -> None:
+    """Pays for imports, the CUDA context and Triton's first compilation before there is a submission."""
+    if device == "simulator":
+        from grader.worker import simulator
+
+        simulator.prepare()
+        import torch
+        import triton  # noqa: F401
+
+        torch.set_num_threads(1)
+        simulator.install()
+    else:
+        from grader.worker import cuda
+
+        cuda.start()
+
+
+def _synchronize(device: str) -> Callable[[], None]:
+    if device == "simulator":
+        return lambda: None
+    import torch
+
+    return torch.cuda.synchronize
+
+
+def _load(source: str, entry: str) -> Callable[..., Any]:
+    """Imports the submission from a file in the working folder (Triton and tracebacks read it again)."""
+    path = Path("submission.py")
+    path.write_text(source, encoding="utf-8")
+    spec = importlib.util.spec_from_file_location("submission", path.absolute())
+    assert spec is not None and spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    sys.modules["submission"] = module
+    spec.loader.exec_module(module)
+    found = getattr(module, entry, None)
+    if not callable(found):
+        raise NameError(f"the cell ran, and afterwards there is no function {entry!r}")
+    return found  # type: ignore[no-any-return]
+
+
+if __name__ == "__main__":
+    main(int(sys.argv[1]), sys.argv[2])

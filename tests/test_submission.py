@@ -1,0 +1,316 @@
+"""Tests of grader.submission: what is graded, and the one sentence that bad input gets."""
+
+from __future__ import annotations
+
+import json
+import os
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from grader import reading, submission
+from grader.errors import UnknownExercise, UnusableSubmission
+from grader.submission import Submission, from_file, from_notebook, from_source, submissions_in
+
+SOLVED = "import torch\n\ndef softmax(x, out):\n    torch.softmax(x, 1, out=out)\n"
+
+
+def code(source: str | list[str], grade_id: str | None = None, **nbgrader: Any) -> dict[str, Any]:
+    metadata = {"nbgrader": {"grade_id": grade_id, **nbgrader}} if grade_id else {}
+    return {"cell_type": "code", "metadata": metadata, "source": source, "outputs": [], "execution_count": None}
+
+
+def notebook(*cells: dict[str, Any], **keys: Any) -> dict[str, Any]:
+    return {"nbformat": 4, "nbformat_minor": 5, "metadata": {}, "cells": list(cells), **keys}
+
+
+def write(path: Path, content: Any) -> Path:
+    path.write_text(content if isinstance(content, str) else json.dumps(content), encoding="utf-8")
+    return path
+
+
+def refused(function: Any, *arguments: Any) -> str:
+    with pytest.raises(UnusableSubmission) as caught:
+        function(*arguments)
+    sentence = str(caught.value)
+    assert "\n" not in sentence
+    assert sentence.endswith(".")
+    assert len(sentence) < 400
+    return sentence
+
+
+def test_solution_cell_is_found_by_its_grade_id() -> None:
+    """The cell with the exercise's grade_id is what is graded, even where a later cell defines the function again."""
+    nb = notebook(code("import torch"), code(SOLVED, "softmax", solution=True), code("def softmax(x, out): cheat()"))
+    found = from_notebook(nb, "softmax", "a.ipynb")
+    assert found == Submission(SOLVED, "softmax", "a.ipynb, cell 2")
+
+
+def test_deleted_metadata_falls_back_to_the_last_definition() -> None:
+    """Without a marked cell, the last code cell that defines the function at top level is graded."""
+    nb = notebook(code("def softmax(x, out): first()"), code(SOLVED), code("def other():\n    def softmax(): ..."))
+    assert from_notebook(nb, "softmax").source == SOLVED
+
+
+def test_marked_cell_that_defines_nothing_gives_way_to_one_that_does() -> None:
+    """A solution cell that was emptied loses to a cell that holds the solution."""
+    nb = notebook(code("", "softmax"), code(SOLVED))
+    assert from_notebook(nb, "softmax").source == SOLVED
+
+
+def test_last_of_several_marked_cells_counts() -> None:
+    """Of copies of the solution cell the last counts, as when the notebook runs from top to bottom."""
+    nb = notebook(code("def softmax(x, out): old()", "softmax"), code(SOLVED, "softmax"))
+    assert from_notebook(nb, "softmax").source == SOLVED
+
+
+@pytest.mark.parametrize(
+    "source",
+    [
+        "try:\n    import x\nexcept ImportError:\n    def softmax(x, out): ...\n",
+        "if True:\n    softmax = other\n",
+        "from mine import fast as softmax\n",
+        "softmax: object = 1\n",
+        "with x:\n    (softmax, b) = 1, 2\n",
+        "match x:\n    case 1:\n        def softmax(): ...\n",
+        "def softmax(x, out:\n    pass\n",
+    ],
+)
+def test_every_way_to_define_at_top_level_counts(source: str) -> None:
+    """A function counts as defined wherever running the cell gives its name a value; a broken cell counts too."""
+    assert from_notebook(notebook(code("x = 1"), code(source)), "softmax").source == source
+
+
+@pytest.mark.parametrize(
+    "source",
+    ["softmax(x, out)", "# softmax", "def f():\n    softmax = 1", "softmax: object", "class A:\n    softmax = 1"],
+)
+def test_mention_is_no_definition(source: str) -> None:
+    """A cell that only uses the name does not define the function."""
+    assert "defines `softmax`" in refused(from_notebook, notebook(code(source)), "softmax")
+
+
+def test_marked_cell_without_the_function_is_refused() -> None:
+    """A solution cell that defines something else is named, with its number."""
+    sentence = refused(from_notebook, notebook(code("x = 1"), code("y = 2", "softmax")), "softmax", "a.ipynb")
+    assert sentence.startswith("Cell 2 of a.ipynb is the solution cell")
+
+
+def test_syntax_error_is_left_to_the_judge() -> None:
+    """A syntax error in the solution cell is a verdict with a line, not a refusal here."""
+    assert from_notebook(notebook(code("def softmax(:", "softmax")), "softmax").source == "def softmax(:"
+
+
+def test_source_may_be_a_list_of_lines_with_any_line_ends() -> None:
+    """The text, and so its hash, is the same however the notebook was saved."""
+    joined = from_notebook(notebook(code(SOLVED, "softmax")), "softmax")
+    lines = from_notebook(notebook(code(SOLVED.splitlines(keepends=True), "softmax")), "softmax")
+    windows = from_notebook(notebook(code(SOLVED.replace("\n", "\r\n"), "softmax")), "softmax")
+    assert joined.sha256 == lines.sha256 == windows.sha256
+    assert len(joined.sha256) == 64
+
+
+def test_only_code_cells_are_graded() -> None:
+    """A solution that was turned into a markdown cell is not code."""
+    nb = notebook({**code(SOLVED, "softmax"), "cell_type": "markdown"})
+    assert "No code cell" in refused(from_notebook, nb, "softmax")
+
+
+@pytest.mark.parametrize("magic", ["%%time", "%matplotlib inline", "!nvidia-smi", "x = !ls", "x = %time f()", "print?"])
+def test_magic_is_named_with_its_line(magic: str) -> None:
+    """An IPython magic gets a sentence that names the line and says what to do."""
+    sentence = refused(from_source, f"import torch\n{magic}\n{SOLVED}", "softmax", "a.ipynb, cell 3")
+    assert sentence.startswith("Line 2 of a.ipynb, cell 3 is an IPython magic")
+    assert "cell of its own" in sentence
+
+
+def test_percent_inside_a_string_is_no_magic() -> None:
+    """CUDA C++ in a string may begin its lines with % or !."""
+    source = 'cpp = """\n% 32\n!flag\n"""\n' + SOLVED
+    assert from_source(source, "softmax").source == source
+
+
+def test_long_magic_is_shortened() -> None:
+    """The sentence stays one sentence, whatever the line holds."""
+    assert "…" in refused(from_source, "%" + "a" * 10_000, "softmax")
+
+
+@pytest.mark.parametrize(
+    ("source", "words"),
+    [("", "is empty"), (" \n\t\n", "is empty"), ("a\0b", "NUL"), ("x = '\ud800'", "valid Unicode")],
+)
+def test_text_that_is_no_source_is_refused(source: str, words: str) -> None:
+    """Empty text, NUL characters and lone surrogates are refused in a sentence that begins with a capital."""
+    sentence = refused(from_source, source, "softmax")
+    assert words in sentence
+    assert sentence.startswith("The cell")
+
+
+def test_too_much_code_is_refused() -> None:
+    """A cell of several hundred kilobytes is not parsed."""
+    assert "kB of code" in refused(from_source, SOLVED + "#" * submission.MAX_SOURCE_BYTES, "softmax")
+
+
+@pytest.mark.parametrize(
+    "source",
+    [
+        "-" * 200_000 + "1",
+        "if x:\n    pass\n" + "elif x:\n    pass\n" * 800 + "softmax = 1\n",
+        "1+" * 100_000 + "1",
+        "f" + "(" * 50_000,
+    ],
+    ids=["minuses", "elifs", "sum", "parentheses"],
+)
+def test_source_made_to_break_a_parser_does_no_harm(source: str) -> None:
+    """Deeply nested code reaches the judge; it neither crashes nor raises here."""
+    nb = notebook(code(source + "\nsoftmax = 1\n"), code(source, "softmax"))
+    assert from_notebook(nb, "softmax").exercise_id == "softmax"
+
+
+@pytest.mark.parametrize(
+    ("content", "words"),
+    [
+        ("", "is empty"),
+        ("  \n", "is empty"),
+        ("{", "not valid JSON (line 1"),
+        ("[1, 2]", "not an object"),
+        ("{}", "no list of cells"),
+        ('{"cells": 3, "nbformat": 4}', "no list of cells"),
+        ('{"nbformat": 3, "worksheets": [{"cells": []}]}', "notebook format 3"),
+        ("[" * 100_000, "nested too deeply"),
+        ('{"cells": [], "n": ' + "9" * 5000 + "}", "out of range"),
+    ],
+)
+def test_file_that_is_no_notebook(tmp_path: Path, content: str, words: str) -> None:
+    """Each way of not being a notebook gets one sentence that names the file."""
+    sentence = refused(from_file, write(tmp_path / "a.ipynb", content), "softmax")
+    assert words in sentence
+    assert "a.ipynb" in sentence
+
+
+@pytest.mark.parametrize(
+    "cells",
+    [
+        [None, 3, [], {}],
+        [{"cell_type": "code"}],
+        [{"cell_type": "code", "source": 3, "metadata": "x"}],
+        [{"cell_type": "code", "source": ["softmax(", 3, None], "metadata": {"nbgrader": []}}],
+        [{"cell_type": "code", "source": "x", "metadata": {"nbgrader": {"grade_id": ["softmax"]}}}],
+    ],
+)
+def test_malformed_cells_are_passed_over(cells: list[Any]) -> None:
+    """Cells of any shape do not bring the reader down."""
+    assert "No code cell" in refused(from_notebook, notebook(*cells), "softmax")
+    nb = notebook(*cells, code(SOLVED, "softmax"))
+    assert from_notebook(nb, "softmax").source == SOLVED
+
+
+def test_no_such_file(tmp_path: Path) -> None:
+    """A missing file is named."""
+    assert refused(from_file, tmp_path / "a.py").startswith("There is no file")
+
+
+def test_directory(tmp_path: Path) -> None:
+    """A directory is not read."""
+    assert "is a directory" in refused(from_file, tmp_path)
+
+
+def test_pipe_is_not_waited_for(tmp_path: Path) -> None:
+    """A named pipe, which would never end, is refused."""
+    os.mkfifo(tmp_path / "a.py")
+    assert "not a regular file" in refused(from_file, tmp_path / "a.py")
+
+
+def test_impossible_path() -> None:
+    """A path that the system cannot even look up gets a sentence too."""
+    assert "cannot be read" in refused(from_file, "a\0b.py")
+    assert "cannot be read" in refused(from_file, "x" * 300 + ".py")
+
+
+@pytest.mark.parametrize("suffix", ["py", "ipynb"])
+def test_hundred_megabytes_are_refused_before_they_are_read(
+    tmp_path: Path, suffix: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The size is looked at first; the file is not opened."""
+    path = tmp_path / f"big.{suffix}"
+    with path.open("wb") as file:
+        file.truncate(100_000_000)
+    monkeypatch.setattr(Path, "open", lambda *_, **__: pytest.fail("the file was opened"))
+    sentence = refused(from_file, path, "softmax")
+    assert "100.0 MB" in sentence
+    assert ("Clear its outputs" in sentence) == (suffix == "ipynb")
+
+
+def test_file_that_grows_is_still_held_to_the_limit(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The limit holds for what is read, not only for what was announced."""
+    monkeypatch.setattr(reading, "MAX_BYTES", 10)
+    path = write(tmp_path / "a.py", "x" * 11)
+    status = os.stat_result([*os.stat(path)][:6] + [0] + [*os.stat(path)][7:10])
+    monkeypatch.setattr(Path, "stat", lambda *_, **__: status)
+    assert "too large" in refused(from_file, path, "softmax")
+
+
+def test_not_utf8(tmp_path: Path) -> None:
+    """Bytes that are no UTF-8 are refused with the place."""
+    (tmp_path / "a.py").write_bytes(b"x = '\xff'")
+    assert "not UTF-8 text (byte 5" in refused(from_file, tmp_path / "a.py", "softmax")
+
+
+def test_byte_order_mark_is_not_code(tmp_path: Path) -> None:
+    """A file saved with a byte order mark is the same submission."""
+    (tmp_path / "a.py").write_bytes(b"\xef\xbb\xbf" + SOLVED.encode())
+    assert from_file(tmp_path / "a.py", "softmax").source == SOLVED
+
+
+def test_other_kinds_of_files_are_refused(tmp_path: Path) -> None:
+    """A file that is neither Python nor a notebook is refused."""
+    assert "neither a Python file" in refused(from_file, write(tmp_path / "a.txt", SOLVED), "softmax")
+
+
+def test_exercise_is_guessed_from_what_is_defined(tmp_path: Path) -> None:
+    """One known function in a file settles which exercise it solves, whatever the file is called."""
+    assert from_file(write(tmp_path / "vector_add.py", SOLVED)).exercise_id == "softmax"
+
+
+def test_exercise_is_guessed_from_the_file_name(tmp_path: Path) -> None:
+    """A name settles it where the text does not."""
+    both = SOLVED + "\ndef vector_add(x, y, out): ...\n"
+    assert from_file(write(tmp_path / "vector_add.py", both)).exercise_id == "vector_add"
+    assert from_file(write(tmp_path / "softmax.py", "x = 1\n")).exercise_id == "softmax"
+
+
+def test_unclear_exercise_is_asked_for(tmp_path: Path) -> None:
+    """Neither guess: the sentence says which option to give, and lists the candidates."""
+    both = SOLVED + "\ndef vector_add(x, y, out): ...\n"
+    sentence = refused(from_file, write(tmp_path / "mine.py", both))
+    assert "`vector_add`, `softmax`" in sentence
+    assert "--exercise" in sentence
+    assert "--exercise" in refused(from_file, write(tmp_path / "mine.py", "x = 1"))
+
+
+def test_exercise_of_a_notebook_is_guessed_from_its_cells(tmp_path: Path) -> None:
+    """A notebook with one solution cell needs no option."""
+    path = write(tmp_path / "01_x.ipynb", notebook(code(SOLVED, "softmax")))
+    assert from_file(path) == Submission(SOLVED, "softmax", f"{path}, cell 1")
+
+
+def test_unknown_exercise_comes_before_the_file(tmp_path: Path) -> None:
+    """A wrong exercise id is said at once, also for a file that is not there."""
+    with pytest.raises(UnknownExercise, match="softmax"):
+        from_file(tmp_path / "none.py", "sofmax")
+
+
+def test_all_submissions_of_a_notebook(tmp_path: Path) -> None:
+    """A notebook with several solution cells gives them all, in the order of the exercises."""
+    add = "def vector_add(x, y, out): ...\n"
+    path = write(tmp_path / "a.ipynb", notebook(code(SOLVED, "softmax"), code(add, "vector_add")))
+    assert [(s.exercise_id, s.source) for s in submissions_in(path)] == [("vector_add", add), ("softmax", SOLVED)]
+    assert "solves no exercise" in refused(submissions_in, write(tmp_path / "b.ipynb", notebook(code("x"))))
+    assert [s.exercise_id for s in submissions_in(write(tmp_path / "a.py", SOLVED))] == ["softmax"]
+
+
+@pytest.mark.parametrize("module", [submission, reading])
+def test_exports(module: Any) -> None:
+    """All that is exported exists."""
+    assert all(hasattr(module, name) for name in module.__all__)
