@@ -8,6 +8,7 @@ import re
 import shutil
 import sysconfig
 import tempfile
+import warnings
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
@@ -191,7 +192,9 @@ def waits_for_judge(api: Any, assignment: str, student: str) -> bool:
 
 def grade(api: Any, assignment: str, student: str) -> str:
     """Autograde one student's work; why it could not be graded in full, or nothing."""
-    result = api.autograde(assignment, student, force=True)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # of nbformat about the learner's file, of SQLAlchemy 2.1 about nbgrader 0.9.6
+        result = api.autograde(assignment, student, force=True)
     if result["success"]:
         return "; ".join(_NOT_GRADED.findall(result.get("log") or ""))
     for notebook in sorted(path(api, "submitted", assignment, student).glob("*.ipynb")):

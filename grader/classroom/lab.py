@@ -38,13 +38,13 @@ def learner(classroom: Path, work: Path | None = None, course_id: str | None = N
     exchange, course_id = _find_exchange(Path(classroom).expanduser().absolute(), course_id)
     work = Path(work).expanduser().absolute() if work else Path.cwd() / course_id
     work.mkdir(parents=True, exist_ok=True)
-    config = {
-        "CourseDirectory": {"course_id": course_id},
-        "Exchange": {"root": str(exchange)},
-        "Execute": {"timeout": 600},
-    }
     state = work / ".grader"
-    _write(state / "nbgrader_config.json", config)
+    state.mkdir(exist_ok=True)
+    (state / settings.CONFIG_FILE).write_text(
+        f"c = get_config()\nc.CourseDirectory.course_id = {course_id!r}\nc.Exchange.root = {str(exchange)!r}\n"
+        f"c.Execute.timeout = {settings.VALIDATE_TIMEOUT_S}\n",
+        encoding="utf-8",
+    )
     return LabSetup(work, _hide(state, ("course-list", "create-assignment", "formgrader")))
 
 

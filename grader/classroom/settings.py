@@ -6,9 +6,10 @@ import logging
 from pathlib import Path
 from typing import Any
 
-__all__ = ["CONFIG_FILE", "apply", "config_text", "load"]
+__all__ = ["CONFIG_FILE", "VALIDATE_TIMEOUT_S", "apply", "config_text", "load"]
 
 CONFIG_FILE = "nbgrader_config.py"
+VALIDATE_TIMEOUT_S = 600  # of a cell under the Validate button: simulated checks take longer than nbgrader's 30 s
 
 _TEMPLATE = '''\
 """nbgrader's settings of this course. Made by `grader classroom init`; edit it as you like, it is never overwritten."""
@@ -49,7 +50,7 @@ def apply(c: Any) -> None:
     c.GenerateAssignment.preprocessors = [
         "nbgrader.preprocessors.IncludeHeaderFooter",
         "nbgrader.preprocessors.LockCells",
-        "grader.authoring.stubs.ClearSolutions",
+        "grader.authoring.preprocess.ClearSolutions",
         "nbgrader.preprocessors.ClearOutput",
         "nbgrader.preprocessors.CheckCellMetadata",
         "nbgrader.preprocessors.ComputeChecksums",
@@ -80,7 +81,7 @@ def apply(c: Any) -> None:
         "nbconvert.preprocessors.CSSHTMLHeaderPreprocessor",
     ]
     c.OverwriteCells.add_missing_cells = True
-    c.Execute.timeout = 600  # of the Validate button in JupyterLab: simulated checks take longer than nbgrader's 30 s
+    c.Execute.timeout = VALIDATE_TIMEOUT_S
 
 
 def load(course: Path) -> Any:

@@ -14,6 +14,7 @@ _HOMES = {
     "draw_grid": "blocks",
     "draw_padded_rows": "rows",
     "draw_row_in_sram": "rows",
+    "lines_after_includes": "build_files",
     "list_kernels": "kernels",
     "load_numba_cuda": "numba_cuda",
     "memory_instructions": "compiler",

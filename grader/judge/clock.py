@@ -27,9 +27,13 @@ class TimedWrong(Exception):
 
 
 def calibrate(desk: Desk, worker: Worker) -> float:
-    """Seconds of a round in which nothing is launched, by a worker that runs nobody's submission."""
+    """Seconds of a round of one launch that does nothing to speak of, by a worker that runs nobody's submission.
+
+    It has a kernel in it because the GPU's switch from one process to the other, and back, is most of the constant.
+    """
     spread = desk.lay(Case("empty", (Array("out", (1,), role="out"),)))
-    worker.plan(None)
+    desk.poison(spread)
+    worker.plan(spread)
     return median(worker.round("", desk, spread, 10.0) for _ in range(_EMPTY_ROUNDS))
 
 

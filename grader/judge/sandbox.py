@@ -14,7 +14,7 @@ import sys
 from glob import glob
 from pathlib import Path
 
-__all__ = ["PROJECT", "cage", "environment", "strength"]
+__all__ = ["cage", "environment", "import_folders", "strength"]
 
 PROJECT = Path(__file__).resolve().parents[2]
 _KEPT = ("PATH", "LD_LIBRARY_PATH", "LANG", "LC_ALL", "CUDA_HOME", "CUDA_PATH", "CUDA_VISIBLE_DEVICES", "CC", "CXX")
@@ -46,7 +46,7 @@ def cage(command: list[str], home: Path) -> list[str]:
     if strength() != "bubblewrap":
         return command
     devices = [arg for node in glob("/dev/nvidia*") for arg in ("--dev-bind", node, node)]
-    visible = {PROJECT, Path(sys.prefix), Path(sys.base_prefix), *map(Path, _import_folders())}
+    visible = {Path(sys.prefix), Path(sys.base_prefix), *map(Path, import_folders())}
     shown = [arg for path in sorted(visible) for arg in ("--ro-bind-try", str(path), str(path))]
     return [
         "bwrap", *_NAMESPACES, "--unshare-cgroup-try", "--die-with-parent", "--new-session", "--cap-drop", "ALL",
@@ -55,5 +55,7 @@ def cage(command: list[str], home: Path) -> list[str]:
     ]  # fmt: skip
 
 
-def _import_folders() -> list[str]:
-    return [path for path in os.environ.get("PYTHONPATH", "").split(os.pathsep) if path]
+def import_folders() -> list[str]:
+    """Where a process of ours finds `grader` and what PYTHONPATH adds: `-I` keeps Python from reading that itself."""
+    added = [str(Path(path).resolve()) for path in os.environ.get("PYTHONPATH", "").split(os.pathsep) if path]
+    return list(dict.fromkeys([str(PROJECT), *added]))

@@ -20,7 +20,7 @@ from typing import Any, Literal
 from grader import errors
 from grader.errors import GraderError, JudgeStopped
 from grader.exercises import find
-from grader.judge.sandbox import PROJECT
+from grader.judge.sandbox import import_folders
 from grader.protocol.channel import Channel, ChannelClosed
 from grader.verdict import Timing, Verdict
 
@@ -112,7 +112,7 @@ class Judge:
             self.close()
         if self._process is None or self._channel is None:
             ours, theirs = socket.socketpair()
-            setup = f"import sys; sys.path[:0] = {[str(PROJECT), *_inherited()]!r}\n"
+            setup = f"import sys; sys.path[:0] = {import_folders()!r}\n"
             serve = f"from grader.judge.service import serve; serve({theirs.fileno()}, {self._device!r})"
             self._process = subprocess.Popen(
                 [sys.executable, "-I", "-c", setup + serve],
@@ -124,10 +124,6 @@ class Judge:
             theirs.close()
             self._channel = Channel(ours)
         return self._channel
-
-
-def _inherited() -> list[str]:
-    return [path for path in os.environ.get("PYTHONPATH", "").split(os.pathsep) if path]
 
 
 @functools.cache

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from grader.judge.desk import Desk, Spread
-from grader.judge.sandbox import PROJECT, cage, environment
+from grader.judge.sandbox import cage, environment, import_folders
 from grader.protocol.channel import Channel, ChannelClosed, ChannelTimeout
 from grader.protocol.flag import Flag
 from grader.verdict import Failure
@@ -46,7 +46,7 @@ class Worker:
         ours, theirs = socket.socketpair()
         command = [
             sys.executable, "-I", "-c",
-            f"import sys; sys.path[:0] = {[str(PROJECT), *_inherited()]!r}\n"
+            f"import sys; sys.path[:0] = {import_folders()!r}\n"
             f"from grader.worker.main import main; main({theirs.fileno()}, {device!r})",
         ]  # fmt: skip
         self._process = subprocess.Popen(
@@ -98,12 +98,14 @@ class Worker:
         self._ask({"op": "map", "arenas": arenas}, START_LIMIT_S, fds)
         os.close(flag_fd)
 
-    def plan(self, spread: Spread | None) -> None:
-        """Tells the worker where the tensors of the coming rounds lie (None: a round of no launches)."""
-        self._ask({"op": "plan", "launches": spread.plan() if spread else []}, START_LIMIT_S)
+    def plan(self, spread: Spread) -> None:
+        """Tells the worker where the tensors of the coming rounds lie."""
+        self._ask({"op": "plan", "launches": spread.plan()}, START_LIMIT_S)
 
     def round(self, name: str, desk: Desk, spread: Spread, limit_s: float) -> float:
-        """One round of `name` over the planned launches: seconds by the arbiter's clock, its look at the output included.
+        """One round of `name` ("": a kernel that does nothing) over the planned launches.
+
+        Returns seconds by the arbiter's clock, its own look at the output included.
 
         Raises:
             WorkerFailed: the submission raised, crashed or did not end in time.
@@ -191,10 +193,6 @@ class Worker:
             while chunk := os.read(pipe.fileno(), 1 << 16):
                 if len(self._log) < _LOG_BYTES:
                     self._log += chunk[: _LOG_BYTES - len(self._log)]
-
-
-def _inherited() -> list[str]:
-    return [path for path in os.environ.get("PYTHONPATH", "").split(os.pathsep) if path]
 
 
 def _failure(data: Any) -> Failure:

@@ -1,0 +1,1 @@
+"""Measures a course's submissions anew, ranks them, publishes them under pseudonyms."""

@@ -75,7 +75,7 @@ class Store:
     The file holds students' names and the key of their pseudonyms, so only its owner may read it.
 
     Raises:
-        GraderError: the file is no store, is damaged, is of a newer grader, or cannot be read or written. It is left as it is.
+        GraderError: the file is no store, is damaged, is of a newer grader, or cannot be used. It is left as it is.
     """
 
     def __init__(self, path: Path | str, *, create: bool = True) -> None:
@@ -101,8 +101,10 @@ class Store:
         Raises:
             GraderError: another process is measuring into this store.
         """
-        # A file of its own: closing any descriptor of the database would drop SQLite's own locks.
-        with store_errors(self.path), open(f"{self.path}.lock", "ab") as file:
+        with store_errors(self.path):
+            # A file of its own: closing any descriptor of the database would drop SQLite's own locks.
+            file = open(f"{self.path}.lock", "ab")  # noqa: SIM115 (held until the run has ended)
+        with file:
             try:
                 fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
             except BlockingIOError:
@@ -199,9 +201,7 @@ class Store:
         """The entries of a run, by student."""
         query = (
             sa.select(EntryRow, VerdictRow.document)
-            .outerjoin(
-                VerdictRow, (VerdictRow.run_id == EntryRow.run_id) & (VerdictRow.key == EntryRow.verdict_key)
-            )
+            .outerjoin(VerdictRow, (VerdictRow.run_id == EntryRow.run_id) & (VerdictRow.key == EntryRow.verdict_key))
             .where(EntryRow.run_id == run_id)
             .order_by(EntryRow.student)
         )

@@ -19,7 +19,7 @@ class RunRow(Base):
     """One session on one machine, measuring every submission of one exercise."""
 
     __tablename__ = "runs"
-    __table_args__ = {"sqlite_autoincrement": True}
+    __table_args__ = ({"sqlite_autoincrement": True},)
 
     id: Mapped[int] = mapped_column(primary_key=True)
     exercise: Mapped[str] = mapped_column(String(100), index=True)

@@ -1,0 +1,1 @@
+"""Figures that the project states, measured: `make bench` on a GPU machine."""

@@ -1,0 +1,100 @@
+"""The reference solutions against their baselines and a copy of as many bytes, over each exercise's plot cases."""
+
+from __future__ import annotations
+
+import importlib.util
+import sys
+import tempfile
+from collections.abc import Callable
+from functools import partial
+from pathlib import Path
+from statistics import fmean
+from typing import Any
+
+import torch
+
+from benchmarks.rows import Recorder
+from benchmarks.timing import in_turn
+from grader.authoring.reference import solution
+from grader.exercise import Case, Exercise
+from grader.exercises import EXERCISES
+from grader.judge.compare import within
+from grader.judge.inputs import draw, generator
+from grader.judge.statistics import geometric_mean, interval
+
+__all__ = ["kernels", "load"]
+
+SOFTMAX_SIZES = (256, 781, 1024, 4096, 8192, 16384, 32768)
+
+
+def load(exercise: Exercise, folder: Path) -> Callable[..., None]:
+    """The reference solution's function, imported from a file (Triton reads it again)."""
+    path = folder / f"{exercise.id}_reference.py"
+    path.write_text(solution(exercise.id), encoding="utf-8")
+    spec = importlib.util.spec_from_file_location(path.stem, path)
+    assert spec is not None and spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[path.stem] = module
+    spec.loader.exec_module(module)
+    return getattr(module, exercise.entry)  # type: ignore[no-any-return]
+
+
+def kernels(recorder: Recorder) -> None:
+    """Every exercise with baselines; adds rows for each peer and each ratio."""
+    with tempfile.TemporaryDirectory() as folder:
+        for exercise in EXERCISES.values():
+            function = load(exercise, Path(folder))
+            ratios = {case.name: _case(recorder, exercise, case, function) for case in exercise.plot_cases}
+            if exercise.id == "softmax":
+                chosen = [case for case in exercise.plot_cases if case.arrays[0].shape[1] in SOFTMAX_SIZES]
+                for peer in ("torch", "eager", "compile"):
+                    _overall(recorder, [ratios[case.name][peer] for case in chosen], peer)
+
+
+def _case(recorder: Recorder, exercise: Exercise, case: Case, function: Callable[..., None]) -> dict[str, list[float]]:
+    """Measures one case; returns the ratio to each peer, call by call."""
+    source = generator("cuda")
+    tensors = {array.name: draw(array, case.fill, source) for array in case.arrays}
+    out = tensors["out"]
+    moved = exercise.bytes_moved(case)
+    read, written = (torch.empty(moved // 2, dtype=torch.uint8, device="cuda") for _ in range(2))
+    calls: dict[str, Callable[[], Any]] = {"": partial(function, *tensors.values())}
+    calls |= {baseline.id: partial(baseline.function, *tensors.values()) for baseline in exercise.baselines}
+    calls["copy"] = partial(written.copy_, read)
+    times = in_turn(calls)
+    _must_be_right(exercise, case, function, tensors, out)
+    for peer, samples in times.items():
+        bench = f"{exercise.id}/{peer}" if peer else exercise.id
+        time = interval(samples)
+        recorder.add(bench, case.name, "median_us", "µs", time.middle, time.low, time.high)
+        gbps = [moved / value / 1e3 for value in (time.middle, time.high, time.low)]
+        recorder.add(bench, case.name, "bandwidth_gbps", "GB/s", *gbps)
+    ratios = {
+        peer: [theirs / ours for theirs, ours in zip(samples, times[""], strict=True)]
+        for peer, samples in times.items()
+        if peer
+    }
+    for peer, values in ratios.items():
+        ratio = interval(values)
+        metric = "share_of_copy" if peer == "copy" else f"ratio_vs_{peer}"
+        recorder.add(exercise.id, case.name, metric, "1", ratio.middle, ratio.low, ratio.high)
+    peak = recorder.machine.copy_gbps
+    shares = interval([moved / value / 1e3 / peak for value in times[""]])
+    recorder.add(exercise.id, case.name, "share_of_large_copy", "1", shares.middle, shares.low, shares.high)
+    return ratios
+
+
+def _must_be_right(exercise: Exercise, case: Case, function: Callable[..., None], tensors: dict[str, Any], out: Any
+                   ) -> None:  # fmt: skip
+    out.fill_(float("nan"))
+    function(*tensors.values())
+    expected = exercise.oracle({array.name: tensors[array.name].double() for array in case.inputs})
+    if not bool(within(out, expected, exercise.budget).all()):
+        raise SystemExit(f"The reference solution of {exercise.id} is wrong for {case.name}: no figure is written.")
+
+
+def _overall(recorder: Recorder, per_size: list[list[float]], peer: str) -> None:
+    overall = interval([geometric_mean(call) for call in zip(*per_size, strict=True)])
+    case = f"geometric mean of {len(per_size)} sizes"
+    recorder.add("softmax", case, f"ratio_vs_{peer}", "1", overall.middle, overall.low, overall.high)
+    assert fmean(map(len, per_size)) == len(per_size[0])

@@ -1,0 +1,33 @@
+"""From an edit to its result: seconds of `check` in a warm session, each time on a source not seen before."""
+
+from __future__ import annotations
+
+import time
+from statistics import median
+
+from benchmarks.rows import Recorder
+from grader.authoring.reference import solution
+from grader.exercises import EXERCISES
+from grader.judge.service import Judge
+
+__all__ = ["loop"]
+
+_EDITS = 7
+_PAUSE_S = 6.0  # a learner reads and types for longer; meanwhile the next worker imports
+
+
+def loop(recorder: Recorder) -> None:
+    """Rows `check/<exercise>`: whole checks, gates and timing included, and the first one of a session."""
+    for exercise in EXERCISES.values():
+        with Judge() as judge:
+            seconds = []
+            for edit in range(_EDITS + 1):
+                begun = time.perf_counter()
+                verdict = judge.grade(f"{solution(exercise.id)}\n# edit {edit}\n", exercise.id)
+                seconds.append(time.perf_counter() - begun)
+                if verdict.status != "passed":
+                    raise SystemExit(f"The reference solution of {exercise.id} got {verdict.points} points: {verdict}")
+                time.sleep(_PAUSE_S)
+        first, *warm = seconds
+        recorder.add(f"check/{exercise.id}", "first of a session", "seconds", "s", first)
+        recorder.add(f"check/{exercise.id}", "warm", "seconds", "s", median(warm), min(warm), max(warm))

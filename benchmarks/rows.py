@@ -1,0 +1,81 @@
+"""A measured figure and where it came from, one row each; `benchmarks/results/<gpu>.json` holds them.
+
+`bench` names what was measured: `softmax` is the reference solution of that exercise, `softmax/torch` the same cases by
+a peer. `ratio_vs_<peer>` is the peer's time over ours; `share_of_<limit>` our bandwidth over the limit's.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+
+from grader.judge.machine import Machine
+
+__all__ = ["RESULTS", "Recorder", "Row"]
+
+RESULTS = Path(__file__).parent / "results"
+
+
+@dataclass(frozen=True)
+class Row:
+    bench: str
+    case: str
+    metric: str
+    value: float
+    unit: str
+    low: float | None
+    high: float | None
+    gpu: str
+    driver: str
+    torch: str
+    commit: str
+    command: str
+    date: str
+
+
+@dataclass
+class Recorder:
+    """Collects rows of one run on one machine."""
+
+    machine: Machine
+    date: str
+    rows: list[Row] = field(default_factory=list)
+
+    def add(self, bench: str, case: str, metric: str, unit: str, value: float, low: float | None = None,
+            high: float | None = None) -> None:  # fmt: skip
+        row = Row(
+            bench=bench,
+            case=case,
+            metric=metric,
+            value=round(value, 5),
+            unit=unit,
+            low=None if low is None else round(low, 5),
+            high=None if high is None else round(high, 5),
+            gpu=self.machine.gpu,
+            driver=self.machine.driver,
+            torch=self.machine.torch,
+            commit=os.environ.get("COMMIT", ""),
+            command=f"make bench ARGS='{' '.join(sys.argv[1:])}'" if sys.argv[1:] else "make bench",
+            date=self.date,
+        )
+        self.rows.append(row)
+        spread = "" if low is None or high is None else f"  [{low:.4g}, {high:.4g}]"
+        print(f"{bench:24} {case:28} {metric:24} {value:10.4g} {unit}{spread}", flush=True)
+
+    def path(self) -> Path:
+        """The file of this GPU."""
+        return RESULTS / (self.machine.gpu.lower().replace(" ", "-") + ".json")
+
+    def write(self) -> Path:
+        """Writes the rows over those of the same benches; rows of benches that were not run stay."""
+        path = self.path()
+        kept = []
+        if path.exists():
+            mine = {row.bench for row in self.rows}
+            kept = [row for row in json.loads(path.read_text()) if row["bench"] not in mine]
+        lines = ",\n".join(json.dumps(row, ensure_ascii=False) for row in [*kept, *map(asdict, self.rows)])
+        path.write_text(f"[\n{lines}\n]\n", encoding="utf-8")
+        return path

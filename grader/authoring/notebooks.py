@@ -1,0 +1,131 @@
+"""One source notebook → two: the instructor's, with solutions, and the learner's, without."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from copy import deepcopy
+from typing import Any
+
+import jupytext
+import nbformat
+from nbformat import ValidationError
+from nbformat.notebooknode import NotebookNode
+from nbgrader.nbgraderformat import MetadataValidator
+
+from grader.authoring import percent, preprocess, stubs
+from grader.authoring.errors import SourceError
+
+__all__ = ["as_bytes", "instructor", "learner"]
+
+_KERNEL = {"display_name": "Python 3 (ipykernel)", "language": "python", "name": "python3"}
+_LANGUAGE = {
+    "codemirror_mode": {"name": "ipython", "version": 3},
+    "file_extension": ".py",
+    "mimetype": "text/x-python",
+    "name": "python",
+    "nbconvert_exporter": "python",
+    "pygments_lexer": "ipython3",
+}
+_CELL_KEYS = {"jupyter", "nbgrader", "tags"}
+_JUPYTEXT_KEYS = {"cell_marker", "lines_to_end_of_cell_marker", "lines_to_next_cell", "title"}
+_NBGRADER_KEYS = {"grade", "grade_id", "locked", "points", "solution", "task"}
+_CELL_ID = re.compile(r"^[A-Za-z0-9_-]{1,64}$")
+
+
+def instructor(text: str, name: str, render: Callable[[str], str]) -> NotebookNode:
+    """The notebook of a py:percent text, solutions and their markers in it, metadata as nbgrader needs it.
+
+    `name` is for messages; `render` is what markdown cells go through.
+
+    Raises:
+        SourceError: what is wrong, with the line of the file.
+    """
+    lines = [cell.line for cell in percent.read(text, name)]
+    read = jupytext.reads(text, fmt={"extension": ".py", "format_name": "percent"})
+    if len(lines) != len(read.cells):
+        raise SourceError(f"{name}: text stands before the first `# %%`, or a `# %%` inside of a string.")
+    notebook: NotebookNode = nbformat.v4.new_notebook(  # type: ignore[no-untyped-call]
+        metadata={"kernelspec": dict(_KERNEL), "language_info": dict(_LANGUAGE)}
+    )
+    for position, (cell, line) in enumerate(zip(read.cells, lines, strict=True), start=1):
+        where = f"{name}:{line}"
+        _clean_metadata(cell, where)
+        if cell.cell_type == "markdown":
+            try:
+                cell.source = render(cell.source)
+            except SourceError as error:
+                raise SourceError(f"{where}: {error}") from None
+        grade_id = cell.metadata.get("nbgrader", {}).get("grade_id")
+        cell["id"] = grade_id or f"cell-{position:03d}"
+        if not _CELL_ID.match(cell["id"]):
+            raise SourceError(f"{where}: the grade_id {grade_id!r} is not 1 to 64 letters, digits, `-` and `_`.")
+        notebook.cells.append(cell)
+    notebook.metadata["title"] = _title(notebook, name)
+    _validate(notebook, name)
+    return notebook
+
+
+def learner(notebook: NotebookNode, name: str) -> NotebookNode:
+    """The instructor's notebook after nbgrader's preprocessors: no solution, no output, cells locked, checksums.
+
+    Raises:
+        SourceError: the solution regions are not in order.
+    """
+    released = deepcopy(notebook)
+    resources: dict[str, Any] = {}
+    for cell in released.cells:
+        solution = cell.metadata.get("nbgrader", {}).get("solution")
+        try:
+            found = stubs.regions(cell.source)
+        except SourceError as error:
+            raise SourceError(f"{name}, cell {cell.id}: {error}.") from None
+        if found and not solution:
+            raise SourceError(f"{name}, cell {cell.id}: a solution stands in a cell that is not a solution cell.")
+        if solution and not found:
+            raise SourceError(f"{name}, cell {cell.id}: a solution cell without BEGIN SOLUTION and END SOLUTION.")
+    for step in preprocess.BUILD:
+        try:
+            released, resources = step().preprocess(released, resources)
+        except (RuntimeError, SourceError, ValidationError) as error:
+            raise SourceError(f"{name}: {error}.") from None
+    _validate(released, name)
+    return released
+
+
+def as_bytes(notebook: NotebookNode) -> bytes:
+    """The file, the same for the same notebook."""
+    text: str = nbformat.writes(notebook, version=nbformat.NO_CONVERT)  # type: ignore[no-untyped-call]
+    return (text + "\n").encode()
+
+
+def _clean_metadata(cell: NotebookNode, where: str) -> None:
+    for key in _JUPYTEXT_KEYS & set(cell.metadata):
+        del cell.metadata[key]
+    if unknown := set(cell.metadata) - _CELL_KEYS:
+        raise SourceError(f"{where}: this cell header says {sorted(unknown)}; known are {sorted(_CELL_KEYS)}.")
+    if "nbgrader" not in cell.metadata:
+        return
+    given = cell.metadata["nbgrader"]
+    if not isinstance(given, dict) or not isinstance(given.get("grade_id"), str):
+        raise SourceError(f"{where}: nbgrader metadata is an object with at least a grade_id.")
+    if unknown := set(given) - _NBGRADER_KEYS:
+        raise SourceError(f"{where}: nbgrader knows no {sorted(unknown)}; it knows {sorted(_NBGRADER_KEYS)}.")
+    for key in ("grade", "solution", "locked", "task"):
+        given.setdefault(key, False)
+    MetadataValidator().upgrade_cell_metadata(cell)
+
+
+def _title(notebook: NotebookNode, name: str) -> str:
+    for cell in notebook.cells:
+        if cell.cell_type == "markdown" and (heading := re.match(r"# +(.+)", cell.source)):
+            return heading[1].strip()
+    raise SourceError(f"{name}: no markdown cell begins with the notebook's title (`# …`).")
+
+
+def _validate(notebook: NotebookNode, name: str) -> None:
+    try:
+        MetadataValidator().validate_nb(notebook)
+        nbformat.validate(notebook)
+    except ValidationError as error:
+        raise SourceError(f"{name}: not a valid notebook for nbgrader: {error.message.splitlines()[0]}.") from None

@@ -1,0 +1,195 @@
+"""Numbers in prose: Markdown cells are Jinja templates whose delimiters clash with neither LaTeX, Markdown nor code.
+
+`⟦ expression ⟧` prints a value, `⟦% for … %⟧` and its kin are statements, `⟦# … #⟧` is a comment. Known are:
+
+- `exercise(id)`: the `Exercise` itself; `exercise("softmax").max_points`
+- `gate(id, baseline)`: its speed gate against that baseline; `gate("softmax", "torch").at_least`
+- `recorded(bench=…, case=…, metric=…, gpu=…)`: the one recorded result that fits, a `Recorded`; printed it is a number
+  with its unit ("3,576 GB/s", "1.52×", "93 %"). `gpu` may be a part of the name, and left out where one GPU has it.
+- `recorded_all(…)`: all that fit, in the order of the file, for tables; any argument may be left out.
+
+A number that is missing fails the build.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, fields
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import jinja2
+
+from grader.authoring.errors import SourceError
+from grader.errors import GraderError
+from grader.exercise import Exercise, Gate
+
+__all__ = ["Recorded", "Results", "renderer"]
+
+_UNITS = {"us": "µs", "gbps": "GB/s", "GBps": "GB/s", "tflops": "TFLOPS"}
+
+
+@dataclass(frozen=True)
+class Recorded:
+    """A row of `benchmarks/results/*.json`; `low` and `high` bound its 95 % interval where it has one."""
+
+    bench: str
+    case: str
+    metric: str
+    value: float
+    unit: str
+    low: float | None
+    high: float | None
+    gpu: str
+    driver: str
+    torch: str
+    commit: str
+    command: str
+
+    @property
+    def number(self) -> str:
+        """The value alone: three digits, a share in percent, thousands with commas."""
+        if self.metric.startswith("share_of_") and self.unit != "%":
+            return f"{100 * self.value:.0f}"
+        return _digits(self.value)
+
+    def __str__(self) -> str:
+        if self.metric.startswith("ratio_vs_"):
+            return f"{self.number}×"
+        unit = "%" if self.metric.startswith("share_of_") else _UNITS.get(self.unit, self.unit)
+        return f"{self.number} {unit}".strip()
+
+
+class Results:
+    """The recorded results of a folder, read when the first is asked for."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+
+    @cached_property
+    def rows(self) -> list[Recorded]:
+        """Every row of every file.
+
+        Raises:
+            SourceError: a file is not a list of rows.
+        """
+        return [row for path in sorted(self.folder.glob("*.json")) for row in _rows(path)]
+
+    def all(self, **wanted: Any) -> list[Recorded]:
+        """The rows that fit, at least one.
+
+        Raises:
+            SourceError: there is none; the message lists what is recorded instead.
+        """
+        if unknown := set(wanted) - {"bench", "case", "metric", "gpu"}:
+            raise SourceError(f"recorded() takes bench, case, metric and gpu, not {', '.join(sorted(unknown))}.")
+        found = self.rows
+        for key in ("bench", "case", "metric", "gpu"):
+            if key not in wanted:
+                continue
+            known = list(dict.fromkeys(str(getattr(row, key)) for row in found))
+            fits = _fits(key, str(wanted[key]), known)
+            if not fits:
+                asked = ", ".join(f"{name}={value!r}" for name, value in wanted.items())
+                listed = "; ".join(known) or "nothing"
+                raise SourceError(
+                    f"recorded({asked}): no recorded result has this {key}; there is: {listed}. `make bench` on a GPU "
+                    "machine records results in benchmarks/results/."
+                )
+            found = [row for row in found if str(getattr(row, key)) in fits]
+        return found
+
+    def one(self, **wanted: Any) -> Recorded:
+        """The row that fits.
+
+        Raises:
+            SourceError: there is none, or more than one.
+        """
+        found = self.all(**wanted)
+        if len(found) > 1:
+            differing = [
+                f"{key}: {'; '.join(values)}"
+                for key in ("bench", "case", "metric", "gpu")
+                if len(values := list(dict.fromkeys(str(getattr(row, key)) for row in found))) > 1
+            ]
+            asked = ", ".join(f"{name}={value!r}" for name, value in wanted.items())
+            among = "; ".join(differing) or "the same was recorded twice"
+            raise SourceError(f"recorded({asked}): {len(found)} recorded results fit ({among}); say which.")
+        return found[0]
+
+
+def renderer(exercises: Mapping[str, Exercise], results: Results) -> Callable[[str], str]:
+    """What turns the text of a markdown cell into prose with its numbers. Raises SourceError as it is used."""
+
+    def exercise(exercise_id: str) -> Exercise:
+        if exercise_id not in exercises:
+            raise SourceError(f"there is no exercise {exercise_id!r}; the exercises are: {', '.join(exercises)}.")
+        return exercises[exercise_id]
+
+    def gate(exercise_id: str, baseline: str) -> Gate:
+        gates = exercise(exercise_id).gates
+        for candidate in gates:
+            if candidate.baseline == baseline:
+                return candidate
+        known = ", ".join(candidate.baseline for candidate in gates) or "none"
+        raise SourceError(f"{exercise_id!r} has no gate against {baseline!r}; it has: {known}.")
+
+    environment = jinja2.Environment(
+        variable_start_string="⟦",
+        variable_end_string="⟧",
+        block_start_string="⟦%",
+        block_end_string="%⟧",
+        comment_start_string="⟦#",
+        comment_end_string="#⟧",
+        trim_blocks=True,
+        keep_trailing_newline=True,
+        undefined=jinja2.StrictUndefined,
+        finalize=lambda value: f"{value:g}" if isinstance(value, float) else value,
+        autoescape=False,  # Markdown, not HTML
+    )
+    known = {"exercise": exercise, "gate": gate, "recorded": results.one, "recorded_all": results.all}
+
+    def render(text: str) -> str:
+        try:
+            return environment.from_string(text, globals=known).render()
+        except GraderError as error:
+            raise SourceError(str(error)) from None
+        except jinja2.TemplateError as error:
+            raise SourceError(f"a number in the prose cannot be filled in: {error.message}.") from None
+        except (TypeError, ValueError, ArithmeticError, LookupError) as error:
+            raise SourceError(f"a number in the prose cannot be filled in: {error}.") from None
+
+    return render
+
+
+def _rows(path: Path) -> list[Recorded]:
+    try:
+        data = json.loads(path.read_text(encoding="utf-8"))
+    except (OSError, ValueError) as error:
+        raise SourceError(f"benchmarks/results/{path.name} is not JSON: {error}.") from None
+    if not isinstance(data, list):
+        raise SourceError(f"benchmarks/results/{path.name} is not a list of rows.")
+    rows = []
+    for number, row in enumerate(data, start=1):
+        names = [field.name for field in fields(Recorded)]
+        missing = [name for name in names if not isinstance(row, dict) or name not in row]
+        if missing:
+            raise SourceError(f"benchmarks/results/{path.name}: row {number} lacks {', '.join(missing)}.")
+        rows.append(Recorded(**{name: row[name] for name in names}))
+    return rows
+
+
+def _fits(key: str, wanted: str, known: list[str]) -> list[str]:
+    if wanted in known:
+        return [wanted]
+    return [name for name in known if key == "gpu" and wanted.lower() in name.lower()]
+
+
+def _digits(value: float) -> str:
+    if value == 0:
+        return "0"
+    if abs(value) >= 100:
+        return f"{value:,.0f}"
+    return f"{value:.2f}" if 1 <= abs(value) < 10 else f"{value:.1f}" if abs(value) >= 10 else f"{value:.3g}"

@@ -1,0 +1,90 @@
+"""Results that were recorded on a GPU, shown as what they are where there is none."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from html import escape
+from pathlib import Path
+from typing import Any
+
+__all__ = ["Recorded", "recorded"]
+
+_NONE = "No recorded result yet for {bench}. On a machine with a GPU, `make bench` measures and records it."
+
+
+@dataclass(frozen=True)
+class Recorded:
+    """Rows of `benchmarks/results/*.json` for one benchmark; a table in a notebook."""
+
+    bench: str
+    metrics: tuple[str, ...]
+    rows: tuple[Mapping[str, Any], ...]
+
+    @property
+    def origin(self) -> str:
+        """Where and when: the GPU and, as far as the rows say, the date and the command."""
+        if not self.rows:
+            return _NONE.format(bench=self.bench)
+        row = self.rows[0]
+        date = f" on {row['date']}" if row.get("date") else ""
+        command = f", by `{row['command']}`" if row.get("command") else ""
+        return f"Recorded on one {row['gpu']}{date}{command}. Not measured on this machine now."
+
+    def value(self, metric: str, case: str) -> float | None:
+        """The recorded value, or None where there is none."""
+        found = (row["value"] for row in self.rows if row["metric"] == metric and row["case"] == case)
+        return next(found, None)
+
+    def _table(self) -> list[list[str]]:
+        units = {row["metric"]: row.get("unit", "") for row in self.rows}
+        head = ["case", *(f"{metric} ({units[metric]})" if units.get(metric) else metric for metric in self.metrics)]
+        cases = list(dict.fromkeys(row["case"] for row in self.rows))
+        values = ([self.value(metric, case) for metric in self.metrics] for case in cases)
+        body = (
+            [case, *("" if value is None else f"{value:,.4g}" for value in line)]
+            for case, line in zip(cases, values, strict=True)
+        )
+        return [head, *body]
+
+    def __repr__(self) -> str:
+        if not self.rows:
+            return self.origin
+        return "\n".join([*("  ".join(f"{text:>18}" for text in line) for line in self._table()), self.origin])
+
+    def _repr_html_(self) -> str:
+        if not self.rows:
+            return f"<p>{escape(self.origin)}</p>"
+        head, *body = self._table()
+        lines = ["<tr>" + "".join(f"<th>{escape(text)}</th>" for text in head) + "</tr>"]
+        lines += ["<tr>" + "".join(f"<td>{escape(text)}</td>" for text in line) + "</tr>" for line in body]
+        return f"<table><caption>{escape(self.origin)}</caption>{''.join(lines)}</table>"
+
+
+def recorded(bench: str, *metrics: str, folder: Path | None = None) -> Recorded:
+    """The recorded values of `metrics` for a benchmark, of one GPU: the newest file that has any.
+
+    Args:
+        bench: the name in the results' `bench`, e.g. an exercise's id.
+        metrics: e.g. `"ratio_vs_torch"`; those that no row has are left empty.
+        folder: where the results lie; by default those of the checkout that this package runs from.
+    """
+    folder = Path(__file__).resolve().parents[2] / "benchmarks" / "results" if folder is None else folder
+    files = sorted(folder.glob("*.json"), key=lambda path: path.stat().st_mtime, reverse=True) if folder.is_dir() else []
+    for path in files:
+        rows = tuple(row for row in _rows(path) if row.get("bench") == bench and row.get("metric") in metrics)
+        if rows:
+            gpu = rows[0].get("gpu")
+            return Recorded(bench, metrics, tuple(row for row in rows if row.get("gpu") == gpu))
+    return Recorded(bench, metrics, ())
+
+
+def _rows(path: Path) -> Iterator[Mapping[str, Any]]:
+    try:
+        data = json.loads(path.read_text(encoding="utf-8"))
+    except (OSError, ValueError):
+        return
+    rows = data.get("rows", []) if isinstance(data, dict) else data
+    wanted = ("bench", "case", "metric", "value", "gpu")
+    yield from (row for row in rows if isinstance(row, dict) and all(key in row for key in wanted))

@@ -1,0 +1,114 @@
+"""From a failure to what a learner reads: a title, the message without its wrapping, what it means and what to do."""
+
+from __future__ import annotations
+
+import ast
+import re
+from dataclasses import dataclass
+
+from grader.exercise import Exercise
+from grader.feedback.meanings import explain
+from grader.feedback.words import clean
+from grader.verdict import Failure
+
+__all__ = ["Explained", "explained", "message_of"]
+
+
+@dataclass(frozen=True)
+class Explained:
+    """`message` is the stranger's own (the submission's or a compiler's) where `foreign`, else ours."""
+
+    title: str
+    message: str
+    foreign: bool
+    line: int | None = None
+    meaning: str = ""
+    advice: str = ""
+    detail: str = ""
+
+
+@dataclass(frozen=True)
+class _Kind:
+    title: str
+    foreign: bool
+    meaning: str = ""
+    advice: str = ""
+
+
+_KINDS = {
+    "unusable": _Kind("Nothing could be graded", False, advice="Mend the cell, run it, and check again."),
+    "not_written": _Kind(
+        "Not written yet",
+        False,
+        advice="Replace the placeholder with your code, run the cell, and check again.",
+    ),
+    "compile": _Kind("It does not compile", True),
+    "exception": _Kind("It raised an exception", True),
+    "crash": _Kind(
+        "It crashed",
+        False,
+        "A read or write far outside of the buffers, or to an input, ends the process; your notebook is not affected.",
+        "Check every index against the bounds before it is used: a mask in Triton, an `if` in CUDA C++.",
+    ),
+    "illegal_access": _Kind(
+        "It accessed memory outside of its buffers",
+        False,
+        "A kernel read or wrote memory that is not its own, or wrote to an input; it was stopped there.",
+        "Check every index against the bounds before it is used: a mask in Triton, an `if` in CUDA C++.",
+    ),
+    "timeout": _Kind(
+        "It did not end in time",
+        False,
+        "Most often a loop never ends; sometimes a block of threads waits for one that has already returned.",
+        "Does every loop's counter move towards its end, and does every thread reach each `__syncthreads()`?",
+    ),
+    "wrong_answer": _Kind("The output is wrong", False),
+}
+_TIMEOUT_TRITON = "Does every loop's counter move towards its end?"
+_ENDED_ITSELF = "ended itself"
+_WRAPPED = re.compile(r"^(?:(?:InterpreterError|CompilationError): )*(\w+)\((['\"].*['\"])\)$", re.DOTALL)
+
+
+def explained(failure: Failure, exercise: Exercise | None = None) -> Explained:
+    """What to tell of a failure. Advice that the judge gave comes before the table's, and that before the kind's."""
+    kind = _KINDS[failure.kind]
+    meaning, advice = kind.meaning, kind.advice
+    if failure.kind == "timeout" and exercise is not None and exercise.backend == "triton":
+        meaning, advice = "Most often a loop never ends.", _TIMEOUT_TRITON
+    if failure.kind == "crash" and _ENDED_ITSELF in failure.message:
+        meaning, advice = "", "A submission must return to its caller: take `exit`, `os._exit` and the like out."
+    if failure.kind in ("compile", "exception", "illegal_access"):
+        known = explain(failure.message) or explain(failure.detail[-2000:])
+        if known is not None:
+            meaning, advice = known.says, known.do
+    return Explained(
+        title=kind.title,
+        message=message_of(failure),
+        foreign=kind.foreign,
+        line=failure.line,
+        meaning=meaning,
+        advice=failure.advice or advice,
+        detail=_detail(failure),
+    )
+
+
+def message_of(failure: Failure) -> str:
+    """The message on one line, without the wrapping of Triton's errors."""
+    text = clean(failure.message, 500).strip()
+    found = _WRAPPED.match(text)
+    if found:
+        try:
+            inner = ast.literal_eval(found[2])
+        except (ValueError, SyntaxError):
+            inner = found[2][1:-1]
+        text = f"{found[1]}: {inner}"
+        again = _WRAPPED.match(str(inner))
+        if again:
+            text = f"{again[1]}: {again[2][1:-1]}"
+    return " ".join(text.split())
+
+
+def _detail(failure: Failure) -> str:
+    """The traceback or the compiler's words, where they say more than the message."""
+    detail = clean(failure.detail).strip()
+    return "" if detail in ("", failure.message.strip()) else detail

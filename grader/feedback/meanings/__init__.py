@@ -1,0 +1,29 @@
+"""What the errors of Triton, CUDA, C++, Numba and PyTorch mean here, and what to do: a table, the first match counts.
+
+The patterns were taken from the messages of triton 3.7.1 (its compiler and its interpreter), g++ 12, NVIDIA's compiler
+13, numba 0.68 and torch 2.13; tests/feedback/error_texts.py keeps one of each.
+"""
+
+from __future__ import annotations
+
+import re
+
+from grader.feedback.meanings.cpp import CPP
+from grader.feedback.meanings.cuda import CUDA
+from grader.feedback.meanings.meaning import Advice, Meaning
+from grader.feedback.meanings.python import NUMBA, PYTHON
+from grader.feedback.meanings.triton import TRITON
+
+__all__ = ["MEANINGS", "Advice", "Meaning", "explain"]
+
+MEANINGS: tuple[Meaning, ...] = TRITON + CUDA + CPP + NUMBA + PYTHON
+
+
+def explain(text: str) -> Advice | None:
+    """The advice for an error's text, or None where the table knows nothing of it."""
+    for meaning in MEANINGS:
+        found = re.search(meaning.pattern, text)
+        if found:
+            groups = [group or "" for group in found.groups()]
+            return Advice(meaning.says.format(*groups), meaning.do.format(*groups))
+    return None

@@ -1,0 +1,138 @@
+"""Where an output is wrong, seen from the region that holds the wrong elements: one kind, and one phrase for it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from math import prod
+from typing import Literal
+
+from grader.feedback.words import count, plural
+from grader.verdict import Mismatch
+
+__all__ = ["Kind", "Place", "locate"]
+
+Kind = Literal[
+    "everything",
+    "one",
+    "first_element",
+    "all_but_first",
+    "last_block",
+    "after_first_block",
+    "tail",
+    "head",
+    "run",
+    "last_columns",
+    "first_columns",
+    "columns",
+    "last_rows",
+    "first_row",
+    "all_but_first_row",
+    "rows",
+    "corner",
+    "scattered",
+]
+_SMALLEST_BLOCK = 16
+
+
+@dataclass(frozen=True)
+class Place:
+    """`phrase` follows "12 of 4096 elements differ, "; it is empty where there is nothing to add.
+
+    `in_block` says that the region begins at a multiple of a power of two that exceeds what is left: a partial block.
+    """
+
+    kind: Kind
+    phrase: str = ""
+    in_block: bool = False
+
+
+def locate(mismatch: Mismatch) -> Place:
+    """The place of the elements that are wrong; there is at least one."""
+    if mismatch.wrong >= mismatch.total or not mismatch.region_low:
+        return Place("everything")
+    kept = [axis for axis, size in enumerate(mismatch.shape) if size > 1]
+    low = [mismatch.region_low[axis] for axis in kept]
+    high = [mismatch.region_high[axis] for axis in kept]
+    shape = [mismatch.shape[axis] for axis in kept]
+    if len(shape) == 1:
+        return _in_vector(low[0], high[0], shape[0], mismatch.wrong)
+    if len(shape) == 2:
+        return _in_matrix(low, high, shape, mismatch.wrong)
+    return _in_any(mismatch)
+
+
+def _in_vector(low: int, high: int, size: int, wrong: int) -> Place:
+    if wrong == 1:
+        if low == 0:
+            return Place("first_element", "only the first")
+        return Place("one", "the last one" if low == size - 1 else "", _partial_block(low, size))
+    if wrong < high - low + 1:
+        return Place("scattered", f"spread from index {count(low)} to {count(high)} of {count(size - 1)}")
+    if high == size - 1:
+        if low == 1:
+            return Place("all_but_first", "every one but the first")
+        if _partial_block(low, size):
+            return Place("last_block", "all in the last partial block", True)
+        if low >= _SMALLEST_BLOCK and low & (low - 1) == 0:
+            return Place("after_first_block", f"every one after the first {count(low)}")
+        return Place("tail", f"the last {count(size - low)}")
+    if low == 0:
+        return Place("head", f"the first {count(high + 1)}")
+    return Place("run", f"all from index {count(low)} to {count(high)}")
+
+
+def _in_matrix(low: list[int], high: list[int], shape: list[int], wrong: int) -> Place:
+    (top, left), (bottom, right), (rows, columns) = low, high, shape
+    all_rows, all_columns = (top, bottom) == (0, rows - 1), (left, right) == (0, columns - 1)
+    if wrong == 1:
+        return Place("first_element", "only the first") if (top, left) == (0, 0) else Place("one")
+    if all_rows and all_columns:
+        return Place("scattered", "spread over all of it")
+    if all_columns:
+        return _rows(top, bottom, rows)
+    wide = right - left + 1
+    last_block = right == columns - 1 and _partial_block(left, columns)
+    where = "all in the last partial block" if last_block else f"all in {_span('column', left, right, columns)}"
+    if all_rows:
+        if right == columns - 1:
+            return Place("last_columns", f"{where} of each row" if last_block else where, last_block)
+        return Place("first_columns" if left == 0 else "columns", where)
+    if top == bottom and wide > 1:
+        kind: Kind = "last_columns" if right == columns - 1 else "columns"
+        return Place(kind, f"{where} of row {count(top)}", last_block)
+    corner = (bottom, right) == (rows - 1, columns - 1)
+    within = f"all within {_span('row', top, bottom, rows)} and {_span('column', left, right, columns)}"
+    return Place("corner" if corner else "scattered", within)
+
+
+def _rows(top: int, bottom: int, rows: int) -> Place:
+    where = f"all in {_span('row', top, bottom, rows)}"
+    if (top, bottom) == (0, 0):
+        return Place("first_row", where)
+    if bottom == rows - 1:
+        if top == 1:
+            return Place("all_but_first_row", "in every row but the first")
+        return Place("last_rows", where, _partial_block(top, rows))
+    return Place("rows", where)
+
+
+def _in_any(mismatch: Mismatch) -> Place:
+    box = prod(h - lo + 1 for lo, h in zip(mismatch.region_low, mismatch.region_high, strict=True))
+    low, high = tuple(mismatch.region_low), tuple(mismatch.region_high)
+    return Place("run" if box == mismatch.wrong else "scattered", f"all between {low} and {high}")
+
+
+def _span(noun: str, low: int, high: int, size: int) -> str:
+    if low == high:
+        return f"the last {noun}" if high == size - 1 and low > 0 else f"{noun} {count(low)}"
+    if low > 0 and high == size - 1:
+        return f"the last {plural(size - low, noun)}"
+    if low == 0 and high < size - 1:
+        return f"the first {plural(high + 1, noun)}"
+    return f"all {count(size)} {noun}s" if (low, high) == (0, size - 1) else f"{noun}s {count(low)} to {count(high)}"
+
+
+def _partial_block(low: int, size: int) -> bool:
+    """Whether a block that begins at `low`, a multiple of its power-of-two length, would stick out past the end."""
+    block = low & -low
+    return block >= _SMALLEST_BLOCK and size - low < block

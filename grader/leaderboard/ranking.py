@@ -1,0 +1,157 @@
+"""From verdicts to ranks: by the ratio to the baseline, with ties where 95 % intervals overlap."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from grader.exercise import Exercise
+from grader.verdict import Timing, Verdict
+
+__all__ = ["Interval", "Row", "Unranked", "rank"]
+
+
+class Interval(NamedTuple):
+    """A value and its 95 % interval."""
+
+    value: float
+    low: float
+    high: float
+
+
+@dataclass(frozen=True)
+class Row:
+    """A ranked entry. Several timed cases are put together by their geometric mean.
+
+    `time_us`: of one launch. `ratio`: baseline time over this time, None where the exercise has no baseline.
+    `share_of_roofline`: achieved bandwidth over the measured copy bandwidth.
+    """
+
+    rank: int
+    tied: bool
+    pseudonym: str
+    time_us: Interval
+    ratio: Interval | None
+    share_of_roofline: float
+
+    @property
+    def speed(self) -> Interval:
+        """What the ranks go by: the ratio, or else launches a microsecond."""
+        time = self.time_us
+        return self.ratio or Interval(1 / time.value, 1 / time.high, 1 / time.low)
+
+
+@dataclass(frozen=True)
+class Unranked:
+    """An entry without a rank. `reason` is ours alone: what a submission says of itself is never published."""
+
+    pseudonym: str
+    reason: str
+
+
+def rank(
+    entries: Iterable[tuple[str, Verdict | None]], exercise: Exercise
+) -> tuple[tuple[Row, ...], tuple[Unranked, ...]]:
+    """Ranks (pseudonym, verdict) pairs of one run; None is a submission in which nothing could be graded.
+
+    Only entries whose cases are all right are ranked, the fastest first. An entry ties with the leader of the group
+    above it when its interval overlaps the leader's; else it leads a group of its own. So two who tie may differ from
+    each other as far as both overlap their leader, but nobody ranks above a faster one. After two at rank 1
+    comes rank 3.
+    """
+    rows, unranked = [], []
+    for pseudonym, verdict in entries:
+        reason = _reason(verdict, exercise)
+        if verdict is None or reason:
+            unranked.append(Unranked(pseudonym, reason))
+        else:
+            rows.append(_row(pseudonym, verdict, exercise))
+    rows.sort(key=lambda row: (-row.speed.value, row.pseudonym))
+    groups: list[list[Row]] = []
+    for row in rows:
+        if groups and row.speed.high >= groups[-1][0].speed.low:
+            groups[-1].append(row)
+        else:
+            groups.append([row])
+    ranked, place = [], 1
+    for group in groups:
+        ranked += [
+            Row(place, len(group) > 1, row.pseudonym, row.time_us, row.ratio, row.share_of_roofline) for row in group
+        ]
+        place += len(group)
+    return tuple(ranked), tuple(sorted(unranked, key=lambda entry: (entry.reason, entry.pseudonym)))
+
+
+def _reason(verdict: Verdict | None, exercise: Exercise) -> str:
+    """Why an entry has no rank; empty where it has one."""
+    if verdict is None or verdict.status == "unusable":
+        return "could not be graded"
+    failures = [verdict.failure, *(case.failure for case in verdict.cases)]
+    if any(failure is not None and failure.kind == "not_written" for failure in failures):
+        return "not written yet"
+    right = sum(case.passed for case in verdict.cases)
+    if verdict.failure is not None or not right or right < len(verdict.cases):
+        return f"{right} of {len(verdict.cases)} cases right"
+    if verdict.environment.device != "cuda":
+        return "needs a GPU"
+    if _timings(verdict, exercise, "submission") is None:
+        return "not timed"
+    if exercise.baselines and _timings(verdict, exercise, exercise.baselines[0].id) is None:
+        return "not timed"
+    return ""
+
+
+def _row(pseudonym: str, verdict: Verdict, exercise: Exercise) -> Row:
+    timings = _timings(verdict, exercise, "submission") or []
+    time = _geometric_mean(timings)
+    return Row(
+        rank=0,
+        tied=False,
+        pseudonym=pseudonym,
+        time_us=time,
+        ratio=_ratio(verdict, exercise, time),
+        share_of_roofline=math.prod(timing.share_of_roofline for timing in timings) ** (1 / len(timings)),
+    )
+
+
+def _ratio(verdict: Verdict, exercise: Exercise, time: Interval) -> Interval | None:
+    """The ratio to the exercise's first baseline: the judge's where a gate has it over all timed cases (there it is
+    taken trial by trial, so drift cancels), else that of the times, with independent errors."""
+    if not exercise.baselines:
+        return None
+    baseline = exercise.baselines[0].id
+    timed = {case.name for case in exercise.timed_cases}
+    if any(gate.baseline == baseline and set(gate.cases) == timed for gate in exercise.gates):
+        for result in verdict.gates:
+            if result.baseline == baseline and result.ratio and result.low and result.high:
+                return _ordered(result.ratio, result.low, result.high)
+    base = _geometric_mean(_timings(verdict, exercise, baseline) or [])
+    value = base.value / time.value
+    down = math.hypot(math.log(base.value / base.low), math.log(time.high / time.value))
+    up = math.hypot(math.log(base.high / base.value), math.log(time.value / time.low))
+    return Interval(value, value * math.exp(-down), value * math.exp(up))
+
+
+def _timings(verdict: Verdict, exercise: Exercise, peer: str) -> list[Timing] | None:
+    """A peer's timings of the timed cases, in their order; None unless every one is there and a positive number."""
+    by_case = {timing.case: timing for timing in verdict.timings if timing.peer == peer}
+    found = [by_case[case.name] for case in exercise.timed_cases if case.name in by_case]
+    numbers = [n for t in found for n in (t.median_us, t.low_us, t.high_us, t.share_of_roofline)]
+    whole = bool(found) and len(found) == len(exercise.timed_cases)
+    return found if whole and all(math.isfinite(n) and n > 0 for n in numbers) else None
+
+
+def _geometric_mean(timings: Sequence[Timing]) -> Interval:
+    """Of times; the errors of the cases are independent, and multiply as the times do."""
+    ordered = [_ordered(timing.median_us, timing.low_us, timing.high_us) for timing in timings]
+    value = math.exp(math.fsum(math.log(each.value) for each in ordered) / len(ordered))
+    down = math.hypot(*(math.log(each.value / each.low) for each in ordered)) / len(ordered)
+    up = math.hypot(*(math.log(each.high / each.value) for each in ordered)) / len(ordered)
+    return Interval(value, value * math.exp(-down), value * math.exp(up))
+
+
+def _ordered(value: float, low: float, high: float) -> Interval:
+    """The judge's middle is a median and its interval a mean's, so the one may lie outside of the other."""
+    return Interval(value, min(low, value), max(high, value))

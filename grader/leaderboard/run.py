@@ -1,0 +1,231 @@
+"""A leaderboard run: every submission of a course measured anew, in turn, in one session."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any, Protocol
+
+from grader.errors import GraderError, JudgeStopped, UnusableSubmission
+from grader.exercise import Exercise
+from grader.exercises import find
+from grader.leaderboard.store import Run, Store, fingerprint
+from grader.submission import Submission, from_file
+from grader.verdict import Environment, Verdict
+
+__all__ = ["Grades", "Handed", "Progress", "RunOutcome", "handed_in", "run"]
+
+Progress = Callable[[str, int, int], None]  # what is going on, submissions done, submissions in all
+_MOST_STOPS = 3  # submissions in a row that the judge did not survive: then it is the machine
+
+
+class Grades(Protocol):
+    """What a run needs of a judge."""
+
+    def grade(
+        self, source: str, exercise_id: str, *, timed: bool = True, progress: Progress | None = None
+    ) -> Verdict: ...
+
+
+@dataclass(frozen=True)
+class Handed:
+    """What a student handed in for an exercise: a file, which may be missing."""
+
+    student: str
+    path: Path
+
+
+@dataclass(frozen=True)
+class RunOutcome:
+    """What a run did. `not_measured`: students whose submissions the judge did not survive; then the run stays open."""
+
+    run_id: int
+    exercise: str
+    gpu: str
+    resumed: bool
+    submissions: int
+    measured: int
+    shared: int
+    already_there: int
+    unusable: int
+    not_measured: tuple[str, ...]
+
+    @property
+    def finished(self) -> bool:
+        return not self.not_measured
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain data, ready for `json.dumps`."""
+        return {**asdict(self), "not_measured": list(self.not_measured), "finished": self.finished}
+
+    def as_text(self) -> str:
+        """A few lines for a terminal."""
+        where = f"on {self.gpu}" if self.gpu else "without a GPU, so none was timed"
+        parts = [f"{self.measured} measured"]
+        parts += [f"{self.already_there} there from before"] if self.resumed else []
+        parts += [f"{self.shared} with the same text as another"] if self.shared else []
+        parts += [f"{self.unusable} unusable"] if self.unusable else []
+        lines = [f"{self.exercise}, run {self.run_id} {where}: {_count(self.submissions)}: {', '.join(parts)}."]
+        if not self.finished:
+            lines.append(
+                f"The judge stopped on {_count(len(self.not_measured))} ({', '.join(self.not_measured)}). "
+                "The run is still open: run the command again to go on."
+            )
+        return "\n".join(lines)
+
+
+class _OtherMachine(Exception):
+    """The open run was measured on another machine, or by another grader."""
+
+
+def handed_in(course: Path, exercise: Exercise) -> list[Handed]:
+    """What was handed in, by student: nbgrader's `submitted/<student>/<chapter>/<notebook>.ipynb` under `course`, or,
+    where there is no `submitted` folder, `<student>.py` in `course` itself.
+
+    Raises:
+        GraderError: there is no such folder, or nothing was handed in.
+    """
+    if not course.is_dir():
+        raise GraderError(f"There is no folder {course}; name the course's folder with --course.")
+    submitted = course / "submitted"
+    if submitted.is_dir():
+        folders = sorted(path for path in submitted.glob(f"*/{exercise.chapter}") if path.is_dir())
+        found = [Handed(_text(folder.parent.name), folder / f"{exercise.notebook}.ipynb") for folder in folders]
+    else:
+        found = [Handed(_text(path.stem), path) for path in sorted(course.glob("*.py")) if path.is_file()]
+    if not found:
+        raise GraderError(
+            f"Nobody has handed in {exercise.id!r} in {course}: there is neither a folder "
+            f"submitted/<student>/{exercise.chapter} (see `grader classroom`) nor a file <student>.py."
+        )
+    return found
+
+
+def run(
+    exercise_id: str, course: Path | str, store: Store, judge: Grades, progress: Progress | None = None
+) -> RunOutcome:
+    """Measures every submission of `exercise_id` in `course` and writes each verdict to `store` as it comes.
+
+    A run that was cut short goes on where it was: what it had measured is not measured again. It is begun anew when the
+    exercise, the grader or the machine has changed since, as the times would not compare.
+
+    Raises:
+        UnknownExercise: no exercise has this id.
+        MachineLacks: the judge cannot work on this machine.
+        JudgeStopped: the judge's process ended on several submissions in a row.
+        GraderError: nothing was handed in, or the store cannot be used.
+    """
+    exercise = find(exercise_id)
+    handed = handed_in(Path(course), exercise)
+    digest = fingerprint(exercise)
+    with store.lock():
+        current = store.open_run(exercise_id)
+        if current is not None and current.fingerprint != digest:
+            store.close_run(current.id, "abandoned")
+            current = None
+        if current is not None:
+            try:
+                return _Session(store, judge, exercise, current, progress, resumed=True).measure_all(handed)
+            except _OtherMachine:
+                store.close_run(current.id, "abandoned")
+        current = store.start_run(exercise_id, digest)
+        return _Session(store, judge, exercise, current, progress, resumed=False).measure_all(handed)
+
+
+class _Session:
+    """One run on its way through the submissions."""
+
+    def __init__(
+        self, store: Store, judge: Grades, exercise: Exercise, run: Run, progress: Progress | None, *, resumed: bool
+    ) -> None:
+        self.store, self.judge, self.exercise, self.run = store, judge, exercise, run
+        self.progress, self.resumed = progress, resumed
+        self.environment, self.grader = run.environment, run.grader
+        self.stops_in_a_row = 0
+
+    def measure_all(self, handed: list[Handed]) -> RunOutcome:
+        counts = {"measured": 0, "shared": 0, "already_there": 0, "unusable": 0}
+        not_measured = []
+        there = {entry.student: entry.submission_sha256 for entry in self.store.entries(self.run.id)}
+        for number, each in enumerate(handed):
+            self._tell(f"{each.student}: reading", number, len(handed))
+            try:
+                submission = from_file(each.path, self.exercise.id)
+            except UnusableSubmission as error:
+                self.store.add_unusable(self.run.id, each.student, _text(each.path), _text(error))
+                counts["unusable"] += 1
+                continue
+            if there.get(each.student) == submission.sha256:
+                counts["already_there"] += 1
+                continue
+            # The same text is measured once and the verdict shared. A second measurement would differ by noise alone:
+            # it would rank equals apart, and give a text that is handed in under two names two draws.
+            verdict = self.store.verdict(self.run.id, submission.sha256)
+            how = "shared"
+            if verdict is None:
+                how, verdict = "measured", self._measure(submission, each.student, number, len(handed))
+            if verdict is None:
+                not_measured.append(each.student)
+                continue
+            self.store.add_entry(self.run.id, each.student, _text(each.path), verdict)
+            counts[how] += 1
+        if not not_measured:
+            self.store.close_run(self.run.id, "finished")
+        self._tell("done", len(handed), len(handed))
+        return RunOutcome(
+            run_id=self.run.id,
+            exercise=self.exercise.id,
+            gpu=self.environment.gpu if self.environment else "",
+            resumed=self.resumed,
+            submissions=len(handed),
+            not_measured=tuple(not_measured),
+            **counts,
+        )
+
+    def _measure(self, submission: Submission, student: str, number: int, total: int) -> Verdict | None:
+        def tell(stage: str, _done: int, _total: int) -> None:
+            self._tell(f"{student}: {stage}", number, total)
+
+        for last_try in (False, True):
+            try:
+                verdict = self.judge.grade(submission.source, self.exercise.id, timed=True, progress=tell)
+                break
+            except JudgeStopped:
+                if last_try:
+                    self.stops_in_a_row += 1
+                    if self.stops_in_a_row == _MOST_STOPS:
+                        raise
+                    return None
+        self.stops_in_a_row = 0
+        if verdict.status != "unusable":
+            self._hold_to_one_machine(verdict)
+        return verdict
+
+    def _hold_to_one_machine(self, verdict: Verdict) -> None:
+        if self.environment is None:
+            self.environment, self.grader = verdict.environment, verdict.grader
+        elif (_machine(verdict.environment), verdict.grader) != (_machine(self.environment), self.grader):
+            if self.resumed:
+                raise _OtherMachine
+            raise GraderError(
+                f"The machine changed during the run, from {_machine(self.environment)} to "
+                f"{_machine(verdict.environment)}; run the command again to measure everything on one."
+            )
+
+    def _tell(self, stage: str, done: int, total: int) -> None:
+        if self.progress is not None:
+            self.progress(stage, done, total)
+
+
+def _machine(environment: Environment) -> tuple[str, ...]:
+    return (environment.device, environment.gpu, environment.driver, environment.torch, environment.triton)
+
+
+def _text(name: object) -> str:
+    """Text that a database can hold, also of a file name that is not UTF-8."""
+    return str(name).encode("utf-8", "backslashreplace").decode()
+
+
+def _count(number: int) -> str:
+    return "1 submission" if number == 1 else f"{number} submissions"

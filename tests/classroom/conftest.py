@@ -1,0 +1,213 @@
+"""A small course with nbgrader's own machinery and, where a test asks for it, a judge that does as it is told."""
+
+from __future__ import annotations
+
+import copy
+import functools
+import json
+import os
+import re
+import shutil
+import sysconfig
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from grader.exercises import find
+from grader.verdict import Environment, Verdict
+
+ASSIGNMENT = "03_triton"
+Edit = Callable[[dict[str, Any]], None]
+
+
+@pytest.fixture(autouse=True)
+def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Nothing outside of tmp_path is read or written: neither the user's settings nor the machine's exchange."""
+    folder = tmp_path / "home"
+    folder.mkdir()
+    for name in ("HOME", "IPYTHONDIR", "JUPYTER_CONFIG_DIR", "JUPYTER_DATA_DIR", "JUPYTER_RUNTIME_DIR"):
+        monkeypatch.setenv(name, str(folder))
+    for name in ("XDG_CONFIG_HOME", "XDG_DATA_HOME", "XDG_CACHE_HOME"):
+        monkeypatch.setenv(name, str(folder / name.lower()))
+    monkeypatch.delenv("JUPYTER_CONFIG_PATH", raising=False)
+    return folder
+
+
+@functools.cache
+def _alembic_version() -> str:
+    from nbgrader.api import get_alembic_version
+
+    return str(get_alembic_version())
+
+
+@pytest.fixture
+def quick_gradebooks(monkeypatch: pytest.MonkeyPatch) -> None:
+    """New gradebooks ask `alembic` for its version once and not, at a second each, every time."""
+    path = os.pathsep.join([sysconfig.get_path("scripts"), os.environ["PATH"]])
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("PATH", path)
+        version = _alembic_version()
+    monkeypatch.setattr("nbgrader.api.get_alembic_version", lambda: version)
+
+
+class ObedientJudge:
+    """Gives the points that a submission's comment `# points: 7` asks for, and raises what it is told to."""
+
+    def __init__(self) -> None:
+        self.sources: list[str] = []
+        self.errors: list[Exception] = []
+        self.log = ""
+
+    def __call__(self, device: str = "auto") -> ObedientJudge:
+        return self
+
+    def grade(self, source: str, exercise_id: str, *, timed: bool = True, progress: Any = None) -> Verdict:
+        self.sources.append(source)
+        if self.errors:
+            raise self.errors.pop(0)
+        exercise = find(exercise_id)
+        asked = re.search(r"# points: (\S+)", source)
+        points = float(asked.group(1)) if asked else 0.0
+        return Verdict(
+            exercise=exercise_id,
+            title=exercise.title,
+            status="passed" if points == exercise.max_points else "failed",
+            points=points,
+            max_points=exercise.max_points,
+            reachable_points=exercise.max_points,
+            submission_sha256="0" * 64,
+            environment=Environment("simulator"),
+            log=self.log,
+        )
+
+
+@pytest.fixture
+def judge(monkeypatch: pytest.MonkeyPatch) -> ObedientJudge:
+    """The judge of this process is an obedient one."""
+    obedient = ObedientJudge()
+    monkeypatch.setattr("grader.judge.service.shared_judge", obedient)
+    return obedient
+
+
+def code(source: str, grade_id: str = "", **nbgrader: Any) -> dict[str, Any]:
+    """A code cell, with nbgrader metadata where it has a grade_id."""
+    flags = {"schema_version": 3, "grade": False, "solution": False, "locked": False, "task": False}
+    metadata = {"nbgrader": {"grade_id": grade_id, **flags, **nbgrader}} if grade_id else {}
+    return {"cell_type": "code", "metadata": metadata, "source": source, "outputs": [], "execution_count": None}
+
+
+def exercise_cells(exercise_id: str) -> list[dict[str, Any]]:
+    """Solution cell and check cell as a source notebook has them."""
+    parameters = ", ".join(find(exercise_id).parameters)
+    solution = (
+        f"def {exercise_id}({parameters}):\n    ### BEGIN SOLUTION\n    solved = 1  # points: 3\n    ### END SOLUTION\n"
+    )
+    points = find(exercise_id).max_points
+    return [
+        code(solution, exercise_id, solution=True),
+        code(f"check({exercise_id})", f"check-{exercise_id}", grade=True, locked=True, points=points),
+    ]
+
+
+def write_notebook(path: Path, cells: list[dict[str, Any]]) -> None:
+    """A notebook file with these cells."""
+    cells = [{**cell, "id": f"c{index}"} for index, cell in enumerate(cells)]
+    kernel = {"name": "python3", "display_name": "Python 3", "language": "python"}
+    notebook = {"nbformat": 4, "nbformat_minor": 5, "metadata": {"kernelspec": kernel}, "cells": cells}
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(json.dumps(notebook), encoding="utf-8")
+
+
+class Classroom:
+    """A course of one assignment, with learners who hand in what a test makes of the released notebooks."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self._second = 0
+
+    def released(self, notebook: str) -> dict[str, Any]:
+        """The learner's version of a notebook."""
+        path = self.folder / "release" / ASSIGNMENT / f"{notebook}.ipynb"
+        return dict(json.loads(path.read_text(encoding="utf-8")))
+
+    def hand_in(self, student: str, edit: Edit, notebook: str = "03_fuse_a_softmax", when: str = "") -> Path:
+        """What `collect` would leave of a student's submission; later calls are later submissions."""
+        self._second += 1
+        target = self.folder / "submitted" / student / ASSIGNMENT
+        shutil.rmtree(target, ignore_errors=True)
+        shutil.copytree(self.folder / "release" / ASSIGNMENT, target)
+        document = copy.deepcopy(self.released(notebook))
+        edit(document)
+        path = target / f"{notebook}.ipynb"
+        path.write_text(json.dumps(document), encoding="utf-8")
+        when = when or f"2026-01-01 00:00:{self._second:02}.000000 UTC"
+        (target / "timestamp.txt").write_text(when, encoding="utf-8")
+        (target / "submission_secret.txt").write_text("secret", encoding="utf-8")
+        return path
+
+    def gradebook(self) -> Any:
+        """nbgrader's own gradebook; to be closed."""
+        from nbgrader.api import Gradebook
+
+        return Gradebook(f"sqlite:///{self.folder / 'gradebook.db'}", "gpu-course")
+
+    def grade(self, student: str, grade_id: str = "check-softmax", notebook: str = "03_fuse_a_softmax") -> Any:
+        """(automatic score, waits for a person) of a cell in the gradebook."""
+        with self.gradebook() as gradebook:
+            found = gradebook.find_grade(grade_id, notebook, ASSIGNMENT, student)
+            return found.auto_score, found.needs_manual_grade
+
+    def autograded(self, student: str, notebook: str = "03_fuse_a_softmax") -> dict[str, Any]:
+        """The notebook after autograding."""
+        path = self.folder / "autograded" / student / ASSIGNMENT / f"{notebook}.ipynb"
+        return dict(json.loads(path.read_text(encoding="utf-8")))
+
+
+def cell_of(notebook: dict[str, Any], grade_id: str) -> dict[str, Any]:
+    """The one cell with this grade_id."""
+    (cell,) = [c for c in notebook["cells"] if c["metadata"].get("nbgrader", {}).get("grade_id") == grade_id]
+    return dict(cell)
+
+
+def solve(points: float, exercise_id: str = "softmax") -> Edit:
+    """An edit that writes a solution worth these points."""
+    parameters = ", ".join(find(exercise_id).parameters)
+
+    def edit(notebook: dict[str, Any]) -> None:
+        for cell in notebook["cells"]:
+            if cell["metadata"].get("nbgrader", {}).get("grade_id") == exercise_id:
+                cell["source"] = f"def {exercise_id}({parameters}):\n    pass  # points: {points}\n"
+
+    return edit
+
+
+@pytest.fixture
+def new_course(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, quick_gradebooks: None) -> Callable[..., Classroom]:
+    """Makes a released course whose source notebooks hold the two exercises and, on request, further cells."""
+    from grader.authoring import build
+    from grader.classroom import commands
+
+    def make(*more: dict[str, Any], points: float | None = None) -> Classroom:
+        softmax = exercise_cells("softmax")
+        if points is not None:
+            softmax[1]["metadata"]["nbgrader"]["points"] = points
+
+        def instructor_notebooks(dest: Path) -> None:
+            write_notebook(dest / ASSIGNMENT / "01_add_vectors.ipynb", exercise_cells("vector_add"))
+            write_notebook(dest / ASSIGNMENT / "03_fuse_a_softmax.ipynb", [code("import torch"), *softmax, *more])
+
+        monkeypatch.setattr(build, "instructor_notebooks", instructor_notebooks)
+        folder = tmp_path / "course"
+        commands.init(folder)
+        commands.release(folder, ASSIGNMENT)
+        return Classroom(folder)
+
+    return make
+
+
+@pytest.fixture
+def classroom(new_course: Callable[..., Classroom]) -> Classroom:
+    """A course with `vector_add` and `softmax`, released."""
+    return new_course()

@@ -1,0 +1,339 @@
+"""Tests of grader.classroom.preprocessor and .restore: the gradebook holds the verdicts, whatever a notebook says."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from grader.classroom import commands
+from grader.errors import JudgeStopped, MachineLacks
+from tests.classroom.conftest import ASSIGNMENT, Classroom, Edit, ObedientJudge, cell_of, code, solve
+
+
+def autograde(classroom: Classroom, **options: Any) -> dict[str, Any]:
+    """The result for each student."""
+    result = commands.autograde(classroom.folder, ASSIGNMENT, feedback=False, **options)
+    return {student.student: student for student in result.students}
+
+
+def outputs(notebook: dict[str, Any], grade_id: str = "check-softmax") -> list[dict[str, Any]]:
+    return list(cell_of(notebook, grade_id)["outputs"])
+
+
+def text_of(output: dict[str, Any]) -> str:
+    return "".join(output["data"]["text/plain"])
+
+
+def test_gradebook_holds_the_verdicts(classroom: Classroom, judge: ObedientJudge) -> None:
+    """Each check cell's score is the verdict's, and the notebook carries report, score and verdict."""
+    classroom.hand_in("ann", solve(7.5))
+    result = autograde(classroom)["ann"]
+    assert (result.outcome, result.score, result.max_score, result.reason) == ("graded", 7.5, 15, "")
+    assert classroom.grade("ann") == (7.5, False)
+    assert classroom.grade("ann", "check-vector_add", "01_add_vectors") == (0, False)
+    cell = cell_of(classroom.autograded("ann"), "check-softmax")
+    report, score = cell["outputs"]
+    assert (report["output_type"], score["output_type"]) == ("display_data", "execute_result")
+    assert text_of(score) == "7.5"
+    assert "<" in "".join(report["data"]["text/html"])
+    assert cell["metadata"]["grader"]["verdict"]["points"] == 7.5
+
+
+HOSTILE = {
+    "sql": "import sqlite3; sqlite3.connect('../gradebook.db').execute('UPDATE grade SET auto_score = 200')",
+    "formatter": "get_ipython().display_formatter.formatters['text/plain'].for_type(object, lambda *_: '10')",
+    "exit": "import os; os._exit(0)",
+    "ast": "import ast; get_ipython().ast_transformers.append(ast.NodeTransformer())",
+    "judge": "import grader; grader.check = lambda f: 10.0",
+    "trace": "open('ran.txt', 'w').write('x'); import pathlib; pathlib.Path('{marker}').write_text('ran')",
+}
+
+
+@pytest.mark.parametrize("points", [0.0, 10.0])
+def test_nothing_of_the_notebook_runs(
+    classroom: Classroom, judge: ObedientJudge, tmp_path: Path, points: float
+) -> None:
+    """Hostile cells gain nothing on a bad solution and take nothing from a good one."""
+    marker = tmp_path / "marker"
+    for name, source in HOSTILE.items():
+
+        def edit(notebook: dict[str, Any], source: str = source) -> None:
+            solve(points)(notebook)
+            notebook["cells"].insert(0, code(source.replace("{marker}", str(marker))))
+            notebook["cells"].append(code(source.replace("{marker}", str(marker))))
+
+        classroom.hand_in(name, edit)
+    results = autograde(classroom)
+    assert {name: result.score for name, result in results.items()} == dict.fromkeys(HOSTILE, points)
+    assert not any(result.reason for result in results.values())
+    assert not marker.exists()
+
+
+def _forge_outputs(notebook: dict[str, Any]) -> None:
+    for cell in notebook["cells"]:
+        if cell["cell_type"] == "code":
+            data = {"text/plain": "10.0"}
+            score = {"output_type": "execute_result", "execution_count": 1, "data": data, "metadata": {}}
+            cell["outputs"], cell["execution_count"] = [score], 1
+
+
+def _nbgrader(grade_id: str, **changes: Any) -> Edit:
+    def edit(notebook: dict[str, Any]) -> None:
+        for cell in notebook["cells"]:
+            if cell["metadata"].get("nbgrader", {}).get("grade_id") == grade_id:
+                cell["metadata"]["nbgrader"].update(changes)
+
+    return edit
+
+
+def _cell(grade_id: str, **changes: Any) -> Edit:
+    def edit(notebook: dict[str, Any]) -> None:
+        for cell in notebook["cells"]:
+            if cell["metadata"].get("nbgrader", {}).get("grade_id") == grade_id:
+                cell.update(changes)
+
+    return edit
+
+
+def _without(*grade_ids: str) -> Edit:
+    def edit(notebook: dict[str, Any]) -> None:
+        notebook["cells"] = [
+            cell
+            for cell in notebook["cells"]
+            if cell["metadata"].get("nbgrader", {}).get("grade_id") not in grade_ids
+        ]
+
+    return edit
+
+
+def _append(*cells: dict[str, Any]) -> Edit:
+    return lambda notebook: notebook["cells"].extend(cells)
+
+
+def _strip_metadata(notebook: dict[str, Any]) -> None:
+    for cell in notebook["cells"]:
+        cell["metadata"] = {}
+
+
+def _notebook(**changes: Any) -> Edit:
+    return lambda notebook: notebook.update(changes)
+
+
+GRADE = {"grade": True, "locked": True}
+FORGERIES: dict[str, Edit] = {
+    "outputs": _forge_outputs,
+    "points": _nbgrader("check-softmax", points=1000),
+    "points_text": _nbgrader("check-softmax", points="many"),
+    "negative_points": _nbgrader("check-softmax", points=-1),
+    "no_grade": _nbgrader("check-softmax", grade=False),
+    "check_is_solution": _nbgrader("check-softmax", solution=True),
+    "solution_is_grade": _nbgrader("softmax", grade=True, points=500),
+    "unlocked": _nbgrader("check-softmax", locked=False),
+    "checksum": _nbgrader("check-softmax", checksum="0" * 32),
+    "schema_old": _nbgrader("check-softmax", schema_version=1),
+    "schema_new": _nbgrader("check-softmax", schema_version=99),
+    "schema_text": _nbgrader("check-softmax", schema_version="x"),
+    "extra_key": _nbgrader("check-softmax", more=1),
+    "task": _nbgrader("check-softmax", task=True),
+    "metadata_list": _cell("check-softmax", metadata={"nbgrader": []}),
+    "metadata_empty": _cell("check-softmax", metadata={"nbgrader": {}}),
+    "grade_without_id": _append({**code("1"), "metadata": {"nbgrader": {"grade": True}}}),
+    "check_source": _cell("check-softmax", source="10.0"),
+    "check_is_markdown": _cell("check-softmax", cell_type="markdown"),
+    "solution_is_markdown": _cell("softmax", cell_type="markdown"),
+    "solution_is_raw": _cell("softmax", cell_type="raw"),
+    "no_check": _without("check-softmax"),
+    "second_check": _append(code("10.0", "check-softmax", points=10, **GRADE)),
+    "second_solution_first": lambda notebook: notebook["cells"].insert(0, code("x = 10", "softmax", solution=True)),
+    "unknown_check": _append(code("10.0", "check-everything", points=100, **GRADE)),
+    "borrowed_check": _append(code("check(vector_add)", "check-vector_add", points=5, **GRADE)),
+    "no_metadata": _strip_metadata,
+    "kernel": _notebook(metadata={"kernelspec": {"name": "evil"}, "language_info": "x"}),
+    "surrogate": _append(code("x = '\ud800'"), {"cell_type": "markdown", "metadata": {}, "source": "\udfff"}),
+    "odd_cells": _append({"cell_type": "heading", "metadata": {}, "source": "x"}, code("x") | {"id": "c0"}),
+    "minor": _notebook(nbformat_minor=2),
+}
+
+
+@pytest.mark.parametrize("points", [0.0, 6.5])
+def test_forged_notebooks_gain_and_lose_nothing(classroom: Classroom, judge: ObedientJudge, points: float) -> None:
+    """Whatever a learner does to metadata, check cells and outputs, the score is that of the solution cell."""
+    for name, forge in FORGERIES.items():
+
+        def edit(notebook: dict[str, Any], forge: Edit = forge) -> None:
+            solve(points)(notebook)
+            forge(notebook)
+
+        classroom.hand_in(name, edit)
+    results = autograde(classroom)
+    assert {name: (r.score, r.max_score, r.reason) for name, r in results.items()} == {
+        name: (points, 15, "") for name in FORGERIES
+    }
+    assert {name: classroom.grade(name) for name in FORGERIES} == {name: (points, False) for name in FORGERIES}
+
+
+def test_solution_that_was_deleted_gets_zero_and_a_sentence(classroom: Classroom, judge: ObedientJudge) -> None:
+    """Without a definition there is nothing to judge: 0 points, and the notebook says why."""
+    classroom.hand_in("ann", _without("softmax"))
+    classroom.hand_in("bob", _without("softmax", "check-softmax"))
+    results = autograde(classroom)
+    assert (results["ann"].score, results["bob"].score) == (0, 0)
+    note, score = outputs(classroom.autograded("ann"))
+    assert "No code cell of 03_fuse_a_softmax.ipynb defines `softmax`" in text_of(note)
+    assert text_of(score) == "0.0"
+    assert classroom.grade("bob") == (0, False)
+
+
+def test_magic_in_the_solution_cell_is_explained(classroom: Classroom, judge: ObedientJudge) -> None:
+    """A solution cell with %%time gets 0 points and the line, and the judge is not asked."""
+    classroom.hand_in("ann", _cell("softmax", source="%%time\ndef softmax(x, out): ...\n"))
+    assert autograde(classroom)["ann"].score == 0
+    assert "Line 1 of 03_fuse_a_softmax.ipynb, cell 2" in text_of(outputs(classroom.autograded("ann"))[0])
+    assert not any("%%time" in source for source in judge.sources)
+
+
+def test_solution_in_another_cell_counts(classroom: Classroom, judge: ObedientJudge) -> None:
+    """A learner who wrote the solution below, and emptied the given cell, is graded on it."""
+
+    def edit(notebook: dict[str, Any]) -> None:
+        _cell("softmax", source="")(notebook)
+        notebook["cells"].append(code("def softmax(x, out):\n    pass  # points: 4\n"))
+
+    classroom.hand_in("ann", edit)
+    assert autograde(classroom)["ann"].score == 4
+
+
+def test_all_outputs_of_the_learner_are_cleared(classroom: Classroom, judge: ObedientJudge) -> None:
+    """Only the grader's outputs are in the graded notebook."""
+
+    def edit(notebook: dict[str, Any]) -> None:
+        solve(1)(notebook)
+        notebook["cells"].append(code("print(1)"))
+        _forge_outputs(notebook)
+
+    classroom.hand_in("ann", edit)
+    autograde(classroom)
+    graded = classroom.autograded("ann")
+    assert [len(cell.get("outputs", [])) for cell in graded["cells"]] == [0, 0, 2, 0]
+
+
+@pytest.mark.parametrize(("asked", "given"), [("1e9", 10), ("-3", 0), ("10.0000001", 10)])
+def test_scores_stay_within_the_cell(
+    classroom: Classroom, judge: ObedientJudge, asked: float, given: float
+) -> None:
+    """A verdict beyond the cell's points is clamped; nbgrader would raise, or give full marks."""
+    classroom.hand_in("ann", solve(asked))
+    assert autograde(classroom)["ann"].score == given
+
+
+def test_instructor_may_weigh_an_exercise(new_course: Callable[..., Classroom], judge: ObedientJudge) -> None:
+    """Where the gradebook gives a check cell other points, the verdict is scaled to them."""
+    classroom = new_course(points=20)
+    classroom.hand_in("ann", solve(7.5))
+    assert autograde(classroom)["ann"].score == 15
+
+
+BREAKDOWNS = [
+    ([JudgeStopped("The judge stopped."), JudgeStopped("The judge stopped again.")], "The judge stopped again."),
+    ([MachineLacks("There is no GPU.")], "There is no GPU."),
+    ([ZeroDivisionError("secret")], "The grader failed (ZeroDivisionError)"),
+]
+
+
+@pytest.mark.parametrize(("errors", "words"), BREAKDOWNS)
+def test_broken_judge_is_not_a_zero(
+    classroom: Classroom, judge: ObedientJudge, errors: list[Exception], words: str
+) -> None:
+    """Where the judge fails there is no score: the cell waits for a person, the report and the result say so."""
+    classroom.hand_in("ann", solve(10), when="2026-01-01 00:00:01.000000 UTC")
+    judge.errors = errors.copy()
+    judge.errors[:0] = []
+    # the first notebook (vector_add) is judged first: it is the one that meets the errors
+    result = autograde(classroom)["ann"]
+    assert classroom.grade("ann", "check-vector_add", "01_add_vectors") == (None, True)
+    assert classroom.grade("ann") == (10, False)
+    assert result.needs_manual_grade
+    assert words in result.reason
+    note, score = outputs(classroom.autograded("ann", "01_add_vectors"), "check-vector_add")
+    assert "Not graded" in text_of(note)
+    assert words in text_of(note)
+    assert text_of(score) == "0.0"
+
+
+def test_what_the_judge_missed_is_graded_by_the_next_run(classroom: Classroom, judge: ObedientJudge) -> None:
+    """A second autograde takes up just the students whose work was not judged."""
+    classroom.hand_in("ann", solve(10))
+    classroom.hand_in("bob", solve(9))
+    judge.errors = [MachineLacks("There is no GPU.")]
+    first = autograde(classroom)
+    assert [first[name].needs_manual_grade for name in ("ann", "bob")] == [True, False]
+    second = autograde(classroom)
+    assert {name: (r.outcome, r.score, r.needs_manual_grade) for name, r in second.items()} == {
+        "ann": ("graded", 10, False),
+        "bob": ("unchanged", 9, False),
+    }
+
+
+def test_judge_that_stops_once_is_asked_again(classroom: Classroom, judge: ObedientJudge) -> None:
+    """One lost judge costs a retry and nothing else."""
+    classroom.hand_in("ann", solve(10))
+    judge.errors = [JudgeStopped("The judge stopped.")]
+    result = autograde(classroom)["ann"]
+    assert (result.score, result.reason) == (10, "")
+
+
+def test_verdict_that_is_no_number_is_not_full_marks(classroom: Classroom, judge: ObedientJudge) -> None:
+    """nbgrader gives full marks for a score that is no number; here it waits for a person."""
+    classroom.hand_in("ann", solve(float("nan")))
+    assert autograde(classroom)["ann"].score == 0
+    assert classroom.grade("ann") == (None, True)
+
+
+def test_log_of_any_bytes_can_be_saved(classroom: Classroom, judge: ObedientJudge) -> None:
+    """What a submission printed cannot make its graded notebook unwritable."""
+    judge.log = "\ud800 \x00 </script>"
+    classroom.hand_in("ann", solve(10))
+    assert autograde(classroom)["ann"].score == 10
+
+
+def test_other_graded_cells_wait_for_a_person(new_course: Callable[..., Classroom], judge: ObedientJudge) -> None:
+    """An instructor's own test cell is not run, and so not given nbgrader's full marks for having no output."""
+    answer = {**code("", "answer", grade=True, solution=True, points=2), "cell_type": "markdown"}
+    classroom = new_course(code("assert True", "test-own", grade=True, locked=True, points=3), answer)
+    classroom.hand_in("ann", solve(10))
+    classroom.hand_in("bob", lambda notebook: _cell("answer", source="Because.")(notebook))
+    result = autograde(classroom)
+    assert classroom.grade("ann", "test-own") == (None, True)
+    assert classroom.grade("ann", "answer") == (0, False)  # as nbgrader has it: no response
+    assert classroom.grade("bob", "answer") == (None, True)
+    assert "not a check cell" in result["ann"].reason
+
+
+def test_unreadable_notebook_does_not_stop_the_others(classroom: Classroom, judge: ObedientJudge) -> None:
+    """One learner's broken file is reported in a sentence; the rest of the class is graded."""
+    classroom.hand_in("ann", solve(10))
+    classroom.hand_in("eve", solve(10)).write_text("{", encoding="utf-8")
+    classroom.hand_in("mal", solve(10)).write_text(json.dumps({"nbformat": 4, "cells": 3}), encoding="utf-8")
+    classroom.hand_in("zoe", solve(9))
+    results = autograde(classroom)
+    assert (results["ann"].score, results["zoe"].score) == (10, 9)
+    assert (results["eve"].outcome, results["mal"].outcome) == ("failed", "failed")
+    assert "not valid JSON" in results["eve"].reason
+    assert "no list of cells" in results["mal"].reason
+
+
+def test_earlier_score_does_not_outlive_a_worse_submission(classroom: Classroom, judge: ObedientJudge) -> None:
+    """The newest submission counts, also where it hides its check cell."""
+    classroom.hand_in("ann", solve(10))
+    assert autograde(classroom)["ann"].score == 10
+
+    def worse(notebook: dict[str, Any]) -> None:
+        solve(2)(notebook)
+        _without("check-softmax")(notebook)
+
+    classroom.hand_in("ann", worse)
+    assert autograde(classroom)["ann"].score == 2

@@ -1,0 +1,173 @@
+"""What the judge says of submissions, right and wrong, on a machine without a GPU."""
+
+import json
+
+import pytest
+
+from grader.errors import MachineLacks, UnknownExercise
+from grader.exercises import EXERCISES, find
+from grader.verdict import Verdict
+from tests.judge.submissions import SOFTMAX, VECTOR_ADD, changed
+
+pytestmark = pytest.mark.timeout(180)
+
+
+@pytest.mark.parametrize(("exercise", "source"), [("vector_add", VECTOR_ADD), ("softmax", SOFTMAX)])
+def test_a_right_submission_gets_what_a_simulator_can_give(judge, exercise, source):
+    """All cases pass, correctness gives its points, and speed is said to need a GPU: no figure is invented."""
+    verdict = judge.grade(source, exercise)
+    assert verdict.status == "passed", verdict
+    assert verdict.points == verdict.reachable_points == find(exercise).correctness_points
+    assert {gate.outcome for gate in verdict.gates} == {"needs_gpu"}
+    assert all(gate.ratio is None and gate.points == 0 for gate in verdict.gates)
+    assert verdict.timings == ()
+    assert [case.name for case in verdict.cases] == [case.name for case in find(exercise).simulator_cases]
+
+
+def test_a_verdict_survives_json(judge):
+    """A verdict written as JSON and read again is the same verdict."""
+    for source in (SOFTMAX, changed(SOFTMAX, " - tl.max(x, axis=0)", "")):
+        verdict = judge.grade(source, "softmax")
+        assert Verdict.from_dict(json.loads(json.dumps(verdict.to_dict()))) == verdict
+
+
+@pytest.mark.parametrize(
+    ("exercise", "source", "facts"),
+    [
+        ("softmax", changed(SOFTMAX, " - tl.max(x, axis=0)", ""), {"suspect": "The row maximum was not subtracted"}),
+        ("softmax", changed(SOFTMAX, '-float("inf")', "0.0"), {"suspect": "The masked lanes were counted"}),
+        ("softmax", changed(SOFTMAX, "row * x_stride", "0"), {"suspect": "Every row holds the result of row 0"}),
+        ("softmax", changed(SOFTMAX, "kernel[(rows,)]", "kernel[(rows - 1,)]"), {"unwritten": lambda n: n > 0}),
+        ("softmax", changed(SOFTMAX, "axis=0), mask=mask)", "axis=0))"), {"outside": lambda n: n > 0, "wrong": 0}),
+        ("softmax", changed(SOFTMAX, "row * out_stride", "row * columns"), {"outside": lambda n: n > 0}),
+        ("vector_add", changed(VECTOR_ADD, "y_ptr + at", "x_ptr + at"), {"suspect": "The result is `x + x`"}),
+        ("vector_add", changed(VECTOR_ADD, "triton.cdiv(n, 1024)", "max(n // 1024, 1)"), {"region_low": (1024,)}),
+        (
+            "vector_add",
+            changed(VECTOR_ADD, "mask=mask), mask=mask)", "mask=mask))"),
+            {"outside": 1023, "outside_first_offset": 1},
+        ),
+        (
+            "vector_add",
+            changed(VECTOR_ADD, "tl.load(x_ptr + at, mask=mask)", "tl.load(x_ptr + at, mask=mask).to(tl.float16)"),
+            {"unwritten": 0, "outside": 0},
+        ),
+    ],
+)
+def test_a_wrong_submission_fails_with_the_facts_of_its_bug(judge, exercise, source, facts):
+    """No points, and the first mismatch says what a sentence about the bug needs."""
+    verdict = judge.grade(source, exercise)
+    assert (verdict.status, verdict.points) == ("failed", 0)
+    mismatch = next(case.mismatch for case in verdict.cases if case.mismatch)
+    for name, wanted in facts.items():
+        got = getattr(mismatch, name)
+        if callable(wanted):
+            assert wanted(got), (name, got)
+        elif isinstance(wanted, str):
+            assert got.startswith(wanted)
+        else:
+            assert got == wanted, (name, got)
+
+
+@pytest.mark.parametrize(
+    ("source", "kind"),
+    [
+        ("", "unusable"),
+        ("   \n", "unusable"),
+        ("def vector_add(x, y, out:\n    pass", "unusable"),
+        ("def add(x, y, out): pass", "unusable"),
+        ("def vector_add(x, y): pass", "unusable"),
+        ("def vector_add(x, y, out, *, n): pass", "unusable"),
+        ("x = 1\0", "unusable"),
+        ("#" * (2 << 20), "unusable"),
+        ("import no_such_package\ndef vector_add(x, y, out): pass", "exception"),
+        ("def vector_add(x, y, out): return 1 / 0", "exception"),
+        ("def vector_add(x, y, out): raise NotImplementedError('not written yet')", "not_written"),
+        ("def vector_add(x, y, out):\n    pass  # YOUR CODE HERE", "not_written"),
+        ("def vector_add(x, y, out): import os; os._exit(0)", "crash"),
+        ("def vector_add(x, y, out): import ctypes; ctypes.string_at(0)", "crash"),
+        ("def vector_add(x, y, out): x.zero_()", "crash"),
+        ("raise SystemExit(0)\ndef vector_add(x, y, out): pass", "exception"),
+        ("vector_add = 3", "exception"),
+    ],
+)
+def test_what_cannot_be_judged_is_a_verdict_too(judge, source, kind):
+    """Nothing that a submission does raises: each failure is named, gives no points, and the next is graded as ever."""
+    verdict = judge.grade(source, "vector_add")
+    assert verdict.failure is not None and verdict.failure.kind == kind, verdict.failure
+    assert verdict.failure.message
+    assert verdict.points == 0
+    assert verdict.status == ("unusable" if kind == "unusable" else "failed")
+
+
+@pytest.mark.parametrize("arguments", ["x, y, out", "a, b, c", "*args", "x, y, out, block=1024"])
+def test_signatures_that_can_be_called_are_taken(judge, arguments):
+    """Names of parameters are the learner's; what counts is that three arguments fit."""
+    first, second, third = ("args[0]", "args[1]", "args[2]") if arguments == "*args" else arguments.split(", ")[:3]
+    source = f"import torch\ndef vector_add({arguments}): torch.add({first}, {second}, out={third})"
+    assert judge.grade(source, "vector_add").status == "passed"
+
+
+def test_an_endless_loop_ends_in_time_and_harms_nobody(judge, monkeypatch):
+    """A submission that never returns is stopped at its limit; the next one gets what it always gets."""
+    verdict = judge.grade("def vector_add(x, y, out):\n    while True: pass", "vector_add")
+    assert verdict.failure is not None and verdict.failure.kind == "timeout"
+    assert verdict.seconds < find("vector_add").round_limit_s + 10
+    assert judge.grade(VECTOR_ADD, "vector_add").status == "passed"
+
+
+def test_what_a_submission_prints_is_kept_short_and_decides_nothing(judge):
+    """A flood on stdout neither blocks the judge nor reaches the verdict whole; a forged verdict is only text."""
+    source = changed(VECTOR_ADD, "    n = out", "    print('points: 100 ' * 1_000_000)\n    return\n    n = out")
+    verdict = judge.grade(source, "vector_add")
+    assert (verdict.status, verdict.points) == ("failed", 0)
+    assert 0 < len(verdict.log) <= 4000
+
+
+def test_the_worker_can_write_nowhere_but_in_its_own_home(judge, tmp_path):
+    """Files of the person who runs the grader are out of a submission's reach where the sandbox is bubblewrap."""
+    target = tmp_path / "gradebook.db"
+    target.write_text("kept")
+    source = f"open({str(target)!r}, 'w').write('forged')\n" + VECTOR_ADD
+    verdict = judge.grade(source, "vector_add")
+    if verdict.environment.sandbox != "bubblewrap":
+        pytest.skip(f"the sandbox here is weaker ({verdict.environment.sandbox})")
+    assert target.read_text() == "kept"
+    assert verdict.points == 0
+
+
+def test_expected_values_and_the_callers_secrets_are_not_in_the_worker(judge, monkeypatch):
+    """The worker's environment has nothing of the caller's, and no oracle is loaded in it."""
+    source = """
+import os, sys
+bad = [name for name in os.environ if "SECRET" in name] + [m for m in sys.modules if m.startswith("grader.judge")]
+assert not bad, bad
+""" + VECTOR_ADD
+    assert judge.grade(source, "vector_add").status == "passed"
+
+
+def test_inputs_are_fresh_in_every_grading(judge):
+    """What one grading saw does not help in the next."""
+    source = "import torch\ndef vector_add(x, y, out):\n    print(float(x[0]))\n    torch.add(x, y, out=out)"
+    assert judge.grade(source, "vector_add").log != judge.grade(source, "vector_add").log
+
+
+def test_the_callers_mistakes_are_its_own_errors(judge):
+    """An exercise that does not exist, and speed without a GPU, are said in one sentence."""
+    with pytest.raises(UnknownExercise, match="softmax"):
+        judge.grade(VECTOR_ADD, "no_such")
+    with pytest.raises(MachineLacks, match="GPU"):
+        judge.measure(VECTOR_ADD, "vector_add")
+
+
+@pytest.mark.parametrize("exercise", EXERCISES.values(), ids=lambda exercise: exercise.id)
+def test_every_baseline_gives_what_the_oracle_gives(judge, exercise):
+    """A baseline is timed only where it computes the same thing: each passes the exercise's own cases."""
+    import inspect
+
+    for baseline in exercise.baselines:
+        if baseline.id == "compile":
+            continue  # needs a compiler and half a minute on a CPU; it runs in the tests for a GPU
+        text = inspect.getsource(baseline.function).replace("-> None", "")
+        source = f"from typing import Any\n{text}\n{exercise.entry} = {baseline.function.__name__}\n"
+        assert judge.grade(source, exercise.id).status == "passed", baseline.id

@@ -1,0 +1,201 @@
+"""The store: written once, never overwritten, one sentence for what it cannot use."""
+
+from __future__ import annotations
+
+import sqlite3
+import stat
+import subprocess
+import sys
+from pathlib import Path
+from types import SimpleNamespace
+
+import pytest
+
+from grader.errors import GraderError
+from grader.exercises import find
+from grader.leaderboard.store import Store, fingerprint, graded_key
+
+
+def test_a_verdict_comes_back_as_it_was_written(tmp_path, verdict):
+    """What is read from a reopened store equals what was written to it."""
+    with Store(tmp_path / "s.sqlite") as store:
+        run = store.start_run("softmax", "f")
+        store.add_entry(run.id, "ann", "ann.py", verdict())
+    with Store(tmp_path / "s.sqlite") as store:
+        (entry,) = store.entries(run.id)
+        assert entry.verdict == verdict()
+        assert store.open_run("softmax").environment == verdict().environment
+
+
+def test_a_verdict_is_written_once(tmp_path, verdict):
+    """A second verdict on the same submission in a run leaves the first in place."""
+    with Store(tmp_path / "s.sqlite") as store:
+        run = store.start_run("softmax", "f")
+        store.add_entry(run.id, "ann", "ann.py", verdict(speed=1.5))
+        store.add_entry(run.id, "ben", "ben.py", verdict(speed=9.9))
+        kept = {entry.verdict for entry in store.entries(run.id)}
+    assert kept == {verdict(speed=1.5)}
+
+
+@pytest.mark.parametrize(
+    "other",
+    [
+        {"source": "def softmax(x, out): pass"},
+        {"exercise_id": "vector_add"},
+        {"gpu": "NVIDIA H200"},
+        {"gpu": ""},
+    ],
+)
+def test_the_key_tells_apart_what_was_graded(verdict, other):
+    """Another source, exercise or machine gives another key."""
+    assert graded_key(verdict(), "f") != graded_key(verdict(**other), "f")
+
+
+def test_the_key_tells_apart_versions_of_the_exercise(verdict):
+    """A change of the exercise's module gives another key; a second measurement gives the same."""
+    assert graded_key(verdict(), "f") != graded_key(verdict(), "g")
+    assert graded_key(verdict(speed=1.5), "f") == graded_key(verdict(speed=2.5), "f")
+
+
+def test_the_fingerprint_is_of_the_exercises_own_module(tmp_path):
+    """Exercises differ in their fingerprints, and one changes with any byte of its module."""
+    assert fingerprint(find("softmax")) != fingerprint(find("vector_add"))
+    module = Path(find("softmax").oracle.__code__.co_filename)
+    copy = tmp_path / "softmax.py"
+    copy.write_bytes(module.read_bytes() + b"# changed\n")
+    scope: dict = {"__name__": "copy"}
+    exec(compile(copy.read_text(encoding="utf-8"), copy, "exec"), scope)
+    changed = SimpleNamespace(oracle=scope["_oracle"])
+    assert fingerprint(changed) != fingerprint(find("softmax"))
+
+
+def _foreign(path: Path) -> None:
+    with sqlite3.connect(path) as connection:
+        connection.execute("CREATE TABLE grades (student TEXT)")
+    connection.close()
+
+
+def _newer(path: Path) -> None:
+    Store(path).close()
+    with sqlite3.connect(path) as connection:
+        connection.execute("PRAGMA user_version = 99")
+    connection.close()
+
+
+def _damaged(path: Path) -> None:
+    Store(path).close()
+    data = bytearray(path.read_bytes())
+    data[4096:8192] = b"\xff" * 4096
+    path.write_bytes(data)
+
+
+def _truncated(path: Path) -> None:
+    Store(path).close()
+    path.write_bytes(path.read_bytes()[:5000])
+
+
+@pytest.mark.parametrize(
+    ("make", "says"),
+    [
+        (lambda path: path.write_text("student,grade\n"), "not an SQLite database"),
+        (_foreign, "another program"),
+        (_newer, "schema 99"),
+        (_damaged, "cannot be read"),
+        (_truncated, "cannot be read"),
+    ],
+    ids=["text", "foreign", "newer", "damaged", "truncated"],
+)
+def test_a_file_that_is_no_store_is_named_and_left_as_it_is(tmp_path, make, says):
+    """One sentence says what is wrong with the file, and not a byte of it changes."""
+    path = tmp_path / "s.sqlite"
+    make(path)
+    before = path.read_bytes()
+    with pytest.raises(GraderError, match=says) as caught:
+        Store(path)
+    assert str(path) in str(caught.value)
+    assert "\n" not in str(caught.value)
+    assert path.read_bytes() == before
+
+
+def test_damage_that_is_met_later_is_one_sentence_too(tmp_path, verdict):
+    """A file that goes bad under an open store gives an error of ours."""
+    path = tmp_path / "s.sqlite"
+    with Store(path) as store:
+        run = store.start_run("softmax", "f")
+    opened = Store(path)
+    path.write_bytes(b"SQLite format 3\0" + b"\xff" * 20_000)
+    with pytest.raises(GraderError, match="cannot be read or written"):
+        opened.entries(run.id)
+    opened.close()
+
+
+def test_a_folder_is_no_store(tmp_path):
+    """A path that cannot be a file is named."""
+    with pytest.raises(GraderError, match=str(tmp_path)):
+        Store(tmp_path)
+
+
+def test_a_store_that_is_only_read_is_not_made(tmp_path):
+    """Reading from a path where nothing is makes no file there."""
+    with pytest.raises(GraderError, match="There is no leaderboard store"):
+        Store(tmp_path / "s.sqlite", create=False)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_store_that_was_being_made_when_its_process_died_is_made_again(tmp_path):
+    """An empty database, as a kill in the first milliseconds leaves it, becomes a store."""
+    path = tmp_path / "s.sqlite"
+    connection = sqlite3.connect(path)
+    connection.execute("PRAGMA journal_mode = WAL")
+    connection.close()
+    with Store(path) as store:
+        assert len(store.secret()) == 32
+
+
+def test_only_its_owner_reads_a_store(tmp_path):
+    """The file and its companions hold students' names: nobody else may read them."""
+    with Store(tmp_path / "s.sqlite") as store:
+        store.start_run("softmax", "f")
+        modes = {path.name: stat.S_IMODE(path.stat().st_mode) for path in tmp_path.iterdir()}
+    assert modes["s.sqlite-wal"] == modes["s.sqlite"] == 0o600
+
+
+def test_an_odd_path_is_the_path_that_is_used(tmp_path):
+    """Characters that mean something in an address mean nothing in a file's name."""
+    path = tmp_path / "a ?mode=ro #%20é.sqlite"
+    Store(path).close()
+    Store(path, create=False).close()
+    assert path.stat().st_size > 0
+
+
+def test_one_run_at_a_time(tmp_path):
+    """While a process holds the lock another is told so; when it dies the lock is free."""
+    path = tmp_path / "s.sqlite"
+    hold = f"from grader.leaderboard.store import Store\nwith Store({str(path)!r}).lock(): print('held', flush=True); input()"
+    with (
+        Store(path) as store,
+        subprocess.Popen([sys.executable, "-c", hold], stdin=subprocess.PIPE, stdout=subprocess.PIPE) as child,
+    ):
+        assert child.stdout.readline() == b"held\n"
+        with pytest.raises(GraderError, match="Another leaderboard run"), store.lock():
+            pass
+        child.kill()
+        child.wait()
+        with store.lock():
+            pass
+
+
+def test_two_processes_may_make_the_store_at_once(tmp_path):
+    """Of several that open a missing store at the same time, all get the same one."""
+    path = tmp_path / "s.sqlite"
+    ask = f"from grader.leaderboard.store import Store\ninput()\nwith Store({str(path)!r}) as s: print(s.secret().hex())"
+    children = [
+        subprocess.Popen([sys.executable, "-c", ask], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+        for _ in range(3)
+    ]
+    for child in children:
+        child.stdin.write("\n")
+        child.stdin.flush()
+    secrets = {child.communicate()[0] for child in children}
+    assert len(secrets) == 1
+    assert len(secrets.pop()) == 65
