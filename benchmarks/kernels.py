@@ -8,19 +8,18 @@ import tempfile
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
-from statistics import fmean
 from typing import Any
 
 import torch
 
 from benchmarks.rows import Recorder
-from benchmarks.timing import in_turn
+from benchmarks.timing import in_turn, middle
 from grader.authoring.reference import solution
 from grader.exercise import Case, Exercise
 from grader.exercises import EXERCISES
 from grader.judge.compare import within
 from grader.judge.inputs import draw, generator
-from grader.judge.statistics import geometric_mean, interval
+from grader.judge.statistics import geometric_mean
 
 __all__ = ["kernels", "load"]
 
@@ -65,9 +64,9 @@ def _case(recorder: Recorder, exercise: Exercise, case: Case, function: Callable
     _must_be_right(exercise, case, function, tensors, out)
     for peer, samples in times.items():
         bench = f"{exercise.id}/{peer}" if peer else exercise.id
-        time = interval(samples)
-        recorder.add(bench, case.name, "median_us", "µs", time.middle, time.low, time.high)
-        gbps = [moved / value / 1e3 for value in (time.middle, time.high, time.low)]
+        time, low, high = middle(samples)
+        recorder.add(bench, case.name, "median_us", "µs", time, low, high)
+        gbps = [moved / value / 1e3 for value in (time, high, low)]
         recorder.add(bench, case.name, "bandwidth_gbps", "GB/s", *gbps)
     ratios = {
         peer: [theirs / ours for theirs, ours in zip(samples, times[""], strict=True)]
@@ -75,12 +74,10 @@ def _case(recorder: Recorder, exercise: Exercise, case: Case, function: Callable
         if peer
     }
     for peer, values in ratios.items():
-        ratio = interval(values)
         metric = "share_of_copy" if peer == "copy" else f"ratio_vs_{peer}"
-        recorder.add(exercise.id, case.name, metric, "1", ratio.middle, ratio.low, ratio.high)
-    peak = recorder.machine.copy_gbps
-    shares = interval([moved / value / 1e3 / peak for value in times[""]])
-    recorder.add(exercise.id, case.name, "share_of_large_copy", "1", shares.middle, shares.low, shares.high)
+        recorder.add(exercise.id, case.name, metric, "1", *middle(values))
+    shares = [moved / value / 1e3 / recorder.machine.copy_gbps for value in times[""]]
+    recorder.add(exercise.id, case.name, "share_of_large_copy", "1", *middle(shares))
     return ratios
 
 
@@ -94,7 +91,5 @@ def _must_be_right(exercise: Exercise, case: Case, function: Callable[..., None]
 
 
 def _overall(recorder: Recorder, per_size: list[list[float]], peer: str) -> None:
-    overall = interval([geometric_mean(call) for call in zip(*per_size, strict=True)])
-    case = f"geometric mean of {len(per_size)} sizes"
-    recorder.add("softmax", case, f"ratio_vs_{peer}", "1", overall.middle, overall.low, overall.high)
-    assert fmean(map(len, per_size)) == len(per_size[0])
+    overall = [geometric_mean(call) for call in zip(*per_size, strict=True)]
+    recorder.add("softmax", f"geometric mean of {len(per_size)} sizes", f"ratio_vs_{peer}", "1", *middle(overall))

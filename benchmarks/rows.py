@@ -76,6 +76,7 @@ class Recorder:
         if path.exists():
             mine = {row.bench for row in self.rows}
             kept = [row for row in json.loads(path.read_text()) if row["bench"] not in mine]
+        RESULTS.mkdir(exist_ok=True)
         lines = ",\n".join(json.dumps(row, ensure_ascii=False) for row in [*kept, *map(asdict, self.rows)])
         path.write_text(f"[\n{lines}\n]\n", encoding="utf-8")
         return path

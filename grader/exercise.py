@@ -113,7 +113,7 @@ class Exercise:
     hints: tuple[str, ...] = ()
     plot_axis: str = "N"
     plot_value: Callable[[Case], int] = field(default=lambda case: case.arrays[0].shape[-1])
-    time_limit_s: float = 60.0  # to import the submission, compilers included
+    time_limit_s: float = 30.0  # to import the submission, and for its first round: both may run a compiler
     round_limit_s: float = 20.0  # for one round of launches
 
     @property

@@ -246,7 +246,8 @@ def test_file_that_grows_is_still_held_to_the_limit(tmp_path: Path, monkeypatch:
     """The limit holds for what is read, not only for what was announced."""
     monkeypatch.setattr(reading, "MAX_BYTES", 10)
     path = write(tmp_path / "a.py", "x" * 11)
-    status = os.stat_result([*os.stat(path)][:6] + [0] + [*os.stat(path)][7:10])
+    *mode, _, accessed, modified, changed = os.stat(path)
+    status = os.stat_result([*mode, 0, accessed, modified, changed])
     monkeypatch.setattr(Path, "stat", lambda *_, **__: status)
     assert "too large" in refused(from_file, path, "softmax")
 

@@ -1,9 +1,9 @@
 """Whether a line of a solution stands anywhere in `course/`.
 
-Lines are compared without white space, so that an indent or a line break hides nothing, and without a comment at their
-end. Not counted are trivial lines (short ones, imports, pragmas) and those that an author shows on purpose: in a code cell of
-some source notebook, outside of the solution regions. Prose does not excuse a line. A place that holds most of one
-solution is a leak even when each of its lines is shown somewhere.
+Lines are compared without white space, so that an indent or a line break hides nothing, and without a comment at
+their end. Not counted are trivial lines (short ones, imports, pragmas) and those that an author shows on purpose: in a
+code cell of some source notebook, outside of the solution regions. Prose does not excuse a line. A place that holds
+most of one solution is a leak even when each of its lines is shown somewhere.
 """
 
 from __future__ import annotations

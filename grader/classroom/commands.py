@@ -38,8 +38,8 @@ def release(course: Path, assignment: str, *, force: bool = False) -> ReleaseRes
             return ReleaseResult(assignment, "unchanged", notebooks, str(outbound))
         if not force:
             raise ClassroomError(
-                f"Another version of {assignment} is released already; it differs in {', '.join(differing)}. Replace it "
-                "with --force: learners who have fetched it keep what they have."
+                f"Another version of {assignment} is released already; it differs in {', '.join(differing)}. "
+                "Replace it with --force: learners who have fetched it keep what they have."
             )
         outcome = "replaced"
         api.config.ExchangeReleaseAssignment.force = True

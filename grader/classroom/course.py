@@ -36,6 +36,7 @@ __all__ = [
 ]
 
 _NOT_GRADED = re.compile(r"\] (\S+: not graded: .*)")  # what grader.classroom.preprocessor logs
+_ENTRY = re.compile(r"(.+)\+[^+]+\+(\d{4}-\d\d-\d\d) (\d\d:\d\d:\d\d)(?:\.\d+)? UTC(?:\+[\w-]+)?$")  # of the inbox
 
 
 def api(course: Path) -> Any:
@@ -73,7 +74,7 @@ def path(api: Any, step: str, assignment: str, student: str = ".") -> Path:
 
 def outbound(api: Any, assignment: str) -> Path:
     """Where the exchange keeps a released assignment."""
-    return Path(api.exchange_root) / api.course_id / "outbound" / assignment
+    return Path(api.exchange_root, api.course_id, "outbound", assignment)
 
 
 def refuse_unknown(api: Any, assignment: str) -> None:
@@ -94,12 +95,12 @@ def must(result: Mapping[str, Any], what: str) -> None:
 
 
 def _last_words(result: Mapping[str, Any]) -> str:
-    """The sentence in a failed result of nbgrader's: its last logged error that is not about the log."""
-    lines = re.findall(r"\[(?:ERROR|CRITICAL)\]\s+(.*)", result.get("log") or "")
-    tracebacks = re.findall(r"^(?:\w+\.)*\w+(?:Error|Exception|Entry): (.+)$", result.get("log") or "", re.MULTILINE)
-    useful = [line for line in lines if not re.match(r"Traceback|Please see|There was an error processing", line)]
+    """Why nbgrader failed, in its own words: the last exception that it logged, else what it logged as an error."""
+    log = result.get("log") or ""
+    exceptions = re.findall(r"^ {4}[A-Za-z_][\w.]*: (.+)$", log, re.MULTILINE)  # a logged traceback is indented
+    errors = re.findall(r"^\[(?:ERROR|CRITICAL)\] (?!Traceback|Please see|There was an error)(.+)$", log, re.MULTILINE)
     last = (result.get("error") or "unknown").strip().splitlines()[-1]
-    text: str = (tracebacks or useful or [last])[-1]
+    text: str = (exceptions or errors or [last])[-1]
     return text.strip().rstrip(".") + "."
 
 
@@ -152,7 +153,14 @@ def submitted_at(api: Any, assignment: str, student: str) -> str:
 
 
 def collect(api: Any, assignment: str) -> int:
-    """Fetch new and newer submissions from the exchange; how many there were."""
+    """Fetch new and newer submissions from the exchange; how many there were.
+
+    Raises:
+        ClassroomError: nbgrader could not, as where anyone has put something else among the submissions.
+    """
+    for entry in _inbound(api, assignment):
+        if not _ENTRY.match(entry.name):
+            raise ClassroomError(f"{entry} is no submission, and nbgrader collects nothing beside it: remove it.")
     if not (Path(api.exchange_root) / api.course_id / "inbound").is_dir():
         return 0  # never released here: what lies in submitted/ came another way
     before = {name: submitted_at(api, assignment, name) for name in api.get_submitted_students(assignment)}
@@ -164,12 +172,15 @@ def collect(api: Any, assignment: str) -> int:
 def waiting(api: Any, assignment: str) -> int:
     """How many students have submitted to the exchange what was not collected."""
     collected = {name: submitted_at(api, assignment, name) for name in api.get_submitted_students(assignment)}
-    inbound = Path(api.exchange_root) / api.course_id / "inbound"
     newest: dict[str, str] = {}
-    for entry in inbound.glob(f"*+{assignment}+*") if os.access(inbound, os.R_OK) else ():
-        student, _, when = entry.name.split("+")[:3]
-        newest[student] = max(newest.get(student, ""), when[:19].replace(" ", "T") + "Z")
+    for match in filter(None, (_ENTRY.match(entry.name) for entry in _inbound(api, assignment))):
+        newest[match[1]] = max(newest.get(match[1], ""), f"{match[2]}T{match[3]}Z")
     return sum(collected.get(student, "") < when for student, when in newest.items())
+
+
+def _inbound(api: Any, assignment: str) -> list[Path]:
+    inbound = Path(api.exchange_root) / api.course_id / "inbound"
+    return sorted(inbound.glob(f"*+{assignment}+*")) if os.access(inbound, os.R_OK | os.X_OK) else []
 
 
 def waits_for_judge(api: Any, assignment: str, student: str) -> bool:

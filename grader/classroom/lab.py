@@ -20,7 +20,7 @@ _PLUGINS = ("assignment-list", "course-list", "create-assignment", "formgrader",
 
 @dataclass(frozen=True)
 class LabSetup:
-    """How to start `jupyter lab`: with this root_dir, which is also its working directory, environment and arguments."""
+    """How to start `jupyter lab`: root_dir (its working directory too), environment and arguments."""
 
     root_dir: Path
     env: dict[str, str] = field(default_factory=dict)

@@ -14,6 +14,7 @@ from nbgrader.preprocessors import NbGraderPreprocessor, SaveAutoGrades
 from traitlets import Bool, Enum
 
 from grader import submission
+from grader.classroom.restore import node
 from grader.errors import GraderError, JudgeStopped, UnusableSubmission
 from grader.exercises import EXERCISES
 from grader.verdict import Verdict
@@ -25,7 +26,7 @@ CHECK_PREFIX = "check-"  # the check cell of exercise `softmax` has the grade_id
 _NOT_GRADED = "grader_not_graded"  # key in the conversion's resources: grade_ids that a person has to look at
 
 
-class JudgeCells(NbGraderPreprocessor):
+class JudgeCells(NbGraderPreprocessor):  # type: ignore[misc]
     """First of `Autograde.autograde_preprocessors`: runs nothing of the notebook, has its solution cells judged.
 
     Each check cell gets a report and, as nbgrader's `determine_grade` wants it, a number as `execute_result`. A cell
@@ -71,7 +72,7 @@ class JudgeCells(NbGraderPreprocessor):
             verdict = self._verdict(handed_in)
             score = _points(verdict, points)
             cell.outputs = [_report(verdict), _score(score)]
-            cell.metadata["grader"] = NotebookNode(verdict=_plain_json(verdict.to_dict()))
+            cell.metadata["grader"] = node(verdict=_plain_json(verdict.to_dict()))
         except UnusableSubmission as error:
             cell.outputs = [_note(f"{exercise.title}: 0 of {points:g} points", str(error)), _score(0.0)]
             self.log.warning("%s: 0 of %g points: %s", grade_id, points, error)
@@ -129,13 +130,13 @@ def _note(title: str, sentence: str) -> NotebookNode:
 
 
 def _display(markup: str, text: str) -> NotebookNode:
-    data = NotebookNode({"text/html": _writable(markup), "text/plain": _writable(text)})
-    return NotebookNode(output_type="display_data", data=data, metadata=NotebookNode())
+    data = node(**{"text/html": _writable(markup), "text/plain": _writable(text)})
+    return node(output_type="display_data", data=data, metadata=node())
 
 
 def _score(points: float) -> NotebookNode:
-    data = NotebookNode({"text/plain": repr(float(points))})
-    return NotebookNode(output_type="execute_result", execution_count=None, data=data, metadata=NotebookNode())
+    data = node(**{"text/plain": repr(float(points))})
+    return node(output_type="execute_result", execution_count=None, data=data, metadata=node())
 
 
 def _writable(text: str) -> str:

@@ -12,7 +12,12 @@ from nbgrader import utils
 from nbgrader.api import Gradebook
 from nbgrader.preprocessors import ClearHiddenTests, NbGraderPreprocessor
 
-__all__ = ["HideTests", "RestoreCells"]
+__all__ = ["HideTests", "RestoreCells", "node"]
+
+
+def node(**keys: Any) -> NotebookNode:
+    """A part of a notebook."""
+    return NotebookNode(keys)  # type: ignore[no-untyped-call]
 
 
 @dataclass(frozen=True)
@@ -25,7 +30,7 @@ class _Known:
     must_be_there: bool
 
 
-class RestoreCells(NbGraderPreprocessor):
+class RestoreCells(NbGraderPreprocessor):  # type: ignore[misc]
     """First of `Autograde.sanitize_preprocessors`: keeps cell texts, and takes all else from the gradebook.
 
     Without it a forged schema version stops nbgrader for the whole class, forged metadata stops it for the student,
@@ -45,7 +50,7 @@ class RestoreCells(NbGraderPreprocessor):
         for index, cell in enumerate(cells):
             cell["id"] = f"cell-{index}"
         nb.cells = cells
-        nb.metadata = NotebookNode(language_info=NotebookNode(name="python"))
+        nb.metadata = node(language_info=node(name="python"))
         nb.nbformat, nb.nbformat_minor = 4, 5
         return nb, resources
 
@@ -112,8 +117,8 @@ def _plain(cell: Mapping[str, Any], known: _Known | None) -> NotebookNode:
 def _new_cell(cell_type: str, source: Any, known: _Known | None) -> NotebookNode:
     text = source if isinstance(source, str) else ""
     text = text.encode("utf-8", "replace").decode("utf-8")  # a lone surrogate could not be written out again
-    metadata = NotebookNode(nbgrader=NotebookNode(known.metadata)) if known else NotebookNode()
-    cell = NotebookNode(cell_type=cell_type, metadata=metadata, source=text)
+    metadata = node(nbgrader=node(**known.metadata)) if known else node()
+    cell = node(cell_type=cell_type, metadata=metadata, source=text)
     if cell_type == "code":
         cell.outputs, cell.execution_count = [], None
     return cell

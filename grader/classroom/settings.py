@@ -106,7 +106,7 @@ def load(course: Path) -> Any:
     config = app.config
     try:
         config.merge(PyFileConfigLoader(CONFIG_FILE, path=str(course)).load_config())
-    except Exception as error:  # noqa: BLE001  the file is the instructor's program
+    except Exception as error:  # the file is the instructor's program
         raise ClassroomError(f"{course / CONFIG_FILE} fails with {type(error).__name__}: {error}.") from None
     config.CourseDirectory.root = str(course)
     return config

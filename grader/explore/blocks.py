@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 from math import ceil
+from typing import TYPE_CHECKING
 
-from grader.explore.picture import BLUE, DARK, GREY, LIGHT, ORANGE, PALE, Picture, canvas, finish
+from grader.explore.picture import BLUE, DARK, GREY, LIGHT, PALE, Picture, canvas, finish
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
 
 __all__ = ["draw_blocks", "draw_grid"]
 
-_MOST_LANES = 48
+_MOST_LANES = 32
 _MOST_THREADS = 1024
 
 
@@ -26,9 +30,10 @@ def draw_blocks(n: int, block_size: int) -> Picture:
         raise ValueError(f"{lanes} lanes are too many to draw: choose n and block_size for at most {_MOST_LANES}.")
     from matplotlib.patches import Rectangle
 
-    figure, axes = canvas(max(5.0, 0.56 * lanes + 0.6), 2.1)
-    axes.set_xlim(-0.7, lanes + 0.3)
-    axes.set_ylim(3.3, -0.35)
+    right = max(lanes, 8) + 0.3
+    figure, axes = canvas(0.56 * (right + 0.9), 2.1)
+    axes.set_xlim(-0.9, right)
+    axes.set_ylim(3.45, -0.35)
     for lane in range(lanes):
         inside = lane < n
         fill = (PALE if lane // block_size % 2 else LIGHT) if inside else "white"
@@ -36,24 +41,33 @@ def draw_blocks(n: int, block_size: int) -> Picture:
         if not inside:
             cell.set(hatch="////", linestyle="--")
         axes.add_patch(cell)
-        style = {"color": DARK} if inside else {"color": DARK, "backgroundcolor": "white"}
-        axes.text(lane + 0.5, 1.5, str(lane), ha="center", va="center", fontsize=11, **style)
+        behind = None if inside else {"facecolor": "white", "edgecolor": "none", "pad": 1}
+        axes.text(lane + 0.5, 1.5, str(lane), ha="center", va="center", fontsize=11, color=DARK, bbox=behind)
     for program in range(programs):
         left, right = program * block_size, (program + 1) * block_size
         axes.plot([left + 0.1, left + 0.1, right - 0.1, right - 0.1], [0.9, 0.6, 0.6, 0.9], color=BLUE, linewidth=2)
         axes.text((left + right) / 2, 0.32, f"program {program}", ha="center", va="center", fontsize=12, color=DARK)
     axes.text(-0.1, 1.5, "i", ha="right", va="center", fontsize=12, style="italic")
-    axes.text(n / 2, 2.45, f"the vector: n = {n} elements, mask is True", ha="center", fontsize=11, va="center")
     past = lanes - n
+    _key(axes, 2.3, f"n = {n}: the lane has an element, its mask is True", past=False)
     if past:
-        note = f"{past} lane{'s' * (past > 1)} past the end:\nmask is False"
-        axes.text(n + past / 2, 2.6, note, ha="center", va="center", fontsize=11, color=DARK)
+        _key(axes, 2.85, f"{past} past the end: the mask is False", past=True)
     alt = (
         f"A vector of {n} elements cut into {programs} blocks of {block_size}, one for each program. "
         + (f"The last {past} lanes of program {programs - 1} lie past the end and are masked." if past else "")
         + ("Every lane has an element." if not past else "")
     )
-    return finish(figure, alt, width=int(min(900, 60 + 46 * lanes)) if lanes > 8 else 480)
+    return finish(figure, alt, width=min(960, int(46 * (right + 0.9))))
+
+
+def _key(axes: Axes, y: float, text: str, *, past: bool) -> None:
+    from matplotlib.patches import Rectangle
+
+    box = Rectangle((0, y), 0.6, 0.4, facecolor="white" if past else PALE, edgecolor=GREY if past else DARK)
+    if past:
+        box.set(hatch="////", linestyle="--")
+    axes.add_patch(box)
+    axes.text(0.8, y + 0.2, text, va="center", fontsize=11, color=DARK)
 
 
 def draw_grid(height: int, width: int, block: tuple[int, int]) -> Picture:
@@ -71,9 +85,10 @@ def draw_grid(height: int, width: int, block: tuple[int, int]) -> Picture:
         raise ValueError(f"{high} × {wide} threads are too many to draw: choose at most {_MOST_THREADS}, 40 across.")
     from matplotlib.patches import Rectangle
 
-    figure, axes = canvas(0.52 * wide + 1.6, 0.52 * high + 1.1)
-    axes.set_xlim(-2.4, wide + 0.4)
-    axes.set_ylim(high + 0.8, -1.4)
+    margin = max(0.4, (8 - wide) / 2)  # room for the label above a narrow grid
+    figure, axes = canvas(0.52 * (wide + 1.4 + 2 * margin), 0.52 * (high + 1.8))
+    axes.set_xlim(-1.4 - margin, wide + margin)
+    axes.set_ylim(high + 0.4, -1.4)
     axes.set_aspect("equal")
     for row in range(high):
         for column in range(wide):
@@ -91,12 +106,12 @@ def draw_grid(height: int, width: int, block: tuple[int, int]) -> Picture:
                 frame[0] + across / 2, frame[1] + down / 2, f"block\n({x}, {y})", ha="center", va="center",
                 fontsize=10, bbox={"facecolor": "white", "edgecolor": "none", "pad": 1.5, "alpha": 0.9},
             )  # fmt: skip
-    axes.add_patch(Rectangle((0, 0), width, height, fill=False, edgecolor=ORANGE, linewidth=3.2))
+    axes.add_patch(Rectangle((0, 0), width, height, fill=False, edgecolor=DARK, linewidth=3.4))
     axes.text(wide / 2, -0.75, "x: columns, blockIdx.x and threadIdx.x →", ha="center", va="center", fontsize=10.5)
     axes.text(-0.8, high / 2, "y: rows ↓", ha="center", va="center", fontsize=10.5, rotation=90)
     idle = wide * high - width * height
     alt = (
-        f"A matrix of {height} rows and {width} columns, outlined, under a grid of {columns} by {rows} thread blocks "
+        f"A matrix of {height} rows and {width} columns, within a thick line, under a grid of {columns} by {rows} thread blocks "
         f"of {across} by {down} threads. {idle} of the {wide * high} threads lie past its right or lower edge, hatched."
     )
-    return finish(figure, alt, width=int(min(760, 40 * wide + 110)))
+    return finish(figure, alt, width=int(min(760, 40 * (wide + 1.4 + 2 * margin))))

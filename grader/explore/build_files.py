@@ -46,9 +46,11 @@ class BuildFiles:
         return "\n\n".join(f"=== {name}\n{text}" for name, text in self.files.items())
 
     def _repr_html_(self) -> str:
-        style = "overflow-x:auto; font-size:13px; line-height:1.4; margin:4px 0 10px 1em"
+        style = "font-family:var(--jp-code-font-family, monospace); font-size:13px; line-height:1.4; overflow-x:auto"
+        style += "; white-space:pre-wrap; margin:4px 0 10px 1em"
         return "".join(
-            f"<details open><summary><b>{escape(name)}</b>, {len(text.splitlines())} lines</summary>"
+            f"<details{'' if name.endswith('.ninja') else ' open'}>"
+            f"<summary><b>{escape(name)}</b>, {len(text.splitlines())} lines</summary>"
             f'<pre style="{style}">{escape(text)}</pre></details>'
             for name, text in self.files.items()
         )
@@ -96,7 +98,7 @@ def _shortened(text: str, folder: str) -> str:
 
 
 def lines_after_includes(source: str) -> int | None:
-    """The lines of code that a C++ compiler reads for `source`, once every `#include` is put in; None without a compiler.
+    """The lines of code that a C++ compiler reads for `source` once every `#include` is put in; None without one.
 
     Torch's and Python's headers are found. Empty lines and the preprocessor's own notes are not counted.
 

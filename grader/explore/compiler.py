@@ -5,6 +5,7 @@ from __future__ import annotations
 import inspect
 import json
 import os
+import re
 import subprocess
 import sys
 import tempfile
@@ -13,6 +14,8 @@ from pathlib import Path
 from typing import Any
 
 __all__ = ["memory_instructions"]
+
+_ACCESS = re.compile(r"(?:\.v(?P<lanes>\d+))?\.[bfus](?P<bits>\d+)\s")
 
 _COMPILE = """
 import importlib.util, json, sys
@@ -59,7 +62,9 @@ def memory_instructions(
     return dict(counts)
 
 
-def _ptx(kernel: Any, signature: dict[str, str], constants: dict[str, int], divisible: tuple[str, ...], cap: int) -> str:
+def _ptx(
+    kernel: Any, signature: dict[str, str], constants: dict[str, int], divisible: tuple[str, ...], cap: int
+) -> str:
     function = inspect.unwrap(getattr(kernel, "fn", kernel))
     source = "import triton\nimport triton.language as tl\n\n" + inspect.getsource(function)
     job = {
@@ -82,7 +87,7 @@ def _ptx(kernel: Any, signature: dict[str, str], constants: dict[str, int], divi
 
 
 def _width(line: str) -> int:
-    parts = line.replace("\t", " ").split(".")
-    lanes = next((int(part[1:]) for part in parts if part[:1] == "v" and part[1:].isdigit()), 1)
-    bits = next(int(part.split()[0][1:]) for part in reversed(parts) if part[:1] == "b" and part.split()[0][1:].isdigit())
-    return lanes * bits // 8
+    match = _ACCESS.search(line)
+    if match is None:
+        raise RuntimeError(f"The compiler wrote a memory instruction of an unknown form: {line.strip()}")
+    return int(match["lanes"] or 1) * int(match["bits"]) // 8

@@ -10,6 +10,10 @@ from typing import Any
 
 __all__ = ["SideBySide", "side_by_side"]
 
+_CODE = (
+    "font-family:var(--jp-code-font-family, monospace); font-size:13px; line-height:1.4; overflow-x:auto; margin:6px 0"
+)
+
 
 @dataclass(frozen=True)
 class SideBySide:
@@ -26,8 +30,7 @@ class SideBySide:
         # One column each, and one below the other where the window is narrow.
         cell = "flex:1 1 22em; min-width:0; border:1px solid #888; border-radius:4px; padding:4px 10px"
         parts = "".join(
-            f'<div style="{cell}"><b>{escape(title)}</b>'
-            f'<pre style="overflow-x:auto; margin:6px 0; font-size:13px; line-height:1.4">{escape(source)}</pre></div>'
+            f'<div style="{cell}"><b>{escape(title)}</b><pre style="{_CODE}">{escape(source)}</pre></div>'
             for title, source in zip(self.titles, self.sources, strict=True)
         )
         return f'<div style="display:flex; flex-wrap:wrap; gap:12px">{parts}</div>'
@@ -40,7 +43,9 @@ def side_by_side(**kernels: Callable[..., Any]) -> SideBySide:
         ValueError: not exactly two were given.
     """
     if len(kernels) != 2:
-        raise ValueError("side_by_side wants exactly two kernels, each with its title: side_by_side(Numba=a, Triton=b).")
+        raise ValueError(
+            "side_by_side wants exactly two kernels, each with its title: side_by_side(Numba=a, Triton=b)."
+        )
     (left, a), (right, b) = kernels.items()
     return SideBySide((left, right), (_source(a), _source(b)))
 

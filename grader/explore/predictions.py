@@ -17,7 +17,7 @@ def compare(prediction: object, measured: object, unit: str = "") -> None:
         unit: printed after both.
     """
     if prediction is ...:
-        print("You wrote no prediction: put it in place of the three dots, then run the cell again.")
+        print("You wrote no prediction: put it in place of the three dots, then run both cells again.")
     else:
         print(f"predicted: {_text(prediction, unit)}")
     if measured is None:

@@ -11,7 +11,7 @@ from typing import Any
 
 __all__ = ["Recorded", "recorded"]
 
-_NONE = "No recorded result yet for {bench}. On a machine with a GPU, `make bench` measures and records it."
+_NONE = "No recorded result yet for {bench}. On a machine with a GPU, make bench measures and records it."
 
 
 @dataclass(frozen=True)
@@ -59,7 +59,7 @@ class Recorded:
         head, *body = self._table()
         lines = ["<tr>" + "".join(f"<th>{escape(text)}</th>" for text in head) + "</tr>"]
         lines += ["<tr>" + "".join(f"<td>{escape(text)}</td>" for text in line) + "</tr>" for line in body]
-        return f"<table><caption>{escape(self.origin)}</caption>{''.join(lines)}</table>"
+        return f"<table><caption style='white-space:nowrap'>{escape(self.origin)}</caption>{''.join(lines)}</table>"
 
 
 def recorded(bench: str, *metrics: str, folder: Path | None = None) -> Recorded:
@@ -71,7 +71,9 @@ def recorded(bench: str, *metrics: str, folder: Path | None = None) -> Recorded:
         folder: where the results lie; by default those of the checkout that this package runs from.
     """
     folder = Path(__file__).resolve().parents[2] / "benchmarks" / "results" if folder is None else folder
-    files = sorted(folder.glob("*.json"), key=lambda path: path.stat().st_mtime, reverse=True) if folder.is_dir() else []
+    files = (
+        sorted(folder.glob("*.json"), key=lambda path: path.stat().st_mtime, reverse=True) if folder.is_dir() else []
+    )
     for path in files:
         rows = tuple(row for row in _rows(path) if row.get("bench") == bench and row.get("metric") in metrics)
         if rows:

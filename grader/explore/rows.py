@@ -2,7 +2,12 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING, Any
+
 from grader.explore.picture import BLUE, DARK, GREY, LIGHT, ORANGE, PALE, Picture, canvas, finish
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
 
 __all__ = ["draw_padded_rows", "draw_row_in_sram"]
 
@@ -26,12 +31,16 @@ def draw_padded_rows(rows: int, columns: int, stride: int) -> Picture:
         axes.text(-0.2, row + 0.5, f"row {row}", ha="right", va="center", fontsize=11, color=DARK)
         for column in range(stride):
             inside = column < columns
-            cell = Rectangle((column, row), 1, 1, facecolor=PALE if inside else "white", edgecolor=DARK if inside else GREY)
+            cell = Rectangle(
+                (column, row), 1, 1, facecolor=PALE if inside else "white", edgecolor=DARK if inside else GREY
+            )
             if not inside:
                 cell.set(hatch="////", linestyle="--")
             axes.add_patch(cell)
             box = None if inside else {"facecolor": "white", "edgecolor": "none", "pad": 1}
-            axes.text(column + 0.5, row + 0.5, str(row * stride + column), ha="center", va="center", fontsize=10, bbox=box)
+            axes.text(
+                column + 0.5, row + 0.5, str(row * stride + column), ha="center", va="center", fontsize=10, bbox=box
+            )
     axes.text(columns / 2, rows + 0.45, f"{columns} columns", ha="center", va="center", fontsize=11, color=DARK)
     if stride > columns:
         axes.text((columns + stride) / 2, rows + 0.45, "padding", ha="center", va="center", fontsize=11, color=DARK)
@@ -47,20 +56,19 @@ def draw_row_in_sram() -> Picture:
     figure, axes = canvas(10, 4.1)
     axes.set_xlim(0, 20)
     axes.set_ylim(8.6, 0)
-    eager = (("max", 1, 0), ("subtract", 1, 1), ("exp", 1, 1), ("sum", 1, 0), ("divide", 1, 1))
+    eager = (("max", False), ("subtract", True), ("exp", True), ("sum", False), ("divide", True))
     for left, right, title in ((0.3, 12.2, "eager: five kernels"), (13.6, 19.7, "fused: one kernel")):
         _box(axes, left, 0.9, right, 4.3, LIGHT, "")
         _box(axes, left, 6.3, right, 8.1, PALE, "")
         axes.text(left + 0.2, 0.45, title, fontsize=13, weight="bold", color=DARK, va="center")
         axes.text(left + 0.25, 1.35, "on the chip: registers and SRAM", fontsize=10.5, color=DARK, va="center")
         axes.text((left + right) / 2, 7.2, "DRAM: the matrix, millions of bytes", fontsize=11, ha="center", va="center")
-    for index, (name, reads, writes) in enumerate(eager):
+    for index, (name, writes_matrix) in enumerate(eager):
         middle = 1.65 + 2.3 * index
         _box(axes, middle - 1, 2.1, middle + 1, 3.8, "white", name)
         _arrow(axes, middle - 0.35, 6.2, 3.9, BLUE, dashed=False)
-        if writes:
+        if writes_matrix:
             _arrow(axes, middle + 0.35, 3.9, 6.2, ORANGE, dashed=True)
-        del reads
     _box(axes, 13.95, 2.0, 19.35, 3.9, "white", "max → subtract → exp\n→ sum → divide")
     _arrow(axes, 15.2, 6.2, 4.0, BLUE, dashed=False)
     _arrow(axes, 18.1, 4.0, 6.2, ORANGE, dashed=True)
@@ -73,15 +81,14 @@ def draw_row_in_sram() -> Picture:
     return finish(figure, alt, width=800)
 
 
-def _box(axes, left, top, right, bottom, fill, text):  # type: ignore[no-untyped-def]
+def _box(axes: Axes, left: float, top: float, right: float, bottom: float, fill: str, text: str) -> None:
     from matplotlib.patches import Rectangle
 
     axes.add_patch(Rectangle((left, top), right - left, bottom - top, facecolor=fill, edgecolor=DARK, linewidth=1.2))
     axes.text((left + right) / 2, (top + bottom) / 2, text, ha="center", va="center", fontsize=11.5, color=DARK)
 
 
-def _arrow(axes, x, start, end, colour, *, dashed):  # type: ignore[no-untyped-def]
-    properties = {"arrowstyle": "-|>", "color": colour, "linewidth": 2.6, "mutation_scale": 16, "shrinkA": 0, "shrinkB": 0}
-    if dashed:
-        properties["linestyle"] = (0, (4, 2))
+def _arrow(axes: Axes, x: float, start: float, end: float, colour: str, *, dashed: bool) -> None:
+    properties: dict[str, Any] = {"arrowstyle": "-|>", "color": colour, "linewidth": 2.6, "mutation_scale": 16}
+    properties |= {"shrinkA": 0, "shrinkB": 0, "linestyle": (0, (4, 2)) if dashed else "solid"}
     axes.annotate("", xy=(x, end), xytext=(x, start), arrowprops=properties)

@@ -45,8 +45,8 @@ class Traffic:
         return [*rows, ("together", sum(row[1] for row in rows), sum(row[2] for row in rows))]
 
     def __repr__(self) -> str:
-        lines = [f"{'operation':<12}{'reads':>8}{'writes':>8}"]
-        lines += [f"{name:<12}{read:>8.3f}{written:>8.3f}" for name, read, written in self._rows()]
+        lines = [f"{'operation':<12}{'reads':>9}{'writes':>9}"]
+        lines += [f"{name:<12}{read:>9.4f}{written:>9.4f}" for name, read, written in self._rows()]
         return "\n".join(lines)
 
     def _repr_html_(self) -> str:
@@ -54,11 +54,11 @@ class Traffic:
 
         head = "<tr><th style='text-align:left'>operation</th><th>reads</th><th>writes</th></tr>"
         body = "".join(
-            f"<tr><td style='text-align:left'>{escape(name)}</td><td>{read:.3f}</td><td>{written:.3f}</td></tr>"
+            f"<tr><td style='text-align:left'>{escape(name)}</td><td>{read:.4f}</td><td>{written:.4f}</td></tr>"
             for name, read, written in self._rows()
         )
         caption = f"in multiples of the matrix ({self.unit_bytes / 2**20:,.1f} MiB)"
-        return f"<table><caption>{caption}</caption>{head}{body}</table>"
+        return f"<table><caption style='white-space:nowrap'>{caption}</caption>{head}{body}</table>"
 
 
 def count_traffic(function: Callable[..., Any], *tensors: torch.Tensor) -> Traffic:
@@ -138,10 +138,13 @@ def draw_eager_and_fused(eager: Traffic) -> Picture:
     axes.tick_params(axis="y", length=0)
     from matplotlib.patches import Patch
 
-    keys = [Patch(facecolor=BLUE, label="reads"), Patch(facecolor=ORANGE, hatch="///", edgecolor="white", label="writes")]
-    axes.legend(handles=keys, loc="lower right", frameon=False, fontsize=11)
+    writes_key = Patch(facecolor=ORANGE, hatch="///", edgecolor="white", label="writes")
+    axes.legend(
+        handles=[Patch(facecolor=BLUE, label="reads"), writes_key], loc="lower right", frameon=False, fontsize=11
+    )
     alt = (
-        f"Two bars. The eager sequence of {len(names)} operations ({', '.join(names)}) reads {sum(reads):.1f} and writes "
-        f"{sum(writes):.1f} times the matrix, {eager.total:.1f} together. One fused kernel reads it once and writes it once: 2."
+        f"Two bars. The eager sequence of {len(names)} operations ({', '.join(names)}) reads {sum(reads):.1f} and "
+        f"writes {sum(writes):.1f} times the matrix, {eager.total:.1f} together. One fused kernel reads it once and "
+        "writes it once: 2."
     )
     return finish(figure, alt, width=780)

@@ -12,7 +12,7 @@ from grader.feedback.places import Place, locate
 from grader.feedback.words import index
 from grader.verdict import Mismatch
 
-__all__ = ["OUTSIDE", "WRONG", "Facts", "ask"]
+__all__ = ["OUTSIDE", "WRONG", "Facts", "ask", "outside_of"]
 
 _CLOSE = 1e-2  # a relative error below this is lost precision rather than a wrong formula
 
@@ -86,6 +86,12 @@ class Facts:
         arrays = [a for a in (self.case.outputs if self.case else ()) if a.name == self.mismatch.output]
         padding = arrays[0].row_padding if arrays else 0
         return (rows - 1) * (shape[-1] + padding) + shape[-1]
+
+
+def outside_of(mismatch: Mismatch, case: Case | None) -> str:
+    """Where it wrote: "before" the output, "between" its rows or "after" it; an empty text where that is not known."""
+    side = Facts(mismatch, case, None).side
+    return "" if side == "around" else side
 
 
 @dataclass(frozen=True)

@@ -194,7 +194,9 @@ class _Job:
         desk.deal(spread)
         try:
             worker.plan(spread)
-            worker.round("submission", desk, spread, self.exercise.round_limit_s)
+            first = not self.cases
+            limit_s = self.exercise.time_limit_s if first else self.exercise.round_limit_s
+            worker.round("submission", desk, spread, limit_s)
         except WorkerFailed as failed:
             return CaseResult(case.name, False, failure=failed.failure)
         mismatch = desk.check(spread, self.exercise)

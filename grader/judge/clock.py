@@ -12,10 +12,12 @@ from grader.verdict import Mismatch
 
 __all__ = ["TimedWrong", "calibrate", "launches_for", "sample"]
 
-_ROUND_S = 1e-3  # of launches in a round: against it the constant's spread of about 3 µs is 0.3 %
+_ROUND_S = 2e-3  # of launches in a round: against it the constant's spread of a few µs is some 0.2 %
 _L2_TURNS = 4  # the buffers of a round are at least so many times the L2: no launch finds its inputs there
 _MOST_LAUNCHES = 512
-_EMPTY_ROUNDS = 15
+_CALIBRATION_ELEMENTS = 1 << 24
+_CALIBRATION_LAUNCHES = (4, 24)
+_CALIBRATION_ROUNDS = 16
 
 
 class TimedWrong(Exception):
@@ -27,14 +29,24 @@ class TimedWrong(Exception):
 
 
 def calibrate(desk: Desk, worker: Worker) -> float:
-    """Seconds of a round of one launch that does nothing to speak of, by a worker that runs nobody's submission.
+    """Seconds that a round costs beyond its launches, by a worker that runs nobody's submission.
 
-    It has a kernel in it because the GPU's switch from one process to the other, and back, is most of the constant.
+    Rounds of few and of many launches of one kernel, on poisoned buffers as every round is: the line through the two
+    medians meets zero launches at the constant. An empty round would not do: the GPU's switch from one process to the
+    other and back, most of the constant, is cheaper when the other has nothing to run (40 µs instead of 210 on an H200).
     """
-    spread = desk.lay(Case("empty", (Array("out", (1,), role="out"),)))
-    desk.poison(spread)
-    worker.plan(spread)
-    return median(worker.round("", desk, spread, 10.0) for _ in range(_EMPTY_ROUNDS))
+    case = Case("calibration", (Array("out", (_CALIBRATION_ELEMENTS,), role="out"),))
+    medians = []
+    for launches in _CALIBRATION_LAUNCHES:
+        spread = desk.lay(case, launches)
+        worker.plan(spread)
+        rounds = []
+        for _ in range(_CALIBRATION_ROUNDS):
+            desk.poison(spread)
+            rounds.append(worker.round("", desk, spread, 10.0))
+        medians.append(median(rounds[1:]))
+    few, many = _CALIBRATION_LAUNCHES
+    return medians[0] - few * (medians[1] - medians[0]) / (many - few)
 
 
 def launches_for(desk: Desk, machine: Machine, exercise: Exercise, case: Case) -> int:

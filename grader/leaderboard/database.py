@@ -101,7 +101,8 @@ def _set_pragmas(connection: Any, _record: object) -> None:
 
 
 def _damaged(path: Path, why: object) -> GraderError:
+    reason = " ".join(str(why).replace("*** in database main ***", "").split())  # SQLite's may have several lines
     return GraderError(
-        f"The leaderboard store {path} cannot be read or written ({why}). It was left as it is; "
+        f"The leaderboard store {path} cannot be read or written ({reason}). It was left as it is; "
         "put a copy back, or name another file with --store."
     )

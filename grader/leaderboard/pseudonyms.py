@@ -22,7 +22,7 @@ _ADJECTIVES = (
 _ANIMALS = (
     "alpaca antelope badger bear beaver bison bobcat buzzard camel caribou cheetah condor coyote crane cricket curlew "
     "dingo dolphin dove eagle egret elk ermine falcon ferret finch fox gazelle gecko gibbon goose grouse gull hare "
-    "hawk hedgehog heron hornet ibex ibis iguana jackdaw jaguar kestrel kingfisher kiwi koala lark lemur leopard "
+    "hawk hedgehog heron hornet ibex ibis iguana jackdaw jaguar kestrel kiwi koala lark lemur leopard "
     "linnet llama lynx magpie marmot marten meerkat mole moose newt ocelot orca oriole osprey otter owl panda "
     "panther parrot pelican penguin petrel plover puffin puma quail rabbit raccoon raven robin salmon seal serval "
     "sparrow stork swallow swan swift tapir tern thrush tiger toucan turtle viper vole walrus weasel whale wolf wombat "

@@ -16,7 +16,7 @@ from grader.leaderboard.standings import Board
 
 __all__ = ["Axis", "as_text", "fragment", "page"]
 
-_WIDTH, _MARGIN = 160.0, 10.0  # of the interval plot, in its own units
+_WIDTH, _MARGIN = 224.0, 20.0  # of the interval plot, in its own units
 
 
 @dataclass(frozen=True)
@@ -61,7 +61,7 @@ class _Numbers:
         return f"{time:,.{self.decimals}f}"
 
     def time_interval(self, time: Interval) -> str:
-        return f"{self.time(time.low)} to {self.time(time.high)}"
+        return f"{self.time(time.low)}–{self.time(time.high)}"
 
     @staticmethod
     def ratio(ratio: float) -> str:
@@ -69,7 +69,7 @@ class _Numbers:
 
     @staticmethod
     def ratio_interval(ratio: Interval) -> str:
-        return f"{ratio.low:.3f} to {ratio.high:.3f}"
+        return f"{ratio.low:.3f}–{ratio.high:.3f}"
 
     @staticmethod
     def share(share: float) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import traceback
 from pathlib import Path
 from typing import Any
@@ -55,9 +56,24 @@ def _compiler_says(error: BaseException, text: str) -> tuple[int | None, str]:
         if cause is not None and not getattr(error, "error_message", None):
             message = f"{type(cause).__name__}: {cause}"
         return _line_of_kernel(source, getattr(node, "lineno", 1)), str(message)
-    from grader.worker.simulator import first_error
+    from grader.worker.cuda_on_cpu import first_error
 
-    return first_error(text)
+    line, message = first_error(text)
+    return _line_of_cuda(text, line), message
+
+
+def _line_of_cuda(text: str, line: int | None) -> int | None:
+    """The line in the cell that a compiler's line in the generated file is: the one with the same text."""
+    generated = re.search(r"^(/\S+?\.(?:cu|cpp))[(:](\d+)", text, flags=re.MULTILINE)
+    try:
+        whole = Path("submission.py").read_text(encoding="utf-8").splitlines()
+        if generated:
+            wanted = Path(generated[1]).read_text(encoding="utf-8").splitlines()[int(generated[2]) - 1].strip()
+            return next((n for n, cell_line in enumerate(whole, start=1) if cell_line.strip() == wanted), None)
+    except (OSError, IndexError):
+        return None
+    string = next((n for n, cell_line in enumerate(whole, start=1) if '"""' in cell_line), None)
+    return string + line - 1 if string and line else None
 
 
 def _line_of_kernel(kernel_source: str, line: int) -> int | None:

@@ -55,19 +55,16 @@ compare(prediction, threads - height * width, "threads")
 draw_grid(height, width, block=(block_x, block_y))
 
 # %% [markdown]
-# The orange line is the matrix. Hatched threads lie past its edge: they exist because blocks come whole. Change `height`,
+# The thick dark line is the matrix's edge. Hatched threads lie past its edge: they exist because blocks come whole. Change `height`,
 # `width` and the block above and run the cells again. When are there no hatched threads?
 
 # %% [markdown]
 # ## Where an element lies
 #
 # A thread knows four things: `blockIdx` (which block it is in), `threadIdx` (its place in the block), `blockDim` (the
-# block's size) and `gridDim` (the grid's size). Each has `.x` and `.y`. From them follow its column and its row:
-#
-# ```
-# column = blockIdx.x * blockDim.x + threadIdx.x
-# row    = blockIdx.y * blockDim.y + threadIdx.y
-# ```
+# block's size) and `gridDim` (the grid's size). Each has `.x` and `.y`. Along each axis, a thread's number in the whole grid follows from the
+# first three: the blocks before its own are `blockIdx` many, each `blockDim` long, and then comes its place, `threadIdx`. Along x that is
+# its column, along y its row.
 #
 # The kernel does not get a tensor. It gets a *pointer*: the address of the first element. PyTorch stores a contiguous matrix
 # row after row, so element `(row, column)` lies `row * width + column` elements further on.
@@ -134,7 +131,7 @@ files
 # - **`cuda.cu`** is your text with three `#include` lines on top. NVIDIA's compiler `nvcc` compiles it.
 # - **`main.cpp`** is the *binding*, which `load_inline` wrote for you. `PYBIND11_MODULE` makes a Python module with a function `negate`.
 #   The C++ compiler compiles it.
-# - **`build.ninja`** says how: which command makes which file from which. The tool `ninja` runs only the commands
+# - **`build.ninja`** (unfold it) says how: which command makes which file from which. The tool `ninja` runs only the commands
 #   whose inputs have changed. `-gencode=arch=compute_90,code=sm_90` names the GPU that the code is for.
 #
 # All this lies in a folder under `~/.cache/torch_extensions` (or where you say, with `build_directory=`). That folder is the **cache**: call

@@ -254,9 +254,9 @@ check(vector_add)
 # ## How fast can it be?
 #
 # Count what must move. Each element of `x` and of `y` is read once, each element of `out` is written once: three times `4n` bytes for float32, and one
-# addition for every 12 bytes. A GPU adds far faster than it fetches, so **memory is the limit**, and the best time is the bytes divided by the bandwidth of a copy.
+# addition for every 12 bytes. A GPU adds far faster than it fetches, so **memory is the limit**, and the best time is the bytes divided by the bandwidth.
 #
-# Predict: an H200 copies about 4,250 GB/s. How many microseconds does it need at least for n = 2²⁵?
+# Predict: the memory of an H200 is specified at 4,800 GB/s. How many microseconds does it need at least for n = 2²⁵?
 
 # %%
 prediction = ...  # microseconds
@@ -264,10 +264,10 @@ prediction = ...  # microseconds
 # %%
 n = 1 << 25
 bytes_moved = 3 * 4 * n  # reads x, reads y, writes out
-compare(prediction, bytes_moved / 4250e9 * 1e6, "µs")
+compare(prediction, bytes_moved / 4800e9 * 1e6, "µs")
 
 # %% [markdown]
-# Now predict the share of that bandwidth which your kernel will reach at n = 2²⁵, and what `torch.compile` makes of `x + y`: faster, slower, the same? Then measure.
+# Nothing reaches the specified value; a plain copy is the honest yardstick. Now predict the share of a copy's bandwidth which your kernel will reach at n = 2²⁵, and what `torch.compile` makes of `x + y`: faster, slower, the same? Then measure.
 # ⟦ gate("vector_add", "torch").points ⟧ of ⟦ exercise("vector_add").max_points ⟧ points are for reaching
 # ⟦ gate("vector_add", "torch").at_least ⟧ of `torch.add`'s speed.
 

@@ -112,7 +112,7 @@ def test_an_endless_loop_ends_in_time_and_harms_nobody(judge, monkeypatch):
     """A submission that never returns is stopped at its limit; the next one gets what it always gets."""
     verdict = judge.grade("def vector_add(x, y, out):\n    while True: pass", "vector_add")
     assert verdict.failure is not None and verdict.failure.kind == "timeout"
-    assert verdict.seconds < find("vector_add").round_limit_s + 10
+    assert verdict.seconds < find("vector_add").time_limit_s + 10
     assert judge.grade(VECTOR_ADD, "vector_add").status == "passed"
 
 

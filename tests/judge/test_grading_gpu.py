@@ -6,6 +6,12 @@ from grader.authoring.reference import solution, unsolved
 from grader.exercises import EXERCISES
 from tests.judge.submissions import SOFTMAX, VECTOR_ADD, changed
 
+ENDLESS = """    turn = tl.program_id(0)
+    while turn >= 0:
+        tl.store(out_ptr, 0.0)
+        turn = turn * 0
+"""
+
 pytestmark = [pytest.mark.gpu, pytest.mark.timeout(300)]
 
 
@@ -34,7 +40,7 @@ def test_the_unsolved_exercise_earns_nothing_and_says_so(gpu_judge, exercise):
         (changed(VECTOR_ADD, "out_ptr + at", "out_ptr + (1 << 40) + at"), "illegal_access"),
         (changed(VECTOR_ADD, "tl.arange(0, BLOCK)", "tl.arange(0, BLOCK - 1)"), "compile"),
         (changed(VECTOR_ADD, "    n = out", "    while True: pass\n    n = out"), "timeout"),
-        (changed(VECTOR_ADD, "    at = tl", "    while n > 0:\n        n = n | 1\n    at = tl"), "timeout"),
+        (changed(VECTOR_ADD, "    at = tl", ENDLESS + "    at = tl"), "timeout"),
         ("def vector_add(x, y, out): import os; os._exit(0)", "crash"),
         ("import torch\ndef vector_add(x, y, out): torch.empty(1 << 50, device='cuda')", "exception"),
     ],

@@ -188,7 +188,9 @@ def test_one_run_at_a_time(tmp_path):
 def test_two_processes_may_make_the_store_at_once(tmp_path):
     """Of several that open a missing store at the same time, all get the same one."""
     path = tmp_path / "s.sqlite"
-    ask = f"from grader.leaderboard.store import Store\ninput()\nwith Store({str(path)!r}) as s: print(s.secret().hex())"
+    ask = (
+        f"from grader.leaderboard.store import Store\ninput()\nwith Store({str(path)!r}) as s: print(s.secret().hex())"
+    )
     children = [
         subprocess.Popen([sys.executable, "-c", ask], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
         for _ in range(3)

@@ -1,0 +1,189 @@
+"""The report on a verdict: HTML for notebooks and nbgrader's feedback, text for terminals."""
+
+from __future__ import annotations
+
+import functools
+import html
+import re
+import textwrap
+from collections.abc import Iterable
+from dataclasses import dataclass
+from importlib import resources
+from typing import TYPE_CHECKING, Any
+
+from grader.feedback.pictures import gate_bar, map_of, share_bar
+from grader.feedback.questions import outside_of
+from grader.feedback.summary import Summary, case_of, gate_words, summarize
+from grader.feedback.words import clean, time
+from grader.verdict import CaseResult, Verdict
+
+if TYPE_CHECKING:
+    from jinja2 import Template
+    from markupsafe import Markup
+
+__all__ = ["as_html", "as_text"]
+
+_WIDTH = 100
+_GATE_SIGNS = {"passed": "✓", "failed": "✗", "doubt": "≈", "needs_gpu": "–", "not_reached": "–"}
+_CONTEXT = 2  # lines shown before and after the one that failed
+
+
+def as_text(verdict: Verdict, source: str = "") -> str:
+    """The report as plain text of at most 100 columns; with the `source` of the cell it shows the line that failed."""
+    s = summarize(verdict)
+    head = f"{s.sign} {s.headline}: {verdict.title}. {s.points}"
+    blocks = [[head + (f"; {s.points_note}." if s.points_note else ".")]]
+    if s.cases:
+        blocks.append([s.cases, *(f"  {sign} {case.name}" for case in verdict.cases for _, sign, _ in [_mark(case)])])
+    if s.failure is not None and s.state != "not_written":
+        blocks.append(_failure_text(s, source))
+    if s.sentences and s.failing is not None:
+        blocks.append([f"What is wrong in “{s.failing.name}”", *(f"  {sentence}" for sentence in s.sentences)])
+    if s.show_speed:
+        lines = [f"  {_GATE_SIGNS[gate.outcome]} {gate_words(gate)}" for gate in verdict.gates]
+        blocks.append(["Speed", *lines, *(f"    {line}" for line in _times_text(verdict))])
+    blocks.append([f"Next: {s.next_step}"])
+    if s.hints:
+        blocks[-1].append(f"  Hint 1 of {len(s.hints)}: {s.hints[0]}")
+    log = clean(verdict.log).strip()
+    if log:
+        blocks.append(["What it printed", *(f"  | {line}" for line in log.splitlines()[-20:])])
+    blocks.append([s.environment])
+    return "\n\n".join("\n".join(_wrapped(line) for line in block) for block in blocks) + "\n"
+
+
+def as_html(verdict: Verdict, source: str = "") -> str:
+    """The report as one HTML fragment: nothing is fetched, no script, every text of the submission's is escaped.
+
+    With the `source` of the cell it shows the line that failed.
+    """
+    s = summarize(verdict)
+    return _template().render(
+        v=verdict,
+        s=s,
+        css=_css(),
+        marks=_mark,
+        gate_signs=_GATE_SIGNS,
+        gate_words=gate_words,
+        gate_bar=lambda gate: _markup(gate_bar(gate)),
+        times=_times(verdict),
+        excerpt=_excerpt(source, s.failure.line if s.failure else None),
+        log=clean(verdict.log).strip(),
+        **_picture(verdict, s),
+    )
+
+
+def _mark(case: CaseResult) -> tuple[str, str, str]:
+    if case.passed:
+        return "pass", "✓", "passed"
+    return ("failed", "✗", "failed") if case.mismatch or case.failure else ("skipped", "–", "not run")
+
+
+def _picture(verdict: Verdict, s: Summary) -> dict[str, Any]:
+    mismatch = s.failing.mismatch if s.failing else None
+    if s.failing is None or mismatch is None:
+        return {"picture": "", "caption": ""}
+    side = outside_of(mismatch, case_of(s.failing.name, s.exercise)) if mismatch.outside else ""
+    caption = f"Where `{mismatch.output}` is wrong: " + ("all that is wrong lies in the hatched part." if mismatch.wrong
+                                                          else "the dashed part lies outside of it.")  # fmt: skip
+    return {"picture": _markup(map_of(mismatch, side)), "caption": caption}
+
+
+@dataclass(frozen=True)
+class _Row:
+    case: str
+    times: tuple[str, ...]
+    bandwidth: str
+    share: str
+    bar: Markup
+
+
+@dataclass(frozen=True)
+class _Times:
+    heads: tuple[str, ...]
+    rows: tuple[_Row, ...]
+
+
+def _times(verdict: Verdict) -> _Times:
+    """One row for each case, one column for each peer, the submission's first."""
+    names = list(dict.fromkeys(timing.case for timing in verdict.timings))
+    peers = sorted(dict.fromkeys(timing.peer for timing in verdict.timings), key=lambda peer: peer != "submission")
+    labels = {"submission": "yours"} | {gate.baseline: gate.label for gate in verdict.gates}
+    by_key = {(timing.case, timing.peer): timing for timing in verdict.timings}
+    rows = []
+    for name in names:
+        own = by_key.get((name, "submission"))
+        times = tuple(time(by_key[name, peer].median_us) if (name, peer) in by_key else "–" for peer in peers)
+        rows.append(
+            _Row(
+                case=name,
+                times=times,
+                bandwidth=f"{own.bandwidth_gbps:,.0f}" if own else "–",
+                share=f"{own.share_of_roofline:.0%}" if own else "–",
+                bar=_markup(share_bar(own.share_of_roofline) if own else ""),
+            )
+        )
+    return _Times(tuple(labels.get(peer, peer) for peer in peers), tuple(rows))
+
+
+def _times_text(verdict: Verdict) -> Iterable[str]:
+    times = _times(verdict)
+    for row in times.rows:
+        said = ", ".join(f"{head} {value}" for head, value in zip(times.heads, row.times, strict=True))
+        yield f"{row.case}: {said}; {row.bandwidth} GB/s, {row.share} of a copy's bandwidth"
+
+
+def _failure_text(s: Summary, source: str) -> list[str]:
+    failure = s.failure
+    assert failure is not None
+    lines = [s.failure_name, f"  {failure.message}"]
+    lines += [f"  {number:4d} {'▸' if here else ' '} {text}" for number, text, here in _excerpt(source, failure.line)]
+    return lines + ([f"  {failure.meaning}"] if failure.meaning else [])
+
+
+def _excerpt(source: str, line: int | None) -> list[tuple[int, str, bool]]:
+    """The line that failed and its neighbours: number, text, and whether it is the one."""
+    lines = clean(source, limit=1 << 20).split("\n")
+    if line is None or not source or not 1 <= line <= len(lines):
+        return []
+    first, last = max(1, line - _CONTEXT), min(len(lines), line + _CONTEXT)
+    return [(number, lines[number - 1].rstrip(), number == line) for number in range(first, last + 1)]
+
+
+def _wrapped(line: str) -> str:
+    indent = line[: len(line) - len(line.lstrip())]
+    if len(line) <= _WIDTH or line.lstrip().startswith("|"):
+        return line
+    return textwrap.fill(line, _WIDTH, subsequent_indent=indent + "  ", break_on_hyphens=False, break_long_words=False)
+
+
+def _code(text: str) -> Markup:
+    """Escaped text in which `this` is set as code."""
+    return _markup(re.sub(r"`([^`\n]+)`", r"<code>\1</code>", html.escape(clean(text))))
+
+
+def _markup(text: str) -> Markup:
+    from markupsafe import Markup
+
+    return Markup(text)
+
+
+@functools.cache
+def _css() -> Markup:
+    text = (resources.files("grader.feedback") / "templates" / "report.css").read_text(encoding="utf-8")
+    return _markup(re.sub(r"\s*\n\s*", " ", text))
+
+
+@functools.cache
+def _template() -> Template:
+    from jinja2 import Environment, PackageLoader, StrictUndefined
+
+    loader = PackageLoader("grader.feedback")
+    environment = Environment(loader=loader, autoescape=True, undefined=StrictUndefined, finalize=_cleaned)
+    environment.filters["code"] = _code
+    return environment.get_template("report.html.j2")
+
+
+def _cleaned(value: Any) -> Any:
+    """What jinja prints, without control characters; markup is ours and stays as it is."""
+    return clean(value, limit=1 << 20) if type(value) is str else value

@@ -1,0 +1,207 @@
+"""What a verdict amounts to for its reader: headline, points, what is wrong first, and one next step. No layout."""
+
+from __future__ import annotations
+
+from contextlib import suppress
+from dataclasses import dataclass
+from typing import Literal
+
+from grader.errors import UnknownExercise
+from grader.exercise import Case, Exercise
+from grader.exercises import find
+from grader.feedback.failures import Explained, explained
+from grader.feedback.sentences import sentences
+from grader.feedback.words import points, ratio
+from grader.verdict import CaseResult, Environment, GateResult, Verdict
+
+__all__ = ["NEEDS_GPU", "State", "Summary", "case_of", "environment_line", "gate_words", "state_of", "summarize"]
+
+State = Literal["unusable", "not_written", "broken", "wrong", "slow", "untimed", "passed"]
+NEEDS_GPU = "Simulated: no GPU; speed needs a GPU and gives no points here."
+_TIMED = ", while timed"
+
+
+@dataclass(frozen=True)
+class Summary:
+    """One verdict, in words. `sign` carries the tone for those who see no colour."""
+
+    state: State
+    tone: Literal["good", "bad", "warn", "plain"]
+    sign: str
+    headline: str
+    points: str
+    points_note: str
+    cases: str
+    failing: CaseResult | None
+    sentences: tuple[str, ...]
+    failure: Explained | None
+    failure_name: str
+    show_speed: bool
+    next_step: str
+    hints: tuple[str, ...]
+    environment: str
+    exercise: Exercise | None = None
+
+
+def summarize(verdict: Verdict) -> Summary:
+    """The words for a verdict; of an exercise that this version does not know, without its hints."""
+    exercise: Exercise | None = None
+    with suppress(UnknownExercise):
+        exercise = find(verdict.exercise)
+    state = state_of(verdict)
+    failing = next((case for case in verdict.cases if case.mismatch or case.failure), None)
+    failure = explained(verdict.failure, exercise) if verdict.failure else None
+    found: tuple[str, ...] = ()
+    if failing is not None and failing.mismatch is not None:
+        found = sentences(failing.mismatch, case_of(failing.name, exercise), exercise)
+    tone, sign = _TONES[state]
+    done = state in ("passed", "untimed")
+    return Summary(
+        state=state,
+        tone=tone,
+        sign=sign,
+        headline=_headline(verdict, state, failure),
+        points=f"{points(verdict.points)} of {points(verdict.max_points)} points",
+        points_note=_points_note(verdict),
+        cases=_cases(verdict),
+        failing=failing,
+        sentences=found,
+        failure=failure,
+        failure_name=_failure_name(failing, failure),
+        show_speed=bool(verdict.gates) and state in ("slow", "untimed", "passed"),
+        next_step=_next_step(verdict, state, failing, failure),
+        hints=exercise.hints if exercise and not done and state != "unusable" else (),
+        environment=environment_line(verdict.environment),
+        exercise=exercise,
+    )
+
+
+def state_of(verdict: Verdict) -> State:
+    """Which of the seven things happened."""
+    if verdict.failure is not None and verdict.failure.kind in ("unusable", "not_written"):
+        return "unusable" if verdict.failure.kind == "unusable" else "not_written"
+    if verdict.status == "unusable":
+        return "unusable"
+    if verdict.failure is not None:
+        return "broken"
+    if not all(case.passed for case in verdict.cases):
+        return "wrong"
+    if any(gate.outcome == "failed" for gate in verdict.gates):
+        return "slow"
+    if any(gate.outcome in ("needs_gpu", "not_reached") for gate in verdict.gates):
+        return "untimed"
+    return "passed"
+
+
+def case_of(name: str, exercise: Exercise | None) -> Case | None:
+    """The case that a result is of; results from the clock carry a note behind the name."""
+    if exercise is None:
+        return None
+    every = (*exercise.cases, *exercise.simulator_cases, *exercise.timed_cases, *exercise.plot_cases)
+    return next((case for case in every if case.name == name.removesuffix(_TIMED)), None)
+
+
+def gate_words(gate: GateResult) -> str:
+    """What became of a speed gate, in one line; the gate as it is written, the ratio with its interval."""
+    wants = f"{points(gate.at_least)}×"
+    if gate.outcome in ("needs_gpu", "not_reached") or gate.ratio is None:
+        why = "needs a GPU" if gate.outcome == "needs_gpu" else "not measured"
+        return f"{wants} as fast as {gate.label} earns {points(gate.max_points)} points: {why}."
+    interval = "" if gate.low is None or gate.high is None else f" (95 %: {ratio(gate.low)} to {ratio(gate.high)})"
+    said = f"{ratio(gate.ratio)}× as fast as {gate.label}{interval}, {wants} needed:"
+    said += f" {points(gate.points)} of {points(gate.max_points)} points."
+    if gate.outcome == "doubt":
+        said += f" The interval holds {wants}, so you have the benefit of the doubt."
+    return said
+
+
+def environment_line(environment: Environment) -> str:
+    """Where the verdict was reached: GPU or simulator, versions, sandbox, clock."""
+    parts = []
+    if environment.device == "cuda":
+        parts += [environment.gpu, environment.driver and f"driver {environment.driver}"]
+    for name in ("torch", "triton", "python"):
+        version = getattr(environment, name)
+        parts.append(version and f"{name if name != 'python' else 'Python'} {version}")
+    parts.append(environment.sandbox and f"sandbox: {environment.sandbox}")
+    if environment.device == "cuda":
+        parts.append(environment.clock and f"clock: {environment.clock}")
+        if environment.copy_gbps:
+            parts.append(f"measured copy bandwidth {environment.copy_gbps:,.0f} GB/s")
+    line = " · ".join(part for part in (*parts, *environment.notes) if part)
+    return f"{NEEDS_GPU} {line}".strip() if environment.device == "simulator" else line
+
+
+_TONES: dict[State, tuple[Literal["good", "bad", "warn", "plain"], str]] = {
+    "unusable": ("warn", "!"),
+    "not_written": ("plain", "…"),
+    "broken": ("bad", "✗"),
+    "wrong": ("bad", "✗"),
+    "slow": ("warn", "!"),
+    "untimed": ("good", "✓"),
+    "passed": ("good", "✓"),
+}
+
+
+def _headline(verdict: Verdict, state: State, failure: Explained | None) -> str:
+    if failure is not None:
+        return failure.title
+    return {
+        "unusable": "Nothing could be graded",
+        "not_written": "Not written yet",
+        "broken": "It failed",
+        "wrong": "Not right yet",
+        "slow": "Right, and not fast enough yet",
+        "untimed": "Right; its speed was not measured",
+        "passed": "Passed",
+    }[state]
+
+
+def _points_note(verdict: Verdict) -> str:
+    missing = verdict.max_points - verdict.reachable_points
+    if missing <= 0:
+        return ""
+    return f"{points(missing)} of the {points(verdict.max_points)} are for speed and need a GPU"
+
+
+def _cases(verdict: Verdict) -> str:
+    if all(not case.passed and not case.mismatch and not case.failure for case in verdict.cases):
+        return ""  # none was run
+    right = sum(case.passed for case in verdict.cases)
+    skipped = sum(not case.passed and not case.mismatch and not case.failure for case in verdict.cases)
+    return f"{right} of {len(verdict.cases)} cases passed" + (f", {skipped} not run" if skipped else "")
+
+
+def _failure_name(failing: CaseResult | None, failure: Explained | None) -> str:
+    where = [f"in “{failing.name}”"] if failing else []
+    where += [f"in line {failure.line} of the cell"] if failure and failure.line else []
+    return "What happened " + ", ".join(where) if where else "What happened"
+
+
+def _next_step(verdict: Verdict, state: State, failing: CaseResult | None, failure: Explained | None) -> str:
+    call = f"`check({verdict.exercise})`"
+    if failure is not None:
+        again = "" if "check again" in failure.advice else " Then run the cell, and check again."
+        return (failure.advice or "Mend this first.") + again
+    if state == "wrong":
+        name = f"“{failing.name}”" if failing else "the first case"
+        return f"Begin with {name}, the first case that fails. Then run the cell, and check again."
+    if state == "slow":
+        return _faster(verdict)
+    if state == "untimed" and verdict.environment.device == "simulator":
+        return f"Nothing is left to do here. On a machine with a GPU {call} also measures the speed."
+    if state == "untimed":
+        return "Nothing is left to mend. Check it with the clock to earn the points for speed."
+    if any(gate.outcome == "doubt" for gate in verdict.gates):
+        return f"Done. One gate is close: when the GPU is idle, another {call} may settle it."
+    return f"Done. `benchmark({verdict.exercise})` draws its speed over the problem's size."
+
+
+def _faster(verdict: Verdict) -> str:
+    gate = next(gate for gate in verdict.gates if gate.outcome == "failed")
+    missing = f"It is {ratio(gate.ratio or 0)}× as fast as {gate.label}, and {points(gate.at_least)}× is needed."
+    shares = [timing.share_of_roofline for timing in verdict.timings if timing.peer == "submission"]
+    if not shares:
+        return missing
+    room = f"At its slowest it reaches {min(shares):.0%} of what a plain copy reaches: that is the room that is left."
+    return f"{missing} {room}"

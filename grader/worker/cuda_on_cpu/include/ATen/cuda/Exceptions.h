@@ -1,0 +1,3 @@
+// In PyTorch's place.
+#pragma once
+#include <c10/cuda/CUDAException.h>

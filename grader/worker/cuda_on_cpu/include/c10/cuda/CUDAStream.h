@@ -1,0 +1,22 @@
+// In PyTorch's place: there is one stream, and it is done as soon as it is asked.
+#pragma once
+#include "cuda_on_cpu.h"
+
+namespace c10 {
+namespace cuda {
+struct CUDAStream {
+    cudaStream_t stream() const { return nullptr; }
+    operator cudaStream_t() const { return nullptr; }
+    void synchronize() const {}
+};
+inline CUDAStream getCurrentCUDAStream(int = -1) { return {}; }
+inline CUDAStream getDefaultCUDAStream(int = -1) { return {}; }
+}  // namespace cuda
+}  // namespace c10
+namespace at {
+namespace cuda {
+using c10::cuda::CUDAStream;
+using c10::cuda::getCurrentCUDAStream;
+using c10::cuda::getDefaultCUDAStream;
+}  // namespace cuda
+}  // namespace at

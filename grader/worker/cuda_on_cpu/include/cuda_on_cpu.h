@@ -1,0 +1,11 @@
+// CUDA C++ on the CPU: what a translated source includes first. See grader/worker/cuda_on_cpu/__init__.py.
+#pragma once
+
+#include "cuda_on_cpu/types.h"
+#include "cuda_on_cpu/errors.h"
+#include "cuda_on_cpu/scheduler.h"
+#include "cuda_on_cpu/launch.h"
+#include "cuda_on_cpu/warp.h"
+#include "cuda_on_cpu/atomics.h"
+#include "cuda_on_cpu/math.h"
+#include "cuda_on_cpu/runtime.h"

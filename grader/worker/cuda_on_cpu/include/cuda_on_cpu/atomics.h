@@ -1,0 +1,57 @@
+// Atomics: one thread runs at a time, so plain reads and writes are atomic.
+#pragma once
+
+#include <string.h>
+#include <type_traits>
+
+namespace cuda_on_cpu {
+template <class T>
+struct Same {
+    using type = T;
+};
+template <class T>
+using Value = typename Same<T>::type;  // keeps the value's type out of deduction: atomicAdd(&a_float, 1)
+
+template <class T, class Change>
+static T exchange(T* address, Change change) {
+    T old = *address;
+    *address = change(old);
+    return old;
+}
+}  // namespace cuda_on_cpu
+
+#define CUDA_ON_CPU_ATOMIC(name, allowed, expression) \
+    template <class T> \
+    static T name(T* address, cuda_on_cpu::Value<T> value) { \
+        static_assert(allowed, #name " has no version for this type"); \
+        return cuda_on_cpu::exchange(address, [&](T old) -> T { return expression; }); \
+    } \
+    template <class T> \
+    static T name##_block(T* address, cuda_on_cpu::Value<T> value) { \
+        return name(address, value); \
+    } \
+    template <class T> \
+    static T name##_system(T* address, cuda_on_cpu::Value<T> value) { \
+        return name(address, value); \
+    }
+CUDA_ON_CPU_ATOMIC(atomicAdd, (std::is_arithmetic<T>::value && sizeof(T) >= 4), old + value)
+CUDA_ON_CPU_ATOMIC(atomicSub, (std::is_integral<T>::value && sizeof(T) == 4), old - value)
+CUDA_ON_CPU_ATOMIC(atomicExch, (sizeof(T) >= 4), value)
+CUDA_ON_CPU_ATOMIC(atomicMin, (std::is_integral<T>::value && sizeof(T) >= 4), value < old ? value : old)
+CUDA_ON_CPU_ATOMIC(atomicMax, (std::is_integral<T>::value && sizeof(T) >= 4), value > old ? value : old)
+CUDA_ON_CPU_ATOMIC(atomicAnd, (std::is_integral<T>::value && sizeof(T) >= 4), old & value)
+CUDA_ON_CPU_ATOMIC(atomicOr, (std::is_integral<T>::value && sizeof(T) >= 4), old | value)
+CUDA_ON_CPU_ATOMIC(atomicXor, (std::is_integral<T>::value && sizeof(T) >= 4), old ^ value)
+CUDA_ON_CPU_ATOMIC(atomicInc, (std::is_same<T, unsigned>::value), old >= value ? 0 : old + 1)
+CUDA_ON_CPU_ATOMIC(atomicDec, (std::is_same<T, unsigned>::value), old == 0 || old > value ? value : old - 1)
+
+template <class T>
+static T atomicCAS(T* address, cuda_on_cpu::Value<T> compare, cuda_on_cpu::Value<T> value) {
+    static_assert(std::is_integral<T>::value, "atomicCAS has no version for this type");
+    return cuda_on_cpu::exchange(address, [&](T old) -> T { return old == compare ? value : old; });
+}
+
+#define __threadfence() ((void)0)
+#define __threadfence_block() ((void)0)
+#define __threadfence_system() ((void)0)
+#define __nanosleep(nanoseconds) ((void)(nanoseconds))

@@ -1,0 +1,71 @@
+// CUDA's error codes, and the one place where a kernel that went wrong says so.
+#pragma once
+
+#include <assert.h>
+#include <stdarg.h>
+#include <stdio.h>
+
+enum cudaError {
+    cudaSuccess = 0,
+    cudaErrorInvalidValue = 1,
+    cudaErrorMemoryAllocation = 2,
+    cudaErrorInvalidConfiguration = 9,
+    cudaErrorLaunchFailure = 719,
+};
+typedef cudaError cudaError_t;
+
+namespace cuda_on_cpu {
+
+struct Errors {
+    cudaError_t last = cudaSuccess;
+    bool broken = false;  // as on a GPU: after a failed kernel every later call fails
+    char text[600] = "";  // what went wrong, in a sentence
+};
+static Errors errors;
+
+__attribute__((format(printf, 3, 4))) static void fail(cudaError_t code, bool broken, const char* format, ...) {
+    if (errors.broken) return;
+    errors.last = code;
+    errors.broken = broken;
+    va_list arguments;
+    va_start(arguments, format);
+    vsnprintf(errors.text, sizeof errors.text, format, arguments);
+    va_end(arguments);
+}
+
+}  // namespace cuda_on_cpu
+
+// The worker asks after each call, as torch.cuda.synchronize() asks a GPU. Nothing is wrong: a null pointer.
+extern "C" __attribute__((visibility("default"), used)) const char* cuda_on_cpu_failure() {
+    return cuda_on_cpu::errors.last == cudaSuccess ? nullptr : cuda_on_cpu::errors.text;
+}
+
+[[maybe_unused]] static cudaError_t cudaPeekAtLastError() { return cuda_on_cpu::errors.last; }
+
+[[maybe_unused]] static cudaError_t cudaGetLastError() {
+    cudaError_t code = cuda_on_cpu::errors.last;
+    if (!cuda_on_cpu::errors.broken) cuda_on_cpu::errors.last = cudaSuccess;
+    return code;
+}
+
+[[maybe_unused]] static const char* cudaGetErrorString(cudaError_t code) {
+    switch (code) {
+        case cudaSuccess: return "no error";
+        case cudaErrorInvalidValue: return "invalid argument";
+        case cudaErrorMemoryAllocation: return "out of memory";
+        case cudaErrorInvalidConfiguration: return "invalid configuration argument";
+        case cudaErrorLaunchFailure: return cuda_on_cpu::errors.broken ? cuda_on_cpu::errors.text : "unspecified launch failure";
+    }
+    return "unrecognized error code";
+}
+
+[[maybe_unused]] static const char* cudaGetErrorName(cudaError_t code) {
+    switch (code) {
+        case cudaSuccess: return "cudaSuccess";
+        case cudaErrorInvalidValue: return "cudaErrorInvalidValue";
+        case cudaErrorMemoryAllocation: return "cudaErrorMemoryAllocation";
+        case cudaErrorInvalidConfiguration: return "cudaErrorInvalidConfiguration";
+        case cudaErrorLaunchFailure: return "cudaErrorLaunchFailure";
+    }
+    return "unrecognized error code";
+}

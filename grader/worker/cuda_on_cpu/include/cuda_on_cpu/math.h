@@ -1,0 +1,97 @@
+// CUDA's arithmetic. The fast functions are computed accurately: their error on a GPU does not show here.
+#pragma once
+
+#include <math.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+#include <type_traits>
+
+namespace cuda_on_cpu {
+template <class To, class From>
+static inline To bits(From from) {
+    static_assert(sizeof(To) == sizeof(From), "");
+    To to;
+    memcpy(&to, &from, sizeof to);
+    return to;
+}
+}  // namespace cuda_on_cpu
+
+// glibc declares some of these names, so they cannot be functions.
+#define __expf(x) ::expf(x)
+#define __exp10f(x) ::exp10f(x)
+#define __logf(x) ::logf(x)
+#define __log2f(x) ::log2f(x)
+#define __log10f(x) ::log10f(x)
+#define __sinf(x) ::sinf(x)
+#define __cosf(x) ::cosf(x)
+#define __tanf(x) ::tanf(x)
+#define __powf(x, y) ::powf(x, y)
+#define __sincosf(x, sine, cosine) ::sincosf(x, sine, cosine)
+#define __fdividef(x, y) ((float)(x) / (float)(y))
+#define __saturatef(x) ::fminf(::fmaxf(x, 0.0f), 1.0f)
+#define __frcp_rn(x) (1.0f / (float)(x))
+#define __fsqrt_rn(x) ::sqrtf(x)
+#define __frsqrt_rn(x) (1.0f / ::sqrtf(x))
+#define __fadd_rn(x, y) ((float)(x) + (float)(y))
+#define __fsub_rn(x, y) ((float)(x) - (float)(y))
+#define __fmul_rn(x, y) ((float)(x) * (float)(y))
+#define __fdiv_rn(x, y) ((float)(x) / (float)(y))
+#define __fmaf_rn(x, y, z) ::fmaf(x, y, z)
+
+[[maybe_unused]] static float rsqrtf(float x) { return 1.0f / sqrtf(x); }
+[[maybe_unused]] static double rsqrt(double x) { return 1.0 / sqrt(x); }
+[[maybe_unused]] static float rsqrt(float x) { return 1.0f / sqrtf(x); }
+
+template <class A, class B>
+static inline typename std::common_type<A, B>::type min(A a, B b) {
+    using T = typename std::common_type<A, B>::type;
+    if constexpr (std::is_floating_point<T>::value) return a != a ? b : b != b ? a : T(a) < T(b) ? a : b;
+    else return T(a) < T(b) ? a : b;
+}
+template <class A, class B>
+static inline typename std::common_type<A, B>::type max(A a, B b) {
+    using T = typename std::common_type<A, B>::type;
+    if constexpr (std::is_floating_point<T>::value) return a != a ? b : b != b ? a : T(a) > T(b) ? a : b;
+    else return T(a) > T(b) ? a : b;
+}
+
+[[maybe_unused]] static int __float_as_int(float x) { return cuda_on_cpu::bits<int>(x); }
+[[maybe_unused]] static unsigned __float_as_uint(float x) { return cuda_on_cpu::bits<unsigned>(x); }
+[[maybe_unused]] static float __int_as_float(int x) { return cuda_on_cpu::bits<float>(x); }
+[[maybe_unused]] static float __uint_as_float(unsigned x) { return cuda_on_cpu::bits<float>(x); }
+[[maybe_unused]] static long long __double_as_longlong(double x) { return cuda_on_cpu::bits<long long>(x); }
+[[maybe_unused]] static double __longlong_as_double(long long x) { return cuda_on_cpu::bits<double>(x); }
+[[maybe_unused]] static int __float2int_rn(float x) { return static_cast<int>(lrintf(x)); }
+[[maybe_unused]] static int __float2int_rz(float x) { return static_cast<int>(x); }
+[[maybe_unused]] static int __float2int_ru(float x) { return static_cast<int>(ceilf(x)); }
+[[maybe_unused]] static int __float2int_rd(float x) { return static_cast<int>(floorf(x)); }
+[[maybe_unused]] static float __int2float_rn(int x) { return static_cast<float>(x); }
+
+[[maybe_unused]] static int __popc(unsigned x) { return __builtin_popcount(x); }
+[[maybe_unused]] static int __popcll(unsigned long long x) { return __builtin_popcountll(x); }
+[[maybe_unused]] static int __clz(int x) { return x ? __builtin_clz(x) : 32; }
+[[maybe_unused]] static int __clzll(long long x) { return x ? __builtin_clzll(x) : 64; }
+[[maybe_unused]] static int __ffs(int x) { return __builtin_ffs(x); }
+[[maybe_unused]] static int __ffsll(long long x) { return __builtin_ffsll(x); }
+[[maybe_unused]] static unsigned __brev(unsigned x) {
+    unsigned reversed = 0;
+    for (int i = 0; i < 32; ++i) reversed |= (x >> i & 1) << (31 - i);
+    return reversed;
+}
+[[maybe_unused]] static int __mul24(int x, int y) { return x * y; }
+[[maybe_unused]] static int __mulhi(int x, int y) { return static_cast<int>((1ll * x * y) >> 32); }
+[[maybe_unused]] static unsigned __umulhi(unsigned x, unsigned y) { return static_cast<unsigned>((1ull * x * y) >> 32); }
+
+template <class T>
+static inline T __ldg(const T* address) { return *address; }
+template <class T>
+static inline T __ldca(const T* address) { return *address; }
+template <class T>
+static inline T __ldcg(const T* address) { return *address; }
+template <class T>
+static inline T __ldcs(const T* address) { return *address; }
+template <class T>
+static inline void __stcg(T* address, T value) { *address = value; }
+template <class T>
+static inline void __stcs(T* address, T value) { *address = value; }

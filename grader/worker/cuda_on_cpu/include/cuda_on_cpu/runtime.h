@@ -1,0 +1,64 @@
+// The calls of the CUDA runtime that a launcher makes. Host and device memory are one; everything is synchronous.
+#pragma once
+
+#include <stdlib.h>
+
+#include "launch.h"
+
+enum cudaMemcpyKind {
+    cudaMemcpyHostToHost,
+    cudaMemcpyHostToDevice,
+    cudaMemcpyDeviceToHost,
+    cudaMemcpyDeviceToDevice,
+    cudaMemcpyDefault,
+};
+enum cudaFuncAttribute { cudaFuncAttributeMaxDynamicSharedMemorySize = 8 };
+
+[[maybe_unused]] static cudaError_t cudaDeviceSynchronize() { return cudaGetLastError(); }
+[[maybe_unused]] static cudaError_t cudaStreamSynchronize(cudaStream_t) { return cudaGetLastError(); }
+
+template <class T>
+static cudaError_t cudaMalloc(T** pointer, size_t bytes) {
+    *pointer = static_cast<T*>(aligned_alloc(256, (bytes + 255) / 256 * 256));
+    if (*pointer) memset(static_cast<void*>(*pointer), 0xFF, bytes);
+    return *pointer || !bytes ? cudaSuccess : cudaErrorMemoryAllocation;
+}
+[[maybe_unused]] static cudaError_t cudaFree(void* pointer) {
+    free(pointer);
+    return cudaSuccess;
+}
+[[maybe_unused]] static cudaError_t cudaMemset(void* to, int value, size_t bytes) {
+    memset(to, value, bytes);
+    return cudaSuccess;
+}
+[[maybe_unused]] static cudaError_t cudaMemsetAsync(void* to, int value, size_t bytes, cudaStream_t = nullptr) {
+    return cudaMemset(to, value, bytes);
+}
+[[maybe_unused]] static cudaError_t cudaMemcpy(void* to, const void* from, size_t bytes, cudaMemcpyKind) {
+    memmove(to, from, bytes);
+    return cudaSuccess;
+}
+[[maybe_unused]] static cudaError_t cudaMemcpyAsync(void* to, const void* from, size_t bytes, cudaMemcpyKind kind,
+                                                    cudaStream_t = nullptr) {
+    return cudaMemcpy(to, from, bytes, kind);
+}
+template <class T>
+static cudaError_t cudaMemcpyToSymbol(T& symbol, const void* from, size_t bytes, size_t offset = 0,
+                                      cudaMemcpyKind = cudaMemcpyHostToDevice) {
+    if (offset + bytes > sizeof symbol) return cudaErrorInvalidValue;
+    memcpy(reinterpret_cast<char*>(const_cast<typename std::remove_const<T>::type*>(&symbol)) + offset, from, bytes);
+    return cudaSuccess;
+}
+template <class T>
+static cudaError_t cudaMemcpyFromSymbol(void* to, const T& symbol, size_t bytes, size_t offset = 0,
+                                        cudaMemcpyKind = cudaMemcpyDeviceToHost) {
+    if (offset + bytes > sizeof symbol) return cudaErrorInvalidValue;
+    memcpy(to, reinterpret_cast<const char*>(&symbol) + offset, bytes);
+    return cudaSuccess;
+}
+template <class Kernel>
+static cudaError_t cudaFuncSetAttribute(Kernel*, cudaFuncAttribute, int bytes) {
+    if (bytes < 0 || static_cast<size_t>(bytes) > cuda_on_cpu::max_shared_bytes) return cudaErrorInvalidValue;
+    cuda_on_cpu::allowed_shared_bytes = max(cuda_on_cpu::default_shared_bytes, static_cast<size_t>(bytes));
+    return cudaSuccess;
+}

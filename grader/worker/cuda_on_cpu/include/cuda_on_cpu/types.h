@@ -1,0 +1,47 @@
+// The words that CUDA adds to C++ and its vector types, with CUDA's sizes and alignments.
+#pragma once
+
+#define __global__
+#define __device__
+#define __host__
+#define __managed__
+#define __grid_constant__
+#define __constant__ static
+#define __forceinline__ inline __attribute__((always_inline))
+#define __align__(bytes) __attribute__((aligned(bytes)))
+#define __launch_bounds__(...)
+
+#define CUDA_ON_CPU_VECTORS(name, scalar, align2, align4) \
+    struct name##1 { scalar x; }; \
+    struct __attribute__((aligned(align2))) name##2 { scalar x, y; }; \
+    struct name##3 { scalar x, y, z; }; \
+    struct __attribute__((aligned(align4))) name##4 { scalar x, y, z, w; }; \
+    static inline name##1 make_##name##1(scalar x) { return {x}; } \
+    static inline name##2 make_##name##2(scalar x, scalar y) { return {x, y}; } \
+    static inline name##3 make_##name##3(scalar x, scalar y, scalar z) { return {x, y, z}; } \
+    static inline name##4 make_##name##4(scalar x, scalar y, scalar z, scalar w) { return {x, y, z, w}; }
+
+CUDA_ON_CPU_VECTORS(char, signed char, 2, 4)
+CUDA_ON_CPU_VECTORS(uchar, unsigned char, 2, 4)
+CUDA_ON_CPU_VECTORS(short, short, 4, 8)
+CUDA_ON_CPU_VECTORS(ushort, unsigned short, 4, 8)
+CUDA_ON_CPU_VECTORS(int, int, 8, 16)
+CUDA_ON_CPU_VECTORS(uint, unsigned int, 8, 16)
+CUDA_ON_CPU_VECTORS(long, long, 16, 16)
+CUDA_ON_CPU_VECTORS(ulong, unsigned long, 16, 16)
+CUDA_ON_CPU_VECTORS(longlong, long long, 16, 16)
+CUDA_ON_CPU_VECTORS(ulonglong, unsigned long long, 16, 16)
+CUDA_ON_CPU_VECTORS(float, float, 8, 16)
+CUDA_ON_CPU_VECTORS(double, double, 16, 16)
+
+struct dim3 {
+    unsigned int x, y, z;
+    constexpr dim3(unsigned int x = 1, unsigned int y = 1, unsigned int z = 1) : x(x), y(y), z(z) {}
+    constexpr dim3(uint3 v) : x(v.x), y(v.y), z(v.z) {}
+    constexpr operator uint3() const { return {x, y, z}; }
+};
+
+// Of the thread that runs now; the scheduler sets them whenever it switches.
+[[maybe_unused]] static uint3 threadIdx, blockIdx;
+[[maybe_unused]] static dim3 blockDim, gridDim;
+[[maybe_unused]] static constexpr int warpSize = 32;

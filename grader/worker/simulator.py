@@ -1,0 +1,109 @@
+"""Learners' GPU code on a machine without a GPU: Triton in its interpreter, CUDA C++ compiled for the CPU.
+
+Before anything imports triton, call `prepare()`; once torch is there, `install()`. From then on tensors are CPU tensors,
+`load_inline` builds `cuda_sources` with the C++ compiler, and `synchronize()` raises what a kernel did wrong.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import functools
+import inspect
+import os
+import sys
+from collections.abc import Callable
+from typing import Any
+
+from grader.errors import GraderError
+from grader.worker.cuda_on_cpu import COMPILER_FLAGS, INCLUDE, first_error, line_mark, translate
+from grader.worker.cuda_on_cpu.lines import cell_of_caller
+
+__all__ = ["first_error", "install", "prepare", "synchronize"]
+
+_KEPT_CUDA_FLAGS = ("-D", "-U", "-I", "-std=")  # the rest is nvcc's own, or asks for speed
+_DROPPED_LIBRARIES = ("-lcu", "-lnv")
+
+_failures: dict[str, Callable[[], bytes | None]] = {}  # by path of the extension
+
+
+def prepare() -> None:
+    """Has Triton interpret its kernels. To be called before triton is imported.
+
+    Raises:
+        GraderError: triton was imported already, as a compiler.
+    """
+    os.environ["TRITON_INTERPRET"] = "1"
+    if (language := sys.modules.get("triton.language")) is not None:
+        if type(getattr(language, "zeros", None)).__name__ != "InterpretedFunction":
+            raise GraderError(
+                "triton was imported before its interpreter was chosen, so kernels would ask for a GPU. "
+                "Set TRITON_INTERPRET=1 before Python starts, or import triton after grader."
+            )
+
+
+def install() -> None:
+    """Puts a `load_inline` for the CPU in the place of torch's. A second call does nothing."""
+    from torch.utils import cpp_extension
+
+    original = cpp_extension.load_inline
+    if not hasattr(original, "__wrapped__"):
+        cpp_extension.load_inline = _on_cpu(original)
+
+
+def synchronize() -> None:
+    """What `torch.cuda.synchronize` is to a GPU: raises what a kernel of an earlier call did wrong.
+
+    Raises:
+        RuntimeError: a kernel failed (a barrier that some threads miss, …), or its launch was refused and the
+            launcher did not ask for the error.
+    """
+    for failure in _failures.values():
+        if text := failure():
+            raise RuntimeError(text.decode())
+
+
+def _on_cpu(original: Callable[..., Any]) -> Callable[..., Any]:
+    signature = inspect.signature(original)
+
+    @functools.wraps(original)
+    def load_inline(*args: Any, **kwargs: Any) -> Any:
+        call = signature.bind(*args, **kwargs).arguments
+        cuda_sources = _list(call.pop("cuda_sources", None))
+        if not cuda_sources:
+            return original(**call)
+        cell = cell_of_caller()
+        headers = [] if call.get("no_implicit_headers") else ["#include <torch/extension.h>"]
+        call["cpp_sources"] = [
+            '#include "cuda_on_cpu.h"',
+            *headers,
+            *(_translated(source, "cpp_source", cell) for source in _list(call.get("cpp_sources"))),
+            *(_translated(source, "cuda_source", cell) for source in cuda_sources),
+            '#line 1 "binding"',
+        ]
+        call["no_implicit_headers"] = True
+        cuda_flags = [flag for flag in call.pop("extra_cuda_cflags", None) or [] if flag.startswith(_KEPT_CUDA_FLAGS)]
+        call["extra_cflags"] = [*(call.get("extra_cflags") or []), *COMPILER_FLAGS, *cuda_flags]
+        call["extra_include_paths"] = [str(INCLUDE), *(call.get("extra_include_paths") or [])]
+        call["extra_ldflags"] = [f for f in call.get("extra_ldflags") or [] if not f.startswith(_DROPPED_LIBRARIES)]
+        call["with_cuda"] = False
+        extension = original(**call)
+        _watch(extension)
+        return extension
+
+    return load_inline
+
+
+def _list(sources: str | list[str] | None) -> list[str]:
+    return [sources] if isinstance(sources, str) else list(sources or [])
+
+
+def _translated(source: str, name: str, cell: str) -> str:
+    return line_mark(source, name, cell) + translate(source)
+
+
+def _watch(extension: Any) -> None:
+    """Remembers how to ask the extension whether a kernel failed."""
+    path = extension if isinstance(extension, str) else extension.__file__
+    ask = ctypes.CDLL(path).cuda_on_cpu_failure
+    ask.restype = ctypes.c_char_p
+    _failures[path] = ask

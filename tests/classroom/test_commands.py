@@ -1,0 +1,246 @@
+"""Tests of grader.classroom.commands: each step can be repeated, and says what nbgrader is silent about."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from grader.classroom import commands
+from grader.errors import ClassroomError
+from tests.classroom.conftest import ASSIGNMENT, Classroom, ObedientJudge, code, solve
+
+
+def change_source(classroom: Classroom, grade_id: str, source: str, **metadata: Any) -> None:
+    """Edit a cell of the instructor's softmax notebook, or add one."""
+    path = classroom.folder / "source" / ASSIGNMENT / "03_fuse_a_softmax.ipynb"
+    notebook = json.loads(path.read_text(encoding="utf-8"))
+    for cell in notebook["cells"]:
+        if cell["metadata"].get("nbgrader", {}).get("grade_id") == grade_id:
+            cell["source"] = source
+            break
+    else:
+        notebook["cells"].append({**code(source, grade_id, **metadata), "id": grade_id})
+    path.write_text(json.dumps(notebook), encoding="utf-8")
+
+
+def test_release_puts_the_learners_version_into_the_exchange(classroom: Classroom) -> None:
+    """What is released holds the stub and not the solution, and everyone can read it."""
+    result = commands.release(classroom.folder, ASSIGNMENT)
+    outbound = Path(result.path)
+    assert outbound == classroom.folder.with_name("course-exchange") / "gpu-course" / "outbound" / ASSIGNMENT
+    assert result.notebooks == ("01_add_vectors.ipynb", "03_fuse_a_softmax.ipynb")
+    text = (outbound / "03_fuse_a_softmax.ipynb").read_text(encoding="utf-8")
+    assert "not written yet" in text
+    assert "solved = 1" not in text
+    assert (outbound / "03_fuse_a_softmax.ipynb").stat().st_mode & 0o444 == 0o444
+
+
+def test_release_again_changes_nothing(classroom: Classroom) -> None:
+    """A second release of the same version says so and succeeds; nbgrader calls it an error."""
+    result = commands.release(classroom.folder, ASSIGNMENT)
+    assert (result.outcome, result.ok) == ("unchanged", True)
+    assert "nothing in it has changed" in result.to_text()
+
+
+def test_release_of_another_version_needs_force(classroom: Classroom) -> None:
+    """A changed notebook is only replaced when asked, and the sentence names it."""
+    change_source(classroom, "note", "x = 1", locked=True)
+    with pytest.raises(ClassroomError, match=r"differs in 03_fuse_a_softmax\.ipynb.*--force") as caught:
+        commands.release(classroom.folder, ASSIGNMENT)
+    assert "01_add_vectors" not in str(caught.value)
+    result = commands.release(classroom.folder, ASSIGNMENT, force=True)
+    assert result.outcome == "replaced"
+    assert "x = 1" in (Path(result.path) / "03_fuse_a_softmax.ipynb").read_text(encoding="utf-8")
+
+
+def test_failed_release_leaves_the_last_one(classroom: Classroom, judge: ObedientJudge) -> None:
+    """Where nbgrader refuses a change (there are submissions), the generated version that was there stays."""
+    classroom.hand_in("ann", solve(1))
+    commands.autograde(classroom.folder, ASSIGNMENT, feedback=False)
+    before = classroom.released("03_fuse_a_softmax")
+    change_source(classroom, "test-new", "pass", grade=True, locked=True, points=1)
+    with pytest.raises(ClassroomError, match="cannot be generated: Cannot add or remove cells") as caught:
+        commands.release(classroom.folder, ASSIGNMENT, force=True)
+    assert "\n" not in str(caught.value)
+    assert classroom.released("03_fuse_a_softmax") == before
+
+
+@pytest.mark.parametrize("command", [commands.release, commands.autograde])
+def test_unknown_assignment_is_refused_with_the_known(classroom: Classroom, command: Callable[..., Any]) -> None:
+    """A misspelt assignment gets the list of those that there are."""
+    with pytest.raises(ClassroomError, match=r"no assignment '03_tritn'.*03_triton"):
+        command(classroom.folder, "03_tritn")
+
+
+def test_folder_that_is_no_course_is_refused(tmp_path: Path) -> None:
+    """Every command says how a course folder is made."""
+    for command in (commands.status, lambda f: commands.release(f, "a"), lambda f: commands.autograde(f, "a")):
+        with pytest.raises(ClassroomError, match=r"not a course folder.*grader classroom init"):
+            command(tmp_path)
+
+
+def test_config_that_fails_is_named(classroom: Classroom) -> None:
+    """A broken nbgrader_config.py is a sentence with the error, not a traceback."""
+    (classroom.folder / "nbgrader_config.py").write_text("c = get_config()\n1 / 0\n", encoding="utf-8")
+    with pytest.raises(ClassroomError, match="ZeroDivisionError: division by zero"):
+        commands.status(classroom.folder)
+
+
+def test_autograde_before_release(new_course: Callable[..., Classroom], judge: ObedientJudge) -> None:
+    """Grading what was never generated says which command comes first."""
+    classroom = new_course()
+    (classroom.folder / "source" / "04_new").mkdir()
+    with pytest.raises(ClassroomError, match="no notebook in"):
+        commands.autograde(classroom.folder, "04_new")
+    source = classroom.folder / "source" / ASSIGNMENT / "01_add_vectors.ipynb"
+    (classroom.folder / "source" / "04_new" / "a.ipynb").write_bytes(source.read_bytes())
+    with pytest.raises(ClassroomError, match=r"grader classroom release .* 04_new"):
+        commands.autograde(classroom.folder, "04_new")
+
+
+def test_autograde_without_submissions(classroom: Classroom, judge: ObedientJudge) -> None:
+    """An empty inbox is no error."""
+    result = commands.autograde(classroom.folder, ASSIGNMENT)
+    assert (result.ok, result.students, result.feedback) == (True, (), "none")
+    assert "Nobody has submitted" in result.to_text()
+
+
+def test_autograde_takes_up_only_what_is_new(classroom: Classroom, judge: ObedientJudge) -> None:
+    """A second run judges nothing again; a new submission or `force` does; and the answer says which."""
+    classroom.hand_in("ann", solve(3))
+    commands.autograde(classroom.folder, ASSIGNMENT, feedback=False)
+    asked = len(judge.sources)
+    again = commands.autograde(classroom.folder, ASSIGNMENT, feedback=False)
+    assert [(s.outcome, s.score) for s in again.students] == [("unchanged", 3)]
+    assert len(judge.sources) == asked
+    classroom.hand_in("ann", solve(8))
+    newer = commands.autograde(classroom.folder, ASSIGNMENT, feedback=False)
+    assert [(s.outcome, s.score) for s in newer.students] == [("graded", 8)]
+    forced = commands.autograde(classroom.folder, ASSIGNMENT, feedback=False, force=True)
+    assert [(s.outcome, s.score) for s in forced.students] == [("graded", 8)]
+    assert len(judge.sources) == asked + 4
+
+
+def test_autograde_of_one_student(classroom: Classroom, judge: ObedientJudge) -> None:
+    """One student can be graded alone, and a stranger is refused."""
+    classroom.hand_in("ann", solve(3))
+    classroom.hand_in("bob", solve(4))
+    result = commands.autograde(classroom.folder, ASSIGNMENT, student="bob", feedback=False)
+    assert [s.student for s in result.students] == ["bob"]
+    with pytest.raises(ClassroomError, match="zoe has not submitted"):
+        commands.autograde(classroom.folder, ASSIGNMENT, student="zoe")
+
+
+def test_manual_grade_survives_another_run(classroom: Classroom, judge: ObedientJudge) -> None:
+    """What a person gave stands; the new automatic score is flagged for them to look at, as nbgrader does."""
+    classroom.hand_in("ann", solve(3))
+    commands.autograde(classroom.folder, ASSIGNMENT, feedback=False)
+    with classroom.gradebook() as gradebook:
+        gradebook.find_grade("check-softmax", "03_fuse_a_softmax", ASSIGNMENT, "ann").manual_score = 9.0
+        gradebook.db.commit()
+    result = commands.autograde(classroom.folder, ASSIGNMENT, feedback=False, force=True)
+    assert (result.students[0].score, result.students[0].needs_manual_grade) == (9, True)
+    assert classroom.grade("ann") == (3, True)
+
+
+def test_late_work_is_penalised_as_the_config_says(classroom: Classroom, judge: ObedientJudge) -> None:
+    """The hours are reported; the score is nbgrader's after its penalty."""
+    from datetime import UTC, datetime
+
+    with classroom.gradebook() as gradebook:
+        gradebook.update_or_create_assignment(ASSIGNMENT, duedate=datetime(2026, 1, 1, tzinfo=UTC).replace(tzinfo=None))
+    classroom.hand_in("ann", solve(7), when="2025-12-31 12:00:00.000000 UTC")
+    classroom.hand_in("bob", solve(7), when="2026-01-01 02:00:00.000000 UTC")
+
+    def scores(**options: Any) -> dict[str, tuple[float, float]]:
+        result = commands.autograde(classroom.folder, ASSIGNMENT, feedback=False, **options)
+        return {s.student: (s.score, s.seconds_late) for s in result.students}
+
+    assert scores() == {"ann": (7, 0), "bob": (7, 7200)}
+    config = classroom.folder / "nbgrader_config.py"
+    config.write_text(config.read_text(encoding="utf-8").replace('"none"\n', '"zero"\n'), encoding="utf-8")
+    assert scores(force=True) == {"ann": (7, 0), "bob": (0, 7200)}
+
+
+def test_feedback_holds_the_report_and_no_hidden_test(
+    new_course: Callable[..., Classroom], judge: ObedientJudge
+) -> None:
+    """Feedback shows the verdict; hidden tests stay hidden, also next to a learner who writes such markers."""
+    hidden = "visible = 1\n### BEGIN HIDDEN TESTS\nassert secret\n### END HIDDEN TESTS"
+    classroom = new_course(code(hidden, "test-own", grade=True, locked=True, points=1))
+
+    def edit(notebook: dict[str, Any]) -> None:
+        solve(7.5)(notebook)
+        notebook["cells"].append(code("mine = 1\n### BEGIN HIDDEN TESTS"))
+
+    classroom.hand_in("ann", edit)
+    result = commands.autograde(classroom.folder, ASSIGNMENT)
+    assert result.feedback == "written"
+    page = (classroom.folder / "feedback" / "ann" / ASSIGNMENT / "03_fuse_a_softmax.html").read_text(encoding="utf-8")
+    assert "7.5" in page
+    assert "visible" in page
+    assert "mine" in page
+    assert "secret" not in page
+
+
+def test_progress_is_told(classroom: Classroom, judge: ObedientJudge) -> None:
+    """A run over many students says where it is."""
+    classroom.hand_in("ann", solve(3))
+    classroom.hand_in("bob", solve(3))
+    told: list[tuple[str, int, int]] = []
+    commands.autograde(classroom.folder, ASSIGNMENT, progress=lambda *step: told.append(step))
+    assert told == [("collecting", 0, 1), ("grading ann", 0, 2), ("grading bob", 1, 2), ("writing feedback", 2, 2)]
+
+
+def test_status_counts(classroom: Classroom, judge: ObedientJudge) -> None:
+    """Status says what is released, waiting, collected, graded and left for a person."""
+    inbound = classroom.folder.with_name("course-exchange") / "gpu-course" / "inbound"
+    (inbound / f"zoe+{ASSIGNMENT}+2026-03-01 10:00:00.000000 UTC+abc").mkdir()
+    classroom.hand_in("ann", solve(4))
+    classroom.hand_in("bob", solve(float("nan")))
+    (row,) = commands.status(classroom.folder).assignments
+    assert (row.waiting, row.collected, row.graded, row.average_score) == (1, 2, 0, None)
+    (inbound / f"zoe+{ASSIGNMENT}+2026-03-01 10:00:00.000000 UTC+abc").rmdir()
+    commands.autograde(classroom.folder, ASSIGNMENT, feedback=False)
+    (inbound / f"zoe+{ASSIGNMENT}+2026-03-01 10:00:00.000000 UTC+abc").mkdir()
+    (row,) = commands.status(classroom.folder).assignments
+    assert (row.released, row.waiting, row.collected, row.graded, row.needs_manual_grade) == (True, 1, 2, 2, 1)
+    assert (row.average_score, row.max_score) == (2, 15)
+    assert "1 wait for a person" in commands.status(classroom.folder).to_text()
+
+
+def test_stray_file_among_the_submissions_is_named(classroom: Classroom, judge: ObedientJudge) -> None:
+    """What is no submission, and would stop nbgrader's collecting, is named so that it can be removed."""
+    inbound = classroom.folder.with_name("course-exchange") / "gpu-course" / "inbound"
+    (inbound / f"eve+{ASSIGNMENT}+tomorrow").mkdir()
+    assert commands.status(classroom.folder).assignments[0].waiting == 0
+    with pytest.raises(ClassroomError, match=r"eve\+03_triton\+tomorrow is no submission.*remove it"):
+        commands.autograde(classroom.folder, ASSIGNMENT)
+
+
+def test_status_names_a_missing_exchange(classroom: Classroom) -> None:
+    """A lost exchange is a problem with its remedy, not a crash."""
+    import shutil
+
+    shutil.rmtree(classroom.folder.with_name("course-exchange"))
+    result = commands.status(classroom.folder)
+    assert not result.ok
+    assert "grader classroom init" in result.problems[0]
+    assert result.assignments[0].released is False
+
+
+def test_results_are_json(classroom: Classroom, judge: ObedientJudge) -> None:
+    """Every answer can be dumped as JSON and read as text."""
+    classroom.hand_in("ann", solve(4))
+    for result in (
+        commands.init(classroom.folder),
+        commands.release(classroom.folder, ASSIGNMENT),
+        commands.autograde(classroom.folder, ASSIGNMENT),
+        commands.status(classroom.folder),
+    ):
+        assert json.loads(json.dumps(result.to_dict()))["ok"] is True
+        assert result.to_text().strip() == result.to_text()

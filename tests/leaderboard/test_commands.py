@@ -1,0 +1,80 @@
+"""The commands: run, publish, show, as `grader leaderboard` calls them."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+import grader.judge.service
+from grader.errors import GraderError, UnknownExercise
+from grader.leaderboard import commands
+
+
+@pytest.fixture
+def judged(monkeypatch, judge):
+    """The fake judge in place of the real one, which notes its device."""
+
+    class Judge:
+        def __init__(self, device):
+            judge.device = device
+
+        def __enter__(self):
+            return judge
+
+        def __exit__(self, *_):
+            judge.closed = True
+
+    monkeypatch.setattr(grader.judge.service, "Judge", Judge)
+    return judge
+
+
+def test_run_publish_show(judged, course, text_of, tmp_path, monkeypatch):
+    """The three commands, one after the other in the course's folder, need no options."""
+    folder = course({"Xaverius": text_of("x"), "Quentin": None})
+    monkeypatch.chdir(folder)
+    outcome = commands.run("softmax", device="cuda")
+    assert (judged.device, judged.closed) == ("cuda", True)
+    assert (folder / "leaderboard.sqlite").exists()
+    assert json.loads(json.dumps(outcome.to_dict()))["finished"] is True
+    assert "1 measured" in outcome.as_text()
+
+    report = commands.publish(tmp_path / "site")
+    assert report.exercises == ("softmax",)
+    assert json.loads(json.dumps(report.to_dict()))["files"][-1] == "index.html"
+
+    view = commands.show("softmax")
+    assert "1.500" in str(view)
+    assert "Xaverius" not in str(view) + json.dumps(view.to_dict())
+    named = commands.show("softmax", names=True)
+    assert "Xaverius" in str(named)
+    assert "Quentin" in str(named)
+    assert sorted(named.to_dict()["names"].values()) == ["Quentin", "Xaverius"]
+    assert "Xaverius" not in named._repr_html_()
+
+
+def test_the_store_lies_in_the_course_or_where_it_is_said(judged, course, text_of, tmp_path, monkeypatch):
+    """Without --store it is the course's; with it, that file; and nothing is made elsewhere."""
+    monkeypatch.chdir(tmp_path)
+    folder = course({"ann": text_of("a")})
+    commands.run("softmax", folder)
+    commands.run("softmax", folder, tmp_path / "other.sqlite")
+    assert (folder / "leaderboard.sqlite").exists()
+    assert (tmp_path / "other.sqlite").exists()
+    assert not (tmp_path / "leaderboard.sqlite").exists()
+
+
+def test_a_wrong_call_makes_no_store(judged, tmp_path, monkeypatch):
+    """A wrong exercise, course or store is one sentence, and leaves no file behind."""
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(UnknownExercise):
+        commands.run("sofmax")
+    with pytest.raises(GraderError, match="Nobody has handed in"):
+        commands.run("softmax")
+    with pytest.raises(GraderError, match="There is no leaderboard store"):
+        commands.publish(tmp_path / "site")
+    with pytest.raises(GraderError, match="There is no leaderboard store"):
+        commands.show("softmax")
+    with pytest.raises(UnknownExercise):
+        commands.show("sofmax")
+    assert list(tmp_path.iterdir()) == []

@@ -1,0 +1,150 @@
+"""Ranks: by the ratio to the baseline, ties by overlap, and only what is right."""
+
+from __future__ import annotations
+
+import dataclasses
+import itertools
+import math
+import subprocess
+import sys
+
+import pytest
+
+from grader.exercises import find
+from grader.leaderboard.ranking import rank
+from grader.verdict import CaseResult, Failure
+
+SOFTMAX = find("softmax")
+
+
+def _ranks(entries, exercise=SOFTMAX):
+    rows, _ = rank(entries, exercise)
+    return [(row.pseudonym, row.rank, row.tied) for row in rows]
+
+
+def test_the_faster_ranks_before_the_slower(verdict):
+    """Entries whose intervals are apart rank by their ratio, whatever order they come in."""
+    entries = [("slow", verdict(speed=1.0)), ("fast", verdict(speed=2.0)), ("middle", verdict(speed=1.5))]
+    for order in itertools.permutations(entries):
+        assert _ranks(order) == [("fast", 1, False), ("middle", 2, False), ("slow", 3, False)]
+
+
+def test_overlapping_intervals_tie(verdict):
+    """Two whose intervals overlap share a rank, and the next rank counts both."""
+    entries = [("a", verdict(speed=1.50)), ("b", verdict(speed=1.49)), ("c", verdict(speed=1.2))]
+    assert _ranks(entries) == [("a", 1, True), ("b", 1, True), ("c", 3, False)]
+
+
+def test_a_tie_is_with_the_leader_and_does_not_run_on(verdict):
+    """In a chain of overlaps the entry that no longer overlaps the leader begins a group of its own."""
+    entries = [(name, verdict(speed=speed)) for name, speed in zip("abcd", (1.50, 1.48, 1.46, 1.44), strict=True)]
+    assert _ranks(entries) == [("a", 1, True), ("b", 1, True), ("c", 3, True), ("d", 3, True)]
+
+
+def test_a_wide_interval_far_below_does_not_jump_a_group(verdict):
+    """A noisy slow entry that reaches up to the leader does not pass a faster one between them."""
+    entries = [("a", verdict(speed=2.0)), ("b", verdict(speed=1.5)), ("noisy", verdict(speed=1.4, spread=0.6))]
+    assert _ranks(entries) == [("a", 1, False), ("b", 2, True), ("noisy", 2, True)]
+
+
+def test_equals_stand_in_one_order(verdict):
+    """Entries with one measurement are listed by their pseudonyms, however they come."""
+    same = verdict()
+    for order in itertools.permutations("abc"):
+        assert [row[0] for row in _ranks([(name, same) for name in order])] == ["a", "b", "c"]
+
+
+def test_cases_are_put_together_by_their_geometric_mean(verdict):
+    """Time, its interval and the share of the roofline are over all timed cases."""
+    ((row,), _) = rank([("a", verdict(speed=2.0))], SOFTMAX)
+    times = [50.0, 100.0, 150.0]
+    assert row.time_us.value == pytest.approx(math.prod(times) ** (1 / 3))
+    assert row.time_us.low < row.time_us.value < row.time_us.high
+    assert math.log(row.time_us.high / row.time_us.value) == pytest.approx(math.log(1.005) / math.sqrt(3))
+    assert row.share_of_roofline == pytest.approx(1.2)
+
+
+def test_the_ratio_is_the_judges_where_it_has_one(verdict):
+    """A gate over all timed cases gives the ratio and the interval that the report shows."""
+    given = verdict(speed=1.5)
+    gates = tuple(dataclasses.replace(gate, ratio=1.77, low=1.7, high=1.8) for gate in given.gates)
+    ((row,), _) = rank([("a", dataclasses.replace(given, gates=gates))], SOFTMAX)
+    assert row.ratio == (1.77, 1.7, 1.8)
+
+
+def test_without_such_a_gate_the_ratio_is_of_the_times(verdict):
+    """An exercise whose gates cover other cases has the ratio of the geometric means."""
+    exercise = dataclasses.replace(SOFTMAX, gates=())
+    ((row,), _) = rank([("a", verdict(speed=1.5))], exercise)
+    assert row.ratio.value == pytest.approx(1.5)
+    assert row.ratio.low < 1.5 < row.ratio.high
+
+
+def test_without_a_baseline_the_time_ranks(verdict):
+    """An exercise with no baseline has no ratio; less time ranks first."""
+    exercise = dataclasses.replace(SOFTMAX, baselines=(), gates=())
+    rows, _ = rank([("slow", verdict(speed=1.0)), ("fast", verdict(speed=2.0))], exercise)
+    assert [(row.pseudonym, row.rank, row.ratio) for row in rows] == [("fast", 1, None), ("slow", 2, None)]
+
+
+def test_a_median_outside_of_its_interval_widens_it(verdict):
+    """The judge's median may lie outside of the interval of its mean: the interval then reaches to it."""
+    given = verdict()
+    gates = tuple(dataclasses.replace(gate, ratio=1.5, low=1.51, high=1.52) for gate in given.gates)
+    ((row,), _) = rank([("a", dataclasses.replace(given, gates=gates))], SOFTMAX)
+    assert row.ratio == (1.5, 1.5, 1.52)
+
+
+def test_a_failed_speed_gate_still_ranks(verdict):
+    """Who is right but slow is on the board: only the cases decide."""
+    assert _ranks([("a", verdict(speed=0.2, status="failed"))]) == [("a", 1, False)]
+
+
+NAN = float("nan")
+
+
+@pytest.mark.parametrize(
+    ("keywords", "reason"),
+    [
+        ({"wrong": 3}, "5 of 8 cases right"),
+        ({"gpu": ""}, "needs a GPU"),
+        ({"gpu": "", "wrong": 8}, "0 of 8 cases right"),
+        ({"status": "unusable"}, "could not be graded"),
+        ({"failure": Failure("not_written", "not written yet")}, "not written yet"),
+        ({"failure": Failure("timeout", "too slow")}, "8 of 8 cases right"),
+        ({"speed": None}, "not timed"),
+        ({"speed": NAN}, "not timed"),
+    ],
+)
+def test_what_is_not_right_and_timed_has_no_rank(verdict, keywords, reason):
+    """Every entry without a rank has its reason, in the leaderboard's own words."""
+    rows, (entry,) = rank([("a", verdict(**keywords))], SOFTMAX)
+    assert rows == ()
+    assert entry.reason == reason
+
+
+def test_one_case_that_was_not_timed_is_no_rank(verdict):
+    """A time over fewer cases does not compare, so it is not shown."""
+    given = verdict()
+    fewer = tuple(time for time in given.timings if time.case != SOFTMAX.timed_cases[0].name)
+    assert rank([("a", dataclasses.replace(given, timings=fewer))], SOFTMAX)[0] == ()
+
+
+def test_a_case_that_was_wrong_while_timed_is_no_rank(verdict):
+    """A result that was right at first and wrong under the clock is not ranked, timings or none."""
+    given = verdict()
+    cases = (*given.cases, CaseResult("4096 × 4096, while timed", False))
+    _, (entry,) = rank([("a", dataclasses.replace(given, cases=cases))], SOFTMAX)
+    assert entry.reason == "8 of 9 cases right"
+
+
+def test_what_could_not_be_read_has_no_rank():
+    """No verdict at all is an entry too."""
+    assert rank([("a", None)], SOFTMAX)[1][0].reason == "could not be graded"
+
+
+def test_ranking_needs_neither_torch_nor_a_database():
+    """Ranking runs where there is no torch and no SQLAlchemy, and imports neither where they are."""
+    code = "import sys; import grader.leaderboard.ranking; print({'torch', 'sqlalchemy'} & set(sys.modules))"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "set()"

@@ -1,0 +1,268 @@
+"""A run: every submission measured once, whatever happens on the way."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections import Counter
+from pathlib import Path
+
+import pytest
+
+from grader.errors import GraderError, JudgeStopped, UnknownExercise
+from grader.exercises import find
+from grader.leaderboard import run as run_module
+from grader.leaderboard.run import handed_in, run
+from grader.leaderboard.store import Store
+
+
+@pytest.fixture
+def store(tmp_path):
+    with Store(tmp_path / "s.sqlite") as opened:
+        yield opened
+
+
+def _entries(store):
+    (newest, *_) = store.finished_runs()
+    return {entry.student: entry for entry in store.entries(newest.id)}
+
+
+def test_every_submission_of_a_course_is_measured(store, course, judge, text_of, verdict):
+    """Each student's solution cell goes to the judge, and what it says is in the store."""
+    outcome = run("softmax", course({"ann": text_of("ann"), "ben": text_of("ben")}), store, judge)
+    assert judge.graded == [text_of("ann"), text_of("ben")]
+    assert outcome.finished
+    assert (outcome.measured, outcome.unusable) == (2, 0)
+    assert _entries(store)["ben"].verdict == verdict(text_of("ben"))
+
+
+def test_a_plain_folder_of_files_is_a_course_too(store, tmp_path, judge, text_of):
+    """Where there is no `submitted` folder, `<student>.py` is the student's submission; nothing else is."""
+    (tmp_path / "ann.py").write_text(text_of("ann"))
+    (tmp_path / "notes.txt").write_text("not a submission")
+    run("softmax", tmp_path, store, judge)
+    assert judge.graded == [text_of("ann")]
+
+
+def test_an_unusable_submission_is_recorded_and_stops_nobody(store, course, tmp_path, judge, text_of):
+    """A broken notebook, a missing one and an empty one have their sentence; the others are measured."""
+    folder = course({"ann": text_of("ann"), "ben": None, "cid": text_of("cid"), "dot": "", "eve": text_of("eve")})
+    (folder / "submitted/cid/03_triton/03_fuse_a_softmax.ipynb").write_text("{ no notebook")
+    outcome = run("softmax", folder, store, judge)
+    entries = _entries(store)
+    assert judge.graded == [text_of("ann"), text_of("eve")]
+    assert (outcome.measured, outcome.unusable) == (2, 3)
+    assert outcome.finished
+    for student in ("ben", "cid", "dot"):
+        assert entries[student].verdict is None
+        assert len(entries[student].problem) > 20
+    assert "There is no file" in entries["ben"].problem
+
+
+def test_the_same_text_is_measured_once_and_shared(store, course, judge, text_of):
+    """Two students with one text get one measurement, so that neither has a second draw."""
+    outcome = run("softmax", course({"ann": text_of("same"), "ben": text_of("same")}), store, judge)
+    entries = _entries(store)
+    assert judge.graded == [text_of("same")]
+    assert (outcome.measured, outcome.shared) == (1, 1)
+    assert entries["ann"].verdict == entries["ben"].verdict
+
+
+def test_a_new_run_measures_anew(store, course, judge, text_of, verdict):
+    """A second run asks the judge again, and leaves the first run's verdicts as they were."""
+    folder = course({"ann": text_of("ann")})
+    first = run("softmax", folder, store, judge)
+    judge.verdict_of = lambda source: verdict(source, speed=1.9)
+    second = run("softmax", folder, store, judge)
+    assert judge.graded == [text_of("ann")] * 2
+    assert store.entries(first.run_id)[0].verdict == verdict(text_of("ann"), speed=1.5)
+    assert store.entries(second.run_id)[0].verdict == verdict(text_of("ann"), speed=1.9)
+
+
+def test_an_interrupted_run_goes_on_where_it_was(store, course, judge, text_of):
+    """After Ctrl-C the same command measures the rest, in the same run."""
+    folder = course({name: text_of(name) for name in ("ann", "ben", "cid")})
+
+    def interrupt(source):
+        if source == text_of("ben"):
+            raise KeyboardInterrupt
+
+    judge.on_grade = interrupt
+    with pytest.raises(KeyboardInterrupt):
+        run("softmax", folder, store, judge)
+    assert store.finished_runs() == []
+    judge.on_grade = lambda source: None
+    outcome = run("softmax", folder, store, judge)
+    assert outcome.resumed
+    assert (outcome.already_there, outcome.measured) == (1, 2)
+    assert Counter(judge.graded) == {text_of("ann"): 1, text_of("ben"): 2, text_of("cid"): 1}
+
+
+def test_a_submission_that_changed_meanwhile_is_measured_again(store, course, judge, text_of):
+    """Going on, a run takes a student's newer text."""
+    folder = course({"ann": text_of("old"), "ben": text_of("ben")})
+    judge.on_grade = lambda source: (_ for _ in ()).throw(KeyboardInterrupt) if source == text_of("ben") else None
+    with pytest.raises(KeyboardInterrupt):
+        run("softmax", folder, store, judge)
+    judge.on_grade = lambda source: None
+    course({"ann": text_of("new")})
+    run("softmax", folder, store, judge)
+    assert _entries(store)["ann"].verdict.submission_sha256 == judge.verdict_of(text_of("new")).submission_sha256
+
+
+CHILD = """
+import sys, time
+sys.path[:0] = [{tests!r}]
+import conftest
+from grader.leaderboard.run import run
+from grader.leaderboard.store import Store
+
+class Slow(conftest.FakeJudge):
+    def grade(self, source, exercise_id, **keywords):
+        with open({log!r}, "a") as log:
+            log.write(source.splitlines()[0] + "\\n")
+        time.sleep({pause})
+        return super().grade(source, exercise_id, **keywords)
+
+with Store({store!r}) as store:
+    run("softmax", {course!r}, store, Slow())
+"""
+
+
+def _child(tmp_path, store, folder, pause):
+    values = {"log": str(tmp_path / "log"), "store": str(store), "course": str(folder), "pause": pause}
+    text = CHILD.format(tests=str(Path(__file__).parent), **values)
+    environment = {**os.environ, "PYTHONPATH": str(Path(run_module.__file__).parents[2])}
+    return subprocess.Popen([sys.executable, "-c", text], env=environment)
+
+
+def test_a_killed_run_loses_nothing_and_measures_nothing_twice(tmp_path, course, text_of, judge):
+    """After `kill -9` in the middle, and again, the run ends with the verdicts of one that was never killed."""
+    students = [f"student{number}" for number in range(8)]
+    folder, log = course({name: text_of(name) for name in students}), tmp_path / "log"
+    for kills in (1, 2):
+        child = _child(tmp_path, tmp_path / "killed.sqlite", folder, 0.2)
+        deadline = time.monotonic() + 60
+        while not log.exists() or len(log.read_text().splitlines()) < 3 * kills:
+            assert child.poll() is None, "the child ended by itself"
+            assert time.monotonic() < deadline, "the child did not come so far"
+            time.sleep(0.01)
+        child.send_signal(signal.SIGKILL)
+        assert child.wait() == -signal.SIGKILL
+    with Store(tmp_path / "killed.sqlite") as store:
+        kept = store.entries(store.open_run("softmax").id)
+        assert 2 <= len(kept) < 8
+    assert _child(tmp_path, tmp_path / "killed.sqlite", folder, 0).wait() == 0
+
+    with Store(tmp_path / "killed.sqlite") as killed, Store(tmp_path / "whole.sqlite") as whole:
+        run("softmax", folder, whole, judge)
+        assert len(killed.finished_runs()) == 1
+        assert _entries(killed) == _entries(whole)
+        assert killed.open_run("softmax") is None
+    calls = Counter(log.read_text().splitlines())
+    assert set(calls) == {f"# {name}" for name in students}
+    assert sum(calls.values()) <= len(students) + 2, "more than what was in hand at each kill was measured twice"
+    assert all(calls[f"# {entry.student}"] == 1 for entry in kept[:2])
+
+
+def test_a_run_is_begun_anew_when_the_exercise_changed(store, course, judge, text_of):
+    """What was measured of an older version of the exercise is not mixed with the new."""
+    old = store.start_run("softmax", "of an older version")
+    store.add_entry(old.id, "ann", "", judge.verdict_of(text_of("ann")))
+    outcome = run("softmax", course({"ann": text_of("ann")}), store, judge)
+    assert not outcome.resumed
+    assert judge.graded == [text_of("ann")]
+    assert [each.id for each in store.finished_runs()] == [outcome.run_id]
+    assert store.entries(old.id)
+
+
+@pytest.mark.parametrize("changed", [{"gpu": "NVIDIA H200"}, {"driver": "590"}, {"torch": "2.14"}, {"gpu": ""}])
+def test_a_run_is_begun_anew_on_another_machine(store, course, judge, text_of, verdict, changed):
+    """Times of two machines do not stand in one run: going on elsewhere measures all of it anew."""
+    folder = course({name: text_of(name) for name in ("ann", "ben")})
+    judge.on_grade = lambda source: (_ for _ in ()).throw(KeyboardInterrupt) if source == text_of("ben") else None
+    with pytest.raises(KeyboardInterrupt):
+        run("softmax", folder, store, judge)
+    judge.on_grade = lambda source: None
+    judge.verdict_of = lambda source: verdict(source, **changed)
+    outcome = run("softmax", folder, store, judge)
+    assert not outcome.resumed
+    assert outcome.measured == 2
+    (finished,) = store.finished_runs()
+    assert finished.environment == verdict(**changed).environment
+
+
+def test_a_machine_that_changes_within_a_run_is_an_error(store, course, judge, text_of, verdict):
+    """No run mixes two GPUs, not even in one session."""
+    judge.verdict_of = lambda source: verdict(source, gpu="A" if source == text_of("ann") else "B")
+    with pytest.raises(GraderError, match="machine changed"):
+        run("softmax", course({"ann": text_of("ann"), "ben": text_of("ben")}), store, judge)
+
+
+def test_a_judge_that_stops_once_is_asked_again(store, course, judge, text_of):
+    """One lost process costs nobody a measurement."""
+    judge.on_grade = lambda source: (_ for _ in ()).throw(JudgeStopped("gone")) if len(judge.graded) == 1 else None
+    assert run("softmax", course({"ann": text_of("ann")}), store, judge).measured == 1
+
+
+def test_a_submission_that_the_judge_does_not_survive_stops_nobody(store, course, judge, text_of):
+    """The others are measured, the run stays open and says whom it lacks, and the next command tries again."""
+    folder = course({name: text_of(name) for name in ("ann", "ben", "cid")})
+
+    def stop(source):
+        if source == text_of("ann"):
+            raise JudgeStopped("gone")
+
+    judge.on_grade = stop
+    outcome = run("softmax", folder, store, judge)
+    assert not outcome.finished
+    assert outcome.not_measured == ("ann",)
+    assert outcome.measured == 2
+    assert "ann" in outcome.as_text()
+    judge.on_grade = lambda source: None
+    again = run("softmax", folder, store, judge)
+    assert again.finished
+    assert (again.already_there, again.measured) == (2, 1)
+
+
+def test_a_judge_that_always_stops_ends_the_run(store, course, judge, text_of):
+    """When nothing can be measured the run ends with the judge's sentence, not after every student's turn."""
+    judge.on_grade = lambda source: (_ for _ in ()).throw(JudgeStopped("gone"))
+    with pytest.raises(JudgeStopped):
+        run("softmax", course({f"s{number}": text_of(str(number)) for number in range(9)}), store, judge)
+    assert len(judge.graded) == 6
+
+
+def test_progress_counts_submissions(store, course, judge, text_of):
+    """Progress names the student and counts submissions, up to all of them."""
+    seen = []
+    run("softmax", course({"ann": text_of("a"), "ben": text_of("b")}), store, judge, lambda *what: seen.append(what))
+    assert ("ben: timing", 1, 2) in seen
+    assert seen[-1] == ("done", 2, 2)
+
+
+def test_a_name_that_is_no_unicode_is_kept_as_text(store, course, judge, text_of):
+    """A folder's name that is not UTF-8 does not stop a run."""
+    run("softmax", course({os.fsdecode(b"j\xfcrgen"): text_of("a")}), store, judge)
+    assert list(_entries(store)) == ["j\\udcfcrgen"]
+
+
+def test_nothing_handed_in_is_said(store, tmp_path, judge):
+    """An empty course, a course that is not there and an exercise that is not there have each their sentence."""
+    with pytest.raises(GraderError, match="Nobody has handed in"):
+        run("softmax", tmp_path, store, judge)
+    with pytest.raises(GraderError, match="There is no folder"):
+        run("softmax", tmp_path / "nowhere", store, judge)
+    with pytest.raises(UnknownExercise):
+        run("sofmax", tmp_path, store, judge)
+    assert store.open_run("softmax") is None
+
+
+def test_students_without_the_chapter_are_not_in_the_run(course, text_of):
+    """Who handed in another chapter only is no entry of this exercise."""
+    folder = course({"ann": text_of("ann")})
+    (folder / "submitted/ben/02_load_inline").mkdir(parents=True)
+    assert [each.student for each in handed_in(folder, find("softmax"))] == ["ann"]

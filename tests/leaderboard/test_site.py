@@ -1,0 +1,275 @@
+"""The site: no names, nothing from outside, nothing of others overwritten."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+from html.parser import HTMLParser
+
+import pytest
+
+from grader.errors import GraderError
+from grader.leaderboard import standings
+from grader.leaderboard.run import run
+from grader.leaderboard.site import publish
+from grader.leaderboard.standings import boards, from_json
+from grader.leaderboard.store import Store
+from grader.verdict import Failure
+
+STUDENTS = ("Xaverius-Quux", "zyxw1234", "Ökonøm")
+
+
+class _Page(HTMLParser):
+    def __init__(self, text):
+        super().__init__()
+        self.tags, self.open, self.cells = [], [], []
+        self.feed(text)
+
+    def handle_starttag(self, tag, attributes):
+        self.tags.append((tag, dict(attributes)))
+        if tag in ("td", "th"):
+            self.cells.append("")
+        self.open.append(tag)
+
+    def handle_endtag(self, tag):
+        while self.open and self.open.pop() != tag:
+            pass
+
+    def handle_data(self, data):
+        if {"td", "th"} & set(self.open):
+            self.cells[-1] += data.strip()
+
+
+@pytest.fixture
+def store(tmp_path):
+    with Store(tmp_path / "private" / "s.sqlite") as opened:
+        yield opened
+
+
+def _measured(store, verdicts, exercise="softmax"):
+    run_ = store.start_run(exercise, "f")
+    for student, verdict in verdicts.items():
+        if isinstance(verdict, str):
+            store.add_unusable(run_.id, student, f"/home/{student}/softmax.py", verdict)
+        else:
+            store.add_entry(run_.id, student, f"/home/{student}/softmax.py", verdict)
+    store.close_run(run_.id, "finished")
+
+
+def _texts(folder):
+    return {path.name: path.read_text(encoding="utf-8") for path in folder.iterdir()}
+
+
+def test_no_students_name_is_published(store, course, tmp_path, judge, text_of, verdict):
+    """Neither a name, nor a path, nor a word that a submission printed, raised or is written in leaves the store."""
+    sources = {student: text_of(f"by {student}") for student in STUDENTS}
+    folder = course(sources)
+    course({"Dotty-Unusable": None})
+    failure = Failure("exception", f"{STUDENTS[2]} was here", detail=f"File /home/{STUDENTS[2]}/x.py")
+
+    def verdict_of(source):
+        return verdict(source, failure=failure if STUDENTS[2] in source else None)
+
+    judge.verdict_of = verdict_of
+    run("softmax", folder, store, judge)
+    publish(store, tmp_path / "site")
+    for name, text in _texts(tmp_path / "site").items():
+        for student in (*STUDENTS, "Dotty-Unusable"):
+            for form in (
+                student,
+                json.dumps(student).strip('"'),
+                student.encode("ascii", "xmlcharrefreplace").decode(),
+            ):
+                assert form.lower() not in text.lower(), f"{student} is in {name}"
+        assert "was here" not in text
+        assert str(tmp_path) not in text
+        assert "/home" not in text
+
+
+def test_each_entry_is_shown_with_rank_name_time_ratio_and_share(store, tmp_path, verdict):
+    """The exercise's page has a row an entry, sorted, and those without a rank below with their reason."""
+    _measured(
+        store,
+        {
+            "a": verdict("1", speed=1.25),
+            "b": verdict("2", speed=1.6),
+            "c": verdict("3", wrong=2),
+            "d": "There is no file.",
+        },
+    )
+    publish(store, tmp_path / "site")
+    names = store.pseudonyms()
+    page = _Page((tmp_path / "site/softmax.html").read_text(encoding="utf-8"))
+    at = page.cells.index(names["b"])
+    assert page.cells[at - 1] == "1"
+    assert page.cells[at + 1].startswith("113.6")
+    assert page.cells[at + 2] == "1.600×1.584–1.616"
+    assert page.cells[at + 4] == "96.0 %"
+    assert page.cells[page.cells.index(names["a"]) - 1] == "2"
+    assert page.cells.index(names["a"]) > at
+    assert page.cells[page.cells.index(names["c"]) + 1] == "6 of 8 cases right"
+    assert page.cells[page.cells.index(names["d"]) + 1] == "could not be graded"
+
+
+def test_a_tie_is_shown_and_said(store, tmp_path, verdict):
+    """Tied entries have the same rank, marked for the eye and for a screen reader."""
+    _measured(store, {"a": verdict("1", speed=1.5), "b": verdict("2", speed=1.501)})
+    publish(store, tmp_path / "site")
+    page = _Page((tmp_path / "site/softmax.html").read_text(encoding="utf-8"))
+    assert page.cells.count("1=(tied)") == 2
+
+
+def test_nothing_is_asked_of_anyone(store, tmp_path, verdict):
+    """No page loads anything: no script, no link but to its siblings, no address in its style, and a policy says so."""
+    _measured(store, {"a": verdict()})
+    report = publish(store, tmp_path / "site")
+    for name, text in _texts(tmp_path / "site").items():
+        assert not re.search(r"https?://|url\(|@import|//[a-z]", text), name
+        if name.endswith(".html"):
+            tags = _Page(text).tags
+            assert not {"script", "link", "img", "iframe", "object"} & {tag for tag, _ in tags}
+            hrefs = {attributes["href"] for _, attributes in tags if "href" in attributes}
+            assert hrefs <= set(report.files)
+            policies = [a["content"] for _, a in tags if a.get("http-equiv") == "Content-Security-Policy"]
+            assert policies == ["default-src 'none'; style-src 'unsafe-inline'"]
+
+
+def test_tables_can_be_used_without_seeing_them(store, tmp_path, verdict):
+    """Every table has a caption and header cells with a scope; every plot says in words what it shows."""
+    _measured(store, {"a": verdict("1"), "b": verdict("2", wrong=1)})
+    publish(store, tmp_path / "site")
+    for name, text in _texts(tmp_path / "site").items():
+        if not name.endswith(".html"):
+            continue
+        tags = _Page(text).tags
+        assert [tag for tag, _ in tags].count("table") == [tag for tag, _ in tags].count("caption") > 0
+        assert all("scope" in attributes for tag, attributes in tags if tag == "th")
+        assert all("aria-label" in a or a.get("aria-hidden") == "true" for tag, a in tags if tag == "svg")
+        assert ("html", {"lang": "en"}) in tags
+    softmax = (tmp_path / "site/softmax.html").read_text(encoding="utf-8")
+    assert 'aria-label="1.500 times the speed of torch.softmax, 95 % interval 1.485 to 1.515"' in softmax
+
+
+def test_everything_is_escaped(store, tmp_path, verdict):
+    """What a machine or a note says is text on the page, never markup."""
+    evil = '"><script>alert(1)</script>'
+    _measured(store, {"a": verdict(gpu=f"GPU {evil}", driver=evil, clock=evil, sandbox=evil, notes=(evil,))})
+    publish(store, tmp_path / "site")
+    for name, text in _texts(tmp_path / "site").items():
+        assert name == "standings.json" or "<script" not in text
+    assert "&lt;script&gt;" in (tmp_path / "site/softmax.html").read_text(encoding="utf-8")
+
+
+def test_without_a_gpu_there_is_no_time(store, tmp_path, verdict):
+    """A run in the simulator lists its entries unranked and shows no microsecond."""
+    _measured(store, {"a": verdict("1", gpu=""), "b": verdict("2", gpu="", wrong=1)})
+    publish(store, tmp_path / "site")
+    text = (tmp_path / "site/softmax.html").read_text(encoding="utf-8")
+    assert "needs a GPU" in text
+    assert "µs" not in text
+    assert "<svg" not in text
+
+
+def test_each_gpu_has_its_board_and_the_newest_run_counts(store, verdict):
+    """Runs on two GPUs stand side by side; on one, the last; one without a GPU only where there is no other."""
+    _measured(store, {"a": verdict("1", speed=1.1)})
+    _measured(store, {"a": verdict("1", gpu="NVIDIA H200")})
+    _measured(store, {"a": verdict("1", speed=1.9)})
+    _measured(store, {"a": verdict("1", gpu="")})
+    store.start_run("softmax", "f")
+    found = boards(store)
+    assert [board.gpu for board in found] == ["NVIDIA H100 80GB HBM3", "NVIDIA H200"]
+    assert found[0].rows[0].ratio.value == 1.9
+
+
+def test_the_json_holds_what_the_pages_show(store, tmp_path, verdict):
+    """`standings.json` read back gives the same boards."""
+    _measured(store, {"a": verdict("1"), "b": verdict("2", wrong=1), "c": "nothing there"})
+    publish(store, tmp_path / "site")
+    text = (tmp_path / "site/standings.json").read_text(encoding="utf-8")
+    assert from_json(text, "standings.json") == boards(store)
+
+
+def test_publishing_again_gives_the_same_bytes_and_leaves_others_alone(store, tmp_path, verdict):
+    """A second publication of the same store changes nothing, and what is not ours stays."""
+    _measured(store, {"a": verdict()})
+    site = tmp_path / "site"
+    publish(store, site)
+    (site / "CNAME").write_text("example.org")
+    (site / "vector_add.html").write_text("of the course, not of the leaderboard")
+    before = _texts(site)
+    report = publish(store, site)
+    assert _texts(site) == before
+    assert set(report.files) == {"index.html", "softmax.html", "standings.json"}
+
+
+def test_a_file_that_is_not_ours_is_not_overwritten(store, tmp_path, verdict):
+    """A page of someone else's in the way is an error, before anything is written."""
+    _measured(store, {"a": verdict()})
+    site = tmp_path / "site"
+    site.mkdir()
+    (site / "index.html").write_text("<h1>My page</h1>")
+    with pytest.raises(GraderError, match="not made by the leaderboard"):
+        publish(store, site)
+    assert _texts(site) == {"index.html": "<h1>My page</h1>"}
+
+
+def test_a_publication_that_fails_midway_leaves_whole_pages(store, tmp_path, verdict, monkeypatch):
+    """A reader never meets half a page: each file is the old one or the new one, and nothing is left lying about."""
+    _measured(store, {"a": verdict(speed=1.1)})
+    site = tmp_path / "site"
+    publish(store, site)
+    before = _texts(site)
+    _measured(store, {"a": verdict(speed=1.9)})
+    real, calls = os.replace, []
+
+    def fail_at_the_second(source, target):
+        calls.append(target)
+        if len(calls) == 2:
+            raise OSError(28, "No space left on device")
+        real(source, target)
+
+    monkeypatch.setattr(os, "replace", fail_at_the_second)
+    with pytest.raises(GraderError, match="No space left"):
+        publish(store, site)
+    after = _texts(site)
+    assert set(after) == set(before)
+    assert after["index.html"] == before["index.html"]
+    assert "1.900×" in after["softmax.html"]
+
+
+def test_the_store_is_never_put_among_what_is_served(tmp_path, verdict):
+    """Publishing into a folder that holds the store is refused: a web server would hand out the names."""
+    with Store(tmp_path / "site" / "s.sqlite") as store:
+        _measured(store, {"a": verdict()})
+        with pytest.raises(GraderError, match="names"):
+            publish(store, tmp_path / "site")
+    assert not (tmp_path / "site/index.html").exists()
+
+
+def test_an_empty_store_gives_a_page_that_says_so(store, tmp_path):
+    """Before the first run the index says that nothing has been measured."""
+    assert publish(store, tmp_path / "site").exercises == ()
+    assert "Nothing has been measured" in (tmp_path / "site/index.html").read_text(encoding="utf-8")
+
+
+def test_a_destination_that_cannot_be_is_named(store, tmp_path):
+    """A file where the folder should be gives one sentence."""
+    (tmp_path / "site").write_text("a file")
+    with pytest.raises(GraderError, match="cannot be written"):
+        publish(store, tmp_path / "site")
+
+
+@pytest.mark.parametrize("text", ["", "[]", "{}", "null", '{"made_by": "someone"}', "{ no json"])
+def test_json_that_is_no_standings_is_named(text):
+    """Any other JSON gives one sentence."""
+    with pytest.raises(GraderError, match="holds no standings"):
+        from_json(text, "x.json")
+
+
+def test_standings_of_a_newer_grader_are_named():
+    """A version that is not known is said to be so, not misread."""
+    text = json.dumps({"made_by": standings.MADE_BY, "version": 99, "boards": []})
+    with pytest.raises(GraderError, match="another version"):
+        from_json(text, "x.json")
