@@ -31,7 +31,8 @@ def load(exercise: Exercise, folder: Path) -> Callable[..., None]:
     path = folder / f"{exercise.id}_reference.py"
     path.write_text(solution(exercise.id), encoding="utf-8")
     spec = importlib.util.spec_from_file_location(path.stem, path)
-    assert spec is not None and spec.loader is not None
+    assert spec is not None
+    assert spec.loader is not None
     module = importlib.util.module_from_spec(spec)
     sys.modules[path.stem] = module
     spec.loader.exec_module(module)

@@ -10,7 +10,7 @@ import matplotlib
 from grader.exercises import EXERCISES
 
 matplotlib.use("Agg")
-import matplotlib.pyplot as plt  # noqa: E402
+import matplotlib.pyplot as plt
 
 __all__ = ["plots"]
 

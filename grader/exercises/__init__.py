@@ -10,9 +10,7 @@ from grader.exercises.vector_add import VECTOR_ADD
 
 __all__ = ["EXERCISES", "find"]
 
-EXERCISES: dict[str, Exercise] = {
-    exercise.id: exercise for exercise in (SQUARE_MATRIX, VECTOR_ADD, SOFTMAX)
-}
+EXERCISES: dict[str, Exercise] = {exercise.id: exercise for exercise in (SQUARE_MATRIX, VECTOR_ADD, SOFTMAX)}
 
 
 def find(exercise_id: str) -> Exercise:
@@ -25,6 +23,4 @@ def find(exercise_id: str) -> Exercise:
         return EXERCISES[exercise_id]
     except KeyError:
         known = ", ".join(EXERCISES)
-        raise UnknownExercise(
-            f"There is no exercise {exercise_id!r}. The exercises are: {known}."
-        ) from None
+        raise UnknownExercise(f"There is no exercise {exercise_id!r}. The exercises are: {known}.") from None

@@ -40,11 +40,15 @@ def _eager_sequence(x: Any, out: Any) -> None:
 def _compiled_softmax(x: Any, out: Any) -> None:
     import torch
 
-    global _compiled
-    if "_compiled" not in globals():
+    compiled = globals().get("_compiled")
+    if compiled is None:
         torch._dynamo.config.recompile_limit = 64  # one compilation a size, as dynamic=False asks
-        _compiled = torch.compile(lambda x, out: out.copy_(torch.softmax(x, 1)), dynamic=False)
-    _compiled(x, out)  # type: ignore[name-defined]  # noqa: F821
+
+        def fused(x: Any, out: Any) -> None:
+            out.copy_(torch.softmax(x, 1))
+
+        compiled = globals()["_compiled"] = torch.compile(fused, dynamic=False)
+    compiled(x, out)
 
 
 def _no_max_subtracted(a: Any) -> Any:

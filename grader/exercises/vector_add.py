@@ -27,11 +27,15 @@ def _torch_add(x: Any, y: Any, out: Any) -> None:
 def _compiled_add(x: Any, y: Any, out: Any) -> None:
     import torch
 
-    global _compiled
-    if "_compiled" not in globals():
+    compiled = globals().get("_compiled")
+    if compiled is None:
         torch._dynamo.config.recompile_limit = 64  # one compilation a size, as dynamic=False asks
-        _compiled = torch.compile(lambda x, y, out: out.copy_(x + y), dynamic=False)
-    _compiled(x, y, out)  # type: ignore[name-defined]  # noqa: F821
+
+        def fused(x: Any, y: Any, out: Any) -> None:
+            out.copy_(x + y)
+
+        compiled = globals()["_compiled"] = torch.compile(fused, dynamic=False)
+    compiled(x, y, out)
 
 
 VECTOR_ADD = Exercise(

@@ -30,9 +30,9 @@ def draw_blocks(n: int, block_size: int) -> Picture:
         raise ValueError(f"{lanes} lanes are too many to draw: choose n and block_size for at most {_MOST_LANES}.")
     from matplotlib.patches import Rectangle
 
-    right = max(lanes, 8) + 0.3
-    figure, axes = canvas(0.56 * (right + 0.9), 2.1)
-    axes.set_xlim(-0.9, right)
+    extent = max(lanes, 9) + 0.3
+    figure, axes = canvas(0.56 * (extent + 0.9), 2.1)
+    axes.set_xlim(-0.9, extent)
     axes.set_ylim(3.45, -0.35)
     for lane in range(lanes):
         inside = lane < n
@@ -57,7 +57,7 @@ def draw_blocks(n: int, block_size: int) -> Picture:
         + (f"The last {past} lanes of program {programs - 1} lie past the end and are masked." if past else "")
         + ("Every lane has an element." if not past else "")
     )
-    return finish(figure, alt, width=min(960, int(46 * (right + 0.9))))
+    return finish(figure, alt, width=min(960, int(46 * (extent + 0.9))))
 
 
 def _key(axes: Axes, y: float, text: str, *, past: bool) -> None:
@@ -111,7 +111,8 @@ def draw_grid(height: int, width: int, block: tuple[int, int]) -> Picture:
     axes.text(-0.8, high / 2, "y: rows ↓", ha="center", va="center", fontsize=10.5, rotation=90)
     idle = wide * high - width * height
     alt = (
-        f"A matrix of {height} rows and {width} columns, within a thick line, under a grid of {columns} by {rows} thread blocks "
-        f"of {across} by {down} threads. {idle} of the {wide * high} threads lie past its right or lower edge, hatched."
+        f"A matrix of {height} rows and {width} columns, within a thick line, under a grid of {columns} by {rows} "
+        f"thread blocks of {across} by {down} threads. {idle} of the {wide * high} threads lie past its right or lower "
+        "edge, hatched."
     )
     return finish(figure, alt, width=int(min(760, 40 * (wide + 1.4 + 2 * margin))))

@@ -26,7 +26,7 @@ class Kernels:
     note: str = ""
 
     def records(self, title: str) -> list[dict[str, Any]]:
-        """What a benchmark adds its machine to and records, for `list_kernels(…, title=title)` where there is no GPU."""
+        """Rows for a benchmark to record (with its machine), shown by `list_kernels(…, title=title)` without a GPU."""
         return [
             {"bench": "kernels", "case": f"{title}, {number}: {run.name}", "metric": "time_us", "unit": "us"}
             | {"value": run.time_us, "low": None, "high": None}
@@ -64,7 +64,6 @@ def list_kernels(function: Callable[..., Any], *arguments: Any, title: str = "")
 
     if not torch.cuda.is_available():
         return _recorded(title)
-    from torch.autograd.profiler_util import DeviceType
     from torch.profiler import ProfilerActivity, profile
 
     function(*arguments)
@@ -72,7 +71,7 @@ def list_kernels(function: Callable[..., Any], *arguments: Any, title: str = "")
     with profile(activities=[ProfilerActivity.CUDA]) as session:
         function(*arguments)
         torch.cuda.synchronize()
-    found = [event for event in session.events() or [] if event.device_type == DeviceType.CUDA]
+    found = [event for event in session.events() or [] if event.device_type.name == "CUDA"]
     found.sort(key=lambda event: event.time_range.start)
     return Kernels(tuple(KernelRun(event.name, float(event.device_time)) for event in found))
 

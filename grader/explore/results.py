@@ -11,6 +11,7 @@ from typing import Any
 
 __all__ = ["Recorded", "recorded"]
 
+_FOLDER = Path(__file__).resolve().parents[2] / "benchmarks" / "results"
 _NONE = "No recorded result yet for {bench}. On a machine with a GPU, make bench measures and records it."
 
 
@@ -70,7 +71,7 @@ def recorded(bench: str, *metrics: str, folder: Path | None = None) -> Recorded:
         metrics: e.g. `"ratio_vs_torch"`; those that no row has are left empty.
         folder: where the results lie; by default those of the checkout that this package runs from.
     """
-    folder = Path(__file__).resolve().parents[2] / "benchmarks" / "results" if folder is None else folder
+    folder = _FOLDER if folder is None else folder
     files = (
         sorted(folder.glob("*.json"), key=lambda path: path.stat().st_mtime, reverse=True) if folder.is_dir() else []
     )

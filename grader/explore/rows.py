@@ -45,8 +45,8 @@ def draw_padded_rows(rows: int, columns: int, stride: int) -> Picture:
     if stride > columns:
         axes.text((columns + stride) / 2, rows + 0.45, "padding", ha="center", va="center", fontsize=11, color=DARK)
     alt = (
-        f"A matrix of {rows} rows and {columns} columns in memory. Each row starts {stride} elements after the one before"
-        + (f"; the {stride - columns} elements between two rows are padding." if stride > columns else ".")
+        f"A matrix of {rows} rows and {columns} columns in memory. Each row starts {stride} elements after the one "
+        "before" + (f"; the {stride - columns} elements between two rows are padding." if stride > columns else ".")
     )
     return finish(figure, alt, width=int(min(760, 44 * stride + 130)))
 

@@ -71,7 +71,7 @@ def count_traffic(function: Callable[..., Any], *tensors: torch.Tensor) -> Traff
 
     steps: list[Step] = []
 
-    class Counter(TorchDispatchMode):
+    class Counter(TorchDispatchMode):  # type: ignore[no-untyped-call]
         def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
             kwargs = kwargs or {}
             result = func(*args, **kwargs)
@@ -80,7 +80,7 @@ def count_traffic(function: Callable[..., Any], *tensors: torch.Tensor) -> Traff
                 steps.append(step)
             return result
 
-    with Counter():
+    with Counter():  # type: ignore[no-untyped-call]
         function(*tensors)
     return Traffic(tuple(steps), _size(tensors[0]))
 

@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 import functools
-import html
-import re
 import textwrap
 from collections.abc import Iterable
 from dataclasses import dataclass
-from importlib import resources
 from typing import TYPE_CHECKING, Any
 
 from grader.feedback.pictures import gate_bar, map_of, share_bar
 from grader.feedback.questions import outside_of
+from grader.feedback.style import code, css, markup
 from grader.feedback.summary import Summary, case_of, gate_words, summarize
 from grader.feedback.words import clean, time
 from grader.verdict import CaseResult, Verdict
@@ -61,11 +59,11 @@ def as_html(verdict: Verdict, source: str = "") -> str:
     return _template().render(
         v=verdict,
         s=s,
-        css=_css(),
+        css=css(),
         marks=_mark,
         gate_signs=_GATE_SIGNS,
         gate_words=gate_words,
-        gate_bar=lambda gate: _markup(gate_bar(gate)),
+        gate_bar=lambda gate: markup(gate_bar(gate)),
         times=_times(verdict),
         excerpt=_excerpt(source, s.failure.line if s.failure else None),
         log=clean(verdict.log).strip(),
@@ -86,7 +84,7 @@ def _picture(verdict: Verdict, s: Summary) -> dict[str, Any]:
     side = outside_of(mismatch, case_of(s.failing.name, s.exercise)) if mismatch.outside else ""
     caption = f"Where `{mismatch.output}` is wrong: " + ("all that is wrong lies in the hatched part." if mismatch.wrong
                                                           else "the dashed part lies outside of it.")  # fmt: skip
-    return {"picture": _markup(map_of(mismatch, side)), "caption": caption}
+    return {"picture": markup(map_of(mismatch, side)), "caption": caption}
 
 
 @dataclass(frozen=True)
@@ -120,7 +118,7 @@ def _times(verdict: Verdict) -> _Times:
                 times=times,
                 bandwidth=f"{own.bandwidth_gbps:,.0f}" if own else "–",
                 share=f"{own.share_of_roofline:.0%}" if own else "–",
-                bar=_markup(share_bar(own.share_of_roofline) if own else ""),
+                bar=markup(share_bar(own.share_of_roofline) if own else ""),
             )
         )
     return _Times(tuple(labels.get(peer, peer) for peer in peers), tuple(rows))
@@ -157,30 +155,13 @@ def _wrapped(line: str) -> str:
     return textwrap.fill(line, _WIDTH, subsequent_indent=indent + "  ", break_on_hyphens=False, break_long_words=False)
 
 
-def _code(text: str) -> Markup:
-    """Escaped text in which `this` is set as code."""
-    return _markup(re.sub(r"`([^`\n]+)`", r"<code>\1</code>", html.escape(clean(text))))
-
-
-def _markup(text: str) -> Markup:
-    from markupsafe import Markup
-
-    return Markup(text)
-
-
-@functools.cache
-def _css() -> Markup:
-    text = (resources.files("grader.feedback") / "templates" / "report.css").read_text(encoding="utf-8")
-    return _markup(re.sub(r"\s*\n\s*", " ", text))
-
-
 @functools.cache
 def _template() -> Template:
     from jinja2 import Environment, PackageLoader, StrictUndefined
 
     loader = PackageLoader("grader.feedback")
     environment = Environment(loader=loader, autoescape=True, undefined=StrictUndefined, finalize=_cleaned)
-    environment.filters["code"] = _code
+    environment.filters["code"] = code
     return environment.get_template("report.html.j2")
 
 

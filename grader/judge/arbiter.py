@@ -8,6 +8,7 @@ import time
 from collections.abc import Callable
 from dataclasses import replace
 from datetime import UTC, datetime
+from typing import Literal
 
 from grader.errors import MachineLacks, UnusableSubmission
 from grader.exercise import Baseline, Case, Exercise
@@ -24,6 +25,7 @@ from grader.version import __version__
 __all__ = ["Arbiter", "Progress"]
 
 Progress = Callable[[str, int, int], None]
+Status = Literal["passed", "failed", "unusable"]
 _TRIALS, _MOST_TRIALS, _PLOT_TRIALS = 7, 28, 5
 _STUBS = ("# YOUR CODE HERE", "// YOUR CODE HERE")
 _LOG_CHARACTERS = 4000
@@ -48,7 +50,9 @@ class Arbiter:
                 worker.close()
         self._next = self._baselines = None
 
-    def grade(self, source: str, exercise: Exercise, timed: bool = True, progress: Progress = lambda *_: None) -> Verdict:
+    def grade(
+        self, source: str, exercise: Exercise, timed: bool = True, progress: Progress = lambda *_: None
+    ) -> Verdict:
         """The verdict on one submission; whatever the submission does, there is one."""
         begun, started = time.perf_counter(), datetime.now(UTC)
         job = _Job(self, source, exercise, timed and self.device == "cuda", progress)
@@ -269,7 +273,7 @@ class _Job:
         )
 
 
-def _status(failure: Failure | None, correct: bool, gates: tuple[GateResult, ...]) -> str:
+def _status(failure: Failure | None, correct: bool, gates: tuple[GateResult, ...]) -> Status:
     if failure is not None and failure.kind == "unusable":
         return "unusable"
     return "passed" if correct and all(gate.outcome != "failed" for gate in gates) else "failed"

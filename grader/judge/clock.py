@@ -33,7 +33,7 @@ def calibrate(desk: Desk, worker: Worker) -> float:
 
     Rounds of few and of many launches of one kernel, on poisoned buffers as every round is: the line through the two
     medians meets zero launches at the constant. An empty round would not do: the GPU's switch from one process to the
-    other and back, most of the constant, is cheaper when the other has nothing to run (40 µs instead of 210 on an H200).
+    other and back, most of the constant, is cheaper when the other has little to run (40 µs, not 210, on an H200).
     """
     case = Case("calibration", (Array("out", (_CALIBRATION_ELEMENTS,), role="out"),))
     medians = []

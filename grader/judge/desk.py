@@ -13,7 +13,7 @@ from grader.errors import MachineLacks
 from grader.exercise import Case, Exercise
 from grader.judge.compare import compare, poisoned, suspected
 from grader.judge.inputs import draw, generator
-from grader.protocol.layout import GUARD_BYTES, POISON_BYTE, Slot, place
+from grader.protocol.layout import GUARD_BYTES, INPUT_GUARD, POISON_BYTE, Slot, place
 from grader.protocol.memory import CudaArena, HostArena, tensor
 from grader.verdict import Mismatch
 
@@ -79,16 +79,16 @@ class Desk:
             slots = {}
             for array in case.arrays:
                 arena = "inputs" if array.role == "in" else "outputs"
-                slots[array.name], ends[arena] = place(
-                    arena, ends[arena], array.shape, array.dtype, array.row_padding
-                )
+                slots[array.name], ends[arena] = place(arena, ends[arena], array.shape, array.dtype, array.row_padding)
                 ends[arena] -= GUARD_BYTES  # the guard behind a tensor is the one before the next
             placed.append(slots)
         return Spread(case, tuple(placed), {name: end + GUARD_BYTES for name, end in ends.items()})
 
     def deal(self, spread: Spread) -> None:
-        """Draws fresh inputs for every launch, keeps private copies, and hands them out with poison all around."""
-        self._fill(spread, "inputs")
+        """Draws fresh inputs for every launch, keeps private copies, and hands them out with NaN all around."""
+        import torch
+
+        self._bytes(spread, "inputs").view(torch.int16).fill_(INPUT_GUARD)
         self._private = []
         for launch in spread.launches:
             inputs = {array.name: draw(array, spread.case.fill, self._source) for array in spread.case.inputs}
@@ -99,7 +99,7 @@ class Desk:
 
     def poison(self, spread: Spread) -> None:
         """Fills the outputs and their guards with the poison, and waits until that is done."""
-        self._fill(spread, "outputs")
+        self._bytes(spread, "outputs").fill_(POISON_BYTE)
         self.settle()
 
     def settle(self) -> None:
@@ -147,8 +147,8 @@ class Desk:
             for array in spread.case.outputs
         )
 
-    def _fill(self, spread: Spread, name: str) -> None:
-        self.arenas[name].bytes_at(0, spread.used[name]).fill_(POISON_BYTE)
+    def _bytes(self, spread: Spread, arena: str) -> Any:
+        return self.arenas[arena].bytes_at(0, spread.used[arena])
 
     def _view(self, slot: Slot) -> Any:
         return tensor(self.arenas[slot.arena], slot)

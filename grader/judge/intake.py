@@ -40,7 +40,7 @@ def _unusable(message: str, line: int | None = None) -> Failure:
 
 def _definition(tree: ast.Module, name: str) -> ast.stmt | None:
     """The last statement that may bind the name: a definition, an assignment or an import."""
-    found = None
+    found: ast.stmt | None = None
     for node in ast.walk(tree):
         if isinstance(node, ast.FunctionDef | ast.ClassDef | ast.AsyncFunctionDef):
             if node.name == name and node in tree.body:
@@ -50,9 +50,10 @@ def _definition(tree: ast.Module, name: str) -> ast.stmt | None:
             names = {leaf.id for target in targets for leaf in ast.walk(target) if isinstance(leaf, ast.Name)}
             if name in names:
                 found = node
-        elif isinstance(node, ast.Import | ast.ImportFrom):
-            if any((alias.asname or alias.name) in (name, "*") for alias in node.names):
-                found = node
+        elif isinstance(node, ast.Import | ast.ImportFrom) and any(
+            (alias.asname or alias.name) in (name, "*") for alias in node.names
+        ):
+            found = node
     return found
 
 

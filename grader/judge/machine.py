@@ -65,7 +65,9 @@ def resolve(device: str) -> Device:
     if torch.cuda.is_available():
         return "cuda"
     if device == "cuda":
-        raise MachineLacks("torch sees no GPU on this machine. `grader doctor` says why; `--device simulator` does without.")
+        raise MachineLacks(
+            "torch sees no GPU on this machine. `grader doctor` says why; `--device simulator` does without."
+        )
     return "simulator"
 
 

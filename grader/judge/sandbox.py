@@ -30,7 +30,7 @@ def environment(home: Path) -> dict[str, str]:
 
 @functools.cache
 def strength() -> str:
-    """"bubblewrap", or why it is only "process: …"."""
+    """ "bubblewrap", or why it is only "process: …"."""
     bwrap = shutil.which("bwrap")
     if bwrap is None:
         return "process: bubblewrap is not installed"

@@ -40,12 +40,12 @@ class Judge:
     def __enter__(self) -> Judge:
         return self
 
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
         self.close()
 
-    def grade(
-        self, source: str, exercise_id: str, *, timed: bool = True, progress: Progress | None = None
-    ) -> Verdict:
+    def grade(self, source: str, exercise_id: str, *, timed: bool = True, progress: Progress | None = None) -> Verdict:
         """The verdict on `source`, the text of a solution cell.
 
         Raises:

@@ -181,7 +181,9 @@ class Worker:
             name = signal.Signals(-code).name if -code in set(signal.Signals) else f"signal {-code}"
             message = f"The process that ran it was ended by {name}."
             if name in ("SIGSEGV", "SIGBUS"):
-                message = "The process that ran it crashed: it accessed memory that it does not have, or wrote to an input."
+                message = (
+                    "The process that ran it crashed: it accessed memory that is not its own, or wrote to an input."
+                )
         else:
             message = f"The process that ran it ended itself (exit status {code}) before it answered."
         return Failure("crash", message, detail=self.log[-2000:])

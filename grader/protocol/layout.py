@@ -6,9 +6,10 @@ from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
-__all__ = ["GUARD_BYTES", "ITEM_BYTES", "POISON_BYTE", "Slot", "place"]
+__all__ = ["GUARD_BYTES", "INPUT_GUARD", "ITEM_BYTES", "POISON_BYTE", "Slot", "place"]
 
-POISON_BYTE = 0xFF  # NaN in every floating-point type, and no NaN that arithmetic makes
+POISON_BYTE = 0xFF  # around and in outputs: NaN in every floating-point type, and no NaN that arithmetic makes
+INPUT_GUARD = 0x7FF0  # 16-bit words around inputs: NaN in every type too, and another: a copy of it into a guard shows
 GUARD_BYTES = 128 << 10  # wider than the widest block that a kernel of the course masks: 32 768 float32
 ITEM_BYTES = {"float64": 8, "float32": 4, "float16": 2, "bfloat16": 2, "int64": 8, "int32": 4, "uint8": 1}
 _ALIGN = 512

@@ -64,9 +64,7 @@ class CudaArena:
         access.location.type = driver.CUmemLocationType.CU_MEM_LOCATION_TYPE_DEVICE
         access.location.id = 0
         flags = driver.CUmemAccess_flags
-        access.flags = (
-            flags.CU_MEM_ACCESS_FLAGS_PROT_READ if read_only else flags.CU_MEM_ACCESS_FLAGS_PROT_READWRITE
-        )
+        access.flags = flags.CU_MEM_ACCESS_FLAGS_PROT_READ if read_only else flags.CU_MEM_ACCESS_FLAGS_PROT_READWRITE
         _checked(driver.cuMemSetAccess(self.address, size, [access], 1))
 
     @classmethod

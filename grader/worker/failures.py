@@ -1,11 +1,12 @@
-"""An exception of the submission's, as text: its kind, one sentence, the line in the cell, its part of the traceback."""
+"""An exception of the submission's, as text: its kind, a sentence, the line in the cell, its part of the traceback."""
 
 from __future__ import annotations
 
-import re
 import traceback
 from pathlib import Path
 from typing import Any
+
+from grader.worker.cuda_on_cpu import first_error
 
 __all__ = ["describe"]
 
@@ -56,24 +57,7 @@ def _compiler_says(error: BaseException, text: str) -> tuple[int | None, str]:
         if cause is not None and not getattr(error, "error_message", None):
             message = f"{type(cause).__name__}: {cause}"
         return _line_of_kernel(source, getattr(node, "lineno", 1)), str(message)
-    from grader.worker.cuda_on_cpu import first_error
-
-    line, message = first_error(text)
-    return _line_of_cuda(text, line), message
-
-
-def _line_of_cuda(text: str, line: int | None) -> int | None:
-    """The line in the cell that a compiler's line in the generated file is: the one with the same text."""
-    generated = re.search(r"^(/\S+?\.(?:cu|cpp))[(:](\d+)", text, flags=re.MULTILINE)
-    try:
-        whole = Path("submission.py").read_text(encoding="utf-8").splitlines()
-        if generated:
-            wanted = Path(generated[1]).read_text(encoding="utf-8").splitlines()[int(generated[2]) - 1].strip()
-            return next((n for n, cell_line in enumerate(whole, start=1) if cell_line.strip() == wanted), None)
-    except (OSError, IndexError):
-        return None
-    string = next((n for n, cell_line in enumerate(whole, start=1) if '"""' in cell_line), None)
-    return string + line - 1 if string and line else None
+    return first_error(text)
 
 
 def _line_of_kernel(kernel_source: str, line: int) -> int | None:

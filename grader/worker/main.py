@@ -1,4 +1,4 @@
-"""A worker: starts, imports what a submission will want, then takes one submission and runs it on the arbiter's buffers.
+"""A worker: starts, imports what a submission will want, then runs one submission on the arbiter's buffers.
 
 It answers with failures as text, and with one flag word. It never sees an expected value and never states a verdict.
 """
@@ -44,7 +44,9 @@ class Worker:
         elif operation == "load":
             self.functions[message["name"]] = _load(message["source"], message["entry"])
         elif operation == "plan":
-            self.launches = [tuple(self._tensor(Slot.from_dict(slot)) for slot in launch) for launch in message["launches"]]
+            self.launches = [
+                tuple(self._tensor(Slot.from_dict(slot)) for slot in launch) for launch in message["launches"]
+            ]
         elif operation == "arm":
             channel.send({"armed": message["round"]})
             self._run(message["round"], self.functions[message["name"]])
@@ -115,7 +117,9 @@ def _start(device: str) -> None:
 
 def _synchronize(device: str) -> Callable[[], None]:
     if device == "simulator":
-        return lambda: None
+        from grader.worker import simulator
+
+        return simulator.synchronize
     import torch
 
     return torch.cuda.synchronize
@@ -126,7 +130,8 @@ def _load(source: str, entry: str) -> Callable[..., Any]:
     path = Path("submission.py")
     path.write_text(source, encoding="utf-8")
     spec = importlib.util.spec_from_file_location("submission", path.absolute())
-    assert spec is not None and spec.loader is not None
+    assert spec is not None
+    assert spec.loader is not None
     module = importlib.util.module_from_spec(spec)
     sys.modules["submission"] = module
     spec.loader.exec_module(module)

@@ -16,7 +16,7 @@ from typing import Any
 
 from grader.errors import GraderError
 from grader.worker.cuda_on_cpu import COMPILER_FLAGS, INCLUDE, first_error, line_mark, translate
-from grader.worker.cuda_on_cpu.lines import cell_of_caller
+from grader.worker.cuda_on_cpu.lines import cell_of_caller, sources_of
 
 __all__ = ["first_error", "install", "prepare", "synchronize"]
 
@@ -68,7 +68,7 @@ def _on_cpu(original: Callable[..., Any]) -> Callable[..., Any]:
     @functools.wraps(original)
     def load_inline(*args: Any, **kwargs: Any) -> Any:
         call = signature.bind(*args, **kwargs).arguments
-        cuda_sources = _list(call.pop("cuda_sources", None))
+        cuda_sources = sources_of(call.pop("cuda_sources", None))
         if not cuda_sources:
             return original(**call)
         cell = cell_of_caller()
@@ -76,7 +76,7 @@ def _on_cpu(original: Callable[..., Any]) -> Callable[..., Any]:
         call["cpp_sources"] = [
             '#include "cuda_on_cpu.h"',
             *headers,
-            *(_translated(source, "cpp_source", cell) for source in _list(call.get("cpp_sources"))),
+            *(_translated(source, "cpp_source", cell) for source in sources_of(call.get("cpp_sources"))),
             *(_translated(source, "cuda_source", cell) for source in cuda_sources),
             '#line 1 "binding"',
         ]
@@ -91,10 +91,6 @@ def _on_cpu(original: Callable[..., Any]) -> Callable[..., Any]:
         return extension
 
     return load_inline
-
-
-def _list(sources: str | list[str] | None) -> list[str]:
-    return [sources] if isinstance(sources, str) else list(sources or [])
 
 
 def _translated(source: str, name: str, cell: str) -> str:

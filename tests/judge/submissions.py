@@ -1,6 +1,6 @@
 """Submissions that the tests of the judge share: right ones, and ways to go wrong."""
 
-VECTOR_ADD = '''
+VECTOR_ADD = """
 import triton
 import triton.language as tl
 
@@ -15,9 +15,9 @@ def kernel(x_ptr, y_ptr, out_ptr, n, BLOCK: tl.constexpr):
 def vector_add(x, y, out):
     n = out.numel()
     kernel[(triton.cdiv(n, 1024),)](x, y, out, n, BLOCK=1024)
-'''
+"""
 
-SOFTMAX = '''
+SOFTMAX = """
 import triton
 import triton.language as tl
 
@@ -37,7 +37,7 @@ def softmax(x, out):
     block = triton.next_power_of_2(columns)
     warps = min(max(block // 512, 1), 32)
     kernel[(rows,)](x, out, x.stride(0), out.stride(0), columns, BLOCK=block, num_warps=warps)
-'''
+"""
 
 
 def changed(source: str, old: str, new: str) -> str:

@@ -111,7 +111,8 @@ def test_signatures_that_can_be_called_are_taken(judge, arguments):
 def test_an_endless_loop_ends_in_time_and_harms_nobody(judge, monkeypatch):
     """A submission that never returns is stopped at its limit; the next one gets what it always gets."""
     verdict = judge.grade("def vector_add(x, y, out):\n    while True: pass", "vector_add")
-    assert verdict.failure is not None and verdict.failure.kind == "timeout"
+    assert verdict.failure is not None
+    assert verdict.failure.kind == "timeout"
     assert verdict.seconds < find("vector_add").time_limit_s + 10
     assert judge.grade(VECTOR_ADD, "vector_add").status == "passed"
 
@@ -138,11 +139,14 @@ def test_the_worker_can_write_nowhere_but_in_its_own_home(judge, tmp_path):
 
 def test_expected_values_and_the_callers_secrets_are_not_in_the_worker(judge, monkeypatch):
     """The worker's environment has nothing of the caller's, and no oracle is loaded in it."""
-    source = """
+    source = (
+        """
 import os, sys
 bad = [name for name in os.environ if "SECRET" in name] + [m for m in sys.modules if m.startswith("grader.judge")]
 assert not bad, bad
-""" + VECTOR_ADD
+"""
+        + VECTOR_ADD
+    )
     assert judge.grade(source, "vector_add").status == "passed"
 
 

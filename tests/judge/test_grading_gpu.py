@@ -22,7 +22,8 @@ def test_the_reference_solution_earns_every_point(gpu_judge, exercise):
     assert verdict.status == "passed", verdict
     assert verdict.points == verdict.max_points == verdict.reachable_points
     assert {gate.outcome for gate in verdict.gates} == {"passed"}, verdict.gates
-    assert verdict.environment.gpu and verdict.environment.copy_gbps
+    assert verdict.environment.gpu
+    assert verdict.environment.copy_gbps
 
 
 @pytest.mark.parametrize("exercise", EXERCISES.values(), ids=lambda exercise: exercise.id)
@@ -59,7 +60,8 @@ def test_a_missing_mask_is_caught_by_the_guards(gpu_judge):
     """On a GPU, too, a store past the end of `out` is seen, though the memory there is mapped."""
     verdict = gpu_judge.grade(changed(SOFTMAX, "axis=0), mask=mask)", "axis=0))"), "softmax")
     mismatch = next(case.mismatch for case in verdict.cases if case.mismatch)
-    assert mismatch.outside > 0 and verdict.points == 0
+    assert mismatch.outside > 0
+    assert verdict.points == 0
 
 
 def test_a_slow_right_submission_keeps_its_points_for_being_right(gpu_judge):
@@ -73,15 +75,19 @@ def softmax(x, out):
     torch.div(numerator, denominator, out=out)
 """
     verdict = gpu_judge.grade(source, "softmax")
-    assert verdict.status == "failed" and verdict.points == EXERCISES["softmax"].correctness_points
+    assert verdict.status == "failed"
+    assert verdict.points == EXERCISES["softmax"].correctness_points
     assert {gate.outcome for gate in verdict.gates} == {"failed"}
     eager = next(gate for gate in verdict.gates if gate.baseline == "eager")
-    assert eager.ratio is not None and 0.85 < eager.ratio < 1.15  # it is the same sequence
+    assert eager.ratio is not None
+    assert 0.85 < eager.ratio < 1.15
 
 
 def test_wrong_only_while_it_is_timed_is_wrong(gpu_judge):
     """A submission that stops working once it has been right often enough gets nothing: timed outputs are checked."""
-    source = changed(VECTOR_ADD, "    n = out", "    global calls\n    calls += 1\n    if calls > 12: return\n    n = out")
+    source = changed(
+        VECTOR_ADD, "    n = out", "    global calls\n    calls += 1\n    if calls > 12: return\n    n = out"
+    )
     verdict = gpu_judge.grade("calls = 0\n" + source, "vector_add")
     assert (verdict.status, verdict.points) == ("failed", 0)
     assert any("while timed" in case.name for case in verdict.cases)

@@ -13,6 +13,7 @@ import pytest
 
 from grader.errors import GraderError
 from grader.exercises import find
+from grader.leaderboard import database
 from grader.leaderboard.store import Store, fingerprint, graded_key
 
 
@@ -152,6 +153,17 @@ def test_a_store_that_was_being_made_when_its_process_died_is_made_again(tmp_pat
         assert len(store.secret()) == 32
 
 
+def test_a_store_is_made_whole_or_not_at_all(tmp_path, monkeypatch):
+    """A process that ends between the tables and the mark leaves no half store that is taken for another program's."""
+    path = tmp_path / "s.sqlite"
+    with monkeypatch.context() as patched:
+        patched.setattr(database, "SCHEMA_VERSION", "no number")  # SQLite stops here, before the commit
+        with pytest.raises(GraderError):
+            Store(path)
+    with Store(path) as store:
+        assert len(store.secret()) == 32
+
+
 def test_only_its_owner_reads_a_store(tmp_path):
     """The file and its companions hold students' names: nobody else may read them."""
     with Store(tmp_path / "s.sqlite") as store:
@@ -171,7 +183,10 @@ def test_an_odd_path_is_the_path_that_is_used(tmp_path):
 def test_one_run_at_a_time(tmp_path):
     """While a process holds the lock another is told so; when it dies the lock is free."""
     path = tmp_path / "s.sqlite"
-    hold = f"from grader.leaderboard.store import Store\nwith Store({str(path)!r}).lock(): print('held', flush=True); input()"
+    hold = f"""from grader.leaderboard.store import Store
+with Store({str(path)!r}).lock():
+    print("held", flush=True)
+    input()"""
     with (
         Store(path) as store,
         subprocess.Popen([sys.executable, "-c", hold], stdin=subprocess.PIPE, stdout=subprocess.PIPE) as child,

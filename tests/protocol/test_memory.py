@@ -31,7 +31,8 @@ def test_both_mappings_show_the_same_bytes():
     slot, _ = place("inputs", 0, (3, 5), "float32", row_padding=3)
     tensor(arena, slot).fill_(2.0)
     seen = tensor(reader, slot)
-    assert seen.sum() == 30 and seen.stride() == (8, 1)
+    assert seen.sum() == 30
+    assert seen.stride() == (8, 1)
 
 
 def test_tensors_have_guards_on_both_sides():

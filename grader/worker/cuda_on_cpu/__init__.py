@@ -15,10 +15,10 @@ from __future__ import annotations
 from pathlib import Path
 
 from grader.worker.cuda_on_cpu.diagnostics import first_error
-from grader.worker.cuda_on_cpu.lines import line_mark
+from grader.worker.cuda_on_cpu.lines import install_line_marks, line_mark
 from grader.worker.cuda_on_cpu.rewrite import translate
 
-__all__ = ["COMPILER_FLAGS", "INCLUDE", "first_error", "line_mark", "translate"]
+__all__ = ["COMPILER_FLAGS", "INCLUDE", "first_error", "install_line_marks", "line_mark", "translate"]
 
 INCLUDE = Path(__file__).parent / "include"
 

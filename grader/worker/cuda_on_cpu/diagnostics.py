@@ -57,9 +57,13 @@ def _place(match: re.Match[str]) -> tuple[str, int] | None:
 def _without_line(text: str) -> str:
     if found := _ELSEWHERE.search(text):
         twice = found["twice"]
-        return f"{twice.strip()} is defined twice" if twice else _clean(next(group for group in found.groups() if group))
+        return (
+            f"{twice.strip()} is defined twice" if twice else _clean(next(group for group in found.groups() if group))
+        )
     lines = [line.strip() for line in text.splitlines() if line.strip()]
-    return next((line for line in lines if "error" in line.lower()), lines[0] if lines else "The compiler gave no reason.")
+    return next(
+        (line for line in lines if "error" in line.lower()), lines[0] if lines else "The compiler gave no reason."
+    )
 
 
 def _clean(message: str) -> str:

@@ -1,0 +1,195 @@
+"""What this machine has, asked without torch: GPUs, the driver, a CUDA toolkit. Standard library only."""
+
+from __future__ import annotations
+
+import hashlib
+import importlib.util
+import os
+import re
+import shutil
+import subprocess
+import sys
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+__all__ = ["CUDA_13_DRIVER", "Gpu", "cache_folder", "cuda_home", "cuda_version", "extra", "gpus"]
+
+CUDA_13_DRIVER = 580  # the oldest driver branch that runs CUDA 13
+_CUDA_13_CAPABILITY = 7.5  # the oldest cards that it builds for: Turing
+
+
+@dataclass(frozen=True)
+class Gpu:
+    """One NVIDIA GPU. `driver` is the driver's version, "" where only libcuda could be asked."""
+
+    name: str
+    driver: str = ""
+    memory_mib: int = 0
+    compute_capability: str = ""
+
+    @property
+    def driver_branch(self) -> int:
+        """580 for driver 580.95.05; 0 where the version is not known."""
+        return int(self.driver.split(".")[0]) if self.driver[:1].isdigit() else 0
+
+    @property
+    def capability(self) -> float:
+        """9.0 for a Hopper card; 0.0 where it is not known."""
+        return float(self.compute_capability) if self.compute_capability[:1].isdigit() else 0.0
+
+
+def gpus() -> tuple[Gpu, ...]:
+    """The GPUs that CUDA programs of this process's environment could use; empty where there is none."""
+    if os.environ.get("CUDA_VISIBLE_DEVICES", "0").strip() in ("", "-1"):
+        return ()
+    return _from_nvidia_smi() or _from_libcuda()
+
+
+def extra(found: tuple[Gpu, ...]) -> str:
+    """The extra of this package that fits the machine: "" (no GPU), "gpu" (CUDA 13) or "gpu-cu12"."""
+    if not found:
+        return ""
+    old_driver = 0 < found[0].driver_branch < CUDA_13_DRIVER
+    old_card = any(0 < gpu.capability < _CUDA_13_CAPABILITY for gpu in found)
+    return "gpu-cu12" if old_driver or old_card else "gpu"
+
+
+def cuda_home(major: int | None = None) -> Path | None:
+    """The CUDA toolkit to build with, as torch's `CUDA_HOME` wants it; None where there is no compiler.
+
+    A toolkit of the system comes first, pip's compiler second. pip's has `lib` instead of `lib64` and no
+    `libcudart.so` to link with, so it is shown through a folder of links in our cache.
+
+    Args:
+        major: the CUDA version that is wanted, as in `torch.version.cuda`; another one is taken only where there is
+            none of this. (Mixing two breaks at link time, or later.)
+    """
+    found = [home for home in _system_homes() if _is_toolkit(home)]
+    pip_home = _pip_home()
+    if pip_home is not None:
+        found.append(pip_home)
+    if major is not None:
+        found.sort(key=lambda home: _major(home) != major)  # stable: the system's stay first
+    if not found:
+        return None
+    return _linked(found[0]) if found[0] == pip_home else found[0]
+
+
+def cuda_version(home: Path) -> str:
+    """ "13.0" of a toolkit, read from its headers; "" where they do not say."""
+    for header in (home / "include" / "cuda.h", home / "include" / "cuda_runtime_api.h"):
+        try:
+            match = re.search(r"#define\s+(?:CUDA_VERSION|CUDART_VERSION)\s+(\d+)", header.read_text(errors="replace"))
+        except OSError:
+            continue
+        if match:
+            number = int(match.group(1))
+            return f"{number // 1000}.{number % 1000 // 10}"
+    return ""
+
+
+def cache_folder() -> Path:
+    """Where this project keeps what can be made again (`$XDG_CACHE_HOME/grader`); not created here."""
+    return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "grader"
+
+
+def _from_nvidia_smi() -> tuple[Gpu, ...]:
+    program = shutil.which("nvidia-smi") or shutil.which("nvidia-smi", path="/usr/lib/wsl/lib")
+    if program is None:
+        return ()
+    query = "--query-gpu=name,driver_version,memory.total,compute_cap"
+    try:
+        answer = subprocess.run(
+            [program, query, "--format=csv,noheader,nounits"], capture_output=True, text=True, timeout=30, check=False
+        )
+    except (OSError, subprocess.TimeoutExpired):
+        return ()
+    if answer.returncode != 0:
+        return ()
+    rows = [[cell.strip() for cell in line.split(",")] for line in answer.stdout.splitlines()]
+    return tuple(
+        Gpu(row[0], row[1], int(row[2]) if row[2].isdigit() else 0, row[3]) for row in rows if len(row) == 4
+    )
+
+
+def _from_libcuda() -> tuple[Gpu, ...]:
+    """Asks the driver's library, in a process of its own: CUDA must not be started in a caller that may fork."""
+    try:
+        answer = subprocess.run(
+            [sys.executable, "-I", "-c", _ASK_LIBCUDA], capture_output=True, text=True, timeout=30, check=False
+        )
+    except (OSError, subprocess.TimeoutExpired):
+        return ()
+    return tuple(Gpu(name) for name in answer.stdout.splitlines() if name) if answer.returncode == 0 else ()
+
+
+_ASK_LIBCUDA = """
+cuda = ctypes.CDLL("libcuda.so.1")
+count = ctypes.c_int()
+assert cuda.cuInit(0) == 0 and cuda.cuDeviceGetCount(ctypes.byref(count)) == 0
+for index in range(count.value):
+    device, name = ctypes.c_int(), ctypes.create_string_buffer(256)
+    assert cuda.cuDeviceGet(ctypes.byref(device), index) == 0
+    assert cuda.cuDeviceGetName(name, 256, device) == 0
+    print(name.value.decode(errors="replace"))
+"""
+
+
+def _system_homes() -> Iterator[Path]:
+    for variable in ("CUDA_HOME", "CUDA_PATH"):
+        if os.environ.get(variable):
+            yield Path(os.environ[variable])
+    nvcc = shutil.which("nvcc")
+    if nvcc and not Path(nvcc).resolve().is_relative_to(Path(sys.prefix).resolve()):
+        yield Path(nvcc).resolve().parents[1]
+    yield Path("/usr/local/cuda")
+    yield from sorted(Path("/usr/local").glob("cuda-*"), key=_numbers, reverse=True)
+    yield Path("/opt/cuda")
+
+
+def _numbers(path: Path) -> list[int]:
+    return [int(number) for number in re.findall(r"\d+", path.name)]
+
+
+def _is_toolkit(home: Path) -> bool:
+    return os.access(home / "bin" / "nvcc", os.X_OK) and (home / "include" / "cuda_runtime.h").is_file()
+
+
+def _major(home: Path) -> int:
+    return int(cuda_version(home).split(".")[0] or 0)
+
+
+def _pip_home() -> Path | None:
+    """pip's CUDA 13 packages share one folder, `nvidia/cu13`. (Those of CUDA 12 hold no nvcc.)"""
+    spec = importlib.util.find_spec("nvidia")
+    homes = [Path(folder) / "cu13" for folder in (spec.submodule_search_locations or [])] if spec else []
+    return next((home for home in homes if _is_toolkit(home)), None)
+
+
+def _linked(pip_home: Path) -> Path:
+    """A folder with the layout of a toolkit, made of links into pip's; made once, safe to make twice at a time."""
+    version = cuda_version(pip_home) or "13"
+    key = hashlib.sha256(str(pip_home).encode()).hexdigest()[:8]
+    home = cache_folder() / f"cuda-{version}-{key}"
+    for name in ("bin", "include", "nvvm"):
+        _link(home / name, pip_home / name)
+    for library in sorted((pip_home / "lib").iterdir()):
+        _link(home / "lib64" / library.name, library)
+        if ".so." in library.name:
+            _link(home / "lib64" / (library.name.split(".so.")[0] + ".so"), library)
+    return home
+
+
+def _link(link: Path, target: Path) -> None:
+    if not target.exists() or (link.is_symlink() and os.readlink(link) == str(target)):
+        return
+    link.parent.mkdir(parents=True, exist_ok=True)
+    fresh = link.with_name(f".{link.name}.{os.getpid()}")
+    fresh.unlink(missing_ok=True)
+    fresh.symlink_to(target)
+    os.replace(fresh, link)
+
+
+if __name__ == "__main__":  # the Makefile asks this before anything is installed
+    print(extra(gpus()))

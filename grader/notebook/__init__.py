@@ -1,0 +1,151 @@
+"""What a learner calls in a notebook: `check`, `benchmark`, `leaderboard` and `progress`. Each shows, none returns."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from pathlib import Path
+from typing import TypeVar
+
+from grader.errors import GraderError, UnusableSubmission
+from grader.notebook import record
+from grader.notebook.cells import exercise_of, solution_of
+from grader.notebook.machine import device
+from grader.notebook.show import Live, quiet, show
+from grader.verdict import Verdict
+
+__all__ = ["benchmark", "check", "leaderboard", "progress"]
+
+_T = TypeVar("_T")
+_STOPPED = "Stopped. Nothing was graded, and your notebook is as it was."
+_STOPPED_MEASURING = "Stopped. Nothing was measured, and your notebook is as it was."
+
+
+def check(exercise: object) -> float | None:
+    """Grades the cell that defines a function, and shows the report.
+
+    Args:
+        exercise: the function, or the id of its exercise: `check(softmax)`, `check("softmax")`.
+
+    The text of the cell that was run last is graded in a process of its own: whatever it does, the notebook goes on.
+    Returns nothing, but for nbgrader's own autograder, which reads the points.
+
+    Raises:
+        GraderError: there is no such exercise, its cell cannot be found, or this machine lacks something; one sentence.
+    """
+    return _calmly(_STOPPED, lambda: _check(exercise))
+
+
+def benchmark(exercise: object) -> None:
+    """Measures a function and its peers over sizes, and draws GB/s. Without a GPU it shows the recorded results.
+
+    Args:
+        exercise: the function, or the id of its exercise.
+
+    Raises:
+        GraderError: there is no such exercise, its cell cannot be found, or it is not right yet; one sentence.
+    """
+    _calmly(_STOPPED_MEASURING, lambda: _benchmark(exercise))
+
+
+def progress() -> None:
+    """Shows every exercise with the best points so far and what is left, as `check` recorded them in this folder."""
+    from grader.notebook import overview
+
+    folder = record.learner_folder()
+    known = record.load(folder)
+    show(overview.as_html(known, folder), overview.as_text(known))
+
+
+def leaderboard(exercise: object, source: str | Path | None = None) -> None:
+    """Shows the standings of an exercise.
+
+    Args:
+        exercise: the function, or the id of its exercise.
+        source: a published folder, its `standings.json`, or a leaderboard's store; by default the environment variable
+            GRADER_LEADERBOARD, else what lies in the working folder.
+
+    Raises:
+        GraderError: there is no such exercise; one sentence.
+    """
+
+    def standings() -> None:
+        from grader.leaderboard.notebook_view import standings
+
+        view = standings(exercise_of(exercise).id, source)
+        show(view._repr_html_(), str(view))
+
+    _calmly(_STOPPED, standings)
+
+
+def _check(exercise: object) -> float | None:
+    from grader.feedback.report import as_html, as_text
+    from grader.judge.service import shared_judge
+
+    submission = solution_of(exercise)
+    live = Live(f"Checking {submission.exercise_id}")
+    try:
+        live.progress("starting", 0, 0)
+        verdict = shared_judge().grade(submission.source, submission.exercise_id, progress=live.progress)
+    except BaseException:
+        live.clear()
+        raise
+    record.keep(verdict)
+    live.finish(as_html(verdict, submission.source), as_text(verdict, submission.source))
+    return _for_nbgrader(verdict)
+
+
+def _benchmark(exercise: object) -> None:
+    from grader.notebook import plot, speeds
+
+    found = exercise_of(exercise)
+    if device() == "cpu":
+        shown = speeds.recorded(found)
+        if shown is None:
+            said = "Speed needs a GPU, which this machine has not, and no results are recorded for this exercise yet."
+            show(_note(said), said)
+            return
+        show(plot.as_html(shown), plot.as_text(shown))
+        return
+    from grader.judge.service import shared_judge
+
+    submission = solution_of(exercise)
+    live = Live(f"Measuring {found.id}")
+    try:
+        live.progress("starting", 0, 0)
+        timings = shared_judge().measure(submission.source, found.id, progress=live.progress)
+    except UnusableSubmission as error:  # it fails or is wrong: no fault of the call's
+        live.finish(_note(str(error)), str(error))
+        return
+    except BaseException:
+        live.clear()
+        raise
+    shown = speeds.measured(found, timings)
+    live.finish(plot.as_html(shown), plot.as_text(shown))
+
+
+def _note(sentence: str) -> str:
+    from grader.feedback.style import code, css
+
+    return f'<style>{css()}</style><section class="gr-report"><p class="gr-part">{code(sentence)}</p></section>'
+
+
+def _for_nbgrader(verdict: Verdict) -> float | None:
+    """nbgrader's validation wants an error where something is missing; its own autograder takes a number as points."""
+    execution = os.environ.get("NBGRADER_EXECUTION")
+    if execution == "validate" and verdict.status != "passed":
+        from grader.feedback.summary import summarize
+
+        summary = summarize(verdict)
+        raise GraderError(f"{verdict.title}: {summary.headline}. {' '.join(summary.sentences)}".strip())
+    return verdict.points if execution == "autograde" else None
+
+
+def _calmly(stopped: str, work: Callable[[], _T]) -> _T:
+    """Runs it so that what ends it is one sentence in a notebook, and no traceback of ours."""
+    try:
+        return work()
+    except GraderError as error:
+        raise quiet(error, str(error)) from None
+    except KeyboardInterrupt as interrupt:
+        raise quiet(interrupt, stopped) from None

@@ -1,0 +1,116 @@
+"""From a function to the exercise that it solves, and to the text of the notebook cell that defines it."""
+
+from __future__ import annotations
+
+import functools
+import inspect
+import linecache
+import os
+import sys
+from typing import Any
+
+from grader.errors import UnusableSubmission
+from grader.exercise import Exercise
+from grader.exercises import EXERCISES, find
+from grader.submission import Submission, from_source
+
+__all__ = ["exercise_of", "shell", "solution_of"]
+
+_GRADE_A_FILE = "To grade a file, run `grader check FILE` in a terminal."
+
+
+def shell() -> Any | None:
+    """The IPython that this code runs in, or None."""
+    ipython = sys.modules.get("IPython")
+    return ipython.get_ipython() if ipython is not None else None
+
+
+def exercise_of(target: object) -> Exercise:
+    """The exercise whose id or function `target` is.
+
+    Raises:
+        UnknownExercise: no exercise has this id, or a function of this name.
+        UnusableSubmission: it is neither a text nor a function.
+    """
+    if isinstance(target, str):
+        return find(target)
+    if not callable(target):
+        raise UnusableSubmission(
+            f"This is a {type(target).__name__}, and an exercise is checked by its function: `check(softmax)`."
+        )
+    name = getattr(_unwrapped(target), "__name__", type(target).__name__)
+    running = shell()
+    bound = running.user_ns if running is not None else {}
+    for exercise in EXERCISES.values():
+        if exercise.entry == name or bound.get(exercise.entry) is target:
+            return exercise
+    return find(name)
+
+
+def solution_of(target: object) -> Submission:
+    """The cell that defines the function, as it was run last: all of its text, imports included.
+
+    Raises:
+        UnknownExercise: no exercise has this id, or a function of this name.
+        UnusableSubmission: the cell cannot be found, or nothing in it can be graded; the message says why.
+    """
+    exercise = exercise_of(target)
+    running = shell()
+    if running is None:
+        raise UnusableSubmission(f"`check` grades the cell of a notebook, and this is none. {_GRADE_A_FILE}")
+    name = exercise.entry
+    if isinstance(target, str):
+        if name not in running.user_ns:
+            raise UnusableSubmission(
+                f"Nothing named `{name}` is defined in this notebook: run the cell that defines it, then check again."
+            )
+        target = running.user_ns[name]
+    code = getattr(_unwrapped(target), "__code__", None)
+    if code is None:
+        raise UnusableSubmission(
+            f"`{name}` is a {type(target).__name__}, not a function that a cell defines: write `def {name}"
+            f"({', '.join(exercise.parameters)})`, run the cell, and check again."
+        )
+    return from_source(_cell(code.co_filename, name, running), exercise.id, f"the cell of `{name}`")
+
+
+def _unwrapped(target: Any) -> Any:
+    """The plain function in a Triton kernel, a compiled function, a partial or a decorated one."""
+    seen = 0
+    while not hasattr(target, "__code__") and seen < 8:
+        seen += 1
+        if isinstance(target, functools.partial):
+            target = target.func
+        elif inspect.isroutine(getattr(target, "fn", None)):  # triton.jit
+            target = target.fn
+        else:
+            break
+    return inspect.unwrap(target) if callable(target) else target
+
+
+def _cell(filename: str, name: str, running: Any) -> str:
+    entry: Any = linecache.cache.get(filename)
+    in_memory = entry is not None and len(entry) == 4 and entry[1] is None  # IPython's cells have no time of change
+    if os.path.exists(filename):
+        raise UnusableSubmission(
+            f"`{name}` comes from {filename}, and `check` grades the notebook's cell that defines it. {_GRADE_A_FILE}"
+        )
+    if not in_memory:
+        raise UnusableSubmission(
+            f"The text of the cell that defines `{name}` is not known: run a cell that holds just its imports and "
+            "definitions, without `%%time` or `exec`, then check again."
+        )
+    text = "".join(entry[2])
+    return _as_written(text, running) or text
+
+
+def _as_written(text: str, running: Any) -> str:
+    """The cell before IPython rewrote its magics, where its history has it."""
+    history = getattr(running, "history_manager", None)
+    if history is None:
+        return ""
+    parsed, raw = history.input_hist_parsed, history.input_hist_raw
+    for number in range(min(len(parsed), len(raw)) - 1, -1, -1):
+        if parsed[number].rstrip("\n") == text.rstrip("\n"):
+            return str(raw[number])
+    return ""

@@ -1,0 +1,124 @@
+"""GB/s over size as an inline SVG in the theme's own colours, and as a table; readable without colour."""
+
+from __future__ import annotations
+
+import html
+import io
+import re
+import textwrap
+from typing import Any
+
+from grader.feedback.style import code, css
+from grader.feedback.words import count
+from grader.notebook.speeds import Point, Series, Speeds
+
+__all__ = ["alt_text", "as_html", "as_text"]
+
+_INK, _GRID = "#010203", "#040506"  # stand-ins, replaced by the theme's colours once the SVG is written
+_STYLES = (("#D55E00", "s", "--"), ("#0072B2", "^", "-."), ("#009E73", "D", ":"), ("#CC79A7", "v", (0, (3, 1, 1, 1))))
+
+
+def as_html(speeds: Speeds) -> str:
+    """The plot with its numbers folded below."""
+    title = html.escape(speeds.exercise.title)
+    return (
+        f'<style>{css()}</style><section class="gr-report" aria-label="Speed of {title}">'
+        f'<div class="gr-part" style="border-top:0"><figure style="margin:0">{_svg(speeds)}'
+        f"<figcaption>{code(speeds.origin)}</figcaption></figure>"
+        f'<details><summary>The numbers, in GB/s</summary><div class="gr-scroll">{_table(speeds)}</div></details>'
+        "</div></section>"
+    )
+
+
+def as_text(speeds: Speeds) -> str:
+    """The numbers as a table."""
+    heads = [speeds.exercise.plot_axis, *(series.label for series in speeds.series)]
+    rows = _rows(speeds)
+    widths = [max(len(line[column]) for line in [heads, *rows]) for column in range(len(heads))]
+    lines = ["  ".join(cell.rjust(width) for cell, width in zip(line, widths, strict=True)) for line in [heads, *rows]]
+    return f"{speeds.exercise.title}: GB/s\n" + "\n".join(lines) + "\n" + textwrap.fill(speeds.origin, 100) + "\n"
+
+
+def alt_text(speeds: Speeds) -> str:
+    """The plot in words."""
+    said = [f"Plot of bandwidth in GB/s over {speeds.exercise.plot_axis}."]
+    for series in speeds.series:
+        first, last = series.points[0], series.points[-1]
+        best = max(series.points, key=lambda point: point.gbps)
+        said.append(
+            f"{series.label}: {first.gbps:,.0f} at {count(first.size)}, {last.gbps:,.0f} at {count(last.size)}, "
+            f"at most {best.gbps:,.0f}."
+            if not series.limit
+            else f"{series.label}: {best.gbps:,.0f} at most."
+        )
+    return " ".join(said)
+
+
+def _svg(speeds: Speeds) -> str:
+    import matplotlib
+    from matplotlib.figure import Figure
+
+    with matplotlib.rc_context({"svg.fonttype": "none", "font.family": "sans-serif", "font.size": 10}):
+        figure = Figure(figsize=(7, 3.9), layout="constrained")
+        axes = figure.subplots()
+        peers = iter(_STYLES * 2)
+        for number, series in enumerate(speeds.series):
+            _draw(axes, series, None if series.limit or number == 0 else next(peers))
+        axes.set_xscale("log", base=2)
+        axes.set_ylim(bottom=0)
+        axes.set_xlabel(speeds.exercise.plot_axis, color=_INK)
+        axes.set_ylabel("GB/s", color=_INK)
+        axes.tick_params(colors=_INK)
+        axes.grid(color=_GRID, linewidth=0.6)
+        axes.set_axisbelow(True)
+        for name, spine in axes.spines.items():
+            spine.set_visible(name in ("left", "bottom"))
+            spine.set_color(_INK)
+        figure.legend(loc="outside upper left", ncols=3, frameon=False, labelcolor=_INK, handlelength=3.2)
+        text = io.StringIO()
+        figure.savefig(text, format="svg", transparent=True, metadata={"Date": None})
+    return _themed(text.getvalue(), alt_text(speeds))
+
+
+def _draw(axes: Any, series: Series, style: tuple[str, str, object] | None) -> None:
+    x = [point.size for point in series.points]
+    y = [point.gbps for point in series.points]
+    if series.limit:
+        axes.plot(x, y, color=_INK, linewidth=1, linestyle=(0, (1, 2)), label=series.label)
+        return
+    colour, marker, line = style or (_INK, "o", "-")
+    errors = [
+        [max(0.0, point.gbps - point.low) for point in series.points],
+        [max(0.0, point.high - point.gbps) for point in series.points],
+    ]
+    axes.errorbar(
+        x, y, yerr=errors, color=colour, marker=marker, linestyle=line, markersize=5, capsize=2.5, elinewidth=1,
+        linewidth=2.2 if style is None else 1.5, label=series.label, zorder=3 if style is None else 2,
+    )  # fmt: skip
+
+
+def _themed(svg: str, alt: str) -> str:
+    """The SVG element alone, in the theme's colours and font, named for those who do not see it."""
+    svg = svg[svg.index("<svg") :]
+    svg = re.sub(r"<metadata>.*?</metadata>", "", svg, flags=re.DOTALL)
+    svg = svg.replace(_INK, "currentColor").replace(_GRID, "var(--gr-edge, #d1d9e0)")
+    svg = re.sub(r"font: ([^;\"]*?)'[^;\"]*", r"font: \1inherit", svg)
+    opening = f'<svg class="gr-svg" role="img" aria-label="{html.escape(alt)}"'
+    return re.sub(r"<svg\b", lambda _: opening, svg, count=1)
+
+
+def _rows(speeds: Speeds) -> list[list[str]]:
+    values = [{point.size: point for point in series.points} for series in speeds.series]
+    sizes = sorted({size for series in values for size in series})
+    return [[count(size), *(_cell(series, size) for series in values)] for size in sizes]
+
+
+def _cell(series: dict[int, Point], size: int) -> str:
+    return f"{series[size].gbps:,.0f}" if size in series else ""
+
+
+def _table(speeds: Speeds) -> str:
+    heads = [speeds.exercise.plot_axis, *(series.label for series in speeds.series)]
+    head = "".join(f'<th scope="col">{html.escape(each)}</th>' for each in heads)
+    body = "".join("<tr>" + "".join(f"<td>{cell}</td>" for cell in row) + "</tr>" for row in _rows(speeds))
+    return f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>"

@@ -1,0 +1,84 @@
+"""What the tests share: where there is no GPU the tests that need one are skipped, and say so."""
+
+from __future__ import annotations
+
+import functools
+import os
+import shutil
+import socket
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from grader.hardware import gpus
+
+REPOSITORY = Path(__file__).resolve().parents[1]
+
+# pytest-timeout reads this; a limit in pyproject.toml would be an unknown option where the plugin is not installed.
+os.environ.setdefault("PYTEST_TIMEOUT", "600")
+
+
+@functools.cache
+def _why_no_gpu() -> str:
+    return "" if gpus() else "needs an NVIDIA GPU, and this machine has none"
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    for item in items:
+        if item.get_closest_marker("gpu") is None:
+            continue
+        if _why_no_gpu():
+            item.add_marker(pytest.mark.skip(reason=_why_no_gpu()))
+        if config.pluginmanager.hasplugin("xdist"):  # two timings at a time on one GPU would disturb each other
+            item.add_marker(pytest.mark.xdist_group("gpu"))
+
+
+@pytest.fixture
+def repository() -> Path:
+    """The root of the checkout."""
+    return REPOSITORY
+
+
+@pytest.fixture
+def free_port() -> int:
+    """A TCP port of the loopback interface that nobody listened on a moment ago."""
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return int(probe.getsockname()[1])
+
+
+@pytest.fixture
+def browser_page() -> Iterator[Callable[..., Any]]:
+    """Opens pages in headless Chromium: `page = browser_page(viewport={"width": 1400, "height": 1000})`."""
+    sync_api = pytest.importorskip("playwright.sync_api", reason="needs playwright")
+    from grader.doctor import find_chromium
+
+    program = find_chromium()
+    if program is None:
+        pytest.skip("needs Chromium: `apt-get install chromium`, or `python -m playwright install chromium`")
+    with sync_api.sync_playwright() as playwright:
+        # Chromium's own sandbox refuses root, and containers have little /dev/shm.
+        browser = playwright.chromium.launch(
+            executable_path=program, args=["--no-sandbox", "--disable-dev-shm-usage"], headless=True
+        )
+        try:
+            yield browser.new_page
+        finally:
+            browser.close()
+
+
+@pytest.fixture
+def no_programs(monkeypatch: pytest.MonkeyPatch) -> Callable[..., None]:
+    """`no_programs("bwrap", "nvcc")`: as if these were not installed."""
+
+    def hide(*names: str) -> None:
+        which = shutil.which
+
+        def without(name: str, *args: Any, **kwargs: Any) -> str | None:
+            return None if name in names else which(name, *args, **kwargs)
+
+        monkeypatch.setattr(shutil, "which", without)
+
+    return hide

@@ -1,0 +1,119 @@
+"""Predictions, listings, recorded results and kernel lists, as a learner reads them."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+import torch
+
+import grader.explore
+from grader.explore import compare, list_kernels, recorded, side_by_side
+from grader.explore.kernels import KernelRun, Kernels
+
+
+@pytest.mark.parametrize(
+    ("prediction", "measured", "words"),
+    [
+        (..., 12, ["You wrote no prediction", "measured:  12 threads"]),
+        (12, 12, ["predicted: 12 threads", "measured:  12 threads", "Right."]),
+        (11.9, 12, ["Close: within 10 %."]),
+        (3, 12, ["Off by a factor of 4.0"]),
+        (24, 12, ["Off by a factor of 2.0"]),
+        ((0, 7), (1, 0), ["Not the same"]),
+        ("slower", 12, ["Not the same"]),
+        (0, 12, ["Not the same"]),
+        (True, 1.5, ["Not the same"]),
+        (7, None, ["not on this machine"]),
+    ],
+)
+def test_a_prediction_is_held_against_the_measurement(prediction, measured, words, capsys) -> None:  # type: ignore[no-untyped-def]
+    """Whatever a learner writes down is answered with both values and a word, never with an error."""
+    compare(prediction, measured, "threads")
+    text = capsys.readouterr().out
+    for word in words:
+        assert word in text
+
+
+def test_the_name_of_every_aid_leads_to_it() -> None:
+    """Each name that `grader.explore` offers exists, and no other does."""
+    for name in grader.explore.__all__:
+        assert callable(getattr(grader.explore, name))
+    with pytest.raises(AttributeError, match="draw_nothing"):
+        _ = grader.explore.draw_nothing
+
+
+def _first(a: int) -> int:
+    return a
+
+
+def _second(b: int) -> int:
+    return b
+
+
+def test_two_kernels_stand_side_by_side() -> None:
+    """Both sources are shown under their titles, escaped, whatever compiler wraps them."""
+
+    class Wrapped:
+        fn = staticmethod(_second)
+
+    shown = side_by_side(Numba=_first, Triton=Wrapped())
+    assert shown.titles == ("Numba", "Triton")
+    assert "def _second(b: int) -&gt; int" in shown._repr_html_()
+    with pytest.raises(ValueError, match="exactly two"):
+        side_by_side(Numba=_first)
+
+
+def _row(case: str, metric: str, value: float, **more: object) -> dict[str, object]:
+    return {"bench": "softmax", "case": case, "metric": metric, "value": value, "unit": "", "gpu": "H200"} | more
+
+
+def test_recorded_results_name_their_gpu(tmp_path: Path) -> None:
+    """A recorded number never stands without the GPU it comes from and the word that it was recorded."""
+    rows = [_row("4096 × 4096", "ratio_vs_torch", 1.54, command="make bench"), _row("4096 × 4096", "other", 9)]
+    (tmp_path / "h200.json").write_text(json.dumps(rows))
+    found = recorded("softmax", "ratio_vs_torch", folder=tmp_path)
+    assert found.value("ratio_vs_torch", "4096 × 4096") == 1.54
+    assert found.value("other", "4096 × 4096") is None
+    for text in (repr(found), found._repr_html_()):
+        assert "1.54" in text
+        assert "Recorded on one H200" in text
+        assert "Not measured on this machine" in text
+
+
+@pytest.mark.parametrize("content", [None, "[]", "no json", '{"rows": [1, {"bench": "softmax"}]}'])
+def test_nothing_recorded_is_said(tmp_path: Path, content: str | None) -> None:
+    """Without a result, or with a broken file, no number is shown, only how to record one."""
+    if content is not None:
+        (tmp_path / "gpu.json").write_text(content)
+    found = recorded("softmax", "ratio_vs_torch", folder=tmp_path)
+    assert found.value("ratio_vs_torch", "4096 × 4096") is None
+    assert "No recorded result yet for softmax" in found._repr_html_()
+
+
+@pytest.mark.skipif(torch.cuda.is_available(), reason="says what happens without a GPU")
+def test_kernels_are_not_listed_without_a_gpu() -> None:
+    """Nothing runs, and nothing is made up."""
+    found = list_kernels(lambda: pytest.fail("must not run"), title="nothing recorded under this")
+    assert len(found) == 0
+    assert "only on a machine with a GPU" in repr(found)
+
+
+@pytest.mark.gpu
+def test_kernels_of_a_call_are_listed() -> None:
+    """Two operations start two kernels, in order, each with its time."""
+    found = list_kernels(lambda x: (x + 1).exp(), torch.ones(1 << 20, device="cuda"))
+    assert len(found) == 2
+    assert all(run.time_us > 0 for run in found.runs)
+
+
+def test_listed_kernels_can_be_recorded_and_shown_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What a benchmark records of a call on a GPU is what a learner without one sees, named as recorded."""
+    rows = Kernels((KernelRun("vector: a", 3.5), KernelRun("vector: b", 2.0))).records("eager softmax")
+    (tmp_path / "gpu.json").write_text(json.dumps([row | {"gpu": "H200"} for row in rows]))
+    monkeypatch.setattr("grader.explore.results._FOLDER", tmp_path)
+    monkeypatch.setattr("torch.cuda.is_available", lambda: False)
+    found = list_kernels(_first, 1, title="eager softmax")
+    assert [(run.name, run.time_us) for run in found.runs] == [("vector: a", 3.5), ("vector: b", 2.0)]
+    assert "Recorded on one H200" in found._repr_html_()
