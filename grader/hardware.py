@@ -108,9 +108,7 @@ def _from_nvidia_smi() -> tuple[Gpu, ...]:
     if answer.returncode != 0:
         return ()
     rows = [[cell.strip() for cell in line.split(",")] for line in answer.stdout.splitlines()]
-    return tuple(
-        Gpu(row[0], row[1], int(row[2]) if row[2].isdigit() else 0, row[3]) for row in rows if len(row) == 4
-    )
+    return tuple(Gpu(row[0], row[1], int(row[2]) if row[2].isdigit() else 0, row[3]) for row in rows if len(row) == 4)
 
 
 def _from_libcuda() -> tuple[Gpu, ...]:

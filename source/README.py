@@ -1,11 +1,12 @@
 # %% [markdown]
 # # Learn to program a GPU
 #
-# This course is for people who know PyTorch and have never written a kernel. You write kernels in CUDA C++ and in Triton, have each one checked, and measure it
-# against PyTorch and against what the hardware allows.
+# This course is for people who know PyTorch and have never written a kernel. You write kernels in CUDA C++ and in
+# Triton, have each one checked, and measure it against PyTorch and against what the hardware allows.
 #
-# Every notebook works in the same way: **predict**, **measure**, **explain**. Write your prediction down before you run the cell that measures. A wrong
-# prediction is the best thing that can happen to you here: it shows where to look.
+# Every notebook works in the same way: **predict**, **measure**, **explain**. Write your prediction down before you
+# run the cell that measures. A wrong prediction is the best thing that can happen to you here: it shows where to
+# look.
 
 # %% [markdown]
 # ## The notebooks
@@ -18,13 +19,15 @@
 # | [⟦ exercise("vector_add").title ⟧](03_triton/01_add_vectors.ipynb) | `vector_add` | ⟦ exercise("vector_add").max_points ⟧ |
 # | [⟦ exercise("softmax").title ⟧](03_triton/03_fuse_a_softmax.ipynb) | `softmax` | ⟦ exercise("softmax").max_points ⟧ |
 #
-# Take them in this order, or start with Triton: the chapters do not depend on each other. Each notebook takes about an hour.
+# Take them in this order, or start with Triton: the chapters do not depend on each other. Each notebook takes about
+# an hour.
 
 # %% [markdown]
 # ## This machine
 #
-# The notebooks run with an NVIDIA GPU and without one. The next cell says which you have: `cuda` means a GPU, `cpu` means that kernels run in simulators. There every
-# answer is still checked. Points for speed need a GPU, and measured numbers are shown as they were recorded on one.
+# The notebooks run with an NVIDIA GPU and without one. The next cell says which you have: `cuda` means a GPU, `cpu`
+# means that kernels run in simulators. There every answer is still checked. Points for speed need a GPU, and measured
+# numbers are shown as they were recorded on one.
 
 # %%
 from grader import device
@@ -32,13 +35,14 @@ from grader import device
 device
 
 # %% [markdown]
-# If something seems to be missing, run `grader doctor` in a terminal: it says what this machine can do, and the command that mends each lack.
+# If something seems to be missing, run `grader doctor` in a terminal: it says what this machine can do, and the
+# command that mends each lack.
 
 # %% [markdown]
 # ## How an exercise works
 #
-# 1. Read what is asked and fill in the cell, where it says `YOUR CODE HERE` or `NotImplementedError`. Everything your solution needs, its imports too,
-#    stands in that one cell.
+# 1. Read what is asked and fill in the cell, where it says `YOUR CODE HERE` or `NotImplementedError`. Everything your
+#    solution needs, its imports too, stands in that one cell.
 # 2. Run the cell, then `check(…)` below it. It says what is wrong and where to look.
 # 3. When it is right, run `benchmark(…)`. It draws your speed over the problem's size, beside its peers.
 #

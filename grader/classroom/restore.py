@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 from nbconvert.exporters.exporter import ResourcesDict
@@ -11,6 +13,9 @@ from nbformat.notebooknode import NotebookNode
 from nbgrader import utils
 from nbgrader.api import Gradebook
 from nbgrader.preprocessors import ClearHiddenTests, NbGraderPreprocessor
+
+from grader.errors import UnusableSubmission
+from grader.reading import read_notebook
 
 __all__ = ["HideTests", "RestoreCells", "node"]
 
@@ -33,6 +38,8 @@ class _Known:
 class RestoreCells(NbGraderPreprocessor):  # type: ignore[misc]
     """First of `Autograde.sanitize_preprocessors`: keeps cell texts, and takes all else from the gradebook.
 
+    Text cells that are not as they were released are shown as they were typed, not rendered.
+
     Without it a forged schema version stops nbgrader for the whole class, forged metadata stops it for the student,
     and a deleted check cell keeps the score of an earlier submission.
     """
@@ -42,9 +49,10 @@ class RestoreCells(NbGraderPreprocessor):  # type: ignore[misc]
         about = resources["nbgrader"]
         with Gradebook(about["db_url"]) as gradebook:
             known = _known_cells(gradebook, about["notebook"], about["assignment"])
+        ours = self._released_texts(about["assignment"], about["notebook"])
         given = [cell for cell in nb.cells if isinstance(cell, dict)]
         chosen = _choose(given, known)
-        cells = [_plain(cell, known.get(chosen.get(index, ""))) for index, cell in enumerate(given)]
+        cells = [_plain(cell, known.get(chosen.get(index, "")), ours) for index, cell in enumerate(given)]
         for grade_id in _insert_missing(cells, known):
             self.log.warning("Cell %r was missing from %s; it was put back.", grade_id, about["notebook"])
         for index, cell in enumerate(cells):
@@ -53,6 +61,15 @@ class RestoreCells(NbGraderPreprocessor):  # type: ignore[misc]
         nb.metadata = node(language_info=node(name="python"))
         nb.nbformat, nb.nbformat_minor = 4, 5
         return nb, resources
+
+    def _released_texts(self, assignment: str, notebook: str) -> set[str]:
+        coursedir = self.parent.parent.coursedir  # the exporter's converter's
+        path = Path(coursedir.format_path(coursedir.release_directory, ".", assignment), f"{notebook}.ipynb")
+        try:
+            cells = read_notebook(path)["cells"]
+        except UnusableSubmission:
+            return set()
+        return {"".join(cell["source"]) for cell in cells}
 
 
 class HideTests(ClearHiddenTests):  # type: ignore[misc]
@@ -104,13 +121,14 @@ def _choose(cells: list[Any], known: Mapping[str, _Known]) -> dict[int, str]:
     return {index: grade_id for grade_id, index in chosen.items()}
 
 
-def _plain(cell: Mapping[str, Any], known: _Known | None) -> NotebookNode:
+def _plain(cell: Mapping[str, Any], known: _Known | None, ours: set[str]) -> NotebookNode:
     cell_type = known.cell_type if known else cell.get("cell_type")
-    source = cell.get("source")
-    attachments = cell.get("attachments")
-    plain = _new_cell(cell_type if cell_type in ("code", "markdown") else "raw", source, known)
-    if plain.cell_type == "markdown" and isinstance(attachments, dict):
-        plain.attachments = attachments  # pictures pasted into a written answer
+    plain = _new_cell("code" if cell_type == "code" else "markdown", cell.get("source"), known)
+    if plain.cell_type == "markdown" and plain.source not in ours:
+        # Markdown may hold scripts, which would run in Formgrader with the instructor's rights.
+        ticks = max((len(run) for run in re.findall("`+", plain.source)), default=0)
+        fence = "`" * max(3, ticks + 1)
+        plain.source = f"{fence}text\n{plain.source}\n{fence}"
     return plain
 
 

@@ -40,7 +40,7 @@ class Recorded:
 
     def _table(self) -> list[list[str]]:
         units = {row["metric"]: row.get("unit", "") for row in self.rows}
-        head = ["case", *(f"{metric} ({units[metric]})" if units.get(metric) else metric for metric in self.metrics)]
+        head = ["case", *(_title(metric, str(units.get(metric, ""))) for metric in self.metrics)]
         cases = list(dict.fromkeys(row["case"] for row in self.rows))
         values = ([self.value(metric, case) for metric in self.metrics] for case in cases)
         body = (
@@ -64,7 +64,7 @@ class Recorded:
 
 
 def recorded(bench: str, *metrics: str, folder: Path | None = None) -> Recorded:
-    """The recorded values of `metrics` for a benchmark, of one GPU: the newest file that has any.
+    """The recorded values of `metrics` for a benchmark, of one GPU: the one that was measured last.
 
     Args:
         bench: the name in the results' `bench`, e.g. an exercise's id.
@@ -72,15 +72,23 @@ def recorded(bench: str, *metrics: str, folder: Path | None = None) -> Recorded:
         folder: where the results lie; by default those of the checkout that this package runs from.
     """
     folder = _FOLDER if folder is None else folder
-    files = (
-        sorted(folder.glob("*.json"), key=lambda path: path.stat().st_mtime, reverse=True) if folder.is_dir() else []
-    )
-    for path in files:
-        rows = tuple(row for row in _rows(path) if row.get("bench") == bench and row.get("metric") in metrics)
-        if rows:
-            gpu = rows[0].get("gpu")
-            return Recorded(bench, metrics, tuple(row for row in rows if row.get("gpu") == gpu))
-    return Recorded(bench, metrics, ())
+    found: tuple[Mapping[str, Any], ...] = ()
+    for path in sorted(folder.glob("*.json")):
+        rows = tuple(row for row in _rows(path) if row["bench"] == bench and row["metric"] in metrics)
+        if rows and (not found or _date(rows) > _date(found)):
+            found = rows
+    return Recorded(bench, metrics, found)
+
+
+def _date(rows: tuple[Mapping[str, Any], ...]) -> str:
+    return max(str(row.get("date", "")) for row in rows)
+
+
+def _title(metric: str, unit: str) -> str:
+    for prefix, words in (("ratio_vs_", "times as fast as "), ("share_of_", "share of ")):
+        if metric.startswith(prefix):
+            return words + metric.removeprefix(prefix).replace("_", " ")
+    return f"{metric} ({unit})" if unit not in ("", "1") else metric
 
 
 def _rows(path: Path) -> Iterator[Mapping[str, Any]]:

@@ -47,7 +47,7 @@ _KINDS = {
     "crash": _Kind(
         "It crashed",
         False,
-        "A read or write far outside of the buffers, or to an input, ends the process; your notebook is not affected.",
+        "Your notebook is not affected: the cell ran in a process of its own.",
         "Check every index against the bounds before it is used: a mask in Triton, an `if` in CUDA C++.",
     ),
     "illegal_access": _Kind(

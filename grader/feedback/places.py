@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from math import prod
 from typing import Literal
 
-from grader.feedback.words import count, plural
+from grader.feedback.words import count, index, plural
 from grader.verdict import Mismatch
 
 __all__ = ["Kind", "Place", "locate"]
@@ -29,21 +29,25 @@ Kind = Literal[
     "all_but_first_row",
     "rows",
     "corner",
+    "mid_row",
     "scattered",
 ]
 _SMALLEST_BLOCK = 16
+_SOLID = 0.75  # some elements of a wrong row may happen to be right
 
 
 @dataclass(frozen=True)
 class Place:
     """`phrase` follows "12 of 4096 elements differ, "; it is empty where there is nothing to add.
 
-    `in_block` says that the region begins at a multiple of a power of two that exceeds what is left: a partial block.
+    `in_block` says that the region begins at a multiple of a power of two that exceeds what is left: a partial block;
+    `aligned` that it begins where a block may begin at all.
     """
 
     kind: Kind
     phrase: str = ""
     in_block: bool = False
+    aligned: bool = False
 
 
 def locate(mismatch: Mismatch) -> Place:
@@ -57,6 +61,8 @@ def locate(mismatch: Mismatch) -> Place:
     if len(shape) == 1:
         return _in_vector(low[0], high[0], shape[0], mismatch.wrong)
     if len(shape) == 2:
+        if _ends_mid_row(mismatch, shape):
+            return Place("mid_row", f"all from {index(mismatch.first_index or ())} to the end")
         return _in_matrix(low, high, shape, mismatch.wrong)
     return _in_any(mismatch)
 
@@ -65,17 +71,18 @@ def _in_vector(low: int, high: int, size: int, wrong: int) -> Place:
     if wrong == 1:
         if low == 0:
             return Place("first_element", "only the first")
-        return Place("one", "the last one" if low == size - 1 else "", _partial_block(low, size))
+        last = low == size - 1
+        return Place("one", "the last one" if last else "", _partial_block(low, size), low % _SMALLEST_BLOCK == 0)
     if wrong < high - low + 1:
         return Place("scattered", f"spread from index {count(low)} to {count(high)} of {count(size - 1)}")
     if high == size - 1:
         if low == 1:
             return Place("all_but_first", "every one but the first")
         if _partial_block(low, size):
-            return Place("last_block", "all in the last partial block", True)
+            return Place("last_block", "all in the last partial block", True, True)
         if low >= _SMALLEST_BLOCK and low & (low - 1) == 0:
             return Place("after_first_block", f"every one after the first {count(low)}")
-        return Place("tail", f"the last {count(size - low)}")
+        return Place("tail", f"the last {count(size - low)}", aligned=low % _SMALLEST_BLOCK == 0)
     if low == 0:
         return Place("head", f"the first {count(high + 1)}")
     return Place("run", f"all from index {count(low)} to {count(high)}")
@@ -89,7 +96,7 @@ def _in_matrix(low: list[int], high: list[int], shape: list[int], wrong: int) ->
     if all_rows and all_columns:
         return Place("scattered", "spread over all of it")
     if all_columns:
-        return _rows(top, bottom, rows)
+        return _rows(top, bottom, rows, wrong >= _SOLID * columns * (bottom - top + 1))
     wide = right - left + 1
     last_block = right == columns - 1 and _partial_block(left, columns)
     where = "all in the last partial block" if last_block else f"all in {_span('column', left, right, columns)}"
@@ -105,15 +112,23 @@ def _in_matrix(low: list[int], high: list[int], shape: list[int], wrong: int) ->
     return Place("corner" if corner else "scattered", within)
 
 
-def _rows(top: int, bottom: int, rows: int) -> Place:
+def _rows(top: int, bottom: int, rows: int, solid: bool) -> Place:
     where = f"all in {_span('row', top, bottom, rows)}"
     if (top, bottom) == (0, 0):
         return Place("first_row", where)
     if bottom == rows - 1:
-        if top == 1:
+        if top == 1 and solid:
             return Place("all_but_first_row", "in every row but the first")
         return Place("last_rows", where, _partial_block(top, rows))
     return Place("rows", where)
+
+
+def _ends_mid_row(mismatch: Mismatch, shape: list[int]) -> bool:
+    """Whether all is wrong from the middle of a row on, seen as one long row."""
+    if mismatch.first_index is None:
+        return False
+    row, column = (at for at, size in zip(mismatch.first_index, mismatch.shape, strict=True) if size > 1)
+    return column > 0 and row < shape[0] - 1 and mismatch.wrong == mismatch.total - row * shape[1] - column
 
 
 def _in_any(mismatch: Mismatch) -> Place:

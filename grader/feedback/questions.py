@@ -164,6 +164,16 @@ WRONG: tuple[_Rule, ...] = (
         "Is the grid rounded up in y: `(height + block.y - 1) / block.y`?",
     ),
     _Rule(
+        _at("mid_row"),
+        "The right part ends in the middle of a row: does each row start at `row * stride`, and is every row covered?",
+        "The right part ends in the middle of a row: is the index `row * width + column`, and is the grid rounded up?",
+    ),
+    _Rule(
+        lambda f: f.unwritten and f.at in ("tail", "one") and not f.place.aligned,
+        "Does the mask let the last ones through: `offsets < n`?",
+        "Does the bounds check let the last ones through: `column < width`, `row < height`?",
+    ),
+    _Rule(
         _unwritten("last_block", "tail", "one", "corner"),
         "Is the grid rounded up? `triton.cdiv(n, BLOCK_SIZE)` programs are needed.",
         "Is the grid rounded up? `(n + block - 1) / block` blocks are needed.",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import re
 import textwrap
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -23,6 +24,7 @@ __all__ = ["as_html", "as_text"]
 
 _WIDTH = 100
 _GATE_SIGNS = {"passed": "✓", "failed": "✗", "doubt": "≈", "needs_gpu": "–", "not_reached": "–"}
+_INTERPRETER_WARNING = re.compile(r"^\S*/triton/runtime/interpreter\.py:\d+: \w*Warning: .*\n(?: .*\n?)?", re.MULTILINE)
 _CONTEXT = 2  # lines shown before and after the one that failed
 
 
@@ -43,9 +45,9 @@ def as_text(verdict: Verdict, source: str = "") -> str:
     blocks.append([f"Next: {s.next_step}"])
     if s.hints:
         blocks[-1].append(f"  Hint 1 of {len(s.hints)}: {s.hints[0]}")
-    log = clean(verdict.log).strip()
-    if log:
-        blocks.append(["What it printed", *(f"  | {line}" for line in log.splitlines()[-20:])])
+    printed = _printed(verdict).splitlines()
+    if printed:
+        blocks.append(["What it printed", *(f"  | {line}" for line in printed[-20:])])
     blocks.append([s.environment])
     return "\n\n".join("\n".join(_wrapped(line) for line in block) for block in blocks) + "\n"
 
@@ -66,9 +68,14 @@ def as_html(verdict: Verdict, source: str = "") -> str:
         gate_bar=lambda gate: markup(gate_bar(gate)),
         times=_times(verdict),
         excerpt=_excerpt(source, s.failure.line if s.failure else None),
-        log=clean(verdict.log).strip(),
+        log=_printed(verdict),
         **_picture(verdict, s),
     )
+
+
+def _printed(verdict: Verdict) -> str:
+    """What the submission printed, without the warnings of Triton's interpreter, which no learner can act on."""
+    return re.sub(_INTERPRETER_WARNING, "", clean(verdict.log)).strip()
 
 
 def _mark(case: CaseResult) -> tuple[str, str, str]:
@@ -150,7 +157,7 @@ def _excerpt(source: str, line: int | None) -> list[tuple[int, str, bool]]:
 
 def _wrapped(line: str) -> str:
     indent = line[: len(line) - len(line.lstrip())]
-    if len(line) <= _WIDTH or line.lstrip().startswith("|"):
+    if len(line) <= _WIDTH or re.match(r" +(\||\d+ [▸ ] )", line):  # printed text, and lines of code
         return line
     return textwrap.fill(line, _WIDTH, subsequent_indent=indent + "  ", break_on_hyphens=False, break_long_words=False)
 

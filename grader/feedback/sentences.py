@@ -45,7 +45,7 @@ def _differ(facts: Facts) -> str:
     one = m.wrong == 1
     if facts.unwritten:
         what = " was never written" if one else " were never written"
-        return f"{who}{what}{_comma(place.phrase)}{_first(m, values=False)}."
+        return f"{who}{what}{_comma(place.phrase)}{_first(m, values=False) if place.kind != 'mid_row' else ''}."
     if m.not_finite == m.wrong:
         what = " is NaN or infinite where a finite value is expected"
         what = what if one else what.replace(" is ", " are ", 1)

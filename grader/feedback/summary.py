@@ -10,6 +10,8 @@ from grader.errors import UnknownExercise
 from grader.exercise import Case, Exercise
 from grader.exercises import find
 from grader.feedback.failures import Explained, explained
+from grader.feedback.places import locate
+from grader.feedback.questions import Facts
 from grader.feedback.sentences import sentences
 from grader.feedback.words import points, ratio
 from grader.verdict import CaseResult, Environment, GateResult, Verdict
@@ -49,7 +51,7 @@ def summarize(verdict: Verdict) -> Summary:
     with suppress(UnknownExercise):
         exercise = find(verdict.exercise)
     state = state_of(verdict)
-    failing = next((case for case in verdict.cases if case.mismatch or case.failure), None)
+    failing = _most_telling(verdict, exercise)
     failure = explained(verdict.failure, exercise) if verdict.failure else None
     found: tuple[str, ...] = ()
     if failing is not None and failing.mismatch is not None:
@@ -143,6 +145,40 @@ _TONES: dict[State, tuple[Literal["good", "bad", "warn", "plain"], str]] = {
 }
 
 
+# Of several wrong cases the report describes the one whose pattern says most; a single element says least.
+_TELLING = (
+    ("after_first_block", "all_but_first", "all_but_first_row", "mid_row"),
+    ("last_block",),
+    ("last_columns", "last_rows", "tail", "first_row", "first_columns", "head", "run", "rows", "columns", "corner"),
+    ("one", "first_element"),
+    ("everything",),
+    ("scattered",),
+)
+
+
+def _most_telling(verdict: Verdict, exercise: Exercise | None) -> CaseResult | None:
+    """The case that failed to run, else the wrong one that tells most; of equals the first, which is the smallest."""
+    bad = [case for case in verdict.cases if case.failure or case.mismatch]
+    broken = next((case for case in bad if case.failure), None)
+    return broken or min(bad, key=lambda case: _rank(case, exercise), default=None)
+
+
+def _rank(case: CaseResult, exercise: Exercise | None) -> int:
+    mismatch = case.mismatch
+    if mismatch is None or mismatch.suspect:
+        return -2
+    if Facts(mismatch, case_of(case.name, exercise), exercise).padded:
+        return -1
+    if not mismatch.wrong:
+        return 3
+    if mismatch.total == 1:
+        return len(_TELLING)
+    place = locate(mismatch)
+    if place.in_block and place.kind != "one":
+        return 1
+    return next(rank for rank, kinds in enumerate(_TELLING) if place.kind in kinds)
+
+
 def _headline(verdict: Verdict, state: State, failure: Explained | None) -> str:
     if failure is not None:
         return failure.title
@@ -184,8 +220,10 @@ def _next_step(verdict: Verdict, state: State, failing: CaseResult | None, failu
         again = "" if "check again" in failure.advice else " Then run the cell, and check again."
         return (failure.advice or "Mend this first.") + again
     if state == "wrong":
-        name = f"“{failing.name}”" if failing else "the first case"
-        return f"Begin with {name}, the first case that fails. Then run the cell, and check again."
+        several = sum(case.mismatch is not None for case in verdict.cases) > 1
+        if several and failing is not None:
+            return f"Begin with “{failing.name}”, which tells most. Then run the cell, and check again."
+        return "Mend that, run the cell, and check again."
     if state == "slow":
         return _faster(verdict)
     if state == "untimed" and verdict.environment.device == "simulator":

@@ -19,6 +19,13 @@ def within(got: Any, expected: Any, budget: Budget) -> Any:
     return ((error <= allowed) & expected.isfinite()) | (got.double() == expected)
 
 
+def _all_right(got: Any, expected: Any, budget: Budget) -> bool:
+    """`within` where everything is finite, in few passes over memory: timed rounds check gigabytes."""
+    error = (expected - got).abs_()
+    allowed = expected.abs().mul_(budget.relative).add_(budget.absolute)
+    return bool(((error <= allowed) & (allowed < float("inf"))).all())
+
+
 def poisoned(got: Any) -> Any:
     """Where `got` still holds the poison (floating-point types; elsewhere the poison is a value like any other)."""
     import torch
@@ -34,6 +41,8 @@ def compare(name: str, got: Any, expected: Any, budget: Budget, outside: Sequenc
 
     `outside` are the offsets, in elements from the output's start, of the elements that were written around it.
     """
+    if not outside and _all_right(got, expected, budget):
+        return None
     right = within(got, expected, budget)
     if not outside and bool(right.all()):
         return None

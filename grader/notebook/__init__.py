@@ -10,7 +10,7 @@ from typing import TypeVar
 from grader.errors import GraderError, UnusableSubmission
 from grader.notebook import record
 from grader.notebook.cells import exercise_of, solution_of
-from grader.notebook.machine import device
+from grader.notebook.machine import device, gpu_name
 from grader.notebook.show import Live, quiet, show
 from grader.verdict import Verdict
 
@@ -120,7 +120,7 @@ def _benchmark(exercise: object) -> None:
     except BaseException:
         live.clear()
         raise
-    shown = speeds.measured(found, timings)
+    shown = speeds.measured(found, timings, gpu_name())
     live.finish(plot.as_html(shown), plot.as_text(shown))
 
 

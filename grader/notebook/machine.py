@@ -18,7 +18,7 @@ from typing import Literal
 
 from grader.errors import GraderError
 
-__all__ = ["device", "simulate", "simulate_in_notebook"]
+__all__ = ["device", "gpu_name", "simulate", "simulate_in_notebook"]
 
 _EXTENSION = "torch.utils.cpp_extension"
 
@@ -32,6 +32,18 @@ def device() -> Literal["cuda", "cpu"]:
     if torch is not None and hasattr(torch, "cuda"):
         return "cuda" if torch.cuda.is_available() else "cpu"
     return "cuda" if _torch_was_built_for_cuda() and _gpus() > 0 else "cpu"
+
+
+def gpu_name() -> str:
+    """What the driver calls the first GPU, or an empty text."""
+    handle, name = ctypes.c_void_p(), ctypes.create_string_buffer(96)
+    with suppress(OSError, AttributeError):
+        nvml = ctypes.CDLL("libnvidia-ml.so.1")
+        if nvml.nvmlInit_v2() == 0:
+            nvml.nvmlDeviceGetHandleByIndex_v2(0, ctypes.byref(handle))
+            nvml.nvmlDeviceGetName(handle, name, len(name))
+            nvml.nvmlShutdown()
+    return name.value.decode("utf-8", "replace")
 
 
 def simulate_in_notebook() -> None:

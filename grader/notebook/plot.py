@@ -62,8 +62,10 @@ def _svg(speeds: Speeds) -> str:
         figure = Figure(figsize=(7, 3.9), layout="constrained")
         axes = figure.subplots()
         peers = iter(_STYLES * 2)
-        for number, series in enumerate(speeds.series):
+        lines = [
             _draw(axes, series, None if series.limit or number == 0 else next(peers))
+            for number, series in enumerate(speeds.series)
+        ]
         axes.set_xscale("log", base=2)
         axes.set_ylim(bottom=0)
         axes.set_xlabel(speeds.exercise.plot_axis, color=_INK)
@@ -74,24 +76,23 @@ def _svg(speeds: Speeds) -> str:
         for name, spine in axes.spines.items():
             spine.set_visible(name in ("left", "bottom"))
             spine.set_color(_INK)
-        figure.legend(loc="outside upper left", ncols=3, frameon=False, labelcolor=_INK, handlelength=3.2)
+        figure.legend(handles=lines, loc="outside upper left", ncols=3, frameon=False, labelcolor=_INK, handlelength=3.2)
         text = io.StringIO()
         figure.savefig(text, format="svg", transparent=True, metadata={"Date": None})
     return _themed(text.getvalue(), alt_text(speeds))
 
 
-def _draw(axes: Any, series: Series, style: tuple[str, str, object] | None) -> None:
+def _draw(axes: Any, series: Series, style: tuple[str, str, object] | None) -> Any:
     x = [point.size for point in series.points]
     y = [point.gbps for point in series.points]
     if series.limit:
-        axes.plot(x, y, color=_INK, linewidth=1, linestyle=(0, (1, 2)), label=series.label)
-        return
+        return axes.plot(x, y, color=_INK, linewidth=1, linestyle=(0, (1, 2)), label=series.label)[0]
     colour, marker, line = style or (_INK, "o", "-")
     errors = [
         [max(0.0, point.gbps - point.low) for point in series.points],
         [max(0.0, point.high - point.gbps) for point in series.points],
     ]
-    axes.errorbar(
+    return axes.errorbar(
         x, y, yerr=errors, color=colour, marker=marker, linestyle=line, markersize=5, capsize=2.5, elinewidth=1,
         linewidth=2.2 if style is None else 1.5, label=series.label, zorder=3 if style is None else 2,
     )  # fmt: skip

@@ -1,6 +1,6 @@
 """Learners' GPU code on a machine without a GPU: Triton in its interpreter, CUDA C++ compiled for the CPU.
 
-Before anything imports triton, call `prepare()`; once torch is there, `install()`. From then on tensors are CPU tensors,
+Before anything imports triton, call `prepare()`; once torch is there, `install()`. From then on, with CPU tensors,
 `load_inline` builds `cuda_sources` with the C++ compiler, and `synchronize()` raises what a kernel did wrong.
 """
 
@@ -12,6 +12,7 @@ import inspect
 import os
 import sys
 from collections.abc import Callable
+from types import SimpleNamespace
 from typing import Any
 
 from grader.errors import GraderError
@@ -33,21 +34,28 @@ def prepare() -> None:
         GraderError: triton was imported already, as a compiler.
     """
     os.environ["TRITON_INTERPRET"] = "1"
-    if (language := sys.modules.get("triton.language")) is not None:
-        if type(getattr(language, "zeros", None)).__name__ != "InterpretedFunction":
-            raise GraderError(
-                "triton was imported before its interpreter was chosen, so kernels would ask for a GPU. "
-                "Set TRITON_INTERPRET=1 before Python starts, or import triton after grader."
-            )
+    language = sys.modules.get("triton.language")
+    if language is not None and type(getattr(language, "zeros", None)).__name__ != "InterpretedFunction":
+        raise GraderError(
+            "triton was imported before its interpreter was chosen, so kernels would ask for a GPU. "
+            "Set TRITON_INTERPRET=1 before Python starts, or import triton after grader."
+        )
 
 
 def install() -> None:
-    """Puts a `load_inline` for the CPU in the place of torch's. A second call does nothing."""
+    """Puts a `load_inline` for the CPU in the place of torch's. A second call does nothing.
+
+    `torch.cuda.synchronize` and `torch.cuda.current_stream().cuda_stream`, which a submission may well call, work too.
+    """
+    import torch
     from torch.utils import cpp_extension
 
     original = cpp_extension.load_inline
-    if not hasattr(original, "__wrapped__"):
-        cpp_extension.load_inline = _on_cpu(original)
+    if hasattr(original, "__wrapped__"):
+        return
+    cpp_extension.load_inline = _on_cpu(original)
+    torch.cuda.synchronize = lambda device=None: synchronize()
+    torch.cuda.current_stream = lambda device=None: SimpleNamespace(cuda_stream=0, synchronize=synchronize)  # type: ignore[assignment,return-value]
 
 
 def synchronize() -> None:

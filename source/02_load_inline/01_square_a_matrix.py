@@ -1,8 +1,8 @@
 # %% [markdown]
 # # Square a matrix
 #
-# **You will** write a kernel in CUDA C++, compile it from this notebook with PyTorch's `load_inline`, and square
-# a matrix with it: `out[i, j] = x[i, j] ** 2`.
+# **You will** write a kernel in CUDA C++, compile it from this notebook with PyTorch's `load_inline`, and square a
+# matrix with it: `out[i, j] = x[i, j] ** 2`.
 #
 # **You will learn**
 #
@@ -27,11 +27,12 @@ import torch
 # %% [markdown]
 # ## A thread for each element
 #
-# A function that runs on the GPU is called a *kernel*. You write what **one thread** does. The launch says how many threads run it.
+# A function that runs on the GPU is called a *kernel*. You write what **one thread** does. The launch says how many
+# threads run it.
 #
-# Threads come in *blocks*: a block's threads run on the same part of the GPU (a *streaming multiprocessor*, SM), and a block has at most 1,024 of them.
-# The blocks form the *grid*. Blocks and grids may have two dimensions, which suits a matrix:
-# **x runs along a row, y runs down**.
+# Threads come in *blocks*: a block's threads run on the same part of the GPU (a *streaming multiprocessor*, SM), and
+# a block has at most 1,024 of them. The blocks form the *grid*. Blocks and grids may have two dimensions, which suits
+# a matrix: **x runs along a row, y runs down**.
 #
 # A launch names both sizes: `kernel<<<grid, block>>>(…)`.
 #
@@ -55,19 +56,19 @@ compare(prediction, threads - height * width, "threads")
 draw_grid(height, width, block=(block_x, block_y))
 
 # %% [markdown]
-# The thick dark line is the matrix's edge. Hatched threads lie past its edge: they exist because blocks come whole. Change `height`,
-# `width` and the block above and run the cells again. When are there no hatched threads?
+# The thick dark line is the matrix's edge. Hatched threads lie past its edge: they exist because blocks come whole.
+# Change `height`, `width` and the block above and run the cells again. When are there no hatched threads?
 
 # %% [markdown]
 # ## Where an element lies
 #
 # A thread knows four things: `blockIdx` (which block it is in), `threadIdx` (its place in the block), `blockDim` (the
-# block's size) and `gridDim` (the grid's size). Each has `.x` and `.y`. Along each axis, a thread's number in the whole grid follows from the
-# first three: the blocks before its own are `blockIdx` many, each `blockDim` long, and then comes its place, `threadIdx`. Along x that is
-# its column, along y its row.
+# block's size) and `gridDim` (the grid's size). Each has `.x` and `.y`. Along each axis, a thread's number in the
+# whole grid follows from the first three: the blocks before its own are `blockIdx` many, each `blockDim` long, and
+# then comes its place, `threadIdx`. Along x that is its column, along y its row.
 #
-# The kernel does not get a tensor. It gets a *pointer*: the address of the first element. PyTorch stores a contiguous matrix
-# row after row, so element `(row, column)` lies `row * width + column` elements further on.
+# The kernel does not get a tensor. It gets a *pointer*: the address of the first element. PyTorch stores a contiguous
+# matrix row after row, so element `(row, column)` lies `row * width + column` elements further on.
 #
 # Predict: in a matrix of 7 columns, at which offset does element (2, 3) lie?
 
@@ -81,8 +82,8 @@ compare(prediction, x[2, 3].item())
 # %% [markdown]
 # ## A thread past the edge
 #
-# Now the hatched threads. Take the one in row 0 and column 7 of a matrix with 7 columns (0 to 6). It computes an offset
-# like all others. Predict: which element `(row, column)` does it touch if nothing stops it?
+# Now the hatched threads. Take the one in row 0 and column 7 of a matrix with 7 columns (0 to 6). It computes an
+# offset like all others. Predict: which element `(row, column)` does it touch if nothing stops it?
 
 # %%
 prediction = ...  # (row, column)
@@ -92,17 +93,18 @@ offset = 0 * width + 7
 compare(prediction, divmod(offset, width))
 
 # %% [markdown]
-# It touches the **first element of the next row**, which belongs to another thread. No error, no crash: two threads write
-# the same place, and for squaring they even write the same value. In a kernel that adds to `out` the answer would be wrong.
+# It touches the **first element of the next row**, which belongs to another thread. No error, no crash: two threads
+# write the same place, and for squaring they even write the same value. In a kernel that adds to `out` the answer
+# would be wrong.
 #
-# Past the last row it is worse: the offset lies outside the matrix, in memory that belongs to something else. So a kernel
-# begins with the question whether the thread has an element at all. That is the *bounds check*.
+# Past the last row it is worse: the offset lies outside the matrix, in memory that belongs to something else. So a
+# kernel begins with the question whether the thread has an element at all. That is the *bounds check*.
 
 # %% [markdown]
 # ## What `load_inline` writes
 #
-# CUDA C++ must be compiled. `torch.utils.cpp_extension.load_inline` takes the source as text, writes it to files, compiles
-# and links them, and loads the result into this Python process.
+# CUDA C++ must be compiled. `torch.utils.cpp_extension.load_inline` takes the source as text, writes it to files,
+# compiles and links them, and loads the result into this Python process.
 #
 # Here is a kernel that flips signs, and a C++ function that launches it on a tensor.
 
@@ -120,8 +122,8 @@ void negate(torch::Tensor x, torch::Tensor out) {
 
 # %% [markdown]
 # The usual call is `load_inline("demo", cpp_sources=…, cuda_sources=negate, functions=["negate"])`. `cpp_sources`
-# declares the function, `functions` says which ones Python shall see. The next cell runs `load_inline` up to the point where it would
-# compile, and shows the files.
+# declares the function, `functions` says which ones Python shall see. The next cell runs `load_inline` up to the
+# point where it would compile, and shows the files.
 
 # %%
 files = show_build_files(negate, ["negate"], "void negate(torch::Tensor x, torch::Tensor out);")
@@ -129,20 +131,20 @@ files
 
 # %% [markdown]
 # - **`cuda.cu`** is your text with three `#include` lines on top. NVIDIA's compiler `nvcc` compiles it.
-# - **`main.cpp`** is the *binding*, which `load_inline` wrote for you. `PYBIND11_MODULE` makes a Python module with a function `negate`.
-#   The C++ compiler compiles it.
-# - **`build.ninja`** (unfold it) says how: which command makes which file from which. The tool `ninja` runs only the commands
-#   whose inputs have changed. `-gencode=arch=compute_90,code=sm_90` names the GPU that the code is for.
+# - **`main.cpp`** is the *binding*, which `load_inline` wrote for you. `PYBIND11_MODULE` makes a Python module with a
+#   function `negate`. The C++ compiler compiles it.
+# - **`build.ninja`** (unfold it) says how: which command makes which file from which. The tool `ninja` runs only the
+#   commands whose inputs have changed. `-gencode=arch=compute_90,code=sm_90` names the GPU that the code is for.
 #
-# All this lies in a folder under `~/.cache/torch_extensions` (or where you say, with `build_directory=`). That folder is the **cache**: call
-# `load_inline` again with the same name and the same text, and nothing is built. Change the text, and it is built anew under the name `demo_v1`,
-# since a process cannot unload a library that it has loaded.
+# All this lies in a folder under `~/.cache/torch_extensions` (or where you say, with `build_directory=`). That folder
+# is the **cache**: call `load_inline` again with the same name and the same text, and nothing is built. Change the
+# text, and it is built anew under the name `demo_v1`, since a process cannot unload a library that it has loaded.
 
 # %% [markdown]
 # ## Why a build takes so long
 #
-# The kernel has four lines. But `#include` means: put that file's text here, and what it includes in turn. Predict: how many lines of code does the
-# compiler read for the single line `#include <torch/extension.h>`?
+# The kernel has four lines. But `#include` means: put that file's text here, and what it includes in turn. Predict:
+# how many lines of code does the compiler read for the single line `#include <torch/extension.h>`?
 
 # %%
 prediction = ...  # lines of code
@@ -152,17 +154,17 @@ lines = lines_after_includes("#include <torch/extension.h>")
 compare(prediction, lines, "lines")
 
 # %% [markdown]
-# Compiling the binding means reading all of this. And `nvcc` reads what it is given **twice**: once for the CPU's part, once for the GPU's. Your four
-# lines cost nothing beside it.
+# Compiling the binding means reading all of this. And `nvcc` reads what it is given **twice**: once for the CPU's
+# part, once for the GPU's. Your four lines cost nothing beside it.
 #
 # What follows is what to do about it.
 #
-# 1. **Keep torch's headers away from `nvcc`.** A kernel needs pointers and numbers, not tensors. Pass `x.data_ptr()` from Python,
-#    and neither file includes torch: `no_implicit_headers=True`.
-# 2. **Build for one GPU.** By default `load_inline` builds for the GPUs that it sees. Without one, or for a list in `TORCH_CUDA_ARCH_LIST`, each entry is a
-#    compilation of its own.
-# 3. **Skip the build.** NVRTC is the same compiler as a library: text in, GPU code out, no files and no `nvcc`. PyTorch has it as
-#    `torch.cuda._compile_kernel` (the underscore means: this may change).
+# 1. **Keep torch's headers away from `nvcc`.** A kernel needs pointers and numbers, not tensors. Pass `x.data_ptr()`
+#    from Python, and neither file includes torch: `no_implicit_headers=True`.
+# 2. **Build for one GPU.** By default `load_inline` builds for the GPUs that it sees. Without one, or for a list in
+#    `TORCH_CUDA_ARCH_LIST`, each entry is a compilation of its own.
+# 3. **Skip the build.** NVRTC is the same compiler as a library: text in, GPU code out, no files and no `nvcc`.
+#    PyTorch has it as `torch.cuda._compile_kernel` (the underscore means: this may change).
 #
 # Here are build times as they were recorded.
 
@@ -181,23 +183,24 @@ files = show_build_files(kernel_alone, torch_headers=False)
 compare(prediction, len(files["main.cpp"].splitlines()), "lines")
 
 # %% [markdown]
-# Nothing is left of the binding, so nothing offers `negate` to Python. The exercise does without: a function that is marked `extern "C"` keeps its
-# plain name in the library, and Python's own `ctypes` can call it. `ctypes` knows no C++, so we tell it each argument's type:
-# `c_void_p` for a pointer, `c_int` for an `int`. Without this it would cut a 64-bit pointer to 32 bits.
+# Nothing is left of the binding, so nothing offers `negate` to Python. The exercise does without: a function that is
+# marked `extern "C"` keeps its plain name in the library, and Python's own `ctypes` can call it. `ctypes` knows no
+# C++, so we tell it each argument's type: `c_void_p` for a pointer, `c_int` for an `int`. Without this it would cut a
+# 64-bit pointer to 32 bits.
 
 # %% [markdown]
 # ## How a launch reports an error
 #
 # A launch returns nothing, and it returns at once: the kernel runs later. So there are two kinds of error.
 #
-# - The launch is **refused**: a block of 2,000 threads, an empty grid. `cudaGetLastError()` right after the launch tells. The exercise's
-#   launcher passes the sentence to Python, which raises it.
-# - The kernel **fails while it runs**: it reads memory that is not its own. This is reported by a *later* call that waits for the GPU,
-#   often one that has nothing to do with it. After an illegal access, that process cannot use the GPU any more. `check` runs your kernel in a process of its own, so
-#   this notebook is safe.
+# - The launch is **refused**: a block of 2,000 threads, an empty grid. `cudaGetLastError()` right after the launch
+#   tells. The exercise's launcher passes the sentence to Python, which raises it.
+# - The kernel **fails while it runs**: it reads memory that is not its own. This is reported by a *later* call that
+#   waits for the GPU, often one that has nothing to do with it. After an illegal access, that process cannot use the
+#   GPU any more. `check` runs your kernel in a process of its own, so this notebook is safe.
 #
-# To find the guilty kernel, set `CUDA_LAUNCH_BLOCKING=1` before Python starts (each launch then waits for its kernel), or run the program under
-# `compute-sanitizer`, which names the kernel and the thread.
+# To find the guilty kernel, set `CUDA_LAUNCH_BLOCKING=1` before Python starts (each launch then waits for its
+# kernel), or run the program under `compute-sanitizer`, which names the kernel and the thread.
 
 # %% [markdown]
 # ## Exercise: square a matrix
@@ -207,8 +210,9 @@ compare(prediction, len(files["main.cpp"].splitlines()), "lines")
 # 1. The kernel: find your row and column. You have more threads than elements. *(about 5 lines)*
 # 2. The grid: enough blocks to cover the matrix in x and in y. It is 1 × 1 now. *(2 lines)*
 #
-# The cell is a complete submission: it imports all it needs. Nothing is built before `square_matrix` is first called, so running
-# the cell is quick. `__restrict__` promises that `x` and `out` do not overlap; it lets the compiler load ahead of a store.
+# The cell is a complete submission: it imports all it needs. Nothing is built before `square_matrix` is first called,
+# so running the cell is quick. `__restrict__` promises that `x` and `out` do not overlap; it lets the compiler load
+# ahead of a store.
 
 # %% nbgrader={"grade_id": "square_matrix", "solution": true}
 import ctypes
@@ -262,8 +266,8 @@ def square_matrix(x, out):
 
 
 # %% [markdown]
-# Correct before fast. `check` takes the text of the cell above, builds it in a process of its own and compares every element with a float64 result.
-# It asks for sizes that are no multiple of a block.
+# Correct before fast. `check` takes the text of the cell above, builds it in a process of its own and compares every
+# element with a float64 result. It asks for sizes that are no multiple of a block.
 
 # %% nbgrader={"grade_id": "check-square_matrix", "grade": true, "locked": true, "points": 5}
 check(square_matrix)
@@ -271,11 +275,13 @@ check(square_matrix)
 # %% [markdown]
 # ## How fast is it?
 #
-# Each element is read once and written once: for an `M` × `N` matrix of float32 that is `4MN` bytes in and `4MN` bytes out, and one multiplication. The GPU
-# multiplies far faster than it can fetch, so the best that you can hope for is the speed of a copy.
+# Each element is read once and written once: for an `M` × `N` matrix of float32 that is `4MN` bytes in and `4MN`
+# bytes out, and one multiplication. The GPU multiplies far faster than it can fetch, so the best that you can hope
+# for is the speed of a copy.
 #
-# Predict: which share of PyTorch's own speed (`x * x`) does your kernel reach at 8192 × 8192? Write 0.5 for half. ⟦ gate("square_matrix", "torch").points ⟧ of
-# ⟦ exercise("square_matrix").max_points ⟧ points are for reaching ⟦ gate("square_matrix", "torch").at_least ⟧.
+# Predict: which share of PyTorch's own speed (`x * x`) does your kernel reach at 8192 × 8192? Write 0.5 for half.
+# ⟦ gate("square_matrix", "torch").points ⟧ of ⟦ exercise("square_matrix").max_points ⟧ points are for reaching
+# ⟦ gate("square_matrix", "torch").at_least ⟧.
 
 # %%
 prediction = ...  # PyTorch's time divided by yours, at 8192 × 8192
@@ -290,14 +296,17 @@ benchmark(square_matrix)
 recorded("square_matrix", "ratio_vs_torch", "share_of_copy")
 
 # %% [markdown]
-# **Small matrices** take the same time whatever their size: the time of a launch, a few microseconds, in which the GPU moves megabytes.
+# **Small matrices** take the same time whatever their size: the time of a launch, a few microseconds, in which the
+# GPU moves megabytes.
 #
-# **Large matrices** are limited by memory, but a kernel reaches that limit only if enough loads are *under way* at any moment. Memory takes hundreds of nanoseconds to
-# answer; what is asked for in the meantime comes for free. If each thread loads one element and then waits, there may be too few.
+# **Large matrices** are limited by memory, but a kernel reaches that limit only if enough loads are *under way* at
+# any moment. Memory takes hundreds of nanoseconds to answer; what is asked for in the meantime comes for free. If
+# each thread loads one element and then waits, there may be too few.
 #
-# If your kernel is behind PyTorch's, give each thread **several rows**. Launch a quarter of the blocks in y, and let the kernel go on:
-# after its row, a thread takes the row that lies the whole grid's height further down (`gridDim.y * blockDim.y`), until there are no more. This is called a
-# *grid-stride loop*. Write `#pragma unroll 4` above the loop, so that the compiler issues four loads before it waits for the first.
+# If your kernel is behind PyTorch's, give each thread **several rows**. Launch a quarter of the blocks in y, and let
+# the kernel go on: after its row, a thread takes the row that lies the whole grid's height further down
+# (`gridDim.y * blockDim.y`), until there are no more. This is called a *grid-stride loop*. Write `#pragma unroll 4`
+# above the loop, so that the compiler issues four loads before it waits for the first.
 
 # %% [markdown]
 # ## Skip the build
@@ -318,20 +327,21 @@ if device == "cuda":
 compare(prediction, seconds, "s")
 
 # %% [markdown]
-# Why not use it for everything? NVRTC compiles GPU code only: the launch stays in Python, at the price of a slower call, and there are no C++ libraries
-# on the CPU's side. For trying out a kernel it is the quickest way; for a library, `load_inline` is a step on the way to a proper extension.
+# Why not use it for everything? NVRTC compiles GPU code only: the launch stays in Python, at the price of a slower
+# call, and there are no C++ libraries on the CPU's side. For trying out a kernel it is the quickest way; for a
+# library, `load_inline` is a step on the way to a proper extension.
 
 # %% [markdown]
 # ## Extra credit
 #
 # No points, but each shows something. Change the exercise's cell, run it, and `check` or `benchmark` again.
 #
-# 1. Swap x and y: let x run down the column. The answer stays right. What happens to the speed? (Neighbouring threads now touch elements that lie a
-#    whole row apart. The next notebook of this chapter is about this.)
+# 1. Swap x and y: let x run down the column. The answer stays right. What happens to the speed? (Neighbouring threads
+#    now touch elements that lie a whole row apart. The next notebook of this chapter is about this.)
 # 2. Ask for a block of 64 × 32 threads. Who notices, and what does the message say?
 # 3. Leave out the bounds check. Does `check` notice? Which of its sizes shows it?
-# 4. Square with one dimension only: treat the matrix as a vector of `height * width` elements. What gets simpler, and what would you lose if
-#    rows were padded?
+# 4. Square with one dimension only: treat the matrix as a vector of `height * width` elements. What gets simpler, and
+#    what would you lose if rows were padded?
 
 # %% [markdown]
 # ## In this notebook you have
@@ -347,33 +357,38 @@ compare(prediction, seconds, "s")
 #
 # <details><summary>A matrix has 1,000 columns, a block is 32 wide. How many blocks are needed along x, and how many threads of the last one are idle?</summary>
 #
-# 32 blocks, since 1,000 / 32 = 31.25 is rounded up. They have 1,024 threads along x, so 24 of the last block's 32 columns are idle.
+# 32 blocks, since 1,000 / 32 = 31.25 is rounded up. They have 1,024 threads along x, so 24 of the last block's 32
+# columns are idle.
 #
 # </details>
 #
 # <details><summary>Your kernel has no bounds check, and the answer is right. How can that be?</summary>
 #
-# The size was a multiple of the block, or the threads past the edge wrote values that happen to be right, or they wrote to memory that nobody looked at. None of this is luck that you want to rely on.
+# The size was a multiple of the block, or the threads past the edge wrote values that happen to be right, or they
+# wrote to memory that nobody looked at. None of this is luck that you want to rely on.
 #
 # </details>
 #
 # <details><summary>You changed one character of the kernel. What is built again?</summary>
 #
-# Everything. `cuda.cu` has changed, and the library gets a new name (`…_v1`), which is part of the command that compiles `main.cpp`. The
-# exercise's `main.cpp` is empty, so that costs next to nothing.
+# Everything. `cuda.cu` has changed, and the library gets a new name (`…_v1`), which is part of the command that
+# compiles `main.cpp`. The exercise's `main.cpp` is empty, so that costs next to nothing.
 #
 # </details>
 #
 # <details><summary>Python raises "an illegal memory access was encountered" in a line that only prints a tensor. Is that line the culprit?</summary>
 #
-# Hardly. A launch returns before its kernel has run; printing waits for the GPU and is the first to hear of it. The culprit is an earlier kernel.
+# Hardly. A launch returns before its kernel has run; printing waits for the GPU and is the first to hear of it. The
+# culprit is an earlier kernel.
 #
 # </details>
 #
 # <details><summary>Why is <code>nvcc</code> slow with <code>torch/extension.h</code> and quick without?</summary>
 #
-# The header stands for hundreds of thousands of lines, and `nvcc` reads its input twice, for the CPU and for the GPU. Your kernel needs none of them.
+# The header stands for hundreds of thousands of lines, and `nvcc` reads its input twice, for the CPU and for the GPU.
+# Your kernel needs none of them.
 #
 # </details>
 #
-# **Next:** [Add two vectors](../03_triton/01_add_vectors.ipynb), where you write blocks instead of threads. Or go back to the [syllabus](../README.ipynb).
+# **Next:** [Add two vectors](../03_triton/01_add_vectors.ipynb), where you write blocks instead of threads. Or go
+# back to the [syllabus](../README.ipynb).

@@ -11,8 +11,9 @@
 # - which work Triton takes off your hands, and which it leaves to you
 # - how fast such a kernel can be at best
 #
-# **You need** about 45 minutes, PyTorch, and no CUDA. With an NVIDIA GPU you measure speed as well. Without one the kernels run
-# in simulators: slow, but right or wrong just the same. Speed is then shown as it was recorded on another machine.
+# **You need** about 45 minutes, PyTorch, and no CUDA. With an NVIDIA GPU you measure speed as well. Without one the
+# kernels run in simulators: slow, but right or wrong just the same. Speed is then shown as it was recorded on another
+# machine.
 
 # %%
 from grader import benchmark, check, device
@@ -30,8 +31,9 @@ import triton.language as tl
 # %% [markdown]
 # ## One thread, one element
 #
-# A function that runs on the GPU is called a *kernel*. In CUDA you write what **one thread** does, and the launch starts
-# as many threads as you ask for. They come in *blocks* of equal size. Numba lets you write such a kernel in Python.
+# A function that runs on the GPU is called a *kernel*. In CUDA you write what **one thread** does, and the launch
+# starts as many threads as you ask for. They come in *blocks* of equal size. Numba lets you write such a kernel in
+# Python.
 #
 # This one doubles each element. A thread first computes its number `i`, then works on element `i`, if there is one.
 
@@ -47,7 +49,8 @@ def double_numba(x, out, n):
 # A launch names the number of blocks and the threads in each: `double_numba[blocks, threads](…)`. We have 10 elements
 # and want blocks of 4 threads.
 #
-# Predict: how many threads will find that they have no element? Write the number in place of the three dots before you run the cell after it.
+# Predict: how many threads will find that they have no element? Write the number in place of the three dots before
+# you run the cell after it.
 
 # %%
 n, threads = 10, 4
@@ -62,16 +65,19 @@ compare(prediction, blocks * threads - n, "threads")
 out.copy_to_host()
 
 # %% [markdown]
-# Ten elements need three blocks, and three blocks have twelve threads. Two of them do nothing: `if i < n` sees to that.
+# Ten elements need three blocks, and three blocks have twelve threads. Two of them do nothing: `if i < n` sees to
+# that.
 #
-# This way to write is called *SIMT*: single instruction, multiple threads. The code is about one element. That threads run in
-# groups, that neighbours should load from neighbouring addresses: none of it is in the code, and all of it is your concern.
+# This way to write is called *SIMT*: single instruction, multiple threads. The code is about one element. That
+# threads run in groups, that neighbours should load from neighbouring addresses: none of it is in the code, and all
+# of it is your concern.
 
 # %% [markdown]
 # ## One program, one block
 #
-# A Triton kernel has no threads. What runs many times is called a *program*, and a program works on a whole **block** of elements at once.
-# The variable `i` below is not a number. It is a block of numbers, and so is everything computed from it.
+# A Triton kernel has no threads. What runs many times is called a *program*, and a program works on a whole **block**
+# of elements at once. The variable `i` below is not a number. It is a block of numbers, and so is everything computed
+# from it.
 
 # %%
 @triton.jit
@@ -87,13 +93,16 @@ side_by_side(Numba=double_numba, Triton=double_triton)
 # %% [markdown]
 # Line by line:
 #
-# - **`tl.program_id(0)`** is the program's number. `tl.arange(0, BLOCK)` is the block 0, 1, …, `BLOCK - 1`. There is nothing like `threadIdx`.
-# - **`x_ptr`** is a pointer, the address of the first element. You pass a tensor, the kernel gets its pointer. `x_ptr + i` is a block of pointers, and
-#   `tl.load` fetches all of them.
-# - **`mask=i < n`** takes the place of `if`. A block cannot branch for one lane (one place in the block) alone, so you say which lanes count.
+# - **`tl.program_id(0)`** is the program's number. `tl.arange(0, BLOCK)` is the block 0, 1, …, `BLOCK - 1`. There is
+#   nothing like `threadIdx`.
+# - **`x_ptr`** is a pointer, the address of the first element. You pass a tensor, the kernel gets its pointer.
+#   `x_ptr + i` is a block of pointers, and `tl.load` fetches all of them.
+# - **`mask=i < n`** takes the place of `if`. A block cannot branch for one lane (one place in the block) alone, so
+#   you say which lanes count.
 # - **`BLOCK: tl.constexpr`** must be known when the kernel is compiled, and it must be a power of two.
 #
-# The launch names only the number of programs: `kernel[(programs,)](…)`. How many threads a program gets is up to the compiler.
+# The launch names only the number of programs: `kernel[(programs,)](…)`. How many threads a program gets is up to the
+# compiler.
 
 # %%
 x = torch.arange(10.0, device=device)
@@ -128,7 +137,8 @@ out
 # %% [markdown]
 # ## What the mask is for
 #
-# Let us leave the mask out. To see the harm without doing any, `out` is the first 10 of 16 elements that belong to us, and all of them hold -1.
+# Let us leave the mask out. To see the harm without doing any, `out` is the first 10 of 16 elements that belong to
+# us, and all of them hold -1.
 #
 # Predict: how many of the six elements behind `out` will change?
 
@@ -151,17 +161,19 @@ compare(prediction, (memory[10:] != -1).sum().item(), "elements")
 memory
 
 # %% [markdown]
-# Elements 10 and 11 were overwritten, and **nothing complained**. `out` itself is right. Had those two places belonged to another tensor, that
-# tensor would now be wrong, and you would look for the bug in the wrong place. This is why `check` puts guards around every tensor.
+# Elements 10 and 11 were overwritten, and **nothing complained**. `out` itself is right. Had those two places
+# belonged to another tensor, that tensor would now be wrong, and you would look for the bug in the wrong place. This
+# is why `check` puts guards around every tensor.
 #
-# A mask also guards loads. A lane that is masked out does not read at all; it gets whatever you pass as `other=`, or an
-# undefined value if you pass nothing. That is fine as long as the lane is masked out of the store as well.
+# A mask also guards loads. A lane that is masked out does not read at all; it gets whatever you pass as `other=`, or
+# an undefined value if you pass nothing. That is fine as long as the lane is masked out of the store as well.
 
 # %% [markdown]
 # ## Who does what
 #
-# A GPU has three parts that a kernel's author must think of: large, slow memory (*DRAM*); small, fast memory on the chip (*SRAM*: registers and shared
-# memory); and the units that compute (*ALU*s), grouped into *streaming multiprocessors* (SMs). Each asks for care:
+# A GPU has three parts that a kernel's author must think of: large, slow memory (*DRAM*); small, fast memory on the
+# chip (*SRAM*: registers and shared memory); and the units that compute (*ALU*s), grouped into *streaming
+# multiprocessors* (SMs). Each asks for care:
 #
 # | | what it means | in CUDA | in Triton |
 # | --- | --- | --- | --- |
@@ -170,15 +182,17 @@ memory
 # | scheduling within an SM | the work of a block is spread over its threads and units | by hand | automatic |
 # | scheduling across SMs | the work is cut into blocks, and they are independent | by hand | by hand |
 #
-# The last row is yours in both: which program does which block, how large a block is, and what happens where programs would have to talk to each other.
+# The last row is yours in both: which program does which block, how large a block is, and what happens where programs
+# would have to talk to each other.
 
 # %% [markdown]
 # ### Look at the first row
 #
-# A thread can fetch 4, 8 or 16 bytes with one instruction, and 16 is best. You never said which. Predict: how many bytes does one load fetch in
-# `double_triton` with `BLOCK=1024`?
+# A thread can fetch 4, 8 or 16 bytes with one instruction, and 16 is best. You never said which. Predict: how many
+# bytes does one load fetch in `double_triton` with `BLOCK=1024`?
 #
-# The next cell compiles the kernel for an H100 or H200 (no GPU is needed for that) and counts the instructions that came out.
+# The next cell compiles the kernel for an H100 or H200 (no GPU is needed for that) and counts the instructions that
+# came out.
 
 # %%
 prediction = ...  # bytes
@@ -190,8 +204,9 @@ compare(prediction, int(next(iter(found)).split()[2]), "bytes")
 found
 
 # %% [markdown]
-# The compiler gave each thread four neighbouring elements at a time. For this it must know that the pointers are aligned and that the mask does
-# not end in the middle of four elements. Triton looks at the arguments of every launch: is this number divisible by 16?
+# The compiler gave each thread four neighbouring elements at a time. For this it must know that the pointers are
+# aligned and that the mask does not end in the middle of four elements. Triton looks at the arguments of every
+# launch: is this number divisible by 16?
 #
 # Predict what changes if `n` is not.
 
@@ -204,13 +219,14 @@ compare(prediction, int(next(iter(found)).split()[2]), "bytes")
 found
 
 # %% [markdown]
-# Each element now needs an instruction of its own, since the mask may end anywhere. Such details are seldom worth a change in
-# the code, and often worth knowing when a plot has dents.
+# Each element now needs an instruction of its own, since the mask may end anywhere. Such details are seldom worth a
+# change in the code, and often worth knowing when a plot has dents.
 
 # %% [markdown]
 # ## Exercise: add two vectors
 #
-# Add `x` and `y` into `out`. All three are contiguous float32 vectors of the same length, which may be anything from 1 up.
+# Add `x` and `y` into `out`. All three are contiguous float32 vectors of the same length, which may be anything from
+# 1 up.
 #
 # 1. The kernel: you have more lanes than elements. *(about 6 lines)*
 # 2. The launch: enough programs for all elements. `BLOCK_SIZE` is yours to choose. *(about 3 lines)*
@@ -244,8 +260,8 @@ def vector_add(x, y, out):
 
 
 # %% [markdown]
-# Correct before fast. `check` takes the text of the cell above, runs it in a process of its own and compares every element with a
-# float64 result. A kernel that crashes costs you a message, not this notebook.
+# Correct before fast. `check` takes the text of the cell above, runs it in a process of its own and compares every
+# element with a float64 result. A kernel that crashes costs you a message, not this notebook.
 
 # %% nbgrader={"grade_id": "check-vector_add", "grade": true, "locked": true, "points": 5}
 check(vector_add)
@@ -253,8 +269,9 @@ check(vector_add)
 # %% [markdown]
 # ## How fast can it be?
 #
-# Count what must move. Each element of `x` and of `y` is read once, each element of `out` is written once: three times `4n` bytes for float32, and one
-# addition for every 12 bytes. A GPU adds far faster than it fetches, so **memory is the limit**, and the best time is the bytes divided by the bandwidth.
+# Count what must move. Each element of `x` and of `y` is read once, each element of `out` is written once: three
+# times `4n` bytes for float32, and one addition for every 12 bytes. A GPU adds far faster than it fetches, so
+# **memory is the limit**, and the best time is the bytes divided by the bandwidth.
 #
 # Predict: the memory of an H200 is specified at 4,800 GB/s. How many microseconds does it need at least for n = 2²⁵?
 
@@ -267,9 +284,10 @@ bytes_moved = 3 * 4 * n  # reads x, reads y, writes out
 compare(prediction, bytes_moved / 4800e9 * 1e6, "µs")
 
 # %% [markdown]
-# Nothing reaches the specified value; a plain copy is the honest yardstick. Now predict the share of a copy's bandwidth which your kernel will reach at n = 2²⁵, and what `torch.compile` makes of `x + y`: faster, slower, the same? Then measure.
-# ⟦ gate("vector_add", "torch").points ⟧ of ⟦ exercise("vector_add").max_points ⟧ points are for reaching
-# ⟦ gate("vector_add", "torch").at_least ⟧ of `torch.add`'s speed.
+# Nothing reaches the specified value; a plain copy is the honest yardstick. Now predict the share of a copy's
+# bandwidth which your kernel will reach at n = 2²⁵, and what `torch.compile` makes of `x + y`: faster, slower, the
+# same? Then measure. ⟦ gate("vector_add", "torch").points ⟧ of ⟦ exercise("vector_add").max_points ⟧ points are for
+# reaching ⟦ gate("vector_add", "torch").at_least ⟧ of `torch.add`'s speed.
 
 # %%
 prediction = ...  # share of the bandwidth of a copy, and a word for torch.compile
@@ -286,19 +304,24 @@ recorded("vector_add", "ratio_vs_torch", "ratio_vs_compile", "share_of_copy")
 # %% [markdown]
 # Read the plot from the left.
 #
-# - **Small vectors:** GB/s grow with n. The time is the same whether there are ten thousand elements or a hundred thousand: it is the time of a launch.
-# - **In the middle** the curve may rise above the bandwidth of DRAM. All three vectors fit into the L2 cache then, and DRAM is not asked.
-# - **Large vectors:** everyone meets at the same height, the bandwidth of a copy. Your kernel, `torch.add` and what `torch.compile` generates (a Triton kernel
-#   much like yours) all move the same bytes, and nobody can do better than that.
+# - **Small vectors:** GB/s grow with n. The time is the same whether there are ten thousand elements or a hundred
+#   thousand: it is the time of a launch.
+# - **In the middle** the curve may rise above the bandwidth of DRAM. All three vectors fit into the L2 cache then,
+#   and DRAM is not asked.
+# - **Large vectors:** everyone meets at the same height, the bandwidth of a copy. Your kernel, `torch.add` and what
+#   `torch.compile` generates (a Triton kernel much like yours) all move the same bytes, and nobody can do better than
+#   that.
 #
-# So an addition alone is not worth a kernel. It becomes worth one when several operations share one trip to memory. That is the subject of the softmax notebook.
+# So an addition alone is not worth a kernel. It becomes worth one when several operations share one trip to memory.
+# That is the subject of the softmax notebook.
 
 # %% [markdown]
 # ## Extra credit
 #
 # No points, but each shows something. Change the exercise's cell, run it, and `benchmark` again.
 #
-# 1. `BLOCK_SIZE` of 64, 256, 1024, 8192. Which are slow, and why? (How many bytes does one program move, and how many programs are there?)
+# 1. `BLOCK_SIZE` of 64, 256, 1024, 8192. Which are slow, and why? (How many bytes does one program move, and how many
+#    programs are there?)
 # 2. Compute `x + y * 2` instead. Does the time change? What if you take the sine of the sum as well?
 # 3. Leave out the mask of the store and `check`. Which of its sizes notice?
 
@@ -315,7 +338,8 @@ recorded("vector_add", "ratio_vs_torch", "ratio_vs_compile", "share_of_copy")
 #
 # <details><summary>How many programs does <code>n = 100,000</code> need with <code>BLOCK_SIZE = 1024</code>, and how many lanes are masked?</summary>
 #
-# 98 programs, since 100,000 / 1,024 = 97.7 is rounded up. They have 100,352 lanes, so 352 are masked, all in the last program.
+# 98 programs, since 100,000 / 1,024 = 97.7 is rounded up. They have 100,352 lanes, so 352 are masked, all in the last
+# program.
 #
 # </details>
 #
@@ -333,7 +357,8 @@ recorded("vector_add", "ratio_vs_torch", "ratio_vs_compile", "share_of_copy")
 #
 # <details><summary>Could a better kernel add two vectors of 2²⁵ elements in half the time?</summary>
 #
-# Not if it already runs at the bandwidth of a copy: every byte must be moved once. Only fewer bytes help, for instance a smaller data type, or doing more before storing.
+# Not if it already runs at the bandwidth of a copy: every byte must be moved once. Only fewer bytes help, for
+# instance a smaller data type, or doing more before storing.
 #
 # </details>
 #

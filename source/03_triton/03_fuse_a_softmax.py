@@ -1,8 +1,8 @@
 # %% [markdown]
 # # Fuse a softmax
 #
-# **You will** write the softmax of each row of a matrix as a single Triton kernel, and make it faster than
-# PyTorch's own.
+# **You will** write the softmax of each row of a matrix as a single Triton kernel, and make it faster than PyTorch's
+# own.
 #
 # **You will learn**
 #
@@ -12,8 +12,9 @@
 # - what the masked lanes of a reduction must hold
 # - to read a plot of bandwidth over size, against `torch.softmax`, the eager sequence and `torch.compile`
 #
-# **You need** about 75 minutes and [Add two vectors](01_add_vectors.ipynb). With an NVIDIA GPU you measure speed as well. Without
-# one your kernel runs in Triton's interpreter: slow, but right or wrong just the same. Speed is then shown as it was recorded on another machine.
+# **You need** about 75 minutes and [Add two vectors](01_add_vectors.ipynb). With an NVIDIA GPU you measure speed as
+# well. Without one your kernel runs in Triton's interpreter: slow, but right or wrong just the same. Speed is then
+# shown as it was recorded on another machine.
 
 # %%
 from grader import benchmark, check, device
@@ -34,8 +35,8 @@ import triton.language as tl
 #
 # $$ y_i = \frac{e^{x_i - m}}{\sum_j e^{x_j - m}}, \qquad m = \max_j x_j. $$
 #
-# Written in PyTorch for a matrix of $M$ rows and $N$ columns, these are five operations. Each runs as a kernel of its own, one after the other. This is
-# what *eager* means.
+# Written in PyTorch for a matrix of $M$ rows and $N$ columns, these are five operations. Each runs as a kernel of its
+# own, one after the other. This is what *eager* means.
 
 # %%
 def eager_softmax(x):
@@ -47,10 +48,11 @@ def eager_softmax(x):
 
 
 # %% [markdown]
-# Each kernel reads its inputs from memory and writes its result to memory. `shifted`, for example, reads the matrix and the $M$ maxima, and writes a whole new
-# matrix: $MN + M$ in, $MN$ out.
+# Each kernel reads its inputs from memory and writes its result to memory. `shifted`, for example, reads the matrix
+# and the $M$ maxima, and writes a whole new matrix: $MN + M$ in, $MN$ out.
 #
-# Count this for all five lines. Predict: how many times the size of the matrix is moved in all, reads and writes together?
+# Count this for all five lines. Predict: how many times the size of the matrix is moved in all, reads and writes
+# together?
 
 # %%
 prediction = ...  # multiples of the matrix
@@ -81,14 +83,16 @@ eager
 draw_eager_and_fused(eager)
 
 # %% [markdown]
-# All five operations are limited by memory: they compute a handful of operations for each element and move it eight times. So the time goes
-# with the bytes, and one kernel that moves $2MN$ should be about **four times** as fast. This claim is naive. Keep it in mind; you will test it.
+# All five operations are limited by memory: they compute a handful of operations for each element and move it eight
+# times. So the time goes with the bytes, and one kernel that moves $2MN$ should be about **four times** as fast. This
+# claim is naive. Keep it in mind; you will test it.
 
 # %% [markdown]
 # ## Keep the row on the chip
 #
-# To move each element once, a kernel must hold on to it: load a row, find its maximum, subtract, exponentiate, sum, divide, and only then
-# store. Between load and store the row stays in registers and shared memory, the SRAM of one SM.
+# To move each element once, a kernel must hold on to it: load a row, find its maximum, subtract, exponentiate, sum,
+# divide, and only then store. Between load and store the row stays in registers and shared memory, the SRAM of one
+# SM.
 
 # %%
 draw_row_in_sram()
@@ -96,7 +100,8 @@ draw_row_in_sram()
 # %% [markdown]
 # So give **each row to one program**. No program needs another's result, and none has to wait.
 #
-# How long may a row be? An SM of an H100 or H200 has 65,536 registers of 4 bytes. Predict: how many float32 elements would fill them all?
+# How long may a row be? An SM of an H100 or H200 has 65,536 registers of 4 bytes. Predict: how many float32 elements
+# would fill them all?
 
 # %%
 prediction = ...  # elements
@@ -106,15 +111,17 @@ register_bytes = 65_536 * 4
 compare(prediction, register_bytes // 4, "elements")
 
 # %% [markdown]
-# A kernel also needs registers for addresses and intermediate results, so about half of it is realistic: rows of up to some 32,000 columns. The exercise stays within that.
-# Longer rows need another algorithm, which goes over the row in pieces.
+# A kernel also needs registers for addresses and intermediate results, so about half of it is realistic: rows of up
+# to some 32,000 columns. The exercise stays within that. Longer rows need another algorithm, which goes over the row
+# in pieces.
 
 # %% [markdown]
 # ## Subtract the maximum
 #
 # Mathematically $m$ is not needed: it cancels out of the fraction. Here is the softmax without it, and three rows.
 #
-# Predict: how many of the nine results will be NaN (*not a number*)? The largest float32 is about $3.4 \cdot 10^{38} \approx e^{88.7}$.
+# Predict: how many of the nine results will be NaN (*not a number*)? The largest float32 is about
+# $3.4 \cdot 10^{38} \approx e^{88.7}$.
 
 # %%
 def naive_softmax(x):
@@ -132,26 +139,31 @@ naive = naive_softmax(x)
 compare(prediction, naive.isnan().sum().item(), "NaN")
 naive
 
+# %% [markdown]
+# Where do they come from? Look at the numerators.
+
 # %%
 x.exp()
 
 # %% [markdown]
-# In the second row every $e^x$ overflows to infinity, and infinity divided by infinity is NaN. In the third every $e^x$ is so small that it becomes
-# 0, and 0 divided by 0 is NaN.
+# In the second row every $e^x$ overflows to infinity, and infinity divided by infinity is NaN. In the third every
+# $e^x$ is so small that it becomes 0, and 0 divided by 0 is NaN.
 #
-# With $m$ subtracted, the largest exponent of each row is 0. So no $e^{x-m}$ exceeds 1, at least one *is* 1, and the sum lies between 1 and $N$.
-# Nothing can overflow, and the sum is never 0.
+# With $m$ subtracted, the largest exponent of each row is 0. So no $e^{x-m}$ exceeds 1, at least one *is* 1, and the
+# sum lies between 1 and $N$. Nothing can overflow, and the sum is never 0.
 
 # %%
 eager_softmax(x)
 
 # %% [markdown]
-# An entry of $-\infty$ is allowed, too: $e^{-\infty - m} = 0$. Language models use it to mask out tokens, and you will use it in a moment.
+# An entry of $-\infty$ is allowed, too: $e^{-\infty - m} = 0$. Language models use it to mask out tokens, and you
+# will use it in a moment.
 
 # %% [markdown]
 # ## Reduce a row
 #
-# You need one more tool: `tl.sum` and `tl.max` reduce a block to a single value. Here is a kernel that subtracts its *mean* from each row.
+# You need one more tool: `tl.sum` and `tl.max` reduce a block to a single value. Here is a kernel that subtracts its
+# *mean* from each row.
 
 # %%
 @triton.jit
@@ -164,7 +176,8 @@ def center_kernel(x_ptr, out_ptr, stride, columns, BLOCK: tl.constexpr):
 
 
 # %% [markdown]
-# - A block must have a power of two of lanes, a row has any number of columns. `triton.next_power_of_2` rounds up, and the mask covers the rest.
+# - A block must have a power of two of lanes, a row has any number of columns. `triton.next_power_of_2` rounds up,
+#   and the mask covers the rest.
 # - **`other=0.0`** is what masked lanes hold. They are in the sum, so they must hold a value that does not change it.
 # - **`stride`** is the distance from a row to the next.
 
@@ -177,8 +190,8 @@ out
 # %% [markdown]
 # ### What must masked lanes hold in a softmax?
 #
-# Suppose that the masked lanes of a softmax were loaded as 0 as well. Take a row of three equal values, -5, -5, -5, in a block of four.
-# The right answer is one third for each. Predict: what does the kernel give for the first?
+# Suppose that the masked lanes of a softmax were loaded as 0 as well. Take a row of three equal values, -5, -5, -5,
+# in a block of four. The right answer is one third for each. Predict: what does the kernel give for the first?
 
 # %%
 prediction = ...  # the first of the three
@@ -188,13 +201,15 @@ block = torch.tensor([-5.0, -5.0, -5.0, 0.0])  # the last lane is masked, and ho
 compare(prediction, round(block.softmax(dim=0)[0].item(), 4))
 
 # %% [markdown]
-# The lane that is not there has won: 0 is larger than -5, so it became the maximum, and it holds almost the whole sum. Masked lanes must lose the maximum **and** add
-# nothing to the sum. Which value does both? (You have met it above.)
+# The lane that is not there has won: 0 is larger than -5, so it became the maximum, and it holds almost the whole
+# sum. Masked lanes must lose the maximum **and** add nothing to the sum. Which value does both? (You have met it
+# above.)
 
 # %% [markdown]
 # ### Rows may be padded
 #
-# A tensor need not be contiguous. Take 5 columns of a matrix that has 8: the rows still start 8 elements apart. PyTorch calls this distance the row's *stride*.
+# A tensor need not be contiguous. Take 5 columns of a matrix that has 8: the rows still start 8 elements apart.
+# PyTorch calls this distance the row's *stride*.
 
 # %%
 draw_padded_rows(rows=3, columns=5, stride=8)
@@ -211,19 +226,21 @@ compare(prediction, x[2, 1].item())
 print("shape", tuple(x.shape), "strides", x.stride())
 
 # %% [markdown]
-# A kernel that steps from row to row by `columns` would read the padding. `x` and `out` may even differ in their strides.
+# A kernel that steps from row to row by `columns` would read the padding. `x` and `out` may even differ in their
+# strides.
 
 # %% [markdown]
 # ## Exercise: fuse a softmax
 #
-# Write the softmax of each row of `x` into `out`. Both are float32 matrices of the same shape; the elements of a row are
-# neighbours, but rows may be padded, each tensor in its own way. There are at least 1 and at most 32,768 columns. Values may be anything,
-# -∞ among them (never a whole row).
+# Write the softmax of each row of `x` into `out`. Both are float32 matrices of the same shape; the elements of a row
+# are neighbours, but rows may be padded, each tensor in its own way. There are at least 1 and at most 32,768 columns.
+# Values may be anything, -∞ among them (never a whole row).
 #
 # 1. The kernel: load the row once, do all five steps, store once. *(about 7 lines)*
 # 2. The launch: a program for each row, a block that holds a row. Pass the strides. *(about 4 lines)*
 #
-# A long row wants more threads: `num_warps=8` in the launch gives a program 8 × 32 threads. The default is 4, and powers of two up to 32 are possible.
+# A long row wants more threads: `num_warps=8` in the launch gives a program 8 × 32 threads. The default is 4, and
+# powers of two up to 32 are possible.
 
 # %% nbgrader={"grade_id": "softmax", "solution": true}
 import triton
@@ -254,8 +271,8 @@ def softmax(x, out):
 
 
 # %% [markdown]
-# Correct before fast. `check` runs the cell above in a process of its own and compares every element with a float64 result: rows of one element, rows
-# that are no power of two, padded rows, values far from 0.
+# Correct before fast. `check` runs the cell above in a process of its own and compares every element with a float64
+# result: rows of one element, rows that are no power of two, padded rows, values far from 0.
 
 # %% nbgrader={"grade_id": "check-softmax", "grade": true, "locked": true, "points": 10}
 check(softmax)
@@ -288,16 +305,18 @@ recorded("softmax", "ratio_vs_eager", "ratio_vs_torch", "ratio_vs_compile", "sha
 # %% [markdown]
 # Read the plot:
 #
-# - **Short rows:** the matrix is small, and the time is mostly that of a launch. The eager sequence pays for five launches. A matrix that fits into the L2 cache is not
-#   fetched from DRAM at all, so GB/s may exceed what DRAM delivers.
+# - **Short rows:** the matrix is small, and the time is mostly that of a launch. The eager sequence pays for five
+#   launches. A matrix that fits into the L2 cache is not fetched from DRAM at all, so GB/s may exceed what DRAM
+#   delivers.
 # - **Long rows:** a fused kernel comes close to the bandwidth of a copy. That is the roof: it moves the same bytes.
-# - **The naive claim:** four times the eager sequence. Where is the ratio higher, where lower? Launches add to it at one end, the L2 cache takes away
-#   from it, and a reduction may run further below the roof than a copy.
-# - **`torch.softmax`** is one operation, but it must serve every shape and data type. It uses one kernel for rows of up to 1,024 elements and others beyond. Look for the step. You
-#   knew the shape and the type, and you kept the row on the chip.
+# - **The naive claim:** four times the eager sequence. Where is the ratio higher, where lower? Launches add to it at
+#   one end, the L2 cache takes away from it, and a reduction may run further below the roof than a copy.
+# - **`torch.softmax`** is one operation, but it must serve every shape and data type. It uses one kernel for rows of
+#   up to 1,024 elements and others beyond. Look for the step. You knew the shape and the type, and you kept the row
+#   on the chip.
 #
-# If a curve of yours sags for long rows, the row may not fit into the registers of the threads that you gave it: what does not fit is *spilled* to memory. More warps,
-# more registers.
+# If a curve of yours sags for long rows, the row may not fit into the registers of the threads that you gave it: what
+# does not fit is *spilled* to memory. More warps, more registers.
 
 # %% [markdown]
 # ## Profile it
@@ -316,8 +335,9 @@ list_kernels(eager_softmax, x, title="eager softmax")
 list_kernels(torch.softmax, x, 1, title="torch.softmax")
 
 # %% [markdown]
-# If you have a GPU and your kernel works, try `list_kernels(softmax, x, torch.empty_like(x))` in a cell of your own. For what happens *inside* a kernel, NVIDIA's
-# Nsight Compute (`ncu`) shows the share of the bandwidth and the registers that were spilled.
+# If you have a GPU and your kernel works, try `list_kernels(softmax, x, torch.empty_like(x))` in a cell of your own.
+# For what happens *inside* a kernel, NVIDIA's Nsight Compute (`ncu`) shows the share of the bandwidth and the
+# registers that were spilled.
 
 # %% [markdown]
 # ## Extra credit
@@ -326,7 +346,8 @@ list_kernels(torch.softmax, x, 1, title="torch.softmax")
 #
 # 1. `num_warps` of 1, 4, 16 and 32 at N = 256 and at N = 32768. Why does the best value move?
 # 2. For short rows let a program do several rows, with a two-dimensional block. Which axis do you reduce?
-# 3. Replace the division by a multiplication with `1 / denominator`. Does `check` still accept it? Is it faster, and why (not)?
+# 3. Replace the division by a multiplication with `1 / denominator`. Does `check` still accept it? Is it faster, and
+#    why (not)?
 # 4. `row * x_stride` is a 32-bit product. From which size of matrix on is that a bug?
 
 # %% [markdown]
@@ -336,7 +357,8 @@ list_kernels(torch.softmax, x, 1, title="torch.softmax")
 # - seen a softmax without its maximum fail at both ends
 # - chosen what masked lanes hold, so that they neither win a maximum nor add to a sum
 # - stepped through padded rows by their strides
-# - written a softmax that keeps its row on the chip, had it checked, and measured it against three peers and the bandwidth of a copy
+# - written a softmax that keeps its row on the chip, had it checked, and measured it against three peers and the
+#   bandwidth of a copy
 #
 # ## Check yourself
 #
@@ -366,8 +388,10 @@ list_kernels(torch.softmax, x, 1, title="torch.softmax")
 #
 # <details><summary>Your kernel reaches the bandwidth of a copy. How can a whole model still get faster?</summary>
 #
-# By fusing the softmax with its neighbours, so that its input or output never goes to memory. Attention kernels do just that.
+# By fusing the softmax with its neighbours, so that its input or output never goes to memory. Attention kernels do
+# just that.
 #
 # </details>
 #
-# **Next:** this is the last notebook of the chapter so far. Back to the [syllabus](../README.ipynb), where your points are.
+# **Next:** this is the last notebook of the chapter so far. Back to the [syllabus](../README.ipynb), where your
+# points are.

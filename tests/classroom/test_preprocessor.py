@@ -307,6 +307,24 @@ def test_other_graded_cells_wait_for_a_person(new_course: Callable[..., Classroo
     assert "not a check cell" in result["ann"].reason
 
 
+@pytest.mark.parametrize("cell_type", ["markdown", "raw"])
+def test_script_in_a_text_cell_does_not_reach_the_instructors_browser(
+    new_course: Callable[..., Classroom], judge: ObedientJudge, cell_type: str
+) -> None:
+    """What a learner wrote is shown as text; what the course released is still rendered."""
+    ours = {"cell_type": "markdown", "metadata": {}, "source": "<b>ours</b>"}
+    classroom = new_course(ours)
+    script = "````\n</code></pre><script>fetch('/formgrader/api/grade/1')</script>\n```\n[x](javascript:alert(1))"
+    attack = {"cell_type": cell_type, "metadata": {"raw_mimetype": "text/html"}, "source": script}
+    classroom.hand_in("ann", lambda notebook: notebook["cells"].append(attack))
+    commands.autograde(classroom.folder, ASSIGNMENT)
+    page = (classroom.folder / "feedback" / "ann" / ASSIGNMENT / "03_fuse_a_softmax.html").read_text(encoding="utf-8")
+    assert "<b>ours</b>" in page
+    assert "&lt;script&gt;fetch(" in page
+    assert "<script>fetch(" not in page
+    assert 'href="javascript' not in page
+
+
 def test_unreadable_notebook_does_not_stop_the_others(classroom: Classroom, judge: ObedientJudge) -> None:
     """One learner's broken file is reported in a sentence; the rest of the class is graded."""
     classroom.hand_in("ann", solve(10))

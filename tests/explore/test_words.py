@@ -71,14 +71,17 @@ def _row(case: str, metric: str, value: float, **more: object) -> dict[str, obje
 
 def test_recorded_results_name_their_gpu(tmp_path: Path) -> None:
     """A recorded number never stands without the GPU it comes from and the word that it was recorded."""
-    rows = [_row("4096 × 4096", "ratio_vs_torch", 1.54, command="make bench"), _row("4096 × 4096", "other", 9)]
+    old = [_row("4096 × 4096", "ratio_vs_torch", 1.23, gpu="T4", date="2025-01-01")]
+    rows = [_row("4096 × 4096", "ratio_vs_torch", 1.54, date="2026-01-01"), _row("4096 × 4096", "other", 9)]
     (tmp_path / "h200.json").write_text(json.dumps(rows))
+    (tmp_path / "t4.json").write_text(json.dumps(old))
     found = recorded("softmax", "ratio_vs_torch", folder=tmp_path)
     assert found.value("ratio_vs_torch", "4096 × 4096") == 1.54
     assert found.value("other", "4096 × 4096") is None
     for text in (repr(found), found._repr_html_()):
         assert "1.54" in text
-        assert "Recorded on one H200" in text
+        assert "times as fast as torch" in text
+        assert "Recorded on one H200 on 2026-01-01" in text
         assert "Not measured on this machine" in text
 
 

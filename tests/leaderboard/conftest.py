@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import importlib.util
 import json
 from collections.abc import Callable
 from pathlib import Path
@@ -12,6 +13,9 @@ import pytest
 
 from grader.exercises import find
 from grader.verdict import CaseResult, Environment, Failure, GateResult, Timing, Verdict
+
+if importlib.util.find_spec("sqlalchemy") is None:  # a GPU machine may lack it; ranking is tested there all the same
+    collect_ignore_glob = ["test_[!r]*.py", "test_run.py"]
 
 GPU = "NVIDIA H100 80GB HBM3"
 

@@ -7,6 +7,7 @@ import json
 import pytest
 
 import grader.judge.service
+from grader.authoring import reference
 from grader.errors import GraderError, UnknownExercise
 from grader.leaderboard import commands
 
@@ -78,3 +79,20 @@ def test_a_wrong_call_makes_no_store(judged, tmp_path, monkeypatch):
     with pytest.raises(UnknownExercise):
         commands.show("sofmax")
     assert list(tmp_path.iterdir()) == []
+
+
+def test_the_real_judge_is_asked(tmp_path):
+    """Through the real judge, in the simulator: right, unwritten and unusable submissions each have their place."""
+    (tmp_path / "ann.py").write_text(reference.solution("vector_add"), encoding="utf-8")
+    (tmp_path / "ben.py").write_text(reference.unsolved("vector_add"), encoding="utf-8")
+    (tmp_path / "cid.py").write_text("", encoding="utf-8")
+    outcome = commands.run("vector_add", tmp_path, device="simulator")
+    assert (outcome.measured, outcome.unusable, outcome.finished) == (2, 1, True)
+    view = commands.show("vector_add", tmp_path / "leaderboard.sqlite", names=True)
+    (board,) = view.boards
+    assert board.rows == ()
+    assert {view.names[entry.pseudonym]: entry.reason for entry in board.unranked} == {
+        "ann": "needs a GPU",
+        "ben": "not written yet",
+        "cid": "could not be graded",
+    }

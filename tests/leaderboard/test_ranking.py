@@ -148,3 +148,19 @@ def test_ranking_needs_neither_torch_nor_a_database():
     code = "import sys; import grader.leaderboard.ranking; print({'torch', 'sqlalchemy'} & set(sys.modules))"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "set()"
+
+
+@pytest.mark.gpu
+def test_a_verdict_of_a_real_gpu_is_ranked():
+    """What the judge says of the reference solution on a GPU has a rank, a time within its interval, and a ratio."""
+    from grader.authoring import reference
+    from grader.judge.service import Judge
+
+    with Judge("cuda") as judge:
+        verdict = judge.grade(reference.solution("vector_add"), "vector_add")
+    (row,), unranked = rank([("a", verdict)], find("vector_add"))
+    assert unranked == ()
+    assert row.rank == 1
+    assert 0 < row.time_us.low <= row.time_us.value <= row.time_us.high
+    assert 0.5 < row.ratio.low <= row.ratio.value <= row.ratio.high < 2
+    assert 0.5 < row.share_of_roofline < 1.2

@@ -1,5 +1,6 @@
 // The kernels of test_cuda_on_cpu.py: each is written as a learner would, for a GPU.
 #include <cuda_runtime.h>
+#include <cassert>
 #include <cstdint>
 
 constexpr int TILE = 16;
@@ -142,7 +143,7 @@ __global__ void vectors(const uchar3* x, float4* out, int n) {
     int i = threadIdx.x;
     if (i >= n) return;
     float4 v = make_float4(x[i].x, x[i].y, x[i].z, 0.0f);
-    v.w = fmaxf(min(v.x, v.y), max(v.z, 1)) + weights[i % 4];
+    v.w = fmaxf(min(v.x, v.y), max(v.z, 1.0f)) + weights[i % 4];
     out[i] = v;
 }
 extern "C" int run_vectors(const uchar3* x, float4* out, int n) {

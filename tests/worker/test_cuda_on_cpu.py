@@ -1,4 +1,6 @@
-"""CUDA C++ on the CPU: the kernels of `kernels.cu`, built once with g++, and the rewriting and error reading on text."""
+"""CUDA C++ on the CPU: the kernels of `kernels.cu`, built once with g++; the rewriting and the error reading on text."""
+
+# ruff: noqa: E501
 
 from __future__ import annotations
 
@@ -25,7 +27,18 @@ def built(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("kernels")
     source, library = folder / "kernels.cpp", folder / "kernels.so"
     source.write_text(f'#include "cuda_on_cpu.h"\n#line 1 "cuda_source"\n{translate(SOURCE)}')
-    command = ["c++", "-shared", "-fPIC", "-Wall", "-Wno-unknown-pragmas", *COMPILER_FLAGS, f"-I{INCLUDE}", "-o", library, source]
+    command = [
+        "c++",
+        "-shared",
+        "-fPIC",
+        "-Wall",
+        "-Wno-unknown-pragmas",
+        *COMPILER_FLAGS,
+        f"-I{INCLUDE}",
+        "-o",
+        library,
+        source,
+    ]
     subprocess.run(command, check=True, timeout=120)
     return library
 
@@ -89,7 +102,8 @@ def test_dynamic_shared_memory_holds_what_the_launch_asked_for(library: ctypes.C
         library.run_reverse_dynamic(pointer(x), n, 4 * n)
         library.run_reverse_file_scope(pointer(y), n)
         assert not failure(library)
-        assert (x == numbers(n)[::-1]).all() and (y == numbers(n)[::-1]).all()
+        assert (x == numbers(n)[::-1]).all()
+        assert (y == numbers(n)[::-1]).all()
 
 
 def test_writing_past_dynamic_shared_memory_is_reported(library: ctypes.CDLL) -> None:
@@ -122,7 +136,9 @@ def test_atomics_return_and_store_what_cuda_does(library: ctypes.CDLL) -> None:
     counter, cell, total = np.zeros(1, np.uint32), np.zeros(1, np.uint64), np.zeros(1, np.float32)
     library.run_atomics(pointer(out), pointer(counter), pointer(cell), pointer(total))
     assert out[:5].tolist() == [100, 49, 0, 0, 255]
-    assert out[5] in range(50) and out[6] == 5 and out[7] == out[5]
+    assert out[5] in range(50)
+    assert out[6] == 5
+    assert out[7] == out[5]
     assert (counter[0], int(cell[0]), total[0]) == (0, 49 << 33, 100)
 
 
@@ -163,7 +179,9 @@ def test_fast_functions_compute(library: ctypes.CDLL) -> None:
     out = np.zeros_like(x)
     library.run_fast_math(pointer(x), pointer(out), 64)
     v = x.astype(np.float64)
-    expected = np.exp(v) + np.sin(v) + np.cos(v) + np.log(1 + v * v) + 1 / np.sqrt(1 + v * v) + v / 2 + abs(v) ** 1.5 + v + 39
+    expected = (
+        np.exp(v) + np.sin(v) + np.cos(v) + np.log(1 + v * v) + 1 / np.sqrt(1 + v * v) + v / 2 + abs(v) ** 1.5 + v + 39
+    )
     assert np.allclose(out, expected, rtol=1e-6)
 
 
@@ -179,7 +197,8 @@ def test_a_missing_bounds_check_writes_outside(library: ctypes.CDLL) -> None:
     """Memory is the arbiter's to guard: the write lands where the kernel puts it, and no further."""
     memory = np.zeros(100, np.float32)
     assert library.run_fill(pointer(memory), 50, 2, 32) == 0
-    assert (memory[:64] == 1).all() and (memory[64:] == 0).all()
+    assert (memory[:64] == 1).all()
+    assert (memory[64:] == 0).all()
 
 
 def test_shared_memory_is_not_zero_to_begin_with(library: ctypes.CDLL) -> None:
@@ -195,15 +214,19 @@ def test_a_launch_that_cuda_refuses_is_refused(library: ctypes.CDLL, grid: int, 
     out = np.zeros(64, np.float32)
     code = library.run_fill(pointer(out), 64, grid, block)
     assert library.name_of_error(code) == b"invalid configuration argument"
-    assert (out == 0).all() and not failure(library)
-    assert library.run_fill(pointer(out), 64, 2, 32) == 0 and (out == 1).all()
+    assert (out == 0).all()
+    assert not failure(library)
+    assert library.run_fill(pointer(out), 64, 2, 32) == 0
+    assert (out == 1).all()
 
 
 def test_a_refusal_that_the_launcher_does_not_read_is_kept(library: ctypes.CDLL) -> None:
     """The worker can still ask for it, and learns line and reason."""
     library.run_fill_unchecked(pointer(np.zeros(1, np.float32)), 1, 2048)
     text = failure(library)
-    assert "at most 1024 threads" in text and "(2048, 1, 1)" in text and "line " in text
+    assert "at most 1024 threads" in text
+    assert "(2048, 1, 1)" in text
+    assert "line " in text
 
 
 @pytest.mark.parametrize(
@@ -211,7 +234,7 @@ def test_a_refusal_that_the_launcher_does_not_read_is_kept(library: ctypes.CDLL)
     [
         ("barrier_in_branch", ["12 of 64 threads wait at __syncthreads()", "other 52 ended"]),
         ("two_barriers", ["different barriers"]),
-        ("lane_left", ["63 of 64" if False else "threads wait at __shfl_down_sync()", "ended without reaching it"]),
+        ("lane_left", ["lane 7 of warp 0 ended without reaching __shfl_down_sync()", "31 other lanes"]),
         ("mask_without_lane", ["Lane 16", "0x0000ffff"]),
     ],
 )
@@ -223,7 +246,8 @@ def test_a_divergent_call_is_reported_and_does_not_hang(library: ctypes.CDLL, ke
     assert f"line {line_of(kernel)}" in text
     assert all(word in text for word in words), text
     out[:] = 0
-    assert library.run_fill(pointer(out), 64, 2, 32) == 719 and (out == 0).all()
+    assert library.run_fill(pointer(out), 64, 2, 32) == 719
+    assert (out == 0).all()
 
 
 def test_an_assertion_in_a_kernel_stops_it_with_its_place(library: ctypes.CDLL) -> None:
@@ -231,7 +255,10 @@ def test_an_assertion_in_a_kernel_stops_it_with_its_place(library: ctypes.CDLL) 
     x = np.ones(8, np.float32)
     x[5] = -1
     library.run_asserts(pointer(x), 8)
-    assert f"Thread (5, 0, 0) of block (0, 0, 0) stopped the kernel: assert(x[threadIdx.x] > 0) does not hold, line {line_of('asserts')}." in failure(library)
+    assert (
+        f"Thread (5, 0, 0) of block (0, 0, 0) stopped the kernel: assert(x[threadIdx.x] > 0) does not hold, line {line_of('asserts')}."
+        in failure(library)
+    )
 
 
 def test_a_block_without_barriers_costs_microseconds(library: ctypes.CDLL) -> None:
@@ -243,6 +270,40 @@ def test_a_block_without_barriers_costs_microseconds(library: ctypes.CDLL) -> No
     library.run_fill(pointer(out), out.size, 4096, 256)
     assert time.process_time() - start < 0.5  # 3 ms a block would be 12 s
     assert (out == 1).all()
+
+
+@pytest.mark.skipif(not shutil.which("nvcc"), reason="needs nvcc")
+def test_the_kernels_are_cuda(tmp_path: Path) -> None:
+    """What the simulator is tested with is what NVIDIA's compiler takes."""
+    source = Path(__file__).with_name("kernels.cu")
+    command = [
+        "nvcc",
+        "-arch=sm_90",
+        "-std=c++17",
+        "--extended-lambda",
+        "-diag-suppress=177,549",
+        "-c",
+        source,
+        "-o",
+        tmp_path / "kernels.o",
+    ]
+    subprocess.run(command, check=True, timeout=120)
+
+
+def test_what_nvcc_refuses_is_refused(tmp_path: Path) -> None:
+    """Mixed min and max, and atomics that CUDA lacks, fail at the learner's line, not only once there is a GPU."""
+    for code, message in [
+        ("max(x[0], 0)", "write 0.0f, not 0, beside a float"),
+        ("atomicMax(x, 1.0f)", "atomicMax has no version for this type"),
+        ("__shfl_sync(~0u, Wide{}, 0).a", "at most 8 bytes"),
+    ]:
+        text = f"struct Wide {{ float a, b, c; }};\n__global__ void k(float* x) {{\n  x[0] = {code};\n}}\n"
+        source = f'#include "cuda_on_cpu.h"\n#line 1 "cell"\n{translate(text)}'
+        command = ["c++", "-fsyntax-only", *COMPILER_FLAGS, f"-I{INCLUDE}", "-x", "c++", "-"]
+        done = subprocess.run(command, input=source, capture_output=True, text=True, timeout=60)
+        line, found = first_error(done.stderr)
+        assert (line, done.returncode) == (3, 1)
+        assert message in found
 
 
 # -- rewriting --------------------------------------------------------------------------------------------------------
@@ -258,9 +319,14 @@ def launch(kernel: str, config: str, rest: str) -> str:
         ("k<<<1, 2>>>(x);", launch("k", "1, 2", ",x") + ";"),
         ("k<<<1, 2>>>();", launch("k", "1, 2", "") + ";"),
         ("k<<<1, 2>>>( /* none */ );", launch("k", "1, 2", " /* none */ ") + ";"),
-        ("a::b<int>::k<A<B<C>>><<<g(1, 2), {1, 2}>>>(f(x, y), \">>>\", '(');", launch("a::b<int>::k<A<B<C>>>", "g(1, 2), {1, 2}", ",f(x, y), \">>>\", '('") + ";"),
+        (
+            "a::b<int>::k<A<B<C>>><<<g(1, 2), {1, 2}>>>(f(x, y), \">>>\", '(');",
+            launch("a::b<int>::k<A<B<C>>>", "g(1, 2), {1, 2}", ",f(x, y), \">>>\", '('") + ";",
+        ),
         ("::k<(2 > 1)> <<<1, 2>>> (x);", launch("::k<(2 > 1)> ", "1, 2", ", x") + ";"),
         ("return k<<<1, 2>>>(x);", "return " + launch("k", "1, 2", ",x") + ";"),
+        ("else (k)<<<1, 2>>>(x);", "else " + launch("(k)", "1, 2", ",x") + ";"),
+        ("else ::k<<<1, 2>>>(x);", "else " + launch("::k", "1, 2", ",x") + ";"),
         ("if (n) k<<<1, 2>>>(x);", "if (n) " + launch("k", "1, 2", ",x") + ";"),
         ("} else\n  k<float>\n<<<1,\n2>>>(\nx\n);", "} else\n  " + launch("k<float>\n", "1,\n2", ",\nx\n") + ";"),
         ("(p)<<<1, 2>>>(x)", launch("(p)", "1, 2", ",x")),
@@ -322,9 +388,56 @@ def test_shared_declarations_name_all_their_variables() -> None:
 def test_any_text_keeps_its_lines() -> None:
     """Whatever the input, tokens lose no character and the translation no line: error lines stay the learner's."""
     pieces = [
-        *("k", "<<<", ">>>", "(", ")", "[", "]", "{", "}", "<", ">", ">>", ",", ";", "::", "\n", " ", "//", "/*", "*/", '"', "'", "\\"),
-        *('R"(', ')"', "extern", "__shared__", "float", "static", "=", "template", "#define X", "return", "1'0", "CUDA", "is_cuda", "é", "\r\n"),
-        *("TORCH_LIBRARY_IMPL", "DispatchKey", "extern __shared__ float s[];\n", "__shared__ int n[3];", "k<<<1,\n2>>>(x)", "__align__(16)"),
+        *(
+            "k",
+            "<<<",
+            ">>>",
+            "(",
+            ")",
+            "[",
+            "]",
+            "{",
+            "}",
+            "<",
+            ">",
+            ">>",
+            ",",
+            ";",
+            "::",
+            "\n",
+            " ",
+            "//",
+            "/*",
+            "*/",
+            '"',
+            "'",
+            "\\",
+        ),
+        *(
+            'R"(',
+            ')"',
+            "extern",
+            "__shared__",
+            "float",
+            "static",
+            "=",
+            "template",
+            "#define X",
+            "return",
+            "1'0",
+            "CUDA",
+            "is_cuda",
+            "é",
+            "\r\n",
+        ),
+        *(
+            "TORCH_LIBRARY_IMPL",
+            "DispatchKey",
+            "extern __shared__ float s[];\n",
+            "__shared__ int n[3];",
+            "k<<<1,\n2>>>(x)",
+            "__align__(16)",
+        ),
     ]
     dice = random.Random(7)
     for _ in range(4000):
@@ -335,12 +448,41 @@ def test_any_text_keeps_its_lines() -> None:
 
 def test_random_launches_are_all_rewritten() -> None:
     """Launches put together from awkward parts are found, each with its own kernel, configuration and arguments."""
-    kernels = ["k", "ns::k", "::k", "k<float>", "k<T, 3>", "a<b>::k<c<d>>", "k<A<B<C>>>", "k<(1 > 0)>", "(k)", "k<sizeof(int)>"]
-    configs = ["1, 2", "dim3(1, 2), dim3(3)", "{1, 2}, {3}", "(n + 255) / 256, 256, n * sizeof(float)", "g[1], b, 0, s", "1 /* , */, 2"]
-    arguments = ["", "x", "x, y", "f(a, g(b)), \")>>>\"", "a[i], {1, 2}", "[&](int i) { return i > 3; }, ')'", "x // )\n", "h<int>(3) >> 1"]
+    kernels = [
+        "k",
+        "ns::k",
+        "::k",
+        "k<float>",
+        "k<T, 3>",
+        "a<b>::k<c<d>>",
+        "k<A<B<C>>>",
+        "k<(1 > 0)>",
+        "(k)",
+        "k<sizeof(int)>",
+    ]
+    configs = [
+        "1, 2",
+        "dim3(1, 2), dim3(3)",
+        "{1, 2}, {3}",
+        "(n + 255) / 256, 256, n * sizeof(float)",
+        "g[1], b, 0, s",
+        "1 /* , */, 2",
+    ]
+    arguments = [
+        "",
+        "x",
+        "x, y",
+        'f(a, g(b)), ")>>>"',
+        "a[i], {1, 2}",
+        "[&](int i) { return i > 3; }, ')'",
+        "x // )\n",
+        "h<int>(3) >> 1",
+    ]
     dice = random.Random(11)
     for _ in range(500):
-        parts = [(dice.choice(kernels), dice.choice(configs), dice.choice(arguments)) for _ in range(dice.randint(1, 3))]
+        parts = [
+            (dice.choice(kernels), dice.choice(configs), dice.choice(arguments)) for _ in range(dice.randint(1, 3))
+        ]
         gap = dice.choice(["", " ", "\n", " /* <<< */ "])
         source = " ; ".join(f"{k}{gap}<<<{c}>>>({a})" for k, c, a in parts)
         expected = " ; ".join(launch(k + gap, c, ("," if a else "") + a) for k, c, a in parts)
@@ -363,16 +505,40 @@ def test_a_mark_points_into_the_cell() -> None:
 @pytest.mark.parametrize(
     ("text", "line", "message"),
     [
-        ("[1/2] c++ -c main.cpp\ncell: In function ‘void f()’:\ncell:7:5: error: expected ‘,’ or ‘;’ before ‘out’\ncell:9:1: error: x", 7, "expected ',' or ';' before 'out'"),
-        ('cell(7): error: identifier "y" is undefined\n  out[i] = y;\n1 error detected in the compilation of "/tmp/cuda.cu".', 7, 'identifier "y" is undefined'),
+        (
+            "[1/2] c++ -c main.cpp\ncell: In function ‘void f()’:\ncell:7:5: error: expected ‘,’ or ‘;’ before ‘out’\ncell:9:1: error: x",
+            7,
+            "expected ',' or ';' before 'out'",
+        ),
+        (
+            'cell(7): error: identifier "y" is undefined\n  out[i] = y;\n1 error detected in the compilation of "/tmp/cuda.cu".',
+            7,
+            'identifier "y" is undefined',
+        ),
         ("/tmp/x/cell(12): error #20: identifier is undefined", 12, "identifier is undefined"),
         ("cell:3:10: fatal error: cub/cub.cuh: No such file or directory", 3, "cub/cub.cuh: No such file or directory"),
-        ("cell(4): warning #177-D: variable was declared\ncell(9): error: expected a declaration", 9, "expected a declaration"),
+        (
+            "cell(4): warning #177-D: variable was declared\ncell(9): error: expected a declaration",
+            9,
+            "expected a declaration",
+        ),
         ("cuda.cu(5): error: expected a declaration", None, "In the CUDA source, line 5: expected a declaration"),
         ("/tmp/a/main.cpp:2:1: error: 'x' was not declared", None, "In the C++ source, line 2: 'x' was not declared"),
-        ("In file included from /i/cuda_on_cpu.h:1,\n/i/a.h: In instantiation of ‘f’:\ncell:14:30:   required from here\n/i/a.h:20:5: error: static assertion failed: too wide", 14, "static assertion failed: too wide"),
-        ("ptxas error   : Entry function '_Z1kv' uses too much shared data (0x10000 bytes, 0xc000 max)", None, "Entry function '_Z1kv' uses too much shared data (0x10000 bytes, 0xc000 max)"),
-        ("/usr/bin/ld: main.o: in function `f':\nmain.cpp:(.text+0x5): undefined reference to `g(int)'\ncollect2: error: ld returned 1 exit status", None, "undefined reference to `g(int)'"),
+        (
+            "In file included from /i/cuda_on_cpu.h:1,\n/i/a.h: In instantiation of ‘f’:\ncell:14:30:   required from here\n/i/a.h:20:5: error: static assertion failed: too wide",
+            14,
+            "static assertion failed: too wide",
+        ),
+        (
+            "ptxas error   : Entry function '_Z1kv' uses too much shared data (0x10000 bytes, 0xc000 max)",
+            None,
+            "Entry function '_Z1kv' uses too much shared data (0x10000 bytes, 0xc000 max)",
+        ),
+        (
+            "/usr/bin/ld: main.o: in function `f':\nmain.cpp:(.text+0x5): undefined reference to `g(int)'\ncollect2: error: ld returned 1 exit status",
+            None,
+            "undefined reference to `g(int)'",
+        ),
         ("nothing of the kind", None, "nothing of the kind"),
         ("", None, "The compiler gave no reason."),
     ],

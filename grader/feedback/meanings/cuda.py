@@ -28,6 +28,11 @@ CUDA: tuple[Meaning, ...] = (
         "Check the index that is used for a lookup.",
     ),
     Meaning(
+        r"threads wait at __sync",
+        "A barrier waits for every thread of its block, and some of them never come.",
+        "Move the barrier out of the `if`; threads without an element skip the work, not the barrier.",
+    ),
+    Meaning(
         r"too many resources requested for launch",
         "The block needs more registers or shared memory than the GPU has.",
         "Use fewer threads a block.",

@@ -1,4 +1,4 @@
-"""`#line` marks, so that g++ and nvcc name lines of the learner's cell and not of the files that `load_inline` writes."""
+"""`#line` marks, so that g++ and nvcc name lines of the learner's cell, not of the files that `load_inline` writes."""
 
 from __future__ import annotations
 
@@ -20,13 +20,13 @@ _OURS = str(Path(__file__).parents[1])
 
 
 def line_mark(source: str, name: str, cell: str) -> str:
-    """The mark that goes before `source`: its place in `cell`, where it stands there as one string, else line 1 of `name`."""
+    """The mark for `source`: its place in `cell`, where it stands there as one string, else line 1 of `name`."""
     line = _line_in(cell, source)
     return f'#line {line} "{CELL}"\n' if line else f'#line 1 "{name}"\n'
 
 
 def install_line_marks() -> None:
-    """On a machine with a GPU: has torch's `load_inline` mark the sources that it compiles. A second call does nothing."""
+    """On a machine with a GPU: has torch's `load_inline` mark what it compiles. A second call does nothing."""
     from torch.utils import cpp_extension
 
     if not hasattr(cpp_extension.load_inline, "__wrapped__"):
@@ -69,7 +69,8 @@ def _line_in(cell: str, source: str) -> int | None:
     except (SyntaxError, ValueError):
         return None
     for node in ast.walk(tree):
-        if isinstance(node, ast.Constant) and node.value == source and node.end_lineno is not None:
-            if node.end_lineno - node.lineno == source.count("\n"):  # else escapes or joined strings moved the lines
-                return node.lineno
+        if not isinstance(node, ast.Constant) or node.value != source or node.end_lineno is None:
+            continue
+        if node.end_lineno - node.lineno == source.count("\n"):  # else escapes or joined strings moved the lines
+            return node.lineno
     return None

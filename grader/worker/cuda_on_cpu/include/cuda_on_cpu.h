@@ -1,5 +1,6 @@
 // CUDA C++ on the CPU: what a translated source includes first. See grader/worker/cuda_on_cpu/__init__.py.
 #pragma once
+#pragma GCC system_header
 
 #include "cuda_on_cpu/types.h"
 #include "cuda_on_cpu/errors.h"

@@ -1,5 +1,6 @@
 // In CUDA's place: the constants that kernels use most.
 #pragma once
+#pragma GCC system_header
 #include "cuda_on_cpu.h"
 #define CUDART_INF_F __builtin_huge_valf()
 #define CUDART_NAN_F __builtin_nanf("")

@@ -1,5 +1,6 @@
 // Atomics: one thread runs at a time, so plain reads and writes are atomic.
 #pragma once
+#pragma GCC system_header
 
 #include <string.h>
 #include <type_traits>

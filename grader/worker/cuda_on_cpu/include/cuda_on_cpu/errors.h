@@ -1,7 +1,7 @@
 // CUDA's error codes, and the one place where a kernel that went wrong says so.
 #pragma once
+#pragma GCC system_header
 
-#include <assert.h>
 #include <stdarg.h>
 #include <stdio.h>
 

@@ -1,5 +1,6 @@
 // kernel<<<grid, block, bytes, stream>>>(…): what the rewritten call does, and the memory that a block shares.
 #pragma once
+#pragma GCC system_header
 
 #include <pthread.h>
 #include <stdlib.h>
@@ -112,6 +113,3 @@ static void trap(const char* what, int line) {
 }  // namespace cuda_on_cpu
 
 [[maybe_unused]] static void __trap(int line = __builtin_LINE()) { cuda_on_cpu::trap("__trap()", line); }
-
-#undef assert
-#define assert(condition) ((condition) ? (void)0 : ::cuda_on_cpu::trap("assert(" #condition ") does not hold", __LINE__))

@@ -1,5 +1,6 @@
 // CUDA's arithmetic. The fast functions are computed accurately: their error on a GPU does not show here.
 #pragma once
+#pragma GCC system_header
 
 #include <math.h>
 #include <stdint.h>
@@ -43,14 +44,20 @@ static inline To bits(From from) {
 [[maybe_unused]] static double rsqrt(double x) { return 1.0 / sqrt(x); }
 [[maybe_unused]] static float rsqrt(float x) { return 1.0f / sqrtf(x); }
 
+#define CUDA_ON_CPU_ALIKE(A, B) \
+    static_assert(std::is_floating_point<A>::value == std::is_floating_point<B>::value, \
+                  "min and max take two integers or two floating point numbers: write 0.0f, not 0, beside a float")
+
 template <class A, class B>
 static inline typename std::common_type<A, B>::type min(A a, B b) {
+    CUDA_ON_CPU_ALIKE(A, B);
     using T = typename std::common_type<A, B>::type;
     if constexpr (std::is_floating_point<T>::value) return a != a ? b : b != b ? a : T(a) < T(b) ? a : b;
     else return T(a) < T(b) ? a : b;
 }
 template <class A, class B>
 static inline typename std::common_type<A, B>::type max(A a, B b) {
+    CUDA_ON_CPU_ALIKE(A, B);
     using T = typename std::common_type<A, B>::type;
     if constexpr (std::is_floating_point<T>::value) return a != a ? b : b != b ? a : T(a) > T(b) ? a : b;
     else return T(a) > T(b) ? a : b;

@@ -1,5 +1,6 @@
 // The calls of the CUDA runtime that a launcher makes. Host and device memory are one; everything is synchronous.
 #pragma once
+#pragma GCC system_header
 
 #include <stdlib.h>
 

@@ -4,6 +4,7 @@
 // fiber. Only where a thread must wait does its fiber park, and another fiber goes on with the threads that are left.
 // When nobody can run and some are parked, the block is stuck: that is reported, not waited for.
 #pragma once
+#pragma GCC system_header
 
 #include <setjmp.h>
 #include <stddef.h>
@@ -148,9 +149,20 @@ static void report_stuck() {
                     "All of them must reach the same call; on a GPU this hangs or gives wrong results.",
                     blockIdx.x, blockIdx.y, blockIdx.z, first->call, first->line, other.call, other.line);
     }
+    if (first->wait == Wait::warp) {
+        const int warp = first->thread / 32;
+        unsigned lanes = 0;
+        for (int i = 0; i < block.fibers; ++i)
+            if (fibers[i].thread >= 0 && fibers[i].thread / 32 == warp) lanes |= 1u << fibers[i].thread % 32;
+        return fail(cudaErrorLaunchFailure, true,
+                    "In block (%u, %u, %u), lane %d of warp %d ended without reaching %s on line %d, where %d other lanes wait. "
+                    "Every lane that the mask names must reach it: is it inside an `if`, or after an early `return`?",
+                    blockIdx.x, blockIdx.y, blockIdx.z, __builtin_ctz(~lanes), warp, first->call, first->line,
+                    __builtin_popcount(lanes));
+    }
     fail(cudaErrorLaunchFailure, true,
          "In block (%u, %u, %u), %d of %d threads wait at %s on line %d, and the other %d ended without reaching it. "
-         "Every thread that the call waits for must reach it: is it inside an `if`, or after an early `return`?",
+         "Every thread of the block must reach it: is it inside an `if`, or after an early `return`?",
          blockIdx.x, blockIdx.y, blockIdx.z, parked, block.threads, first->call, first->line, ended);
 }
 

@@ -1,5 +1,6 @@
 // The words that CUDA adds to C++ and its vector types, with CUDA's sizes and alignments.
 #pragma once
+#pragma GCC system_header
 
 #define __global__
 #define __device__

@@ -1,5 +1,6 @@
 // What the lanes of a warp do together: shuffles, votes, __syncwarp.
 #pragma once
+#pragma GCC system_header
 
 #include "scheduler.h"
 

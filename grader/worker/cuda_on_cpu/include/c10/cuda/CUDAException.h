@@ -1,5 +1,6 @@
 // In PyTorch's place: the same macros over the errors of the CPU's launches.
 #pragma once
+#pragma GCC system_header
 #include <c10/util/Exception.h>
 
 #include "cuda_on_cpu.h"

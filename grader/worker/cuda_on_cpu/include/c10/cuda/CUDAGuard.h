@@ -1,5 +1,6 @@
 // In PyTorch's place: there is one device.
 #pragma once
+#pragma GCC system_header
 #include "cuda_on_cpu.h"
 
 namespace c10 {

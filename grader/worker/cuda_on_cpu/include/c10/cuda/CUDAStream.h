@@ -1,5 +1,6 @@
 // In PyTorch's place: there is one stream, and it is done as soon as it is asked.
 #pragma once
+#pragma GCC system_header
 #include "cuda_on_cpu.h"
 
 namespace c10 {

@@ -1,0 +1,11 @@
+// In C's place: an assertion that fails in a kernel stops the kernel, with its place. As in C, each inclusion defines it anew.
+#pragma GCC system_header
+#include_next <assert.h>
+
+#undef assert
+#ifdef NDEBUG
+#define assert(condition) ((void)0)
+#else
+#include "cuda_on_cpu/launch.h"
+#define assert(condition) ((condition) ? (void)0 : ::cuda_on_cpu::trap("assert(" #condition ") does not hold", __LINE__))
+#endif

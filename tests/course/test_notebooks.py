@@ -1,0 +1,138 @@
+"""Every notebook runs from top to bottom: as a learner gets it, and solved."""
+
+from __future__ import annotations
+
+import copy
+import os
+import re
+from html.parser import HTMLParser
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+
+from grader.exercises import EXERCISES
+
+ROOT = Path(__file__).resolve().parents[2]
+PATHS = sorted(
+    path.relative_to(ROOT / "source").with_suffix(".ipynb").as_posix() for path in (ROOT / "source").rglob("*.py")
+)
+LESSONS = [path for path in PATHS if "/" in path]
+LIMIT_S = 300
+
+
+def _run(notebook: Any, folder: Path) -> Any:
+    """The notebook with its outputs, run in `folder`; a cell that raises does not end the run."""
+    from nbclient import NotebookClient
+
+    ran = copy.deepcopy(notebook)
+    folder.mkdir(parents=True, exist_ok=True)
+    client = NotebookClient(ran, timeout=LIMIT_S, allow_errors=True, resources={"metadata": {"path": str(folder)}})
+    python_path = os.pathsep.join(filter(None, [str(ROOT), os.environ.get("PYTHONPATH")]))
+    client.execute(env=os.environ | {"PYTHONPATH": python_path})
+    return ran
+
+
+def _outputs(notebook: Any) -> list[tuple[str, Any]]:
+    return [(cell.id, output) for cell in notebook.cells for output in cell.get("outputs", [])]
+
+
+def _text(output: Any) -> str:
+    data = output.get("data", {})
+    return str(output.get("text") or data.get("text/plain") or "")
+
+
+def _points(notebook: Any, exercise_id: str) -> tuple[float, float]:
+    """Points and the most there are, as the report of the check cell says."""
+    (cell,) = (cell for cell in notebook.cells if cell.id == f"check-{exercise_id}")
+    report = " ".join(_text(output) for output in cell.outputs)
+    found = re.search(r"([\d.]+) of ([\d.]+) points", report)
+    assert found, report
+    return float(found[1]), float(found[2])
+
+
+def _lesson(path: str) -> list[str]:
+    return [e.id for e in EXERCISES.values() if f"{e.chapter}/{e.notebook}.ipynb" == path]
+
+
+class _Images(HTMLParser):
+    def __init__(self) -> None:
+        super().__init__()
+        self.without_words: list[str] = []
+        self.count = 0
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        given = dict(attrs)
+        if tag == "img" or (tag == "svg" and "aria-hidden" not in given):
+            self.count += 1
+            if not (given.get("alt") or given.get("aria-label")):
+                self.without_words.append(str(self.get_starttag_text()))
+
+
+def _must_read_well(notebook: Any) -> int:
+    """No error, no traceback, nothing on stderr, no image without words; returns how many images there are."""
+    images = _Images()
+    for cell_id, output in _outputs(notebook):
+        assert output.output_type != "error", (cell_id, output.get("evalue"))
+        assert output.get("name") != "stderr", (cell_id, _text(output))
+        assert "Traceback" not in _text(output), cell_id
+        images.feed(str(output.get("data", {}).get("text/html", "")))
+        assert not set(output.get("data", {})) & {"image/png", "image/jpeg"}, f"{cell_id}: a picture without alt text"
+    assert images.without_words == []
+    return images.count
+
+
+@pytest.mark.parametrize("path", PATHS)
+def test_unsolved_it_runs_and_gives_no_points(course: dict[str, Any], path: str, tmp_path: Path) -> None:
+    """Whoever runs all cells before writing anything is told what is missing, cell by cell, and earns nothing."""
+    ran = _run(course[path], tmp_path / Path(path).parent)
+    pictures = _must_read_well(ran)
+    for exercise_id in _lesson(path):
+        assert _points(ran, exercise_id) == (0, EXERCISES[exercise_id].max_points)
+        reports = " ".join(_text(output) for cell_id, output in _outputs(ran) if cell_id == f"check-{exercise_id}")
+        assert "Not written yet" in reports
+    if path in LESSONS:
+        assert pictures >= 1
+
+
+@pytest.mark.parametrize("path", LESSONS)
+def test_solved_it_gives_every_point_that_the_machine_can_give(
+    checkout: Path, course: dict[str, Any], path: str, tmp_path: Path
+) -> None:
+    """The reference solution earns all points with a GPU, and without one those for right answers."""
+    from grader.authoring.build import solved_notebook
+
+    ran = _run(solved_notebook(checkout / "course" / path, root=checkout), tmp_path / Path(path).parent)
+    _must_read_well(ran)
+    for exercise_id in _lesson(path):
+        exercise = EXERCISES[exercise_id]
+        reachable = exercise.max_points if torch.cuda.is_available() else exercise.correctness_points
+        assert _points(ran, exercise_id) == (reachable, exercise.max_points)
+
+
+def test_the_syllabus_knows_what_was_solved(checkout: Path, course: dict[str, Any], tmp_path: Path) -> None:
+    """What `check` found in a lesson stands in the syllabus of the same learner."""
+    from grader.authoring.build import solved_notebook
+
+    path = "03_triton/01_add_vectors.ipynb"
+    solved = solved_notebook(checkout / "course" / path, root=checkout)
+    needed = [cell for cell in solved.cells if "import benchmark" in cell.source or cell.id.endswith("vector_add")]
+    solved.cells = needed
+    _run(solved, tmp_path / "03_triton")
+    ran = _run(course["README.ipynb"], tmp_path)
+    _must_read_well(ran)
+    shown = " ".join(_text(output) for _, output in _outputs(ran))
+    earned = EXERCISES["vector_add"]
+    points = earned.max_points if torch.cuda.is_available() else earned.correctness_points
+    assert re.search(rf"Add two vectors\s+{points:g} of {earned.max_points:g}", shown), shown
+
+
+def test_a_prediction_is_answered(course: dict[str, Any], tmp_path: Path) -> None:
+    """A learner who fills in the three dots is told how far off the prediction was."""
+    notebook = copy.deepcopy(course["03_triton/01_add_vectors.ipynb"])
+    (at, *_) = (i for i, cell in enumerate(notebook.cells) if "prediction = ..." in cell.source)
+    notebook.cells = notebook.cells[: at + 2]
+    notebook.cells[at].source = notebook.cells[at].source.replace("...", "2")
+    ran = _run(notebook, tmp_path)
+    assert "predicted: 2 threads\nmeasured:  2 threads\nRight." in _text(ran.cells[at + 1].outputs[0])

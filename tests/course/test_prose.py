@@ -1,0 +1,154 @@
+"""What can be said by a machine of how the notebooks are written."""
+
+from __future__ import annotations
+
+import ast
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from grader.exercises import EXERCISES
+
+ROOT = Path(__file__).resolve().parents[2]
+LESSONS = sorted(path.relative_to(ROOT / "source").as_posix() for path in (ROOT / "source").rglob("*/*.py"))
+NOTEBOOKS = ["README.py", *LESSONS]
+
+
+def _cells(course: dict[str, Any], name: str, kind: str | None = None) -> list[Any]:
+    cells = course[name.replace(".py", ".ipynb")].cells
+    return [cell for cell in cells if kind is None or cell.cell_type == kind]
+
+
+def _text(course: dict[str, Any], name: str) -> str:
+    return "\n\n".join(cell.source for cell in _cells(course, name, "markdown"))
+
+
+def _is_solution(cell: Any) -> bool:
+    return bool(cell.metadata.get("nbgrader", {}).get("solution"))
+
+
+def test_every_exercise_has_its_lesson() -> None:
+    """The notebooks that the exercises name are there, and there are no others."""
+    assert sorted({f"{e.chapter}/{e.notebook}.py" for e in EXERCISES.values()}) == LESSONS
+
+
+@pytest.mark.parametrize("name", NOTEBOOKS)
+def test_a_code_cell_holds_at_most_ten_lines(course: dict[str, Any], name: str) -> None:
+    """Only the cells in which solutions stand are longer."""
+    long = {cell.id: len(cell.source.splitlines()) for cell in _cells(course, name, "code") if not _is_solution(cell)}
+    assert {id_: lines for id_, lines in long.items() if lines > 10} == {}
+
+
+@pytest.mark.parametrize("exercise_id", EXERCISES)
+def test_a_function_of_a_solution_holds_at_most_thirty_lines(exercise_id: str) -> None:
+    """A kernel that is longer than a screen is two kernels, in Python and in CUDA C++."""
+    from grader.authoring import reference
+
+    text = reference.solution(exercise_id)
+    for node in ast.walk(ast.parse(text)):
+        if isinstance(node, ast.FunctionDef):
+            assert (node.end_lineno or 0) - node.lineno < 30
+        if isinstance(node, ast.Constant) and isinstance(node.value, str):
+            for body in re.split(r"\n}\n", node.value):
+                assert len(body.splitlines()) <= 30
+
+
+@pytest.mark.parametrize("name", LESSONS)
+def test_a_lesson_opens_with_what_is_done_learned_and_needed(course: dict[str, Any], name: str) -> None:
+    """A reader knows after the first cell what comes, how long it takes and whether a GPU is needed."""
+    opening = _cells(course, name)[0].source
+    titles = [f"# {e.title}" for e in EXERCISES.values() if f"{e.chapter}/{e.notebook}.py" == name]
+    assert opening.splitlines()[0] in titles
+    for part in ("**You will** ", "**You will learn**", "**You need** ", "minutes", "GPU"):
+        assert part in opening, part
+
+
+@pytest.mark.parametrize("name", LESSONS)
+def test_a_lesson_closes_with_what_was_done_a_self_check_and_the_next(course: dict[str, Any], name: str) -> None:
+    """Three to five questions with their answers folded in, then a link."""
+    closing = _cells(course, name)[-1].source
+    assert closing.startswith("## In this notebook you have")
+    assert "## Check yourself" in closing
+    questions = re.findall(r"<details><summary>(.+?\?)</summary>\n\n(.+?)\n\n</details>", closing, re.DOTALL)
+    assert 3 <= len(questions) <= 5
+    assert closing.count("<details>") == len(questions)
+    assert all(len(answer.split()) >= 5 for _, answer in questions)
+    assert re.search(r"\*\*Next:\*\* .*\[.+\]\(.+\.ipynb\)", closing)
+
+
+@pytest.mark.parametrize("name", LESSONS)
+def test_the_steps_stand_in_the_course_order(course: dict[str, Any], name: str) -> None:
+    """Write, check, time, explain, extra credit: in this order, each in its cell."""
+    text = "\n".join(cell.source for cell in _cells(course, name))
+    places = [
+        text.index(step) for step in ("## Exercise: ", "\ncheck(", "## How fast ", "\nbenchmark(", "## Extra credit")
+    ]
+    assert places == sorted(places)
+
+
+@pytest.mark.parametrize("name", LESSONS)
+def test_every_comparison_follows_a_prediction(course: dict[str, Any], name: str) -> None:
+    """Whoever measures has first been asked to write a prediction down, in a cell of its own, and knows what of."""
+    cells = _cells(course, name)
+    compared = 0
+    for number, cell in enumerate(cells):
+        if cell.cell_type == "code" and re.search(r"^\s*compare\(", cell.source, re.MULTILINE):
+            compared += 1
+            before = cells[number - 1]
+            assert re.search(r"^prediction = \.\.\.  # \S+", before.source, re.MULTILINE), cell.source
+            prose = " ".join(c.source for c in cells[max(0, number - 4) : number] if c.cell_type == "markdown")
+            assert re.search(r"predict|before you run", prose, re.IGNORECASE), cell.source
+    assert compared >= 3
+
+
+@pytest.mark.parametrize("name", NOTEBOOKS)
+def test_prose_comes_first(course: dict[str, Any], name: str) -> None:
+    """No more than three code cells follow each other without a word; a heading is followed by prose."""
+    kinds = "".join("c" if cell.cell_type == "code" else "m" for cell in _cells(course, name))
+    assert "cccc" not in kinds
+    for cell in _cells(course, name, "markdown"):
+        assert not re.fullmatch(r"#+ [^\n]+", cell.source.strip()), cell.source
+
+
+@pytest.mark.parametrize("exercise_id", EXERCISES)
+def test_an_exercise_says_what_how_much_and_how_it_is_checked(course: dict[str, Any], exercise_id: str) -> None:
+    """Spec, size hint, skeleton, visible check and a separate benchmark."""
+    exercise = EXERCISES[exercise_id]
+    cells = _cells(course, f"{exercise.chapter}/{exercise.notebook}.py")
+    (at,) = (i for i, cell in enumerate(cells) if cell.id == exercise_id)
+    spec = cells[at - 1].source
+    assert spec.startswith("## Exercise: ")
+    assert re.search(r"\*\((about )?\d+ lines\)\*", spec)
+    assert cells[at + 2].source == f"check({exercise.entry})"
+    later = [cell.source for cell in cells[at + 3 :]]
+    assert f"benchmark({exercise.entry})" in later
+
+
+@pytest.mark.parametrize("name", NOTEBOOKS)
+def test_no_measured_number_is_written_by_hand(course: dict[str, Any], name: str) -> None:
+    """Speeds come from the recorded results, with their GPU; the one in prose is a specification."""
+    numbers = re.findall(r"[\d.,]+ ?(?:GB/s|TB/s|TFLOPS|µs|ms)\b", _text(course, name))
+    assert [number for number in numbers if number != "4,800 GB/s"] == []
+
+
+@pytest.mark.parametrize("name", NOTEBOOKS)
+def test_no_template_is_left(course: dict[str, Any], name: str) -> None:
+    """Numbers from the exercises have been filled in."""
+    assert not re.search("[⟦⟧]", _text(course, name))
+
+
+def test_the_syllabus_leads_to_every_lesson(course: dict[str, Any]) -> None:
+    """Each lesson, its exercises and their points."""
+    text = _text(course, "README.py")
+    for exercise in EXERCISES.values():
+        row = f"({exercise.chapter}/{exercise.notebook}.ipynb) | `{exercise.id}` | {exercise.max_points:g} |"
+        assert row in text
+
+
+def test_no_link_is_broken(checkout: Path) -> None:
+    """The build knows of no link that leads nowhere and of no picture without words."""
+    from grader.authoring.build import build
+
+    assert build(check=True, root=checkout).problems == ()
