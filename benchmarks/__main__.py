@@ -1,4 +1,4 @@
-"""`make bench [ARGS="kernels loop"]`: measures, writes `benchmarks/results/<gpu>.json`, draws the plots."""
+"""`make bench [ARGS="kernels loop builds"]`: measures, writes `benchmarks/results/<gpu>.json`, draws the plots."""
 
 from __future__ import annotations
 
@@ -7,13 +7,14 @@ from datetime import UTC, datetime
 
 import torch
 
+from benchmarks.builds import builds
 from benchmarks.kernels import kernels
 from benchmarks.loop import loop
 from benchmarks.plots import plots
 from benchmarks.rows import Recorder
 from grader.judge.machine import Machine
 
-BENCHES = {"kernels": kernels, "loop": loop}
+BENCHES = {"kernels": kernels, "loop": loop, "builds": builds}
 
 
 def main(names: list[str]) -> int:

@@ -6,8 +6,10 @@ a peer. `ratio_vs_<peer>` is the peer's time over ours; `share_of_<limit>` our b
 
 from __future__ import annotations
 
+import functools
 import json
 import os
+import subprocess
 import sys
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
@@ -36,6 +38,19 @@ class Row:
     date: str
 
 
+@functools.cache
+def _commit() -> str:
+    """The commit that is measured, `+` behind it where the tree differs; `COMMIT` says it where there is no git."""
+    if named := os.environ.get("COMMIT"):
+        return named
+    try:
+        ask = functools.partial(subprocess.run, capture_output=True, text=True, check=True, cwd=RESULTS.parent)
+        changed = ask(["git", "status", "--porcelain", "--untracked-files=no"]).stdout
+        return ask(["git", "rev-parse", "--short", "HEAD"]).stdout.strip() + ("+" if changed else "")
+    except (OSError, subprocess.CalledProcessError):
+        return ""
+
+
 @dataclass
 class Recorder:
     """Collects rows of one run on one machine."""
@@ -57,7 +72,7 @@ class Recorder:
             gpu=self.machine.gpu,
             driver=self.machine.driver,
             torch=self.machine.torch,
-            commit=os.environ.get("COMMIT", ""),
+            commit=_commit(),
             command=f"make bench ARGS='{' '.join(sys.argv[1:])}'" if sys.argv[1:] else "make bench",
             date=self.date,
         )

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import ctypes
+import functools
 import importlib.util
-import os
 import re
 import sys
 import warnings
@@ -17,6 +16,7 @@ from types import ModuleType
 from typing import Literal
 
 from grader.errors import GraderError
+from grader.hardware import Gpu, gpus
 
 __all__ = ["device", "gpu_name", "simulate", "simulate_in_notebook"]
 
@@ -31,19 +31,12 @@ def device() -> Literal["cuda", "cpu"]:
     torch = sys.modules.get("torch")
     if torch is not None and hasattr(torch, "cuda"):
         return "cuda" if torch.cuda.is_available() else "cpu"
-    return "cuda" if _torch_was_built_for_cuda() and _gpus() > 0 else "cpu"
+    return "cuda" if _torch_was_built_for_cuda() and _gpus() else "cpu"
 
 
 def gpu_name() -> str:
     """What the driver calls the first GPU, or an empty text."""
-    handle, name = ctypes.c_void_p(), ctypes.create_string_buffer(96)
-    with suppress(OSError, AttributeError):
-        nvml = ctypes.CDLL("libnvidia-ml.so.1")
-        if nvml.nvmlInit_v2() == 0:
-            nvml.nvmlDeviceGetHandleByIndex_v2(0, ctypes.byref(handle))
-            nvml.nvmlDeviceGetName(handle, name, len(name))
-            nvml.nvmlShutdown()
-    return name.value.decode("utf-8", "replace")
+    return next((gpu.name for gpu in _gpus()), "")
 
 
 def simulate_in_notebook() -> None:
@@ -102,6 +95,11 @@ class _Patching(Loader):
         simulator.install()
 
 
+@functools.cache
+def _gpus() -> tuple[Gpu, ...]:
+    return gpus()
+
+
 def _torch_was_built_for_cuda() -> bool:
     """Read from torch's version file, without importing torch."""
     spec = importlib.util.find_spec("torch")
@@ -111,21 +109,3 @@ def _torch_was_built_for_cuda() -> bool:
         text = (Path(spec.origin).parent / "version.py").read_text(encoding="utf-8")
         return re.search(r"^cuda\b.*=\s*['\"]\d", text, re.MULTILINE) is not None
     return False
-
-
-def _gpus() -> int:
-    """How many GPUs the driver shows to this process. NVML is asked, so that no CUDA context is made."""
-    if os.environ.get("CUDA_VISIBLE_DEVICES", "all").strip() in ("", "-1", "none", "NoDevFiles"):
-        return 0
-    number = ctypes.c_uint(0)
-    with suppress(OSError, AttributeError):
-        nvml = ctypes.CDLL("libnvidia-ml.so.1")
-        if nvml.nvmlInit_v2() == 0:
-            nvml.nvmlDeviceGetCount_v2(ctypes.byref(number))
-            nvml.nvmlShutdown()
-            return number.value
-    with suppress(OSError, AttributeError):
-        cuda = ctypes.CDLL("libcuda.so.1")
-        if cuda.cuInit(0) == 0:
-            cuda.cuDeviceGetCount(ctypes.byref(number))
-    return number.value

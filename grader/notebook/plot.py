@@ -76,7 +76,8 @@ def _svg(speeds: Speeds) -> str:
         for name, spine in axes.spines.items():
             spine.set_visible(name in ("left", "bottom"))
             spine.set_color(_INK)
-        figure.legend(handles=lines, loc="outside upper left", ncols=3, frameon=False, labelcolor=_INK, handlelength=3.2)
+        look = {"frameon": False, "labelcolor": _INK, "handlelength": 3.2}
+        figure.legend(handles=lines, loc="outside upper left", ncols=3, **look)
         text = io.StringIO()
         figure.savefig(text, format="svg", transparent=True, metadata={"Date": None})
     return _themed(text.getvalue(), alt_text(speeds))

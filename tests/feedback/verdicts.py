@@ -52,7 +52,7 @@ def make(exercise_id: str, environment: Environment, **facts: object) -> Verdict
         seconds=2.4,
         grader="0.1.0",
     )
-    return replace(base, **facts)  # type: ignore[arg-type]
+    return replace(base, **facts)
 
 
 def gates(exercise_id: str, *outcomes: str, ratios: tuple[float, ...] = ()) -> tuple[GateResult, ...]:
@@ -62,11 +62,10 @@ def gates(exercise_id: str, *outcomes: str, ratios: tuple[float, ...] = ()) -> t
     for number, gate in enumerate(exercise.gates):
         outcome = outcomes[min(number, len(outcomes) - 1)]
         ratio = ratios[number] if ratios else None
-        found.append(
-            GateResult(gate.baseline, exercise.baseline(gate.baseline).label, gate.at_least, outcome,  # type: ignore[arg-type]
-                       gate.points if outcome in ("passed", "doubt") else 0.0, gate.points,
-                       ratio, ratio and ratio * 0.985, ratio and ratio * 1.015)  # fmt: skip
-        )
+        earned = gate.points if outcome in ("passed", "doubt") else 0.0
+        label = exercise.baseline(gate.baseline).label
+        result = GateResult(gate.baseline, label, gate.at_least, outcome, earned, gate.points)
+        found.append(replace(result, ratio=ratio, low=ratio * 0.985, high=ratio * 1.015) if ratio else result)
     return tuple(found)
 
 
@@ -95,16 +94,16 @@ def failing(exercise_id: str, environment: Environment, number: int, result: Cas
 
 
 def _mismatch(**facts: object) -> CaseResult:
-    return CaseResult("", False, mismatch=Mismatch("out", **facts))  # type: ignore[arg-type]
+    return CaseResult("", False, mismatch=Mismatch("out", **facts))
 
 
 def _failure(kind: str, message: str, line: int | None = None, detail: str = "") -> CaseResult:
-    return CaseResult("", False, failure=Failure(kind, message, line, detail))  # type: ignore[arg-type]
+    return CaseResult("", False, failure=Failure(kind, message, line, detail))
 
 
 def _before_cases(verdict: Verdict, failure: Failure, status: str = "failed") -> Verdict:
     cases = tuple(CaseResult(case.name, False) for case in verdict.cases)
-    return replace(verdict, failure=failure, cases=cases, points=0.0, status=status)  # type: ignore[arg-type]
+    return replace(verdict, failure=failure, cases=cases, points=0.0, status=status)
 
 
 _SLOW = gates("softmax", "passed", "failed", ratios=(5.1, 1.07))

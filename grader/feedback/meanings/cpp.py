@@ -11,23 +11,23 @@ _END = "[’'\"`]"
 
 CPP: tuple[Meaning, ...] = (
     Meaning(
-        rf"error: expected {_QUOTE},{_END} or {_QUOTE};{_END}|error: expected (?:a )?{_QUOTE};{_END}",
+        rf"expected {_QUOTE},{_END} or {_QUOTE};{_END}|expected (?:a )?{_QUOTE};{_END}",
         "A semicolon is missing, often at the end of the line before.",
         "End the statement with `;`.",
     ),
     Meaning(
-        rf"error: expected (?:a )?{_QUOTE}([)}}\]]){_END}",
+        rf"expected (?:a )?{_QUOTE}([)}}\]]){_END}",
         "A bracket is opened and never closed.",
         "Add the missing `{0}`.",
     ),
     Meaning(
         r"identifier \"(thread[iI]dx|block[iI]dx|block[dD]im|grid[dD]im)\" is undefined"
-        r"|‘(thread[iI]dx|block[iI]dx|block[dD]im|grid[dD]im)’ was not declared",
+        rf"|{_QUOTE}(thread[iI]dx|block[iI]dx|block[dD]im|grid[dD]im){_END} was not declared",
         "`{0}{1}` is not known here.",
         "The names are `threadIdx`, `blockIdx`, `blockDim` and `gridDim`; they exist in kernels alone.",
     ),
     Meaning(
-        rf"identifier \"([^\"]+)\" is undefined|error: {_QUOTE}([^’'\"`]+){_END} was not declared in this scope",
+        rf"identifier \"([^\"]+)\" is undefined|{_QUOTE}([^’'\"`]+){_END} was not declared in this scope",
         "The name `{0}{1}` is used and was never declared.",
         "Declare it with its type before its use, for example `int row = …;`, or mend the spelling.",
     ),
@@ -57,7 +57,7 @@ CPP: tuple[Meaning, ...] = (
         "Declare the kernel's parameter `const {0}*`, or pass the output.",
     ),
     Meaning(
-        rf"cannot be used to initialize an entity of type|error: (?:invalid conversion|cannot convert) {_QUOTE}?",
+        rf"cannot be used to initialize an entity of type|(?:invalid conversion from|cannot convert) {_QUOTE}",
         "A value of one type is put where another belongs, often a pointer for its element.",
         "Take an element with `x[i]`, and a tensor's pointer with `data_ptr<float>()`.",
     ),
@@ -72,7 +72,7 @@ CPP: tuple[Meaning, ...] = (
         "`threadIdx`, `blockIdx`, `blockDim` and `gridDim` have `.x`, `.y` and `.z`.",
     ),
     Meaning(
-        r"expected primary-expression before ‘[<>]’",
+        r"expected primary-expression before [‘'][<>][’']",
         "The C++ compiler met `<<<`, which it does not know.",
         "Launch kernels in `cuda_sources`, not in `cpp_sources`.",
     ),

@@ -38,7 +38,7 @@ PYTHON: tuple[Meaning, ...] = (
     Meaning(
         r"(?:name '|NameError\(['\"])(torch|triton|tl|math|load_inline|np|cp|cuda)(?:'| is not defined)",
         "`{0}` is not imported in this cell. A submission is one cell, and what other cells imported is not there.",
-        "Put the import at the top of the cell that defines the function. (In a kernel, use `tl` in place of `math`.)",
+        "Put the import at the top of the cell that defines the function. In a kernel, use `tl` in place of `math`.",
     ),
     Meaning(
         r"name '(\w+)' is not defined|NameError\(['\"](\w+) is not defined",

@@ -1,0 +1,74 @@
+"""The command `grader`: every sub-command is a call into the package. Exit status 0 passed, 1 failed, 2 unusable."""
+
+from __future__ import annotations
+
+import os
+import sys
+from typing import Annotated, Any
+
+import typer
+import typer.core
+
+from grader.cli import classroom, course, grading, leaderboard
+from grader.cli.answers import bug, complain
+from grader.errors import GraderError
+from grader.version import __version__
+
+__all__ = ["app", "main"]
+
+
+class _Group(typer.core.TyperGroup):
+    """The one place in which errors become a sentence and an exit status."""
+
+    def invoke(self, ctx: Any) -> Any:
+        try:
+            return super().invoke(ctx)
+        except GraderError as error:
+            complain(str(error))
+            raise typer.Exit(2) from None
+        except KeyboardInterrupt:
+            complain("Stopped.")
+            raise typer.Exit(130) from None
+        except BrokenPipeError:  # `grader exercises | head`
+            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+            raise typer.Exit(0) from None
+        except (typer.Exit, typer.Abort, SystemExit):
+            raise
+        except Exception as error:
+            if type(error).__module__.startswith(("typer", "click")):  # wrong arguments: it has its own words
+                raise
+            complain(bug(error))
+            raise typer.Exit(2) from None
+
+
+app = typer.Typer(
+    cls=_Group,
+    no_args_is_help=True,
+    pretty_exceptions_enable=False,
+    add_completion=False,
+    rich_markup_mode=None,
+    context_settings={"help_option_names": ["-h", "--help"]},
+    help="Learn to program a GPU, and be graded by a judge that can be trusted.",
+)
+app.command(context_settings={"allow_extra_args": True})(course.lab)
+app.command()(course.doctor)
+app.command()(course.build)
+app.command()(grading.exercises)
+app.command()(grading.check)
+app.command()(grading.grade)
+app.add_typer(classroom.app, name="classroom")
+app.add_typer(leaderboard.app, name="leaderboard")
+
+
+@app.callback()
+def _options(
+    version: Annotated[bool, typer.Option("--version", help="Say the version and end.", is_eager=True)] = False,
+) -> None:
+    if version:
+        typer.echo(__version__)
+        raise typer.Exit
+
+
+def main() -> None:
+    """The entry point of the command."""
+    app(prog_name="grader")

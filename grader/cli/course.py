@@ -1,0 +1,80 @@
+"""`grader lab`, `doctor` and `build`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from grader.cli.answers import answer, print_json
+from grader.cli.options import AsJson
+
+__all__ = ["build", "doctor", "lab"]
+
+
+def lab(
+    context: typer.Context,
+    port: Annotated[int | None, typer.Option(min=1, max=65535, help="By default 8888, or the next free one.")] = None,
+    browser: Annotated[bool, typer.Option("--browser/--no-browser", help="Whether to open a browser.")] = True,
+    folder: Annotated[Path | None, typer.Option(metavar="DIR", help="Your folder; by default work/.")] = None,
+    course: Annotated[
+        Path | None, typer.Option(metavar="DIR", help="What it is filled from; by default course/.")
+    ] = None,
+    classroom: Annotated[
+        Path | None, typer.Option(metavar="DIR", help="The exchange that your instructor named.")
+    ] = None,
+    course_id: Annotated[str | None, typer.Option(metavar="ID", help="Which course of that exchange.")] = None,
+    instructor: Annotated[Path | None, typer.Option(metavar="DIR", help="Your course folder, with Formgrader.")] = None,
+    prepare_only: Annotated[bool, typer.Option("--prepare-only", help="Make the folder, start nothing.")] = False,
+    as_json: AsJson = False,
+) -> None:
+    """Make your folder and open JupyterLab on the syllabus. What you have changed is never overwritten.
+
+    \b
+    Example: grader lab --no-browser --port 9000
+    Arguments after -- go to JupyterLab: grader lab -- --ip=0.0.0.0
+    """
+    from grader.lab import prepare, start
+
+    made = prepare(
+        port=port, browser=browser, folder=folder, course=course, classroom=classroom, course_id=course_id,
+        instructor=instructor, arguments=context.args,
+    )  # fmt: skip
+    if as_json:
+        print_json(made.to_dict())
+    elif made.folder is not None:
+        typer.echo(made.folder.to_text())
+    if not prepare_only:
+        start(made)
+
+
+def doctor(as_json: AsJson = False) -> None:
+    """Say what this machine can do, what will be simulated, and how to mend each lack.
+
+    \b
+    Example: grader doctor
+    """
+    from grader.doctor import as_text, examine, healthy, to_dicts
+
+    findings = examine()
+    answer(as_json, {"ok": healthy(findings), "findings": to_dicts(findings)}, as_text(findings))
+    raise typer.Exit(0 if healthy(findings) else 1)
+
+
+def build(
+    check: Annotated[
+        bool, typer.Option("--check", help="Write nothing; fail where course/ is stale or leaks.")
+    ] = False,
+    as_json: AsJson = False,
+) -> None:
+    """Build the course's notebooks, course/, from source/.
+
+    \b
+    Example: grader build --check
+    """
+    from grader.authoring.build import build, report_text
+
+    made = build(check=check)
+    answer(as_json, made.to_dict(), report_text(made))
+    raise typer.Exit(0 if made.ok else 1)

@@ -1,0 +1,27 @@
+"""The options and arguments that several commands share."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+__all__ = ["AsJson", "CourseFolder", "Device", "OnDevice", "StoreFile"]
+
+
+class Device(StrEnum):
+    """Where submissions run."""
+
+    auto = "auto"
+    cuda = "cuda"
+    simulator = "simulator"
+
+
+AsJson = Annotated[bool, typer.Option("--json", help="Answer in JSON.")]
+OnDevice = Annotated[Device, typer.Option("--device", help="Where it runs; auto is the GPU where there is one.")]
+CourseFolder = Annotated[Path, typer.Argument(metavar="DIR", help="The course folder.")]
+StoreFile = Annotated[
+    Path | None, typer.Option("--store", metavar="FILE", help="The database; by default leaderboard.sqlite.")
+]

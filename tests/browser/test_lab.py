@@ -1,0 +1,267 @@
+"""JupyterLab in a real browser: a learner solves and submits, an instructor collects and autogrades from Formgrader.
+
+The pictures go to the folder that GRADER_SCREENSHOTS names, else to pytest's own.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import time
+import urllib.error
+import urllib.request
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from grader.authoring import reference
+from grader.classroom import commands
+from grader.exercises import find
+
+pytestmark = pytest.mark.browser
+
+PROJECT = Path(__file__).resolve().parents[2]
+ASSIGNMENT = "03_triton"
+TOKEN = "for-this-test-only"
+START_S = 90
+RUN_S = 240  # a whole notebook on two busy cores, Triton interpreted
+
+
+@pytest.fixture
+def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Nothing of the user's is read or written: settings, workspaces, exchange, kernels."""
+    folder = tmp_path / "home"
+    folder.mkdir()
+    for name in ("HOME", "IPYTHONDIR", "JUPYTER_CONFIG_DIR", "JUPYTER_DATA_DIR", "JUPYTER_RUNTIME_DIR"):
+        monkeypatch.setenv(name, str(folder))
+    for name in ("XDG_CONFIG_HOME", "XDG_DATA_HOME", "XDG_CACHE_HOME", "XDG_RUNTIME_DIR"):
+        monkeypatch.setenv(name, str(folder / name.lower()))
+    monkeypatch.delenv("JUPYTER_CONFIG_PATH", raising=False)
+    monkeypatch.setenv("JUPYTER_TOKEN", TOKEN)
+    monkeypatch.setenv("PYTHONPATH", os.pathsep.join([str(PROJECT), os.environ.get("PYTHONPATH", "")]).rstrip(os.pathsep))
+    return folder
+
+
+@pytest.fixture
+def start_lab(tmp_path: Path, home: Path) -> Iterator[Callable[..., str]]:
+    """`url = start_lab(port, "--classroom", folder)`: a server that ends with the test, kernels included."""
+    servers = []
+
+    def start(port: int, *arguments: str | Path) -> str:
+        log = tmp_path / f"lab-{port}.log"
+        command = [sys.executable, "-m", "grader", "lab", "--no-browser", "--port", str(port), *map(str, arguments)]
+        with log.open("wb") as file:
+            server = subprocess.Popen(command, cwd=tmp_path, stdout=file, stderr=file, start_new_session=True)
+        servers.append(server)
+        url = f"http://127.0.0.1:{port}"
+        limit = time.monotonic() + START_S
+        while not _answers(f"{url}/api/status?token={TOKEN}"):
+            assert server.poll() is None, f"grader lab ended:\n{log.read_text(errors='replace')}"
+            assert time.monotonic() < limit, f"grader lab does not answer:\n{log.read_text(errors='replace')}"
+            time.sleep(0.2)
+        return url
+
+    try:
+        yield start
+    finally:
+        for server in servers:
+            server.send_signal(signal.SIGTERM)
+        for server in servers:
+            try:
+                server.wait(timeout=20)
+            except subprocess.TimeoutExpired:
+                os.killpg(server.pid, signal.SIGKILL)
+                server.wait()
+
+
+def _answers(url: str) -> bool:
+    try:
+        with urllib.request.urlopen(url, timeout=2):
+            return True
+    except (urllib.error.URLError, OSError):
+        return False
+
+
+@pytest.fixture
+def shoot(tmp_path: Path) -> Callable[[Any, str], None]:
+    """`shoot(page, "submitted")` saves a numbered picture."""
+    folder = Path(os.environ.get("GRADER_SCREENSHOTS", tmp_path / "screenshots"))
+    folder.mkdir(parents=True, exist_ok=True)
+    taken = iter(range(1, 100))
+
+    def take(page: Any, name: str) -> None:
+        page.wait_for_timeout(400)  # until what was clicked has been drawn
+        page.screenshot(path=folder / f"{next(taken):02}_{name}.png")
+
+    return take
+
+
+@pytest.fixture
+def open_page(browser_page: Callable[..., Any]) -> Callable[[str], Any]:
+    """A page of JupyterLab at this address, loaded."""
+
+    def go(url: str) -> Any:
+        page = browser_page(viewport={"width": 1400, "height": 1000})
+        page.set_default_timeout(START_S * 1000)
+        page.goto(url)
+        page.locator("#jp-MainLogo").wait_for(state="attached")
+        page.locator("#jupyterlab-splash").wait_for(state="detached")
+        return page
+
+    return go
+
+
+def choose(page: Any, menu: str, item: str) -> None:
+    """Click an item of JupyterLab's menu bar."""
+    page.locator(".lm-MenuBar-itemLabel", has_text=menu).click()
+    page.locator(".lm-Menu-itemLabel").get_by_text(item, exact=True).click()
+
+
+def run_finished(page: Any) -> None:
+    """Wait until the kernel has answered and no cell waits to be run."""
+    page.locator(".jp-Notebook-ExecutionIndicator[data-status='idle']").wait_for(state="attached", timeout=RUN_S * 1000)
+    page.wait_for_function(
+        "() => ![...document.querySelectorAll('.jp-InputPrompt')].some(prompt => prompt.innerText.includes('[*]'))",
+        timeout=RUN_S * 1000,
+    )
+
+
+def cell_with(page: Any, text: str) -> Any:
+    """The code cell whose editor holds this text."""
+    return page.locator(".jp-CodeCell", has=page.locator(".cm-content", has_text=text))
+
+
+def run_cell(page: Any, cell: Any) -> None:
+    """Run a cell as a learner does, with Shift+Enter, and wait for its number to change."""
+    prompt = cell.locator(".jp-InputPrompt")
+    before = prompt.inner_text()
+    cell.locator(".cm-content").click()
+    page.keyboard.press("Shift+Enter")
+    page.wait_for_function(
+        "([element, before]) => /\\d/.test(element.innerText) && element.innerText !== before",
+        arg=[prompt.element_handle(), before],
+        timeout=RUN_S * 1000,
+    )
+
+
+def test_learner_and_instructor_in_jupyterlab(
+    tmp_path: Path,
+    start_lab: Callable[..., str],
+    open_page: Callable[[str], Any],
+    free_port: int,
+    shoot: Callable[[Any, str], None],
+) -> None:
+    """Fetch, open, run, solve, see the report, submit; then collect, autograde and give feedback from Formgrader."""
+    exercise = find("softmax")
+    made = commands.init(tmp_path / "course")
+    commands.release(tmp_path / "course", ASSIGNMENT)
+
+    # The learner fetches the assignment.
+    lab = start_lab(free_port, "--classroom", made.exchange, tmp_path / "learner")
+    page = open_page(f"{lab}/lab?token={TOKEN}&reset")
+    choose(page, "Nbgrader", "Assignment List")
+    page.get_by_role("button", name="Fetch").wait_for()
+    shoot(page, "assignment_list")
+    page.get_by_role("button", name="Fetch").click()
+    page.get_by_role("button", name="Submit").wait_for()
+    assert (tmp_path / "learner" / ASSIGNMENT / f"{exercise.notebook}.ipynb").is_file()
+
+    # The learner opens the notebook and runs it as it is.
+    page.goto(f"{lab}/lab/tree/{ASSIGNMENT}/{exercise.notebook}.ipynb?token={TOKEN}&reset")
+    page.locator(".jp-Notebook .jp-Cell").first.wait_for()
+    shoot(page, "notebook")
+    choose(page, "Run", "Run All Cells")
+    check = cell_with(page, "check(softmax)")
+    check.locator(".jp-OutputArea-output", has_text="0 of 10 points").wait_for(timeout=RUN_S * 1000)
+    run_finished(page)
+    check.scroll_into_view_if_needed()
+    shoot(page, "report_unsolved")
+    assert page.locator(".jp-OutputArea-output[data-mime-type='application/vnd.jupyter.error']").count() == 0
+
+    # The learner solves the exercise and checks it.
+    solution = cell_with(page, "def softmax(x, out)")
+    solution.locator(".cm-content").click()
+    page.keyboard.press("Control+a")
+    page.keyboard.insert_text(reference.solution("softmax"))
+    shoot(page, "solution")
+    run_cell(page, solution)
+    run_cell(page, check)
+    report = check.locator(".jp-OutputArea-output")
+    report.get_by_text(f"{len(exercise.simulator_cases)} of {len(exercise.simulator_cases)} cases passed").or_(
+        report.get_by_text(f"{len(exercise.cases)} of {len(exercise.cases)} cases passed")
+    ).first.wait_for()
+    check.scroll_into_view_if_needed()
+    shoot(page, "report_solved")
+
+    # The learner saves and submits.
+    page.keyboard.press("Control+s")
+    page.locator(".jp-mod-current.jp-mod-dirty").wait_for(state="detached")
+    choose(page, "Nbgrader", "Assignment List")
+    page.get_by_role("button", name="Submit").click()
+    page.get_by_text("There are no submitted assignments.").wait_for(state="hidden")
+    shoot(page, "submitted")
+    (inbox,) = (Path(made.exchange) / made.course_id / "inbound").iterdir()
+    student = inbox.name.split("+")[0]
+
+    # The instructor collects, autogrades and gives feedback.
+    desk = start_lab(free_port_after(free_port), "--instructor", tmp_path / "course")
+    office = open_page(f"{desk}/lab?token={TOKEN}&reset")
+    choose(office, "Nbgrader", "Formgrader")
+    formgrader = office.frame_locator("iframe")
+    row = formgrader.locator("tr", has=formgrader.locator("td.name", has_text=ASSIGNMENT))
+    row.locator("td.collect a").wait_for()
+    shoot(office, "formgrader")
+    row.locator("td.collect a").click()
+    _dismiss(formgrader, "collected")
+    row.locator("td.num-submissions a").click()
+    entry = formgrader.locator("tr", has=formgrader.locator("td.student-id", has_text=student))
+    entry.locator("td.autograde a").click()
+    formgrader.locator(".modal-title", has_text="Success").wait_for(timeout=RUN_S * 1000)
+    shoot(office, "autograded")
+    _dismiss(formgrader, "autograded")
+    entry.locator("td.status", has_text="graded").wait_for()
+    for action in ("generate-feedback", "release-feedback"):
+        entry.locator(f"td.{action} a").click()
+        _dismiss(formgrader, "feedback")
+    shoot(office, "submissions")
+
+    # What Formgrader shows is what the judge said.
+    status = commands.autograde(tmp_path / "course", ASSIGNMENT, feedback=False)
+    (graded,) = status.students
+    assert (graded.student, graded.outcome) == (student, "unchanged")
+    assert graded.score >= exercise.correctness_points
+    assert entry.locator("td.score").inner_text() == f"{graded.score:g} / {graded.max_score:g}"
+
+    # The instructor reads the graded notebook, the learner the feedback.
+    office.goto(f"{desk}/formgrader/gradebook/{ASSIGNMENT}/{exercise.notebook}?token={TOKEN}")
+    office.locator("td.name a, td a").first.click()
+    office.get_by_text("cases passed").first.scroll_into_view_if_needed()
+    shoot(office, "graded_notebook")
+    page.get_by_role("button", name="Fetch Feedback").click()
+    page.get_by_text("view feedback").or_(page.get_by_text("(view feedback)")).first.wait_for()
+    shoot(page, "feedback_fetched")
+    (html,) = (tmp_path / "learner" / ASSIGNMENT / "feedback").glob(f"*/{exercise.notebook}.html")
+    assert "cases passed" in html.read_text(encoding="utf-8")
+
+
+def _dismiss(formgrader: Any, word: str) -> None:
+    """Close nbgrader's message, which has to be one of success."""
+    message = formgrader.locator(".modal-content", has_text=word).last
+    message.locator(".modal-title").wait_for(timeout=RUN_S * 1000)
+    assert message.locator(".modal-title").inner_text() == "Success", message.inner_text()
+    message.get_by_role("button", name="Close").last.click()
+    message.wait_for(state="hidden")
+
+
+def free_port_after(port: int) -> int:
+    """Another port that nobody listened on a moment ago."""
+    import socket
+
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        found = int(probe.getsockname()[1])
+    return found if found != port else free_port_after(port)

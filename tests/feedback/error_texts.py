@@ -1,0 +1,180 @@
+"""Errors, word for word, as the tools give them, each with a piece of the advice that it must get.
+
+Provoked with triton 3.7.1 (compiler and interpreter), g++ 12.2, NVIDIA's compiler 13.0, numba 0.68.1 and torch 2.13. Those
+marked "from its source" need a GPU; they were copied from the tool's own source or documentation.
+"""
+
+from __future__ import annotations
+
+__all__ = ["TEXTS"]
+
+TEXTS: tuple[tuple[str, str], ...] = (
+    # Triton's compiler
+    ("ValueError: arange's range must be a power of 2", "triton.next_power_of_2"),
+    ("ValueError: arange's arguments must be of type tl.constexpr", "BLOCK_SIZE: tl.constexpr"),
+    ("TypeError: arange() missing 1 required positional argument: 'end'", "tl.arange(0, BLOCK_SIZE)"),
+    (
+        "NameError(\"Cannot access global variable SCALE from within @jit'ed function. Triton kernels can only access "
+        "global variables that are instanstiated as constexpr (`x = triton.language.constexpr(42)`). Note that this is "
+        "different from annotating a variable as constexpr (`x: triton.language.constexpr = 42`), which is not "
+        "supported.  Alternatively, set the envvar TRITON_ALLOW_NON_CONSTEXPR_GLOBALS=1, but we do not promise to "
+        'support this forever.")',
+        "Pass `SCALE` as an argument",
+    ),
+    ("NameError('offs is not defined')", "`offs` is not defined in this cell"),
+    ("NameError('math is not defined')", "use `tl` in place of `math`"),
+    (
+        "ValueError('Cannot make_shape_compatible: incompatible dimensions at index 0: 128 and 64')",
+        "different lengths meet in one operation: 128 and 64",
+    ),
+    ("ValueError: Unsupported ptr type <['128'], int32> in `tl.load`", "`x_ptr + offsets`"),
+    ("ValueError: Value argument cannot be block type if pointer argument is not a block", "to a single address"),
+    ("IncompatibleTypeErrorImpl('invalid operands of type pointer<fp32> and triton.language.float32')", "`//`"),
+    ("ValueError: `other` cannot be provided without `mask`", "mask=mask, other=0.0"),
+    ("simultaneous multiple comparison is not supported", "(0 < x) & (x < n)"),
+    ("Boolean value of Tensor with more than one value is ambiguous", "`tl.where`"),
+    ("ValueError: numel (2097152) exceeds triton maximum tensor numel (1048576)", "2097152 elements is too large"),
+    (
+        "AssertionError('Loop-carried variable acc has initial type int32 but is re-assigned to fp32 in loop! Please "
+        "make sure that the type stays consistent.')",
+        "`acc` begins as int32 and becomes fp32",
+    ),
+    ("unsupported AST node type: Break", "does not know Python's `Break`"),
+    ("NotImplementedError('only tuple comprehensions are supported')", "cannot be"),
+    (
+        "Cannot evaluate f-string containing non-constexpr conversion values, found conversion of type <class "
+        "'triton.language.core.tensor'>",
+        "`tl.device_print`",
+    ),
+    ("ValueError: Expected dtype ['fp32', 'fp64'] but got int32", "given int32"),
+    ("ValueError: invalid axis 1. Expected -1 <= axis < 1", "`axis=0`"),
+    ("ValueError: program_id axis must be 0, 1, or 2 but got 3", "three axes"),
+    ("AssertionError: min requires at least 2 values", "`tl.max(x, axis=0)`"),
+    ("AssertionError: Input shapes should have M >= 1, N >= 1 and K >= 16", "at least 1 × 1, and 16"),
+    ("AttributeError(\"module 'triton.language' has no attribute 'softmaxx'\")", "no `tl.softmaxx`"),
+    ("RuntimeError: Unsupported function referenced: <built-in method exp of type object at 0x7f>", "`tl.exp`"),
+    ("ValueError: unsupported tensor index: constexpr[0]", "`tl.load(x_ptr + offsets)`"),
+    (
+        "ValueError: Did you forget to add @triton.jit ? (`_semantic` argument must be provided outside of JIT "
+        "functions.)",
+        "neither pointers nor blocks are indexed",
+    ),
+    ("AttributeError(\"'tensor' object has no attribute 'load'\")", "has no `load`"),
+    # Triton's interpreter and launcher
+    ("InterpreterError: ValueError(\"axis 1 out of bounds for shape ['constexpr[128]']\")", "`axis=0`"),
+    (
+        "InterpreterError: TypeError(\"exp(): argument 'input' (position 1) must be Tensor, not tensor\")",
+        "in place of `torch.exp`",
+    ),
+    (
+        "InterpreterError: TypeError('only 0-dimensional arrays can be converted to Python scalars')",
+        "in place of `torch.exp` or `math.exp`",
+    ),
+    ("InterpreterError: NameError(\"name 'offs' is not defined\")", "`offs` is not defined"),
+    ("InterpreterError: AttributeError(\"'numpy.ndarray' object has no attribute 'type'\")", "Pass torch tensors"),
+    (
+        "InterpreterError: AttributeError(\"'builtin_function_or_method' object has no attribute 'scalar'\")",
+        "`kernel[(programs,)]",
+    ),
+    ("RuntimeError: Cannot call @triton.jit'd outside of the scope of a kernel", "`kernel[(programs,)]"),
+    ("TypeError: object of type 'int' has no len()", "with the comma"),
+    ("InterpreterError: TypeError(\"'float' object cannot be interpreted as an integer\")", "`triton.cdiv"),
+    ("TypeError: k() missing 1 required positional argument: 'B'", "`k` was called without 'B'"),
+    ("TypeError: k() takes 4 positional arguments but 8 were given", "takes 4 arguments and was given 8"),
+    ("KeyError: 'Keyword argument BLOCK was specified but unrecognised'", "no parameter `BLOCK`"),  # from its source
+    ("AssertionError: num_warps must be a power of 2", "1, 2, 4, 8, 16 or 32"),  # from its source
+    ("ValueError: Pointer argument cannot be accessed from Triton (cpu tensor?)", "device=x.device"),  # from its source
+    ("ValueError: Pointer argument (at 0) cannot be accessed from Triton (cpu tensor?)", "device=x.device"),  # 3.6
+    ("TypeError: Pointer argument must be either uint64 or have data_ptr method", "Pass torch tensors"),
+    (
+        "OutOfResources: out of resource: shared memory, Required: 262144, Hardware limit: 232448. Reducing block "
+        "sizes or `num_stages` may help.",
+        "more shared memory than the GPU has: 262144",
+    ),
+    ("RuntimeError: Triton Error [CUDA]: invalid argument", "at most 65,535"),
+    # the CUDA runtime (the first as the CPU build gives it, too)
+    ("RuntimeError: invalid configuration argument", "at most 1024 threads"),
+    ("RuntimeError: CUDA error: no kernel image is available for execution on the device", "TORCH_CUDA_ARCH_LIST"),
+    ("RuntimeError: CUDA error: an illegal memory access was encountered", "against the bounds"),
+    ("RuntimeError: Triton Error [CUDA]: an illegal memory access was encountered", "against the bounds"),
+    ("RuntimeError: CUDA error: device-side assert triggered", "index out of range"),
+    ("RuntimeError: CUDA error: too many resources requested for launch", "fewer threads"),
+    ("torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 64.00 GiB.", "write into `out`"),
+    ("AssertionError: Torch not compiled with CUDA enabled", "`x.device`"),
+    ("OSError: CUDA_HOME environment variable is not set. Please set it to your CUDA install root.", "grader doctor"),
+    ("RuntimeError: Ninja is required to load C++ extensions (pip install ninja to get it)", "grader doctor"),
+    (
+        "RuntimeError: In block (0, 0, 0), 8 of 256 threads wait at __syncthreads() on line 10, and the other 248 ended "
+        "without reaching it.",
+        "out of the `if`",
+    ),
+    # g++
+    ("main.cpp:4:3: error: expected ‘,’ or ‘;’ before ‘return’", "`;`"),
+    ("expected ',' or ';' before 'if'", "`;`"),  # as the simulator hands it on
+    ("b.cpp:1:23: error: ‘row’ was not declared in this scope", "The name `row` is used"),
+    ("'rows' was not declared in this scope; did you mean 'row'?", "The name `rows` is used"),
+    ("c.cpp:1:36: error: expected ‘}’ at end of input", "Add the missing `}`"),
+    (
+        "d.cpp:1:45: error: invalid conversion from ‘const float*’ to ‘float*’ [-fpermissive]",
+        "`const float*`",
+    ),
+    ("d.cpp:1:58: error: cannot convert ‘float’ to ‘int*’ in initialization", "`x[i]`"),
+    ("d.cpp:1:65: error: too many arguments to function ‘void g(float*)’", "too many arguments"),
+    ("f.cpp:2:12: error: too few arguments to function ‘void f(const float*)’", "too few arguments"),
+    ("e.cpp:1:32: error: expected primary-expression before ‘<’ token", "`cuda_sources`"),
+    ("e.cpp:1:51: error: ‘threadIdx’ was not declared in this scope", "exist in kernels alone"),
+    ("f.cpp:1:30: error: assignment of read-only location ‘* x’", "through a `const` pointer"),
+    ("f.cpp:3:10: fatal error: nosuch.h: No such file or directory", "The header `nosuch.h`"),
+    ("OSError: /tmp/x/square.so: undefined symbol: _Z6squarePKfPfii", "defined nowhere"),
+    ("AttributeError: '_OpNamespace' 'foo' object has no attribute 'bar'", "`foo::bar`"),
+    # NVIDIA's compiler
+    ('main.cu(2): error: expected a ";"', "`;`"),
+    ('main.cu(1): error: identifier "row" is undefined', "The name `row` is used"),
+    ('main.cu(1): error: identifier "threadidx" is undefined', "The names are `threadIdx`"),
+    ("main.cu(1): error: expression must be a modifiable lvalue", "through a `const` pointer"),
+    ('At end of source: error: expected a "}"', "Add the missing `}`"),
+    ("main.cu(1): error: a __global__ function must have a void return type", "`__global__ void`"),
+    (
+        'main.cu(1): error: a value of type "float *" cannot be used to initialize an entity of type "float"',
+        "`x[i]`",
+    ),
+    (
+        'main.cu(2): error: argument of type "const float *" is incompatible with parameter of type "float *"',
+        "`const float*`",
+    ),
+    ("main.cu(2): error: too few arguments in function call", "too few arguments"),
+    ('main.cu(1): error: class "uint3" has no member "w"', "no member `w`"),
+    ("main.cu(1): error: expression must have integral or unscoped enum type", "whole number"),
+    (
+        'main.cu(1): catastrophic error: could not open source file "torch/extension.h" (no directories in search list)',
+        "The header `torch/extension.h`",
+    ),
+    (
+        'main.cu(3): error: calling a __host__ function("g(float *)") from a __global__ function("k(float *)") is not '
+        "allowed",
+        "Mark the function `__device__`",
+    ),
+    # Numba
+    ("TypeError: CUDA kernel must have void return type.", "into an output array"),
+    (
+        "TypingError: Failed in cuda mode pipeline (step: nopython frontend)\nUnknown attribute 'foo' of type float32",
+        "cannot compile `.foo`",
+    ),
+    (
+        "No implementation of function Function(<built-in function getitem>) found for signature:\n \n >>> getitem(array("
+        "float32, 1d, A), float64)",
+        "`//`",
+    ),
+    ("NameError: name 'undefinedname' is not defined\nDuring: Pass nopython_type_inference", "`undefinedname`"),
+    # Python and PyTorch
+    ("NameError: name 'tl' is not defined", "`tl` is not imported in this cell"),
+    ("NameError: name 'helper' is not defined", "`helper` is not defined in this cell"),
+    ("NameError: name 'get_ipython' is not defined", "a cell of its own"),
+    ("UnboundLocalError: cannot access local variable 'n' where it is not associated with a value", "`n` is read"),
+    ("ModuleNotFoundError: No module named 'einops'", "`einops` is not installed"),
+    (
+        "RuntimeError: The size of tensor a (4) must match the size of tensor b (5) at non-singleton dimension 1",
+        "4 and 5",
+    ),
+    ("RecursionError: maximum recursion depth exceeded", "calls itself"),
+)
