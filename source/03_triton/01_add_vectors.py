@@ -246,7 +246,7 @@ def add_kernel(x_ptr, y_ptr, out_ptr, n, BLOCK_SIZE: tl.constexpr):
     mask = offsets < n
     x = tl.load(x_ptr + offsets, mask=mask)  # reads n in all
     y = tl.load(y_ptr + offsets, mask=mask)  # reads n in all
-    tl.store(out_ptr + offsets, x - y, mask=mask)  # writes n in all
+    tl.store(out_ptr + offsets, x + y, mask=mask)  # writes n in all
     ### END SOLUTION
 
 

@@ -94,7 +94,8 @@ def test_a_wrong_submission_fails_with_the_facts_of_its_bug(judge, exercise, sou
 def test_what_cannot_be_judged_is_a_verdict_too(judge, source, kind):
     """Nothing that a submission does raises: each failure is named, gives no points, and the next is graded as ever."""
     verdict = judge.grade(source, "vector_add")
-    assert verdict.failure is not None and verdict.failure.kind == kind, verdict.failure
+    assert verdict.failure is not None
+    assert verdict.failure.kind == kind, verdict.failure
     assert verdict.failure.message
     assert verdict.points == 0
     assert verdict.status == ("unusable" if kind == "unusable" else "failed")

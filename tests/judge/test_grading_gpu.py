@@ -31,7 +31,8 @@ def test_the_unsolved_exercise_earns_nothing_and_says_so(gpu_judge, exercise):
     """A stub is not written yet; that is all there is to say."""
     verdict = gpu_judge.grade(unsolved(exercise.id), exercise.id)
     assert verdict.points == 0
-    assert verdict.failure is not None and verdict.failure.kind == "not_written", verdict.failure
+    assert verdict.failure is not None
+    assert verdict.failure.kind == "not_written", verdict.failure
 
 
 @pytest.mark.parametrize(
@@ -50,7 +51,8 @@ def test_the_unsolved_exercise_earns_nothing_and_says_so(gpu_judge, exercise):
 def test_every_way_to_die_is_a_verdict_and_the_next_is_graded_as_ever(gpu_judge, source, kind):
     """An illegal access, an endless kernel or an exit costs its own submission one message and nobody else anything."""
     verdict = gpu_judge.grade(source, "vector_add")
-    assert verdict.failure is not None and verdict.failure.kind == kind, verdict.failure
+    assert verdict.failure is not None
+    assert verdict.failure.kind == kind, verdict.failure
     assert verdict.points == 0
     after = gpu_judge.grade(VECTOR_ADD, "vector_add", timed=False)
     assert (after.status, after.points) == ("passed", 3)

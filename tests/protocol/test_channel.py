@@ -63,7 +63,7 @@ def test_silence_ends_in_time(ends):
     ],
 )
 def test_what_is_no_message_closes_the_channel(ends, raw_bytes):
-    """Too large, no JSON, no object, no UTF-8, nested too deep: each is the end of the conversation, not of the reader."""
+    """Too large, no JSON, no object, no UTF-8, nested too deep: each ends the conversation, not the reader."""
     channel, raw = ends
     sender = threading.Thread(target=raw.sendall, args=(raw_bytes,))
     sender.start()
