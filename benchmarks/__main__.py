@@ -1,4 +1,4 @@
-"""`make bench [ARGS="kernels loop builds"]`: measures, writes `benchmarks/results/<gpu>.json`, draws the plots."""
+"""`make bench [ARGS="kernels loop builds profiles"]`: measures, writes `benchmarks/results/<gpu>.json`, draws the plots."""
 
 from __future__ import annotations
 
@@ -11,10 +11,11 @@ from benchmarks.builds import builds
 from benchmarks.kernels import kernels
 from benchmarks.loop import loop
 from benchmarks.plots import plots
+from benchmarks.profiles import profiles
 from benchmarks.rows import Recorder
 from grader.judge.machine import Machine
 
-BENCHES = {"kernels": kernels, "loop": loop, "builds": builds}
+BENCHES = {"kernels": kernels, "loop": loop, "builds": builds, "profiles": profiles}
 
 
 def main(names: list[str]) -> int:

@@ -16,6 +16,8 @@ from pathlib import Path
 __all__ = ["CUDA_13_DRIVER", "Gpu", "cache_folder", "cuda_home", "cuda_version", "extra", "gpus"]
 
 CUDA_13_DRIVER = 580  # the oldest driver branch that runs CUDA 13
+_PLACES = Path("/usr/local")
+_INSTALLED = (_PLACES / "cuda", Path("/opt/cuda"))
 _CUDA_13_CAPABILITY = 7.5  # the oldest cards that it builds for: Turing
 
 
@@ -141,9 +143,8 @@ def _system_homes() -> Iterator[Path]:
     nvcc = shutil.which("nvcc")
     if nvcc and not Path(nvcc).resolve().is_relative_to(Path(sys.prefix).resolve()):
         yield Path(nvcc).resolve().parents[1]
-    yield Path("/usr/local/cuda")
-    yield from sorted(Path("/usr/local").glob("cuda-*"), key=_numbers, reverse=True)
-    yield Path("/opt/cuda")
+    yield from _INSTALLED
+    yield from sorted(_PLACES.glob("cuda-*"), key=_numbers, reverse=True)
 
 
 def _numbers(path: Path) -> list[int]:
@@ -160,9 +161,12 @@ def _major(home: Path) -> int:
 
 def _pip_home() -> Path | None:
     """pip's CUDA 13 packages share one folder, `nvidia/cu13`. (Those of CUDA 12 hold no nvcc.)"""
+    return next((folder / "cu13" for folder in _pip_folders() if _is_toolkit(folder / "cu13")), None)
+
+
+def _pip_folders() -> list[Path]:
     spec = importlib.util.find_spec("nvidia")
-    homes = [Path(folder) / "cu13" for folder in (spec.submodule_search_locations or [])] if spec else []
-    return next((home for home in homes if _is_toolkit(home)), None)
+    return [Path(folder) for folder in (spec.submodule_search_locations or [])] if spec else []
 
 
 def _linked(pip_home: Path) -> Path:

@@ -28,7 +28,7 @@ class Kernels:
     def records(self, title: str) -> list[dict[str, Any]]:
         """Rows for a benchmark to record (with its machine), shown by `list_kernels(…, title=title)` without a GPU."""
         return [
-            {"bench": "kernels", "case": f"{title}, {number}: {run.name}", "metric": "time_us", "unit": "us"}
+            {"bench": "kernels", "case": f"{title}, {number}: {run.name}", "metric": "time_us", "unit": "µs"}
             | {"value": run.time_us, "low": None, "high": None}
             for number, run in enumerate(self.runs, start=1)
         ]
@@ -68,7 +68,7 @@ def list_kernels(function: Callable[..., Any], *arguments: Any, title: str = "")
 
     function(*arguments)
     torch.cuda.synchronize()
-    with profile(activities=[ProfilerActivity.CUDA]) as session:
+    with profile(activities=[ProfilerActivity.CUDA], acc_events=True) as session:
         function(*arguments)
         torch.cuda.synchronize()
     found = [event for event in session.events() or [] if event.device_type.name == "CUDA"]

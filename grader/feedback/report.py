@@ -89,8 +89,9 @@ def _picture(verdict: Verdict, s: Summary) -> dict[str, Any]:
     if s.failing is None or mismatch is None:
         return {"picture": "", "caption": ""}
     side = outside_of(mismatch, case_of(s.failing.name, s.exercise)) if mismatch.outside else ""
-    caption = f"Where `{mismatch.output}` is wrong: " + ("all that is wrong lies in the hatched part." if mismatch.wrong
-                                                          else "the dashed part lies outside of it.")  # fmt: skip
+    said = ["All that is wrong lies in the hatched part."] if mismatch.wrong else []
+    said += [f"The dashed part lies outside of `{mismatch.output}` and is not to be written."] if side else []
+    caption = f"A map of `{mismatch.output}`. {' '.join(said)}"
     return {"picture": markup(map_of(mismatch, side)), "caption": caption}
 
 

@@ -36,7 +36,8 @@ def exercise_of(target: object) -> Exercise:
         return find(target)
     if not callable(target):
         raise UnusableSubmission(
-            f"This is a {type(target).__name__}, and an exercise is checked by its function: `check(softmax)`."
+            f"An exercise is named by its function or its id, as in `check(softmax)`; this is of type "
+            f"{type(target).__name__}."
         )
     name = getattr(_unwrapped(target), "__name__", type(target).__name__)
     running = shell()

@@ -225,11 +225,13 @@ __global__ void square_kernel(const float* __restrict__ x, float* __restrict__ o
     // BEGIN SOLUTION
     int column = blockIdx.x * blockDim.x + threadIdx.x;
     int first = (blockIdx.y * blockDim.y + threadIdx.y) * 8;  // a thread takes 8 rows
+    if (column >= width) return;
     #pragma unroll
     for (int row = first; row < first + 8; row++) {
-        if (row >= height || column >= width) break;
-        float value = x[row * width + column];  // reads MN in all
-        out[row * width + column] = value * value;  // writes MN in all
+        if (row < height) {
+            float value = x[row * width + column];  // reads MN in all
+            out[row * width + column] = value * value;  // writes MN in all
+        }
     }
     // END SOLUTION
 }

@@ -306,8 +306,8 @@ recorded("vector_add", "ratio_vs_torch", "ratio_vs_compile", "share_of_copy")
 #
 # - **Small vectors:** GB/s grow with n. The time is the same whether there are ten thousand elements or a hundred
 #   thousand: it is the time of a launch.
-# - **In the middle** the curve may rise above the bandwidth of DRAM. All three vectors fit into the L2 cache then,
-#   and DRAM is not asked.
+# - **No help from the cache:** vectors of this size would fit into the L2 cache, and a loop over the same vectors would
+#   measure the cache. So every launch gets vectors of its own, more of them than the L2 holds.
 # - **Large vectors:** everyone meets at the same height, the bandwidth of a copy. Your kernel, `torch.add` and what
 #   `torch.compile` generates (a Triton kernel much like yours) all move the same bytes, and nobody can do better than
 #   that.

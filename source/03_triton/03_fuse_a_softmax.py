@@ -306,11 +306,11 @@ recorded("softmax", "ratio_vs_eager", "ratio_vs_torch", "ratio_vs_compile", "sha
 # Read the plot:
 #
 # - **Short rows:** the matrix is small, and the time is mostly that of a launch. The eager sequence pays for five
-#   launches. A matrix that fits into the L2 cache is not fetched from DRAM at all, so GB/s may exceed what DRAM
-#   delivers.
+#   launches, and a launch from Python by Triton costs more than one by PyTorch.
 # - **Long rows:** a fused kernel comes close to the bandwidth of a copy. That is the roof: it moves the same bytes.
 # - **The naive claim:** four times the eager sequence. Where is the ratio higher, where lower? Launches add to it at
-#   one end, the L2 cache takes away from it, and a reduction may run further below the roof than a copy.
+#   one end. At the other, a kernel that reduces rows or spreads one value over a row may run further below the roof
+#   than a copy, so that the sequence takes longer than its bytes say.
 # - **`torch.softmax`** is one operation, but it must serve every shape and data type. It uses one kernel for rows of
 #   up to 1,024 elements and others beyond. Look for the step. You knew the shape and the type, and you kept the row
 #   on the chip.

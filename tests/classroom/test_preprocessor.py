@@ -314,9 +314,12 @@ def test_script_in_a_text_cell_does_not_reach_the_instructors_browser(
     """What a learner wrote is shown as text; what the course released is still rendered."""
     ours = {"cell_type": "markdown", "metadata": {}, "source": "<b>ours</b>"}
     classroom = new_course(ours)
-    script = "````\n</code></pre><script>fetch('/formgrader/api/grade/1')</script>\n```\n[x](javascript:alert(1))"
-    attack = {"cell_type": cell_type, "metadata": {"raw_mimetype": "text/html"}, "source": script}
-    classroom.hand_in("ann", lambda notebook: notebook["cells"].append(attack))
+    script = "<script>fetch('/formgrader/api/grade/1')</script>\n\n[x](javascript:alert(1))"
+    attacks = [
+        {"cell_type": cell_type, "metadata": {"raw_mimetype": "text/html"}, "source": source}
+        for source in (script, f"```\n{script}", f"`````\n````\n{script}")
+    ]
+    classroom.hand_in("ann", lambda notebook: notebook["cells"].extend(attacks))
     commands.autograde(classroom.folder, ASSIGNMENT)
     page = (classroom.folder / "feedback" / "ann" / ASSIGNMENT / "03_fuse_a_softmax.html").read_text(encoding="utf-8")
     assert "<b>ours</b>" in page

@@ -1,6 +1,6 @@
 """Errors, word for word, as the tools give them, each with a piece of the advice that it must get.
 
-Provoked with triton 3.7.1 (compiler and interpreter), g++ 12.2, NVIDIA's compiler 13.0, numba 0.68.1 and torch 2.13. Those
+Provoked with triton 3.7.1 (compiler and interpreter), g++ 12.2, NVIDIA's compiler 13.0, numba 0.68.1, torch 2.13. Those
 marked "from its source" need a GPU; they were copied from the tool's own source or documentation.
 """
 
@@ -100,12 +100,14 @@ TEXTS: tuple[tuple[str, str], ...] = (
     ("RuntimeError: CUDA error: device-side assert triggered", "index out of range"),
     ("RuntimeError: CUDA error: too many resources requested for launch", "fewer threads"),
     ("torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 64.00 GiB.", "write into `out`"),
+    ("RuntimeError: CUDA error: CUDA driver version is insufficient for CUDA runtime version", "grader doctor"),
+    ("#error -- unsupported GNU version! gcc versions later than 14 are not supported!", "grader doctor"),
     ("AssertionError: Torch not compiled with CUDA enabled", "`x.device`"),
     ("OSError: CUDA_HOME environment variable is not set. Please set it to your CUDA install root.", "grader doctor"),
     ("RuntimeError: Ninja is required to load C++ extensions (pip install ninja to get it)", "grader doctor"),
     (
-        "RuntimeError: In block (0, 0, 0), 8 of 256 threads wait at __syncthreads() on line 10, and the other 248 ended "
-        "without reaching it.",
+        "RuntimeError: In block (0, 0, 0), 8 of 256 threads wait at __syncthreads() on line 10, and the other 248 "
+        "ended without reaching it.",
         "out of the `if`",
     ),
     # g++
@@ -146,7 +148,8 @@ TEXTS: tuple[tuple[str, str], ...] = (
     ('main.cu(1): error: class "uint3" has no member "w"', "no member `w`"),
     ("main.cu(1): error: expression must have integral or unscoped enum type", "whole number"),
     (
-        'main.cu(1): catastrophic error: could not open source file "torch/extension.h" (no directories in search list)',
+        'main.cu(1): catastrophic error: could not open source file "torch/extension.h" (no directories in search '
+        "list)",
         "The header `torch/extension.h`",
     ),
     (
@@ -161,9 +164,14 @@ TEXTS: tuple[tuple[str, str], ...] = (
         "cannot compile `.foo`",
     ),
     (
-        "No implementation of function Function(<built-in function getitem>) found for signature:\n \n >>> getitem(array("
-        "float32, 1d, A), float64)",
+        "No implementation of function Function(<built-in function getitem>) found for signature:\n \n >>> getitem("
+        "array(float32, 1d, A), float64)",
         "`//`",
+    ),
+    (
+        "No implementation of function Function(<built-in function setitem>) found for signature:\n \n >>> setitem("
+        "array(float32, 1d, A), int64, list(int64)<iv=[1, 2, 3]>)",
+        "an array where its element belongs",
     ),
     ("NameError: name 'undefinedname' is not defined\nDuring: Pass nopython_type_inference", "`undefinedname`"),
     # Python and PyTorch
@@ -175,6 +183,10 @@ TEXTS: tuple[tuple[str, str], ...] = (
     (
         "RuntimeError: The size of tensor a (4) must match the size of tensor b (5) at non-singleton dimension 1",
         "4 and 5",
+    ),
+    (
+        "RuntimeError: Expected all tensors to be on the same device, but found at least two devices, cuda:0 and cpu!",
+        "device=x.device",
     ),
     ("RecursionError: maximum recursion depth exceeded", "calls itself"),
 )

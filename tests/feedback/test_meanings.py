@@ -27,14 +27,7 @@ def test_every_row_is_reached() -> None:
     """No row is hidden behind an earlier one, and none is there without a text that needs it."""
     first = [next(row for row in MEANINGS if re.search(row.pattern, text)) for text, _ in TEXTS]
 
-    unused = [row.pattern for row in MEANINGS if row not in first]
-
-    assert unused == [
-        r"driver version is insufficient|unsupported toolchain|Found no NVIDIA driver",
-        r"unsupported GNU version",
-        r"No implementation of function",
-        r"Expected all tensors to be on the same device",
-    ]
+    assert [row.pattern for row in MEANINGS if row not in first] == []
 
 
 def test_no_placeholder_is_left() -> None:
@@ -52,7 +45,7 @@ def test_an_unknown_error_gets_no_advice() -> None:
     assert explain("RuntimeError: the moon is full") is None
 
 
-_PROVOKE = '''
+_PROVOKE = """
 import sys
 import triton
 import triton.language as tl
@@ -86,7 +79,7 @@ for kernel in (not_a_power, global_variable, not_known, shapes):
         triton.compile(ASTSource(kernel, signature, {"B": 128}), target=GPUTarget("cuda", 90, 32))
     except Exception as error:
         print(str(error).splitlines()[-1])
-'''
+"""
 
 
 def test_the_installed_triton_still_words_it_so(tmp_path: Path) -> None:

@@ -1,0 +1,69 @@
+"""Failures in a learner's words: what happened, what it means, what to do."""
+
+from __future__ import annotations
+
+import pytest
+
+from grader.exercises import find
+from grader.feedback.failures import explained, message_of
+from grader.verdict import Failure
+
+
+@pytest.mark.parametrize(
+    ("wrapped", "plain"),
+    [
+        ("InterpreterError: ValueError(\"arange's range\")", "ValueError: arange's range"),
+        ("InterpreterError: InterpreterError('ValueError(\"axis 1 is out\")')", "ValueError: axis 1 is out"),
+        ("NameError('offs is not defined')", "NameError: offs is not defined"),
+        ("ValueError: no wrapping\nin two lines", "ValueError: no wrapping in two lines"),
+        ("\x1b[31mred\x1b[0m \u202etxt.exe", "red txt.exe"),
+    ],
+)  # fmt: skip
+def test_messages_are_unwrapped_and_harmless(wrapped: str, plain: str) -> None:
+    """A message loses Triton's wrapping, its line breaks, and whatever would steer a terminal."""
+    assert message_of(Failure("exception", wrapped)) == plain
+
+
+def test_the_table_explains_compile_errors_and_exceptions() -> None:
+    """What the table knows is said, also where only the detail holds the compiler's words."""
+    failure = Failure("compile", "Error building extension", 9, 'main.cu(9): error: expected a ";"')
+
+    told = explained(failure)
+
+    assert told.title == "It does not compile"
+    assert told.line == 9
+    assert "semicolon" in told.meaning
+    assert "`;`" in told.advice
+
+
+def test_an_endless_loop() -> None:
+    """A timeout speaks of loops, and of barriers where there are such."""
+    late = Failure("timeout", "It did not end within 60 s and was stopped.")
+
+    assert "barrier" not in explained(late, find("softmax")).meaning
+    assert "__syncthreads" in explained(late, find("square_matrix")).advice
+    assert "loop" in explained(late, find("softmax")).meaning
+
+
+def test_crashes_and_exits_are_told_apart() -> None:
+    """A segmentation fault is an access far outside; a submission that ends the process is told not to."""
+    crash = explained(Failure("crash", "The process that ran it crashed: it accessed memory that is not its own."))
+    exited = explained(Failure("crash", "The process that ran it ended itself (exit status 0) before it answered."))
+
+    assert "bounds" in crash.advice
+    assert "notebook is not affected" in crash.meaning
+    assert "os._exit" in exited.advice
+
+
+def test_the_judges_own_advice_comes_first() -> None:
+    """Advice that came with the failure is not replaced."""
+    failure = Failure("exception", "NameError: name 'tl' is not defined", advice="Do this.")
+
+    assert explained(failure).advice == "Do this."
+
+
+@pytest.mark.parametrize("kind", ["unusable", "not_written", "compile", "exception", "crash", "illegal_access",
+                                  "timeout", "wrong_answer"])  # fmt: skip
+def test_every_kind_has_a_title(kind: str) -> None:
+    """No kind of failure is without its words."""
+    assert explained(Failure(kind, "x")).title  # type: ignore[arg-type]

@@ -1,0 +1,248 @@
+"""The report: complete, self-contained, escaped, and the same story in HTML and in text."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import replace
+from html.parser import HTMLParser
+
+import pytest
+
+from grader.exercises import find
+from grader.feedback.report import as_html, as_text
+from grader.feedback.summary import NEEDS_GPU, state_of, summarize
+from grader.verdict import CaseResult, Failure, Verdict
+from tests.feedback.verdicts import ALL, GPU, SIMULATOR, SOURCE, failing, make
+
+_VOID = {"br", "hr", "img", "input", "link", "meta", "rect", "line", "path"}
+
+
+class Reader(HTMLParser):
+    """The text that is shown, the attributes, and whether every tag is closed."""
+
+    def __init__(self, html: str) -> None:
+        super().__init__()
+        self.open: list[str] = []
+        self.words: list[str] = []
+        self.tags: set[str] = set()
+        self.attributes: list[tuple[str, str | None]] = []
+        self.feed(html)
+        self.close()
+
+    @property
+    def text(self) -> str:
+        return " ".join(" ".join(self.words).split())
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.tags.add(tag)
+        self.attributes += attrs
+        if tag not in _VOID:
+            self.open.append(tag)
+
+    def handle_startendtag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.tags.add(tag)
+        self.attributes += attrs
+
+    def handle_endtag(self, tag: str) -> None:
+        assert self.open, tag
+        assert self.open.pop() == tag
+
+    def handle_data(self, data: str) -> None:
+        if "style" not in self.open:
+            self.words.append(data)
+
+
+@pytest.fixture(params=list(ALL))
+def verdict(request: pytest.FixtureRequest) -> Verdict:
+    """Each thing that can happen."""
+    return ALL[request.param]
+
+
+def test_html_is_one_closed_fragment_without_requests(verdict: Verdict) -> None:
+    """Every tag is closed, nothing is fetched, no script runs, and no id could clash with the page's."""
+    html = as_html(verdict, SOURCE)
+    read = Reader(html)
+
+    assert read.open == []
+    assert read.tags.isdisjoint({"script", "link", "iframe", "img", "object", "form"})
+    assert not {name for name, _ in read.attributes} & {"id", "href", "src", "onclick", "onload"}
+    assert "url(" not in html
+    assert "@import" not in html
+    assert "http" not in html
+
+
+def test_html_and_text_tell_the_same(verdict: Verdict) -> None:
+    """Headline, points, sentences, next step and environment stand in both."""
+    summary = summarize(verdict)
+    html, text = Reader(as_html(verdict)).text, " ".join(as_text(verdict).split())
+
+    for said in (summary.headline, summary.points, *summary.sentences, summary.next_step, summary.environment):
+        plain = said.replace("`", "")
+        assert " ".join(plain.split()) in re.sub(r" ([?.,;:])", r"\1", html.replace("“ ", "“")) or plain in html
+        assert " ".join(said.split()) in text
+
+
+def test_text_fits_a_terminal(verdict: Verdict) -> None:
+    """No line of ours is longer than 100 columns."""
+    assert [line for line in as_text(verdict).splitlines() if len(line) > 100] == []
+
+
+def test_there_is_one_next_step_always(verdict: Verdict) -> None:
+    """Whatever happened, the reader is told what to do next, once, in whole sentences."""
+    step = summarize(verdict).next_step
+
+    assert as_text(verdict).count("Next: ") == 1
+    assert step[-1] in ".?"
+    assert step.count("check again") <= 1
+
+
+@pytest.mark.parametrize(
+    ("name", "state"),
+    [("passed", "passed"), ("doubt", "passed"), ("simulated", "untimed"), ("slow", "slow"), ("mismatch", "wrong"),
+     ("crash", "broken"), ("compile", "broken"), ("not_written", "not_written"), ("unusable", "unusable")],
+)  # fmt: skip
+def test_states(name: str, state: str) -> None:
+    """Each verdict is told as what it is."""
+    assert state_of(ALL[name]) == state
+
+
+def test_without_a_gpu_no_speed_is_claimed() -> None:
+    """A simulated verdict says so, names the points that a GPU gives, and shows no bar and no ratio."""
+    html, text = as_html(ALL["simulated"]), as_text(ALL["simulated"])
+
+    assert NEEDS_GPU in html
+    assert " ".join(NEEDS_GPU.split()) in " ".join(text.split())
+    assert "4 of 10 points" in text
+    assert "6 of the 10 are for speed and need a GPU" in " ".join(text.split())
+    assert "needs a GPU" in html
+    assert 'class="gr-gate"' not in html
+    assert "GB/s" not in text
+
+
+def test_speed_is_shown_with_interval_and_mark() -> None:
+    """A measured gate has its ratio, its interval, its mark and its points, in words and as a bar."""
+    html, text = as_html(ALL["slow"]), as_text(ALL["slow"])
+
+    assert "1.07× as fast as torch.softmax (95 %: 1.05 to 1.09), 1.2× needed: 0 of 3 points." in text
+    assert html.count('class="gr-gate"') == 2
+    assert html.count('class="gr-whisker"') == 6
+    assert "59%" in html
+    assert "2,500 GB/s" in text
+
+
+def test_doubt_is_explained() -> None:
+    """Where the interval holds the mark, the reader learns who has the benefit."""
+    assert "benefit of the doubt" in as_text(ALL["doubt"])
+    assert "≈" in as_text(ALL["doubt"])
+
+
+def test_the_line_that_failed_is_shown() -> None:
+    """With the cell's text at hand the report shows the line, its neighbours and a mark."""
+    html, text = as_html(ALL["compile"], SOURCE), as_text(ALL["compile"], SOURCE)
+
+    assert "<mark>  9 ▸     offsets = tl.arange(0, 100)</mark>" in html
+    assert "9 ▸     offsets = tl.arange(0, 100)" in text
+    assert "in line 9 of the cell" in text
+
+
+def test_a_line_that_is_not_in_the_cell_is_no_problem() -> None:
+    """A line number beyond the text (the submission's word is not to be trusted) shows no excerpt."""
+    assert "<mark>" not in as_html(ALL["compile"], "one line")
+
+
+def test_the_map_of_a_wrong_region() -> None:
+    """A partial fault has a map with its words; a total one has none, for it would say nothing."""
+    html = as_html(ALL["mismatch"])
+
+    assert 'aria-label="Map of out: 83 rows of 781 elements. All wrong elements lie in columns 768 to 780 of' in html
+    assert html.count('class="gr-wrong"') == 1
+    assert 'class="gr-map"' not in as_html(ALL["suspect"])
+    assert 'class="gr-outside"' in as_html(ALL["outside"])
+
+
+def test_hints_are_folded_and_in_order() -> None:
+    """Each hint is behind a fold of its own, the general one first; those who are done are not bothered."""
+    html = as_html(ALL["mismatch"])
+    hints = find("softmax").hints
+
+    assert list(re.findall(r"Hint (\d) of 5", html)) == list("12345")
+    assert html.count("<details>") >= 6
+    assert "<details open" not in html
+    text = as_text(ALL["mismatch"])
+    assert hints[0] in text.replace("\n    ", " ")
+    assert hints[1][:20] not in text
+    assert "Hint" not in as_html(ALL["passed"])
+
+
+def test_the_most_telling_case_is_described() -> None:
+    """Of several wrong cases the one with a pattern is described, not the single element that is just wrong."""
+    base = failing("vector_add", SIMULATOR, 0, ALL["unwritten"].cases[3])
+    single = replace(base.cases[0].mismatch, shape=(1,), total=1, first_index=(0,), region_low=(0,), region_high=(0,))  # type: ignore[type-var]
+    block = replace(single, shape=(98_432,), total=98_432, wrong=128, unwritten=128, first_index=(98_304,),
+                    region_low=(98_304,), region_high=(98_431,))  # fmt: skip
+    cases = (CaseResult("1 element", False, single), *base.cases[1:4], CaseResult("98,432 elements", False, block))
+
+    summary = summarize(replace(base, cases=cases))
+
+    assert summary.failing == cases[4]
+    assert "98,432 elements" in summary.next_step
+
+
+_NASTY = '<script>alert("x")</script> & <img src=x onerror=alert(1)> `code` \x1b[2J\u202e'
+
+
+def test_everything_of_the_submissions_is_escaped() -> None:
+    """Markup, escape sequences and direction marks in what a submission says have no effect."""
+    failure = Failure("exception", _NASTY, 3, _NASTY * 3)
+    base = failing("softmax", SIMULATOR, 1, CaseResult("", False, failure=failure))
+    html = as_html(replace(base, log=_NASTY, title=_NASTY), _NASTY + "\n" + _NASTY + "\n" + _NASTY)
+    text = as_text(replace(base, log=_NASTY), "\n\n" + _NASTY)
+
+    read = Reader(html)
+    assert read.tags.isdisjoint({"script", "img"})
+    assert not {name for name, _ in read.attributes} & {"onerror", "src"}
+    assert read.open == []
+    for bad in ("\x1b", "\u202e"):
+        assert bad not in html
+        assert bad not in text
+
+
+def test_sentences_are_escaped_before_their_code_is_set() -> None:
+    """Values and known bugs go through the same escaping, and backticks become code."""
+    base = ALL["suspect"].cases[3].mismatch
+    nasty = replace(base, suspect=_NASTY, got=_NASTY, output=_NASTY)  # type: ignore[type-var]
+
+    html = as_html(failing("softmax", GPU, 3, CaseResult("", False, mismatch=nasty)))
+
+    assert Reader(html).tags.isdisjoint({"script", "img"})
+    assert "<code>code</code>" in html
+
+
+def test_an_exercise_that_is_not_known_here() -> None:
+    """A stored verdict on an exercise that this version does not have is still shown."""
+    old = replace(ALL["mismatch"], exercise="gone", title="Gone")
+
+    assert "Not right yet" in as_html(old)
+    assert "Gone" in as_text(old)
+
+
+def test_warnings_of_the_interpreter_are_left_out() -> None:
+    """What a submission printed is shown, without what Triton's interpreter warns of."""
+    log = (
+        "hello\n/usr/lib/site-packages/triton/runtime/interpreter.py:999: RuntimeWarning: All-NaN slice encountered\n"
+        "  val = self.to_tensor(x)\nworld\n"
+    )
+    text = as_text(make("softmax", GPU, log=log))
+
+    assert "  | hello\n  | world\n" in text
+    assert "RuntimeWarning" not in text
+
+
+def test_a_round_trip_through_json_tells_the_same(verdict: Verdict) -> None:
+    """A verdict that was stored and read again has the same report."""
+    import json
+
+    again = Verdict.from_dict(json.loads(json.dumps(verdict.to_dict())))
+
+    assert as_html(again, SOURCE) == as_html(verdict, SOURCE)
+    assert as_text(again) == as_text(verdict)

@@ -1,0 +1,183 @@
+"""Sentences that name the bug: what differs, where, and the question that leads to its cause."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from grader.exercise import Array, Case
+from grader.exercises import find
+from grader.feedback.sentences import describe, sentences
+from grader.verdict import Mismatch
+
+SOFTMAX, VECTOR_ADD, SQUARE = find("softmax"), find("vector_add"), find("square_matrix")
+
+
+def vector(size: int, low: int, high: int, wrong: int | None = None, **facts: object) -> Mismatch:
+    """A vector that is wrong from `low` to `high`."""
+    wrong = high - low + 1 if wrong is None else wrong
+    base = Mismatch("out", (size,), wrong, size, (low,), "0", "1.7", (low,), (high,), 1.7)
+    return replace(base, **facts)  # type: ignore[arg-type]
+
+
+def matrix(shape: tuple[int, int], low: tuple[int, int], high: tuple[int, int], **facts: object) -> Mismatch:
+    """A matrix that is wrong in the rectangle from `low` to `high`."""
+    wrong = (high[0] - low[0] + 1) * (high[1] - low[1] + 1)
+    base = Mismatch("out", shape, wrong, shape[0] * shape[1], low, "0", "1.7", low, high, 1.7)
+    return replace(base, **facts)  # type: ignore[arg-type]
+
+
+def unwritten(mismatch: Mismatch) -> Mismatch:
+    return replace(mismatch, unwritten=mismatch.wrong, got="never written")
+
+
+def test_the_tail_of_a_row() -> None:
+    """The example of the design: a wrong last block of each row asks whether the tail is masked."""
+    said = describe(matrix((4, 140), (0, 128), (3, 139)), exercise=SOFTMAX)
+
+    assert said == (
+        "48 of 560 elements differ, all in the last partial block of each row; first at (0, 128): got 0.0, expected "
+        "1.7. Is the tail masked? The last block sticks out past the end."
+    )
+
+
+def test_elements_that_nobody_wrote() -> None:
+    """A tail that was never written asks for the grid, in the language of the exercise."""
+    tail = unwritten(vector(1000, 976, 999))
+
+    assert describe(tail, exercise=VECTOR_ADD).startswith(
+        "24 of 1000 elements were never written, the last 24; first at 976. Is the grid rounded up? `triton.cdiv"
+    )
+    assert "`(n + block - 1) / block`" in describe(tail, exercise=SQUARE)
+
+
+def test_a_mask_that_is_one_too_strict() -> None:
+    """An unwritten last element where no block begins is a matter of the mask, not of the grid."""
+    assert "`offsets < n`" in describe(unwritten(vector(127, 126, 126)), exercise=VECTOR_ADD)
+    assert "grid" in describe(unwritten(vector(1025, 1024, 1024)), exercise=VECTOR_ADD)
+
+
+@pytest.mark.parametrize(
+    ("mismatch", "where", "asks"),
+    [
+        (unwritten(vector(98_432, 1024, 98_431)), "every one after the first 1024", "`program_id`"),
+        (unwritten(vector(1000, 1, 999)), "every one but the first", "`program_id * BLOCK_SIZE"),
+        (unwritten(vector(1000, 0, 999)), "All 1000 elements were never written", "launched"),
+        (vector(1000, 0, 0), "1 of 1000 elements differs, only the first; at 0", "begin at 0"),
+        (vector(1000, 0, 99), "the first 100", "begin at 0"),
+        (vector(1000, 300, 400), "all from index 300 to 400", "by hand"),
+        (vector(1000, 3, 999, wrong=100), "spread from index 3 to 999 of 999", "by hand"),
+        (vector(1025, 1024, 1024), "the last one; at 1024: got 0.0", "tail masked"),
+        (vector(64, 48, 63), "the last 16", "at the end"),
+        (vector(1, 0, 0), "The only element of `out` differs: got 0.0, expected 1.7.", "by hand"),
+        (matrix((8, 100), (1, 0), (7, 99)), "in every row but the first", "`program_id` times the stride"),
+        (matrix((8, 100), (0, 0), (0, 99)), "all in row 0", "at the start"),
+        (matrix((8, 100), (7, 0), (7, 99)), "all in the last row", "every row"),
+        (matrix((8, 100), (5, 0), (7, 99)), "all in the last 3 rows", "every row"),
+        (matrix((8, 100), (2, 0), (3, 99)), "all in rows 2 to 3", "by hand"),
+        (matrix((8, 100), (0, 97), (7, 99)), "all in the last 3 columns", "at the end"),
+        (matrix((8, 100), (0, 0), (7, 0)), "all in column 0", "at the start"),
+        (matrix((8, 100), (0, 0), (7, 63)), "all in the first 64 columns", "at the start"),
+        (matrix((8, 100), (3, 96), (3, 99)), "all in the last partial block of row 3", "tail masked"),
+        (matrix((37, 53), (26, 0), (36, 52), wrong=576, first_index=(26, 7)), "all from (26, 7)", "middle of a row"),
+        (unwritten(matrix((8, 100), (0, 64), (7, 99))), "never written", "cover the whole row"),
+        (unwritten(matrix((8, 100), (4, 0), (7, 99))), "never written", "a program for every row"),
+        (unwritten(matrix((8, 100), (1, 0), (7, 99))), "never written", "depend on `program_id`"),
+    ],
+)
+def test_where_it_is_wrong_decides_what_is_asked(mismatch: Mismatch, where: str, asks: str) -> None:
+    """Each pattern has its phrase and its question."""
+    said = describe(mismatch, exercise=SOFTMAX)
+
+    assert where in said
+    assert asks in said
+
+
+def test_scattered_rows_are_not_called_every_row() -> None:
+    """Every other row being wrong is not "every row but the first"."""
+    said = describe(matrix((16, 100), (1, 0), (15, 99), wrong=800), exercise=SOFTMAX)
+
+    assert "every row" not in said.split(".")[0]
+
+
+def test_a_suspect_comes_first_and_asks_alone() -> None:
+    """A known bug is named at once, before the facts, and no other guess is made."""
+    known = VECTOR_ADD.suspects[0].sentence
+    said = sentences(vector(1000, 0, 999, suspect=known), exercise=VECTOR_ADD)
+
+    assert said[0] == known
+    assert len(said) == 2
+    assert said[1].startswith("All 1000 elements differ")
+
+
+def test_rows_that_lie_apart() -> None:
+    """Where only a padded case's first row is right, the stride is the cause: it is said once, with its number."""
+    case = next(case for case in SOFTMAX.simulator_cases if "padded" in case.name)
+    mismatch = matrix((29, 200), (1, 0), (28, 199), not_finite=4368, unwritten=1232, outside=1232,
+                      outside_first_offset=200)  # fmt: skip
+
+    said = describe(mismatch, case, SOFTMAX)
+
+    assert said.count("stride") == 1
+    assert "256 elements apart" in said
+    assert "1232 of these were never written." in said
+    assert "wrote 1232 elements between the rows of `out`" in said
+
+
+def test_a_padded_case_that_fails_from_its_first_row_on_is_not_about_the_stride() -> None:
+    """The stride is asked for only where the first row, which needs none, is right."""
+    case = next(case for case in SOFTMAX.simulator_cases if "padded" in case.name)
+
+    assert "stride" not in describe(matrix((29, 200), (0, 0), (28, 199)), case, SOFTMAX)
+    assert "stride" not in describe(matrix((29, 200), (28, 0), (28, 199)), case, SOFTMAX)
+
+
+@pytest.mark.parametrize(
+    ("offset", "where", "asks"),
+    [(-4, "before the start of `out`", "negative"), (29 * 256 - 56, "past the end of `out`", "store masked"),
+     (200, "between the rows of `out`", "end of each row")],
+)  # fmt: skip
+def test_writes_outside_of_the_output(offset: int, where: str, asks: str) -> None:
+    """A write around the output is located by its offset, also where rows are padded."""
+    arrays = (Array("x", (29, 200), row_padding=56), Array("out", (29, 200), role="out", row_padding=56))
+    mismatch = Mismatch("out", (29, 200), 0, 5800, outside=24, outside_first_offset=offset)
+
+    said = describe(mismatch, Case("padded", arrays), SOFTMAX)
+
+    assert said.startswith(f"Every element is right, but the kernel wrote 24 elements {where}.")
+    assert asks in said
+
+
+def test_nan_where_a_number_belongs() -> None:
+    """NaN at the end of the data leads to a load that is not masked, NaN among minus infinities to a subtraction."""
+    nan = vector(1000, 960, 999, not_finite=40, got="nan")
+    holes = next(case for case in SOFTMAX.simulator_cases if case.fill == "minus_inf")
+
+    assert "are NaN or infinite where a finite value is expected" in describe(nan)
+    assert "got NaN" in describe(nan)
+    assert "every load masked" in describe(nan, exercise=VECTOR_ADD)
+    assert "before the read" in describe(nan, exercise=SQUARE)
+    assert "infinity minus infinity" in describe(nan, holes, SOFTMAX)
+
+
+def test_lost_precision() -> None:
+    """Values that are nearly right point to a lower precision, not to an index."""
+    said = describe(vector(1000, 0, 990, wrong=700, got="1.7003", expected="1.7"), exercise=VECTOR_ADD)
+
+    assert "lower precision" in said
+
+
+def test_partly_unwritten_or_not_finite() -> None:
+    """Mixed faults are counted apart, in the singular where there is one."""
+    said = sentences(vector(1000, 0, 999, unwritten=1, not_finite=2))
+
+    assert "1 of these was never written." in said
+    assert "2 of these are NaN or infinite." in said
+
+
+def test_three_dimensions() -> None:
+    """Outputs of any rank are described."""
+    mismatch = Mismatch("out", (4, 5, 6), 3, 120, (1, 2, 3), "0", "1", (1, 2, 3), (1, 2, 5))
+
+    assert "all between (1, 2, 3) and (1, 2, 5); first at (1, 2, 3)" in describe(mismatch)

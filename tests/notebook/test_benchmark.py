@@ -1,0 +1,151 @@
+"""`benchmark`: measured where there is a GPU, recorded where there is none, and honest about which."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import grader.notebook
+from grader.errors import UnusableSubmission
+from grader.exercises import find
+from grader.notebook import plot, speeds
+from grader.verdict import Timing
+
+SOFTMAX = find("softmax")
+
+
+def timings() -> list[Timing]:
+    """Made-up times of the submission and of every baseline over the plot cases."""
+    found = []
+    for case in SOFTMAX.plot_cases:
+        for peer, gbps in (("submission", 4000.0), ("torch", 2000.0), ("eager", 500.0), ("compile", 3000.0)):
+            us = SOFTMAX.bytes_moved(case) / gbps / 1e3
+            found.append(Timing(case.name, peer, us, us * 0.9, us * 1.25, gbps, gbps / 4250, 5, 16))
+    return found
+
+
+def rows(gpu: str = "NVIDIA H200", date: str = "2026-11-21T08:00:00") -> list[dict[str, Any]]:
+    """Made-up results in the format of benchmarks/results."""
+    common = {"metric": "bandwidth_gbps", "unit": "GB/s", "low": None, "high": None, "gpu": gpu, "date": date,
+              "command": "make bench"}  # fmt: skip
+    return [
+        {"bench": bench, "case": case.name, "value": value, **common}
+        for case in SOFTMAX.plot_cases
+        for bench, value in (("softmax", 4000.0), ("softmax/torch", 2000.0), ("softmax/copy", 4250.0))
+    ]
+
+
+@pytest.fixture
+def on_gpu(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(grader.notebook, "device", lambda: "cuda")
+    monkeypatch.setattr(grader.notebook, "gpu_name", lambda: "NVIDIA H200")
+
+
+@pytest.fixture
+def without_gpu(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(grader.notebook, "device", lambda: "cpu")
+
+
+def test_every_peer_has_a_line_with_its_interval() -> None:
+    """The submission, each baseline and the copy bandwidth are there, bandwidth turned around from time."""
+    found = speeds.measured(SOFTMAX, timings(), "NVIDIA H200")
+
+    assert [series.label for series in found.series] == [
+        "your softmax", "torch.softmax", "the eager sequence", "torch.compile", "measured copy bandwidth",
+    ]  # fmt: skip
+    first = found.series[0].points[0]
+    assert (first.size, first.gbps) == (256, 4000)
+    assert (first.low, first.high) == pytest.approx((3200, 4444.4), rel=1e-3)
+    assert found.series[-1].limit
+    assert found.series[-1].points[0].gbps == pytest.approx(4250)
+    assert "NVIDIA H200" in found.origin
+
+
+def test_the_plot_is_self_contained_and_described() -> None:
+    """One SVG with alt text, in the theme's colours, telling lines apart by more than colour; the numbers beside it."""
+    found = speeds.measured(SOFTMAX, timings())
+    html = plot.as_html(found)
+
+    assert html.count("<svg") == 1
+    assert 'role="img" aria-label="Plot of bandwidth in GB/s over N' in html
+    assert "your softmax: 4,000 at 256, 4,000 at 32,768, at most 4,000." in html
+    assert "currentColor" in html
+    assert "#010203" not in html
+    assert not {"<script", "<?xml", "<!DOCTYPE", "<metadata"} & {word for word in html.split() if word.startswith("<")}
+    assert "src=" not in html
+    assert len(set(plot._STYLES)) == len({style[1:] for style in plot._STYLES})
+    assert "<td>2,000</td>" in html
+
+
+def test_text_has_the_same_numbers() -> None:
+    """Where nothing can be drawn the numbers are a table."""
+    text = plot.as_text(speeds.measured(SOFTMAX, timings()))
+
+    line = next(line for line in text.splitlines() if line.split()[:1] == ["781"])
+    assert line.split() == ["781", "4,000", "2,000", "500", "3,000"]
+
+
+def test_the_newest_recording_is_shown_as_recorded(tmp_path: Path) -> None:
+    """Recorded results carry their GPU, date and command, and do not pose as the learner's."""
+    (tmp_path / "old.json").write_text(json.dumps(rows("NVIDIA A100", "2025-01-01T00:00:00")))
+    (tmp_path / "new.json").write_text(json.dumps(rows()))
+    (tmp_path / "broken.json").write_text("{")
+
+    found = speeds.recorded(SOFTMAX, tmp_path)
+
+    assert found is not None
+    assert found.origin == "Recorded on one NVIDIA H200 on 2026-11-21 by `make bench`, not measured here."
+    assert [series.label for series in found.series] == [
+        "the course's softmax", "torch.softmax", "measured copy bandwidth",
+    ]  # fmt: skip
+    assert speeds.recorded(find("vector_add"), tmp_path) is None
+    assert speeds.recorded(SOFTMAX, tmp_path / "nowhere") is None
+
+
+@pytest.mark.usefixtures("without_gpu")
+def test_without_a_gpu_the_recording_is_drawn(notebook: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """No judge is asked, and nothing is made up."""
+    results = tmp_path / "results"
+    results.mkdir()
+    monkeypatch.setattr(speeds, "_RESULTS", results)
+
+    assert notebook.run("benchmark('softmax')").success
+    assert "no results are recorded for this exercise yet" in notebook.text
+    assert "<svg" not in notebook.html
+
+    (results / "nvidia-h200.json").write_text(json.dumps(rows()))
+    notebook.run("benchmark('softmax')")
+    assert "not measured here" in notebook.html
+    assert "<svg" in notebook.html
+
+
+@pytest.mark.usefixtures("on_gpu")
+def test_on_a_gpu_the_cell_is_measured(notebook: Any, judge: Any) -> None:
+    """The cell that defines the function is what is timed."""
+    judge.act = timings
+    cell = "def softmax(x, out):\n    pass"
+    notebook.run(cell)
+
+    result = notebook.run("benchmark(softmax)")
+
+    assert result.success
+    assert judge.asked == [(cell, "softmax")]
+    assert "Measured now on NVIDIA H200" in notebook.html
+
+
+@pytest.mark.usefixtures("on_gpu")
+def test_what_is_wrong_is_not_measured(notebook: Any, judge: Any) -> None:
+    """A solution that is not right gets a sentence in the place of a plot, and the notebook goes on."""
+
+    def refuse() -> None:
+        raise UnusableSubmission("The exercise is not written yet. `check(softmax)` says more.")
+
+    judge.act = refuse
+    notebook.run("def softmax(x, out):\n    pass\n")
+
+    assert notebook.run("benchmark(softmax)").success
+    assert notebook.text == "The exercise is not written yet. `check(softmax)` says more."
+    assert "<code>check(softmax)</code>" in notebook.html

@@ -1,0 +1,230 @@
+"""`check` in a notebook: the right text goes to the judge, one report comes back, and no traceback of ours."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from grader.errors import JudgeStopped, UnknownExercise, UnusableSubmission
+from tests.feedback.verdicts import ALL
+
+CELL = """import math
+
+SCALE = 2
+
+def softmax(x, out):
+    out.copy_(x * SCALE)"""
+
+
+def raised(result: Any, kind: type[BaseException]) -> str:
+    """The sentence that a cell ended with, which is also all that IPython shows of it."""
+    error = result.error_in_exec
+    assert isinstance(error, kind)
+    shown = error._render_traceback_()  # type: ignore[attr-defined]
+    assert len(shown) == 1
+    assert "\n" not in shown[0]
+    return str(shown[0])
+
+
+def test_the_whole_cell_is_graded(notebook: Any, judge: Any) -> None:
+    """The judge gets all of the cell that defines the function, its imports and constants too."""
+    notebook.run(CELL)
+
+    result = notebook.run("check(softmax)")
+
+    assert result.success
+    assert result.result is None
+    assert judge.asked == [(CELL, "softmax")]
+    assert "Right; its speed was not measured" in notebook.html
+    assert "4 of 10 points" in notebook.text
+
+
+def test_the_version_that_was_run_last_is_graded(notebook: Any, judge: Any) -> None:
+    """Of several versions the one that the name is bound to counts, also by the exercise's id."""
+    notebook.run(CELL)
+    second = CELL.replace("SCALE = 2", "SCALE = 3")
+    notebook.run(second)
+
+    notebook.run("check(softmax)")
+    notebook.run("check('softmax')")
+
+    assert judge.asked == [(second, "softmax")] * 2
+
+
+def test_a_decorated_function_and_a_kernel_object(notebook: Any, judge: Any) -> None:
+    """Whatever wraps the function, its cell is found."""
+    cell = (
+        "import functools\n\n"
+        "class Jit:\n    def __init__(self, fn):\n        self.fn, self.__name__ = fn, fn.__name__\n"
+        "    def __call__(self, x, y, out):\n        pass\n\n"
+        "def twice(fn):\n    return functools.wraps(fn)(lambda *args: fn(*args))\n\n"
+        "@Jit\n@twice\ndef vector_add(x, y, out):\n    pass"
+    )
+    notebook.run(cell)
+
+    notebook.run("check(vector_add)")
+
+    assert judge.asked == [(cell, "vector_add")]
+
+
+def test_a_function_under_another_name(notebook: Any, judge: Any) -> None:
+    """What counts is what the exercise's name is bound to."""
+    cell = "def mine(x, out):\n    pass\n\nsoftmax = mine"
+    notebook.run(cell)
+
+    notebook.run("check(softmax)")
+
+    assert judge.asked == [(cell, "softmax")]
+
+
+def test_progress_is_shown_and_then_gone(notebook: Any, judge: Any) -> None:
+    """While the judge works one place shows a bar; in the end the report stands there, alone."""
+    seen = []
+    judge.act = lambda: seen.extend(notebook.shell.display_pub.outputs)
+    notebook.run(CELL)
+
+    notebook.run("check(softmax)")
+
+    assert 'role="progressbar"' in seen[-1]["data"]["text/html"]
+    assert "checking 1 × 1" in seen[-1]["data"]["text/html"]
+    assert len(notebook.shown) == 1
+    assert "progressbar" not in notebook.html
+
+
+def test_an_interrupt_is_one_sentence(notebook: Any, judge: Any) -> None:
+    """Interrupted, `check` takes its progress away and says one sentence; the next cell runs as ever."""
+
+    def interrupt() -> None:
+        raise KeyboardInterrupt
+
+    judge.act = interrupt
+    notebook.run(CELL)
+
+    said = raised(notebook.run("check(softmax)"), KeyboardInterrupt)
+
+    assert said == "Stopped. Nothing was graded, and your notebook is as it was."
+    assert notebook.html == ""
+    assert notebook.run("1 + 1").result == 2
+
+
+def test_a_judge_that_stops_is_one_sentence(notebook: Any, judge: Any) -> None:
+    """A failure of ours is told as one, without our traceback."""
+
+    def stop() -> None:
+        raise JudgeStopped("The judge's process ended before its verdict.")
+
+    judge.act = stop
+    notebook.run(CELL)
+
+    assert raised(notebook.run("check(softmax)"), JudgeStopped) == "The judge's process ended before its verdict."
+
+
+@pytest.mark.parametrize(
+    ("before", "call", "kind", "says"),
+    [
+        ("def soft_max(x, out): pass", "check(soft_max)", UnknownExercise, "There is no exercise 'soft_max'"),
+        ("", "check('soft_max')", UnknownExercise, "square_matrix, vector_add, softmax"),
+        ("", "check('softmax')", UnusableSubmission, "run the cell that defines it"),
+        ("", "check(3)", UnusableSubmission, "this is of type int"),
+        ("softmax = 3", "check('softmax')", UnusableSubmission, "write `def softmax(x, out)`"),
+        ("import json", "softmax = json.dumps; check(softmax)", UnusableSubmission, "comes from"),
+        ("exec('def softmax(x, out): pass')", "check(softmax)", UnusableSubmission, "is not known"),
+        ("%matplotlib --list\ndef softmax(x, out):\n    pass", "check(softmax)", UnusableSubmission, "magic"),
+    ],
+)
+def test_what_cannot_be_graded_gets_one_sentence(notebook: Any, judge: Any, before: str, call: str,
+                                                 kind: type[Exception], says: str) -> None:  # fmt: skip
+    """Each way of asking for the impossible is answered with what is wrong and what to do."""
+    notebook.run(before)
+
+    said = raised(notebook.run(call), kind)
+
+    assert says in said
+    assert judge.asked == []
+
+
+def test_a_failed_check_does_not_stop_the_notebook(notebook: Any, judge: Any) -> None:
+    """A wrong solution is a report and no error: the cells below still run."""
+    judge.verdict = ALL["mismatch"]
+    notebook.run(CELL)
+
+    result = notebook.run("check(softmax)")
+
+    assert result.success
+    assert "Is the tail masked?" in notebook.html
+
+
+def test_the_line_of_the_cell_is_shown(notebook: Any, judge: Any) -> None:
+    """The report quotes the cell that was graded."""
+    judge.verdict = ALL["exception"]
+    notebook.run(CELL + "\n\n# more\n# lines")
+
+    notebook.run("check(softmax)")
+
+    assert "<mark>  8 ▸ # more</mark>" in notebook.html
+
+
+def test_validation_sees_what_is_missing(notebook: Any, judge: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Under nbgrader's Validate a wrong solution is an error, and a right one is none."""
+    monkeypatch.setenv("NBGRADER_EXECUTION", "validate")
+    notebook.run(CELL)
+    assert notebook.run("check(softmax)").success
+
+    judge.verdict = ALL["mismatch"]
+    result = notebook.run("check(softmax)")
+
+    assert "Fuse a softmax: Not right yet. 1079 of 64,823" in result.error_in_exec._render_traceback_()[0]
+
+
+def test_stock_autograding_reads_the_points(notebook: Any, judge: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where nbgrader executes the check itself, its result is the points: no answer would be full marks."""
+    monkeypatch.setenv("NBGRADER_EXECUTION", "autograde")
+    judge.verdict = ALL["mismatch"]
+    notebook.run(CELL)
+
+    assert notebook.run("check(softmax)").result == 0.0
+
+
+def test_the_best_result_is_recorded_and_shown(notebook: Any, judge: Any) -> None:
+    """`check` keeps the best verdict in the learner's folder, above the chapters, and `progress` shows it."""
+    notebook.run(CELL)
+    notebook.run("check(softmax)")
+    judge.verdict = ALL["mismatch"]
+    notebook.run("check(softmax)")
+
+    result = notebook.run("progress()")
+
+    stored = json.loads((Path("..") / ".grader" / "progress.json").read_text())
+    assert stored["exercises"]["softmax"]["points"] == 4
+    assert stored["exercises"]["softmax"]["checks"] == 2
+    assert result.result is None
+    assert "4 of 10" in notebook.html
+    assert "6 points for speed: needs a GPU" in notebook.text
+
+
+def test_in_a_terminal_it_is_text(notebook: Any, judge: Any, capsys: pytest.CaptureFixture[str]) -> None:
+    """Outside of a notebook the report is plain text, printed."""
+    del notebook.shell.__dict__["kernel"]
+    notebook.run(CELL)
+    capsys.readouterr()
+
+    notebook.run("check(softmax)")
+
+    assert capsys.readouterr().out.startswith("✓ Right; its speed was not measured: Fuse a softmax.")
+
+
+def test_the_real_judge_end_to_end(notebook: Any) -> None:
+    """A cell goes to the real judge and its verdict comes back as a report (simulated here, or on a GPU)."""
+    from grader.judge.service import shared_judge
+
+    notebook.run("def vector_add(x, y, out):\n    raise NotImplementedError('not written yet')\n")
+    try:
+        result = notebook.run("check(vector_add)")
+    finally:
+        shared_judge().close()
+
+    assert result.success
+    assert "Not written yet" in notebook.html

@@ -1,0 +1,139 @@
+"""Importing `grader`: cheap, lazy, and in a notebook without a GPU the simulators are ready before torch and triton."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from types import ModuleType
+
+import pytest
+
+import grader
+from grader.notebook import machine
+
+
+def run(code: str, **environment: str) -> str:
+    """What a fresh Python prints."""
+    import os
+
+    kept = {name: value for name, value in os.environ.items() if name != "TRITON_INTERPRET"}
+    done = subprocess.run(
+        [sys.executable, "-W", "error", "-c", code], capture_output=True, text=True, env=kept | environment, timeout=120
+    )
+    assert done.returncode == 0, done.stderr
+    return done.stdout.strip()
+
+
+def test_importing_costs_nothing() -> None:
+    """Neither the package nor a look for the GPU loads torch, matplotlib, IPython, jinja2 or SQLAlchemy."""
+    heavy = "torch triton matplotlib IPython jinja2 sqlalchemy nbformat"
+    code = f"import sys, grader; grader.device; grader.check; print([m for m in {heavy.split()!r} if m in sys.modules])"
+
+    assert run(code) == "[]"
+
+
+def test_outside_of_a_kernel_nothing_is_simulated() -> None:
+    """A command, a test or the judge's own process is not turned into a simulator by an import."""
+    code = "import os, sys, ipykernel, grader; print(os.environ.get('TRITON_INTERPRET'), len(sys.meta_path))"
+
+    assert run(code).startswith("None ")
+
+
+_KERNEL = """
+import sys
+from IPython.core.interactiveshell import InteractiveShell
+from traitlets.config import Config
+config = Config()
+config.HistoryManager.enabled = False
+shell = InteractiveShell.instance(config=config)
+object.__setattr__(shell, "kernel", object())
+import ipykernel
+"""
+
+
+def test_in_a_kernel_without_a_gpu_the_simulators_are_ready() -> None:
+    """Importing grader first is enough: Triton interprets, and `load_inline` builds for the CPU once it is imported."""
+    code = _KERNEL + (
+        "import os, grader\n"
+        "print(grader.device, os.environ.get('TRITON_INTERPRET'), 'torch' in sys.modules)\n"
+        "from torch.utils.cpp_extension import load_inline\n"
+        "import triton\n"
+        "print(hasattr(load_inline, '__wrapped__'), type(triton.jit(lambda: None)).__name__)\n"
+        "print(any(type(f).__module__.startswith('grader') for f in sys.meta_path))\n"
+    )
+
+    assert run(code, CUDA_VISIBLE_DEVICES="").splitlines() == ["cpu 1 False", "True InterpretedFunction", "False"]
+
+
+@pytest.mark.parametrize(("device", "simulated"), [("cuda", 0), ("cpu", 1)])
+@pytest.mark.usefixtures("notebook")
+def test_only_where_there_is_no_gpu(monkeypatch: pytest.MonkeyPatch, device: str, simulated: int) -> None:
+    """On a GPU kernels run on the GPU."""
+    called: list[bool] = []
+    monkeypatch.setattr(machine, "device", lambda: device)
+    monkeypatch.setattr(machine, "simulate", lambda: called.append(True))
+
+    machine.simulate_in_notebook()
+
+    assert len(called) == simulated
+
+
+def test_triton_imported_too_early_is_told() -> None:
+    """Where triton came first the learner learns why kernels will not run, and what to do."""
+    code = _KERNEL + (
+        "import triton, warnings\n"
+        "with warnings.catch_warnings(record=True) as caught:\n"
+        "    warnings.simplefilter('always')\n"
+        "    import grader\n"
+        "print(caught[-1].message)\n"
+    )
+
+    assert "Restart the kernel and import grader first." in run(code, CUDA_VISIBLE_DEVICES="")
+
+
+def test_load_inline_that_is_already_imported_is_patched() -> None:
+    """The order of torch and grader does not matter for CUDA C++."""
+    code = (
+        "import torch.utils.cpp_extension as e\nfrom grader.notebook.machine import simulate\nsimulate()\n"
+        "print(hasattr(e.load_inline, '__wrapped__'))"
+    )
+
+    assert run(code) == "True"
+
+
+@pytest.mark.parametrize("first", ["import grader.leaderboard.notebook_view", "pass"])
+def test_leaderboard_is_a_function_and_a_package(first: str) -> None:
+    """`from grader import leaderboard` can be called, whatever was imported before, and the package still works."""
+    code = (
+        f"{first}\nfrom grader import leaderboard\nimport grader.leaderboard.ranking as ranking\n"
+        "from grader.leaderboard.notebook_view import standings\nprint(callable(leaderboard), ranking.__name__)\n"
+        "leaderboard('softmax')\nfrom grader import leaderboard as again\nprint(callable(again))"
+    )
+
+    lines = run(code).splitlines()
+    assert lines[0] == "True grader.leaderboard.ranking"
+    assert lines[-1] == "True"
+    assert len(lines) > 2
+
+
+def test_names() -> None:
+    """What is announced is there, and nothing else is pretended."""
+    assert set(grader.__all__) <= set(dir(grader))
+    assert all(hasattr(grader, name) for name in grader.__all__)
+    with pytest.raises(AttributeError, match="no attribute 'chekc'"):
+        grader.chekc  # noqa: B018
+
+
+def test_the_device_follows_torch_and_the_driver(monkeypatch: pytest.MonkeyPatch) -> None:
+    """torch's answer counts where torch is loaded; else a GPU and a torch built for one are both needed."""
+    monkeypatch.setattr(machine, "_gpus", lambda: ("a GPU",))
+    monkeypatch.delitem(sys.modules, "torch", raising=False)
+    monkeypatch.setattr(machine, "_torch_was_built_for_cuda", lambda: True)
+    assert machine.device() == "cuda"
+    monkeypatch.setattr(machine, "_torch_was_built_for_cuda", lambda: False)
+    assert machine.device() == "cpu"
+
+    torch = ModuleType("torch")
+    torch.cuda = type("cuda", (), {"is_available": staticmethod(lambda: True)})  # type: ignore[attr-defined]
+    monkeypatch.setitem(sys.modules, "torch", torch)
+    assert machine.device() == "cuda"

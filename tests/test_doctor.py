@@ -1,0 +1,177 @@
+"""`grader doctor` finds what is there, names what is lacking, and gives one command that mends it."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import subprocess
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from grader import doctor
+from grader.doctor import Finding, as_text, gpu, healthy, packages, system
+from grader.hardware import Gpu
+
+HOPPER = (Gpu("NVIDIA H200", "580.95.05", 143771, "9.0"),)
+OLD = (Gpu("NVIDIA A100", "535.183.01", 40960, "8.0"),)
+CUDA_13 = {"version": "2.13.0", "cuda": "13.0", "works": True, "why": ""}
+CPU_ONLY = {"version": "2.13.0+cpu", "cuda": None, "works": False, "why": "no CUDA"}
+
+
+def test_this_machine_can_run_the_course() -> None:
+    """Where these tests run, everything that a learner needs works; each finding has a name and a value."""
+    findings = doctor.examine()
+    assert healthy(findings), as_text(findings)
+    assert all(finding.name and finding.value for finding in findings)
+    assert len({finding.name for finding in findings}) == len(findings)
+    assert json.loads(json.dumps(doctor.to_dicts(findings)))[0]["name"] == "Python"
+
+
+def test_every_lack_has_a_command() -> None:
+    """A lack without a way to mend it would leave the person where they were."""
+    lacks = [
+        gpu.torch_runs(HOPPER, CPU_ONLY),
+        gpu.torch_runs((), {"error": "no module"}),
+        gpu.torch_runs(OLD, {**CUDA_13, "works": False}),
+        gpu.torch_runs(HOPPER, {**CUDA_13, "works": False, "why": "no kernel image"}),
+        packages.package("no-such-package"),
+    ]
+    for lack in lacks:
+        assert not lack.ok
+        assert lack.mend
+
+
+def test_a_needed_lack_fails_and_a_weakness_does_not() -> None:
+    """The exit status is about what a learner needs."""
+    fine, weak, lack = (
+        Finding("a", True, "x"),
+        Finding("b", False, "y", "fix b", needed=False),
+        Finding("c", False, "z", "fix c"),
+    )
+    assert healthy([fine, weak])
+    assert not healthy([fine, lack])
+    text = as_text([fine, weak, lack])
+    assert "mend: fix b" in text
+    assert text.endswith("Not everything works here yet; what is lacking: c.")
+    assert as_text([fine, weak]).endswith("Everything that a learner needs works here.")
+
+
+def test_no_gpu_is_said_and_is_no_lack() -> None:
+    """Without a GPU the course works in simulators, and the doctor says so."""
+    found = gpu.gpu(())
+    assert found.ok
+    assert "simulators" in found.value
+    assert "interpreter" in gpu.simulated((), CPU_ONLY).value
+    assert gpu.simulated(HOPPER, CUDA_13).value == "nothing"
+
+
+def test_a_gpu_is_described() -> None:
+    """Its name, memory, compute capability and driver are what a question about it needs."""
+    assert gpu.gpu(HOPPER * 2).value == "NVIDIA H200, 140 GiB, compute capability 9.0, driver 580.95.05 and 1 more"
+
+
+def test_an_old_driver_is_told_which_packages_it_needs() -> None:
+    """CUDA 13 on driver 535: the mend is the extra for CUDA 12."""
+    found = gpu.torch_runs(OLD, {**CUDA_13, "works": False, "why": "driver too old"})
+    assert not found.ok
+    assert found.mend.endswith("EXTRA=gpu-cu12")
+
+
+def test_torch_that_does_not_import_is_a_lack(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The last line of its traceback says why; the doctor itself goes on."""
+    failed = subprocess.CompletedProcess([], 1, "", "Traceback\nImportError: libfoo.so: not found\n")
+    monkeypatch.setattr(subprocess, "run", lambda *args, **kwargs: failed)
+    found = gpu.torch_runs((), gpu.ask_torch(cuda=False))
+    assert (found.ok, found.value) == (False, "ImportError: libfoo.so: not found")
+
+
+def test_a_version_that_the_course_does_not_work_with_is_a_lack(monkeypatch: pytest.MonkeyPatch) -> None:
+    """An installed package counts only in a version that pyproject.toml allows."""
+    assert packages.package("numpy").ok
+    monkeypatch.setattr("importlib.metadata.version", lambda name: "2.9.0")
+    found = packages.package("numpy")
+    assert not found.ok
+    assert "<2.5" in found.value
+
+
+@pytest.mark.parametrize(
+    ("check", "programs", "package"),
+    [
+        (system.compiler, ("g++", "c++", "clang++"), "g++"),
+        (system.chromium, ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable"), "chromium"),
+    ],
+)
+def test_a_missing_program_is_named(
+    check: Callable[[], Finding], programs: tuple[str, ...], package: str, no_programs: Callable[..., None],
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path,
+) -> None:  # fmt: skip
+    """The mend installs the package that brings it."""
+    no_programs(*programs)
+    monkeypatch.delenv("CXX", raising=False)
+    monkeypatch.setenv("PLAYWRIGHT_BROWSERS_PATH", str(tmp_path))
+    found = check()
+    assert not found.ok
+    assert found.mend == f"sudo apt-get install {package}"
+
+
+def test_a_compiler_that_builds_nothing_is_a_lack(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A program is built, not just looked for."""
+    fake = tmp_path / "g++"
+    fake.write_text('#!/bin/sh\ncase "$*" in *--version*) echo "g++ 8.0";; *) exit 1;; esac\n')
+    fake.chmod(0o755)
+    monkeypatch.setenv("CXX", str(fake))
+    found = system.compiler()
+    assert (found.ok, found.value) == (False, "g++ 8.0 builds no C++20 program")
+
+
+def test_a_missing_cuda_compiler_matters_on_a_gpu_only(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Without a GPU, CUDA C++ runs on the CPU and needs no nvcc."""
+    monkeypatch.setattr(gpu, "cuda_home", lambda major: None)
+    assert gpu.cuda_compiler((), CPU_ONLY).ok
+    assert gpu.cuda_compiler(HOPPER, CUDA_13).mend.endswith("EXTRA=gpu")
+    assert gpu.cuda_compiler(OLD, {**CUDA_13, "cuda": "12.8"}).mend == "sudo apt-get install nvidia-cuda-toolkit"
+
+
+def test_a_cuda_compiler_of_another_version_is_a_lack(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Extensions built by CUDA 12 for a torch of CUDA 13 break at link time or later."""
+    monkeypatch.setattr(gpu, "cuda_home", lambda major: Path("/usr/local/cuda"))
+    monkeypatch.setattr(gpu, "cuda_version", lambda home: "12.8")
+    assert not gpu.cuda_compiler(HOPPER, CUDA_13).ok
+    assert gpu.cuda_compiler(HOPPER, {**CUDA_13, "cuda": "12.6"}).ok
+
+
+@pytest.mark.parametrize(
+    "reason", ["process: bubblewrap is not installed", "process: this system allows bubblewrap no user namespace"]
+)
+def test_a_weaker_sandbox_is_said(reason: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It grades all the same, so it is a weakness; what would make it strong is named."""
+    monkeypatch.setattr("grader.judge.sandbox.strength", lambda: reason)
+    found = system.sandbox()
+    assert not found.ok
+    assert not found.needed
+    assert found.mend.startswith("sudo ")
+    assert reason.removeprefix("process: ") in found.value
+
+
+def test_full_disks_and_closed_folders_are_lacks(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Builds are written to the cache and to the temporary folder."""
+    usage = shutil.disk_usage(tmp_path)
+    monkeypatch.setattr(shutil, "disk_usage", lambda path: usage._replace(free=10**8))
+    assert not system.disk().ok
+    blocked = tmp_path / "file"
+    blocked.write_text("")
+    monkeypatch.setenv("XDG_CACHE_HOME", str(blocked))
+    found = system.folders()
+    assert not found.ok
+    assert str(blocked) in found.value
+
+
+@pytest.mark.gpu
+def test_a_gpu_machine_works() -> None:
+    """torch reaches the GPU, and there is a CUDA compiler of its version."""
+    by_name = {finding.name: finding for finding in doctor.examine()}
+    assert by_name["GPU"].value.startswith("NVIDIA")
+    assert by_name["torch on the GPU"].ok
+    assert by_name["CUDA compiler"].ok

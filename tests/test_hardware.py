@@ -1,0 +1,165 @@
+"""What the machine has is found without torch, and a toolkit is one that can be built with."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from grader import hardware
+from grader.hardware import Gpu, cuda_home, cuda_version, extra, gpus
+
+HOPPER = Gpu("NVIDIA H200", "580.95.05", 143771, "9.0")
+
+
+def _program(path: Path, script: str) -> Path:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(f"#!/bin/sh\n{script}\n")
+    path.chmod(0o755)
+    return path
+
+
+def _toolkit(home: Path, version: int) -> Path:
+    _program(home / "bin" / "nvcc", "exit 0")
+    (home / "include").mkdir(parents=True)
+    (home / "include" / "cuda_runtime.h").write_text("")
+    (home / "include" / "cuda.h").write_text(f"#define CUDA_VERSION {version}\n")
+    return home
+
+
+def _pip_toolkit(site: Path) -> Path:
+    home = _toolkit(site / "nvidia" / "cu13", 13000)
+    (home / "nvvm").mkdir()
+    (home / "lib").mkdir()
+    (home / "lib" / "libcudart.so.13").write_text("library")
+    (home / "lib" / "libcudart_static.a").write_text("archive")
+    return home
+
+
+@pytest.fixture
+def bare(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A machine with no toolkit and no GPU tool; its caches are in tmp_path."""
+    monkeypatch.setenv("PATH", str(tmp_path / "programs"))
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    monkeypatch.delenv("CUDA_HOME", raising=False)
+    monkeypatch.delenv("CUDA_PATH", raising=False)
+    monkeypatch.delenv("CUDA_VISIBLE_DEVICES", raising=False)
+    monkeypatch.setattr(hardware, "_INSTALLED", (tmp_path / "usr" / "cuda",))
+    monkeypatch.setattr(hardware, "_PLACES", tmp_path / "usr")
+    monkeypatch.setattr(hardware, "_pip_folders", lambda: [tmp_path / "site" / "nvidia"])
+    return tmp_path
+
+
+def test_gpus_are_read_from_nvidia_smi(bare: Path) -> None:
+    """Name, driver, memory and compute capability, one GPU a line."""
+    _program(bare / "programs" / "nvidia-smi", "echo 'NVIDIA H200, 580.95.05, 143771, 9.0'")
+    assert gpus() == (HOPPER,)
+
+
+def test_a_driver_that_does_not_answer_is_no_gpu(bare: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """nvidia-smi without a driver ends with an error and prints no table."""
+    _program(bare / "programs" / "nvidia-smi", "echo 'NVIDIA-SMI has failed'; exit 9")
+    monkeypatch.setattr(hardware, "_from_libcuda", tuple)
+    assert gpus() == ()
+
+
+def test_hidden_gpus_do_not_count(bare: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """CUDA_VISIBLE_DEVICES hides them from CUDA, so they are hidden here."""
+    _program(bare / "programs" / "nvidia-smi", "echo 'NVIDIA H200, 580.95.05, 143771, 9.0'")
+    monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "")
+    assert gpus() == ()
+
+
+@pytest.mark.parametrize(
+    ("found", "wanted"),
+    [
+        ((), ""),
+        ((HOPPER,), "gpu"),
+        ((Gpu("unknown driver"),), "gpu"),
+        ((Gpu("NVIDIA A100", "535.183.01", 40960, "8.0"),), "gpu-cu12"),
+        ((Gpu("Tesla V100", "580.95.05", 16384, "7.0"),), "gpu-cu12"),
+    ],
+)
+def test_the_extra_fits_driver_and_card(found: tuple[Gpu, ...], wanted: str) -> None:
+    """CUDA 13 needs driver 580 and Turing; what is older gets CUDA 12."""
+    assert extra(found) == wanted
+
+
+def test_the_makefile_can_ask_before_anything_is_installed() -> None:
+    """The module runs with the standard library alone."""
+    root = Path(__file__).resolve().parents[1]
+    answer = subprocess.run(
+        [sys.executable, "-S", "-m", "grader.hardware"],
+        env={**os.environ, "PYTHONPATH": str(root), "CUDA_VISIBLE_DEVICES": ""},
+        cwd=root, capture_output=True, text=True, timeout=60, check=True,
+    )  # fmt: skip
+    assert answer.stdout == "\n"
+
+
+def test_no_toolkit_is_none(bare: Path) -> None:
+    """A machine without nvcc has no CUDA_HOME, whatever else lies around."""
+    (bare / "usr" / "cuda" / "include").mkdir(parents=True)
+    assert cuda_home() is None
+
+
+def test_the_systems_toolkit_comes_before_pips(bare: Path) -> None:
+    """A toolkit of the system is used where there is one."""
+    _pip_toolkit(bare / "site")
+    system = _toolkit(bare / "usr" / "cuda", 13000)
+    assert cuda_home(13) == system
+
+
+def test_a_toolkit_of_another_version_comes_after_pips(bare: Path) -> None:
+    """What torch is built for counts more than where the toolkit comes from."""
+    _pip_toolkit(bare / "site")
+    system = _toolkit(bare / "usr" / "cuda", 12080)
+    assert cuda_version(system) == "12.8"
+    found = cuda_home(13)
+    assert found is not None
+    assert cuda_version(found) == "13.0"
+    assert cuda_home(12) == system
+
+
+def test_an_nvcc_that_is_only_a_script_does_not_hide_its_toolkit(bare: Path) -> None:
+    """/usr/local/bin/nvcc may be a wrapper; the folder above it is no toolkit."""
+    _program(bare / "programs" / "nvcc", "exit 0")
+    assert cuda_home() is None
+    newest = _toolkit(bare / "usr" / "cuda-13.1", 13010)
+    for older in ("12.9", "9.2"):
+        _toolkit(bare / "usr" / f"cuda-{older}", 9020)
+    assert cuda_home() == newest
+
+
+def test_pips_toolkit_can_be_linked_with(bare: Path) -> None:
+    """pip's has no libcudart.so: our folder of links has, in lib64, and pip's own folder stays as it is."""
+    pip = _pip_toolkit(bare / "site")
+    before = sorted(pip.rglob("*"))
+    home = cuda_home(13)
+    assert home is not None
+    assert home.is_relative_to(bare / "cache")
+    assert (home / "lib64" / "libcudart.so").read_text() == "library"
+    assert (home / "lib64" / "libcudart_static.a").read_text() == "archive"
+    assert os.access(home / "bin" / "nvcc", os.X_OK)
+    assert sorted(pip.rglob("*")) == before
+    assert cuda_home(13) == home
+
+
+def test_links_follow_a_package_that_moved(bare: Path) -> None:
+    """A link that points to nothing, as after a reinstall, is made again."""
+    _pip_toolkit(bare / "site")
+    home = cuda_home()
+    assert home is not None
+    link = home / "lib64" / "libcudart.so"
+    link.unlink()
+    link.symlink_to(bare / "gone")
+    assert cuda_home() == home
+    assert link.read_text() == "library"
+
+
+@pytest.mark.gpu
+def test_a_gpu_is_seen() -> None:
+    """On a GPU machine the GPU has a name."""
+    assert gpus()[0].name

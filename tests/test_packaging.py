@@ -1,0 +1,226 @@
+"""The files that install and run the project agree with each other and with what the code imports."""
+
+from __future__ import annotations
+
+import ast
+import os
+import re
+import shutil
+import subprocess
+import sys
+import tomllib
+from pathlib import Path
+from typing import Any
+
+import pytest
+from packaging.requirements import Requirement
+from packaging.utils import canonicalize_name
+
+ROOT = Path(__file__).resolve().parents[1]
+CONSTRAINTS = {"gpu": "constraints.txt", "gpu-cu12": "constraints-cu12.txt"}
+
+# The package that brings a module, where their names differ.
+BRINGS = {
+    "IPython": "ipython",
+    "cuda": "cuda-bindings",
+    "dask_jobqueue": "dask-jobqueue",
+    "markdown_it": "markdown-it-py",
+    "pynvml": "nvidia-ml-py",
+    "yaml": "pyyaml",
+    "cupy": "cupy-cuda13x",
+}
+
+
+@pytest.fixture(scope="module")
+def project() -> dict[str, Any]:
+    return dict(tomllib.loads((ROOT / "pyproject.toml").read_text())["project"])
+
+
+def _pins(name: str) -> dict[str, list[Requirement]]:
+    pins: dict[str, list[Requirement]] = {}
+    for line in (ROOT / name).read_text().splitlines():
+        if line and not line.startswith("#"):
+            pin = Requirement(line)
+            pins.setdefault(canonicalize_name(pin.name), []).append(pin)
+    return pins
+
+
+def _requirements(project: dict[str, Any], *extras: str) -> list[Requirement]:
+    lines = [*project["dependencies"], *(line for extra in extras for line in project["optional-dependencies"][extra])]
+    return [Requirement(line) for line in lines]
+
+
+@pytest.mark.parametrize("extra", CONSTRAINTS)
+def test_pins_cover_and_satisfy_every_dependency(project: dict[str, Any], extra: str) -> None:
+    """Each dependency has a pin, and every pin of it is a version that pyproject.toml allows."""
+    pins = _pins(CONSTRAINTS[extra])
+    for wanted in _requirements(project, extra, "cluster", "dev"):
+        found = pins.get(canonicalize_name(wanted.name))
+        assert found, f"{wanted.name} is not in {CONSTRAINTS[extra]}: make constraints"
+        for pin in found:
+            version = next(iter(pin.specifier)).version
+            assert wanted.specifier.contains(version), f"{pin} is outside of {wanted}"
+
+
+@pytest.mark.parametrize("name", CONSTRAINTS.values())
+def test_pins_are_exact_and_local_to_no_build(name: str) -> None:
+    """A pin is `==` and names no local build, so that the CPU build of torch and the CUDA build both fit it."""
+    for pin in (pin for pins in _pins(name).values() for pin in pins):
+        assert [each.operator for each in pin.specifier] == ["=="], str(pin)
+        assert "+" not in str(pin.specifier), str(pin)
+
+
+def test_torch_and_triton_are_pinned_together() -> None:
+    """The CPU build of torch names no Triton: these are the ones that its CUDA build names."""
+    pairs = {"2.13.0": "3.7.1", "2.10.0": "3.6.0"}
+    for name in CONSTRAINTS.values():
+        pins = _pins(name)
+        torch, triton = (next(iter(pins[each][0].specifier)).version for each in ("torch", "triton"))
+        assert pairs[torch] == triton
+
+
+def test_the_environment_for_conda_gives_the_same(project: dict[str, Any]) -> None:
+    """environment.yml takes every Python package from pyproject.toml, with its pins, and adds none of its own."""
+    yaml = pytest.importorskip("yaml")
+    environment = yaml.safe_load((ROOT / "environment.yml").read_text())
+    plain = [each for each in environment["dependencies"] if isinstance(each, str)]
+    (pip,) = [each["pip"] for each in environment["dependencies"] if isinstance(each, dict)]
+    assert {re.split("[=<>]", each)[0] for each in plain} == {"python", "pip", "make", "cxx-compiler"}
+    (python,) = [each.split("=")[1] for each in plain if each.startswith("python=")]
+    assert Requirement(f"python{project['requires-python']}").specifier.contains(python)
+    assert pip[0] == f"-c {CONSTRAINTS['gpu']}"
+    match = re.fullmatch(r"-e \.\[(.+)\]", pip[1])
+    assert match
+    assert set(match.group(1).split(",")) == {"dev", "gpu"} <= set(project["optional-dependencies"])
+    assert len(pip) == 2
+
+
+def _imports(folder: str) -> dict[str, Path]:
+    found = {}
+    for path in sorted((ROOT / folder).rglob("*.py")):
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            if isinstance(node, ast.Import):
+                found |= {alias.name.split(".")[0]: path for alias in node.names}
+            elif isinstance(node, ast.ImportFrom) and node.module and not node.level:
+                found[node.module.split(".")[0]] = path
+    return {name: path for name, path in found.items() if name not in sys.stdlib_module_names}
+
+
+@pytest.mark.parametrize(("folder", "extras"), [("grader", ("gpu", "cluster")), ("source", ("gpu",))])
+def test_every_import_is_a_declared_dependency(project: dict[str, Any], folder: str, extras: tuple[str, ...]) -> None:
+    """Nothing works by the accident that another package brings what we import."""
+    declared = {canonicalize_name(each.name) for each in _requirements(project, *extras)}
+    for name, path in _imports(folder).items():
+        if name != "grader":
+            assert canonicalize_name(BRINGS.get(name, name)) in declared, f"{path} imports {name}"
+
+
+def test_the_package_holds_all_that_it_reads(project: dict[str, Any]) -> None:
+    """Headers, templates and styles under grader/ match a pattern of the package data."""
+    data = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["setuptools"]["package-data"]["grader"]
+    endings = {pattern.rsplit("*", 1)[1] for pattern in data}
+    for path in (ROOT / "grader").rglob("*"):
+        if path.is_file() and path.suffix not in (".py", ".pyc"):
+            assert path.suffix in endings, f"{path} would be missing from an installed package"
+
+
+def _make(*arguments: str, folder: Path = ROOT, **environment: str) -> subprocess.CompletedProcess[str]:
+    kept = {key: value for key, value in os.environ.items() if not key.startswith("MAKE") and key != "MFLAGS"}
+    return subprocess.run(
+        ["make", *arguments],
+        cwd=folder,
+        env=kept | environment,
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=False,
+    )
+
+
+@pytest.mark.parametrize("target", ["help", "lab", "test", "test-gpu", "bench", "course", "constraints", "clean"])
+def test_make_knows_the_target(target: str) -> None:
+    """Each target that the README and CONTRIBUTING name can be made."""
+    assert _make("-n", target).returncode == 0
+
+
+def test_make_help_names_every_target() -> None:
+    """`make` alone says what there is."""
+    shown = _make().stdout
+    for target in ("lab", "test", "test-gpu", "bench", "course"):
+        assert re.search(rf"make {target}\b", shown)
+
+
+def test_make_hands_arguments_on() -> None:
+    """`make lab ARGS=…` reaches `grader lab` as it is."""
+    assert "grader lab --no-browser --port 9000" in _make("-n", "lab", "ARGS=--no-browser --port 9000").stdout
+
+
+@pytest.mark.parametrize(("target", "module"), [("test-gpu", "pytest -m gpu"), ("bench", "benchmarks")])
+def test_a_gpu_machine_needs_no_virtual_environment(target: str, module: str) -> None:
+    """With PYTHON given, these run that interpreter and install nothing."""
+    lines = _make("-n", target, "PYTHON=python3", "VENV=/nowhere").stdout.splitlines()
+    assert [line.strip() for line in lines] == [f"PYTHONPATH=. python3 -m {module}"]
+
+
+@pytest.mark.parametrize(("extra", "constraints"), [("", "constraints.txt"), *CONSTRAINTS.items()])
+def test_make_installs_what_the_machine_can_use(tmp_path: Path, extra: str, constraints: str) -> None:
+    """The extra decides which packages and which pins are installed."""
+    shown = _make("-n", f"{tmp_path}/.lab", f"VENV={tmp_path}", f"EXTRA={extra}").stdout
+    assert f"-c {constraints} " in shown
+    assert f"-e '.[{extra}]'" in shown if extra else "-e '.'" in shown
+
+
+def test_make_says_which_python_it_needs(tmp_path: Path) -> None:
+    """An interpreter that is too old gets one sentence, and no half-made environment stays."""
+    old = tmp_path / "python3.9"
+    old.write_text("#!/bin/sh\nexit 1\n")
+    old.chmod(0o755)
+    answer = _make("lab", f"PYTHON={old}", f"VENV={tmp_path}/venv", "EXTRA=")
+    assert answer.returncode != 0
+    assert f"{old} is not Python 3.11 to 3.14." in answer.stderr
+    assert not (tmp_path / "venv").exists()
+
+
+def test_a_second_run_installs_nothing(tmp_path: Path) -> None:
+    """What is installed stays installed until the pins change."""
+    copy = tmp_path / "checkout"
+    (copy / ".venv" / "bin").mkdir(parents=True)
+    for name in ("Makefile", "pyproject.toml", *CONSTRAINTS.values()):
+        shutil.copy(ROOT / name, copy)
+    (copy / ".venv" / "bin" / "pip").touch()
+    (copy / ".venv" / ".lab").touch()
+    assert "pip install" not in _make("-n", "lab", "EXTRA=", folder=copy).stdout
+    later = (copy / ".venv" / ".lab").stat().st_mtime + 10
+    os.utime(copy / "constraints.txt", (later, later))
+    assert "pip install" in _make("-n", "lab", "EXTRA=", folder=copy).stdout
+
+
+@pytest.mark.parametrize("script", ["run", "system-packages"])
+def test_scripts_are_strict_and_can_be_run(script: str) -> None:
+    """A command that fails inside of them is not passed over."""
+    path = ROOT / ".ci" / script
+    assert os.access(path, os.X_OK)
+    assert "\nset -euo pipefail\n" in path.read_text()
+
+
+def test_what_cannot_be_installed_is_named_in_one_line(tmp_path: Path) -> None:
+    """Without apt, the missing system packages are named and the tests go on."""
+    programs = tmp_path / "bin"
+    programs.mkdir()
+    for name in ("bash", "env", "id", "cat"):
+        (programs / name).symlink_to(str(shutil.which(name)))
+    answer = subprocess.run(
+        [str(ROOT / ".ci" / "system-packages"), "bubblewrap", "chromium"],
+        env={"PATH": str(programs), "PYTHON": "/bin/false"}, capture_output=True, text=True, timeout=60, check=False,
+    )  # fmt: skip
+    assert answer.returncode == 0
+    assert answer.stderr.splitlines() == [
+        "To install by hand: bubblewrap chromium (on Debian and Ubuntu: sudo apt-get install bubblewrap chromium)."
+    ]
+
+
+def test_the_package_says_its_licence(project: dict[str, Any]) -> None:
+    """pyproject.toml, LICENSE and README name the same one."""
+    assert project["license"] == "MIT"
+    assert (ROOT / "LICENSE").read_text().startswith("MIT License")
+    assert "[MIT](LICENSE)" in (ROOT / "README.md").read_text()
