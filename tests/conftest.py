@@ -25,6 +25,11 @@ if importlib.util.find_spec("nbgrader") is None:
 os.environ.setdefault("PYTEST_TIMEOUT", "600")
 
 
+def pytest_configure(config: pytest.Config) -> None:
+    if not config.pluginmanager.hasplugin("timeout"):
+        config.addinivalue_line("markers", "timeout(seconds): of pytest-timeout, which is not installed here")
+
+
 @functools.cache
 def _why_no_gpu() -> str:
     return "" if gpus() else "needs an NVIDIA GPU, and this machine has none"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import pty
 import signal
 import socket
 import subprocess
@@ -59,11 +60,14 @@ def private(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 def start(private: None, tmp_path: Path) -> Iterator[Callable[..., subprocess.Popen[bytes]]]:
     """`start("--port", "9000")` runs `grader lab` and returns its process; it is ended with the test."""
     running = []
+    terminal, keyboard = pty.openpty()  # Jupyter asks questions where it can be answered
 
     def run(*arguments: str) -> subprocess.Popen[bytes]:
         with (tmp_path / "log").open("wb") as log:
             command = [sys.executable, "-m", "grader", "lab", *arguments]
-            running.append(subprocess.Popen(command, stdout=log, stderr=log, cwd=tmp_path, start_new_session=True))
+            running.append(
+                subprocess.Popen(command, stdin=keyboard, stdout=log, stderr=log, cwd=tmp_path, start_new_session=True)
+            )
         return running[-1]
 
     yield run
@@ -71,6 +75,8 @@ def start(private: None, tmp_path: Path) -> Iterator[Callable[..., subprocess.Po
         if process.poll() is None:
             os.killpg(process.pid, signal.SIGKILL)
             process.wait()
+    os.close(terminal)
+    os.close(keyboard)
 
 
 def _get(url: str) -> Any:

@@ -12,7 +12,7 @@ from grader.verdict import Mismatch
 
 __all__ = ["TimedWrong", "calibrate", "launches_for", "sample"]
 
-_ROUND_S = 2e-3  # of launches in a round: against it the constant's spread of a few µs is some 0.2 %
+_ROUND_S = 1.5e-3  # of launches in a round: against it the constant's spread of a few µs is some 0.2 %
 _L2_TURNS = 4  # the buffers of a round are at least so many times the L2: no launch finds its inputs there
 _MOST_LAUNCHES = 512
 _CALIBRATION_ELEMENTS = 1 << 24

@@ -164,7 +164,7 @@ def test_learner_and_instructor_in_jupyterlab(
     commands.release(tmp_path / "course", ASSIGNMENT)
 
     # The learner fetches the assignment.
-    lab = start_lab(free_port, "--classroom", made.exchange, tmp_path / "learner")
+    lab = start_lab(free_port, "--classroom", made.exchange, "--folder", tmp_path / "learner")
     page = open_page(f"{lab}/lab?token={TOKEN}&reset")
     choose(page, "Nbgrader", "Assignment List")
     page.get_by_role("button", name="Fetch").wait_for()

@@ -1,0 +1,51 @@
+"""A real report for the README: the reference softmax is graded, its verdict kept, and drawn where there is a browser.
+
+`make bench` keeps the verdict; `python -m benchmarks.report` draws `docs/report.png` from it, on any machine.
+"""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+from benchmarks.rows import RESULTS, Recorder
+from grader.authoring.reference import solution
+from grader.feedback.report import as_html
+from grader.judge.service import Judge
+from grader.verdict import Verdict
+
+__all__ = ["report"]
+
+_PICTURE = Path(__file__).parents[1] / "docs" / "report.png"
+_PAGE = '<body style="margin:12px;width:740px;background:#fff;font:14px system-ui"><div id="report">{}</div></body>'
+
+
+def report(recorder: Recorder) -> None:
+    """Grades the reference solution of `softmax` in a warm session and keeps the verdict as JSON."""
+    with Judge() as judge:
+        for _ in range(2):
+            verdict = judge.grade(solution("softmax"), "softmax")
+    path = recorder.path().with_name(f"{recorder.path().stem}-report.json")
+    path.write_text(json.dumps(verdict.to_dict(), ensure_ascii=False, indent=1) + "\n", encoding="utf-8")
+
+
+def draw() -> Path:
+    """Draws the newest kept verdict as a learner sees it."""
+    from playwright.sync_api import sync_playwright
+
+    from grader.doctor import find_chromium
+
+    kept = max(RESULTS.glob("*-report.json"), key=lambda path: json.loads(path.read_text())["started_at"])
+    html = as_html(Verdict.from_dict(json.loads(kept.read_text()))).replace("<details", "<details open")
+    _PICTURE.parent.mkdir(exist_ok=True)
+    with sync_playwright() as playwright:
+        browser = playwright.chromium.launch(executable_path=find_chromium(), args=["--no-sandbox"])
+        page = browser.new_page(viewport={"width": 780, "height": 900}, device_scale_factor=2)
+        page.set_content(_PAGE.format(html))
+        page.locator("#report").screenshot(path=_PICTURE)
+        browser.close()
+    return _PICTURE
+
+
+if __name__ == "__main__":
+    print("drawn:", draw())
