@@ -1,4 +1,4 @@
-"""`make bench [ARGS="kernels loop builds profiles report"]`: measures, writes `benchmarks/results/<gpu>.json`, draws the plots."""
+"""`make bench` measures and writes `benchmarks/results/<gpu>.json` and plots; `ARGS="kernels loop"` picks benches."""
 
 from __future__ import annotations
 
