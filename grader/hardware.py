@@ -13,7 +13,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-__all__ = ["CUDA_13_DRIVER", "Gpu", "cache_folder", "cuda_home", "cuda_version", "extra", "gpus"]
+__all__ = ["CUDA_13_DRIVER", "Gpu", "cache_folder", "cuda_home", "cuda_version", "extra", "gpus", "torch_cuda"]
 
 CUDA_13_DRIVER = 580  # the oldest driver branch that runs CUDA 13
 _PLACES = Path("/usr/local")
@@ -89,6 +89,19 @@ def cuda_version(home: Path) -> str:
             number = int(match.group(1))
             return f"{number // 1000}.{number % 1000 // 10}"
     return ""
+
+
+def torch_cuda() -> int | None:
+    """The CUDA version that the installed torch is built for, 13 say, without importing it; None for the CPU build."""
+    spec = importlib.util.find_spec("torch")
+    if spec is None or spec.origin is None:
+        return None
+    try:
+        text = Path(spec.origin).with_name("version.py").read_text(encoding="utf-8")
+    except OSError:
+        return None
+    match = re.search(r"^cuda\b[^=]*=\s*['\"](\d+)", text, re.MULTILINE)
+    return int(match.group(1)) if match else None
 
 
 def cache_folder() -> Path:

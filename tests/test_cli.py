@@ -206,7 +206,14 @@ def test_an_interrupt_is_a_word_and_status_130(tmp_path: Path, judge: FakeJudge)
 
 @pytest.mark.parametrize(
     "arguments",
-    [["frobnicate"], ["grade"], ["lab", "--port", "x"], ["grade", "x.py", "--device", "tpu"], ["lab", "--prot", "1"]],
+    [
+        ["frobnicate"],
+        ["grade"],
+        ["lab", "--port", "x"],
+        ["grade", "x.py", "--device", "tpu"],
+        ["lab", "--prot", "1"],
+        ["lab", "my-folder"],
+    ],
 )
 def test_wrong_arguments_are_explained(arguments: list[str]) -> None:
     """By what is wrong with them, with exit status 2."""

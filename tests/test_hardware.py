@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from grader import hardware
-from grader.hardware import Gpu, cuda_home, cuda_version, extra, gpus
+from grader.hardware import Gpu, cuda_home, cuda_version, extra, gpus, torch_cuda
 
 HOPPER = Gpu("NVIDIA H200", "580.95.05", 143771, "9.0")
 
@@ -157,6 +157,22 @@ def test_links_follow_a_package_that_moved(bare: Path) -> None:
     link.symlink_to(bare / "gone")
     assert cuda_home() == home
     assert link.read_text() == "library"
+
+
+@pytest.mark.parametrize(
+    ("line", "version"),
+    [("cuda: Optional[str] = '13.0'", 13), ("cuda = '12.8'", 12), ("cuda: Optional[str] = None", None)],
+)
+def test_what_torch_is_built_for_is_read_from_its_files(
+    line: str, version: int | None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Importing torch would take seconds."""
+    (tmp_path / "torch").mkdir()
+    (tmp_path / "torch" / "__init__.py").write_text("raise AssertionError('imported')")
+    (tmp_path / "torch" / "version.py").write_text(f"__version__ = '2.13.0'\n{line}\n")
+    monkeypatch.setattr(sys, "path", [str(tmp_path)])
+    monkeypatch.delitem(sys.modules, "torch", raising=False)
+    assert torch_cuda() == version
 
 
 @pytest.mark.gpu

@@ -175,3 +175,18 @@ def test_what_the_person_has_set_counts_more(course: Path, tmp_path: Path, monke
     paths = prepare(folder=tmp_path / "work", course=course).environment["JUPYTER_CONFIG_PATH"].split(os.pathsep)
     assert "/etc/theirs" in paths
     assert (Path(paths[-1]) / "labconfig" / "default_setting_overrides.json").is_file()
+
+
+@pytest.mark.usefixtures("private")
+def test_notebooks_find_the_cuda_compiler(course: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """`load_inline` looks at CUDA_HOME; what the person has set stays, and a torch without CUDA needs none."""
+    monkeypatch.delenv("CUDA_HOME", raising=False)
+    monkeypatch.delenv("CUDA_PATH", raising=False)
+    monkeypatch.setattr("grader.lab.cuda_home", lambda major: Path(f"/toolkit-{major}"))
+    monkeypatch.setattr("grader.lab.torch_cuda", lambda: 13)
+    assert prepare(folder=tmp_path / "work", course=course).environment["CUDA_HOME"] == "/toolkit-13"
+    monkeypatch.setattr("grader.lab.torch_cuda", lambda: None)
+    assert "CUDA_HOME" not in prepare(folder=tmp_path / "work", course=course).environment
+    monkeypatch.setattr("grader.lab.torch_cuda", lambda: 13)
+    monkeypatch.setenv("CUDA_HOME", "/theirs")
+    assert "CUDA_HOME" not in prepare(folder=tmp_path / "work", course=course).environment

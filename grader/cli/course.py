@@ -37,6 +37,8 @@ def lab(
     """
     from grader.lab import prepare, start
 
+    if context.args and not context.args[0].startswith("-"):
+        raise typer.BadParameter(f"{context.args[0]!r} is one argument too many: name your folder with --folder.")
     made = prepare(
         port=port, browser=browser, folder=folder, course=course, classroom=classroom, course_id=course_id,
         instructor=instructor, arguments=context.args,

@@ -9,7 +9,6 @@ import os
 import signal
 import socket
 import subprocess
-import sys
 import time
 import urllib.error
 import urllib.request
@@ -51,20 +50,21 @@ def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 @pytest.fixture
 def start_lab(tmp_path: Path, home: Path) -> Iterator[Callable[..., str]]:
-    """`url = start_lab(port, "--classroom", folder)`: a server that ends with the test, kernels included."""
+    """`url = start_lab(port, "--classroom", folder)`: `make lab`, a server that ends with the test, kernels included."""
     servers = []
 
     def start(port: int, *arguments: str | Path) -> str:
         log = tmp_path / f"lab-{port}.log"
-        command = [sys.executable, "-m", "grader", "lab", "--no-browser", "--port", str(port), *map(str, arguments)]
+        wanted = " ".join(["--no-browser", "--port", str(port), *map(str, arguments)])
+        command = ["make", "--no-print-directory", "lab", f"ARGS={wanted}"]
         with log.open("wb") as file:
-            server = subprocess.Popen(command, cwd=tmp_path, stdout=file, stderr=file, start_new_session=True)
+            server = subprocess.Popen(command, cwd=PROJECT, stdout=file, stderr=file, start_new_session=True)
         servers.append(server)
         url = f"http://127.0.0.1:{port}"
         limit = time.monotonic() + START_S
         while not _answers(f"{url}/api/status?token={TOKEN}"):
-            assert server.poll() is None, f"grader lab ended:\n{log.read_text(errors='replace')}"
-            assert time.monotonic() < limit, f"grader lab does not answer:\n{log.read_text(errors='replace')}"
+            assert server.poll() is None, f"make lab ended:\n{log.read_text(errors='replace')}"
+            assert time.monotonic() < limit, f"make lab does not answer:\n{log.read_text(errors='replace')}"
             time.sleep(0.2)
         return url
 
