@@ -14,6 +14,8 @@ import sys
 from glob import glob
 from pathlib import Path
 
+from grader.hardware import cuda_home, torch_cuda
+
 __all__ = ["cage", "environment", "import_folders", "strength"]
 
 PROJECT = Path(__file__).resolve().parents[2]
@@ -24,6 +26,9 @@ _NAMESPACES = ("--unshare-user", "--unshare-pid", "--unshare-ipc", "--unshare-ut
 def environment(home: Path) -> dict[str, str]:
     """The worker's whole environment: nothing of the caller's but where compilers and libraries are."""
     kept = {name: os.environ[name] for name in _KEPT if name in os.environ}
+    toolkit = cuda_home(torch_cuda())
+    if toolkit is not None and not {"CUDA_HOME", "CUDA_PATH"} & set(kept):
+        kept["CUDA_HOME"] = str(toolkit)
     paths = {"HOME": str(home), "TMPDIR": str(home), "TRITON_CACHE_DIR": str(home / "triton")}
     return kept | paths | {"TORCH_EXTENSIONS_DIR": str(home / "extensions"), "PYTHONDONTWRITEBYTECODE": "1"}
 

@@ -50,7 +50,7 @@ def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 @pytest.fixture
 def start_lab(tmp_path: Path, home: Path) -> Iterator[Callable[..., str]]:
-    """`url = start_lab(port, "--classroom", folder)`: `make lab`, a server that ends with the test, kernels included."""
+    """`url = start_lab(port, "--classroom", folder)`: `make lab`; the server ends with the test, kernels included."""
     servers = []
 
     def start(port: int, *arguments: str | Path) -> str:
