@@ -24,7 +24,7 @@ def count(n: int) -> str:
 
 
 def plural(n: int, noun: str) -> str:
-    """"1 element", "24 elements"."""
+    """ "1 element", "24 elements"."""
     return f"{count(n)} {noun}" + ("" if n == 1 else "s")
 
 

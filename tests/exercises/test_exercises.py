@@ -58,7 +58,7 @@ def test_sizes_that_fit_no_block_are_among_the_cases(exercise):
 
 @each
 def test_baselines_stand_on_their_own(exercise):
-    """A baseline's text is sent to a worker: it refers to nothing outside, and takes the arguments of the entry point."""
+    """A baseline's text is sent to a worker: it refers to nothing outside, and takes the entry point's arguments."""
     for baseline in exercise.baselines:
         assert len(inspect.signature(baseline.function).parameters) == len(exercise.parameters)
         tree = ast.parse(textwrap.dedent(inspect.getsource(baseline.function)))

@@ -50,7 +50,7 @@ CUDA: tuple[Meaning, ...] = (
     Meaning(
         r"Torch not compiled with CUDA enabled",
         "The code asks for a GPU, and this machine has none (or PyTorch was installed without CUDA).",
-        "Use the device of the tensors that are given, `x.device`, in place of \"cuda\".",
+        'Use the device of the tensors that are given, `x.device`, in place of "cuda".',
     ),
     Meaning(
         r"CUDA_HOME environment variable is not set|nvcc: (?:command )?not found|Ninja is required",
