@@ -9,10 +9,10 @@ from grader.exercise import Array, Baseline, Budget, Case, Exercise, Gate, Suspe
 __all__ = ["SOFTMAX"]
 
 
-def _case(rows: int, columns: int, fill: str = "normal", padding: int = 0, note: str = "") -> Case:
+def _case(rows: int, columns: int, fill: str = "normal", padding: tuple[int, int] = (0, 0), note: str = "") -> Case:
     arrays = (
-        Array("x", (rows, columns), row_padding=padding),
-        Array("out", (rows, columns), role="out", row_padding=padding),
+        Array("x", (rows, columns), row_padding=padding[0]),
+        Array("out", (rows, columns), role="out", row_padding=padding[1]),
     )
     return Case(f"{rows} × {columns}" + (f", {note}" if note else ""), arrays, fill)
 
@@ -97,7 +97,7 @@ SOFTMAX = Exercise(
         _case(64, 1000, "large", note="values up to ±10,000"),
         _case(64, 513, "below", note="every value far below zero"),
         _case(64, 333, "minus_inf", note="some values minus infinity"),
-        _case(129, 200, padding=56, note="rows padded to 256"),
+        _case(129, 200, padding=(56, 8), note="rows padded to 256 and to 208"),
         _case(16, 32_768),
     ),
     simulator_cases=(
@@ -107,7 +107,7 @@ SOFTMAX = Exercise(
         _case(16, 1000, "large", note="values up to ±10,000"),
         _case(16, 513, "below", note="every value far below zero"),
         _case(16, 333, "minus_inf", note="some values minus infinity"),
-        _case(29, 200, padding=56, note="rows padded to 256"),
+        _case(29, 200, padding=(56, 8), note="rows padded to 256 and to 208"),
         _case(3, 4096),
     ),
     timed_cases=_TIMED,

@@ -63,7 +63,9 @@ def _is_new(path: Path) -> bool:
         return True
     if header != _SQLITE_HEADER:
         raise GraderError(f"This is no leaderboard store (it is not an SQLite database). {left}")
-    with contextlib.closing(sqlite3.connect(f"{path.as_uri()}?mode=ro", uri=True)) as connection:
+    address = f"{path.as_uri()}?mode=ro"
+    with contextlib.closing(sqlite3.connect(address, uri=True, isolation_level=None, timeout=30)) as connection:
+        connection.execute("BEGIN")  # one look: another process may be making the store between two of these questions
         (health,) = connection.execute("PRAGMA quick_check(1)").fetchone()
         (application,) = connection.execute("PRAGMA application_id").fetchone()
         (version,) = connection.execute("PRAGMA user_version").fetchone()

@@ -16,7 +16,7 @@ _ILLEGAL = ("illegal memory access", "misaligned address", "device-side assert",
 
 def describe(error: BaseException, file: Path) -> dict[str, Any]:
     """`{"kind", "message", "line", "detail"}` with capped lengths; lines count from 1 in the submission."""
-    frames = [f for f in _frames(error) if Path(f.filename).name == file.name]
+    error, frames = _innermost(error, file)
     line = frames[-1].lineno if frames else None
     text = str(error) or type(error).__name__
     kind = _kind(error, text)
@@ -32,8 +32,22 @@ def describe(error: BaseException, file: Path) -> dict[str, Any]:
     return {"kind": kind, "message": message[:500], "line": line, "detail": detail[-_LIMIT:]}
 
 
-def _frames(error: BaseException) -> list[traceback.FrameSummary]:
-    return list(traceback.extract_tb(error.__traceback__))
+def _innermost(error: BaseException, file: Path) -> tuple[BaseException, list[traceback.FrameSummary]]:
+    """The exception to show, and its frames in the submission.
+
+    Triton's interpreter wraps what a kernel raised, and its frames end at the launch; the cause has the kernel's line.
+    """
+    shown, frames = error, _frames(error, file)
+    cause = error.__cause__
+    while cause is not None and type(error).__name__ == "InterpreterError":
+        if inner := _frames(cause, file):
+            shown, frames = cause, inner
+        cause = cause.__cause__
+    return shown, frames
+
+
+def _frames(error: BaseException, file: Path) -> list[traceback.FrameSummary]:
+    return [frame for frame in traceback.extract_tb(error.__traceback__) if Path(frame.filename).name == file.name]
 
 
 def _kind(error: BaseException, text: str) -> str:

@@ -40,6 +40,7 @@ def test_a_verdict_survives_json(judge):
         ("softmax", changed(SOFTMAX, "kernel[(rows,)]", "kernel[(rows - 1,)]"), {"unwritten": lambda n: n > 0}),
         ("softmax", changed(SOFTMAX, "axis=0), mask=mask)", "axis=0))"), {"outside": lambda n: n > 0, "wrong": 0}),
         ("softmax", changed(SOFTMAX, "row * out_stride", "row * columns"), {"outside": lambda n: n > 0}),
+        ("softmax", changed(SOFTMAX, "row * out_stride", "row * x_stride"), {"outside": lambda n: n > 0}),
         ("vector_add", changed(VECTOR_ADD, "y_ptr + at", "x_ptr + at"), {"suspect": "The result is `x + x`"}),
         ("vector_add", changed(VECTOR_ADD, "triton.cdiv(n, 1024)", "max(n // 1024, 1)"), {"region_low": (1024,)}),
         (
@@ -99,6 +100,18 @@ def test_what_cannot_be_judged_is_a_verdict_too(judge, source, kind):
     assert verdict.failure.message
     assert verdict.points == 0
     assert verdict.status == ("unusable" if kind == "unusable" else "failed")
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "line"),
+    [("tl.exp(x - ", "tl.expp(x - ", 12), ("row * x_stride", "row * missing", 11), ("rows, columns = x", "1 / 0; x", 17)],
+)
+def test_an_exception_names_the_line_in_the_cell(judge, old, new, line):
+    """Inside a kernel, too, where Triton's interpreter wraps what was raised, the line is the kernel's own."""
+    verdict = judge.grade(changed(SOFTMAX, old, new), "softmax")
+    assert verdict.failure is not None
+    assert verdict.failure.kind == "exception"
+    assert verdict.failure.line == line, verdict.failure
 
 
 @pytest.mark.parametrize("arguments", ["x, y, out", "a, b, c", "*args", "x, y, out, block=1024"])
