@@ -6,6 +6,7 @@ import importlib.util
 import sys
 import tempfile
 from collections.abc import Callable
+from dataclasses import astuple
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -13,13 +14,13 @@ from typing import Any
 import torch
 
 from benchmarks.rows import Recorder
-from benchmarks.timing import in_turn, middle
+from benchmarks.timing import in_turn
 from grader.authoring.reference import solution
 from grader.exercise import Case, Exercise
 from grader.exercises import EXERCISES
 from grader.judge.compare import within
 from grader.judge.inputs import draw, generator
-from grader.judge.statistics import geometric_mean
+from grader.judge.statistics import geometric_mean, interval
 
 __all__ = ["kernels", "load"]
 
@@ -65,7 +66,7 @@ def _case(recorder: Recorder, exercise: Exercise, case: Case, function: Callable
     _must_be_right(exercise, case, function, tensors, out)
     for peer, samples in times.items():
         bench = f"{exercise.id}/{peer}" if peer else exercise.id
-        time, low, high = middle(samples)
+        time, low, high = astuple(interval(samples))
         recorder.add(bench, case.name, "median_us", "µs", time, low, high)
         gbps = [moved / value / 1e3 for value in (time, high, low)]
         recorder.add(bench, case.name, "bandwidth_gbps", "GB/s", *gbps)
@@ -76,9 +77,9 @@ def _case(recorder: Recorder, exercise: Exercise, case: Case, function: Callable
     }
     for peer, values in ratios.items():
         metric = "share_of_copy" if peer == "copy" else f"ratio_vs_{peer}"
-        recorder.add(exercise.id, case.name, metric, "1", *middle(values))
+        recorder.add(exercise.id, case.name, metric, "1", *astuple(interval(values)))
     shares = [moved / value / 1e3 / recorder.machine.copy_gbps for value in times[""]]
-    recorder.add(exercise.id, case.name, "share_of_large_copy", "1", *middle(shares))
+    recorder.add(exercise.id, case.name, "share_of_large_copy", "1", *astuple(interval(shares)))
     return ratios
 
 
@@ -93,4 +94,6 @@ def _must_be_right(exercise: Exercise, case: Case, function: Callable[..., None]
 
 def _overall(recorder: Recorder, per_size: list[list[float]], peer: str) -> None:
     overall = [geometric_mean(call) for call in zip(*per_size, strict=True)]
-    recorder.add("softmax", f"geometric mean of {len(per_size)} sizes", f"ratio_vs_{peer}", "1", *middle(overall))
+    recorder.add(
+        "softmax", f"geometric mean of {len(per_size)} sizes", f"ratio_vs_{peer}", "1", *astuple(interval(overall))
+    )

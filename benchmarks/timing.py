@@ -1,26 +1,15 @@
-"""GPU time of several peers in turn: CUDA events, the L2 flushed before each call, medians and their 95 % intervals."""
+"""GPU time of several peers in turn: CUDA events, the L2 flushed before each call."""
 
 from __future__ import annotations
 
-import math
-from collections.abc import Callable, Mapping, Sequence
-from statistics import median
+from collections.abc import Callable, Mapping
 
 import torch
 
-__all__ = ["in_turn", "middle"]
+__all__ = ["in_turn"]
 
 _REPEATS = 100
 _WARM_UP = 5
-
-
-def middle(samples: Sequence[float]) -> tuple[float, float, float]:
-    """The median and its distribution-free 95 % interval: the order statistics around it (events have outliers)."""
-    ordered = sorted(samples)
-    half = 1.96 * math.sqrt(len(ordered)) / 2
-    low = max(0, math.floor(len(ordered) / 2 - half))
-    high = min(len(ordered) - 1, math.ceil(len(ordered) / 2 + half))
-    return median(ordered), ordered[low], ordered[high]
 
 
 def in_turn(peers: Mapping[str, Callable[[], None]]) -> dict[str, list[float]]:

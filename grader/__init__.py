@@ -40,7 +40,7 @@ def __dir__() -> list[str]:
 class _CallableModule(ModuleType):
     """`grader.leaderboard` is a package of ours and, for a notebook, a function."""
 
-    def __call__(self, exercise: Any, source: Any = None) -> None:
+    def __call__(self, exercise: Any = None, source: Any = None) -> None:
         """Shows the standings of an exercise, of which `exercise` is the id or the function."""
         from grader.notebook import leaderboard as show
 

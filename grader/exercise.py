@@ -9,7 +9,9 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
-__all__ = ["Array", "Baseline", "Budget", "Case", "Exercise", "Gate", "Suspect"]
+__all__ = ["MAX_SOURCE_BYTES", "Array", "Baseline", "Budget", "Case", "Exercise", "Gate", "Suspect"]
+
+MAX_SOURCE_BYTES = 256_000  # of a solution: Python's parser takes some hundred times that in memory
 
 Tensors = Mapping[str, Any]  # argument name -> torch.Tensor
 

@@ -12,7 +12,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from grader.definitions import bindings
 from grader.errors import UnusableSubmission
+from grader.exercise import MAX_SOURCE_BYTES
 from grader.exercises import EXERCISES, find
 from grader.reading import MAX_BYTES, code_cells, parse_notebook, read_notebook, read_text
 
@@ -27,7 +29,6 @@ __all__ = [
     "submissions_in",
 ]
 
-MAX_SOURCE_BYTES = 256_000  # of the text that is graded: Python's parser takes some hundred times that in memory
 
 _MAGIC = re.compile(r"^\s*(%{1,2}\w|!|\?)|=\s*(!|%\w)|\w\?{1,2}\s*$")
 
@@ -170,30 +171,7 @@ def _defines(source: str, name: str) -> bool:
     module = _module(source)
     if module is None:  # so that the syntax error is reported, and not that the function is missing
         return re.search(rf"^(?:async\s+)?(?:def|class)\s+{name}\b|^{name}\s*=", source, re.MULTILINE) is not None
-    return name in _bound_names(module)
-
-
-def _bound_names(module: ast.Module) -> Iterable[str]:
-    """The names that running the module gives a value, also those inside its if, try, with and for statements."""
-    waiting: list[ast.AST] = list(module.body)
-    while waiting:
-        node = waiting.pop()
-        match node:
-            case ast.FunctionDef() | ast.AsyncFunctionDef() | ast.ClassDef():
-                yield node.name
-            case ast.Import() | ast.ImportFrom():
-                yield from (alias.asname or alias.name for alias in node.names)
-            case ast.Assign():
-                yield from _target_names(node.targets)
-            case ast.AnnAssign() if node.value:
-                yield from _target_names([node.target])
-            case _:
-                inner = (ast.stmt, ast.ExceptHandler, ast.match_case)
-                waiting += [child for child in ast.iter_child_nodes(node) if isinstance(child, inner)]
-
-
-def _target_names(targets: list[ast.expr]) -> Iterable[str]:
-    return (node.id for target in targets for node in ast.walk(target) if isinstance(node, ast.Name))
+    return any(bound == name for bound, _ in bindings(module))
 
 
 def _ids_in_notebook(nb: Mapping[str, Any]) -> list[str]:

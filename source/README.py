@@ -20,7 +20,7 @@
 # | [⟦ exercise("softmax").title ⟧](03_triton/03_fuse_a_softmax.ipynb) | `softmax` | ⟦ exercise("softmax").max_points ⟧ |
 #
 # Take them in this order, or start with Triton: the chapters do not depend on each other. Each notebook takes about
-# an hour.
+# an hour. Their numbers leave gaps: more notebooks are on their way.
 
 # %% [markdown]
 # ## This machine
@@ -43,10 +43,12 @@ device
 #
 # 1. Read what is asked and fill in the cell, where it says `YOUR CODE HERE` or `NotImplementedError`. Everything your
 #    solution needs, its imports too, stands in that one cell.
-# 2. Run the cell, then `check(…)` below it. It says what is wrong and where to look.
+# 2. Run the cell, then `check(…)` below it. It says what is wrong and where to look. A `NameError`? Run the exercise's
+#    cell first.
 # 3. When it is right, run `benchmark(…)`. It draws your speed over the problem's size, beside its peers.
 #
-# Change the solution and check again as often as you like.
+# Change the solution and check again as often as you like. If your course keeps a leaderboard, `leaderboard(…)` shows
+# how you stand: `from grader import leaderboard`, then `leaderboard("softmax")`.
 
 # %% [markdown]
 # ## Your progress

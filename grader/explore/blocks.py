@@ -102,10 +102,7 @@ def draw_grid(height: int, width: int, block: tuple[int, int]) -> Picture:
         for x in range(columns):
             frame = (x * across, y * down)
             axes.add_patch(Rectangle(frame, across, down, fill=False, edgecolor=BLUE, linewidth=2.2))
-            axes.text(
-                frame[0] + across / 2, frame[1] + down / 2, f"block\n({x}, {y})", ha="center", va="center",
-                fontsize=10, bbox={"facecolor": "white", "edgecolor": "none", "pad": 1.5, "alpha": 0.9},
-            )  # fmt: skip
+            _name_block(axes, (x, y), frame, min(across, width - frame[0]), min(down, height - frame[1]))
     axes.add_patch(Rectangle((0, 0), width, height, fill=False, edgecolor=DARK, linewidth=3.4))
     axes.text(wide / 2, -0.75, "x: columns, blockIdx.x and threadIdx.x →", ha="center", va="center", fontsize=10.5)
     axes.text(-0.8, high / 2, "y: rows ↓", ha="center", va="center", fontsize=10.5, rotation=90)
@@ -116,3 +113,13 @@ def draw_grid(height: int, width: int, block: tuple[int, int]) -> Picture:
         "edge, hatched."
     )
     return finish(figure, alt, width=int(min(760, 40 * (wide + 1.4 + 2 * margin))))
+
+
+def _name_block(axes: Axes, block: tuple[int, int], corner: tuple[int, int], wide: int, high: int) -> None:
+    """The block's number in the middle of its part inside the matrix, `wide` × `high`, so that no edge is hidden."""
+    number = f"({block[0]}, {block[1]})"
+    text = f"block\n{number}" if high > 1 else f"block {number}" if wide > 2 else number
+    axes.text(
+        corner[0] + wide / 2, corner[1] + high / 2, text, ha="center", va="center", fontsize=10 if wide > 1 else 8,
+        bbox={"facecolor": "white", "edgecolor": "none", "pad": 1.5, "alpha": 0.9},
+    )  # fmt: skip

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from dataclasses import dataclass
 from html import escape
@@ -16,6 +17,12 @@ class KernelRun:
 
     name: str
     time_us: float
+
+    @property
+    def short_name(self) -> str:
+        """The function's name, without its namespaces, template arguments and parameters."""
+        name = self.name.removeprefix("void ").replace("(anonymous namespace)::", "")
+        return re.split(r"[<(]", name, maxsplit=1)[0].rpartition("::")[2].strip() or self.name
 
 
 @dataclass(frozen=True)
@@ -41,7 +48,7 @@ class Kernels:
         return len(self.runs)
 
     def __repr__(self) -> str:
-        lines = [f"{run.time_us:9.1f} µs  {run.name}" for run in self.runs]
+        lines = [f"{run.time_us:9.1f} µs  {run.short_name}" for run in self.runs]
         total = [f"{self.total_us:9.1f} µs  together"] if self.runs else []
         return "\n".join([*lines, *total, *([self.note] if self.note else [])])
 
@@ -49,9 +56,13 @@ class Kernels:
         note = f"<p>{escape(self.note)}</p>" if self.note else ""
         if not self.runs:
             return note
-        rows = [*((run.name, run.time_us) for run in self.runs), ("together", self.total_us)]
-        left = "text-align:left; overflow-wrap:anywhere"
-        body = "".join(f"<tr><td style='{left}'>{escape(n)}</td><td>{t:.1f} µs</td></tr>" for n, t in rows)
+        rows = [*((run.short_name, run.name, run.time_us) for run in self.runs), ("together", "", self.total_us)]
+        left, right = "text-align:left; overflow-wrap:anywhere", "text-align:right; white-space:nowrap"
+        body = "".join(
+            f"<tr><td style='{left}' title='{escape(full)}'>{escape(name)}</td>"
+            f"<td style='{right}'>{time_us:.1f} µs</td></tr>"
+            for name, full, time_us in rows
+        )
         return f"<table><tr><th style='{left}'>kernel</th><th>time</th></tr>{body}</table>{note}"
 
 
@@ -80,7 +91,9 @@ def _recorded(title: str) -> Kernels:
     from grader.explore.results import recorded
 
     found = recorded("kernels", "time_us")
-    rows = [row for row in found.rows if title and str(row["case"]).startswith(f"{title}, ")]
+    rows = [row for row in found.rows if str(row["case"]).startswith(f"{title}, ")]
+    if not title:
+        return Kernels((), "This needs a GPU: kernels can be listed only on a machine with a GPU.")
     if not rows:
         return Kernels((), "Kernels can be listed only on a machine with a GPU, and none were recorded yet.")
     runs = (KernelRun(str(row["case"]).partition(": ")[2], float(row["value"])) for row in rows)

@@ -11,7 +11,8 @@ from typing import Any
 __all__ = ["SideBySide", "side_by_side"]
 
 _CODE = (
-    "font-family:var(--jp-code-font-family, monospace); font-size:13px; line-height:1.4; overflow-x:auto; margin:6px 0"
+    "font-family:var(--jp-code-font-family, monospace); font-size:12px; line-height:1.4; margin:6px 0; "
+    "white-space:pre; overflow-x:auto"
 )
 
 
@@ -28,7 +29,7 @@ class SideBySide:
 
     def _repr_html_(self) -> str:
         # One column each, and one below the other where the window is narrow.
-        cell = "flex:1 1 22em; min-width:0; border:1px solid #888; border-radius:4px; padding:4px 10px"
+        cell = "flex:1 1 26em; min-width:0; border:1px solid #888; border-radius:4px; padding:4px 10px"
         parts = "".join(
             f'<div style="{cell}"><b>{escape(title)}</b><pre style="{_CODE}">{escape(source)}</pre></div>'
             for title, source in zip(self.titles, self.sources, strict=True)

@@ -25,13 +25,12 @@ class Recorded:
 
     @property
     def origin(self) -> str:
-        """Where and when: the GPU and, as far as the rows say, the date and the command."""
+        """Where and when: the GPU and, where the rows say it, the date."""
         if not self.rows:
             return _NONE.format(bench=self.bench)
         row = self.rows[0]
         date = f" on {row['date']}" if row.get("date") else ""
-        command = f", by `{row['command']}`" if row.get("command") else ""
-        return f"Recorded on one {row['gpu']}{date}{command}. Not measured on this machine now."
+        return f"Recorded on one {row['gpu']}{date}. Not measured on this machine now."
 
     def value(self, metric: str, case: str) -> float | None:
         """The recorded value, or None where there is none."""
@@ -42,17 +41,16 @@ class Recorded:
         units = {row["metric"]: row.get("unit", "") for row in self.rows}
         head = ["case", *(_title(metric, str(units.get(metric, ""))) for metric in self.metrics)]
         cases = list(dict.fromkeys(row["case"] for row in self.rows))
-        values = ([self.value(metric, case) for metric in self.metrics] for case in cases)
-        body = (
-            [case, *("" if value is None else f"{value:,.4g}" for value in line)]
-            for case, line in zip(cases, values, strict=True)
-        )
+        body = ([case, *(_number(metric, self.value(metric, case)) for metric in self.metrics)] for case in cases)
         return [head, *body]
 
     def __repr__(self) -> str:
         if not self.rows:
             return self.origin
-        return "\n".join([*("  ".join(f"{text:>18}" for text in line) for line in self._table()), self.origin])
+        table = self._table()
+        widths = [max(map(len, column)) for column in zip(*table, strict=True)]
+        lines = ("  ".join(f"{text:>{width}}" for text, width in zip(line, widths, strict=True)) for line in table)
+        return "\n".join([*lines, self.origin])
 
     def _repr_html_(self) -> str:
         if not self.rows:
@@ -84,7 +82,15 @@ def _date(rows: tuple[Mapping[str, Any], ...]) -> str:
     return max(str(row.get("date", "")) for row in rows)
 
 
+def _number(metric: str, value: float | None) -> str:
+    if value is None:
+        return ""
+    return f"{value:,.2f}" if metric.startswith(("ratio_vs_", "share_of_")) else f"{value:,.4g}"
+
+
 def _title(metric: str, unit: str) -> str:
+    if metric == "build_s":
+        return "seconds to build"
     for prefix, words in (("ratio_vs_", "times as fast as "), ("share_of_", "share of ")):
         if metric.startswith(prefix):
             return words + metric.removeprefix(prefix).replace("_", " ")

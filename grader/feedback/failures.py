@@ -25,6 +25,7 @@ class Explained:
     meaning: str = ""
     advice: str = ""
     detail: str = ""
+    diagnosed: bool = False  # the cause is known, not just the kind
 
 
 @dataclass(frozen=True)
@@ -69,16 +70,21 @@ _ENDED_ITSELF = "ended itself"
 _WRAPPED = re.compile(r"^(?:(?:InterpreterError|CompilationError): )*(\w+)\((['\"].*['\"])\)$", re.DOTALL)
 
 
-def explained(failure: Failure, exercise: Exercise | None = None) -> Explained:
-    """What to tell of a failure. Advice that the judge gave comes before the table's, and that before the kind's."""
+def explained(failure: Failure, exercise: Exercise | None = None, source: str = "") -> Explained:
+    """What to tell of a failure. Advice that the judge gave comes before the table's, and that before the kind's.
+
+    Errors that are worded alike are told apart by the line that failed, which is read from the cell's `source`.
+    """
     kind = _KINDS[failure.kind]
+    known = None
     meaning, advice = kind.meaning, kind.advice
     if failure.kind == "timeout" and exercise is not None and exercise.backend == "triton":
         meaning, advice = "Most often a loop never ends.", _TIMEOUT_TRITON
     if failure.kind == "crash" and _ENDED_ITSELF in failure.message:
         meaning, advice = "", "A submission must return to its caller: take `exit`, `os._exit` and the like out."
     if failure.kind in ("compile", "exception", "illegal_access"):
-        known = explain(failure.message) or explain(failure.detail[-2000:])
+        line = _line(source, failure.line)
+        known = explain(failure.message, line) or explain(failure.detail[-2000:], line)
         if known is not None:
             meaning, advice = known.says, known.do
     return Explained(
@@ -89,6 +95,7 @@ def explained(failure: Failure, exercise: Exercise | None = None) -> Explained:
         meaning=meaning,
         advice=failure.advice or advice,
         detail=_detail(failure),
+        diagnosed=known is not None or bool(failure.advice),
     )
 
 
@@ -106,6 +113,11 @@ def message_of(failure: Failure) -> str:
         if again:
             text = f"{again[1]}: {again[2][1:-1]}"
     return " ".join(text.split())
+
+
+def _line(source: str, number: int | None) -> str:
+    lines = source.split("\n")
+    return lines[number - 1] if number is not None and 1 <= number <= len(lines) else ""
 
 
 def _detail(failure: Failure) -> str:

@@ -9,7 +9,7 @@ from typing import Literal
 from grader.feedback.words import count, index, plural
 from grader.verdict import Mismatch
 
-__all__ = ["Kind", "Place", "locate"]
+__all__ = ["SMALLEST_BLOCK", "Kind", "Place", "locate"]
 
 Kind = Literal[
     "everything",
@@ -32,7 +32,7 @@ Kind = Literal[
     "mid_row",
     "scattered",
 ]
-_SMALLEST_BLOCK = 16
+SMALLEST_BLOCK = 16
 _SOLID = 0.75  # some elements of a wrong row may happen to be right
 
 
@@ -72,7 +72,7 @@ def _in_vector(low: int, high: int, size: int, wrong: int) -> Place:
         if low == 0:
             return Place("first_element", "only the first")
         last = low == size - 1
-        return Place("one", "the last one" if last else "", _partial_block(low, size), low % _SMALLEST_BLOCK == 0)
+        return Place("one", "the last one" if last else "", _partial_block(low, size), low % SMALLEST_BLOCK == 0)
     if wrong < high - low + 1:
         return Place("scattered", f"spread from index {count(low)} to {count(high)} of {count(size - 1)}")
     if high == size - 1:
@@ -80,9 +80,9 @@ def _in_vector(low: int, high: int, size: int, wrong: int) -> Place:
             return Place("all_but_first", "every one but the first")
         if _partial_block(low, size):
             return Place("last_block", "all in the last partial block", True, True)
-        if low >= _SMALLEST_BLOCK and low & (low - 1) == 0:
+        if low >= SMALLEST_BLOCK and low & (low - 1) == 0:
             return Place("after_first_block", f"every one after the first {count(low)}")
-        return Place("tail", f"the last {count(size - low)}", aligned=low % _SMALLEST_BLOCK == 0)
+        return Place("tail", f"the last {count(size - low)}", aligned=low % SMALLEST_BLOCK == 0)
     if low == 0:
         return Place("head", f"the first {count(high + 1)}")
     return Place("run", f"all from index {count(low)} to {count(high)}")
@@ -150,4 +150,4 @@ def _span(noun: str, low: int, high: int, size: int) -> str:
 def _partial_block(low: int, size: int) -> bool:
     """Whether a block that begins at `low`, a multiple of its power-of-two length, would stick out past the end."""
     block = low & -low
-    return block >= _SMALLEST_BLOCK and size - low < block
+    return block >= SMALLEST_BLOCK and size - low < block

@@ -5,102 +5,32 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 from dataclasses import dataclass
-from math import isfinite
 
-from grader.exercise import Case, Exercise
-from grader.feedback.places import Place, locate
+from grader.feedback.facts import Facts
 from grader.feedback.words import index
-from grader.verdict import Mismatch
 
-__all__ = ["OUTSIDE", "WRONG", "Facts", "ask", "outside_of"]
-
-_CLOSE = 1e-2  # a relative error below this is lost precision rather than a wrong formula
-
-
-@dataclass(frozen=True)
-class Facts:
-    """What the rules below look at."""
-
-    mismatch: Mismatch
-    case: Case | None
-    exercise: Exercise | None
-
-    @property
-    def place(self) -> Place:
-        return locate(self.mismatch)
-
-    @property
-    def at(self) -> str:
-        return self.place.kind
-
-    @property
-    def cuda(self) -> bool:
-        return self.exercise is not None and self.exercise.backend == "cuda"
-
-    @property
-    def unwritten(self) -> bool:
-        return self.mismatch.unwritten == self.mismatch.wrong
-
-    @property
-    def not_finite(self) -> bool:
-        return self.mismatch.not_finite > 0
-
-    @property
-    def padding(self) -> int:
-        arrays = self.case.arrays if self.case else ()
-        return max((array.row_padding for array in arrays), default=0)
-
-    @property
-    def padded(self) -> bool:
-        """Rows lie apart, the first is right and the second is not: what follows from stepping by N."""
-        return self.padding > 0 and self.mismatch.region_low[:1] == (1,)
-
-    @property
-    def close(self) -> bool:
-        """The first wrong element is off by little."""
-        m = self.mismatch
-        try:
-            got, expected = float(m.got), float(m.expected)
-        except ValueError:
-            return False
-        if m.not_finite or m.unwritten or not (isfinite(got) and isfinite(expected)):
-            return False
-        return abs(got - expected) <= _CLOSE * abs(expected)
-
-    @property
-    def side(self) -> str:
-        """Where the first element outside of the output lies: "before", "between" its rows, or "after"."""
-        offset = self.mismatch.outside_first_offset
-        if offset is None:
-            return "around"
-        if offset < 0:
-            return "before"
-        return "between" if offset < self._span else "after"
-
-    @property
-    def _span(self) -> int:
-        shape = self.mismatch.shape
-        if len(shape) < 2:
-            return self.mismatch.total
-        rows = self.mismatch.total // shape[-1]
-        arrays = [a for a in (self.case.outputs if self.case else ()) if a.name == self.mismatch.output]
-        padding = arrays[0].row_padding if arrays else 0
-        return (rows - 1) * (shape[-1] + padding) + shape[-1]
-
-
-def outside_of(mismatch: Mismatch, case: Case | None) -> str:
-    """Where it wrote: "before" the output, "between" its rows or "after" it; an empty text where that is not known."""
-    side = Facts(mismatch, case, None).side
-    return "" if side == "around" else side
+__all__ = ["OUTSIDE", "WRONG", "ask", "names_a_cause"]
 
 
 @dataclass(frozen=True)
 class _Rule:
-    """When `holds`, `triton` or `cuda` is the question; `{first}` and `{pitch}` are filled in."""
+    """When `holds`, `triton` or `cuda` is the question; `{first}`, `{pitch}` and `{cut}` are filled in.
+
+    A `vague` one names no cause.
+    """
 
     holds: Callable[[Facts], bool]
     triton: str
     cuda: str = ""
+    vague: bool = False
+
+
+def names_a_cause(facts: Facts) -> bool:
+    """Whether what is asked of a mismatch names a likely cause, rather than where to look for one."""
+    if facts.mismatch.suspect or facts.mismatch.outside:
+        return True
+    rule = next((rule for rule in WRONG if rule.holds(facts)), None)
+    return rule is not None and not rule.vague
 
 
 def ask(facts: Facts, rules: tuple[_Rule, ...]) -> str:
@@ -112,8 +42,8 @@ def ask(facts: Facts, rules: tuple[_Rule, ...]) -> str:
     m = facts.mismatch
     first = index(m.first_index) if m.first_index is not None else "0"
     columns = m.shape[-1] if m.shape else 0
-    fills = {"first": first, "pitch": str(columns + facts.padding)}
-    return re.sub(r"\{(first|pitch)\}", lambda found: fills[found[1]], text)
+    fills = {"first": first, "pitch": str(columns + facts.padding), "cut": str(facts.cut)}
+    return re.sub(r"\{(first|pitch|cut)\}", lambda found: fills[found[1]], text)
 
 
 def _at(*kinds: str) -> Callable[[Facts], bool]:
@@ -134,6 +64,26 @@ _STRIDE = "In this case the rows lie {pitch} elements apart: step from row to ro
 WRONG: tuple[_Rule, ...] = (
     _Rule(lambda f: f.padded, _STRIDE),
     _Rule(
+        lambda f: f.at == "everything" and f.unwritten and f.clues.returns_value,
+        "The function returned something; results belong in `out`.",
+    ),
+    _Rule(
+        lambda f: f.cut is not None and not f.cuda,
+        "Columns from {cut} on were never written: does the block hold a whole row?",
+    ),
+    _Rule(
+        lambda f: f.unwritten and f.swapped,
+        "",
+        "Does x go with the width and y with the height, in the kernel and in the grid?",
+    ),
+    _Rule(
+        lambda f: f.unwritten and f.smaller_unwritten and f.at in ("last_block", "tail", "one", "corner"),
+        "Smaller cases were not written at all, as by an empty grid: was the division rounded down? "
+        "`triton.cdiv(n, BLOCK_SIZE)` rounds up.",
+        "Smaller cases were not written at all, as by an empty grid: was the division rounded down? "
+        "`(n + block - 1) / block` rounds up.",
+    ),
+    _Rule(
         _unwritten("everything"),
         "Is the kernel launched, and does it end with a `tl.store` to `out`?",
         "Is the kernel launched with `<<<grid, block>>>`, and does it assign to `out[…]`?",
@@ -150,7 +100,7 @@ WRONG: tuple[_Rule, ...] = (
     ),
     _Rule(
         _unwritten("all_but_first_row"),
-        "Does the row depend on `program_id`, and is there a program for every row?",
+        "Only row 0 was written: is there a program for each row, and does the row depend on `program_id`?",
         "Does the row depend on `blockIdx.y`, and is the grid rounded up in y?",
     ),
     _Rule(
@@ -167,6 +117,11 @@ WRONG: tuple[_Rule, ...] = (
         _at("mid_row"),
         "The right part ends in the middle of a row: does each row start at `row * stride`, and is every row covered?",
         "The right part ends in the middle of a row: is the index `row * width + column`, and is the grid rounded up?",
+    ),
+    _Rule(
+        lambda f: f.unwritten and f.at == "tail" and 2 * f.mismatch.wrong > f.mismatch.total,
+        "Is `program_id` multiplied by the block size? Is the grid rounded up, `triton.cdiv(n, BLOCK_SIZE)`?",
+        "Is `blockIdx` multiplied by `blockDim`? Is the grid rounded up, `(n + block - 1) / block`?",
     ),
     _Rule(
         lambda f: f.unwritten and f.at in ("tail", "one") and not f.place.aligned,
@@ -238,11 +193,13 @@ WRONG: tuple[_Rule, ...] = (
     _Rule(
         _at("everything"),
         "Every element differs, so take one and follow it by hand: which inputs should go into {first}, and which do?",
+        vague=True,
     ),
     _Rule(
         _at("scattered", "run", "rows", "columns"),
         "Take {first} and follow it by hand: which inputs should go into it, and do two programs write it?",
         "Take {first} and follow it by hand: which inputs should go into it, and do two threads write it?",
+        vague=True,
     ),
 )
 
@@ -256,6 +213,15 @@ OUTSIDE: tuple[_Rule, ...] = (
         lambda f: f.side == "between",
         "Is the store masked at the end of each row?",
         "Do threads beyond the end of a row return before they write?",
+    ),
+    _Rule(
+        lambda f: f.clues.branches_on_block and not f.cuda,
+        "Is the store masked? `if` on a block does not mask it: pass `mask=`.",
+    ),
+    _Rule(
+        lambda f: f.cuda and len(f.mismatch.shape) == 2,
+        "",
+        "Are both `row < height` and `column < width` asked, before a thread writes?",
     ),
     _Rule(
         lambda f: True,

@@ -9,10 +9,10 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from grader.feedback.facts import outside_of
 from grader.feedback.pictures import gate_bar, map_of, share_bar
-from grader.feedback.questions import outside_of
 from grader.feedback.style import code, css, markup
-from grader.feedback.summary import Summary, case_of, gate_words, summarize
+from grader.feedback.summary import Summary, case_of, gate_words, summarize, was_run
 from grader.feedback.words import clean, time
 from grader.verdict import CaseResult, Verdict
 
@@ -30,7 +30,7 @@ _CONTEXT = 2  # lines shown before and after the one that failed
 
 def as_text(verdict: Verdict, source: str = "") -> str:
     """The report as plain text of at most 100 columns; with the `source` of the cell it shows the line that failed."""
-    s = summarize(verdict)
+    s = summarize(verdict, source)
     head = f"{s.sign} {s.headline}: {verdict.title}. {s.points}"
     blocks = [[head + (f"; {s.points_note}." if s.points_note else ".")]]
     if s.cases:
@@ -57,7 +57,7 @@ def as_html(verdict: Verdict, source: str = "") -> str:
 
     With the `source` of the cell it shows the line that failed.
     """
-    s = summarize(verdict)
+    s = summarize(verdict, source)
     return _template().render(
         v=verdict,
         s=s,
@@ -81,7 +81,7 @@ def _printed(verdict: Verdict) -> str:
 def _mark(case: CaseResult) -> tuple[str, str, str]:
     if case.passed:
         return "pass", "✓", "passed"
-    return ("failed", "✗", "failed") if case.mismatch or case.failure else ("skipped", "–", "not run")
+    return ("failed", "✗", "failed") if was_run(case) else ("skipped", "–", "not run")
 
 
 def _picture(verdict: Verdict, s: Summary) -> dict[str, Any]:

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from grader.exercise import Case, Exercise
-from grader.feedback.questions import OUTSIDE, WRONG, Facts, ask
+from grader.feedback.facts import Facts
+from grader.feedback.questions import OUTSIDE, WRONG, ask
 from grader.feedback.words import count, index, number, plural
 from grader.verdict import Mismatch
 
-__all__ = ["describe", "sentences"]
+__all__ = ["describe", "sentences", "told"]
 
 
 def describe(mismatch: Mismatch, case: Case | None = None, exercise: Exercise | None = None) -> str:
@@ -17,7 +18,12 @@ def describe(mismatch: Mismatch, case: Case | None = None, exercise: Exercise | 
 
 def sentences(mismatch: Mismatch, case: Case | None = None, exercise: Exercise | None = None) -> tuple[str, ...]:
     """The sentences of `describe`: the known bug first, then the facts, then one question for each kind of fault."""
-    facts = Facts(mismatch, case, exercise)
+    return told(Facts(mismatch, case, exercise))
+
+
+def told(facts: Facts) -> tuple[str, ...]:
+    """The same from all that is known: the text of the submission and its other wrong cases sharpen the questions."""
+    mismatch = facts.mismatch
     found = [mismatch.suspect] if mismatch.suspect else []
     if mismatch.wrong:
         found.append(_differ(facts))

@@ -9,14 +9,26 @@ from typing import Literal
 from grader.errors import UnknownExercise
 from grader.exercise import Case, Exercise
 from grader.exercises import find
+from grader.feedback.clues import Clues, clues_in
+from grader.feedback.facts import Facts
 from grader.feedback.failures import Explained, explained
 from grader.feedback.places import locate
-from grader.feedback.questions import Facts
-from grader.feedback.sentences import sentences
+from grader.feedback.questions import names_a_cause
+from grader.feedback.sentences import told
 from grader.feedback.words import points, ratio
 from grader.verdict import CaseResult, Environment, GateResult, Verdict
 
-__all__ = ["NEEDS_GPU", "State", "Summary", "case_of", "environment_line", "gate_words", "state_of", "summarize"]
+__all__ = [
+    "NEEDS_GPU",
+    "State",
+    "Summary",
+    "case_of",
+    "environment_line",
+    "gate_words",
+    "state_of",
+    "summarize",
+    "was_run",
+]
 
 State = Literal["unusable", "not_written", "broken", "wrong", "slow", "untimed", "passed"]
 NEEDS_GPU = "Simulated: no GPU; speed needs a GPU and gives no points here."
@@ -45,17 +57,20 @@ class Summary:
     exercise: Exercise | None = None
 
 
-def summarize(verdict: Verdict) -> Summary:
-    """The words for a verdict; of an exercise that this version does not know, without its hints."""
+def summarize(verdict: Verdict, source: str = "") -> Summary:
+    """The words for a verdict; of an exercise that this version does not know, without its hints.
+
+    The `source` of the cell sharpens what is said. Hints are left out where a likely cause is named.
+    """
     exercise: Exercise | None = None
     with suppress(UnknownExercise):
         exercise = find(verdict.exercise)
     state = state_of(verdict)
     failing = _most_telling(verdict, exercise)
-    failure = explained(verdict.failure, exercise) if verdict.failure else None
-    found: tuple[str, ...] = ()
-    if failing is not None and failing.mismatch is not None:
-        found = sentences(failing.mismatch, case_of(failing.name, exercise), exercise)
+    failure = explained(verdict.failure, exercise, source) if verdict.failure else None
+    facts = _facts(verdict, failing, exercise, source)
+    found = told(facts) if facts is not None else ()
+    diagnosed = names_a_cause(facts) if facts is not None else failure is not None and failure.diagnosed
     tone, sign = _TONES[state]
     done = state in ("passed", "untimed")
     return Summary(
@@ -72,10 +87,18 @@ def summarize(verdict: Verdict) -> Summary:
         failure_name=_failure_name(failing, failure),
         show_speed=bool(verdict.gates) and state in ("slow", "untimed", "passed"),
         next_step=_next_step(verdict, state, failing, failure),
-        hints=exercise.hints if exercise and not done and state != "unusable" else (),
+        hints=exercise.hints if exercise and not done and state != "unusable" and not diagnosed else (),
         environment=environment_line(verdict.environment),
         exercise=exercise,
     )
+
+
+def _facts(verdict: Verdict, failing: CaseResult | None, exercise: Exercise | None, source: str) -> Facts | None:
+    if failing is None or failing.mismatch is None:
+        return None
+    clues = clues_in(source, exercise.entry) if exercise is not None else Clues()
+    others = tuple(case.mismatch for case in verdict.cases if case.mismatch is not None and case is not failing)
+    return Facts(failing.mismatch, case_of(failing.name, exercise), exercise, clues, others)
 
 
 def state_of(verdict: Verdict) -> State:
@@ -101,6 +124,13 @@ def case_of(name: str, exercise: Exercise | None) -> Case | None:
         return None
     every = (*exercise.cases, *exercise.simulator_cases, *exercise.timed_cases, *exercise.plot_cases)
     return next((case for case in every if case.name == name.removesuffix(_TIMED)), None)
+
+
+def was_run(case: CaseResult) -> bool:
+    """Whether a case has an answer; one in which the stub was met has none."""
+    if case.failure is not None:
+        return case.failure.kind != "not_written"
+    return case.passed or case.mismatch is not None
 
 
 def gate_words(gate: GateResult) -> str:
@@ -204,7 +234,7 @@ def _cases(verdict: Verdict) -> str:
     if all(not case.passed and not case.mismatch and not case.failure for case in verdict.cases):
         return ""  # none was run
     right = sum(case.passed for case in verdict.cases)
-    skipped = sum(not case.passed and not case.mismatch and not case.failure for case in verdict.cases)
+    skipped = sum(not was_run(case) for case in verdict.cases)
     return f"{right} of {len(verdict.cases)} cases passed" + (f", {skipped} not run" if skipped else "")
 
 

@@ -7,10 +7,10 @@ from statistics import median
 from grader.exercise import Array, Case, Exercise
 from grader.judge.desk import Desk, Spread
 from grader.judge.machine import Machine
-from grader.judge.workers import Worker
+from grader.judge.workers import Worker, WorkerFailed
 from grader.verdict import Mismatch
 
-__all__ = ["TimedWrong", "calibrate", "launches_for", "sample"]
+__all__ = ["BaselineFailed", "TimedWrong", "calibrate", "launches_for", "sample"]
 
 _ROUND_S = 1.5e-3  # of launches in a round: against it the constant's spread of a few µs is some 0.2 %
 _L2_TURNS = 4  # the buffers of a round are at least so many times the L2: no launch finds its inputs there
@@ -18,6 +18,10 @@ _MOST_LAUNCHES = 512
 _CALIBRATION_ELEMENTS = 1 << 24
 _CALIBRATION_LAUNCHES = (4, 24)
 _CALIBRATION_ROUNDS = 16
+
+
+class BaselineFailed(Exception):
+    """A baseline did not run: `args` are its name and what happened."""
 
 
 class TimedWrong(Exception):
@@ -43,7 +47,7 @@ def calibrate(desk: Desk, worker: Worker) -> float:
         rounds = []
         for _ in range(_CALIBRATION_ROUNDS):
             desk.poison(spread)
-            rounds.append(worker.round("", desk, spread, 10.0))
+            rounds.append(worker.round("", desk, 10.0))
         medians.append(median(rounds[1:]))
     few, many = _CALIBRATION_LAUNCHES
     return medians[0] - few * (medians[1] - medians[0]) / (many - few)
@@ -57,19 +61,25 @@ def launches_for(desk: Desk, machine: Machine, exercise: Exercise, case: Case) -
 
 
 def sample(
-    desk: Desk, spread: Spread, exercise: Exercise, peers: dict[str, Worker], constant_s: float
+    desk: Desk, spread: Spread, exercise: Exercise, peers: dict[str, Worker], constant_s: float, limit_s: float
 ) -> dict[str, float]:
     """One trial: every peer once over the same fresh inputs; seconds a launch. The submission's outputs are checked.
 
     Raises:
         WorkerFailed: the submission failed.
+        BaselineFailed: a baseline did, which is no fault of the submission.
         TimedWrong: an output of the submission is wrong.
     """
     desk.deal(spread)
     seconds = {}
     for peer, worker in peers.items():
         desk.poison(spread)
-        taken = worker.round(peer, desk, spread, exercise.round_limit_s)
+        try:
+            taken = worker.round(peer, desk, limit_s)
+        except WorkerFailed as failed:
+            if peer == "submission":
+                raise
+            raise BaselineFailed(peer, failed.failure.message) from None
         seconds[peer] = max(taken - constant_s, 1e-9) / len(spread.launches)
         if peer == "submission":
             mismatch = desk.check(spread, exercise)

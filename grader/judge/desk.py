@@ -22,6 +22,8 @@ __all__ = ["Desk", "Spread"]
 
 _HOST_BYTES = 1 << 28
 _CUDA_BYTES = 4 << 30
+_FLOAT64_COPIES = 6  # of the largest array: inputs, expected values, errors, and what the oracle needs besides
+_GLIMPSES = 64  # elements of each output that must be there when the clock stops
 _CUDA_SHARE = 0.15  # of the free memory, for each arena: the private copies and the oracle need as much again
 
 
@@ -36,6 +38,20 @@ class Spread:
     def plan(self) -> list[list[dict[str, Any]]]:
         """What a worker needs to know of it."""
         return [[slot.to_dict() for slot in launch.values()] for launch in self.launches]
+
+    def places(self) -> Any:
+        """Where `Desk.glimpse` will look: the bytes of random elements of every output of every launch."""
+        import torch
+
+        places = []
+        for launch in self.launches:
+            for slot in (launch[array.name] for array in self.case.outputs):
+                item = slot.bytes // slot.span
+                element = torch.zeros(_GLIMPSES, dtype=torch.int64)
+                for size, stride in zip(slot.shape, slot.strides, strict=True):
+                    element += stride * torch.randint(size, (_GLIMPSES,))
+                places.append((slot.offset + item * element)[:, None] + torch.arange(item))
+        return torch.cat(places).flatten()
 
 
 class Desk:
@@ -61,6 +77,17 @@ class Desk:
         """How many launches with inputs and outputs of their own fit."""
         used = self._lay(case, 1).used
         return min(arena.size // max(1, used[name]) for name, arena in self.arenas.items())
+
+    def fits(self, case: Case) -> bool:
+        """Whether one launch fits the arenas, and the oracle and the comparison in float64 the memory that is free."""
+        if self.capacity(case) < 1:
+            return False
+        elements = max(math.prod(array.shape) for array in case.arrays)
+        if self.torch_device == "cpu":
+            return True
+        import torch
+
+        return _FLOAT64_COPIES * 8 * elements < torch.cuda.mem_get_info()[0]
 
     def lay(self, case: Case, launches: int = 1) -> Spread:
         """Places the tensors of `launches` launches.
@@ -110,10 +137,10 @@ class Desk:
 
             torch.cuda.synchronize()
 
-    def touch(self, spread: Spread) -> None:
-        """Reads the last element of the last output: on a GPU that waits for the worker's kernels."""
-        output = spread.case.outputs[-1].name
-        self._view(spread.launches[-1][output])[(-1,) * len(spread.case.outputs[-1].shape)].item()
+    def glimpse(self, places: Any) -> Any:
+        """The bytes at these places, now. Taken before the clock stops: what is there later does not count."""
+        outputs = self.arenas["outputs"]
+        return outputs.bytes_at(0, outputs.size)[places].cpu()
 
     def check(self, spread: Spread, exercise: Exercise) -> Mismatch | None:
         """The first output, launch by launch, that is not what the oracle says."""
@@ -124,7 +151,8 @@ class Desk:
                 found = compare(array.name, got, answer, exercise.budget, self._outside(launch[array.name]))
                 if found is None:
                     continue
-                sentence = suspected(got, answer, inputs, exercise.suspects) if found.wrong else ""
+                named = found.wrong and not found.unwritten  # what was never written is NaN, as some bugs write
+                sentence = suspected(got, answer, inputs, exercise.suspects) if named else ""
                 return Mismatch(**{**vars(found), "suspect": sentence})
         return None
 

@@ -4,27 +4,40 @@ from __future__ import annotations
 
 import ast
 
-from grader.exercise import Exercise
+from grader.definitions import bindings
+from grader.exercise import MAX_SOURCE_BYTES, Exercise
 from grader.verdict import Failure
 
-__all__ = ["MAX_SOURCE_BYTES", "refuse"]
-
-MAX_SOURCE_BYTES = 1 << 20
+__all__ = ["refuse"]
 
 
 def refuse(source: str, exercise: Exercise) -> Failure | None:
     """The reason for which the source cannot be graded, or None."""
+    try:
+        return _refuse(source, exercise)
+    except (RecursionError, MemoryError):
+        return _unusable("The submission is nested too deeply to be read.")
+    except UnicodeEncodeError as error:
+        return _unusable(f"The submission holds text that is no Unicode ({error.reason}).")
+
+
+def _refuse(source: str, exercise: Exercise) -> Failure | None:
     if not source.strip():
         return _unusable("The submission is empty.")
-    if len(source.encode("utf-8", "replace")) > MAX_SOURCE_BYTES:
-        return _unusable(f"The submission is larger than {MAX_SOURCE_BYTES >> 20} MB; a solution is one cell of text.")
+    if len(source.encode()) > MAX_SOURCE_BYTES:
+        return _unusable(
+            f"The submission is larger than {MAX_SOURCE_BYTES // 1000} kB; a solution is one cell of text."
+        )
     try:
         tree = ast.parse(source)
     except SyntaxError as error:
         return _unusable(f"Syntax error in line {error.lineno}: {error.msg}.", error.lineno)
-    except (ValueError, RecursionError, MemoryError) as error:
+    except ValueError as error:
         return _unusable(f"Python cannot read the submission: {error}.")
-    defined = _definition(tree, exercise.entry)
+    defined = None
+    for name, statement in bindings(tree):
+        if name in (exercise.entry, "*"):
+            defined = statement  # the last one counts
     wanted = f"{exercise.entry}({', '.join(exercise.parameters)})"
     if defined is None:
         return _unusable(f"The cell does not define {exercise.entry!r}; it must define {wanted} at its top level.")
@@ -36,25 +49,6 @@ def refuse(source: str, exercise: Exercise) -> Failure | None:
 
 def _unusable(message: str, line: int | None = None) -> Failure:
     return Failure("unusable", message, line)
-
-
-def _definition(tree: ast.Module, name: str) -> ast.stmt | None:
-    """The last statement that may bind the name: a definition, an assignment or an import."""
-    found: ast.stmt | None = None
-    for node in ast.walk(tree):
-        if isinstance(node, ast.FunctionDef | ast.ClassDef | ast.AsyncFunctionDef):
-            if node.name == name and node in tree.body:
-                found = node
-        elif isinstance(node, ast.Assign | ast.AnnAssign):
-            targets = node.targets if isinstance(node, ast.Assign) else [node.target]
-            names = {leaf.id for target in targets for leaf in ast.walk(target) if isinstance(leaf, ast.Name)}
-            if name in names:
-                found = node
-        elif isinstance(node, ast.Import | ast.ImportFrom) and any(
-            (alias.asname or alias.name) in (name, "*") for alias in node.names
-        ):
-            found = node
-    return found
 
 
 def _accepts(arguments: ast.arguments, count: int) -> bool:

@@ -55,7 +55,8 @@ def cage(command: list[str], home: Path) -> list[str]:
     shown = [arg for path in sorted(visible) for arg in ("--ro-bind-try", str(path), str(path))]
     return [
         "bwrap", *_NAMESPACES, "--unshare-cgroup-try", "--die-with-parent", "--new-session", "--cap-drop", "ALL",
-        "--ro-bind", "/", "/", "--dev", "/dev", *devices, "--proc", "/proc", "--tmpfs", "/tmp", *shown,
+        "--ro-bind", "/", "/", "--dev", "/dev", *devices, "--proc", "/proc", "--ro-bind", "/proc/sys", "/proc/sys",
+        "--tmpfs", "/tmp", "--tmpfs", "/run", *shown,
         "--bind", str(home), str(home), "--chdir", str(home), "--", *command,
     ]  # fmt: skip
 

@@ -9,9 +9,12 @@ import atexit
 import contextlib
 import functools
 import os
+import shutil
 import socket
 import subprocess
 import sys
+import tempfile
+import traceback
 from collections.abc import Callable
 from dataclasses import asdict
 from types import TracebackType
@@ -19,6 +22,7 @@ from typing import Any, Literal
 
 from grader import errors
 from grader.errors import GraderError, JudgeStopped
+from grader.exercise import MAX_SOURCE_BYTES
 from grader.exercises import find
 from grader.judge.sandbox import import_folders
 from grader.protocol.channel import Channel, ChannelClosed
@@ -36,6 +40,7 @@ class Judge:
         self._device = device
         self._process: subprocess.Popen[bytes] | None = None
         self._channel: Channel | None = None
+        self._folder: str | None = None  # of the workers' homes: also those of a judge that was killed go with it
 
     def __enter__(self) -> Judge:
         return self
@@ -54,6 +59,7 @@ class Judge:
             JudgeStopped: the judge's process ended; the next call starts another.
         """
         find(exercise_id)
+        source = source[: MAX_SOURCE_BYTES + 1]  # one too long is refused; it need not travel whole
         answer = self._ask({"op": "grade", "source": source, "exercise": exercise_id, "timed": timed}, progress)
         return Verdict.from_dict(answer["verdict"])
 
@@ -81,7 +87,9 @@ class Judge:
                 self._process.wait(timeout=5)
             self._process.kill()
             self._process.wait()
-        self._process = self._channel = None
+        if self._folder is not None:
+            shutil.rmtree(self._folder, ignore_errors=True)
+        self._process = self._channel = self._folder = None
 
     def _ask(self, message: dict[str, Any], progress: Progress | None) -> dict[str, Any]:
         channel = self._start()
@@ -112,13 +120,14 @@ class Judge:
             self.close()
         if self._process is None or self._channel is None:
             ours, theirs = socket.socketpair()
+            self._folder = tempfile.mkdtemp(prefix="grader-judge-")
             setup = f"import sys; sys.path[:0] = {import_folders()!r}\n"
             serve = f"from grader.judge.service import serve; serve({theirs.fileno()}, {self._device!r})"
             self._process = subprocess.Popen(
                 [sys.executable, "-I", "-c", setup + serve],
                 pass_fds=(theirs.fileno(),),
                 stdin=subprocess.DEVNULL,
-                env={name: value for name, value in os.environ.items() if name != "TRITON_INTERPRET"},
+                env={k: v for k, v in os.environ.items() if k != "TRITON_INTERPRET"} | {"TMPDIR": self._folder},
                 start_new_session=True,  # Ctrl-C is for the caller, who then ends this process
             )
             theirs.close()
@@ -160,5 +169,14 @@ def serve(fd: int, device: str) -> None:
                     channel.send({"timings": [asdict(time) for time in times]})
             except GraderError as error:
                 channel.send({"error": type(error).__name__, "message": str(error)})
+            except ChannelClosed:
+                raise
+            except Exception as error:  # ours, or one that a submission found: the next is judged by a fresh arbiter
+                traceback.print_exc()
+                said = f"The judge failed on this submission ({type(error).__name__}); it is ready for the next."
+                channel.send({"error": "JudgeStopped", "message": said})
+                if arbiter is not None:
+                    arbiter.close()
+                arbiter = None
     if arbiter is not None:
         arbiter.close()

@@ -25,7 +25,8 @@ __all__ = ["START_LIMIT_S", "Worker", "WorkerFailed"]
 
 START_LIMIT_S = 120.0
 _LOG_BYTES = 16 << 10
-_SPIN_S = 0.02  # a wait this long is no measurement of microseconds any more: sleep between looks
+_PLAN_LIMIT_S = 20.0  # to map memory and lay tensors over it: milliseconds, on a machine that is not overwhelmed
+_SPIN_S = {"cuda": 0.2, "simulator": 0.002}  # a longer wait measures no microseconds: sleep between looks
 _KINDS = ("not_written", "compile", "exception", "illegal_access")
 
 
@@ -67,6 +68,7 @@ class Worker:
         self._ready = False
         self._round = 0
         self._flag: Flag | None = None
+        self._places: Any = None
 
     @property
     def log(self) -> str:
@@ -95,39 +97,45 @@ class Worker:
             for name, arena in desk.arenas.items()
         ]
         fds = (flag_fd, *(arena.fd for arena in desk.arenas.values()))
-        self._ask({"op": "map", "arenas": arenas}, START_LIMIT_S, fds)
+        self._ask({"op": "map", "arenas": arenas}, _PLAN_LIMIT_S, fds)
         os.close(flag_fd)
 
     def plan(self, spread: Spread) -> None:
         """Tells the worker where the tensors of the coming rounds lie."""
-        self._ask({"op": "plan", "launches": spread.plan()}, START_LIMIT_S)
+        self._places = spread.places()
+        self._ask({"op": "plan", "launches": spread.plan()}, _PLAN_LIMIT_S)
 
-    def round(self, name: str, desk: Desk, spread: Spread, limit_s: float) -> float:
+    def round(self, name: str, desk: Desk, limit_s: float) -> float:
         """One round of `name` ("": a kernel that does nothing) over the planned launches.
 
-        Returns seconds by the arbiter's clock, its own look at the output included.
+        Returns seconds by the arbiter's clock, its look at the outputs included.
 
         Raises:
-            WorkerFailed: the submission raised, crashed or did not end in time.
+            WorkerFailed: the submission raised, crashed, did not end in time, or its answer came before its outputs.
         """
         assert self._flag is not None
+        assert self._places is not None
         self._round += 1
         self._channel_send({"op": "arm", "name": name, "round": self._round})
         self._receive(limit_s)
-        flag, number = self._flag, self._round
+        flag, number, places = self._flag, self._round, self._places.to(desk.torch_device)
+        desk.settle()
         start = time.perf_counter()
         flag.raise_(number)
         while not flag.answered(number):
             waited = time.perf_counter() - start
-            if waited > _SPIN_S:
+            if waited > _SPIN_S[self.device]:
                 time.sleep(0.001)
                 if self._process.poll() is not None:
                     raise WorkerFailed(self._died())
             if waited > limit_s:
                 raise WorkerFailed(self._too_slow(limit_s))
-        desk.touch(spread)
+        seen = desk.glimpse(places)
         seconds = time.perf_counter() - start
         self._receive(limit_s)
+        if not seen.equal(desk.glimpse(places)):
+            raise WorkerFailed(Failure("wrong_answer", "Outputs changed after the function had returned: it must wait "
+                                       "for its own threads, streams and processes."))  # fmt: skip
         return seconds
 
     def close(self) -> None:
@@ -143,7 +151,7 @@ class Worker:
         if self._flag is not None:
             self._flag.close()
             self._flag = None
-        shutil.rmtree(self._home, ignore_errors=True)
+        _remove(self._home)
 
     def _ask(self, message: dict[str, Any], limit_s: float, fds: tuple[int, ...] = ()) -> None:
         self._channel_send(message, fds)
@@ -175,7 +183,7 @@ class Worker:
         with contextlib.suppress(subprocess.TimeoutExpired):
             self._process.wait(timeout=5)
         code = self._process.returncode
-        if code is not None and code > 128:  # bubblewrap reports a signal as the shell does
+        if code is not None and 128 < code <= 128 + signal.SIGRTMAX:  # bubblewrap reports a signal as the shell does
             code = 128 - code
         if code is not None and code < 0:
             name = signal.Signals(-code).name if -code in set(signal.Signals) else f"signal {-code}"
@@ -185,7 +193,7 @@ class Worker:
                     "The process that ran it crashed: it accessed memory that is not its own, or wrote to an input."
                 )
         else:
-            message = f"The process that ran it ended itself (exit status {code}) before it answered."
+            message = "The process that ran it ended itself before it answered."
         return Failure("crash", message, detail=self.log[-2000:])
 
     def _drain(self) -> None:
@@ -197,6 +205,17 @@ class Worker:
                     self._log += chunk[: _LOG_BYTES - len(self._log)]
 
 
+def _remove(folder: Path) -> None:
+    try:
+        shutil.rmtree(folder, ignore_errors=True)
+    except RecursionError:  # folders in folders, a thousand deep
+        subprocess.run(["rm", "-rf", "--", str(folder)], check=False, capture_output=True)
+
+
+def _text(value: Any, limit: int) -> str:
+    return str(value)[:limit].encode("utf-8", "replace").decode()
+
+
 def _failure(data: Any) -> Failure:
     """An untrusted description, held to the shape and lengths of a Failure."""
     if not isinstance(data, dict):
@@ -205,7 +224,7 @@ def _failure(data: Any) -> Failure:
     line = data.get("line")
     return Failure(
         kind=kind if kind in _KINDS else "exception",
-        message=str(data.get("message", ""))[:500],
-        line=line if isinstance(line, int) and line > 0 else None,
-        detail=str(data.get("detail", ""))[:4000],
+        message=_text(data.get("message", ""), 500),
+        line=line if type(line) is int and 0 < line < 1_000_000 else None,
+        detail=_text(data.get("detail", ""), 4000),
     )

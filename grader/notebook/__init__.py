@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import TypeVar
 
 from grader.errors import GraderError, UnusableSubmission
 from grader.notebook import record
-from grader.notebook.cells import exercise_of, solution_of
+from grader.notebook.cells import Found, exercise_of, solution_of
 from grader.notebook.machine import device, gpu_name
 from grader.notebook.show import Live, quiet, show
 from grader.verdict import Verdict
@@ -21,7 +22,7 @@ _STOPPED = "Stopped. Nothing was graded, and your notebook is as it was."
 _STOPPED_MEASURING = "Stopped. Nothing was measured, and your notebook is as it was."
 
 
-def check(exercise: object) -> float | None:
+def check(exercise: object = None) -> float | None:
     """Grades the cell that defines a function, and shows the report.
 
     Args:
@@ -33,10 +34,10 @@ def check(exercise: object) -> float | None:
     Raises:
         GraderError: there is no such exercise, its cell cannot be found, or this machine lacks something; one sentence.
     """
-    return _calmly(_STOPPED, lambda: _check(exercise))
+    return _calmly(_STOPPED, lambda: _check(_named(exercise, "check")))
 
 
-def benchmark(exercise: object) -> None:
+def benchmark(exercise: object = None) -> None:
     """Measures a function and its peers over sizes, and draws GB/s. Without a GPU it shows the recorded results.
 
     Args:
@@ -45,7 +46,7 @@ def benchmark(exercise: object) -> None:
     Raises:
         GraderError: there is no such exercise, its cell cannot be found, or it is not right yet; one sentence.
     """
-    _calmly(_STOPPED_MEASURING, lambda: _benchmark(exercise))
+    _calmly(_STOPPED_MEASURING, lambda: _benchmark(_named(exercise, "benchmark")))
 
 
 def progress() -> None:
@@ -57,7 +58,7 @@ def progress() -> None:
     show(overview.as_html(known, folder), overview.as_text(known))
 
 
-def leaderboard(exercise: object, source: str | Path | None = None) -> None:
+def leaderboard(exercise: object = None, source: str | Path | None = None) -> None:
     """Shows the standings of an exercise.
 
     Args:
@@ -72,7 +73,7 @@ def leaderboard(exercise: object, source: str | Path | None = None) -> None:
     def standings() -> None:
         from grader.leaderboard.notebook_view import standings
 
-        view = standings(exercise_of(exercise).id, source)
+        view = standings(exercise_of(_named(exercise, "leaderboard")).id, source)
         show(view._repr_html_(), str(view))
 
     _calmly(_STOPPED, standings)
@@ -82,7 +83,8 @@ def _check(exercise: object) -> float | None:
     from grader.feedback.report import as_html, as_text
     from grader.judge.service import shared_judge
 
-    submission = solution_of(exercise)
+    found = solution_of(exercise)
+    submission = found.submission
     live = Live(f"Checking {submission.exercise_id}")
     try:
         live.progress("starting", 0, 0)
@@ -91,8 +93,26 @@ def _check(exercise: object) -> float | None:
         live.clear()
         raise
     record.keep(verdict)
+    verdict = _of_cell(verdict, found)
     live.finish(as_html(verdict, submission.source), as_text(verdict, submission.source))
-    return _for_nbgrader(verdict)
+    return _for_nbgrader(verdict, submission.source)
+
+
+def _named(exercise: object, call: str) -> object:
+    if exercise is None:
+        raise UnusableSubmission(f"Name the exercise: `{call}(softmax)`.")
+    return exercise
+
+
+def _of_cell(verdict: Verdict, found: Found) -> Verdict:
+    """The verdict as that of a cell: which one it was, and that no earlier one was taken in its place."""
+    if verdict.failure is not None and found.error:
+        said = f"The cell as you last ran it has {found.error}. Nothing was checked."
+        return replace(verdict, failure=replace(verdict.failure, message=said))
+    if found.number is None:
+        return verdict
+    notes = (*verdict.environment.notes, f"checked: cell In [{found.number}]")
+    return replace(verdict, environment=replace(verdict.environment, notes=notes))
 
 
 def _benchmark(exercise: object) -> None:
@@ -105,11 +125,12 @@ def _benchmark(exercise: object) -> None:
             said = "Speed needs a GPU, which this machine has not, and no results are recorded for this exercise yet."
             show(_note(said), said)
             return
+        shown = replace(shown, origin=f"Your kernel was not run: speed needs a GPU. {shown.origin}")
         show(plot.as_html(shown), plot.as_text(shown))
         return
     from grader.judge.service import shared_judge
 
-    submission = solution_of(exercise)
+    submission = solution_of(exercise).submission
     live = Live(f"Measuring {found.id}")
     try:
         live.progress("starting", 0, 0)
@@ -130,13 +151,13 @@ def _note(sentence: str) -> str:
     return f'<style>{css()}</style><section class="gr-report"><p class="gr-part">{code(sentence)}</p></section>'
 
 
-def _for_nbgrader(verdict: Verdict) -> float | None:
+def _for_nbgrader(verdict: Verdict, source: str) -> float | None:
     """nbgrader's validation wants an error where something is missing; its own autograder takes a number as points."""
     execution = os.environ.get("NBGRADER_EXECUTION")
     if execution == "validate" and verdict.status != "passed":
         from grader.feedback.summary import summarize
 
-        summary = summarize(verdict)
+        summary = summarize(verdict, source)
         raise GraderError(f"{verdict.title}: {summary.headline}. {' '.join(summary.sentences)}".strip())
     return verdict.points if execution == "autograde" else None
 

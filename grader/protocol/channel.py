@@ -54,15 +54,15 @@ class Channel:
         except OSError as error:
             raise ChannelClosed(str(error)) from None
 
-    def receive(self, limit_s: float | None) -> tuple[dict[str, Any], list[int]]:
-        """One message and the descriptors that came with it.
+    def receive(self, limit_s: float | None, with_fds: bool = False) -> tuple[dict[str, Any], list[int]]:
+        """One message and the descriptors that came with it; without `with_fds` the system drops any that come.
 
         Raises:
             ChannelTimeout: the whole message did not come within `limit_s`.
             ChannelClosed: end of stream, too large, or no JSON object.
         """
         deadline = None if limit_s is None else time.monotonic() + limit_s
-        header, fds = self._exactly(_HEADER.size, deadline, with_fds=True)
+        header, fds = self._exactly(_HEADER.size, deadline, with_fds)
         (length,) = _HEADER.unpack(header)
         if length > MAX_MESSAGE_BYTES:
             raise ChannelClosed(f"a message of {length} bytes is too large")

@@ -2,12 +2,28 @@
 
 from __future__ import annotations
 
+import fcntl
 import mmap
 import os
 
-__all__ = ["Flag"]
+__all__ = ["Flag", "seal", "sealed_memory"]
+
+_ADD_SEALS, _SEAL, _SHRINK, _GROW = 1033, 0x1, 0x2, 0x4  # linux/fcntl.h
 
 _RAISED, _ANSWERED = 0, 1  # index of a 64-bit word
+
+
+def sealed_memory(name: str, size: int) -> int:
+    """A descriptor of shared memory whose size nobody can change: a shorter one would kill whoever reads it mapped."""
+    fd = os.memfd_create(name, os.MFD_CLOEXEC | os.MFD_ALLOW_SEALING)
+    os.ftruncate(fd, size)
+    fcntl.fcntl(fd, _ADD_SEALS, _SHRINK | _GROW)
+    return fd
+
+
+def seal(fd: int, more: int = 0) -> None:
+    """Adds `more` seals, and closes the list: nobody can add any that would hinder the next worker."""
+    fcntl.fcntl(fd, _ADD_SEALS, more | _SEAL)
 
 
 class Flag:
@@ -22,8 +38,8 @@ class Flag:
     @classmethod
     def create(cls) -> tuple[Flag, int]:
         """A new flag and the descriptor to hand over."""
-        fd = os.memfd_create("flag", os.MFD_CLOEXEC)
-        os.ftruncate(fd, cls.BYTES)
+        fd = sealed_memory("flag", cls.BYTES)
+        seal(fd)
         return cls(fd), fd
 
     def raise_(self, number: int) -> None:

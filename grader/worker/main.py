@@ -5,6 +5,7 @@ It answers with failures as text, and with one flag word. It never sees an expec
 
 from __future__ import annotations
 
+import contextlib
 import ctypes
 import importlib.util
 import os
@@ -86,16 +87,24 @@ def main(fd: int, device: str) -> None:
     channel.send({"ready": True})
     while True:
         try:
-            message, fds = channel.receive(limit_s=None)
+            message, fds = channel.receive(limit_s=None, with_fds=True)
         except ChannelClosed:
             return
         try:
             answer = worker.handle(message, fds, channel)
         except BaseException as error:
-            answer = {"failure": describe(error, Path("submission.py"))}
-        sys.stdout.flush()
-        sys.stderr.flush()
+            answer = {"failure": _described(error)}
+        for stream in (sys.stdout, sys.stderr):
+            with contextlib.suppress(Exception):  # they are the submission's to close
+                stream.flush()
         channel.send(answer)
+
+
+def _described(error: BaseException) -> dict[str, Any]:
+    try:
+        return describe(error, Path("submission.py"))
+    except BaseException:
+        return {"kind": "exception", "message": f"{type(error).__name__}, which cannot be shown", "line": None}
 
 
 def _start(device: str) -> None:

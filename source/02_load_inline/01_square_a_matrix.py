@@ -50,14 +50,14 @@ block_x, block_y = 4, 2
 grid_x = (width + block_x - 1) // block_x  # division, rounded up
 grid_y = (height + block_y - 1) // block_y
 threads = grid_x * block_x * grid_y * block_y
-compare(prediction, threads - height * width, "threads")
+compare(prediction, threads - height * width, "threads", how="computed")
 
 # %%
 draw_grid(height, width, block=(block_x, block_y))
 
 # %% [markdown]
 # The thick dark line is the matrix's edge. Hatched threads lie past its edge: they exist because blocks come whole.
-# Change `height`, `width` and the block above and run the cells again. When are there no hatched threads?
+# Change `height`, `width` and the block above and run the two cells again. When are there no hatched threads?
 
 # %% [markdown]
 # ## Where an element lies
@@ -76,7 +76,7 @@ draw_grid(height, width, block=(block_x, block_y))
 prediction = ...  # offset of element (2, 3)
 
 # %%
-x = torch.arange(height * width).reshape(height, width)  # each element holds its own offset
+x = torch.arange(35).reshape(5, 7)  # each element holds its own offset
 compare(prediction, x[2, 3].item())
 
 # %% [markdown]
@@ -89,8 +89,8 @@ compare(prediction, x[2, 3].item())
 prediction = ...  # (row, column)
 
 # %%
-offset = 0 * width + 7
-compare(prediction, divmod(offset, width))
+offset = 0 * 7 + 7
+compare(prediction, divmod(offset, 7), how="computed")
 
 # %% [markdown]
 # It touches the **first element of the next row**, which belongs to another thread. No error, no crash: two threads
@@ -105,6 +105,14 @@ compare(prediction, divmod(offset, width))
 #
 # CUDA C++ must be compiled. `torch.utils.cpp_extension.load_inline` takes the source as text, writes it to files,
 # compiles and links them, and loads the result into this Python process.
+#
+# So you need a little C++:
+#
+# - `__global__` marks a kernel. `void` means: returns nothing.
+# - Variables need a type (`int i = …;`), and statements end with `;`. `{ … }` holds what Python would indent.
+# - `float*` is a pointer; `x[i]` is the element `i` places on. `const` promises not to write there.
+# - `dim3 grid(a, b)` is a size in x and y. `grid.x` and `grid.y` can be set later, too.
+# - `/` between two `int` drops the fraction. There is no `**`. Comments begin with `//`.
 #
 # Here is a kernel that flips signs, and a C++ function that launches it on a tensor.
 
@@ -166,7 +174,9 @@ compare(prediction, lines, "lines")
 # 3. **Skip the build.** NVRTC is the same compiler as a library: text in, GPU code out, no files and no `nvcc`.
 #    PyTorch has it as `torch.cuda._compile_kernel` (the underscore means: this may change).
 #
-# Here are build times as they were recorded.
+# Here are build times as they were recorded. Two rows are ways to register an operator with PyTorch, in a file that
+# `nvcc` does not see: `TORCH_LIBRARY`, and the same with torch's *stable ABI*, which has smaller headers. You do not
+# need them here.
 
 # %%
 recorded("load_inline", "build_s")
@@ -270,7 +280,8 @@ def square_matrix(x, out):
 
 # %% [markdown]
 # Correct before fast. `check` takes the text of the cell above, builds it in a process of its own and compares every
-# element with a float64 result. It asks for sizes that are no multiple of a block.
+# element with a float64 result. It asks for sizes that are no multiple of a block. A `NameError`? Run the exercise's
+# cell first.
 
 # %% nbgrader={"grade_id": "check-square_matrix", "grade": true, "locked": true, "points": 5}
 check(square_matrix)
@@ -284,7 +295,7 @@ check(square_matrix)
 #
 # Predict: which share of PyTorch's own speed (`x * x`) does your kernel reach at 8192 × 8192? Write 0.5 for half.
 # ⟦ gate("square_matrix", "torch").points ⟧ of ⟦ exercise("square_matrix").max_points ⟧ points are for reaching
-# ⟦ gate("square_matrix", "torch").at_least ⟧.
+# ⟦ gate("square_matrix", "torch").at_least ⟧ of it at ⟦ gate("square_matrix", "torch").cases | join(", ") ⟧.
 
 # %%
 prediction = ...  # PyTorch's time divided by yours, at 8192 × 8192
@@ -321,12 +332,12 @@ prediction = ...  # seconds
 # %%
 import time
 
-seconds = recorded("load_inline", "build_s").value("build_s", "NVRTC")
+seconds, how = recorded("load_inline", "build_s").value("build_s", "NVRTC"), "recorded"
 if device == "cuda":
     start = time.perf_counter()
     negate_kernel = torch.cuda._compile_kernel('extern "C" ' + kernel_alone.strip(), "negate_kernel")
-    seconds = time.perf_counter() - start
-compare(prediction, seconds, "s")
+    seconds, how = time.perf_counter() - start, "measured"
+compare(prediction, seconds, "s", how=how)
 
 # %% [markdown]
 # Why not use it for everything? NVRTC compiles GPU code only: the launch stays in Python, at the price of a slower
@@ -336,10 +347,11 @@ compare(prediction, seconds, "s")
 # %% [markdown]
 # ## Extra credit
 #
-# No points, but each shows something. Change the exercise's cell, run it, and `check` or `benchmark` again.
+# No points, but each shows something. Change the exercise's cell, run it, and `check` it again, or
+# `benchmark` it (with a GPU).
 #
 # 1. Swap x and y: let x run down the column. The answer stays right. What happens to the speed? (Neighbouring threads
-#    now touch elements that lie a whole row apart. The next notebook of this chapter is about this.)
+#    now touch elements that lie a whole row apart.)
 # 2. Ask for a block of 64 × 32 threads. Who notices, and what does the message say?
 # 3. Leave out the bounds check. Does `check` notice? Which of its sizes shows it?
 # 4. Square with one dimension only: treat the matrix as a vector of `height * width` elements. What gets simpler, and
@@ -393,4 +405,4 @@ compare(prediction, seconds, "s")
 # </details>
 #
 # **Next:** [Add two vectors](../03_triton/01_add_vectors.ipynb), where you write blocks instead of threads. Or go
-# back to the [syllabus](../README.ipynb).
+# back to the [syllabus](../README.ipynb). Both lie in the course's folder.

@@ -60,7 +60,7 @@ prediction = ...  # multiples of the matrix
 # %%
 x = torch.randn(512, 4096, device=device)
 eager = count_traffic(eager_softmax, x)
-compare(prediction, round(eager.total, 2), "times the matrix")
+compare(prediction, round(eager.total, 2), "times the matrix", how="computed")
 
 # %%
 eager
@@ -100,20 +100,19 @@ draw_row_in_sram()
 # %% [markdown]
 # So give **each row to one program**. No program needs another's result, and none has to wait.
 #
-# How long may a row be? An SM of an H100 or H200 has 65,536 registers of 4 bytes. Predict: how many float32 elements
-# would fill them all?
+# How long may a row be? An SM of an H100 or H200 has 256 KiB of registers. A kernel needs them for addresses and
+# intermediate results as well, so let the row have half of them. Predict: how long is the longest row of float32 that
+# fits, if its length is a power of two?
 
 # %%
 prediction = ...  # elements
 
 # %%
-register_bytes = 65_536 * 4
-compare(prediction, register_bytes // 4, "elements")
+register_bytes = 256 * 1024
+compare(prediction, register_bytes // 2 // 4, "elements", how="computed")
 
 # %% [markdown]
-# A kernel also needs registers for addresses and intermediate results, so about half of it is realistic: rows of up
-# to some 32,000 columns. The exercise stays within that. Longer rows need another algorithm, which goes over the row
-# in pieces.
+# The exercise stays within that. Longer rows need another algorithm, which goes over the row in pieces.
 
 # %% [markdown]
 # ## Subtract the maximum
@@ -158,6 +157,9 @@ eager_softmax(x)
 # %% [markdown]
 # An entry of $-\infty$ is allowed, too: $e^{-\infty - m} = 0$. Language models use it to mask out tokens, and you
 # will use it in a moment.
+#
+# In a Triton kernel, `tl.exp(x)` works on each element of a block. Minus infinity is written `float("-inf")`, as
+# everywhere in Python.
 
 # %% [markdown]
 # ## Reduce a row
@@ -272,7 +274,8 @@ def softmax(x, out):
 
 # %% [markdown]
 # Correct before fast. `check` runs the cell above in a process of its own and compares every element with a float64
-# result: rows of one element, rows that are no power of two, padded rows, values far from 0.
+# result: rows of one element, rows that are no power of two, padded rows, values far from 0. A `NameError`? Run the
+# exercise's cell first.
 
 # %% nbgrader={"grade_id": "check-softmax", "grade": true, "locked": true, "points": 10}
 check(softmax)
@@ -286,9 +289,13 @@ check(softmax)
 # - and as `torch.softmax`, which is one operation?
 # - and as `torch.compile` of `torch.softmax`, which generates a Triton kernel?
 #
-# The points: ⟦ exercise("softmax").correctness_points ⟧ for right answers, ⟦ gate("softmax", "eager").points ⟧ for
-# ⟦ gate("softmax", "eager").at_least ⟧ times the eager sequence, ⟦ gate("softmax", "torch").points ⟧ for
-# ⟦ gate("softmax", "torch").at_least ⟧ times `torch.softmax`.
+# The points:
+#
+# - ⟦ exercise("softmax").correctness_points ⟧ for right answers
+# - ⟦ gate("softmax", "eager").points ⟧ for ⟦ gate("softmax", "eager").at_least ⟧ times the speed of the eager sequence,
+#   as the geometric mean over ⟦ gate("softmax", "eager").cases | join(" and ") ⟧
+# - ⟦ gate("softmax", "torch").points ⟧ for ⟦ gate("softmax", "torch").at_least ⟧ times the speed of `torch.softmax`, as
+#   the geometric mean over ⟦ gate("softmax", "torch").cases | join(", ") ⟧
 
 # %%
 prediction = ...  # three ratios: eager, torch.softmax, torch.compile
@@ -297,7 +304,8 @@ prediction = ...  # three ratios: eager, torch.softmax, torch.compile
 benchmark(softmax)
 
 # %% [markdown]
-# Hold your prediction against the report. And this is what the authors' kernel reached:
+# Hold your prediction against the report. And this is what the authors' kernel reached. (The seven sizes of the last
+# row are N = 256, 781, 1024, 4096, 8192, 16384 and 32768.)
 
 # %%
 recorded("softmax", "ratio_vs_eager", "ratio_vs_torch", "ratio_vs_compile", "share_of_copy")
@@ -305,15 +313,26 @@ recorded("softmax", "ratio_vs_eager", "ratio_vs_torch", "ratio_vs_compile", "sha
 # %% [markdown]
 # Read the plot:
 #
-# - **Short rows:** the matrix is small, and the time is mostly that of a launch. The eager sequence pays for five
-#   launches, and a launch from Python by Triton costs more than one by PyTorch.
-# - **Long rows:** a fused kernel comes close to the bandwidth of a copy. That is the roof: it moves the same bytes.
-# - **The naive claim:** four times the eager sequence. Where is the ratio higher, where lower? Launches add to it at
-#   one end. At the other, a kernel that reduces rows or spreads one value over a row may run further below the roof
-#   than a copy, so that the sequence takes longer than its bytes say.
-# - **`torch.softmax`** is one operation, but it must serve every shape and data type. It uses one kernel for rows of
-#   up to 1,024 elements and others beyond. Look for the step. You knew the shape and the type, and you kept the row
-#   on the chip.
+# - **Short rows:** the matrix is small, and the time is mostly that of launches. The eager sequence pays for five. The
+#   others are one kernel each, and about equal: at N = 256 on an H200 the authors' kernel took
+#   ⟦ recorded(bench="softmax", case="4096 × 256", metric="median_us", gpu="H200") ⟧ and `torch.softmax`
+#   ⟦ recorded(bench="softmax/torch", case="4096 × 256", metric="median_us", gpu="H200") ⟧.
+# - **Long rows:** a fused kernel comes close to the bandwidth of a copy:
+#   ⟦ recorded(bench="softmax", case="4096 × 32768", metric="share_of_copy", gpu="H200") ⟧ at N = 32768. That is the
+#   roof: a copy moves the same bytes.
+# - **The naive claim** was four times the eager sequence. On the H200 it is
+#   ⟦ recorded(bench="softmax", case="4096 × 256", metric="ratio_vs_eager", gpu="H200") ⟧ at N = 256,
+#   ⟦ recorded(bench="softmax", case="4096 × 8192", metric="ratio_vs_eager", gpu="H200") ⟧ at N = 8192 and
+#   ⟦ recorded(bench="softmax", case="4096 × 32768", metric="ratio_vs_eager", gpu="H200") ⟧ at N = 32768. For large
+#   matrices it is more than the bytes say: not every kernel of the sequence runs at the roof, as the profile below
+#   shows. For small ones the L2 cache helps the sequence: what one kernel has written can still lie there when the
+#   next one reads it, and need not come from DRAM.
+# - **`torch.softmax`** is one operation, but it must serve every shape and data type. It has one kernel for short rows
+#   and others for long ones, so its curve goes up and down: the ratio is
+#   ⟦ recorded(bench="softmax", case="4096 × 1024", metric="ratio_vs_torch", gpu="H200") ⟧ at N = 1024,
+#   ⟦ recorded(bench="softmax", case="4096 × 8192", metric="ratio_vs_torch", gpu="H200") ⟧ at N = 8192 and
+#   ⟦ recorded(bench="softmax", case="4096 × 16384", metric="ratio_vs_torch", gpu="H200") ⟧ at N = 16384. You knew the
+#   shape and the type, and you kept the row on the chip.
 #
 # If a curve of yours sags for long rows, the row may not fit into the registers of the threads that you gave it: what
 # does not fit is *spilled* to memory. More warps, more registers.
@@ -328,13 +347,26 @@ prediction = ...  # kernels of the eager softmax
 
 # %%
 x = torch.randn(4096, 1024, device=device)
-compare(prediction, len(count_traffic(eager_softmax, x).steps), "operations")
+compare(prediction, len(count_traffic(eager_softmax, x).steps), "operations", how="computed")
 list_kernels(eager_softmax, x, title="eager softmax")
+
+# %% [markdown]
+# The rows stand in the order of the five lines. Point at a name to see it in full. Compare the three that write a
+# matrix: subtract, `exp` and divide move the same bytes (but for the $M$ maxima or sums). `exp` runs as a *vectorized*
+# kernel, which means wide loads. The other two spread one value over a row, and do not.
+#
+# Divide the bytes of `exp`, 32 MiB, by its time. On an H200 that is more than the 4,800 GB/s of its memory: part of
+# what it read came from the L2 cache.
 
 # %%
 list_kernels(torch.softmax, x, 1, title="torch.softmax")
 
 # %% [markdown]
+# This is less than the plot says: at N = 1024, its bandwidth means
+# ⟦ recorded(bench="softmax/torch", case="4096 × 1024", metric="median_us", gpu="H200") ⟧ for `torch.softmax` on an
+# H200. The profiler shows the kernel alone, without its launch. And a call with the same `x` came just before, so part
+# of `x` may still lie in the L2 cache.
+#
 # If you have a GPU and your kernel works, try `list_kernels(softmax, x, torch.empty_like(x))` in a cell of your own.
 # For what happens *inside* a kernel, NVIDIA's Nsight Compute (`ncu`) shows the share of the bandwidth and the
 # registers that were spilled.
@@ -342,7 +374,8 @@ list_kernels(torch.softmax, x, 1, title="torch.softmax")
 # %% [markdown]
 # ## Extra credit
 #
-# No points, but each shows something. Change the exercise's cell, run it, and `check` or `benchmark` again.
+# No points, but each shows something. Change the exercise's cell, run it, and `check` it again, or
+# `benchmark` it (with a GPU).
 #
 # 1. `num_warps` of 1, 4, 16 and 32 at N = 256 and at N = 32768. Why does the best value move?
 # 2. For short rows let a program do several rows, with a two-dimensional block. Which axis do you reduce?
@@ -393,5 +426,5 @@ list_kernels(torch.softmax, x, 1, title="torch.softmax")
 #
 # </details>
 #
-# **Next:** this is the last notebook of the chapter so far. Back to the [syllabus](../README.ipynb), where your
-# points are.
+# **Next:** this is the last notebook of the chapter so far. Back to the [syllabus](../README.ipynb) in the course's
+# folder, where your points are.

@@ -135,4 +135,4 @@ def test_a_prediction_is_answered(course: dict[str, Any], tmp_path: Path) -> Non
     notebook.cells = notebook.cells[: at + 2]
     notebook.cells[at].source = notebook.cells[at].source.replace("...", "2")
     ran = _run(notebook, tmp_path)
-    assert "predicted: 2 threads\nmeasured:  2 threads\nRight." in _text(ran.cells[at + 1].outputs[0])
+    assert "predicted: 2 threads\ncomputed:  2 threads\nRight." in _text(ran.cells[at + 1].outputs[0])

@@ -126,11 +126,30 @@ def test_an_exercise_says_what_how_much_and_how_it_is_checked(course: dict[str, 
     assert f"benchmark({exercise.entry})" in later
 
 
+def _source_prose(name: str) -> list[str]:
+    """The markdown cells as they are written, their templates unfilled."""
+    cells = re.split(r"^# %% ?", (ROOT / "source" / name).read_text(encoding="utf-8"), flags=re.MULTILINE)
+    return [cell for cell in cells if cell.startswith("[markdown]")]
+
+
 @pytest.mark.parametrize("name", NOTEBOOKS)
-def test_no_measured_number_is_written_by_hand(course: dict[str, Any], name: str) -> None:
-    """Speeds come from the recorded results, with their GPU; the one in prose is a specification."""
-    numbers = re.findall(r"[\d.,]+ ?(?:GB/s|TB/s|TFLOPS|µs|ms)\b", _text(course, name))
+def test_no_measured_number_is_written_by_hand(name: str) -> None:
+    """Speeds come from the recorded results; the one that is written by hand is a specification."""
+    by_hand = re.sub("⟦.*?⟧", "", "\n".join(_source_prose(name)), flags=re.DOTALL)
+    assert by_hand.count("# ") > 10
+    numbers = re.findall(r"[\d.,]*\d ?(?:GB/s|TB/s|TFLOPS|µs|ms)\b|[\d.,]*\d×", by_hand)
     assert [number for number in numbers if number != "4,800 GB/s"] == []
+
+
+@pytest.mark.parametrize("name", NOTEBOOKS)
+def test_a_recorded_number_stands_with_its_gpu(name: str) -> None:
+    """A number that was measured elsewhere names the GPU it was measured on, in the same cell."""
+    for cell in _source_prose(name):
+        by_hand = re.sub("⟦.*?⟧", "", cell, flags=re.DOTALL)
+        for arguments in re.findall(r"recorded\((.*?)\)", cell):
+            gpu = re.search(r'gpu="(.+?)"', arguments)
+            assert gpu, arguments
+            assert gpu[1] in by_hand
 
 
 @pytest.mark.parametrize("name", NOTEBOOKS)
@@ -152,3 +171,14 @@ def test_no_link_is_broken(checkout: Path) -> None:
     from grader.authoring.build import build
 
     assert build(check=True, root=checkout).problems == ()
+
+
+def test_the_sizes_of_the_softmax_mean_are_those_that_were_averaged(course: dict[str, Any]) -> None:
+    """The seven sizes that the prose lists under the recorded table are the benchmark's."""
+    from benchmarks.kernels import SOFTMAX_SIZES
+
+    found = re.search(
+        r"seven sizes of the last\s+row are N = ([\d, and]+)\.", _text(course, "03_triton/03_fuse_a_softmax.py")
+    )
+    assert found
+    assert tuple(int(number) for number in re.findall(r"\d+", found[1])) == SOFTMAX_SIZES

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from html import escape
 from pathlib import Path
 
 import pytest
@@ -34,6 +35,13 @@ def test_a_prediction_is_held_against_the_measurement(prediction, measured, word
     text = capsys.readouterr().out
     for word in words:
         assert word in text
+
+
+@pytest.mark.parametrize("how", ["measured", "computed", "recorded"])
+def test_it_is_said_where_a_value_comes_from(how, capsys) -> None:  # type: ignore[no-untyped-def]
+    """What was calculated or recorded is not called measured."""
+    compare(3, 4, "s", how=how)
+    assert capsys.readouterr().out.splitlines()[1] == f"{how}:  4 s"
 
 
 def test_the_name_of_every_aid_leads_to_it() -> None:
@@ -85,6 +93,22 @@ def test_recorded_results_name_their_gpu(tmp_path: Path) -> None:
         assert "Not measured on this machine" in text
 
 
+def test_recorded_numbers_are_short(tmp_path: Path) -> None:
+    """Two decimals for ratios and shares, four digits for the rest, and no command of ours."""
+    rows = [
+        _row("a", "ratio_vs_torch", 4.0, command="make bench"),
+        _row("a", "share_of_copy", 0.98359),
+        _row("a", "build_s", 19.70885, unit="s"),
+        _row("b", "build_s", 0.02668, unit="s"),
+    ]
+    (tmp_path / "h200.json").write_text(json.dumps(rows))
+    shown = recorded("softmax", "ratio_vs_torch", "share_of_copy", "build_s", folder=tmp_path)
+    for text in ("<td>4.00</td><td>0.98</td><td>19.71</td>", "<td>0.02668</td>", "seconds to build"):
+        assert text in shown._repr_html_()
+    assert "make bench" not in shown._repr_html_()
+    assert len({len(line) for line in repr(shown).splitlines()[:-1]}) == 1
+
+
 @pytest.mark.parametrize("content", [None, "[]", "no json", '{"rows": [1, {"bench": "softmax"}]}'])
 def test_nothing_recorded_is_said(tmp_path: Path, content: str | None) -> None:
     """Without a result, or with a broken file, no number is shown, only how to record one."""
@@ -101,6 +125,24 @@ def test_kernels_are_not_listed_without_a_gpu() -> None:
     found = list_kernels(lambda: pytest.fail("must not run"), title="nothing recorded under this")
     assert len(found) == 0
     assert "only on a machine with a GPU" in repr(found)
+    assert "needs a GPU" in repr(list_kernels(lambda: pytest.fail("must not run")))
+
+
+@pytest.mark.parametrize(
+    ("name", "short"),
+    [
+        ("void at::native::reduce_kernel<512, 1, at::native::Op<float> >(at::native::Op<float>)", "reduce_kernel"),
+        ("void (anonymous namespace)::softmax_warp_forward<float, 10>(float*, int)", "softmax_warp_forward"),
+        ("softmax_kernel", "softmax_kernel"),
+        ("Memcpy DtoD (Device -> Device)", "Memcpy DtoD"),
+    ],
+)
+def test_a_kernel_is_listed_by_its_function_name(name: str, short: str) -> None:
+    """C++ names are pages long: the function's name is shown, and the whole of it where one points at it."""
+    shown = Kernels((KernelRun(name, 1.0),))
+    assert f">{short}</td>" in shown._repr_html_()
+    assert f"title='{escape(name)}'" in shown._repr_html_()
+    assert repr(shown).splitlines()[0].endswith(f"  {short}")
 
 
 @pytest.mark.gpu

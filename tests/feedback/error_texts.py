@@ -6,7 +6,28 @@ marked "from its source" need a GPU; they were copied from the tool's own source
 
 from __future__ import annotations
 
-__all__ = ["TEXTS"]
+__all__ = ["TEXTS", "TEXTS_WITH_LINES"]
+
+_NOT_ITERABLE = "TypeError: 'int' object is not iterable"
+_NO_TENSOR = "AttributeError: 'NoneType' object has no attribute 'to_tensor'"
+_SCALARS = "TypeError: only 0-dimensional arrays can be converted to Python scalars"
+
+# What is worded alike, with the line of the submission that tells it apart.
+TEXTS_WITH_LINES: tuple[tuple[str, str, str], ...] = (
+    (_NO_TENSOR, "    numerator = (x - tl.max(x, axis=0)).exp()", "Write `tl.exp(x)`"),
+    (_NO_TENSOR, "    x = x.sqrt()", "Write `tl.sqrt(x)`"),
+    (_NOT_ITERABLE, "    denominator = sum(e)", "Python's `sum` was called on a block. Use `tl.sum("),
+    (_NOT_ITERABLE, "    x = x - max(x)", "Python's `max` was called on a block. Use `tl.max("),
+    (_NOT_ITERABLE, "    x = x_ptr[offsets]", "A pointer is not indexed. Load with `tl.load(x_ptr + offsets"),
+    (_NOT_ITERABLE, "    y = tl.sum(x, axis=0) + y_ptr[0]", "Load with `tl.load(y_ptr"),
+    (_NOT_ITERABLE, "    denominator = numerator[0]", "neither pointers nor blocks are indexed"),
+    (_SCALARS, "    out_ptr[offsets] = x + y", "A pointer is not indexed. Store with `tl.store(out_ptr + offsets"),
+    (_SCALARS, "    x = math.exp(x)", "in place of `torch.exp` or `math.exp`"),
+    ("error: expression must have integral or unscoped enum type", "out[i] = x[i] ^ 2;", "no power operator"),
+    ("invalid type argument of unary '*' (have 'int')", "out[i] = x[i] ** 2;", "Multiply: `x[i] * x[i]`"),
+    ('error: operand of "*" must be a pointer but has type "int"', "out[i] = x[i] ** 2;", "no power operator"),
+    ("error: unrecognized token", "int row = 3; # the row", "C++ comments begin with `//`"),
+)
 
 TEXTS: tuple[tuple[str, str], ...] = (
     # Triton's compiler
@@ -61,6 +82,7 @@ TEXTS: tuple[tuple[str, str], ...] = (
     ),
     ("AttributeError(\"'tensor' object has no attribute 'load'\")", "has no `load`"),
     # Triton's interpreter and launcher
+    (_NO_TENSOR, "`tl.exp(x)` in place of `x.exp()`"),
     ("InterpreterError: ValueError(\"axis 1 out of bounds for shape ['constexpr[128]']\")", "`axis=0`"),
     (
         "InterpreterError: TypeError(\"exp(): argument 'input' (position 1) must be Tensor, not tensor\")",
@@ -93,7 +115,7 @@ TEXTS: tuple[tuple[str, str], ...] = (
     ),
     ("RuntimeError: Triton Error [CUDA]: invalid argument", "at most 65,535"),
     # the CUDA runtime (the first as the CPU build gives it, too)
-    ("RuntimeError: invalid configuration argument", "at most 1024 threads"),
+    ("RuntimeError: invalid configuration argument", "was the division rounded down"),
     ("RuntimeError: CUDA error: no kernel image is available for execution on the device", "TORCH_CUDA_ARCH_LIST"),
     ("RuntimeError: CUDA error: an illegal memory access was encountered", "against the bounds"),
     ("RuntimeError: Triton Error [CUDA]: an illegal memory access was encountered", "against the bounds"),
@@ -111,6 +133,10 @@ TEXTS: tuple[tuple[str, str], ...] = (
         "out of the `if`",
     ),
     # g++
+    ("error: invalid operands of types ‘const float’ and ‘int’ to binary ‘operator^’", "`x[i] * x[i]`"),
+    ("invalid types 'const float[int]' for array subscript", "`row * width + column`"),  # as the simulator hands it on
+    ("cell:9:7: error: invalid preprocessing directive #the", "begin with `//`"),
+    ("stray '#' in program", "begin with `//`"),  # as the simulator hands it on
     ("main.cpp:4:3: error: expected ‘,’ or ‘;’ before ‘return’", "`;`"),
     ("expected ',' or ';' before 'if'", "`;`"),  # as the simulator hands it on
     ("b.cpp:1:23: error: ‘row’ was not declared in this scope", "The name `row` is used"),
@@ -130,6 +156,11 @@ TEXTS: tuple[tuple[str, str], ...] = (
     ("OSError: /tmp/x/square.so: undefined symbol: _Z6squarePKfPfii", "defined nowhere"),
     ("AttributeError: '_OpNamespace' 'foo' object has no attribute 'bar'", "`foo::bar`"),
     # NVIDIA's compiler
+    (
+        'main.cu(4): error: expression must have pointer-to-object type but it has type "float"',
+        "`row * width + column`",
+    ),
+    ("main.cu(3): error: unrecognized preprocessing directive", "begin with `//`"),
     ('main.cu(2): error: expected a ";"', "`;`"),
     ('main.cu(1): error: identifier "row" is undefined', "The name `row` is used"),
     ('main.cu(1): error: identifier "threadidx" is undefined', "The names are `threadIdx`"),

@@ -36,6 +36,16 @@ def test_the_table_explains_compile_errors_and_exceptions() -> None:
     assert "`;`" in told.advice
 
 
+def test_the_line_that_failed_decides_between_causes() -> None:
+    """The failure's line is looked up in the cell, and a line that is not there is no problem."""
+    failure = Failure("exception", "TypeError: 'int' object is not iterable", 2)
+
+    told = explained(failure, source="x = 1\ne = sum(x)\n")
+    assert "`sum`" in told.meaning
+    assert told.diagnosed
+    assert not explained(failure, source="one line").diagnosed
+
+
 def test_an_endless_loop() -> None:
     """A timeout speaks of loops, and of barriers where there are such."""
     late = Failure("timeout", "It did not end within 60 s and was stopped.")

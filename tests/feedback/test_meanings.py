@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from grader.feedback.meanings import MEANINGS, explain
-from tests.feedback.error_texts import TEXTS
+from tests.feedback.error_texts import TEXTS, TEXTS_WITH_LINES
 
 
 @pytest.mark.parametrize(("text", "wanted"), TEXTS, ids=[text[:50] for text, _ in TEXTS])
@@ -23,11 +23,27 @@ def test_a_tools_own_words_are_explained(text: str, wanted: str) -> None:
     assert wanted in f"{advice.says} {advice.do}"
 
 
+@pytest.mark.parametrize(("text", "line", "wanted"), TEXTS_WITH_LINES, ids=[line for _, line, _ in TEXTS_WITH_LINES])
+def test_the_line_tells_apart_what_is_worded_alike(text: str, line: str, wanted: str) -> None:
+    """One message has several causes: the line that failed decides, and its own names are used."""
+    advice = explain(text, line)
+
+    assert advice is not None
+    assert wanted in f"{advice.says} {advice.do}"
+
+
+def test_without_the_line_nothing_is_guessed() -> None:
+    """A message that has several causes is not explained by one of them where the line is not known."""
+    assert explain("TypeError: 'int' object is not iterable") is None
+    assert explain("TypeError: 'int' object is not iterable", "    for i in n:") is None
+
+
 def test_every_row_is_reached() -> None:
     """No row is hidden behind an earlier one, and none is there without a text that needs it."""
-    first = [next(row for row in MEANINGS if re.search(row.pattern, text)) for text, _ in TEXTS]
+    known = [(text, "") for text, _ in TEXTS] + [(text, line) for text, line, _ in TEXTS_WITH_LINES]
+    first = [next(row for row in MEANINGS if row.advice(text, line)) for text, line in known]
 
-    assert [row.pattern for row in MEANINGS if row not in first] == []
+    assert [row for row in MEANINGS if row not in first] == []
 
 
 def test_no_placeholder_is_left() -> None:

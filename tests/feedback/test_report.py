@@ -162,16 +162,43 @@ def test_the_map_of_a_wrong_region() -> None:
 
 def test_hints_are_folded_and_in_order() -> None:
     """Each hint is behind a fold of its own, the general one first; those who are done are not bothered."""
-    html = as_html(ALL["mismatch"])
+    html = as_html(ALL["not_written"])
     hints = find("softmax").hints
 
     assert list(re.findall(r"Hint (\d) of 5", html)) == list("12345")
     assert html.count("<details>") >= 6
     assert "<details open" not in html
-    text = as_text(ALL["mismatch"])
+    text = as_text(ALL["not_written"])
     assert hints[0] in text.replace("\n    ", " ")
     assert hints[1][:20] not in text
     assert "Hint" not in as_html(ALL["passed"])
+
+
+@pytest.mark.parametrize("name", ["mismatch", "suspect", "outside", "unwritten", "compile", "exception"])
+def test_no_hint_where_the_cause_is_named(name: str) -> None:
+    """A hint that has nothing to do with the bug that was just named would lead away from it."""
+    assert "Hint" not in as_html(ALL[name])
+    assert "Hint" not in as_text(ALL[name])
+
+
+def test_hints_where_no_cause_is_known() -> None:
+    """Who is only told where it is wrong, or that it crashed, gets the hints."""
+    scattered = replace(ALL["mismatch"].cases[2].mismatch, region_low=(0, 3), region_high=(70, 700))  # type: ignore[type-var]
+
+    assert "Hint 1 of 5" in as_text(failing("softmax", SIMULATOR, 2, CaseResult("", False, scattered)))
+    assert "Hint 1 of 3" in as_text(ALL["crash"])
+
+
+def test_a_stub_has_no_failed_case() -> None:
+    """Where the stub raised in the first case, no case is marked as failed."""
+    base = failing("softmax", SIMULATOR, 0, CaseResult("", False, failure=Failure("not_written", "Not written.", 14)))
+
+    text = as_text(base)
+
+    assert "0 of 8 cases passed, 8 not run" in text
+    assert "  – 1 × 1" in text
+    assert "✗" not in text
+    assert 'gr-failed"' not in as_html(base)
 
 
 def test_the_most_telling_case_is_described() -> None:

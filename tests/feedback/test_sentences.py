@@ -9,7 +9,9 @@ import pytest
 from grader.exercise import Array, Case
 from grader.exercises import find
 from grader.feedback.sentences import describe, sentences
-from grader.verdict import Mismatch
+from grader.feedback.summary import summarize
+from grader.verdict import Mismatch, Verdict
+from tests.feedback.verdicts import SIMULATOR, make
 
 SOFTMAX, VECTOR_ADD, SQUARE = find("softmax"), find("vector_add"), find("square_matrix")
 
@@ -99,6 +101,117 @@ def test_scattered_rows_are_not_called_every_row() -> None:
     said = describe(matrix((16, 100), (1, 0), (15, 99), wrong=800), exercise=SOFTMAX)
 
     assert "every row" not in said.split(".")[0]
+
+
+def verdict_on(exercise_id: str, *wrong: tuple[int, Mismatch]) -> Verdict:
+    """A simulated verdict in which the cases with these numbers are wrong."""
+    base = make(exercise_id, SIMULATOR)
+    cases = list(base.cases)
+    for number, mismatch in wrong:
+        cases[number] = replace(cases[number], passed=False, mismatch=mismatch)
+    return replace(base, status="failed", points=0.0, cases=tuple(cases))
+
+
+def said_of(verdict: Verdict, source: str = "") -> str:
+    """The sentences of the report, with the name of the case that they are about."""
+    summary = summarize(verdict, source)
+    assert summary.failing is not None
+    return f"{summary.failing.name}: {' '.join(summary.sentences)}"
+
+
+def test_a_program_id_without_its_block_size() -> None:
+    """Most of the tail unwritten, though the grid is right: the factor is asked for first, whatever the block size."""
+    for first in (1120, 1601):  # blocks of 1024 and of 64
+        said = describe(unwritten(vector(98_432, first, 98_431)), exercise=VECTOR_ADD)
+        assert "Is `program_id` multiplied by the block size? Is the grid rounded up" in said
+
+
+def test_one_program_for_all_rows() -> None:
+    """Only row 0 is written: the case without padding is described, and not the stride is asked for."""
+    said = said_of(verdict_on(
+        "softmax",
+        (1, unwritten(matrix((3, 128), (1, 0), (2, 127)))),
+        (6, unwritten(matrix((29, 200), (1, 0), (28, 199)))),
+    ))  # fmt: skip
+
+    assert said.startswith("3 × 128:")
+    assert "Only row 0 was written: is there a program for each row" in said
+    assert "stride" not in said
+
+
+def test_a_block_shorter_than_a_row() -> None:
+    """All is wrong, and each row was written up to a power of two: the block does not hold a row."""
+    cut = matrix((3, 4096), (0, 0), (2, 4095), unwritten=3 * 3072)
+    mixed = matrix((3, 4096), (0, 0), (2, 4095), unwritten=3 * 3000)
+
+    said = said_of(verdict_on("softmax", (7, cut)))
+    assert "Columns from 1024 on were never written: does the block hold a whole row?" in said
+    assert "by hand" not in said
+    assert "by hand" in said_of(verdict_on("softmax", (7, mixed)))
+
+
+def test_x_and_y_swapped() -> None:
+    """A single row and a single column both lack their end, and no matrix lacks rows and columns at once."""
+    row, column = unwritten(matrix((1, 300), (0, 32), (0, 299))), unwritten(matrix((300, 1), (8, 0), (299, 0)))
+    rows = unwritten(matrix((65, 49), (56, 0), (64, 48)))
+    one_block = unwritten(matrix((65, 49), (0, 0), (64, 48), wrong=65 * 49 - 8 * 32))
+    asks = "Does x go with the width and y with the height, in the kernel and in the grid?"
+
+    assert asks in said_of(verdict_on("square_matrix", (3, row), (4, column), (5, rows)))
+    assert asks not in said_of(verdict_on("square_matrix", (3, row), (4, column), (5, one_block)))
+    assert asks not in said_of(verdict_on("square_matrix", (3, row)))
+
+
+def test_a_bounds_check_in_one_direction() -> None:
+    """A matrix that is written past its end asks for both comparisons."""
+    mismatch = Mismatch("out", (3, 3), 0, 9, outside=29, outside_first_offset=9)
+
+    assert "Are both `row < height` and `column < width` asked" in describe(mismatch, exercise=SQUARE)
+
+
+def test_an_empty_grid() -> None:
+    """Small cases that nobody wrote, and a last block that is missing: the division was rounded down."""
+    said = said_of(verdict_on(
+        "vector_add", (1, unwritten(vector(127, 0, 126))), (4, unwritten(vector(98_432, 98_304, 98_431)))
+    ))  # fmt: skip
+
+    assert said.startswith("98,432 elements:")
+    assert "empty grid: was the division rounded down?" in said
+
+
+_RETURNS = "def vector_add(x, y, out):\n    {}\n"
+
+
+@pytest.mark.parametrize(
+    ("body", "told"),
+    [("return x + y", True), ("if x.numel():\n        return x", True), ("return", False), ("return None", False),
+     ("return add_kernel[(1,)](x, y, out)", False), ("f = lambda: (yield)", False),
+     ("def inner():\n        return x\n    inner()", False), ("return (", False)],
+)  # fmt: skip
+def test_a_result_that_was_returned(body: str, told: bool) -> None:
+    """A function that returns its result, and wrote nothing, is told where results belong."""
+    said = said_of(verdict_on("vector_add", (1, unwritten(vector(127, 0, 126)))), _RETURNS.format(body))
+
+    assert ("The function returned something; results belong in `out`." in said) == told
+    assert ("Is the kernel launched" in said) == (not told)
+
+
+_KERNEL = "@triton.jit\ndef k(x_ptr, n, B: tl.constexpr):\n    i = tl.program_id(0) * B + {}\n    {}:\n        pass\n"
+
+
+@pytest.mark.parametrize(
+    ("offsets", "test", "told"),
+    [("tl.arange(0, B)", "if i < n", True), ("tl.arange(0, B)", "if n > 3", False), ("1", "if i < n", False),
+     ("tl.arange(0, B)", "while i < n", False)],
+)  # fmt: skip
+def test_a_branch_that_was_meant_as_a_mask(offsets: str, test: str, told: bool) -> None:
+    """`if` on a block in a kernel that writes past the end is named; `if` on a single value is not."""
+    outside = Mismatch("out", (127,), 0, 127, outside=897, outside_first_offset=127)
+
+    said = said_of(verdict_on("vector_add", (1, outside)), _KERNEL.format(offsets, test))
+
+    assert "Is the store masked?" in said
+    assert ("`if` on a block does not mask it: pass `mask=`." in said) == told
 
 
 def test_a_suspect_comes_first_and_asks_alone() -> None:

@@ -104,7 +104,11 @@ def test_what_cannot_be_judged_is_a_verdict_too(judge, source, kind):
 
 @pytest.mark.parametrize(
     ("old", "new", "line"),
-    [("tl.exp(x - ", "tl.expp(x - ", 12), ("row * x_stride", "row * missing", 11), ("rows, columns = x", "1 / 0; x", 17)],
+    [
+        ("tl.exp(x - ", "tl.expp(x - ", 12),
+        ("row * x_stride", "row * missing", 11),
+        ("rows, columns = x", "1 / 0; x", 17),
+    ],
 )
 def test_an_exception_names_the_line_in_the_cell(judge, old, new, line):
     """Inside a kernel, too, where Triton's interpreter wraps what was raised, the line is the kernel's own."""
@@ -149,19 +153,6 @@ def test_the_worker_can_write_nowhere_but_in_its_own_home(judge, tmp_path):
         pytest.skip(f"the sandbox here is weaker ({verdict.environment.sandbox})")
     assert target.read_text() == "kept"
     assert verdict.points == 0
-
-
-def test_expected_values_and_the_callers_secrets_are_not_in_the_worker(judge, monkeypatch):
-    """The worker's environment has nothing of the caller's, and no oracle is loaded in it."""
-    source = (
-        """
-import os, sys
-bad = [name for name in os.environ if "SECRET" in name] + [m for m in sys.modules if m.startswith("grader.judge")]
-assert not bad, bad
-"""
-        + VECTOR_ADD
-    )
-    assert judge.grade(source, "vector_add").status == "passed"
 
 
 def test_inputs_are_fresh_in_every_grading(judge):

@@ -5,6 +5,7 @@ import pytest
 from grader.authoring.reference import solution, unsolved
 from grader.exercises import EXERCISES
 from tests.judge.submissions import SOFTMAX, VECTOR_ADD, changed
+from tests.judge.test_hostile import EARLY
 
 ENDLESS = """    turn = tl.program_id(0)
     while turn >= 0:
@@ -104,3 +105,23 @@ def test_a_plot_has_every_peer_at_every_size(gpu_judge, exercise):
     assert {(timing.case, timing.peer) for timing in timings} == wanted
     assert all(0 < timing.low_us <= timing.high_us for timing in timings)
     assert all(timing.share_of_roofline < 1.2 for timing in timings)  # nothing is faster than memory allows
+
+
+def test_an_answer_before_the_work_is_no_speed(gpu_judge):
+    """A submission that lowers the flag itself and computes afterwards gets no point for a time that is not its own."""
+    verdict = gpu_judge.grade(EARLY.replace("time.sleep(0.3)", "pass"), "vector_add")
+    assert verdict.points == 0, verdict
+
+
+def test_a_baseline_that_dies_is_not_the_submissions_fault():
+    """The baselines' worker is started again, and the submission gets its points."""
+    from grader.judge.arbiter import Arbiter
+
+    arbiter = Arbiter("cuda")
+    try:
+        exercise = EXERCISES["vector_add"]
+        assert arbiter.grade(VECTOR_ADD, exercise).points == 5
+        arbiter._baselines._process.kill()
+        assert arbiter.grade(VECTOR_ADD, exercise).points == 5
+    finally:
+        arbiter.close()

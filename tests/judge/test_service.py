@@ -84,17 +84,6 @@ def test_progress_is_told_case_by_case():
     assert len(counted) == told[-1][2] > 3
 
 
-def test_without_bubblewrap_the_worker_still_runs_and_the_verdict_says_so(monkeypatch):
-    """A machine with no bubblewrap grades in a plain process, and nobody is left in doubt about it."""
-    monkeypatch.setattr(sandbox.shutil, "which", lambda name: None)
-    sandbox.strength.cache_clear()
-    try:
-        assert sandbox.strength() == "process: bubblewrap is not installed"
-        assert sandbox.cage(["true"], sandbox.Path("/tmp")) == ["true"]
-    finally:
-        sandbox.strength.cache_clear()
-
-
 def test_the_workers_environment_is_its_own(monkeypatch, tmp_path):
     """Nothing of the caller's environment goes along but the way to compilers and libraries."""
     monkeypatch.setenv("GRADEBOOK_PASSWORD", "secret")

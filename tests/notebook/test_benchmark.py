@@ -118,6 +118,8 @@ def test_without_a_gpu_the_recording_is_drawn(notebook: Any, tmp_path: Path, mon
 
     (results / "nvidia-h200.json").write_text(json.dumps(rows()))
     notebook.run("benchmark('softmax')")
+    assert "Your kernel was not run: speed needs a GPU. Recorded on one NVIDIA H200" in notebook.html
+    assert "Your kernel was not run: speed needs a GPU." in notebook.text
     assert "not measured here" in notebook.html
     assert "<svg" in notebook.html
 

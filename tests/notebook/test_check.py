@@ -9,7 +9,8 @@ from typing import Any
 import pytest
 
 from grader.errors import JudgeStopped, UnknownExercise, UnusableSubmission
-from tests.feedback.verdicts import ALL
+from grader.verdict import CaseResult, Mismatch
+from tests.feedback.verdicts import ALL, SIMULATOR, failing
 
 CELL = """import math
 
@@ -52,6 +53,81 @@ def test_the_version_that_was_run_last_is_graded(notebook: Any, judge: Any) -> N
     notebook.run("check('softmax')")
 
     assert judge.asked == [(second, "softmax")] * 2
+
+
+BROKEN = CELL.replace("def softmax(x, out):", "def softmax(x, out)")
+
+
+def unreadable(judge: Any) -> None:
+    """Has the judge answer as it does where the text is no Python."""
+    judge.verdict = ALL["unusable"]
+
+
+@pytest.mark.parametrize("call", ["check(softmax)", "check('softmax')"])
+def test_a_cell_with_a_syntax_error_is_not_passed_over(notebook: Any, judge: Any, call: str) -> None:
+    """The version that was run before is not judged in the place of the one with the error."""
+    unreadable(judge)
+    notebook.run(CELL)
+    notebook.run(BROKEN)
+    notebook.run("1 + 1")
+
+    notebook.run(call)
+
+    assert judge.asked == [(BROKEN, "softmax")]
+    said = "The cell as you last ran it has a syntax error in line 5: expected ':'. Nothing was checked."
+    assert said in " ".join(notebook.text.split())
+    assert "checked: cell" not in notebook.text
+
+
+def test_a_syntax_error_that_was_mended_is_forgotten(notebook: Any, judge: Any) -> None:
+    """What counts is the last run: neither an error before it nor one in another cell stands in the way."""
+    notebook.run(BROKEN)
+    notebook.run(CELL)
+    notebook.run("def vector_add(x, y, out)\n    pass")
+    notebook.run("print('def softmax'")
+
+    notebook.run("check(softmax)")
+
+    assert judge.asked == [(CELL, "softmax")]
+
+
+def test_a_syntax_error_before_the_function_got_its_name(notebook: Any, judge: Any) -> None:
+    """An error that is older than the cell that is checked does not count, though that cell holds another name."""
+    mine = "def mine(x, out):\n    pass\n\nsoftmax = mine"
+    notebook.run(BROKEN)
+    notebook.run(mine)
+
+    notebook.run("check(softmax)")
+
+    assert judge.asked == [(mine, "softmax")]
+
+
+def test_a_syntax_error_in_the_first_version(notebook: Any, judge: Any) -> None:
+    """Also where nothing was ever defined, the error is what the learner hears of."""
+    unreadable(judge)
+    notebook.run(BROKEN)
+
+    notebook.run("check('softmax')")
+
+    assert "has a syntax error in line 5" in " ".join(notebook.text.split())
+
+
+def test_the_report_says_which_cell_it_is_on(notebook: Any, judge: Any) -> None:
+    """After the function in the cell was renamed the old one is checked, and its number shows it."""
+    notebook.run(CELL)
+    number = notebook.shell.execution_count - 1
+    notebook.run(CELL.replace("def softmax", "def my_softmax"))
+
+    notebook.run("check(softmax)")
+
+    assert f"checked: cell In [{number}]" in " ".join(notebook.text.split())
+    assert f"checked: cell In [{number}]" in notebook.html
+
+
+@pytest.mark.parametrize("call", ["check", "benchmark", "leaderboard"])
+def test_a_call_without_an_exercise_is_one_sentence(notebook: Any, judge: Any, call: str) -> None:
+    """Who leaves the exercise out is told how to name it."""
+    assert raised(notebook.run(f"{call}()"), UnusableSubmission) == f"Name the exercise: `{call}(softmax)`."
 
 
 def test_a_decorated_function_and_a_kernel_object(notebook: Any, judge: Any) -> None:
@@ -179,6 +255,18 @@ def test_validation_sees_what_is_missing(notebook: Any, judge: Any, monkeypatch:
     assert "Fuse a softmax: Not right yet. 1079 of 64,823" in result.error_in_exec._render_traceback_()[0]
 
 
+def test_validation_reads_the_cell_too(notebook: Any, judge: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What the text of the cell tells is in the error of nbgrader's Validate as it is in the report."""
+    monkeypatch.setenv("NBGRADER_EXECUTION", "validate")
+    nothing = Mismatch("out", (3, 128), 384, 384, (0, 0), "never written", "1", (0, 0), (2, 127), unwritten=384)
+    judge.verdict = failing("softmax", SIMULATOR, 1, CaseResult("", False, nothing))
+    notebook.run("def softmax(x, out):\n    return x")
+
+    result = notebook.run("check(softmax)")
+
+    assert "results belong in `out`." in result.error_in_exec._render_traceback_()[0]
+
+
 def test_stock_autograding_reads_the_points(notebook: Any, judge: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     """Where nbgrader executes the check itself, its result is the points: no answer would be full marks."""
     monkeypatch.setenv("NBGRADER_EXECUTION", "autograde")
@@ -223,8 +311,13 @@ def test_the_real_judge_end_to_end(notebook: Any) -> None:
     notebook.run("def vector_add(x, y, out):\n    raise NotImplementedError('not written yet')\n")
     try:
         result = notebook.run("check(vector_add)")
+        first = notebook.html
+        notebook.run("def vector_add(x, y, out)\n    pass")
+        notebook.run("check(vector_add)")
     finally:
         shared_judge().close()
 
     assert result.success
-    assert "Not written yet" in notebook.html
+    assert "Not written yet" in first
+    assert "Nothing was checked." in notebook.html
+    assert "0 of 5 points" in notebook.text

@@ -25,7 +25,7 @@ def test_a_message_and_its_descriptor_arrive(ends):
     fd = os.memfd_create("x")
     os.write(fd, b"hello")
     Channel(raw).send({"op": "map", "n": 3}, fds=(fd,))
-    message, fds = channel.receive(5)
+    message, fds = channel.receive(5, with_fds=True)
     assert message == {"op": "map", "n": 3}
     assert os.pread(fds[0], 5, 0) == b"hello"
     os.close(fd)

@@ -6,8 +6,6 @@ The patterns were taken from the messages of triton 3.7.1 (its compiler and its 
 
 from __future__ import annotations
 
-import re
-
 from grader.feedback.meanings.cpp import CPP
 from grader.feedback.meanings.cuda import CUDA
 from grader.feedback.meanings.meaning import Advice, Meaning
@@ -19,11 +17,9 @@ __all__ = ["MEANINGS", "Advice", "Meaning", "explain"]
 MEANINGS: tuple[Meaning, ...] = TRITON + CUDA + CPP + NUMBA + PYTHON
 
 
-def explain(text: str) -> Advice | None:
-    """The advice for an error's text, or None where the table knows nothing of it."""
-    for meaning in MEANINGS:
-        found = re.search(meaning.pattern, text)
-        if found:
-            groups = [group or "" for group in found.groups()]
-            return Advice(meaning.says.format(*groups), meaning.do.format(*groups))
-    return None
+def explain(text: str, line: str = "") -> Advice | None:
+    """The advice for an error's text, or None where the table knows nothing of it.
+
+    `line` is the submission's line that raised it, if that is known.
+    """
+    return next((advice for meaning in MEANINGS if (advice := meaning.advice(text, line)) is not None), None)

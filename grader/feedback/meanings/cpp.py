@@ -9,7 +9,24 @@ __all__ = ["CPP"]
 _QUOTE = "[‘'\"`]"  # g++ and NVIDIA's compiler quote differently
 _END = "[’'\"`]"
 
+_NO_POWER = ("C++ has no power operator.", "Multiply: `x[i] * x[i]`.")
+
 CPP: tuple[Meaning, ...] = (
+    Meaning(r"to binary .operator\^", *_NO_POWER),
+    Meaning(r"expression must have integral", *_NO_POWER, code=r"\^"),
+    Meaning(rf"invalid type argument of unary {_QUOTE}\*|operand of {_QUOTE}\*", *_NO_POWER, code=r"\*\*"),
+    Meaning(
+        rf"invalid types {_QUOTE}(?:const )?\w+\[\w+\]{_END} for array subscript"
+        r"|expression must have pointer-to-object type",
+        "A pointer takes one index, and here are two.",
+        "A matrix lies in memory row after row: the index is `row * width + column`.",
+    ),
+    Meaning(
+        rf"invalid preprocessing directive #|stray {_QUOTE}#{_END}|unrecognized preprocessing directive",
+        "A `#` stands where C++ knows none.",
+        "C++ comments begin with `//`.",
+    ),
+    Meaning(r"unrecognized token", "A `#` stands where C++ knows none.", "C++ comments begin with `//`.", code="#"),
     Meaning(
         rf"expected {_QUOTE},{_END} or {_QUOTE};{_END}|expected (?:a )?{_QUOTE};{_END}",
         "A semicolon is missing, often at the end of the line before.",

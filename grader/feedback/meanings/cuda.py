@@ -10,7 +10,8 @@ CUDA: tuple[Meaning, ...] = (
     Meaning(
         r"invalid configuration argument",
         "The GPU refused the launch: a block has at most 1024 threads, and neither grid nor block may be empty.",
-        "Look at `<<<grid, block>>>`: is block.x * block.y at most 1024, and is the grid rounded up, so never 0?",
+        "An empty grid: was the division rounded down? `(n + block - 1) / block` is never 0. If that is not it, is "
+        "block.x * block.y at most 1024?",
     ),
     Meaning(
         r"no kernel image is available",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 
 __all__ = ["Advice", "Meaning"]
@@ -9,11 +10,25 @@ __all__ = ["Advice", "Meaning"]
 
 @dataclass(frozen=True)
 class Meaning:
-    """What an error whose text holds `pattern` means, and what to do; {0}, {1}, … are the pattern's groups."""
+    """What an error whose text holds `pattern` means, and what to do.
+
+    Where tools word different errors alike, the line that failed must hold `code` too. {0}, {1}, … are the groups of
+    the pattern, then those of the code.
+    """
 
     pattern: str
     says: str
     do: str
+    code: str = ""
+
+    def advice(self, text: str, line: str = "") -> Advice | None:
+        """What this row says of an error that the `line` of the submission raised, or None where it does not apply."""
+        found = re.search(self.pattern, text)
+        there = re.search(self.code, line) if self.code else None
+        if found is None or (self.code and there is None):
+            return None
+        groups = [group or "" for match in (found, there) if match is not None for group in match.groups()]
+        return Advice(self.says.format(*groups), self.do.format(*groups))
 
 
 @dataclass(frozen=True)

@@ -6,7 +6,44 @@ from grader.feedback.meanings.meaning import Meaning
 
 __all__ = ["TRITON"]
 
+_WORDED_ALIKE = r"'int' object is not iterable|only 0-dimensional arrays can be converted"
+
 TRITON: tuple[Meaning, ...] = (
+    Meaning(
+        r"'NoneType' object has no attribute 'to_tensor'",
+        "Triton's interpreter cannot call `.{0}()` as a method of a block.",
+        "Write `tl.{0}(x)` in place of `x.{0}()`.",
+        code=r"\.(exp2?|log2?|sqrt|rsqrt|abs|sin|cos|floor|ceil|erf|sigmoid)\(\s*\)",
+    ),
+    Meaning(
+        r"'NoneType' object has no attribute 'to_tensor'",
+        "A method of a block was called that Triton's interpreter does not know as a method.",
+        "Call the function of `tl` with the block as its argument, for example `tl.exp(x)` in place of `x.exp()`.",
+    ),
+    Meaning(
+        r"'int' object is not iterable",
+        "Python's `{0}` was called on a block.",
+        "Use `tl.{0}(…, axis=0)`, with the block for the dots.",
+        code=r"(?<![\w.])(sum|max|min)\(",
+    ),
+    Meaning(
+        _WORDED_ALIKE,
+        "A pointer is not indexed.",
+        "Store with `tl.store({0} + offsets, …, mask=…)`.",
+        code=r"^\s*(\w*ptr\w*)\s*\[.*\]\s*[-+*/]?=(?!=)",
+    ),
+    Meaning(
+        _WORDED_ALIKE,
+        "A pointer is not indexed.",
+        "Load with `tl.load({0} + offsets, mask=…)`.",
+        code=r"\b(\w*ptr\w*)\s*\[",
+    ),
+    Meaning(
+        r"'int' object is not iterable",
+        "Inside a kernel neither pointers nor blocks are indexed.",
+        "Load the elements that you need with `tl.load(x_ptr + offsets, mask=…)`, or reduce a block with `tl.sum`.",
+        code=r"\w\s*\[",
+    ),
     Meaning(
         r"arange's range must be a power of (?:2|two)",
         "The length of a `tl.arange` must be a power of two.",

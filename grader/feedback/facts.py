@@ -1,0 +1,121 @@
+"""The facts about a wrong output that the questions rest on."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from math import isfinite
+
+from grader.exercise import Case, Exercise
+from grader.feedback.clues import Clues
+from grader.feedback.places import SMALLEST_BLOCK, Place, locate
+from grader.verdict import Mismatch
+
+__all__ = ["Facts", "outside_of"]
+
+_CLOSE = 1e-2  # a relative error below this is lost precision rather than a wrong formula
+
+
+@dataclass(frozen=True)
+class Facts:
+    """What the rules look at."""
+
+    mismatch: Mismatch
+    case: Case | None
+    exercise: Exercise | None
+    clues: Clues = field(default_factory=Clues)
+    others: tuple[Mismatch, ...] = ()  # of the other cases that are wrong
+
+    @property
+    def place(self) -> Place:
+        return locate(self.mismatch)
+
+    @property
+    def at(self) -> str:
+        return self.place.kind
+
+    @property
+    def cuda(self) -> bool:
+        return self.exercise is not None and self.exercise.backend == "cuda"
+
+    @property
+    def unwritten(self) -> bool:
+        return self.mismatch.unwritten == self.mismatch.wrong
+
+    @property
+    def not_finite(self) -> bool:
+        return self.mismatch.not_finite > 0
+
+    @property
+    def padding(self) -> int:
+        arrays = self.case.arrays if self.case else ()
+        return max((array.row_padding for array in arrays), default=0)
+
+    @property
+    def padded(self) -> bool:
+        """Rows lie apart, the first is right and the second was written and is not: it was stepped by N."""
+        return self.padding > 0 and self.mismatch.region_low[:1] == (1,) and not self.unwritten
+
+    @property
+    def cut(self) -> int | None:
+        """The column from which on no row was written, where the rest was: a power of two, as blocks are long."""
+        m = self.mismatch
+        if len(m.shape) != 2 or not 0 < m.unwritten < m.wrong or m.got == "never written":
+            return None
+        missing, rest = divmod(m.unwritten, m.shape[0])
+        column = m.shape[1] - missing
+        return column if not rest and column >= SMALLEST_BLOCK and column & (column - 1) == 0 else None
+
+    @property
+    def swapped(self) -> bool:
+        """A single row and a single column both lack their ends, and matrices at most whole rows or whole columns.
+
+        With one block alone, matrices would lack both rows and columns.
+        """
+        lacking = [m for m in (self.mismatch, *self.others) if m.wrong and m.unwritten == m.wrong and len(m.shape) == 2]
+        single_row = any(m.shape[0] == 1 < m.shape[1] for m in lacking)
+        single_column = any(m.shape[1] == 1 < m.shape[0] for m in lacking)
+        cut_both_ways = any(locate(m).kind in ("scattered", "corner", "mid_row") for m in lacking if min(m.shape) > 1)
+        return self.cuda and single_row and single_column and not cut_both_ways
+
+    @property
+    def smaller_unwritten(self) -> bool:
+        """A smaller case was not written at all: its grid was empty."""
+        return any(m.unwritten == m.total < self.mismatch.total for m in self.others)
+
+    @property
+    def close(self) -> bool:
+        """The first wrong element is off by little."""
+        m = self.mismatch
+        try:
+            got, expected = float(m.got), float(m.expected)
+        except ValueError:
+            return False
+        if m.not_finite or m.unwritten or not (isfinite(got) and isfinite(expected)):
+            return False
+        return abs(got - expected) <= _CLOSE * abs(expected)
+
+    @property
+    def side(self) -> str:
+        """Where the first element outside of the output lies: "before", "between" its rows, or "after"."""
+        offset = self.mismatch.outside_first_offset
+        if offset is None:
+            return "around"
+        if offset < 0:
+            return "before"
+        return "between" if offset < self._span else "after"
+
+    @property
+    def _span(self) -> int:
+        shape = self.mismatch.shape
+        if len(shape) < 2:
+            return self.mismatch.total
+        rows = self.mismatch.total // shape[-1]
+        arrays = [a for a in (self.case.outputs if self.case else ()) if a.name == self.mismatch.output]
+        padding = arrays[0].row_padding if arrays else 0
+        return (rows - 1) * (shape[-1] + padding) + shape[-1]
+
+
+def outside_of(mismatch: Mismatch, case: Case | None) -> str:
+    """Where it wrote: "before" the output, "between" its rows or "after" it; an empty text where that is not known."""
+    side = Facts(mismatch, case, None).side
+    return "" if side == "around" else side

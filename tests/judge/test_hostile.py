@@ -1,0 +1,156 @@
+"""Submissions that attack the judge: each gains nothing, and the next one is graded as ever."""
+
+import re
+import socket
+import threading
+
+import pytest
+
+from grader.judge.service import Judge
+from tests.judge.submissions import VECTOR_ADD, changed
+
+pytestmark = pytest.mark.timeout(240)
+
+FIND_FLAG = """
+import gc
+def flag():
+    return next(thing for thing in gc.get_objects() if type(thing).__name__ == "Flag")
+"""
+EARLY = (
+    FIND_FLAG
+    + """
+import time, torch
+def vector_add(x, y, out):
+    words = flag().words
+    words[1] = words[0]
+    time.sleep(0.3)
+    torch.add(x, y, out=out)
+"""
+)
+NEVER_COMPUTES = (
+    FIND_FLAG
+    + """
+def vector_add(x, y, out):
+    words = flag().words
+    words[1] = words[0] + 1000
+"""
+)
+LATE_THREAD = """
+import threading, time, torch
+def vector_add(x, y, out):
+    def later():
+        time.sleep(0.05)
+        torch.add(x, y, out=out)
+    threading.Thread(target=later).start()
+"""
+EACH_DESCRIPTOR = """
+import os, fcntl, torch
+def vector_add(x, y, out):
+    for fd in os.listdir("/proc/self/fd"):
+        try:
+            if "memfd" in os.readlink("/proc/self/fd/" + fd):
+                {attack}
+        except OSError:
+            pass
+    torch.add(x, y, out=out)
+"""
+ATTACKS = {
+    "answers before it computes": EARLY,
+    "answers and never computes": NEVER_COMPUTES,
+    "computes in a thread that is not joined": LATE_THREAD,
+    "shortens the flag": EACH_DESCRIPTOR.format(attack="os.ftruncate(int(fd), 0)"),
+    "seals shared memory for the next": EACH_DESCRIPTOR.format(attack="fcntl.fcntl(int(fd), 1033, 0x10)"),
+    "a signature too deep to print": f"def vector_add(x, y, out, z, w={'+'.join(['1'] * 3000)}): pass",
+    "an error that cannot be shown": """
+class Bomb(Exception):
+    def __str__(self): raise RuntimeError
+def vector_add(x, y, out): raise Bomb
+""",
+    "text that is no Unicode": "def vector_add(x, y, out): raise ValueError('\\ud800')",
+    "closed streams": changed(VECTOR_ADD, "    n = out", "    import sys; sys.stdout = sys.stderr = None\n    n = out"),
+    "folders in folders": """
+import os, torch
+home = os.getcwd()
+for _ in range(1500):
+    os.mkdir("d"); os.chdir("d")
+os.chdir(home)
+def vector_add(x, y, out): torch.add(x, y, out=out)
+""",
+    "descriptors without a message": """
+import gc, os, socket, struct
+def vector_add(x, y, out):
+    channel = next(thing for thing in gc.get_objects() if type(thing).__name__ == "Channel")
+    for _ in range(50):
+        socket.send_fds(channel._socket, [b"\\0"], [0] * 8)
+""",
+}
+HARMLESS = {"seals shared memory for the next", "shortens the flag", "closed streams", "folders in folders"}
+
+
+@pytest.mark.parametrize("name", ATTACKS)
+def test_an_attack_gains_nothing_and_harms_nobody(judge, name):
+    """No points but those that honest work in it earns; the judge lives, and an honest submission gets its own."""
+    process = judge._process
+    verdict = judge.grade(ATTACKS[name], "vector_add")
+    assert verdict.points == (3 if name in HARMLESS else 0), verdict.failure
+    assert judge.grade(VECTOR_ADD, "vector_add").points == 3
+    assert process is None or judge._process is process  # the same judge: it did not have to be started again
+
+
+def test_a_source_that_cannot_be_encoded_is_unusable(judge):
+    """Half a surrogate pair in the text is refused in a sentence."""
+    verdict = judge.grade("def vector_add(x, y, out): '\ud800'", "vector_add")
+    assert verdict.status == "unusable"
+
+
+def test_an_unwritten_output_is_not_taken_for_another_bug(judge):
+    """The commonest mistake, a result that is returned, is not told that its maximum was not subtracted."""
+    verdict = judge.grade("import torch\ndef softmax(x, out): return torch.softmax(x, 1)", "softmax")
+    mismatch = next(case.mismatch for case in verdict.cases if case.mismatch)
+    assert mismatch.unwritten == mismatch.total
+    assert mismatch.suspect == ""
+
+
+def test_the_caged_worker_reaches_no_network_and_no_socket_of_the_system(judge, tmp_path):
+    """Not the loopback of the machine, and no Unix socket under /run."""
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        port = server.getsockname()[1]
+        reached = threading.Event()
+        server.settimeout(60)
+        threading.Thread(target=lambda: server.accept() and reached.set(), daemon=True).start()
+        tries = f"""
+import os, socket
+for family, address in ((socket.AF_INET, ("127.0.0.1", {port})),):
+    try:
+        socket.socket(family).connect(address)
+    except OSError as error:
+        print("refused", error)
+print("run:", os.listdir("/run"), "writable:", os.access("/proc/sys/kernel/core_pattern", os.W_OK))
+"""
+        verdict = judge.grade(tries + VECTOR_ADD, "vector_add")
+        if verdict.environment.sandbox != "bubblewrap":
+            pytest.skip(f"the sandbox here is weaker ({verdict.environment.sandbox})")
+        assert "refused" in verdict.log
+        assert re.search(r"run: \[\] writable: False", verdict.log), verdict.log
+        assert not reached.is_set()
+
+
+def test_secrets_in_the_callers_environment_stay_there(monkeypatch):
+    """A password in the environment of whoever grades is in no submission's, and no oracle is loaded there."""
+    monkeypatch.setenv("GRADEBOOK_SECRET", "secret")
+    source = """
+import os, sys
+assert "GRADEBOOK_SECRET" not in os.environ
+assert not [name for name in sys.modules if name.startswith("grader.judge")]
+"""
+    with Judge("simulator") as judge:
+        assert judge.grade(source + VECTOR_ADD, "vector_add").status == "passed"
+
+
+def test_without_bubblewrap_grading_goes_on_and_the_verdict_says_so(monkeypatch, tmp_path):
+    """On a machine that has no bubblewrap the worker is a plain process, and nobody is left in doubt about it."""
+    monkeypatch.setenv("PATH", str(tmp_path))
+    with Judge("simulator") as judge:
+        verdict = judge.grade(VECTOR_ADD, "vector_add")
+    assert verdict.status == "passed"
+    assert verdict.environment.sandbox == "process: bubblewrap is not installed"
