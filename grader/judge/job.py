@@ -146,8 +146,11 @@ class Job:
             self.progress(f"timing {case.name}", number, len(cases))
             spread = arbiter.desk.lay(case, launches_for(arbiter.desk, arbiter.machine, exercise, case))
             self.launches[case.name] = len(spread.launches)
-            for each in (worker, base):
-                each.plan(spread)
+            worker.plan(spread)
+            try:
+                base.plan(spread)
+            except WorkerFailed as failed:
+                raise BaselineFailed("worker", failed.failure.message) from None
             kept = self.seconds.setdefault(case.name, {})
             for trial in range(trials + 1):
                 limit_s = exercise.round_limit_s if trial else _WARM_UP_LIMIT_S

@@ -1,6 +1,7 @@
-"""Figures in the README are those that were recorded."""
+"""Figures and pictures in the README are those that were recorded."""
 
 import json
+import re
 
 import pytest
 
@@ -28,3 +29,10 @@ def test_every_row_says_where_it_comes_from(path):
         assert set(row) == ROW_KEYS
         assert all(row[key] for key in ("gpu", "driver", "torch", "commit", "command", "date")), row
         assert row["low"] is None or row["low"] <= row["value"] <= row["high"], row
+
+
+def test_every_picture_and_link_of_the_readme_is_there():
+    """A picture that is missing is a broken promise on the first page."""
+    targets = re.findall(r"\]\((?!https?:)([^)#]+)\)", README.read_text(encoding="utf-8"))
+    assert "docs/report.png" in targets
+    assert [target for target in targets if not (README.parent / target).exists()] == []
