@@ -8,7 +8,7 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
-from benchmarks.rows import RESULTS, Recorder
+from benchmarks.rows import Recorder
 from grader.authoring.reference import solution
 from grader.feedback.report import as_html
 from grader.judge.service import Judge
@@ -17,6 +17,7 @@ from grader.verdict import Verdict
 __all__ = ["report"]
 
 _PICTURE = Path(__file__).parents[1] / "docs" / "report.png"
+_KEPT = _PICTURE.with_suffix(".json")
 _PAGE = '<body style="margin:12px;width:740px;background:#fff;font:14px system-ui"><div id="report">{}</div></body>'
 
 
@@ -25,19 +26,19 @@ def report(recorder: Recorder) -> None:
     with Judge() as judge:
         for _ in range(2):
             verdict = judge.grade(solution("softmax"), "softmax")
-    path = recorder.path().with_name(f"{recorder.path().stem}-report.json")
-    path.write_text(json.dumps(verdict.to_dict(), ensure_ascii=False, indent=1) + "\n", encoding="utf-8")
+    _PICTURE.parent.mkdir(exist_ok=True)
+    _KEPT.write_text(json.dumps(verdict.to_dict(), ensure_ascii=False, indent=1) + "\n", encoding="utf-8")
+    print(f"kept: the report of a check on {recorder.machine.gpu}, in {_KEPT}")
 
 
 def draw() -> Path:
-    """Draws the newest kept verdict as a learner sees it."""
+    """Draws the kept verdict as a learner sees it."""
     from playwright.sync_api import sync_playwright
 
     from grader.doctor import find_chromium
 
-    kept = max(RESULTS.glob("*-report.json"), key=lambda path: json.loads(path.read_text())["started_at"])
-    html = as_html(Verdict.from_dict(json.loads(kept.read_text()))).replace("<details", "<details open")
-    _PICTURE.parent.mkdir(exist_ok=True)
+    verdict = Verdict.from_dict(json.loads(_KEPT.read_text(encoding="utf-8")))
+    html = as_html(verdict).replace("<details", "<details open")
     with sync_playwright() as playwright:
         browser = playwright.chromium.launch(executable_path=find_chromium(), args=["--no-sandbox"])
         page = browser.new_page(viewport={"width": 780, "height": 900}, device_scale_factor=2)
