@@ -1,8 +1,4 @@
-"""A measured figure and where it came from, one row each; `benchmarks/results/<gpu>.json` holds them.
-
-`bench` names what was measured: `softmax` is the reference solution of that exercise, `softmax/torch` the same cases by
-a peer. `ratio_vs_<peer>` is the peer's time over ours; `share_of_<limit>` our bandwidth over the limit's.
-"""
+"""Rows of one run, collected and written to `benchmarks/results/<gpu>.json`."""
 
 from __future__ import annotations
 
@@ -15,27 +11,9 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 
 from grader.judge.machine import Machine
+from grader.results import RESULTS, Row
 
-__all__ = ["RESULTS", "Recorder", "Row"]
-
-RESULTS = Path(__file__).parent / "results"
-
-
-@dataclass(frozen=True)
-class Row:
-    bench: str
-    case: str
-    metric: str
-    value: float
-    unit: str
-    low: float | None
-    high: float | None
-    gpu: str
-    driver: str
-    torch: str
-    commit: str
-    command: str
-    date: str
+__all__ = ["Recorder"]
 
 
 @functools.cache

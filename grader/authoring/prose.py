@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, fields
+from dataclasses import fields
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -25,28 +25,15 @@ import jinja2
 from grader.authoring.errors import SourceError
 from grader.errors import GraderError
 from grader.exercise import Exercise, Gate
+from grader.results import Row
 
 __all__ = ["Recorded", "Results", "renderer"]
 
 _UNITS = {"us": "µs", "gbps": "GB/s", "GBps": "GB/s", "tflops": "TFLOPS"}
 
 
-@dataclass(frozen=True)
-class Recorded:
-    """A row of `benchmarks/results/*.json`; `low` and `high` bound its 95 % interval where it has one."""
-
-    bench: str
-    case: str
-    metric: str
-    value: float
-    unit: str
-    low: float | None
-    high: float | None
-    gpu: str
-    driver: str
-    torch: str
-    commit: str
-    command: str
+class Recorded(Row):
+    """A row, as prose writes it."""
 
     @property
     def number(self) -> str:
@@ -173,11 +160,11 @@ def _rows(path: Path) -> list[Recorded]:
         raise SourceError(f"benchmarks/results/{path.name} is not a list of rows.")
     rows = []
     for number, row in enumerate(data, start=1):
-        names = [field.name for field in fields(Recorded)]
-        missing = [name for name in names if not isinstance(row, dict) or name not in row]
+        names = [field.name for field in fields(Row)]
+        missing = [name for name in names if not isinstance(row, dict) or (name not in row and name != "date")]
         if missing:
             raise SourceError(f"benchmarks/results/{path.name}: row {number} lacks {', '.join(missing)}.")
-        rows.append(Recorded(**{name: row[name] for name in names}))
+        rows.append(Recorded(**{name: row[name] for name in names if name in row}))
     return rows
 
 

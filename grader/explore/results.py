@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from html import escape
 from pathlib import Path
 from typing import Any
 
+from grader.results import RESULTS, files
+
 __all__ = ["Recorded", "recorded"]
 
-_FOLDER = Path(__file__).resolve().parents[2] / "benchmarks" / "results"
 _NONE = "No recorded result yet for {bench}. On a machine with a GPU, make bench measures and records it."
 
 
@@ -69,10 +69,9 @@ def recorded(bench: str, *metrics: str, folder: Path | None = None) -> Recorded:
         metrics: e.g. `"ratio_vs_torch"`; those that no row has are left empty.
         folder: where the results lie; by default those of the checkout that this package runs from.
     """
-    folder = _FOLDER if folder is None else folder
     found: tuple[Mapping[str, Any], ...] = ()
-    for path in sorted(folder.glob("*.json")):
-        rows = tuple(row for row in _rows(path) if row["bench"] == bench and row["metric"] in metrics)
+    for file in files(RESULTS if folder is None else folder):
+        rows = tuple(row for row in file if row["bench"] == bench and row["metric"] in metrics)
         if rows and (not found or _date(rows) > _date(found)):
             found = rows
     return Recorded(bench, metrics, found)
@@ -95,13 +94,3 @@ def _title(metric: str, unit: str) -> str:
         if metric.startswith(prefix):
             return words + metric.removeprefix(prefix).replace("_", " ")
     return f"{metric} ({unit})" if unit not in ("", "1") else metric
-
-
-def _rows(path: Path) -> Iterator[Mapping[str, Any]]:
-    try:
-        data = json.loads(path.read_text(encoding="utf-8"))
-    except (OSError, ValueError):
-        return
-    rows = data.get("rows", []) if isinstance(data, dict) else data
-    wanted = ("bench", "case", "metric", "value", "gpu")
-    yield from (row for row in rows if isinstance(row, dict) and all(key in row for key in wanted))

@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from grader.exercise import Exercise
+from grader.results import RESULTS, files
 from grader.verdict import Timing
 
 __all__ = ["Point", "Series", "Speeds", "measured", "recorded"]
-
-_RESULTS = Path(__file__).resolve().parents[2] / "benchmarks" / "results"
 
 
 @dataclass(frozen=True)
@@ -69,7 +67,7 @@ def measured(exercise: Exercise, timings: Sequence[Timing], gpu: str = "") -> Sp
 def recorded(exercise: Exercise, folder: Path | None = None) -> Speeds | None:
     """The newest results of the exercise, the course's own solution in the learner's place; None without any."""
     newest: tuple[str, list[dict[str, Any]]] = ("", [])
-    for rows in _files(folder or _RESULTS):
+    for rows in files(folder or RESULTS):
         mine = [row for row in rows if row["metric"] == "bandwidth_gbps" and row["bench"].split("/")[0] == exercise.id]
         date = max((str(row.get("date", "")) for row in mine), default="")
         if mine and (date >= newest[0] or not newest[1]):
@@ -99,15 +97,3 @@ def recorded(exercise: Exercise, folder: Path | None = None) -> Speeds | None:
 def _number(row: dict[str, Any], key: str) -> float:
     value = row.get(key)
     return float(row["value"] if value is None else value)
-
-
-def _files(folder: Path) -> Iterator[list[dict[str, Any]]]:
-    """The rows of every results file that can be read."""
-    for path in sorted(folder.glob("*.json")):
-        try:
-            data = json.loads(path.read_text(encoding="utf-8"))
-        except (OSError, ValueError):
-            continue
-        rows = data.get("rows", []) if isinstance(data, dict) else data
-        needed = {"bench", "case", "metric", "value"}
-        yield [row for row in rows if isinstance(row, dict) and needed <= row.keys()]

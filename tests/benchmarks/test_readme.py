@@ -6,7 +6,7 @@ import re
 import pytest
 
 from benchmarks.readme import README, section
-from benchmarks.rows import RESULTS
+from grader.results import RESULTS
 
 ROW_KEYS = {
     "bench", "case", "metric", "value", "unit", "low", "high", "gpu", "driver", "torch", "commit", "command", "date",

@@ -157,7 +157,7 @@ def test_listed_kernels_can_be_recorded_and_shown_again(tmp_path: Path, monkeypa
     """What a benchmark records of a call on a GPU is what a learner without one sees, named as recorded."""
     rows = Kernels((KernelRun("vector: a", 3.5), KernelRun("vector: b", 2.0))).records("eager softmax")
     (tmp_path / "gpu.json").write_text(json.dumps([row | {"gpu": "H200"} for row in rows]))
-    monkeypatch.setattr("grader.explore.results._FOLDER", tmp_path)
+    monkeypatch.setattr("grader.explore.results.RESULTS", tmp_path)
     monkeypatch.setattr("torch.cuda.is_available", lambda: False)
     found = list_kernels(_first, 1, title="eager softmax")
     assert [(run.name, run.time_us) for run in found.runs] == [("vector: a", 3.5), ("vector: b", 2.0)]

@@ -110,7 +110,7 @@ def test_without_a_gpu_the_recording_is_drawn(notebook: Any, tmp_path: Path, mon
     """No judge is asked, and nothing is made up."""
     results = tmp_path / "results"
     results.mkdir()
-    monkeypatch.setattr(speeds, "_RESULTS", results)
+    monkeypatch.setattr(speeds, "RESULTS", results)
 
     assert notebook.run("benchmark('softmax')").success
     assert "no results are recorded for this exercise yet" in notebook.text
