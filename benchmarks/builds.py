@@ -25,7 +25,6 @@ __global__ void square_kernel(const float* x, float* out, int n) {
 }
 """
 _LAUNCH = "void launch(const float* x, float* out, int n) { square_kernel<<<(n + 255) / 256, 256>>>(x, out, n); }\n"
-_DECLARED = "void launch(const float* x, float* out, int n);\n"
 _ON_TENSORS = """
 void square(torch::Tensor x, torch::Tensor out) {
     launch(x.data_ptr<float>(), out.data_ptr<float>(), x.numel());

@@ -56,14 +56,13 @@ def _case(recorder: Recorder, exercise: Exercise, case: Case, function: Callable
     """Measures one case; returns the ratio to each peer, call by call."""
     source = generator("cuda")
     tensors = {array.name: draw(array, case.fill, source) for array in case.arrays}
-    out = tensors["out"]
     moved = exercise.bytes_moved(case)
     read, written = (torch.empty(moved // 2, dtype=torch.uint8, device="cuda") for _ in range(2))
     calls: dict[str, Callable[[], Any]] = {"": partial(function, *tensors.values())}
     calls |= {baseline.id: partial(baseline.function, *tensors.values()) for baseline in exercise.baselines}
     calls["copy"] = partial(written.copy_, read)
     times = in_turn(calls)
-    _must_be_right(exercise, case, function, tensors, out)
+    _must_be_right(exercise, case, function, tensors)
     for peer, samples in times.items():
         bench = f"{exercise.id}/{peer}" if peer else exercise.id
         time, low, high = astuple(interval(samples))
@@ -83,8 +82,9 @@ def _case(recorder: Recorder, exercise: Exercise, case: Case, function: Callable
     return ratios
 
 
-def _must_be_right(exercise: Exercise, case: Case, function: Callable[..., None], tensors: dict[str, Any], out: Any
+def _must_be_right(exercise: Exercise, case: Case, function: Callable[..., None], tensors: dict[str, Any]
                    ) -> None:  # fmt: skip
+    out = tensors["out"]
     out.fill_(float("nan"))
     function(*tensors.values())
     expected = exercise.oracle({array.name: tensors[array.name].double() for array in case.inputs})

@@ -32,7 +32,7 @@ def plots(results: Path) -> list[Path]:
             x = [exercise.plot_value(case) for case in cases]
             y = [found[case.name]["value"] for case in cases]
             axes.plot(x, y, marker=marker, linestyle=line, color=colour, label=label)
-        axes.set(xscale="log", xlabel=exercise.plot_axis, ylabel="GB/s", ylim=(0, None), title=exercise.title)
+        axes.set(xlabel=exercise.plot_axis, ylabel="GB/s", ylim=(0, None), title=exercise.title)
         axes.set_xscale("log", base=2)
         axes.grid(alpha=0.3)
         axes.legend()

@@ -6,7 +6,7 @@ GraderError                what happened, where, and what to do about it; exit s
 ├── UnusableSubmission     there is nothing in it that could be graded
 ├── MachineLacks           a GPU, a compiler or a package is missing; says the command that mends it
 ├── ClassroomError         the course folder or the exchange is not as nbgrader needs it
-└── JudgeStopped           the grading process ended before its verdict
+└── JudgeStopped           the judge reached no verdict, through no fault of the submission
 ```
 """
 
@@ -43,4 +43,4 @@ class ClassroomError(GraderError):
 
 
 class JudgeStopped(GraderError):
-    """The judge's process ended before it gave a verdict."""
+    """The judge reached no verdict, through no fault of the submission: it ended, or a baseline failed."""

@@ -73,14 +73,13 @@ def prepare(
 
     report = None
     url = "/lab"
-    extra: tuple[str, ...] = ()
     if instructor or classroom:
         setup = (
             classroom_lab.instructor(instructor)
             if instructor
             else classroom_lab.learner(classroom or Path(), folder, course_id)
         )
-        root, environment, extra = setup.root_dir, setup.env, setup.args
+        root, environment = setup.root_dir, setup.env
     else:
         report = fill(folder or _ROOT / "work", course or _ROOT / "course")
         root = Path(report.folder)
@@ -88,7 +87,7 @@ def prepare(
         if (root / "README.ipynb").is_file():
             url = "/lab/tree/README.ipynb"
     command = _command(root, port, browser, url)
-    return Lab(str(root), (*command, *extra, *arguments), _with_compiler(_with_settings(environment)), report)
+    return Lab(str(root), (*command, *arguments), _with_compiler(_with_settings(environment)), report)
 
 
 def start(lab: Lab) -> NoReturn:

@@ -20,7 +20,7 @@ _NEEDED = {"bench", "case", "metric", "value", "gpu"}
 
 @dataclass(frozen=True)
 class Row:
-    """A measured figure; `low` and `high` bound its 95 % interval where it has one."""
+    """A measured figure; `low` and `high` bound its 95 % interval, of seconds (`s`) the range."""
 
     bench: str
     case: str

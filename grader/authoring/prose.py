@@ -29,8 +29,6 @@ from grader.results import Row
 
 __all__ = ["Recorded", "Results", "renderer"]
 
-_UNITS = {"us": "µs", "gbps": "GB/s", "GBps": "GB/s", "tflops": "TFLOPS"}
-
 
 class Recorded(Row):
     """A row, as prose writes it."""
@@ -45,7 +43,7 @@ class Recorded(Row):
     def __str__(self) -> str:
         if self.metric.startswith("ratio_vs_"):
             return f"{self.number}×"
-        unit = "%" if self.metric.startswith("share_of_") else _UNITS.get(self.unit, self.unit)
+        unit = "%" if self.metric.startswith("share_of_") else self.unit
         return f"{self.number} {unit}".strip()
 
 

@@ -20,11 +20,10 @@ _PLUGINS = ("assignment-list", "course-list", "create-assignment", "formgrader",
 
 @dataclass(frozen=True)
 class LabSetup:
-    """How to start `jupyter lab`: root_dir (its working directory too), environment and arguments."""
+    """How to start `jupyter lab`: root_dir (its working directory too) and its environment."""
 
     root_dir: Path
     env: dict[str, str] = field(default_factory=dict)
-    args: tuple[str, ...] = ()
 
 
 def learner(classroom: Path, work: Path | None = None, course_id: str | None = None) -> LabSetup:

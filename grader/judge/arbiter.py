@@ -35,7 +35,7 @@ class Arbiter:
         self.desk = Desk(self.device)
         self._baselines: Worker | None = None
         self._loaded: set[str] = set()
-        self._constant_s = 0.0
+        self.constant_s = 0.0
 
     def close(self) -> None:
         """Ends the workers."""
@@ -114,7 +114,7 @@ class Arbiter:
                 self._baselines = Worker(self.device)
                 self._baselines.await_ready()
                 self._baselines.map(self.desk)
-                self._constant_s = calibrate(self.desk, self._baselines)
+                self.constant_s = calibrate(self.desk, self._baselines)
             for baseline in baselines:
                 name = f"{exercise.id}:{baseline.id}"
                 if name not in self._loaded:
@@ -131,10 +131,6 @@ class Arbiter:
             self._baselines.close()
         self._baselines = None
         self._loaded.clear()
-
-    @property
-    def constant_s(self) -> float:
-        return self._constant_s
 
     def environment(self) -> Environment:
         machine = self.machine

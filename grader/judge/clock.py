@@ -1,4 +1,4 @@
-"""The arbiter's clock: rounds over fresh inputs, submission and baselines in turn, less what an empty round costs."""
+"""The arbiter's clock: fresh inputs, submission and baselines in turn, less what a round costs beyond its launches."""
 
 from __future__ import annotations
 

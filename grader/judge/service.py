@@ -34,7 +34,7 @@ Progress = Callable[[str, int, int], None]
 
 
 class Judge:
-    """Grades submissions, one at a time. The process starts at the first call; `warm` starts it ahead of need."""
+    """Grades submissions, one at a time. The process starts at the first call."""
 
     def __init__(self, device: Literal["auto", "cuda", "simulator"] = "auto") -> None:
         self._device = device
@@ -56,7 +56,7 @@ class Judge:
         Raises:
             UnknownExercise: no exercise has this id.
             MachineLacks: this machine lacks what grading needs.
-            JudgeStopped: the judge's process ended; the next call starts another.
+            JudgeStopped: the judge reached no verdict; the next call starts afresh.
         """
         find(exercise_id)
         source = source[: MAX_SOURCE_BYTES + 1]  # one too long is refused; it need not travel whole
@@ -73,10 +73,6 @@ class Judge:
         find(exercise_id)
         answer = self._ask({"op": "measure", "source": source, "exercise": exercise_id}, progress)
         return [Timing(**timing) for timing in answer["timings"]]
-
-    def warm(self) -> None:
-        """Starts the process, so that the next call finds torch imported and a worker ready."""
-        self._start()
 
     def close(self) -> None:
         """Ends the judge's process and its workers."""

@@ -106,7 +106,7 @@ class Worker:
         self._ask({"op": "plan", "launches": spread.plan()}, _PLAN_LIMIT_S)
 
     def round(self, name: str, desk: Desk, limit_s: float) -> float:
-        """One round of `name` ("": a kernel that does nothing) over the planned launches.
+        """One round of `name` ("": one that fills the output with zeros) over the planned launches.
 
         Returns seconds by the arbiter's clock, its look at the outputs included.
 

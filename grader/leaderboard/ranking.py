@@ -126,7 +126,7 @@ def _ratio(verdict: Verdict, exercise: Exercise, time: Interval) -> Interval | N
     if any(gate.baseline == baseline and set(gate.cases) == timed for gate in exercise.gates):
         for result in verdict.gates:
             if result.baseline == baseline and result.ratio and result.low and result.high:
-                return _ordered(result.ratio, result.low, result.high)
+                return Interval(result.ratio, result.low, result.high)
     base = _geometric_mean(_timings(verdict, exercise, baseline) or [])
     value = base.value / time.value
     down = math.hypot(math.log(base.value / base.low), math.log(time.high / time.value))
@@ -145,13 +145,8 @@ def _timings(verdict: Verdict, exercise: Exercise, peer: str) -> list[Timing] | 
 
 def _geometric_mean(timings: Sequence[Timing]) -> Interval:
     """Of times; the errors of the cases are independent, and multiply as the times do."""
-    ordered = [_ordered(timing.median_us, timing.low_us, timing.high_us) for timing in timings]
+    ordered = [Interval(timing.median_us, timing.low_us, timing.high_us) for timing in timings]
     value = math.exp(math.fsum(math.log(each.value) for each in ordered) / len(ordered))
     down = math.hypot(*(math.log(each.value / each.low) for each in ordered)) / len(ordered)
     up = math.hypot(*(math.log(each.high / each.value) for each in ordered)) / len(ordered)
     return Interval(value, value * math.exp(-down), value * math.exp(up))
-
-
-def _ordered(value: float, low: float, high: float) -> Interval:
-    """The judge's middle is a median and its interval a mean's, so the one may lie outside of the other."""
-    return Interval(value, min(low, value), max(high, value))

@@ -4,19 +4,16 @@ from __future__ import annotations
 
 import functools
 import importlib.util
-import re
 import sys
 import warnings
 from collections.abc import Sequence
-from contextlib import suppress
 from importlib.abc import Loader, MetaPathFinder
 from importlib.machinery import ModuleSpec
-from pathlib import Path
 from types import ModuleType
 from typing import Literal
 
 from grader.errors import GraderError
-from grader.hardware import Gpu, gpus
+from grader.hardware import Gpu, gpus, torch_cuda
 
 __all__ = ["device", "gpu_name", "simulate", "simulate_in_notebook"]
 
@@ -31,7 +28,7 @@ def device() -> Literal["cuda", "cpu"]:
     torch = sys.modules.get("torch")
     if torch is not None and hasattr(torch, "cuda"):
         return "cuda" if torch.cuda.is_available() else "cpu"
-    return "cuda" if _torch_was_built_for_cuda() and _gpus() else "cpu"
+    return "cuda" if torch_cuda() is not None and _gpus() else "cpu"
 
 
 def gpu_name() -> str:
@@ -98,14 +95,3 @@ class _Patching(Loader):
 @functools.cache
 def _gpus() -> tuple[Gpu, ...]:
     return gpus()
-
-
-def _torch_was_built_for_cuda() -> bool:
-    """Read from torch's version file, without importing torch."""
-    spec = importlib.util.find_spec("torch")
-    if spec is None or spec.origin is None:
-        return False
-    with suppress(OSError):
-        text = (Path(spec.origin).parent / "version.py").read_text(encoding="utf-8")
-        return re.search(r"^cuda\b.*=\s*['\"]\d", text, re.MULTILINE) is not None
-    return False

@@ -70,7 +70,7 @@ def recorded(exercise: Exercise, folder: Path | None = None) -> Speeds | None:
     for rows in files(folder or RESULTS):
         mine = [row for row in rows if row["metric"] == "bandwidth_gbps" and row["bench"].split("/")[0] == exercise.id]
         date = max((str(row.get("date", "")) for row in mine), default="")
-        if mine and (date >= newest[0] or not newest[1]):
+        if mine and (date > newest[0] or not newest[1]):
             newest = (date, mine)
     date, rows = newest
     if not rows:

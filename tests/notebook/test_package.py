@@ -128,9 +128,9 @@ def test_the_device_follows_torch_and_the_driver(monkeypatch: pytest.MonkeyPatch
     """torch's answer counts where torch is loaded; else a GPU and a torch built for one are both needed."""
     monkeypatch.setattr(machine, "_gpus", lambda: ("a GPU",))
     monkeypatch.delitem(sys.modules, "torch", raising=False)
-    monkeypatch.setattr(machine, "_torch_was_built_for_cuda", lambda: True)
+    monkeypatch.setattr(machine, "torch_cuda", lambda: 13)
     assert machine.device() == "cuda"
-    monkeypatch.setattr(machine, "_torch_was_built_for_cuda", lambda: False)
+    monkeypatch.setattr(machine, "torch_cuda", lambda: None)
     assert machine.device() == "cpu"
 
     torch = ModuleType("torch")
