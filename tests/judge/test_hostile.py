@@ -24,7 +24,7 @@ import time, torch
 def vector_add(x, y, out):
     words = flag().words
     words[1] = words[0]
-    time.sleep(0.3)
+    time.sleep(1.5)
     torch.add(x, y, out=out)
 """
 )
@@ -40,7 +40,7 @@ LATE_THREAD = """
 import threading, time, torch
 def vector_add(x, y, out):
     def later():
-        time.sleep(0.05)
+        time.sleep(1.5)
         torch.add(x, y, out=out)
     threading.Thread(target=later).start()
 """
