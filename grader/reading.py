@@ -15,6 +15,7 @@ from grader.errors import UnusableSubmission
 __all__ = ["MAX_BYTES", "CodeCell", "code_cells", "parse_notebook", "read_notebook", "read_text"]
 
 MAX_BYTES = 20_000_000  # a notebook carries its plots
+_MAX_CODE = 2_000_000  # characters of all code cells: each is parsed to find the one that defines the function
 
 
 @dataclass(frozen=True)
@@ -91,7 +92,7 @@ def code_cells(nb: Any, origin: str) -> list[CodeCell]:
     """The code cells of a parsed notebook; what is malformed in it is passed over.
 
     Raises:
-        UnusableSubmission: it has no list of cells.
+        UnusableSubmission: it has no list of cells, or more code than can be parsed in a moment.
     """
     found = []
     for position, cell in enumerate(_cells(nb, origin), start=1):
@@ -106,6 +107,10 @@ def code_cells(nb: Any, origin: str) -> list[CodeCell]:
         nbgrader = metadata.get("nbgrader") if isinstance(metadata, Mapping) else None
         grade_id = nbgrader.get("grade_id") if isinstance(nbgrader, Mapping) else None
         found.append(CodeCell(position, source, grade_id if isinstance(grade_id, str) else None))
+    if sum(len(cell.source) for cell in found) > _MAX_CODE:
+        raise UnusableSubmission(
+            f"{origin} holds more than {_MAX_CODE // 1_000_000} MB of code, which no notebook needs."
+        )
     return found
 
 

@@ -152,6 +152,12 @@ def test_too_much_code_is_refused() -> None:
     assert "kB of code" in refused(from_source, SOLVED + "#" * submission.MAX_SOURCE_BYTES, "softmax")
 
 
+def test_too_many_large_cells_are_refused() -> None:
+    """Each cell may be parsed, all of them together may not: the reader answers at once."""
+    large = SOLVED + "\n" + "x = 1\n" * 35_000
+    assert "MB of code" in refused(from_notebook, notebook(*[code(large)] * 12), "softmax")
+
+
 @pytest.mark.parametrize(
     "source",
     [

@@ -106,7 +106,7 @@ def message_of(failure: Failure) -> str:
     if found:
         try:
             inner = ast.literal_eval(found[2])
-        except (ValueError, SyntaxError):
+        except (ValueError, SyntaxError, TypeError, RecursionError, MemoryError):  # all of them literal_eval's
             inner = found[2][1:-1]
         text = f"{found[1]}: {inner}"
         again = _WRAPPED.match(str(inner))

@@ -132,7 +132,7 @@ def _unparsed(exercise: Exercise, running: Any, after: int) -> Found | None:
 def _cell(filename: str, name: str, running: Any) -> tuple[str, int | None]:
     entry: Any = linecache.cache.get(filename)
     in_memory = entry is not None and len(entry) == 4 and entry[1] is None  # IPython's cells have no time of change
-    if os.path.exists(filename):
+    if not in_memory and os.path.exists(filename):  # JupyterLab's debugger writes cells to files, too
         raise UnusableSubmission(
             f"`{name}` comes from {filename}, and `check` grades the notebook's cell that defines it. {_GRADE_A_FILE}"
         )

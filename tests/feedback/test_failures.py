@@ -14,6 +14,7 @@ from grader.verdict import Failure
     [
         ("InterpreterError: ValueError(\"arange's range\")", "ValueError: arange's range"),
         ("InterpreterError: InterpreterError('ValueError(\"axis 1 is out\")')", "ValueError: axis 1 is out"),
+        ("InterpreterError: Foo('a', {[]: 1}, 'b')", "Foo: a', {[]: 1}, 'b"),
         ("NameError('offs is not defined')", "NameError: offs is not defined"),
         ("ValueError: no wrapping\nin two lines", "ValueError: no wrapping in two lines"),
         ("\x1b[31mred\x1b[0m \u202etxt.exe", "red txt.exe"),

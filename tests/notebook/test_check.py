@@ -55,6 +55,18 @@ def test_the_version_that_was_run_last_is_graded(notebook: Any, judge: Any) -> N
     assert judge.asked == [(second, "softmax")] * 2
 
 
+def test_a_cell_that_the_debugger_wrote_to_a_file_is_still_a_cell(notebook: Any, judge: Any) -> None:
+    """JupyterLab's debugger keeps cells in files of the names that their code carries; the cell is graded anyway."""
+    notebook.run(CELL)
+    file = Path(notebook.shell.user_ns["softmax"].__code__.co_filename)
+    file.write_text(CELL)
+    try:
+        assert notebook.run("check(softmax)").success
+    finally:
+        file.unlink()
+    assert judge.asked == [(CELL, "softmax")]
+
+
 BROKEN = CELL.replace("def softmax(x, out):", "def softmax(x, out)")
 
 
