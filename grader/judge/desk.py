@@ -40,16 +40,19 @@ class Spread:
         return [[slot.to_dict() for slot in launch.values()] for launch in self.launches]
 
     def places(self) -> Any:
-        """Where `Desk.glimpse` will look: the bytes of random elements of every output of every launch."""
+        """Where `Desk.glimpse` will look: the bytes of random elements of every output of every launch.
+
+        From the system's randomness: torch's own generator begins with the same seed in every process.
+        """
         import torch
 
-        places = []
+        source, places = generator("cpu"), []
         for launch in self.launches:
             for slot in (launch[array.name] for array in self.case.outputs):
                 item = slot.bytes // slot.span
                 element = torch.zeros(_GLIMPSES, dtype=torch.int64)
                 for size, stride in zip(slot.shape, slot.strides, strict=True):
-                    element += stride * torch.randint(size, (_GLIMPSES,))
+                    element += stride * torch.randint(size, (_GLIMPSES,), generator=source)
                 places.append((slot.offset + item * element)[:, None] + torch.arange(item))
         return torch.cat(places).flatten()
 
@@ -87,7 +90,8 @@ class Desk:
             return True
         import torch
 
-        return _FLOAT64_COPIES * 8 * elements < torch.cuda.mem_get_info()[0]
+        idle = torch.cuda.memory_reserved() - torch.cuda.memory_allocated()  # ours already, and free for reuse
+        return _FLOAT64_COPIES * 8 * elements < torch.cuda.mem_get_info()[0] + idle
 
     def lay(self, case: Case, launches: int = 1) -> Spread:
         """Places the tensors of `launches` launches.

@@ -69,6 +69,7 @@ class Worker:
         self._round = 0
         self._flag: Flag | None = None
         self._places: Any = None
+        self._closed = False
 
     @property
     def log(self) -> str:
@@ -139,7 +140,10 @@ class Worker:
         return seconds
 
     def close(self) -> None:
-        """Ends the whole process group and removes its home."""
+        """Ends the whole process group and removes its home. A second call does nothing: the pid may be another's."""
+        if self._closed:
+            return
+        self._closed = True
         with contextlib.suppress(ProcessLookupError, PermissionError):
             os.killpg(self._process.pid, signal.SIGKILL)
         self._process.kill()

@@ -6,7 +6,10 @@ import socket
 import threading
 
 import pytest
+import torch
 
+from grader.exercises import find
+from grader.judge.desk import Desk
 from grader.judge.service import Judge
 from tests.judge.submissions import VECTOR_ADD, changed
 
@@ -96,6 +99,17 @@ def test_an_attack_gains_nothing_and_harms_nobody(judge, name):
     assert verdict.points == (3 if name in HARMLESS else 0), verdict.failure
     assert judge.grade(VECTOR_ADD, "vector_add").points == 3
     assert process is None or judge._process is process  # the same judge: it did not have to be started again
+
+
+def test_where_the_clock_looks_cannot_be_foretold():
+    """A submission that knows torch's seed, the same in every process, does not know which elements must be there."""
+    desk = Desk("simulator")
+    spread = desk.lay(find("vector_add").simulator_cases[-1])
+    looks = []
+    for _ in range(2):
+        torch.manual_seed(0)
+        looks.append(spread.places())
+    assert not looks[0].equal(looks[1])
 
 
 def test_a_source_that_cannot_be_encoded_is_unusable(judge):
