@@ -5,13 +5,26 @@ An exercise is one module under `grader/exercises/`; its functions import torch 
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
-__all__ = ["MAX_SOURCE_BYTES", "Array", "Baseline", "Budget", "Case", "Exercise", "Gate", "Suspect"]
+__all__ = [
+    "MAX_SOURCE_BYTES",
+    "Array",
+    "Baseline",
+    "Budget",
+    "Case",
+    "Exercise",
+    "Gate",
+    "Rules",
+    "Suspect",
+    "Tensors",
+    "text_of",
+]
 
-MAX_SOURCE_BYTES = 256_000  # of a solution: Python's parser takes some hundred times that in memory
+MAX_SOURCE_BYTES = 64_000  # of a solution: Python's parser takes some hundred times that in memory, and its time
 
 Tensors = Mapping[str, Any]  # argument name -> torch.Tensor
 
@@ -33,11 +46,20 @@ class Array:
 
 @dataclass(frozen=True)
 class Case:
-    """One problem: its arrays, and how the inputs are drawn (`grader.judge.inputs` lists the fills)."""
+    """One problem: its arrays, and how the inputs are drawn.
+
+    `grader.judge.inputs` lists the fills; "normal|heavy" is one of the two, drawn anew for each array of each launch.
+    """
 
     name: str
     arrays: tuple[Array, ...]
     fill: str = "normal"
+
+    def times(self, scale: int) -> Case:
+        """The same case with `scale` times as many rows (or elements, of a vector) in each array, under its name."""
+        return replace(
+            self, arrays=tuple(replace(one, shape=(scale * one.shape[0], *one.shape[1:])) for one in self.arrays)
+        )
 
     @property
     def inputs(self) -> tuple[Array, ...]:
@@ -90,8 +112,25 @@ class Suspect:
 
 
 @dataclass(frozen=True)
+class Rules:
+    """What a learner is to write, and not to call. Breaking a rule is a note for a person, and takes no points."""
+
+    library: tuple[str, ...] = ()  # operations of torch that would do the work, without a trailing `_` or `_out`
+
+
+def text_of(function: Callable[..., Any]) -> str:
+    """The source of a baseline or a harness, for a worker to import: it refers to nothing outside itself."""
+    return "from typing import Any\n\n\n" + inspect.getsource(function)
+
+
+@dataclass(frozen=True)
 class Exercise:
-    """Everything that is known of an exercise; a number that prose or a test needs is read from here."""
+    """Everything that is known of an exercise; a number that prose or a test needs is read from here.
+
+    `harness` is for an entry point that does not take the arrays as they are: it is called with the entry point and the
+    arrays, within the timed region, for submission and baselines alike. Its text runs in a worker as a baseline's does.
+    `draw` makes the inputs of a case, by array name, where no fill will do; it takes the case and a torch generator.
+    """
 
     id: str
     title: str
@@ -112,11 +151,15 @@ class Exercise:
     baselines: tuple[Baseline, ...] = ()
     gates: tuple[Gate, ...] = ()
     suspects: tuple[Suspect, ...] = ()
+    rules: Rules = Rules()
+    harness: Callable[..., None] | None = None
+    draw: Callable[[Case, Any], Tensors] | None = None
     hints: tuple[str, ...] = ()
     plot_axis: str = "N"
     plot_value: Callable[[Case], int] = field(default=lambda case: case.arrays[0].shape[-1])
     time_limit_s: float = 30.0  # to import the submission, and for its first round: both may run a compiler
     round_limit_s: float = 20.0  # for one round of launches
+    job_limit_s: float = 180.0  # for everything after the import together
 
     @property
     def max_points(self) -> float:

@@ -9,6 +9,7 @@ __all__ = [
     "CaseResult",
     "Environment",
     "Failure",
+    "Finding",
     "GateResult",
     "Mismatch",
     "Timing",
@@ -23,6 +24,8 @@ FailureKind = Literal[
     "crash",  # the worker died: a segmentation fault, an abort, os._exit
     "illegal_access",  # the GPU (or the sanitizer) caught an access outside of the buffers
     "timeout",  # it did not end in time
+    "limit",  # it used more memory, processes, disk or output than it may
+    "implausible",  # faster than the hardware allows: refused, for a person to look at
     "wrong_answer",  # it ran, and an output is wrong
 ]
 
@@ -71,7 +74,7 @@ class CaseResult:
 
 @dataclass(frozen=True)
 class Timing:
-    """Time of one launch, by the arbiter's clock; the interval is 95 %."""
+    """Time of one launch; the interval is 95 %."""
 
     case: str
     peer: str  # "submission", or a baseline's id
@@ -82,6 +85,8 @@ class Timing:
     share_of_roofline: float
     trials: int
     launches_per_trial: int
+    clock: Literal["events", "arbiter"] = "arbiter"  # which one counted; `Verdict.clock` says why
+    scale: int = 1  # so many times the rows of the case were timed: a fast GPU is timed on more
 
 
 @dataclass(frozen=True)
@@ -100,8 +105,20 @@ class GateResult:
 
 
 @dataclass(frozen=True)
+class Finding:
+    """What a person should look at, beside the score: a rule of the exercise, a clock that disagreed, a disturbed run.
+
+    Advice, never points: security does not rest on it.
+    """
+
+    kind: Literal["rule", "clock", "disturbed"]
+    sentence: str
+    line: int | None = None
+
+
+@dataclass(frozen=True)
 class Environment:
-    """Where and how a verdict was reached."""
+    """Where and how a verdict was reached. Clocks and temperature are those at the end of the timing, by NVML."""
 
     device: Literal["cuda", "simulator"]
     gpu: str = ""
@@ -110,9 +127,11 @@ class Environment:
     triton: str = ""
     python: str = ""
     sandbox: str = ""
-    clock: str = ""
     copy_gbps: float | None = None
-    notes: tuple[str, ...] = ()
+    sm_clock_mhz: int | None = None
+    memory_clock_mhz: int | None = None
+    temperature_c: int | None = None
+    notes: tuple[str, ...] = ()  # what disturbed the timing, in sentences
 
 
 @dataclass(frozen=True)
@@ -131,6 +150,8 @@ class Verdict:
     gates: tuple[GateResult, ...] = ()
     timings: tuple[Timing, ...] = ()
     failure: Failure | None = None
+    findings: tuple[Finding, ...] = ()
+    clock: str = ""  # which clock counted, and why
     log: str = ""  # what the submission printed, capped
     started_at: str = ""  # ISO 8601, UTC
     seconds: float = 0.0
@@ -160,6 +181,7 @@ class Verdict:
                 "gates": tuple(GateResult(**gate) for gate in data["gates"]),
                 "timings": tuple(Timing(**timing) for timing in data["timings"]),
                 "failure": _failure(data["failure"]),
+                "findings": tuple(Finding(**finding) for finding in data["findings"]),
                 "environment": Environment(**environment),
             }
         )

@@ -21,7 +21,7 @@ from typer.testing import CliRunner, Result
 from grader.cli import app
 from grader.errors import ClassroomError
 from grader.exercises import EXERCISES
-from grader.verdict import Environment, Verdict
+from grader.verdict import Environment, Finding, Verdict
 
 ROOT = Path(__file__).resolve().parents[1]
 COMMANDS = (
@@ -40,10 +40,16 @@ class FakeJudge:
     asked: list[tuple[str, str, bool, str]] = field(default_factory=list)
     raising: BaseException | None = None
     device: str = ""
+    sandbox: bool | None = None
+    expected: list[str] = field(default_factory=list)
+    asked_before: int = -1  # it was told what to expect
 
-    def __call__(self, device: str) -> FakeJudge:
-        self.device = device
+    def __call__(self, device: str, sandbox: bool) -> FakeJudge:
+        self.device, self.sandbox = device, sandbox
         return self
+
+    def expect(self, submissions: list[tuple[str, str]]) -> None:
+        self.expected, self.asked_before = [exercise_id for _, exercise_id in submissions], len(self.asked)
 
     def __enter__(self) -> FakeJudge:
         return self
@@ -51,7 +57,9 @@ class FakeJudge:
     def __exit__(self, *error: object) -> None:
         pass
 
-    def grade(self, source: str, exercise_id: str, *, timed: bool, progress: Callable[..., None]) -> Verdict:
+    def grade(
+        self, source: str, exercise_id: str, *, timed: bool, kernels: bool, progress: Callable[..., None]
+    ) -> Verdict:
         if self.raising is not None:
             raise self.raising
         self.asked.append((exercise_id, source, timed, self.device))
@@ -60,7 +68,8 @@ class FakeJudge:
         return Verdict(
             exercise=exercise_id, title=exercise.title, status=self.statuses.get(exercise_id, "passed"),  # type: ignore[arg-type]
             points=1.0, max_points=exercise.max_points, reachable_points=1.0, submission_sha256="0" * 64,
-            environment=Environment("simulator"),
+            environment=Environment("simulator", sandbox="" if self.sandbox else "none: --no-sandbox was given"),
+            findings=(Finding("rule", "Line 3 calls `torch.softmax`.", 3),),
         )  # fmt: skip
 
 
@@ -142,10 +151,57 @@ def test_a_notebooks_exercises_are_all_graded(tmp_path: Path, judge: FakeJudge) 
     path = notebook(tmp_path, "vector_add", "softmax")
     answer = run("grade", path, "--json")
     assert answer.exit_code == 1
-    assert sorted(each["exercise"] for each in json.loads(answer.stdout)) == ["softmax", "vector_add"]
+    graded = [each["exercise"] for each in json.loads(answer.stdout)]
+    assert sorted(graded) == ["softmax", "vector_add"]
+    assert (judge.expected, judge.asked_before) == (graded, 0), "the judge was not told what comes"
     one = run("grade", path, "--exercise", "softmax", "--json")
     assert one.exit_code == 0
     assert json.loads(one.stdout)["exercise"] == "softmax"
+
+
+def test_no_sandbox_is_passed_on_and_shown(tmp_path: Path, judge: FakeJudge) -> None:
+    """Who grades without one asked for it, and reads it in the report and in the JSON; `check` always has one."""
+    path = solution(tmp_path, "softmax")
+    assert "sandbox: none: --no-sandbox was given" in " ".join(run("grade", path, "--no-sandbox").stdout.split())
+    assert judge.sandbox is False
+    data = json.loads(run("grade", path, "--no-sandbox", "--json").stdout)
+    assert data["environment"]["sandbox"] == "none: --no-sandbox was given"
+    for command in ("grade", "check"):
+        run(command, path)
+        assert judge.sandbox is True
+    assert run("check", path, "--no-sandbox").exit_code == 2
+
+
+def test_findings_are_shown_and_cost_nothing(tmp_path: Path, judge: FakeJudge) -> None:
+    """A finding is in the text and in the JSON, and the exit status is that of the verdict."""
+    path = solution(tmp_path, "softmax")
+    answer = run("grade", path)
+    assert answer.exit_code == 0
+    assert "Rules: Line 3 calls `torch.softmax`." in answer.stdout
+    assert json.loads(run("grade", path, "--json").stdout)["findings"] == [
+        {"kind": "rule", "sentence": "Line 3 calls `torch.softmax`.", "line": 3}
+    ]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "function"),
+    [
+        ("classroom autograde c 03_triton", "classroom.commands.autograde"),
+        ("leaderboard run softmax", "leaderboard.commands.run"),
+    ],
+)
+def test_no_sandbox_reaches_the_commands(arguments: str, function: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """With it none, without it one."""
+    seen = []
+
+    def fake(*args: Any, **kwargs: Any) -> Answer:
+        seen.append(kwargs["sandbox"])
+        return Answer()
+
+    monkeypatch.setattr(f"grader.{function}", fake)
+    run(*arguments.split())
+    run(*arguments.split(), "--no-sandbox")
+    assert seen == [True, False]
 
 
 @pytest.mark.parametrize(
@@ -227,7 +283,6 @@ class Answer:
     """What a command of the package returns."""
 
     ok: bool = True
-    finished: bool = True
 
     def to_dict(self) -> dict[str, Any]:
         return {"ok": self.ok}
@@ -281,13 +336,12 @@ def test_commands_are_calls_into_the_package(
         ),
         ("classroom status c", "classroom.commands.status", Answer(ok=False), 1),
         ("leaderboard run softmax --course c", "leaderboard.commands.run", Answer(), 0),
-        ("leaderboard run softmax", "leaderboard.commands.run", Answer(finished=False), 2),
     ],
 )
 def test_the_exit_status_is_the_results(
     arguments: str, function: str, answer: Answer, code: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """What went wrong for some of a class, or is not finished, is no success."""
+    """What went wrong for some of a class is no success."""
     monkeypatch.setattr(f"grader.{function}", lambda *args, **kwargs: answer)
     assert run(*arguments.split()).exit_code == code
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any, Literal
@@ -9,7 +10,11 @@ from typing import Any, Literal
 from grader.classroom import course as folder
 from grader.classroom.init import init
 from grader.classroom.results import AssignmentStatus, AutogradeResult, ReleaseResult, StatusResult, StudentResult
-from grader.errors import ClassroomError
+from grader.errors import ClassroomError, UnusableSubmission
+from grader.feedback.findings import to_look_at
+from grader.reading import read_notebook
+from grader.submission import submissions_in
+from grader.verdict import Verdict
 
 __all__ = ["autograde", "init", "release", "status"]
 
@@ -55,12 +60,14 @@ def autograde(
     force: bool = False,
     feedback: bool = True,
     release_feedback: bool = False,
+    sandbox: bool = True,
     progress: Progress | None = None,
 ) -> AutogradeResult:
     """Collect what was submitted, have it judged, and write feedback.
 
     A student is graded where the submission is new, where it could not be judged the last time, or with `force`. One
-    whose work cannot be graded does not keep the others waiting.
+    whose work cannot be graded does not keep the others waiting. Without `sandbox` a submission can do on this machine
+    whatever its user can.
 
     Raises:
         ClassroomError: no such assignment or student, or the assignment was never released.
@@ -68,6 +75,8 @@ def autograde(
     tell = progress or (lambda text, done, total: None)
     api = folder.api(course)
     folder.refuse_unknown(api, assignment)
+    if not sandbox:
+        api.config.JudgeCells.sandbox = False
     if not folder.in_gradebook(api, assignment):
         raise ClassroomError(
             f"{assignment} is not in the gradebook yet: run `grader classroom release {course} {assignment}` first."
@@ -79,14 +88,17 @@ def autograde(
         raise ClassroomError(f"{student} has not submitted {assignment}; {len(students)} others have.")
     students = [student] if student is not None else students
     done = api.get_autograded_students(assignment)
+    again = [n for n in students if force or n not in done or folder.waits_for_judge(api, assignment, n)]
+    handed_in = {name: _handed_in(folder.path(api, "submitted", assignment, name)) for name in again}
     results = []
     for number, name in enumerate(students):
-        again = force or name not in done or folder.waits_for_judge(api, assignment, name)
         reason = ""
-        if again:
+        if name in handed_in:
             tell(f"grading {name}", number, len(students))
+            _look_ahead(api, [pair for pairs in handed_in.values() for pair in pairs])
             reason = folder.grade(api, assignment, name)
-        results.append(_student_result(api, assignment, name, again, reason))
+            del handed_in[name]
+        results.append(_student_result(api, assignment, name, name in again, reason))
     graded = [result.student for result in results if result.outcome != "failed"]
     wrote: Literal["none", "written", "released"] = "none"
     if feedback and graded:
@@ -98,7 +110,8 @@ def autograde(
             for name in graded:
                 folder.must(api.release_feedback(assignment, name), f"the feedback of {name} cannot be released")
             wrote = "released"
-    return AutogradeResult(assignment, collected, tuple(results), wrote, tuple(folder.exchange_problems(api)))
+    warnings = [] if sandbox else ["submissions ran without a sandbox, as --no-sandbox asks"]
+    return AutogradeResult(assignment, collected, tuple(results), wrote, (*warnings, *folder.exchange_problems(api)))
 
 
 def status(course: Path) -> StatusResult:
@@ -131,11 +144,40 @@ def status(course: Path) -> StatusResult:
     return StatusResult(str(api.coursedir.root), api.course_id, api.exchange_root, tuple(rows), tuple(problems))
 
 
+def _handed_in(submitted: Path) -> list[tuple[str, str]]:
+    """Source and exercise id of what a student's notebooks solve, in the order in which nbgrader comes to them."""
+    found = []
+    for notebook in sorted(submitted.glob("*.ipynb")):
+        with contextlib.suppress(Exception):  # it is read again in its turn, and then it is said what is wrong with it
+            found += [(each.source, each.exercise_id) for each in submissions_in(notebook)]
+    return found
+
+
+def _look_ahead(api: Any, to_come: list[tuple[str, str]]) -> None:
+    """Tells the judge what nbgrader, which sees one notebook at a time, will have it grade."""
+    from grader.classroom.preprocessor import JudgeCells
+
+    JudgeCells(config=api.config).judge.expect(to_come)
+
+
+def _to_look_at(autograded: Path) -> tuple[str, ...]:
+    """What a student's verdicts say for a person; nothing of those that another version of the grader wrote."""
+    found: list[str] = []
+    for notebook in sorted(autograded.glob("*.ipynb")):
+        with contextlib.suppress(UnusableSubmission, KeyError, TypeError):
+            for cell in read_notebook(notebook)["cells"]:
+                if "grader" in cell["metadata"]:
+                    verdict = Verdict.from_dict(cell["metadata"]["grader"]["verdict"])
+                    found += [f"{verdict.title}: {sentence}" for sentence in to_look_at(verdict)]
+    return tuple(found)
+
+
 def _student_result(api: Any, assignment: str, student: str, again: bool, reason: str) -> StudentResult:
     from nbgrader.api import MissingEntry
 
     submitted = folder.submitted_at(api, assignment, student)
-    if reason and not folder.path(api, "autograded", assignment, student).is_dir():
+    autograded = folder.path(api, "autograded", assignment, student)
+    if reason and not autograded.is_dir():
         return StudentResult(student, "failed", 0.0, 0.0, submitted_at=submitted, reason=reason)
     with api.gradebook as gradebook:
         try:
@@ -152,4 +194,5 @@ def _student_result(api: Any, assignment: str, student: str, again: bool, reason
             seconds_late=float(entry.total_seconds_late or 0.0),
             submitted_at=submitted,
             reason=reason,
+            to_look_at=_to_look_at(autograded),
         )

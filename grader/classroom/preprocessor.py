@@ -5,7 +5,7 @@ from __future__ import annotations
 import html
 import json
 import math
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from nbconvert.exporters.exporter import ResourcesDict
 from nbformat.notebooknode import NotebookNode
@@ -19,11 +19,16 @@ from grader.errors import GraderError, JudgeStopped, UnusableSubmission
 from grader.exercises import EXERCISES
 from grader.verdict import Verdict
 
+if TYPE_CHECKING:
+    from grader.judge.service import Judge
+
 __all__ = ["CHECK_PREFIX", "JudgeCells", "SaveVerdicts"]
 
 CHECK_PREFIX = "check-"  # the check cell of exercise `softmax` has the grade_id `check-softmax`
 
-_NOT_GRADED = "grader_not_graded"  # key in the conversion's resources: grade_ids that a person has to look at
+# Keys in the conversion's resources, of grade_ids that a person has to look at.
+_NOT_GRADED = "grader_not_graded"
+_TO_REVIEW = "grader_to_review"
 
 
 class JudgeCells(NbGraderPreprocessor):  # type: ignore[misc]
@@ -41,10 +46,22 @@ class JudgeCells(NbGraderPreprocessor):  # type: ignore[misc]
     timed = Bool(True, help="Whether speed gates are measured; without, only correctness gives points.").tag(
         config=True
     )
+    kernels = Bool(False, help="Whether findings also rest on the kernels that ran: some seconds more each.").tag(
+        config=True
+    )
+    sandbox = Bool(True, help="Without it a submission can do on this machine whatever you can.").tag(config=True)
+
+    @property
+    def judge(self) -> Judge:
+        """This process's judge, as it is configured here."""
+        from grader.judge.service import shared_judge
+
+        return shared_judge(self.device, self.sandbox)
 
     def preprocess(self, nb: NotebookNode, resources: ResourcesDict) -> tuple[NotebookNode, ResourcesDict]:
         """Return the notebook with all outputs cleared and a report and a score in each graded cell."""
         not_graded: list[str] = []
+        resources[_TO_REVIEW] = []
         for cell in nb.cells:
             if cell.cell_type == "code":
                 cell.outputs, cell.execution_count = [], None
@@ -73,6 +90,8 @@ class JudgeCells(NbGraderPreprocessor):  # type: ignore[misc]
             score = _points(verdict, points)
             cell.outputs = [_report(verdict), _score(score)]
             cell.metadata["grader"] = node(verdict=_plain_json(verdict.to_dict()))
+            if verdict.failure is not None and verdict.failure.kind == "implausible":
+                resources[_TO_REVIEW].append(grade_id)
         except UnusableSubmission as error:
             cell.outputs = [_note(f"{exercise.title}: 0 of {points:g} points", str(error)), _score(0.0)]
             self.log.warning("%s: 0 of %g points: %s", grade_id, points, error)
@@ -86,26 +105,26 @@ class JudgeCells(NbGraderPreprocessor):  # type: ignore[misc]
         return ""
 
     def _verdict(self, handed_in: submission.Submission) -> Verdict:
-        from grader.judge.service import shared_judge
-
         try:
-            return shared_judge(self.device).grade(handed_in.source, handed_in.exercise_id, timed=self.timed)
+            return self.judge.grade(handed_in.source, handed_in.exercise_id, timed=self.timed, kernels=self.kernels)
         except JudgeStopped as error:
             self.log.warning("%s: %s Once more, with a fresh one.", handed_in.origin, error)
-            return shared_judge(self.device).grade(handed_in.source, handed_in.exercise_id, timed=self.timed)
+            self.judge.expect([])  # it may have stopped on what it was loading ahead
+            return self.judge.grade(handed_in.source, handed_in.exercise_id, timed=self.timed, kernels=self.kernels)
 
 
 class SaveVerdicts(SaveAutoGrades):  # type: ignore[misc]
-    """`SaveAutoGrades`, but what could not be judged has no score and waits for a person."""
+    """`SaveAutoGrades`, but what was not judged has no score, and waits for a person as what is held for review."""
 
     def _add_score(self, cell: NotebookNode, resources: ResourcesDict) -> None:
-        if cell.metadata.nbgrader.grade_id not in (resources.get(_NOT_GRADED) or ()):
-            super()._add_score(cell, resources)
+        super()._add_score(cell, resources)
+        grade_id = cell.metadata.nbgrader.grade_id
+        not_graded = grade_id in (resources.get(_NOT_GRADED) or ())
+        if not not_graded and grade_id not in (resources.get(_TO_REVIEW) or ()):
             return
-        grade = self.gradebook.find_grade(
-            cell.metadata.nbgrader.grade_id, self.notebook_id, self.assignment_id, self.student_id
-        )
-        grade.auto_score = None
+        grade = self.gradebook.find_grade(grade_id, self.notebook_id, self.assignment_id, self.student_id)
+        if not_graded:
+            grade.auto_score = None
         grade.needs_manual_grade = True
         self.gradebook.db.commit()
 

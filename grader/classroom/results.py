@@ -80,7 +80,10 @@ class ReleaseResult(Result):
 
 @dataclass(frozen=True)
 class StudentResult:
-    """One student's work. `score` is after late penalties; `reason` says why it failed or waits for a person."""
+    """One student's work. `score` is after late penalties; `reason` says why it failed or was not graded.
+
+    `to_look_at`: what the judge found beside the score, in sentences that begin with the exercise's title.
+    """
 
     student: str
     outcome: Literal["graded", "unchanged", "failed"]
@@ -90,6 +93,7 @@ class StudentResult:
     seconds_late: float = 0.0
     submitted_at: str = ""
     reason: str = ""
+    to_look_at: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -119,6 +123,7 @@ class AutogradeResult(Result):
             ]
             points = "failed" if student.outcome == "failed" else f"{student.score:g} of {student.max_score:g}"
             lines.append(f"  {student.student:<20} {points:<10} {'; '.join(note for note in notes if note)}".rstrip())
+            lines += [f"    {sentence}" for sentence in student.to_look_at]
         said = {"none": "Feedback: not written", "written": "Feedback: written, not released", "released": ""}
         lines.append(said[self.feedback] or "Feedback: released to the learners")
         return "\n".join([*lines, *(f"Note: {warning}" for warning in self.warnings)])

@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from grader.cli.answers import Progress, report
-from grader.cli.options import AsJson, CourseFolder
+from grader.cli.options import AsJson, CourseFolder, NoSandbox
 
 __all__ = ["app"]
 
@@ -59,6 +59,7 @@ def autograde(
     force: Annotated[bool, typer.Option("--force", help="Also what is graded already.")] = False,
     feedback: Annotated[bool, typer.Option("--feedback/--no-feedback", help="Whether to write feedback.")] = True,
     release_feedback: Annotated[bool, typer.Option("--release-feedback", help="Put it into the exchange.")] = False,
+    no_sandbox: NoSandbox = False,
     as_json: AsJson = False,
 ) -> None:
     """Collect what was submitted, have it judged, write feedback.
@@ -71,7 +72,7 @@ def autograde(
     with Progress() as progress:
         result = commands.autograde(
             course, assignment, student=student, force=force, feedback=feedback,
-            release_feedback=release_feedback, progress=progress,
+            release_feedback=release_feedback, sandbox=not no_sandbox, progress=progress,
         )  # fmt: skip
     report(result, as_json)
 

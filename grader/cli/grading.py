@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from grader.cli.answers import Progress, answer, print_json
-from grader.cli.options import AsJson, Device, OnDevice
+from grader.cli.options import AsJson, Device, NoSandbox, OnDevice
 
 if TYPE_CHECKING:
     from grader.submission import Submission
@@ -68,6 +68,10 @@ def grade(
     file: SolutionFile,
     exercise: OfExercise = None,
     device: OnDevice = Device.auto,
+    kernels: Annotated[
+        bool, typer.Option("--kernels", help="Look at the kernels that run, too, for the notes beside the score.")
+    ] = False,
+    no_sandbox: NoSandbox = False,
     as_json: AsJson = False,
 ) -> None:
     """Grade a solution: right, how fast, how many points. A notebook's exercises are all graded unless one is named.
@@ -75,19 +79,29 @@ def grade(
     \b
     Example: grader grade softmax.py --exercise softmax --device auto
     """
-    _judge(file, exercise, device, as_json, timed=True)
+    _judge(file, exercise, device, as_json, timed=True, kernels=kernels, sandbox=not no_sandbox)
 
 
-def _judge(file: Path, exercise: str | None, device: Device, as_json: bool, *, timed: bool) -> None:
+def _judge(
+    file: Path,
+    exercise: str | None,
+    device: Device,
+    as_json: bool,
+    *,
+    timed: bool,
+    kernels: bool = False,
+    sandbox: bool = True,
+) -> None:
     """Grades what the file submits, prints it and ends with the worst status."""
     from grader.feedback.report import as_text
     from grader.judge.service import Judge
 
     several, submissions = _submissions(file, exercise)
     verdicts: list[Verdict] = []
-    with Judge(device.value) as judge, Progress() as progress:
+    with Judge(device.value, sandbox=sandbox) as judge, Progress() as progress:
+        judge.expect([(each.source, each.exercise_id) for each in submissions])
         for each in submissions:
-            verdict = judge.grade(each.source, each.exercise_id, timed=timed, progress=progress)
+            verdict = judge.grade(each.source, each.exercise_id, timed=timed, kernels=kernels, progress=progress)
             progress.clear()
             verdicts.append(verdict)
             if not as_json:

@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from grader.cli.answers import Progress, answer
-from grader.cli.options import AsJson, Device, OnDevice, StoreFile
+from grader.cli.options import AsJson, Device, NoSandbox, OnDevice, StoreFile
 
 __all__ = ["app"]
 
@@ -25,6 +25,7 @@ def run(
     ] = Path(),
     store: StoreFile = None,
     device: OnDevice = Device.auto,
+    no_sandbox: NoSandbox = False,
     as_json: AsJson = False,
 ) -> None:
     """Measure a course's submissions anew, in turn, in one session. A run that was stopped goes on where it was.
@@ -35,9 +36,10 @@ def run(
     from grader.leaderboard import commands
 
     with Progress() as progress:
-        outcome = commands.run(exercise, course=course, store=store, device=device.value, progress=progress)
+        outcome = commands.run(
+            exercise, course=course, store=store, device=device.value, sandbox=not no_sandbox, progress=progress
+        )
     answer(as_json, outcome.to_dict(), outcome.as_text())
-    raise typer.Exit(0 if outcome.finished else 2)
 
 
 @app.command("publish")

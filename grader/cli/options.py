@@ -8,7 +8,7 @@ from typing import Annotated
 
 import typer
 
-__all__ = ["AsJson", "CourseFolder", "Device", "OnDevice", "StoreFile"]
+__all__ = ["AsJson", "CourseFolder", "Device", "NoSandbox", "OnDevice", "StoreFile"]
 
 
 class Device(StrEnum):
@@ -21,6 +21,9 @@ class Device(StrEnum):
 
 AsJson = Annotated[bool, typer.Option("--json", help="Answer in JSON.")]
 OnDevice = Annotated[Device, typer.Option("--device", help="Where it runs; auto is the GPU where there is one.")]
+NoSandbox = Annotated[
+    bool, typer.Option("--no-sandbox", help="Run submissions without one: they can do here whatever you can.")
+]
 CourseFolder = Annotated[Path, typer.Argument(metavar="DIR", help="The course folder.")]
 StoreFile = Annotated[
     Path | None, typer.Option("--store", metavar="FILE", help="The database; by default leaderboard.sqlite.")

@@ -81,7 +81,7 @@ def sandbox() -> Finding:
     kernel = f"Landlock ABI {landlock}" if landlock else "no Landlock"
     if found == "bubblewrap":
         return Finding("sandbox", True, f"bubblewrap in namespaces of its own ({kernel} in this kernel)", needed=False)
-    value = f"weaker: {found.removeprefix('process: ')} ({kernel} in this kernel)"
+    value = f"weaker: {found} ({kernel} in this kernel)"
     if shutil.which("bwrap") is None:
         mend = "sudo apt-get install bubblewrap"
     elif Path("/proc/sys/kernel/apparmor_restrict_unprivileged_userns").exists():

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from grader.exercise import Array, Baseline, Budget, Case, Exercise, Gate, Suspect
+from grader.exercise import Array, Baseline, Budget, Case, Exercise, Gate, Rules, Suspect
 
 __all__ = ["SOFTMAX"]
 
@@ -80,7 +80,9 @@ def _first_row_everywhere(a: Any) -> Any:
     return x[:1].softmax(dim=1).expand_as(x) if x.shape[0] > 1 else None
 
 
-_TIMED = (_case(16_384, 781), _case(4096, 4096), _case(4096, 8192))
+_TIMED = tuple(
+    _case(rows, columns, "normal|large|below") for rows, columns in ((16_384, 781), (4096, 4096), (4096, 8192))
+)
 
 SOFTMAX = Exercise(
     id="softmax",
@@ -147,6 +149,9 @@ SOFTMAX = Exercise(
             "Every row holds the result of row 0: does the row's pointer depend on `program_id`?",
             _first_row_everywhere,
         ),
+    ),
+    rules=Rules(
+        ("softmax", "_softmax", "log_softmax", "_log_softmax", "softmin", "logsumexp", "exp", "Softmax", "LogSoftmax")
     ),
     hints=(
         "A program takes a row (or several): load it once, keep it, store it once.",

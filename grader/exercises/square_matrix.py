@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from grader.exercise import Array, Baseline, Budget, Case, Exercise, Gate, Suspect
+from grader.exercise import Array, Baseline, Budget, Case, Exercise, Gate, Rules, Suspect
 
 __all__ = ["SQUARE_MATRIX"]
 
@@ -29,7 +29,7 @@ def _square_transposed(a: Any) -> Any:
     return (x * x).t().reshape(x.shape) if min(x.shape) > 1 else None
 
 
-_TIMED = (_case(8192, 8192),)
+_TIMED = (_case(8192, 8192, "normal|heavy"),)
 
 SQUARE_MATRIX = Exercise(
     id="square_matrix",
@@ -72,6 +72,7 @@ SQUARE_MATRIX = Exercise(
         Suspect("The matrix was copied, not squared.", lambda a: a["x"]),
         Suspect("Each element was doubled, not squared.", lambda a: 2 * a["x"]),
     ),
+    rules=Rules(("mul", "multiply", "square", "pow", "float_power")),
     hints=(
         "A thread's column is `blockIdx.x * blockDim.x + threadIdx.x`; its row is the same in y.",
         "The grid is rounded up, so some threads have no element: they must do nothing.",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from grader.exercise import Array, Baseline, Budget, Case, Exercise, Gate, Suspect
+from grader.exercise import Array, Baseline, Budget, Case, Exercise, Gate, Rules, Suspect
 
 __all__ = ["VECTOR_ADD"]
 
@@ -55,7 +55,7 @@ VECTOR_ADD = Exercise(
         _case(1_000_003),
     ),
     simulator_cases=(_case(1), _case(127), _case(1024), _case(1025), _case(98_432, "heavy")),
-    timed_cases=(_case(1 << 25),),
+    timed_cases=(_case(1 << 25, "normal|heavy"),),
     plot_cases=tuple(_case(1 << p) for p in range(16, 28)),
     oracle=_oracle,
     budget=Budget(absolute=1e-30, relative=1e-6),
@@ -75,6 +75,7 @@ VECTOR_ADD = Exercise(
         Suspect("The result is `x - y`: a minus where a plus belongs.", lambda a: a["x"] - a["y"]),
         Suspect("The result is `x * y`: a product, not a sum.", lambda a: a["x"] * a["y"]),
     ),
+    rules=Rules(("add", "addcmul", "__add__", "__radd__", "__iadd__")),
     hints=(
         "Each program handles one block: `program_id` times `BLOCK_SIZE` is where its block begins.",
         "The last block sticks out past the end unless n is a multiple of `BLOCK_SIZE`: mask both loads and the store.",

@@ -63,6 +63,20 @@ _KINDS = {
         "Most often a loop never ends; sometimes a block of threads waits for one that has already returned.",
         "Does every loop's counter move towards its end, and does every thread reach each `__syncthreads()`?",
     ),
+    "limit": _Kind(
+        "It used more than it may",
+        False,
+        "Memory, processes, files and output are limited, so that one submission cannot take them from the next.",
+        "Take what this exercise needs and no more: no large buffers of your own, no processes, little output.",
+    ),
+    "implausible": _Kind(
+        "Held for review",
+        False,
+        "No GPU moves its data or computes faster than that, so this time cannot be that of the whole work. The "
+        "judge may be mistaken, too: this is for a person to look at.",
+        "Does each call compute every element anew, from the inputs that it is given? If so, check again, and show "
+        "your instructor this report.",
+    ),
     "wrong_answer": _Kind("The output is wrong", False),
 }
 _TIMEOUT_TRITON = "Does every loop's counter move towards its end?"

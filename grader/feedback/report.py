@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from grader.feedback.facts import outside_of
+from grader.feedback.findings import BESIDE
 from grader.feedback.pictures import gate_bar, map_of, share_bar
 from grader.feedback.style import code, css, markup
 from grader.feedback.summary import Summary, case_of, gate_words, summarize, was_run
@@ -39,9 +40,11 @@ def as_text(verdict: Verdict, source: str = "") -> str:
         blocks.append(_failure_text(s, source))
     if s.sentences and s.failing is not None:
         blocks.append([f"What is wrong in “{s.failing.name}”", *(f"  {sentence}" for sentence in s.sentences)])
-    if s.show_speed:
-        lines = [f"  {_GATE_SIGNS[gate.outcome]} {gate_words(gate)}" for gate in verdict.gates]
+    if s.show_speed or s.show_times:
+        lines = [f"  {_GATE_SIGNS[gate.outcome]} {gate_words(gate)}" for gate in verdict.gates if s.show_speed]
         blocks.append(["Speed", *lines, *(f"    {line}" for line in _times_text(verdict))])
+    if s.beside:
+        blocks.append(["Beside the score", *(f"  {each.label}: {each.sentence}" for each in s.beside), f"  {BESIDE}"])
     blocks.append([f"Next: {s.next_step}"])
     if s.hints:
         blocks[-1].append(f"  Hint 1 of {len(s.hints)}: {s.hints[0]}")
@@ -67,6 +70,7 @@ def as_html(verdict: Verdict, source: str = "") -> str:
         gate_words=gate_words,
         gate_bar=lambda gate: markup(gate_bar(gate)),
         times=_times(verdict),
+        beside_note=BESIDE,
         excerpt=_excerpt(source, s.failure.line if s.failure else None),
         log=_printed(verdict),
         **_picture(verdict, s),

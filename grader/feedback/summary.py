@@ -12,11 +12,12 @@ from grader.exercises import find
 from grader.feedback.clues import Clues, clues_in
 from grader.feedback.facts import Facts
 from grader.feedback.failures import Explained, explained
+from grader.feedback.findings import Remark, beside
 from grader.feedback.places import locate
 from grader.feedback.questions import names_a_cause
 from grader.feedback.sentences import told
 from grader.feedback.words import points, ratio
-from grader.verdict import CaseResult, Environment, GateResult, Verdict
+from grader.verdict import CaseResult, GateResult, Verdict
 
 __all__ = [
     "NEEDS_GPU",
@@ -30,7 +31,7 @@ __all__ = [
     "was_run",
 ]
 
-State = Literal["unusable", "not_written", "broken", "wrong", "slow", "untimed", "passed"]
+State = Literal["unusable", "not_written", "broken", "held", "wrong", "slow", "untimed", "passed"]
 NEEDS_GPU = "Simulated: no GPU; speed needs a GPU and gives no points here."
 _TIMED = ", while timed"
 
@@ -51,6 +52,8 @@ class Summary:
     failure: Explained | None
     failure_name: str
     show_speed: bool
+    show_times: bool
+    beside: tuple[Remark, ...]
     next_step: str
     hints: tuple[str, ...]
     environment: str
@@ -86,9 +89,11 @@ def summarize(verdict: Verdict, source: str = "") -> Summary:
         failure=failure,
         failure_name=_failure_name(failing, failure),
         show_speed=bool(verdict.gates) and state in ("slow", "untimed", "passed"),
+        show_times=bool(verdict.timings) and state in ("slow", "untimed", "passed", "held"),
+        beside=beside(verdict),
         next_step=_next_step(verdict, state, failing, failure),
-        hints=exercise.hints if exercise and not done and state != "unusable" and not diagnosed else (),
-        environment=environment_line(verdict.environment),
+        hints=exercise.hints if exercise and not done and state not in ("unusable", "held") and not diagnosed else (),
+        environment=environment_line(verdict),
         exercise=exercise,
     )
 
@@ -102,13 +107,13 @@ def _facts(verdict: Verdict, failing: CaseResult | None, exercise: Exercise | No
 
 
 def state_of(verdict: Verdict) -> State:
-    """Which of the seven things happened."""
+    """Which of the eight things happened."""
     if verdict.failure is not None and verdict.failure.kind in ("unusable", "not_written"):
         return "unusable" if verdict.failure.kind == "unusable" else "not_written"
     if verdict.status == "unusable":
         return "unusable"
     if verdict.failure is not None:
-        return "broken"
+        return "held" if verdict.failure.kind == "implausible" else "broken"
     if not all(case.passed for case in verdict.cases):
         return "wrong"
     if any(gate.outcome == "failed" for gate in verdict.gates):
@@ -147,8 +152,9 @@ def gate_words(gate: GateResult) -> str:
     return said
 
 
-def environment_line(environment: Environment) -> str:
-    """Where the verdict was reached: GPU or simulator, versions, sandbox, clock."""
+def environment_line(verdict: Verdict) -> str:
+    """Where the verdict was reached: GPU or simulator, versions, sandbox, clock, and the GPU's state at the end."""
+    environment = verdict.environment
     parts = []
     if environment.device == "cuda":
         parts += [environment.gpu, environment.driver and f"driver {environment.driver}"]
@@ -157,10 +163,15 @@ def environment_line(environment: Environment) -> str:
         parts.append(version and f"{name if name != 'python' else 'Python'} {version}")
     parts.append(environment.sandbox and f"sandbox: {environment.sandbox}")
     if environment.device == "cuda":
-        parts.append(environment.clock and f"clock: {environment.clock}")
+        parts.append(verdict.clock and f"clock: {verdict.clock}")
         if environment.copy_gbps:
             parts.append(f"measured copy bandwidth {environment.copy_gbps:,.0f} GB/s")
-    line = " · ".join(part for part in (*parts, *environment.notes) if part)
+        figures = [environment.sm_clock_mhz and f"{environment.sm_clock_mhz} MHz"]
+        figures += [environment.memory_clock_mhz and f"memory {environment.memory_clock_mhz} MHz"]
+        figures += [environment.temperature_c and f"{environment.temperature_c} °C"]
+        known = ", ".join(figure for figure in figures if figure)
+        parts.append(known and f"at the end {known}")
+    line = " · ".join(part for part in parts if part)
     return f"{NEEDS_GPU} {line}".strip() if environment.device == "simulator" else line
 
 
@@ -168,6 +179,7 @@ _TONES: dict[State, tuple[Literal["good", "bad", "warn", "plain"], str]] = {
     "unusable": ("warn", "!"),
     "not_written": ("plain", "…"),
     "broken": ("bad", "✗"),
+    "held": ("warn", "!"),
     "wrong": ("bad", "✗"),
     "slow": ("warn", "!"),
     "untimed": ("good", "✓"),
@@ -216,6 +228,7 @@ def _headline(verdict: Verdict, state: State, failure: Explained | None) -> str:
         "unusable": "Nothing could be graded",
         "not_written": "Not written yet",
         "broken": "It failed",
+        "held": "Held for review",
         "wrong": "Not right yet",
         "slow": "Right, and not fast enough yet",
         "untimed": "Right; its speed was not measured",

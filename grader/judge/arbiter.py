@@ -3,19 +3,22 @@
 from __future__ import annotations
 
 import hashlib
-import inspect
 import time
+from collections.abc import Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
 
 from grader.errors import MachineLacks, UnusableSubmission
-from grader.exercise import Baseline, Exercise
-from grader.judge import score
-from grader.judge.clock import BaselineFailed, TimedWrong, calibrate
+from grader.exercise import Baseline, Exercise, text_of
+from grader.judge import health
+from grader.judge.clock import BaselineFailed, Clock, TimedWrong
 from grader.judge.desk import Desk
 from grader.judge.intake import refuse
 from grader.judge.job import Job, Progress
 from grader.judge.machine import Machine, resolve
+from grader.judge.monitor import Monitor, Record
+from grader.judge.pool import Loaded, Pool
+from grader.judge.reading import Reading
 from grader.judge.sandbox import strength
 from grader.judge.workers import Worker, WorkerFailed
 from grader.verdict import Environment, Failure, Timing, Verdict
@@ -26,39 +29,83 @@ _PLOT_TRIALS = 6
 
 
 class Arbiter:
-    """Kept between submissions: the buffers, a worker for the baselines, and the next submission's worker, warm."""
+    """Kept between submissions: the buffers, the clock, a worker for the baselines, and workers ahead of need."""
 
-    def __init__(self, device: str = "auto") -> None:
+    def __init__(self, device: str = "auto", sandbox: bool = True) -> None:
         self.device = resolve(device)
-        self._next: Worker | None = Worker(self.device)
-        self.machine = Machine.measure(self.device)
-        self.desk = Desk(self.device)
+        self.sandbox = sandbox
+        self.pool = Pool(self.device, sandbox, _free_bytes(self.device))
+        try:
+            with self.pool.quiet:
+                self.machine = Machine.measure(self.device)
+            self.desk = Desk(self.device)
+            self.monitor = Monitor(self.device)
+        except BaseException as error:
+            self.pool.close()
+            if "out of memory" in str(error).lower().replace("_", " "):
+                said = "Too little of the GPU's memory is free for the grader. Close other notebooks and try again."
+                raise MachineLacks(said) from None
+            raise
+        self.scales: dict[tuple[str, str], int] = {}  # by exercise and case: how many times its rows are timed
+        self.alone: dict[tuple[str, str, str], list[Reading]] = {}  # by exercise, baseline, case: no submission alive
+        self._clock: Clock | None = None
         self._baselines: Worker | None = None
         self._loaded: set[str] = set()
-        self.constant_s = 0.0
+
+    @property
+    def clock(self) -> Clock:
+        """Calibrated when the baselines' worker starts."""
+        assert self._clock is not None
+        return self._clock
+
+    def look_at_the_machine_again(self) -> None:
+        """Measures its ceilings once more, and keeps the higher ones: nothing makes them come out too high."""
+        again = Machine.measure(self.device)
+        self.machine = replace(
+            self.machine,
+            copy_gbps=max(self.machine.copy_gbps, again.copy_gbps),
+            peak_tflops=max(self.machine.peak_tflops, again.peak_tflops),
+        )
+
+    def sick(self) -> str:
+        """Why the GPU is of no use to this process any more, or an empty text.
+
+        Work of somebody else that goes on is no sickness: the notes of a verdict tell of it.
+        """
+        said = health.settled(self.machine)
+        return "" if said.startswith(health.BUSY) else said
 
     def close(self) -> None:
         """Ends the workers."""
-        for worker in (self._next, self._baselines):
-            if worker is not None:
-                worker.close()
-        self._next = self._baselines = None
+        self.drop_baselines()
+        self.pool.close()
 
     def grade(
-        self, source: str, exercise: Exercise, timed: bool = True, progress: Progress = lambda *_: None
+        self,
+        source: str,
+        exercise: Exercise,
+        timed: bool = True,
+        progress: Progress = lambda *_: None,
+        upcoming: Sequence[tuple[str, Exercise]] = (),
+        kernels: bool = False,
     ) -> Verdict:
-        """The verdict on one submission; whatever the submission does, there is one."""
+        """The verdict on one submission; whatever the submission does, there is one.
+
+        `upcoming` are those that will be asked for next: some of them are loaded meanwhile. `kernels` asks for findings
+        by the kernels that ran, too.
+
+        Raises:
+            MachineLacks: this machine lacks what grading needs.
+            JudgeStopped: a baseline failed twice.
+        """
         begun, started = time.perf_counter(), datetime.now(UTC)
+        self.pool.profiled = kernels
         job = Job(self, source, exercise, timed and self.device == "cuda", progress)
-        failure = refuse(source, exercise)
-        if failure is None:
-            worker = self._take()
-            try:
-                failure = job.run(worker)
-            finally:
-                job.log = worker.log
-                worker.close()
-                self._next = Worker(self.device)
+        try:
+            failure = refuse(source, exercise) or job.run(upcoming)
+        finally:
+            self.pool.refill()
+            self.desk.rest()
         return replace(
             job.verdict(failure),
             submission_sha256=hashlib.sha256(source.encode("utf-8", "replace")).hexdigest(),
@@ -79,47 +126,58 @@ class Arbiter:
         cases = tuple(case for case in exercise.plot_cases if self.desk.fits(case))
         failure = refuse(source, exercise)
         if failure is None:
-            worker = self._take()
+            job.timer.know_baselines()
+            loaded = self.take(source, exercise)
+            failure = loaded.failure
             try:
-                failure = job.load(worker)
                 if failure is None:
-                    job.time(worker, cases, exercise.baselines, _PLOT_TRIALS)
+                    job.timer.gated = False
+                    loaded.worker.in_turn()
+                    loaded.worker.map(self.desk)
+                    job.timer.time(cases, exercise.baselines, _PLOT_TRIALS, loaded.worker)
             except WorkerFailed as failed:
                 failure = failed.failure
             except TimedWrong as wrong:
                 failure = Failure("wrong_answer", f"The output for {wrong.case} is wrong.")
             finally:
-                worker.close()
-                self._next = Worker(self.device)
+                loaded.worker.close()
+                self.pool.refill()
+                self.desk.rest()
         if failure is not None:
             raise UnusableSubmission(f"{failure.message} `check({exercise.id})` says more.")
-        return list(score.timings(exercise, cases, job.seconds, self.machine, job.launches))
+        return list(job.timer.timings(cases))
 
-    def _take(self) -> Worker:
-        worker = self._next or Worker(self.device)
-        self._next = None
+    def take(self, source: str, exercise: Exercise) -> Loaded:
+        """A worker that has loaded the submission, or failed to; on the second try with no other submission alive.
+
+        Raises:
+            MachineLacks: no worker comes up.
+        """
         try:
-            worker.await_ready()
-            worker.map(self.desk)
+            return self.pool.take(source, exercise)
+        except WorkerFailed:
+            self.pool.reset()
+        try:
+            return self.pool.take(source, exercise)
         except WorkerFailed as failed:
-            worker.close()
-            raise MachineLacks(f"The worker did not start: {failed.failure.message}\n{worker.log[-2000:]}") from None
-        return worker
+            detail = failed.failure.detail[-2000:]
+            raise MachineLacks(f"The worker did not start: {failed.failure.message}\n{detail}") from None
 
-    def baseline_worker(self, exercise: Exercise, baselines: tuple[Baseline, ...]) -> Worker:
-        """The worker that runs baselines, with these loaded; the clock's constant is measured when it starts."""
+    def baseline_worker(self, exercise: Exercise, baselines: Sequence[Baseline]) -> Worker:
+        """The worker that runs baselines, with these loaded; the clock is calibrated when it starts."""
         name = "worker"
         try:
             if self._baselines is None:
-                self._baselines = Worker(self.device)
-                self._baselines.await_ready()
+                self._baselines = self.pool.fresh()
                 self._baselines.map(self.desk)
-                self.constant_s = calibrate(self.desk, self._baselines)
+            if self._clock is None:  # once, by `know_baselines`, when no submission is alive that could stretch it
+                with self.pool.quiet:
+                    self._clock = Clock.calibrate(self.desk, self.machine, self._baselines)
             for baseline in baselines:
                 name = f"{exercise.id}:{baseline.id}"
                 if name not in self._loaded:
-                    text = "from typing import Any\n\n\n" + inspect.getsource(baseline.function)
-                    self._baselines.load(name, text, baseline.function.__name__, exercise.time_limit_s)
+                    text, entry = text_of(baseline.function), baseline.function.__name__
+                    self._baselines.load(name, text, entry, exercise.time_limit_s, exercise.harness)
                     self._loaded.add(name)
         except WorkerFailed as failed:
             raise BaselineFailed(name, failed.failure.message) from None
@@ -132,9 +190,9 @@ class Arbiter:
         self._baselines = None
         self._loaded.clear()
 
-    def environment(self) -> Environment:
+    def environment(self, record: Record | None) -> Environment:
+        """Where this verdict was reached; `record` is what NVML saw while it was timed."""
         machine = self.machine
-        clock = "the arbiter's wall clock" if self.device == "cuda" else "none: a simulator has no speed"
         return Environment(
             device=self.device,
             gpu=machine.gpu,
@@ -142,7 +200,18 @@ class Arbiter:
             torch=machine.torch,
             triton=machine.triton,
             python=machine.python,
-            sandbox=strength(),
-            clock=clock,
+            sandbox=strength(self.sandbox),
             copy_gbps=machine.copy_gbps or None,
+            sm_clock_mhz=record.sm_clock_mhz if record else None,
+            memory_clock_mhz=record.memory_clock_mhz if record else None,
+            temperature_c=record.temperature_c if record else None,
+            notes=record.notes() if record else (),
         )
+
+
+def _free_bytes(device: str) -> int | None:
+    if device != "cuda":
+        return None
+    import torch
+
+    return int(torch.cuda.mem_get_info()[0])

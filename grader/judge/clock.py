@@ -1,23 +1,34 @@
-"""The arbiter's clock: fresh inputs, submission and baselines in turn, less what a round costs beyond its launches."""
+"""The arbiter's clock: what a round costs beyond its launches.
+
+A round's wall time is the copying-in of the inputs, the GPU's switch to the worker and the launches, and the look at
+the outputs. All but the launches is calibrated with a worker that runs nobody's submission, whose CUDA events can be
+believed.
+"""
 
 from __future__ import annotations
 
+import bisect
+from collections.abc import Sequence
+from dataclasses import dataclass
 from statistics import median
 
 from grader.exercise import Array, Case, Exercise
 from grader.judge.desk import Desk, Spread
 from grader.judge.machine import Machine
-from grader.judge.workers import Worker, WorkerFailed
+from grader.judge.reading import Reading
+from grader.judge.workers import Round, Worker, WorkerFailed
 from grader.verdict import Mismatch
 
-__all__ = ["BaselineFailed", "TimedWrong", "calibrate", "launches_for", "sample"]
+__all__ = ["BaselineFailed", "Clock", "Curve", "TimedWrong", "launches_for", "sample"]
 
-_ROUND_S = 1.5e-3  # of launches in a round: against it the constant's spread of a few µs is some 0.2 %
-_L2_TURNS = 4  # the buffers of a round are at least so many times the L2: no launch finds its inputs there
+_ROUND_S = 3e-3  # of launches in a round: against it the spread of the switch, 2 to 3 µs, is some 0.1 %
+_JITTER_S = 45e-6
+_L2_TURNS = 40  # the bytes of a round are so many times the L2: what a cache could hold of them is below 1 to 3 %
 _MOST_LAUNCHES = 512
-_CALIBRATION_ELEMENTS = 1 << 24
-_CALIBRATION_LAUNCHES = (4, 24)
-_CALIBRATION_ROUNDS = 16
+_CALIBRATION_LAUNCH_S = 35e-6
+_CALIBRATION_LAUNCHES = (1, 4, 16, 64, 256, 1024)
+_CALIBRATION_ROUNDS = 12
+_DISTINCT = 16  # launches of a calibration round with buffers of their own
 
 
 class BaselineFailed(Exception):
@@ -32,57 +43,154 @@ class TimedWrong(Exception):
         self.case, self.mismatch = case, mismatch
 
 
-def calibrate(desk: Desk, worker: Worker) -> float:
-    """Seconds that a round costs beyond its launches, by a worker that runs nobody's submission.
+@dataclass(frozen=True)
+class Curve:
+    """Measured points, straight lines between them and on beyond the last; level before the first."""
 
-    Rounds of few and of many launches of one kernel, on poisoned buffers as every round is: the line through the two
-    medians meets zero launches at the constant. An empty round would not do: the GPU's switch from one process to the
-    other and back, most of the constant, is cheaper when the other has little to run (40 µs, not 210, on an H200).
+    at: tuple[float, ...]
+    values: tuple[float, ...]
+
+    @classmethod
+    def through(cls, points: Sequence[tuple[float, float]]) -> Curve:
+        return cls(tuple(at for at, _ in sorted(points)), tuple(value for _, value in sorted(points)))
+
+    def __call__(self, at: float) -> float:
+        right = bisect.bisect_left(self.at, at)
+        if right == 0 or len(self.at) == 1:
+            return self.values[0]
+        right = min(right, len(self.at) - 1)
+        share = (at - self.at[right - 1]) / (self.at[right] - self.at[right - 1])
+        return self.values[right - 1] + share * (self.values[right] - self.values[right - 1])
+
+
+@dataclass(frozen=True)
+class Clock:
+    """What a round costs beyond its launches, in seconds.
+
+    `switch_s`: the GPU's switch to the worker, by the seconds that the launches take. `copy_in_s`: by the bytes copied
+    in. `glimpse_s`: by the rows looked at.
+
+    What the copying-in may take longer without a meaning is `copy_in_jitter_s`: work of another process meanwhile costs
+    two switches of the GPU (258 µs on an H200). For the look, and for the switch itself, it is `jitter_s`.
     """
-    case = Case("calibration", (Array("out", (_CALIBRATION_ELEMENTS,), role="out"),))
-    medians = []
-    for launches in _CALIBRATION_LAUNCHES:
-        spread = desk.lay(case, launches)
-        worker.plan(spread)
-        rounds = []
-        for _ in range(_CALIBRATION_ROUNDS):
-            desk.poison(spread)
-            rounds.append(worker.round("", desk, 10.0))
-        medians.append(median(rounds[1:]))
-    few, many = _CALIBRATION_LAUNCHES
-    return medians[0] - few * (medians[1] - medians[0]) / (many - few)
+
+    switch_s: Curve
+    copy_in_s: Curve
+    glimpse_s: Curve
+    jitter_s: float
+    copy_in_jitter_s: float
+
+    @classmethod
+    def calibrate(cls, desk: Desk, machine: Machine, worker: Worker) -> Clock:
+        """Rounds of one to a thousand short copies, by a worker that runs nobody's submission.
+
+        An empty round would not do: the GPU's switch from one process to the other costs less when the other has
+        little to run, and more the longer it runs.
+        """
+        elements = max(1 << 16, int(machine.copy_gbps * 1e9 * _CALIBRATION_LAUNCH_S / 8) & ~511)
+        case = Case("calibration", (Array("x", (elements,)), Array("out", (elements,), role="out")))
+        most = min(_DISTINCT, desk.capacity(case))
+        switches: list[tuple[float, float]] = []
+        glimpses: dict[float, float] = {}
+        for launches in _CALIBRATION_LAUNCHES:
+            spread = desk.lay(case, min(launches, most))
+            rows = len(spread.launches)
+            spread = spread.repeated(launches // rows)
+            desk.deal(spread)
+            worker.plan(spread)
+            rounds = []
+            for _ in range(_CALIBRATION_ROUNDS):
+                desk.poison(spread)
+                rounds.append(worker.round("", desk, 30.0))
+            timed = [(one, one.event_s) for one in rounds[2:] if one.event_s is not None]
+            switches.append((median(event_s for _, event_s in timed),
+                             median(one.work_s - event_s for one, event_s in timed)))  # fmt: skip
+            glimpses.setdefault(float(rows), median(one.glimpse_s for one, _ in timed))
+        copies = [(float(size), desk.copy_in_s(size)) for size in _sizes(desk.arenas["inputs"].size)]
+        least_s = min(cost for _, cost in switches)
+        return cls(
+            switch_s=Curve.through(switches),
+            copy_in_s=Curve.through(copies),
+            glimpse_s=Curve.through(list(glimpses.items())),
+            jitter_s=min(_JITTER_S, least_s / 3),
+            copy_in_jitter_s=0.6 * least_s,
+        )
+
+    def drift_s(self, trusted: Sequence[Round]) -> float:
+        """How much longer than calibrated the GPU's switch takes just now, by rounds of a worker of ours.
+
+        It has spells of some 40 µs more. What exceeds the jitter is no spell: it has another reason, and no effect.
+        """
+        found = [one.work_s - one.event_s - self.switch_s(one.event_s) for one in trusted if one.event_s is not None]
+        drift_s = min(found, default=0.0)
+        return drift_s if abs(drift_s) <= self.jitter_s else 0.0
+
+    def read(self, spread: Spread, one: Round, drift_s: float = 0.0, trusted: bool = False) -> Reading:
+        """What a launch of this round took, by both clocks."""
+        rows = len(spread.launches) * len(spread.case.outputs)
+        work_s = one.work_s - drift_s
+        for more_s, jitter_s in (
+            (one.copy_in_s - self.copy_in_s(spread.used["inputs"]), self.copy_in_jitter_s),
+            (one.glimpse_s - self.glimpse_s(rows), self.jitter_s),
+        ):
+            if more_s > jitter_s:
+                work_s += more_s
+        launches_s = work_s
+        for _ in range(3):  # the switch depends a little on the launches' time, which is not known yet
+            launches_s = max(work_s - self.switch_s(launches_s), 1e-9)
+        count = len(spread.launches)
+        return Reading(launches_s / count, None if one.event_s is None else one.event_s / count, trusted)
+
+
+def _sizes(largest: int) -> list[int]:
+    """Bytes, in powers of two up to the arena."""
+    sizes = [1 << 12]
+    while sizes[-1] * 4 < largest:
+        sizes.append(sizes[-1] * 4)
+    return [*sizes, largest]
 
 
 def launches_for(desk: Desk, machine: Machine, exercise: Exercise, case: Case) -> int:
     """How many launches make a round: long enough for the clock, more memory than the L2 holds, within the arenas."""
-    floor_s = exercise.bytes_moved(case) / (machine.copy_gbps * 1e9)
-    wanted = max(_ROUND_S / floor_s, _L2_TURNS * machine.l2_bytes / exercise.bytes_moved(case), 2)
+    moved = exercise.bytes_moved(case)
+    wanted = max(_ROUND_S / (moved / (machine.copy_gbps * 1e9)), _L2_TURNS * machine.l2_bytes / moved, 2)
     return max(1, min(int(wanted) + 1, _MOST_LAUNCHES, desk.capacity(case)))
 
 
 def sample(
-    desk: Desk, spread: Spread, exercise: Exercise, peers: dict[str, Worker], constant_s: float, limit_s: float
-) -> dict[str, float]:
-    """One trial: every peer once over the same fresh inputs; seconds a launch. The submission's outputs are checked.
+    desk: Desk, spread: Spread, exercise: Exercise, peers: dict[str, Worker], clock: Clock, limit_s: float
+) -> dict[str, Reading]:
+    """One trial: every peer once over the same fresh inputs. The submission comes first; its outputs are checked, and
+    its processes stand still while the baselines run.
 
     Raises:
         WorkerFailed: the submission failed.
         BaselineFailed: a baseline did, which is no fault of the submission.
         TimedWrong: an output of the submission is wrong.
     """
-    desk.deal(spread)
-    seconds = {}
+    desk.deal(spread, exercise.draw)
+    own = peers.get("submission")
+    rounds: dict[str, Round] = {}
     for peer, worker in peers.items():
-        desk.poison(spread)
-        try:
-            taken = worker.round(peer, desk, limit_s)
-        except WorkerFailed as failed:
-            if peer == "submission":
-                raise
-            raise BaselineFailed(peer, failed.failure.message) from None
-        seconds[peer] = max(taken - constant_s, 1e-9) / len(spread.launches)
-        if peer == "submission":
+        if worker is own:
+            desk.poison(spread)
+            rounds[peer] = worker.round(peer, desk, limit_s)
             mismatch = desk.check(spread, exercise)
             if mismatch:
                 raise TimedWrong(spread.case.name, mismatch)
-    return seconds
+            rounds[peer].must_be_unchanged()
+            continue
+        if own is not None:
+            own.freeze()
+        try:
+            desk.poison(spread)
+            rounds[peer] = worker.round(peer, desk, limit_s)
+        except WorkerFailed as failed:
+            raise BaselineFailed(peer, failed.failure.message) from None
+        finally:
+            if own is not None:
+                own.thaw()
+    drift_s = clock.drift_s([one for peer, one in rounds.items() if peers[peer] is not own])
+    return {
+        peer: clock.read(spread, one, drift_s, trusted=peers[peer] is not own) for peer, one in rounds.items()
+    }

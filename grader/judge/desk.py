@@ -7,11 +7,14 @@ does to its inputs changes what is expected of it.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from statistics import median
 from typing import Any
 
 from grader.errors import MachineLacks
-from grader.exercise import Case, Exercise
+from grader.exercise import Case, Exercise, Tensors
 from grader.judge.compare import compare, poisoned, suspected
 from grader.judge.inputs import draw, generator
 from grader.protocol.layout import GUARD_BYTES, INPUT_GUARD, POISON_BYTE, Slot, place
@@ -21,10 +24,10 @@ from grader.verdict import Mismatch
 __all__ = ["Desk", "Spread"]
 
 _HOST_BYTES = 1 << 28
-_CUDA_BYTES = 4 << 30
+_CUDA_BYTES = 8 << 30
+_COPIES_IN = 12
 _FLOAT64_COPIES = 6  # of the largest array: inputs, expected values, errors, and what the oracle needs besides
-_GLIMPSES = 64  # elements of each output that must be there when the clock stops
-_CUDA_SHARE = 0.15  # of the free memory, for each arena: the private copies and the oracle need as much again
+_CUDA_SHARE = 0.15  # of the free memory, for each arena: the private inputs and the oracle need as much again
 
 
 @dataclass(frozen=True)
@@ -35,26 +38,13 @@ class Spread:
     launches: tuple[dict[str, Slot], ...]
     used: dict[str, int]
 
+    def repeated(self, times: int) -> Spread:
+        """The same launches once more and once more, for a worker that runs nobody's submission."""
+        return replace(self, launches=self.launches * times)
+
     def plan(self) -> list[list[dict[str, Any]]]:
         """What a worker needs to know of it."""
         return [[slot.to_dict() for slot in launch.values()] for launch in self.launches]
-
-    def places(self) -> Any:
-        """Where `Desk.glimpse` will look: the bytes of random elements of every output of every launch.
-
-        From the system's randomness: torch's own generator begins with the same seed in every process.
-        """
-        import torch
-
-        source, places = generator("cpu"), []
-        for launch in self.launches:
-            for slot in (launch[array.name] for array in self.case.outputs):
-                item = slot.bytes // slot.span
-                element = torch.zeros(_GLIMPSES, dtype=torch.int64)
-                for size, stride in zip(slot.shape, slot.strides, strict=True):
-                    element += stride * torch.randint(size, (_GLIMPSES,), generator=source)
-                places.append((slot.offset + item * element)[:, None] + torch.arange(item))
-        return torch.cat(places).flatten()
 
 
 class Desk:
@@ -74,16 +64,18 @@ class Desk:
             "outputs": make.create(size, sealed=False),
         }
         self._source = generator(self.torch_device)
-        self._private: list[dict[str, Any]] = []
+        self._secret: Any = None  # bytes laid out as in the input arena; grows with what is asked
+        self._target: Any = None
+        self._given: Any = None
 
     def capacity(self, case: Case) -> int:
         """How many launches with inputs and outputs of their own fit."""
         used = self._lay(case, 1).used
         return min(arena.size // max(1, used[name]) for name, arena in self.arenas.items())
 
-    def fits(self, case: Case) -> bool:
-        """Whether one launch fits the arenas, and the oracle and the comparison in float64 the memory that is free."""
-        if self.capacity(case) < 1:
+    def fits(self, case: Case, launches: int = 1) -> bool:
+        """Whether the launches fit the arenas, and the oracle and the comparison in float64 the memory that is free."""
+        if self.capacity(case) < launches:
             return False
         elements = max(math.prod(array.shape) for array in case.arrays)
         if self.torch_device == "cpu":
@@ -116,22 +108,67 @@ class Desk:
             placed.append(slots)
         return Spread(case, tuple(placed), {name: end + GUARD_BYTES for name, end in ends.items()})
 
-    def deal(self, spread: Spread) -> None:
-        """Draws fresh inputs for every launch, keeps private copies, and hands them out with NaN all around."""
+    def deal(self, spread: Spread, own_draw: Callable[[Case, Any], Tensors] | None = None) -> None:
+        """Draws fresh inputs for every launch, NaN all around them, in memory that no worker maps."""
         import torch
 
-        self._bytes(spread, "inputs").view(torch.int16).fill_(INPUT_GUARD)
-        self._private = []
+        count = spread.used["inputs"]
+        self._make_room(count)
+        self._secret[: count & ~1].view(torch.int16).fill_(INPUT_GUARD)
+        self._aim(count)
         for launch in spread.launches:
-            inputs = {array.name: draw(array, spread.case.fill, self._source) for array in spread.case.inputs}
-            for name, value in inputs.items():
-                self._view(launch[name]).copy_(value)
-            self._private.append(inputs)
-        self.poison(spread)
+            if own_draw is not None:
+                for name, value in own_draw(spread.case, self._source).items():
+                    self._private(launch[name]).copy_(value)
+                continue
+            for array in spread.case.inputs:
+                self._private(launch[array.name]).copy_(draw(array, spread.case.fill, self._source))
+        self.settle()
+
+    def hand_over(self) -> None:
+        """Copies the inputs that were dealt to where the workers see them, and waits until they are there."""
+        self._target.copy_(self._given)
+        self.settle()
+
+    def copy_in_s(self, count: int) -> float:
+        """Seconds that `hand_over` takes for so many bytes: the median of some, with nobody else at work."""
+        self._make_room(count)
+        seconds = []
+        for _ in range(_COPIES_IN):
+            self._aim(count)
+            self.settle()
+            started = time.perf_counter()
+            self.hand_over()
+            seconds.append(time.perf_counter() - started)
+        return median(seconds[2:])
+
+    def _make_room(self, count: int) -> None:
+        import torch
+
+        if self._secret is None or self._secret.numel() < count:
+            self._secret = None  # the old one is let go before the new one is made
+            self._secret = torch.empty(count, dtype=torch.uint8, device=self.torch_device)
+
+    def _aim(self, count: int) -> None:
+        """Makes the tensors of `hand_over` ready: that takes some time, and its time is taken."""
+        self._target, self._given = self.arenas["inputs"].bytes_at(0, count), self._secret[:count]
 
     def poison(self, spread: Spread) -> None:
         """Fills the outputs and their guards with the poison, and waits until that is done."""
         self._bytes(spread, "outputs").fill_(POISON_BYTE)
+        self.settle()
+
+    def rest(self) -> None:
+        """Lets go of memory that only a grading needs: between two, the GPU is the learner's."""
+        self._secret = self._target = self._given = None
+        if self.torch_device == "cuda":
+            import torch
+
+            torch.cuda.empty_cache()
+
+    def wake(self) -> None:
+        """Has the GPU switch to this process, so that the copying-in does not begin with a switch."""
+        self._secret[:1].add_(0)
         self.settle()
 
     def settle(self) -> None:
@@ -141,14 +178,10 @@ class Desk:
 
             torch.cuda.synchronize()
 
-    def glimpse(self, places: Any) -> Any:
-        """The bytes at these places, now. Taken before the clock stops: what is there later does not count."""
-        outputs = self.arenas["outputs"]
-        return outputs.bytes_at(0, outputs.size)[places].cpu()
-
     def check(self, spread: Spread, exercise: Exercise) -> Mismatch | None:
         """The first output, launch by launch, that is not what the oracle says."""
-        for launch, inputs in zip(spread.launches, self._private, strict=True):
+        for launch in spread.launches:
+            inputs = {array.name: self._private(launch[array.name]) for array in spread.case.inputs}
             expected = exercise.oracle({name: value.double() for name, value in inputs.items()})
             for array, answer in zip(spread.case.outputs, _tuple(expected), strict=True):
                 got = self._view(launch[array.name])
@@ -172,7 +205,7 @@ class Desk:
         first = GUARD_BYTES // item
         own = elements[first : first + slot.span]
         own.as_strided(slot.shape, slot.strides, storage_offset=first).fill_(False)
-        return [int(at) - first for at in torch.nonzero(elements).flatten()]
+        return (torch.nonzero(elements).flatten() - first).tolist()
 
     def _guards_written(self, slot: Slot) -> bool:
         arena = self.arenas[slot.arena]
@@ -190,6 +223,12 @@ class Desk:
 
     def _bytes(self, spread: Spread, arena: str) -> Any:
         return self.arenas[arena].bytes_at(0, spread.used[arena])
+
+    def _private(self, slot: Slot) -> Any:
+        import torch
+
+        raw = self._secret[slot.offset : slot.offset + slot.bytes].view(getattr(torch, slot.dtype))
+        return raw.as_strided(slot.shape, slot.strides)
 
     def _view(self, slot: Slot) -> Any:
         return tensor(self.arenas[slot.arena], slot)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import random
 from typing import Any
 
 from grader.exercise import Array
@@ -26,7 +27,12 @@ def draw(array: Array, fill: str, source: Any) -> Any:
         high = 256 if array.dtype == "uint8" else 1 << 16
         return torch.randint(0, high, array.shape, generator=source, device=device, dtype=getattr(torch, array.dtype))
     values = torch.randn(array.shape, generator=source, device=device, dtype=torch.float32)
-    return FILLS[fill](values, source).to(getattr(torch, array.dtype))
+    return FILLS[_chosen(fill)](values, source).to(getattr(torch, array.dtype))
+
+
+def _chosen(fill: str) -> str:
+    """One of the fills in "normal|heavy", drawn anew for each array of each launch."""
+    return random.SystemRandom().choice(fill.split("|"))
 
 
 def _heavy(values: Any, source: Any) -> Any:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import warnings
 
 from grader.definitions import bindings
 from grader.exercise import MAX_SOURCE_BYTES, Exercise
@@ -29,7 +30,9 @@ def _refuse(source: str, exercise: Exercise) -> Failure | None:
             f"The submission is larger than {MAX_SOURCE_BYTES // 1000} kB; a solution is one cell of text."
         )
     try:
-        tree = ast.parse(source)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # of '\\d' and the like: Python says so when it runs
+            tree = ast.parse(source)
     except SyntaxError as error:
         return _unusable(f"Syntax error in line {error.lineno}: {error.msg}.", error.lineno)
     except ValueError as error:

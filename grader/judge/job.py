@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Literal
 
-from grader.errors import JudgeStopped, MachineLacks
-from grader.exercise import Baseline, Case, Exercise
-from grader.judge import score
-from grader.judge.clock import BaselineFailed, TimedWrong, launches_for, sample
+from grader.errors import MachineLacks
+from grader.exercise import Case, Exercise
+from grader.judge import rules
+from grader.judge.clock import TimedWrong
+from grader.judge.pool import Loaded
+from grader.judge.timing import Timer
 from grader.judge.workers import Worker, WorkerFailed
-from grader.verdict import CaseResult, Failure, GateResult, Verdict
+from grader.verdict import CaseResult, Failure, Finding, GateResult, Verdict
 from grader.version import __version__
 
 if TYPE_CHECKING:
@@ -20,9 +22,7 @@ __all__ = ["Job", "Progress"]
 
 Progress = Callable[[str, int, int], None]
 Status = Literal["passed", "failed", "unusable"]
-_TRIALS, _MOST_TRIALS = 7, 28
-_WARM_UP_LIMIT_S = 120.0  # a first round may compile: Triton, or torch.compile on a slow machine
-_IMPLAUSIBLE = 1.5  # times the bandwidth of a copy, from buffers that no cache holds; honest kernels reach 1.05
+_KERNELS_LIMIT_S = 20.0  # for the untimed launch under the profiler
 _STUBS = ("# YOUR CODE HERE", "// YOUR CODE HERE")
 _LOG_CHARACTERS = 4000
 
@@ -34,142 +34,126 @@ class Job:
         self.arbiter, self.source, self.exercise = arbiter, source, exercise
         self.timed, self.progress = timed, progress
         self.cases: list[CaseResult] = []
-        self.seconds: dict[str, dict[str, list[float]]] = {}
-        self.launches: dict[str, int] = {}
+        self.findings: list[Finding] = []
+        self.timer = Timer(arbiter, exercise, progress)
         self.log = ""
+        self._beside = False
 
     @property
     def all_cases(self) -> tuple[Case, ...]:
         on_gpu = self.arbiter.device == "cuda"
         return self.exercise.cases if on_gpu else self.exercise.simulator_cases
 
-    def run(self, worker: Worker) -> Failure | None:
-        """Cases first, then the clock. Returns what failed outside of any one case."""
-        failure = self.load(worker)
-        if failure is not None:
-            return failure
+    def run(self, upcoming: Sequence[tuple[str, Exercise]] = ()) -> Failure | None:
+        """Everything, worker and all. Returns what failed outside of any one case."""
+        self.findings += rules.of_source(self.source, self.exercise)
+        self._must_fit()
+        if self.timed:
+            self.timer.know_baselines()
+        building = "building the extension" if self.exercise.backend == "cuda" else "importing the cell"
+        self.progress(building, 0, len(self.all_cases))
+        self.arbiter.pool.expect([(self.source, self.exercise), *upcoming])
+        failure = self._attempt()
+        others = self._beside or self.arbiter.pool.busy
+        if failure is not None and others and _others_may_be_why(failure):
+            self.arbiter.pool.reset()
+            self.cases.clear()
+            self.findings = [finding for finding in self.findings if finding.kind == "rule"]
+            self.timer.forget()
+            failure = self._attempt()
+        return failure
+
+    def _must_fit(self) -> None:
+        """Raises MachineLacks where a case does not fit the memory that is free with no other submission alive."""
+        desk, wanted = self.arbiter.desk, [*self.all_cases, *(self.exercise.timed_cases if self.timed else ())]
+        if all(desk.fits(case) for case in wanted):
+            return
+        self.arbiter.pool.evict()
+        desk.rest()
+        for case in wanted:
+            if not desk.fits(case):
+                said = f"The case {case.name} needs more memory than this machine has free."
+                raise MachineLacks(f"{said} If other notebooks use the GPU, close them and try again.")
+
+    def _attempt(self) -> Failure | None:
+        loaded = self.arbiter.take(self.source, self.exercise)
+        self._beside = loaded.beside
+        try:
+            return self._run(loaded)
+        except RuntimeError as error:
+            if type(error).__name__ != "OutOfMemoryError":  # torch's, which need not be imported for its name
+                raise
+            loaded.worker.close()
+            self._must_fit()  # without it; else the memory is somebody else's
+            return Failure("limit", "It holds so much of the GPU's memory that the grader has too little left.")
+        finally:
+            loaded.worker.close()
+            self.log = loaded.worker.log
+            self.findings += self.timer.settle()
+
+    def _run(self, loaded: Loaded) -> Failure | None:
+        """Cases first, then the clock, then a look at the kernels that run."""
+        worker = loaded.worker
+        if loaded.failure is not None:
+            return loaded.failure
+        try:
+            worker.in_turn(self.exercise.job_limit_s)
+            worker.map(self.arbiter.desk)
+        except WorkerFailed as failed:
+            return failed.failure
         for number, case in enumerate(self.all_cases):
             self.progress(f"checking {case.name}", number, len(self.all_cases))
             result = self._case(worker, case)
             self.cases.append(result)
             if result.failure is not None:
                 return result.failure
-        if self.timed and self.exercise.gates and all(case.passed for case in self.cases):
-            try:
-                self._time_gates(worker)
-                return self._implausible()
-            except WorkerFailed as failed:
-                return failed.failure
-            except TimedWrong as wrong:
-                self.cases.append(CaseResult(f"{wrong.case}, while timed", False, mismatch=wrong.mismatch))
-        return None
-
-    def load(self, worker: Worker) -> Failure | None:
-        """Imports the submission in the worker."""
-        building = "building the extension" if self.exercise.backend == "cuda" else "importing the cell"
-        self.progress(building, 0, len(self.all_cases))
+        if not (self.timed and self.exercise.gates and all(case.passed for case in self.cases)):
+            return None
         try:
-            worker.load("submission", self.source, self.exercise.entry, self.exercise.time_limit_s)
+            self.timer.time_gates(worker)
         except WorkerFailed as failed:
             return failed.failure
-        return None
+        except TimedWrong as wrong:
+            self.cases.append(CaseResult(f"{wrong.case}, while timed", False, mismatch=wrong.mismatch))
+            return None
+        if self.arbiter.pool.profiled:
+            self._look_at_kernels(worker)
+        return self.timer.implausible()
+
+    def _look_at_kernels(self, worker: Worker) -> None:
+        self.progress("looking at the kernels that ran", len(self.all_cases), len(self.all_cases))
+        try:
+            rows = worker.kernels("submission", _KERNELS_LIMIT_S)
+        except WorkerFailed:
+            return  # its time is taken and its outputs are checked: what it does under a profiler is no matter
+        self.findings += rules.of_kernels(rows, self.exercise)
 
     def _case(self, worker: Worker, case: Case) -> CaseResult:
         desk = self.arbiter.desk
-        if not desk.fits(case):
-            raise MachineLacks(f"The case {case.name} needs more memory than this machine has free.")
         spread = desk.lay(case)
-        desk.deal(spread)
+        desk.deal(spread, self.exercise.draw)
+        desk.poison(spread)
         try:
             worker.plan(spread)
-            first = not self.cases
-            limit_s = self.exercise.time_limit_s if first else self.exercise.round_limit_s
-            worker.round("submission", desk, limit_s)
+            one = worker.round("submission", desk, self.exercise.time_limit_s)  # each shape may be compiled for
+            mismatch = desk.check(spread, self.exercise)
+            if mismatch is None:
+                one.must_be_unchanged()
         except WorkerFailed as failed:
             return CaseResult(case.name, False, failure=failed.failure)
-        mismatch = desk.check(spread, self.exercise)
         if mismatch and desk.unwritten(spread) and any(stub in self.source for stub in _STUBS):
             failure = Failure("not_written", "The exercise is not written yet.")
             return CaseResult(case.name, False, failure=failure)
         return CaseResult(case.name, mismatch is None, mismatch=mismatch)
 
-    def _time_gates(self, worker: Worker) -> None:
-        exercise = self.exercise
-        needed = {gate.baseline for gate in exercise.gates}
-        baselines = tuple(b for b in exercise.baselines if b.id in needed)
-        self.time(worker, exercise.timed_cases, baselines, _TRIALS)
-        while score.inconclusive(exercise, self.seconds) and self._trials() < _MOST_TRIALS:
-            self.time(worker, exercise.timed_cases, baselines, _TRIALS)
-
-    def _implausible(self) -> Failure | None:
-        """A claim below the roofline's floor is refused: no kernel moves its bytes faster than memory does."""
-        found = score.timings(
-            self.exercise, self.exercise.timed_cases, self.seconds, self.arbiter.machine, self.launches
-        )
-        for timing in found:
-            if timing.peer == "submission" and timing.share_of_roofline > _IMPLAUSIBLE:
-                share = f"{timing.share_of_roofline:.1f} times the bandwidth of a copy"
-                return Failure(
-                    "exception", f"{timing.case} in {timing.median_us:.1f} µs would be {share}: not believed."
-                )
-        return None
-
-    def _trials(self) -> int:
-        return len(self.seconds[self.exercise.timed_cases[0].name]["submission"])
-
-    def time(self, worker: Worker, cases: tuple[Case, ...], baselines: tuple[Baseline, ...], trials: int) -> None:
-        """Adds `trials` samples of every peer to every case; the first round of a case warms up and is not counted.
-
-        Raises:
-            WorkerFailed: the submission failed.
-            TimedWrong: one of its outputs is wrong.
-            JudgeStopped: a baseline failed twice, which is no fault of the submission.
-        """
-        try:
-            self._time(worker, cases, baselines, trials)
-        except BaselineFailed:
-            self.arbiter.drop_baselines()
-            self.seconds.clear()
-            try:
-                self._time(worker, cases, baselines, trials)
-            except BaselineFailed as failed:
-                self.arbiter.drop_baselines()
-                name, why = failed.args
-                raise JudgeStopped(f"The baseline {name} failed, so there is nothing to compare with: {why}") from None
-
-    def _time(self, worker: Worker, cases: tuple[Case, ...], baselines: tuple[Baseline, ...], trials: int) -> None:
-        arbiter, exercise = self.arbiter, self.exercise
-        self.progress("preparing the baselines", 0, len(cases))
-        base = arbiter.baseline_worker(exercise, baselines)
-        peers = {"submission": worker} | {f"{exercise.id}:{baseline.id}": base for baseline in baselines}
-        for number, case in enumerate(cases):
-            self.progress(f"timing {case.name}", number, len(cases))
-            spread = arbiter.desk.lay(case, launches_for(arbiter.desk, arbiter.machine, exercise, case))
-            self.launches[case.name] = len(spread.launches)
-            worker.plan(spread)
-            try:
-                base.plan(spread)
-            except WorkerFailed as failed:
-                raise BaselineFailed("worker", failed.failure.message) from None
-            kept = self.seconds.setdefault(case.name, {})
-            for trial in range(trials + 1):
-                limit_s = exercise.round_limit_s if trial else _WARM_UP_LIMIT_S
-                seconds = sample(arbiter.desk, spread, exercise, peers, arbiter.constant_s, limit_s)
-                for peer, value in seconds.items():
-                    if trial:
-                        kept.setdefault(peer.split(":")[-1], []).append(value)
-
     def verdict(self, failure: Failure | None) -> Verdict:
         """What the cases and the clock amount to."""
         exercise, on_gpu = self.exercise, self.arbiter.device == "cuda"
         correct = failure is None and bool(self.cases) and all(case.passed for case in self.cases)
-        if correct and self.seconds:
-            gates = score.judge_gates(exercise, self.seconds)
-            times = score.timings(exercise, exercise.timed_cases, self.seconds, self.arbiter.machine, self.launches)
-        else:
-            gates, times = score.unjudged_gates(exercise, needs_gpu=not on_gpu), ()
+        gates = self.timer.gates(judged=correct)
         done = {case.name for case in self.cases}
         not_run = [CaseResult(case.name, False) for case in self.all_cases if case.name not in done]
+        kept = correct or (failure is not None and failure.kind == "implausible")
         return Verdict(
             exercise=exercise.id,
             title=exercise.title,
@@ -178,14 +162,21 @@ class Job:
             max_points=exercise.max_points,
             reachable_points=exercise.max_points if on_gpu else exercise.correctness_points,
             submission_sha256="",
-            environment=self.arbiter.environment(),
+            environment=self.arbiter.environment(self.timer.record),
             cases=(*self.cases, *not_run),
             gates=gates,
-            timings=times,
+            timings=self.timer.timings(exercise.timed_cases) if kept else (),
             failure=failure,
+            findings=tuple(self.findings),
+            clock=self.timer.clock(),
             log=self.log[:_LOG_CHARACTERS],
             grader=__version__,
         )
+
+
+def _others_may_be_why(failure: Failure) -> bool:
+    """Submissions that are loaded meanwhile can take memory and time: this one is tried again without them."""
+    return failure.kind in ("timeout", "limit", "crash") or "out of memory" in failure.detail.lower()
 
 
 def _status(failure: Failure | None, correct: bool, gates: tuple[GateResult, ...]) -> Status:

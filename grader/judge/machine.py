@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import contextlib
 import importlib.metadata
+import math
 import platform
+import time
+from collections.abc import Callable
 from dataclasses import dataclass
-from statistics import median
 from typing import Any, Literal
 
 from grader.errors import MachineLacks
@@ -15,12 +17,15 @@ __all__ = ["Device", "Machine", "resolve"]
 
 Device = Literal["cuda", "simulator"]
 _COPY_BYTES = 1 << 29
-_COPIES = 9
+_PRODUCT_SIZE = 4096
+_REPEATS = 9
+_STEADY_S = 0.1
 
 
 @dataclass(frozen=True)
 class Machine:
-    """`copy_gbps`: bytes read plus bytes written by a large device-to-device copy, measured; 0 in a simulator."""
+    """`copy_gbps`: bytes read plus bytes written by a large device-to-device copy. `peak_tflops`: of a float16 matrix
+    product, the fastest thing that a GPU does. Both are measured, and 0 in a simulator."""
 
     device: Device
     gpu: str
@@ -30,6 +35,7 @@ class Machine:
     python: str
     l2_bytes: int
     copy_gbps: float
+    peak_tflops: float = 0.0
 
     @classmethod
     def measure(cls, device: Device) -> Machine:
@@ -49,6 +55,7 @@ class Machine:
             python=platform.python_version(),
             l2_bytes=l2,
             copy_gbps=_copy_gbps(torch) if gpu else 0.0,
+            peak_tflops=_peak_tflops(torch) if gpu else 0.0,
         )
 
 
@@ -74,18 +81,30 @@ def resolve(device: str) -> Device:
 def _copy_gbps(torch: Any) -> float:
     source = torch.empty(min(_COPY_BYTES, torch.cuda.mem_get_info()[0] // 4), dtype=torch.uint8, device="cuda")
     target = torch.empty_like(source)
-    seconds = []
-    for _ in range(_COPIES):
+    return float(2 * source.numel() / _seconds(torch, lambda: target.copy_(source)) / 1e9)
+
+
+def _peak_tflops(torch: Any) -> float:
+    size = _PRODUCT_SIZE
+    a, b = (torch.ones(size, size, dtype=torch.float16, device="cuda") for _ in range(2))
+    out = torch.empty_like(a)
+    return 2 * size**3 / _seconds(torch, lambda: torch.mm(a, b, out=out)) / 1e12
+
+
+def _seconds(torch: Any, call: Callable[[], Any]) -> float:
+    """The least time of a call, by events, until it gets no less: what else is at work, and low clocks, only add."""
+    seconds: list[float] = []
+    least_at = time.monotonic()
+    while len(seconds) < _REPEATS or time.monotonic() - least_at < _STEADY_S:
         start, end = (torch.cuda.Event(enable_timing=True) for _ in range(2))
         start.record()
-        target.copy_(source)
+        call()
         end.record()
         end.synchronize()
         seconds.append(start.elapsed_time(end) / 1e3)
-    moved = 2 * source.numel()
-    del source, target
-    torch.cuda.empty_cache()
-    return float(moved / median(seconds[2:]) / 1e9)
+        if seconds[-1] < 0.99 * min(seconds[:-1], default=math.inf):
+            least_at = time.monotonic()
+    return float(min(seconds))
 
 
 def _driver() -> str:

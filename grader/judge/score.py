@@ -9,14 +9,26 @@ from grader.judge.machine import Machine
 from grader.judge.statistics import Interval, decide, geometric_mean, interval
 from grader.verdict import GateResult, Timing
 
-__all__ = ["Seconds", "gate_ratio", "inconclusive", "judge_gates", "timings", "unjudged_gates"]
+__all__ = ["Seconds", "floor_s", "gate_ratio", "hopeless", "inconclusive", "judge_gates", "timings", "unjudged_gates"]
+
+_FAR = 4  # times slower than a gate asks, in one of several cases: the others cannot make up for it
+_CEILING = 1.25  # times the bandwidth of a copy, or the peak of a matrix product: honest kernels reach 1.05
 
 Seconds = Mapping[str, Mapping[str, Sequence[float]]]  # case -> peer -> seconds a launch, one entry a trial
 
 
-def timings(exercise: Exercise, cases: Sequence[Case], seconds: Seconds, machine: Machine, launches: Mapping[str, int]
-            ) -> tuple[Timing, ...]:  # fmt: skip
-    """Every peer of every case, with bandwidth and its share of the measured copy bandwidth."""
+def timings(
+    exercise: Exercise,
+    cases: Sequence[Case],
+    seconds: Seconds,
+    machine: Machine,
+    launches: Mapping[str, int],
+    events: Mapping[tuple[str, str], bool],
+) -> tuple[Timing, ...]:
+    """Every peer of every case, with bandwidth and its share of the measured copy bandwidth.
+
+    `events` says by case and peer whether the times are the worker's events, which the arbiter's clock confirmed.
+    """
     found = []
     for case in cases:
         for peer, samples in seconds.get(case.name, {}).items():
@@ -33,6 +45,7 @@ def timings(exercise: Exercise, cases: Sequence[Case], seconds: Seconds, machine
                     share_of_roofline=gbps / machine.copy_gbps,
                     trials=len(samples),
                     launches_per_trial=launches[case.name],
+                    clock="events" if events[case.name, peer] else "arbiter",
                 )
             )
     return tuple(found)
@@ -44,7 +57,22 @@ def gate_ratio(gate: Gate, seconds: Seconds) -> Interval:
         [base / own for base, own in zip(seconds[name][gate.baseline], seconds[name]["submission"], strict=True)]
         for name in gate.cases
     ]
-    return interval([geometric_mean(trial) for trial in zip(*per_case, strict=True)])
+    # A case whose outcome was plain at once has fewer trials than the others.
+    return interval([geometric_mean(trial) for trial in zip(*per_case, strict=False)])
+
+
+def hopeless(exercise: Exercise, case: str, seconds: Seconds) -> bool:
+    """Whether the submission is so slow in this case that more trials could not earn a point."""
+    gates = [gate for gate in exercise.gates if case in gate.cases]
+    own = min(seconds[case]["submission"])
+    return bool(gates) and all(max(seconds[case][gate.baseline]) / own < gate.at_least / _FAR for gate in gates)
+
+
+def floor_s(exercise: Exercise, case: Case, machine: Machine) -> float:
+    """Seconds below which no time is believed: bytes over the bandwidth, operations over the peak, both measured."""
+    memory_s = exercise.bytes_moved(case) / (machine.copy_gbps * 1e9)
+    compute_s = exercise.operations(case) / (machine.peak_tflops * 1e12)
+    return max(memory_s, compute_s) / _CEILING
 
 
 def inconclusive(exercise: Exercise, seconds: Seconds) -> bool:

@@ -9,14 +9,14 @@ import atexit
 import contextlib
 import functools
 import os
-import shutil
 import socket
 import subprocess
 import sys
 import tempfile
 import traceback
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import asdict
+from pathlib import Path
 from types import TracebackType
 from typing import Any, Literal
 
@@ -24,20 +24,24 @@ from grader import errors
 from grader.errors import GraderError, JudgeStopped
 from grader.exercise import MAX_SOURCE_BYTES
 from grader.exercises import find
-from grader.judge.sandbox import import_folders
-from grader.protocol.channel import Channel, ChannelClosed
+from grader.judge.sandbox import import_folders, remove
+from grader.protocol.channel import Channel, ChannelClosed, ChannelTimeout
 from grader.verdict import Timing, Verdict
 
 __all__ = ["Judge", "shared_judge"]
 
+_IDLE_S = 900.0  # without a request, the judge ends: it holds memory of the GPU
+_ENDING_S = 10.0  # for a judge that has closed its channel to end
+_AHEAD = 8  # submissions that a request names beside its own
 Progress = Callable[[str, int, int], None]
 
 
 class Judge:
     """Grades submissions, one at a time. The process starts at the first call."""
 
-    def __init__(self, device: Literal["auto", "cuda", "simulator"] = "auto") -> None:
-        self._device = device
+    def __init__(self, device: Literal["auto", "cuda", "simulator"] = "auto", sandbox: bool = True) -> None:
+        self._device, self._sandbox = device, sandbox
+        self._expected: list[tuple[str, str]] = []
         self._process: subprocess.Popen[bytes] | None = None
         self._channel: Channel | None = None
         self._folder: str | None = None  # of the workers' homes: also those of a judge that was killed go with it
@@ -50,8 +54,19 @@ class Judge:
     ) -> None:
         self.close()
 
-    def grade(self, source: str, exercise_id: str, *, timed: bool = True, progress: Progress | None = None) -> Verdict:
+    def grade(
+        self,
+        source: str,
+        exercise_id: str,
+        *,
+        timed: bool = True,
+        kernels: bool = False,
+        progress: Progress | None = None,
+    ) -> Verdict:
         """The verdict on `source`, the text of a solution cell.
+
+        `kernels`: also look, in an untimed launch, at the kernels that run, for the findings. The profiler takes three
+        seconds to start, so it is for grading, where workers start ahead, and not for a learner who waits.
 
         Raises:
             UnknownExercise: no exercise has this id.
@@ -60,8 +75,19 @@ class Judge:
         """
         find(exercise_id)
         source = source[: MAX_SOURCE_BYTES + 1]  # one too long is refused; it need not travel whole
-        answer = self._ask({"op": "grade", "source": source, "exercise": exercise_id, "timed": timed}, progress)
+        if (source, exercise_id) in self._expected:
+            self._expected = self._expected[self._expected.index((source, exercise_id)) + 1 :]
+        request = {"op": "grade", "source": source, "exercise": exercise_id, "timed": timed, "kernels": kernels}
+        answer = self._ask(request | {"next": self._expected[:_AHEAD]}, progress)
         return Verdict.from_dict(answer["verdict"])
+
+    def expect(self, submissions: Sequence[tuple[str, str]]) -> None:
+        """Says what will be asked next, in order: pairs of source and exercise id.
+
+        Those next in line are imported and built while another is graded. It changes no verdict, and nothing happens
+        where one is not asked for after all.
+        """
+        self._expected = [(source[: MAX_SOURCE_BYTES + 1], find(exercise).id) for source, exercise in submissions]
 
     def measure(self, source: str, exercise_id: str, *, progress: Progress | None = None) -> list[Timing]:
         """Times over the exercise's plot cases: the submission and every baseline. Needs a GPU.
@@ -84,10 +110,24 @@ class Judge:
             self._process.kill()
             self._process.wait()
         if self._folder is not None:
-            shutil.rmtree(self._folder, ignore_errors=True)
+            remove(Path(self._folder))
         self._process = self._channel = self._folder = None
 
     def _ask(self, message: dict[str, Any], progress: Progress | None) -> dict[str, Any]:
+        for again in (True, False):
+            answer = self._exchange(message, progress)
+            if "ended" in answer:
+                self._kill()
+            if "restart" not in answer:
+                break
+            self._kill()
+            if not again:
+                raise JudgeStopped(f"{answer['restart']} Nothing is graded until it works; see `grader doctor`.")
+        if "error" in answer:
+            raise getattr(errors, answer["error"], GraderError)(answer["message"])
+        return answer
+
+    def _exchange(self, message: dict[str, Any], progress: Progress | None) -> dict[str, Any]:
         channel = self._start()
         try:
             channel.send(message)
@@ -96,15 +136,19 @@ class Judge:
                 if progress is not None:
                     progress(*answer["progress"])
                 answer, _ = channel.receive(limit_s=None)
+            return answer
         except ChannelClosed:
+            if self._process is not None:
+                with contextlib.suppress(subprocess.TimeoutExpired):
+                    self._process.wait(timeout=_ENDING_S)
+            idle = self._process is not None and self._process.returncode == 0
             self._kill()
+            if idle:  # it ended itself just as the request was on its way
+                return {"restart": "The judge ended itself."}
             raise JudgeStopped("The judge's process ended before its verdict; `grader doctor` may say why.") from None
         except BaseException:
             self._kill()  # interrupted: the judge is in the middle of something that nobody waits for
             raise
-        if "error" in answer:
-            raise getattr(errors, answer["error"], GraderError)(answer["message"])
-        return answer
 
     def _kill(self) -> None:
         if self._process is not None:
@@ -118,7 +162,8 @@ class Judge:
             ours, theirs = socket.socketpair()
             self._folder = tempfile.mkdtemp(prefix="grader-judge-")
             setup = f"import sys; sys.path[:0] = {import_folders()!r}\n"
-            serve = f"from grader.judge.service import serve; serve({theirs.fileno()}, {self._device!r})"
+            arguments = f"{theirs.fileno()}, {self._device!r}, {self._sandbox}"
+            serve = f"from grader.judge.service import serve; serve({arguments})"
             self._process = subprocess.Popen(
                 [sys.executable, "-I", "-c", setup + serve],
                 pass_fds=(theirs.fileno(),),
@@ -132,33 +177,38 @@ class Judge:
 
 
 @functools.cache
-def shared_judge(device: Literal["auto", "cuda", "simulator"] = "auto") -> Judge:
+def shared_judge(device: Literal["auto", "cuda", "simulator"] = "auto", sandbox: bool = True) -> Judge:
     """This process's judge, ended with it."""
-    judge = Judge(device)
+    judge = Judge(device, sandbox)
     atexit.register(judge.close)
     return judge
 
 
-def serve(fd: int, device: str) -> None:
+def serve(fd: int, device: str, sandbox: bool) -> None:
     """The judge's process: answers until the caller closes the socket."""
     from grader.judge.arbiter import Arbiter
 
     channel = Channel(socket.socket(fileno=fd))
     arbiter: Arbiter | None = None
-    with contextlib.suppress(GraderError):  # said again, to the caller, at the first request
-        arbiter = Arbiter(device)
+    with contextlib.suppress(Exception):  # said again, to the caller, at the first request
+        arbiter = Arbiter(device, sandbox)
 
     def progress(stage: str, done: int, total: int) -> None:
         channel.send({"progress": [stage, done, total]})
 
-    with contextlib.suppress(ChannelClosed):
+    with contextlib.suppress(ChannelClosed, ChannelTimeout):
         while True:
-            request, _ = channel.receive(limit_s=None)
+            request, _ = channel.receive(limit_s=_IDLE_S)
             try:
-                arbiter = arbiter or Arbiter(device)
+                arbiter = arbiter or Arbiter(device, sandbox)
                 exercise = find(request["exercise"])
+                if sick := arbiter.sick():
+                    channel.send({"restart": sick})
+                    break
                 if request["op"] == "grade":
-                    verdict = arbiter.grade(request["source"], exercise, request["timed"], progress)
+                    upcoming = [(source, find(name)) for source, name in request["next"]]
+                    options = {"timed": request["timed"], "kernels": request["kernels"], "upcoming": upcoming}
+                    verdict = arbiter.grade(request["source"], exercise, progress=progress, **options)
                     channel.send({"verdict": verdict.to_dict()})
                 else:
                     times = arbiter.measure(request["source"], exercise, progress)
@@ -169,10 +219,11 @@ def serve(fd: int, device: str) -> None:
                 raise
             except Exception as error:  # ours, or one that a submission found: the next is judged by a fresh arbiter
                 traceback.print_exc()
-                said = f"The judge failed on this submission ({type(error).__name__}); it is ready for the next."
-                channel.send({"error": "JudgeStopped", "message": said})
-                if arbiter is not None:
-                    arbiter.close()
-                arbiter = None
+                said = f"The judge failed on this submission ({type(error).__name__}); the next gets a fresh one."
+                channel.send({"error": "JudgeStopped", "message": said, "ended": True})
+                break
+    channel.close()
     if arbiter is not None:
         arbiter.close()
+    if "grader-judge-" in tempfile.gettempdir():  # the caller, who removes it, may have been killed
+        remove(Path(tempfile.gettempdir()))

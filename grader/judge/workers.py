@@ -1,94 +1,134 @@
-"""Workers as the arbiter sees them: started ahead of need, used for one submission, ended with their process group."""
+"""Workers as the arbiter sees them: started ahead of need, used for one submission, ended with their process tree."""
 
 from __future__ import annotations
 
 import contextlib
+import gc
+import math
 import os
-import shutil
-import signal
+import select
 import socket
 import subprocess
-import sys
-import tempfile
 import threading
 import time
-from pathlib import Path
+from collections.abc import Callable
+from contextlib import AbstractContextManager
+from dataclasses import dataclass
 from typing import Any
 
+from grader.exercise import text_of
+from grader.judge.claims import death, failure_of, plain, time_of
 from grader.judge.desk import Desk, Spread
-from grader.judge.sandbox import cage, environment, import_folders
+from grader.judge.glimpse import Glimpse
+from grader.judge.sandbox import MEMORY_BYTES, TASKS, Caged, available_share, start
 from grader.protocol.channel import Channel, ChannelClosed, ChannelTimeout
 from grader.protocol.flag import Flag
 from grader.verdict import Failure
 
-__all__ = ["START_LIMIT_S", "Worker", "WorkerFailed"]
+__all__ = ["START_LIMIT_S", "Round", "Worker", "WorkerFailed"]
 
 START_LIMIT_S = 120.0
 _LOG_BYTES = 16 << 10
+_OUTPUT_BYTES = 64 << 20  # that it may print; what is beyond the log is read and dropped
+_LEAST_AVAILABLE = 0.04  # of the machine's memory: below that the one in turn is stopped, as nothing else would see it
+_LOOK_S = 0.5  # between two looks at how much memory it takes
 _PLAN_LIMIT_S = 20.0  # to map memory and lay tensors over it: milliseconds, on a machine that is not overwhelmed
 _SPIN_S = {"cuda": 0.2, "simulator": 0.002}  # a longer wait measures no microseconds: sleep between looks
-_KINDS = ("not_written", "compile", "exception", "illegal_access")
 
 
 class WorkerFailed(Exception):
-    """A submission failed in its worker; `failure` says how. After a crash or a timeout the worker is gone."""
+    """A submission failed in its worker; `failure` says how. After a crash, a limit or a timeout the worker is gone."""
 
     def __init__(self, failure: Failure) -> None:
         super().__init__(failure.message)
         self.failure = failure
 
 
-class Worker:
-    """One worker process."""
+@dataclass(frozen=True)
+class Round:
+    """The parts of a round by the arbiter's clock, and the worker's own claim (None: it makes none that is a time)."""
 
-    def __init__(self, device: str) -> None:
+    copy_in_s: float
+    work_s: float  # from the flag's rise to its answer
+    glimpse_s: float
+    event_s: float | None
+    look: Glimpse
+    seen: bytes  # by that look, before the clock stopped
+
+    def must_be_unchanged(self) -> None:
+        """To be called when all outputs were found to be right: what the clock's look saw must be just that.
+
+        Raises:
+            WorkerFailed: it was something else, so the answer came before the work was done.
+        """
+        if self.look.take() != self.seen:
+            raise WorkerFailed(Failure("wrong_answer", "Outputs changed after the function had returned: it must wait "
+                                       "for its own threads, streams and processes."))  # fmt: skip
+
+
+class Worker:
+    """One worker process: `await_imports`, `start_up` and `warm_up` come first, once, in this order.
+
+    `quiet` is held while another is timed: until `in_turn`, what this process prints is not read then, and nobody looks
+    at how much memory it takes. Either would take the interpreter from the arbiter's spinning clock.
+    """
+
+    def __init__(self, device: str, sandbox: bool, quiet: AbstractContextManager[Any]) -> None:
         self.device = device
-        self._home = Path(tempfile.mkdtemp(prefix="grader-worker-"))
+        self._quiet = quiet
         ours, theirs = socket.socketpair()
-        command = [
-            sys.executable, "-I", "-c",
-            f"import sys; sys.path[:0] = {import_folders()!r}\n"
-            f"from grader.worker.main import main; main({theirs.fileno()}, {device!r})",
-        ]  # fmt: skip
-        self._process = subprocess.Popen(
-            cage(command, self._home),
-            pass_fds=(theirs.fileno(),),
-            env=environment(self._home),
-            cwd=self._home,
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT,
-            start_new_session=True,
-        )
+        code = f"from grader.worker.main import main; main({theirs.fileno()}, {device!r})"
+        self._caged: Caged = start(code, (theirs.fileno(),), device, sandbox)
         theirs.close()
         self._channel = Channel(ours)
         self._log = bytearray()
+        self._printed = 0
         self._reader = threading.Thread(target=self._drain, daemon=True)
         self._reader.start()
-        self._ready = False
         self._round = 0
         self._flag: Flag | None = None
-        self._places: Any = None
+        self._spread: Spread | None = None
+        self._looked_s = 0.0
+        self._deadline = math.inf
+        self._look_s = 4 * _LOOK_S  # a thread that wakes up takes the interpreter, too
         self._closed = False
+        self._available = 1.0  # share of the machine's memory, when its turn came
 
     @property
     def log(self) -> str:
         """What the process printed, up to a cap."""
-        return self._log.decode("utf-8", "replace")
+        return plain(self._log.decode("utf-8", "replace"))
 
-    def await_ready(self, limit_s: float = START_LIMIT_S) -> None:
+    def await_imports(self) -> None:
         """Waits for the imports.
 
         Raises:
             WorkerFailed: it did not come up; the log says why.
         """
-        if not self._ready:
-            self._receive(limit_s)
-            self._ready = True
+        self._receive(START_LIMIT_S)
 
-    def load(self, name: str, source: str, entry: str, limit_s: float) -> None:
-        """Imports the source of a submission, or of a baseline, as `name`."""
-        self._ask({"op": "load", "name": name, "source": source, "entry": entry}, limit_s)
+    def start_up(self) -> None:
+        """Has it make its CUDA context: work on the GPU, so not while something is timed."""
+        self._ask({"op": "start"}, START_LIMIT_S)
+
+    def warm_up(self, profiler: bool) -> None:
+        """Has it pay for what compilers, and if so the profiler, take at their first use."""
+        self._ask({"op": "warm", "profiler": profiler}, START_LIMIT_S)
+
+    def in_turn(self, limit_s: float = math.inf) -> None:
+        """From now on this is the one that is graded, and everything together may take so long."""
+        self._quiet, self._look_s = contextlib.nullcontext(), _LOOK_S
+        self._available = available_share()
+        self._deadline = time.monotonic() + limit_s
+
+    def load(
+        self, name: str, source: str, entry: str, limit_s: float, harness: Callable[..., None] | None = None
+    ) -> None:
+        """Imports the source of a submission, or of a baseline, as `name`; `harness` calls it, where there is one."""
+        message = {"op": "load", "name": name, "source": source, "entry": entry}
+        if harness is not None:
+            message |= {"harness": text_of(harness), "harness_entry": harness.__name__}
+        self._ask(message, limit_s)
 
     def map(self, desk: Desk) -> None:
         """Hands over the arenas and a new flag."""
@@ -98,137 +138,162 @@ class Worker:
             for name, arena in desk.arenas.items()
         ]
         fds = (flag_fd, *(arena.fd for arena in desk.arenas.values()))
-        self._ask({"op": "map", "arenas": arenas}, _PLAN_LIMIT_S, fds)
-        os.close(flag_fd)
+        try:
+            self._ask({"op": "map", "arenas": arenas}, _PLAN_LIMIT_S, fds)
+        finally:
+            os.close(flag_fd)
 
     def plan(self, spread: Spread) -> None:
         """Tells the worker where the tensors of the coming rounds lie."""
-        self._places = spread.places()
+        self._spread = spread
         self._ask({"op": "plan", "launches": spread.plan()}, _PLAN_LIMIT_S)
 
-    def round(self, name: str, desk: Desk, limit_s: float) -> float:
-        """One round of `name` ("": one that fills the output with zeros) over the planned launches.
+    def round(self, name: str, desk: Desk, limit_s: float) -> Round:
+        """One round of `name` ("": one that copies) over the planned launches.
 
-        Returns seconds by the arbiter's clock, its look at the outputs included.
+        The clock covers the copying-in of the inputs that were dealt, the launches, and a look at random elements of
+        every output.
 
         Raises:
-            WorkerFailed: the submission raised, crashed, did not end in time, or its answer came before its outputs.
+            WorkerFailed: the submission raised, crashed, or did not end in time.
         """
         assert self._flag is not None
-        assert self._places is not None
+        assert self._spread is not None
         self._round += 1
-        self._channel_send({"op": "arm", "name": name, "round": self._round})
+        self._send({"op": "arm", "name": name, "round": self._round})
         self._receive(limit_s)
-        flag, number, places = self._flag, self._round, self._places.to(desk.torch_device)
-        desk.settle()
-        start = time.perf_counter()
-        flag.raise_(number)
+        flag, number, spread = self._flag, self._round, self._spread
+        glimpse = Glimpse(desk, spread)
+        desk.wake()
+        gc.disable()
+        try:
+            started = time.perf_counter()
+            desk.hand_over()
+            raised = time.perf_counter()
+            flag.raise_(number)
+            self._await_answer(flag, number, raised, limit_s)
+            answered = time.perf_counter()
+            seen = glimpse.take()
+            ended = time.perf_counter()
+        finally:
+            gc.enable()
+        event_s = time_of(self._receive(limit_s).get("event_s"))
+        return Round(raised - started, answered - raised, ended - answered, event_s, glimpse, seen)
+
+    def _await_answer(self, flag: Flag, number: int, raised: float, limit_s: float) -> None:
         while not flag.answered(number):
-            waited = time.perf_counter() - start
+            waited = time.perf_counter() - raised
             if waited > _SPIN_S[self.device]:
                 time.sleep(0.001)
-                if self._process.poll() is not None:
+                if self._caged.process.poll() is not None:
                     raise WorkerFailed(self._died())
-            if waited > limit_s:
+                self._watch()
+            if waited > limit_s or time.monotonic() > self._deadline:
                 raise WorkerFailed(self._too_slow(limit_s))
-        seen = desk.glimpse(places)
-        seconds = time.perf_counter() - start
-        self._receive(limit_s)
-        if not seen.equal(desk.glimpse(places)):
-            raise WorkerFailed(Failure("wrong_answer", "Outputs changed after the function had returned: it must wait "
-                                       "for its own threads, streams and processes."))  # fmt: skip
-        return seconds
+
+    def kernels(self, name: str, limit_s: float) -> Any:
+        """What ran on the GPU in one more launch, as the worker's own profiler tells it: untrusted, advice only."""
+        return self._ask({"op": "kernels", "name": name}, limit_s).get("kernels")
+
+    def freeze(self) -> None:
+        """Stops every process of the tree until `thaw`, so that it disturbs nobody's time."""
+        self._caged.freeze()
+
+    def thaw(self) -> None:
+        self._caged.thaw()
+
+    def kill(self) -> None:
+        """Ends the whole process tree; whoever waits for it in another thread gets a WorkerFailed."""
+        self._caged.kill()
 
     def close(self) -> None:
-        """Ends the whole process group and removes its home. A second call does nothing: the pid may be another's."""
+        """Ends the whole process tree and lets go of its channel and flag. A second call does nothing."""
         if self._closed:
             return
         self._closed = True
-        with contextlib.suppress(ProcessLookupError, PermissionError):
-            os.killpg(self._process.pid, signal.SIGKILL)
-        self._process.kill()
-        self._process.wait()
+        self._caged.kill()
         self._reader.join(timeout=5)
-        if self._process.stdout is not None:
-            self._process.stdout.close()
+        if self._caged.process.stdout is not None:
+            self._caged.process.stdout.close()
         self._channel.close()
         if self._flag is not None:
             self._flag.close()
-            self._flag = None
-        _remove(self._home)
 
-    def _ask(self, message: dict[str, Any], limit_s: float, fds: tuple[int, ...] = ()) -> None:
-        self._channel_send(message, fds)
-        self._receive(limit_s)
+    def _ask(self, message: dict[str, Any], limit_s: float, fds: tuple[int, ...] = ()) -> dict[str, Any]:
+        self._send(message, fds)
+        return self._receive(limit_s)
 
-    def _channel_send(self, message: dict[str, Any], fds: tuple[int, ...] = ()) -> None:
+    def _send(self, message: dict[str, Any], fds: tuple[int, ...] = ()) -> None:
         try:
             self._channel.send(message, fds)
-        except ChannelClosed:
+        except (ChannelClosed, ValueError):
             raise WorkerFailed(self._died()) from None
 
-    def _receive(self, limit_s: float) -> None:
+    def _receive(self, limit_s: float) -> dict[str, Any]:
         try:
-            answer, fds = self._channel.receive(limit_s)
+            left_s = min(limit_s, self._deadline - time.monotonic())
+            answer, _ = self._channel.receive(left_s, idle=self._watch, idle_s=self._look_s)
         except ChannelTimeout:
             raise WorkerFailed(self._too_slow(limit_s)) from None
         except ChannelClosed:
             raise WorkerFailed(self._died()) from None
-        for fd in fds:
-            os.close(fd)
         if "failure" in answer:
-            raise WorkerFailed(_failure(answer["failure"]))
+            raise WorkerFailed(failure_of(answer["failure"]))
+        return answer
+
+    def _watch(self) -> None:
+        """Looks, some times a second, whether the tree has outgrown what it may take.
+
+        Raises:
+            WorkerFailed: it has, and is gone.
+        """
+        if time.monotonic() - self._looked_s < self._look_s:
+            return
+        with self._quiet:
+            over = self._excess()
+        if over:
+            self.close()
+            raise WorkerFailed(Failure("limit", f"It {over} and was stopped."))
+
+    def _excess(self) -> str:
+        self._looked_s = time.monotonic()
+        over = ""
+        if self._printed > _OUTPUT_BYTES:
+            over = f"printed more than {_OUTPUT_BYTES >> 20} MiB"
+        elif self._caged.memory_bytes() > MEMORY_BYTES:
+            over = f"took more than {MEMORY_BYTES / 2**30:.0f} GiB of memory"
+        elif self._caged.processes() > TASKS:
+            over = f"started more than {TASKS} processes and threads"
+        elif available_share() < min(_LEAST_AVAILABLE, self._available / 2):
+            over = "left this machine without memory"
+        return over
 
     def _too_slow(self, limit_s: float) -> Failure:
         self.close()
+        if time.monotonic() >= self._deadline:
+            return Failure("timeout", "Its grading did not end within the time for all of it, and was stopped.")
         return Failure("timeout", f"It did not end within {limit_s:.0f} s and was stopped.")
 
     def _died(self) -> Failure:
         with contextlib.suppress(subprocess.TimeoutExpired):
-            self._process.wait(timeout=5)
-        code = self._process.returncode
-        if code is not None and 128 < code <= 128 + signal.SIGRTMAX:  # bubblewrap reports a signal as the shell does
-            code = 128 - code
-        if code is not None and code < 0:
-            name = signal.Signals(-code).name if -code in set(signal.Signals) else f"signal {-code}"
-            message = f"The process that ran it was ended by {name}."
-            if name in ("SIGSEGV", "SIGBUS"):
-                message = (
-                    "The process that ran it crashed: it accessed memory that is not its own, or wrote to an input."
-                )
-        else:
-            message = "The process that ran it ended itself before it answered."
-        return Failure("crash", message, detail=self.log[-2000:])
+            self._caged.process.wait(timeout=5)
+        code = self._caged.process.returncode
+        if self._caged.ran_out_of_memory():
+            self.close()
+            return Failure("limit", "It took more memory than it may and was ended by the system.")
+        self.close()  # reads what it printed last
+        return death(code, self.log)
 
     def _drain(self) -> None:
-        pipe = self._process.stdout
+        pipe = self._caged.process.stdout
         assert pipe is not None
         with contextlib.suppress(OSError, ValueError):
-            while chunk := os.read(pipe.fileno(), 1 << 16):
+            while self._printed <= _OUTPUT_BYTES:
+                select.select([pipe], [], [])
+                with self._quiet:
+                    chunk = os.read(pipe.fileno(), 1 << 16)
+                if not chunk:
+                    return
+                self._printed += len(chunk)
                 if len(self._log) < _LOG_BYTES:
                     self._log += chunk[: _LOG_BYTES - len(self._log)]
-
-
-def _remove(folder: Path) -> None:
-    try:
-        shutil.rmtree(folder, ignore_errors=True)
-    except RecursionError:  # folders in folders, a thousand deep
-        subprocess.run(["rm", "-rf", "--", str(folder)], check=False, capture_output=True)
-
-
-def _text(value: Any, limit: int) -> str:
-    return str(value)[:limit].encode("utf-8", "replace").decode()
-
-
-def _failure(data: Any) -> Failure:
-    """An untrusted description, held to the shape and lengths of a Failure."""
-    if not isinstance(data, dict):
-        return Failure("exception", "The worker sent a failure that cannot be read.")
-    kind = data.get("kind")
-    line = data.get("line")
-    return Failure(
-        kind=kind if kind in _KINDS else "exception",
-        message=_text(data.get("message", ""), 500),
-        line=line if type(line) is int and 0 < line < 1_000_000 else None,
-        detail=_text(data.get("detail", ""), 4000),
-    )

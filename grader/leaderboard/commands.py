@@ -22,9 +22,12 @@ def run(
     course: Path | str = ".",
     store: Path | str | None = None,
     device: Literal["auto", "cuda", "simulator"] = "auto",
+    sandbox: bool = True,
     progress: Progress | None = None,
 ) -> RunOutcome:
     """Measures a course's submissions of an exercise into `store` (by default `leaderboard.sqlite` in the course).
+
+    Without `sandbox` a submission can do on this machine whatever its user can.
 
     Raises:
         GraderError: no such exercise, nothing handed in, the store or the machine cannot be used.
@@ -37,7 +40,7 @@ def run(
 
     course = Path(course)
     handed_in(course, exercise)  # before a store is made in the wrong place
-    with Store(store or course / STORE_NAME) as opened, Judge(device) as judge:
+    with Store(store or course / STORE_NAME) as opened, Judge(device, sandbox=sandbox) as judge:
         return run_submissions(exercise_id, course, opened, judge, progress)
 
 

@@ -24,7 +24,7 @@ def open_database(path: Path, *, create: bool) -> sa.Engine:
     """An engine on the store at `path`; a missing one is made if `create`.
 
     Raises:
-        GraderError: there is none, or it is no store, damaged, of a newer grader, or out of reach. It is left as it is.
+        GraderError: there is none, or it is no store, damaged, of another version or out of reach. It stays as it is.
     """
     if not path.exists() and not create:
         raise GraderError(f"There is no leaderboard store at {path}; `grader leaderboard run EXERCISE` makes one.")
@@ -77,9 +77,10 @@ def _is_new(path: Path) -> bool:
     if application != APPLICATION_ID:
         raise GraderError(f"This SQLite database belongs to another program, not to the leaderboard. {left}")
     if version != SCHEMA_VERSION:
+        mend = "update the grader, or name" if version > SCHEMA_VERSION else "a run measures everything anew: name"
         raise GraderError(
             f"The leaderboard store {path} has schema {version}, and this grader knows {SCHEMA_VERSION}; "
-            "update the grader, or name another file with --store. The file was left as it is."
+            f"{mend} another file with --store. The file was left as it is."
         )
     return False
 

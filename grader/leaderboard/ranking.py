@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 from grader.exercise import Exercise
+from grader.feedback.findings import beside, without_quotes
 from grader.verdict import Timing, Verdict
 
 __all__ = ["Interval", "Row", "Unranked", "rank"]
@@ -26,7 +27,8 @@ class Row:
     """A ranked entry. Several timed cases are put together by their geometric mean.
 
     `time_us`: of one launch. `ratio`: baseline time over this time, None where the exercise has no baseline.
-    `share_of_roofline`: achieved bandwidth over the measured copy bandwidth.
+    `share_of_roofline`: achieved bandwidth over the measured copy bandwidth. `remarks`: what stands beside the rank and
+    changes nothing in it, without a word of the submission's.
     """
 
     rank: int
@@ -35,6 +37,7 @@ class Row:
     time_us: Interval
     ratio: Interval | None
     share_of_roofline: float
+    remarks: tuple[str, ...] = ()
 
     @property
     def speed(self) -> Interval:
@@ -45,10 +48,11 @@ class Row:
 
 @dataclass(frozen=True)
 class Unranked:
-    """An entry without a rank. `reason` is ours alone: what a submission says of itself is never published."""
+    """An entry without a rank. Its texts are ours alone: what a submission says of itself is never published."""
 
     pseudonym: str
     reason: str
+    remarks: tuple[str, ...] = ()
 
 
 def rank(
@@ -65,7 +69,7 @@ def rank(
     for pseudonym, verdict in entries:
         reason = _reason(verdict, exercise)
         if verdict is None or reason:
-            unranked.append(Unranked(pseudonym, reason))
+            unranked.append(Unranked(pseudonym, reason, _remarks(verdict)))
         else:
             rows.append(_row(pseudonym, verdict, exercise))
     rows.sort(key=lambda row: (-row.speed.value, row.pseudonym))
@@ -77,9 +81,7 @@ def rank(
             groups.append([row])
     ranked, place = [], 1
     for group in groups:
-        ranked += [
-            Row(place, len(group) > 1, row.pseudonym, row.time_us, row.ratio, row.share_of_roofline) for row in group
-        ]
+        ranked += [replace(row, rank=place, tied=len(group) > 1) for row in group]
         place += len(group)
     return tuple(ranked), tuple(sorted(unranked, key=lambda entry: (entry.reason, entry.pseudonym)))
 
@@ -91,6 +93,8 @@ def _reason(verdict: Verdict | None, exercise: Exercise) -> str:
     failures = [verdict.failure, *(case.failure for case in verdict.cases)]
     if any(failure is not None and failure.kind == "not_written" for failure in failures):
         return "not written yet"
+    if any(failure is not None and failure.kind == "implausible" for failure in failures):
+        return "held for review"
     right = sum(case.passed for case in verdict.cases)
     if verdict.failure is not None or not right or right < len(verdict.cases):
         return f"{right} of {len(verdict.cases)} cases right"
@@ -113,7 +117,12 @@ def _row(pseudonym: str, verdict: Verdict, exercise: Exercise) -> Row:
         time_us=time,
         ratio=_ratio(verdict, exercise, time),
         share_of_roofline=math.prod(timing.share_of_roofline for timing in timings) ** (1 / len(timings)),
+        remarks=_remarks(verdict),
     )
+
+
+def _remarks(verdict: Verdict | None) -> tuple[str, ...]:
+    return tuple(without_quotes(remark) for remark in beside(verdict)) if verdict is not None else ()
 
 
 def _ratio(verdict: Verdict, exercise: Exercise, time: Interval) -> Interval | None:

@@ -11,11 +11,13 @@ from typing import Any
 
 import jinja2
 
-from grader.leaderboard.ranking import Interval, Row
+from grader.leaderboard.ranking import Interval, Row, Unranked
 from grader.leaderboard.standings import Board
 
 __all__ = ["Axis", "as_text", "fragment", "page"]
 
+_BESIDE = "These notes change no rank: they say what a person may want to look at."
+_MARK = " †"
 _WIDTH, _MARGIN = 224.0, 20.0  # of the interval plot, in its own units
 
 
@@ -100,14 +102,14 @@ def _text_table(board: Board, names: Mapping[str, str]) -> str:
     head += ["of roofline"]
     table = [head]
     for row in board.rows:
-        line = [f"{row.rank}{'=' if row.tied else ''}", row.pseudonym]
+        line = [f"{row.rank}{'=' if row.tied else ''}", row.pseudonym + (_MARK if row.remarks else "")]
         line += [numbers.time(row.time_us.value), numbers.time_interval(row.time_us)]
         if row.ratio:
             line += [numbers.ratio(row.ratio.value), numbers.ratio_interval(row.ratio)]
         table.append([*line, numbers.share(row.share_of_roofline)])
     if names:
-        for line in table[1:]:
-            line.append(names.get(line[1], ""))
+        for line, row in zip(table[1:], board.rows, strict=True):
+            line.append(names.get(row.pseudonym, ""))
         table[0].append("student")
     widths = [max(len(line[column]) for line in table) for column in range(len(head))]
     lines = [f"{board.title} · {board.gpu or 'no GPU'} · {day(board.measured_at)}"]
@@ -120,7 +122,11 @@ def _text_table(board: Board, names: Mapping[str, str]) -> str:
             lines.append("  ".join(cells).rstrip())
     for entry in board.unranked:
         who = f" ({names[entry.pseudonym]})" if entry.pseudonym in names else ""
-        lines.append(f"   –  {entry.pseudonym}{who}: {entry.reason}")
+        lines.append(f"   –  {entry.pseudonym}{_MARK if entry.remarks else ''}{who}: {entry.reason}")
+    entries: list[Row | Unranked] = [*board.rows, *board.unranked]
+    noted = [each for each in entries if each.remarks]
+    lines += [f"{_MARK.strip()} {_BESIDE}"] if noted else []
+    lines += [f"   {each.pseudonym}: {remark}" for each in noted for remark in each.remarks]
     return "\n".join(lines)
 
 
@@ -139,6 +145,6 @@ def _templates() -> jinja2.Environment:
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    environment.globals.update(axis_over=Axis.over, numbers_of=_Numbers)
+    environment.globals.update(axis_over=Axis.over, numbers_of=_Numbers, beside_ranks=_BESIDE)
     environment.filters["day"] = day
     return environment

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import inspect
+from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, Protocol
@@ -10,6 +11,7 @@ from typing import Any, Protocol
 from grader.errors import GraderError, JudgeStopped, UnusableSubmission
 from grader.exercise import Exercise
 from grader.exercises import find
+from grader.feedback.findings import to_look_at
 from grader.leaderboard.store import Run, Store, fingerprint
 from grader.submission import Submission, from_file
 from grader.verdict import Environment, Verdict
@@ -17,15 +19,24 @@ from grader.verdict import Environment, Verdict
 __all__ = ["Grades", "Handed", "Progress", "RunOutcome", "handed_in", "run"]
 
 Progress = Callable[[str, int, int], None]  # what is going on, submissions done, submissions in all
-_MOST_STOPS = 3  # submissions in a row that the judge did not survive: then it is the machine
+_MOST_STOPS = 3  # different submissions in a row that the judge did not survive: then it is the machine
+_STOPPED = "The judge stopped twice on this submission; a person has to look."
 
 
 class Grades(Protocol):
     """What a run needs of a judge."""
 
     def grade(
-        self, source: str, exercise_id: str, *, timed: bool = True, progress: Progress | None = None
+        self,
+        source: str,
+        exercise_id: str,
+        *,
+        timed: bool = True,
+        kernels: bool = False,
+        progress: Progress | None = None,
     ) -> Verdict: ...
+
+    def expect(self, submissions: Sequence[tuple[str, str]]) -> None: ...
 
 
 @dataclass(frozen=True)
@@ -38,26 +49,23 @@ class Handed:
 
 @dataclass(frozen=True)
 class RunOutcome:
-    """What a run did. `not_measured`: students whose submissions the judge did not survive; then the run stays open."""
+    """What a run did. `to_look_at`: sentences for the instructor's eyes, each with the student's name before it."""
 
     run_id: int
     exercise: str
     gpu: str
+    sandbox: str
     resumed: bool
     submissions: int
     measured: int
     shared: int
     already_there: int
     unusable: int
-    not_measured: tuple[str, ...]
-
-    @property
-    def finished(self) -> bool:
-        return not self.not_measured
+    to_look_at: tuple[str, ...]
 
     def to_dict(self) -> dict[str, Any]:
         """Plain data, ready for `json.dumps`."""
-        return {**asdict(self), "not_measured": list(self.not_measured), "finished": self.finished}
+        return {**asdict(self), "to_look_at": list(self.to_look_at)}
 
     def as_text(self) -> str:
         """A few lines for a terminal."""
@@ -67,11 +75,8 @@ class RunOutcome:
         parts += [f"{self.shared} with the same text as another"] if self.shared else []
         parts += [f"{self.unusable} unusable"] if self.unusable else []
         lines = [f"{self.exercise}, run {self.run_id} {where}: {_count(self.submissions)}: {', '.join(parts)}."]
-        if not self.finished:
-            lines.append(
-                f"The judge stopped on {_count(len(self.not_measured))} ({', '.join(self.not_measured)}). "
-                "The run is still open: run the command again to go on."
-            )
+        lines += [f"Sandbox: {self.sandbox}."] if self.sandbox else []
+        lines += ["For a person to look at:", *(f"  {each}" for each in self.to_look_at)] if self.to_look_at else []
         return "\n".join(lines)
 
 
@@ -108,12 +113,13 @@ def run(
     """Measures every submission of `exercise_id` in `course` and writes each verdict to `store` as it comes.
 
     A run that was cut short goes on where it was: what it had measured is not measured again. It is begun anew when the
-    exercise, the grader or the machine has changed since, as the times would not compare.
+    exercise, the grader or the machine has changed since, as the times would not compare. A submission on which the
+    judge stops twice waits for a person and keeps nobody else waiting, if the judge can still grade a text of ours.
 
     Raises:
         UnknownExercise: no exercise has this id.
         MachineLacks: the judge cannot work on this machine.
-        JudgeStopped: the judge's process ended on several submissions in a row.
+        JudgeStopped: the judge stops on a text of ours too, or on several submissions in a row; the run stays open.
         GraderError: nothing was handed in, or the store cannot be used.
     """
     exercise = find(exercise_id)
@@ -143,11 +149,15 @@ class _Session:
         self.progress, self.resumed = progress, resumed
         self.environment, self.grader = run.environment, run.grader
         self.stops_in_a_row = 0
+        self.stopped_on: set[str] = set()  # hashes
+        self.to_come: list[str] = []  # sources
 
     def measure_all(self, handed: list[Handed]) -> RunOutcome:
         counts = {"measured": 0, "shared": 0, "already_there": 0, "unusable": 0}
-        not_measured = []
-        there = {entry.student: entry.submission_sha256 for entry in self.store.entries(self.run.id)}
+        entries = self.store.entries(self.run.id)
+        there = {entry.student: entry.submission_sha256 for entry in entries}
+        self.stopped_on = {entry.submission_sha256 for entry in entries if entry.problem == _STOPPED}
+        waiting = []
         for number, each in enumerate(handed):
             self._tell(f"{each.student}: reading", number, len(handed))
             try:
@@ -158,49 +168,76 @@ class _Session:
                 continue
             if there.get(each.student) == submission.sha256:
                 counts["already_there"] += 1
-                continue
-            # The same text is measured once and the verdict shared. A second measurement would differ by noise alone:
-            # it would rank equals apart, and give a text that is handed in under two names two draws.
-            verdict = self.store.verdict(self.run.id, submission.sha256)
-            how = "shared"
-            if verdict is None:
-                how, verdict = "measured", self._measure(submission, each.student, number, len(handed))
-            if verdict is None:
-                not_measured.append(each.student)
-                continue
-            self.store.add_entry(self.run.id, each.student, _text(each.path), verdict)
-            counts[how] += 1
-        if not not_measured:
-            self.store.close_run(self.run.id, "finished")
+            else:
+                waiting.append((each, submission))
+        self.to_come = list(dict.fromkeys(submission.source for _, submission in waiting))
+        for number, (each, submission) in enumerate(waiting, len(handed) - len(waiting)):
+            counts[self._enter(each, submission, number, len(handed))] += 1
+        self.store.close_run(self.run.id, "finished")
         self._tell("done", len(handed), len(handed))
         return RunOutcome(
             run_id=self.run.id,
             exercise=self.exercise.id,
             gpu=self.environment.gpu if self.environment else "",
+            sandbox=self.environment.sandbox if self.environment else "",
             resumed=self.resumed,
             submissions=len(handed),
-            not_measured=tuple(not_measured),
+            to_look_at=tuple(self._to_look_at()),
             **counts,
         )
 
+    def _enter(self, each: Handed, submission: Submission, number: int, total: int) -> str:
+        """Writes a student's entry; returns how it came about.
+
+        The same text is measured once and the verdict shared. A second measurement would differ by noise alone: it
+        would rank equals apart, and give a text that is handed in under two names two draws.
+        """
+        verdict, how = self.store.verdict(self.run.id, submission.sha256), "shared"
+        if verdict is None and submission.sha256 not in self.stopped_on:
+            how, verdict = "measured", self._measure(submission, each.student, number, total)
+        if verdict is None:
+            self.stopped_on.add(submission.sha256)
+            self.store.add_unusable(self.run.id, each.student, _text(each.path), _STOPPED, submission.sha256)
+            return "unusable"
+        self.store.add_entry(self.run.id, each.student, _text(each.path), verdict)
+        return how
+
     def _measure(self, submission: Submission, student: str, number: int, total: int) -> Verdict | None:
+        """The verdict; None where the judge stops on this submission and on nothing else."""
+
         def tell(stage: str, _done: int, _total: int) -> None:
             self._tell(f"{student}: {stage}", number, total)
 
-        for last_try in (False, True):
-            try:
-                verdict = self.judge.grade(submission.source, self.exercise.id, timed=True, progress=tell)
-                break
-            except JudgeStopped:
-                if last_try:
-                    self.stops_in_a_row += 1
-                    if self.stops_in_a_row == _MOST_STOPS:
-                        raise
-                    return None
+        self.judge.expect([(source, self.exercise.id) for source in self.to_come])
+        self.to_come.remove(submission.source)
+        try:
+            verdict = self._grade(submission.source, tell)
+        except JudgeStopped:
+            self.stops_in_a_row += 1
+            if self.stops_in_a_row == _MOST_STOPS:
+                raise
+            self._tell(f"{student}: the judge stopped; is it the machine?", number, total)
+            self._grade(_control(self.exercise), tell)
+            return None
         self.stops_in_a_row = 0
         if verdict.status != "unusable":
             self._hold_to_one_machine(verdict)
         return verdict
+
+    def _grade(self, source: str, tell: Progress) -> Verdict:
+        """The verdict, by the second judge where the first one stops."""
+        try:
+            return self.judge.grade(source, self.exercise.id, timed=True, kernels=True, progress=tell)
+        except JudgeStopped:
+            self.judge.expect([])  # it may have stopped on what it was loading ahead
+            return self.judge.grade(source, self.exercise.id, timed=True, kernels=True, progress=tell)
+
+    def _to_look_at(self) -> list[str]:
+        found = []
+        for entry in self.store.entries(self.run.id):
+            said = to_look_at(entry.verdict) if entry.verdict else [entry.problem] if entry.problem == _STOPPED else []
+            found += [f"{entry.student}: {sentence}" for sentence in said]
+        return found
 
     def _hold_to_one_machine(self, verdict: Verdict) -> None:
         if self.environment is None:
@@ -219,7 +256,17 @@ class _Session:
 
 
 def _machine(environment: Environment) -> tuple[str, ...]:
-    return (environment.device, environment.gpu, environment.driver, environment.torch, environment.triton)
+    of = environment
+    return (of.device, of.gpu, of.driver, of.torch, of.triton, of.sandbox)
+
+
+def _control(exercise: Exercise) -> str:
+    """A submission of ours: the exercise's first baseline, or, where it has none, a function that does nothing."""
+    if not exercise.baselines:
+        return f"def {exercise.entry}({', '.join(exercise.parameters)}):\n    pass\n"
+    function = exercise.baselines[0].function
+    source = inspect.getsource(function)
+    return f"from typing import Any\n\n\n{source}\n\n{exercise.entry} = {function.__name__}\n"
 
 
 def _text(name: object) -> str:

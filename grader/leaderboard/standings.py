@@ -16,11 +16,12 @@ from grader.leaderboard.ranking import Interval, Row, Unranked, rank
 
 if TYPE_CHECKING:
     from grader.leaderboard.store import Run, Store
+    from grader.verdict import Verdict
 
 __all__ = ["MADE_BY", "Board", "boards", "from_json", "to_json"]
 
 MADE_BY = "grader leaderboard"  # how a published file is known for ours
-_VERSION = 1
+_VERSION = 2
 
 
 @dataclass(frozen=True)
@@ -38,7 +39,6 @@ class Board:
     sandbox: str
     clock: str
     copy_gbps: float | None
-    notes: tuple[str, ...]
     grader: str
     run_id: int
     measured_at: str
@@ -60,17 +60,23 @@ class Board:
     def from_dict(cls, data: Mapping[str, Any]) -> Board:
         """The inverse of `to_dict`."""
         rows = (
-            Row(**{**row, "time_us": Interval(**row["time_us"]), "ratio": row["ratio"] and Interval(**row["ratio"])})
+            Row(
+                **{
+                    **row,
+                    "time_us": Interval(**row["time_us"]),
+                    "ratio": row["ratio"] and Interval(**row["ratio"]),
+                    "remarks": tuple(row["remarks"]),
+                }
+            )
             for row in data["rows"]
         )
         return cls(
             **{
                 **data,
-                "notes": tuple(data["notes"]),
                 "cases": tuple(data["cases"]),
                 "trials": tuple(data["trials"]),
                 "rows": tuple(rows),
-                "unranked": tuple(Unranked(**entry) for entry in data["unranked"]),
+                "unranked": tuple(Unranked(**{**one, "remarks": tuple(one["remarks"])}) for one in data["unranked"]),
             }
         )
 
@@ -103,14 +109,16 @@ def from_json(text: str, origin: Path | str) -> list[Board]:
     """The boards of a `standings.json`.
 
     Raises:
-        GraderError: it is none, or of a newer grader.
+        GraderError: it is none, or of another version of the grader.
     """
     try:
         data = json.loads(text)
         if data["made_by"] != MADE_BY:
             raise ValueError
         if data["version"] != _VERSION:
-            raise GraderError(f"{origin} was published by another version of the grader; update this one.")
+            raise GraderError(
+                f"{origin} was published by another version of the grader; publish it anew, or update this one."
+            )
         return [Board.from_dict(board) for board in data["boards"]]
     except (ValueError, TypeError, KeyError, AttributeError):
         raise GraderError(
@@ -134,9 +142,8 @@ def _board(store: Store, run: Run, exercise: Exercise) -> Board:
         triton=environment.triton if environment else "",
         python=environment.python if environment else "",
         sandbox=environment.sandbox if environment else "",
-        clock=environment.clock if environment else "",
+        clock=_clock([entry.verdict for entry in entries if entry.verdict is not None and entry.verdict.timings]),
         copy_gbps=environment.copy_gbps if environment else None,
-        notes=environment.notes if environment else (),
         grader=run.grader,
         run_id=run.id,
         measured_at=run.finished_at,
@@ -145,6 +152,18 @@ def _board(store: Store, run: Run, exercise: Exercise) -> Board:
         trials=(min(trials), max(trials)) if trials else (),
         rows=rows,
         unranked=unranked,
+    )
+
+
+def _clock(timed: list[Verdict]) -> str:
+    """Which clock counted: the verdicts' own words where these agree, else how often it was which."""
+    said = {verdict.clock for verdict in timed}
+    if len(said) < 2:
+        return next(iter(said), "")
+    own = [{time.clock for time in verdict.timings if time.peer == "submission"} for verdict in timed]
+    return (
+        f"CUDA events where they agree with the arbiter's clock (throughout in {own.count({'events'})} of {len(own)} "
+        "entries), else the arbiter's"
     )
 
 

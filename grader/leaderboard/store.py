@@ -183,15 +183,15 @@ class Store:
                 )
             )
 
-    def add_unusable(self, run_id: int, student: str, origin: str, problem: str) -> None:
-        """Writes that there was nothing to measure, and why (one sentence)."""
+    def add_unusable(self, run_id: int, student: str, origin: str, problem: str, submission_sha256: str = "") -> None:
+        """Writes that nothing could be measured, and why (one sentence); the hash where there was a text to measure."""
         with self._session() as session:
             session.merge(
                 EntryRow(
                     run_id=run_id,
                     student=student,
                     origin=origin,
-                    submission_sha256="",
+                    submission_sha256=submission_sha256,
                     verdict_key=None,
                     problem=problem,
                 )

@@ -8,7 +8,7 @@ from sqlalchemy.orm import DeclarativeBase, Mapped, mapped_column
 __all__ = ["APPLICATION_ID", "SCHEMA_VERSION", "Base", "EntryRow", "PseudonymRow", "RunRow", "SecretRow", "VerdictRow"]
 
 APPLICATION_ID = 0x67726C62  # "grlb", in SQLite's header: tells a store from any other SQLite file
-SCHEMA_VERSION = 1
+SCHEMA_VERSION = 2
 
 
 class Base(DeclarativeBase):

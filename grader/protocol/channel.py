@@ -9,6 +9,7 @@ import json
 import socket
 import struct
 import time
+from collections.abc import Callable
 from typing import Any
 
 __all__ = ["MAX_MESSAGE_BYTES", "Channel", "ChannelClosed", "ChannelTimeout"]
@@ -54,19 +55,27 @@ class Channel:
         except OSError as error:
             raise ChannelClosed(str(error)) from None
 
-    def receive(self, limit_s: float | None, with_fds: bool = False) -> tuple[dict[str, Any], list[int]]:
+    def receive(
+        self,
+        limit_s: float | None,
+        with_fds: bool = False,
+        idle: Callable[[], None] = lambda: None,
+        idle_s: float = 1.0,
+    ) -> tuple[dict[str, Any], list[int]]:
         """One message and the descriptors that came with it; without `with_fds` the system drops any that come.
+
+        `idle` is called every `idle_s` until the whole message is there; what it raises ends the wait.
 
         Raises:
             ChannelTimeout: the whole message did not come within `limit_s`.
             ChannelClosed: end of stream, too large, or no JSON object.
         """
         deadline = None if limit_s is None else time.monotonic() + limit_s
-        header, fds = self._exactly(_HEADER.size, deadline, with_fds)
+        header, fds, deadline = self._exactly(_HEADER.size, deadline, idle, idle_s, with_fds)
         (length,) = _HEADER.unpack(header)
         if length > MAX_MESSAGE_BYTES:
             raise ChannelClosed(f"a message of {length} bytes is too large")
-        payload, _ = self._exactly(length, deadline)
+        payload, _, _ = self._exactly(length, deadline, idle, idle_s)
         try:
             message = json.loads(payload)
         except (ValueError, RecursionError) as error:
@@ -78,14 +87,23 @@ class Channel:
     def close(self) -> None:
         self._socket.close()
 
-    def _exactly(self, count: int, deadline: float | None, with_fds: bool = False) -> tuple[bytes, list[int]]:
+    def _exactly(
+        self, count: int, deadline: float | None, idle: Callable[[], None], idle_s: float, with_fds: bool = False
+    ) -> tuple[bytes, list[int], float | None]:
+        """The bytes, the descriptors, and the deadline, put off by the time that `idle` took."""
         parts: list[bytes] = []
         fds: list[int] = []
+        idled = time.monotonic()
         while count:
+            if time.monotonic() - idled >= idle_s:  # by the clock, not by silence: bytes may come one by one
+                began = time.monotonic()
+                idle()
+                idled = time.monotonic()
+                deadline = None if deadline is None else deadline + idled - began  # the other side is not to blame
             left = None if deadline is None else deadline - time.monotonic()
             if left is not None and left <= 0:
                 raise ChannelTimeout
-            self._socket.settimeout(left)
+            self._socket.settimeout(idle_s if left is None else min(left, idle_s))
             try:
                 if with_fds:
                     part, new, _, _ = socket.recv_fds(self._socket, count, _MAX_FDS)
@@ -93,11 +111,11 @@ class Channel:
                 else:
                     part = self._socket.recv(min(count, 1 << 20))
             except TimeoutError:
-                raise ChannelTimeout from None
+                continue
             except OSError as error:
                 raise ChannelClosed(str(error)) from None
             if not part:
                 raise ChannelClosed("end of stream")
             parts.append(part)
             count -= len(part)
-        return b"".join(parts), fds
+        return b"".join(parts), fds, deadline

@@ -14,7 +14,7 @@ from typing import Any
 from grader.protocol.flag import seal, sealed_memory
 from grader.protocol.layout import Slot
 
-__all__ = ["CudaArena", "HostArena", "tensor"]
+__all__ = ["CudaArena", "HostArena", "checked", "tensor"]
 
 _SEAL_FUTURE_WRITE = 0x10  # linux/fcntl.h
 
@@ -55,14 +55,14 @@ class CudaArena:
         from cuda.bindings import driver
 
         self.fd, self.size, self._handle = fd, size, handle
-        self.address = int(_checked(driver.cuMemAddressReserve(size, 0, 0, 0)))
-        _checked(driver.cuMemMap(self.address, size, 0, handle, 0))
+        self.address = int(checked(driver.cuMemAddressReserve(size, 0, 0, 0)))
+        checked(driver.cuMemMap(self.address, size, 0, handle, 0))
         access = driver.CUmemAccessDesc()
         access.location.type = driver.CUmemLocationType.CU_MEM_LOCATION_TYPE_DEVICE
         access.location.id = 0
         flags = driver.CUmemAccess_flags
         access.flags = flags.CU_MEM_ACCESS_FLAGS_PROT_READ if read_only else flags.CU_MEM_ACCESS_FLAGS_PROT_READWRITE
-        _checked(driver.cuMemSetAccess(self.address, size, [access], 1))
+        checked(driver.cuMemSetAccess(self.address, size, [access], 1))
 
     @classmethod
     def create(cls, size: int, sealed: bool = False) -> CudaArena:
@@ -79,10 +79,10 @@ class CudaArena:
         fd_type = driver.CUmemAllocationHandleType.CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR
         prop.requestedHandleTypes = fd_type
         minimum = driver.CUmemAllocationGranularity_flags.CU_MEM_ALLOC_GRANULARITY_MINIMUM
-        unit = _checked(driver.cuMemGetAllocationGranularity(prop, minimum))
+        unit = checked(driver.cuMemGetAllocationGranularity(prop, minimum))
         size = -(-size // unit) * unit
-        handle = _checked(driver.cuMemCreate(size, prop, 0))
-        fd = int(_checked(driver.cuMemExportToShareableHandle(handle, fd_type, 0)))
+        handle = checked(driver.cuMemCreate(size, prop, 0))
+        fd = int(checked(driver.cuMemExportToShareableHandle(handle, fd_type, 0)))
         return cls(handle, fd, size, read_only=False)
 
     @classmethod
@@ -91,7 +91,7 @@ class CudaArena:
         from cuda.bindings import driver
 
         fd_type = driver.CUmemAllocationHandleType.CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR
-        handle = _checked(driver.cuMemImportFromShareableHandle(fd, fd_type))
+        handle = checked(driver.cuMemImportFromShareableHandle(fd, fd_type))
         return cls(handle, fd, size, read_only)
 
     def bytes_at(self, offset: int, count: int) -> Any:
@@ -122,7 +122,8 @@ def tensor(arena: HostArena | CudaArena, slot: Slot) -> Any:
     return raw.as_strided(slot.shape, slot.strides)
 
 
-def _checked(result: tuple[Any, ...]) -> Any:
+def checked(result: tuple[Any, ...]) -> Any:
+    """What a call of the CUDA driver answered; RuntimeError where it answered an error."""
     error, *values = result
     if int(error) != 0:
         raise RuntimeError(f"the CUDA driver answered {error.name}")

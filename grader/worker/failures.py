@@ -28,6 +28,8 @@ def describe(error: BaseException, file: Path) -> dict[str, Any]:
         line, message = found_line or line, found
     elif kind == "illegal_access":
         message = "A kernel accessed memory outside of the buffers, or wrote to an input."
+        if "assert" in text:
+            message = "An assertion in a kernel failed: an index is out of range, or a device_assert does not hold."
     detail = "".join(traceback.format_list(frames)) + text
     return {"kind": kind, "message": message[:500], "line": line, "detail": detail[-_LIMIT:]}
 

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import contextlib
 import ctypes
+import functools
 import importlib.util
 import os
 import signal
@@ -32,7 +33,7 @@ class Worker:
 
     def __init__(self, device: str) -> None:
         self.device = device
-        self.functions: dict[str, Callable[..., Any]] = {"": lambda out: out.zero_()}
+        self.functions: dict[str, Callable[..., Any]] = {"": lambda x, out: out.copy_(x)}
         self.arenas: dict[str, CudaArena | HostArena] = {}
         self.flag: Flag | None = None
         self.launches: list[tuple[Any, ...]] = []
@@ -40,17 +41,25 @@ class Worker:
     def handle(self, message: dict[str, Any], fds: list[int], channel: Channel) -> dict[str, Any]:
         """Does what one message asks and returns the answer."""
         operation = message["op"]
-        if operation == "map":
+        if operation == "start" and self.device == "cuda":
+            _cuda().start()
+        elif operation == "warm" and self.device == "cuda":
+            _cuda().warm(message["profiler"])
+        elif operation == "map":
             self._map(message["arenas"], fds)
         elif operation == "load":
-            self.functions[message["name"]] = _load(message["source"], message["entry"])
+            self.functions[message["name"]] = _load(message["source"], message["entry"], "submission")
+            if "harness" in message:
+                harness = _load(message["harness"], message["harness_entry"], "harness")
+                self.functions[message["name"]] = functools.partial(harness, self.functions[message["name"]])
         elif operation == "plan":
             self.launches = [
                 tuple(self._tensor(Slot.from_dict(slot)) for slot in launch) for launch in message["launches"]
             ]
         elif operation == "arm":
-            channel.send({"armed": message["round"]})
-            self._run(message["round"], self.functions[message["name"]])
+            return {"done": operation, "event_s": self._run(message, channel)}
+        elif operation == "kernels":
+            return {"done": operation, "kernels": self._kernels(self.functions[message["name"]])}
         return {"done": operation}
 
     def _map(self, arenas: Sequence[dict[str, Any]], fds: list[int]) -> None:
@@ -66,25 +75,38 @@ class Worker:
     def _tensor(self, slot: Slot) -> Any:
         return tensor(self.arenas[slot.arena], slot)
 
-    def _run(self, number: int, function: Callable[..., Any]) -> None:
+    def _run(self, message: dict[str, Any], channel: Channel) -> float | None:
+        """One round; returns what this process's own events say of it, in seconds."""
         assert self.flag is not None
-        launches, synchronize = self.launches, _synchronize(self.device)
+        number, function = message["round"], self.functions[message["name"]]
+        launches, synchronize, events = self.launches, _synchronize(self.device), _events(self.device)
+        channel.send({"armed": number})
         self.flag.wait_raised(number)
         try:
+            if events:
+                events[0].record()
             for arguments in launches:
                 function(*arguments)
+            if events:
+                events[1].record()
             synchronize()
         finally:
             self.flag.answer(number)
+        return events[0].elapsed_time(events[1]) / 1e3 if events else None
+
+    def _kernels(self, function: Callable[..., Any]) -> list[dict[str, Any]]:
+        from grader.worker.kernels import ran
+
+        return ran(lambda: function(*self.launches[0]))
 
 
 def main(fd: int, device: str) -> None:
     """Serves one job on an inherited socket until it closes."""
     ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
     channel = Channel(socket.socket(fileno=fd))
-    _start(device)
+    _import(device)
     worker = Worker(device)
-    channel.send({"ready": True})
+    channel.send({"imported": True})
     while True:
         try:
             message, fds = channel.receive(limit_s=None, with_fds=True)
@@ -107,8 +129,8 @@ def _described(error: BaseException) -> dict[str, Any]:
         return {"kind": "exception", "message": f"{type(error).__name__}, which cannot be shown", "line": None}
 
 
-def _start(device: str) -> None:
-    """Pays for imports, the CUDA context and Triton's first compilation before there is a submission."""
+def _import(device: str) -> None:
+    """Pays for the imports before there is a submission."""
     if device == "simulator":
         from grader.worker import simulator
 
@@ -119,9 +141,13 @@ def _start(device: str) -> None:
         torch.set_num_threads(1)
         simulator.install()
     else:
-        from grader.worker import cuda
+        _cuda()
 
-        cuda.start()
+
+def _cuda() -> Any:
+    from grader.worker import cuda
+
+    return cuda
 
 
 def _synchronize(device: str) -> Callable[[], None]:
@@ -134,15 +160,29 @@ def _synchronize(device: str) -> Callable[[], None]:
     return torch.cuda.synchronize
 
 
-def _load(source: str, entry: str) -> Callable[..., Any]:
-    """Imports the submission from a file in the working folder (Triton and tracebacks read it again)."""
-    path = Path("submission.py")
+def _events(device: str) -> tuple[Any, Any] | None:
+    """A start and an end, made (and recorded once, which is what makes them) before the flag rises."""
+    if device == "simulator":
+        return None
+    import torch
+
+    make: Callable[..., Any] = torch.cuda.Event
+    events = make(enable_timing=True), make(enable_timing=True)
+    for event in events:
+        event.record()
+    torch.cuda.synchronize()
+    return events
+
+
+def _load(source: str, entry: str, name: str) -> Callable[..., Any]:
+    """Imports the text from a file in the working folder (Triton and tracebacks read it again)."""
+    path = Path(f"{name}.py")
     path.write_text(source, encoding="utf-8")
-    spec = importlib.util.spec_from_file_location("submission", path.absolute())
+    spec = importlib.util.spec_from_file_location(name, path.absolute())
     assert spec is not None
     assert spec.loader is not None
     module = importlib.util.module_from_spec(spec)
-    sys.modules["submission"] = module
+    sys.modules[name] = module
     spec.loader.exec_module(module)
     found = getattr(module, entry, None)
     if not callable(found):

@@ -16,7 +16,7 @@ from typing import Any
 import pytest
 
 from grader.exercises import find
-from grader.verdict import Environment, Verdict
+from grader.verdict import Environment, Failure, Finding, Verdict
 
 ASSIGNMENT = "03_triton"
 Edit = Callable[[dict[str, Any]], None]
@@ -59,11 +59,21 @@ class ObedientJudge:
         self.sources: list[str] = []
         self.errors: list[Exception] = []
         self.log = ""
+        self.findings: tuple[Finding, ...] = ()
+        self.failure: Failure | None = None
+        self.asked_for: set[tuple[str, bool]] = set()
+        self.expected: list[list[tuple[str, str]]] = []
 
-    def __call__(self, device: str = "auto") -> ObedientJudge:
+    def __call__(self, device: str, sandbox: bool) -> ObedientJudge:
+        self.asked_for.add((device, sandbox))
         return self
 
-    def grade(self, source: str, exercise_id: str, *, timed: bool = True, progress: Any = None) -> Verdict:
+    def expect(self, submissions: list[tuple[str, str]]) -> None:
+        self.expected.append(submissions)
+
+    def grade(
+        self, source: str, exercise_id: str, *, timed: bool = True, kernels: bool = False, progress: Any = None
+    ) -> Verdict:
         self.sources.append(source)
         if self.errors:
             raise self.errors.pop(0)
@@ -79,6 +89,8 @@ class ObedientJudge:
             reachable_points=exercise.max_points,
             submission_sha256="0" * 64,
             environment=Environment("simulator"),
+            failure=self.failure,
+            findings=self.findings,
             log=self.log,
         )
 

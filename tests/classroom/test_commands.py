@@ -135,6 +135,59 @@ def test_autograde_of_one_student(classroom: Classroom, judge: ObedientJudge) ->
         commands.autograde(classroom.folder, ASSIGNMENT, student="zoe")
 
 
+def _pairs(judge: ObedientJudge, turn: int) -> list[tuple[str, str]]:
+    """Exercise and points of what the judge was told to expect before a student's turn."""
+    return [(exercise_id, source.partition("# points: ")[2].strip()) for source, exercise_id in judge.expected[turn]]
+
+
+def test_the_judge_hears_of_all_submissions_ahead(classroom: Classroom, judge: ObedientJudge) -> None:
+    """Before each student's turn it knows what nbgrader will ask, in that order; what is done is not repeated."""
+    classroom.hand_in("ann", solve(1))
+    classroom.hand_in("bob", solve(2))
+    commands.autograde(classroom.folder, ASSIGNMENT, feedback=False)
+    assert _pairs(judge, 0) == [("vector_add", ""), ("softmax", "1"), ("vector_add", ""), ("softmax", "2")]
+    assert _pairs(judge, 1) == [("vector_add", ""), ("softmax", "2")]
+    assert [source for source, _ in judge.expected[0]] == judge.sources, "the texts are not those that are graded"
+    classroom.hand_in("bob", solve(3))
+    commands.autograde(classroom.folder, ASSIGNMENT, feedback=False)
+    assert _pairs(judge, 2) == [("vector_add", ""), ("softmax", "3")]
+    assert len(judge.expected) == 3
+
+
+def test_what_cannot_be_read_ahead_is_left_out(classroom: Classroom, judge: ObedientJudge) -> None:
+    """Broken files and folders among the submissions cost the others nothing."""
+    classroom.hand_in("ann", solve(1))
+    classroom.hand_in("eve", solve(2)).write_text("{", encoding="utf-8")
+    mal = classroom.hand_in("mal", solve(3)).parent
+    (mal / "00_folder.ipynb").mkdir()
+    (mal / "00_empty.ipynb").touch()
+    (mal / "00_cells.ipynb").write_text('{"cells": 3}', encoding="utf-8")
+    commands.autograde(classroom.folder, ASSIGNMENT, feedback=False)
+    assert [pair for pair in _pairs(judge, 0) if pair[0] == "softmax"] == [("softmax", "1"), ("softmax", "3")]
+
+
+def test_no_sandbox_is_passed_on_and_said(classroom: Classroom, judge: ObedientJudge) -> None:
+    """All of one run goes to one judge: the one that was asked for; the result says that there was no sandbox."""
+    classroom.hand_in("ann", solve(1))
+    plain = commands.autograde(classroom.folder, ASSIGNMENT, feedback=False)
+    assert judge.asked_for == {("auto", True)}
+    assert "sandbox" not in plain.to_text()
+    judge.asked_for.clear()
+    open_door = commands.autograde(classroom.folder, ASSIGNMENT, feedback=False, force=True, sandbox=False)
+    assert judge.asked_for == {("auto", False)}
+    assert "Note: submissions ran without a sandbox" in open_door.to_text()
+
+
+def test_the_course_may_do_without_a_sandbox(classroom: Classroom, judge: ObedientJudge) -> None:
+    """A setting of the course's does the same, and its device holds for what is read ahead too."""
+    with (classroom.folder / "nbgrader_config.py").open("a", encoding="utf-8") as file:
+        file.write('\nc.JudgeCells.sandbox = False\nc.JudgeCells.device = "simulator"\n')
+    classroom.hand_in("ann", solve(1))
+    commands.autograde(classroom.folder, ASSIGNMENT, feedback=False)
+    assert judge.asked_for == {("simulator", False)}
+    assert judge.expected
+
+
 def test_manual_grade_survives_another_run(classroom: Classroom, judge: ObedientJudge) -> None:
     """What a person gave stands; the new automatic score is flagged for them to look at, as nbgrader does."""
     classroom.hand_in("ann", solve(3))

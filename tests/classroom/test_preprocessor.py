@@ -11,6 +11,7 @@ import pytest
 
 from grader.classroom import commands
 from grader.errors import JudgeStopped, MachineLacks
+from grader.verdict import Failure, Finding
 from tests.classroom.conftest import ASSIGNMENT, Classroom, Edit, ObedientJudge, cell_of, code, solve
 
 
@@ -278,6 +279,49 @@ def test_judge_that_stops_once_is_asked_again(classroom: Classroom, judge: Obedi
     judge.errors = [JudgeStopped("The judge stopped.")]
     result = autograde(classroom)["ann"]
     assert (result.score, result.reason) == (10, "")
+    assert judge.expected[1] == [], "the second try may not meet what was being loaded ahead"
+
+
+def test_findings_are_in_the_feedback_and_take_no_points(classroom: Classroom, judge: ObedientJudge) -> None:
+    """The learner reads them beside the score, the instructor in the result; the gradebook knows nothing of them."""
+    classroom.hand_in("ann", solve(10))
+    judge.findings = (Finding("rule", "Line 3 calls `torch.softmax`.", 3),)
+    result = commands.autograde(classroom.folder, ASSIGNMENT)
+    ann = result.students[0]
+    assert (ann.score, ann.needs_manual_grade, ann.reason, result.ok) == (10, False, "", True)
+    assert "Fuse a softmax: Rules: Line 3 calls `torch.softmax`." in ann.to_look_at
+    assert "    Fuse a softmax: Rules: Line 3 calls `torch.softmax`." in result.to_text().splitlines()
+    page = (classroom.folder / "feedback" / "ann" / ASSIGNMENT / "03_fuse_a_softmax.html").read_text(encoding="utf-8")
+    assert "Line 3 calls <code>torch.softmax</code>." in page
+    assert "These notes take no points." in page
+    again = commands.autograde(classroom.folder, ASSIGNMENT, feedback=False).students[0]
+    assert (again.outcome, again.to_look_at) == ("unchanged", ann.to_look_at)
+
+
+def test_verdicts_of_an_older_grader_are_passed_over(classroom: Classroom, judge: ObedientJudge) -> None:
+    """What it wrote beside a score that stands cannot be read any more, and keeps nobody waiting."""
+    classroom.hand_in("ann", solve(10))
+    autograde(classroom)
+    path = classroom.folder / "autograded" / "ann" / ASSIGNMENT / "03_fuse_a_softmax.ipynb"
+    path.chmod(0o644)
+    notebook = classroom.autograded("ann")
+    del cell_of(notebook, "check-softmax")["metadata"]["grader"]["verdict"]["findings"]
+    path.write_text(json.dumps(notebook), encoding="utf-8")
+    assert autograde(classroom)["ann"].to_look_at == ()
+
+
+def test_a_time_that_is_not_believed_waits_for_a_person(classroom: Classroom, judge: ObedientJudge) -> None:
+    """It has the score that the judge gave, is flagged in the gradebook, and is not judged again by itself."""
+    classroom.hand_in("ann", solve(0))
+    judge.failure = Failure("implausible", "4096 × 4096 in 1 µs is faster than this GPU allows.")
+    ann = autograde(classroom)["ann"]
+    assert classroom.grade("ann") == (0, True)
+    assert ann.needs_manual_grade
+    assert "Fuse a softmax: 4096 × 4096 in 1 µs is faster than this GPU allows." in ann.to_look_at
+    assert "Held for review" in text_of(outputs(classroom.autograded("ann"))[0])
+    asked = len(judge.sources)
+    assert autograde(classroom)["ann"].outcome == "unchanged"
+    assert len(judge.sources) == asked
 
 
 def test_verdict_that_is_no_number_is_not_full_marks(classroom: Classroom, judge: ObedientJudge) -> None:

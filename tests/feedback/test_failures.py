@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from typing import get_args
+
 import pytest
 
 from grader.exercises import find
 from grader.feedback.failures import explained, message_of
-from grader.verdict import Failure
+from grader.verdict import Failure, FailureKind
 
 
 @pytest.mark.parametrize(
@@ -74,7 +76,30 @@ def test_the_judges_own_advice_comes_first() -> None:
 
 
 @pytest.mark.parametrize("kind", ["unusable", "not_written", "compile", "exception", "crash", "illegal_access",
-                                  "timeout", "wrong_answer"])  # fmt: skip
+                                  "timeout", "limit", "implausible", "wrong_answer"])  # fmt: skip
 def test_every_kind_has_a_title(kind: str) -> None:
     """No kind of failure is without its words."""
     assert explained(Failure(kind, "x")).title  # type: ignore[arg-type]
+
+
+def test_every_kind_of_the_verdict_is_tested() -> None:
+    """A kind that is added gets its words here too."""
+    (marker,) = [mark for mark in test_every_kind_has_a_title.pytestmark if mark.name == "parametrize"]  # type: ignore[attr-defined]
+    assert set(marker.args[1]) == set(get_args(FailureKind))
+
+
+def test_a_limit_says_why_there_is_one_and_what_to_do() -> None:
+    """The message names the limit; the words around it say what it is for, and accuse nobody."""
+    told = explained(Failure("limit", "It held 5 GB of memory and was stopped."))
+
+    assert "the next" in told.meaning
+    assert "no more" in told.advice
+
+
+def test_an_implausible_time_is_not_called_cheating() -> None:
+    """It may be the judge's mistake: the words are about a review."""
+    told = explained(Failure("implausible", "x"))
+    words = f"{told.title} {told.meaning} {told.advice}".lower()
+
+    assert "review" in words
+    assert not {"cheat", "forge", "fake", "fraud"} & set(words.replace(",", " ").split())

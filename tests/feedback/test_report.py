@@ -9,10 +9,11 @@ from html.parser import HTMLParser
 import pytest
 
 from grader.exercises import find
+from grader.feedback.findings import beside, without_quotes
 from grader.feedback.report import as_html, as_text
 from grader.feedback.summary import NEEDS_GPU, state_of, summarize
-from grader.verdict import CaseResult, Failure, Verdict
-from tests.feedback.verdicts import ALL, GPU, SIMULATOR, SOURCE, failing, make
+from grader.verdict import CaseResult, Failure, Finding, Verdict
+from tests.feedback.verdicts import ALL, CLOCK, GPU, SIMULATOR, SOURCE, failing, make
 
 _VOID = {"br", "hr", "img", "input", "link", "meta", "rect", "line", "path"}
 
@@ -76,9 +77,10 @@ def test_html_and_text_tell_the_same(verdict: Verdict) -> None:
     summary = summarize(verdict)
     html, text = Reader(as_html(verdict)).text, " ".join(as_text(verdict).split())
 
-    for said in (summary.headline, summary.points, *summary.sentences, summary.next_step, summary.environment):
+    beside = [each.sentence for each in summary.beside]
+    for said in (summary.headline, summary.points, *summary.sentences, *beside, summary.next_step, summary.environment):
         plain = said.replace("`", "")
-        assert " ".join(plain.split()) in re.sub(r" ([?.,;:])", r"\1", html.replace("“ ", "“")) or plain in html
+        assert " ".join(plain.split()) in re.sub(r" ([?.,;:)])", r"\1", html.replace("“ ", "“")) or plain in html
         assert " ".join(said.split()) in text
 
 
@@ -99,7 +101,8 @@ def test_there_is_one_next_step_always(verdict: Verdict) -> None:
 @pytest.mark.parametrize(
     ("name", "state"),
     [("passed", "passed"), ("doubt", "passed"), ("simulated", "untimed"), ("slow", "slow"), ("mismatch", "wrong"),
-     ("crash", "broken"), ("compile", "broken"), ("not_written", "not_written"), ("unusable", "unusable")],
+     ("crash", "broken"), ("compile", "broken"), ("limit", "broken"), ("implausible", "held"), ("noted", "passed"),
+     ("not_written", "not_written"), ("unusable", "unusable")],
 )  # fmt: skip
 def test_states(name: str, state: str) -> None:
     """Each verdict is told as what it is."""
@@ -128,6 +131,74 @@ def test_speed_is_shown_with_interval_and_mark() -> None:
     assert html.count('class="gr-whisker"') == 6
     assert "59%" in html
     assert "2,500 GB/s" in text
+
+
+def test_findings_stand_beside_the_score_and_take_nothing() -> None:
+    """Each is said once, in both reports, with the sentence that they cost nothing; headline and points are as ever."""
+    verdict, clean = ALL["noted"], ALL["passed"]
+    html, text = Reader(as_html(verdict)).text, " ".join(as_text(verdict).split())
+
+    for said in (
+        "Rules: Line 14 calls", "this exercise asks for a Triton kernel that does this work.",
+        "Clock: The worker's own events claim 0.71", "Timing: The GPU held its clock back: power cap, 1980 → 1410 MHz.",
+        "Beside the score", "These notes take no points.",
+    ):  # fmt: skip
+        assert said in html
+        assert html.count(said) == text.count(said) == 1
+    assert html.count("pid 4242") == text.count("pid 4242") == 1
+    assert "your instructor sees this note" not in html + text
+    mine, plain = summarize(verdict), summarize(clean)
+    assert (mine.headline, mine.tone, mine.sign, mine.points, mine.next_step) == (
+        plain.headline, plain.tone, plain.sign, plain.points, plain.next_step,
+    )  # fmt: skip
+
+
+def test_without_findings_nothing_is_beside_the_score() -> None:
+    """An undisturbed run has no empty part in its report."""
+    assert "Beside the score" not in as_html(ALL["passed"])
+    assert "Beside the score" not in as_text(ALL["passed"])
+
+
+def test_what_may_be_published_quotes_nobody() -> None:
+    """Names that a submission or a process chose are left out; the rest of each sentence stays."""
+    said = [without_quotes(each) for each in beside(ALL["noted"])]
+
+    assert said[0] == "Rules: Line 14 calls …: this exercise asks for a Triton kernel that does this work."
+    assert said[2].startswith("Timing: Another process (pid 4242, …) used the GPU")
+    assert "`" not in "".join(said)
+
+
+def test_a_time_that_is_not_believed_is_held_and_not_condemned() -> None:
+    """The report is no red one: it says that a person looks, that the judge may be mistaken, and shows the times."""
+    html, text = as_html(ALL["implausible"]), " ".join(as_text(ALL["implausible"]).split())
+
+    assert "! Held for review: Fuse a softmax. 0 of 10 points" in text
+    assert "gr-report gr-warn" in html
+    assert "The judge may be mistaken, too" in text
+    assert "8 of 8 cases passed" in text
+    assert "Times of one launch" in html
+    assert "not measured" not in html + text
+    assert "Hint" not in html + text
+
+
+def test_the_foot_names_the_clock_and_the_gpus_state() -> None:
+    """Which clock counted, in which sandbox, at which clocks and temperature; nothing of it in a simulator."""
+    gpu, simulator = as_text(ALL["passed"]), as_text(make("softmax", replace(SIMULATOR, temperature_c=40)))
+
+    assert f"clock: {CLOCK}" in " ".join(gpu.split())
+    assert "at the end 1980 MHz, memory 3201 MHz, 41 °C" in " ".join(gpu.split())
+    assert "clock" not in simulator
+    assert "°C" not in simulator
+    bare = make("softmax", replace(GPU, sm_clock_mhz=None, memory_clock_mhz=None, temperature_c=None))
+    assert "at the end" not in as_text(bare)
+
+
+def test_a_missing_sandbox_is_said() -> None:
+    """A report of what was judged with --no-sandbox says so."""
+    open_door = replace(GPU, sandbox="none: --no-sandbox was given")
+
+    assert "sandbox: none: --no-sandbox was given" in as_html(make("softmax", open_door))
+    assert "sandbox: none: --no-sandbox was given" in " ".join(as_text(make("softmax", open_door)).split())
 
 
 def test_doubt_is_explained() -> None:
@@ -222,8 +293,10 @@ def test_everything_of_the_submissions_is_escaped() -> None:
     """Markup, escape sequences and direction marks in what a submission says have no effect."""
     failure = Failure("exception", _NASTY, 3, _NASTY * 3)
     base = failing("softmax", SIMULATOR, 1, CaseResult("", False, failure=failure))
-    html = as_html(replace(base, log=_NASTY, title=_NASTY), _NASTY + "\n" + _NASTY + "\n" + _NASTY)
-    text = as_text(replace(base, log=_NASTY), "\n\n" + _NASTY)
+    base = replace(base, log=_NASTY, findings=(Finding("rule", _NASTY),))
+    base = replace(base, environment=replace(GPU, notes=(f"Note: {_NASTY}",)))
+    html = as_html(replace(base, title=_NASTY), _NASTY + "\n" + _NASTY + "\n" + _NASTY)
+    text = as_text(base, "\n\n" + _NASTY)
 
     read = Reader(html)
     assert read.tags.isdisjoint({"script", "img"})

@@ -5,14 +5,14 @@ from __future__ import annotations
 from dataclasses import replace
 
 from grader.exercises import find
-from grader.verdict import CaseResult, Environment, Failure, GateResult, Mismatch, Timing, Verdict
+from grader.verdict import CaseResult, Environment, Failure, Finding, GateResult, Mismatch, Timing, Verdict
 
 __all__ = ["ALL", "GPU", "SIMULATOR", "SOURCE", "make"]
 
-GPU = Environment("cuda", "NVIDIA H200", "580.95.05", "2.13.0+cu130", "3.7.1", "3.11.7", "bubblewrap",
-                  "the arbiter's wall clock", 4250.0)  # fmt: skip
-SIMULATOR = Environment("simulator", torch="2.13.0+cpu", triton="3.7.1", python="3.11.7", sandbox="bubblewrap",
-                        clock="none: a simulator has no speed")  # fmt: skip
+GPU = Environment("cuda", "NVIDIA H200", "580.95.05", "2.13.0+cu130", "3.7.1", "3.11.7", "bubblewrap", 4250.0,
+                  sm_clock_mhz=1980, memory_clock_mhz=3201, temperature_c=41)  # fmt: skip
+SIMULATOR = Environment("simulator", torch="2.13.0+cpu", triton="3.7.1", python="3.11.7", sandbox="bubblewrap")
+CLOCK = "CUDA events, within 1 % of the arbiter's clock in each of 21 rounds"
 
 SOURCE = """import torch
 import triton
@@ -48,6 +48,7 @@ def make(exercise_id: str, environment: Environment, **facts: object) -> Verdict
         environment=environment,
         cases=tuple(CaseResult(case.name, True) for case in cases),
         gates=gates(exercise_id, "needs_gpu" if not on_gpu else "not_reached"),
+        clock=CLOCK if on_gpu else "none: a simulator has no speed",
         started_at="2026-11-21T09:30:12+00:00",
         seconds=2.4,
         grader="0.1.0",
@@ -106,6 +107,18 @@ def _before_cases(verdict: Verdict, failure: Failure, status: str = "failed") ->
     return replace(verdict, failure=failure, cases=cases, points=0.0, status=status)
 
 
+NOTES = (
+    "Another process (pid 4242, `python`) used the GPU while this was timed; times may be off.",
+    "The GPU held its clock back: power cap, 1980 → 1410 MHz.",
+)
+FINDINGS = (
+    Finding("rule", "Line 14 calls `torch.softmax`: this exercise asks for a Triton kernel that does this work. It "
+            "takes no points; your instructor sees this note.", 14),
+    Finding("clock", "The worker's own events claim 0.71 of the time by the arbiter's clock, which counts: is there "
+            "work on a stream that is not joined?"),
+    Finding("disturbed", NOTES[0]),
+)  # fmt: skip
+
 _SLOW = gates("softmax", "passed", "failed", ratios=(5.1, 1.07))
 _PASSED = gates("softmax", "passed", ratios=(5.9, 1.52))
 _DOUBT = gates("softmax", "passed", "doubt", ratios=(5.9, 1.205))
@@ -150,6 +163,17 @@ ALL: dict[str, Verdict] = {
                  "input."),
     ),
     "timeout": failing("softmax", GPU, 4, _failure("timeout", "It did not end within 60 s and was stopped.")),
+    "limit": failing(
+        "softmax", GPU, 1, _failure("limit", "It held 5.1 GB of memory, of which 4.0 GB are allowed, and was stopped.")
+    ),
+    "implausible": make(
+        "softmax", GPU, status="failed", points=0.0, timings=timings("softmax", 0.4),
+        failure=Failure("implausible", "4096 × 4096 in 12.6 µs is faster than this GPU allows (28.4 µs): not believed, "
+                        "and kept for a person."),
+    ),
+    "noted": make(
+        "softmax", replace(GPU, notes=NOTES), points=10.0, gates=_PASSED, timings=timings("softmax"), findings=FINDINGS
+    ),
     "not_written": _before_cases(
         make("softmax", SIMULATOR), Failure("not_written", "The exercise is not written yet.", 14)
     ),

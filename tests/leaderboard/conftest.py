@@ -5,14 +5,14 @@ from __future__ import annotations
 import hashlib
 import importlib.util
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from grader.exercises import find
-from grader.verdict import CaseResult, Environment, Failure, GateResult, Timing, Verdict
+from grader.verdict import CaseResult, Environment, Failure, Finding, GateResult, Timing, Verdict
 
 if importlib.util.find_spec("sqlalchemy") is None:  # a GPU machine may lack it; ranking is tested there all the same
     collect_ignore_glob = ["test_[!r]*.py", "test_run.py"]
@@ -30,6 +30,8 @@ def make_verdict(
     failure: Failure | None = None,
     status: str | None = None,
     gpu: str = GPU,
+    clock: str = "the arbiter's",
+    findings: tuple[Finding, ...] = (),
     **environment: Any,
 ) -> Verdict:
     """A verdict with `speed` times the first baseline's, give or take `spread`; without `gpu`, a simulator's."""
@@ -37,7 +39,7 @@ def make_verdict(
     cases = exercise.cases if gpu else exercise.simulator_cases
     timings: list[Timing] = []
     gates: list[GateResult] = []
-    if gpu and speed and not wrong and not failure:
+    if gpu and speed and not wrong and (not failure or failure.kind == "implausible"):
         for number, case in enumerate(exercise.timed_cases):
             base = 100.0 * (number + 1)
             for peer, time in (("submission", base / speed), (exercise.baselines[0].id, base)):
@@ -48,7 +50,7 @@ def make_verdict(
             ratio = (speed, speed * (1 - spread), speed * (1 + spread))
             label = exercise.baseline(gate.baseline).label
             gates.append(GateResult(gate.baseline, label, gate.at_least, "passed", gate.points, gate.points, *ratio))
-    where: dict[str, Any] = {"driver": "580.95", "torch": "2.13.0", "triton": "3.7.1", "clock": "the arbiter's"}
+    where: dict[str, Any] = {"driver": "580.95", "torch": "2.13.0", "triton": "3.7.1"}
     return Verdict(
         exercise=exercise_id,
         title=exercise.title,
@@ -62,6 +64,8 @@ def make_verdict(
         gates=tuple(gates),
         timings=tuple(timings),
         failure=failure,
+        findings=findings,
+        clock=clock,
         grader="0.1.0",
     )
 
@@ -72,9 +76,15 @@ class FakeJudge:
     def __init__(self, verdict_of: Callable[[str], Verdict] = make_verdict) -> None:
         self.verdict_of = verdict_of
         self.graded: list[str] = []
+        self.expected: list[list[str]] = []
         self.on_grade: Callable[[str], None] = lambda source: None
 
-    def grade(self, source: str, exercise_id: str, *, timed: bool = True, progress: Any = None) -> Verdict:
+    def expect(self, submissions: Sequence[tuple[str, str]]) -> None:
+        self.expected.append([source for source, _ in submissions])
+
+    def grade(
+        self, source: str, exercise_id: str, *, timed: bool = True, kernels: bool = False, progress: Any = None
+    ) -> Verdict:
         assert timed
         self.graded.append(source)
         self.on_grade(source)

@@ -17,8 +17,8 @@ def judged(monkeypatch, judge):
     """The fake judge in place of the real one, which notes its device."""
 
     class Judge:
-        def __init__(self, device):
-            judge.device = device
+        def __init__(self, device, sandbox):
+            judge.device, judge.sandbox = device, sandbox
 
         def __enter__(self):
             return judge
@@ -35,9 +35,9 @@ def test_run_publish_show(judged, course, text_of, tmp_path, monkeypatch):
     folder = course({"Xaverius": text_of("x"), "Quentin": None})
     monkeypatch.chdir(folder)
     outcome = commands.run("softmax", device="cuda")
-    assert (judged.device, judged.closed) == ("cuda", True)
+    assert (judged.device, judged.sandbox, judged.closed) == ("cuda", True, True)
     assert (folder / "leaderboard.sqlite").exists()
-    assert json.loads(json.dumps(outcome.to_dict()))["finished"] is True
+    assert json.loads(json.dumps(outcome.to_dict()))["measured"] == 1
     assert "1 measured" in outcome.as_text()
 
     report = commands.publish(tmp_path / "site")
@@ -65,6 +65,12 @@ def test_the_store_lies_in_the_course_or_where_it_is_said(judged, course, text_o
     assert not (tmp_path / "leaderboard.sqlite").exists()
 
 
+def test_no_sandbox_reaches_the_judge(judged, course, text_of):
+    """Who asks for it gets a judge without a sandbox."""
+    commands.run("softmax", course({"ann": text_of("a")}), sandbox=False)
+    assert judged.sandbox is False
+
+
 def test_a_wrong_call_makes_no_store(judged, tmp_path, monkeypatch):
     """A wrong exercise, course or store is one sentence, and leaves no file behind."""
     monkeypatch.chdir(tmp_path)
@@ -87,7 +93,7 @@ def test_the_real_judge_is_asked(tmp_path):
     (tmp_path / "ben.py").write_text(reference.unsolved("vector_add"), encoding="utf-8")
     (tmp_path / "cid.py").write_text("", encoding="utf-8")
     outcome = commands.run("vector_add", tmp_path, device="simulator")
-    assert (outcome.measured, outcome.unusable, outcome.finished) == (2, 1, True)
+    assert (outcome.measured, outcome.unusable) == (2, 1)
     view = commands.show("vector_add", tmp_path / "leaderboard.sqlite", names=True)
     (board,) = view.boards
     assert board.rows == ()

@@ -12,7 +12,7 @@ import pytest
 
 from grader.exercises import find
 from grader.leaderboard.ranking import rank
-from grader.verdict import CaseResult, Failure
+from grader.verdict import CaseResult, Failure, Finding
 
 SOFTMAX = find("softmax")
 
@@ -104,6 +104,7 @@ NAN = float("nan")
         ({"status": "unusable"}, "could not be graded"),
         ({"failure": Failure("not_written", "not written yet")}, "not written yet"),
         ({"failure": Failure("timeout", "too slow")}, "8 of 8 cases right"),
+        ({"failure": Failure("implausible", "not believed")}, "held for review"),
         ({"speed": None}, "not timed"),
         ({"speed": NAN}, "not timed"),
     ],
@@ -113,6 +114,27 @@ def test_what_is_not_right_and_timed_has_no_rank(verdict, keywords, reason):
     rows, (entry,) = rank([("a", verdict(**keywords))], SOFTMAX)
     assert rows == ()
     assert entry.reason == reason
+
+
+def test_findings_change_no_rank_and_are_told_without_names(verdict):
+    """A flagged entry ranks as it would without; its sentences are there, and nothing that the submission wrote."""
+    finding = Finding("rule", "Line 3 calls `by_ann.softmax`. It takes no points; your instructor sees this note.", 3)
+    notes = ("Another process (pid 7, `ann-job`) used the GPU while this was timed; times may be off.",)
+    flagged = verdict("1", speed=1.6, findings=(finding,), notes=notes)
+    rows, _ = rank([("a", flagged), ("b", verdict("2", speed=1.5))], SOFTMAX)
+    assert [(row.pseudonym, row.rank) for row in rows] == [("a", 1), ("b", 2)]
+    assert rows[0].remarks == (
+        "Rules: Line 3 calls ….",
+        "Timing: Another process (pid 7, …) used the GPU while this was timed; times may be off.",
+    )
+    assert rows[1].remarks == ()
+
+
+def test_an_entry_without_a_rank_has_its_findings_too(verdict):
+    """A claim that is held for review says what else was seen."""
+    held = verdict(failure=Failure("implausible", "not believed"), findings=(Finding("clock", "The clocks differ."),))
+    _, (entry,) = rank([("a", held)], SOFTMAX)
+    assert (entry.reason, entry.remarks) == ("held for review", ("Clock: The clocks differ.",))
 
 
 def test_one_case_that_was_not_timed_is_no_rank(verdict):

@@ -13,10 +13,12 @@ from pathlib import Path
 import pytest
 
 from grader.errors import GraderError, JudgeStopped, UnknownExercise
-from grader.exercises import find
+from grader.exercises import EXERCISES, find
+from grader.judge.service import Judge
 from grader.leaderboard import run as run_module
 from grader.leaderboard.run import handed_in, run
 from grader.leaderboard.store import Store
+from grader.verdict import Failure, Finding
 
 
 @pytest.fixture
@@ -34,7 +36,6 @@ def test_every_submission_of_a_course_is_measured(store, course, judge, text_of,
     """Each student's solution cell goes to the judge, and what it says is in the store."""
     outcome = run("softmax", course({"ann": text_of("ann"), "ben": text_of("ben")}), store, judge)
     assert judge.graded == [text_of("ann"), text_of("ben")]
-    assert outcome.finished
     assert (outcome.measured, outcome.unusable) == (2, 0)
     assert _entries(store)["ben"].verdict == verdict(text_of("ben"))
 
@@ -55,7 +56,6 @@ def test_an_unusable_submission_is_recorded_and_stops_nobody(store, course, tmp_
     entries = _entries(store)
     assert judge.graded == [text_of("ann"), text_of("eve")]
     assert (outcome.measured, outcome.unusable) == (2, 3)
-    assert outcome.finished
     for student in ("ben", "cid", "dot"):
         assert entries[student].verdict is None
         assert len(entries[student].problem) > 20
@@ -179,7 +179,8 @@ def test_a_run_is_begun_anew_when_the_exercise_changed(store, course, judge, tex
     assert store.entries(old.id)
 
 
-@pytest.mark.parametrize("changed", [{"gpu": "NVIDIA H200"}, {"driver": "590"}, {"torch": "2.14"}, {"gpu": ""}])
+@pytest.mark.parametrize("changed", [{"gpu": "NVIDIA H200"}, {"driver": "590"}, {"torch": "2.14"}, {"gpu": ""},
+                                     {"sandbox": "none: --no-sandbox was given"}])  # fmt: skip
 def test_a_run_is_begun_anew_on_another_machine(store, course, judge, text_of, verdict, changed):
     """Times of two machines do not stand in one run: going on elsewhere measures all of it anew."""
     folder = course({name: text_of(name) for name in ("ann", "ben")})
@@ -208,32 +209,165 @@ def test_a_judge_that_stops_once_is_asked_again(store, course, judge, text_of):
     assert run("softmax", course({"ann": text_of("ann")}), store, judge).measured == 1
 
 
-def test_a_submission_that_the_judge_does_not_survive_stops_nobody(store, course, judge, text_of):
-    """The others are measured, the run stays open and says whom it lacks, and the next command tries again."""
-    folder = course({name: text_of(name) for name in ("ann", "ben", "cid")})
+STOPPED = "The judge stopped twice on this submission; a person has to look."
+
+
+def _stop_on(judge, *sources):
+    """The judge does not survive these texts."""
 
     def stop(source):
-        if source == text_of("ann"):
+        if source in sources:
             raise JudgeStopped("gone")
 
     judge.on_grade = stop
+
+
+def test_a_submission_that_the_judge_does_not_survive_stops_nobody(store, course, judge, text_of):
+    """It waits for a person; the others are measured, and the run is finished, wherever in the list it stands."""
+    for student in ("ann", "ben", "cid"):
+        _stop_on(judge, text_of(student))
+        outcome = run("softmax", course({name: text_of(name) for name in ("ann", "ben", "cid")}), store, judge)
+        entries = _entries(store)
+        assert (outcome.measured, outcome.unusable) == (2, 1)
+        assert outcome.to_look_at == (f"{student}: {STOPPED}",)
+        assert STOPPED in outcome.as_text()
+        assert (entries[student].verdict, entries[student].problem) == (None, STOPPED)
+        assert all(entries[name].verdict for name in {"ann", "ben", "cid"} - {student})
+
+
+def test_a_judge_that_stops_on_the_only_submission_is_tried_with_a_text_of_ours(store, course, judge, text_of):
+    """Where nobody else handed in, a baseline says whether it is the machine."""
+    _stop_on(judge, text_of("ann"))
+    outcome = run("softmax", course({"ann": text_of("ann")}), store, judge)
+    assert outcome.unusable == 1
+    assert judge.graded[:2] == [text_of("ann")] * 2
+    assert "softmax = _" in judge.graded[2]
+    assert len(judge.graded) == 3
+
+
+@pytest.mark.parametrize("exercise_id", EXERCISES)
+def test_the_text_of_ours_is_a_right_answer(exercise_id):
+    """It goes the whole way through a judge, so that one that is broken is found to be."""
+    with Judge("simulator") as real:
+        verdict = real.grade(run_module._control(find(exercise_id)), exercise_id)
+    assert verdict.failure is None, verdict.failure
+    assert all(case.passed for case in verdict.cases)
+
+
+def test_a_text_that_stopped_the_judge_is_not_tried_for_each_who_hands_it_in(store, course, judge, text_of):
+    """Two students with one text cost two tries, not four, also where the run was cut short between them."""
+    folder = course({"ann": text_of("same"), "ben": text_of("ben"), "cid": text_of("same"), "dot": text_of("same")})
+    _stop_on(judge, text_of("same"))
+    stop = judge.on_grade
+    judge.on_grade = lambda source: (
+        (_ for _ in ()).throw(KeyboardInterrupt) if source == text_of("ben") else stop(source)
+    )
+    with pytest.raises(KeyboardInterrupt):
+        run("softmax", folder, store, judge)
+    judge.on_grade = stop
     outcome = run("softmax", folder, store, judge)
-    assert not outcome.finished
-    assert outcome.not_measured == ("ann",)
-    assert outcome.measured == 2
-    assert "ann" in outcome.as_text()
+    assert judge.graded.count(text_of("same")) == 2
+    assert (outcome.already_there, outcome.unusable, outcome.measured) == (1, 2, 1)
+    assert [entry.problem for entry in _entries(store).values()] == [STOPPED, "", STOPPED, STOPPED]
+
+
+def test_a_new_run_tries_again(store, course, judge, text_of):
+    """What stopped the judge in one run may not in the next."""
+    folder = course({"ann": text_of("ann")})
+    _stop_on(judge, text_of("ann"))
+    run("softmax", folder, store, judge)
     judge.on_grade = lambda source: None
-    again = run("softmax", folder, store, judge)
-    assert again.finished
-    assert (again.already_there, again.measured) == (2, 1)
+    assert run("softmax", folder, store, judge).measured == 1
 
 
-def test_a_judge_that_always_stops_ends_the_run(store, course, judge, text_of):
-    """When nothing can be measured the run ends with the judge's sentence, not after every student's turn."""
+def test_a_judge_that_stops_on_everything_ends_the_run(store, course, judge, text_of):
+    """Where the text of ours stops it too, it is the machine: nobody is blamed, and the run stays open."""
     judge.on_grade = lambda source: (_ for _ in ()).throw(JudgeStopped("gone"))
+    folder = course({f"s{number}": text_of(str(number)) for number in range(9)})
     with pytest.raises(JudgeStopped):
-        run("softmax", course({f"s{number}": text_of(str(number)) for number in range(9)}), store, judge)
-    assert len(judge.graded) == 6
+        run("softmax", folder, store, judge)
+    assert len(judge.graded) == 4
+    assert store.entries(store.open_run("softmax").id) == []
+    judge.on_grade = lambda source: None
+    assert run("softmax", folder, store, judge).measured == 9
+
+
+def test_three_stops_in_a_row_end_the_run_and_the_next_goes_on(store, course, judge, text_of):
+    """Three different submissions in a row look like the machine; going on ends with the same entries as ever."""
+    folder = course({name: text_of(name) for name in ("ann", "ben", "cid", "dot")})
+    _stop_on(judge, *(text_of(name) for name in ("ann", "ben", "cid")))
+    with pytest.raises(JudgeStopped):
+        run("softmax", folder, store, judge)
+    outcome = run("softmax", folder, store, judge)
+    assert outcome.resumed
+    assert [entry.problem for entry in _entries(store).values()] == [STOPPED] * 3 + [""]
+
+
+def test_stops_that_are_not_in_a_row_end_nothing(store, course, judge, text_of):
+    """Each is held against its own text where others are graded in between."""
+    folder = course({name: text_of(name) for name in "abcdefg"})
+    _stop_on(judge, *(text_of(name) for name in "aceg"))
+    outcome = run("softmax", folder, store, judge)
+    assert (outcome.measured, outcome.unusable) == (3, 4)
+
+
+@pytest.mark.parametrize("cut", range(1, 9))
+def test_a_run_that_is_cut_anywhere_ends_as_one_that_was_not(tmp_path, course, judge, text_of, cut):
+    """With texts that stop the judge, a shared one and an unreadable one, whatever was going on when it was cut."""
+    sources = {"ann": "stops", "ben": "ben", "cid": "stops", "dot": "also stops", "eve": "eve"}
+    folder = course({name: text_of(source) for name, source in sources.items()} | {"fay": None})
+    stopping = {text_of("stops"), text_of("also stops")}
+
+    def grade(source):
+        if len(judge.graded) == cut:
+            raise KeyboardInterrupt
+        if source in stopping:
+            raise JudgeStopped("gone")
+
+    with Store(tmp_path / "whole.sqlite") as whole, Store(tmp_path / "cut.sqlite") as cut_short:
+        _stop_on(judge, *stopping)
+        run("softmax", folder, whole, judge)
+        assert len(judge.graded) == 8
+        judge.graded.clear()
+        judge.on_grade = grade
+        with pytest.raises(KeyboardInterrupt):
+            run("softmax", folder, cut_short, judge)
+        run("softmax", folder, cut_short, judge)
+        assert _entries(cut_short) == _entries(whole)
+        assert len(cut_short.finished_runs()) == 1
+
+
+def test_the_judge_hears_of_what_comes(store, course, judge, text_of):
+    """It is told the texts that it will be asked, in order and each once; after a stop it looks at one alone."""
+    folder = course({"ann": text_of("a"), "ben": text_of("b"), "cid": text_of("a"), "dot": text_of("d"), "eve": None})
+    _stop_on(judge, text_of("b"))
+    run("softmax", folder, store, judge)
+    a, b, d = (text_of(name) for name in "abd")
+    assert judge.expected == [[a, b, d], [b, d], [], [d]]
+    judge.expected.clear()
+    run("softmax", course({"ann": text_of("a")}), store, judge)
+    assert judge.expected[0] == [a, b, d]
+
+
+def test_what_a_person_should_look_at_is_listed(store, course, judge, text_of, verdict):
+    """Findings and refused claims are named to the instructor, with the words that are not published."""
+    findings = (Finding("rule", "Line 3 calls `torch.softmax`."),)
+    held = Failure("implausible", "4096 × 4096 in 1 µs is faster than this GPU allows.")
+    kinds = {"ann": {}, "ben": {"findings": findings}, "cid": {"failure": held}}
+    judge.verdict_of = lambda source: verdict(source, **kinds[source.split()[1]])
+    outcome = run("softmax", course({name: text_of(name) for name in kinds}), store, judge)
+    assert outcome.to_look_at == (
+        "ben: Rules: Line 3 calls `torch.softmax`.",
+        "cid: 4096 × 4096 in 1 µs is faster than this GPU allows.",
+    )
+    assert outcome.to_dict()["to_look_at"] == list(outcome.to_look_at)
+
+
+def test_the_sandbox_is_said(store, course, judge, text_of, verdict):
+    """Whoever reads the outcome learns that submissions ran without one."""
+    judge.verdict_of = lambda source: verdict(source, sandbox="none: --no-sandbox was given")
+    outcome = run("softmax", course({"ann": text_of("a")}), store, judge)
+    assert "Sandbox: none: --no-sandbox was given." in outcome.as_text()
 
 
 def test_progress_counts_submissions(store, course, judge, text_of):

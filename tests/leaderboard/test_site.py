@@ -5,17 +5,19 @@ from __future__ import annotations
 import json
 import os
 import re
+from dataclasses import replace
 from html.parser import HTMLParser
 
 import pytest
 
 from grader.errors import GraderError
 from grader.leaderboard import standings
+from grader.leaderboard.notebook_view import View
 from grader.leaderboard.run import run
 from grader.leaderboard.site import publish
 from grader.leaderboard.standings import boards, from_json
 from grader.leaderboard.store import Store
-from grader.verdict import Failure
+from grader.verdict import Failure, Finding
 
 STUDENTS = ("Xaverius-Quux", "zyxw1234", "Ökonøm")
 
@@ -68,8 +70,12 @@ def test_no_students_name_is_published(store, course, tmp_path, judge, text_of, 
     course({"Dotty-Unusable": None})
     failure = Failure("exception", f"{STUDENTS[2]} was here", detail=f"File /home/{STUDENTS[2]}/x.py")
 
+    seen = (Finding("rule", f"Line 2 calls `{STUDENTS[0]}`.", 2), Finding("rule", f"It is `/home/{STUDENTS[1]}`."))
+    notes = (f"Another process (pid 7, `{STUDENTS[0]}`) used the GPU while this was timed; times may be off.",)
+
     def verdict_of(source):
-        return verdict(source, failure=failure if STUDENTS[2] in source else None)
+        bad = STUDENTS[2] in source
+        return verdict(source, failure=failure if bad else None, findings=seen, notes=notes)
 
     judge.verdict_of = verdict_of
     run("softmax", folder, store, judge)
@@ -120,6 +126,46 @@ def test_a_tie_is_shown_and_said(store, tmp_path, verdict):
     assert page.cells.count("1=(tied)") == 2
 
 
+def test_flagged_entries_have_a_mark_and_their_sentences(store, tmp_path, verdict):
+    """Marked in the table, said below it, and said that it changes no rank; a refused claim is held, without one."""
+    held = verdict("3", speed=9.0, failure=Failure("implausible", "not believed"))
+    finding = Finding("clock", "The worker's own events claim 0.71 of the time.")
+    _measured(store, {"a": verdict("1", speed=1.2), "b": verdict("2", speed=1.6, findings=(finding,)), "c": held})
+    publish(store, tmp_path / "site")
+    names = store.pseudonyms()
+    text = (tmp_path / "site/softmax.html").read_text(encoding="utf-8")
+    page = _Page(text)
+    at = page.cells.index(f"{names['b']}†(see the notes below)")
+    assert page.cells[at - 1] == "1"
+    assert page.cells[page.cells.index(names["a"]) - 1] == "2"
+    assert page.cells[page.cells.index(names["c"]) + 1] == "held for review"
+    assert "9.000" not in text
+    assert text.count("The worker&#39;s own events claim 0.71") == 1
+    assert "These notes change no rank" in text
+    shown = str(View("softmax", tuple(boards(store))))
+    assert f"{names['b']} †" in shown
+    assert f"   {names['b']}: Clock: The worker's own events claim 0.71 of the time." in shown
+
+
+def test_a_board_without_findings_has_no_notes(store, tmp_path, verdict):
+    """Nothing hints at notes where there are none."""
+    _measured(store, {"a": verdict("1")})
+    publish(store, tmp_path / "site")
+    assert "notes" not in (tmp_path / "site/softmax.html").read_text(encoding="utf-8").partition("</style>")[2]
+    assert "†" not in str(View("softmax", tuple(boards(store))))
+
+
+def test_the_clock_that_counted_is_said(store, verdict):
+    """In the verdicts' own words where they agree; else how many were timed by which."""
+    _measured(store, {"a": verdict("1", clock="CUDA events"), "b": verdict("2", clock="CUDA events")})
+    assert boards(store)[0].clock == "CUDA events"
+    events = verdict("1", clock="CUDA events in 21 rounds")
+    by_events = (replace(t, clock="events") if t.peer == "submission" else t for t in events.timings)
+    events = replace(events, timings=tuple(by_events))
+    _measured(store, {"a": events, "b": verdict("2", clock="the arbiter's"), "c": verdict("3", wrong=1, clock="none")})
+    assert "(throughout in 1 of 2 entries)" in boards(store)[0].clock
+
+
 def test_nothing_is_asked_of_anyone(store, tmp_path, verdict):
     """No page loads anything: no script, no link but to its siblings, no address in its style, and a policy says so."""
     _measured(store, {"a": verdict()})
@@ -154,7 +200,19 @@ def test_tables_can_be_used_without_seeing_them(store, tmp_path, verdict):
 def test_everything_is_escaped(store, tmp_path, verdict):
     """What a machine or a note says is text on the page, never markup."""
     evil = '"><script>alert(1)</script>'
-    _measured(store, {"a": verdict(gpu=f"GPU {evil}", driver=evil, clock=evil, sandbox=evil, notes=(evil,))})
+    _measured(
+        store,
+        {
+            "a": verdict(
+                gpu=f"GPU {evil}",
+                driver=evil,
+                clock=evil,
+                sandbox=evil,
+                notes=(evil,),
+                findings=(Finding("rule", evil * 2),),
+            )
+        },
+    )
     publish(store, tmp_path / "site")
     for name, text in _texts(tmp_path / "site").items():
         assert name == "standings.json" or "<script" not in text
@@ -185,7 +243,8 @@ def test_each_gpu_has_its_board_and_the_newest_run_counts(store, verdict):
 
 def test_the_json_holds_what_the_pages_show(store, tmp_path, verdict):
     """`standings.json` read back gives the same boards."""
-    _measured(store, {"a": verdict("1"), "b": verdict("2", wrong=1), "c": "nothing there"})
+    _measured(store, {"a": verdict("1"), "b": verdict("2", wrong=1), "c": "nothing there",
+                     "d": verdict("4", findings=(Finding("clock", "c"),), notes=("n",))})  # fmt: skip
     publish(store, tmp_path / "site")
     text = (tmp_path / "site/standings.json").read_text(encoding="utf-8")
     assert from_json(text, "standings.json") == boards(store)
@@ -268,8 +327,9 @@ def test_json_that_is_no_standings_is_named(text):
         from_json(text, "x.json")
 
 
-def test_standings_of_a_newer_grader_are_named():
+@pytest.mark.parametrize("version", [1, 99])
+def test_standings_of_another_grader_are_named(version):
     """A version that is not known is said to be so, not misread."""
-    text = json.dumps({"made_by": standings.MADE_BY, "version": 99, "boards": []})
+    text = json.dumps({"made_by": standings.MADE_BY, "version": version, "boards": []})
     with pytest.raises(GraderError, match="another version"):
         from_json(text, "x.json")

@@ -15,6 +15,7 @@ from grader.errors import GraderError
 from grader.exercises import find
 from grader.leaderboard import database
 from grader.leaderboard.store import Store, fingerprint, graded_key
+from grader.verdict import Failure, Finding
 
 
 def test_a_verdict_comes_back_as_it_was_written(tmp_path, verdict):
@@ -26,6 +27,39 @@ def test_a_verdict_comes_back_as_it_was_written(tmp_path, verdict):
         (entry,) = store.entries(run.id)
         assert entry.verdict == verdict()
         assert store.open_run("softmax").environment == verdict().environment
+
+
+@pytest.mark.parametrize(
+    "facts",
+    [
+        {"findings": (Finding("rule", "Line 3 calls `x`.", 3), Finding("clock", "c"), Finding("disturbed", "d"))},
+        {"failure": Failure("implausible", "4096 × 4096 in 1 µs: not believed.")},
+        {"failure": Failure("limit", "It held 5 GB of memory.")},
+        {"sm_clock_mhz": 1980, "memory_clock_mhz": 3201, "temperature_c": 41, "notes": ("one", "two")},
+        {"clock": "CUDA events"},
+    ],
+    ids=["findings", "implausible", "limit", "NVML", "clock"],
+)
+def test_what_a_person_has_to_look_at_is_not_lost(tmp_path, verdict, facts):
+    """Findings, refused claims and the record of the timing come back from the store as they went in."""
+    given = verdict(**facts)
+    with Store(tmp_path / "s.sqlite") as store:
+        run = store.start_run("softmax", "f")
+        store.add_entry(run.id, "ann", "ann.py", given)
+    with Store(tmp_path / "s.sqlite") as store:
+        (entry,) = store.entries(run.id)
+        assert entry.verdict == given
+        assert store.verdict(run.id, given.submission_sha256) == given
+        assert store.open_run("softmax").environment == given.environment
+
+
+def test_a_submission_without_a_verdict_has_its_hash(tmp_path):
+    """What the judge did not survive is known by its text, so that it is not tried again in the same run."""
+    with Store(tmp_path / "s.sqlite") as store:
+        run = store.start_run("softmax", "f")
+        store.add_unusable(run.id, "ann", "ann.py", "The judge stopped.", "a" * 64)
+        store.add_unusable(run.id, "ben", "ben.py", "There is no file.")
+        assert [entry.submission_sha256 for entry in store.entries(run.id)] == ["a" * 64, ""]
 
 
 def test_a_verdict_is_written_once(tmp_path, verdict):
@@ -83,6 +117,13 @@ def _newer(path: Path) -> None:
     connection.close()
 
 
+def _older(path: Path) -> None:
+    Store(path).close()
+    with sqlite3.connect(path) as connection:
+        connection.execute("PRAGMA user_version = 1")
+    connection.close()
+
+
 def _damaged(path: Path) -> None:
     Store(path).close()
     data = bytearray(path.read_bytes())
@@ -100,11 +141,12 @@ def _truncated(path: Path) -> None:
     [
         (lambda path: path.write_text("student,grade\n"), "not an SQLite database"),
         (_foreign, "another program"),
-        (_newer, "schema 99"),
+        (_newer, "schema 99.*update the grader"),
+        (_older, "schema 1,.*a run measures everything anew"),
         (_damaged, "cannot be read"),
         (_truncated, "cannot be read"),
     ],
-    ids=["text", "foreign", "newer", "damaged", "truncated"],
+    ids=["text", "foreign", "newer", "older", "damaged", "truncated"],
 )
 def test_a_file_that_is_no_store_is_named_and_left_as_it_is(tmp_path, make, says):
     """One sentence says what is wrong with the file, and not a byte of it changes."""

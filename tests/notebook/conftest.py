@@ -78,7 +78,9 @@ class FakeJudge:
         self.act: Callable[..., Any] | None = None
         self.asked: list[tuple[str, str]] = []
 
-    def grade(self, source: str, exercise_id: str, *, timed: bool = True, progress: Any = None) -> Verdict:
+    def grade(
+        self, source: str, exercise_id: str, *, timed: bool = True, kernels: bool = False, progress: Any = None
+    ) -> Verdict:
         self.asked.append((source, exercise_id))
         progress("checking 1 × 1", 0, 8)
         if self.act is not None:

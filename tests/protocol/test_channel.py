@@ -1,10 +1,12 @@
 """Messages between two processes that do not trust each other."""
 
+import contextlib
 import json
 import os
 import socket
 import struct
 import threading
+import time
 
 import pytest
 
@@ -50,6 +52,115 @@ def test_silence_ends_in_time(ends):
     raw.sendall(struct.pack("!I", 100) + b"half")
     with pytest.raises(ChannelTimeout):
         channel.receive(0.05)
+
+
+def trickle(raw, data, pause_s):
+    """Sends bytes one by one, from another thread, until the other end is closed."""
+
+    def send():
+        with contextlib.suppress(OSError):
+            for byte in data:
+                raw.sendall(bytes([byte]))
+                time.sleep(pause_s)
+
+    sender = threading.Thread(target=send)
+    sender.start()
+    return sender
+
+
+@pytest.mark.parametrize("with_fds", [False, True])
+@pytest.mark.parametrize("comes", ["nothing", "byte by byte", "a header byte by byte"])
+def test_idle_is_called_by_the_clock_whatever_comes(ends, comes, with_fds):
+    """Silence, and bytes that come one by one, give it its turn as often as it asks for, and no oftener."""
+    channel, raw = ends
+    header = struct.pack("!I", 100)
+    data = {"nothing": b"", "byte by byte": header + b"x" * 99, "a header byte by byte": header[:3]}[comes]
+    called = []
+    sender = trickle(raw, data, 0.004)
+    with pytest.raises(ChannelTimeout):
+        channel.receive(0.4, with_fds=with_fds, idle=lambda: called.append(1), idle_s=0.04)
+    sender.join()
+    assert 3 <= len(called) <= 10
+
+
+def test_idle_has_its_turn_between_messages_that_come_at_once(ends):
+    """It is not called where there is nothing to wait for."""
+    channel, raw = ends
+    called = []
+    for number in range(20):
+        Channel(raw).send({"n": number})
+        assert channel.receive(5, idle=lambda: called.append(1), idle_s=0.5)[0] == {"n": number}
+    assert called == []
+
+
+@pytest.mark.parametrize("data", [b"", struct.pack("!I", 1000) + b"x" * 999])
+def test_what_idle_raises_ends_the_wait(ends, data):
+    """Whoever looks meanwhile, and finds enough, need not wait for the rest."""
+    channel, raw = ends
+    sender = trickle(raw, data, 0.005)
+
+    def enough():
+        raise RuntimeError("enough")
+
+    started = time.monotonic()
+    with pytest.raises(RuntimeError, match="enough"):
+        channel.receive(30, idle=enough, idle_s=0.05)
+    assert time.monotonic() - started < 3
+    channel.close()
+    sender.join()
+
+
+def test_the_time_that_idle_takes_is_not_the_peers(ends):
+    """A look that waits for a lock does not end the patience with whoever is waited for."""
+    channel, raw = ends
+    slept = []
+
+    def slow():
+        if not slept:
+            slept.append(time.sleep(0.6))
+            Channel(raw).send({"n": 1})
+
+    assert channel.receive(0.4, idle=slow, idle_s=0.05)[0] == {"n": 1}
+
+
+def test_bytes_that_come_one_by_one_do_not_prolong_the_limit(ends):
+    """The limit is for the whole message, however busy the peer seems."""
+    channel, raw = ends
+    sender = trickle(raw, struct.pack("!I", 1000) + b"x" * 999, 0.005)
+    started = time.monotonic()
+    with pytest.raises(ChannelTimeout):
+        channel.receive(0.3)
+    assert 0.3 <= time.monotonic() - started < 2
+    channel.close()
+    sender.join()
+
+
+def test_a_message_that_comes_byte_by_byte_is_a_message(ends):
+    """Slow is not wrong, within the limit."""
+    channel, raw = ends
+    payload = json.dumps({"a": 1}).encode()
+    sender = trickle(raw, struct.pack("!I", len(payload)) + payload, 0.005)
+    assert channel.receive(10)[0] == {"a": 1}
+    sender.join()
+
+
+def test_a_peer_that_does_not_read_is_taken_for_gone(ends):
+    """Sending has a limit, too."""
+    channel, _ = ends
+    started = time.monotonic()
+    with pytest.raises(ChannelClosed):
+        channel.send({"text": "x" * (4 << 20)}, limit_s=0.2)
+    assert time.monotonic() - started < 3
+
+
+def test_descriptors_that_nobody_asked_for_are_dropped(ends):
+    """They do not fill this process's table."""
+    channel, raw = ends
+    before = len(os.listdir("/proc/self/fd"))
+    for _ in range(5):
+        Channel(raw).send({"n": 1}, fds=(0, 0, 0))
+        assert channel.receive(5) == ({"n": 1}, [])
+    assert len(os.listdir("/proc/self/fd")) == before
 
 
 @pytest.mark.parametrize(

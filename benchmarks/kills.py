@@ -1,0 +1,215 @@
+"""`grader leaderboard run` killed at random moments and run again: the verdicts are those of a run left alone."""
+
+from __future__ import annotations
+
+import os
+import random
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from statistics import median
+from typing import Any, Literal
+
+from benchmarks.census import census, descendants, own_temp
+from benchmarks.limits import Fault, Limit, folder, keep, kept
+from benchmarks.material import Text, crashing, honest, slower, unique, wrong
+from benchmarks.rows import Recorder
+from grader.exercises import find
+from grader.leaderboard.ranking import rank
+from grader.leaderboard.store import Store
+from grader.verdict import Verdict
+
+__all__ = ["Standing", "Trial", "differences", "kills", "submissions", "trial", "undisturbed", "write_course"]
+
+EXERCISE = "vector_add"
+_TRIALS = 10
+_LIMIT_S = 560.0
+_ORPHANS_LIMIT_S = 30.0  # what was in the judge's hands when its caller died may end as any grading does
+_CLOSING_LIMIT_S = 10.0
+_PROJECT = Path(__file__).parents[1]
+
+Standing = dict[str, Any]  # {"facts": student -> what counts of the verdict, "ranks": student -> rank}
+
+
+def submissions(count: int = 24) -> dict[str, Text]:
+    """Student -> text, of mixed kinds; the right ones differ so much in speed that no gate is a matter of luck."""
+    ladder = [slower(times) for times in (1.5, 2.0, 3.0, 4.0)]
+    kinds = [honest(EXERCISE)[0], *wrong(EXERCISE), *crashing(EXERCISE), *ladder]
+    chosen = [kinds[number % len(kinds)] for number in range(count)]
+    return {f"s{number:02}": unique(text, f"student {number}") for number, text in enumerate(chosen)}
+
+
+def write_course(path: Path, texts: dict[str, Text]) -> None:
+    """A folder of `<student>.py`, as `grader leaderboard run --course` takes it."""
+    path.mkdir(parents=True, exist_ok=True)
+    for student, text in texts.items():
+        (path / f"{student}.py").write_text(text.source, encoding="utf-8")
+
+
+def _command(course: Path, store: Path, device: str) -> list[str]:
+    options = ["--course", str(course), "--store", str(store), "--device", device]
+    return [sys.executable, "-m", "grader", "leaderboard", "run", EXERCISE, *options]
+
+
+def _start(course: Path, store: Path, device: str) -> subprocess.Popen[bytes]:
+    paths = os.pathsep.join(filter(None, [str(_PROJECT), os.environ.get("PYTHONPATH", "")]))
+    return subprocess.Popen(
+        _command(course, store, device), env={**os.environ, "PYTHONPATH": paths}, stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE, stderr=subprocess.STDOUT, start_new_session=True,
+    )  # fmt: skip
+
+
+def _to_the_end(course: Path, store: Path, device: str, limit_s: float) -> float:
+    begun = time.monotonic()
+    process = _start(course, store, device)
+    try:
+        said, _ = process.communicate(timeout=limit_s)
+    except subprocess.TimeoutExpired:
+        _kill(process)
+        raise SystemExit(f"A leaderboard run did not end within {limit_s:.0f} s.") from None
+    if process.returncode:
+        raise SystemExit(f"A leaderboard run ended with {process.returncode}:\n{said.decode()[-2000:]}")
+    return time.monotonic() - begun
+
+
+def _kill(process: subprocess.Popen[bytes]) -> None:
+    if process.poll() is None:
+        os.killpg(process.pid, signal.SIGKILL)
+    process.wait()
+    if process.stdout is not None:
+        process.stdout.close()
+
+
+def _standing(path: Path) -> Standing:
+    with Store(path, create=False) as store:
+        runs = [run for run in store.finished_runs() if run.exercise == EXERCISE]
+        if len(runs) != 1:
+            raise SystemExit(f"{path} holds {len(runs)} finished runs where there should be one.")
+        entries = {entry.student: entry.verdict for entry in store.entries(runs[0].id)}
+    rows, _ = rank(list(entries.items()), find(EXERCISE))
+    return {
+        "facts": {student: _facts(verdict) for student, verdict in sorted(entries.items())},
+        "ranks": {row.pseudonym: row.rank for row in rows},
+    }
+
+
+def _facts(verdict: Verdict | None) -> dict[str, Any] | None:
+    """What must not depend on when it was measured: no times."""
+    if verdict is None:
+        return None
+    return {
+        "status": verdict.status,
+        "points": verdict.points,
+        "failure": verdict.failure.kind if verdict.failure else "",
+        "cases": {case.name: case.failure.kind if case.failure else case.passed for case in verdict.cases},
+        "gates": {gate.baseline: gate.outcome for gate in verdict.gates},
+    }
+
+
+def differences(wanted: Standing, found: Standing) -> list[str]:
+    """Sentences: a verdict that differs, a student who is missing, two who rank the other way round (ties are none)."""
+    said = []
+    for student in sorted(wanted["facts"] | found["facts"]):
+        theirs, ours = wanted["facts"].get(student, "missing"), found["facts"].get(student, "missing")
+        if theirs != ours:
+            said.append(f"{student}: {theirs}, and after a kill {ours}")
+    before, after = wanted["ranks"], found["ranks"]
+    both = sorted(before.keys() & after.keys())
+    for one in both:
+        for other in both:
+            if before[one] < before[other] and after[one] > after[other]:
+                said.append(f"{one} ranked before {other}, and after a kill behind")
+    if before.keys() != after.keys():
+        said.append(f"ranked were {sorted(before)}, and after a kill {sorted(after)}")
+    return said
+
+
+@dataclass(frozen=True)
+class Trial:
+    """One kill and the run after it. `orphans_s`: until the last process of the killed run had ended."""
+
+    killed_after_s: list[float]
+    orphans_s: float
+    left: list[str]  # what was left behind, as sentences
+    differs: list[str]  # how the verdicts and ranks differ
+
+
+def undisturbed(course: Path, work: Path, device: str, limit_s: float) -> tuple[Standing, float]:
+    """The standing of a run that nobody disturbs, and its seconds."""
+    store = work / "undisturbed.sqlite"
+    store.unlink(missing_ok=True)
+    seconds = _to_the_end(course, store, device, limit_s)
+    return _standing(store), seconds
+
+
+def _last_ends(limit_s: float) -> tuple[float, list[str]]:
+    """Seconds until nothing of ours runs any more, and what still does."""
+    begun = time.monotonic()
+    while (left := descendants()) and time.monotonic() - begun < limit_s:
+        time.sleep(0.1)
+    return time.monotonic() - begun, list(left.values())
+
+
+def trial(course: Path, work: Path, device: str, wanted: Standing, kills_at_s: Sequence[float], limit_s: float
+          ) -> Trial:  # fmt: skip
+    """Kills a run and its process group after so many seconds, once or several times, and looks what is left; runs it
+    to its end, and compares."""
+    sentences, ends = [], []
+    store = work / f"killed-{os.getpid()}-{time.time_ns()}.sqlite"
+    with own_temp() as temp:
+        for kill_at_s in kills_at_s:
+            process = _start(course, store, device)
+            time.sleep(kill_at_s)
+            _kill(process)
+            seconds, left = _last_ends(_ORPHANS_LIMIT_S)
+            ends.append(seconds)
+            sentences += [f"left running after the kill: {command[:120]}" for command in left]
+        _to_the_end(course, store, device, limit_s)
+        _, left = _last_ends(_CLOSING_LIMIT_S)
+        sentences += [f"left running after the next run: {command[:120]}" for command in left]
+        found = census(temp)
+        if found.folders or found.disk_kib > 64:
+            names = ", ".join(sorted(path.name for path in temp.iterdir()))
+            sentences.append(f"{found.folders} temp folders with {found.disk_kib} KiB after the next run: {names}")
+    return Trial(list(kills_at_s), max(ends), sentences, differences(wanted, _standing(store)))
+
+
+def kills(recorder: Recorder, device: Literal["cuda", "simulator"] = "cuda") -> None:
+    """Rows `soak/kills`: ten kills. State is kept: called again, it goes on with the trials that are left.
+
+    Raises:
+        Fault: a verdict or a rank differs after a kill, or something was left behind.
+    """
+    limit, state = Limit(_LIMIT_S), folder("kills")
+    lines, course = state / "kills.jsonl", state / "course"
+    texts = submissions()
+    write_course(course, texts)
+    rows = kept(lines)
+    first = next((row for row in rows if "standing" in row), None)
+    if first is None:
+        standing, seconds = undisturbed(course, state, device, limit.left())
+        first = {"standing": standing, "seconds": seconds}
+        keep(lines, first)
+    done = [row for row in rows if "killed_after_s" in row]
+    chance = random.SystemRandom()
+    while len(done) < _TRIALS and limit.allows(2.2 * first["seconds"] + _ORPHANS_LIMIT_S):
+        at = chance.uniform(0.05, 0.95) * first["seconds"]
+        found = vars(trial(course, state, device, first["standing"], [at], limit.left()))
+        keep(lines, found)
+        print(found, flush=True)
+        done.append(found)
+    faults = [sentence for row in done for sentence in (*row["left"], *row["differs"])]
+    case = f"{len(done)} of {_TRIALS} kills, {len(texts)} submissions"
+    recorder.add("soak/kills", case, "same_verdicts", "1", sum(not row["differs"] for row in done))
+    recorder.add("soak/kills", case, "undisturbed_s", "s", first["seconds"])
+    ends = [row["orphans_s"] for row in done]
+    if ends:
+        recorder.add("soak/kills", case, "last_process_ended_after_s", "s", median(ends), min(ends), max(ends))
+    recorder.add("soak/kills", case, "faults", "1", len(faults))
+    recorder.write()
+    if faults:
+        raise Fault("\n".join(["kills:", *faults]))

@@ -1,0 +1,159 @@
+"""Two submissions 3 % apart, put before the judge again and again: how many pairs are ranked right."""
+
+from __future__ import annotations
+
+import importlib.util
+import random
+import sys
+import tempfile
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import astuple
+from pathlib import Path
+from statistics import median
+from typing import TYPE_CHECKING, Any
+
+from benchmarks.limits import Fault, Limit, folder, keep, kept
+from benchmarks.material import Text, slower, unique
+from benchmarks.rows import Recorder
+from grader.exercise import Exercise
+from grader.exercises import find
+from grader.judge.statistics import Interval, interval
+
+if TYPE_CHECKING:
+    from grader.judge.arbiter import Arbiter
+
+__all__ = ["counted", "imported", "pairs"]
+
+_PAIRS = 100
+_APART = 1.03
+_RIGHT_OF_100 = 95
+
+
+def imported(source: str, entry: str, scratch: Path) -> Callable[..., None]:
+    """The function `entry` of a submission, in this process: only for texts of ours."""
+    path = scratch / f"bench_{abs(hash(source))}.py"
+    path.write_text(source, encoding="utf-8")  # Triton reads it again
+    spec = importlib.util.spec_from_file_location(path.stem, path)
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[path.stem] = module
+    spec.loader.exec_module(module)
+    return getattr(module, entry)  # type: ignore[no-any-return]
+
+
+def counted(rows: Sequence[dict[str, Any]]) -> dict[str, int]:
+    """Of pairs of ratios (middle, low, high) of a faster and a slower submission: how many there are, are ranked right,
+    are told apart (no tie), and are told apart the wrong way round."""
+    fast, slow = [row["fast"] for row in rows], [row["slow"] for row in rows]
+    both = list(zip(fast, slow, strict=True))
+    return {
+        "pairs": len(both),
+        "ranked_right": sum(f[0] > s[0] for f, s in both),
+        "told_apart": sum(f[1] > s[2] for f, s in both),
+        "told_apart_wrongly": sum(s[1] > f[2] for f, s in both),
+    }
+
+
+def pairs(recorder: Recorder) -> None:
+    """Rows `clock/pairs`: two submissions 3 % apart, timed and judged anew for each of 100 pairs, a worker each time.
+    Cases for correctness are left out. State is kept: called again, it goes on with the pairs that are left.
+
+    Raises:
+        Fault: fewer than 95 of 100 are ranked right.
+    """
+    from grader.judge.arbiter import Arbiter
+
+    limit, state = Limit(240), folder("clock") / "pairs.jsonl"
+    exercise = find("vector_add")
+    fast, slow, apart = _tuned(exercise)
+    rows = [row for row in kept(state) if "fast" in row]
+    arbiter = Arbiter("cuda")
+    try:
+        jobs = list(_in_turn(fast, slow, _PAIRS - len(rows)))
+        pair: dict[str, tuple[float, float, float]] = {}
+        for number, (which, text) in enumerate(jobs):
+            if not limit.allows(5):
+                break
+            ahead = [(each.source, exercise) for _, each in jobs[number : number + 9]]
+            pair[which] = astuple(_judged(arbiter, exercise, text.source, ahead))
+            if len(pair) == 2:
+                rows.append(dict(pair))
+                keep(state, rows[-1])
+                pair.clear()
+    finally:
+        arbiter.close()
+        recorder.add("clock/pairs", "true difference, CUDA events", "slower_by", "%", *astuple(apart))
+        found = counted(rows)
+        for metric, value in found.items():
+            recorder.add("clock/pairs", f"{len(rows)} pairs", metric, "1", value)
+        if rows:
+            seen = [100 * (row["fast"][0] / row["slow"][0] - 1) for row in rows]
+            case = f"{len(rows)} pairs"
+            recorder.add("clock/pairs", case, "judged_slower_by", "%", median(seen), min(seen), max(seen))
+        recorder.write()
+    if len(rows) < _PAIRS or found["ranked_right"] * 100 < _RIGHT_OF_100 * len(rows):
+        raise Fault(f"clock/pairs: {found['ranked_right']} of {len(rows)} pairs are ranked right, {_PAIRS} were to be")
+
+
+def _in_turn(fast: Text, slow: Text, count: int) -> Iterator[tuple[str, Text]]:
+    chance = random.SystemRandom()
+    for _ in range(count):
+        both = [("fast", fast), ("slow", slow)]
+        chance.shuffle(both)
+        for which, text in both:
+            yield which, unique(text, f"{chance.getrandbits(64):x}")
+
+
+def _judged(arbiter: Arbiter, exercise: Exercise, source: str, ahead: Sequence[tuple[str, Exercise]]) -> Interval:
+    """The ratio that the judge comes to, as for a verdict."""
+    from grader.judge.timing import Timer
+
+    timer = Timer(arbiter, exercise, lambda *_: None)
+    timer.know_baselines()
+    arbiter.pool.expect(list(ahead))
+    loaded = arbiter.take(source, exercise)
+    try:
+        if loaded.failure is not None:
+            raise SystemExit(f"A submission of the pair does not load: {loaded.failure}")
+        loaded.worker.in_turn(exercise.job_limit_s)
+        loaded.worker.map(arbiter.desk)
+        timer.time_gates(loaded.worker)
+    finally:
+        loaded.worker.close()
+    timer.settle()
+    arbiter.pool.refill()
+    (gate,) = timer.gates(judged=True)
+    assert gate.ratio is not None
+    assert gate.low is not None
+    assert gate.high is not None
+    return Interval(gate.ratio, gate.low, gate.high)
+
+
+def _tuned(exercise: Exercise) -> tuple[Text, Text, Interval]:
+    """Two submissions, and by how many percent the second is slower, by CUDA events here: once adjusted to be 3."""
+    fast, times = slower(1.0), _APART
+    apart = _apart(exercise, fast, slower(times))
+    if abs(apart.middle - 100 * (_APART - 1)) > 0.2:
+        times = 1 + (times - 1) * 100 * (_APART - 1) / apart.middle
+        apart = _apart(exercise, fast, slower(times))
+    return fast, slower(times), apart
+
+
+def _apart(exercise: Exercise, fast: Text, slow: Text) -> Interval:
+    import torch
+
+    from benchmarks.timing import in_turn
+
+    (case,) = exercise.timed_cases
+    tensors = [torch.randn(array.shape, device="cuda") for array in case.arrays]
+    with tempfile.TemporaryDirectory() as scratch:
+        calls = {
+            text.name: _bound(imported(text.source, exercise.entry, Path(scratch)), tensors) for text in (fast, slow)
+        }
+        times = in_turn(calls)
+    return interval([100 * (b / a - 1) for a, b in zip(times[fast.name], times[slow.name], strict=True)])
+
+
+def _bound(function: Callable[..., None], tensors: list[Any]) -> Callable[[], None]:
+    return lambda: function(*tensors)

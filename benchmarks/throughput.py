@@ -1,0 +1,149 @@
+"""Notebooks graded a minute on one GPU: `grader classroom autograde` against nbgrader's own autograding of the same."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from pathlib import Path
+from statistics import median
+from typing import Any
+
+from benchmarks.classes import Class, make_class, surroundings, texts
+from benchmarks.limits import Fault, Limit, folder, keep, kept
+from benchmarks.rows import Recorder
+
+__all__ = ["TimeUp", "grade_ours", "grade_stock", "ours", "stock", "throughput"]
+
+_LIMIT_S = 560.0
+_NEEDED = 8.0  # times the rate of nbgrader as it comes
+
+
+class TimeUp(Exception):
+    """The limit is near; what is graded by now is kept."""
+
+
+def grade_stock(made: Class, lines: Path, limit: Limit) -> None:
+    """nbgrader's own autograding, student by student in this process, which is its fastest form: no start of a command
+    for each, one kernel for each notebook. Students of an earlier call are not graded again. Adds a line for each."""
+    done = {(row["assignment"], row["student"]) for row in kept(lines)}
+    api = made.api()
+    longest = 0.0
+    for assignment, student, count in made.handed_in:
+        if (assignment, student) in done:
+            continue
+        if not limit.allows(1.5 * longest + 5):
+            return
+        begun = time.perf_counter()
+        result = api.autograde(assignment, student, force=True)
+        seconds = time.perf_counter() - begun
+        longest = max(longest, seconds)
+        if not result["success"]:
+            raise SystemExit(f"nbgrader could not grade {assignment} of {student}: {result.get('log', '')[-2000:]}")
+        row = {"assignment": assignment, "student": student, "notebooks": count, "seconds": seconds,
+               "score": _score(api, assignment, student)}  # fmt: skip
+        keep(lines, row)
+        print(row, flush=True)
+
+
+def grade_ours(made: Class, lines: Path, limit: Limit) -> None:
+    """This project's autograding, an assignment at a time, feedback left out as nbgrader's `autograde` writes none.
+    Adds a line for each assignment: its time from the command to its end, the start of the judge included."""
+    from grader.classroom.preprocessor import JudgeCells
+
+    try:
+        _grade_ours(made, lines, limit)
+    finally:
+        JudgeCells(config=made.api().config).judge.close()
+
+
+def _grade_ours(made: Class, lines: Path, limit: Limit) -> None:
+    from grader.classroom import commands
+
+    done = {row["assignment"] for row in kept(lines)}
+    for assignment in sorted({assignment for assignment, _, _ in made.handed_in} - done):
+        counts = {student: count for each, student, count in made.handed_in if each == assignment}
+        begun, last, longest = time.perf_counter(), time.perf_counter(), 0.0
+
+        def tell(text: str, number: int, total: int) -> None:
+            nonlocal last, longest
+            now = time.perf_counter()
+            longest, last = max(longest, now - last), now
+            print(f"{text}: {number} of {total} after {now - begun:.1f} s", flush=True)  # noqa: B023
+            if not limit.allows(1.5 * longest):
+                raise TimeUp
+
+        result = commands.autograde(made.folder, assignment, force=True, feedback=False, progress=tell)
+        seconds = time.perf_counter() - begun
+        failed = [f"{each.student}: {each.reason}" for each in result.students if each.outcome != "graded"]
+        if failed or len(result.students) != len(counts):
+            raise SystemExit("\n".join([f"{assignment} was not graded in full:", *failed]))
+        row = {"assignment": assignment, "notebooks": sum(counts.values()), "seconds": seconds,
+               "score": sum(each.score for each in result.students)}  # fmt: skip
+        keep(lines, row)
+        print(row, flush=True)
+
+
+def _score(api: Any, assignment: str, student: str) -> float:
+    with api.gradebook as gradebook:
+        return float(gradebook.find_submission(assignment, student).score)
+
+
+def _run(recorder: Recorder, who: str, grade: Callable[[Class, Path, Limit], None]) -> None:
+    limit, state = Limit(_LIMIT_S), folder("throughput")
+    lines = state / f"{who}.jsonl"
+    with surroundings(state / who):
+        made = make_class(state / who / "course", texts("cuda"), "cuda", stock=who == "stock")
+        try:
+            grade(made, lines, limit)
+        except TimeUp:
+            print("stopped at the time limit", flush=True)
+    _record(recorder, who, kept(lines), made.notebooks)
+
+
+def _record(recorder: Recorder, who: str, rows: list[dict[str, Any]], notebooks: int) -> None:
+    bench, case = f"throughput/{who}", f"{sum(row['notebooks'] for row in rows)} of {notebooks} notebooks"
+    for assignment in sorted({row["assignment"] for row in rows}):
+        each = [row["seconds"] / row["notebooks"] for row in rows if row["assignment"] == assignment]
+        recorder.add(bench, f"{assignment}, {case}", "seconds_each", "s", median(each), min(each), max(each))
+    if rows:
+        recorder.add(bench, case, "per_minute", "1/min", _per_minute(rows))
+        recorder.add(bench, case, "score", "points", sum(row["score"] for row in rows))
+    recorder.write()
+
+
+def _per_minute(rows: list[dict[str, Any]]) -> float:
+    return float(60 * sum(row["notebooks"] for row in rows) / sum(row["seconds"] for row in rows))
+
+
+def _compare(recorder: Recorder) -> None:
+    ours, stock = (kept(folder("throughput") / f"{who}.jsonl") for who in ("ours", "stock"))
+    if not ours or not stock:
+        return
+    ratio = _per_minute(ours) / _per_minute(stock)
+    recorder.add("throughput", f"needed: {_NEEDED:g}", "ratio_vs_stock", "1", ratio)
+    recorder.write()
+    if ratio < _NEEDED:
+        raise Fault(f"throughput: {ratio:.1f} times that of nbgrader as it comes; {_NEEDED:g} are needed")
+
+
+def stock(recorder: Recorder) -> None:
+    """Rows `throughput/stock`; called again, it goes on with the students that are left.
+
+    Raises:
+        Fault: both have been measured, and the ratio is less than is needed.
+    """
+    _run(recorder, "stock", grade_stock)
+    _compare(recorder)
+
+
+def ours(recorder: Recorder) -> None:
+    """Rows `throughput/ours`. Raises as `stock` does."""
+    _run(recorder, "ours", grade_ours)
+    _compare(recorder)
+
+
+def throughput(recorder: Recorder) -> None:
+    """Both, and their ratio in the row `throughput`. Raises as `stock` does."""
+    _run(recorder, "ours", grade_ours)
+    _run(recorder, "stock", grade_stock)
+    _compare(recorder)

@@ -1,0 +1,201 @@
+"""Workers ahead of need: fresh ones with their imports done, and some that already load what will be graded next.
+
+Loading (nvcc, ninja, imports) goes on in parallel; work on the GPU that is ours to command, the making of contexts,
+waits while something is timed.
+"""
+
+from __future__ import annotations
+
+import os
+import threading
+import weakref
+from collections import deque
+from collections.abc import Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from dataclasses import dataclass
+
+from grader.exercise import Exercise
+from grader.judge.intake import refuse
+from grader.judge.workers import Worker, WorkerFailed
+from grader.verdict import Failure
+
+__all__ = ["Loaded", "Pool"]
+
+_MOST_AHEAD = 8
+_CORES = 6  # arbiter and worker spin on one each
+_GPU_BYTES_AHEAD = 2 << 30  # of free memory for each worker ahead: a context, and what a submission makes at import
+
+
+@dataclass(frozen=True)
+class Loaded:
+    """A worker that has loaded a submission, or failed to; its GPU buffers are not mapped yet."""
+
+    worker: Worker
+    failure: Failure | None
+    beside: bool  # others, which may have taken of its share of the machine
+
+
+class Pool:
+    """Keeps workers ahead."""
+
+    def __init__(self, device: str, sandbox: bool = True, free_bytes: int | None = None) -> None:
+        self.device, self.sandbox = device, sandbox
+        self.quiet = threading.RLock()  # held while something is timed
+        cores = os.cpu_count() or 1
+        room = cores // 2 if free_bytes is None else min(cores // 2, free_bytes // _GPU_BYTES_AHEAD)
+        self._ahead = max(1, min(_MOST_AHEAD, room)) if cores >= _CORES else 1
+        self._threads = ThreadPoolExecutor(2 * self._ahead + 1, "pool")
+        self._starting = threading.BoundedSemaphore(max(1, cores // 4))  # imports and compilers are work for a core
+        self._fresh: deque[Future[Worker]] = deque()
+        self._expected: dict[tuple[str, str], _Ahead] = {}
+        self._workers: weakref.WeakSet[Worker] = weakref.WeakSet()
+        self._guard = threading.Lock()
+        self.profiled = False  # whether workers are started with the profiler ready: see `grader.worker.cuda.warm`
+        self._closing = False
+        self._at_once = cores >= _CORES  # else a start would take the cores from what is timed
+        self.refill(2 if device == "cuda" else 1)  # one for the baselines
+
+    @property
+    def busy(self) -> bool:
+        """Whether workers other than the one in hand run, or have run, somebody's code."""
+        return bool(self._expected)
+
+    def expect(self, jobs: Sequence[tuple[str, Exercise]]) -> None:
+        """Begins to load what will be asked for next, in order; what is no longer expected is let go."""
+        wanted = {(source, exercise.id): exercise for source, exercise in jobs[: self._ahead]}
+        for key in [key for key in self._expected if key not in wanted]:
+            self._expected.pop(key).end()
+        for key, exercise in wanted.items():
+            if key not in self._expected and refuse(key[0], exercise) is None:
+                self._expected[key] = _Ahead(self._threads, self._pop(), key[0], exercise, len(wanted) > 1)
+
+    def take(self, source: str, exercise: Exercise) -> Loaded:
+        """A worker with this submission loaded: the one ahead where there is one.
+
+        Raises:
+            WorkerFailed: no worker comes up on this machine.
+        """
+        ahead = self._expected.pop((source, exercise.id), None)
+        if self._at_once:
+            self.refill()
+        if ahead is not None:
+            loaded = ahead.loading.result()
+        else:
+            loaded = _load(self._pop().result(), source, exercise, beside=False)
+        if loaded.failure is None:
+            loaded.worker.thaw()
+        return loaded
+
+    def fresh(self) -> Worker:
+        """A worker that has run nobody's code, its context made.
+
+        Raises:
+            WorkerFailed: no worker comes up on this machine.
+        """
+        worker = self._pop().result()
+        worker.in_turn()
+        return worker
+
+    def refill(self, count: int = 1) -> None:
+        """Starts fresh workers, unless there are as many."""
+        while len(self._fresh) < count:
+            self._fresh.append(self._threads.submit(self._start))
+
+    def evict(self) -> None:
+        """Ends the workers that have somebody's code; it is loaded again when its turn comes."""
+        for ahead in self._expected.values():
+            ahead.end()
+        self._expected.clear()
+
+    def reset(self) -> None:
+        """Ends all workers but the one in hand, those too that have run nobody's code: they came up beside others."""
+        self.evict()
+        for starting in self._fresh:
+            starting.add_done_callback(_end)
+        self._fresh.clear()
+
+    def close(self) -> None:
+        """Ends every worker."""
+        self._closing = True
+        for worker in self._made():
+            worker.kill()  # whoever waits for it stops waiting
+        self._threads.shutdown(cancel_futures=True)
+        for worker in self._made():
+            worker.close()
+        self._fresh.clear()
+        self._expected.clear()
+
+    def _made(self) -> list[Worker]:
+        with self._guard:
+            return list(self._workers)
+
+    def _pop(self) -> Future[Worker]:
+        return self._fresh.popleft() if self._fresh else self._threads.submit(self._start)
+
+    def _start(self) -> Worker:
+        with self._starting:
+            return self._started()
+
+    def _started(self) -> Worker:
+        worker = Worker(self.device, self.sandbox, self.quiet)
+        with self._guard:
+            self._workers.add(worker)
+        if self._closing:
+            worker.kill()
+        try:
+            worker.await_imports()
+            with self.quiet:
+                worker.start_up()
+            worker.warm_up(self.profiled)
+        except WorkerFailed:
+            worker.close()
+            raise
+        return worker
+
+
+class _Ahead:
+    """A submission that is being loaded ahead of its turn."""
+
+    def __init__(
+        self, threads: ThreadPoolExecutor, starting: Future[Worker], source: str, exercise: Exercise, beside: bool
+    ) -> None:
+        self._starting, self._source, self._exercise, self._beside = starting, source, exercise, beside
+        self._ended = False
+        self.loading = threads.submit(self._load)
+
+    def end(self) -> None:
+        """Ends its worker, now or as soon as it has started."""
+        self._ended = True
+        if self._starting.done() and self._starting.exception() is None:
+            self._starting.result().kill()
+        self.loading.add_done_callback(_close)
+
+    def _load(self) -> Loaded:
+        worker = self._starting.result()
+        if self._ended:
+            worker.close()
+            return Loaded(worker, Failure("crash", "It was ended before it was loaded."), self._beside)
+        return _load(worker, self._source, self._exercise, self._beside)
+
+
+def _load(worker: Worker, source: str, exercise: Exercise, beside: bool) -> Loaded:
+    try:
+        worker.load("submission", source, exercise.entry, exercise.time_limit_s, exercise.harness)
+        worker.freeze()  # what it started while it was imported waits, too
+    except WorkerFailed as failed:
+        worker.close()
+        return Loaded(worker, failed.failure, beside)
+    except BaseException:
+        worker.close()
+        raise
+    return Loaded(worker, None, beside)
+
+
+def _close(loading: Future[Loaded]) -> None:
+    if not loading.cancelled() and loading.exception() is None:
+        loading.result().worker.close()
+
+
+def _end(starting: Future[Worker]) -> None:
+    if not starting.cancelled() and starting.exception() is None:
+        starting.result().close()

@@ -1,0 +1,66 @@
+"""Which of two clocks counts: the arbiter's, which nobody can forge, or the worker's events, which have no noise.
+
+Noise makes a round longer by the arbiter's clock, never shorter. So a submission's events are held against the faster
+ones of its rounds: where they claim no less, but for `AGREEMENT`, they count; where they do, the arbiter's time does.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+__all__ = ["AGREEMENT", "Counted", "Reading", "counted", "enough"]
+
+AGREEMENT = 0.0075  # of the arbiter's time: what a submission that forges its events can gain
+_FASTER = 0.4  # of the rounds, the share to which the one that events are held against belongs
+_ABSURD = 2.0  # times the arbiter's time: events that claim more are no honest ones
+
+
+@dataclass(frozen=True)
+class Reading:
+    """A round: seconds a launch by the arbiter's clock, and by the worker's events (None: it claims no time)."""
+
+    arbiter_s: float
+    events_s: float | None
+    trusted: bool = False  # a worker of ours, whose events count
+
+    @property
+    def agrees(self) -> bool:
+        return self.agrees_with(self.arbiter_s)
+
+    def agrees_with(self, reference_s: float) -> bool:
+        if self.trusted or self.events_s is None:
+            return self.trusted
+        return (1 - AGREEMENT) * reference_s <= self.events_s <= _ABSURD * self.arbiter_s
+
+
+@dataclass(frozen=True)
+class Counted:
+    """Seconds a launch, and whose they are."""
+
+    seconds: float
+    clock: Literal["events", "arbiter"]
+
+
+def counted(readings: Sequence[Reading]) -> list[Counted]:
+    """What counts of the rounds of one worker in one case."""
+    if not readings:
+        return []
+    reference_s = sorted(one.arbiter_s for one in readings)[_needed(len(readings)) - 1]
+    return [
+        Counted(one.events_s, "events")
+        if one.events_s is not None and one.agrees_with(reference_s)
+        else Counted(one.arbiter_s, "arbiter")
+        for one in readings
+    ]
+
+
+def enough(readings: Sequence[Reading]) -> bool:
+    """Whether the clocks agree in as many rounds as the one that counts takes; more rounds may bring that about."""
+    return sum(one.agrees for one in readings) >= _needed(len(readings))
+
+
+def _needed(trials: int) -> int:
+    return math.ceil(_FASTER * trials)

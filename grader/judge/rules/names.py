@@ -1,0 +1,190 @@
+"""What the names in a submission stand for, and which of them its function can come across. Nothing is run."""
+
+from __future__ import annotations
+
+import ast
+from collections import Counter, defaultdict
+from collections.abc import Iterator
+
+from grader.definitions import bindings
+
+__all__ = ["Function", "Names", "number", "text", "words"]
+
+Function = ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda
+_MOST_CHARACTERS = 200  # of a name that is put together
+
+
+class Names:
+    """The imports, aliases and definitions of one module."""
+
+    def __init__(self, module: ast.Module) -> None:
+        self.module = module
+        self.imports: dict[str, str] = {}  # local name -> dotted name
+        self.stars: set[str] = set()  # modules of `from … import *`
+        self.top: dict[str, ast.stmt] = dict(bindings(module))  # the last binding at module level
+        self._bound = Counter(_bound(module))
+        for node in ast.walk(module):
+            if isinstance(node, ast.Import):
+                for alias in node.names:
+                    root = alias.name.split(".")[0]
+                    self.imports[alias.asname or root] = alias.name if alias.asname else root
+            elif isinstance(node, ast.ImportFrom):
+                for alias in node.names:
+                    if alias.name == "*":
+                        self.stars.add(node.module or "")
+                    else:
+                        self.imports[alias.asname or alias.name] = f"{node.module or ''}.{alias.name}"
+        self._aliases = {
+            target.id: node.value
+            for node in ast.walk(module)
+            if isinstance(node, ast.Assign)
+            for target in node.targets
+            if isinstance(target, ast.Name) and self._bound[target.id] == 1
+        }
+
+    def dotted(self, node: ast.expr, depth: int = 12) -> str:
+        """The dotted name that an expression stands for (`F.softmax` -> "torch.nn.functional.softmax"), or ""."""
+        if depth == 0:
+            return ""
+        match node:
+            case ast.Name(id=name):
+                if name in self.imports:
+                    return self.imports[name]
+                if name in self._aliases:
+                    return self.dotted(self._aliases[name], depth - 1)
+                return "" if self._bound[name] else f"builtins.{name}"
+            case ast.Attribute(value=value, attr=attribute):
+                return _join(self.dotted(value, depth - 1), attribute)
+            case ast.Call(func=func, args=[first, *rest]):
+                called = self.dotted(func, depth - 1)
+                if called == "builtins.getattr" and rest:
+                    return _join(self.dotted(first, depth - 1), text(rest[0]))
+                if called in ("importlib.import_module", "builtins.__import__"):
+                    return text(first)
+            case ast.Subscript(value=value, slice=key):
+                return self._looked_up(value, text(key), depth)
+        return ""
+
+    def _looked_up(self, value: ast.expr, key: str, depth: int) -> str:
+        if not key:
+            return ""
+        if isinstance(value, ast.Call) and value.args and self.dotted(value.func, depth - 1) == "builtins.vars":
+            return _join(self.dotted(value.args[0], depth - 1), key)
+        holder = self.dotted(value, depth - 1)
+        if holder == "sys.modules":
+            return key
+        return _join(holder.removesuffix(".__dict__"), key) if holder.endswith(".__dict__") else ""
+
+    def reachable(self, start: str) -> set[str]:
+        """Every identifier that the code behind `start` may come across, generously: scopes are not looked at."""
+        links: dict[str | ast.AST, set[str | ast.AST]] = defaultdict(set)
+        decorators: set[str | ast.AST] = set()
+        for node in ast.walk(self.module):
+            match node:
+                case ast.FunctionDef() | ast.AsyncFunctionDef() | ast.ClassDef():
+                    links[node.name].add(node)
+                    decorators |= _identifiers(*node.decorator_list)
+                    for name in _identifiers(*node.decorator_list):  # it may put the function into a register
+                        links[name].add(node.name)
+                case ast.Assign(targets=targets, value=value):
+                    _link(links, targets, value)
+                case ast.AnnAssign(target=target, value=ast.expr() as value):
+                    _link(links, [target], value)
+                case ast.AugAssign(target=target, value=value) | ast.NamedExpr(target=target, value=value):
+                    _link(links, [target], value)
+                case ast.For(target=target, iter=value):
+                    _link(links, [target], value)
+                case ast.Expr(value=ast.Call() as call):  # `table.append(kernel)`, `table.update(small=kernel)`
+                    _link(links, [call.func], call)
+        for node in ast.walk(self.module):
+            if isinstance(node, ast.FunctionDef) and node.name in decorators:
+                for argument in node.args.args:
+                    links[argument.arg].add(node.name)
+        found: set[str | ast.AST] = {start}
+        fresh: list[str | ast.AST] = [start]
+        while fresh:
+            link = fresh.pop()
+            new = (links[link] if isinstance(link, str) else _identifiers(link)) - found
+            found |= new
+            fresh += new
+        return {name for name in found if isinstance(name, str)}
+
+
+def _join(holder: str, attribute: str) -> str:
+    whole = f"{holder}.{attribute}"
+    return whole if holder and attribute and len(whole) <= _MOST_CHARACTERS else ""
+
+
+def _link(links: dict[str | ast.AST, set[str | ast.AST]], targets: list[ast.expr], value: ast.AST) -> None:
+    for name in _identifiers(*targets):
+        links[name].add(value)
+
+
+def _identifiers(*nodes: ast.AST) -> set[str | ast.AST]:
+    found: set[str | ast.AST] = set()
+    for node in nodes:
+        for inner in ast.walk(node):
+            match inner:
+                case ast.Name(id=name) | ast.Attribute(attr=name):
+                    found.add(name)
+                case ast.Constant(value=str(name)) if len(name) <= _MOST_CHARACTERS:  # getattr(…, "kernel")
+                    found.add(name)
+    return found
+
+
+def _bound(module: ast.Module) -> Iterator[str]:
+    """Names that get a value other than by an import, once for each place."""
+    for node in ast.walk(module):
+        match node:
+            case ast.Name(id=name, ctx=ast.Store() | ast.Del()) | ast.arg(arg=name):
+                yield name
+            case ast.FunctionDef(name=name) | ast.AsyncFunctionDef(name=name) | ast.ClassDef(name=name):
+                yield name
+            case ast.ExceptHandler(name=str(name)) | ast.MatchAs(name=str(name)) | ast.MatchStar(name=str(name)):
+                yield name
+
+
+def text(node: ast.expr) -> str:
+    """The text that an expression is known to be: a constant, or constants put together. "" where it is not known."""
+    match node:
+        case ast.Constant(value=str(value)):
+            return value
+        case ast.BinOp(left=left, op=ast.Add(), right=right):
+            parts = [text(left), text(right)]
+        case ast.JoinedStr(values=values):
+            parts = [text(value) for value in values]
+        case ast.FormattedValue(value=value):
+            return text(value)
+        case _:
+            return ""
+    return "".join(parts) if all(parts) else ""
+
+
+def number(node: ast.expr) -> int | None:
+    """The whole number that an expression of constants is, up to 2**63, or None."""
+    match node:
+        case ast.Constant(value=bool()):
+            return None
+        case ast.Constant(value=int(value)):
+            return value if abs(value) < 1 << 63 else None
+        case ast.BinOp(left=left, op=op, right=right):
+            a, b = number(left), number(right)
+            if a is None or b is None or abs(a) >= 1 << 63 or not 0 <= b < 1 << 63:
+                return None
+            match op:
+                case ast.LShift() if b < 64:
+                    return a << b
+                case ast.Mult():
+                    return a * b
+                case ast.Pow() if b < 64:
+                    return int(a**b)
+                case ast.Add():
+                    return a + b
+                case ast.Sub():
+                    return a - b
+    return None
+
+
+def words(text: str) -> frozenset[str]:
+    """A list of names, written as text."""
+    return frozenset(text.split())

@@ -1,0 +1,169 @@
+"""What in a source goes beyond an exercise: other people's memory, modules that are changed, processes, graphs."""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Iterator
+
+from grader.judge.rules.names import Names, text
+from grader.judge.rules.notes import Note, shown, written
+
+__all__ = ["beyond"]
+
+_REACHES = re.compile(
+    r"""gc\.(get_objects|get_referrers|get_referents|callbacks)
+    | inspect\.(stack|currentframe|trace|getouterframes|getinnerframes|getmembers|getclosurevars)
+    | sys\.(_getframe|_current_frames|_current_exceptions|settrace|setprofile|addaudithook|monitoring
+           |meta_path|path_hooks|setswitchinterval)
+    | os\.(fork|forkpty|_exit|abort|kill|killpg|system|popen|posix_spawnp?|exec[lv]\w*|spawn[lv]\w*|memfd_create
+          |dup2?|pipe2?|open|p?read|p?write|ftruncate|sendfile|sched_setaffinity|setpriority|nice|pidfd_open)
+    | subprocess\.(run|Popen|call|check_call|check_output|getoutput|getstatusoutput)
+    | (socket|socketserver|mmap|fcntl|pty|signal|urllib|http|multiprocessing(?!\.cpu_count\b))\.\w+
+    | _thread\.start_new_thread
+    | ctypes\.(pythonapi|PyDLL|memmove|memset|py_object|wstring_at)
+    | pynvml\.nvmlDeviceSet\w+ | unittest\.mock\.patch""",
+    re.VERBOSE,
+)
+_WHOLLY = {"socket", "socketserver", "mmap", "fcntl", "pty", "signal", "urllib", "http", "multiprocessing"}
+_PUBLIC = re.compile(r"grader(\.(explore(\..*)?|benchmark|check|device|leaderboard|progress|__version__))?")
+_DYNAMIC = {"builtins.exec", "builtins.eval", "builtins.compile", "builtins.__import__"}
+_GRAPHS = re.compile(r"torch\.cuda\.(CUDAGraph|graph|graphs\.\w+|make_graphed_callables)")
+_THREADS = {"threading.Thread", "threading.Timer"}
+_EXECUTORS = {"concurrent.futures.ThreadPoolExecutor", "concurrent.futures.ProcessPoolExecutor"}
+_LIBRARIES_OF_THE_SYSTEM = re.compile(r"lib((c|dl|rt|pthread)\b|python|torch|c10)")
+
+_PATCHABLE = {"torch", "triton", "time", "builtins", "gc", "os", "threading", "numpy", "cupy", "functools", "types"}
+_MEANT_TO_BE_SET = {"config", "backends", "knobs", "environ", "flags"}
+_WAITS_IN_CPP = re.compile(r"cuda(Stream|Device|Event)Synchronize|cudaStreamWaitEvent")
+
+
+def beyond(names: Names) -> Iterator[Note]:
+    """What a person should look at, wherever in the source it stands."""
+    harmless = _harmless(names)
+    waits = _waits(names)
+    for node in ast.walk(names.module):
+        match node:
+            case ast.Name(ctx=ast.Load()) | ast.Attribute(ctx=ast.Load()):
+                if node not in harmless:
+                    yield from _reference(names.dotted(node), node.lineno, waits)
+                if isinstance(node, ast.Attribute) and node.attr == "from_address":
+                    yield Note("reach", node.lineno, "`from_address` of `ctypes`")
+            case ast.Call():
+                yield from _call(names, node, waits)
+            case ast.Import():
+                yield from (_import(alias.name, node.lineno) for alias in node.names if not _public(alias.name))
+            case ast.ImportFrom(module=str(module)):
+                wholes = [f"{module}.{alias.name}" for alias in node.names]
+                yield from (_import(whole, node.lineno) for whole in wholes if not _public(whole))
+            case ast.Assign(targets=targets) | ast.Delete(targets=targets):
+                yield from (_patch(names.dotted(target), target) for target in targets if _patches(names, target))
+            case ast.AugAssign(target=target) | ast.AnnAssign(target=target):
+                if _patches(names, target):
+                    yield _patch(names.dotted(target), target)
+            case ast.Constant(value=str(value)) if node not in harmless:
+                yield from _string(value, node.lineno, waits)
+
+
+def _reference(dotted: str, line: int, waits: set[str]) -> Iterator[Note]:
+    if dotted in _DYNAMIC:
+        yield Note("dynamic", line, shown(dotted.removeprefix("builtins.")))
+    elif dotted == "sys.modules" or _REACHES.fullmatch(dotted):
+        module = dotted.partition(".")[0]
+        yield Note("reach", line, shown(module if module in _WHOLLY else dotted))
+    elif dotted.startswith("grader.") and not _PUBLIC.fullmatch(dotted):
+        yield _import(dotted, line)
+    elif _GRAPHS.fullmatch(dotted):
+        yield Note("graph", line, shown(dotted))
+    elif dotted == "torch.cuda.Stream" and "stream" not in waits:
+        yield Note("stream", line)
+    elif (dotted in _THREADS or dotted in _EXECUTORS) and "thread" not in waits:
+        yield Note("thread", line, shown(dotted))
+
+
+def _call(names: Names, node: ast.Call, waits: set[str]) -> Iterator[Note]:
+    called = names.dotted(node.func)
+    if called == "builtins.getattr":
+        yield from _reference(names.dotted(node), node.lineno, waits)
+    elif called == "importlib.import_module" and node.args and isinstance(node.args[0], ast.Call):
+        yield Note("dynamic", node.lineno, written(node))
+    elif called in ("ctypes.CDLL", "ctypes.cdll.LoadLibrary"):
+        path = node.args[0] if node.args else ast.Constant(None)
+        if isinstance(path, ast.Constant) and (path.value is None or _LIBRARIES_OF_THE_SYSTEM.search(text(path))):
+            yield Note("reach", node.lineno, written(node))
+    elif called == "ctypes.string_at":
+        inner = [each for argument in node.args[:1] for each in ast.walk(argument)]
+        if any(isinstance(each, ast.expr) and names.dotted(each) == "builtins.id" for each in inner):
+            yield Note("reach", node.lineno, written(node))
+    elif called in ("builtins.setattr", "builtins.delattr") and len(node.args) > 1:
+        holder = names.dotted(node.args[0])
+        if holder and _patchable(f"{holder}.{text(node.args[1])}"):
+            yield _patch(f"{holder}.{text(node.args[1]) or '…'}", node)
+
+
+def _string(value: str, line: int, waits: set[str]) -> Iterator[Note]:
+    if "/proc/" in value:
+        yield Note("reach", line, "`/proc`")
+    if "cudaGraphLaunch" in value:
+        yield Note("graph", line, "`cudaGraphLaunch`")
+    if "cudaStreamNonBlocking" in value and "stream" not in waits:
+        yield Note("stream", line)
+
+
+def _harmless(names: Names) -> set[ast.AST]:
+    """Nodes that look worse than they are: bare texts, `name in sys.modules`, and running `nvcc`."""
+    found: set[ast.AST] = set()
+    for node in ast.walk(names.module):
+        match node:
+            case ast.Expr(value=ast.Constant() as bare):
+                found.add(bare)
+            case ast.Compare(ops=[ast.In() | ast.NotIn()], comparators=[right]):
+                found.add(right)
+            case ast.Subscript(value=value, slice=ast.Name(id="__name__")):
+                found.add(value)
+            case ast.Call(func=func, args=[command, *_]) if names.dotted(func).startswith("subprocess."):
+                parts = {text(each) for each in ast.walk(command) if isinstance(each, ast.expr)}
+                if any(part.rpartition("/")[2] in ("nvcc", "nvidia-smi") for part in parts):
+                    found.add(func)
+    return found
+
+
+def _waits(names: Names) -> set[str]:
+    """For what the source waits somewhere: "stream", "thread"."""
+    found = set()
+    for node in ast.walk(names.module):
+        match node:
+            case ast.Attribute(attr="join", value=value) if not isinstance(value, ast.Constant | ast.JoinedStr):
+                found.add("thread")
+            case ast.Attribute(attr="result" | "shutdown"):
+                found.add("thread")
+            case ast.withitem(context_expr=ast.Call(func=func)) if names.dotted(func) in _EXECUTORS:
+                found.add("thread")
+            case ast.Attribute(attr="wait" | "wait_stream" | "wait_event" | "synchronize"):
+                found.add("stream")
+            case ast.Constant(value=str(value)) if _WAITS_IN_CPP.search(value):
+                found.add("stream")
+    return found
+
+
+def _public(module: str) -> bool:
+    return module.split(".")[0] != "grader" or bool(_PUBLIC.fullmatch(module))
+
+
+def _import(module: str, line: int) -> Note:
+    return Note("import", line, shown(".".join(module.split(".")[:2])))
+
+
+def _patches(names: Names, target: ast.expr) -> bool:
+    return isinstance(target, ast.Attribute | ast.Subscript) and _patchable(names.dotted(target))
+
+
+def _patchable(dotted: str) -> bool:
+    parts = dotted.split(".")
+    if parts[0] not in _PATCHABLE or (parts[0] == "builtins" and len(parts) != 2):
+        return False
+    return not _MEANT_TO_BE_SET & set(parts) and not parts[-1].isupper()
+
+
+def _patch(dotted: str, node: ast.expr) -> Note:
+    return Note("patch", node.lineno, shown(dotted))

@@ -1,0 +1,121 @@
+"""What a cage shows of the file system, read-only and each at its own place, and what it hides within that."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import site
+import sys
+from collections.abc import Iterable
+from glob import glob
+from pathlib import Path
+
+from grader.judge.sandbox.gpu import Gpu
+
+__all__ = ["MODULES", "PACKAGE", "added_folders", "hidden", "hidden_in", "import_folders", "shown"]
+
+PACKAGE = Path(__file__).resolve().parents[2]  # grader
+MODULES = ("__init__.py", "version.py", "errors.py", "protocol", "worker")  # all of it that a worker imports
+
+# Programs, libraries and headers of an installation. Not `share`, `etc` or `var`: the exchange of nbgrader, for one,
+# lies in /usr/local/share.
+_PARTS = ("bin", "sbin", "lib", "lib32", "lib64", "libx32", "libexec", "include", "nvvm", "targets", "pyvenv.cfg")
+_CONDA_PARTS = "*-conda-linux-gnu"  # its compilers' headers
+_ETC = ("alternatives", "ld.so.cache", "ld.so.conf", "ld.so.conf.d", "localtime")
+_CPUS = Path("/sys/devices/system/cpu")  # how many there are; torch complains without
+
+
+def import_folders() -> list[str]:
+    """Where a process of ours finds `grader` and what PYTHONPATH adds: `-I` keeps Python from reading that itself."""
+    return list(dict.fromkeys(map(str, [PACKAGE.parent, *_python_path()])))
+
+
+def added_folders() -> list[Path]:
+    """The folders of PYTHONPATH that a cage shows: none of this project's, and none that the home lies in."""
+    home = _home()
+    return [path for path in _python_path() if not (_in_checkout(path) or home.is_relative_to(path))]
+
+
+def shown(gpu: Gpu | None) -> list[Path]:
+    """Files and folders that may be read, parents first, with what is linked to.
+
+    None lies in another unless something between is hidden.
+    """
+    compilers = [shutil.which(os.environ.get(variable) or name) for variable, name in (("CC", "gcc"), ("CXX", "g++"))]
+    prefixes = [Path("/"), Path("/usr"), Path("/usr/local"), *_python(), *(_prefix(each) for each in compilers if each)]
+    if gpu is not None and gpu.toolkit is not None:
+        prefixes += [gpu.toolkit, gpu.toolkit.resolve()]
+    wanted = [part for prefix in prefixes for part in _parts(prefix)] + [Path("/etc", name) for name in _ETC]
+    if gpu is not None:
+        wanted += [Path("/sys"), Path("/usr/local/nvidia"), *map(Path, glob("/usr/local/cuda*"))]
+    else:
+        wanted.append(_CPUS)
+    libraries = [Path(path) for path in os.environ.get("LD_LIBRARY_PATH", "").split(os.pathsep) if path.startswith("/")]
+    home = _home()
+    wanted += added_folders() + [path for path in libraries if not home.is_relative_to(path.resolve())]
+    wanted += [path.resolve() for path in wanted if path.is_symlink()]
+    wanted = [path for path in wanted if os.path.exists(path)]
+    secret = hidden_in(wanted)
+    found: list[Path] = []
+    for path in sorted(set(wanted), key=lambda path: (len(path.parts), path)):
+        above = next((other for other in reversed(found) if path.is_relative_to(other)), None)
+        if above is None or any(_between(above, each, path) for each in secret):
+            found.append(path)
+    return found
+
+
+def hidden() -> list[Path]:
+    """What is not shown even where it lies in something that is: this project, every installed grader, the home."""
+    places = [*site.getsitepackages(), *sys.path]
+    installed = [Path(place, PACKAGE.name).resolve() for place in places if place]
+    secret = [PACKAGE, *(path for path in installed if (path / "judge").is_dir()), _home()]
+    if _in_checkout(PACKAGE):
+        secret.append(PACKAGE.parent)
+    return list(dict.fromkeys(secret))
+
+
+def hidden_in(shown: Iterable[Path]) -> list[Path]:
+    """What is hidden within these, under the names that it has there: a prefix may be a link to another place."""
+    found: list[Path] = []
+    secret = hidden()
+    for path in shown:
+        real = path.resolve()
+        found += [path / each.relative_to(real) for each in secret if each != real and each.is_relative_to(real)]
+    return list(dict.fromkeys(found))
+
+
+def _home() -> Path:
+    return Path(os.path.expanduser("~")).resolve()  # a user without a home has one that is nowhere
+
+
+def _python_path() -> list[Path]:
+    return [Path(path).resolve() for path in os.environ.get("PYTHONPATH", "").split(os.pathsep) if path]
+
+
+def _in_checkout(path: Path) -> bool:
+    """Whether it belongs to the source tree that this package runs from; installed, it runs from none."""
+    return path.is_relative_to(PACKAGE.parent) and (PACKAGE.parent / "pyproject.toml").is_file()
+
+
+def _between(above: Path, middle: Path, below: Path) -> bool:
+    return middle.is_relative_to(above) and below.is_relative_to(middle)
+
+
+def _prefix(program: str) -> Path:
+    return Path(program).resolve().parent.parent
+
+
+def _python() -> list[Path]:
+    """The prefixes of this Python: those that it names, and each that the link to its program passes through."""
+    prefixes = [Path(sys.prefix), Path(sys.base_prefix), Path(sys.base_prefix).resolve(), Path(sys.exec_prefix)]
+    program = Path(sys.executable)
+    for _ in range(10):
+        prefixes += [program.parent.parent] if program.parent.name == "bin" else []
+        if not program.is_symlink():
+            break
+        program = Path(os.path.normpath(program.parent / os.readlink(program)))
+    return prefixes
+
+
+def _parts(prefix: Path) -> list[Path]:
+    return [path for name in _PARTS if os.path.exists(path := prefix / name)] + sorted(prefix.glob(_CONDA_PARTS))

@@ -1,0 +1,139 @@
+"""What runs first in a cage, as our own text: it gives up every privilege, then runs the worker's code.
+
+Its source is handed to `python -c`, for the cage shows no file of the judge's; so it imports nothing of the grader.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import ctypes
+import os
+import resource
+import signal
+import struct
+import sys
+from typing import Any
+
+__all__ = ["enter"]
+
+PDEATHSIG, DUMPABLE, SECCOMP, CAPBSET_DROP, SUBREAPER, NO_NEW_PRIVS = 1, 4, 22, 24, 36, 38  # linux/prctl.h
+LANDLOCK_CREATE, LANDLOCK_ADD, LANDLOCK_RESTRICT = 444, 445, 446  # the same number on every processor
+CAPABILITIES_V3 = 0x20080522
+
+libc = ctypes.CDLL(None, use_errno=True)
+
+
+def enter(cage: dict[str, Any]) -> None:
+    """Shuts this process in as `cage` says, then runs its code.
+
+    Raises:
+        OSError: a step was refused; nothing of a submission has been run.
+    """
+    supervisor = os.getpid()
+    if cage["supervised"]:
+        _supervise(cage["fds"])
+    with contextlib.suppress(OSError), open("/proc/self/oom_score_adj", "w", encoding="ascii") as file:
+        file.write("1000")  # where memory runs out the kernel is to end this one, not the judge
+    for name, soft, hard in cage["rlimits"]:
+        _limit(getattr(resource, f"RLIMIT_{name}"), soft, hard)
+    if cage["locked"]:
+        _prctl(NO_NEW_PRIVS, 1)
+        if cage["landlock"]:
+            _landlock(**cage["landlock"])
+        _drop(cage["uid"])
+        if cage["seccomp"]:
+            _seccomp(bytes.fromhex(cage["seccomp"]), supervisor)
+    os.chdir(os.environ["HOME"])
+    os.makedirs(os.environ["TMPDIR"], exist_ok=True)
+    sys.path[:0] = cage["path"]
+    exec(compile(cage["code"], "<worker>", "exec"), {"__name__": "__main__"})
+
+
+def _limit(which: int, soft: int, hard: int) -> None:
+    present = resource.getrlimit(which)[1]
+    if present != resource.RLIM_INFINITY:
+        soft, hard = min(soft, present), min(hard, present)
+    resource.setrlimit(which, (soft, hard))
+
+
+def _drop(uid: int | None) -> None:
+    """Another user, if one is given, and no capability, nor any to be had by exec."""
+    capability = 0
+    while libc.prctl(CAPBSET_DROP, ctypes.c_ulong(capability), 0, 0, 0) == 0:
+        capability += 1
+    if uid is not None:
+        os.setgroups([])
+        os.setresgid(uid, uid, uid)
+        os.setresuid(uid, uid, uid)
+    header = ctypes.create_string_buffer(struct.pack("Ii", CAPABILITIES_V3, 0))
+    _check(libc.capset(header, ctypes.create_string_buffer(24)))
+    _prctl(DUMPABLE, 1)  # else what is in /proc/self belongs to root
+
+
+def _landlock(handled: list[int], rules: list[tuple[str, int]]) -> None:
+    attributes = struct.pack(f"={len(handled)}Q", *handled)
+    ruleset = _check(libc.syscall(LANDLOCK_CREATE, attributes, ctypes.c_size_t(len(attributes)), 0))
+    for path, access in rules:
+        try:
+            fd = os.open(path, os.O_PATH | os.O_CLOEXEC)
+        except OSError:
+            continue
+        _check(libc.syscall(LANDLOCK_ADD, ruleset, 1, struct.pack("=Qi", access, fd), 0))
+        os.close(fd)
+    _check(libc.syscall(LANDLOCK_RESTRICT, ruleset, 0))
+    os.close(ruleset)
+
+
+def _seccomp(program: bytes, supervisor: int) -> None:
+    """The filter names the supervisor, as 0x5E5E5E5E and the negative of that: nobody may signal it."""
+    for placeholder, pid in ((0x5E5E5E5E, supervisor), (-0x5E5E5E5E, -supervisor)):
+        program = program.replace(struct.pack("=I", placeholder % 2**32), struct.pack("=I", pid % 2**32))
+    instructions = ctypes.create_string_buffer(program, len(program))
+    described = struct.pack("@HP", len(program) // 8, ctypes.addressof(instructions))
+    _check(libc.prctl(SECCOMP, ctypes.c_ulong(2), described, 0, 0))
+
+
+def _supervise(fds: list[int]) -> None:
+    """Returns in a child. The parent stays outside of the cage, and ends whatever the child leaves behind.
+
+    It is what bubblewrap's first process is where there is a pid namespace, and reports a signal as that does.
+    """
+    _prctl(SUBREAPER, 1)
+    _prctl(DUMPABLE, 0)  # a submission of the same user must not write to its memory
+    child = os.fork()
+    if child == 0:
+        os.setsid()
+        _prctl(DUMPABLE, 1)
+        _prctl(PDEATHSIG, signal.SIGKILL)
+        return
+    signal.signal(signal.SIGTERM, lambda *_: _end(143))
+    _prctl(PDEATHSIG, signal.SIGTERM)  # the judge has gone
+    for fd in fds:  # the judge hears of it when the child closes its own
+        os.close(fd)
+    while True:
+        pid, status = os.wait()
+        if pid == child:
+            code = os.waitstatus_to_exitcode(status)
+            _end(code if code >= 0 else 128 - code)
+
+
+def _end(code: int) -> None:
+    """Orphans become children of this process: when it has none, nothing is left."""
+    with contextlib.suppress(ChildProcessError):
+        while True:
+            with open(f"/proc/self/task/{os.getpid()}/children") as children:
+                for pid in children.read().split():
+                    os.kill(int(pid), signal.SIGKILL)
+            os.wait()
+    os._exit(code)
+
+
+def _prctl(option: int, value: int) -> None:
+    _check(libc.prctl(option, ctypes.c_ulong(value), ctypes.c_ulong(0), ctypes.c_ulong(0), ctypes.c_ulong(0)))
+
+
+def _check(answer: int) -> int:
+    if answer < 0:
+        number = ctypes.get_errno()
+        raise OSError(number, os.strerror(number))
+    return answer

@@ -1,0 +1,160 @@
+"""A tree of processes, seen from outside by /proc: who is in it, stopping and ending all of it, what memory it holds.
+
+A process may hide behind a first thread that has ended: every thread is looked at.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+import os
+import signal
+import time
+from collections.abc import Iterable
+
+__all__ = ["continue_all", "descendants", "end_all", "memory_bytes", "stop_all", "tasks"]
+
+_INODE_BYTES = 1024  # of the kernel's, for each file of a tmpfs, empty or not
+_KIB = 1024
+_WAIT_S = 0.0005
+
+
+def descendants(root: int) -> list[int]:
+    """The pids below `root`, parents first; children are listed before their own are asked for."""
+    found: list[int] = []
+    level = [root]
+    while level:
+        level = [child for pid in level for child in _children(pid)]
+        found += level
+    return found
+
+
+def tasks(pids: Iterable[int]) -> int:
+    """How many processes and threads there are, as RLIMIT_NPROC counts."""
+    return sum(len(_threads(pid)) for pid in pids)
+
+
+def stop_all(root: int, limit_s: float) -> bool:
+    """SIGSTOP for everything below `root`; whether within `limit_s` nothing runs there any more."""
+    deadline = time.monotonic() + limit_s
+    told: set[int] = set()
+    while True:
+        pids = descendants(root)
+        running = [pid for pid in pids if _runs(pid, pid in told)]
+        if not running and descendants(root) == pids:  # else one was born before its parent stopped
+            return True
+        if time.monotonic() > deadline:
+            return False
+        _signal(running, signal.SIGSTOP)
+        told.update(running)
+        time.sleep(_WAIT_S)
+
+
+def continue_all(root: int) -> None:
+    """SIGCONT for everything below `root`."""
+    _signal(descendants(root), signal.SIGCONT)
+
+
+def end_all(root: int, limit_s: float) -> None:
+    """SIGKILL for everything below `root`, until nothing is there or `limit_s` have passed."""
+    deadline = time.monotonic() + limit_s
+    while (pids := descendants(root)) and time.monotonic() < deadline:
+        _signal(pids, signal.SIGKILL)
+        time.sleep(_WAIT_S)
+
+
+def memory_bytes(root: int, folders: Iterable[str]) -> int:
+    """What everything below `root` holds: pages of its own, swapped ones, page tables, shared memory, tmpfs `folders`.
+
+    Files of memory (memfd) that the caller has open too are the caller's, and not counted. Nor is what lies in pipes
+    and sockets. Pages that a parent and its child still share after a fork count for both.
+    """
+    private = mapped = 0
+    files: dict[int, int] = {}
+    pids = descendants(root)
+    for pid in pids:
+        for thread in _threads(pid):
+            sizes = _sizes(f"/proc/{pid}/task/{thread}/status")
+            if sizes:
+                private += sizes.get("RssAnon", 0) + sizes.get("VmSwap", 0) + sizes.get("VmPTE", 0)
+                mapped += sizes.get("RssShmem", 0)
+                files |= _memory_files(f"/proc/{pid}/task/{thread}/fd")
+                break
+    ours = _memory_files("/proc/self/fd")
+    held = sum(size for inode, size in files.items() if inode not in ours)
+    held += sum(_used(f"/proc/{pids[0]}/root{folder}") for folder in folders) if pids else 0
+    return private * _KIB + max(held, mapped * _KIB - sum(ours.values()))
+
+
+def _children(pid: int) -> list[int]:
+    found: list[int] = []
+    for thread in _threads(pid):
+        with contextlib.suppress(OSError), open(f"/proc/{pid}/task/{thread}/children") as children:
+            found += map(int, children.read().split())
+    return found
+
+
+def _threads(pid: int) -> list[str]:
+    try:
+        return os.listdir(f"/proc/{pid}/task")
+    except OSError:
+        return []
+
+
+def _runs(pid: int, told: bool) -> bool:
+    """Whether a thread of it is neither stopped nor ended.
+
+    One that has been told to stop and waits in the kernel (for a driver, or for a stopped child to exec) stops before
+    it does anything else.
+    """
+    still = b"TtZXD" if told else b"TtZX"
+    for thread in _threads(pid):
+        with contextlib.suppress(OSError), open(f"/proc/{pid}/task/{thread}/stat", "rb") as stat:
+            if stat.read().rpartition(b") ")[2][:1] not in still:
+                return True
+    return False
+
+
+def _signal(pids: Iterable[int], number: int) -> None:
+    for pid in pids:
+        with contextlib.suppress(ProcessLookupError, PermissionError):
+            os.kill(pid, number)
+
+
+def _sizes(path: str) -> dict[str, int]:
+    """The kilobytes in a `status` file; none of a thread that has ended."""
+    try:
+        with open(path, "rb") as status:
+            lines = [line.split() for line in status if line.endswith(b" kB\n")]
+    except OSError:
+        return {}
+    return {words[0][:-1].decode(): int(words[1]) for words in lines}
+
+
+@functools.cache
+def _device_of_memory_files() -> int:
+    fd = os.memfd_create("which device", os.MFD_CLOEXEC)
+    try:
+        return os.fstat(fd).st_dev
+    finally:
+        os.close(fd)
+
+
+def _memory_files(folder: str) -> dict[int, int]:
+    """Inode and bytes of each memfd among the descriptors in a `fd` folder of /proc."""
+    found = {}
+    with contextlib.suppress(OSError):
+        for name in os.listdir(folder):
+            with contextlib.suppress(OSError):
+                about = os.stat(f"{folder}/{name}")
+                if about.st_dev == _device_of_memory_files():
+                    found[about.st_ino] = about.st_blocks * 512
+    return found
+
+
+def _used(folder: str) -> int:
+    try:
+        about = os.statvfs(folder)
+    except OSError:
+        return 0
+    return (about.f_blocks - about.f_bfree) * about.f_frsize + (about.f_files - about.f_ffree) * _INODE_BYTES

@@ -1,0 +1,281 @@
+"""The timing of one submission: trials in turn with the baselines, until the gates are settled, and nobody disturbed.
+
+A baseline's round is believed where it is as fast as when no submission was alive. Where it is not, the baselines are
+timed again after the submission's end, and that time counts for the round: slowing a baseline gains nothing.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import replace
+from statistics import median
+from typing import TYPE_CHECKING
+
+from grader.errors import JudgeStopped
+from grader.exercise import Baseline, Case, Exercise
+from grader.judge import score
+from grader.judge.clock import BaselineFailed, launches_for, sample
+from grader.judge.monitor import Record
+from grader.judge.reading import AGREEMENT, Reading, counted, enough
+from grader.judge.workers import Worker, WorkerFailed
+from grader.verdict import Failure, Finding, GateResult, Timing
+
+if TYPE_CHECKING:
+    from grader.judge.arbiter import Arbiter
+
+__all__ = ["Timer"]
+
+_TRIALS, _MOST_TRIALS = 7, 28
+_MOST_TRIES = 2  # times the trials, where noise has the clocks disagree
+_WARM_UP_LIMIT_S = 120.0  # a first round may compile: Triton, or torch.compile on a slow machine
+_DISTURBED = 1.01  # times what a baseline takes alone: then something slows it
+_LAUNCH_S = 150e-6  # at the floor: merging launches saves some 3.5 µs of each
+_FEWEST_LAUNCHES = 4
+_FEW = 1 / 8  # of the rounds: so many outliers are no reason to time the baselines anew
+_WIDE = 0.03  # of a ratio's middle: a wider interval, with others at work, is timed again without them
+_UNLIKELY = 0.9  # of the arbiter's time: events that claim less are worth a look
+_OWN = "submission"
+
+
+class Timer:
+    """Takes the times of one submission and of the baselines beside it."""
+
+    def __init__(self, arbiter: Arbiter, exercise: Exercise, progress: Callable[[str, int, int], None]) -> None:
+        self.arbiter, self.exercise, self.progress = arbiter, exercise, progress
+        self.readings: dict[str, dict[str, list[Reading]]] = {}  # by case, then by peer
+        self.launches: dict[str, int] = {}
+        self.scales: dict[str, int] = {}
+        self.gated = True  # a plot shows the sizes that it names; for gates they grow with the GPU
+        self.record: Record | None = None
+        needed = {gate.baseline for gate in exercise.gates}
+        self._gated = tuple(baseline for baseline in exercise.baselines if baseline.id in needed)
+
+    @property
+    def seconds(self) -> dict[str, dict[str, list[float]]]:
+        """Seconds a launch, one entry a trial, by case and peer."""
+        return {
+            case: {peer: [one.seconds for one in counted(found)] for peer, found in peers.items()}
+            for case, peers in self.readings.items()
+        }
+
+    def forget(self) -> None:
+        """Begins anew."""
+        self.readings.clear()
+
+    def know_baselines(self) -> None:
+        """Times the gates' baselines while no submission is alive, unless that is known."""
+        known = self.arbiter.alone
+        cases = self.exercise.timed_cases
+        if any((self.exercise.id, b.id, case.name) not in known for b in self._gated for case in cases):
+            self._alone(self._gated)
+
+    def time_gates(self, worker: Worker) -> None:
+        """Trials until the gates are settled; once more, without the others, where these may have disturbed it.
+
+        Raises:
+            WorkerFailed: the submission failed.
+            TimedWrong: one of its outputs is wrong.
+            JudgeStopped: a baseline failed twice, which is no fault of the submission.
+        """
+        self._settle_gates(worker)
+        if self.arbiter.pool.busy and self._wide():
+            self.time(self.exercise.timed_cases, self._gated, _TRIALS, worker)
+        if self.arbiter.pool.busy and (self._wide() or self._mostly_slow()):
+            self.arbiter.pool.evict()
+            self.readings.clear()
+            self._settle_gates(worker)
+
+    def settle(self) -> list[Finding]:
+        """After the submission's end: a baseline's round that was slower than the baseline alone counts as alone."""
+        if len(self._slow_rounds()) > _FEW * self._baseline_rounds():
+            self._alone(self._gated)  # the GPU may be warmer than it was when they were timed first
+        disturbed = self._mostly_slow()
+        for case, peer, number in self._slow_rounds():
+            alone = self._by_itself(case, peer)
+            self.readings[case][peer][number] = Reading(alone, alone, trusted=True)
+        if not disturbed:
+            return self._claims()
+        return [Finding("disturbed", "While this was timed the baselines ran slower than they do alone; their times "
+                        "alone count."), *self._claims()]  # fmt: skip
+
+    def time(
+        self, cases: Sequence[Case], baselines: Sequence[Baseline], trials: int, worker: Worker | None = None
+    ) -> None:
+        """Adds `trials` readings of every peer to every case; the first round of a case warms up and is not counted.
+
+        Raises: as `time_gates`.
+        """
+        try:
+            self._time(cases, baselines, trials, worker)
+        except BaselineFailed:
+            self.arbiter.drop_baselines()
+            self.readings.clear()
+            try:
+                self._time(cases, baselines, trials, worker)
+            except BaselineFailed as failed:
+                self.arbiter.drop_baselines()
+                name, why = failed.args
+                if worker is not None:
+                    worker.close()
+                    self._alone(baselines)  # which raises where they do not run at all
+                    raise WorkerFailed(Failure("limit", f"Beside it the baseline {name} cannot run: {why}")) from None
+                raise JudgeStopped(f"The baseline {name} failed, so there is nothing to compare with: {why}") from None
+
+    def gates(self, judged: bool) -> tuple[GateResult, ...]:
+        """The gates by these times, or as not reached."""
+        if judged and self.readings:
+            return score.judge_gates(self.exercise, self.seconds)
+        return score.unjudged_gates(self.exercise, needs_gpu=self.arbiter.device != "cuda")
+
+    def timings(self, cases: Sequence[Case]) -> tuple[Timing, ...]:
+        """What was measured, for a verdict or a plot."""
+        events = {
+            (case, peer): 2 * sum(one.clock == "events" for one in counted(found)) >= len(found)
+            for case, peers in self.readings.items()
+            for peer, found in peers.items()
+        }
+        measured = [case.times(self.scales[case.name]) for case in cases if case.name in self.readings]
+        return tuple(
+            replace(timing, scale=self.scales[timing.case])
+            for timing in score.timings(
+                self.exercise, measured, self.seconds, self.arbiter.machine, self.launches, events
+            )
+        )
+
+    def clock(self) -> str:
+        """Which clock counted for the submission, and why."""
+        own = [one for peers in self.readings.values() for one in counted(peers.get(_OWN, ()))]
+        if self.arbiter.device != "cuda":
+            return "none: a simulator has no speed"
+        if not own:
+            return "none: nothing was timed"
+        events, share = sum(one.clock == "events" for one in own), f"{100 * AGREEMENT:g} %"
+        if events == len(own):
+            return f"CUDA events: by the arbiter's clock it was not slower, but for {share}, in {len(own)} rounds"
+        if not events:
+            return f"the arbiter's: the worker's events claimed less, by more than {share}, in {len(own)} rounds"
+        return f"CUDA events in {events} of {len(own)} rounds; the arbiter's where they claimed less by over {share}"
+
+    def implausible(self) -> Failure | None:
+        """A claim below the roofline's floor is refused: no kernel is faster than the hardware."""
+        if self._below_the_floor() is not None:
+            self.arbiter.look_at_the_machine_again()
+        return self._below_the_floor()
+
+    def _below_the_floor(self) -> Failure | None:
+        for timing in self.timings(self.exercise.timed_cases):
+            if timing.peer == _OWN:
+                case = next(case for case in self.exercise.timed_cases if case.name == timing.case).times(timing.scale)
+                floor_us = 1e6 * score.floor_s(self.exercise, case, self.arbiter.machine)
+                if timing.median_us < floor_us:
+                    said = f"{timing.case} in {timing.median_us:.1f} µs is faster than this GPU allows"
+                    return Failure("implausible", f"{said} ({floor_us:.1f} µs): not believed, and kept for a person.")
+        return None
+
+    def _scale(self, case: Case) -> int:
+        """How many times the rows of the case make one launch so long that merging several would save nothing.
+
+        Found once, when no submission is alive: one that holds memory must not choose the size.
+        """
+        key, arbiter, scale = (self.exercise.id, case.name), self.arbiter, 1
+        if key in arbiter.scales:
+            return arbiter.scales[key]
+        while score.floor_s(self.exercise, case.times(scale), arbiter.machine) < _LAUNCH_S:
+            if not arbiter.desk.fits(case.times(2 * scale), _FEWEST_LAUNCHES):
+                break
+            scale *= 2
+        arbiter.scales[key] = scale
+        return scale
+
+    def _settle_gates(self, worker: Worker) -> None:
+        with self.arbiter.monitor.watch() as self.record:
+            self.time(self.exercise.timed_cases, self._gated, _TRIALS, worker)
+            while score.inconclusive(self.exercise, self.seconds) and self._trials() < _MOST_TRIALS:
+                self.time(self.exercise.timed_cases, self._gated, _TRIALS, worker)
+
+    def _trials(self) -> int:
+        return max(len(self.readings[case.name][_OWN]) for case in self.exercise.timed_cases)
+
+    def _alone(self, baselines: Sequence[Baseline]) -> None:
+        """Times baselines with no submission alive."""
+        self.arbiter.pool.evict()
+        alone = Timer(self.arbiter, self.exercise, self.progress)
+        alone.time(self.exercise.timed_cases, baselines, _TRIALS)
+        for case, peers in alone.readings.items():
+            for peer, readings in peers.items():
+                self.arbiter.alone[self.exercise.id, peer, case] = readings
+
+    def _by_itself(self, case: str, peer: str) -> float:
+        return median(one.events_s or 0.0 for one in self.arbiter.alone[self.exercise.id, peer, case])
+
+    def _slow_rounds(self) -> list[tuple[str, str, int]]:
+        """Case, baseline and number of each round that took a baseline longer than it takes alone."""
+        return [
+            (case, peer, number)
+            for case, peers in self.readings.items()
+            for peer, found in peers.items()
+            for number, one in enumerate(found)
+            if peer != _OWN and (one.events_s or 0.0) > _DISTURBED * self._by_itself(case, peer)
+        ]
+
+    def _baseline_rounds(self) -> int:
+        return sum(len(found) for peers in self.readings.values() for peer, found in peers.items() if peer != _OWN)
+
+    def _mostly_slow(self) -> bool:
+        return 2 * len(self._slow_rounds()) > self._baseline_rounds()
+
+    def _wide(self) -> bool:
+        ratios = [score.gate_ratio(gate, self.seconds) for gate in self.exercise.gates]
+        return any(ratio.high - ratio.low > _WIDE * ratio.middle for ratio in ratios)
+
+    def _claims(self) -> list[Finding]:
+        """A submission whose own events claim much less than the arbiter's clock says: forged, or work out of sight."""
+        own = [one for peers in self.readings.values() for one in peers.get(_OWN, ())]
+        shares = [one.events_s / one.arbiter_s for one in own if one.events_s is not None]
+        if not shares or median(shares) >= _UNLIKELY:
+            return []
+        return [Finding("clock", f"The worker's own events claim {median(shares):.2f} of the time by the arbiter's "
+                        "clock, which counts: is there work on a stream that is not joined?")]  # fmt: skip
+
+    def _time(self, cases: Sequence[Case], baselines: Sequence[Baseline], trials: int, worker: Worker | None) -> None:
+        arbiter, exercise = self.arbiter, self.exercise
+        self.progress("preparing the baselines", 0, len(cases))
+        base = arbiter.baseline_worker(exercise, baselines)
+        peers = {} if worker is None else {_OWN: worker}
+        peers |= {f"{exercise.id}:{baseline.id}": base for baseline in baselines}
+        for number, case in enumerate(cases):
+            self.progress(f"timing {case.name}", number, len(cases))
+            self.scales[case.name] = self._scale(case) if self.gated else 1
+            scaled = case.times(self.scales[case.name])
+            spread = arbiter.desk.lay(scaled, launches_for(arbiter.desk, arbiter.machine, exercise, scaled))
+            self.launches[case.name] = len(spread.launches)
+            if worker is not None:
+                worker.plan(spread)
+            try:
+                base.plan(spread)
+            except WorkerFailed as failed:
+                raise BaselineFailed("worker", failed.failure.message) from None
+            kept = self.readings.setdefault(case.name, {})
+            with arbiter.pool.quiet, _undisturbed():
+                sample(arbiter.desk, spread, exercise, peers, arbiter.clock, _WARM_UP_LIMIT_S)
+                for trial in range(_MOST_TRIES * trials):
+                    found = sample(arbiter.desk, spread, exercise, peers, arbiter.clock, exercise.round_limit_s)
+                    for peer, reading in found.items():
+                        kept.setdefault(peer.split(":")[-1], []).append(reading)
+                    if trial + 1 >= trials and (worker is None or enough(kept[_OWN])):
+                        break
+                    if trial and worker is not None and score.hopeless(exercise, case.name, self.seconds):
+                        break
+
+
+@contextmanager
+def _undisturbed() -> Iterator[None]:
+    """Keeps this process's other threads from taking the interpreter from a spinning clock."""
+    before = sys.getswitchinterval()
+    sys.setswitchinterval(1.0)
+    try:
+        yield
+    finally:
+        sys.setswitchinterval(before)

@@ -1,0 +1,84 @@
+"""What the clock's bench says of a clock whose error is known."""
+
+from contextlib import nullcontext
+from types import SimpleNamespace
+
+import pytest
+
+from benchmarks.clock import _scaled, agree, scaled_case
+from benchmarks.pairs import counted
+from grader.judge.desk import Desk
+from grader.judge.reading import Reading
+
+LAUNCH_S = 200e-6
+CONSTANT_S = 150e-6
+
+
+class Fixed:
+    """A clock that takes a constant off."""
+
+    def __init__(self, constant_s):
+        self.constant_s = constant_s
+
+    def drift_s(self, trusted):
+        return 0.0
+
+    def read(self, spread, one, drift_s=0.0, trusted=False):
+        own_s = one.work_s - self.constant_s
+        return Reading(own_s / len(spread.launches), one.event_s / len(spread.launches), trusted)
+
+
+class Copies:
+    """A worker whose kernel takes `LAUNCH_S`, on a machine whose switch costs `CONSTANT_S`."""
+
+    def plan(self, spread):
+        self.spread = spread
+
+    def round(self, name, desk, limit_s):
+        for launch in self.spread.launches:
+            desk._view(launch["out"]).copy_(desk._private(launch["x"]))
+        event_s = LAUNCH_S * len(self.spread.launches)
+        return SimpleNamespace(work_s=event_s + CONSTANT_S, event_s=event_s, must_be_unchanged=lambda: None)
+
+    def freeze(self):
+        pass
+
+    thaw = freeze
+
+
+@pytest.mark.parametrize("constant_s", [CONSTANT_S, 0.0])
+def test_an_error_of_the_clock_is_found(constant_s):
+    """A clock that takes the constant off agrees with the events; one that does not is off by the constant's share."""
+    machine = SimpleNamespace(copy_gbps=1.0, l2_bytes=0)
+    case = scaled_case(500, machine.copy_gbps)
+    arbiter = SimpleNamespace(
+        desk=Desk("simulator"), machine=machine, clock=Fixed(constant_s), pool=SimpleNamespace(quiet=nullcontext()),
+        baseline_worker=lambda exercise, baselines: Copies(),
+    )  # fmt: skip
+    found = {
+        name: value.middle
+        for name, value in agree(arbiter, case, _scaled([case]), Copies(), 4, lambda launches: 2 * LAUNCH_S).items()
+    }
+    expected = 100 * (CONSTANT_S - constant_s) / (LAUNCH_S * found["launches"])
+    assert found["launches"] > 1
+    assert found["rounds_by_events"] == (0 if expected else 100)
+    assert found["events_us"] == pytest.approx(1e6 * LAUNCH_S)
+    assert found["arbiter_vs_events"] == pytest.approx(expected, abs=1e-6)
+    assert found["counted_vs_events"] == pytest.approx(expected, abs=1e-6)
+    assert found["counted_vs_another_process"] == pytest.approx(50 * (1 + expected / 100) - 100, abs=1e-6)
+
+
+@pytest.mark.parametrize("duration_us", [10, 100, 5000, 50_000])
+def test_a_case_is_as_long_as_it_says(duration_us):
+    """The bytes that a case moves, over the copy bandwidth, are its duration, within what whole passes allow."""
+    case = scaled_case(duration_us, 4000.0)
+    exercise = _scaled([case])
+    assert exercise.bytes_moved(case) / 4000e9 == pytest.approx(duration_us * 1e-6, rel=0.2)
+
+
+def test_pairs_are_counted():
+    """Right, right with a tie, wrong, and wrong without a tie."""
+    pairs = [((1.0, 0.99, 1.01), (0.97, 0.96, 0.98)), ((1.0, 0.97, 1.01), (0.98, 0.96, 0.99)),
+             ((0.97, 0.96, 0.99), (0.98, 0.97, 1.0)), ((0.97, 0.96, 0.98), (1.0, 0.99, 1.01))]  # fmt: skip
+    rows = [{"fast": list(fast), "slow": list(slow)} for fast, slow in pairs]
+    assert counted(rows) == {"pairs": 4, "ranked_right": 2, "told_apart": 1, "told_apart_wrongly": 1}

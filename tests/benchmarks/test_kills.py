@@ -1,0 +1,55 @@
+"""A leaderboard run that is killed and run again ends where one that is left alone does."""
+
+import copy
+import json
+
+import pytest
+
+from benchmarks.kills import differences
+from tests.benchmarks.test_census import run
+
+KILLS = """
+import json
+from pathlib import Path
+from benchmarks import kills
+
+texts = dict(list(kills.submissions().items())[:6])
+work, course = Path.cwd(), Path.cwd() / "course"
+kills.write_course(course, texts)
+standing, seconds = kills.undisturbed(course, work, "simulator", 200)
+found = kills.trial(course, work, "simulator", standing, [0.4 * seconds, 0.5 * seconds], 200)
+print(json.dumps([standing, found.left, found.differs]))
+"""
+STANDING = {
+    "facts": {"ann": {"points": 3}, "ben": {"points": 3}, "cid": {"points": 5}, "dot": None},
+    "ranks": {"cid": 1, "ann": 2, "ben": 2},
+}
+
+
+@pytest.mark.timeout(300)
+def test_a_run_that_is_killed_twice_ends_as_one_left_alone(tmp_path, repository):
+    """The same verdicts; after each kill no process, and after the next run no temp folder, is left."""
+    standing, left, differs = json.loads(run(KILLS, repository, HOME=str(tmp_path)).splitlines()[-1])
+    assert [facts["points"] for facts in standing["facts"].values()] == [3, 0, 0, 0, 0, 0]
+    assert differs == []
+    assert left == []
+
+
+def test_the_same_standing_does_not_differ():
+    """Nor does one in which those who tied are in another order."""
+    assert differences(STANDING, copy.deepcopy(STANDING)) == []
+    assert differences(STANDING, {**STANDING, "ranks": {"cid": 1, "ann": 3, "ben": 2}}) == []
+
+
+@pytest.mark.parametrize(
+    ("changed", "said"),
+    [
+        ({"facts": {**STANDING["facts"], "ben": {"points": 0}}}, "ben"),
+        ({"facts": {name: facts for name, facts in STANDING["facts"].items() if name != "dot"}}, "dot"),
+        ({"ranks": {"cid": 2, "ann": 1, "ben": 2}}, "cid ranked before ann"),
+        ({"ranks": {"cid": 1, "ann": 2}}, "ranked were"),
+    ],
+)
+def test_every_difference_is_said(changed, said):
+    """Other points, a missing student, two who changed places and one who lost a rank."""
+    assert any(sentence.startswith(said) for sentence in differences(STANDING, {**STANDING, **changed}))

@@ -1,0 +1,50 @@
+"""Both courses of the throughput bench grade: nbgrader's own, and this project's."""
+
+import pytest
+
+from benchmarks.census import descendants
+from benchmarks.limits import Limit, kept
+from benchmarks.material import Text
+
+pytest.importorskip("nbgrader")
+
+from benchmarks.classes import make_class, surroundings
+from benchmarks.throughput import grade_ours, grade_stock
+
+RIGHT = "def vector_add(x, y, out):\n    out.copy_(x + y)\n"
+WRONG = "def vector_add(x, y, out):\n    out.copy_(x - y)\n"
+OWN = {name: {"vector_add": Text(name, "vector_add", "honest", source)} for name, source in
+       (("ann", RIGHT), ("ben", WRONG))}  # fmt: skip
+
+
+def test_the_stock_course_is_graded_by_nbgrader_itself(tmp_path):
+    """Its own check gives a right notebook full points and a wrong one none; a second call grades nobody again."""
+    lines = tmp_path / "stock.jsonl"
+    with surroundings(tmp_path):
+        made = make_class(tmp_path / "course", OWN, "cpu", stock=True)
+        assert made.notebooks == 2
+        grade_stock(made, lines, Limit(100))
+        rows = kept(lines)
+        assert [(row["student"], row["score"]) for row in rows] == [("ann", 5.0), ("ben", 0.0)]
+        assert all(row["seconds"] > 0 for row in rows)
+        grade_stock(made, lines, Limit(100))
+    assert kept(lines) == rows
+
+
+def test_nobody_is_graded_beyond_the_limit(tmp_path):
+    """What does not fit the limit is left for the next call."""
+    with surroundings(tmp_path):
+        made = make_class(tmp_path / "course", OWN, "cpu", stock=True)
+        grade_stock(made, tmp_path / "lines", Limit(1))
+    assert kept(tmp_path / "lines") == []
+
+
+def test_our_course_is_graded_by_the_judge(tmp_path):
+    """The same texts, the same points for what a machine without a GPU can see, in one line for the assignment."""
+    before = set(descendants())
+    with surroundings(tmp_path):
+        made = make_class(tmp_path / "course", OWN, "cpu", stock=False)
+        grade_ours(made, tmp_path / "ours.jsonl", Limit(100))
+    (row,) = kept(tmp_path / "ours.jsonl")
+    assert (row["assignment"], row["notebooks"], row["score"]) == ("03_triton", 2, 3.0)
+    assert not [command for pid, command in descendants().items() if pid not in before], "its judge has not ended"

@@ -1,0 +1,130 @@
+"""The bench of flips: what it counts, and that it can be stopped and taken up again."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from benchmarks import flips
+from benchmarks.limits import Limit
+from grader.errors import JudgeStopped
+from grader.verdict import Environment, Finding, GateResult, Verdict
+from tests.honest.corpus import Honest
+
+TEXTS = [Honest(f"vector_add/{name}.py", f"# {name}\n", name, "vector_add", "anywhere", True, ()) for name in "abc"]
+TAG = {"gpu": "none"}
+
+
+class Judged:
+    """A judge that answers from a list: points and ratio, or an exception; and what it was asked."""
+
+    def __init__(self, answers: Iterator[Any]) -> None:
+        self.answers, self.asked, self.expected = answers, [], []
+
+    def __enter__(self) -> Judged:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        pass
+
+    def expect(self, submissions: list[tuple[str, str]]) -> None:
+        self.expected.append([source for source, _ in submissions])
+
+    def grade(self, source: str, exercise: str) -> Verdict:
+        self.asked.append(source)
+        answer = next(self.answers)
+        if isinstance(answer, Exception):
+            raise answer
+        points, ratio = answer
+        gate = GateResult("torch", "torch.add", 0.95, "passed", points - 3, 2, ratio, ratio - 0.01, ratio + 0.01)
+        finding = Finding("disturbed", "Another process was busy.")
+        return Verdict(
+            exercise, "", "passed", points, 5, 5, "", Environment("cuda"), gates=(gate,), findings=(finding,)
+        )
+
+
+@pytest.fixture
+def run(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Any:
+    """Runs the bench's loop on the answers; returns the judge, and the rows in the file."""
+
+    def run(answers: list[Any], count: int = 2, seconds: float = 1000.0, texts: list[Honest] = TEXTS) -> Any:
+        judge = Judged(iter(answers))
+        monkeypatch.setattr(flips, "Judge", lambda device: judge)
+        flips.grade_in_turn(texts, count, tmp_path / "flips.jsonl", Limit(seconds), TAG)
+        path = tmp_path / "flips.jsonl"
+        rows = [json.loads(line) for line in path.read_text().splitlines()] if path.exists() else []
+        return judge, rows
+
+    monkeypatch.delenv("BENCH_LIMIT_S", raising=False)
+    return run
+
+
+def test_files_are_graded_in_turn_and_the_judge_knows_what_comes_next(run: Any) -> None:
+    """All files once, then all once more; before each the judge is told it and those after it."""
+    judge, rows = run([(5, 1.0)] * 6)
+    assert judge.asked == ["# a\n", "# b\n", "# c\n"] * 2
+    assert judge.expected[1] == ["# b\n", "# c\n", "# a\n", "# b\n", "# c\n"]
+    assert [row["file"] for row in rows[:2]] == ["vector_add/a.py", "vector_add/b.py"]
+
+
+def test_what_is_counted(run: Any) -> None:
+    """Flips are gradings beside their file's most common points; a judge that stops is a failure and no points."""
+    answers = [(5, 1.0), (3, 0.9), (5, 1.0), (5, 1.02), (3, 0.9), JudgeStopped("gone"), (3, 0.94), (3, 0.9), (5, 1.0)]
+    _, rows = run(answers, count=3)
+    found = flips.summary(rows, TEXTS)
+    assert (found.files, found.gradings, found.flips) == (3, 9, 2)
+    assert found.flipping == {"vector_add/a.py": [5, 5, 3], "vector_add/c.py": [5, 0, 5]}
+    assert found.flip_rate == 2 / 9
+    assert found.spreads["vector_add/b.py: torch"] == 0
+    assert found.spreads["vector_add/a.py: torch"] == pytest.approx(0.0422, abs=1e-4)
+    assert found.findings == {"disturbed": 8}
+    assert found.failures == {"no verdict": 1}
+    assert found.seconds == sum(row["wall_s"] for row in rows)
+
+
+def test_a_run_that_was_stopped_goes_on_where_it_was(run: Any) -> None:
+    """What is in the file is not graded again, unless the text has changed; with no time left nothing begins."""
+    run([(5, 1.0)] * 4, count=1)
+    judge, rows = run([], count=2, seconds=0.0)
+    assert judge.asked == []
+    assert len(rows) == 3
+    changed = Honest("vector_add/b.py", "# b, changed\n", "b", "vector_add", "anywhere", True, ())
+    judge, rows = run([(5, 1.0)] * 4, texts=[TEXTS[0], changed, TEXTS[2]])
+    assert judge.asked == ["# b, changed\n", "# a\n", "# b, changed\n", "# c\n"]
+    assert len(rows) == 7
+    assert flips.summary(rows, [TEXTS[0], changed, TEXTS[2]]).gradings == 6
+
+
+def test_time_is_kept_free_for_what_may_take_long(run: Any) -> None:
+    """A file that nobody has graded yet may build for half a minute; one that is known takes what it took."""
+    run([(5, 1.0)], count=1, texts=TEXTS[:1])
+    judge, _ = run([(5, 1.0)], count=2, seconds=20.0, texts=TEXTS[:2])
+    assert judge.asked == []
+    judge, _ = run([(5, 1.0)], count=2, seconds=20.0, texts=TEXTS[:1])
+    assert judge.asked == ["# a\n"]
+
+
+def test_a_judge_that_reaches_no_verdict_ends_the_run(run: Any) -> None:
+    """Three in a row are the judge's own fault; two, and then a verdict, are not."""
+    stopped = [JudgeStopped("gone")] * 2
+    _, rows = run([*stopped, (5, 1.0), *stopped, (5, 1.0)])
+    assert len(rows) == 6
+    with pytest.raises(SystemExit, match=r"3 times in a row, last on vector_add/c\.py: gone"):
+        run([*stopped, *stopped], count=3)
+
+
+def test_rows_of_earlier_files_are_merged(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """`FLIPS_RESUME` names files whose lines come into the new one, each once; one that is missing is said."""
+    for name, rows in {"one": [{"n": 1}, {"n": 2}], "two": [{"n": 2}, {"n": 3}]}.items():
+        (tmp_path / name).write_text("".join(json.dumps(row) + "\n" for row in rows) + '{"cut o')
+    monkeypatch.setenv("FLIPS_OUT", str(tmp_path / "new" / "flips.jsonl"))
+    monkeypatch.setenv("FLIPS_RESUME", f"{tmp_path / 'one'}:{tmp_path / 'two'}")
+    path = flips._lines()
+    assert [json.loads(line)["n"] for line in path.read_text().splitlines()] == [1, 2, 3]
+    monkeypatch.setenv("FLIPS_RESUME", str(tmp_path / "three"))
+    with pytest.raises(SystemExit, match="three"):
+        flips._lines()

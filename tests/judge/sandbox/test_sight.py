@@ -1,0 +1,201 @@
+"""What a submission sees of the file system, and what it can import."""
+
+import ast
+import os
+import shutil
+import sys
+from pathlib import Path
+
+import pytest
+
+from grader.judge.sandbox import sight
+from grader.judge.sandbox.forms import Form
+from grader.judge.sandbox.gpu import Gpu
+
+FORMS = ["bubblewrap", "landlock"]
+READS = "read = lambda path: len(open(path, 'rb').read(100))\n"
+
+
+@pytest.fixture
+def secret(tmp_path, monkeypatch):
+    """A file of the grading user's, in the home and in the temporary folder."""
+    home = tmp_path / "home"
+    home.mkdir()
+    (home / "secret").write_text("secret")
+    monkeypatch.setenv("HOME", str(home))
+    return home / "secret"
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_it_reads_no_file_of_ours(form, told, secret, repository):
+    """Not the oracle's, the tests', a solution's or the user's, nor the system's passwords."""
+    exercise = next((repository / "grader/exercises").glob("*.py"))
+    solution = next((repository / "source").glob("*/*.py"))
+    paths = [secret, exercise, solution, Path(__file__), repository / "grader/judge/arbiter.py", Path("/etc/shadow")]
+    paths += [Path("/etc/machine-id"), Path("/var/lib/dpkg/status"), Path("/root/.bashrc"), Path("/usr/share/doc")]
+    found = told(form, READS + f"tell(**{{path: lambda path=path: read(path) for path in {list(map(str, paths))}}})")
+    assert set(found.values()) <= {"ENOENT", "EACCES"}, found
+    assert secret.read_text() == "secret"
+
+
+def test_bubblewrap_shows_a_few_folders_and_no_other_name(told, repository):
+    """Programs, libraries, headers; where something of a hidden folder is shown, nothing beside it."""
+    found = told(
+        "bubblewrap",
+        f"""
+names = lambda path: sorted(os.listdir(path))
+tell(root=lambda: names("/"), etc=lambda: names("/etc"), dev=lambda: names("/dev"), local=lambda: names("/usr/local"),
+     tmp=lambda: names("/tmp"), home=lambda: names("/home"), own=lambda: names("/home/worker"),
+     project=lambda: names({str(repository)!r}), grader=lambda: names("/opt/grader/grader"))
+""",
+    )
+    etc = {"alternatives", "ld.so.cache", "ld.so.conf", "ld.so.conf.d", "localtime"}
+    assert set(found["etc"]) <= etc | {"passwd", "group", "hosts", "nsswitch.conf"}
+    assert set(found["dev"]) == {"null", "zero", "full", "random", "urandom", "shm", "fd", "stdin", "stdout", "stderr"}
+    assert not {"share", "etc", "src"} & set(found["local"])
+    shown = {path.split("/")[2] for path in (sys.prefix, sys.base_prefix) if path.startswith("/tmp/")}
+    assert set(found["tmp"]) <= shown
+    assert found["home"] == ["worker"]
+    assert found["own"] == ["tmp"]
+    assert found["project"] == "ENOENT" or set(found["project"]) <= {".venv", "venv"}
+    assert set(found["grader"]) == set(sight.MODULES)
+    assert not {"run", "var", "mnt", "srv", "boot"} & set(found["root"])
+
+
+@pytest.mark.parametrize("form", ["bubblewrap", "landlock", "limits", "none"])
+def test_it_imports_the_workers_side_and_no_other(form, told):
+    """The worker and the protocol come up in every form; exercises and judge are found in none."""
+    found = told(
+        form,
+        """
+import importlib.util
+import grader.worker.main, grader.protocol.memory
+sys.meta_path[:] = [finder for finder in sys.meta_path if "editable" not in repr(finder)]  # it finds our checkout
+find = lambda name: importlib.util.find_spec(name) is not None
+tell(**{name: lambda name=name: find(f"grader.{name}") for name in ("exercises", "judge", "worker")})
+""",
+    )
+    assert found == {"exercises": False, "judge": False, "worker": True}
+
+
+def test_all_that_a_worker_imports_of_this_package_is_shown():
+    """A module that imports one which the cage hides would fail only when it is used."""
+    files = [path for name in sight.MODULES for path in [sight.PACKAGE / name, *(sight.PACKAGE / name).rglob("*.py")]]
+    imported = set()
+    for path in files:
+        if path.name in ("__init__.py",) and path.parent == sight.PACKAGE:
+            continue  # what it imports is for notebooks
+        for node in ast.walk(ast.parse(path.read_text()) if path.suffix == ".py" else ast.Module([], [])):
+            if isinstance(node, ast.ImportFrom) and (node.module or "").startswith("grader."):
+                imported.add(node.module.split(".")[1])
+            elif isinstance(node, ast.Import):
+                imported |= {each.name.split(".")[1] for each in node.names if each.name.startswith("grader.")}
+    assert imported
+    assert imported <= {Path(name).stem for name in sight.MODULES}
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_an_installed_grader_is_hidden_where_it_lies(form, told, tmp_path, monkeypatch):
+    """Among other packages, which can be imported: its exercises can be neither read nor found."""
+    packages = tmp_path / "packages"
+    shutil.copytree(sight.PACKAGE / "exercises", packages / "grader/exercises")
+    (packages / "grader/judge").mkdir()
+    (packages / "beside.py").write_text("number = 3")
+    monkeypatch.setenv("PYTHONPATH", str(packages))
+    monkeypatch.setattr(sys, "path", [*sys.path, str(packages)])
+    found = told(
+        form,
+        READS
+        + f"""
+import beside
+tell(beside=lambda: beside.number, read=lambda: read({str(packages / "grader/exercises/softmax.py")!r}))
+""",
+    )
+    assert found["beside"] == 3
+    assert found["read"] in ("ENOENT", "EACCES")
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_an_installed_grader_is_hidden_under_every_name(form, told, tmp_path, monkeypatch):
+    """The folder of an environment may be a link, and its lib64 is one to lib."""
+    real, linked = tmp_path / "real", tmp_path / "linked"
+    packages = real / "lib/packages"
+    shutil.copytree(sight.PACKAGE / "exercises", packages / "grader/exercises")
+    (packages / "grader/judge").mkdir()
+    (packages / "beside.py").write_text("number = 3")
+    (real / "lib64").symlink_to("lib")
+    linked.symlink_to(real)
+    monkeypatch.setattr(sys, "prefix", str(linked))
+    monkeypatch.setattr(sys, "path", [*sys.path, str(linked / "lib/packages")])
+    places = [f"{root}/{lib}/packages" for root in (real, linked) for lib in ("lib", "lib64")]
+    found = told(
+        form,
+        READS
+        + f"""
+tell(**{{place: lambda place=place: read(place + "/grader/exercises/softmax.py") for place in {places}}},
+     beside=lambda: read({places[-1]!r} + "/beside.py"))
+""",
+    )
+    assert found.pop("beside") == len("number = 3")
+    assert set(found.values()) <= {"ENOENT", "EACCES"}, found
+
+
+@pytest.mark.parametrize("form", [*FORMS, Form("bubblewrap", own_user=False)], ids=str)
+def test_nothing_can_be_written_but_its_own(form, told):
+    """Folders of the system, of Python and of the cage itself refuse a file."""
+    code = f"""
+folders = ["/", "/etc", "/dev", "/usr", "/usr/lib", "/opt", "/var/tmp", "/proc", "/sys", {str(sight.PACKAGE)!r},
+           os.path.dirname(os.__file__), os.path.dirname(sys.executable), sys.path[0], "/opt/grader/grader/worker"]
+write = lambda folder: os.close(os.open(folder + "/new", os.O_CREAT | os.O_WRONLY))
+within = [folder for folder in folders if not folder.startswith(os.environ["HOME"])]
+tell(home=lambda: write(os.environ["HOME"]), **{{folder: lambda folder=folder: write(folder) for folder in within}})
+"""
+    found = told(form, code)
+    assert found.pop("home") is None
+    assert set(found.values()) <= {"EROFS", "EACCES", "ENOENT"}, found
+
+
+@pytest.mark.parametrize("own_user", [True, False])
+def test_files_in_proc_that_rule_the_machine_are_closed(own_user, told):
+    """Also to a submission that must run as root, which owns them."""
+    if own_user and os.geteuid() != 0:
+        pytest.skip("needs root")
+    found = told(
+        Form("bubblewrap", own_user),
+        """
+write = lambda path: os.close(os.open(path, os.O_WRONLY))
+tell(core=lambda: write("/proc/sys/kernel/core_pattern"), keys=lambda: write("/proc/sysrq-trigger"))
+""",
+    )
+    assert set(found.values()) <= {"EROFS", "EACCES", "ENOENT"}
+
+
+def test_a_gpus_toolkit_is_shown_and_what_leads_to_it(tmp_path, monkeypatch):
+    """Its folders, through the links of our cache too; a home is not shown because its cache holds one."""
+    real = tmp_path / "site/nvidia/cu13"
+    for name in ("bin", "include", "lib", "samples"):
+        (real / name).mkdir(parents=True)
+    home = tmp_path / "home"
+    linked = home / ".cache/grader/cuda-13.0"
+    linked.mkdir(parents=True)
+    (linked / "bin").symlink_to(real / "bin")
+    monkeypatch.setenv("HOME", str(home))
+    paths = sight.shown(Gpu(toolkit=linked))
+    assert {linked / "bin", real / "bin", Path("/sys")} <= set(paths)
+    assert not {home, real, real / "samples", linked} & set(paths)
+    assert {real / "include", real / "lib"} <= set(sight.shown(Gpu(toolkit=real)))
+    assert Path("/sys") not in sight.shown(None)
+
+
+def test_folders_of_the_path_show_neither_the_project_nor_the_home(tmp_path, monkeypatch, repository):
+    """PYTHONPATH and LD_LIBRARY_PATH may name anything; what would bare the home is left out."""
+    home, packages = tmp_path / "home", tmp_path / "home/packages"
+    packages.mkdir(parents=True)
+    monkeypatch.setenv("HOME", str(home))
+    named = os.pathsep.join(map(str, [repository, repository / "source", home, tmp_path, packages]))
+    monkeypatch.setenv("PYTHONPATH", named)
+    monkeypatch.setenv("LD_LIBRARY_PATH", os.pathsep.join(["", ".", str(home), str(packages)]))
+    assert sight.added_folders() == [packages]
+    assert packages in sight.shown(None)
+    assert not {home, tmp_path, repository} & set(sight.shown(None))
+    assert sight.import_folders()[0] == str(repository)

@@ -1,0 +1,401 @@
+"""The arbiter's clock: what it takes off a round, what it refuses to take off, and the order of a trial."""
+
+from dataclasses import replace
+from types import SimpleNamespace
+
+import pytest
+
+from grader.exercise import Array, Case
+from grader.exercises import find
+from grader.judge import desk as desks
+from grader.judge.clock import BaselineFailed, Clock, Curve, TimedWrong, launches_for, sample
+from grader.judge.desk import Desk
+from grader.judge.machine import Machine
+from grader.judge.workers import Round, WorkerFailed
+from grader.verdict import Failure, Mismatch
+
+US = 1e-6
+CASE = Case("case", (Array("x", (64,)), Array("out", (64,), role="out")))
+TWO_OUTPUTS = Case("two", (Array("x", (64,)), Array("a", (64,), role="out"), Array("b", (64,), role="out")))
+CLOCK = Clock(
+    switch_s=Curve((1e-3,), (150 * US,)),
+    copy_in_s=Curve((0.0, 1e9), (20 * US, 1020 * US)),
+    glimpse_s=Curve((0.0, 100.0), (30 * US, 130 * US)),
+    jitter_s=40 * US,
+    copy_in_jitter_s=90 * US,
+)
+
+
+@pytest.fixture
+def small_desk(monkeypatch):
+    monkeypatch.setattr(desks, "_HOST_BYTES", 1 << 24)
+    return Desk("simulator")
+
+
+def machine(copy_gbps=1000.0, l2_bytes=1 << 20):
+    return Machine("cuda", "GPU", "", "", "", "", l2_bytes, copy_gbps)
+
+
+def a_round(launches_s, spread=None, clock=CLOCK, more=(0.0, 0.0, 0.0), event_s=None):
+    """A round that costs what the clock was calibrated to, and `more` in its three parts."""
+    copy_in_s = clock.copy_in_s(spread.used["inputs"]) if spread else 0.0
+    glimpse_s = clock.glimpse_s(len(spread.launches) * len(spread.case.outputs)) if spread else 0.0
+    work_s = launches_s + clock.switch_s(launches_s)
+    return Round(copy_in_s + more[0], work_s + more[1], glimpse_s + more[2], event_s, None, b"")
+
+
+def test_a_curve_goes_through_its_points_and_straight_on():
+    """Between two points it is their line, beyond the last the same line, before the first it is level."""
+    curve = Curve.through([(4.0, 40.0), (1.0, 10.0), (2.0, 12.0)])
+    assert [curve(at) for at in (1.0, 2.0, 4.0)] == [10.0, 12.0, 40.0]
+    assert curve(3.0) == pytest.approx(26.0)
+    assert curve(5.0) == pytest.approx(54.0)
+    assert curve(0.5) == 10.0
+    assert [Curve((1.0,), (7.0,))(at) for at in (0.0, 1.0, 9.0)] == [7.0, 7.0, 7.0]
+
+
+class Calibrated:
+    """A worker that copies, on a machine whose costs are known; its first two rounds, and some others, take longer."""
+
+    def __init__(self, desk, switch_us=150.0):
+        self.desk, self.switch_us = desk, switch_us
+        self.planned = []
+
+    def plan(self, spread):
+        self.desk.log.append("plan")
+        self.planned.append(spread)
+        self.rounds = 0
+
+    def switch_s(self, event_s):
+        return self.switch_us * US + 0.01 * event_s
+
+    def glimpse_s(self, rows):
+        return (20 + 2 * rows) * US
+
+    def round(self, name, desk, limit_s):
+        assert name == ""
+        assert desk.log[-1] == "poison", "a round begins with poisoned outputs"
+        desk.log.append("round")
+        spread = self.planned[-1]
+        self.rounds += 1
+        rows = len({launch["out"].offset for launch in spread.launches})
+        event_s = 35 * US * len(spread.launches)
+        late_s = 5e-3 if self.rounds <= 2 or self.rounds in (5, 6, 7, 8) else 0.0
+        claim = None if self.rounds == 9 else event_s
+        return Round(0.0, event_s + self.switch_s(event_s) + late_s, self.glimpse_s(rows) + late_s, claim, None, b"")
+
+
+class LoggingDesk(Desk):
+    """A desk that notes what is asked of it, and whose copying costs what a test knows."""
+
+    def __init__(self):
+        super().__init__("simulator")
+        self.log = []
+
+    def deal(self, spread):
+        self.log.append("deal")
+
+    def poison(self, spread):
+        self.log.append("poison")
+
+    def copy_in_s(self, count):
+        return 10 * US + count * 1e-12
+
+
+@pytest.fixture
+def calibrated(monkeypatch):
+    monkeypatch.setattr(desks, "_HOST_BYTES", 1 << 24)
+
+    def calibrate(switch_us=150.0):
+        desk = LoggingDesk()
+        worker = Calibrated(desk, switch_us)
+        return Clock.calibrate(desk, machine(copy_gbps=10.0), worker), worker, desk
+
+    return calibrate
+
+
+def test_calibration_finds_what_a_round_costs_beyond_its_launches(calibrated):
+    """Switch, copying and look are found at every size, whatever the first rounds and a late one took."""
+    clock, worker, desk = calibrated()
+    for launches in (1, 4, 16, 64, 256, 1024):
+        event_s = 35 * US * launches
+        assert clock.switch_s(event_s) == pytest.approx(worker.switch_s(event_s))
+    for rows in (1, 4, 16, 100):
+        assert clock.glimpse_s(rows) == pytest.approx(worker.glimpse_s(rows))
+    for count in (1 << 12, 1 << 20, desk.arenas["inputs"].size):
+        assert clock.copy_in_s(count) == pytest.approx(desk.copy_in_s(count))
+
+
+def test_calibration_deals_and_plans_for_each_length_of_round(calibrated):
+    """Long rounds repeat the launches that have buffers: a thousand launches are timed with sixteen buffers."""
+    _, worker, desk = calibrated()
+    assert [len(spread.launches) for spread in worker.planned] == [1, 4, 16, 64, 256, 1024]
+    assert max(len({launch["out"].offset for launch in spread.launches}) for spread in worker.planned) == 16
+    assert [entry for entry in desk.log if entry in ("deal", "plan")] == ["deal", "plan"] * 6
+
+
+def test_the_jitter_stays_well_below_the_switch(calibrated):
+    """What is let through without a meaning is a part of what a switch costs, so that no switch hides in it."""
+    for switch_us in (150.0, 60.0):
+        clock, _, _ = calibrated(switch_us)
+        least_s = min(clock.switch_s.values)
+        assert 0 < clock.jitter_s <= least_s / 3
+        assert 0 < clock.copy_in_jitter_s < least_s
+    assert calibrated(1000.0)[0].jitter_s < 50 * US
+
+
+def test_a_calibrated_clock_reads_what_the_launches_took(calibrated, small_desk):
+    """A round that costs what was calibrated gives back its launches' time, though the switch depends on that."""
+    clock, worker, desk = calibrated()
+    spread = small_desk.lay(CASE, 10)
+    launches_s = 8e-3
+    one = Round(desk.copy_in_s(spread.used["inputs"]), launches_s + worker.switch_s(launches_s),
+                worker.glimpse_s(10), launches_s, None, b"")  # fmt: skip
+    assert clock.read(spread, one).arbiter_s == pytest.approx(launches_s / 10, rel=1e-4)
+
+
+def trusted(*more_us):
+    return [a_round(3e-3, more=(0.0, more * US, 0.0), event_s=3e-3) for more in more_us]
+
+
+@pytest.mark.parametrize(
+    ("more_us", "drift_us"),
+    [
+        ((30,), 30),
+        ((39, 30, 35), 30),
+        ((30, 500), 30),
+        ((-30, 10), -30),
+        ((45,), 0),
+        ((500, 400), 0),
+        ((-45, 10), 0),
+        ((), 0),
+    ],
+)
+def test_a_drift_of_the_switch_is_believed_up_to_the_jitter(more_us, drift_us):
+    """The least that our own rounds took longer is a drift; one beyond the jitter has another reason and no effect."""
+    assert CLOCK.drift_s(trusted(*more_us)) == pytest.approx(drift_us * US, abs=1e-12)
+
+
+def test_rounds_without_events_tell_no_drift():
+    """Where a worker claims no time the others decide, or nobody."""
+    silent = a_round(3e-3, more=(0.0, -20 * US, 0.0))
+    assert CLOCK.drift_s([silent]) == 0.0
+    assert CLOCK.drift_s([silent, *trusted(30)]) == pytest.approx(30 * US)
+
+
+@pytest.mark.parametrize("part", [0, 2])
+@pytest.mark.parametrize("launches", [1, 8])
+def test_work_hidden_in_the_copying_in_or_in_the_look_counts(small_desk, part, launches):
+    """What either takes longer counts in full once it is more than its jitter; within its jitter it is noise."""
+    spread = small_desk.lay(CASE, launches)
+    jitter_s = (CLOCK.copy_in_jitter_s, None, CLOCK.jitter_s)[part]
+    for share, counted in ((0.0, False), (0.95, False), (1.05, True), (20.0, True)):
+        more = [0.0, 0.0, 0.0]
+        more[part] = share * jitter_s
+        expected_s = (3e-3 + (more[part] if counted else 0.0)) / launches
+        assert CLOCK.read(spread, a_round(3e-3, spread, more=more)).arbiter_s == pytest.approx(expected_s, rel=1e-6)
+
+
+def test_both_hiding_places_count_at_once(small_desk):
+    """Work in the copying-in and in the look adds up."""
+    spread = small_desk.lay(CASE)
+    found = CLOCK.read(spread, a_round(3e-3, spread, more=(1e-3, 0.0, 1e-3)))
+    assert found.arbiter_s == pytest.approx(5e-3)
+
+
+def test_a_faster_copying_in_gives_nothing_back(small_desk):
+    """A round whose copying-in and look were quick is not taken for a faster one."""
+    spread = small_desk.lay(CASE)
+    assert CLOCK.read(spread, a_round(3e-3, spread, more=(-1e-3, 0.0, -1e-3))).arbiter_s == pytest.approx(3e-3)
+
+
+def test_the_look_is_expected_to_cost_as_much_as_the_rows_that_it_reads(small_desk):
+    """Each output of each launch is a row: two outputs cost what twice as many launches do."""
+    spread = small_desk.lay(TWO_OUTPUTS, 50)
+    honest = Round(CLOCK.copy_in_s(spread.used["inputs"]), 3e-3 + 150 * US, CLOCK.glimpse_s(100), None, None, b"")
+    assert CLOCK.read(spread, honest).arbiter_s == pytest.approx(3e-3 / 50)
+
+
+def test_the_drift_is_taken_off_and_a_reading_is_for_one_launch(small_desk):
+    """Both clocks are divided by the launches, and only the arbiter's knows a drift."""
+    spread = small_desk.lay(CASE, 4)
+    one = a_round(4e-3, spread, more=(0.0, 30 * US, 0.0), event_s=3.6e-3)
+    found = CLOCK.read(spread, one, drift_s=30 * US, trusted=True)
+    assert found.arbiter_s == pytest.approx(1e-3)
+    assert found.events_s == pytest.approx(0.9e-3)
+    assert found.trusted
+    without = CLOCK.read(spread, a_round(4e-3, spread))
+    assert without.events_s is None
+    assert not without.trusted
+
+
+def test_no_reading_is_zero_or_less(small_desk):
+    """A round that took less than the switch alone is still a time, which is refused as implausible."""
+    spread = small_desk.lay(CASE)
+    assert CLOCK.read(spread, Round(0.0, 1 * US, 0.0, None, None, b"")).arbiter_s > 0
+
+
+@pytest.mark.parametrize(
+    ("elements", "capacity", "copy_gbps", "l2_bytes"),
+    [
+        (1 << 25, 1000, 4000.0, 60 << 20),
+        (1 << 22, 1000, 400.0, 60 << 20),  # the L2 asks for more launches than the clock
+        (1 << 20, 1000, 4000.0, 0),
+        (1 << 10, 2000, 4000.0, 0),
+        (1 << 25, 3, 4000.0, 0),
+    ],
+)
+def test_a_round_is_long_turns_the_l2_over_and_fits(elements, capacity, copy_gbps, l2_bytes):
+    """Launches enough for 3 ms and many times the L2, unless they are as many as fit, or as may be at most."""
+    exercise = find("vector_add")
+    arrays = (Array("x", (elements,)), Array("y", (elements,)), Array("out", (elements,), role="out"))
+    case, desk = Case("case", arrays), SimpleNamespace(capacity=lambda case: capacity)
+    launches = launches_for(desk, machine(copy_gbps, l2_bytes), exercise, case)
+    moved = launches * exercise.bytes_moved(case)
+    enough = moved >= copy_gbps * 1e9 * 3e-3 and moved >= 32 * l2_bytes
+    assert 1 <= launches <= min(capacity, 512)
+    assert enough or launches == min(capacity, 512)
+    assert launches < 3 or moved < 3 * max(copy_gbps * 1e9 * 3e-3, 64 * l2_bytes), "and no longer than that"
+
+
+def test_a_case_that_fits_once_is_one_launch():
+    """Where not even one more fits, there is one launch and not none."""
+    case = find("vector_add").timed_cases[0]
+    for capacity in (0, 1):
+        desk = SimpleNamespace(capacity=lambda case, n=capacity: n)
+        assert launches_for(desk, machine(), find("vector_add"), case) == 1
+
+
+OWN = replace(find("vector_add"), draw=lambda case, source: {})
+
+
+class Trial:
+    """A desk and the workers of a trial; all note in one log what they do, `broken` by name."""
+
+    def __init__(self, spread, wrong=False):
+        self.spread, self.wrong = spread, wrong
+        self.log = []
+        self.limits = []
+        self.broken = {}
+        self.more_us = {}
+        self.peers = {"submission": self.Peer(self), "e:torch": self.Peer(self), "e:compile": self.Peer(self)}
+
+    class Peer:
+        def __init__(self, trial):
+            self.trial = trial
+
+        def round(self, name, desk, limit_s):
+            self.trial.log.append(f"round {name}")
+            self.trial.limits.append(limit_s)
+            if name in self.trial.broken:
+                raise self.trial.broken[name]
+            more = (0.0, self.trial.more_us.get(name, 0.0) * US, 0.0)
+            one = a_round(3e-3, self.trial.spread, more=more, event_s=3e-3)
+            object.__setattr__(one, "look", SimpleNamespace(take=lambda: self.trial.log.append("look") or b""))
+            return one
+
+        def freeze(self):
+            self.trial.log.append("freeze")
+
+        def thaw(self):
+            self.trial.log.append("thaw")
+
+    def deal(self, spread, own_draw):
+        assert own_draw is OWN.draw
+        self.log.append("deal")
+
+    def poison(self, spread):
+        self.log.append("poison")
+        if self.log[-2:] == ["freeze", "poison"] and "poison" in self.broken:
+            raise self.broken["poison"]
+
+    def check(self, spread, exercise):
+        self.log.append("check")
+        return Mismatch("out", (64,), 1, 64) if self.wrong else None
+
+    def sample(self):
+        return sample(self, self.spread, OWN, self.peers, CLOCK, 7.0)
+
+
+@pytest.fixture
+def trial(small_desk):
+    return Trial(small_desk.lay(CASE, 2))
+
+
+def test_a_trial_goes_in_order(trial):
+    """Fresh inputs; the submission, its check, the look again; then each baseline, while the submission stands still
+    and before it can see the poison.
+    """
+    found = trial.sample()
+    own = ["deal", "poison", "round submission", "check", "look"]
+    beside = [["freeze", "poison", f"round e:{name}", "thaw"] for name in ("torch", "compile")]
+    assert trial.log == [*own, *beside[0], *beside[1]]
+    assert trial.limits == [7.0] * 3
+    assert list(found) == list(trial.peers)
+    assert [reading.trusted for reading in found.values()] == [False, True, True]
+    assert [reading.arbiter_s for reading in found.values()] == pytest.approx([1.5e-3] * 3)
+
+
+def test_baselines_alone_are_all_trusted_and_nobody_is_frozen(trial):
+    """Without a submission there is none to hold still, and none to doubt."""
+    del trial.peers["submission"]
+    found = trial.sample()
+    assert trial.log == ["deal", "poison", "round e:torch", "poison", "round e:compile"]
+    assert all(reading.trusted for reading in found.values())
+
+
+def test_a_wrong_timed_output_ends_the_trial(trial):
+    """The mismatch and its case are told, and no baseline runs for it."""
+    trial.wrong = True
+    with pytest.raises(TimedWrong) as raised:
+        trial.sample()
+    assert raised.value.case == "case"
+    assert raised.value.mismatch.wrong == 1
+    assert trial.log[-1] == "check"
+
+
+def test_outputs_that_changed_after_the_look_end_the_trial(trial, monkeypatch):
+    """What the clock's look saw must be what is there after the check."""
+    late = WorkerFailed(Failure("wrong_answer", "late"))
+    monkeypatch.setattr(Round, "must_be_unchanged", lambda self: (_ for _ in ()).throw(late))
+    with pytest.raises(WorkerFailed, match="late"):
+        trial.sample()
+    assert trial.log[-1] == "check"
+
+
+def test_a_failing_submission_is_its_own_failure(trial):
+    """It is not taken for a failing baseline."""
+    trial.broken["submission"] = WorkerFailed(Failure("crash", "gone"))
+    with pytest.raises(WorkerFailed, match="gone"):
+        trial.sample()
+
+
+@pytest.mark.parametrize("error", [WorkerFailed(Failure("crash", "gone")), RuntimeError("CUDA error")])
+def test_the_submission_goes_on_after_a_baseline_failed(trial, error):
+    """Whatever happens in a baseline's round, the submission's processes are not left standing."""
+    trial.broken["e:torch"] = error
+    with pytest.raises((BaselineFailed, RuntimeError)) as raised:
+        trial.sample()
+    assert trial.log[-2:] == ["round e:torch", "thaw"]
+    if isinstance(error, WorkerFailed):
+        assert raised.value.args == ("e:torch", "gone")
+
+
+def test_the_submission_goes_on_after_the_arbiter_failed(trial):
+    """Also where the GPU has no memory left for the poison."""
+    trial.broken["poison"] = RuntimeError("out of memory")
+    with pytest.raises(RuntimeError, match="out of memory"):
+        trial.sample()
+    assert trial.log[-2:] == ["poison", "thaw"]
+
+
+def test_the_drift_comes_from_the_baselines_alone(trial):
+    """A switch that takes longer for all is taken off; a submission that is longer by itself is longer."""
+    trial.more_us = {"submission": 30.0, "e:torch": 30.0, "e:compile": 35.0}
+    assert trial.sample()["submission"].arbiter_s == pytest.approx(1.5e-3)
+    trial.more_us = {"submission": 30.0}
+    assert trial.sample()["submission"].arbiter_s == pytest.approx(1.515e-3)
+    trial.more_us = {"e:torch": 30.0, "e:compile": 35.0}
+    assert trial.sample()["submission"].arbiter_s == pytest.approx(1.485e-3)
+    trial.more_us = {"submission": -30.0, "e:torch": 0.0, "e:compile": 0.0}
+    assert trial.sample()["submission"].arbiter_s == pytest.approx(1.485e-3)

@@ -1,0 +1,370 @@
+"""The arbiter's desk: inputs that nobody knows beforehand, private copies that nobody reaches, every output checked."""
+
+import random
+import weakref
+from dataclasses import replace
+
+import pytest
+import torch
+
+from grader.errors import MachineLacks
+from grader.exercise import Array, Case
+from grader.exercises import find
+from grader.judge import desk as desks
+from grader.judge import inputs
+from grader.judge.desk import Desk
+from grader.judge.inputs import FILLS, draw, generator
+from grader.protocol.layout import GUARD_BYTES
+
+ADD, SOFTMAX = find("vector_add"), find("softmax")
+CASE = Case("case", (Array("x", (1000,)), Array("y", (1000,)), Array("out", (1000,), role="out")))
+PADDED = Case("padded", (Array("x", (9, 21), row_padding=11), Array("out", (9, 21), role="out", row_padding=3)))
+
+
+@pytest.fixture
+def desk(monkeypatch):
+    monkeypatch.setattr(desks, "_HOST_BYTES", 1 << 22)
+    return Desk("simulator")
+
+
+def arena_bytes(desk, name, spread):
+    return bytes(desk.arenas[name].bytes_at(0, spread.used[name]).tolist())
+
+
+def dealt(desk, spread):
+    """The private inputs, one flat tensor a launch."""
+    return [
+        torch.cat([desk._private(launch[array.name]).flatten().clone() for array in spread.case.inputs])
+        for launch in spread.launches
+    ]
+
+
+def answer(desk, spread, of=lambda x, y: x + y):
+    """Writes what a worker would, from the inputs that it sees."""
+    for launch in spread.launches:
+        desk._view(launch["out"]).copy_(of(desk._view(launch["x"]), desk._view(launch["y"])))
+
+
+@pytest.fixture
+def answered(desk):
+    """A spread of three launches, all inputs handed over and all outputs right."""
+    spread = desk.lay(CASE, 3)
+    desk.deal(spread)
+    desk.poison(spread)
+    desk.hand_over()
+    answer(desk, spread)
+    return spread
+
+
+def test_each_deal_and_each_launch_has_inputs_of_its_own(desk):
+    """Nothing is dealt twice: not to another launch, and not in the next trial."""
+    spread = desk.lay(CASE, 4)
+    desk.deal(spread)
+    first = dealt(desk, spread)
+    desk.deal(spread)
+    seen = [*first, *dealt(desk, spread)]
+    for at, one in enumerate(seen):
+        assert all((one == other).sum() < 20 for other in seen[:at])
+        assert (one[:1000] == one[1000:]).sum() < 10, "x and y differ, too"
+
+
+def test_no_seed_that_others_have_foretells_the_inputs(monkeypatch):
+    """Two desks in a process with the same seeds deal differently."""
+    monkeypatch.setattr(desks, "_HOST_BYTES", 1 << 22)
+    found = []
+    for _ in range(2):
+        torch.manual_seed(0)
+        desk = Desk("simulator")
+        spread = desk.lay(CASE)
+        desk.deal(spread)
+        found.append(dealt(desk, spread)[0])
+    assert not torch.equal(*found)
+    assert generator("cpu").initial_seed() != generator("cpu").initial_seed()
+
+
+def test_inputs_reach_the_worker_only_when_they_are_handed_over(desk):
+    """The clock covers the handing over: before it a worker that polls its inputs sees nothing of them."""
+    spread = desk.lay(CASE, 3)
+    before = arena_bytes(desk, "inputs", spread)
+    for _ in range(2):
+        desk.deal(spread)
+        desk.poison(spread)
+        desk.wake()
+        assert arena_bytes(desk, "inputs", spread) == before
+        desk.hand_over()
+        before = arena_bytes(desk, "inputs", spread)
+        for launch in spread.launches:
+            for name in "xy":
+                assert torch.equal(desk._view(launch[name]), desk._private(launch[name]))
+
+
+def test_around_inputs_there_is_nothing_but_nan(desk):
+    """Before, behind and between the rows: who reads there gets no number."""
+    spread = desk.lay(PADDED, 2)
+    desk.deal(spread)
+    desk.hand_over()
+    raw = desk.arenas["inputs"].bytes_at(0, spread.used["inputs"]).view(torch.float32)
+    own = torch.zeros_like(raw, dtype=torch.bool)
+    for launch in spread.launches:
+        slot = launch["x"]
+        own[slot.offset // 4 :].as_strided(slot.shape, slot.strides).fill_(True)
+    assert int(own.sum()) == 2 * 9 * 21
+    assert raw[own].isfinite().all()
+    assert raw[~own].isnan().all()
+    assert spread.launches[0]["x"].offset >= GUARD_BYTES
+
+
+def test_what_is_dealt_after_a_larger_case_leaves_nothing_of_it(desk):
+    """The guards of a small case are not the numbers of the case before it."""
+    for launches in (4, 1):
+        spread = desk.lay(CASE, launches)
+        desk.deal(spread)
+        desk.hand_over()
+    raw = desk.arenas["inputs"].bytes_at(0, spread.used["inputs"]).view(torch.float32)
+    assert int(raw.isfinite().sum()) == 2 * 1000
+
+
+def test_right_answers_are_right(desk, answered):
+    """Of every launch."""
+    assert desk.check(answered, ADD) is None
+    assert not desk.unwritten(answered)
+
+
+def test_what_is_done_to_the_inputs_changes_no_expectation(desk, answered):
+    """Inputs that are overwritten afterwards leave right answers right, and make wrong ones no better."""
+    for launch in answered.launches:
+        desk._view(launch["x"]).zero_()
+    assert desk.check(answered, ADD) is None
+    answer(desk, answered)
+    assert desk.check(answered, ADD).wrong > 0
+
+
+@pytest.mark.parametrize("launch", [0, 1, 2])
+@pytest.mark.parametrize("at", [0, 500, 999])
+def test_one_wrong_element_of_one_launch_is_found(desk, answered, launch, at):
+    """Every element of every launch is checked."""
+    desk._view(answered.launches[launch]["out"])[at] += 1.0
+    found = desk.check(answered, ADD)
+    assert (found.wrong, found.first_index) == (1, (at,))
+
+
+def test_an_answer_of_the_launch_before_is_wrong(desk, answered):
+    """To compute one launch and to copy its output to the others gains nothing."""
+    first = desk._view(answered.launches[0]["out"])
+    desk._view(answered.launches[2]["out"]).copy_(first)
+    assert desk.check(answered, ADD).wrong > 900
+
+
+def test_every_output_is_checked(desk):
+    """An exercise may ask for two; the second counts as the first does."""
+    case = Case("two", (Array("x", (10,)), Array("a", (10,), role="out"), Array("b", (10,), role="out")))
+    twice = replace(ADD, oracle=lambda given: (given["x"], 2 * given["x"]), suspects=())
+    spread = desk.lay(case, 2)
+    desk.deal(spread)
+    desk.poison(spread)
+    for launch in spread.launches:
+        for factor, name in enumerate("ab", 1):
+            desk._view(launch[name]).copy_(factor * desk._private(launch["x"]))
+    assert desk.check(spread, twice) is None
+    desk._view(spread.launches[1]["b"])[3] += 1.0
+    assert desk.check(spread, twice).output == "b"
+
+
+def test_the_poison_covers_outputs_and_what_is_around_them(desk):
+    """Answers of the round before are gone, and a write beside an output shows."""
+    spread = desk.lay(PADDED, 2)
+    desk.deal(spread)
+    assert desk.arenas["outputs"].bytes_at(0, spread.used["outputs"]).fill_(1).sum() > 0
+    desk.poison(spread)
+    assert desk.unwritten(spread)
+    assert set(arena_bytes(desk, "outputs", spread)) == {0xFF}
+    desk._view(spread.launches[1]["out"])[4, 4] = 1.0
+    assert not desk.unwritten(spread)
+
+
+BESIDE = {0: [-1, 9 * 21], 3: [-1, 21, 23, 8 * 24 + 21]}  # by the padding of rows of 21: elements that are not its own
+FAR = GUARD_BYTES // 4  # elements of a guard
+
+
+@pytest.mark.parametrize(
+    ("padding", "offset"),
+    [(0, -FAR), (0, 9 * 21 - 1 + FAR), (3, -FAR), (3, 8 * 24 + 20 + FAR)]
+    + [(p, at) for p in BESIDE for at in BESIDE[p]],
+)
+def test_a_write_beside_an_output_is_found(desk, padding, offset):
+    """At either end of its guards, and between its rows; the right answers do not excuse it."""
+    arrays = Array("x", (9, 21)), Array("out", (9, 21), role="out", row_padding=padding)
+    spread = desk.lay(Case("case", arrays), 2)
+    desk.deal(spread)
+    desk.poison(spread)
+    for launch in spread.launches:
+        desk._view(launch["out"]).copy_(torch.softmax(desk._private(launch["x"]).double(), 1))
+    assert desk.check(spread, SOFTMAX) is None
+    start = spread.launches[1]["out"].offset
+    desk.arenas["outputs"].bytes_at(start + 4 * offset, 4).fill_(0)
+    found = desk.check(spread, SOFTMAX)
+    assert (found.wrong, found.outside) == (0, 1)
+
+
+def test_what_fits_can_be_laid_and_what_does_not_is_refused(desk):
+    """Launches by launches, up to the last that fits; each arena counts."""
+    for arrays in (CASE.arrays, (Array("x", (10,)), Array("out", (40_000,), role="out"))):
+        case = Case("case", arrays)
+        most = desk.capacity(case)
+        assert most > 1
+        assert desk.fits(case)
+        assert desk.fits(case, most)
+        assert not desk.fits(case, most + 1)
+        spread = desk.lay(case, most)
+        assert all(spread.used[name] <= arena.size for name, arena in desk.arenas.items())
+    huge = Case("huge", (Array("x", (1 << 21,)), Array("out", (1,), role="out")))
+    assert not desk.fits(huge)
+    with pytest.raises(MachineLacks, match="huge"):
+        desk.lay(huge)
+
+
+def test_on_a_gpu_the_oracle_must_fit_too(desk, monkeypatch):
+    """What the arenas hold is not enough: the comparison in float64 needs room, and what is ours to reuse counts."""
+    desk.torch_device = "cuda"
+    need = 6 * 8 * 1000
+    monkeypatch.setattr(torch.cuda, "memory_allocated", lambda: 5000)
+    for free, reserved, fits in ((need + 1, 5000, True), (need - 1, 5000, False), (1, 5000 + need, True)):
+        monkeypatch.setattr(torch.cuda, "mem_get_info", lambda free=free: (free, 1 << 40))
+        monkeypatch.setattr(torch.cuda, "memory_reserved", lambda reserved=reserved: reserved)
+        assert desk.fits(CASE) is fits
+        assert not desk.fits(CASE, desk.capacity(CASE) + 1)
+
+
+def test_no_two_tensors_share_a_byte(desk):
+    """Neither of a launch nor of two; a guard lies before, between and behind them, in the arena."""
+    spread = desk.lay(CASE, 4)
+    for arena in ("inputs", "outputs"):
+        slots = sorted(
+            (slot.offset, slot.offset + slot.bytes)
+            for launch in spread.launches
+            for slot in launch.values()
+            if slot.arena == arena
+        )
+        ends = [0, *(end for _, end in slots)]
+        starts = [*(start for start, _ in slots), spread.used[arena]]
+        assert all(start - end >= GUARD_BYTES for end, start in zip(ends, starts, strict=True))
+
+
+def test_launches_that_repeat_have_the_same_slots(desk):
+    """For calibration: many launches with few buffers, and the plan names them all."""
+    spread = desk.lay(CASE, 3)
+    repeated = spread.repeated(4)
+    assert len(repeated.plan()) == len(repeated.launches) == 12
+    assert repeated.plan()[:3] == repeated.plan()[9:] == spread.plan()
+    assert [slot["arena"] for slot in spread.plan()[0]] == ["inputs", "inputs", "outputs"]
+    assert repeated.used == spread.used
+
+
+def test_the_time_of_copying_in_is_a_time(desk):
+    """Of few bytes and of all; the inputs that were dealt are not lost to it."""
+    spread = desk.lay(CASE)
+    desk.deal(spread)
+    before = dealt(desk, spread)
+    size = desk.arenas["inputs"].size
+    assert 0 < desk.copy_in_s(1 << 12) < 5
+    assert 0 < desk.copy_in_s(spread.used["inputs"]) < 5
+    assert torch.equal(dealt(desk, spread)[0], before[0])
+    assert 0 < desk.copy_in_s(size) < 5
+
+
+def test_between_two_gradings_the_desk_lets_go_of_the_private_inputs(desk):
+    """Their memory is the learner's then, and the next grading draws its own."""
+    spread = desk.lay(CASE)
+    desk.deal(spread)
+    desk.hand_over()
+    held = weakref.ref(desk._secret)
+    desk.rest()
+    assert held() is None
+    desk.rest()
+    desk.deal(spread)
+    desk.poison(spread)
+    desk.wake()
+    desk.hand_over()
+    answer(desk, spread)
+    assert desk.check(spread, ADD) is None
+
+
+# Fills, and what an exercise draws itself
+
+
+def test_an_exercise_may_draw_its_inputs_itself(desk):
+    """For every launch anew, from the desk's randomness; the guards are as ever."""
+
+    def own(case, source):
+        return {"x": torch.randint(3, 9, (9, 21), generator=source).float()}
+
+    spread = desk.lay(PADDED, 3)
+    seen = []
+    for _ in range(2):
+        desk.deal(spread, own)
+        seen += dealt(desk, spread)
+    assert all(set(one.tolist()) == {3, 4, 5, 6, 7, 8} for one in seen)
+    assert all(not torch.equal(one, other) for at, one in enumerate(seen) for other in seen[:at])
+    desk.hand_over()
+    raw = desk.arenas["inputs"].bytes_at(0, spread.used["inputs"]).view(torch.float32)
+    assert int(raw.isfinite().sum()) == 3 * 9 * 21
+    desk.deal(spread)
+    assert all(len(set(one.tolist())) > 100 for one in dealt(desk, spread))
+
+
+def is_below(values):
+    return bool((values < -100).all())
+
+
+@pytest.mark.parametrize("fill", ["normal|below", "below|normal"])
+def test_one_of_two_fills_is_drawn_for_each_array_of_each_launch(desk, fill):
+    """All four pairs of two arrays occur: what one is filled with tells nothing of the other."""
+    spread = desk.lay(Case("case", CASE.arrays, fill), 5)
+    pairs = set()
+    for _ in range(30):
+        desk.deal(spread)
+        pairs |= {tuple(is_below(desk._private(launch[name])) for name in "xy") for launch in spread.launches}
+    assert pairs == {(False, False), (False, True), (True, False), (True, True)}
+
+
+@pytest.mark.parametrize("name", FILLS)
+def test_a_single_fill_is_always_that_one(monkeypatch, name):
+    """No other fill is drawn where one is named."""
+    drawn = []
+    monkeypatch.setattr(
+        inputs, "FILLS", {key: lambda values, source, key=key: drawn.append(key) or values for key in FILLS}
+    )
+    for _ in range(20):
+        draw(Array("x", (4, 4)), name, generator("cpu"))
+    assert drawn == [name] * 20
+
+
+def test_no_seed_of_python_foretells_the_fill():
+    """A submission that seeds `random`, or knows how it was seeded, does not know which fill is drawn."""
+    found = set()
+    for _ in range(40):
+        random.seed(0)
+        found.add(is_below(draw(Array("x", (8,)), "normal|below", generator("cpu"))))
+    assert found == {False, True}
+
+
+def test_a_fill_that_does_not_exist_is_an_error():
+    """A misspelt one is no silent normal."""
+    with pytest.raises(KeyError):
+        draw(Array("x", (8,)), "norml", generator("cpu"))
+
+
+@pytest.mark.parametrize(("dtype", "high"), [("int32", 1 << 16), ("int64", 1 << 16), ("uint8", 256)])
+def test_whole_numbers_are_drawn_over_their_range(dtype, high):
+    """A fill is for floating-point types; whole numbers are uniform."""
+    found = draw(Array("x", (100_000,), dtype), "below", generator("cpu"))
+    assert found.dtype == getattr(torch, dtype)
+    assert 0 <= int(found.min()) < high / 100
+    assert high * 0.99 < int(found.max()) < high
+
+
+@pytest.mark.parametrize("dtype", ["float64", "float32", "float16", "bfloat16"])
+def test_floating_point_inputs_have_the_type_that_is_asked_for(dtype):
+    """In every type of the course, contiguous, and of its shape."""
+    found = draw(Array("x", (3, 5), dtype), "normal", generator("cpu"))
+    assert (found.dtype, found.shape, found.is_contiguous()) == (getattr(torch, dtype), (3, 5), True)

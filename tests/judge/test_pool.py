@@ -1,0 +1,551 @@
+"""Workers ahead of need: what loads, what waits, and what is gone when nobody asks for it any more."""
+
+import contextlib
+import os
+import sys
+import threading
+import time
+from dataclasses import replace
+from types import SimpleNamespace
+
+import pytest
+
+from grader.errors import MachineLacks
+from grader.exercises import find
+from grader.judge import arbiter as arbiters
+from grader.judge import pool as pools
+from grader.judge.clock import Clock
+from grader.judge.machine import Machine
+from grader.judge.pool import Pool
+from grader.judge.workers import WorkerFailed
+from grader.verdict import Failure
+
+ADD = find("vector_add")
+
+
+def source(name):
+    """A submission that can be told from others."""
+    return f"def vector_add(x, y, out): {name}"
+
+
+def until(condition, within_s=10.0):
+    """Waits for what other threads bring about."""
+    deadline = time.monotonic() + within_s
+    while not condition():
+        assert time.monotonic() < deadline, "it did not come about"
+        time.sleep(0.002)
+
+
+class Workers:
+    """All workers of a test. `start` and `loads` are gates that hold each worker up until they are opened."""
+
+    def __init__(self):
+        self.made = []
+        self.start, self.loads = threading.Event(), threading.Event()
+        self.start.set()
+        self.loads.set()
+        self.fails = set()  # of the stages, and of the texts of sources
+        self.start_up_quiet = []
+
+    def loaded(self):
+        return [one.source for one in self.made if one.source]
+
+    def of(self, text):
+        return next(one for one in self.made if one.source == text)
+
+    def alive(self):
+        return [one for one in self.made if not one.ended]
+
+    def make(self, device, sandbox, quiet):
+        worker = FakeWorker(self, device, sandbox, quiet)
+        self.made.append(worker)
+        return worker
+
+
+class FakeWorker:
+    """What the pool does with a worker, noted; whoever waits for one that is killed gets a WorkerFailed."""
+
+    def __init__(self, workers, device, sandbox, quiet):
+        self.workers, self.device, self.sandbox, self.quiet = workers, device, sandbox, quiet
+        self.stages = []
+        self.source = ""
+        self.frozen = self.killed = self.closed = False
+
+    @property
+    def ended(self):
+        return self.killed or self.closed
+
+    def _stage(self, name, gate=None):
+        self.stages.append(name)
+        for _ in range(2000):  # a test that goes wrong does not wait for ever
+            if self.ended or gate is None or gate.wait(0.002):
+                break
+        if self.ended or name in self.workers.fails:
+            raise WorkerFailed(Failure("crash", name))
+
+    def await_imports(self):
+        self._stage("imports", self.workers.start)
+
+    def start_up(self):
+        self._stage("start up")
+
+    def warm_up(self, profiler):
+        self.profiler = profiler
+        self._stage("warm up")
+
+    def load(self, name, text, entry, limit_s, harness):
+        assert (name, limit_s, harness) == ("submission", ADD.time_limit_s, ADD.harness)
+        assert not self.source, "a worker is used once"
+        if self.ended:
+            raise WorkerFailed(Failure("crash", "ended"))
+        self.source, self.entry = text, entry
+        self._stage(text, self.workers.loads)
+        if text in self.workers.fails:
+            raise WorkerFailed(Failure("exception", text))
+
+    def in_turn(self):
+        self.stages.append("in turn")
+
+    def freeze(self):
+        self.frozen = True
+
+    def thaw(self):
+        self.frozen = False
+
+    def kill(self):
+        self.killed = True
+
+    def close(self):
+        self.killed = self.closed = True
+
+
+@pytest.fixture
+def workers(monkeypatch):
+    workers = Workers()
+    monkeypatch.setattr(pools, "Worker", workers.make)
+    return workers
+
+
+@pytest.fixture
+def pool(workers, monkeypatch):
+    """Makes pools as on a machine with so many cores, and closes them."""
+    made = []
+
+    def make(cores=16, device="simulator", **options):
+        monkeypatch.setattr(os, "cpu_count", lambda: cores)
+        made.append(Pool(device, **options))
+        return made[-1]
+
+    yield make
+    for one in made:
+        one.close()
+
+
+def jobs(*names):
+    return [(source(name), ADD) for name in names]
+
+
+@pytest.mark.parametrize(
+    ("cores", "free_bytes", "ahead"),
+    [(1, None, 1), (2, None, 1), (4, None, 1), (6, None, 3), (64, None, 8), (64, 5 << 30, 2), (64, 0, 1)],
+)
+def test_as_many_load_ahead_as_there_is_room_for(pool, workers, cores, free_bytes, ahead):
+    """The first in line, up to what cores and GPU memory allow; the others wait their turn."""
+    here = pool(cores, free_bytes=free_bytes)
+    here.expect(jobs(*"0123456789"))
+    until(lambda: len(workers.loaded()) == ahead)
+    assert here.busy
+    time.sleep(0.05)
+    here.close()
+    assert set(workers.loaded()) == {source(name) for name in "0123456789"[:ahead]}
+
+
+def test_they_load_in_the_order_in_which_they_will_be_asked_for(pool, workers):
+    """With room for one ahead, each loads when the one before it is taken."""
+    here = pool(cores=2)
+    for at in range(4):
+        here.expect(jobs(*"abcd"[at:]))
+        loaded = here.take(source("abcd"[at]), ADD)
+        assert loaded.worker.source == source("abcd"[at])
+    assert workers.loaded() == [source(name) for name in "abcd"]
+
+
+def test_the_one_that_loaded_ahead_is_taken(pool, workers):
+    """It is loaded once, by a worker that then stands still until its turn."""
+    here = pool()
+    here.expect(jobs("a", "b"))
+    until(lambda: len(workers.loaded()) == 2 and all(workers.of(text).frozen for text, _ in jobs("a", "b")))
+    loaded = here.take(source("a"), ADD)
+    assert loaded.failure is None
+    assert loaded.worker is workers.of(source("a"))
+    assert not loaded.worker.frozen
+    assert workers.of(source("b")).frozen
+    assert sorted(workers.loaded()) == [source("a"), source("b")]
+    assert here.busy, "b is ahead still"
+    here.expect([])
+    assert not here.busy
+    assert not loaded.worker.ended, "who was taken is not expected any more, and lives"
+
+
+def test_what_is_not_ahead_is_loaded_when_it_is_taken(pool, workers):
+    """A single check takes a worker that is ready, loads it, and thaws it."""
+    here = pool()
+    until(lambda: workers.made and workers.made[0].stages[-1:] == ["warm up"])
+    loaded = here.take(source("a"), ADD)
+    assert loaded.worker is workers.made[0]
+    assert (loaded.worker.source, loaded.worker.frozen) == (source("a"), False)
+    assert not here.busy
+
+
+def test_the_same_source_for_another_exercise_is_another_job(pool, workers):
+    """Nothing is mixed up that differs in the exercise alone."""
+    here = pool()
+    both = source("a") + "\ndef softmax(x, out): pass"
+    here.expect([(both, ADD)])
+    until(lambda: workers.loaded() == [both])
+    loaded = here.take(both, find("softmax"))
+    assert loaded.worker is not workers.of(both)
+    assert loaded.worker.entry == "softmax"
+
+
+def test_a_submission_that_does_not_load_is_told_when_it_is_taken(pool, workers):
+    """The failure is kept, and its worker to read the log of."""
+    here = pool()
+    workers.fails.add(source("a"))
+    here.expect(jobs("a"))
+    loaded = here.take(source("a"), ADD)
+    assert loaded.failure.message == source("a")
+    assert loaded.worker is workers.of(source("a"))
+    assert loaded.worker.closed, "what it started at import is gone, too"
+
+
+def test_what_is_refused_unread_is_not_loaded(pool, workers):
+    """A source without the function costs no worker."""
+    here = pool()
+    here.expect([("x = 1", ADD), *jobs("a")])
+    until(lambda: workers.loaded() == [source("a")])
+    assert len(workers.made) == 1
+
+
+@pytest.mark.parametrize(("names", "beside"), [("a", False), ("ab", True)])
+def test_it_is_known_whether_others_loaded_beside_it(pool, workers, names, beside):
+    """They may have taken memory or time that it lacked, also where they are done when it fails."""
+    here = pool()
+    here.expect(jobs(*names))
+    assert here.take(source("a"), ADD).beside is beside
+    assert here.take(source("not ahead"), ADD).beside is False
+
+
+def test_expecting_twice_loads_once(pool, workers):
+    """Each request names the next ones again."""
+    here = pool()
+    for _ in range(3):
+        here.expect(jobs("a", "b"))
+    until(lambda: len(workers.loaded()) == 2)
+    here.close()
+    assert sorted(workers.loaded()) == [source("a"), source("b")]
+
+
+def test_what_is_no_longer_expected_is_ended(pool, workers):
+    """Its process at once, its channel when it has loaded; what is expected still stays."""
+    here = pool()
+    here.expect(jobs("a", "b"))
+    until(lambda: len(workers.loaded()) == 2)
+    here.expect(jobs("b", "c"))
+    assert workers.of(source("a")).killed
+    until(lambda: workers.of(source("a")).closed)
+    until(lambda: len(workers.loaded()) == 3)
+    assert not workers.of(source("b")).ended
+    here.expect([])
+    until(lambda: all(workers.of(text).closed for text in workers.loaded()))
+
+
+def test_a_load_that_goes_on_is_ended_with_its_worker(pool, workers):
+    """One that compiles for ever does not keep its core."""
+    here = pool()
+    workers.loads.clear()
+    here.expect(jobs("a"))
+    until(lambda: workers.loaded() == [source("a")])
+    here.expect([])
+    until(lambda: workers.of(source("a")).closed)
+
+
+@pytest.mark.parametrize("end", ["expect", "evict", "reset"])
+def test_what_is_let_go_while_its_worker_starts_never_runs(pool, workers, end):
+    """Baselines are timed alone after this: no code of a submission may begin to run then."""
+    workers.start.clear()
+    here = pool()
+    here.expect(jobs("a"))
+    until(lambda: workers.made and workers.made[0].stages == ["imports"])
+    here.expect([]) if end == "expect" else getattr(here, end)()
+    workers.start.set()
+    until(lambda: workers.made[0].closed)
+    assert workers.loaded() == []
+
+
+def test_evicted_ones_are_loaded_again_when_their_turn_comes(pool, workers):
+    """All that have somebody's code go, and nobody is at work; asked for, it gets a new worker."""
+    here = pool()
+    here.expect(jobs("a", "b"))
+    until(lambda: len(workers.loaded()) == 2)
+    before = [workers.of(text) for text, _ in jobs("a", "b")]
+    here.evict()
+    assert not here.busy
+    assert all(worker.killed for worker in before)
+    until(lambda: all(worker.closed for worker in before))
+    loaded = here.take(source("a"), ADD)
+    assert loaded.failure is None
+    assert loaded.worker not in before
+    assert loaded.worker.source == source("a")
+
+
+def test_eviction_leaves_those_that_have_run_nobodys_code(pool, workers):
+    """A fresh worker is no disturbance, and is there for the next."""
+    here = pool()
+    until(lambda: workers.made and workers.made[0].stages[-1:] == ["warm up"])
+    here.evict()
+    assert here.take(source("a"), ADD).worker is workers.made[0]
+
+
+def test_a_reset_ends_the_fresh_ones_too(pool, workers):
+    """Those that came up beside others may lack what these took."""
+    here = pool()
+    here.expect(jobs("a"))
+    here.refill(2)
+    until(lambda: len(workers.made) == 3 and all(worker.stages[-1] not in ("imports",) for worker in workers.made))
+    before = list(workers.made)
+    here.reset()
+    until(lambda: all(worker.closed for worker in before))
+    assert here.take(source("a"), ADD).worker not in before
+
+
+def test_a_reset_spares_the_one_in_hand(pool, workers):
+    """Whoever was taken belongs to who took it."""
+    here = pool()
+    loaded = here.take(source("a"), ADD)
+    here.reset()
+    assert not loaded.worker.ended
+
+
+def test_no_context_is_made_while_something_is_timed(pool, workers):
+    """Imports go on, the work on the GPU waits for the quiet to end."""
+    here = pool()
+    until(lambda: workers.made and workers.made[0].stages[-1:] == ["warm up"])
+    with here.quiet:
+        here.expect(jobs("a", "b"))
+        until(lambda: len(workers.made) == 2 and workers.made[1].stages == ["imports"])
+        until(lambda: workers.loaded() == [source("a")])  # by the fresh one, which has its context
+        time.sleep(0.1)
+        assert workers.made[1].stages == ["imports"]
+    until(lambda: len(workers.loaded()) == 2)
+
+
+def test_a_worker_is_told_of_the_quiet_and_how_it_is_caged(pool, workers):
+    """It reads nothing of what is printed while something is timed; the cage is the one that was asked for."""
+    here = pool(device="simulator", sandbox=False)
+    until(lambda: len(workers.made) == 1)
+    worker = workers.made[0]
+    assert worker.quiet is here.quiet
+    assert (worker.device, worker.sandbox) == ("simulator", False)
+
+
+def test_a_fresh_worker_is_in_turn_and_not_used_again(pool, workers):
+    """The baselines' worker has run nobody's code, and nobody gets it after them."""
+    here = pool()
+    worker = here.fresh()
+    assert worker.stages == ["imports", "start up", "warm up", "in turn"]
+    assert here.take(source("a"), ADD).worker is not worker
+
+
+@pytest.mark.parametrize(("device", "count"), [("simulator", 1), ("cuda", 2)])
+def test_there_is_one_ahead_and_one_for_the_baselines(pool, workers, device, count):
+    """At the start, and no more however often it is refilled."""
+    here = pool(device=device)
+    for _ in range(3):
+        here.refill()
+    until(lambda: len(workers.made) == count)
+    here.close()
+    assert len(workers.made) == count
+
+
+@pytest.mark.parametrize(("cores", "made"), [(2, 1), (16, 2)])
+def test_on_few_cores_the_next_worker_starts_later(pool, workers, cores, made):
+    """There its start would disturb the one that was taken; the arbiter refills when that one is done."""
+    here = pool(cores)
+    here.expect(jobs("a"))
+    here.take(source("a"), ADD)
+    until(lambda: len(workers.made) == made)
+    time.sleep(0.05)
+    assert len(workers.made) == made
+
+
+@pytest.mark.parametrize("stage", ["imports", "start up", "warm up"])
+def test_a_worker_that_does_not_come_up_is_closed_and_said(pool, workers, stage):
+    """Whoever takes it hears of it; nothing stays behind; the next one may come up."""
+    workers.fails.add(stage)
+    here = pool()
+    for ahead in (False, True):
+        if ahead:
+            here.expect(jobs("a"))
+        with pytest.raises(WorkerFailed, match=stage):
+            here.take(source("a"), ADD)
+    workers.fails.clear()
+    here.reset()
+    assert here.take(source("a"), ADD).failure is None
+    until(lambda: all(worker.closed for worker in workers.made[:2]))
+
+
+@pytest.mark.parametrize("profiled", [False, True])
+def test_the_profiler_is_made_ready_where_it_is_asked_for(pool, workers, profiled):
+    """It takes seconds that a learner need not wait."""
+    here = pool(cores=2)
+    here.take(source("a"), ADD)
+    here.profiled = profiled
+    here.refill()
+    assert here.take(source("b"), ADD).worker.profiler is profiled
+
+
+@pytest.mark.parametrize("cores", [2, 16])
+@pytest.mark.parametrize("held", ["start", "loads"])
+def test_closing_ends_everything_at_once(pool, workers, cores, held):
+    """Workers that import, that load and that stand ready: after `close` none is left, and it is quick."""
+    here = pool(cores)
+    getattr(workers, held).clear()
+    here.expect(jobs(*"abcdefgh"))
+    until(lambda: workers.made if held == "start" else workers.loaded())
+    started = time.monotonic()
+    here.close()
+    assert time.monotonic() - started < 2
+    assert all(worker.closed for worker in workers.made)
+
+
+def test_a_worker_that_comes_up_while_the_pool_closes_is_ended_too(pool, workers):
+    """Whatever moment it chooses, closing goes through to the end."""
+    here, stop, interval = pool(), threading.Event(), sys.getswitchinterval()
+
+    def come_up():
+        while not stop.is_set():
+            with contextlib.suppress(WorkerFailed):
+                here._started()
+            if len(workers.made) > 50:
+                workers.made.clear()
+
+    here.close()
+    coming = threading.Thread(target=come_up)
+    sys.setswitchinterval(1e-6)
+    try:
+        coming.start()
+        for _ in range(1000):
+            here.close()
+    finally:
+        stop.set()
+        coming.join()
+        sys.setswitchinterval(interval)
+    here.close()
+    assert all(worker.closed for worker in workers.made)
+
+
+def children():
+    """The pids of this process's children, whichever thread started them."""
+    found = set()
+    for task in os.listdir("/proc/self/task"):
+        with contextlib.suppress(FileNotFoundError), open(f"/proc/self/task/{task}/children") as file:
+            found |= set(file.read().split())
+    return found
+
+
+def test_a_pool_of_real_workers_closes_while_they_start():
+    """No process outlives it, though none had come up yet."""
+    before = children()
+    here = Pool("simulator", sandbox=False)
+    here.expect(jobs("a"))
+    until(lambda: children() > before)
+    started = time.monotonic()
+    here.close()
+    assert time.monotonic() - started < 10
+    assert children() <= before
+
+
+# What the arbiter measures meanwhile
+
+
+@pytest.fixture
+def arbiter(workers, pool, monkeypatch):
+    """An arbiter over fake workers, and the list of what was measured in it while the pool was quiet or not."""
+    here, measured = pool(), []
+
+    def others_wait():
+        free = []
+
+        def take():
+            free.append(here.quiet.acquire(blocking=False))
+            if free[0]:
+                here.quiet.release()
+
+        thread = threading.Thread(target=take)
+        thread.start()
+        thread.join()
+        return not free[0]
+
+    machine = Machine("cuda", "", "", "", "", "", 0, 1.0)
+    monkeypatch.setattr(arbiters, "resolve", lambda device: device)
+    monkeypatch.setattr(arbiters, "Pool", lambda *arguments: here)
+    monkeypatch.setattr(arbiters, "Desk", lambda device: SimpleNamespace(arenas={}))
+    monkeypatch.setattr(arbiters, "_free_bytes", lambda device: None)
+    monkeypatch.setattr(Machine, "measure", lambda device: measured.append(("machine", others_wait())) or machine)
+    monkeypatch.setattr(Clock, "calibrate", lambda *_: measured.append(("clock", others_wait())) or "clock")
+    monkeypatch.setattr(FakeWorker, "map", lambda self, desk: self.stages.append("map"), raising=False)
+    monkeypatch.setattr(FakeWorker, "load", lambda self, name, *_: self.stages.append(name))
+    return arbiters.Arbiter("simulator"), measured
+
+
+@pytest.mark.parametrize(
+    ("said", "error"),
+    [("CUDA out of memory", MachineLacks), ("CUDA_ERROR_OUT_OF_MEMORY", MachineLacks), ("x", RuntimeError)],
+)
+def test_an_arbiter_that_cannot_begin_leaves_no_workers(arbiter, workers, monkeypatch, said, error):
+    """A GPU that is full is said in a sentence; either way what had started is ended."""
+
+    def fail(device):
+        raise RuntimeError(said)
+
+    monkeypatch.setattr(arbiters, "Monitor", fail)
+    with pytest.raises(error):
+        arbiters.Arbiter("simulator")
+    assert all(worker.closed for worker in workers.made)
+
+
+def test_a_second_look_at_the_machine_keeps_the_higher_ceilings(arbiter, monkeypatch):
+    """Nothing makes a ceiling come out too high; what was at work makes it come out too low."""
+    here, _ = arbiter
+    for gbps, tflops, kept in ((2.0, 0.0, (2.0, 0.0)), (1.5, 7.0, (2.0, 7.0)), (0.5, 3.0, (2.0, 7.0))):
+        monkeypatch.setattr(
+            Machine,
+            "measure",
+            lambda device, it=(gbps, tflops): replace(here.machine, copy_gbps=it[0], peak_tflops=it[1]),
+        )
+        here.look_at_the_machine_again()
+        assert (here.machine.copy_gbps, here.machine.peak_tflops) == kept
+
+
+def test_machine_and_clock_are_measured_in_quiet(arbiter):
+    """No worker makes its context meanwhile; and the clock is calibrated once, not by each worker of the baselines."""
+    here, measured = arbiter
+    here.baseline_worker(ADD, ADD.baselines)
+    here.drop_baselines()
+    here.baseline_worker(ADD, ADD.baselines)
+    assert measured == [("machine", True), ("clock", True)]
+
+
+def test_baselines_load_once_in_each_worker(arbiter):
+    """A second submission finds them loaded; after a drop a new worker loads them again."""
+    here, _ = arbiter
+    names = [f"vector_add:{baseline.id}" for baseline in ADD.baselines]
+    first = here.baseline_worker(ADD, ADD.baselines[:1])
+    assert here.baseline_worker(ADD, ADD.baselines) is first
+    assert first.stages[-4:] == ["in turn", "map", *names]
+    here.drop_baselines()
+    assert first.closed
+    second = here.baseline_worker(ADD, ADD.baselines)
+    assert second is not first
+    assert second.stages[-2:] == names

@@ -1,0 +1,52 @@
+"""Which clock counts: honest work is believed by its events, a forged claim gains less than the agreement's share."""
+
+import pytest
+
+from grader.judge.reading import AGREEMENT, Reading, counted, enough
+
+QUIET = [1.0, 1.001, 0.999, 1.0, 1.002, 1.0, 0.998]
+NOISY = [1.0, 1.06, 1.03, 1.001, 1.09, 1.002, 1.04]  # of the arbiter's clock: noise only adds
+
+
+@pytest.mark.parametrize("arbiter", [QUIET, NOISY])
+def test_events_of_honest_work_count(arbiter):
+    """In quiet and in noise the figure is that of the events, which are the work's own."""
+    found = counted([Reading(wall, 1.0) for wall in arbiter])
+    assert {(one.seconds, one.clock) for one in found} == {(1.0, "events")}
+
+
+@pytest.mark.parametrize("claim", [0.5, 0.9, 0.985, None])
+def test_a_claim_of_less_does_not_count(claim):
+    """Events that claim less than the clock allows, or nothing that is a time, leave the arbiter's time standing."""
+    found = counted([Reading(wall, claim) for wall in NOISY])
+    assert [one.seconds for one in found] == NOISY
+    assert {one.clock for one in found} == {"arbiter"}
+
+
+def test_what_forging_can_gain_is_the_agreement():
+    """The best that a forger gets is a claim just within the agreement, in each round."""
+    best = min(one.seconds for one in counted([Reading(wall, (1 - AGREEMENT) * 1.001) for wall in QUIET]))
+    assert best >= (1 - AGREEMENT) * 0.998
+
+
+def test_an_absurd_claim_does_not_count():
+    """Events that claim hours are not believed either: they would make the interval as wide as the forger likes."""
+    assert {one.clock for one in counted([Reading(1.0, 1e5)] * 7)} == {"arbiter"}
+
+
+def test_events_of_a_worker_of_ours_count_whatever_the_noise():
+    """A baseline's events are trusted."""
+    assert [one.seconds for one in counted([Reading(1.5, 1.0, trusted=True)] * 3)] == [1.0] * 3
+
+
+def test_more_rounds_are_wanted_until_the_clocks_agree_in_some():
+    """Three rounds of seven in which the clocks agree are enough; in two they are not."""
+    agreed, noisy = Reading(1.0, 1.0), Reading(1.05, 1.0)
+    assert enough([agreed] * 3 + [noisy] * 4)
+    assert not enough([agreed] * 2 + [noisy] * 5)
+    assert not enough([Reading(1.0, None)] * 7)
+
+
+def test_no_rounds_count_as_none():
+    """Where nothing was timed nothing counts."""
+    assert counted([]) == []

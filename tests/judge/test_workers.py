@@ -1,0 +1,557 @@
+"""A worker as the arbiter sees it: whatever the process does, or does not, the arbiter waits only so long."""
+
+import contextlib
+import gc
+import os
+import socket
+import threading
+import time
+from types import SimpleNamespace
+
+import pytest
+
+from grader.exercise import Array, Case
+from grader.judge import desk as desks
+from grader.judge import workers
+from grader.judge.desk import Desk
+from grader.judge.workers import Round, Worker, WorkerFailed
+from grader.protocol.channel import Channel
+from grader.protocol.flag import Flag
+
+CASE = Case("case", (Array("x", (64,)), Array("out", (64,), role="out")))
+
+
+class Caged:
+    """A tree in a cage: what it takes and how it ends is up to the test. `theirs` is the worker's end of the socket."""
+
+    def __init__(self, fd):
+        self.theirs = socket.socket(fileno=os.dup(fd))
+        read, write = os.pipe()
+        self.printing = os.fdopen(write, "wb", buffering=0)
+        self.process = SimpleNamespace(
+            stdout=os.fdopen(read, "rb", buffering=0), poll=lambda: self.code, wait=lambda timeout: self.code,
+            returncode=None,
+        )  # fmt: skip
+        self.code = None
+        self.memory, self.tasks, self.looks, self.kills = 0, 1, 0, 0
+        self.out_of_memory = False
+        self.states = []
+
+    def memory_bytes(self):
+        self.looks += 1
+        return self.memory
+
+    def processes(self):
+        return self.tasks
+
+    def ran_out_of_memory(self):
+        return self.out_of_memory
+
+    def freeze(self):
+        self.states.append("frozen")
+
+    def thaw(self):
+        self.states.append("thawed")
+
+    def die(self, code):
+        self.code = self.process.returncode = code
+        with contextlib.suppress(OSError):
+            self.theirs.shutdown(socket.SHUT_RDWR)
+
+    def kill(self):
+        self.kills += 1
+        if self.kills == 1:
+            self.die(-9 if self.code is None else self.code)
+            self.printing.close()
+
+    def print(self, data):
+        with contextlib.suppress(OSError, ValueError):
+            self.printing.write(data)
+
+
+class Peer:
+    """The worker's side, in a thread: answers each message, but for those that the test answers otherwise."""
+
+    def __init__(self, caged):
+        self.caged, self.asked = caged, []
+        self.answers = {}  # operation -> function of the message, giving an answer or None for silence
+        self.flag = None
+        self.on_round = lambda number: self.flag.answer(number)
+        threading.Thread(target=self._serve, daemon=True).start()
+
+    def _serve(self):
+        channel = Channel(self.caged.theirs)
+        with contextlib.suppress(Exception):
+            while True:
+                message, fds = channel.receive(None, with_fds=True)
+                self.asked.append(message)
+                if message["op"] == "map":
+                    self.flag = Flag(fds[0])
+                    for fd in fds:
+                        os.close(fd)
+                answer = self.answers.get(message["op"], lambda message: {"done": True})(message)
+                if answer is not None:
+                    channel.send(answer)
+                if message["op"] == "arm" and answer is not None:
+                    self._round(channel, message["round"])
+
+    def _round(self, channel, number):
+        while self.flag.words[0] < number and self.caged.code is None:
+            time.sleep(0.0005)
+        self.on_round(number)
+        channel.send({"done": "arm", "event_s": 0.25})
+
+
+@pytest.fixture
+def worker(monkeypatch):
+    """Makes workers over a fake cage; `worker.caged` and `worker.peer` are the test's hold on it."""
+    made = []
+
+    def start(code, fds, device, enabled):
+        made.append(Caged(fds[0]))
+        return made[-1]
+
+    monkeypatch.setattr(workers, "start", start)
+    monkeypatch.setattr(workers, "_LOOK_S", 0.02)
+    monkeypatch.setattr(workers, "available_share", lambda: 1.0)
+
+    def make(device="simulator", quiet=None):
+        worker = Worker(device, False, quiet or contextlib.nullcontext())
+        worker.caged = made[-1]
+        worker.peer = Peer(made[-1])
+        ends.callback(made[-1].theirs.close)
+        ends.callback(worker.close)
+        return worker
+
+    with contextlib.ExitStack() as ends:
+        yield make
+
+
+@pytest.fixture
+def desk(monkeypatch):
+    monkeypatch.setattr(desks, "_HOST_BYTES", 1 << 20)
+    return Desk("simulator")
+
+
+@pytest.fixture
+def ready(worker, desk):
+    """A worker in turn, mapped and planned, and the desk."""
+
+    def make(device="simulator", limit_s=60.0):
+        one = worker(device)
+        one.map(desk)
+        spread = desk.lay(CASE)
+        desk.deal(spread)
+        desk.poison(spread)
+        one.plan(spread)
+        one.in_turn(limit_s)
+        return one
+
+    return make
+
+
+def failure(call, *arguments, within_s=5.0):
+    """The failure that the call ends in, and soon."""
+    started = time.monotonic()
+    with pytest.raises(WorkerFailed) as raised:
+        call(*arguments)
+    assert time.monotonic() - started < within_s
+    return raised.value.failure
+
+
+def harness(entry, x, out):
+    out.copy_(entry(x))
+
+
+def silent(message):
+    return None
+
+
+def until(condition, within_s=10.0):
+    """Waits for what other threads bring about."""
+    deadline = time.monotonic() + within_s
+    while not condition():
+        assert time.monotonic() < deadline, "it did not come about"
+        time.sleep(0.002)
+
+
+# Looking at what it takes
+
+
+OVER = {
+    "memory": lambda one, patch: patch.setattr(one.caged, "memory", workers.MEMORY_BYTES + 1),
+    "processes and threads": lambda one, patch: patch.setattr(one.caged, "tasks", workers.TASKS + 1),
+    "machine without memory": lambda one, patch: patch.setattr(workers, "available_share", lambda: 0.01),
+}
+
+
+@pytest.mark.parametrize("what", OVER)
+@pytest.mark.parametrize("during", ["load", "round"])
+def test_what_takes_too_much_is_stopped(ready, desk, monkeypatch, what, during):
+    """While it loads and in a round: the tree is gone at once, and a sentence says what it took."""
+    one = ready()
+    one.peer.answers["load"], one.peer.on_round = silent, lambda number: time.sleep(2)
+    OVER[what](one, monkeypatch)
+    call = (one.load, "submission", "x", "f", 30.0) if during == "load" else (one.round, "submission", desk, 30.0)
+    found = failure(*call)
+    assert found.kind == "limit"
+    assert what in found.message
+    assert one.caged.kills > 0
+
+
+@pytest.mark.parametrize(
+    ("before", "now", "stopped"), [(0.5, 0.05, 0), (0.5, 0.03, 1), (0.03, 0.02, 0), (0.03, 0.01, 1)]
+)
+def test_a_machine_that_was_short_of_memory_already_is_not_its_fault(ready, monkeypatch, before, now, stopped):
+    """It is stopped where little is left, and where it had half or more of that itself."""
+    monkeypatch.setattr(workers, "available_share", lambda: before)
+    one = ready()
+    monkeypatch.setattr(workers, "available_share", lambda: now)
+    one.peer.answers["load"] = lambda message: time.sleep(0.2) or {"done": True}
+    with contextlib.suppress(WorkerFailed):
+        one.load("submission", "x", "f", 30.0)
+    assert one.caged.kills == stopped
+
+
+@pytest.mark.parametrize("what", ["memory", "tasks"])
+def test_what_takes_just_as_much_as_it_may_goes_on(ready, what):
+    """The limit itself is no excess."""
+    one = ready()
+    setattr(one.caged, what, {"memory": workers.MEMORY_BYTES, "tasks": workers.TASKS}[what])
+    one.peer.answers["load"] = lambda message: time.sleep(0.2) or {"done": True}
+    one.load("submission", "x", "f", 30.0)
+    assert one.caged.looks > 0
+
+
+def test_a_flood_of_output_is_stopped(ready, monkeypatch):
+    """What is printed is read, and the log kept short, up to a limit."""
+    monkeypatch.setattr(workers, "_OUTPUT_BYTES", 1 << 20)
+    one = ready()
+    one.peer.answers["load"] = silent
+
+    def flood():
+        for _ in range(64):
+            one.caged.print(b"x" * (1 << 16))
+
+    threading.Thread(target=flood, daemon=True).start()
+    found = failure(one.load, "submission", "x", "f", 30.0)
+    assert found.kind == "limit"
+    assert "printed more than 1 MiB" in found.message
+    assert len(one.log) == workers._LOG_BYTES
+
+
+def test_much_output_is_no_flood(ready):
+    """Below the limit it is dropped without a word."""
+    one = ready()
+
+    def chatty(message):
+        for _ in range(20):
+            one.caged.print(b"y" * (1 << 16))
+        return {"done": True}
+
+    one.peer.answers["load"] = chatty
+    one.load("submission", "x", "f", 30.0)
+    assert set(one.log) == {"y"}
+    assert len(one.log) <= workers._LOG_BYTES
+
+
+def test_it_looks_by_the_clock_however_often_it_is_asked(ready, monkeypatch):
+    """Once in each interval: a worker that sends bytes one by one is looked at as often as a silent one, no more."""
+    one = ready()
+    now = [1000.0]
+    monkeypatch.setattr(workers, "time", SimpleNamespace(monotonic=lambda: now[0]))
+    one._watch()
+    before = one.caged.looks
+    for _ in range(50):
+        now[0] += 0.001
+        one._watch()
+    assert one.caged.looks == before + 2
+
+
+def test_one_that_waits_for_its_turn_is_looked_at_less_often(worker, monkeypatch):
+    """A thread that wakes up takes the interpreter from the clock."""
+    now = [1000.0]
+    one = worker()
+    looks = []
+    monkeypatch.setattr(workers, "time", SimpleNamespace(monotonic=lambda: now[0]))
+    for in_turn in (False, True):
+        if in_turn:
+            one.in_turn()
+        before = one.caged.looks
+        for _ in range(1000):
+            now[0] += 0.001
+            one._watch()
+        looks.append(one.caged.looks - before)
+    assert looks[1] >= 3 * looks[0] > 0
+
+
+def test_while_another_is_timed_nobody_looks_and_nothing_is_read(worker):
+    """Until its turn; then it is the one that is timed, and no lock holds the looking up."""
+    quiet = threading.RLock()
+    one = worker(quiet=quiet)
+    one.peer.answers["load"] = lambda message: time.sleep(0.4) or {"done": True}
+    with quiet:
+        loading = threading.Thread(target=one.load, args=("submission", "x", "f", 30.0))
+        loading.start()
+        one.caged.print(b"hello")
+        time.sleep(0.3)
+        assert (one.caged.looks, one.log) == (0, "")
+    loading.join()
+    until(lambda: one.log == "hello")
+    looks = one.caged.looks
+    one.in_turn()
+    held, release = threading.Event(), threading.Event()
+
+    def hold():
+        with quiet:
+            held.set()
+            release.wait(5)
+
+    holder = threading.Thread(target=hold)
+    holder.start()
+    held.wait(10)
+    one.load("submission", "x", "f", 30.0)
+    assert one.caged.looks > looks
+    assert holder.is_alive(), "it did not wait for the lock"
+    release.set()
+    holder.join()
+
+
+# Waiting only so long
+
+
+@pytest.mark.parametrize("operation", ["load", "arm"])
+def test_silence_ends_in_time(ready, desk, operation):
+    """A worker that does not answer has so long, and is gone."""
+    one = ready()
+    one.peer.answers[operation] = silent
+    call = (one.load, "s", "x", "f", 0.2) if operation == "load" else (one.round, "s", desk, 0.2)
+    found = failure(*call, within_s=3)
+    assert found.kind == "timeout"
+    assert "for all of it" not in found.message
+    assert one.caged.kills > 0
+
+
+@pytest.mark.parametrize("device", ["simulator", "cuda"])
+def test_a_flag_that_is_never_answered_ends_in_time(ready, desk, monkeypatch, device):
+    """An endless kernel, or an endless function, costs its limit."""
+    monkeypatch.setitem(workers._SPIN_S, "cuda", 0.05)
+    one = ready(device)
+    one.peer.on_round = lambda number: time.sleep(3)
+    found = failure(one.round, "submission", desk, 0.3, within_s=2.5)
+    assert found.kind == "timeout"
+    assert one.caged.kills > 0
+
+
+def test_an_answer_that_does_not_follow_the_flag_ends_in_time(ready, desk):
+    """The flag alone ends no round: what the worker says of it must come, too."""
+    one = ready()
+    one.peer.on_round = lambda number: (one.peer.flag.answer(number), time.sleep(3))
+    assert failure(one.round, "submission", desk, 0.3, within_s=2.5).kind == "timeout"
+
+
+@pytest.mark.parametrize("what", ["many answers", "one message", "the flag"])
+def test_everything_together_has_a_deadline(ready, desk, what):
+    """Answers that each come in time, or one that does not, end with the time for all of it."""
+    one = ready(limit_s=0.5)
+    if what == "one message":
+        one.peer.answers["load"] = silent
+    if what == "the flag":
+        one.peer.on_round = lambda number: time.sleep(3)
+    one.peer.answers.setdefault("load", lambda message: time.sleep(0.05) or {"done": True})
+
+    def go_on():
+        for _ in range(100):
+            if what == "the flag":
+                one.round("submission", desk, 30.0)
+            else:
+                one.load("submission", "x", "f", 30.0)
+
+    found = failure(go_on, within_s=2.5)
+    assert found.kind == "timeout"
+    assert "for all of it" in found.message
+
+
+def test_the_time_for_all_of_it_begins_with_its_turn(worker, monkeypatch):
+    """However long it waited before that; then it passes."""
+    one, now = worker(), [1000.0]
+    monkeypatch.setattr(workers, "time", SimpleNamespace(monotonic=lambda: now[0]))
+    now[0] += 1e6
+    one.load("submission", "x", "f", 30.0)
+    one.in_turn(100.0)
+    now[0] += 99.0
+    one.load("submission", "x", "f", 30.0)
+    now[0] += 2.0
+    assert "for all of it" in failure(one.load, "submission", "x", "f", 30.0).message
+
+
+def test_a_deadline_in_a_round_leaves_the_garbage_collector_on(ready, desk):
+    """It is off while the clock spins, and only then: also where that ends badly."""
+    one = ready("cuda", limit_s=0.15)  # shorter than the spinning
+    one.peer.on_round = lambda number: time.sleep(2)
+    try:
+        assert failure(one.round, "submission", desk, 30.0).kind == "timeout"
+        assert gc.isenabled()
+    finally:
+        gc.enable()
+
+
+@pytest.mark.parametrize("part", ["hand_over", "take"])
+def test_an_error_of_ours_in_a_round_leaves_the_garbage_collector_on(ready, desk, monkeypatch, part):
+    """An arbiter that runs out of GPU memory goes on to the next submission."""
+
+    def fail(*_):
+        raise RuntimeError("out of memory")
+
+    one = ready("cuda")
+    monkeypatch.setattr(*((desk, "hand_over", fail) if part == "hand_over" else (workers.Glimpse, "take", fail)))
+    try:
+        with pytest.raises(RuntimeError):
+            one.round("submission", desk, 5.0)
+        assert gc.isenabled()
+    finally:
+        gc.enable()
+
+
+# How it ends
+
+
+@pytest.mark.parametrize("during", ["load", "round"])
+def test_a_death_is_told_with_what_was_printed(ready, desk, during):
+    """By its signal, in a message's wait and in a round's."""
+    one = ready()
+
+    def die(_):
+        one.caged.print(b"last words")
+        one.caged.die(-6)
+
+    one.peer.answers["load"], one.peer.on_round = die, die
+    call = (one.load, "s", "x", "f", 30.0) if during == "load" else (one.round, "s", desk, 30.0)
+    found = failure(*call)
+    assert found.kind == "crash"
+    assert "SIGABRT" in found.message
+    assert found.detail == "last words"
+
+
+def test_a_death_for_want_of_memory_is_a_limit(ready):
+    """The kernel that ended it says so."""
+    one = ready()
+    one.caged.out_of_memory = True
+    one.peer.answers["load"] = lambda message: one.caged.die(-9)
+    found = failure(one.load, "s", "x", "f", 30.0)
+    assert found.kind == "limit"
+    assert "memory" in found.message
+
+
+def test_a_kill_from_another_thread_ends_the_wait(ready):
+    """A pool that closes, or lets a submission go, waits for nobody's compiler."""
+    one = ready()
+    one.peer.answers["load"] = silent
+    threading.Timer(0.1, one.kill).start()
+    assert failure(one.load, "s", "x", "f", 30.0).kind == "crash"
+
+
+def test_a_closed_worker_is_closed_once(ready):
+    """Its tree, its socket and its pipe are gone; a second time there is nothing to do."""
+    one = ready()
+    before = one.caged.kills
+    one.close()
+    one.close()
+    assert one.caged.kills == before + 1
+    assert one.caged.process.stdout.closed
+    assert one.caged.theirs.recv(1) == b""
+
+
+def test_a_failure_that_the_worker_tells_is_the_submissions(ready):
+    """It raised, and the worker lives on."""
+    one = ready()
+    one.peer.answers["load"] = lambda message: {"failure": {"kind": "compile", "message": "no such thing", "line": 3}}
+    found = failure(one.load, "s", "x", "f", 30.0)
+    assert (found.kind, found.message, found.line) == ("compile", "no such thing", 3)
+    assert one.caged.kills == 0
+
+
+def test_a_harness_travels_with_the_submission_that_it_calls(ready):
+    """As text and by its name; without one nothing is said of it."""
+    one = ready()
+    one.load("submission", "x", "f", 30.0, harness)
+    one.load("submission", "x", "f", 30.0)
+    loads = [message for message in one.peer.asked if message["op"] == "load"]
+    assert loads[0]["harness_entry"] == "harness"
+    assert "def harness(entry, x, out):" in loads[0]["harness"]
+    assert not loads[1].keys() & {"harness", "harness_entry"}
+
+
+def test_what_it_is_told_to_do_to_its_tree_it_does(ready):
+    """Freezing and thawing reach every process of the tree."""
+    one = ready()
+    one.freeze()
+    one.thaw()
+    assert one.caged.states == ["frozen", "thawed"]
+
+
+# The round itself
+
+
+def test_a_rounds_parts_are_where_the_time_went(ready, desk, monkeypatch):
+    """Copying in, the work and the look each have their own time; what comes before has none."""
+    one, now = ready(), [1000.0]
+
+    def takes(seconds, call):
+        def later(*arguments):
+            now[0] += seconds
+            return call(*arguments)
+
+        return later
+
+    clock = SimpleNamespace(perf_counter=lambda: now[0], monotonic=time.monotonic, sleep=time.sleep)
+    monkeypatch.setattr(workers, "time", clock)
+    monkeypatch.setattr(desk, "wake", takes(8.0, desk.wake))
+    monkeypatch.setattr(desk, "hand_over", takes(1.0, desk.hand_over))
+    monkeypatch.setattr(workers.Glimpse, "__init__", takes(16.0, workers.Glimpse.__init__))
+    monkeypatch.setattr(workers.Glimpse, "take", takes(4.0, workers.Glimpse.take))
+    one.peer.on_round = takes(2.0, one.peer.on_round)
+    found = one.round("submission", desk, 30.0)
+    assert (found.copy_in_s, found.work_s, found.glimpse_s) == (1.0, 2.0, 4.0)
+    assert found.event_s == 0.25
+
+
+def test_inputs_come_after_the_clock_has_started_and_before_the_flag(ready, desk, monkeypatch):
+    """When the worker says that it is armed they are not there; when it sees the flag they are."""
+    one = ready()
+    slot = one._spread.launches[0]["x"]
+    seen = []
+    same = lambda: bool((desk._view(slot) == desk._private(slot)).all())  # noqa: E731
+    one.peer.answers["arm"] = lambda message: seen.append(same()) or {"armed": True}
+    one.peer.on_round = lambda number: seen.append(same()) or one.peer.flag.answer(number)
+    one.round("submission", desk, 30.0)
+    assert seen == [False, True]
+
+
+def test_rounds_are_numbered(ready, desk):
+    """An answer to an earlier round is none to this one."""
+    one = ready()
+    one.round("submission", desk, 30.0)
+    one.round("submission", desk, 30.0)
+    assert [message["round"] for message in one.peer.asked if message["op"] == "arm"] == [1, 2]
+    one.peer.on_round = lambda number: (one.peer.flag.answer(number - 1), time.sleep(2))
+    assert failure(one.round, "submission", desk, 0.3).kind == "timeout"
+
+
+def test_an_output_that_changes_after_the_look_is_a_wrong_answer(ready, desk):
+    """What the clock saw must be there still; unchanged, nothing is said."""
+    one = ready()
+    out = desk._view(one._spread.launches[0]["out"])
+    one.peer.on_round = lambda number: (out.fill_(1.0), one.peer.flag.answer(number))
+    found = one.round("submission", desk, 30.0)
+    found.must_be_unchanged()
+    out.fill_(2.0)
+    late = failure(found.must_be_unchanged)
+    assert late.kind == "wrong_answer"
+
+
+def test_a_round_knows_its_look(ready, desk):
+    """The places were drawn before the clock started, and are those that are compared afterwards."""
+    found = ready().round("submission", desk, 30.0)
+    assert isinstance(found, Round)
+    assert found.seen == found.look.take()
