@@ -66,14 +66,20 @@ def _start(course: Path, store: Path, device: str) -> subprocess.Popen[bytes]:
 def _to_the_end(course: Path, store: Path, device: str, limit_s: float) -> float:
     begun = time.monotonic()
     process = _start(course, store, device)
+    if not _ends_within(process, limit_s):
+        _kill(process)
+        raise SystemExit(f"A leaderboard run did not end within {limit_s:.0f} s.")
+    return time.monotonic() - begun
+
+
+def _ends_within(process: subprocess.Popen[bytes], limit_s: float) -> bool:
     try:
         said, _ = process.communicate(timeout=limit_s)
     except subprocess.TimeoutExpired:
-        _kill(process)
-        raise SystemExit(f"A leaderboard run did not end within {limit_s:.0f} s.") from None
+        return False
     if process.returncode:
         raise SystemExit(f"A leaderboard run ended with {process.returncode}:\n{said.decode()[-2000:]}")
-    return time.monotonic() - begun
+    return True
 
 
 def _kill(process: subprocess.Popen[bytes]) -> None:
@@ -157,25 +163,29 @@ def _last_ends(limit_s: float) -> tuple[float, list[str]]:
 def trial(course: Path, work: Path, device: str, wanted: Standing, kills_at_s: Sequence[float], limit_s: float
           ) -> Trial:  # fmt: skip
     """Kills a run and its process group after so many seconds, once or several times, and looks what is left; runs it
-    to its end, and compares."""
-    sentences, ends = [], []
+    to its end, and compares. One that has ended before it was to be killed is not run again: that would be another."""
+    sentences: list[str] = []
+    killed, ends = [], [0.0]
     store = work / f"killed-{os.getpid()}-{time.time_ns()}.sqlite"
     with own_temp() as temp:
         for kill_at_s in kills_at_s:
             process = _start(course, store, device)
-            time.sleep(kill_at_s)
+            if _ends_within(process, kill_at_s):
+                break
             _kill(process)
+            killed.append(kill_at_s)
             seconds, left = _last_ends(_ORPHANS_LIMIT_S)
             ends.append(seconds)
             sentences += [f"left running after the kill: {command[:120]}" for command in left]
-        _to_the_end(course, store, device, limit_s)
+        else:
+            _to_the_end(course, store, device, limit_s)
         _, left = _last_ends(_CLOSING_LIMIT_S)
         sentences += [f"left running after the next run: {command[:120]}" for command in left]
         found = census(temp)
         if found.folders or found.disk_kib > 64:
             names = ", ".join(sorted(path.name for path in temp.iterdir()))
             sentences.append(f"{found.folders} temp folders with {found.disk_kib} KiB after the next run: {names}")
-    return Trial(list(kills_at_s), max(ends), sentences, differences(wanted, _standing(store)))
+    return Trial(killed, max(ends), sentences, differences(wanted, _standing(store)))
 
 
 def kills(recorder: Recorder, device: Literal["cuda", "simulator"] = "cuda") -> None:

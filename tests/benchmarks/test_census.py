@@ -43,14 +43,15 @@ print(json.dumps([before, found.processes, found.folders, census(temp).processes
 
 def run(script, repository, **environment):
     """Runs it where nothing but its own processes are its descendants."""
-    return subprocess.run(
+    done = subprocess.run(
         [sys.executable, "-c", script],
         env={**os.environ, "PYTHONPATH": str(repository), **environment},
         cwd=environment.get("HOME", "/"),
         capture_output=True,
         text=True,
-        check=True,
-    ).stdout
+    )
+    assert done.returncode == 0, done.stderr
+    return done.stdout
 
 
 def test_a_daemon_and_a_folder_are_found(repository):

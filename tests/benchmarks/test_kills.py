@@ -17,8 +17,9 @@ texts = dict(list(kills.submissions().items())[:6])
 work, course = Path.cwd(), Path.cwd() / "course"
 kills.write_course(course, texts)
 standing, seconds = kills.undisturbed(course, work, "simulator", 200)
-found = kills.trial(course, work, "simulator", standing, [0.4 * seconds, 0.5 * seconds], 200)
-print(json.dumps([standing, found.left, found.differs]))
+found = kills.trial(course, work, "simulator", standing, [0.4 * seconds, 0.3 * seconds], 200)
+once = kills.trial(course, work, "simulator", standing, [5 * seconds + 60], 200)
+print(json.dumps([standing, len(found.killed_after_s), found.left, found.differs, vars(once)]))
 """
 STANDING = {
     "facts": {"ann": {"points": 3}, "ben": {"points": 3}, "cid": {"points": 5}, "dot": None},
@@ -28,11 +29,14 @@ STANDING = {
 
 @pytest.mark.timeout(300)
 def test_a_run_that_is_killed_twice_ends_as_one_left_alone(tmp_path, repository):
-    """The same verdicts; after each kill no process, and after the next run no temp folder, is left."""
-    standing, left, differs = json.loads(run(KILLS, repository, HOME=str(tmp_path)).splitlines()[-1])
+    """The same verdicts; after each kill no process, and after the next run no temp folder, is left. A run that ended
+    before its kill is not started once more."""
+    standing, killed, left, differs, once = json.loads(run(KILLS, repository, HOME=str(tmp_path)).splitlines()[-1])
     assert [facts["points"] for facts in standing["facts"].values()] == [3, 0, 0, 0, 0, 0]
     assert differs == []
     assert left == []
+    assert killed >= 1
+    assert once == {"killed_after_s": [], "orphans_s": 0.0, "left": [], "differs": []}
 
 
 def test_the_same_standing_does_not_differ():
