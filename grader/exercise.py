@@ -49,11 +49,13 @@ class Case:
     """One problem: its arrays, and how the inputs are drawn.
 
     `grader.judge.inputs` lists the fills; "normal|heavy" is one of the two, drawn anew for each array of each launch.
+    In a `measured` case what is expected is what the exercise's `measure` finds on the same inputs, on this GPU.
     """
 
     name: str
     arrays: tuple[Array, ...]
     fill: str = "normal"
+    measured: bool = False
 
     def times(self, scale: int) -> Case:
         """The same case with `scale` times as many rows (or elements, of a vector) in each array, under its name."""
@@ -104,11 +106,13 @@ class Gate:
 class Suspect:
     """A known bug: what the output would be if the submission had it, and the sentence that names it.
 
-    `output` takes the inputs (float64) and returns what the buggy kernel writes, or None where the bug does not show.
+    `output` takes the inputs and what is "expected" of the first output (all float64) and returns what the buggy code
+    writes, or None where the bug does not show; `relative` is how near to that it must be.
     """
 
     sentence: str
     output: Callable[[Tensors], Any]
+    relative: float = 1e-3
 
 
 @dataclass(frozen=True)
@@ -129,7 +133,11 @@ class Exercise:
 
     `harness` is for an entry point that does not take the arrays as they are: it is called with the entry point and the
     arrays, within the timed region, for submission and baselines alike. Its text runs in a worker as a baseline's does.
-    `draw` makes the inputs of a case, by array name, where no fill will do; it takes the case and a torch generator.
+    `draw` makes the inputs of a case, by array name, where no fill will do; it takes the case, a torch generator, and
+    the arbiter's Machine with its measured ceilings.
+    `measure` stands in the entry point's place, in a trusted worker, to find what is expected in a measured case. Such
+    a case has `tries` tries with inputs of their own, since a machine may be disturbed.
+    `answers` names the elements of `out`, where these are several answers to a question.
     """
 
     id: str
@@ -138,7 +146,7 @@ class Exercise:
     notebook: str
     entry: str
     parameters: tuple[str, ...]
-    backend: Literal["triton", "cuda"]
+    backend: Literal["triton", "cuda", "torch"]
     cases: tuple[Case, ...]
     simulator_cases: tuple[Case, ...]
     timed_cases: tuple[Case, ...]
@@ -153,7 +161,10 @@ class Exercise:
     suspects: tuple[Suspect, ...] = ()
     rules: Rules = Rules()
     harness: Callable[..., None] | None = None
-    draw: Callable[[Case, Any], Tensors] | None = None
+    draw: Callable[[Case, Any, Any], Tensors] | None = None
+    measure: Callable[..., Any] | None = None
+    tries: int = 3
+    answers: tuple[str, ...] = ()
     hints: tuple[str, ...] = ()
     plot_axis: str = "N"
     plot_value: Callable[[Case], int] = field(default=lambda case: case.arrays[0].shape[-1])

@@ -9,11 +9,14 @@ import shutil
 import socket
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
 from grader.hardware import gpus
+
+if TYPE_CHECKING:
+    from grader.judge.service import Judge
 
 REPOSITORY = Path(__file__).resolve().parents[1]
 
@@ -92,3 +95,21 @@ def no_programs(monkeypatch: pytest.MonkeyPatch) -> Callable[..., None]:
         monkeypatch.setattr(shutil, "which", without)
 
     return hide
+
+
+@pytest.fixture(scope="session")
+def judge() -> Iterator[Judge]:
+    """A judge without a GPU, for all tests of one process."""
+    from grader.judge.service import Judge
+
+    with Judge("simulator") as judge:
+        yield judge
+
+
+@pytest.fixture(scope="session")
+def gpu_judge() -> Iterator[Judge]:
+    """A judge on the GPU."""
+    from grader.judge.service import Judge
+
+    with Judge("cuda") as judge:
+        yield judge

@@ -1,0 +1,74 @@
+"""The corpus of mistakes: what learners really hand in, wrong in one way each, and right work in other styles.
+
+`<exercise>/<name>.py` is the text of one solution cell. Its first lines are `# key: value`:
+
+- `mistake` (what is wrong) or `right` (its style);
+- `says`: words of the report that name the bug, of a mistake only; a line may be continued with `#     `;
+- `runs`: anywhere, or gpu where a simulator cannot show it. A mistake that is only slow runs on a gpu.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal
+
+__all__ = ["FOLDER", "HeaderError", "Submission", "corpus", "read"]
+
+FOLDER = Path(__file__).parent
+_LINE = re.compile(r"# (?P<key>mistake|right|says|runs): (?P<value>\S.*)")
+_CONTINUED = "#     "
+
+
+class HeaderError(ValueError):
+    """A file of the corpus lacks a line of its header."""
+
+
+@dataclass(frozen=True)
+class Submission:
+    """One file. `says` is empty where the work is right."""
+
+    exercise: str
+    name: str
+    source: str
+    about: str
+    says: str
+    runs: Literal["anywhere", "gpu"]
+
+    @property
+    def right(self) -> bool:
+        return not self.says
+
+
+def corpus() -> list[Submission]:
+    """Every file, by exercise and name. Raises HeaderError."""
+    return [read(path) for path in sorted(FOLDER.glob("*/*.py")) if path.parent.name != "__pycache__"]
+
+
+def read(path: Path) -> Submission:
+    """One file. Raises HeaderError."""
+    source = path.read_text(encoding="utf-8")
+    header: dict[str, str] = {}
+    key = ""
+    for line in source.splitlines():
+        if found := _LINE.fullmatch(line):
+            key = found["key"]
+            header[key] = found["value"]
+        elif key and line.startswith(_CONTINUED):
+            header[key] += " " + line.removeprefix(_CONTINUED)
+        else:
+            break
+    about = header.get("mistake") or header.get("right")
+    if not about or ("mistake" in header) == ("right" in header) or ("mistake" in header) != ("says" in header):
+        raise HeaderError(f"{path}: its header says `right`, or `mistake` and what the report `says`.")
+    if header.get("runs") not in ("anywhere", "gpu"):
+        raise HeaderError(f"{path}: `runs` is anywhere or gpu.")
+    return Submission(
+        exercise=path.parent.name,
+        name=f"{path.parent.name}/{path.stem}",
+        source=source,
+        about=about,
+        says=header.get("says", ""),
+        runs="gpu" if header["runs"] == "gpu" else "anywhere",
+    )

@@ -1,0 +1,71 @@
+"""What learners get wrong fails, and the report names the bug; right work in another style passes."""
+
+from __future__ import annotations
+
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from grader.exercises import EXERCISES
+from grader.feedback import as_text
+from grader.judge.service import Judge
+from tests.mistakes.corpus import HeaderError, Submission, corpus, read
+
+pytestmark = pytest.mark.timeout(300)
+
+_ALL = corpus()
+_LEAST_WRONG, _LEAST_RIGHT = 5, 2
+
+
+def _named(chosen: list[Submission]) -> dict[str, Any]:
+    return {"argvalues": chosen, "ids": [each.name for each in chosen]}
+
+
+@pytest.mark.parametrize("submission", **_named([each for each in _ALL if each.runs == "anywhere"]))
+def test_in_the_simulator_a_bug_is_named_and_right_work_passes(judge: Judge, submission: Submission) -> None:
+    """A mistake gets no point, and its sentence stands in the report; right work gets what can be had."""
+    verdict = judge.grade(submission.source, submission.exercise)
+    report = " ".join(as_text(verdict, submission.source).split())
+    if submission.right:
+        assert (verdict.status, verdict.points) == ("passed", verdict.reachable_points), report
+        assert verdict.findings == (), report
+    else:
+        assert (verdict.status, verdict.points) == ("failed", 0), report
+        assert submission.says in report, report
+
+
+@pytest.mark.gpu
+@pytest.mark.parametrize("submission", **_named(_ALL))
+def test_on_a_gpu_a_bug_is_named_and_right_work_passes(gpu_judge: Judge, submission: Submission) -> None:
+    """A mistake does not get all points and its sentence stands in the report; right work gets those for right work."""
+    verdict = gpu_judge.grade(submission.source, submission.exercise)
+    report = " ".join(as_text(verdict, submission.source).split())
+    if submission.right:
+        assert verdict.points >= EXERCISES[submission.exercise].correctness_points, report
+        assert [finding for finding in verdict.findings if finding.kind in ("rule", "clock")] == [], report
+    else:
+        assert (verdict.status, verdict.points < verdict.max_points) == ("failed", True), report
+        assert submission.says in report, report
+
+
+def test_every_exercise_has_mistakes_and_other_right_ways() -> None:
+    """At least five wrong ones and two right ones, and no folder of an exercise that there is not."""
+    wrong = Counter(each.exercise for each in _ALL if not each.right)
+    right = Counter(each.exercise for each in _ALL if each.right)
+    assert {each.exercise for each in _ALL} <= set(EXERCISES)
+    assert {name: wrong[name] for name in EXERCISES if wrong[name] < _LEAST_WRONG} == {}
+    assert {name: right[name] for name in EXERCISES if right[name] < _LEAST_RIGHT} == {}
+
+
+@pytest.mark.parametrize(
+    "header",
+    ["", "# mistake: none\n# runs: gpu\n", "# right: a\n# says: b\n# runs: gpu\n", "# right: a\n# runs: here\n"],
+)
+def test_a_file_says_what_it_is(tmp_path: Path, header: str) -> None:
+    """A header that lacks a line, or has one too many, is refused."""
+    path = tmp_path / "some.py"
+    path.write_text(header + "\nimport torch\n")
+    with pytest.raises(HeaderError):
+        read(path)
