@@ -106,8 +106,8 @@ class Gate:
 class Suspect:
     """A known bug: what the output would be if the submission had it, and the sentence that names it.
 
-    `output` takes the inputs and what is "expected" of the first output (all float64) and returns what the buggy code
-    writes, or None where the bug does not show; `relative` is how near to that it must be.
+    `output` takes the inputs, with what is "expected" of the output beside them and what was "got" (all float64). It
+    returns what the buggy code writes, or None where the bug does not show; `relative` is how near to that it must be.
     """
 
     sentence: str

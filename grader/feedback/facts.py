@@ -38,6 +38,17 @@ class Facts:
         return self.exercise is not None and self.exercise.backend == "cuda"
 
     @property
+    def kernel(self) -> bool:
+        """Whether the exercise asks for a kernel."""
+        return self.exercise is None or self.exercise.backend != "torch"
+
+    @property
+    def answer(self) -> str:
+        """The name of the first wrong answer, where the output holds answers to questions."""
+        names, first = self.exercise.answers if self.exercise else (), self.mismatch.first_index
+        return names[first[0]] if names and first is not None else ""
+
+    @property
     def unwritten(self) -> bool:
         return self.mismatch.unwritten == self.mismatch.wrong
 

@@ -29,14 +29,14 @@ def names_a_cause(facts: Facts) -> bool:
     """Whether what is asked of a mismatch names a likely cause, rather than where to look for one."""
     if facts.mismatch.suspect or facts.mismatch.outside:
         return True
-    rule = next((rule for rule in WRONG if rule.holds(facts)), None)
+    rule = next((rule for rule in WRONG if rule.holds(facts)), None) if facts.kernel else None
     return rule is not None and not rule.vague
 
 
 def ask(facts: Facts, rules: tuple[_Rule, ...]) -> str:
     """The question of the first rule that holds, or an empty text."""
     rule = next((rule for rule in rules if rule.holds(facts)), None)
-    if rule is None:
+    if rule is None or not facts.kernel:
         return ""
     text = rule.cuda if facts.cuda and rule.cuda else rule.triton
     m = facts.mismatch

@@ -90,7 +90,7 @@ def _mark(case: CaseResult) -> tuple[str, str, str]:
 
 def _picture(verdict: Verdict, s: Summary) -> dict[str, Any]:
     mismatch = s.failing.mismatch if s.failing else None
-    if s.failing is None or mismatch is None:
+    if s.failing is None or mismatch is None or (s.exercise is not None and s.exercise.answers):
         return {"picture": "", "caption": ""}
     side = outside_of(mismatch, case_of(s.failing.name, s.exercise)) if mismatch.outside else ""
     said = ["All that is wrong lies in the hatched part."] if mismatch.wrong else []

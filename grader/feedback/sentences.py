@@ -42,6 +42,9 @@ def told(facts: Facts) -> tuple[str, ...]:
 
 def _differ(facts: Facts) -> str:
     m, place = facts.mismatch, facts.place
+    if facts.answer:
+        others = "" if m.total == 1 else f" {_of(m.wrong, str(m.total))} answers {_are(m.wrong)} wrong."
+        return f"`{facts.answer}`: got {number(m.got)}, expected {number(m.expected)}.{others}"
     if m.total == 1:
         who = f"The only element of `{m.output}`"
     elif m.wrong == m.total:

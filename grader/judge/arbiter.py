@@ -7,12 +7,13 @@ import time
 from collections.abc import Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
+from typing import Any
 
-from grader.errors import MachineLacks, UnusableSubmission
+from grader.errors import JudgeStopped, MachineLacks, UnusableSubmission
 from grader.exercise import Baseline, Exercise, text_of
 from grader.judge import health
 from grader.judge.clock import BaselineFailed, Clock, TimedWrong
-from grader.judge.desk import Desk
+from grader.judge.desk import Desk, Spread
 from grader.judge.intake import refuse
 from grader.judge.job import Job, Progress
 from grader.judge.machine import Machine, resolve
@@ -38,7 +39,7 @@ class Arbiter:
         try:
             with self.pool.quiet:
                 self.machine = Machine.measure(self.device)
-            self.desk = Desk(self.device)
+            self.desk = Desk(self.device, self.machine)
             self.monitor = Monitor(self.device)
         except BaseException as error:
             self.pool.close()
@@ -52,10 +53,18 @@ class Arbiter:
         self._baselines: Worker | None = None
         self._loaded: set[str] = set()
 
-    @property
-    def clock(self) -> Clock:
-        """Calibrated when the baselines' worker starts."""
-        assert self._clock is not None
+    def clock_for(self, base: Worker) -> Clock:
+        """Calibrated once, with the baselines' worker, when no submission is alive that could stretch it.
+
+        Raises:
+            BaselineFailed: that worker failed.
+        """
+        if self._clock is None:
+            try:
+                with self.pool.quiet:
+                    self._clock = Clock.calibrate(self.desk, self.machine, base)
+            except WorkerFailed as failed:
+                raise BaselineFailed("worker", failed.failure.message) from None
         return self._clock
 
     def look_at_the_machine_again(self) -> None:
@@ -66,6 +75,7 @@ class Arbiter:
             copy_gbps=max(self.machine.copy_gbps, again.copy_gbps),
             peak_tflops=max(self.machine.peak_tflops, again.peak_tflops),
         )
+        self.desk.machine = self.machine
 
     def sick(self) -> str:
         """Why the GPU is of no use to this process any more, or an empty text.
@@ -164,15 +174,16 @@ class Arbiter:
             raise MachineLacks(f"The worker did not start: {failed.failure.message}\n{detail}") from None
 
     def baseline_worker(self, exercise: Exercise, baselines: Sequence[Baseline]) -> Worker:
-        """The worker that runs baselines, with these loaded; the clock is calibrated when it starts."""
+        """The worker that runs baselines, with these loaded.
+
+        Raises:
+            BaselineFailed: one cannot be loaded.
+        """
         name = "worker"
         try:
             if self._baselines is None:
                 self._baselines = self.pool.fresh()
                 self._baselines.map(self.desk)
-            if self._clock is None:  # once, by `know_baselines`, when no submission is alive that could stretch it
-                with self.pool.quiet:
-                    self._clock = Clock.calibrate(self.desk, self.machine, self._baselines)
             for baseline in baselines:
                 name = f"{exercise.id}:{baseline.id}"
                 if name not in self._loaded:
@@ -182,6 +193,29 @@ class Arbiter:
         except WorkerFailed as failed:
             raise BaselineFailed(name, failed.failure.message) from None
         return self._baselines
+
+    def measured(self, spread: Spread, exercise: Exercise) -> list[tuple[Any, ...]]:
+        """The answers of the exercise's own `measure` on the inputs that were dealt.
+
+        Raises:
+            JudgeStopped: it failed twice, so that nobody knows the right answer.
+        """
+        assert exercise.measure is not None
+        measure = Baseline("measure", "the exercise's own measurement", exercise.measure)
+        for last in (False, True):
+            try:
+                worker = self.baseline_worker(exercise, (measure,))
+                worker.plan(spread)
+                self.desk.poison(spread)
+                with self.pool.quiet:
+                    worker.round(f"{exercise.id}:{measure.id}", self.desk, exercise.time_limit_s)
+                return self.desk.answers(spread)
+            except (WorkerFailed, BaselineFailed) as failed:
+                self.drop_baselines()
+                if last:
+                    said = f"What is expected of {exercise.id} could not be measured"
+                    raise JudgeStopped(f"{said}: {failed.args[-1]}") from None
+        raise AssertionError
 
     def drop_baselines(self) -> None:
         """Ends the worker of the baselines; the next timing starts another."""

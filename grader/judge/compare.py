@@ -27,13 +27,18 @@ def _all_right(got: Any, expected: Any, budget: Budget) -> bool:
 
 
 def poisoned(got: Any) -> Any:
-    """Where `got` still holds the poison (floating-point types; elsewhere the poison is a value like any other)."""
+    """Where `got` still holds the poison. In an integer type that is a value like any other: 255, or -1."""
     import torch
 
-    if not got.is_floating_point():
-        return torch.zeros(got.shape, dtype=torch.bool, device=got.device)
     raw = got.contiguous().view(torch.uint8).reshape(*got.shape, got.element_size())
     return (raw == POISON_BYTE).all(-1)
+
+
+def _unwritten(got: Any, wrong: Any) -> Any:
+    """Where an element was never written. Of integers this is said only where it explains all that is wrong."""
+    unwritten = poisoned(got) & wrong
+    sure = got.is_floating_point() or bool((unwritten == wrong).all())
+    return unwritten if sure else unwritten.zero_()
 
 
 def compare(name: str, got: Any, expected: Any, budget: Budget, outside: Sequence[int] = ()) -> Mismatch | None:
@@ -60,7 +65,7 @@ def _where(got: Any, expected: Any, wrong: Any) -> dict[str, Any]:
     first = tuple(int(i) for i in indices[0])
     error = (got.double() - expected).abs()
     finite = error[wrong & error.isfinite()]
-    unwritten = poisoned(got) & wrong
+    unwritten = _unwritten(got, wrong)
     not_finite = ~got.isfinite() & expected.isfinite() & ~unwritten
     return {
         "first_index": first,
@@ -78,12 +83,12 @@ def suspected(got: Any, expected: Any, inputs: Tensors, suspects: Sequence[Suspe
     """The sentence of the first suspect whose output this is, or an empty text."""
     import torch
 
-    double = {name: value.double() for name, value in inputs.items()}
+    double = {name: value.double() for name, value in inputs.items()} | {"expected": expected, "got": got.double()}
     for suspect in suspects:
         bug = suspect.output(double)
         if bug is None or _same(bug, expected):
             continue
-        if torch.isclose(got.double(), bug.double(), rtol=1e-3, atol=1e-7, equal_nan=True).all():
+        if torch.isclose(got.double(), bug.double(), rtol=suspect.relative, atol=1e-7, equal_nan=True).all():
             return suspect.sentence
     return ""
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from statistics import median
 from typing import Any
@@ -17,6 +17,7 @@ from grader.errors import MachineLacks
 from grader.exercise import Case, Exercise, Tensors
 from grader.judge.compare import compare, poisoned, suspected
 from grader.judge.inputs import draw, generator
+from grader.judge.machine import Machine
 from grader.protocol.layout import GUARD_BYTES, INPUT_GUARD, POISON_BYTE, Slot, place
 from grader.protocol.memory import CudaArena, HostArena, tensor
 from grader.verdict import Mismatch
@@ -50,9 +51,10 @@ class Spread:
 class Desk:
     """Two arenas on one device ("cuda" or "simulator"): `inputs`, read-only for workers, and `outputs`."""
 
-    def __init__(self, device: str) -> None:
+    def __init__(self, device: str, machine: Machine | None = None) -> None:
         import torch
 
+        self.machine = machine  # for exercises that ask about it
         self.torch_device = "cuda" if device == "cuda" else "cpu"
         make: Any = CudaArena if device == "cuda" else HostArena
         size = _HOST_BYTES
@@ -108,7 +110,7 @@ class Desk:
             placed.append(slots)
         return Spread(case, tuple(placed), {name: end + GUARD_BYTES for name, end in ends.items()})
 
-    def deal(self, spread: Spread, own_draw: Callable[[Case, Any], Tensors] | None = None) -> None:
+    def deal(self, spread: Spread, own_draw: Callable[[Case, Any, Any], Tensors] | None = None) -> None:
         """Draws fresh inputs for every launch, NaN all around them, in memory that no worker maps."""
         import torch
 
@@ -118,7 +120,7 @@ class Desk:
         self._aim(count)
         for launch in spread.launches:
             if own_draw is not None:
-                for name, value in own_draw(spread.case, self._source).items():
+                for name, value in own_draw(spread.case, self._source, self.machine).items():
                     self._private(launch[name]).copy_(value)
                 continue
             for array in spread.case.inputs:
@@ -178,19 +180,33 @@ class Desk:
 
             torch.cuda.synchronize()
 
-    def check(self, spread: Spread, exercise: Exercise) -> Mismatch | None:
-        """The first output, launch by launch, that is not what the oracle says."""
-        for launch in spread.launches:
+    def answers(self, spread: Spread) -> list[tuple[Any, ...]]:
+        """What stands in the outputs now, in float64, launch by launch: a trusted worker's answers, to be expected."""
+        return [
+            tuple(self._view(launch[array.name]).double() for array in spread.case.outputs)
+            for launch in spread.launches
+        ]
+
+    def check(
+        self, spread: Spread, exercise: Exercise, expected: Sequence[tuple[Any, ...]] | None = None
+    ) -> Mismatch | None:
+        """The first output, launch by launch, that is not as `expected`: by default, what the oracle says."""
+        for number, launch in enumerate(spread.launches):
             inputs = {array.name: self._private(launch[array.name]) for array in spread.case.inputs}
-            expected = exercise.oracle({name: value.double() for name, value in inputs.items()})
-            for array, answer in zip(spread.case.outputs, _tuple(expected), strict=True):
+            if expected is None:
+                answers = _tuple(exercise.oracle({name: value.double() for name, value in inputs.items()}))
+            else:
+                answers = expected[number]
+            for array, answer in zip(spread.case.outputs, answers, strict=True):
                 got = self._view(launch[array.name])
                 found = compare(array.name, got, answer, exercise.budget, self._outside(launch[array.name]))
                 if found is None:
                     continue
-                named = found.wrong and not found.unwritten  # what was never written is NaN, as some bugs write
+                sure = found.unwritten and got.is_floating_point()  # an integer that looks unwritten may be a bug's
+                named = found.wrong and not sure  # what was never written is NaN, as some bugs write
                 sentence = suspected(got, answer, inputs, exercise.suspects) if named else ""
-                return Mismatch(**{**vars(found), "suspect": sentence})
+                unwritten = 0 if sentence else found.unwritten
+                return Mismatch(**{**vars(found), "suspect": sentence, "unwritten": unwritten})
         return None
 
     def _outside(self, slot: Slot) -> list[int]:

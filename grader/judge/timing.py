@@ -243,6 +243,7 @@ class Timer:
         arbiter, exercise = self.arbiter, self.exercise
         self.progress("preparing the baselines", 0, len(cases))
         base = arbiter.baseline_worker(exercise, baselines)
+        clock = arbiter.clock_for(base)
         peers = {} if worker is None else {_OWN: worker}
         peers |= {f"{exercise.id}:{baseline.id}": base for baseline in baselines}
         for number, case in enumerate(cases):
@@ -259,9 +260,9 @@ class Timer:
                 raise BaselineFailed("worker", failed.failure.message) from None
             kept = self.readings.setdefault(case.name, {})
             with arbiter.pool.quiet, _undisturbed():
-                sample(arbiter.desk, spread, exercise, peers, arbiter.clock, _WARM_UP_LIMIT_S)
+                sample(arbiter.desk, spread, exercise, peers, clock, _WARM_UP_LIMIT_S)
                 for trial in range(_MOST_TRIES * trials):
-                    found = sample(arbiter.desk, spread, exercise, peers, arbiter.clock, exercise.round_limit_s)
+                    found = sample(arbiter.desk, spread, exercise, peers, clock, exercise.round_limit_s)
                     for peer, reading in found.items():
                         kept.setdefault(peer.split(":")[-1], []).append(reading)
                     if trial + 1 >= trials and (worker is None or enough(kept[_OWN])):

@@ -294,3 +294,14 @@ def test_three_dimensions() -> None:
     mismatch = Mismatch("out", (4, 5, 6), 3, 120, (1, 2, 3), "0", "1", (1, 2, 3), (1, 2, 5))
 
     assert "all between (1, 2, 3) and (1, 2, 5); first at (1, 2, 3)" in describe(mismatch)
+
+
+def test_answers_are_named_and_no_mask_is_asked_for() -> None:
+    """Where questions are asked, it is said which answer is wrong; where no kernel is asked for, none is spoken of."""
+    asks = replace(SOFTMAX, backend="torch", answers=("kernel count", "busy share", "longest idle gap (µs)"))
+    said = describe(vector(3, 1, 2), exercise=asks)
+    assert said == "`busy share`: got 0.0, expected 1.7. 2 of 3 answers are wrong."
+    only = describe(vector(1, 0, 0), exercise=replace(asks, answers=("time (ms)",)))
+    assert only == "`time (ms)`: got 0.0, expected 1.7."
+    assert "mask" in describe(vector(1000, 900, 999), exercise=SOFTMAX)
+    assert "mask" not in describe(vector(1000, 900, 999), exercise=replace(SOFTMAX, backend="torch"))

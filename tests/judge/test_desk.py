@@ -295,7 +295,7 @@ def test_between_two_gradings_the_desk_lets_go_of_the_private_inputs(desk):
 def test_an_exercise_may_draw_its_inputs_itself(desk):
     """For every launch anew, from the desk's randomness; the guards are as ever."""
 
-    def own(case, source):
+    def own(case, source, machine):
         return {"x": torch.randint(3, 9, (9, 21), generator=source).float()}
 
     spread = desk.lay(PADDED, 3)

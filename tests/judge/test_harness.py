@@ -4,7 +4,8 @@ from dataclasses import replace
 
 import pytest
 
-from grader.exercise import Array, Case
+from grader.errors import JudgeStopped
+from grader.exercise import Array, Case, Suspect
 from grader.exercises import find
 from grader.judge.arbiter import Arbiter
 
@@ -15,7 +16,7 @@ def _returns(entry, x, y, out):
     out.copy_(entry(x, y))
 
 
-def _ones_and_twos(case, source):
+def _ones_and_twos(case, source, machine):
     import torch
 
     return {"x": torch.ones(case.arrays[0].shape), "y": torch.full(case.arrays[1].shape, 2.0)}
@@ -61,3 +62,53 @@ def vector_add(x, y):
 """
     assert arbiter.grade(source, replace(exercise, draw=_ones_and_twos)).points == 3
     assert arbiter.grade(source, exercise).points == 0
+
+
+def _disturbed(x, y):
+    """The right answer, but for the first time that it is asked in a process."""
+    seen = globals().setdefault("_seen", [])
+    seen.append(1)
+    return x + y + (1.0 if len(seen) == 1 else 0.0)
+
+
+def _nobody_knows(inputs):
+    return inputs["x"] * float("nan")
+
+
+@pytest.fixture
+def measured(exercise):
+    """The same, where what is expected is measured, and the oracle knows nothing."""
+    cases = tuple(replace(case, measured=True) for case in exercise.simulator_cases)
+    return replace(exercise, simulator_cases=cases, oracle=_nobody_knows, measure=_disturbed)
+
+
+def test_what_is_expected_may_be_measured(arbiter, measured):
+    """A trusted worker's answer on the same inputs counts, and a disturbed one costs nobody a point."""
+    arbiter.drop_baselines()
+    assert arbiter.grade("def vector_add(x, y): return x + y", measured).points == 3
+    assert arbiter.grade("def vector_add(x, y): return x + 2 * y", measured).points == 0
+    arbiter.drop_baselines()
+    assert arbiter.grade("def vector_add(x, y): return x + y", replace(measured, tries=1)).points == 0
+
+
+def _fails(x, y):
+    raise ValueError("the measurement")
+
+
+def test_a_measurement_that_fails_is_not_the_submissions_fault(arbiter, measured):
+    """Nothing is graded: nobody knows the right answer."""
+    arbiter.drop_baselines()
+    with pytest.raises(JudgeStopped, match="could not be measured"):
+        arbiter.grade("def vector_add(x, y): return x + y", replace(measured, measure=_fails))
+
+
+def test_a_suspect_sees_what_was_expected_and_what_came(arbiter, measured):
+    """A bug that is a factor, or a wide band, can be named without knowing the right answer beforehand."""
+    import torch
+
+    factor = Suspect("A thousand times too large.", lambda a: 1000 * a["expected"], relative=0.1)
+    small = Suspect("Far too small.", lambda a: torch.where(a["got"].abs() < a["expected"].abs() / 2, a["got"], 9e9))
+    named = replace(measured, suspects=(factor, small))
+    for times, sentence in ((1003, factor.sentence), (0.01, small.sentence), (3, "")):
+        verdict = arbiter.grade(f"def vector_add(x, y): return {times} * (x + y)", named)
+        assert next(case for case in verdict.cases if case.mismatch).mismatch.suspect == sentence

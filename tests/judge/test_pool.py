@@ -490,7 +490,7 @@ def arbiter(workers, pool, monkeypatch):
     machine = Machine("cuda", "", "", "", "", "", 0, 1.0)
     monkeypatch.setattr(arbiters, "resolve", lambda device: device)
     monkeypatch.setattr(arbiters, "Pool", lambda *arguments: here)
-    monkeypatch.setattr(arbiters, "Desk", lambda device: SimpleNamespace(arenas={}))
+    monkeypatch.setattr(arbiters, "Desk", lambda device, machine: SimpleNamespace(arenas={}, machine=machine))
     monkeypatch.setattr(arbiters, "_free_bytes", lambda device: None)
     monkeypatch.setattr(Machine, "measure", lambda device: measured.append(("machine", others_wait())) or machine)
     monkeypatch.setattr(Clock, "calibrate", lambda *_: measured.append(("clock", others_wait())) or "clock")
@@ -526,14 +526,15 @@ def test_a_second_look_at_the_machine_keeps_the_higher_ceilings(arbiter, monkeyp
         )
         here.look_at_the_machine_again()
         assert (here.machine.copy_gbps, here.machine.peak_tflops) == kept
+        assert here.desk.machine is here.machine
 
 
 def test_machine_and_clock_are_measured_in_quiet(arbiter):
     """No worker makes its context meanwhile; and the clock is calibrated once, not by each worker of the baselines."""
     here, measured = arbiter
-    here.baseline_worker(ADD, ADD.baselines)
+    here.clock_for(here.baseline_worker(ADD, ADD.baselines))
     here.drop_baselines()
-    here.baseline_worker(ADD, ADD.baselines)
+    here.clock_for(here.baseline_worker(ADD, ADD.baselines))
     assert measured == [("machine", True), ("clock", True)]
 
 

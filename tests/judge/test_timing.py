@@ -117,6 +117,10 @@ class World:
             self.workers.append(Worker())
         return self.workers[-1]
 
+    def clock_for(self, base):
+        assert base is self.workers[-1]
+        return self.clock
+
     def drop_baselines(self):
         self.dropped += 1
         self.workers[-1].closed = True

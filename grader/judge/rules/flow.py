@@ -26,7 +26,8 @@ def follow(names: Names, exercise: Exercise) -> list[Note]:
         Unreadable: the source is too long to be followed.
     """
     reader = _Reader(names, exercise)
-    roles = [OUT if array.role == "out" else IN for array in exercise.cases[0].arrays]
+    outputs = {array.name for array in exercise.cases[0].outputs}
+    roles = [OUT if name in outputs else IN for name in exercise.parameters]
     reader.top(exercise.entry, roles, {}, Place())
     named = {note.line for note in reader.notes if note.rule in ("library", "fallback")}  # these say it already
     return [note for note in reader.notes if note.rule != "writes" or note.line not in named]

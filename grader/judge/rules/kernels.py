@@ -46,7 +46,9 @@ def of_kernels(rows: Any, exercise: Exercise) -> tuple[Finding, ...]:
         if operation(name.removeprefix("aten::").partition(".")[0]) in exercise.rules.library
     ]
     ran = [row for row in sound if not row.name.startswith("aten::")]
-    return findings([*notes, *_on_gpu(ran)], exercise)
+    if exercise.backend != "torch":  # which asks for no kernel of one's own
+        notes += _on_gpu(ran)
+    return findings(notes, exercise)
 
 
 def _on_gpu(rows: list[_Row]) -> list[Note]:
