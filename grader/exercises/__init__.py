@@ -4,13 +4,24 @@ from __future__ import annotations
 
 from grader.errors import UnknownExercise
 from grader.exercise import Exercise
+from grader.exercises.grayscale import GRAYSCALE
 from grader.exercises.softmax import SOFTMAX
 from grader.exercises.square_matrix import SQUARE_MATRIX
+from grader.exercises.time_gpu import TIME_GPU
+from grader.exercises.transpose import TRANSPOSE
 from grader.exercises.vector_add import VECTOR_ADD
 
 __all__ = ["EXERCISES", "find"]
 
-EXERCISES: dict[str, Exercise] = {exercise.id: exercise for exercise in (SQUARE_MATRIX, VECTOR_ADD, SOFTMAX)}
+_IN_ORDER = (  # of the course
+    TIME_GPU,
+    SQUARE_MATRIX,
+    GRAYSCALE,
+    TRANSPOSE,
+    VECTOR_ADD,
+    SOFTMAX,
+)
+EXERCISES: dict[str, Exercise] = {exercise.id: exercise for exercise in _IN_ORDER}
 
 
 def find(exercise_id: str) -> Exercise:
