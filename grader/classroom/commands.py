@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any, Literal
 
@@ -12,13 +11,12 @@ from grader.classroom.init import init
 from grader.classroom.results import AssignmentStatus, AutogradeResult, ReleaseResult, StatusResult, StudentResult
 from grader.errors import ClassroomError, UnusableSubmission
 from grader.feedback.findings import to_look_at
+from grader.progress import Progress
 from grader.reading import read_notebook
 from grader.submission import submissions_in
 from grader.verdict import Verdict
 
 __all__ = ["autograde", "init", "release", "status"]
-
-Progress = Callable[[str, int, int], None]  # what is being done, how many are done, of how many
 
 
 def release(course: Path, assignment: str, *, force: bool = False) -> ReleaseResult:

@@ -15,13 +15,14 @@ from grader.judge import health
 from grader.judge.clock import BaselineFailed, Clock, TimedWrong
 from grader.judge.desk import Desk, Spread
 from grader.judge.intake import refuse
-from grader.judge.job import Job, Progress
+from grader.judge.job import Job
 from grader.judge.machine import Machine, resolve
 from grader.judge.monitor import Monitor, Record
 from grader.judge.pool import Loaded, Pool
 from grader.judge.reading import Reading
 from grader.judge.sandbox import strength
 from grader.judge.workers import Worker, WorkerFailed
+from grader.progress import Progress
 from grader.verdict import Environment, Failure, Timing, Verdict
 
 __all__ = ["Arbiter"]

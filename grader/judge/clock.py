@@ -191,6 +191,4 @@ def sample(
             if own is not None:
                 own.thaw()
     drift_s = clock.drift_s([one for peer, one in rounds.items() if peers[peer] is not own])
-    return {
-        peer: clock.read(spread, one, drift_s, trusted=peers[peer] is not own) for peer, one in rounds.items()
-    }
+    return {peer: clock.read(spread, one, drift_s, trusted=peers[peer] is not own) for peer, one in rounds.items()}

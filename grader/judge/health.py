@@ -16,7 +16,6 @@ BUSY = "The GPU is busy or slow"
 _COPIES = 7
 _COPY_S = 1e-4  # of an undisturbed copy; one that waits for another process's turn on the GPU takes ten times that
 _LEAST_BANDWIDTH = 1 / 3  # of what was measured when the judge began
-_LEAST_FREE = 0.75  # of the memory that should be free: a worker that is being readied holds some
 _ELEMENTS = 1 << 20
 _ANSWER_LIMIT_S = 10.0
 _PAUSE_S = 0.05
@@ -65,11 +64,8 @@ class Gpu:
                 raise TimeoutError(f"it did not answer within {_ANSWER_LIMIT_S:.0f} s")
 
 
-def probe(machine: Machine, free_bytes: int = 0, gpu: Gpu | None = None) -> str:
-    """What is wrong with the GPU, in a sentence; nothing where it is well, and in the simulator. 1 to 3 ms.
-
-    `free_bytes` is what `Gpu.free_bytes` said when all was well; 0 asks nothing of the memory.
-    """
+def probe(machine: Machine, gpu: Gpu | None = None) -> str:
+    """What is wrong with the GPU, in a sentence; nothing where it is well, and in the simulator. 1 to 3 ms."""
     if machine.device != "cuda":
         return ""
     gpu = gpu or Gpu()
@@ -77,10 +73,7 @@ def probe(machine: Machine, free_bytes: int = 0, gpu: Gpu | None = None) -> str:
         got, expected = gpu.sum_up(), 3 * _ELEMENTS * (_ELEMENTS - 1) // 2 + _ELEMENTS
         if got != expected:
             return f"The GPU computes wrongly: a sum that is {expected} came out as {got}."
-        free = gpu.free_bytes()
-        if free < _LEAST_FREE * free_bytes:
-            return f"Memory of the GPU is gone: {free >> 20} MiB are free, and {free_bytes >> 20} MiB were."
-        size = max(1 << 20, min(int(machine.copy_gbps * 1e9 * _COPY_S / 2), free // 8))
+        size = max(1 << 20, min(int(machine.copy_gbps * 1e9 * _COPY_S / 2), gpu.free_bytes() // 8))
         gbps = 2 * size / median(gpu.copy_seconds(size)) / 1e9
     except Exception as error:  # whatever torch raises of a context that has failed
         return f"The GPU does not answer as it should ({type(error).__name__}): {_first_line(error)}"
@@ -91,7 +84,6 @@ def probe(machine: Machine, free_bytes: int = 0, gpu: Gpu | None = None) -> str:
 
 def settled(
     machine: Machine,
-    free_bytes: int = 0,
     limit_s: float = 5.0,
     gpu: Gpu | None = None,
     sleep: Callable[[float], None] = time.sleep,
@@ -102,7 +94,7 @@ def settled(
     """
     ends = time.monotonic() + limit_s
     while True:
-        problem = probe(machine, free_bytes, gpu)
+        problem = probe(machine, gpu)
         if not problem or time.monotonic() >= ends:
             return problem
         sleep(_PAUSE_S)

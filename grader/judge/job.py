@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Literal
 
 from grader.errors import MachineLacks
@@ -12,15 +12,15 @@ from grader.judge.clock import TimedWrong
 from grader.judge.pool import Loaded
 from grader.judge.timing import Timer
 from grader.judge.workers import Worker, WorkerFailed
+from grader.progress import Progress
 from grader.verdict import CaseResult, Failure, Finding, GateResult, Verdict
 from grader.version import __version__
 
 if TYPE_CHECKING:
     from grader.judge.arbiter import Arbiter
 
-__all__ = ["Job", "Progress"]
+__all__ = ["Job"]
 
-Progress = Callable[[str, int, int], None]
 Status = Literal["passed", "failed", "unusable"]
 _KERNELS_LIMIT_S = 20.0  # for the untimed launch under the profiler
 _STUBS = ("# YOUR CODE HERE", "// YOUR CODE HERE")

@@ -14,7 +14,7 @@ import subprocess
 import sys
 import tempfile
 import traceback
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import asdict
 from pathlib import Path
 from types import TracebackType
@@ -25,6 +25,7 @@ from grader.errors import GraderError, JudgeStopped
 from grader.exercise import MAX_SOURCE_BYTES
 from grader.exercises import find
 from grader.judge.sandbox import import_folders, remove
+from grader.progress import Progress
 from grader.protocol.channel import Channel, ChannelClosed, ChannelTimeout
 from grader.verdict import Timing, Verdict
 
@@ -33,7 +34,6 @@ __all__ = ["Judge", "shared_judge"]
 _IDLE_S = 900.0  # without a request, the judge ends: it holds memory of the GPU
 _ENDING_S = 10.0  # for a judge that has closed its channel to end
 _AHEAD = 8  # submissions that a request names beside its own
-Progress = Callable[[str, int, int], None]
 
 
 class Judge:

@@ -9,8 +9,9 @@ from grader.exercises import find
 
 if TYPE_CHECKING:
     from grader.leaderboard.notebook_view import View
-    from grader.leaderboard.run import Progress, RunOutcome
+    from grader.leaderboard.run import RunOutcome
     from grader.leaderboard.site import PublishReport
+    from grader.progress import Progress
 
 __all__ = ["STORE_NAME", "publish", "run", "show"]
 

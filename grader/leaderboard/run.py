@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, Protocol
@@ -13,12 +13,12 @@ from grader.exercise import Exercise
 from grader.exercises import find
 from grader.feedback.findings import to_look_at
 from grader.leaderboard.store import Run, Store, fingerprint
+from grader.progress import Progress
 from grader.submission import Submission, from_file
 from grader.verdict import Environment, Verdict
 
-__all__ = ["Grades", "Handed", "Progress", "RunOutcome", "handed_in", "run"]
+__all__ = ["Grades", "Handed", "RunOutcome", "handed_in", "run"]
 
-Progress = Callable[[str, int, int], None]  # what is going on, submissions done, submissions in all
 _MOST_STOPS = 3  # different submissions in a row that the judge did not survive: then it is the machine
 _STOPPED = "The judge stopped twice on this submission; a person has to look."
 

@@ -45,39 +45,30 @@ def gpu() -> FakeGpu:
 
 
 def test_a_gpu_that_is_well_gives_no_sentence(gpu):
-    """The right sum, a copy as fast as measured and the memory in place are all that is asked."""
-    assert probe(MACHINE, 100 * GIB, gpu) == ""
+    """The right sum and a copy as fast as measured are all that is asked."""
+    assert probe(MACHINE, gpu) == ""
     assert gpu.asked == 1
 
 
 def test_in_the_simulator_nothing_is_asked(gpu):
     """Where there is no GPU there is nothing to probe."""
     gpu.error = RuntimeError("no CUDA")
-    assert probe(replace(MACHINE, device="simulator"), 0, gpu) == ""
+    assert probe(replace(MACHINE, device="simulator"), gpu) == ""
     assert gpu.asked == 0
 
 
 def test_a_wrong_sum_is_said(gpu):
     """A GPU that computes wrongly judges nobody."""
     gpu.off_by = 1
-    assert "computes wrongly" in probe(MACHINE, 0, gpu)
+    assert "computes wrongly" in probe(MACHINE, gpu)
 
 
 def test_a_third_of_the_bandwidth_is_enough_and_less_is_not(gpu):
     """The median counts: one slow copy is no hog, a GPU that is shared with an endless kernel is seen."""
     gpu.gbps = [1450.0] * 6 + [1.0]
-    assert probe(MACHINE, 0, gpu) == ""
+    assert probe(MACHINE, gpu) == ""
     gpu.gbps = [1350.0] * 4 + [4100.0] * 3
-    assert probe(MACHINE, 0, gpu) == "The GPU is busy or slow: a copy reaches 1350 GB/s, not 4200 as before."
-
-
-def test_memory_that_is_gone_is_said(gpu):
-    """A worker being readied may hold some; half of the GPU may not be missing."""
-    gpu.free = 80 * GIB
-    assert probe(MACHINE, 100 * GIB, gpu) == ""
-    gpu.free = 50 * GIB
-    assert "51200 MiB are free, and 102400 MiB were" in probe(MACHINE, 100 * GIB, gpu)
-    assert probe(MACHINE, 0, gpu) == "", "nothing was said of the memory"
+    assert probe(MACHINE, gpu) == "The GPU is busy or slow: a copy reaches 1350 GB/s, not 4200 as before."
 
 
 @pytest.mark.parametrize("error", [RuntimeError("CUDA error: an illegal memory access\nCompile with …"), RuntimeError(),
@@ -85,7 +76,7 @@ def test_memory_that_is_gone_is_said(gpu):
 def test_a_context_that_has_failed_is_one_sentence(gpu, error):
     """Whatever CUDA says, the caller gets one line and no exception."""
     gpu.error = error
-    said = probe(MACHINE, 0, gpu)
+    said = probe(MACHINE, gpu)
     assert type(error).__name__ in said
     assert said.endswith(".")
     assert "\n" not in said
@@ -95,7 +86,7 @@ def test_settling_waits_for_what_is_dying(gpu):
     """A killed worker's kernels take a moment: the probe is repeated until it finds nothing, with pauses between."""
     gpu.error, gpu.well_from = RuntimeError("busy"), 4
     pauses: list[float] = []
-    assert settled(MACHINE, 0, 60.0, gpu, sleep=pauses.append) == ""
+    assert settled(MACHINE, 60.0, gpu, sleep=pauses.append) == ""
     assert gpu.asked == 4
     assert len(pauses) == 3
     assert min(pauses) > 0
@@ -103,7 +94,7 @@ def test_settling_waits_for_what_is_dying(gpu):
 
 def test_settling_that_is_not_needed_takes_one_probe(gpu):
     """On a GPU that is well nobody waits."""
-    assert settled(MACHINE, 0, 60.0, gpu, sleep=lambda seconds: pytest.fail("it waited")) == ""
+    assert settled(MACHINE, 60.0, gpu, sleep=lambda seconds: pytest.fail("it waited")) == ""
     assert gpu.asked == 1
 
 
@@ -111,7 +102,7 @@ def test_settling_gives_up_in_time(gpu):
     """What stays wrong is said when the time has passed."""
     gpu.error = RuntimeError("still there")
     start = time.monotonic()
-    assert "still there" in settled(MACHINE, 0, 0.2, gpu)
+    assert "still there" in settled(MACHINE, 0.2, gpu)
     assert 0.2 <= time.monotonic() - start < 30
     assert gpu.asked >= 2
 
@@ -120,11 +111,10 @@ def test_settling_gives_up_in_time(gpu):
 def test_a_real_gpu_is_well_and_quickly_asked():
     """The probe finds nothing wrong with an idle GPU, and costs milliseconds."""
     machine = Machine.measure("cuda")
-    free = Gpu().free_bytes()
-    assert settled(machine, free) == ""
+    assert settled(machine) == ""
     taken = []
     for _ in range(9):
         start = time.perf_counter()
-        assert probe(machine, free) == ""
+        assert probe(machine) == ""
         taken.append(time.perf_counter() - start)
     assert sorted(taken)[4] < 0.02, taken
