@@ -10,7 +10,7 @@ from typing import Any, Protocol
 
 from grader.errors import GraderError, JudgeStopped, UnusableSubmission
 from grader.exercise import Exercise
-from grader.exercises import find
+from grader.exercises import EXERCISES, find
 from grader.feedback.findings import to_look_at
 from grader.leaderboard.store import Run, Store, fingerprint
 from grader.progress import Progress
@@ -120,9 +120,12 @@ def run(
         UnknownExercise: no exercise has this id.
         MachineLacks: the judge cannot work on this machine.
         JudgeStopped: the judge stops on a text of ours too, or on several submissions in a row; the run stays open.
-        GraderError: nothing was handed in, or the store cannot be used.
+        GraderError: the exercise is not timed, nothing was handed in, or the store cannot be used.
     """
     exercise = find(exercise_id)
+    if not exercise.timed_cases:
+        timed = ", ".join(each.id for each in EXERCISES.values() if each.timed_cases)
+        raise GraderError(f"{exercise_id!r} is not timed, so there is nothing to rank. Those that are: {timed}.")
     handed = handed_in(Path(course), exercise)
     digest = fingerprint(exercise)
     with store.lock():

@@ -119,6 +119,10 @@ def _benchmark(exercise: object) -> None:
     from grader.notebook import plot, speeds
 
     found = exercise_of(exercise)
+    if not found.plot_cases:
+        said = f"{found.id} is not measured over sizes: `check({found.entry})` says all that there is to say."
+        show(_note(said), said)
+        return
     if device() == "cpu":
         shown = speeds.recorded(found)
         if shown is None:

