@@ -13,25 +13,37 @@ from datetime import UTC, datetime
 import torch
 
 from benchmarks.builds import builds
+from benchmarks.bytes import moves
+from benchmarks.ceilings import ceilings
 from benchmarks.clock import agreement, clock, repeats
 from benchmarks.flips import flips
+from benchmarks.fusion import fusion
 from benchmarks.kernels import kernels
 from benchmarks.kills import kills
+from benchmarks.lies import lies
 from benchmarks.limits import Fault
 from benchmarks.loop import loop
+from benchmarks.operators import operators
 from benchmarks.pairs import pairs
 from benchmarks.plots import plots
 from benchmarks.profiles import profiles
 from benchmarks.readme import rewrite
+from benchmarks.reductions import reductions
 from benchmarks.report import report
 from benchmarks.rows import Recorder
 from benchmarks.soak import soak
+from benchmarks.stopwatches import stopwatches
 from benchmarks.throughput import ours, stock, throughput
+from benchmarks.traces import traces
 from grader.judge.machine import Machine
 
 BENCHES = {
     "kernels": kernels, "loop": loop, "builds": builds, "profiles": profiles, "report": report,
     "clock": clock, "throughput": throughput, "soak": soak, "kills": kills, "flips": flips,
+    "lies": lies, "stopwatches": stopwatches,
+    "operators": operators, "ceilings": ceilings,
+    "bytes": moves, "reductions": reductions,
+    "fusion": fusion, "traces": traces,
 }  # fmt: skip
 PARTS = {
     "clock:agreement": agreement, "clock:repeats": repeats, "clock:pairs": pairs,

@@ -41,11 +41,12 @@ def load(exercise: Exercise, folder: Path) -> Callable[..., None]:
 
 
 def kernels(recorder: Recorder) -> None:
-    """Every exercise with baselines; adds rows for each peer and each ratio."""
+    """Every exercise that is timed; adds rows for each peer and each ratio."""
     with tempfile.TemporaryDirectory() as folder:
-        for exercise in EXERCISES.values():
+        for exercise in (each for each in EXERCISES.values() if each.gates):
             function = load(exercise, Path(folder))
-            ratios = {case.name: _case(recorder, exercise, case, function) for case in exercise.plot_cases}
+            cases = exercise.plot_cases or exercise.timed_cases
+            ratios = {case.name: _case(recorder, exercise, case, function) for case in cases}
             if exercise.id == "softmax":
                 chosen = [case for case in exercise.plot_cases if case.arrays[0].shape[1] in SOFTMAX_SIZES]
                 for peer in ("torch", "eager", "compile"):
@@ -56,13 +57,20 @@ def _case(recorder: Recorder, exercise: Exercise, case: Case, function: Callable
     """Measures one case; returns the ratio to each peer, call by call."""
     source = generator("cuda")
     tensors = {array.name: draw(array, case.fill, source) for array in case.arrays}
+    if exercise.draw is not None:
+        tensors |= exercise.draw(case, source, recorder.machine)
     moved = exercise.bytes_moved(case)
     read, written = (torch.empty(moved // 2, dtype=torch.uint8, device="cuda") for _ in range(2))
-    calls: dict[str, Callable[[], Any]] = {"": partial(function, *tensors.values())}
-    calls |= {baseline.id: partial(baseline.function, *tensors.values()) for baseline in exercise.baselines}
+    peers = {"": function} | {baseline.id: baseline.function for baseline in exercise.baselines}
+    calls: dict[str, Callable[[], Any]] = {
+        peer: partial(called, *tensors.values())
+        if exercise.harness is None
+        else partial(exercise.harness, called, *tensors.values())
+        for peer, called in peers.items()
+    }
     calls["copy"] = partial(written.copy_, read)
     times = in_turn(calls)
-    _must_be_right(exercise, case, function, tensors)
+    _must_be_right(exercise, case, calls[""], tensors)
     for peer, samples in times.items():
         bench = f"{exercise.id}/{peer}" if peer else exercise.id
         time, low, high = astuple(interval(samples))
@@ -82,11 +90,10 @@ def _case(recorder: Recorder, exercise: Exercise, case: Case, function: Callable
     return ratios
 
 
-def _must_be_right(exercise: Exercise, case: Case, function: Callable[..., None], tensors: dict[str, Any]
-                   ) -> None:  # fmt: skip
+def _must_be_right(exercise: Exercise, case: Case, call: Callable[[], Any], tensors: dict[str, Any]) -> None:
     out = tensors["out"]
-    out.fill_(float("nan"))
-    function(*tensors.values())
+    out.fill_(float("nan") if out.is_floating_point() else 0)
+    call()
     expected = exercise.oracle({array.name: tensors[array.name].double() for array in case.inputs})
     if not bool(within(out, expected, exercise.budget).all()):
         raise SystemExit(f"The reference solution of {exercise.id} is wrong for {case.name}: no figure is written.")

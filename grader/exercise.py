@@ -34,7 +34,8 @@ class Array:
     """One argument of the entry point: a tensor that the arbiter owns.
 
     `row_padding` is the number of elements between the end of a row and the start of the next; with
-    any, the tensor is not contiguous and the padding belongs to the guard.
+    any, the tensor is not contiguous and the padding belongs to the guard. `grows` is the axis along which the array
+    grows with the GPU where the case is timed; None: it stays as it is.
     """
 
     name: str
@@ -42,6 +43,13 @@ class Array:
     dtype: str = "float32"
     role: Literal["in", "out"] = "in"
     row_padding: int = 0
+    grows: int | None = 0
+
+    def times(self, scale: int) -> Array:
+        """The same array, `scale` times as long along the axis that grows."""
+        if self.grows is None:
+            return self
+        return replace(self, shape=tuple(n * scale if axis == self.grows else n for axis, n in enumerate(self.shape)))
 
 
 @dataclass(frozen=True)
@@ -50,18 +58,18 @@ class Case:
 
     `grader.judge.inputs` lists the fills; "normal|heavy" is one of the two, drawn anew for each array of each launch.
     In a `measured` case what is expected is what the exercise's `measure` finds on the same inputs, on this GPU.
+    `budget` takes the place of the exercise's.
     """
 
     name: str
     arrays: tuple[Array, ...]
     fill: str = "normal"
     measured: bool = False
+    budget: Budget | None = None
 
     def times(self, scale: int) -> Case:
-        """The same case with `scale` times as many rows (or elements, of a vector) in each array, under its name."""
-        return replace(
-            self, arrays=tuple(replace(one, shape=(scale * one.shape[0], *one.shape[1:])) for one in self.arrays)
-        )
+        """The same case, `scale` times as large, under its name."""
+        return replace(self, arrays=tuple(array.times(scale) for array in self.arrays))
 
     @property
     def inputs(self) -> tuple[Array, ...]:

@@ -132,6 +132,7 @@ class Environment:
     memory_clock_mhz: int | None = None
     temperature_c: int | None = None
     notes: tuple[str, ...] = ()  # what disturbed the timing, in sentences
+    cell: str = ""  # of a notebook, that was checked: "In [3]"
 
 
 @dataclass(frozen=True)

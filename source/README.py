@@ -1,8 +1,9 @@
 # %% [markdown]
 # # Learn to program a GPU
 #
-# This course is for people who know PyTorch and have never written a kernel. You write kernels in CUDA C++ and in
-# Triton, have each one checked, and measure it against PyTorch and against what the hardware allows.
+# This course is for people who know PyTorch and have never written a kernel. You find out where a GPU program's time
+# goes, write kernels in CUDA C++ and in Triton, have each one checked, and measure it against PyTorch and against what
+# the hardware allows.
 #
 # Every notebook works in the same way: **predict**, **measure**, **explain**. Write your prediction down before you
 # run the cell that measures. A wrong prediction is the best thing that can happen to you here: it shows where to
@@ -13,14 +14,23 @@
 #
 # | notebook | you write | points |
 # | --- | --- | --- |
+# | **Find where the time goes** | | |
+# | [Time a GPU call](01_profiling/01_time_a_gpu_call.ipynb) | `time_gpu` | ⟦ exercise("time_gpu").max_points ⟧ |
+# | [Read a profile](01_profiling/02_read_a_profile.ipynb) | `trace_facts`, `unblock` | ⟦ exercise("trace_facts").max_points + exercise("unblock").max_points ⟧ |
+# | [Draw the roofline](01_profiling/03_draw_the_roofline.ipynb) | `predict_ms` | ⟦ exercise("predict_ms").max_points ⟧ |
+# | [Let the compiler fuse](01_profiling/04_let_the_compiler_fuse.ipynb) | `fuse` | ⟦ exercise("fuse").max_points ⟧ |
+# | [Catch a lying benchmark](01_profiling/05_catch_a_lying_benchmark.ipynb) | `audit` | ⟦ exercise("audit").max_points ⟧ |
 # | **Write CUDA C++ and call it from PyTorch** | | |
-# | [⟦ exercise("square_matrix").title ⟧](02_load_inline/01_square_a_matrix.ipynb) | `square_matrix` | ⟦ exercise("square_matrix").max_points ⟧ |
+# | [Square a matrix](02_load_inline/01_square_a_matrix.ipynb) | `square_matrix`, `grayscale` | ⟦ exercise("square_matrix").max_points + exercise("grayscale").max_points ⟧ |
+# | [Move bytes well](02_load_inline/02_move_bytes_well.ipynb) | `transpose` | ⟦ exercise("transpose").max_points ⟧ |
+# | [Reduce to a mean](02_load_inline/03_reduce_to_a_mean.ipynb) | `mean_cuda` | ⟦ exercise("mean_cuda").max_points ⟧ |
+# | [Make it an operator](02_load_inline/04_make_it_an_operator.ipynb) | `leaky_relu_op` | ⟦ exercise("leaky_relu_op").max_points ⟧ |
 # | **Write blocks, not threads** | | |
-# | [⟦ exercise("vector_add").title ⟧](03_triton/01_add_vectors.ipynb) | `vector_add` | ⟦ exercise("vector_add").max_points ⟧ |
-# | [⟦ exercise("softmax").title ⟧](03_triton/03_fuse_a_softmax.ipynb) | `softmax` | ⟦ exercise("softmax").max_points ⟧ |
+# | [Add vectors](03_triton/01_add_vectors.ipynb) | `vector_add` | ⟦ exercise("vector_add").max_points ⟧ |
+# | [Fuse a softmax](03_triton/03_fuse_a_softmax.ipynb) | `softmax` | ⟦ exercise("softmax").max_points ⟧ |
 #
 # Take them in this order, or start with Triton: the chapters do not depend on each other. Each notebook takes about
-# an hour. Their numbers leave gaps: more notebooks are on their way.
+# an hour. Chapter 3 leaves gaps: more notebooks are on their way.
 
 # %% [markdown]
 # ## This machine

@@ -11,8 +11,8 @@ from grader.classroom.init import init
 from grader.classroom.results import AssignmentStatus, AutogradeResult, ReleaseResult, StatusResult, StudentResult
 from grader.errors import ClassroomError, UnusableSubmission
 from grader.feedback.findings import to_look_at
-from grader.progress import Progress
 from grader.reading import read_notebook
+from grader.steps import Progress
 from grader.submission import submissions_in
 from grader.verdict import Verdict
 

@@ -49,6 +49,11 @@ class Facts:
         return names[first[0]] if names and first is not None else ""
 
     @property
+    def of_which(self) -> str:
+        """Which output it is, where there are several."""
+        return f" of `{self.mismatch.output}`" if self.case is not None and len(self.case.outputs) > 1 else ""
+
+    @property
     def unwritten(self) -> bool:
         return self.mismatch.unwritten == self.mismatch.wrong
 
@@ -90,8 +95,10 @@ class Facts:
 
     @property
     def smaller_unwritten(self) -> bool:
-        """A smaller case was not written at all: its grid was empty."""
-        return any(m.unwritten == m.total < self.mismatch.total for m in self.others)
+        """A smaller case was not written at all: its grid was empty. Not so where each case lacks one element."""
+        return any(m.unwritten == m.total < self.mismatch.total for m in self.others) and any(
+            m.unwritten > 1 for m in (self.mismatch, *self.others)
+        )
 
     @property
     def close(self) -> bool:

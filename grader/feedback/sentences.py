@@ -48,9 +48,9 @@ def _differ(facts: Facts) -> str:
     if m.total == 1:
         who = f"The only element of `{m.output}`"
     elif m.wrong == m.total:
-        who = f"All {count(m.total)} elements"
+        who = f"All {count(m.total)} elements{facts.of_which}"
     else:
-        who = f"{count(m.wrong)} of {count(m.total)} elements"
+        who = f"{count(m.wrong)} of {count(m.total)} elements{facts.of_which}"
     one = m.wrong == 1
     if facts.unwritten:
         what = " was never written" if one else " were never written"

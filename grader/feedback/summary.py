@@ -32,6 +32,7 @@ __all__ = [
 ]
 
 State = Literal["unusable", "not_written", "broken", "held", "wrong", "slow", "untimed", "passed"]
+_SIMULATED = "Simulated: no GPU."
 NEEDS_GPU = "Simulated: no GPU; speed needs a GPU and gives no points here."
 _TIMED = ", while timed"
 
@@ -91,7 +92,7 @@ def summarize(verdict: Verdict, source: str = "") -> Summary:
         show_speed=bool(verdict.gates) and state in ("slow", "untimed", "passed"),
         show_times=bool(verdict.timings) and state in ("slow", "untimed", "passed", "held"),
         beside=beside(verdict),
-        next_step=_next_step(verdict, state, failing, failure),
+        next_step=_next_step(verdict, exercise, state, failing, failure),
         hints=exercise.hints if exercise and not done and state not in ("unusable", "held") and not diagnosed else (),
         environment=environment_line(verdict),
         exercise=exercise,
@@ -171,8 +172,11 @@ def environment_line(verdict: Verdict) -> str:
         figures += [environment.temperature_c and f"{environment.temperature_c} °C"]
         known = ", ".join(figure for figure in figures if figure)
         parts.append(known and f"at the end {known}")
+    parts.append(environment.cell and f"checked: cell {environment.cell}")
     line = " · ".join(part for part in parts if part)
-    return f"{NEEDS_GPU} {line}".strip() if environment.device == "simulator" else line
+    if environment.device != "simulator":
+        return line
+    return f"{NEEDS_GPU if verdict.gates else _SIMULATED} {line}".strip()
 
 
 _TONES: dict[State, tuple[Literal["good", "bad", "warn", "plain"], str]] = {
@@ -257,7 +261,13 @@ def _failure_name(failing: CaseResult | None, failure: Explained | None) -> str:
     return "What happened " + ", ".join(where) if where else "What happened"
 
 
-def _next_step(verdict: Verdict, state: State, failing: CaseResult | None, failure: Explained | None) -> str:
+def _next_step(
+    verdict: Verdict,
+    exercise: Exercise | None,
+    state: State,
+    failing: CaseResult | None,
+    failure: Explained | None,
+) -> str:
     call = f"`check({verdict.exercise})`"
     if failure is not None:
         again = "" if "check again" in failure.advice else " Then run the cell, and check again."
@@ -275,6 +285,8 @@ def _next_step(verdict: Verdict, state: State, failing: CaseResult | None, failu
         return "Nothing is left to mend. Check it with the clock to earn the points for speed."
     if any(gate.outcome == "doubt" for gate in verdict.gates):
         return f"Done. One gate is close: when the GPU is idle, another {call} may settle it."
+    if exercise is not None and not exercise.plot_cases:
+        return "Done."
     return f"Done. `benchmark({verdict.exercise})` draws its speed over the problem's size."
 
 

@@ -22,7 +22,7 @@ from grader.judge.pool import Loaded, Pool
 from grader.judge.reading import Reading
 from grader.judge.sandbox import strength
 from grader.judge.workers import Worker, WorkerFailed
-from grader.progress import Progress
+from grader.steps import Progress
 from grader.verdict import Environment, Failure, Timing, Verdict
 
 __all__ = ["Arbiter"]

@@ -199,12 +199,13 @@ class Desk:
                 answers = expected[number]
             for array, answer in zip(spread.case.outputs, answers, strict=True):
                 got = self._view(launch[array.name])
-                found = compare(array.name, got, answer, exercise.budget, self._outside(launch[array.name]))
+                budget = spread.case.budget or exercise.budget
+                found = compare(array.name, got, answer, budget, self._outside(launch[array.name]))
                 if found is None:
                     continue
-                sure = found.unwritten and got.is_floating_point()  # an integer that looks unwritten may be a bug's
-                named = found.wrong and not sure  # what was never written is NaN, as some bugs write
-                sentence = suspected(got, answer, inputs, exercise.suspects) if named else ""
+                sure = got.is_floating_point()  # an integer that looks unwritten may be a bug's
+                nothing = sure and found.unwritten == found.wrong  # what was never written is NaN, as some bugs write
+                sentence = "" if nothing else suspected(got, answer, inputs, exercise.suspects)
                 unwritten = 0 if sentence else found.unwritten
                 return Mismatch(**{**vars(found), "suspect": sentence, "unwritten": unwritten})
         return None

@@ -12,7 +12,7 @@ from grader.judge.clock import TimedWrong
 from grader.judge.pool import Loaded
 from grader.judge.timing import Timer
 from grader.judge.workers import Worker, WorkerFailed
-from grader.progress import Progress
+from grader.steps import Progress
 from grader.verdict import CaseResult, Failure, Finding, GateResult, Verdict
 from grader.version import __version__
 
@@ -129,8 +129,8 @@ class Job:
         self.findings += rules.of_kernels(rows, self.exercise)
 
     def _case(self, worker: Worker, case: Case) -> CaseResult:
-        """A case that is measured has several tries, each with other inputs: the machine may be disturbed."""
-        for _ in range(self.exercise.tries if case.measured else 1):
+        """Where times are asked for there are several tries, each with other inputs: the machine may be disturbed."""
+        for _ in range(self.exercise.tries if self.exercise.measure else 1):
             result = self._try(worker, case)
             if result.mismatch is None:
                 break

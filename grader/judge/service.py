@@ -25,8 +25,8 @@ from grader.errors import GraderError, JudgeStopped
 from grader.exercise import MAX_SOURCE_BYTES
 from grader.exercises import find
 from grader.judge.sandbox import import_folders, remove
-from grader.progress import Progress
 from grader.protocol.channel import Channel, ChannelClosed, ChannelTimeout
+from grader.steps import Progress
 from grader.verdict import Timing, Verdict
 
 __all__ = ["Judge", "shared_judge"]

@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from grader.leaderboard.notebook_view import View
     from grader.leaderboard.run import RunOutcome
     from grader.leaderboard.site import PublishReport
-    from grader.progress import Progress
+    from grader.steps import Progress
 
 __all__ = ["STORE_NAME", "publish", "run", "show"]
 

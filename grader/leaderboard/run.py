@@ -13,7 +13,7 @@ from grader.exercise import Exercise
 from grader.exercises import EXERCISES, find
 from grader.feedback.findings import to_look_at
 from grader.leaderboard.store import Run, Store, fingerprint
-from grader.progress import Progress
+from grader.steps import Progress
 from grader.submission import Submission, from_file
 from grader.verdict import Environment, Verdict
 

@@ -111,8 +111,7 @@ def _of_cell(verdict: Verdict, found: Found) -> Verdict:
         return replace(verdict, failure=replace(verdict.failure, message=said))
     if found.number is None:
         return verdict
-    notes = (*verdict.environment.notes, f"checked: cell In [{found.number}]")
-    return replace(verdict, environment=replace(verdict.environment, notes=notes))
+    return replace(verdict, environment=replace(verdict.environment, cell=f"In [{found.number}]"))
 
 
 def _benchmark(exercise: object) -> None:

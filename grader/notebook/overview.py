@@ -56,10 +56,11 @@ def as_html(known: Mapping[str, Best], folder: Path) -> str:
 def as_text(known: Mapping[str, Best]) -> str:
     """The same for a terminal."""
     lines = [f"Your progress: {_total(known)}"]
+    wide = max(len(exercise.title) for exercise in EXERCISES.values())
     for exercise in EXERCISES.values():
         best = known.get(exercise.id)
         where = f"{exercise.chapter}/{exercise.notebook}.ipynb"
-        lines.append(f"  {exercise.title:24} {_earned(exercise, best):>8}  {left(exercise, best):32} {where}")
+        lines.append(f"  {exercise.title:{wide}} {_earned(exercise, best):>8}  {left(exercise, best):32} {where}")
     return "\n".join(lines)
 
 

@@ -2,7 +2,7 @@
 # # Square a matrix
 #
 # **You will** write a kernel in CUDA C++, compile it from this notebook with PyTorch's `load_inline`, and square a
-# matrix with it: `out[i, j] = x[i, j] ** 2`.
+# matrix with it: `out[i, j] = x[i, j] ** 2`. Then you write a second one, which turns a colour image grey.
 #
 # **You will learn**
 #
@@ -11,8 +11,9 @@
 # - what `load_inline` writes, builds and caches
 # - why a build can take longer than all that you do with it, and how to make it short
 # - how a launch reports an error, since it returns nothing
+# - what C++ and PyTorch do with bytes that are too small for a result
 #
-# **You need** about 60 minutes, PyTorch, and no CUDA. With an NVIDIA GPU you measure speed as well. Without one your
+# **You need** about 80 minutes, PyTorch, and no CUDA. With an NVIDIA GPU you measure speed as well. Without one your
 # CUDA C++ is built for the CPU and every answer is checked there; speed is shown as recorded on another machine.
 
 # %%
@@ -322,9 +323,146 @@ recorded("square_matrix", "ratio_vs_torch", "share_of_copy")
 # eight, and issues the eight loads before it waits for the first.
 
 # %% [markdown]
+# ## Bytes in place of floats
+#
+# An image is often stored as bytes (`uint8`, 0 to 255): `height` rows of `width` pixels, each pixel three bytes, red,
+# green and blue. As a tensor its shape is `(height, width, 3)`, called *HWC*.
+#
+# Predict: at which offset lies the green byte of pixel (1, 2), in an image of 2 × 3 pixels?
+
+# %%
+prediction = ...  # offset of element (1, 2, 1)
+
+# %%
+image = torch.arange(2 * 3 * 3).reshape(2, 3, 3)  # each element holds its own offset
+compare(prediction, image[1, 2, 1].item())
+
+# %% [markdown]
+# Pixel number `row * width + column` begins at three times that number.
+#
+# The eye sees green as brighter than red, and red as brighter than blue. So grey is a weighted mean. In parts of 256,
+# the weights are 77, 150 and 29:
+#
+# $$\text{grey} = \left\lfloor \frac{77\,r + 150\,g + 29\,b + 128}{256} \right\rfloor$$
+#
+# The 128 is one half of 256: it makes cutting off the fraction a rounding to the nearest. All of this is done in
+# integers, so the answer is exact.
+#
+# Take a pixel whose red is 200. Predict: what does PyTorch say is `77 * 200`, if 200 is a `uint8`?
+
+# %%
+prediction = ...  # 77 * 200 in uint8
+
+# %%
+red = torch.tensor([200], dtype=torch.uint8)
+compare(prediction, (77 * red).item())
+
+# %% [markdown]
+# 15,400 needs 14 bits, and the lowest 8 are what is left. No error, no warning. In PyTorch you therefore widen first.
+# This is the expression that your kernel has to beat:
+#
+# ```python
+# red, green, blue = image.int().unbind(-1)
+# out.copy_((77 * red + 150 * green + 29 * blue + 128) >> 8)
+# ```
+#
+# Every operation is a kernel, and most of them read and write 4 bytes for each pixel and operand. Fused into one
+# kernel, a pixel is three bytes in and one out.
+#
+# C++ is kinder here: `77 * image[i]` is an `int` of 32 bits even if `image[i]` is a byte. The result is cut only when it
+# is stored in a byte. A byte is `unsigned char`; a plain `char` has a sign, and takes 200 for -56.
+#
+# `>> 8` moves the bits eight places to the right, which divides by 256.
+
+# %% [markdown]
+# ## Exercise: turn an image grey
+#
+# Write the grey value of each pixel of `image` into `out`. `image` is uint8, `height` × `width` × 3 and contiguous; `out` is
+# uint8, `height` × `width`. Use the formula above: `check` accepts no other rounding.
+#
+# 1. The kernel: find your pixel, read its three bytes, store one. *(about 7 lines)*
+# 2. The grid. *(2 lines)*
+
+# %% nbgrader={"grade_id": "grayscale", "solution": true}
+import ctypes
+from functools import cache
+
+from torch.utils.cpp_extension import load_inline
+
+cuda_source = r"""
+__global__ void grayscale_kernel(const unsigned char* __restrict__ image, unsigned char* __restrict__ out,
+                                 int height, int width) {
+    // BEGIN SOLUTION
+    int column = blockIdx.x * blockDim.x + threadIdx.x;
+    int row = blockIdx.y * blockDim.y + threadIdx.y;
+    if (row >= height || column >= width) return;
+    int pixel = row * width + column;
+    const unsigned char* rgb = image + 3 * pixel;
+    int sum = 77 * rgb[0] + 150 * rgb[1] + 29 * rgb[2];  // reads 3MN bytes in all
+    out[pixel] = (sum + 128) >> 8;  // writes MN bytes in all
+    // END SOLUTION
+}
+
+extern "C" const char* grayscale(const unsigned char* image, unsigned char* out, int height, int width) {
+    dim3 block(32, 8);
+    dim3 grid(1, 1);
+    // BEGIN SOLUTION
+    grid.x = (width + block.x - 1) / block.x;
+    grid.y = (height + block.y - 1) / block.y;
+    // END SOLUTION
+    grayscale_kernel<<<grid, block>>>(image, out, height, width);
+    cudaError_t error = cudaGetLastError();
+    return error == cudaSuccess ? nullptr : cudaGetErrorString(error);
+}
+"""
+
+
+@cache
+def library():
+    options = {"cpp_sources": "", "no_implicit_headers": True, "is_python_module": False}
+    built = ctypes.CDLL(load_inline("grayscale", cuda_sources=cuda_source, **options))
+    built.grayscale.argtypes = [ctypes.c_void_p, ctypes.c_void_p, ctypes.c_int, ctypes.c_int]
+    built.grayscale.restype = ctypes.c_char_p
+    return built
+
+
+def grayscale(image, out):
+    height, width, _ = image.shape
+    error = library().grayscale(image.data_ptr(), out.data_ptr(), height, width)
+    if error:
+        raise RuntimeError(error.decode())
+
+
+# %% nbgrader={"grade_id": "check-grayscale", "grade": true, "locked": true, "points": 5}
+check(grayscale)
+
+# %% [markdown]
+# Count what the eager expression moves for each pixel. `image.int()` reads 3 bytes and writes 12. Each product reads 4
+# and writes 4; in fact it reads more, since the 4 bytes of one colour lie 12 apart. Each sum of two reads 8 and writes
+# 4, and so on. Your kernel moves 4 bytes a pixel.
+#
+# Predict: how many times as fast is it? ⟦ gate("grayscale", "eager").points ⟧ of ⟦ exercise("grayscale").max_points ⟧
+# points are for ⟦ gate("grayscale", "eager").at_least ⟧ times the speed at
+# ⟦ gate("grayscale", "eager").cases | join(", ") ⟧.
+
+# %%
+prediction = ...  # the eager expression's time divided by yours
+
+# %%
+benchmark(grayscale)
+
+# %%
+recorded("grayscale", "ratio_vs_eager", "share_of_copy")
+
+# %% [markdown]
+# The gate is easy to pass, as the eager expression moves so much more. Look at the bandwidth instead: a thread that
+# loads single bytes has little under way. The next notebook is about that.
+
+# %% [markdown]
 # ## Skip the build
 #
-# With NVRTC the same kernel needs no file and no `nvcc`. Predict: how many seconds does the compilation take?
+# With NVRTC a kernel needs no file and no `nvcc`. Take `negate_kernel` from above. Predict: how many seconds does the
+# compilation take?
 
 # %%
 prediction = ...  # seconds
@@ -354,7 +492,9 @@ compare(prediction, seconds, "s", how=how)
 #    now touch elements that lie a whole row apart.)
 # 2. Ask for a block of 64 × 32 threads. Who notices, and what does the message say?
 # 3. Leave out the bounds check. Does `check` notice? Which of its sizes shows it?
-# 4. Square with one dimension only: treat the matrix as a vector of `height * width` elements. What gets simpler, and
+# 4. Give each thread of `grayscale` four pixels: 12 bytes are three `unsigned int`, and four grey bytes are one. What
+#    must hold of the number of pixels, or what do you do with the last ones?
+# 5. Square with one dimension only: treat the matrix as a vector of `height * width` elements. What gets simpler, and
 #    what would you lose if rows were padded?
 
 # %% [markdown]
@@ -366,6 +506,7 @@ compare(prediction, seconds, "s", how=how)
 # - found out that headers, not your code, make a build long, and built without them
 # - called a compiled function through `ctypes`, with its errors reported
 # - measured the kernel against PyTorch and against the speed of a copy
+# - computed with bytes in integers, exactly, and fused nine operations into one kernel
 #
 # ## Check yourself
 #
@@ -404,5 +545,11 @@ compare(prediction, seconds, "s", how=how)
 #
 # </details>
 #
-# **Next:** [Add two vectors](../03_triton/01_add_vectors.ipynb), where you write blocks instead of threads. Or go
-# back to the [syllabus](../README.ipynb). Both lie in the course's folder.
+# <details><summary>Someone writes <code>unsigned char sum = 77 * r + 150 * g + 29 * b;</code> and then <code>out[i] = sum >> 8;</code>. What does the image look like?</summary>
+#
+# Black. `sum` keeps the lowest 8 bits, and shifting those by 8 leaves 0.
+#
+# </details>
+#
+# **Next:** [Move bytes well](02_move_bytes_well.ipynb), where you find out what memory hands out when a kernel asks
+# for it. Or go back to the [syllabus](../README.ipynb) in the course's folder.

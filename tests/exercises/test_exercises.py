@@ -1,23 +1,41 @@
 """What must hold of every exercise, also of those that are yet to be written."""
 
 import ast
+import functools
 import inspect
+import math
 import textwrap
+from dataclasses import replace
 
 import pytest
 import torch
 
 from grader.authoring.reference import solution
 from grader.errors import UnknownExercise
+from grader.exercise import text_of
 from grader.exercises import EXERCISES, find
 from grader.judge.compare import suspected
 from grader.judge.inputs import FILLS, draw, generator
+from grader.judge.machine import Machine
+from tests.mistakes.corpus import corpus
 
 each = pytest.mark.parametrize("exercise", EXERCISES.values(), ids=lambda exercise: exercise.id)
 
 
 def all_cases(exercise):
     return (*exercise.cases, *exercise.simulator_cases, *exercise.timed_cases, *exercise.plot_cases)
+
+
+_GOT = "got"
+_DRAWS = 3  # of the inputs of a case: some bugs show by chance
+
+
+def inputs_of(exercise, case):
+    """Inputs as the judge draws them, by name."""
+    source = generator("cpu")
+    if exercise.draw is not None:
+        return dict(exercise.draw(case, source, Machine.measure("simulator")))
+    return {array.name: draw(array, case.fill, source) for array in case.inputs}
 
 
 @each
@@ -32,28 +50,50 @@ def test_gates_name_baselines_and_timed_cases_that_exist(exercise):
 
 @each
 def test_being_right_is_worth_something_and_speed_too(exercise):
-    """The points are those of the cases and of the gates, and both are there."""
+    """The points are those of the cases and of the gates; what is timed has a gate, and the other way round."""
     assert exercise.correctness_points > 0
-    assert exercise.max_points > exercise.correctness_points
+    assert (exercise.max_points > exercise.correctness_points) == bool(exercise.gates) == bool(exercise.timed_cases)
 
 
 @each
 def test_cases_call_the_entry_point(exercise):
     """Every case has the parameters' arrays in their order, one output at least, a known fill and a name of its own."""
     for cases in (exercise.cases, exercise.simulator_cases, exercise.timed_cases, exercise.plot_cases):
-        assert len({case.name for case in cases}) == len(cases) > 0
+        assert len({case.name for case in cases}) == len(cases)
+    assert exercise.cases
+    assert exercise.simulator_cases
     for case in all_cases(exercise):
-        assert tuple(array.name for array in case.arrays) == exercise.parameters
+        assert exercise.harness or tuple(array.name for array in case.arrays) == exercise.parameters
         assert case.outputs
+        assert not exercise.answers or math.prod(case.outputs[0].shape) <= len(exercise.answers)
         assert set(case.fill.split("|")) <= set(FILLS)
         assert exercise.bytes_moved(case) > 0
 
 
 @each
+def test_timed_cases_grow_into_cases_of_the_same_kind(exercise):
+    """Twice as large, the oracle's answers have the outputs' shapes, and twice as much is moved."""
+    for case in exercise.timed_cases:
+        small = replace(case, arrays=tuple(_shortened(array) for array in case.arrays))
+        grown = small.times(2)
+        inputs = {array.name: draw(array, case.fill, generator("cpu")).double() for array in grown.inputs}
+        answers = exercise.oracle(inputs)
+        shapes = [tuple(answer.shape) for answer in (answers if isinstance(answers, tuple) else (answers,))]
+        assert shapes == [array.shape for array in grown.outputs]
+        assert 1.5 < exercise.bytes_moved(case.times(2)) / exercise.bytes_moved(case) <= 2
+
+
+def _shortened(array):
+    """A hundredth of it or so, along each axis: what oracles take for granted of shapes is kept."""
+    return replace(array, shape=tuple(n if n < 1000 else n // 128 for n in array.shape))
+
+
+@each
 def test_sizes_that_fit_no_block_are_among_the_cases(exercise):
-    """On a GPU and in the simulator some row is longer than 32 and no multiple of 32: a missing mask shows there."""
+    """On a GPU and in the simulator some size is more than 32 and no multiple of it: a missing mask shows there."""
     for cases in (exercise.cases, exercise.simulator_cases):
-        assert any(case.arrays[0].shape[-1] > 32 and case.arrays[0].shape[-1] % 32 for case in cases)
+        sizes = [size for case in cases for array in case.arrays for size in array.shape]
+        assert exercise.backend == "torch" or any(size > 32 and size % 32 for size in sizes)
 
 
 @each
@@ -64,24 +104,45 @@ def test_baselines_stand_on_their_own(exercise):
         tree = ast.parse(textwrap.dedent(inspect.getsource(baseline.function)))
         scope = {"__builtins__": __builtins__, "Any": object}
         exec(compile(tree, "baseline", "exec"), scope)
-        case = next(case for case in exercise.simulator_cases if case.arrays[0].shape[-1] > 32)
-        tensors = [draw(array, case.fill, generator("cpu")) for array in case.arrays]
-        if baseline.id != "compile":  # compiling takes half a minute here; the tests on a GPU run it
-            scope[baseline.function.__name__](*tensors)
+        if baseline.id == "compile":  # compiling takes half a minute here; the tests on a GPU run it
+            continue
+        case = exercise.simulator_cases[-1]
+        drawn = inputs_of(exercise, case)
+        tensors = [drawn[a.name] if a.name in drawn else draw(a, "normal", generator("cpu")) for a in case.arrays]
+        function = scope[baseline.function.__name__]
+        if exercise.harness is not None:
+            exec(compile(text_of(exercise.harness), "harness", "exec"), scope)
+            function = functools.partial(scope[exercise.harness.__name__], function)
+        function(*tensors)
 
 
 @each
 def test_every_suspect_is_recognised_by_its_own_output(exercise):
     """What a suspect's bug would write leads, in some case, to that suspect's sentence and to no other."""
+    handed_in = " ".join(mistake.says for mistake in corpus() if mistake.exercise == exercise.id)
     for suspect in exercise.suspects:
-        named = set()
-        for case in exercise.simulator_cases:
-            inputs = {array.name: draw(array, case.fill, generator("cpu")) for array in case.inputs}
-            double = {name: value.double() for name, value in inputs.items()}
-            expected, bug = exercise.oracle(double), suspect.output(double)
-            if bug is not None and not torch.allclose(bug, expected, rtol=1e-3, equal_nan=True):
-                named.add(suspected(bug.float(), expected, inputs, exercise.suspects))
-        assert suspect.sentence in named, suspect.sentence
+        assert any(
+            sentence == suspect.sentence or (sentence == _GOT and suspect.sentence in handed_in)
+            for case in (*exercise.simulator_cases, *exercise.cases)
+            for _ in range(_DRAWS)
+            for sentence in _sentences(exercise, suspect, case)
+        ), suspect.sentence
+
+
+def _sentences(exercise, suspect, case):
+    """What is said of the outputs that the suspect's bug would write in this case."""
+    inputs = inputs_of(exercise, case)
+    double = {name: value.double() for name, value in inputs.items()}
+    answers = exercise.oracle(double)
+    for expected in answers if isinstance(answers, tuple) else (answers,):
+        try:
+            bug = suspect.output(double | {"expected": expected})
+        except KeyError as error:  # it looks at what came, which only a submission can show
+            yield error.args[0]
+            continue
+        if bug is None or bug.shape != expected.shape or torch.allclose(bug, expected, 1e-3, equal_nan=True):
+            continue
+        yield suspected(bug, expected, inputs, exercise.suspects)
 
 
 @each

@@ -11,11 +11,18 @@ import pytest
 from grader.explore import (
     Picture,
     count_traffic,
+    draw_banks,
     draw_blocks,
     draw_eager_and_fused,
     draw_grid,
     draw_padded_rows,
+    draw_padded_tile,
+    draw_reduction_tree,
     draw_row_in_sram,
+    draw_sectors,
+    draw_shuffles,
+    draw_summation_errors,
+    draw_transposed_tile,
 )
 from grader.explore.picture import BLUE, GREY, LIGHT, ORANGE, PALE
 
@@ -27,12 +34,19 @@ def _traffic_picture() -> Picture:
 
 
 DRAWINGS = {
+    "reduction tree": lambda: draw_reduction_tree(8),
+    "shuffles": lambda: draw_shuffles(8),
+    "summation errors": lambda: draw_summation_errors({"one way": [(256, 1e-3), (1024, 2e-3)]}),
     "blocks": lambda: draw_blocks(10, 4),
     "blocks without a tail": lambda: draw_blocks(8, 4),
     "one block": lambda: draw_blocks(1, 1),
     "grid": lambda: draw_grid(5, 7, block=(4, 2)),
     "padded rows": lambda: draw_padded_rows(3, 5, 8),
     "row in SRAM": draw_row_in_sram,
+    "sectors": lambda: draw_sectors(8),
+    "banks": lambda: draw_banks(32),
+    "padded tile": draw_padded_tile,
+    "transposed tile": draw_transposed_tile,
     "traffic": _traffic_picture,
 }
 

@@ -58,6 +58,8 @@ def test_a_mask_that_is_one_too_strict() -> None:
     """An unwritten last element where no block begins is a matter of the mask, not of the grid."""
     assert "`offsets < n`" in describe(unwritten(vector(127, 126, 126)), exercise=VECTOR_ADD)
     assert "grid" in describe(unwritten(vector(1025, 1024, 1024)), exercise=VECTOR_ADD)
+    each = [(number, unwritten(vector(n, n - 1, n - 1))) for number, n in enumerate((1, 127, 1024, 1025, 98_432))]
+    assert "`offsets < n`" in said_of(verdict_on("vector_add", *each))
 
 
 @pytest.mark.parametrize(
@@ -294,6 +296,14 @@ def test_three_dimensions() -> None:
     mismatch = Mismatch("out", (4, 5, 6), 3, 120, (1, 2, 3), "0", "1", (1, 2, 3), (1, 2, 5))
 
     assert "all between (1, 2, 3) and (1, 2, 5); first at (1, 2, 3)" in describe(mismatch)
+
+
+def test_of_several_outputs_it_is_said_which() -> None:
+    """One output needs no name."""
+    arrays = (Array("x", (9,)), Array("out", (9,), role="out"), Array("grad_x", (9,), role="out"))
+    wrong = replace(vector(9, 3, 5), output="grad_x")
+    assert "3 of 9 elements of `grad_x` differ" in describe(wrong, Case("9", arrays), SQUARE)
+    assert "3 of 9 elements differ" in describe(wrong, Case("9", arrays[:2]), SQUARE)
 
 
 def test_answers_are_named_and_no_mask_is_asked_for() -> None:

@@ -47,6 +47,28 @@ def test_unwritten_elements_are_told_from_nan():
     assert (mismatch.unwritten, mismatch.not_finite, mismatch.got) == (2, 2, "never written")
 
 
+@pytest.mark.parametrize("dtype", [torch.uint8, torch.int32, torch.int64])
+def test_of_integers_unwritten_is_said_where_it_explains_all_that_is_wrong(dtype):
+    """The poison is a value like any other there (255, -1): an element that holds it may have been written."""
+    expected = torch.arange(6, dtype=torch.float64)
+    poison = torch.full((48,), POISON_BYTE, dtype=torch.uint8).view(dtype)[:6]
+    got = expected.to(dtype)
+    got[4:] = poison[4:]
+    mismatch = compare("out", got, expected, BUDGET)
+    assert mismatch is not None
+    assert (mismatch.wrong, mismatch.unwritten, mismatch.got) == (2, 2, "never written")
+    got[1] = 77
+    mismatch = compare("out", got, expected, BUDGET)
+    assert mismatch is not None
+    assert (mismatch.wrong, mismatch.unwritten, mismatch.got) == (3, 0, "77")
+
+
+def test_an_integer_that_holds_the_poison_is_right_where_that_is_expected():
+    """White is a colour."""
+    white = torch.full((3,), POISON_BYTE, dtype=torch.uint8)
+    assert compare("out", white, white.double(), BUDGET) is None
+
+
 def test_the_region_of_wrong_elements_is_their_bounding_box():
     """The smallest and largest index in each dimension, so that a sentence can say where the bug shows."""
     expected = torch.zeros(8, 10, dtype=torch.float64)

@@ -8,7 +8,7 @@ import pytest
 import torch
 
 from grader.errors import MachineLacks
-from grader.exercise import Array, Case
+from grader.exercise import Array, Case, Suspect
 from grader.exercises import find
 from grader.judge import desk as desks
 from grader.judge import inputs
@@ -368,3 +368,49 @@ def test_floating_point_inputs_have_the_type_that_is_asked_for(dtype):
     """In every type of the course, contiguous, and of its shape."""
     found = draw(Array("x", (3, 5), dtype), "normal", generator("cpu"))
     assert (found.dtype, found.shape, found.is_contiguous()) == (getattr(torch, dtype), (3, 5), True)
+
+
+GREY = find("grayscale")
+
+
+@pytest.fixture
+def grey(desk):
+    """A spread of one image, its input handed over and its output right."""
+    spread = desk.lay(next(case for case in GREY.simulator_cases if case.name == "37 × 53"))
+    desk.deal(spread)
+    desk.poison(spread)
+    desk.hand_over()
+    (launch,) = spread.launches
+    assert desk.unwritten(spread)
+    desk._view(launch["out"]).copy_(GREY.oracle({"image": desk._view(launch["image"]).double()}))
+    return spread
+
+
+def test_bytes_are_checked_as_floats_are(desk, grey):
+    """A right image passes; one byte that is off by one is found, and so is one that was written behind the image."""
+    (launch,) = grey.launches
+    out = desk._view(launch["out"])
+    assert desk.check(grey, GREY) is None
+    assert not desk.unwritten(grey)
+    out[3, 5] ^= 1
+    assert desk.check(grey, GREY).first_index == (3, 5)
+    out[3, 5] ^= 1
+    slot = launch["out"]
+    for offset in (-1, slot.bytes):
+        around = desk.arenas["outputs"].bytes_at(slot.offset + offset, 1)
+        around.fill_(7)
+        mismatch = desk.check(grey, GREY)
+        assert (mismatch.wrong, mismatch.outside, mismatch.outside_first_offset) == (0, 1, offset)
+        around.fill_(255)
+
+
+def test_bytes_that_nobody_wrote_are_told_from_those_of_a_bug(desk, grey):
+    """All 255 is an output that was not written, unless a known bug writes just that."""
+    (launch,) = grey.launches
+    desk._view(launch["out"]).fill_(255)
+    assert desk.unwritten(grey)
+    mismatch = desk.check(grey, GREY)
+    assert (mismatch.suspect, mismatch.unwritten) == ("", mismatch.wrong)
+    all_white = replace(GREY, suspects=(Suspect("It is all white.", lambda a: 0 * a["image"][..., 0] + 255),))
+    mismatch = desk.check(grey, all_white)
+    assert (mismatch.suspect, mismatch.unwritten) == ("It is all white.", 0)

@@ -195,6 +195,47 @@ __global__ void uninitialised(float* out) {
 }
 extern "C" void run_uninitialised(float* out) { uninitialised<<<3, 4>>>(out); }
 
+__global__ void add_one(float* out, double* wide) {
+    atomicAdd(out, 1.0f);
+    atomicAdd(wide, 1.0);
+}
+extern "C" void run_add_one(float* out, double* wide) { add_one<<<1, 1>>>(out, wide); }
+
+__device__ float partials[64];
+__device__ unsigned ticket;
+
+__global__ void last_block_sum(const float* __restrict__ x, float* out, int n) {  // n is a multiple of 4
+    const float4* quads = reinterpret_cast<const float4*>(x);
+    float sum = 0;
+    for (int i = blockIdx.x * 32 + threadIdx.x; i < n / 4; i += gridDim.x * 32) {
+        float4 v = quads[i];
+        sum += (v.x + v.y) + (v.z + v.w);
+    }
+    sum = warp_sum(sum);
+    __shared__ bool last;
+    if (threadIdx.x == 0) {
+        partials[blockIdx.x] = sum;
+        __threadfence();
+        last = atomicInc(&ticket, gridDim.x - 1) == gridDim.x - 1;
+    }
+    __syncthreads();
+    if (!last) return;
+    __threadfence();
+    sum = 0;
+    for (int i = threadIdx.x; i < gridDim.x; i += 32) sum += partials[i];
+    sum = warp_sum(sum);
+    if (threadIdx.x == 0) *out = sum;
+}
+extern "C" int run_last_block_sum(const float* x, float* out, int n) {
+    int device, sms;
+    cudaDeviceProp found;
+    cudaGetDevice(&device);
+    if (cudaDeviceGetAttribute(&sms, cudaDevAttrMultiProcessorCount, device) != cudaSuccess) return -1;
+    if (cudaGetDeviceProperties(&found, device) != cudaSuccess || found.multiProcessorCount != sms) return -1;
+    last_block_sum<<<8 * sms, 32>>>(x, out, n);
+    return cudaGetLastError();
+}
+
 // -- kernels that are stuck or stop: each call ends the library's usefulness, so the tests load it afresh -----------------
 __global__ void barrier_in_branch(float* out) {
     if (threadIdx.x < 12) {

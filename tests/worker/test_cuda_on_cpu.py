@@ -206,6 +206,25 @@ def test_shared_memory_is_not_zero_to_begin_with(library: ctypes.CDLL) -> None:
     out = np.zeros(3, np.float32)
     library.run_uninitialised(pointer(out))
     assert np.isnan(out).all()
+    assert (out.view(np.uint32) != 0xFFFFFFFF).all(), "that NaN says that an output was never written"
+
+
+def test_what_is_added_to_poison_is_nan_and_no_longer_poison(library: ctypes.CDLL) -> None:
+    """As on a GPU: an output that was added to without being set to 0 first is wrong, and is not "never written"."""
+    out, wide = np.full(4, 0xFF, np.uint8).view(np.float32), np.full(8, 0xFF, np.uint8).view(np.float64)
+    library.run_add_one(pointer(out), pointer(wide))
+    assert np.isnan(out[0])
+    assert out.view(np.uint32)[0] == 0x7FFFFFFF
+    assert np.isnan(wide[0])
+    assert wide.view(np.uint64)[0] != 0xFFFFFFFFFFFFFFFF
+
+
+def test_the_last_block_to_finish_adds_up_launch_after_launch(library: ctypes.CDLL) -> None:
+    """Fences, a ticket that wraps, loads of 16 bytes and the number of SMs: what a reduction in one launch needs."""
+    for n in (4, 1024, 40_000):
+        x, out = numbers(n), np.zeros(1, np.float32)
+        assert library.run_last_block_sum(pointer(x), pointer(out), n) == 0
+        assert out[0] == x.sum()
 
 
 @pytest.mark.parametrize(("grid", "block"), [(1, 1025), (0, 32), (1, 0), (-1, 32)])

@@ -6,15 +6,17 @@ The patterns were taken from the messages of triton 3.7.1 (its compiler and its 
 
 from __future__ import annotations
 
+from grader.feedback.meanings.compiler import COMPILER
 from grader.feedback.meanings.cpp import CPP
 from grader.feedback.meanings.cuda import CUDA
 from grader.feedback.meanings.meaning import Advice, Meaning
+from grader.feedback.meanings.operator import OPERATOR
 from grader.feedback.meanings.python import NUMBA, PYTHON
 from grader.feedback.meanings.triton import TRITON
 
 __all__ = ["MEANINGS", "Advice", "Meaning", "explain"]
 
-MEANINGS: tuple[Meaning, ...] = TRITON + CUDA + CPP + NUMBA + PYTHON
+MEANINGS: tuple[Meaning, ...] = OPERATOR + TRITON + CUDA + CPP + NUMBA + PYTHON + COMPILER
 
 
 def explain(text: str, line: str = "") -> Advice | None:

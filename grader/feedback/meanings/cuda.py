@@ -44,6 +44,11 @@ CUDA: tuple[Meaning, ...] = (
         "The function needs no tensors but those that it is given: write into `out`. Restart other notebooks' kernels.",
     ),
     Meaning(
+        r"[Bb]oth events must be (?:recorded|completed)",
+        "An event's time is not known before the GPU has come to it.",
+        "Record both events, and wait with `end.synchronize()` before you ask for `start.elapsed_time(end)`.",
+    ),
+    Meaning(
         r"driver version is insufficient|unsupported toolchain|Found no NVIDIA driver",
         "The GPU's driver is too old for this build, or there is none.",
         "`grader doctor` names the versions and the command that mends it.",

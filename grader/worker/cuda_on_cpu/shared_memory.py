@@ -60,7 +60,8 @@ def _statement_end(tokens: list[Token], at: int) -> int:
 def _extern_shared(tokens: list[Token], at: int) -> int:
     """Index behind `extern … __shared__ … name[];`, or 0 where this `extern` is another."""
     end = _statement_end(tokens, at)
-    return end if any(token.text == "__shared__" for token in tokens[at:end]) else 0
+    texts = {token.text for token in tokens[at:end]}
+    return end if "__shared__" in texts and "{" not in texts else 0  # behind a function's body another statement ends
 
 
 def _dynamic(declaration: list[Token], at_file_scope: bool, state: _Shared) -> Token:

@@ -13,6 +13,15 @@ struct Same {
 template <class T>
 using Value = typename Same<T>::type;  // keeps the value's type out of deduction: atomicAdd(&a_float, 1)
 
+// A GPU's sums that are NaN are always the same NaN; a CPU's are one of the operands. What was added to an output that
+// nobody had set to 0 must not look as if it had never been written.
+template <class T>
+static T sum(T old, T value) {
+    if constexpr (std::is_same<T, float>::value) return old != old ? __builtin_nanf("0x7fffff") : old + value;
+    else if constexpr (std::is_same<T, double>::value) return old != old ? __builtin_nan("") : old + value;
+    else return old + value;
+}
+
 template <class T, class Change>
 static T exchange(T* address, Change change) {
     T old = *address;
@@ -35,7 +44,7 @@ static T exchange(T* address, Change change) {
     static T name##_system(T* address, cuda_on_cpu::Value<T> value) { \
         return name(address, value); \
     }
-CUDA_ON_CPU_ATOMIC(atomicAdd, (std::is_arithmetic<T>::value && sizeof(T) >= 4), old + value)
+CUDA_ON_CPU_ATOMIC(atomicAdd, (std::is_arithmetic<T>::value && sizeof(T) >= 4), cuda_on_cpu::sum<T>(old, value))
 CUDA_ON_CPU_ATOMIC(atomicSub, (std::is_integral<T>::value && sizeof(T) == 4), old - value)
 CUDA_ON_CPU_ATOMIC(atomicExch, (sizeof(T) >= 4), value)
 CUDA_ON_CPU_ATOMIC(atomicMin, (std::is_integral<T>::value && sizeof(T) >= 4), value < old ? value : old)

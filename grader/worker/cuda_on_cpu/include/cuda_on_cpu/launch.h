@@ -51,10 +51,10 @@ struct Config {
     }
 };
 
-// CUDA leaves shared memory undefined; all bits set makes floats NaN, so that what nobody wrote is not taken for zero.
+// CUDA leaves shared memory undefined.
 template <class... T>
 static void poison(T&... objects) {
-    (memset(const_cast<void*>(static_cast<const volatile void*>(&objects)), 0xFF, sizeof objects), ...);
+    (forget(const_cast<void*>(static_cast<const volatile void*>(&objects)), sizeof objects), ...);
 }
 
 static inline bool first_in_block(unsigned long& seen) {
@@ -79,7 +79,7 @@ static void run(const Config& config, Body body) {
     for (blockIdx.z = 0; blockIdx.z < gridDim.z; ++blockIdx.z)
         for (blockIdx.y = 0; blockIdx.y < gridDim.y; ++blockIdx.y)
             for (blockIdx.x = 0; blockIdx.x < gridDim.x; ++blockIdx.x, backwards = !backwards) {
-                memset(dynamic_shared, 0xFF, config.shared);
+                forget(dynamic_shared, config.shared);
                 if (!run_block(body, threads, backwards)) return;
                 if (!wrote_past(config.shared)) continue;
                 return fail(cudaErrorLaunchFailure, true,

@@ -13,15 +13,35 @@ enum cudaMemcpyKind {
     cudaMemcpyDeviceToDevice,
     cudaMemcpyDefault,
 };
+enum cudaDeviceAttr { cudaDevAttrMaxThreadsPerBlock = 1, cudaDevAttrWarpSize = 10, cudaDevAttrMultiProcessorCount = 16 };
+struct cudaDeviceProp {
+    char name[256];
+    int multiProcessorCount, warpSize, maxThreadsPerBlock;
+};
 enum cudaFuncAttribute { cudaFuncAttributeMaxDynamicSharedMemorySize = 8 };
 
 [[maybe_unused]] static cudaError_t cudaDeviceSynchronize() { return cudaGetLastError(); }
 [[maybe_unused]] static cudaError_t cudaStreamSynchronize(cudaStream_t) { return cudaGetLastError(); }
 
+// Launchers size their grids by the number of SMs: a few, so that a grid of some blocks for each is soon run.
+[[maybe_unused]] static cudaError_t cudaGetDevice(int* device) { return *device = 0, cudaSuccess; }
+[[maybe_unused]] static cudaError_t cudaDeviceGetAttribute(int* value, cudaDeviceAttr which, int) {
+    switch (which) {
+        case cudaDevAttrMaxThreadsPerBlock: return *value = cuda_on_cpu::max_threads, cudaSuccess;
+        case cudaDevAttrWarpSize: return *value = warpSize, cudaSuccess;
+        case cudaDevAttrMultiProcessorCount: return *value = 4, cudaSuccess;
+    }
+    return cudaErrorInvalidValue;
+}
+[[maybe_unused]] static cudaError_t cudaGetDeviceProperties(cudaDeviceProp* found, int) {
+    *found = cudaDeviceProp{"the CPU", 4, warpSize, cuda_on_cpu::max_threads};
+    return cudaSuccess;
+}
+
 template <class T>
 static cudaError_t cudaMalloc(T** pointer, size_t bytes) {
     *pointer = static_cast<T*>(aligned_alloc(256, (bytes + 255) / 256 * 256));
-    if (*pointer) memset(static_cast<void*>(*pointer), 0xFF, bytes);
+    if (*pointer) cuda_on_cpu::forget(*pointer, bytes);
     return *pointer || !bytes ? cudaSuccess : cudaErrorMemoryAllocation;
 }
 [[maybe_unused]] static cudaError_t cudaFree(void* pointer) {

@@ -2,6 +2,10 @@
 #pragma once
 #pragma GCC system_header
 
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+
 #define __global__
 #define __device__
 #define __host__
@@ -34,6 +38,19 @@ CUDA_ON_CPU_VECTORS(longlong, long long, 16, 16)
 CUDA_ON_CPU_VECTORS(ulonglong, unsigned long long, 16, 16)
 CUDA_ON_CPU_VECTORS(float, float, 8, 16)
 CUDA_ON_CPU_VECTORS(double, double, 16, 16)
+
+namespace cuda_on_cpu {
+
+// What nobody has written is NaN in every floating-point type, so that it is not taken for zero; and it is not the NaN
+// that the arbiter puts into outputs, so that an output computed from it is not taken for one that was never written.
+constexpr uint64_t nobodys = 0xFFF9FFF9FFF9FFF9;
+
+static inline void forget(void* memory, size_t bytes) {
+    for (size_t i = 0; i < bytes; i += sizeof nobodys)
+        memcpy(static_cast<char*>(memory) + i, &nobodys, bytes - i < sizeof nobodys ? bytes - i : sizeof nobodys);
+}
+
+}  // namespace cuda_on_cpu
 
 struct dim3 {
     unsigned int x, y, z;

@@ -65,7 +65,8 @@ static void done_with(Exchange& exchange) {
 template <class T>
 static T shuffle(unsigned mask, T value, int source, const char* call, int line) {
     static_assert(sizeof(T) <= 8, "a shuffle moves values of at most 8 bytes");
-    uint64_t bits = 0, got = ~0ull;  // a lane that takes no part has no value: all bits set, NaN in a float
+    uint64_t bits = 0, got;
+    forget(&got, sizeof got);  // a lane that takes no part has no value
     memcpy(&bits, &value, sizeof value);
     Exchange& exchange = meet(mask, bits, call, line);
     if (exchange.needed >> source & 1) got = exchange.values[source];

@@ -1,0 +1,117 @@
+"""How bytes move: the experiments of the notebook on it, and the steps from an obvious transpose to a good one."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import astuple
+from functools import partial
+from typing import Any
+
+import torch
+
+from benchmarks.rows import Recorder
+from benchmarks.timing import in_turn
+from grader.explore.moves import EXPERIMENTS, samples_us
+from grader.judge.statistics import interval
+
+__all__ = ["moves"]
+
+_REPEATS = 100
+_N = 8192
+_TILE = """\
+extern "C" __global__ void transpose(const float* __restrict__ x, float* __restrict__ out, int height, int width) {
+    __shared__ float tile[SIDE][SIDE + PADDING];
+    int top = blockIdx.y * SIDE, left = blockIdx.x * SIDE;
+    float held[LOADS];
+    #pragma unroll
+    for (int k = 0; k < LOADS; k++) {
+        int row = top + threadIdx.y + 8 * (k / (SIDE / 32)), column = left + threadIdx.x + 32 * (k % (SIDE / 32));
+        if (row < height && column < width) held[k] = x[row * width + column];
+    }
+    #pragma unroll
+    for (int k = 0; k < LOADS; k++)
+        tile[threadIdx.y + 8 * (k / (SIDE / 32))][threadIdx.x + 32 * (k % (SIDE / 32))] = held[k];
+    __syncthreads();
+    #pragma unroll
+    for (int k = 0; k < LOADS; k++) {
+        int i = threadIdx.y + 8 * (k / (SIDE / 32)), j = threadIdx.x + 32 * (k % (SIDE / 32));
+        if (left + i < width && top + j < height) out[(left + i) * height + top + j] = tile[j][i];
+    }
+}
+"""
+_FLOAT4 = """\
+extern "C" __global__ void transpose(const float4* __restrict__ x, float4* __restrict__ out, int height, int width) {
+    __shared__ float tile[64][65];
+    int top = blockIdx.y * 64, left = blockIdx.x * 64;
+    int thread = threadIdx.y * 32 + threadIdx.x, quad = thread % 16, first = thread / 16;
+    float4 held[4];
+    #pragma unroll
+    for (int k = 0; k < 4; k++) held[k] = x[((top + first + 16 * k) * width + left) / 4 + quad];
+    #pragma unroll
+    for (int k = 0; k < 4; k++) {
+        float* row = &tile[first + 16 * k][4 * quad];
+        row[0] = held[k].x; row[1] = held[k].y; row[2] = held[k].z; row[3] = held[k].w;
+    }
+    __syncthreads();
+    #pragma unroll
+    for (int k = 0; k < 4; k++) {
+        int column = first + 16 * k;
+        float4 value = {tile[4 * quad][column], tile[4 * quad + 1][column], tile[4 * quad + 2][column],
+                        tile[4 * quad + 3][column]};
+        out[((left + column) * height + top) / 4 + quad] = value;
+    }
+}
+"""
+
+
+def _tile(side: int, padding: int) -> tuple[str, int]:
+    source = _TILE
+    for name, value in {"SIDE": side, "PADDING": padding, "LOADS": side * side // 256}.items():
+        source = source.replace(name, str(value))  # a source begins with extern "C", so no #define
+    return source, side
+
+
+_STEPS = {  # name -> source, and the side of a tile
+    "tile of 32 × 32": _tile(32, 0),
+    "tile of 32 × 32, padded": _tile(32, 1),
+    "tile of 64 × 64, 16 loads a thread": _tile(64, 0),
+    "tile of 64 × 64, 16 loads a thread, padded": _tile(64, 1),
+    "tile of 64 × 64, float4, padded": (_FLOAT4, 64),
+}
+
+
+def moves(recorder: Recorder) -> None:
+    """Rows `bytes/<experiment>` for each of `grader.explore.moves`, and `bytes/transpose` for the steps."""
+    for experiment in EXPERIMENTS.values():
+        times, runs = samples_us(experiment, _REPEATS)
+        against = times.get(experiment.against)
+        for case, samples in times.items():
+            if against is None:
+                values = [runs[case].moved / time / 1e3 for time in samples]
+            else:
+                values = [time / base for time, base in zip(samples, against, strict=True)]
+            unit = "1" if experiment.against else experiment.unit
+            recorder.add(f"bytes/{experiment.name}", case, experiment.metric, unit, *astuple(interval(values)))
+        torch.cuda.empty_cache()
+    _transposes(recorder)
+
+
+def _transposes(recorder: Recorder) -> None:
+    x = torch.randn(_N, _N, device="cuda")
+    outs = {case: torch.empty_like(x) for case in ("copy", "obvious", *_STEPS)}
+    obvious = torch.cuda._compile_kernel(EXPERIMENTS["naive"].source, "reads_rows")
+    calls: dict[str, Callable[[], Any]] = {
+        "copy": partial(outs["copy"].copy_, x),
+        "obvious": partial(obvious, (_N // 32, _N // 8, 1), (32, 8, 1), (x, outs["obvious"], _N, _N)),
+    }
+    for case, (source, side) in _STEPS.items():
+        kernel = torch.cuda._compile_kernel(source, "transpose")
+        calls[case] = partial(kernel, (_N // side, _N // side, 1), (32, 8, 1), (x, outs[case], _N, _N))
+    times = in_turn(calls)
+    for case, samples in times.items():
+        if not torch.equal(outs[case], x if case == "copy" else x.t()):
+            raise SystemExit(f"{case}: this is not the transpose; no figure is written.")
+        gbps = [8 * _N * _N / time / 1e3 for time in samples]
+        shares = [copy / time for copy, time in zip(times["copy"], samples, strict=True)]
+        recorder.add("bytes/transpose", case, "bandwidth_gbps", "GB/s", *astuple(interval(gbps)))
+        recorder.add("bytes/transpose", case, "share_of_copy", "1", *astuple(interval(shares)))

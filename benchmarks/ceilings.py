@@ -1,0 +1,98 @@
+"""The ceilings of a GPU, points of the roofline that are no exercise's, and how near predicted times come to measured.
+
+Rows `ceilings`, `roofline` and `predictions`. Where the exercises' own kernels land follows from the rows of `kernels`.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable
+from functools import partial
+from typing import Any
+
+import torch
+
+from benchmarks.rows import Recorder
+from grader.exercises.predict_ms import large_operations, milliseconds
+from grader.explore.ceilings import Landed, land, measure_ceilings, time_ms
+from grader.worker.operations import time_on_gpu
+
+__all__ = ["ceilings"]
+
+_SIDE = 8192
+_PRODUCTS = {"float16": torch.float16, "bfloat16": torch.bfloat16, "float32": torch.float32}
+_SEED = 20261121  # the same sizes each time; a grading draws its own
+
+
+def ceilings(recorder: Recorder) -> None:
+    """Bandwidth of DRAM and of the L2 cache, matrix products by type, the notebook's points, and predicted times."""
+    found = measure_ceilings()
+    add = partial(recorder.add, "ceilings")
+    add("large copy", "bandwidth_gbps", "GB/s", found.bandwidth_gbps)
+    side = _cached_side()
+    small, target = (torch.ones(side, side, device="cuda") for _ in range(2))
+    cached_ms = time_ms(partial(target.copy_, small))
+    add(f"copy within L2, {side} × {side}", "bandwidth_gbps", "GB/s", 8 * side**2 / cached_ms / 1e6)
+    for name, dtype in _PRODUCTS.items():
+        add(f"{name} matrix product", "tflops", "TFLOPS", _product(4096, dtype).tflops)
+    before = torch.backends.cuda.matmul.allow_tf32
+    torch.backends.cuda.matmul.allow_tf32 = True
+    try:
+        add("float32 matrix product, TF32 allowed", "tflops", "TFLOPS", _product(4096, torch.float32).tflops)
+    finally:
+        torch.backends.cuda.matmul.allow_tf32 = before
+    for point in _points(side):
+        for metric, unit, value in (
+            ("bytes", "bytes", point.bytes_moved), ("operations", "1", point.operations),
+            ("median_us", "µs", 1e3 * point.ms), ("tflops", "TFLOPS", point.tflops),
+        ):  # fmt: skip
+            recorder.add("roofline", point.name, metric, unit, value)
+    _predictions(recorder)
+
+
+def _cached_side() -> int:
+    """Of a square float32 matrix that fills a quarter of the L2 cache."""
+    return int((torch.cuda.get_device_properties(0).L2_cache_size / 16) ** 0.5)
+
+
+def _product(size: int, dtype: torch.dtype) -> Landed:
+    a, b, c = (torch.ones(size, size, dtype=dtype, device="cuda") for _ in range(3))
+    name = f"matmul, {size} × {size}, {str(dtype).removeprefix('torch.')}"
+    call = partial(torch.mm, a, b, out=c)
+    return land(name, call, bytes_moved=3 * size**2 * dtype.itemsize, operations=2 * size**3)
+
+
+def _points(side: int) -> list[Landed]:
+    """A softmax is counted as five operations an element."""
+    points = [_product(size, torch.float16) for size in (256, 1024, 4096, 8192)]
+    x, out = (torch.ones(_SIDE, _SIDE, device="cuda") for _ in range(2))
+    s, t = (torch.ones(side, side, device="cuda") for _ in range(2))
+    n = _SIDE**2
+    calls: list[tuple[str, Callable[[], Any], int, int]] = [
+        ("torch mean, 8192 × 8192", x.mean, 4 * n, n),
+        ("torch softmax, 8192 × 8192", partial(torch.softmax, x, 1, out=out), 8 * n, 5 * n),
+        (f"square within L2, {side} × {side}", partial(torch.mul, s, s, out=t), 8 * side**2, side**2),
+    ]
+    points += [land(name, call, bytes_moved=moved, operations=work) for name, call, moved, work in calls]
+    return points
+
+
+def _predictions(recorder: Recorder) -> None:
+    """Predicted over measured milliseconds, of what the exercise asks on a GPU and of what it leaves out there."""
+    here = {"bandwidth_gbps": recorder.machine.copy_gbps, "tflops": recorder.machine.peak_tflops}
+    asked = large_operations(random.Random(_SEED))
+    shape = [12_000, 8192]
+    doubtful: list[dict[str, Any]] = [
+        {"kind": "relu", "shape": [24_000, 8192], "dtype": "float16"},
+        {"kind": "sum", "shape": [24_000, 8192], "dtype": "float16"},
+        {"kind": "convert", "shape": shape, "dtype": "float32", "to": "float16"},
+        {"kind": "convert", "shape": shape, "dtype": "float16", "to": "float32"},
+        {"kind": "add_row", "shape": shape, "dtype": "float32"},
+        *({"kind": "matmul", "batch": 128, "m": 1536, "n": 1536, "k": k, "dtype": "float16"} for k in (16, 32, 64)),
+        *({"kind": "matmul", "batch": 1, "m": n, "n": n, "k": n, "dtype": "float16"} for n in (4096, 6144, 8192)),
+    ]
+    for operation in [*asked, *doubtful]:
+        measured = time_on_gpu(operation)
+        case = ", ".join(f"{key} {value}" if key != "kind" else str(value) for key, value in operation.items())
+        recorder.add("predictions", case, "measured_ms", "ms", measured)
+        recorder.add("predictions", case, "predicted_over_measured", "1", milliseconds(operation, here) / measured)

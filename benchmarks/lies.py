@@ -1,0 +1,44 @@
+"""What each of nine lies fakes on this GPU: the cells of the notebook that teaches them, run as they stand."""
+
+from __future__ import annotations
+
+import contextlib
+import io
+from collections.abc import Mapping
+from pathlib import Path
+from statistics import median
+from typing import Any
+
+from benchmarks.rows import Recorder
+from grader.authoring.percent import read
+
+__all__ = ["NOTEBOOK", "claims_of_notebook", "lies"]
+
+NOTEBOOK = Path(__file__).parents[1] / "source/01_profiling/05_catch_a_lying_benchmark.py"
+_LAST = "draw_claims("  # in the first cell that needs all claims
+_REPEATS = 5
+
+
+def claims_of_notebook(path: Path = NOTEBOOK) -> Mapping[str, float]:
+    """Lie -> the speed-up that it claims for a kernel that is no faster, on this machine.
+
+    Raises:
+        LookupError: no cell draws the claims, so it is not known where they end.
+    """
+    cells = [cell.text for cell in read(path.read_text(encoding="utf-8"), path.name) if cell.kind == "code"]
+    ends = [number for number, text in enumerate(cells) if text.startswith(_LAST)]
+    if not ends:
+        raise LookupError(f"{path.name}: no code cell begins with {_LAST!r}; say in benchmarks/lies.py which one does.")
+    names: dict[str, Any] = {"__name__": path.stem}
+    with contextlib.redirect_stdout(io.StringIO()):
+        for text in cells[: ends[0]]:
+            exec(compile(text, path.name, "exec"), names)
+    return names["claims"]  # type: ignore[no-any-return]
+
+
+def lies(recorder: Recorder) -> None:
+    """Rows `lies`, metric `ratio_vs_itself`: the median and range of some runs of the notebook's nine lies."""
+    runs = [claims_of_notebook() for _ in range(_REPEATS)]
+    for lie in runs[0]:
+        found = [claims[lie] for claims in runs]
+        recorder.add("lies", lie, "ratio_vs_itself", "1", median(found), min(found), max(found))

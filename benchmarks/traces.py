@@ -1,0 +1,161 @@
+"""Traces and profilers' output for the notebook 02_read_a_profile: files in `results/traces`, and rows `traces/…`."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+from collections.abc import Callable, Iterable, Mapping
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch.profiler import ProfilerActivity, profile, record_function
+
+from benchmarks.kernels import load
+from benchmarks.rows import Recorder
+from grader.exercises import find
+from grader.explore.traces import TRACES, WORK, events_of
+
+__all__ = ["COMMANDS", "SCRIPT", "slim", "traces", "write"]
+
+# The notebook's, letter for letter.
+SCRIPT = """
+import torch
+
+x = torch.randn(10_000, 10_000, device="cuda")
+ways = {"by_function": torch.mean, "by_sum": lambda x: torch.sum(x) / x.numel()}
+for name, mean in ways.items():
+    mean(x)  # warms up
+    with torch.cuda.nvtx.range(name):
+        mean(x)
+torch.cuda.synchronize()
+"""
+COMMANDS = {
+    "nsys": (
+        "nsys profile --trace=cuda,nvtx --force-overwrite=true --output=mean python mean_two_ways.py",
+        "nsys stats --force-export=true --report cuda_gpu_kern_sum mean.nsys-rep",
+    ),
+    "ncu": ('ncu --nvtx --nvtx-include "by_sum/" --section SpeedOfLight python mean_two_ways.py',),
+}
+_KEPT = ("cpu_op", "cuda_runtime", "cuda_driver", "user_annotation", "gpu_user_annotation", *WORK)
+_WAIT = "cudaStreamSynchronize"
+_MOST_CHARACTERS = 160
+_LIMIT_S = 300.0
+
+
+def traces(recorder: Recorder) -> None:
+    """Records what the notebook shows where there is no GPU, and where there is no Nsight."""
+    os.environ.setdefault("KINETO_LOG_LEVEL", "99")
+    _means(recorder)
+    _pipelines(recorder)
+    for name in COMMANDS:
+        _nsight(recorder, name)
+
+
+def _means(recorder: Recorder) -> None:
+    x = torch.randn(10_000, 10_000, device="cuda")
+    ways: dict[str, Callable[[], Any]] = {
+        "by_function": lambda: torch.mean(x),
+        "by_method": lambda: x.mean(),
+        "by_sum": lambda: torch.sum(x) / x.numel(),
+    }
+    write(recorder, "mean", traceEvents=slim(_profiled(ways)))
+    for name, way in ways.items():
+        found = [event for event in _profiled({name: way}) if event.get("cat") == "kernel"]
+        recorder.add("traces/mean", name, "kernels", "1", len(found))
+        recorder.add("traces/mean", name, "gpu_us", "µs", sum(event["dur"] for event in found))
+
+
+def _pipelines(recorder: Recorder) -> None:
+    x = torch.randn(8, 65_536, device="cuda")
+    gain = torch.rand(8, device="cuda") + 0.5
+    with tempfile.TemporaryDirectory() as folder:
+        unblock, facts = (load(find(name), Path(folder)) for name in ("unblock", "trace_facts"))
+    ways: dict[str, tuple[str, Callable[..., Any]]] = {
+        "blocking": ("the pipeline", find("unblock").baseline("blocking").function),
+        "unblocked": ("without waits", unblock),
+    }
+    for name, (title, way) in ways.items():
+        events = _profiled({name: lambda way=way: way(x, gain)})  # type: ignore[misc]
+        write(recorder, name, traceEvents=slim(events))
+        work = [event for event in events if event.get("ph") == "X" and event.get("cat") in WORK]
+        answers: Any = facts(events)
+        span_us = max(event["ts"] + event["dur"] for event in work) - min(event["ts"] for event in work)
+        recorder.add("traces/pipeline", title, "kernels", "1", answers[0])
+        recorder.add("traces/pipeline", title, "waits", "1", sum(event["name"] == _WAIT for event in events))
+        recorder.add("traces/pipeline", title, "span_us", "µs", span_us)
+        recorder.add("traces/pipeline", title, "busy_percent", "%", 100 * answers[1])
+
+
+def _profiled(ways: Mapping[str, Callable[[], Any]]) -> list[dict[str, Any]]:
+    """The events of one call of each, under its name, after three that warm up."""
+    for way in (*ways.values(), *ways.values(), *ways.values()):
+        way()
+    torch.cuda.synchronize()
+    with profile(activities=[ProfilerActivity.CPU, ProfilerActivity.CUDA], acc_events=True) as session:
+        for name, way in ways.items():
+            with record_function(name):
+                way()
+        torch.cuda.synchronize()
+    return [dict(event) for event in events_of(session)]
+
+
+def slim(events: Iterable[Mapping[str, Any]]) -> list[dict[str, Any]]:
+    """What a timeline shows of the events, from 0 µs on: no metadata, no process ids, names of bearable length."""
+    kept = [event for event in events if event.get("ph") == "X" and event.get("cat") in _KEPT]
+    begin = min(float(event["ts"]) for event in kept)
+    threads = {tid: n for n, tid in enumerate(dict.fromkeys(str(event["tid"]) for event in kept), start=1)}
+    return [
+        {
+            "ph": "X",
+            "cat": event["cat"],
+            "name": event["name"][:_MOST_CHARACTERS],
+            "pid": 0 if event["cat"] in WORK or event["cat"] == "gpu_user_annotation" else 1,
+            "tid": threads[str(event["tid"])],
+            "ts": round(float(event["ts"]) - begin, 3),
+            "dur": event["dur"],
+            "args": {"stream": event["args"]["stream"]} if "stream" in event.get("args", {}) else {},
+        }
+        for event in kept
+    ]
+
+
+def _nsight(recorder: Recorder, name: str) -> None:
+    """Runs the notebook's commands; what the last one prints is recorded. Without the tool nothing is."""
+    tool = shutil.which(name)
+    if tool is None:
+        print(f"{name} is not on this machine: its output is not recorded.", flush=True)
+        return
+    with tempfile.TemporaryDirectory() as folder:
+        (Path(folder) / "mean_two_ways.py").write_text(SCRIPT, encoding="utf-8")
+        python = Path(folder) / "bin" / "python"  # what is called `python` need not be the one with torch
+        python.parent.mkdir()
+        python.write_text(f'#!/bin/sh\nexec "{sys.executable}" "$@"\n', encoding="utf-8")
+        python.chmod(0o755)
+        path = os.pathsep.join([str(python.parent), os.environ.get("PATH", "")])
+        for command in COMMANDS[name]:
+            ran = subprocess.run(
+                ["bash", "-c", command], cwd=folder, capture_output=True, text=True, timeout=_LIMIT_S,
+                env={**os.environ, "PATH": path}, check=False,
+            )  # fmt: skip
+            if ran.returncode:
+                print(f"{command}\nfailed:\n{ran.stdout[-2000:]}{ran.stderr[-2000:]}", flush=True)
+                return
+    text = ran.stdout.replace(folder, ".").strip()
+    write(recorder, name, command=COMMANDS[name][-1], text=text)
+
+
+def write(recorder: Recorder, name: str, folder: Path = TRACES, **record: Any) -> Path:
+    """One record, with its GPU and date, as `recorded_trace` and `recorded_output` read it."""
+    machine = recorder.machine
+    data = {"name": name, "gpu": machine.gpu, "driver": machine.driver, "torch": machine.torch, "date": recorder.date}
+    folder.mkdir(parents=True, exist_ok=True)
+    path = folder / f"{machine.gpu.lower().replace(' ', '-')}-{name}.json"
+    text = json.dumps(data | record, ensure_ascii=False, separators=(",", ":"))
+    path.write_text(text.replace('{"ph"', '\n{"ph"') + "\n", encoding="utf-8")
+    print("written:", path, f"({path.stat().st_size:,} bytes)", flush=True)
+    return path

@@ -1,0 +1,224 @@
+"""Make leaky ReLU an operator: two kernels that autograd, the checks of PyTorch and `torch.compile` can use."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from grader.exercise import Array, Budget, Case, Exercise, Rules, Suspect, Tensors
+from grader.protocol.text import from_bytes, to_bytes
+
+__all__ = ["LEAKY_RELU_OP"]
+
+_HOW_BYTES = 96
+_HOW: dict[str, dict[str, str]] = {}  # by case: what is done with it, and how its tensors lie in memory
+
+
+def _case(rows: int, columns: int, note: str = "", dtype: str = "float32", **how: str) -> Case:
+    shape = (rows, columns)
+    arrays = (
+        Array("x", shape, dtype),
+        Array("slope", (1,)),
+        Array("grad", shape, dtype),
+        Array("how", (_HOW_BYTES,), "uint8"),
+        Array("out", shape, dtype, role="out"),
+        Array("grad_x", shape, dtype, role="out"),
+    )
+    case = Case(f"{rows} × {columns}" + (f", {note}" if note else ""), arrays)
+    _HOW[case.name] = how
+    return case
+
+
+def _draw(case: Case, source: Any, machine: Any) -> Tensors:
+    """Normal values, with zeros among them where no differences are taken, and a slope of the kind that is asked.
+
+    The first four elements have the signs that tell the suspects apart; a single one is positive and tells nothing.
+    """
+    import torch
+
+    how = _HOW[case.name]
+    shape, dtype = case.arrays[0].shape, getattr(torch, case.arrays[0].dtype)
+    x, grad = (torch.randn(shape, generator=source, device=source.device, dtype=dtype) for _ in range(2))
+    x += 0.1 * x.sign()
+    if how.get("step") != "gradcheck":
+        x[torch.rand(shape, generator=source, device=source.device) < 0.1] = 0.0
+    known = 1 if x.numel() == 1 else 3 if how.get("step") == "gradcheck" else 4
+    for tensor, signs in ((x, (1, -1, -1, 0)), (grad, (1, 1, -1, 1))):
+        first = tensor.view(-1)[:known]
+        first.copy_((first.abs() + 0.1) * torch.tensor(signs[:known], device=source.device))
+    low, high = {"above 1": (1.5, 3.0), "below 0": (-0.9, -0.2)}.get(how.get("slope", ""), (0.05, 0.45))
+    slope = low + (high - low) * torch.rand(1, generator=source, device=source.device)
+    return {"x": x, "slope": slope, "grad": grad, "how": to_bytes(how, _HOW_BYTES)}
+
+
+def _harness(entry: Any, x: Any, slope: Any, grad: Any, how: Any, out: Any, grad_x: Any) -> None:
+    """Values first: PyTorch's checks are for what is right, and would hide what the arbiter can say of wrong values."""
+    import torch
+
+    from grader.protocol.text import from_bytes
+    from grader.worker import operators
+
+    asked, number = from_bytes(how), slope.item()
+    step = asked.get("step", "call")
+    x, grad = operators.laid_out(x, asked.get("x", "")), operators.laid_out(grad, asked.get("grad", ""))
+    result, gradient = operators.call(entry, x, number, grad)
+    wanted = [torch.where(x > 0, values, number * values) for values in (x, grad)]
+    right = all(torch.allclose(*pair, rtol=1e-5) for pair in zip((result, gradient), wanted, strict=True))
+    if right and step == "gradcheck":
+        operators.must_have_right_gradients(entry, x, number)
+    elif right and step == "opcheck":
+        operators.must_pass_opcheck("course::leaky_relu", x, number)
+    elif right and step == "compile":
+        result, gradient = operators.call(operators.compiled(entry), x, number, grad, watch=False)
+    out.copy_(result)
+    grad_x.copy_(gradient)
+
+
+def _leaky(x: Any, values: Any, slope: Any) -> Any:
+    """`values` where x is positive, and times the slope elsewhere."""
+    import torch
+
+    return torch.where(x > 0, values, slope * values)
+
+
+def _grad(a: Tensors) -> Any:
+    """The gradient of the result as it is handed over: in one case its first element stands for all."""
+    grad = a["grad"]
+    return grad[:1, :1].expand(grad.shape) if from_bytes(a["how"]).get("grad") == "expanded" else grad
+
+
+def _oracle(a: Tensors) -> Any:
+    return _leaky(a["x"], a["x"], a["slope"]), _leaky(a["x"], _grad(a), a["slope"])
+
+
+def _in_memory(x: Any, layout: str) -> Any:
+    """What a kernel reads that takes the memory of such a tensor for a contiguous one; None where it is one."""
+    import torch
+
+    if layout == "transposed":
+        return x.t().reshape(x.shape)
+    if layout == "padded":
+        wide = torch.nn.functional.pad(x, (0, 24), value=float("nan"))
+        return wide.reshape(-1)[: x.numel()].reshape(x.shape)
+    if layout == "expanded":
+        return torch.full_like(x, float("nan")).index_put_((torch.tensor(0), torch.tensor(0)), x[0, 0])
+    return None
+
+
+def _x_misread(a: Tensors) -> Any:
+    x = _in_memory(a["x"], from_bytes(a["how"]).get("x", ""))
+    return None if x is None else _leaky(x, x, a["slope"])
+
+
+def _grad_misread(a: Tensors) -> Any:
+    grad = _in_memory(a["grad"], from_bytes(a["how"]).get("grad", ""))
+    return None if grad is None else _leaky(a["x"], grad, a["slope"])
+
+
+_NOT_CONTIGUOUS = (
+    "is not contiguous here, and the kernel read its memory as if it were: launch it on `{0}.contiguous()`, which "
+    "copies where it must."
+)
+
+_CASES = (
+    _case(1, 1),
+    _case(3, 5),
+    _case(37, 53),
+    _case(29, 40, "rows of x padded", x="padded"),
+    _case(29, 41, "x transposed", x="transposed"),
+    _case(29, 43, "gradient transposed", grad="transposed"),
+    _case(29, 45, "one gradient for all, as from sum()", grad="expanded"),
+    _case(23, 35, "slope above 1", slope="above 1"),
+    _case(23, 37, "slope below 0", slope="below 0"),
+    _case(19, 33, "float64", dtype="float64"),
+    _case(3, 4, "gradcheck", dtype="float64", step="gradcheck"),
+    _case(5, 6, "opcheck", step="opcheck", x="transposed", grad="expanded"),
+    _case(7, 9, "compiled", step="compile", x="transposed", grad="expanded"),
+)
+
+LEAKY_RELU_OP = Exercise(
+    id="leaky_relu_op",
+    title="Make leaky ReLU an operator",
+    chapter="02_load_inline",
+    notebook="04_make_it_an_operator",
+    entry="leaky_relu_op",
+    parameters=("x", "slope"),
+    backend="cuda",
+    cases=(*_CASES[:2], _case(1823, 781), *_CASES[3:]),
+    simulator_cases=_CASES,
+    timed_cases=(),
+    plot_cases=(),
+    oracle=_oracle,
+    budget=Budget(absolute=1e-30, relative=1e-6),
+    bytes_moved=lambda case: 5 * 4 * case.arrays[0].shape[0] * case.arrays[0].shape[1],  # x, out; grad, x, grad_x
+    operations=lambda case: 2 * case.arrays[0].shape[0] * case.arrays[0].shape[1],
+    correctness_points=5,
+    harness=_harness,
+    draw=_draw,
+    suspects=(
+        Suspect(f"`x` {_NOT_CONTIGUOUS.format('x')}", _x_misread),
+        Suspect(f"The gradient {_NOT_CONTIGUOUS.format('grad')}", _grad_misread),
+        Suspect(
+            "The slope is 0.01 whatever is asked for: pass `slope` on to the kernel.",
+            lambda a: _leaky(a["x"], a["x"], 0.01),
+        ),
+        Suspect(
+            "The gradient's slope is 0.01 whatever is asked for: keep the slope in `ctx` and pass it to the kernel.",
+            lambda a: _leaky(a["x"], _grad(a), 0.01),
+        ),
+        Suspect(
+            "This is the larger of x and slope * x, which is leaky ReLU only while the slope is at most 1: ask for the "
+            "sign of x.",
+            lambda a: a["x"].maximum(a["slope"] * a["x"]),
+        ),
+        Suspect("This is ReLU: where x is negative the result is slope * x.", lambda a: a["x"].relu()),
+        Suspect("The input was copied.", lambda a: a["x"]),
+        Suspect(
+            "The gradient was passed on as it came: where x is not positive it is slope times the gradient of the "
+            "result.",
+            _grad,
+        ),
+        Suspect(
+            "The gradient of the result was left out: `backward` gives its `grad` times 1 or the slope, element by "
+            "element.",
+            lambda a: _leaky(a["x"], a["x"] * 0 + 1, a["slope"]),
+        ),
+        Suspect(
+            "The sign of the gradient decides here, and the sign of x should: which pointer does the condition read?",
+            lambda a: _leaky(_grad(a), _grad(a), a["slope"]),
+        ),
+        Suspect(
+            "The sign of the result decides here, and the sign of x should: save x for the backward pass, since with a "
+            "slope below 0 the result is positive where x is negative.",
+            lambda a: _leaky(_leaky(a["x"], a["x"], a["slope"]), _grad(a), a["slope"]),
+        ),
+        Suspect(
+            "The gradient is off where x is 0: like the result it has slope there, since 0 is not above 0.",
+            lambda a: _leaky(a["x"] + (a["x"] == 0), _grad(a), a["slope"]),
+        ),
+        Suspect(
+            "This is the gradient of ReLU: where x is negative it is slope times the gradient of the result, not 0.",
+            lambda a: _leaky(a["x"], _grad(a), 0.0),
+        ),
+        Suspect(
+            "This is the result times the gradient: the derivative of leaky ReLU is 1 or the slope, and x stands only "
+            "in the condition.",
+            lambda a: _leaky(a["x"], a["x"], a["slope"]) * _grad(a),
+        ),
+    ),
+    rules=Rules(
+        (
+            *("leaky_relu", "prelu", "rrelu", "relu", "where", "clamp", "clamp_min", "clamp_max", "maximum", "minimum"),
+            *("mul", "multiply", "leaky_relu_backward", "LeakyReLU"),
+        )
+    ),
+    hints=(
+        "Both kernels ask the same question of x: `x[i] > 0`. The forward one then gives x or slope * x, the backward "
+        "one grad or slope * grad.",
+        "A kernel that gets pointers takes memory for contiguous: call `.contiguous()` on every tensor first.",
+        "The fake gives an empty tensor of the right shape, type and strides: `x.new_empty(x.shape)` is contiguous.",
+        "The gradient is called by the compiler with tensors that have no memory, so its kernel needs an operator of "
+        "its own.",
+        "`register_autograd`'s function gives one value for each argument of the operator, None for the slope.",
+    ),
+    time_limit_s=90.0,  # torch's default headers take 20 s on a fast machine, and a learner may well use them
+)

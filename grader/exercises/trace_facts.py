@@ -1,0 +1,238 @@
+"""Read three facts from a trace: how many kernels, how busy the GPU was, how long it idled at a stretch."""
+
+from __future__ import annotations
+
+import functools
+import itertools
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any
+
+from grader.exercise import Array, Budget, Case, Exercise, Suspect
+from grader.exercises.traces import KINDS, trace
+
+__all__ = ["TRACE_FACTS"]
+
+_BYTES = 400_001
+_WORK = ("kernel", "gpu_memcpy", "gpu_memset")
+_Span = tuple[float, float]  # start and end, in µs
+
+
+def _case(name: str) -> Case:
+    return Case(name, (Array("events", (_BYTES,), "uint8"), Array("out", (3,), "float64", role="out")))
+
+
+def _draw(case: Case, source: Any, machine: Any = None) -> dict[str, Any]:
+    from grader.protocol.text import to_bytes
+
+    return {"events": to_bytes(trace(case.name), _BYTES)}
+
+
+def _three_numbers(entry: Any, events: Any, out: Any) -> None:
+    import torch
+
+    from grader.protocol.text import from_bytes
+
+    answers = entry(from_bytes(events))
+    if not isinstance(answers, tuple | list) or len(answers) != 3:
+        raise TypeError(f"trace_facts returns three numbers, as a tuple; this one returned {answers!r:.80}")
+    out.copy_(torch.tensor([float(answer) for answer in answers], dtype=torch.float64))
+
+
+def _spans(events: Iterable[dict[str, Any]], categories: Sequence[str] = _WORK) -> list[_Span]:
+    """In the order of the file."""
+    return [(e["ts"], e["ts"] + e["dur"]) for e in events if e["ph"] == "X" and e["cat"] in categories]
+
+
+def _merged(spans: Iterable[_Span]) -> list[_Span]:
+    """The union: disjoint stretches in the order of time."""
+    merged: list[_Span] = []
+    for start, end in sorted(spans):
+        if merged and start <= merged[-1][1]:
+            merged[-1] = (merged[-1][0], max(merged[-1][1], end))
+        else:
+            merged.append((start, end))
+    return merged
+
+
+def _length(spans: Iterable[_Span]) -> float:
+    return sum(end - start for start, end in spans)
+
+
+def _extent(spans: Sequence[_Span]) -> float:
+    return max(end for _, end in spans) - min(start for start, _ in spans)
+
+
+def _share(spans: Sequence[_Span]) -> float:
+    return _length(_merged(spans)) / _extent(spans) if spans else 0.0
+
+
+def _gap(spans: Sequence[_Span]) -> float:
+    """The longest stretch from an end to the next start, in the order given; 0 where there is none."""
+    return max((after[0] - before[1] for before, after in itertools.pairwise(spans)), default=0.0)
+
+
+@functools.lru_cache(maxsize=16)
+def _found(text: bytes) -> dict[str, float]:
+    """Every answer, the right ones and those of bugs, by name."""
+    import json
+
+    events = json.loads(text)
+    complete = [e for e in events if e["ph"] == "X"]
+    kernels = [e for e in complete if e["cat"] == "kernel"]
+    work, only_kernels = _spans(events), _spans(events, ("kernel",))
+    rows = _spans(events, (*_WORK, "gpu_user_annotation", "cuda_sync"))
+    streams = {e["args"]["stream"] for e in complete if e["cat"] in _WORK}
+    of_streams = [_spans(e for e in complete if e["args"].get("stream") == stream) for stream in streams]
+    in_order, starts = sorted(work), sorted(start for start, _ in work)
+    everything = [(e["ts"], e["ts"] + e["dur"]) for e in complete]
+    share, gap = _share(work), max(0.0, _gap(_merged(work)))
+    return {
+        "count": len(kernels),
+        "count: copies": len(work),
+        "count: names": sum("kernel" in e["name"].lower() for e in complete),
+        "count: launches": sum(e["name"] == "cudaLaunchKernel" for e in complete),
+        "count: operations": sum(e["cat"] == "cpu_op" for e in complete),
+        "count: rows": len(rows),
+        "count: distinct": len({e["name"] for e in kernels}),
+        "share": share,
+        "share: summed": _length(work) / _extent(work),
+        "share: kernels": _share(only_kernels),
+        "share: rows": _share(rows),
+        "share: idle": 1 - share,
+        "share: time": _length(_merged(work)),
+        "share: percent": 100 * share,
+        "share: trace": _length(_merged(work)) / _extent(everything),
+        "share: streams": _length(work) / _extent(work) / len(streams),
+        "gap": gap,
+        "gap: file": _gap(work),
+        "gap: starts": max((b - a for a, b in itertools.pairwise(starts)), default=0.0),
+        "gap: end": _gap(in_order),
+        "gap: kernels": _gap(_merged(only_kernels)),
+        "gap: rows": _gap(_merged(rows)),
+        "gap: ms": gap / 1e3,
+        "gap: streams": max(_gap(_merged(spans)) for spans in of_streams),
+    }
+
+
+def _of(inputs: Any) -> dict[str, float]:
+    import torch
+
+    return _found(bytes(inputs["events"].cpu().to(torch.uint8).numpy()))
+
+
+def _oracle(inputs: Any) -> Any:
+    import torch
+
+    found = _of(inputs)
+    return torch.tensor(
+        [found[name] for name in ("count", "share", "gap")], dtype=torch.float64, device=inputs["events"].device
+    )
+
+
+def _suspect(bug: str, sentence: str) -> Suspect:
+    """One wrong answer, whatever the other two are."""
+    name = bug.partition(":")[0]
+    at = ("count", "share", "gap").index(name)
+
+    def output(inputs: Any) -> Any:
+        found = _of(inputs)
+        if abs(found[bug] - found[name]) <= 2e-3 * abs(found[name]):
+            return None
+        answers = inputs.get("got", inputs.get("expected", _oracle(inputs))).clone()
+        answers[at] = found[bug]
+        return answers
+
+    return Suspect(sentence, output)
+
+
+_nothing: Callable[[Case], int] = lambda case: case.arrays[0].shape[0]  # noqa: E731
+_CASES = tuple(_case(name) for name in KINDS)
+
+TRACE_FACTS = Exercise(
+    id="trace_facts",
+    title="Read facts from a trace",
+    chapter="01_profiling",
+    notebook="02_read_a_profile",
+    entry="trace_facts",
+    parameters=("events",),
+    backend="torch",
+    cases=_CASES,
+    simulator_cases=_CASES,
+    timed_cases=(),
+    plot_cases=(),
+    harness=_three_numbers,
+    draw=_draw,
+    oracle=_oracle,
+    budget=Budget(absolute=1e-6, relative=1e-4),
+    answers=("kernel count", "busy share", "longest idle gap (µs)"),
+    bytes_moved=_nothing,
+    operations=_nothing,
+    correctness_points=4,
+    suspects=(
+        _suspect("count: copies", 'Copies and fills were counted as kernels: a kernel has `cat` "kernel".'),
+        _suspect(
+            "count: names",
+            "The count goes by names. `cudaLaunchKernel` is a call on the CPU, and a CPU operation may be called after "
+            'its kernel; only `cat == "kernel"` tells.',
+        ),
+        _suspect(
+            "count: launches",
+            "These are the calls of `cudaLaunchKernel`. A kernel can be started in other ways, a whole graph of them "
+            'by one call: count the kernels themselves, `cat == "kernel"`.',
+        ),
+        _suspect("count: operations", "These are the CPU operations. One of them may start several kernels, or none."),
+        _suspect(
+            "count: rows",
+            "Everything on the GPU's rows was counted. Ranges and synchronisations are drawn there, too, and run "
+            "nothing.",
+        ),
+        _suspect("count: distinct", "These are the distinct names; a kernel that ran twice counts twice."),
+        _suspect(
+            "share: summed",
+            "The durations were added up, although streams overlap: the time in which two kernels run at once was "
+            "counted twice. Merge first.",
+        ),
+        _suspect("share: kernels", "The busy share knows only kernels: copies and fills keep the GPU busy, too."),
+        _suspect(
+            "share: rows",
+            "Ranges or synchronisations were counted as work: they are drawn on the GPU's rows and run nothing.",
+        ),
+        _suspect("share: idle", "This is the idle share: 1 minus what was asked."),
+        _suspect("share: time", "This is the busy time in µs, not its share of the span."),
+        _suspect("share: percent", "The share is in per cent; asked is a number from 0 to 1."),
+        _suspect(
+            "share: trace",
+            "The span reaches over the whole trace. It begins with the GPU's first start and ends with its last end.",
+        ),
+        _suspect(
+            "share: streams",
+            "The share was averaged over the streams. The GPU is busy while any one stream has work.",
+        ),
+        _suspect("gap: ms", "The gap is in ms; traces count in µs, and so does the answer."),
+        _suspect(
+            "gap: starts", "This is the longest time between two starts: a gap begins where the work before it ends."
+        ),
+        _suspect(
+            "gap: kernels", "The longest gap knows only kernels: while a copy or a fill runs, the GPU is not idle."
+        ),
+        _suspect(
+            "gap: rows",
+            "Ranges or synchronisations hide the longest gap: they are drawn on the GPU's rows and run nothing.",
+        ),
+        _suspect(
+            "gap: end",
+            "The gap was measured from the end of what started last. Something that started earlier may still run: "
+            "keep the latest end so far.",
+        ),
+        _suspect("gap: streams", "This is the longest gap of one stream; meanwhile another stream had work."),
+        _suspect(
+            "gap: file", "The gap was looked for in the order of the file, and events come in any order: sort by `ts`."
+        ),
+    ),
+    hints=(
+        'Keep the events with `ph` "X" and a `cat` of "kernel", "gpu_memcpy" or "gpu_memset"; the rest is not work of '
+        "the GPU.",
+        "Sort by start. Keep the latest end so far: what starts after it begins a new busy stretch.",
+        "Busy time is the sum of the stretches; the span goes from the first start to the last end.",
+    ),
+)

@@ -1,0 +1,79 @@
+"""Errors of torch.compile, and of the harness that asks for one graph (`grader/worker/whole_graph.py`)."""
+
+from __future__ import annotations
+
+from grader.feedback.meanings.meaning import Meaning
+
+__all__ = ["COMPILER"]
+
+COMPILER: tuple[Meaning, ...] = (
+    Meaning(
+        r"[Dd]ata-dependent (?:branching|control flow|jump)|Could not guard on data-dependent",
+        "A graph break: Python would have to know a value of the tensor to decide which way to go, and while the graph "
+        "is captured there are no values.",
+        "Compute both ways and choose: `torch.where(condition, a, b)`. A check that raises or warns can go.",
+    ),
+    Meaning(
+        r"Tensor\.to_?list\(\)|tolist\(\)",
+        "A graph break: `.tolist()` takes every element to the CPU, as Python numbers.",
+        "Loop over `range(w.shape[0])` and use `w[k]`, which stays a tensor.",
+    ),
+    Meaning(
+        r"Tensor\.item\(\) call",
+        "A graph break: `.item()` takes a value to the CPU, as a Python number.",
+        "Keep the tensor of one element, and compute with it.",
+    ),
+    Meaning(
+        r"the graph fetches a value to the CPU: `\.(\w+)\(\)`",
+        "`.{0}()` takes values to the CPU. There, the CPU waits for the GPU, and the GPU then waits for the CPU.",
+        "Keep the tensor where it is and compute with it: `w[k]` is a tensor of one element, and torch has NumPy's "
+        "functions.",
+    ),
+    Meaning(
+        r"builtin (?:operator )?`?print|builtin: print",
+        "A graph break: `print` runs while Python does, and the graph runs later.",
+        "Take `print` out; what is printed is no part of the result.",
+    ),
+    Meaning(
+        r"[Dd]ynamic shape operator|data-dependent expression|data dependent operator",
+        "A graph break: a shape, or a count of rounds, would depend on the values of a tensor.",
+        "Keep the shape and mask: `torch.where(condition, x, 0)` in place of `x[condition]`.",
+    ),
+    Meaning(
+        r"marked as skipped|torch\.compiler\.disable|call_function .* in skip_files",
+        "A graph break: the line calls something that is not made of torch operations, such as a clock or a file.",
+        "Take it out of the function, or call it outside.",
+    ),
+    Meaning(
+        r"^GraphBreak",
+        "A graph break: here the graph would end, and Python go on by itself.",
+        "Say it with torch operations alone, or leave the line out.",
+    ),
+    Meaning(
+        r"fused into (\d+) kernels, at most (\d+) are allowed",
+        "Something must be whole in memory before the rest can go on, or is written without being needed: {0} kernels.",
+        "Leave out what the result does not need, such as statistics. Write nothing through a view: choose with "
+        "`torch.where`. Reduce along one dimension only.",
+    ),
+    Meaning(
+        r"a second call with the same shapes was compiled again",
+        "The function reads or writes something outside of itself that changes from call to call. The compiled code "
+        "is valid for the old value only, so each call compiles anew.",
+        "Take counters, logs and lists out of the function.",
+    ),
+    Meaning(
+        r"the function wrote to a tensor that it was given",
+        "An operation in place changed `x` or `w`. In the original `clone()` keeps the caller's tensor as it is.",
+        "Write `y = y / peak` in place of `y /= peak`: the compiler fuses it, so it costs nothing.",
+    ),
+    Meaning(
+        r"the result is torch\.float64",
+        "Somewhere a float64 came in, and all that follows is computed in it: twice the bytes, and far slower.",
+        "Look for `.double()`, `dtype=torch.float64` and arrays of NumPy, whose default is float64.",
+    ),
+    Meaning(
+        r"a tensor is to be returned, not NoneType",
+        "The function returns nothing.",
+        "End it with `return` and the tensor.",
+    ),
+)

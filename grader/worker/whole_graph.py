@@ -1,0 +1,162 @@
+"""Call a function as one compiled graph, and say in a sentence why it is not one."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from typing import Any, NoReturn
+
+from grader.worker.fusion import KernelCount, compile_and_count, count_only
+
+__all__ = ["GraphBreak", "InputChanged", "NotATensor", "Recompiled", "TooManyKernels", "TripToTheCpu", "WholeGraph"]
+
+_HOST = ("cpu", "item", "numpy", "tolist")  # methods of a tensor whose result lies on the host
+_SHAPES = 64  # compilations, one a shape
+
+
+class GraphBreak(RuntimeError):
+    """Dynamo cannot trace a line, so there would be more than one graph."""
+
+
+class InputChanged(RuntimeError):
+    """The function wrote to a tensor that it was given."""
+
+
+class NotATensor(TypeError):
+    """The function returned something else than a tensor of the shape and data type that are asked for."""
+
+
+class Recompiled(RuntimeError):
+    """A second call with the same shapes was compiled again."""
+
+
+class TooManyKernels(RuntimeError):
+    """The graph was fused into more kernels than are allowed."""
+
+
+class TripToTheCpu(RuntimeError):
+    """The graph fetches values to the host."""
+
+
+class WholeGraph:
+    """`entry` under `torch.compile(fullgraph=True, dynamic=False)`, looked at once a shape.
+
+    On CUDA tensors Inductor compiles the graph. On the CPU Inductor fuses it, which gives the number of kernels, and
+    PyTorch runs the graph as it was captured: a C++ compiler would take longer than all the rest.
+    """
+
+    def __init__(self, entry: Callable[..., Any], most_kernels: int) -> None:
+        import torch
+        import torch._dynamo.config as settings
+
+        entry = getattr(entry, "_torchdynamo_orig_callable", entry)  # of one that is decorated with torch.compile
+        self.entry, self.most_kernels = entry, most_kernels
+        self.kernels: KernelCount = None
+        self.graphs = 0
+        self._known: set[tuple[Any, ...]] = set()
+        self._fetched: list[tuple[str, int | None]] = []  # of the graph that was captured last
+        for name in ("recompile_limit", "cache_size_limit"):  # of this version of PyTorch and of older ones
+            if hasattr(settings, name):
+                setattr(settings, name, _SHAPES)
+        self._compiled = torch.compile(entry, fullgraph=True, dynamic=False, backend=self._backend)
+
+    def __call__(self, out: Any, *arrays: Any) -> Any:
+        """What the compiled function returns for `arrays`: a tensor like `out`.
+
+        Raises:
+            GraphBreak, InputChanged, NotATensor, Recompiled, TooManyKernels, TripToTheCpu: see there; and whatever the
+            function raises where it is not compiled.
+        """
+        shapes = tuple(array.shape for array in arrays)
+        if shapes not in self._known:
+            self._look(out, arrays)
+            self._known.add(shapes)
+        graphs = self.graphs
+        result = self._compiled(*arrays)
+        if self.graphs > graphs:
+            raise Recompiled("a second call with the same shapes was compiled again, since something else had changed")
+        return result
+
+    def _look(self, out: Any, arrays: tuple[Any, ...]) -> None:
+        """One call as it is, whose errors are plain Python's, and one compiled; both on copies."""
+        copies = [array.clone() for array in arrays]
+        before = [copy._version for copy in copies]
+        _must_be_like(out, self.entry(*copies))
+        if before != [copy._version for copy in copies]:
+            raise InputChanged("the function wrote to a tensor that it was given")
+        self._fetched.clear()
+        try:
+            self._compiled(*(array.clone() for array in arrays))
+        except Exception as error:
+            if not _is_break(error):
+                raise
+            raise_at(self.entry, _line_of(error, self.entry), GraphBreak(_said(error)))
+        for name, line in self._fetched:
+            raise_at(self.entry, line, TripToTheCpu(f"the graph fetches a value to the CPU: `.{name}()`"))
+        if self.kernels is not None and self.kernels > self.most_kernels:
+            raise TooManyKernels(f"fused into {self.kernels} kernels, at most {self.most_kernels} are allowed")
+
+    def _backend(self, graph: Any, inputs: Any) -> Callable[..., Any]:
+        self.graphs += 1
+        self._fetched[:] = _fetched(graph)
+        self.kernels = None
+        if self._fetched:  # which is said next; nothing needs to be compiled
+            return graph.forward  # type: ignore[no-any-return]
+        if any(getattr(one, "is_cuda", False) for one in inputs):
+            compiled, self.kernels = compile_and_count(graph, inputs)
+            return compiled
+        self.kernels = count_only(graph, inputs)
+        return graph.forward  # type: ignore[no-any-return]
+
+
+def raise_at(entry: Callable[..., Any], line: int | None, error: Exception) -> NoReturn:
+    """Raises `error` as if that line of the file of `entry` had, so that a report can name the line."""
+    code = getattr(entry, "__code__", None)
+    if line is None or code is None:
+        raise error from None
+    error.__suppress_context__ = True
+    exec(compile("\n" * (line - 1) + "raise error", code.co_filename, "exec"), {"error": error})
+    raise error
+
+
+def _must_be_like(out: Any, result: Any) -> None:
+    import torch
+
+    if not isinstance(result, torch.Tensor):
+        raise NotATensor(f"a tensor is to be returned, not {type(result).__name__}")
+    if result.shape != out.shape:
+        raise NotATensor(f"the result has the shape {tuple(result.shape)}; {tuple(out.shape)} is asked for")
+    if result.dtype != out.dtype:
+        raise NotATensor(f"the result is {result.dtype}; {out.dtype} is asked for")
+
+
+def _fetched(graph: Any) -> list[tuple[str, int | None]]:
+    """The operations of the graph that take a value to the host, each with its line."""
+    found = ((str(node.target).rpartition(".")[2], node) for node in graph.graph.nodes if node.op == "call_method")
+    return [(name, _last_line(node.stack_trace or "")) for name, node in found if name in _HOST]
+
+
+def _is_break(error: Exception) -> bool:
+    kind = type(error)
+    return kind.__module__.startswith("torch._dynamo.exc") and kind.__name__ != "BackendCompilerFailed"
+
+
+def _said(error: Exception) -> str:
+    """What Dynamo says of a break: its title, and the explanation's first line."""
+    text = str(error).strip()
+    explanation = re.search(r"Explanation: (.+)", text)
+    title = text.split("\n")[0]
+    return f"{title}: {explanation[1]}" if explanation else title
+
+
+def _line_of(error: Exception, entry: Callable[..., Any]) -> int | None:
+    """The innermost line of the entry's file that Dynamo was at."""
+    file = getattr(getattr(entry, "__code__", None), "co_filename", None)
+    found = [frame.lineno for frame in getattr(error, "real_stack", None) or () if frame.filename == file]
+    return found[-1] if found else _last_line(str(error))
+
+
+def _last_line(text: str) -> int | None:
+    """The last line of the submission that a traceback names."""
+    lines = re.findall(r'File ".*submission\.py", line (\d+)', text)
+    return int(lines[-1]) if lines else None

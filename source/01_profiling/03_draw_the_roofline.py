@@ -1,0 +1,425 @@
+# %% [markdown]
+# # Draw the roofline
+#
+# **You will** measure what your machine can do at most, draw it as a *roofline*, place operations on it, and write a
+# function that predicts how long an operation takes without running it.
+#
+# **You will learn**
+#
+# - to count the bytes that an operation moves and the operations that it computes
+# - what arithmetic intensity is, and why it decides what an operation waits for
+# - to measure the two ceilings of a machine, and to find the ridge between them
+# - why a kernel lies below the roof, and when one lies above it
+#
+# **You need** about 60 minutes, PyTorch, no CUDA. With an NVIDIA GPU you draw its roofline. Without one you draw your
+# CPU's: the numbers are smaller, the reasoning is the same. A GPU's is then shown as it was recorded.
+
+# %%
+from grader import check, device
+from grader.explore import compare, draw_roofline, explore_roofline, land, measure_ceilings, recorded_roofline
+from grader.explore import try_predictions
+
+device
+
+# %%
+import torch
+
+# %% [markdown]
+# ## Count the bytes
+#
+# A processor does two things that take time: it moves bytes between memory and the chip, and it computes. So count both.
+# Bytes first.
+#
+# Take `x + y` for two float32 matrices of 4096 × 4096. Every input must come in once, and the result must go out once.
+# A float32 has 4 bytes. Predict: how many megabytes are moved in all? One MB is $10^6$ bytes.
+
+# %%
+prediction = ...  # megabytes
+
+# %%
+elements = 4096 * 4096
+read, written = 2 * elements * 4, elements * 4
+compare(prediction, round((read + written) / 1e6), "MB", how="computed")
+
+# %% [markdown]
+# Two matrices in, one out: 12 bytes for each element of the result. The write counts as much as a read, and is the part
+# that is most easily forgotten.
+#
+# Mind the units. In bandwidths, GB means $10^9$ bytes. GiB means $2^{30}$, 7 % more.
+#
+# Some more, for a matrix of $n$ elements whose type has $s$ bytes:
+#
+# | operation | reads | writes |
+# | --- | --- | --- |
+# | copy, `relu`, square | $n$ elements | $n$ elements |
+# | `x + y` | $2n$ | $n$ |
+# | `x.sum()` | $n$ | 1 |
+# | `x.to(torch.float16)` from float32 | $n$ of 4 bytes | $n$ of 2 bytes |
+#
+# What about `x + row`, where `row` is a single row that is added to each row of `x`? Predict for 4096 × 4096 float32: how
+# many megabytes must be moved?
+
+# %%
+prediction = ...  # megabytes
+
+# %%
+row = 4096
+compare(prediction, round(4 * (elements + row + elements) / 1e6), "MB", how="computed")
+
+# %% [markdown]
+# The row has 16 kB. It is needed 4,096 times, but after the first time it lies in a cache. So it counts once, and is as
+# good as nothing. Count what *must* be moved, not what the code mentions.
+
+# %% [markdown]
+# ## Count the operations
+#
+# An addition is one operation, a multiplication is one operation. `x + y` does one for each element, and `x.sum()` does,
+# too (but for one).
+#
+# A matrix product does more. For each of the $m \cdot n$ elements of the result it multiplies $k$ pairs and adds them up.
+# Predict: how many operations does the product of two matrices of 1024 × 1024 take, in billions?
+
+# %%
+prediction = ...  # billions
+
+# %%
+m = n = k = 1024
+operations = 2 * m * n * k  # a multiplication and an addition each
+compare(prediction, round(operations / 1e9, 2), "billion operations", how="computed")
+
+# %% [markdown]
+# That is $2mnk$. The usual name for "operations a second" is FLOPS: one GFLOPS is $10^9$ a second, one
+# TFLOPS is $10^{12}$.
+
+# %% [markdown]
+# ## Divide one by the other
+#
+# Operations divided by bytes is the **arithmetic intensity**: how much an operation computes for each byte that it moves.
+#
+# For `x + y` in float32 that is 1 operation for 12 bytes: 0.083. Predict: what is it for the product of two float32
+# matrices of 1024 × 1024?
+
+# %%
+prediction = ...  # operations a byte
+
+# %%
+bytes_moved = 4 * (m * k + k * n + m * n)
+compare(prediction, round(operations / bytes_moved, 1), "operations a byte", how="computed")
+
+# %% [markdown]
+# For square matrices it is $2n^3 / 12n^2 = n/6$: it grows with the matrix, while that of `x + y` stays the same whatever
+# the size. In float16 there are half as many bytes, and the intensity doubles.
+
+# %% [markdown]
+# ## Measure two ceilings
+#
+# The most bytes that your machine can move in a second: measure a large copy. The most operations: measure a large
+# matrix product. Such *measured* ceilings are somewhat lower than those on a data sheet, and much more honest. (On a CPU
+# we take one core, so that no thread has to wait for another.)
+#
+# Predict: how many GB/s does your machine move?
+
+# %%
+prediction = ...  # GB/s
+
+# %%
+ceilings = measure_ceilings()
+compare(prediction, ceilings.bandwidth_gbps, "GB/s")
+ceilings
+
+# %% [markdown]
+# Run the cell once more. How much do the two numbers change? Whatever else your machine does takes from both; the
+# measurement keeps the best of several tries.
+#
+# Now put the two together. Somewhere there is an intensity at which moving takes just as long as computing. Below it an
+# operation waits for memory, above it for arithmetic. Predict it from the two numbers above: how many operations a byte?
+
+# %%
+prediction = ...  # operations a byte
+
+# %%
+compare(prediction, 1e12 * ceilings.tflops / (1e9 * ceilings.bandwidth_gbps), "operations a byte", how="computed")
+
+# %% [markdown]
+# This is the **ridge**.
+
+# %% [markdown]
+# ## Draw the roofline
+#
+# Intensity to the right, operations a second upwards, both logarithmic. An operation of intensity $I$ can reach at most
+#
+# $$ \min(I \cdot \text{bandwidth},\; \text{peak}). $$
+#
+# The first is a slanted line, the second a flat one. Together they are the roof. No operation whose bytes come from memory
+# can lie above it.
+
+# %%
+draw_roofline(ceilings)
+
+# %% [markdown]
+# Now some operations. `land` times a call and puts what you counted beside it. (`x.mean()` reads everything and writes
+# one number. A softmax takes about five operations for each element, and fused it reads and writes the matrix once.)
+
+# %%
+side, product_side = (8192, 4096) if device == "cuda" else (4096, 1024)
+x, y, out = (torch.ones(side, side, device=device) for _ in range(3))
+product_type = getattr(torch, ceilings.dtype)
+a, b, c = (torch.ones(product_side, product_side, dtype=product_type, device=device) for _ in range(3))
+
+# %%
+n, k = side * side, product_side
+points = [
+    land("add", lambda: torch.add(x, y, out=out), bytes_moved=12 * n, operations=n),
+    land("square", lambda: torch.mul(x, x, out=out), bytes_moved=8 * n, operations=n),
+    land("mean", lambda: x.mean(), bytes_moved=4 * n, operations=n),
+    land("softmax", lambda: torch.softmax(x, 1, out=out), bytes_moved=8 * n, operations=5 * n),
+    land("matmul", lambda: torch.mm(a, b, out=c), bytes_moved=3 * product_type.itemsize * k**2, operations=2 * k**3),
+]
+
+# %% [markdown]
+# Predict before you draw: how many of the five lie under the slanted roof?
+
+# %%
+prediction = ...  # of five
+
+# %%
+compare(prediction, sum(point.intensity < ceilings.ridge for point in points), "of five", how="computed")
+draw_roofline(ceilings, *points)
+
+# %% [markdown]
+# Only the matrix product has enough to compute. For all the others, a processor that computes twice as fast would change
+# nothing. What would help is fewer bytes: a smaller type, or one kernel in place of two.
+#
+# How close a point is to the roof says how much is left to gain. A point on the roof is as fast as this machine allows.
+
+# %% [markdown]
+# Now play. Choose an operation on matrices of `n` × `n`. From which `n` on is a matrix product limited by arithmetic?
+# What does float16 change? (The flat roof is that of one type. A GPU has another one for each.)
+
+# %%
+explore_roofline(ceilings)
+
+# %% [markdown]
+# ## A GPU's roofline
+#
+# This is a GPU as it was recorded, with the course's own kernels on it: the ones that you will write, each at a large
+# size, and the first of them at a small one, too. (Kernels that compute nothing, such as a transpose, have no place on
+# these axes.)
+
+# %%
+recorded_roofline()
+
+# %% [markdown]
+# Large kernels lie on the roof or close to it. The small one, point 1, lies far below. The rest of this notebook asks why,
+# on your machine.
+
+# %% [markdown]
+# ## Below the roof
+#
+# **Too little work.** Here is `x + y` for ten elements: 120 bytes. Predict: how many times as long does it take as the
+# ceilings say?
+
+# %%
+prediction = ...  # times as long
+
+# %%
+p, q, r = (torch.ones(10, device=device) for _ in range(3))
+tiny = land("add, 10 elements", lambda: torch.add(p, q, out=r), bytes_moved=120, operations=10)
+compare(prediction, ceilings.roof(tiny.intensity) / tiny.tflops, "times as long")
+
+# %% [markdown]
+# Each call has a price that does not depend on its size: on a GPU a few microseconds, in which memory could move
+# megabytes. Small operations pay it and nothing else.
+#
+# **More bytes than you counted.** Memory does not deliver single floats. A CPU fetches *lines* of 64 bytes, a GPU
+# *sectors* of 32. Take each 16th column of `x`. The copy below reads a sixteenth of the matrix, by the count. Predict:
+# which share of the roof does it reach? Write 0.5 for half.
+
+# %%
+prediction = ...  # share of the roof
+
+# %%
+columns, target = x[:, ::16], torch.empty_like(x[:, ::16])
+sparse = land("each 16th column", lambda: target.copy_(columns), bytes_moved=8 * n // 16, operations=n // 16)
+compare(prediction, sparse.tflops / ceilings.roof(sparse.intensity))
+
+# %%
+draw_roofline(ceilings, points[0], tiny, sparse)
+
+# %% [markdown]
+# (A copy computes nothing. To have a place on the axis, it counts here as one operation an element.)
+#
+# The roof was right, the count was not: for each float that was used, a whole line or sector came in.
+# [Move bytes well](../02_load_inline/02_move_bytes_well.ipynb) is about this.
+#
+# Other reasons why a point lies below the roof:
+#
+# - **Too few bytes under way.** Memory is slow to answer but can answer many at once. A kernel that asks for one value
+#   and waits never fills it.
+# - **The wrong ceiling.** A matrix product in float32 cannot reach the roof of float16, `exp` and `sin` have a lower roof
+#   than `+`, and an operation in Python has a very low one.
+# - **Moved more than once.** A softmax in five kernels moves four times what one kernel must. Count what one must move,
+#   and the five together lie at a quarter of the roof.
+
+# %% [markdown]
+# ## Above the roof
+#
+# The slanted roof is that of *memory*. Square a matrix that is so small that it fits in a cache, again and again. From
+# the second time on nothing has to come from memory. Predict: at which multiple of the roof does the point lie?
+
+# %%
+prediction = ...  # times the roof
+
+# %%
+l2_bytes = torch.cuda.get_device_properties(0).L2_cache_size if device == "cuda" else 2**20
+small = int((l2_bytes / 2 / 8) ** 0.5)  # in and out fill half of the L2 cache
+s, t = (torch.ones(small, small, device=device) for _ in range(2))
+cached = land("square, cached", lambda: torch.mul(s, s, out=t), bytes_moved=8 * small**2, operations=small**2)
+compare(prediction, cached.tflops / ceilings.roof(cached.intensity), "times the roof")
+
+# %%
+draw_roofline(ceilings, points[1], cached)
+
+# %% [markdown]
+# A square marks a point above the roof. It breaks no law of nature: the cache has a slanted roof of its own, further up.
+# But it is a warning. A benchmark that repeats a small problem measures the cache, and a model that runs the operation
+# once will not see that speed.
+#
+# So when a point lies above the roof, ask in this order: did I count too much? Did it come from a cache? Is the clock
+# right?
+
+# %% [markdown]
+# ## Exercise: predict a time
+#
+# Write `predict_ms(operation, machine)`. It returns the milliseconds that the roofline allows the operation on the
+# machine: the time to move its bytes or the time to compute its operations, **whichever is longer**. On a good machine
+# both go on at the same time.
+#
+# `machine` is `{"bandwidth_gbps": …, "tflops": …}`. `operation` is one of these:
+#
+# | `kind` | what it does | its other keys |
+# | --- | --- | --- |
+# | `"copy"` | `y.copy_(x)` | `shape`, `dtype` |
+# | `"relu"` | `torch.relu(x)` | `shape`, `dtype` |
+# | `"add"` | `x + y` | `shape`, `dtype` |
+# | `"sum"` | `x.sum()`, over everything | `shape`, `dtype` |
+# | `"convert"` | `x.to(other type)` | `shape`, `dtype`, `to` |
+# | `"add_row"` | `x + row`, the row of `shape[1]` elements | `shape`, `dtype` |
+# | `"matmul"` | `batch` products of $m \times k$ and $k \times n$ | `batch`, `m`, `n`, `k`, `dtype` |
+#
+# `shape` is a list such as `[4096, 1024]`. `dtype` and `to` are names such as `"float16"`. Each result is a new tensor of
+# type `dtype` (or `to`). *(about 15 lines)*
+#
+# The cell is a complete submission: it imports all it needs, and knows no `ceilings` but those in `machine`.
+
+# %% nbgrader={"grade_id": "predict_ms", "solution": true}
+import math
+
+import torch
+
+
+def predict_ms(operation, machine):
+    size = getattr(torch, operation["dtype"]).itemsize  # bytes of an element
+    ### BEGIN SOLUTION
+    kind = operation["kind"]
+    if kind == "matmul":
+        batch, m, n, k = (operation[name] for name in ("batch", "m", "n", "k"))
+        moved = batch * (m * k + k * n + m * n) * size  # two matrices in, one out
+        operations = 2 * batch * m * n * k  # multiplications and additions
+    else:
+        elements = math.prod(operation["shape"])
+        more = {"add": elements, "add_row": operation["shape"][-1]}.get(kind, 0)  # of the second input
+        read = (elements + more) * size
+        result_size = getattr(torch, operation.get("to", operation["dtype"])).itemsize
+        written = (1 if kind == "sum" else elements) * result_size
+        moved, operations = read + written, elements
+    memory_s = moved / (machine["bandwidth_gbps"] * 1e9)
+    compute_s = operations / (machine["tflops"] * 1e12)
+    return 1e3 * max(memory_s, compute_s)
+    ### END SOLUTION
+
+
+# %% [markdown]
+# `check` asks about machines that do not exist, so there is nothing to time: count. With a GPU it asks about yours, too,
+# and compares with what it measures there. For each operation,
+# ⟦ "%g" | format(100 * exercise("predict_ms").budget.relative) ⟧ % off is allowed. A `NameError`? Run the exercise's cell
+# first.
+
+# %% nbgrader={"grade_id": "check-predict_ms", "grade": true, "locked": true, "points": 4}
+check(predict_ms)
+
+# %% [markdown]
+# ## Try it on your machine
+#
+# Now hold your function against real time. The next cell runs seven operations in PyTorch. Predict: for which of them
+# is the roofline the furthest off?
+
+# %%
+prediction = ...  # an operation's name
+
+# %%
+try_predictions(predict_ms, ceilings)
+
+# %% [markdown]
+# Where *measured / predicted* is near 1, there is nothing left to gain. Where it is 2, a better kernel could be twice as
+# fast, or you have counted too little. This quotient is the most useful number in performance work: it says where to
+# look, before you have changed a line.
+#
+# Where something else is at work as well, the quotients move from run to run.
+
+# %% [markdown]
+# ## Extra credit
+#
+# No points, but each shows something.
+#
+# 1. Land the product of two matrices of 16, 64 and 256 rows and columns. Where do they lie, and which of them are held
+#    back by the price of a call?
+# 2. Land `torch.sin(x)`, counted as one operation. How many additions does one sine cost on your machine?
+# 3. Land `x.t().contiguous()`. By the count it is a copy. Which share of the roof does it reach, and why?
+# 4. `x.to(torch.float16)` and then a sum in float16, or a sum in float32 at once: which moves fewer bytes?
+# 5. Measure the second slanted roof: the bandwidth of a copy that fits in your cache, over sizes from 16 KiB to 64 MiB.
+
+# %% [markdown]
+# ## In this notebook you have
+#
+# - counted bytes (every input in, every result out) and operations ($2mnk$ for a matrix product)
+# - divided one by the other, and found what an operation waits for
+# - measured both ceilings of your machine, and the ridge between them
+# - seen points below the roof, for want of work and for bytes that were not counted, and one above it, out of a cache
+# - written a function that predicts a time without running anything
+#
+# ## Check yourself
+#
+# <details><summary>You replace float32 by float16 in <code>x + y</code>. What happens to the intensity, and to the time?</summary>
+#
+# Half the bytes, the same operations: the intensity doubles, and the time halves.
+#
+# </details>
+#
+# <details><summary>A kernel's intensity is 0.25, and the ridge is at 150. Somebody offers you a GPU with twice the TFLOPS. Do you take it?</summary>
+#
+# Not for this kernel. It waits for memory, and would do so on both.
+#
+# </details>
+#
+# <details><summary>Two kernels of the same intensity follow each other, and you fuse them so that what is in between stays on the chip. Where does the new point lie?</summary>
+#
+# Further to the right: as many operations, fewer bytes. If it stays on the slanted roof, it is higher as well.
+#
+# </details>
+#
+# <details><summary>A kernel reaches 130 % of the memory roof, and the clock is right. What can be the reason?</summary>
+#
+# Part of its data came from a cache. Or it moves fewer bytes than you counted, for instance when it skips zeros.
+#
+# </details>
+#
+# <details><summary>A batch of products with <code>k = 16</code> in float16 takes far longer than its operations say. Why?</summary>
+#
+# Its intensity is at most about 16, which is below the ridge of every GPU. It waits for memory, mostly for the writing of
+# the results.
+#
+# </details>
+#
+# **Next:** [Let the compiler fuse](04_let_the_compiler_fuse.ipynb), which moves points to the right for you. Or go back
+# to the [syllabus](../README.ipynb).

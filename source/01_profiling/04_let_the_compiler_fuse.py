@@ -1,0 +1,541 @@
+# %% [markdown]
+# # Let the compiler fuse
+#
+# **You will** watch `torch.compile` turn a line of PyTorch into one kernel, stage by stage. Then you rewrite a function
+# that it cannot compile in one piece, until it can.
+#
+# **You will learn**
+#
+# - what TorchDynamo, AOTAutograd and Inductor each do, and how to look at what each hands on
+# - which operations are fused into one kernel, and what keeps them apart
+# - what a graph break is, how to find each one, and how to remove it
+# - what a recompile is, how to count them, and how to prevent them
+#
+# **You need** about 60 minutes and PyTorch. No GPU is needed: everything is captured, compiled and counted on the CPU as
+# well. With an NVIDIA GPU you see the Triton code that is made for yours, and measure speed. Without one, this is shown
+# as recorded on another machine.
+
+# %%
+from grader import benchmark, check, device
+from grader.explore import compare, count_fused, count_traffic, draw_graph, generated_code
+from grader.explore import graph_breaks, joint_graph, recorded, recorded_code
+
+device
+
+# %%
+import torch
+
+# %% [markdown]
+# ## Five kernels for one
+#
+# Here is a function whose result you know: it is 1 for every `x`, and its derivative is 0. This makes it easy to see
+# whether a compiler changed anything.
+
+
+# %%
+def one(x):
+    return torch.sin(x) ** 2 + torch.cos(x) ** 2
+
+
+# %% [markdown]
+# Without a compiler PyTorch runs in *eager* mode: each operation starts a kernel as Python comes to it. The kernel reads
+# its input from memory, and writes its result to memory.
+#
+# Predict: how many kernels does `one` start?
+
+# %%
+prediction = ...  # kernels of one(x) in eager mode
+
+# %%
+x = torch.rand(1 << 20, device=device)
+eager = count_traffic(one, x)
+compare(prediction, len(eager.steps), "kernels", how="computed")
+eager
+
+# %% [markdown]
+# Together they move 11 times the size of `x`. One kernel that does all five in registers would read `x` once and
+# write the result once: 2. For operations as light as these, time goes with the bytes.
+#
+# You could write that kernel yourself. `torch.compile` writes it for you, in three stages:
+#
+# 1. **TorchDynamo** watches Python run and writes the operations down: a graph.
+# 2. **AOTAutograd** adds the graph of the gradient, before anything runs.
+# 3. **Inductor** decides what goes into one kernel, and writes its source: Triton for a GPU, C++ for a CPU.
+
+# %% [markdown]
+# ## TorchDynamo: from Python to a graph
+#
+# `torch.compile` lets you put your own function in the place of all that comes after TorchDynamo. It is called a
+# *backend*: it gets a graph and example inputs, and returns something that can be called. This one compiles nothing. It
+# keeps the graph, and gives back the graph's own `forward`.
+
+# %%
+graphs = []
+
+
+def keep(graph, inputs):
+    graphs.append(graph)
+    return graph.forward
+
+
+# %% [markdown]
+# Predict: we compile `one` with this backend, and call it three times. How often is the backend called?
+
+# %%
+prediction = ...  # calls of the backend
+
+# %%
+captured = torch.compile(one, backend=keep)
+for _ in range(3):
+    result = captured(x)
+compare(prediction, len(graphs))
+print("largest error:", (result - 1).abs().max().item())
+
+# %% [markdown]
+# `torch.compile` itself does nothing yet; the first *call* compiles. Later calls check that what was assumed still
+# holds: the type of `x`, its shape, its device. These checks are called *guards*. They hold here, so the graph is
+# used again.
+#
+# This is the graph:
+
+# %%
+draw_graph(graphs[0], "What TorchDynamo captured")
+
+# %% [markdown]
+# No values and no Python are left in it, only operations on tensors. It is an *FX graph*, and it can be printed as
+# Python:
+
+# %%
+print(graphs[0].code)
+
+# %% [markdown]
+# ## AOTAutograd: the gradient, ahead of time
+#
+# In eager mode, autograd notes down what it will need while the function runs forward. Afterwards it goes backward.
+# AOTAutograd (*ahead of time*) traces both before anything runs, into one *joint graph*.
+
+# %%
+x_grad = torch.rand(1000, requires_grad=True)
+joint = joint_graph(one, x_grad)
+draw_graph(joint.joint, "Forward and backward in one graph", ("result", "gradient of x"))
+
+# %% [markdown]
+# `primals` are the function's inputs, `tangents` the gradient that comes in from whatever is computed next. The dashed
+# boxes need that gradient, so they must run later. All others could run in either pass.
+#
+# Now the graph is cut into a forward and a backward graph. What crosses the cut must be kept in memory from one to the
+# other. In eager mode three tensors are kept: `x`, its sine and its cosine.
+#
+# Predict: how many does AOTAutograd keep?
+
+# %%
+prediction = ...  # tensors that are kept for the backward graph
+
+# %%
+compare(prediction, len(joint.saved), how="computed")
+print("kept:", *joint.saved)
+draw_graph(joint.backward, "The backward graph", ("gradient of x",))
+
+# %% [markdown]
+# It keeps `x` alone, and the backward graph computes sine and cosine **again**. The cut is a *minimum cut*: of all ways
+# to divide the graph, the one where the fewest bytes cross. Computing a sine again costs less than fetching it from
+# memory, if a fused kernel has `x` at hand anyway.
+
+# %% [markdown]
+# ## Inductor: from a graph to a kernel
+#
+# The last stage fuses, and writes source. This cell compiles for real, which takes some seconds: on a CPU a C++
+# compiler runs.
+#
+# Predict: how many kernels are left of five?
+
+# %%
+prediction = ...  # kernels after compilation
+
+# %%
+code = generated_code(one, x)
+compare(prediction, len(code))
+code.beside_eager()
+
+# %% [markdown]
+# Look at the lines with `tmp`: a load, then sine, cosine, squares and sum in local variables, then one store. On a CPU,
+# `Vectorized` means that one instruction handles several elements, and `#pragma omp` that the cores share the loop. A
+# square is written as a product. On a GPU you see Triton instead.
+#
+# This is the Triton that Inductor wrote for the same function on a GPU:
+
+# %%
+recorded_code("sin2_cos2").beside_eager(one, x)
+
+# %% [markdown]
+# Read it as you would read your own:
+#
+# - `xoffset` and `xindex` say which elements a program has, `xmask` which of them exist.
+# - `tl.load`, the `tmp` lines, `tl.store`: the same sequence as in C++.
+# - Names such as `triton_poi_fused_add_cos_pow_sin_0` tell what was fused. `poi` is *pointwise*, `red` and `per` are
+#   reductions.
+#
+# Compilation should not change the result:
+
+# %%
+result = code.function(x)
+print("largest error:", (result - 1).abs().max().item())
+
+# %% [markdown]
+# Predict: on a large vector on a GPU, how many times as fast is the compiled function? Count the traffic: 11 before, 2
+# after.
+
+# %%
+prediction = ...  # times as fast as eager
+
+# %%
+found = recorded("fusion", "kernels_eager", "kernels_compiled", "eager_us", "compiled_us", "ratio_vs_eager")
+compare(prediction, found.value("ratio_vs_eager", "sin² + cos²"), "times", how="recorded")
+found
+
+# %% [markdown]
+# ## What can be one kernel
+#
+# Inductor fuses operations if one thread, or one block of threads, can do the later one with what it already has.
+#
+# - **Pointwise after pointwise**: always, if the shapes agree.
+# - **Pointwise after a reduction over rows**: a block holds its row, sums it, and goes on.
+# - **Pointwise after a reduction over everything**: the sum is known only when *all* blocks are done. A kernel ends
+#   there, and another begins.
+#
+# `count_fused` runs Inductor up to this decision and no further, so it needs no compiler. It gives the number of
+# kernels before and after.
+#
+# Predict the number after fusion for both of these.
+
+
+# %%
+def by_row(y):
+    return y / y.sum(dim=1, keepdim=True)
+
+
+def by_all(y):
+    return y / y.sum()
+
+
+# %%
+prediction = ...  # kernels after fusion: (by_row, by_all)
+
+# %%
+y = torch.rand(64, 1000)
+found = count_fused(by_row, y)[1], count_fused(by_all, y)[1]
+compare(prediction, found, how="computed")
+
+# %% [markdown]
+# On a GPU, a sum over a very large tensor takes one more: blocks sum parts, and a second kernel sums the parts.
+#
+# Whatever is *returned or stored* must be written, too. A statistic that nobody reads costs a kernel like any other.
+
+# %% [markdown]
+# ## Where a graph ends
+#
+# So far everything could be captured. Here is a function as people write them. It scales each row, bends the values by
+# one of two curves, and sums a few hinges: a `relu` that starts at a *knot* from `w`. There is some logging in it.
+
+# %%
+import numpy as np
+
+log = {}
+
+
+# %%
+def original(x, w):
+    y = x.clone().div_(x.abs().amax(dim=1, keepdim=True).clamp(min=1e-6))
+    y = torch.tanh(y) if w.mean() > 0 else y.clamp(-0.5, 0.5)
+    gains = 1 / (1 + np.abs(w.cpu().numpy()))
+    out = sum(gain * torch.relu(y - knot) for knot, gain in zip(w.tolist(), gains.tolist(), strict=True))
+    out[:, ::2] *= -1
+    log["mean"] = out.mean().item()
+    if log["mean"] > 1000:
+        print("suspiciously large:", log)
+    return out
+
+
+# %% [markdown]
+# TorchDynamo follows Python. Where it meets something that it cannot write down as a graph, it ends the graph. Python
+# runs that piece by itself, and a new graph begins behind it. This is a *graph break*. Nothing fails, but nothing is
+# fused across it. And a line that asks for a value makes the CPU wait for the GPU.
+#
+# These lines look suspicious: the write in place, the choice by `if`, the trip to NumPy, `tolist`, the write through a
+# view, the entry in a dictionary, `item`, and `print`.
+#
+# Predict: how many breaks are there when it is called once?
+
+# %%
+prediction = ...  # graph breaks
+
+# %%
+x = torch.randn(64, 1000, device=device)
+w = torch.tensor([-0.4, 0.1, 0.3, 0.6], device=device)
+breaks = graph_breaks(original, x, w)
+compare(prediction, len(breaks), "breaks")
+breaks
+
+# %% [markdown]
+# The table is a short form of what `torch._dynamo.explain(original)(x, w)` returns. For a whole program there is an
+# environment variable, which needs no change in the code:
+#
+# ```bash
+# TORCH_LOGS=graph_breaks python train.py
+# ```
+#
+# What was **no** break:
+#
+# - **`div_` and `out[:, ::2] *= -1`.** Writes in place are rewritten as operations that return new tensors. But all of
+#   `out` may have to be in memory before a part of it is changed, which can cost a kernel.
+# - **NumPy.** TorchDynamo knows its functions and writes torch's down. The trip of `w` to the CPU stays, though.
+# - **The dictionary.** Python's own objects are followed, and what changed in them is put back at the end.
+# - **`print`** would be one, but was not reached.
+#
+# The trip to NumPy is no break, yet it has a price on a GPU: the CPU waits for `w`, and for all that came before.
+
+# %% [markdown]
+# ## Remove the breaks
+#
+# `torch.compile(original, fullgraph=True)` makes a break an error. That is the way to keep a function whole: you notice
+# at once.
+
+# %%
+torch._dynamo.reset()
+try:
+    torch.compile(original, fullgraph=True, backend=keep)(x, w)
+except torch._dynamo.exc.Unsupported as error:
+    print(str(error).strip().splitlines()[0])
+
+# %% [markdown]
+# | what breaks | why | write |
+# | --- | --- | --- |
+# | `a if condition else b` | which one depends on a value | `torch.where(condition, a, b)` |
+# | `.item()`, `float(t)` | Python wants the number | keep the tensor of one element |
+# | `for v in w.tolist()` | Python wants all of them | `for k in range(w.shape[0])`, and `w[k]` |
+# | `x[x > 0]` | the shape depends on values | keep the shape: `torch.where(x > 0, x, 0)` |
+# | `print`, clocks, files | they happen now, the graph runs later | outside of the function |
+#
+# `torch.where` computes **both** sides and chooses. For numbers this is cheap: fused, neither side goes to memory.
+#
+# One trap: with `fullgraph=True`, PyTorch captures `.item()` rather than break. The graph stays whole, and the CPU
+# still waits in the middle of it.
+
+# %% [markdown]
+# ## When it compiles again
+#
+# A graph holds only while its guards hold. If one fails, the function is compiled anew: a *recompile*. With Inductor
+# each takes seconds.
+#
+# Predict: this function is called with vectors of four different lengths. How many graphs are captured?
+
+
+# %%
+def twice(x):
+    return 2 * x
+
+
+# %%
+prediction = ...  # graphs for four lengths
+
+# %%
+torch._dynamo.reset()
+graphs.clear()
+compiled = torch.compile(twice, backend=keep)
+for length in (10, 11, 12, 13):
+    compiled(torch.ones(length))
+compare(prediction, len(graphs), "graphs")
+
+# %% [markdown]
+# The first graph is for length 10 only. When 11 comes, TorchDynamo sees that the length changes, and captures a graph
+# for *any* length. That one serves the rest.
+#
+# If you know beforehand that a dimension changes, say so, and the first graph is enough:
+
+# %%
+torch._dynamo.reset()
+graphs.clear()
+compiled = torch.compile(twice, backend=keep)
+for length in (10, 11, 12, 13):
+    vector = torch.ones(length)
+    torch._dynamo.mark_dynamic(vector, 0)  # dimension 0 may have any length
+    compiled(vector)
+len(graphs)
+
+# %% [markdown]
+# `torch.compile(…, dynamic=False)` does the opposite: a graph for each shape, each as fast as it can be. That suits few
+# shapes.
+#
+# Shapes are not all that is guarded. Predict: how many graphs for five calls of this one?
+
+# %%
+steps = {"done": 0}
+
+
+def step(x):
+    steps["done"] += 1
+    return 2 * x
+
+
+# %%
+prediction = ...  # graphs for five calls
+
+# %%
+torch._dynamo.reset()
+graphs.clear()
+compiled = torch.compile(step, backend=keep)
+for _ in range(5):
+    compiled(torch.ones(3))
+compare(prediction, len(graphs), "graphs")
+
+# %% [markdown]
+# One for each call. The graph was captured while `steps["done"]` was 0, and holds for 0 only. Count outside of the
+# function.
+#
+# After 8 graphs of one function (`torch._dynamo.config.recompile_limit`) PyTorch gives up and runs it in eager mode.
+# It says so once in a warning, and is slow from then on. To see the reason for each recompile:
+#
+# ```bash
+# TORCH_LOGS=recompiles python train.py
+# ```
+#
+# In a program, `torch._dynamo.utils.counters` counts: here the graphs that were captured since this notebook started.
+
+# %%
+torch._dynamo.utils.counters["stats"]["unique_graphs"]
+
+# %% [markdown]
+# ## Exercise: one graph, two kernels
+#
+# Write `fuse(x, w)`, which returns what `original(x, w)` returns, for any `x` of rows × columns and any vector `w`, both
+# float32. *(about 8 lines)*
+#
+# 1. **One graph.** The judge compiles it with `fullgraph=True`. Nothing may be fetched to the CPU.
+# 2. **At most 2 kernels.** The mean of `w` decides for all rows, so it comes first: one kernel. All the rest can be
+#    one more.
+# 3. **The same numbers.** That includes rows of zeros, and both curves. `x` and `w` stay as they are.
+#
+# What is logged and printed is no part of the result. Leave it out.
+#
+# Write plain PyTorch, and do not call `torch.compile` yourself. `graph_breaks(fuse, x, w)` and `count_fused(fuse, x, w)`
+# in a cell of your own tell you how far you are.
+
+# %% nbgrader={"grade_id": "fuse", "solution": true}
+import torch
+
+
+def fuse(x, w):
+    ### BEGIN SOLUTION
+    y = x / x.abs().amax(dim=1, keepdim=True).clamp(min=1e-6)
+    y = torch.where(w.mean() > 0, torch.tanh(y), y.clamp(-0.5, 0.5))
+    out = torch.zeros_like(x)
+    for k in range(w.shape[0]):  # unrolled while the graph is captured
+        out = out + torch.relu(y - w[k]) / (1 + w[k].abs())
+    odd = torch.arange(x.shape[1], device=x.device) % 2 == 1
+    return torch.where(odd, out, -out)
+    ### END SOLUTION
+
+
+# %% [markdown]
+# Correct before fast. `check` compiles your function in a process of its own, counts graphs and kernels, and compares
+# every element with a float64 result. On a CPU it runs the captured graph and spares you the C++ compiler. A `NameError`?
+# Run the exercise's cell first.
+
+# %% nbgrader={"grade_id": "check-fuse", "grade": true, "locked": true, "points": 5}
+check(fuse)
+
+# %% [markdown]
+# ## How fast is it?
+#
+# Count first: how many operations `original` starts that move data, and what they move, in multiples of `x`. The fused
+# function reads `x` once and writes the result once: 2.
+
+# %%
+traffic = count_traffic(original, x, w)
+len(traffic.steps), round(traffic.total, 1)
+
+# %% [markdown]
+# Predict: how many times as fast as `original` is your function on a GPU, for
+# ⟦ gate("fuse", "eager").cases | join(", ") ⟧? Both copy their result into the judge's buffer, which is in both times.
+#
+# - ⟦ exercise("fuse").correctness_points ⟧ points for one graph, two kernels and the right numbers
+# - ⟦ gate("fuse", "eager").points ⟧ points for ⟦ gate("fuse", "eager").at_least ⟧ times the speed of `original`
+
+# %%
+prediction = ...  # times as fast as the original
+
+# %%
+benchmark(fuse)
+
+# %% [markdown]
+# And this is what the authors' function reached:
+
+# %%
+recorded("fuse", "ratio_vs_eager", "share_of_copy")
+
+# %% [markdown]
+# Do not expect all that the traffic promises, for two reasons. The copy into the judge's buffer moves as much again as
+# the fused kernel. And a call of a compiled function checks its guards first, which takes the CPU some time. For small
+# tensors that is all you see.
+#
+# This is the kernel that Inductor wrote for the rows of the authors' function:
+
+# %%
+recorded_code("fuse")
+
+# %% [markdown]
+# ## Extra credit
+#
+# No points, but each shows something.
+#
+# 1. Put `out[:, ::2] *= -1` back into your function. What does `check` say? Compare `count_fused`.
+# 2. Return the mean of the result as well, in a wrapper of your own. How many kernels does `count_fused` see?
+# 3. Write the loop as a third dimension, `y[:, :, None] - w`, and sum it. How many kernels? Would eager mode like it?
+# 4. Draw the graph of your function: compile it with `backend=keep`, and call `draw_graph(graphs[-1])`.
+# 5. `generated_code(fuse, x, w)` shows its source. Find the line that chooses between the two curves.
+
+# %% [markdown]
+# ## In this notebook you have
+#
+# - captured a graph with a backend of your own
+# - seen forward and backward in one graph, and what is kept between them
+# - read the C++ or Triton that stands in the place of five kernels
+# - said what can be one kernel, and checked it
+# - found graph breaks and recompiles, and removed them
+# - made one graph and two kernels of a function, with the same numbers
+#
+# ## Check yourself
+#
+# <details><summary>What does fusing five pointwise operations save: arithmetic or traffic?</summary>
+#
+# Traffic, and launches. The arithmetic is the same, or even more: a value may be computed again rather than kept.
+#
+# </details>
+#
+# <details><summary>Why is a reduction over rows fused with what follows, and a reduction over the whole tensor not?</summary>
+#
+# A block can hold a row, and knows the row's sum when it has read it. The sum over everything is known when all blocks
+# are done, and they meet only at the end of a kernel.
+#
+# </details>
+#
+# <details><summary>A graph break raises no error. How do you notice it?</summary>
+#
+# With `torch._dynamo.explain` or `TORCH_LOGS=graph_breaks`. Or you ask for an error: `fullgraph=True`.
+#
+# </details>
+#
+# <details><summary><code>torch.where</code> computes both sides. Is that not a waste?</summary>
+#
+# Fused, both sides are computed in registers. That costs arithmetic, which a kernel that waits for memory has to spare.
+#
+# </details>
+#
+# <details><summary>Training gets slower after a few steps, and a warning mentions a limit. What happened?</summary>
+#
+# A guard failed again and again: a shape or a Python value changes from step to step. After the limit the function runs
+# in eager mode. `TORCH_LOGS=recompiles` names the guard.
+#
+# </details>
+#
+# **Next:** [Catch a lying benchmark](05_catch_a_lying_benchmark.ipynb). Or go back to the [syllabus](../README.ipynb).

@@ -1,0 +1,502 @@
+# %% [markdown]
+# # Move bytes well
+#
+# **You will** find out what memory hands out when a kernel asks for it, and write a kernel that transposes a matrix at
+# nearly the speed of a copy: `out[j, i] = x[i, j]`.
+#
+# **You will learn**
+#
+# - what a *sector* is, and how to count those that a load touches
+# - why neighbouring threads should touch neighbouring elements (*coalescing*)
+# - what wide loads (`float4`) are good for, and how many bytes must be under way to keep memory busy
+# - how a block's threads exchange values through *shared memory*, and why they must wait for each other
+# - what a *bank conflict* is, and how one unused element a row removes it
+#
+# **You need** about 75 minutes and the notebook before this one, [Square a matrix](01_square_a_matrix.ipynb). With an
+# NVIDIA GPU every experiment is measured here. Without one it is shown as recorded on another machine; what can be
+# counted is counted here.
+
+# %%
+from grader import benchmark, check, device
+from grader.explore import (
+    bank_access, compare, draw_banks, draw_padded_tile, draw_sectors, draw_transposed_tile,
+    experiment, explore_banks, explore_sectors, recorded, warp_access,
+)  # fmt: skip
+
+device
+
+# %% [markdown]
+# ## Memory comes in sectors
+#
+# A GPU runs threads in groups of 32, called *warps*: threads 0 to 31 of a block are the first warp, 32 to 63 the next.
+# In a block of two dimensions x counts first. The threads of a warp run the same instruction together, so a load is one
+# request with 32 addresses.
+#
+# Memory does not answer with single floats. It hands out *sectors* of 32 bytes, which begin at multiples of 32. Four
+# sectors make a *line* of 128 bytes in the caches. A load costs the sectors that its 32 addresses touch, each once.
+#
+# Each thread takes the float (4 bytes) next to its neighbour's. Predict: how many sectors does the warp touch?
+
+# %%
+prediction = ...  # sectors
+
+# %%
+compare(prediction, len(warp_access(stride=1).sectors), "sectors", how="computed")
+draw_sectors(stride=1)
+
+# %% [markdown]
+# Every byte that was fetched is used. Such a load is *coalesced*: 32 wishes became as few sectors as possible.
+#
+# Now thread $t$ takes element $8t$. This is called a *stride* of 8. Predict: how many sectors?
+
+# %%
+prediction = ...  # sectors
+
+# %%
+compare(prediction, len(warp_access(stride=8).sectors), "sectors", how="computed")
+draw_sectors(stride=8)
+
+# %% [markdown]
+# Each thread has a sector of its own, and uses 4 of its 32 bytes. Try other strides, offsets and sizes of an element.
+# From which stride on does it get no worse? Is there an offset without a fifth sector?
+
+# %%
+explore_sectors()
+
+# %% [markdown]
+# ## What a stride costs
+#
+# This kernel reads with a stride and writes without one.
+
+# %%
+stride = experiment("stride")
+stride
+
+# %% [markdown]
+# At stride 1 an element costs 4 bytes read and 4 written. At stride 8 it costs a whole sector read, and 4 bytes
+# written. Predict: how many times as long does stride 8 take?
+
+# %%
+prediction = ...  # times as long
+
+# %%
+compare(prediction, (32 + 4) / (4 + 4), "times", how="computed")
+result = stride.run()
+compare(prediction, result.ratio("stride 1", "stride 8"), "times", how=result.how)
+result
+
+# %% [markdown]
+# The chart shows *useful* bandwidth: the bytes that the kernel asked for, over the time. What was fetched and thrown
+# away does not count.
+#
+# From stride 8 on, the count of sectors stays the same. If the chart falls further, sectors are not the reason: memory
+# has larger units, too (rows of DRAM, pages of addresses), and fewer of the elements share one.
+
+# %% [markdown]
+# ## What an offset costs
+#
+# All threads shifted by one element: thread $t$ takes element $t + 1$. Predict: how many sectors does a warp touch?
+
+# %%
+prediction = ...  # sectors
+
+# %%
+compare(prediction, len(warp_access(offset=1).sectors), "sectors", how="computed")
+draw_sectors(offset=1)
+
+# %% [markdown]
+# Five instead of four: by this count, a shifted read costs a quarter more. Predict what the measurement says: the
+# bandwidth at offset 1, divided by that at offset 0.
+
+# %%
+prediction = ...  # ratio
+
+# %%
+result = experiment("offset").run()
+compare(prediction, result.ratio("offset 1", "offset 0"), how=result.how)
+result
+
+# %% [markdown]
+# The fifth sector is the first one of the next warp. Whoever comes second finds it in a cache, so DRAM hands it out
+# once. **Caches mend an offset, since somebody uses the rest of the sector soon. They mend no large stride:** by the
+# time that the rest is wanted, it has made room for something else.
+
+# %% [markdown]
+# ## Wide loads
+#
+# A thread can load 16 bytes with one instruction. CUDA C++ has a type for it: `float4`, four floats `x`, `y`, `z`, `w`.
+# Its address must be a multiple of 16. Here is the same copy with 4, 8 and 16 bytes a thread.
+
+# %%
+width = experiment("width")
+width
+
+# %% [markdown]
+# Predict: the bandwidth with `float4`, divided by that with `float`.
+
+# %%
+prediction = ...  # ratio
+
+# %%
+result = width.run()
+compare(prediction, result.ratio("float4", "float"), how=result.how)
+result
+
+# %% [markdown]
+# A wide load fetches no fewer sectors: `draw_sectors(item_bytes=16)` shows 16 full ones. What it saves is instructions.
+# A copy by full blocks of threads is limited by memory and not by instructions, so little is to be gained here. A wide
+# load also asks for four times as much at once. The next section shows when that counts.
+
+# %% [markdown]
+# ## Bytes in flight
+#
+# Memory takes hundreds of nanoseconds to answer. In this time the next requests can be sent: what is asked for and not
+# yet there is *in flight*. How fast bytes arrive follows from two numbers (*Little's law*):
+#
+# $$\text{bandwidth} = \frac{\text{bytes in flight}}{\text{latency}}$$
+#
+# The next kernel has one 16-byte load a thread in flight, never more. We start few threads on each SM, then more.
+
+# %%
+few = experiment("in_flight")
+few
+
+# %% [markdown]
+# Predict two factors: by how much does the bandwidth grow from 0.5 KiB in flight on each SM to 1 KiB? And from 16 KiB
+# to 32 KiB?
+
+# %%
+prediction = ...  # the first factor
+prediction_2 = ...  # the second
+
+# %%
+result = few.run()
+compare(prediction, result.ratio("1 KiB", "0.5 KiB"), "times", how=result.how)
+compare(prediction_2, result.ratio("32 KiB", "16 KiB"), "times", how=result.how)
+result
+
+# %% [markdown]
+# As long as little is in flight, twice the bytes give twice the bandwidth, whatever the GPU could do. Once memory is
+# busy all the time, more in flight only waits longer.
+#
+# So a kernel that waits must have company. There are three ways to get more bytes in flight: **more threads** on the
+# SM, **wider loads**, and **several loads a thread** before the first result is used. For the last one the loop must
+# be *unrolled*, and its length must be a constant: then the compiler issues the loads one after another and waits
+# once.
+
+# %% [markdown]
+# ## The dilemma of a transpose
+#
+# To transpose a matrix, copy element (row, column) of `x` to element (column, row) of `out`. `x` has `height` rows of
+# `width` elements; `out` has `width` rows of `height`.
+#
+# The obvious kernel has a choice: let neighbouring threads run along a row of `x`, or along a row of `out`.
+
+# %%
+naive = experiment("naive")
+naive
+
+# %% [markdown]
+# In `reads_rows`, a warp reads 32 neighbours in a row of `x`. In a matrix of 8192 × 8192, predict: how many sectors does
+# it touch when it **writes**?
+
+# %%
+prediction = ...  # sectors
+
+# %%
+compare(prediction, len(warp_access(stride=8192).sectors), "sectors", how="computed")
+
+# %% [markdown]
+# One side is coalesced, the other is not. The third kernel, `copy`, moves the same bytes with both sides coalesced.
+# Predict: which share of the copy's bandwidth does `reads_rows` reach? And will `writes_rows` be faster or slower?
+
+# %%
+prediction = ...  # share of the copy, 0.5 for half
+
+# %%
+result = naive.run()
+compare(prediction, result.ratio("reads along rows", "copy"), how=result.how)
+result
+
+# %% [markdown]
+# The rest of a sector may still be used while it lies in a cache, by a warp that works on the next row. That is why
+# the loss need not be a factor of eight. But you can do better than hope for the cache.
+
+# %% [markdown]
+# ## A tile in shared memory
+#
+# Each SM has memory on the chip that the threads of a block share. It has no sectors: threads may touch it in any
+# order, almost. So let a block take a square *tile* of the matrix:
+
+# %%
+draw_transposed_tile()
+
+# %% [markdown]
+# The tile changes places twice: its rows become columns, **and** the tile at (tile row, tile column) goes to (tile
+# column, tile row). Both reads and writes of DRAM run along rows.
+#
+# In CUDA C++:
+#
+# - `__shared__ float held[256];` in a kernel is one array for the whole block. Its size is a constant.
+# - `__syncthreads()` is a *barrier*: no thread of the block passes before all have come.
+#
+# This kernel reverses 256 elements by one block. Predict: which thread wrote what thread 3 reads from `held`?
+
+# %%
+prediction = ...  # number of the thread
+
+# %%
+reverse = """
+__global__ void reverse(const float* x, float* out) {
+    __shared__ float held[256];
+    held[threadIdx.x] = x[threadIdx.x];
+    __syncthreads();
+    out[threadIdx.x] = held[255 - threadIdx.x];
+}
+"""
+compare(prediction, 255 - 3, how="computed")
+
+# %% [markdown]
+# Threads 3 and 252 are in different warps, and nobody says which warp is first. Without the barrier thread 3 may read
+# what thread 252 has not written yet: a *race*. It may go well a thousand times, and fail on another GPU.
+#
+# Since **all** must come to a barrier, a thread without an element must not `return` before it. It goes there
+# empty-handed.
+#
+# Predict: how many bytes of shared memory does a tile of 32 × 32 floats take? An SM of an H100 or H200 has up to
+# 228 KiB of it for all its blocks.
+
+# %%
+prediction = ...  # bytes
+
+# %%
+compare(prediction, 32 * 32 * 4, "bytes", how="computed")
+
+# %% [markdown]
+# ## Banks
+#
+# "In any order, almost": shared memory has 32 *banks*. Word number $w$ (of 4 bytes) lies in bank $w \bmod 32$, and a
+# bank gives one word a cycle. If the 32 threads of a warp want words from 32 banks, they have them at once. If two
+# words lie in one bank, one waits. That is a *bank conflict*. (Threads that want the **same** word get it together.)
+#
+# A warp reads **down a column** of `float tile[32][32]`: from one thread to the next it is 32 words. Predict: how many
+# cycles does this load take?
+
+# %%
+prediction = ...  # cycles
+
+# %%
+compare(prediction, bank_access(step=32).ways, "cycles", how="computed")
+draw_banks(step=32)
+
+# %% [markdown]
+# The whole column lies in bank 0. Now move the slider. Which steps are free of conflicts? What do these numbers have in
+# common?
+
+# %%
+explore_banks()
+
+# %% [markdown]
+# Odd steps are free, since an odd number and 32 have no common divisor. So give each row of the tile one element that
+# nobody uses: `tile[32][33]`. Down a column it is 33 words now. Here is the same on a small machine with 8 banks:
+
+# %%
+draw_padded_tile()
+
+# %% [markdown]
+# This kernel does nothing but read from shared memory.
+
+# %%
+banks = experiment("banks")
+banks
+
+# %% [markdown]
+# Predict: how many times as long as step 1 does step 32 take? And what of step 33?
+
+# %%
+prediction = ...  # step 32, times as long as step 1
+
+# %%
+result = banks.run()
+compare(prediction, result.value("step 32"), "times", how=result.how)
+result
+
+# %% [markdown]
+# ## Exercise: transpose a matrix
+#
+# Write the transpose of `x` into `out`. `x` is a contiguous float32 matrix of `height` × `width`, `out` one of `width` ×
+# `height`. Neither size need be a multiple of anything.
+#
+# 1. The kernel: read a tile along rows of `x`, wait, write it along rows of `out`. *(about 12 lines)*
+# 2. The grid: one block for each tile. It is 1 × 1 now. *(2 lines)*
+#
+# Begin with a tile of 32 × 32. A block has 32 × 8 threads, so a thread takes four elements of it, 8 rows apart. Two
+# sets of indices are needed, one for reading and one for writing, and **each has its own bounds check**.
+
+# %% nbgrader={"grade_id": "transpose", "solution": true}
+import ctypes
+from functools import cache
+
+from torch.utils.cpp_extension import load_inline
+
+cuda_source = r"""
+__global__ void transpose_kernel(const float* __restrict__ x, float* __restrict__ out, int height, int width) {
+    // BEGIN SOLUTION
+    constexpr int TILE = 64;
+    __shared__ float tile[TILE][TILE + 1];  // an odd step down a column: no bank conflicts
+    int first_row = blockIdx.y * TILE, first_column = blockIdx.x * TILE;
+    float held[16];
+    #pragma unroll
+    for (int k = 0; k < 16; k++) {  // 16 loads in flight before the first is needed
+        int row = first_row + threadIdx.y + 8 * (k / 2);
+        int column = first_column + threadIdx.x + 32 * (k % 2);
+        if (row < height && column < width) held[k] = x[row * width + column];  // reads MN in all
+    }
+    #pragma unroll
+    for (int k = 0; k < 16; k++) tile[threadIdx.y + 8 * (k / 2)][threadIdx.x + 32 * (k % 2)] = held[k];
+    __syncthreads();
+    #pragma unroll
+    for (int k = 0; k < 16; k++) {
+        int i = threadIdx.y + 8 * (k / 2), j = threadIdx.x + 32 * (k % 2);
+        int row = first_column + i, column = first_row + j;  // of out: its tile lies at (tile column, tile row)
+        if (row < width && column < height) out[row * height + column] = tile[j][i];  // writes MN in all
+    }
+    // END SOLUTION
+}
+
+extern "C" const char* transpose(const float* x, float* out, int height, int width) {
+    dim3 block(32, 8);
+    dim3 grid(1, 1);
+    // BEGIN SOLUTION
+    constexpr int TILE = 64;  // as in the kernel
+    grid.x = (width + TILE - 1) / TILE;
+    grid.y = (height + TILE - 1) / TILE;
+    // END SOLUTION
+    transpose_kernel<<<grid, block>>>(x, out, height, width);
+    cudaError_t error = cudaGetLastError();
+    return error == cudaSuccess ? nullptr : cudaGetErrorString(error);
+}
+"""
+
+
+@cache
+def library():
+    options = {"cpp_sources": "", "no_implicit_headers": True, "is_python_module": False}
+    built = ctypes.CDLL(load_inline("transpose", cuda_sources=cuda_source, **options))
+    built.transpose.argtypes = [ctypes.c_void_p, ctypes.c_void_p, ctypes.c_int, ctypes.c_int]
+    built.transpose.restype = ctypes.c_char_p
+    return built
+
+
+def transpose(x, out):
+    height, width = x.shape
+    error = library().transpose(x.data_ptr(), out.data_ptr(), height, width)
+    if error:
+        raise RuntimeError(error.decode())
+
+
+# %% [markdown]
+# Correct before fast. `check` asks for square and rectangular matrices, a single row, a single column, and sizes that
+# are no multiple of a tile. A `NameError`? Run the exercise's cell first.
+
+# %% nbgrader={"grade_id": "check-transpose", "grade": true, "locked": true, "points": 5}
+check(transpose)
+
+# %% [markdown]
+# ## How fast is it?
+#
+# A transpose moves each element once in and once out, as a copy does. So a copy's bandwidth is the roof.
+# ⟦ gate("transpose", "copy").points ⟧ of ⟦ exercise("transpose").max_points ⟧ points are for reaching
+# ⟦ gate("transpose", "copy").at_least ⟧ of the speed of a copy at ⟦ gate("transpose", "copy").cases | join(", ") ⟧,
+# measured side by side on your GPU.
+#
+# Predict: which share of a copy does your kernel reach?
+
+# %%
+prediction = ...  # the copy's time divided by yours, at 8192 × 8192
+
+# %%
+benchmark(transpose)
+
+# %% [markdown]
+# Hold your prediction against the report. This is what the authors' kernel reached:
+
+# %%
+recorded("transpose", "share_of_copy")
+
+# %% [markdown]
+# And these are the steps on the way there, at 8192 × 8192: the obvious kernel, a tile, a padded tile, a tile with more
+# elements a thread, and `float4` in place of `float`.
+
+# %%
+recorded("bytes/transpose", "bandwidth_gbps", "share_of_copy")
+
+# %% [markdown]
+# Is yours below the gate? Ask in this order:
+#
+# 1. **Do both sides run along rows?** In both, `threadIdx.x` must be what moves by one element.
+# 2. **Does a warp read down a column of the tile without conflicts?** Pad its rows.
+# 3. **Is enough in flight?** With four loads a thread, ask for all four before you store the first: keep them in an
+#    array of four floats, in loops with `#pragma unroll` that run from 0 to a constant. (A loop that starts at
+#    `threadIdx.y` is not unrolled completely: the compiler does not know how often it runs.) Then give each thread
+#    more: a tile of 64 × 64 is 16 elements a thread.
+
+# %% [markdown]
+# ## Extra credit
+#
+# No points, but each shows something. Change the exercise's cell, run it, and `check` it again, or
+# `benchmark` it (with a GPU).
+#
+# 1. Remove the padding. What does it cost, and does your answer to that depend on how much is in flight?
+# 2. Keep 32 × 32 without padding, but put element (i, j) at `tile[i][j ^ i]`. Why is this free of conflicts?
+# 3. Remove `__syncthreads()`. What does `check` say, and would you trust a GPU to show it?
+# 4. Use `float4` for both sides where the sizes allow it. Which banks do four neighbouring words of a column lie in?
+# 5. Transpose in place, for square matrices. Which two tiles must a block hold at the same time?
+
+# %% [markdown]
+# ## In this notebook you have
+#
+# - counted the sectors that a warp touches, for any stride, offset and size of an element
+# - measured what a stride costs, and seen why an offset hardly matters
+# - put a number on the bytes that must be in flight
+# - passed values between threads through shared memory, with a barrier
+# - found bank conflicts by counting, and removed them with one element a row
+# - written a transpose, had it checked, and measured it against a copy
+#
+# ## Check yourself
+#
+# <details><summary>A warp reads 32 values of type <code>double</code> (8 bytes) side by side. How many sectors, and which share is used?</summary>
+#
+# 256 bytes are 8 sectors, and all of each is used. The count of sectors alone says nothing: what matters is how much
+# of them is used.
+#
+# </details>
+#
+# <details><summary>Colour images lie in memory as red, green, blue, red, green, blue … bytes. A warp's threads each read the red byte of their pixel. Which share of the sectors is used by this load, and is the rest lost?</summary>
+#
+# A third: 32 bytes of 3 sectors. It is not lost, as the next two loads take green and blue from the same sectors, which
+# lie in the cache by then.
+#
+# </details>
+#
+# <details><summary>Why must a thread without an element not return before <code>__syncthreads()</code>?</summary>
+#
+# The barrier waits for all threads of the block. What happens if some never come is undefined. And at the edge, a
+# thread that has nothing to read may well have something to write.
+#
+# </details>
+#
+# <details><summary>A tile is <code>float tile[32][36]</code>. How many cycles does a read down a column take?</summary>
+#
+# 4. The step is 36, and 36 mod 32 is 4: threads 0, 8, 16 and 24 meet in one bank, and so do seven other groups.
+#
+# </details>
+#
+# <details><summary>Your kernel has 8 KiB in flight on each SM and a quarter of the bandwidth. What do you change first?</summary>
+#
+# Bytes in flight: more loads a thread before the first is used, wider loads, or more threads on the SM.
+#
+# </details>
+#
+# **Next:** [Reduce to a mean](03_reduce_to_a_mean.ipynb), where threads work together on one number. Or go
+# back to the [syllabus](../README.ipynb). Both lie in the course's folder.

@@ -1,0 +1,15 @@
+# mistake: the signs are turned in place, through a view
+# says: fused into 3 kernels, at most 2 are allowed
+# runs: anywhere
+
+import torch
+
+
+def fuse(x, w):
+    y = x / x.abs().amax(dim=1, keepdim=True).clamp(min=1e-6)
+    y = torch.where(w.mean() > 0, torch.tanh(y), y.clamp(-0.5, 0.5))
+    total = torch.zeros_like(x)
+    for k in range(w.shape[0]):
+        total = total + torch.relu(y - w[k]) / (1 + w[k].abs())
+    total[:, ::2] *= -1
+    return total

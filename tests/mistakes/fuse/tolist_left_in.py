@@ -1,0 +1,15 @@
+# mistake: the loop still runs over Python numbers
+# says: takes every element to the CPU
+# runs: anywhere
+
+import torch
+
+
+def fuse(x, w):
+    y = x / x.abs().amax(dim=1, keepdim=True).clamp(min=1e-6)
+    y = torch.where(w.mean() > 0, torch.tanh(y), y.clamp(-0.5, 0.5))
+    total = torch.zeros_like(x)
+    for knot in w.tolist():
+        total = total + torch.relu(y - knot) / (1 + abs(knot))
+    columns = torch.arange(x.shape[1], device=x.device)
+    return torch.where(columns % 2 == 0, -total, total)

@@ -1,0 +1,34 @@
+# mistake: all 32 lanes add the sum of their warp
+# says: does one thread alone add the sum of its warp or block
+# runs: anywhere
+
+import ctypes
+from functools import cache
+
+from torch.utils.cpp_extension import load_inline
+
+cuda_source = r"""
+__global__ void mean_kernel(const float* x, float* out, int n) {
+    int i = blockIdx.x * blockDim.x + threadIdx.x;
+    float sum = i < n ? x[i] : 0.0f;
+    for (int mask = 16; mask > 0; mask /= 2) sum += __shfl_xor_sync(0xffffffff, sum, mask);
+    atomicAdd(out, sum / n);
+}
+
+extern "C" void mean(const float* x, float* out, int n) {
+    cudaMemsetAsync(out, 0, sizeof(float));
+    mean_kernel<<<(n + 255) / 256, 256>>>(x, out, n);
+}
+"""
+
+
+@cache
+def library():
+    options = {"cpp_sources": "", "no_implicit_headers": True, "is_python_module": False}
+    built = ctypes.CDLL(load_inline("mean_cuda", cuda_sources=cuda_source, **options))
+    built.mean.argtypes = [ctypes.c_void_p, ctypes.c_void_p, ctypes.c_int]
+    return built
+
+
+def mean_cuda(x, out):
+    library().mean(x.data_ptr(), out.data_ptr(), x.numel())

@@ -1,0 +1,27 @@
+# mistake: what is written is not counted
+# says: Only what is read was counted
+# runs: anywhere
+import math
+
+import torch
+
+
+def predict_ms(operation, machine):
+    kind = operation["kind"]
+    size = getattr(torch, operation["dtype"]).itemsize
+    if kind == "matmul":
+        batch, m, n, k = (operation[name] for name in ("batch", "m", "n", "k"))
+        moved = batch * (m * k + k * n) * size
+        operations = 2 * batch * m * n * k
+    else:
+        elements = math.prod(operation["shape"])
+        read = elements
+        if kind == "add":
+            read = 2 * elements
+        if kind == "add_row":
+            read = elements + operation["shape"][1]
+        moved = read * size
+        operations = elements
+    memory_ms = 1e3 * moved / (machine["bandwidth_gbps"] * 1e9)
+    compute_ms = 1e3 * operations / (machine["tflops"] * 1e12)
+    return max(memory_ms, compute_ms)

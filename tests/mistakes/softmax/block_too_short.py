@@ -1,0 +1,22 @@
+# mistake: a block of 1024, whatever the row
+# says: does the block hold a whole row?
+# runs: anywhere
+import triton
+import triton.language as tl
+
+
+@triton.jit
+def softmax_kernel(x_ptr, out_ptr, x_stride, out_stride, columns, BLOCK_SIZE: tl.constexpr):
+    row = tl.program_id(0)
+    column = tl.arange(0, BLOCK_SIZE)
+    mask = column < columns
+    x = tl.load(x_ptr + row * x_stride + column, mask=mask, other=-float("inf"))
+    numerator = tl.exp(x - tl.max(x, axis=0))
+    denominator = tl.sum(numerator, axis=0)
+    tl.store(out_ptr + row * out_stride + column, numerator / denominator, mask=mask)
+
+
+def softmax(x, out):
+    rows, columns = x.shape
+    block_size = min(triton.next_power_of_2(columns), 1024)
+    softmax_kernel[(rows,)](x, out, x.stride(0), out.stride(0), columns, BLOCK_SIZE=block_size)

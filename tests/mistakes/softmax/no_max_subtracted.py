@@ -1,0 +1,22 @@
+# mistake: the row maximum is not subtracted
+# says: The row maximum was not subtracted
+# runs: anywhere
+import triton
+import triton.language as tl
+
+
+@triton.jit
+def softmax_kernel(x_ptr, out_ptr, x_stride, out_stride, columns, BLOCK_SIZE: tl.constexpr):
+    row = tl.program_id(0)
+    column = tl.arange(0, BLOCK_SIZE)
+    mask = column < columns
+    x = tl.load(x_ptr + row * x_stride + column, mask=mask, other=-float("inf"))
+    numerator = tl.exp(x)
+    denominator = tl.sum(numerator, axis=0)
+    tl.store(out_ptr + row * out_stride + column, numerator / denominator, mask=mask)
+
+
+def softmax(x, out):
+    rows, columns = x.shape
+    block_size = triton.next_power_of_2(columns)
+    softmax_kernel[(rows,)](x, out, x.stride(0), out.stride(0), columns, BLOCK_SIZE=block_size)

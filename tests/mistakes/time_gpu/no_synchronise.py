@@ -1,0 +1,17 @@
+# mistake: the clock is read as soon as the launches have returned
+# says: the clock was read while the GPU was still at work
+# runs: anywhere
+
+import time
+
+import torch
+
+
+def time_gpu(function):
+    for _ in range(5):
+        function()
+    torch.cuda.synchronize()
+    start = time.perf_counter()
+    for _ in range(20):
+        function()
+    return (time.perf_counter() - start) / 20 * 1000

@@ -1,0 +1,17 @@
+# mistake: all work of the GPU is counted as kernels
+# says: Copies and fills were counted as kernels
+# runs: anywhere
+
+WORK = ("kernel", "gpu_memcpy", "gpu_memset")
+
+
+def trace_facts(events):
+    work = [e for e in events if e["ph"] == "X" and e["cat"] in WORK]
+    spans = sorted((e["ts"], e["ts"] + e["dur"]) for e in work)
+    begin = end = spans[0][0]
+    busy = gap = 0.0
+    for start, stop in spans:
+        gap = max(gap, start - end)
+        busy += max(0.0, stop - max(start, end))
+        end = max(end, stop)
+    return len(work), busy / (end - begin), gap

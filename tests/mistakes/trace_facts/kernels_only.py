@@ -1,0 +1,15 @@
+# mistake: copies and fills are left out everywhere
+# says: The busy share knows only kernels
+# runs: anywhere
+
+
+def trace_facts(events):
+    work = [e for e in events if e["ph"] == "X" and e["cat"] == "kernel"]
+    spans = sorted((e["ts"], e["ts"] + e["dur"]) for e in work)
+    begin = end = spans[0][0]
+    busy = gap = 0.0
+    for start, stop in spans:
+        gap = max(gap, start - end)
+        busy += max(0.0, stop - max(start, end))
+        end = max(end, stop)
+    return len(work), busy / (end - begin), gap

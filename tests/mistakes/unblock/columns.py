@@ -1,0 +1,14 @@
+# mistake: statistics over the wrong dimension
+# says: were taken over columns
+# runs: anywhere
+
+import torch
+
+
+def unblock(x, gain):
+    low, high = torch.aminmax(x, dim=1, keepdim=True)
+    std, mean = torch.std_mean(x, dim=0, keepdim=True)
+    z = ((x - mean) / std).clamp(-3, 3)
+    saturated = torch.maximum(low.abs(), high.abs()) > 100
+    factor = torch.where(saturated, 0.5, 1.0) * gain[:, None]
+    return torch.where(low == high, 0.0, z * factor)

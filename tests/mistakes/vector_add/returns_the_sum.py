@@ -1,0 +1,6 @@
+# mistake: the sum is returned, and out is not written
+# says: results belong in `out`
+# runs: anywhere
+def vector_add(x, y, out):
+    out = x + y
+    return out
