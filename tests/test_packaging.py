@@ -22,6 +22,7 @@ CONSTRAINTS = {"gpu": "constraints.txt", "gpu-cu12": "constraints-cu12.txt"}
 # The package that brings a module, where their names differ.
 BRINGS = {
     "IPython": "ipython",
+    "functorch": "torch",
     "cuda": "cuda-bindings",
     "dask_jobqueue": "dask-jobqueue",
     "markdown_it": "markdown-it-py",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from html import escape
@@ -12,6 +13,7 @@ from grader.results import RESULTS, files
 
 __all__ = ["Recorded", "recorded"]
 
+_UNIT_IN_NAME = re.compile(r"_(?:us|ms|s|gbps|tflops|percent|bytes|mib)$")
 _NONE = "No recorded result yet for {bench}. On a machine with a GPU, make bench measures and records it."
 
 
@@ -93,4 +95,5 @@ def _title(metric: str, unit: str) -> str:
     for prefix, words in (("ratio_vs_", "times as fast as "), ("share_of_", "share of ")):
         if metric.startswith(prefix):
             return words + metric.removeprefix(prefix).replace("_", " ")
-    return f"{metric} ({unit})" if unit not in ("", "1") else metric
+    words = _UNIT_IN_NAME.sub("", metric).replace("_", " ") if unit not in ("", "1") else metric.replace("_", " ")
+    return f"{words} ({unit})" if unit not in ("", "1") else words

@@ -100,9 +100,11 @@ def test_recorded_numbers_are_short(tmp_path: Path) -> None:
         _row("a", "share_of_copy", 0.98359),
         _row("a", "build_s", 19.70885, unit="s"),
         _row("b", "build_s", 0.02668, unit="s"),
+        _row("b", "idle_gap_us", 5.0, unit="µs"),
     ]
     (tmp_path / "h200.json").write_text(json.dumps(rows))
-    shown = recorded("softmax", "ratio_vs_torch", "share_of_copy", "build_s", folder=tmp_path)
+    shown = recorded("softmax", "ratio_vs_torch", "share_of_copy", "build_s", "idle_gap_us", folder=tmp_path)
+    assert "<th>idle gap (µs)</th>" in shown._repr_html_()
     for text in ("<td>4.00</td><td>0.98</td><td>19.71</td>", "<td>0.02668</td>", "seconds to build"):
         assert text in shown._repr_html_()
     assert "make bench" not in shown._repr_html_()

@@ -73,6 +73,26 @@ def test_a_sound_benchmark_is_sound(style: int) -> None:
         assert not _praises_idleness((0, style, *settings)), settings
 
 
+@pytest.mark.parametrize(
+    ("kind", "way"), [(0, style) for style in range(STYLES)] + list(itertools.product((6, 7), range(VARIANTS)))
+)
+def test_an_address_stands_for_one_tensor_as_long_as_a_benchmark_runs(kind: int, way: int) -> None:
+    """A spy that keeps addresses alone takes no cold data for hot, be the data right or wrong."""
+    for settings in _SETTINGS:
+        seen: list[tuple[int, int]] = []
+
+        def spy(who: int, seen: list[tuple[int, int]] = seen) -> Any:
+            def function(x: Any) -> Any:
+                seen.append((who, x.data_ptr()))
+                return 2 * x
+
+            return function
+
+        bring((kind, way, *settings))(spy(0), spy(1), lambda: torch.randn(64), PretendGpu())
+        assert len(set(seen)) == len(seen), settings
+        assert not any(one[1] == two[1] for one, two in itertools.pairwise(seen)), settings
+
+
 @pytest.mark.parametrize(("kind", "way"), list(itertools.product(range(1, KINDS + 1), range(VARIANTS))))
 def test_each_lie_is_seen_by_its_probe(kind: int, way: int) -> None:
     """One that tampers with time shows in the claim, others in what is handed out or in what idleness earns."""
