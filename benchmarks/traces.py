@@ -23,9 +23,7 @@ from grader.explore.traces import TRACES, WORK, events_of
 __all__ = ["COMMANDS", "SCRIPT", "slim", "traces", "write"]
 
 # The notebook's, letter for letter.
-SCRIPT = """
-import torch
-
+SCRIPT = """import torch
 x = torch.randn(10_000, 10_000, device="cuda")
 ways = {"by_function": torch.mean, "by_sum": lambda x: torch.sum(x) / x.numel()}
 for name, mean in ways.items():

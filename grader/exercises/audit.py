@@ -34,7 +34,7 @@ _QUESTIONS = (
     "Does the claim hold for two functions whose times you chose?",
     "Has the data that each function gets the shape of what `make_input` made?",
     "Does the claim hold for two functions whose times you chose, far apart?",
-    "Are type and values those of what `make_input` made, and is autocast off?",
+    "Are type and values those of what `make_input` made, and is autocast off for `x.device.type`?",
     "Are the values those of what `make_input` made?",
     "Does the baseline get what the kernel gets, and does the claim hold where the first call is slow?",
     "What does it claim for a kernel that does nothing, after a first right answer?",

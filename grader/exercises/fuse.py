@@ -9,7 +9,7 @@ from grader.exercise import Array, Baseline, Budget, Case, Exercise, Gate, Rules
 __all__ = ["FUSE", "MOST_KERNELS"]
 
 MOST_KERNELS = 2  # one for what the weights decide, one for the rows; the harness below states it again
-_WEIGHTS = 4
+_WEIGHTS = 8  # of fewer, Inductor writes the mean out as additions on a GPU: one kernel less there than on a CPU
 
 
 def _case(rows: int, columns: int, fill: str = "normal", note: str = "") -> Case:
@@ -156,8 +156,9 @@ FUSE = Exercise(
     gates=(Gate("eager", 3.0, 2, (_TIMED[0].name,)),),
     suspects=(
         Suspect(
-            "The other curve was taken: the original has `tanh` where the mean of `w` is above zero, and `clamp` where "
-            "it is not. Compute both, and choose: `torch.where(w.mean() > 0, …, …)`.",
+            "The other curve was taken: either the two are swapped, or only one is left. The original has `tanh` where "
+            "the mean of `w` is above zero, and `clamp` where it is not. Compute both, and choose: "
+            "`torch.where(w.mean() > 0, …, …)`.",
             _other_curve,
         ),
         Suspect(

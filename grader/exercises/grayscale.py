@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 from grader.exercise import Array, Baseline, Budget, Case, Exercise, Gate, Rules, Suspect
 
 __all__ = ["GRAYSCALE"]
+
+_MANY = 100  # pixels: of fewer, two bugs may well give the same greys
 
 
 def _case(height: int, width: int) -> Case:
@@ -19,6 +22,11 @@ def _case(height: int, width: int) -> Case:
 
 def _grey(red: Any, green: Any, blue: Any) -> Any:
     return ((77 * red + 150 * green + 29 * blue + 128) / 256).floor()
+
+
+def _suspect(sentence: str, values: Callable[[Any], Any]) -> Suspect:
+    """A suspect that is silent of few pixels."""
+    return Suspect(sentence, lambda a: values(a) if a["image"][..., 0].numel() >= _MANY else None)
 
 
 def _cut(red: Any, green: Any, blue: Any) -> Any:
@@ -36,13 +44,13 @@ def _eager(image: Any, out: Any) -> None:
 
 def _planes(a: Any) -> Any:
     height, width, _ = a["image"].shape
-    return _grey(*a["image"].reshape(3, height, width)) if height * width > 1 else None
+    return _grey(*a["image"].reshape(3, height, width))
 
 
 def _no_stride(a: Any) -> Any:
     flat, (height, width) = a["image"].flatten(), a["image"].shape[:2]
     pixels = height * width
-    return _grey(*(flat[k : k + pixels] for k in range(3))).reshape(height, width) if pixels > 1 else None
+    return _grey(*(flat[k : k + pixels] for k in range(3))).reshape(height, width)
 
 
 def _short_rows(a: Any) -> Any:
@@ -121,56 +129,56 @@ GRAYSCALE = Exercise(
     baselines=(Baseline("eager", "the eager expression", _eager),),
     gates=(Gate("eager", 2.0, 2, (_TIMED[0].name,)),),
     suspects=(
-        Suspect(
+        _suspect(
             "Red and blue are swapped: in each pixel red comes first, then green, then blue.",
             lambda a: _grey(*a["image"].flip(-1).unbind(-1)),
         ),
-        Suspect(
+        _suspect(
             "The sum was cut, not rounded: add 128 before you shift.",
             lambda a: _cut(*a["image"].unbind(-1)),
         ),
-        Suspect(
+        _suspect(
             "The three bytes were read one plane apart, as if all red came first. Here the three bytes of a pixel are "
             "neighbours: 3 * pixel, and the next two.",
             _planes,
         ),
-        Suspect("Pixels lie three bytes apart, not one: where does pixel number p begin?", _no_stride),
-        Suspect(
+        _suspect("Pixels lie three bytes apart, not one: where does pixel number p begin?", _no_stride),
+        _suspect(
             "Rows lie 3 * width bytes apart, not width: the factor 3 belongs to the whole of `row * width + column`.",
             _short_rows,
         ),
-        Suspect(
+        _suspect(
             "The values are right but lie transposed: is the index `row * width + column`?",
             _transposed,
         ),
-        Suspect("The sum was stored without the shift: what is left is its low byte.", _low_byte),
-        Suspect(
-            "Bytes above 127 were read as negative numbers: `char` has a sign, `unsigned char` has none.",
+        _suspect("The sum was stored without the shift: what is left is its low byte.", _low_byte),
+        _suspect(
+            "Bytes above 127 were read as negative numbers: `char` has a sign on most machines: use `unsigned char`.",
             _signed,
         ),
-        Suspect(
+        _suspect(
             "Everything is 0: was the sum kept in an `unsigned char`, which holds 255 at most? Keep it in an `int`.",
             lambda a: 0 * a["image"][..., 0],
         ),
-        Suspect(
+        _suspect(
             "Each product was cut to 8 bits: 77 * red does not fit into an `unsigned char`. Keep it in an `int`.",
             _products_cut,
         ),
-        Suspect(
+        _suspect(
             "These are the weights 0.299, 0.587 and 0.114, cut to a whole number. Asked for are 77, 150 and 29 parts "
             "of 256, rounded, and integers do that exactly.",
             lambda a: _float_weights(a, 0.0),
         ),
-        Suspect(
+        _suspect(
             "These are the weights 0.299, 0.587 and 0.114. Asked for are 77, 150 and 29 parts of 256, which differ in "
             "the third decimal.",
             lambda a: _float_weights(a, 0.5),
         ),
-        Suspect(
+        _suspect(
             "This is the plain mean of red, green and blue; the three have weights.",
             lambda a: (a["image"].sum(-1) / 3).floor(),
         ),
-        Suspect("This is the red channel alone.", lambda a: a["image"][..., 0]),
+        _suspect("This is the red channel alone.", lambda a: a["image"][..., 0]),
     ),
     rules=Rules(("mul", "multiply", "add", "sum", "mean", "matmul", "mm", "mv", "einsum", "dot", "tensordot")),
     hints=(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 from grader.exercise import Array, Budget, Case, Exercise, Rules, Suspect, Tensors
@@ -114,6 +115,11 @@ def _grad_misread(a: Tensors) -> Any:
     return None if grad is None else _leaky(a["x"], grad, a["slope"])
 
 
+def _suspect(sentence: str, output: Callable[[Tensors], Any]) -> Suspect:
+    """A suspect that is silent about a single element: that is positive, and several bugs write the same there."""
+    return Suspect(sentence, lambda a: None if a["x"].numel() == 1 else output(a))
+
+
 _NOT_CONTIGUOUS = (
     "is not contiguous here, and the kernel read its memory as if it were: launch it on `{0}.contiguous()`, which "
     "copies where it must."
@@ -155,51 +161,55 @@ LEAKY_RELU_OP = Exercise(
     harness=_harness,
     draw=_draw,
     suspects=(
-        Suspect(f"`x` {_NOT_CONTIGUOUS.format('x')}", _x_misread),
-        Suspect(f"The gradient {_NOT_CONTIGUOUS.format('grad')}", _grad_misread),
-        Suspect(
+        _suspect(f"`x` {_NOT_CONTIGUOUS.format('x')}", _x_misread),
+        _suspect(f"The gradient {_NOT_CONTIGUOUS.format('grad')}", _grad_misread),
+        _suspect(
             "The slope is 0.01 whatever is asked for: pass `slope` on to the kernel.",
             lambda a: _leaky(a["x"], a["x"], 0.01),
         ),
-        Suspect(
+        _suspect(
             "The gradient's slope is 0.01 whatever is asked for: keep the slope in `ctx` and pass it to the kernel.",
             lambda a: _leaky(a["x"], _grad(a), 0.01),
         ),
-        Suspect(
+        _suspect(
             "This is the larger of x and slope * x, which is leaky ReLU only while the slope is at most 1: ask for the "
             "sign of x.",
             lambda a: a["x"].maximum(a["slope"] * a["x"]),
         ),
-        Suspect("This is ReLU: where x is negative the result is slope * x.", lambda a: a["x"].relu()),
-        Suspect("The input was copied.", lambda a: a["x"]),
-        Suspect(
+        _suspect("This is ReLU: where x is negative the result is slope * x.", lambda a: a["x"].relu()),
+        _suspect("The input was copied.", lambda a: a["x"]),
+        _suspect(
             "The gradient was passed on as it came: where x is not positive it is slope times the gradient of the "
             "result.",
             _grad,
         ),
-        Suspect(
+        _suspect(
             "The gradient of the result was left out: `backward` gives its `grad` times 1 or the slope, element by "
             "element.",
             lambda a: _leaky(a["x"], a["x"] * 0 + 1, a["slope"]),
         ),
-        Suspect(
+        _suspect(
             "The sign of the gradient decides here, and the sign of x should: which pointer does the condition read?",
             lambda a: _leaky(_grad(a), _grad(a), a["slope"]),
         ),
-        Suspect(
+        _suspect(
+            "x and the gradient are swapped: does `launch` get the tensors in the order of the kernel's parameters?",
+            lambda a: _leaky(_grad(a), a["x"], a["slope"]),
+        ),
+        _suspect(
             "The sign of the result decides here, and the sign of x should: save x for the backward pass, since with a "
             "slope below 0 the result is positive where x is negative.",
             lambda a: _leaky(_leaky(a["x"], a["x"], a["slope"]), _grad(a), a["slope"]),
         ),
-        Suspect(
+        _suspect(
             "The gradient is off where x is 0: like the result it has slope there, since 0 is not above 0.",
             lambda a: _leaky(a["x"] + (a["x"] == 0), _grad(a), a["slope"]),
         ),
-        Suspect(
+        _suspect(
             "This is the gradient of ReLU: where x is negative it is slope times the gradient of the result, not 0.",
             lambda a: _leaky(a["x"], _grad(a), 0.0),
         ),
-        Suspect(
+        _suspect(
             "This is the result times the gradient: the derivative of leaky ReLU is 1 or the slope, and x stands only "
             "in the condition.",
             lambda a: _leaky(a["x"], a["x"], a["slope"]) * _grad(a),
@@ -218,7 +228,8 @@ LEAKY_RELU_OP = Exercise(
         "The fake gives an empty tensor of the right shape, type and strides: `x.new_empty(x.shape)` is contiguous.",
         "The gradient is called by the compiler with tensors that have no memory, so its kernel needs an operator of "
         "its own.",
-        "`register_autograd`'s function gives one value for each argument of the operator, None for the slope.",
+        "The slope is a number, so keep it as `ctx.slope = slope`: `save_for_backward` takes tensors only. The "
+        "gradient function returns one value for each argument of the operator, None for the slope.",
     ),
     time_limit_s=90.0,  # torch's default headers take 20 s on a fast machine, and a learner may well use them
 )

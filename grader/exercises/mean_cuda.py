@@ -114,6 +114,16 @@ def _tail_dropped(a: Any) -> Any:
     return _fitting(a, (x[:n].sum() / x.numel() for n in sorted(whole) if n)) if _ones(a, full=False) else None
 
 
+def _tail_repeated(a: Any) -> Any:
+    """What was written, where a number of threads that fills warps has each added the elements that are left over."""
+    n = a["x"].numel()
+    left = n % 4
+    if not left or not _ones(a, full=False) or ("got" in a and not a["got"].isfinite().all()):
+        return None
+    threads = round((float(a["got"][0]) * n - (n - left)) / left) if "got" in a else 256
+    return a["x"][:1] * ((n - left + left * threads) / n) if threads > 1 and threads % 32 == 0 else None
+
+
 def _mean_of_means(a: Any) -> Any:
     x = a["x"]
     if not 100 < x.numel() < 1000 or _ones(a, full=False):
@@ -191,9 +201,10 @@ MEAN_CUDA = Exercise(
             _unsynchronised,
         ),
         Suspect(
-            "The result is NaN, though every block is full here, so that nothing was read past the end. Nothing begins "
-            "at 0 in CUDA: `out` holds NaN before the launch. Set it to 0 before anything is added to it, or store "
-            "with `=`. Shared memory and scratch buffers begin with anything, too.",
+            "The result is NaN, though every block is full here. Nothing begins at 0 in CUDA: `out` holds NaN before "
+            "the launch. Set it to 0 before anything is added to it, or store with `=`. Shared memory and scratch "
+            "buffers begin with anything, too. So does what lies past the end of `x`: a loop over `float4` goes to "
+            "n / 4, not to n.",
             _uninitialised,
         ),
         Suspect(
@@ -214,6 +225,12 @@ MEAN_CUDA = Exercise(
             "needs a loop of its own, or a bounds check.",
             _tail_dropped,
             relative=1e-4,
+        ),
+        Suspect(
+            "The elements that are left over by groups of four were added by many threads: each of them must be added "
+            "by one thread alone.",
+            _tail_repeated,
+            relative=1e-5,
         ),
         Suspect(
             "This is the mean of the blocks' means. The last block has fewer elements, and its mean counts as much as "
@@ -238,7 +255,8 @@ MEAN_CUDA = Exercise(
         ),
         Suspect(
             "Elements are missing although every block is full. A thread may have read a sum before another thread "
-            "had written it: is there a `__syncthreads()` before the first step of the tree, and after each?",
+            "had written it: is there a `__syncthreads()` before the first step of the tree, and after each? Or there "
+            "are more blocks than the last step adds up: their sums may be more than a block has threads.",
             lambda a: _counted(a, 0.3, lambda count, n: count < n),
         ),
         Suspect(
@@ -257,7 +275,7 @@ MEAN_CUDA = Exercise(
         "A warp's sum ends in lane 0. Lane 0 of each warp writes it to shared memory; after a barrier, the first warp "
         "adds up what stands there.",
         "The last block finds the sums of all blocks in `partials`: it can add them up as it added its elements.",
-        "Several blocks for each SM are enough. More than `partials` holds are too many.",
+        "Several blocks for each SM are enough. More than `partials` holds are too many, and 0 are refused.",
     ),
     time_limit_s=90.0,  # torch's default headers take 20 s on a fast machine, and a learner may well use them
     plot_axis="n, elements (float32)",

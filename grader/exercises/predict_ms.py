@@ -135,6 +135,8 @@ def _counts(operation: dict[str, Any], bug: str = "") -> tuple[float, float, flo
         size = written_size = 1
     elif bug == "same type":
         written_size = size
+    elif bug == "read as written":
+        size = written_size
     if operation["kind"] == "matmul":
         m, n, k = operation["m"], operation["n"], operation["k"]
         batch = 1 if bug == "no batch" else operation["batch"]
@@ -255,7 +257,9 @@ PREDICT_MS = Exercise(
             _shows("memory only", least=_CLEAR),
         ),
         Suspect(
-            "The traffic was left out: most operations take longer to move than to compute.", _shows("arithmetic only")
+            "Traffic was left out, or that of a whole `batch` counted once: all but large matrix products take longer "
+            "to move than to compute.",
+            _shows("arithmetic only"),
         ),
         Suspect(
             "A matrix product has m · n · k multiplications and as many additions: were both counted?",
@@ -270,6 +274,10 @@ PREDICT_MS = Exercise(
         Suspect(
             "`convert` writes elements of the type `to`, which have another size than those that it reads.",
             _shows("same type"),
+        ),
+        Suspect(
+            "`convert` reads elements of the type `dtype`: only those that it writes are of the type `to`.",
+            _shows("read as written"),
         ),
         Suspect("`sum` writes a single element, not as many as it reads.", _shows("sum writes all")),
     ),

@@ -28,9 +28,11 @@ def _times(entry: Any, work: Any, out: Any) -> None:
     from grader.worker.timed_work import callable_of
 
     milliseconds = entry(callable_of(from_bytes(work)))
-    if milliseconds is None:
-        raise TypeError("time_gpu returned None; it must return a number, the milliseconds")
-    out.fill_(float(milliseconds))
+    try:
+        out.fill_(float(milliseconds))
+    except TypeError:
+        kind = "None" if milliseconds is None else f"a {type(milliseconds).__name__}"
+        raise TypeError(f"time_gpu returned {kind}; it must return a number, the milliseconds") from None
 
 
 def _by_events(function: Any) -> float:
@@ -150,7 +152,8 @@ _TOO_SHORT = (
 )
 _TOO_LONG = (
     "One call takes less than that: something else is in this time as well. The first call, or warm-up calls for which "
-    "you did not wait before the clock was started?"
+    "you did not wait before the clock was started? Or, with a wall clock around each call alone, whatever else this "
+    "machine does? Then check again, or use events."
 )
 
 TIME_GPU = Exercise(

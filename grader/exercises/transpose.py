@@ -9,6 +9,7 @@ from grader.exercise import Array, Baseline, Budget, Case, Exercise, Gate, Rules
 __all__ = ["TRANSPOSE"]
 
 _TILES = (64, 32, 16)  # rows and columns, as learners choose them
+_TOO_SMALL = 16  # so few rows may be right by chance
 
 
 def _case(height: int, width: int) -> Case:
@@ -38,10 +39,14 @@ def _tiles_of(x: Any, tile: int) -> Any:
 
 
 def _chosen(a: Any, make: Any) -> Any:
-    """The buggy output for the tile that the submission has: the one that fits what it wrote, else the first."""
+    """The buggy output for the tile that the submission has."""
     made = [make(a["x"], tile) for tile in _TILES]
-    made = [each for each in made if each is not None]
-    fitting = [each for each in made if "got" in a and bool((each == a["got"]).all())]
+    return _fitting(a, [each for each in made if each is not None])
+
+
+def _fitting(a: Any, made: list[Any]) -> Any:
+    """The one of these outputs that the submission wrote (NaN is what it never wrote), else the first."""
+    fitting = [each for each in made if "got" in a and bool(each.isclose(a["got"], 0, 0, equal_nan=True).all())]
     return next(iter(fitting or made), None)
 
 
@@ -65,6 +70,41 @@ def _one_tile_everywhere(x: Any, tile: int) -> Any:
     if tiles is None or x.shape == (tile, tile):
         return None
     return x[:tile, :tile].t().repeat(x.shape[1] // tile, x.shape[0] // tile)
+
+
+def _length_of_the_other(a: Any) -> Any:
+    """Rows of `out` are taken to be `width` long, or those of `x` `height`; in a tall matrix, threads would collide."""
+    x = a["x"]
+    height, width = x.shape
+    if height >= width:
+        return None
+    written = x.new_full((width, width), float("nan"))
+    written[:, :height] = x.t()
+    too_long = written.reshape(-1)[: x.numel()].reshape(width, height)
+    return _fitting(a, [too_long, x.as_strided((height, width), (height, 1)).t()])
+
+
+def _bounds_of_the_other(a: Any) -> Any:
+    """Of `out`, no row from `height` on is right. Writing with the bounds of `x` also goes past the ends of its rows.
+
+    What lies at the start of a row then depends on which thread was last.
+    """
+    x = a["x"]
+    height, width = x.shape
+    if not height < width < 2 * height:
+        return None
+    got = a.get("got")
+    if got is None:
+        expected = x.t().clone()
+        expected[height:] = float("nan")
+        return expected
+    right = got == x.t()
+    past = width - height
+    starts = right[1:height, :past]
+    undecided = bool(starts.any()) and not bool(starts.all())
+    if right[height:].any() or not right[0].all() or not right[1:height, past:].all():
+        return None
+    return None if undecided and height < _TOO_SMALL else got
 
 
 def _read_too_early(a: Any) -> Any:
@@ -138,8 +178,19 @@ TRANSPOSE = Exercise(
             lambda a: _chosen(a, _one_tile_everywhere),
         ),
         Suspect(
-            "Some of the tile was read before it was written: does every thread pass `__syncthreads()` between writing "
-            "the tile and reading it, and is all of the tile written?",
+            "The length of a row is that of the other matrix: rows of `x` have `width` elements, rows of `out` have "
+            "`height`.",
+            _length_of_the_other,
+        ),
+        Suspect(
+            "A bounds check is that of the other matrix: `x` has `height` rows and `width` columns, `out` has `width` "
+            "rows and `height` columns.",
+            _bounds_of_the_other,
+        ),
+        Suspect(
+            "Some of the tile was read before it was written, or was never written: does every thread pass "
+            "`__syncthreads()` in between, is all of the tile filled, and is each write checked against the bounds of "
+            "`out`?",
             _read_too_early,
         ),
     ),
@@ -166,7 +217,8 @@ TRANSPOSE = Exercise(
         "`out` has rows of `height` elements: element (row, column) of `x` belongs to `out[column * height + row]`.",
         "Let `threadIdx.x` run along a row of `x` while you read and along a row of `out` while you write.",
         "Between writing the tile and reading it, every thread must have written: `__syncthreads()`.",
-        "The thread that reads `x` past its edge is another than the one that writes `out` past its edge: two checks.",
+        "The thread that reads past the edge of `x` is another than the one that writes past the edge of `out`: two "
+        "checks. `out` has `width` rows and `height` columns.",
         "Threads of a warp that read down a column of the tile must meet 32 banks: give each row one element more.",
         "Give each thread several elements, and load all of them before it stores the first.",
     ),

@@ -29,22 +29,19 @@ def _returns(entry: Any, x: Any, gain: Any, out: Any) -> None:
 def _blocking(x: Any, gain: Any) -> Any:
     import torch
 
-    gain = gain.cpu()
-    cleaned = []
-    for i in range(x.shape[0]):
-        row = x[i]
+    def clean(row: Any, gain: Any) -> Any:
         low, high = row.min().item(), row.max().item()
         if low == high:
-            cleaned.append(torch.zeros_like(row))
-            continue
-        z = row - row.mean()
-        z = z / row.std().cpu().to(x.device)
+            return torch.zeros_like(row)
+        z = (row - row.mean()) / row.std().cpu().to(row.device)
         if torch.any(z.abs() > 3):
             z = z.clamp(-3, 3)
         if max(abs(low), abs(high)) > 100:
             z = z * 0.5
-        cleaned.append(z * gain[i].to(x.device))
-    return torch.stack(cleaned)
+        return z * gain.to(row.device)
+
+    gain = gain.cpu()
+    return torch.stack([clean(x[i], gain[i]) for i in range(x.shape[0])])
 
 
 def _draw(case: Case, source: Any, machine: Any = None) -> dict[str, Any]:
@@ -74,7 +71,7 @@ def _draw(case: Case, source: Any, machine: Any = None) -> dict[str, Any]:
     x.mul_(0.5 + 3.5 * torch.rand(rows, 1, generator=source, device=device))
     x.add_(20 * torch.rand(rows, 1, generator=source, device=device) - 10)
     at = some("saturated")
-    x[at] = one_of((-120.0, 120.0), len(at[0]))
+    x[at] = torch.tensor([(-120.0, 120.0)[i % 2] for i in range(len(at[0]))], device=device)  # at both ends
     dead = some("dead")[0]
     x[dead] = one_of((0.0,) if "all at 0" in case.name else (0.0, -0.5, 12.25, 150.0), len(dead))[:, None]
     gain = 0.5 + 1.5 * torch.rand(rows, generator=source, device=device)
@@ -93,7 +90,8 @@ def _pipeline(a: Any, *, over: Any = 1, unbiased: bool = True, clip: bool = True
     z = z * gain if gained == "first" else z
     z = z.clamp(-3, 3) if clip else z
     saturated: Any = torch.maximum(low.abs(), high.abs()) > _FULL_SCALE
-    halved = {"row": saturated, "any": saturated.any(), "element": x.abs() > _FULL_SCALE, "none": x.isinf()}[halve]
+    halved = {"row": saturated, "any": saturated.any(), "element": x.abs() > _FULL_SCALE, "none": x.isinf(),
+              "high": high > _FULL_SCALE}[halve]  # fmt: skip
     z = torch.where(halved, 0.5 * z, z)
     z = z * gain if gained == "last" else z
     if dead == "zero":
@@ -177,6 +175,10 @@ UNBLOCK = Exercise(
             "One saturated row had every row halved: the branch was taken row by row, so it needs a condition for "
             "each row.",
             lambda a: _pipeline(a, halve="any"),
+        ),
+        Suspect(
+            "Rows that are saturated at the negative end were not halved: a reading below -100 counts, too.",
+            lambda a: _pipeline(a, halve="high"),
         ),
         Suspect(
             "Only the saturated readings were halved. The whole row of a saturated sensor is.",

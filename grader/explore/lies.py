@@ -23,7 +23,7 @@ QUESTIONS: dict[str, tuple[str, str]] = {
     "shrunken input": ("Does the kernel get all of the data?", "diary: shapes"),
     "other stream": ("Does the clock watch the stream that the work is on?", "known times"),
     "lower precision": ("Do both compute in the same type?", "diary: types and values"),
-    "constant data": ("Are the data like those at work?", "diary: values"),
+    "constant data": ("Are the data like those in real use?", "diary: values"),
     "slowed baseline": ("Does the baseline get the same chance?", "known times, a slow first call"),
     "dead code": ("Does anybody look at the results?", "a kernel that does nothing"),
 }
@@ -110,9 +110,10 @@ def draw_waits() -> Picture:
     figure, axes = canvas(7.4, 4.9)
     axes.set_xlim(-2.6, 10.2)
     axes.set_ylim(10.7, -0.6)
-    _scene(axes, 0, "sound: the clock is read when the kernel has ended", ("host", "its stream"), stop=8.4, wait=8.3)
-    _scene(axes, 3.6, "no sync: the clock is read after the launch", ("host", "its stream"), stop=2.0)
-    rows = ("host", "the events' stream", "its stream")
+    rows: tuple[str, ...] = ("host", "kernel's stream")
+    _scene(axes, 0, "sound: the clock is read when the kernel has ended", rows, stop=8.4, wait=8.3)
+    _scene(axes, 3.6, "no sync: the clock is read after the launch", rows, stop=2.0)
+    rows = ("host", "events' stream", "kernel's stream")
     _scene(axes, 7.2, "other stream: both events are in a stream that has nothing to do", rows, stop=2.4, wait=8.3)
     return finish(
         figure,

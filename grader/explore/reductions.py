@@ -1,13 +1,13 @@
-"""How sums meet: the steps of a tree, the lanes of a warp, and what float32 loses on the way."""
+"""How sums meet: the steps of a tree, and the lanes of a warp."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Literal
 
 from grader.explore.picture import BLUE, DARK, GREY, LIGHT, ORANGE, Picture, canvas, finish
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Sequence
 
     from matplotlib.axes import Axes
 
@@ -16,14 +16,11 @@ __all__ = [
     "active_warps",
     "draw_reduction_tree",
     "draw_shuffles",
-    "draw_summation_errors",
-    "summation_errors",
 ]
 
 Addressing = Literal["interleaved", "sequential"]
 _MOST_THREADS = 32
 _WARP = 32
-_PARTIAL_SUMS = 4096
 
 
 def _steps(threads: int, addressing: Addressing) -> list[list[tuple[int, int, int]]]:
@@ -126,78 +123,3 @@ def draw_shuffles(lanes: int = 8) -> Picture:
         f"its own value back. The dark lanes hold what is needed. In the end lane 0 holds {values[0]}, the sum of all."
     )
     return finish(figure, alt, width=min(820, 56 * lanes + 200))
-
-
-def summation_errors(x: Any) -> dict[str, list[tuple[int, float]]]:
-    """Relative errors of the sum of the first n elements of the float32 array `x`, by method: pairs of n and error.
-
-    n runs over the powers of 4 from 256 on. The truth is `math.fsum`'s, rounded once. "float32, compensated" is Kahan's
-    summation (Further remarks on reducing truncation errors, 1965); "float32, pairwise" is numpy's own.
-    """
-    import math
-
-    import numpy as np
-
-    x = np.ascontiguousarray(x, dtype=np.float32)
-    sizes = [n for n in (4**k for k in range(4, 16)) if n <= len(x)]
-    running, running_double = np.cumsum(x, dtype=np.float32), np.cumsum(x, dtype=np.float64)
-    compensated = _compensated(x, sizes)
-    found: dict[str, list[tuple[int, float]]] = {}
-    for n in sizes:
-        exact = math.fsum(x[:n].tolist())
-        padded = np.zeros(-(-n // _PARTIAL_SUMS) * _PARTIAL_SUMS, dtype=np.float32)
-        padded[:n] = x[:n]
-        sums = {
-            "float32, one after the other": running[n - 1],
-            f"float32, {_PARTIAL_SUMS:,} threads": padded.reshape(-1, _PARTIAL_SUMS).sum(0, dtype=np.float32).sum(),
-            "float32, pairwise": x[:n].sum(dtype=np.float32),
-            "float32, compensated": compensated[n],
-            "float64, one after the other": running_double[n - 1],
-        }
-        for method, total in sums.items():
-            found.setdefault(method, []).append((n, abs(float(total) - exact) / abs(exact)))
-    return found
-
-
-def _compensated(x: Any, sizes: Sequence[int]) -> dict[int, float]:
-    import numpy as np
-
-    zero = np.float32(0)
-    total, lost, found, wanted = zero, zero, {}, set(sizes)
-    for number, value in enumerate(x[: max(sizes, default=0)], start=1):
-        corrected = value - lost
-        after = total + corrected
-        lost = (after - total) - corrected
-        total = after
-        if number in wanted:
-            found[number] = float(total)
-    return found
-
-
-_LINES = (("o", "-", ORANGE), ("s", "--", BLUE), ("^", "-.", DARK), ("D", ":", GREY), ("v", (0, (1, 1)), "#009E73"))
-_LEAST = 1e-17  # errors of 0 are drawn here
-
-
-def draw_summation_errors(errors: Mapping[str, Sequence[tuple[int, float]]]) -> Picture:
-    """What `summation_errors` found, over n, on two logarithmic axes."""
-    from matplotlib.figure import Figure
-
-    figure = Figure(figsize=(8.4, 4.3), layout="constrained")
-    axes = figure.add_subplot()
-    for (method, pairs), (marker, line, colour) in zip(errors.items(), _LINES, strict=False):
-        sizes = [n for n, _ in pairs]
-        axes.plot(sizes, [max(error, _LEAST) for _, error in pairs], marker=marker, linestyle=line, color=colour,
-                  label=method)  # fmt: skip
-    axes.set_xscale("log", base=2)
-    axes.set_yscale("log")
-    axes.axhline(2**-24, color=DARK, linewidth=0.8)
-    axes.text(axes.get_xlim()[1], 2**-24 * 1.4, "one rounding of float32 ", fontsize=9, ha="right", va="bottom")
-    axes.set(xlabel="n, elements", ylabel="relative error of the sum\n(0 is drawn at the lower edge)")
-    axes.grid(alpha=0.3)
-    figure.legend(loc="outside right upper", fontsize=10, frameon=False)
-    worst = "; ".join(
-        f"{method}: {pairs[-1][1]:.0e}" if pairs[-1][1] else f"{method}: none" for method, pairs in errors.items()
-    )
-    last = max((pairs[-1][0] for pairs in errors.values()), default=0)
-    alt = f"Relative error of a sum over its length, a line for each method. At {last:,} elements: {worst}."
-    return finish(figure, alt, width=820)

@@ -86,8 +86,8 @@ def _real_call() -> Callable[[], None]:
 def time_after(before: Callable[[], Any], function: Callable[[], Any], repeats: int = 30) -> list[float]:
     """Milliseconds of `function()` alone, each time right after `before()`; on the GPU, or on the CPU without one.
 
-    The GPU has other work to do first, in registers alone: so the call waits in the queue, and no launch is timed. A
-    CPU uses a single thread, as torch's other threads take long to wake up.
+    The GPU has other work to do before both: so they wait in the queue, and no launch is timed. A CPU uses a single
+    thread, as torch's other threads take long to wake up.
     """
     import torch
 
@@ -97,8 +97,8 @@ def time_after(before: Callable[[], Any], function: Callable[[], Any], repeats: 
     other()
     for _ in range(repeats):
         start, end = _event(), _event()
+        other()  # first, as it has memory of its own, which would push out of the cache what `before` left there
         before()
-        other()
         start.record()
         function()
         end.record()
@@ -184,7 +184,7 @@ class Timeline:
             axes.text(-0.015 * extent, y, text, ha="right", va="center", fontsize=12, color=DARK)
         plural = "launches" if len(self.launches) > 1 else "launch"
         _mark(axes, returned, f"{returned:.2f} ms: {plural} returned", extent)
-        _mark(axes, self.waited_until, f"{self.waited_until:.2f} ms: the GPU is done", extent)
+        _mark(axes, self.waited_until, f"{self.waited_until:.2f} ms: synchronize() returned", extent)
         alt = (
             f"Host and GPU over time{', on a pretend GPU' if self.pretend else ''}. The host is through with "
             f"{len(self.launches)} {plural} after {returned:.2f} ms and then waits in synchronize() until "

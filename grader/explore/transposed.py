@@ -42,7 +42,7 @@ def draw_transposed_tile() -> Picture:
     axes.text(21.6, 7.2, "2", fontsize=13, weight="bold", color=DARK, ha="center")
     axes.text(0, 12.9, "1: threads 0 to 3 read along a row of x and write along a row of the tile.", fontsize=11,
               va="center", color=DARK)  # fmt: skip
-    axes.text(0, 13.8, "2: after the barrier they read down a column of the tile and write along a row of out.",
+    axes.text(0, 13.8, "2: when the tile is full, they read down a column of the tile and write along a row of out.",
               fontsize=11, va="center", color=DARK)  # fmt: skip
     alt = (
         "A block of a transpose with tiles of 4 by 4. Threads 0 to 3 read along a row of x, in the tile at tile row 0 "

@@ -5,12 +5,12 @@
 #
 # **You will learn**
 #
-# - why a clock in Python sees the *launch* of a kernel, and not the kernel
+# - why a clock in Python sees that work was handed to the GPU, and not the work
 # - what synchronising, warming up and repeating are for
 # - to read the GPU's own clock, with events
 # - to state a time: median and spread, cache cold or warm
 #
-# **You need** about 45 minutes and PyTorch, no CUDA. With an NVIDIA GPU you time that. Without one, a *pretend GPU*
+# **You need** about 45 minutes and PyTorch, no CUDA. With an NVIDIA GPU you time that one. Without, a *pretend GPU*
 # takes its place. It follows the rules of a real one, at a snail's pace, and your stopwatch is checked on it.
 
 # %%
@@ -60,17 +60,19 @@ print(f"call() returned after {1e3 * (returned - start):.2f} ms")
 print(f"the GPU was done after {1e3 * (done - start):.2f} ms")
 
 # %% [markdown]
-# Almost nothing. Calling a GPU function does not run it: it puts the kernel into a **queue** and returns. The CPU (the
-# *host*) goes on with your next line while the GPU works. This is what *asynchronous* means.
+# Almost nothing. A function that runs on the GPU is called a *kernel*. `call()` only *launches* one: it puts the kernel
+# into a **queue** and returns. The CPU (the *host*) goes on with your next line while the GPU works. This is what
+# *asynchronous* means.
 
 # %%
 draw_timeline(call)
 
 # %% [markdown]
-# The narrow strip at the left of the upper row is the launch. That is all that a clock around `call()` sees.
+# The narrow strip at the left of the upper row is the launch. It is all that a clock around `call()` sees.
 #
-# This is a blessing: the host can queue many kernels ahead, and the GPU never waits for Python. Predict: three calls in
-# a row. When do they all have returned, as a share of the time until the GPU is done?
+# This is a blessing: the host can queue many kernels ahead, so that the GPU need not wait for Python.
+#
+# Predict: three calls in a row. When have they all returned, as a share of the time until the GPU is done?
 
 # %%
 prediction = ...  # a share between 0 and 1
@@ -87,9 +89,8 @@ compare(prediction, (returned - start) / (time.perf_counter() - start))
 draw_timeline(call, times=3)
 
 # %% [markdown]
-# So the **first stopwatch that lies** is the one that does not synchronise. It is the most common one, too, since it
-# gives the most pleasant numbers. (`time.time()` is no better than `time.perf_counter()`: it does not wait either, and it
-# jumps when the system's clock is set.)
+# So the **first stopwatch that lies** is the one that does not synchronise. (`time.time()` is no better than
+# `time.perf_counter()`: it does not wait either, and it jumps when the system's clock is set.)
 #
 # Some calls wait by themselves, because they need the result: `.item()`, `.cpu()`, `print(tensor)`, or an `if` on a
 # tensor. A clock that is read after one of these is right by accident.
@@ -123,13 +124,13 @@ print(f"first {first:.1f} ms, second {second:.1f} ms")
 # %% [markdown]
 # A first call does what later calls find done:
 #
-# - it makes the CUDA context, once a process
-# - it loads libraries such as cuBLAS, and kernels from them
+# - it sets up CUDA, once a process
+# - it loads libraries, such as the one for matrix products, and kernels from them
 # - it takes memory from the driver, which PyTorch then keeps for later tensors
-# - it compiles: Triton, `torch.compile` and NVRTC all do that at the first call, and again for other types or shapes
+# - it compiles: Triton and `torch.compile` do that at the first call, and again for new types and for some new shapes
 #
 # Here it compiles a kernel. (The pretend GPU just waits a while.) The **second stopwatch that lies** synchronises, and
-# has the first call in its time. A mean does not help.
+# has the first call in its time. Does a mean mend that?
 #
 # Predict: the mean of ten calls with the first one among them. How many times the time of a later call is it?
 
@@ -146,7 +147,8 @@ compare(prediction, mean(times) / median(times[1:]))
 # that you do not wait for are still running when your clock starts, and you measure them as well. So the order is: warm
 # up, synchronise, start the clock.
 #
-# Sometimes the first call is what you want to know, as with a compiler. Then time it alone, in a fresh process.
+# Sometimes the first call is what you want to know, as with a compiler. Then time it alone, in a fresh process, and
+# empty the compiler's cache on disk first.
 
 # %% [markdown]
 # ## One shot is no measurement
@@ -176,8 +178,8 @@ draw_times(times)
 # - the **mean** is moved by every stray, in proportion to how far out it is
 # - the **minimum** says what the machine can do, and hides how often it does so
 #
-# Give the spread along with it, such as the range of the middle half. If two medians differ by less than that, you have
-# not shown that one is faster.
+# Give the spread along with it, such as the range of the middle half. A rule of thumb: where two medians differ by less
+# than that, do not yet say that one is faster.
 
 # %%
 ordered = sorted(times)
@@ -192,21 +194,15 @@ print(f"median {median(times):.3f} ms, middle half {ordered[7]:.3f} to {ordered[
 # `event.record()` puts a mark into the queue, behind all that is there. When the GPU comes to the mark, it notes the
 # time. Two marks around a kernel give the kernel's time.
 
-# %%
-start = torch.cuda.Event(enable_timing=True)
-end = torch.cuda.Event(enable_timing=True)
-start.record()
-call()
-end.record()
-
-# %% [markdown]
-# The last three lines only queued something. The next cell queues them again, and asks for the time right away. Predict:
-# does it print a number or an error?
+#
+# The next cell puts a mark, a kernel and a mark into the queue, and asks for the time right away. Predict: does it print
+# a number or an error?
 
 # %%
 prediction = ...  # "a number" or "an error"
 
 # %%
+start, end = torch.cuda.Event(enable_timing=True), torch.cuda.Event(enable_timing=True)
 start.record()
 call()
 end.record()
@@ -231,7 +227,7 @@ start.elapsed_time(end)
 # that gap counts as well. So when you time small kernels, either launch many between two marks, or give the GPU
 # something to do first, so that marks and kernel wait in the queue together.
 #
-# This is what the stopwatches say on a real GPU, all about the same function:
+# One function on a real GPU, under each of these stopwatches:
 
 # %%
 recorded("stopwatches", "time_ms")
@@ -240,13 +236,13 @@ recorded("stopwatches", "time_ms")
 # ## Cold or warm?
 #
 # A GPU keeps what it used last in its **L2 cache**, tens of megabytes on large GPUs. When you call the same function
-# again and again with the same input, a small input is still there: the cache is *warm*. In a real program other kernels ran
-# in between, and the input comes from memory: the cache is *cold*.
+# again and again with the same input, a small input is still there: the cache is *warm*. In a real program other kernels
+# have often run in between, and the input comes from memory: the cache is *cold*.
 #
-# `time_after(before, function)` times `function()`, each time right after `before()`. To make the cache cold, `before`
-# writes 256 MiB of something else. (CPUs have caches, too: without a GPU this runs on your CPU.)
+# `time_after(before, function)` gives the times of thirty `function()`, each right after `before()`. To make the cache
+# cold, `before` writes 256 MiB of something else. (CPUs have caches, too: without a GPU this runs on your CPU.)
 #
-# Predict: how many times as long does a cold sum take, if `x` fits the cache?
+# Predict, or guess: how many times as long does a cold sum take, if `x` fits the cache?
 
 # %%
 prediction = ...  # cold divided by warm
@@ -277,9 +273,11 @@ recorded("warm_and_cold", "warm_us", "cold_us")
 # `function` takes no argument. It is like `call` above: its first call is slow, and it may launch one kernel or many.
 #
 # 1. Warm up, and wait.
-# 2. Time ten calls or more, in one of the two ways: a pair of events around each call and the median, or the wall clock
-#    around all of them together, divided by their number.
-# 3. Mind the unit. *(about 12 lines)*
+# 2. Time ten calls or more: with a pair of events around each, and take the median; or with one wall clock around all of
+#    them, and divide by their number. Wait before you read either.
+# 3. Mind the unit.
+#
+# This takes about 12 lines.
 #
 # Your time must be within ⟦ (100 * exercise("time_gpu").budget.relative) | int ⟧ % of the grader's own, for functions
 # that you have not seen. Do not ask `torch.cuda.is_available()`: without a GPU it says no, and the pretend GPU is there
@@ -311,8 +309,9 @@ def time_gpu(function):
 
 
 # %% [markdown]
-# `check` runs the cell above in a process of its own, hands it functions of unknown duration, and compares. If you are off,
-# it tries to say which of the mistakes above it was. A `NameError`? Run the exercise's cell first.
+# `check` runs the cell above in a process of its own, so what other cells define is not there. It hands `time_gpu`
+# functions of unknown duration, and compares. If you are off, it tries to say which of the mistakes above it was. A
+# `NameError` here? Run the exercise's cell first.
 
 # %% nbgrader={"grade_id": "check-time_gpu", "grade": true, "locked": true, "points": 4}
 check(time_gpu)
@@ -326,7 +325,7 @@ check(time_gpu)
 # | --- | --- | --- |
 # | clock | the host's, synchronised | events |
 # | warm-up | yes | yes, for a fortieth of a second |
-# | repeats | for a fifth of a second | for a tenth of a second |
+# | repeats, if not told otherwise | for a fifth of a second | for a tenth of a second |
 # | returns | median and spread, **seconds** | mean, **milliseconds** |
 # | cache | as the last call left it | cold: it is written over before each call |
 # | without a GPU | times the CPU | an error |
@@ -358,14 +357,10 @@ compare(prediction, max(medians) / min(medians))
 # your CPU's, on one thread, and everything else that the machine does is in them.)
 #
 # All three read the matrix and write another: the same bytes, hardly any arithmetic. `torch.square(x)` even *is* `x ** 2`,
-# and for the exponent 2 PyTorch multiplies. This is what a GPU took:
+# and for the exponent 2 PyTorch multiplies. The same three on a real GPU:
 
 # %%
 recorded("square_three_ways", "median_ms")
-
-# %% [markdown]
-# A profile of these three that circulates gives the same GPU time to all of them, and about twice the CPU time to one: the
-# one that ran first. By now you know why.
 
 # %% [markdown]
 # ## Extra credit

@@ -42,19 +42,19 @@ read, written = 2 * elements * 4, elements * 4
 compare(prediction, round((read + written) / 1e6), "MB", how="computed")
 
 # %% [markdown]
-# Two matrices in, one out: 12 bytes for each element of the result. The write counts as much as a read, and is the part
-# that is most easily forgotten.
+# Two matrices in, one out: 12 bytes for each element of the result. The write counts as much as a read, and is easily
+# forgotten.
 #
 # Mind the units. In bandwidths, GB means $10^9$ bytes. GiB means $2^{30}$, 7 % more.
 #
-# Some more, for a matrix of $n$ elements whose type has $s$ bytes:
+# Some more, for a matrix of $N$ elements:
 #
-# | operation | reads | writes |
+# | operation | elements read | elements written |
 # | --- | --- | --- |
-# | copy, `relu`, square | $n$ elements | $n$ elements |
-# | `x + y` | $2n$ | $n$ |
-# | `x.sum()` | $n$ | 1 |
-# | `x.to(torch.float16)` from float32 | $n$ of 4 bytes | $n$ of 2 bytes |
+# | copy, `relu`, square | $N$ | $N$ |
+# | `x + y` | $2N$ | $N$ |
+# | `x.sum()` | $N$ | 1 |
+# | `x.to(torch.float16)` from float32 | $N$ of 4 bytes | $N$ of 2 bytes |
 #
 # What about `x + row`, where `row` is a single row that is added to each row of `x`? Predict for 4096 × 4096 float32: how
 # many megabytes must be moved?
@@ -73,8 +73,8 @@ compare(prediction, round(4 * (elements + row + elements) / 1e6), "MB", how="com
 # %% [markdown]
 # ## Count the operations
 #
-# An addition is one operation, a multiplication is one operation. `x + y` does one for each element, and `x.sum()` does,
-# too (but for one).
+# An addition is one operation, and so is a multiplication. `x + y` does one for each element, and so does `x.sum()`, near
+# enough. A copy computes nothing.
 #
 # A matrix product does more. For each of the $m \cdot n$ elements of the result it multiplies $k$ pairs and adds them up.
 # Predict: how many operations does the product of two matrices of 1024 × 1024 take, in billions?
@@ -88,8 +88,8 @@ operations = 2 * m * n * k  # a multiplication and an addition each
 compare(prediction, round(operations / 1e9, 2), "billion operations", how="computed")
 
 # %% [markdown]
-# That is $2mnk$. The usual name for "operations a second" is FLOPS: one GFLOPS is $10^9$ a second, one
-# TFLOPS is $10^{12}$.
+# That is $2mnk$. Operations a second have a name, FLOPS (floating-point operations per second): one GFLOPS is $10^9$ of
+# them, one TFLOPS $10^{12}$.
 
 # %% [markdown]
 # ## Divide one by the other
@@ -107,17 +107,17 @@ bytes_moved = 4 * (m * k + k * n + m * n)
 compare(prediction, round(operations / bytes_moved, 1), "operations a byte", how="computed")
 
 # %% [markdown]
-# For square matrices it is $2n^3 / 12n^2 = n/6$: it grows with the matrix, while that of `x + y` stays the same whatever
-# the size. In float16 there are half as many bytes, and the intensity doubles.
+# For square matrices it is $2n^3 / 12n^2 = n/6$. It grows with the matrix, while that of `x + y` is the same at any size.
+# In float16 there are half as many bytes, and the intensity doubles.
 
 # %% [markdown]
 # ## Measure two ceilings
 #
-# The most bytes that your machine can move in a second: measure a large copy. The most operations: measure a large
-# matrix product. Such *measured* ceilings are somewhat lower than those on a data sheet, and much more honest. (On a CPU
-# we take one core, so that no thread has to wait for another.)
+# How many bytes can your machine move in a second? Time a large copy and a large addition, and take the better one. How
+# many operations can it do? Time a large matrix product. Such *measured* ceilings are lower than those on a data sheet,
+# and nearer to what a kernel can reach. (On a CPU we take one core, so that no thread has to wait for another.)
 #
-# Predict: how many GB/s does your machine move?
+# Predict, if only the order of magnitude: how many GB/s does your machine move?
 
 # %%
 prediction = ...  # GB/s
@@ -128,11 +128,11 @@ compare(prediction, ceilings.bandwidth_gbps, "GB/s")
 ceilings
 
 # %% [markdown]
-# Run the cell once more. How much do the two numbers change? Whatever else your machine does takes from both; the
+# Run the cell once more. How much do the two numbers change? Whatever else your machine does can only lower them, so the
 # measurement keeps the best of several tries.
 #
-# Now put the two together. Somewhere there is an intensity at which moving takes just as long as computing. Below it an
-# operation waits for memory, above it for arithmetic. Predict it from the two numbers above: how many operations a byte?
+# Now put the two together. At one intensity, the **ridge**, moving takes just as long as computing. Below it an operation
+# waits for memory, above it for arithmetic. Predict the ridge from the two numbers: how many operations a byte?
 
 # %%
 prediction = ...  # operations a byte
@@ -141,24 +141,24 @@ prediction = ...  # operations a byte
 compare(prediction, 1e12 * ceilings.tflops / (1e9 * ceilings.bandwidth_gbps), "operations a byte", how="computed")
 
 # %% [markdown]
-# This is the **ridge**.
-
-# %% [markdown]
 # ## Draw the roofline
 #
 # Intensity to the right, operations a second upwards, both logarithmic. An operation of intensity $I$ can reach at most
 #
-# $$ \min(I \cdot \text{bandwidth},\; \text{peak}). $$
+# $$ \min(I \cdot \text{bandwidth},\; \text{peak}) $$
 #
-# The first is a slanted line, the second a flat one. Together they are the roof. No operation whose bytes come from memory
-# can lie above it.
+# operations a second, where *peak* is the most that the machine computes. The first is a slanted line, the second a flat
+# one. Together they are the roof: what takes its bytes from memory cannot lie above it. (A measured roof is uncertain by
+# some per cent. On a CPU, what only reads may lie higher still: before a CPU writes to memory, it often reads the
+# same place, and those bytes are not in our count.)
 
 # %%
 draw_roofline(ceilings)
 
 # %% [markdown]
-# Now some operations. `land` times a call and puts what you counted beside it. (`x.mean()` reads everything and writes
-# one number. A softmax takes about five operations for each element, and fused it reads and writes the matrix once.)
+# Now some operations. `land` times a call and puts what you counted beside it. `x.mean()` reads everything and writes
+# one number. A softmax in a single kernel reads the matrix once and writes it once. We count five operations an element:
+# maximum, difference, exponential, sum, quotient.
 
 # %%
 side, product_side = (8192, 4096) if device == "cuda" else (4096, 1024)
@@ -167,12 +167,12 @@ product_type = getattr(torch, ceilings.dtype)
 a, b, c = (torch.ones(product_side, product_side, dtype=product_type, device=device) for _ in range(3))
 
 # %%
-n, k = side * side, product_side
+N, k = side * side, product_side
 points = [
-    land("add", lambda: torch.add(x, y, out=out), bytes_moved=12 * n, operations=n),
-    land("square", lambda: torch.mul(x, x, out=out), bytes_moved=8 * n, operations=n),
-    land("mean", lambda: x.mean(), bytes_moved=4 * n, operations=n),
-    land("softmax", lambda: torch.softmax(x, 1, out=out), bytes_moved=8 * n, operations=5 * n),
+    land("add", lambda: torch.add(x, y, out=out), bytes_moved=12 * N, operations=N),
+    land("square", lambda: torch.mul(x, x, out=out), bytes_moved=8 * N, operations=N),
+    land("mean", lambda: x.mean(), bytes_moved=4 * N, operations=N),
+    land("softmax", lambda: torch.softmax(x, 1, out=out), bytes_moved=8 * N, operations=5 * N),
     land("matmul", lambda: torch.mm(a, b, out=c), bytes_moved=3 * product_type.itemsize * k**2, operations=2 * k**3),
 ]
 
@@ -187,10 +187,12 @@ compare(prediction, sum(point.intensity < ceilings.ridge for point in points), "
 draw_roofline(ceilings, *points)
 
 # %% [markdown]
-# Only the matrix product has enough to compute. For all the others, a processor that computes twice as fast would change
-# nothing. What would help is fewer bytes: a smaller type, or one kernel in place of two.
+# Only the matrix product computes much for each byte. What lies on the slanted roof gains nothing from a processor that
+# computes twice as fast. What helps is to move fewer bytes: a smaller type, or one kernel in place of two.
 #
-# How close a point is to the roof says how much is left to gain. A point on the roof is as fast as this machine allows.
+# How far a point is below the roof says how much is left to gain: on the roof, these bytes and operations are done as fast
+# as this machine can. (On a CPU the softmax often lies below. An exponential costs far more than the one operation that
+# we counted for it.)
 
 # %% [markdown]
 # Now play. Choose an operation on matrices of `n` × `n`. From which `n` on is a matrix product limited by arithmetic?
@@ -202,22 +204,24 @@ explore_roofline(ceilings)
 # %% [markdown]
 # ## A GPU's roofline
 #
-# This is a GPU as it was recorded, with the course's own kernels on it: the ones that you will write, each at a large
-# size, and the first of them at a small one, too. (Kernels that compute nothing, such as a transpose, have no place on
-# these axes.)
+# This is a GPU as it was recorded. On it are kernels that you will write in this course, each at a large size, and the
+# first of them at a small one, too. (Kernels that compute nothing, such as a transpose, have no place on these axes. A
+# flat roof, if it was recorded, is that of float16.)
 
 # %%
 recorded_roofline()
 
 # %% [markdown]
-# Large kernels lie on the roof or close to it. The small one, point 1, lies far below. The rest of this notebook asks why,
-# on your machine.
+# Look at the shares of the roof below the picture. A few per cent more than 100 are no contradiction: this roof is a
+# measurement, too, of one large copy. The small kernel, point 1, lies far below the large ones. Why? Find out on your
+# machine.
 
 # %% [markdown]
 # ## Below the roof
 #
-# **Too little work.** Here is `x + y` for ten elements: 120 bytes. Predict: how many times as long does it take as the
-# ceilings say?
+# **Too little work.** Here is `x + y` for ten elements: 120 bytes. Divide by your bandwidth: that is about how long the roof
+# allows. And how long may a call from Python into PyTorch take? Predict, if only the order of magnitude: how many times
+# as long as the roof allows does it take?
 
 # %%
 prediction = ...  # times as long
@@ -228,36 +232,38 @@ tiny = land("add, 10 elements", lambda: torch.add(p, q, out=r), bytes_moved=120,
 compare(prediction, ceilings.roof(tiny.intensity) / tiny.tflops, "times as long")
 
 # %% [markdown]
-# Each call has a price that does not depend on its size: on a GPU a few microseconds, in which memory could move
-# megabytes. Small operations pay it and nothing else.
-#
-# **More bytes than you counted.** Memory does not deliver single floats. A CPU fetches *lines* of 64 bytes, a GPU
-# *sectors* of 32. Take each 16th column of `x`. The copy below reads a sixteenth of the matrix, by the count. Predict:
-# which share of the roof does it reach? Write 0.5 for half.
+# Each call has a price that does not depend on its size: about a microsecond on a CPU, a few on a GPU, whose memory could
+# move megabytes in that time. Small operations pay it and hardly anything else.
+
+# %% [markdown]
+# **More bytes than you counted.** Memory does not deliver single floats. Most CPUs fetch *lines* of 64 bytes, a GPU
+# *sectors* of 32. The copy below takes each 16th column of `x`. By the count it moves 8 bytes an element: one float in,
+# one out. (It computes nothing. To have a place on the axes, it counts here as one operation an element.) Predict: which
+# share of the roof does it reach? Write 0.5 for half.
 
 # %%
 prediction = ...  # share of the roof
 
 # %%
 columns, target = x[:, ::16], torch.empty_like(x[:, ::16])
-sparse = land("each 16th column", lambda: target.copy_(columns), bytes_moved=8 * n // 16, operations=n // 16)
+sparse = land("each 16th column", lambda: target.copy_(columns), bytes_moved=8 * N // 16, operations=N // 16)
 compare(prediction, sparse.tflops / ceilings.roof(sparse.intensity))
 
 # %%
 draw_roofline(ceilings, points[0], tiny, sparse)
 
 # %% [markdown]
-# (A copy computes nothing. To have a place on the axis, it counts here as one operation an element.)
-#
-# The roof was right, the count was not: for each float that was used, a whole line or sector came in.
+# The roof was right, the count was not: for each float that was used, a whole line or sector came in. A CPU moved at least
+# 64 + 4 bytes where we counted 8, so it reaches a share of 0.12 at most. With 32 + 4 bytes, a GPU reaches 0.22 at most.
 # [Move bytes well](../02_load_inline/02_move_bytes_well.ipynb) is about this.
-#
+
+# %% [markdown]
 # Other reasons why a point lies below the roof:
 #
-# - **Too few bytes under way.** Memory is slow to answer but can answer many at once. A kernel that asks for one value
-#   and waits never fills it.
-# - **The wrong ceiling.** A matrix product in float32 cannot reach the roof of float16, `exp` and `sin` have a lower roof
-#   than `+`, and an operation in Python has a very low one.
+# - **Too few bytes under way.** Memory is slow to answer, but answers many requests at once. A kernel that asks for one
+#   value and waits for it leaves most of the bandwidth unused.
+# - **The wrong ceiling.** A matrix product in float32 cannot reach the roof of float16, and `exp` and `sin` have a lower
+#   roof than `+`.
 # - **Moved more than once.** A softmax in five kernels moves four times what one kernel must. Count what one must move,
 #   and the five together lie at a quarter of the roof.
 
@@ -265,7 +271,8 @@ draw_roofline(ceilings, points[0], tiny, sparse)
 # ## Above the roof
 #
 # The slanted roof is that of *memory*. Square a matrix that is so small that it fits in a cache, again and again. From
-# the second time on nothing has to come from memory. Predict: at which multiple of the roof does the point lie?
+# the second time on nothing has to come from memory. Predict, by a guess at how much faster your cache is: at which
+# multiple of the roof does the point lie?
 
 # %%
 prediction = ...  # times the roof
@@ -281,19 +288,20 @@ compare(prediction, cached.tflops / ceilings.roof(cached.intensity), "times the 
 draw_roofline(ceilings, points[1], cached)
 
 # %% [markdown]
-# A square marks a point above the roof. It breaks no law of nature: the cache has a slanted roof of its own, further up.
-# But it is a warning. A benchmark that repeats a small problem measures the cache, and a model that runs the operation
-# once will not see that speed.
+# A point clearly above the roof is drawn as a square. It breaks no law of nature: the cache has a slanted roof of its own,
+# further up. (Does yours not lie above? On a GPU with a small cache, the price of a call may take as long as the memory
+# would have.) But it is a warning. A benchmark that repeats a small problem measures the cache, and a model that runs the
+# operation once will not see that speed.
 #
-# So when a point lies above the roof, ask in this order: did I count too much? Did it come from a cache? Is the clock
-# right?
+# So when a point lies above the roof, ask in this order: did I count too much? Did the bytes come from a cache? Is the
+# clock right?
 
 # %% [markdown]
 # ## Exercise: predict a time
 #
 # Write `predict_ms(operation, machine)`. It returns the milliseconds that the roofline allows the operation on the
-# machine: the time to move its bytes or the time to compute its operations, **whichever is longer**. On a good machine
-# both go on at the same time.
+# machine: the time to move its bytes or the time to compute its operations, **whichever is longer**. (Both go on at the
+# same time, so the shorter one does not show.)
 #
 # `machine` is `{"bandwidth_gbps": …, "tflops": …}`. `operation` is one of these:
 #
@@ -308,7 +316,8 @@ draw_roofline(ceilings, points[1], cached)
 # | `"matmul"` | `batch` products of $m \times k$ and $k \times n$ | `batch`, `m`, `n`, `k`, `dtype` |
 #
 # `shape` is a list such as `[4096, 1024]`. `dtype` and `to` are names such as `"float16"`. Each result is a new tensor of
-# type `dtype` (or `to`). *(about 15 lines)*
+# type `dtype` (or `to`). Whether a `relu` or a `convert` counts as one operation an element or none does not matter here:
+# all but `matmul` wait for memory on every machine that is asked about. *(about 15 lines)*
 #
 # The cell is a complete submission: it imports all it needs, and knows no `ceilings` but those in `machine`.
 
@@ -340,10 +349,10 @@ def predict_ms(operation, machine):
 
 
 # %% [markdown]
-# `check` asks about machines that do not exist, so there is nothing to time: count. With a GPU it asks about yours, too,
-# and compares with what it measures there. For each operation,
-# ⟦ "%g" | format(100 * exercise("predict_ms").budget.relative) ⟧ % off is allowed. A `NameError`? Run the exercise's cell
-# first.
+# `check` asks about invented machines, where nothing can be timed, only counted: each answer must be within
+# ⟦ "%g" | format(100 * exercise("predict_ms").cases[0].budget.relative) ⟧ % of the right one. With a GPU it also asks about
+# yours, and compares with what it measures there: each answer must be within
+# ⟦ "%g" | format(100 * exercise("predict_ms").budget.relative) ⟧ %. A `NameError`? Run the exercise's cell first.
 
 # %% nbgrader={"grade_id": "check-predict_ms", "grade": true, "locked": true, "points": 4}
 check(predict_ms)
@@ -351,8 +360,9 @@ check(predict_ms)
 # %% [markdown]
 # ## Try it on your machine
 #
-# Now hold your function against real time. The next cell runs seven operations in PyTorch. Predict: for which of them
-# is the roofline the furthest off?
+# Now hold your function against real time. The next cell runs seven operations in PyTorch: `copy`, `add`, `sum`,
+# `convert`, `add_row`, a large `matmul`, and a batch of `matmul` with `k` = 16. Predict: for which of them is the roofline
+# the furthest off?
 
 # %%
 prediction = ...  # an operation's name
@@ -361,11 +371,9 @@ prediction = ...  # an operation's name
 try_predictions(predict_ms, ceilings)
 
 # %% [markdown]
-# Where *measured / predicted* is near 1, there is nothing left to gain. Where it is 2, a better kernel could be twice as
-# fast, or you have counted too little. This quotient is the most useful number in performance work: it says where to
-# look, before you have changed a line.
-#
-# Where something else is at work as well, the quotients move from run to run.
+# Where *measured / predicted* is near 1, there is nothing left to gain. Where it is 2, a better kernel could be up to twice
+# as fast, or the count is too low. So this quotient says where to look before you have changed a line. (Run the cell
+# again: if your machine does other work, the quotients move.)
 
 # %% [markdown]
 # ## Extra credit
@@ -374,7 +382,8 @@ try_predictions(predict_ms, ceilings)
 #
 # 1. Land the product of two matrices of 16, 64 and 256 rows and columns. Where do they lie, and which of them are held
 #    back by the price of a call?
-# 2. Land `torch.sin(x)`, counted as one operation. How many additions does one sine cost on your machine?
+# 2. Land `torch.sin(x, out=out)` beside `square`, and count a sine as one operation. Does it lie as high? What does that say
+#    about what it waits for?
 # 3. Land `x.t().contiguous()`. By the count it is a copy. Which share of the roof does it reach, and why?
 # 4. `x.to(torch.float16)` and then a sum in float16, or a sum in float32 at once: which moves fewer bytes?
 # 5. Measure the second slanted roof: the bandwidth of a copy that fits in your cache, over sizes from 16 KiB to 64 MiB.
@@ -416,8 +425,8 @@ try_predictions(predict_ms, ceilings)
 #
 # <details><summary>A batch of products with <code>k = 16</code> in float16 takes far longer than its operations say. Why?</summary>
 #
-# Its intensity is at most about 16, which is below the ridge of every GPU. It waits for memory, mostly for the writing of
-# the results.
+# Its intensity is less than 16, which is far below the ridge of today's GPUs. It waits for memory, mostly for the writing
+# of the results.
 #
 # </details>
 #

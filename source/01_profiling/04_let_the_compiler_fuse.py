@@ -11,9 +11,9 @@
 # - what a graph break is, how to find each one, and how to remove it
 # - what a recompile is, how to count them, and how to prevent them
 #
-# **You need** about 60 minutes and PyTorch. No GPU is needed: everything is captured, compiled and counted on the CPU as
-# well. With an NVIDIA GPU you see the Triton code that is made for yours, and measure speed. Without one, this is shown
-# as recorded on another machine.
+# **You need** about 60 minutes, PyTorch, and a C++ compiler for one cell (`grader doctor` says whether it is there). No
+# GPU is needed: everything is captured, compiled and counted on the CPU as well. With an NVIDIA GPU you see the Triton
+# code that is made for yours, and measure speed. Without one, this is shown as recorded on another machine.
 
 # %%
 from grader import benchmark, check, device
@@ -47,14 +47,17 @@ def one(x):
 prediction = ...  # kernels of one(x) in eager mode
 
 # %%
-x = torch.rand(1 << 20, device=device)
+x = torch.rand(1024, 1024, device=device)
 eager = count_traffic(one, x)
 compare(prediction, len(eager.steps), "kernels", how="computed")
 eager
 
 # %% [markdown]
-# Together they move 11 times the size of `x`. One kernel that does all five in registers would read `x` once and
-# write the result once: 2. For operations as light as these, time goes with the bytes.
+# Together they move 11 times the size of `x`. A single kernel could do all five: read `x` once, keep what lies between
+# in *registers* (the few numbers that a thread of the GPU has at hand), and write the result once. It moves 2 times the
+# size of `x`. Operations as light as these lie far under the roofline's ridge: time goes with the bytes.
+#
+# To put several operations into one kernel is to *fuse* them.
 #
 # You could write that kernel yourself. `torch.compile` writes it for you, in three stages:
 #
@@ -88,11 +91,11 @@ prediction = ...  # calls of the backend
 captured = torch.compile(one, backend=keep)
 for _ in range(3):
     result = captured(x)
-compare(prediction, len(graphs))
+compare(prediction, len(graphs), "calls")
 print("largest error:", (result - 1).abs().max().item())
 
 # %% [markdown]
-# `torch.compile` itself does nothing yet; the first *call* compiles. Later calls check that what was assumed still
+# The line with `torch.compile` captures nothing yet; the first *call* does. Later calls check that what was assumed still
 # holds: the type of `x`, its shape, its device. These checks are called *guards*. They hold here, so the graph is
 # used again.
 #
@@ -103,7 +106,7 @@ draw_graph(graphs[0], "What TorchDynamo captured")
 
 # %% [markdown]
 # No values and no Python are left in it, only operations on tensors. It is an *FX graph*, and it can be printed as
-# Python:
+# Python. `L_x_` is the local variable `x`, and `sin = None` lets go of a tensor that is not needed any more.
 
 # %%
 print(graphs[0].code)
@@ -120,8 +123,9 @@ joint = joint_graph(one, x_grad)
 draw_graph(joint.joint, "Forward and backward in one graph", ("result", "gradient of x"))
 
 # %% [markdown]
-# `primals` are the function's inputs, `tangents` the gradient that comes in from whatever is computed next. The dashed
-# boxes need that gradient, so they must run later. All others could run in either pass.
+# `primals_1` is the input `x`. `tangents_1` is the gradient of the result, which comes in from whatever is computed next.
+# `pow 1` and `mul 2` are the derivative of a square. The dashed boxes need the incoming gradient, so they must run later.
+# All others could run in either pass.
 #
 # Now the graph is cut into a forward and a backward graph. What crosses the cut must be kept in memory from one to the
 # other. In eager mode three tensors are kept: `x`, its sine and its cosine.
@@ -132,14 +136,14 @@ draw_graph(joint.joint, "Forward and backward in one graph", ("result", "gradien
 prediction = ...  # tensors that are kept for the backward graph
 
 # %%
-compare(prediction, len(joint.saved), how="computed")
+compare(prediction, len(joint.saved), "tensors", how="computed")
 print("kept:", *joint.saved)
 draw_graph(joint.backward, "The backward graph", ("gradient of x",))
 
 # %% [markdown]
-# It keeps `x` alone, and the backward graph computes sine and cosine **again**. The cut is a *minimum cut*: of all ways
-# to divide the graph, the one where the fewest bytes cross. Computing a sine again costs less than fetching it from
-# memory, if a fused kernel has `x` at hand anyway.
+# It keeps `x` alone, and the backward graph computes sine and cosine **again**. The cut is a *minimum cut*: among the
+# ways to divide the graph that repeat cheap operations only, the one where the fewest bytes cross. Computing a sine again
+# costs less than fetching it from memory, if a fused kernel has `x` at hand anyway.
 
 # %% [markdown]
 # ## Inductor: from a graph to a kernel
@@ -154,26 +158,26 @@ prediction = ...  # kernels after compilation
 
 # %%
 code = generated_code(one, x)
-compare(prediction, len(code))
+compare(prediction, len(code), "kernels", how="computed")
 code.beside_eager()
 
 # %% [markdown]
-# Look at the lines with `tmp`: a load, then sine, cosine, squares and sum in local variables, then one store. On a CPU,
-# `Vectorized` means that one instruction handles several elements, and `#pragma omp` that the cores share the loop. A
-# square is written as a product. On a GPU you see Triton instead.
+# Look at the lines with `tmp`: a load, then sine, cosine, squares and sum in local variables, then one store. A square
+# is written as a product. In the C++ for a CPU, `Vectorized` means that one instruction handles several elements, and
+# `#pragma omp` that the cores share the loop.
 #
-# This is the Triton that Inductor wrote for the same function on a GPU:
+# On a GPU you see Triton instead, a language of Python's syntax that chapter 3 teaches. This was recorded on one:
 
 # %%
 recorded_code("sin2_cos2").beside_eager(one, x)
 
 # %% [markdown]
-# Read it as you would read your own:
+# A GPU runs a kernel as many *blocks* of threads, and each block takes a part of the elements. So, in Triton:
 #
-# - `xoffset` and `xindex` say which elements a program has, `xmask` which of them exist.
+# - `xindex` holds the numbers of the block's elements, and `xmask` says which of them exist.
 # - `tl.load`, the `tmp` lines, `tl.store`: the same sequence as in C++.
-# - Names such as `triton_poi_fused_add_cos_pow_sin_0` tell what was fused. `poi` is *pointwise*, `red` and `per` are
-#   reductions.
+# - A name such as `triton_poi_fused_add_cos_pow_sin_0` tells what was fused. `poi` is *pointwise*: each element by
+#   itself. `red` and `per` are *reductions*: sums, maxima and the like.
 #
 # Compilation should not change the result:
 
@@ -182,31 +186,34 @@ result = code.function(x)
 print("largest error:", (result - 1).abs().max().item())
 
 # %% [markdown]
-# Predict: on a large vector on a GPU, how many times as fast is the compiled function? Count the traffic: 11 before, 2
+# Predict: on a large vector on a GPU, how many times as fast is the compiled function? The traffic is 11 before and 2
 # after.
 
 # %%
 prediction = ...  # times as fast as eager
 
 # %%
-found = recorded("fusion", "kernels_eager", "kernels_compiled", "eager_us", "compiled_us", "ratio_vs_eager")
+found = recorded("fusion", "ratio_vs_eager")
 compare(prediction, found.value("ratio_vs_eager", "sin² + cos²"), "times", how="recorded")
-found
+print(found.origin)
 
 # %% [markdown]
+# If time went with the bytes alone, it would be 11 / 2 = 5.5.
+#
 # ## What can be one kernel
 #
-# Inductor fuses operations if one thread, or one block of threads, can do the later one with what it already has.
+# Inductor fuses an operation with the one before if a block can do both with what it already has. The rules of thumb:
 #
-# - **Pointwise after pointwise**: always, if the shapes agree.
-# - **Pointwise after a reduction over rows**: a block holds its row, sums it, and goes on.
-# - **Pointwise after a reduction over everything**: the sum is known only when *all* blocks are done. A kernel ends
-#   there, and another begins.
+# - **Pointwise after pointwise**: yes, if the shapes agree.
+# - **Pointwise after a reduction of each row**: yes. A block reads its row, reduces it, and goes on with that row.
+# - **Pointwise after a reduction of the whole tensor**: no. The sum is known only when *all* blocks are done, and blocks
+#   do not wait for each other. The kernel ends there, and another begins.
+# - **A reduction of columns after one of rows**: no. A block that has a row does not have a column.
 #
 # `count_fused` runs Inductor up to this decision and no further, so it needs no compiler. It gives the number of
-# kernels before and after.
+# kernels before fusion and after it.
 #
-# Predict the number after fusion for both of these.
+# Predict the number after fusion for each of these two:
 
 
 # %%
@@ -227,15 +234,21 @@ found = count_fused(by_row, y)[1], count_fused(by_all, y)[1]
 compare(prediction, found, how="computed")
 
 # %% [markdown]
-# On a GPU, a sum over a very large tensor takes one more: blocks sum parts, and a second kernel sums the parts.
+# On a GPU, the sum of a large tensor takes one more: blocks sum parts, and a second kernel sums the parts.
 #
-# Whatever is *returned or stored* must be written, too. A statistic that nobody reads costs a kernel like any other.
+# What is neither returned nor stored is dropped. But a mean that is put into a dictionary costs its kernel, also if
+# nobody ever looks at it.
 
 # %% [markdown]
 # ## Where a graph ends
 #
-# So far everything could be captured. Here is a function as people write them. It scales each row, bends the values by
-# one of two curves, and sums a few hinges: a `relu` that starts at a *knot* from `w`. There is some logging in it.
+# So far everything could be captured. Here is a function as people write them. It
+#
+# 1. scales each row by its largest magnitude,
+# 2. bends the values by one of two curves, as the mean of `w` decides,
+# 3. adds up *hinges*: each element of `w` is a *knot*, below which the `relu` is 0, and has a gain of its own,
+# 4. turns the sign of every second column,
+# 5. and logs.
 
 # %%
 import numpy as np
@@ -261,24 +274,25 @@ def original(x, w):
 # runs that piece by itself, and a new graph begins behind it. This is a *graph break*. Nothing fails, but nothing is
 # fused across it. And a line that asks for a value makes the CPU wait for the GPU.
 #
-# These lines look suspicious: the write in place, the choice by `if`, the trip to NumPy, `tolist`, the write through a
-# view, the entry in a dictionary, `item`, and `print`.
+# Eight things look suspicious: the write in place (`div_`), the choice by `if`, the trip to NumPy, `tolist`, the write
+# through a view (`out[:, ::2]`), the entry in a dictionary, `item`, and `print`.
 #
-# Predict: how many breaks are there when it is called once?
+# Predict: how many breaks are there when it is called once? Two on one line count once.
 
 # %%
 prediction = ...  # graph breaks
 
 # %%
 x = torch.randn(64, 1000, device=device)
-w = torch.tensor([-0.4, 0.1, 0.3, 0.6], device=device)
+w = torch.linspace(-0.4, 0.6, 8, device=device)  # eight knots, whose mean is above zero
 breaks = graph_breaks(original, x, w)
 compare(prediction, len(breaks), "breaks")
 breaks
 
 # %% [markdown]
-# The table is a short form of what `torch._dynamo.explain(original)(x, w)` returns. For a whole program there is an
-# environment variable, which needs no change in the code:
+# (Behind the last break there is no work on tensors left, so there is no fourth graph.) The table is a short form of what
+# `torch._dynamo.explain(original)(x, w)` returns. For a whole program there is an environment variable, which needs no
+# change in the code:
 #
 # ```bash
 # TORCH_LOGS=graph_breaks python train.py
@@ -288,20 +302,19 @@ breaks
 #
 # - **`div_` and `out[:, ::2] *= -1`.** Writes in place are rewritten as operations that return new tensors. But all of
 #   `out` may have to be in memory before a part of it is changed, which can cost a kernel.
-# - **NumPy.** TorchDynamo knows its functions and writes torch's down. The trip of `w` to the CPU stays, though.
+# - **NumPy.** TorchDynamo knows its functions and writes torch's down. But `w.cpu()` stays in the graph: on a GPU, the
+#   CPU waits there for `w`, and for all that came before.
 # - **The dictionary.** Python's own objects are followed, and what changed in them is put back at the end.
 # - **`print`** would be one, but was not reached.
-#
-# The trip to NumPy is no break, yet it has a price on a GPU: the CPU waits for `w`, and for all that came before.
 
 # %% [markdown]
 # ## Remove the breaks
 #
-# `torch.compile(original, fullgraph=True)` makes a break an error. That is the way to keep a function whole: you notice
-# at once.
+# `torch.compile(original, fullgraph=True)` makes the first break an error. That is the way to keep a function whole: you
+# notice at once.
 
 # %%
-torch._dynamo.reset()
+torch._dynamo.reset()  # forget what was compiled before
 try:
     torch.compile(original, fullgraph=True, backend=keep)(x, w)
 except torch._dynamo.exc.Unsupported as error:
@@ -316,16 +329,16 @@ except torch._dynamo.exc.Unsupported as error:
 # | `x[x > 0]` | the shape depends on values | keep the shape: `torch.where(x > 0, x, 0)` |
 # | `print`, clocks, files | they happen now, the graph runs later | outside of the function |
 #
-# `torch.where` computes **both** sides and chooses. For numbers this is cheap: fused, neither side goes to memory.
+# `torch.where` computes **both** sides and chooses. When it is fused this is cheap: neither side goes to memory.
 #
-# One trap: with `fullgraph=True`, PyTorch captures `.item()` rather than break. The graph stays whole, and the CPU
-# still waits in the middle of it.
+# One trap: with `fullgraph=True`, `.item()` is no error in this version of PyTorch; it is captured. The graph stays whole,
+# and the CPU still waits in the middle of it.
 
 # %% [markdown]
 # ## When it compiles again
 #
-# A graph holds only while its guards hold. If one fails, the function is compiled anew: a *recompile*. With Inductor
-# each takes seconds.
+# A graph may be used only while its guards hold. If none that is there fits, the function is compiled anew: a *recompile*.
+# With Inductor each takes seconds.
 #
 # Predict: this function is called with vectors of four different lengths. How many graphs are captured?
 
@@ -348,23 +361,11 @@ compare(prediction, len(graphs), "graphs")
 
 # %% [markdown]
 # The first graph is for length 10 only. When 11 comes, TorchDynamo sees that the length changes, and captures a graph
-# for *any* length. That one serves the rest.
+# for *any* length from 2 on. That one serves the rest.
 #
-# If you know beforehand that a dimension changes, say so, and the first graph is enough:
-
-# %%
-torch._dynamo.reset()
-graphs.clear()
-compiled = torch.compile(twice, backend=keep)
-for length in (10, 11, 12, 13):
-    vector = torch.ones(length)
-    torch._dynamo.mark_dynamic(vector, 0)  # dimension 0 may have any length
-    compiled(vector)
-len(graphs)
-
-# %% [markdown]
-# `torch.compile(…, dynamic=False)` does the opposite: a graph for each shape, each as fast as it can be. That suits few
-# shapes.
+# If you know beforehand that a dimension changes, say so: after `torch._dynamo.mark_dynamic(vector, 0)` the first graph
+# is enough, since dimension 0 of `vector` may have any length. `torch.compile(…, dynamic=False)` does the opposite: a
+# graph for each shape, made for that shape alone. This suits few shapes.
 #
 # Shapes are not all that is guarded. Predict: how many graphs for five calls of this one?
 
@@ -389,33 +390,30 @@ for _ in range(5):
 compare(prediction, len(graphs), "graphs")
 
 # %% [markdown]
-# One for each call. The graph was captured while `steps["done"]` was 0, and holds for 0 only. Count outside of the
-# function.
+# One for each call. The first graph was captured while `steps["done"]` was 0, and holds for 0 only; the next holds for 1
+# only. Count outside of the function.
 #
-# After 8 graphs of one function (`torch._dynamo.config.recompile_limit`) PyTorch gives up and runs it in eager mode.
-# It says so once in a warning, and is slow from then on. To see the reason for each recompile:
+# After 8 graphs of one function (`torch._dynamo.config.recompile_limit`) PyTorch stops compiling it. A call that fits
+# none of them runs in eager mode, and a warning says so once. To see the reason for each recompile:
 #
 # ```bash
 # TORCH_LOGS=recompiles python train.py
 # ```
 #
-# In a program, `torch._dynamo.utils.counters` counts: here the graphs that were captured since this notebook started.
-
-# %%
-torch._dynamo.utils.counters["stats"]["unique_graphs"]
-
-# %% [markdown]
 # ## Exercise: one graph, two kernels
 #
 # Write `fuse(x, w)`, which returns what `original(x, w)` returns, for any `x` of rows × columns and any vector `w`, both
 # float32. *(about 8 lines)*
 #
 # 1. **One graph.** The judge compiles it with `fullgraph=True`. Nothing may be fetched to the CPU.
-# 2. **At most 2 kernels.** The mean of `w` decides for all rows, so it comes first: one kernel. All the rest can be
-#    one more.
+# 2. **At most 2 kernels** for a `w` of 8 elements. The mean of `w` decides for all rows, so it comes first: one kernel.
+#    All the rest can be one more.
 # 3. **The same numbers.** That includes rows of zeros, and both curves. `x` and `w` stay as they are.
 #
 # What is logged and printed is no part of the result. Leave it out.
+#
+# - ⟦ exercise("fuse").correctness_points ⟧ points for one graph, at most two kernels and the right numbers
+# - ⟦ gate("fuse", "eager").points ⟧ points for ⟦ gate("fuse", "eager").at_least ⟧ times the speed of `original`
 #
 # Write plain PyTorch, and do not call `torch.compile` yourself. `graph_breaks(fuse, x, w)` and `count_fused(fuse, x, w)`
 # in a cell of your own tell you how far you are.
@@ -438,8 +436,7 @@ def fuse(x, w):
 
 # %% [markdown]
 # Correct before fast. `check` compiles your function in a process of its own, counts graphs and kernels, and compares
-# every element with a float64 result. On a CPU it runs the captured graph and spares you the C++ compiler. A `NameError`?
-# Run the exercise's cell first.
+# every element with a float64 result. On a CPU it runs the captured graph and spares you the C++ compiler.
 
 # %% nbgrader={"grade_id": "check-fuse", "grade": true, "locked": true, "points": 5}
 check(fuse)
@@ -448,7 +445,7 @@ check(fuse)
 # ## How fast is it?
 #
 # Count first: how many operations `original` starts that move data, and what they move, in multiples of `x`. The fused
-# function reads `x` once and writes the result once: 2.
+# function reads `x` once from memory and writes the result once: 2.
 
 # %%
 traffic = count_traffic(original, x, w)
@@ -456,10 +453,8 @@ len(traffic.steps), round(traffic.total, 1)
 
 # %% [markdown]
 # Predict: how many times as fast as `original` is your function on a GPU, for
-# ⟦ gate("fuse", "eager").cases | join(", ") ⟧? Both copy their result into the judge's buffer, which is in both times.
-#
-# - ⟦ exercise("fuse").correctness_points ⟧ points for one graph, two kernels and the right numbers
-# - ⟦ gate("fuse", "eager").points ⟧ points for ⟦ gate("fuse", "eager").at_least ⟧ times the speed of `original`
+# ⟦ gate("fuse", "eager").cases | join(", ") ⟧? Each result is copied into the judge's buffer, and the copy is timed, too:
+# add 2 to both.
 
 # %%
 prediction = ...  # times as fast as the original

@@ -326,7 +326,7 @@ recorded("square_matrix", "ratio_vs_torch", "share_of_copy")
 # ## Bytes in place of floats
 #
 # An image is often stored as bytes (`uint8`, 0 to 255): `height` rows of `width` pixels, each pixel three bytes, red,
-# green and blue. As a tensor its shape is `(height, width, 3)`, called *HWC*.
+# green and blue. As a tensor its shape is `(height, width, 3)`, called *HWC*: height, width, channels.
 #
 # Predict: at which offset lies the green byte of pixel (1, 2), in an image of 2 × 3 pixels?
 
@@ -338,7 +338,7 @@ image = torch.arange(2 * 3 * 3).reshape(2, 3, 3)  # each element holds its own o
 compare(prediction, image[1, 2, 1].item())
 
 # %% [markdown]
-# Pixel number `row * width + column` begins at three times that number.
+# Pixel number `row * width + column` begins at three times that offset, and its green byte is one further on.
 #
 # The eye sees green as brighter than red, and red as brighter than blue. So grey is a weighted mean. In parts of 256,
 # the weights are 77, 150 and 29:
@@ -358,19 +358,19 @@ red = torch.tensor([200], dtype=torch.uint8)
 compare(prediction, (77 * red).item())
 
 # %% [markdown]
-# 15,400 needs 14 bits, and the lowest 8 are what is left. No error, no warning. In PyTorch you therefore widen first.
-# This is the expression that your kernel has to beat:
+# 15,400 needs 14 bits, and the lowest 8 are what is left: 15,400 - 60 * 256. No error, no warning. In PyTorch you
+# therefore widen first. This is the expression that your kernel has to beat:
 #
 # ```python
 # red, green, blue = image.int().unbind(-1)
 # out.copy_((77 * red + 150 * green + 29 * blue + 128) >> 8)
 # ```
 #
-# Every operation is a kernel, and most of them read and write 4 bytes for each pixel and operand. Fused into one
-# kernel, a pixel is three bytes in and one out.
+# Every operation is a kernel, nine in all, and most of them read and write 4 bytes for each pixel and operand. Fused into
+# one kernel, a pixel is three bytes in and one out.
 #
 # C++ is kinder here: `77 * image[i]` is an `int` of 32 bits even if `image[i]` is a byte. The result is cut only when it
-# is stored in a byte. A byte is `unsigned char`; a plain `char` has a sign, and takes 200 for -56.
+# is stored in a byte. A byte is `unsigned char`; a plain `char` has a sign on most machines, and takes 200 for -56.
 #
 # `>> 8` moves the bits eight places to the right, which divides by 256.
 
@@ -437,9 +437,9 @@ def grayscale(image, out):
 check(grayscale)
 
 # %% [markdown]
-# Count what the eager expression moves for each pixel. `image.int()` reads 3 bytes and writes 12. Each product reads 4
-# and writes 4; in fact it reads more, since the 4 bytes of one colour lie 12 apart. Each sum of two reads 8 and writes
-# 4, and so on. Your kernel moves 4 bytes a pixel.
+# Count the bytes that the eager expression moves for each pixel: 15 for `image.int()`, 8 for each of three products, 12 for
+# each of two sums, 8 for adding 128, 8 for the shift, 5 for the copy. That makes 84. (And more: the values of one colour
+# lie 12 bytes apart, and what lies between them is fetched as well.) Your kernel moves 4.
 #
 # Predict: how many times as fast is it? ⟦ gate("grayscale", "eager").points ⟧ of ⟦ exercise("grayscale").max_points ⟧
 # points are for ⟦ gate("grayscale", "eager").at_least ⟧ times the speed at
@@ -455,8 +455,8 @@ benchmark(grayscale)
 recorded("grayscale", "ratio_vs_eager", "share_of_copy")
 
 # %% [markdown]
-# The gate is easy to pass, as the eager expression moves so much more. Look at the bandwidth instead: a thread that
-# loads single bytes has little under way. The next notebook is about that.
+# The gate is easy to pass, as the eager expression moves so much more. The speed of a copy is the harder measure: a
+# thread that loads single bytes has little under way. The next notebook is about that.
 
 # %% [markdown]
 # ## Skip the build

@@ -12,7 +12,7 @@
 # - how a block's threads exchange values through *shared memory*, and why they must wait for each other
 # - what a *bank conflict* is, and how one unused element a row removes it
 #
-# **You need** about 75 minutes and the notebook before this one, [Square a matrix](01_square_a_matrix.ipynb). With an
+# **You need** about 70 minutes and the notebook before this one, [Square a matrix](01_square_a_matrix.ipynb). With an
 # NVIDIA GPU every experiment is measured here. Without one it is shown as recorded on another machine; what can be
 # counted is counted here.
 
@@ -29,13 +29,15 @@ device
 # ## Memory comes in sectors
 #
 # A GPU runs threads in groups of 32, called *warps*: threads 0 to 31 of a block are the first warp, 32 to 63 the next.
-# In a block of two dimensions x counts first. The threads of a warp run the same instruction together, so a load is one
-# request with 32 addresses.
+# In a block of two dimensions x counts first, so in a block of 32 × 8 threads each warp is one row. The threads of a
+# warp run the same instruction together: a load is one request with 32 addresses.
 #
 # Memory does not answer with single floats. It hands out *sectors* of 32 bytes, which begin at multiples of 32. Four
-# sectors make a *line* of 128 bytes in the caches. A load costs the sectors that its 32 addresses touch, each once.
+# sectors make a *line* of 128 bytes in the caches. A load costs the sectors that its 32 addresses touch, each once. So
+# does a store.
 #
-# Each thread takes the float (4 bytes) next to its neighbour's. Predict: how many sectors does the warp touch?
+# Thread $t$ takes element $t$ of an array of floats (4 bytes each), and the array begins where a sector begins.
+# Predict: how many sectors does the warp touch?
 
 # %%
 prediction = ...  # sectors
@@ -45,7 +47,7 @@ compare(prediction, len(warp_access(stride=1).sectors), "sectors", how="computed
 draw_sectors(stride=1)
 
 # %% [markdown]
-# Every byte that was fetched is used. Such a load is *coalesced*: 32 wishes became as few sectors as possible.
+# Every byte that was fetched is used. Such a load is *coalesced*: 32 addresses, and as few sectors as possible.
 #
 # Now thread $t$ takes element $8t$. This is called a *stride* of 8. Predict: how many sectors?
 
@@ -57,8 +59,8 @@ compare(prediction, len(warp_access(stride=8).sectors), "sectors", how="computed
 draw_sectors(stride=8)
 
 # %% [markdown]
-# Each thread has a sector of its own, and uses 4 of its 32 bytes. Try other strides, offsets and sizes of an element.
-# From which stride on does it get no worse? Is there an offset without a fifth sector?
+# Each thread has a sector of its own, and uses 4 of its 32 bytes. Try other strides and sizes of an element. From which
+# stride on does it get no worse, for floats and for single bytes? (The offset has a section of its own below.)
 
 # %%
 explore_sectors()
@@ -86,11 +88,11 @@ compare(prediction, result.ratio("stride 1", "stride 8"), "times", how=result.ho
 result
 
 # %% [markdown]
-# The chart shows *useful* bandwidth: the bytes that the kernel asked for, over the time. What was fetched and thrown
-# away does not count.
+# A chart shows *useful* bandwidth: the bytes that the kernel asked for, over the time. What was fetched and thrown away
+# does not count.
 #
-# From stride 8 on, the count of sectors stays the same. If the chart falls further, sectors are not the reason: memory
-# has larger units, too (rows of DRAM, pages of addresses), and fewer of the elements share one.
+# From stride 8 on, the count of sectors stays the same. If a chart falls further, sectors are not the reason: memory
+# has larger units, too (lines, rows of DRAM, pages of addresses), and fewer of the elements share one.
 
 # %% [markdown]
 # ## What an offset costs
@@ -105,8 +107,11 @@ compare(prediction, len(warp_access(offset=1).sectors), "sectors", how="computed
 draw_sectors(offset=1)
 
 # %% [markdown]
-# Five instead of four: by this count, a shifted read costs a quarter more. Predict what the measurement says: the
-# bandwidth at offset 1, divided by that at offset 0.
+# Five instead of four: by this count, a shifted read costs a quarter more. Which offsets do without a fifth sector? The
+# sliders above tell.
+#
+# But the count is for one warp, and the next warp takes the next 32 elements. Predict the bandwidth of the whole copy
+# at offset 1, divided by that at offset 0.
 
 # %%
 prediction = ...  # ratio
@@ -117,9 +122,9 @@ compare(prediction, result.ratio("offset 1", "offset 0"), how=result.how)
 result
 
 # %% [markdown]
-# The fifth sector is the first one of the next warp. Whoever comes second finds it in a cache, so DRAM hands it out
-# once. **Caches mend an offset, since somebody uses the rest of the sector soon. They mend no large stride:** by the
-# time that the rest is wanted, it has made room for something else.
+# The fifth sector is also the first one of the next warp. Whoever comes second finds it in a cache, so DRAM hands it
+# out once. **A cache mends an offset, since another warp soon uses the rest of the sector. It cannot mend a stride whose
+# gaps nobody reads**, or reads so late that the sector has made room for another.
 
 # %% [markdown]
 # ## Wide loads
@@ -143,27 +148,40 @@ compare(prediction, result.ratio("float4", "float"), how=result.how)
 result
 
 # %% [markdown]
-# A wide load fetches no fewer sectors: `draw_sectors(item_bytes=16)` shows 16 full ones. What it saves is instructions.
-# A copy by full blocks of threads is limited by memory and not by instructions, so little is to be gained here. A wide
-# load also asks for four times as much at once. The next section shows when that counts.
+# A wide load saves no sectors: with `float4` a warp touches 16, and all of them are full. It saves instructions, and
+# each thread asks for four times as much at once. The next section shows when that counts.
 
 # %% [markdown]
 # ## Bytes in flight
 #
-# Memory takes hundreds of nanoseconds to answer. In this time the next requests can be sent: what is asked for and not
-# yet there is *in flight*. How fast bytes arrive follows from two numbers (*Little's law*):
+# Memory takes hundreds of nanoseconds to answer. In this time more requests can be sent: what is asked for and not yet
+# there is *in flight*. How fast bytes arrive follows from two numbers (*Little's law*):
 #
 # $$\text{bandwidth} = \frac{\text{bytes in flight}}{\text{latency}}$$
 #
-# The next kernel has one 16-byte load a thread in flight, never more. We start few threads on each SM, then more.
+# Suppose that an SM is to read 20 bytes a nanosecond, and that memory takes 600 nanoseconds. Predict: how many bytes
+# must this SM have in flight?
+
+# %%
+prediction = ...  # bytes in flight
+
+# %%
+compare(prediction, 20 * 600, "bytes", how="computed")
+
+# %% [markdown]
+# That is 750 threads with one `float4` each, or 3,000 with one `float` each: more than an SM can hold (2,048 on an
+# H100 or H200).
+#
+# In the next kernel each thread has one 16-byte load in flight, never more. We start few threads on each SM, then
+# more.
 
 # %%
 few = experiment("in_flight")
 few
 
 # %% [markdown]
-# Predict two factors: by how much does the bandwidth grow from 0.5 KiB in flight on each SM to 1 KiB? And from 16 KiB
-# to 32 KiB?
+# Predict two factors, with the numbers above: by how much does the bandwidth grow from 0.5 KiB in flight on each SM to
+# 1 KiB? And from 16 KiB to 32 KiB?
 
 # %%
 prediction = ...  # the first factor
@@ -179,10 +197,9 @@ result
 # As long as little is in flight, twice the bytes give twice the bandwidth, whatever the GPU could do. Once memory is
 # busy all the time, more in flight only waits longer.
 #
-# So a kernel that waits must have company. There are three ways to get more bytes in flight: **more threads** on the
-# SM, **wider loads**, and **several loads a thread** before the first result is used. For the last one the loop must
-# be *unrolled*, and its length must be a constant: then the compiler issues the loads one after another and waits
-# once.
+# There are three ways to get more bytes in flight: **more threads** on the SM, **wider loads**, and **several loads a
+# thread** before the first result is used. For the last one write a loop of constant length with `#pragma unroll`: the
+# compiler then issues the loads one after another and waits once.
 
 # %% [markdown]
 # ## The dilemma of a transpose
@@ -207,8 +224,8 @@ prediction = ...  # sectors
 compare(prediction, len(warp_access(stride=8192).sectors), "sectors", how="computed")
 
 # %% [markdown]
-# One side is coalesced, the other is not. The third kernel, `copy`, moves the same bytes with both sides coalesced.
-# Predict: which share of the copy's bandwidth does `reads_rows` reach? And will `writes_rows` be faster or slower?
+# One side is coalesced, the other is not; in `writes_rows` it is the other way round. The third kernel, `copy`, moves
+# the same bytes with both sides coalesced. Predict: which share of the copy's bandwidth does `reads_rows` reach?
 
 # %%
 prediction = ...  # share of the copy, 0.5 for half
@@ -220,64 +237,64 @@ result
 
 # %% [markdown]
 # The rest of a sector may still be used while it lies in a cache, by a warp that works on the next row. That is why
-# the loss need not be a factor of eight. But you can do better than hope for the cache.
+# the loss need not be what the sectors say. Reads and writes need not lose the same either: strided reads may find their
+# sectors in the SM's own cache (L1), while writes are gathered in the cache that all SMs share (L2).
+#
+# But you can do better than hope for a cache.
 
 # %% [markdown]
 # ## A tile in shared memory
 #
-# Each SM has memory on the chip that the threads of a block share. It has no sectors: threads may touch it in any
-# order, almost. So let a block take a square *tile* of the matrix:
+# Each SM has memory on the chip, *shared memory*, which the threads of a block share. It has no sectors: threads may
+# touch it in any order, almost. So let a block take a square *tile* of the matrix:
 
 # %%
 draw_transposed_tile()
 
 # %% [markdown]
-# The tile changes places twice: its rows become columns, **and** the tile at (tile row, tile column) goes to (tile
-# column, tile row). Both reads and writes of DRAM run along rows.
+# Two things change: the tile's rows become columns, **and** the tile at (tile row, tile column) goes to (tile column,
+# tile row). Reads and writes of DRAM both run along rows.
 #
 # In CUDA C++:
 #
 # - `__shared__ float held[256];` in a kernel is one array for the whole block. Its size is a constant.
 # - `__syncthreads()` is a *barrier*: no thread of the block passes before all have come.
 #
-# This kernel reverses 256 elements by one block. Predict: which thread wrote what thread 3 reads from `held`?
+# This kernel reverses 256 elements, with one block of 256 threads:
+#
+# ```cpp
+# __global__ void reverse(const float* x, float* out) {
+#     __shared__ float held[256];
+#     held[threadIdx.x] = x[threadIdx.x];
+#     __syncthreads();
+#     out[threadIdx.x] = held[255 - threadIdx.x];
+# }
+# ```
+#
+# Predict: which thread wrote what thread 3 reads from `held`?
 
 # %%
 prediction = ...  # number of the thread
 
 # %%
-reverse = """
-__global__ void reverse(const float* x, float* out) {
-    __shared__ float held[256];
-    held[threadIdx.x] = x[threadIdx.x];
-    __syncthreads();
-    out[threadIdx.x] = held[255 - threadIdx.x];
-}
-"""
 compare(prediction, 255 - 3, how="computed")
 
 # %% [markdown]
 # Threads 3 and 252 are in different warps, and nobody says which warp is first. Without the barrier thread 3 may read
 # what thread 252 has not written yet: a *race*. It may go well a thousand times, and fail on another GPU.
 #
-# Since **all** must come to a barrier, a thread without an element must not `return` before it. It goes there
-# empty-handed.
+# CUDA asks that **all** threads of the block come to the barrier. So a thread without an element must not `return`
+# before it.
 #
-# Predict: how many bytes of shared memory does a tile of 32 × 32 floats take? An SM of an H100 or H200 has up to
-# 228 KiB of it for all its blocks.
-
-# %%
-prediction = ...  # bytes
-
-# %%
-compare(prediction, 32 * 32 * 4, "bytes", how="computed")
+# A tile has two dimensions: `__shared__ float tile[32][32];`. It takes 4 KiB. A kernel can have up to 48 KiB in this
+# way, and all blocks on an SM share what it has: 228 KiB on an H100 or H200.
 
 # %% [markdown]
 # ## Banks
 #
 # "In any order, almost": shared memory has 32 *banks*. Word number $w$ (of 4 bytes) lies in bank $w \bmod 32$, and a
-# bank gives one word a cycle. If the 32 threads of a warp want words from 32 banks, they have them at once. If two
-# words lie in one bank, one waits. That is a *bank conflict*. (Threads that want the **same** word get it together.)
+# bank gives one word a cycle. If the 32 threads of a warp want words from 32 banks, they have them at once. If they want
+# two words of one bank, one waits: a *bank conflict*. (Threads that want the **same** word get it together.)
 #
 # A warp reads **down a column** of `float tile[32][32]`: from one thread to the next it is 32 words. Predict: how many
 # cycles does this load take?
@@ -290,35 +307,38 @@ compare(prediction, bank_access(step=32).ways, "cycles", how="computed")
 draw_banks(step=32)
 
 # %% [markdown]
-# The whole column lies in bank 0. Now move the slider. Which steps are free of conflicts? What do these numbers have in
-# common?
+# The whole column lies in bank 0. Now move the slider. Which steps are free of conflicts? (0 is: all want the same word.)
+# What do the others have in common?
 
 # %%
 explore_banks()
 
 # %% [markdown]
-# Odd steps are free, since an odd number and 32 have no common divisor. So give each row of the tile one element that
-# nobody uses: `tile[32][33]`. Down a column it is 33 words now. Here is the same on a small machine with 8 banks:
+# Odd steps are free, since an odd number and 32 have no common divisor but 1. So give each row of the tile one element
+# that nobody uses: `tile[32][33]`. Down a column the step is now 33 words. Here is the same on a small machine with 8
+# banks:
 
 # %%
 draw_padded_tile()
 
 # %% [markdown]
-# This kernel does nothing but read from shared memory.
+# This kernel does little but read from shared memory.
 
 # %%
 banks = experiment("banks")
 banks
 
 # %% [markdown]
-# Predict: how many times as long as step 1 does step 32 take? And what of step 33?
+# Predict: how many times as long as step 1 does step 32 take? And step 33?
 
 # %%
 prediction = ...  # step 32, times as long as step 1
+prediction_2 = ...  # step 33
 
 # %%
 result = banks.run()
 compare(prediction, result.value("step 32"), "times", how=result.how)
+compare(prediction_2, result.value("step 33"), "times", how=result.how)
 result
 
 # %% [markdown]
@@ -328,10 +348,10 @@ result
 # `height`. Neither size need be a multiple of anything.
 #
 # 1. The kernel: read a tile along rows of `x`, wait, write it along rows of `out`. *(about 12 lines)*
-# 2. The grid: one block for each tile. It is 1 × 1 now. *(2 lines)*
+# 2. The grid: one block for each tile, along x for the width of `x`, along y for its height. It is 1 × 1 now. *(2 lines)*
 #
-# Begin with a tile of 32 × 32. A block has 32 × 8 threads, so a thread takes four elements of it, 8 rows apart. Two
-# sets of indices are needed, one for reading and one for writing, and **each has its own bounds check**.
+# Begin with a tile of 32 × 32. A block has 32 × 8 threads, so a thread takes four elements of the tile, 8 rows apart.
+# Two sets of indices are needed, one for reading `x` and one for writing `out`, and **each has its own bounds check**.
 
 # %% nbgrader={"grade_id": "transpose", "solution": true}
 import ctypes
@@ -419,7 +439,7 @@ prediction = ...  # the copy's time divided by yours, at 8192 × 8192
 benchmark(transpose)
 
 # %% [markdown]
-# Hold your prediction against the report. This is what the authors' kernel reached:
+# With a GPU, hold your prediction against the report. This is what the authors' kernel reached:
 
 # %%
 recorded("transpose", "share_of_copy")
@@ -432,7 +452,7 @@ recorded("transpose", "share_of_copy")
 recorded("bytes/transpose", "bandwidth_gbps", "share_of_copy")
 
 # %% [markdown]
-# Is yours below the gate? Ask in this order:
+# Is yours slower than asked? Go through this list in order:
 #
 # 1. **Do both sides run along rows?** In both, `threadIdx.x` must be what moves by one element.
 # 2. **Does a warp read down a column of the tile without conflicts?** Pad its rows.
@@ -451,17 +471,16 @@ recorded("bytes/transpose", "bandwidth_gbps", "share_of_copy")
 # 2. Keep 32 × 32 without padding, but put element (i, j) at `tile[i][j ^ i]`. Why is this free of conflicts?
 # 3. Remove `__syncthreads()`. What does `check` say, and would you trust a GPU to show it?
 # 4. Use `float4` for both sides where the sizes allow it. Which banks do four neighbouring words of a column lie in?
-# 5. Transpose in place, for square matrices. Which two tiles must a block hold at the same time?
 
 # %% [markdown]
 # ## In this notebook you have
 #
 # - counted the sectors that a warp touches, for any stride, offset and size of an element
-# - measured what a stride costs, and seen why an offset hardly matters
-# - put a number on the bytes that must be in flight
+# - seen what a stride costs, and why an offset costs little
+# - computed how many bytes must be in flight
 # - passed values between threads through shared memory, with a barrier
 # - found bank conflicts by counting, and removed them with one element a row
-# - written a transpose, had it checked, and measured it against a copy
+# - written a transpose, had it checked, and with a GPU measured it against a copy
 #
 # ## Check yourself
 #
@@ -481,7 +500,7 @@ recorded("bytes/transpose", "bandwidth_gbps", "share_of_copy")
 #
 # <details><summary>Why must a thread without an element not return before <code>__syncthreads()</code>?</summary>
 #
-# The barrier waits for all threads of the block. What happens if some never come is undefined. And at the edge, a
+# CUDA asks that all threads of the block come to a barrier; what happens otherwise is not defined. And at the edge, a
 # thread that has nothing to read may well have something to write.
 #
 # </details>

@@ -5,20 +5,20 @@
 #
 # **You will learn**
 #
-# - why threads that add to one place lose sums, what an atomic addition costs, and how to do with few of them
+# - why threads that add to one place lose sums, and what an atomic addition is
 # - to add in a tree, in shared memory and across the lanes of a warp, and where its barriers stand
 # - to give each thread many elements, and how many blocks keep the memory busy
+# - why a sum of float32 depends on its order, and how to lose less of it
 # - to let the last block finish, so that one launch is enough
-# - why a sum of float32 depends on its order, how much is lost, and how to lose less
 #
-# **You need** about 75 minutes, [Square a matrix](01_square_a_matrix.ipynb) and, for shared memory,
+# **You need** about 60 minutes, [Square a matrix](01_square_a_matrix.ipynb) and, for shared memory,
 # [Move bytes well](02_move_bytes_well.ipynb). With an NVIDIA GPU you measure speed as well. Without one your CUDA C++
 # is built for the CPU and every answer is checked there; speed is shown as recorded on another machine.
 
 # %%
 from grader import benchmark, check, device
 from grader.explore import active_warps, compare, compare_rungs, draw_reduction_tree, draw_shuffles
-from grader.explore import draw_summation_errors, measure_rungs, recorded, run_rung, show_rung, summation_errors
+from grader.explore import measure_rungs, recorded, run_rung, show_rung
 
 device
 
@@ -43,15 +43,13 @@ n = 2**26
 compare(prediction, 4 * n / 4800e9 * 1e6, "µs", how="computed")
 
 # %% [markdown]
-# This is the mark. You will now climb towards it, rung by rung. Each rung is a small kernel with one reason to be
-# faster than the one before.
+# This is the mark. You will now climb towards it, rung by rung. Each rung is a small kernel.
 
 # %% [markdown]
 # ## Add to one place
 #
-# Let each thread add its element to `out`. `*out += x[i]` will not do: it reads, adds and writes, and between one
-# thread's read and its write another thread may write as well. That other sum is then lost. Threads that race for one
-# place are a *data race*.
+# Let each thread add its element to `out`. `*out += x[i]` will not do (`*out` is `out[0]`): it reads, adds and
+# writes. What another thread writes between this thread's read and its write is lost: a race again.
 #
 # `atomicAdd(out, value)` reads, adds and writes as one step that nothing comes between.
 
@@ -62,21 +60,10 @@ show_rung("atomics")
 # Two things to remember:
 #
 # - **`out` must be 0 first.** Memory on a GPU begins with whatever lay there. The judge fills `out` with NaN, and NaN
-#   plus anything is NaN. So a kernel that only ever *adds* to `out` needs somebody to set it to 0 before: a
-#   `cudaMemsetAsync(out, 0, sizeof(float))` in the launcher, say.
-# - **One address, one queue.** The atomic additions to one address happen one after the other, in the L2 cache, while
-#   the rest of the GPU waits.
+#   plus anything is NaN. So the launcher sets it to 0 before the kernel: `cudaMemsetAsync(out, 0, sizeof(float))`.
+# - **One address, one queue.** Additions to one address are done one after the other, in the L2 cache that all SMs
+#   share: 2²⁶ of them here, however many threads there are.
 #
-# Predict: how many atomic additions does it take for 2²⁶ elements?
-
-# %%
-prediction = ...  # atomic additions
-
-# %%
-blocks = (n + 255) // 256
-compare(prediction, blocks * 256, "atomic additions", how="computed")
-
-# %% [markdown]
 # Does it work? Here it runs, on your machine, on 2,048 ones. (The first call builds all the rungs.)
 
 # %%
@@ -86,61 +73,65 @@ run_rung("atomics", ones)
 # %% [markdown]
 # ## Add in a tree
 #
-# Threads of a block can share: each puts its element into shared memory, and they add in pairs. Then pairs of pairs.
-# What is left is one number for each block, and one atomic addition for it.
+# The threads of a block can share. Each puts its element into shared memory, and they add in pairs, then pairs of
+# pairs. What is left is one number for each block, and one atomic addition for it.
 
 # %%
 draw_reduction_tree(16)
 
 # %% [markdown]
-# Each dark place was written in that step: its thread added to its own place (full line) the place half the length
+# Each dark place was written in that step. Its thread added to its own place (full line) the place half the length
 # further on (dashed). Predict: how many steps does a block of 256 threads need?
 
 # %%
 prediction = ...  # steps
 
 # %%
-sequential = active_warps(256, "sequential")  # of each step, the warps that have a thread that adds
-compare(prediction, len(sequential), "steps", how="computed")
+halves = active_warps(256, "sequential")  # for each step: in how many warps some thread adds
+compare(prediction, len(halves), "steps", how="computed")
 
 # %% [markdown]
-# The pairs can be chosen in another way: neighbours first. The sums are as right, and there are as many steps.
+# This was *halves first*. The pairs can be chosen in another way, *neighbours first*. The sums are as right, and
+# there are as many steps.
 
 # %%
 draw_reduction_tree(16, "interleaved")
 
 # %% [markdown]
-# But threads run in *warps* of 32. A warp in which a single thread has something to do takes as long as one in which
-# all have. With 256 threads there are 8 warps, and a warp that has nothing to add is free for others.
+# But the threads of a warp run together: a warp in which one thread adds takes as long as one in which all do. A warp
+# in which no thread adds makes room for others. A block of 256 threads has 8 warps.
 #
-# Predict for neighbours first: in how many warps does some thread add in the **third** step?
+# In the picture, thread `t` writes place `t`. Predict for neighbours first: in how many warps does some thread add in
+# the **third** step?
 
 # %%
 prediction = ...  # warps, in the third step, neighbours first
 
 # %%
-interleaved = active_warps(256, "interleaved")
-compare(prediction, interleaved[2], "warps", how="computed")
-print("half the length:", sequential, " neighbours first:", interleaved)
+neighbours = active_warps(256, "interleaved")
+compare(prediction, neighbours[2], "warps", how="computed")
+print("warps in each step, halves first:    ", halves)
+print("warps in each step, neighbours first:", neighbours)
 
 # %% [markdown]
-# Halves first, the threads that work lie side by side, in as few warps as can be. Their places in shared memory lie
-# side by side as well, so that no two of a warp's threads want the same bank. This is *sequential addressing*. Take
-# it.
+# Halves first, the threads that add lie side by side, in as few warps as can be. Their places in shared memory lie
+# side by side too, so no two threads of a warp want the same bank. This is called *sequential addressing*. Take it.
 
 # %%
 show_rung("tree")
 
 # %% [markdown]
+# (`a ? b : c` is Python's `b if a else c`: a thread past the end brings a 0.)
+#
 # ### Where the barriers stand
 #
-# `__syncthreads()` waits until all threads of the block have come there. In the first step, thread 0 adds what thread
-# 128 has written: it must have been written. In the second step it adds what thread 64 has written in the first. So
-# there is a barrier before the first step, and one after each. Each stands *outside* of the `if`, since all threads
-# must reach it.
+# In the first step, thread 0 adds what thread 128 has written: it must have been written. In the second step it adds
+# what thread 64 has written in the first. So there is a barrier before the first step, and one after each. Each
+# stands *outside* of the `if`, since all threads of the block must reach it.
 #
-# Below the same kernel runs without the barriers between its steps, on 2,048 ones. The mean should be 1. Predict:
-# what is it?
+# Below the same kernel runs without the barriers between its steps, on 2,048 ones: 8 blocks of 256. Without a GPU a
+# simulator runs it, one thread at a time, each until it must wait. So thread 0 does all of its 8 additions before
+# thread 1 does its first. Predict: which mean comes out, in place of 1? (With a GPU: guess.)
 
 # %%
 prediction = ...  # the mean of 2,048 ones, without barriers
@@ -149,16 +140,19 @@ prediction = ...  # the mean of 2,048 ones, without barriers
 compare(prediction, run_rung("tree without barriers", ones))
 
 # %% [markdown]
-# Less: sums were read before others had been added to them, and those others never arrive. What comes out is a matter
-# of luck. On a GPU it may even be right, on this day, with this size. The CPU's simulator has each thread run until it
-# must wait, so that a missing barrier shows.
+# In the simulator thread 0 adds 8 elements to its own before any other thread has added: each block's sum is 9, and
+# the mean 8 · 9 / 2,048. On a GPU, which warp is ahead is a matter of luck. The mean may even be right, on this day,
+# with this size.
 
 # %% [markdown]
 # ## Add within a warp
 #
-# The lanes of a warp can read each other's **registers**. `__shfl_down_sync(mask, value, offset)` gives each lane the
-# `value` of the lane `offset` further on. No shared memory, and no barrier: the call itself brings together the lanes
-# that `mask` names. All 32 is `0xffffffff`.
+# The threads of a warp are its *lanes*, 0 to 31. A thread keeps variables such as `sum` in *registers*, and lanes can
+# read each other's: `__shfl_down_sync(mask, value, offset)` gives each lane the `value` of the lane `offset` further
+# on.
+#
+# This needs no shared memory, and no barrier. The call itself brings together the lanes that `mask` names, so all of
+# them must reach it. All 32 is `0xffffffff`.
 
 # %%
 draw_shuffles(8)
@@ -176,77 +170,67 @@ prediction = ...  # in lane 0, after offsets 16, 8 and 4
 # %%
 lanes = torch.ones(32)
 for offset in (16, 8, 4):
-    lanes = lanes + torch.cat([lanes[offset:], lanes[-offset:]])
+    lanes = lanes + torch.cat([lanes[offset:], lanes[-offset:]])  # past the end a lane gets its own
 compare(prediction, int(lanes[0].item()), how="computed")
 
 # %%
 show_rung("shuffles")
 
 # %% [markdown]
-# This rung has an atomic for each warp: eight times as many as the tree, which has one for each block of 256. Is it
-# slower or faster than the tree? You will see below. The best of both is what the exercise asks for: each warp adds
-# by shuffles; lane 0 of each writes the sum to shared memory; after **one** barrier the first warp adds these up by
-# shuffles again.
+# This rung has an atomic addition for each warp, the tree one for each block of 256: eight times fewer. The exercise
+# wants the best of both: each warp adds by shuffles, lane 0 of each writes the sum to shared memory, and after
+# **one** barrier the first warp adds these up by shuffles again.
 
 # %% [markdown]
 # ## Take many elements each
 #
-# So far a thread takes one element, and all the rest is a meeting of threads. Let a thread add many elements first,
-# in a register, where nobody must be met.
-#
-# In a *grid-stride loop* the grid has a fixed size, and a thread steps by the number of threads of the whole grid:
-#
-# ```c++
-# for (int i = blockIdx.x * blockDim.x + threadIdx.x; i < n; i += gridDim.x * blockDim.x) sum += x[i];
-# ```
-#
-# At any time neighbouring threads read neighbouring elements, so the loads are coalesced. Any `n` is covered, by any
-# grid.
-#
-# Why not give each thread a piece of its own, elements 0 to 99, 100 to 199 and so on? Neighbouring lanes would then
-# read elements that lie 400 bytes apart. You know from the last notebook what that costs.
+# So far a thread brings one element, and then waits for others at every step. Let it add many elements first, in a
+# register, where it waits for nobody.
 
 # %%
 show_rung("grid-stride")
 
 # %% [markdown]
-# There is no atomic addition left. The first launch writes a sum for each block to `scratch`, the second adds those
-# up with a single block. It is the same kernel, and divides by `n` instead of 1. Between two launches on one stream
-# the second waits for the first: a barrier of the whole grid.
+# The first loop is a *grid-stride loop*: the grid has a fixed size, and a thread steps by the number of threads of
+# the whole grid. Any `n` is covered, by any grid. At any time neighbouring threads read neighbouring elements, so the
+# loads are coalesced. (If each thread took a piece of its own, elements 0 to 99, 100 to 199 and so on, neighbouring
+# lanes would read elements 400 bytes apart.)
+#
+# There is no atomic addition left. The first launch writes a sum for each block to `scratch`. The second is the same
+# kernel with a single block: it adds those up, and divides by `n` instead of 1. On one stream a launch waits for the
+# one before, so there is a barrier of the whole grid between them.
 #
 # ### How many blocks?
 #
-# Memory answers after some 700 nanoseconds (a round figure; it grows with the load). To get 4,800 bytes in each
-# nanosecond, that many bytes must be *under way* at any time. Say that each thread of a block of 256 has one float
-# under way. Predict: how many blocks are needed?
+# By Little's law the bytes in flight are the bandwidth times the latency. Take 4,800 bytes in each nanosecond, and a
+# latency of 700 ns (a round figure). Say that each thread has one float in flight. Predict: how many blocks of 256
+# threads must run at the same time?
 
 # %%
 prediction = ...  # blocks of 256 threads, a float each
 
 # %%
-under_way = 4800 * 700  # bytes in a nanosecond, times nanoseconds
-compare(prediction, round(under_way / (256 * 4)), "blocks", how="computed")
+in_flight = 4800 * 700  # bytes in a nanosecond, times nanoseconds
+compare(prediction, round(in_flight / (256 * 4)), "blocks", how="computed")
 
 # %% [markdown]
-# An H200 has 132 SMs, and 8 blocks of 256 threads fill one: 1,056 blocks run at a time. One float for each thread
-# would not do, even if all of them waited at all times. There are two ways out: more bytes in a load, and more loads
-# before the first is waited for.
+# An SM holds at most 2,048 threads, so 8 blocks of 256. An H200 has 132 SMs: 1,056 blocks run at a time. With one
+# float for each thread that is not enough. You know both remedies:
 #
-# - A `float4` is four floats in a row. `reinterpret_cast<const float4*>(x)[i]` loads 16 bytes at once. The address
-#   must be a multiple of 16. The start of a tensor that PyTorch has allocated is one; the start of `x[1:]` is not.
-# - Four loads in a row that do not depend on each other are under way at the same time: `#pragma unroll 4` above the
-#   loop, or four variables.
+# - **Wide loads.** `reinterpret_cast<const float4*>(x)` is the address `x` again, now of float4s: `[i]` of it is the
+#   elements 4i to 4i + 3. The address must be a multiple of 16. The start of a tensor that PyTorch has allocated is
+#   one; the start of `x[1:]` is not.
+# - **Several loads a thread** that do not depend on each other: `#pragma unroll 4` above the loop, or four variables.
 #
-# Both together are 64 bytes a thread. Then two blocks an SM would be enough, and it is no harm to have more.
-#
-# This is what the number of blocks does to the two kernels, as it was recorded:
+# Both together are 64 bytes a thread. By this count two blocks an SM would be enough. It was recorded what the number
+# of blocks does to the grid-stride loop above, and to the authors' solution, which loads by `float4`:
 
 # %%
 recorded("reductions/blocks", "share_of_read_by_float", "share_of_read_by_float4")
 
 # %% [markdown]
-# Too few blocks leave bandwidth. More than can run at a time bring nothing: they queue, and each costs a start and a
-# sum of its own.
+# Too few blocks leave bandwidth unused. More than can run at a time have to queue, and each costs a start and a sum
+# of its own.
 
 # %% [markdown]
 # ## The rungs beside each other
@@ -266,15 +250,15 @@ speeds
 # %% [markdown]
 # GB/s count each element once, whatever a kernel does with it. Compare the rungs:
 #
-# - **atomics:** the queue at one address. Every other cost is hidden behind it.
-# - **shuffles** have 32 times fewer atomic additions, **tree** 256 times fewer.
-# - **grid-stride** has none. What is left between it and `torch.mean` is loads of 4 bytes.
+# - **atomics** has an addition at one address for every element.
+# - **shuffles** has 32 times fewer of them, **tree** 256 times fewer.
+# - **grid-stride** has none. Its loads are still of 4 bytes.
 
 # %% [markdown]
 # ## The same sum twice
 #
-# With real numbers $(a + b) + c = a + (b + c)$. With float32 each addition is rounded, and the order decides what is
-# lost. Below are the sums of 4,096 blocks, as a tree gives them. They are added to one float32 in the order in which
+# With real numbers (a + b) + c is a + (b + c). With float32 each addition is rounded, and what is lost depends on the
+# order. Below are the sums of 4,096 blocks, as a tree gives them. They are added to one float32 in the order in which
 # the blocks happen to come: here in 100 random orders. Predict: how many **different** results are there?
 
 # %%
@@ -289,13 +273,13 @@ compare(prediction, len(results), "results")
 print(f"from {min(results):,.0f} to {max(results):,.0f}; in float64: {values.sum(dtype=np.float64):,.0f}")
 
 # %% [markdown]
-# Atomic additions come in whatever order the blocks run, and that differs from launch to launch. So a kernel with
-# atomics gives *another last digit* each time. That is no error, but a test that asks for equality will fail now and
-# then, and a training run cannot be repeated exactly.
+# Atomic additions come in whatever order the blocks run, and that may differ from launch to launch. So two launches
+# of a kernel with atomics may differ in their last digits. That is no error, but a test that asks for equality will
+# fail now and then, and a training run cannot be repeated exactly.
 #
 # In **two stages** the order is fixed: which elements a thread adds, which sums meet in which step, and in which
-# order the sums of blocks are added. The same input gives the same bits. It is *deterministic*, as long as the number
-# of blocks stays the same. On another GPU, with other SMs, it may not.
+# order the sums of blocks are added. The same input gives the same bits: it is *deterministic*, as long as the number
+# of blocks stays the same. On another GPU, with more or fewer SMs, it may not.
 #
 # This was recorded: how many different results 50 launches on the same data gave.
 
@@ -305,7 +289,7 @@ recorded("reductions", "different_results")
 # %% [markdown]
 # ## What float32 loses
 #
-# A float32 has 24 binary digits. Beyond 2²⁴ = 16,777,216 the numbers that it knows lie 2 apart. Add ones to a
+# A float32 has 24 binary digits. From 2²⁴ = 16,777,216 on, the numbers that it knows lie 2 apart. Add ones to a
 # float32, one after the other, beginning at 2²⁴ - 4. Predict: where is it after 100 ones?
 
 # %%
@@ -317,50 +301,40 @@ ones_added[0] = 2**24 - 4
 compare(prediction, int(np.cumsum(ones_added)[-1]))
 
 # %% [markdown]
-# It stands still: 2²⁴ + 1 has no float32, and is rounded back to 2²⁴. A sum grows, its elements do not, and the
+# It stands still: 2²⁴ + 1 is no float32, and is rounded back to 2²⁴. A sum grows, its elements do not, and the
 # smaller an element is beside the sum, the more of its digits are lost. So the danger is **one sum that takes in very
-# many elements**. It is the same for atomics: `out` is one float32 that takes in all of them.
+# many elements**. With an atomic addition for each element, `out` is such a sum.
 #
-# Here are ways to add float32 numbers that lie around 10,000 (temperatures, prices, times: most measured data is far
-# from 0). Predict: what is the relative error after 2²⁰ elements, added one after the other? (One rounding of float32
-# is about 6e-8.)
+# The next cell runs the rungs on your machine, on 2¹⁸ numbers around 10,000 (much of what is measured lies far from
+# 0: temperatures, prices, times). One rounding of float32 is a relative error of up to 6e-8. Predict: what is the
+# relative error of **atomics**?
 
 # %%
-prediction = ...  # relative error, one after the other
+prediction = ...  # relative error of atomics, such as 1e-7
 
 # %%
-far_from_zero = torch.randn(2**20).numpy() + np.float32(10_000)
-errors = summation_errors(far_from_zero)
-compare(prediction, errors["float32, one after the other"][-1][1], how="computed")
+far_from_zero = torch.randn(2**18, device=device) + 10_000
+errors = compare_rungs(far_from_zero)
+compare(prediction, errors.error("atomics"))
 
 # %%
-draw_summation_errors(errors)
+errors
 
 # %% [markdown]
-# - **4,096 threads:** each adds every 4,096th element, then their sums are added. Each sum stays small, so little is
-#   lost. A kernel does this anyway, for speed. Speed and accuracy want the same thing.
-# - **Pairwise** is a tree from the first element on. NumPy's `sum` does it.
-# - **Compensated** (Kahan's method) keeps what each addition has lost, and adds it to the next element. Four
-#   operations in place of one.
-# - **float64** has 53 binary digits. For a reduction that waits for memory, a few additions in double cost nothing.
-#   On GPUs for games doubles are 32 or 64 times slower than floats: there, add four floats in float and only their
-#   sum in double.
+# The fewer values one float32 takes in, the smaller the error, as a rule: 262,144 elements in atomics, 8,192 warps in
+# shuffles, 1,024 blocks in the tree. The grid-stride loop has no long sum anywhere. So speed and accuracy want the
+# same thing: many short sums.
 #
-# Now the rungs on such data, each run on your machine:
-
-# %%
-compare_rungs(torch.from_numpy(far_from_zero[: 2**18]).to(device))
-
-# %% [markdown]
-# The fewer values one float32 takes in, the smaller the error, as a rule: 262,144 elements, 8,192 warps, 1,024 blocks. The
-# grid-stride loop has no long sum anywhere.
+# The exercise also adds in `double`, with 53 binary digits. On an H200 doubles are half as fast as floats, which is
+# still far faster than memory. (On GPUs for games they are 32 or 64 times slower: there, add four floats in float and
+# only their sum in double.)
 
 # %% [markdown]
 # ## Finish in the last block
 #
-# A second launch costs a few microseconds: nothing for a gigabyte, much for a megabyte. The same can be done in one
-# launch. Each block stores its sum and then draws a *ticket*: it adds 1 to a counter, atomically, and gets the value
-# from before. Whoever draws the last ticket knows that all the others have stored their sums, and adds them up.
+# The second launch takes time of its own, which counts where the vector is small. One launch can do it all. Each
+# block stores its sum and then draws a *ticket*: it adds 1 to a counter, atomically, and gets the value from before.
+# Whoever draws the last ticket knows that all the others have stored their sums, and adds them up.
 #
 # ```c++
 # if (threadIdx.x == 0) {
@@ -375,39 +349,14 @@ compare_rungs(torch.from_numpy(far_from_zero[: 2**18]).to(device))
 # - **`__threadfence()`**: what was written before it is seen by all blocks before what is written after it. Without
 #   it the ticket might be seen first, and the last block would read an old sum.
 # - **`atomicInc(&ticket, m)`** adds 1, but goes from `m` back to 0. So the last block leaves a 0 for the next launch.
-# - `last` lies in shared memory: after the barrier all threads of the block know.
+#   (`&ticket` is the address of `ticket`.)
+# - **`last`** lies in shared memory: after the barrier all threads of the block know.
+# - **`partials` and `ticket`** are marked `__device__`, outside of any kernel: they lie in the GPU's memory as long
+#   as the library is loaded, and begin as 0. All launches use the same ones, so launches must not overlap. On one
+#   stream they never do.
 #
-# No block waits for another. (A block that waits for one that has not begun could wait for ever.) Predict: with 1,056
-# blocks, which value does the last block to arrive get from `atomicInc`?
-
-# %%
-prediction = ...  # of the last ticket
-
-# %%
-ticket, drawn = 0, []
-for _ in range(1056):
-    drawn.append(ticket)
-    ticket = 0 if ticket >= 1055 else ticket + 1
-compare(prediction, drawn[-1], how="computed")
-print("left for the next launch:", ticket)
-
-# %% [markdown]
-# `partials` and `ticket` are `__device__` variables: they belong to the compiled library and are there from the
-# start, `ticket` as 0. The alternative is a scratch tensor. `torch.empty` in each call costs time on the CPU, even if
-# PyTorch has the memory at hand. Predict: how many microseconds is that?
-
-# %%
-prediction = ...  # µs for torch.empty
-
-# %%
-import timeit
-
-seconds = timeit.timeit(lambda: torch.empty(1056, device=device), number=10_000) / 10_000
-compare(prediction, round(seconds * 1e6, 2), "µs")
-
-# %% [markdown]
-# Little, but it is paid in each call. So keep a scratch tensor, if you use one (`functools.cache` does). One buffer for all
-# calls has a condition: launches must not overlap. On one stream they never do. Two streams would need two buffers.
+# No block waits for another. (One that waits for a block that has not begun could wait for ever.) And the sum is
+# deterministic: whichever block is last, it adds `partials` in the same order.
 
 # %% [markdown]
 # ## Exercise: reduce to a mean
@@ -416,14 +365,19 @@ compare(prediction, round(seconds * 1e6, 2), "µs")
 # Both begin at an address that is a multiple of 512, so loads of 16 bytes from the start of `x` are allowed. `n` may
 # be a prime, and the elements may lie far from 0. What `out` holds before is not a number.
 #
-# 1. `thread_sum`: a grid-stride loop over float4, several loads under way, and the one to three elements that are
-#    left over. *(about 10 lines)*
+# 1. `thread_sum`: a grid-stride loop over float4, several loads in flight, and the elements that are left over, three
+#    at most. *(about 10 lines)*
 # 2. `block_sum`: shuffles, shared memory, a barrier, shuffles. *(about 8 lines)*
-# 3. The last block adds up `partials`, and one thread writes the mean. *(4 lines)*
-# 4. The number of blocks: from `sm_count`, and not more than there is work for. *(1 line, in Python)*
+# 3. The last block adds up `partials`, of which there may be more than threads, and one thread writes the mean.
+#    *(4 lines)*
+# 4. The number of blocks: several for each of the `sm_count(x.device)` SMs, no more than there is work for, and never
+#    0. *(1 line, in Python)*
 #
-# Sums are doubles here. Begin with the simplest thing that is right: a loop over single floats and one block. Then
-# take one step after the other, and `check` after each.
+# A function marked `__device__` is called from kernels; it may declare `__shared__` arrays. `__shfl_down_sync` takes
+# doubles, too.
+#
+# Begin with the simplest thing that is right: a loop over single floats, and one block. Then take one step after the
+# other, and `check` after each.
 
 # %% nbgrader={"grade_id": "mean_cuda", "solution": true}
 import ctypes
@@ -434,7 +388,7 @@ from torch.utils.cpp_extension import load_inline
 
 cuda_source = r"""
 #define THREADS 256
-#define MOST_BLOCKS 4096
+#define MOST_BLOCKS 4096  // no launch may have more
 
 __device__ double partials[MOST_BLOCKS];  // the sums of the blocks; each launch writes them anew
 __device__ unsigned int ticket;  // how many blocks are done; the last one sets it back to 0
@@ -496,6 +450,7 @@ __global__ void mean_kernel(const float* __restrict__ x, float* __restrict__ out
 }
 
 extern "C" const char* mean(const float* x, float* out, int n, int blocks) {
+    if (blocks > MOST_BLOCKS) return "more blocks than `partials` has places";
     mean_kernel<<<blocks, THREADS>>>(x, out, n);
     cudaError_t error = cudaGetLastError();
     return error == cudaSuccess ? nullptr : cudaGetErrorString(error);
@@ -541,8 +496,8 @@ check(mean_cuda)
 #
 # ⟦ gate("mean_cuda", "torch").points ⟧ of ⟦ exercise("mean_cuda").max_points ⟧ points are for reaching
 # ⟦ gate("mean_cuda", "torch").at_least ⟧ of the speed of `torch.mean` at
-# ⟦ gate("mean_cuda", "torch").cases | join(", ") ⟧ (more on a GPU that is faster). `torch.mean` is written for every
-# shape, type and set of dimensions, and it is good: most of the time it waits for memory, as yours does.
+# ⟦ gate("mean_cuda", "torch").cases | join(", ") ⟧ (on a faster GPU, more). `torch.mean` is written for every
+# shape, type and set of dimensions, and it is good. But like you, it cannot read faster than memory delivers.
 #
 # Predict: which share of its speed does your kernel reach? Write 0.5 for half.
 
@@ -553,27 +508,18 @@ prediction = ...  # torch.mean's time divided by yours
 benchmark(mean_cuda)
 
 # %% [markdown]
-# Hold your prediction against the report. And this is what the authors' kernel reached. (A copy reads half of its
-# bytes and writes the other half. Reading alone is a little faster, so a share above 1 is possible.)
+# Hold your prediction against the report. And this is what the authors' kernel reached. (A copy writes half of its
+# bytes. Reading alone may be a little faster, so a share above 1 is possible.)
 
 # %%
 recorded("mean_cuda", "ratio_vs_torch", "share_of_copy", "bandwidth_gbps")
 
 # %% [markdown]
-# **Small vectors** take the time of a launch. Here one launch, in place of a launch for each stage and another that
-# sets a counter to 0, is what makes a difference.
+# **Small vectors** take the time of a launch: that is why one launch is better than two.
 #
 # **Large vectors** are limited by memory. If yours is behind, ask: are 16 bytes loaded at a time? Are several loads
-# under way before the first is used? Are there enough blocks, and not many times more than can run at once? Does each
+# in flight before the first is used? Are there enough blocks, and not many times more than can run at once? Does each
 # thread do about as much as the others?
-#
-# Beside the rungs, against the bandwidth of reading alone:
-
-# %%
-recorded("reductions", "bandwidth_gbps", "share_of_read", "error_ppb")
-
-# %% [markdown]
-# The last column is the relative error on data around 10,000, in billionths. One rounding of float32 is 60 of them.
 
 # %% [markdown]
 # ## Extra credit
@@ -581,8 +527,8 @@ recorded("reductions", "bandwidth_gbps", "share_of_read", "error_ppb")
 # No points, but each shows something. Change the exercise's cell, run it, and `check` it again, or
 # `benchmark` it (with a GPU).
 #
-# 1. Make the sums of threads float32 instead of double. Does `check` accept it? Is it faster? Then do it with a grid
-#    of a single block. Which of the vectors notices?
+# 1. Make the sums of threads float32 instead of double. Does `check` accept it? Is it faster? Then let a single
+#    thread add up everything, in one float32. Which of the vectors notices?
 # 2. Leave out the `__syncthreads()` in `block_sum`. What does the report say, and does it say so on a GPU as well?
 # 3. Let a block take a piece of its own, one after the other, instead of stepping by the whole grid (lanes still side
 #    by side). Is there a difference?
@@ -594,7 +540,7 @@ recorded("reductions", "bandwidth_gbps", "share_of_read", "error_ppb")
 #
 # - replaced an atomic addition for each element by one for each warp, by one for each block, and by none
 # - drawn a tree, counted the warps that work in each of its steps, and seen what happens without barriers
-# - computed how many bytes must be under way, and so how many blocks and how wide loads it takes
+# - computed how many bytes must be in flight, and so how many blocks and how wide loads it takes
 # - seen sums of float32 that depend on their order, and one that stands still
 # - let the last block finish, with a fence and a ticket, in one launch
 # - written a mean at the speed of memory, had it checked, and measured it against `torch.mean`

@@ -21,7 +21,6 @@ from grader.explore import (
     draw_row_in_sram,
     draw_sectors,
     draw_shuffles,
-    draw_summation_errors,
     draw_transposed_tile,
 )
 from grader.explore.picture import BLUE, GREY, LIGHT, ORANGE, PALE
@@ -36,7 +35,6 @@ def _traffic_picture() -> Picture:
 DRAWINGS = {
     "reduction tree": lambda: draw_reduction_tree(8),
     "shuffles": lambda: draw_shuffles(8),
-    "summation errors": lambda: draw_summation_errors({"one way": [(256, 1e-3), (1024, 2e-3)]}),
     "blocks": lambda: draw_blocks(10, 4),
     "blocks without a tail": lambda: draw_blocks(8, 4),
     "one block": lambda: draw_blocks(1, 1),

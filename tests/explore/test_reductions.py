@@ -1,10 +1,9 @@
-"""Reductions: drawn trees add up, the errors that are shown are those of float32, and the rungs give means."""
+"""Reductions: drawn trees add up, and the rungs give means."""
 
 from __future__ import annotations
 
 import re
 
-import numpy as np
 import pytest
 import torch
 
@@ -13,11 +12,9 @@ from grader.explore import (
     compare_rungs,
     draw_reduction_tree,
     draw_shuffles,
-    draw_summation_errors,
     measure_rungs,
     run_rung,
     show_rung,
-    summation_errors,
 )
 from grader.explore.rung_speeds import TIMED
 from grader.explore.rungs import RUNGS
@@ -56,24 +53,6 @@ def test_what_is_no_power_of_two_makes_no_tree(wrong: int) -> None:
             draw(wrong)
     with pytest.raises(ValueError, match="at most 32"):
         draw_reduction_tree(64)
-
-
-def test_one_float32_after_the_other_loses_most() -> None:
-    """Far from 0 a running float32 is worse than a millionth, sums of many threads are not, and float64 is exact."""
-    x = np.random.default_rng(1).standard_normal(1 << 16).astype(np.float32) + np.float32(10_000)
-    errors = {method: dict(pairs) for method, pairs in summation_errors(x).items()}
-    assert {tuple(pairs) for pairs in errors.values()} == {(256, 1024, 4096, 16384, 65536)}
-    last = {method: pairs[65536] for method, pairs in errors.items()}
-    assert last["float32, one after the other"] > 1e-5
-    for method in ("float32, 4,096 threads", "float32, pairwise", "float32, compensated"):
-        assert last[method] < 5e-7, method
-    assert last["float64, one after the other"] < 1e-12
-
-
-def test_the_errors_are_told_in_words() -> None:
-    """The picture's alt text holds each method with its last error."""
-    alt = draw_summation_errors({"one way": [(256, 1e-3), (1024, 2e-3)], "another": [(256, 0.0), (1024, 0.0)]}).alt
-    assert "At 1,024 elements: one way: 2e-03; another: none." in alt
 
 
 @pytest.mark.parametrize("n", [1, 31, 256, 1003])

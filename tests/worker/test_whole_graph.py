@@ -97,6 +97,24 @@ def test_too_many_kernels_are_counted() -> None:
     assert run(by_all, most_kernels=2)
 
 
+def test_where_kernels_cannot_be_counted_the_log_says_so(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Another version of PyTorch may lack the hook. It is said once, not for each shape, and nothing is refused."""
+
+    def by_all(x: Any) -> Any:
+        return x / x.sum()
+
+    monkeypatch.setattr("grader.worker.fusion._HOOK", "no_such_hook")
+    whole = WholeGraph(by_all, 1)
+    for rows in (4, 5):
+        x = torch.rand(rows, 50)
+        whole(torch.empty_like(x), x)
+    said = capsys.readouterr().out
+    assert said.count("did not count kernels") == 1
+    assert "The limit of 1 was not checked." in said
+
+
 def test_writing_to_an_input_is_refused_and_the_input_stays() -> None:
     """The function is tried on copies first."""
 
@@ -152,7 +170,7 @@ def test_on_a_gpu_inductor_compiles_the_graph_and_the_kernels_are_counted() -> N
         y = x / x.abs().amax(dim=1, keepdim=True)
         return torch.where(w.mean() > 0, y.tanh(), y)
 
-    x, w = torch.rand(64, 1000, device="cuda"), torch.rand(4, device="cuda")
+    x, w = torch.rand(64, 1000, device="cuda"), torch.rand(8, device="cuda")
     whole = WholeGraph(scale, 2)
     assert torch.allclose(whole(torch.empty_like(x), x, w), scale(x, w), atol=1e-6)
     assert whole.kernels == 2

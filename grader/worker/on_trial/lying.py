@@ -232,7 +232,6 @@ class ReadAtFirst(Sound):
     def warm_up(self) -> None:
         early = self.fresh(2)
         self.first = [[self.call(who, x) for x in early][:1] for who in (KERNEL, BASELINE)]
-        self.alive += early
         super().warm_up()
 
     def right(self) -> bool:

@@ -42,7 +42,6 @@ class Sound:
         self.repeats = [trial.repeats, trial.repeats]
         self.seconds: list[list[float]] = [[], []]
         self.results: list[list[Any]] = [[], []]
-        self.alive: list[Any] = []  # else the memory of a tensor that has gone is given to another
         self.side = machine.Stream()
 
     def claim(self) -> float:
@@ -69,7 +68,6 @@ class Sound:
     def warm_up(self) -> None:
         for who in (KERNEL, BASELINE):
             early = [self.prepared(who, x) for x in self.fresh(self.early[who])]
-            self.alive += early
             for x in early:
                 self.call(who, x)
         self.machine.synchronize()

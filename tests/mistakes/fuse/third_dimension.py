@@ -1,4 +1,5 @@
-# right: the loop is a third dimension that is summed
+# mistake: the loop is a third dimension, and its sum a second reduction along another dimension
+# says: kernels, at most 2 are allowed
 # runs: anywhere
 
 import torch

@@ -1,5 +1,5 @@
 # mistake: the bounds check of reading is used for writing, with rows and columns of `x`
-# says: is the index checked against the bounds before the read?
+# says: A bounds check is that of the other matrix
 # runs: anywhere
 import ctypes
 from functools import cache

@@ -1,5 +1,5 @@
 # mistake: rows of `out` are taken to be `width` long
-# says: past the end of `out`
+# says: rows of `out` have `height`
 # runs: anywhere
 import ctypes
 from functools import cache

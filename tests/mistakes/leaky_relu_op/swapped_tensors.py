@@ -1,5 +1,5 @@
-# mistake: the fake kernel always gives float32
-# says: The fake kernel describes another tensor than the real one makes
+# mistake: the backward kernel is launched on x and the gradient, in this order, and expects them the other way round
+# says: x and the gradient are swapped: does `launch` get the tensors in the order of the kernel's parameters?
 # runs: anywhere
 import ctypes
 from functools import cache
@@ -65,14 +65,14 @@ def forward(x: torch.Tensor, slope: float) -> torch.Tensor:
 
 @forward.register_fake
 def _(x, slope):
-    return torch.empty(x.shape, device=x.device)
+    return x.new_empty(x.shape)
 
 
 @torch.library.custom_op("course::leaky_relu_backward", mutates_args=())
 def backward(grad: torch.Tensor, x: torch.Tensor, slope: float) -> torch.Tensor:
     grad, x = grad.contiguous(), x.contiguous()
     grad_x = torch.empty_like(x)
-    launch("backward", grad, x, grad_x, slope=slope)
+    launch("backward", x, grad, grad_x, slope=slope)
     return grad_x
 
 

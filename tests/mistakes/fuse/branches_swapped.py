@@ -1,0 +1,15 @@
+# mistake: the two curves are swapped
+# says: The other curve was taken: either the two are swapped
+# runs: anywhere
+
+import torch
+
+
+def fuse(x, w):
+    y = x / x.abs().amax(dim=1, keepdim=True).clamp(min=1e-6)
+    y = torch.where(w.mean() > 0, y.clamp(-0.5, 0.5), torch.tanh(y))
+    total = torch.zeros_like(x)
+    for k in range(w.shape[0]):
+        total = total + torch.relu(y - w[k]) / (1 + w[k].abs())
+    columns = torch.arange(x.shape[1], device=x.device)
+    return torch.where(columns % 2 == 0, -total, total)
