@@ -271,13 +271,12 @@ recorded("warm_and_cold", "warm_us", "cold_us")
 #
 # Write `time_gpu(function)`. It returns the **milliseconds** that one call of `function()` takes on the GPU.
 # `function` takes no argument. It is like `call` above: its first call is slow, and it may launch one kernel or many.
+# Three steps *(about 12 lines)*:
 #
 # 1. Warm up, and wait.
 # 2. Time ten calls or more: with a pair of events around each, and take the median; or with one wall clock around all of
 #    them, and divide by their number. Wait before you read either.
 # 3. Mind the unit.
-#
-# This takes about 12 lines.
 #
 # Your time must be within ⟦ (100 * exercise("time_gpu").budget.relative) | int ⟧ % of the grader's own, for functions
 # that you have not seen. Do not ask `torch.cuda.is_available()`: without a GPU it says no, and the pretend GPU is there

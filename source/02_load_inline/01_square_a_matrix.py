@@ -338,7 +338,7 @@ image = torch.arange(2 * 3 * 3).reshape(2, 3, 3)  # each element holds its own o
 compare(prediction, image[1, 2, 1].item())
 
 # %% [markdown]
-# Pixel number `row * width + column` begins at three times that offset, and its green byte is one further on.
+# Pixel number `p = row * width + column` begins at offset `3 * p`. Its green byte is one further on.
 #
 # The eye sees green as brighter than red, and red as brighter than blue. So grey is a weighted mean. In parts of 256,
 # the weights are 77, 150 and 29:
@@ -432,6 +432,9 @@ def grayscale(image, out):
     if error:
         raise RuntimeError(error.decode())
 
+
+# %% [markdown]
+# Correct before fast, again: `check` compares every byte, at sizes that are no multiple of a block.
 
 # %% nbgrader={"grade_id": "check-grayscale", "grade": true, "locked": true, "points": 5}
 check(grayscale)
@@ -535,13 +538,6 @@ compare(prediction, seconds, "s", how=how)
 #
 # Hardly. A launch returns before its kernel has run; printing waits for the GPU and is the first to hear of it. The
 # culprit is an earlier kernel.
-#
-# </details>
-#
-# <details><summary>Why is <code>nvcc</code> slow with <code>torch/extension.h</code> and quick without?</summary>
-#
-# The header stands for hundreds of thousands of lines, and `nvcc` reads its input twice, for the CPU and for the GPU.
-# Your kernel needs none of them.
 #
 # </details>
 #
