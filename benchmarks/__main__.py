@@ -8,6 +8,7 @@ and `kills` go on where they were.
 from __future__ import annotations
 
 import sys
+import traceback
 from datetime import UTC, datetime
 
 import torch
@@ -73,6 +74,10 @@ def main(names: list[str]) -> int:
             known[name](recorder)
         except Fault as fault:
             faults.append(str(fault))
+        except (Exception, SystemExit) as error:  # GPU time is dear: the next bench may still work
+            traceback.print_exc()
+            faults.append(f"{name}: {type(error).__name__}: {error}")
+        recorder.write()
     path = recorder.write()
     print("written:", path, sep="\n  ")
     if in_readme:

@@ -18,7 +18,7 @@ from typing import Any
 
 from benchmarks.material import Text, honest, unique
 from grader.exercise import Exercise
-from grader.exercises import EXERCISES, find
+from grader.exercises import find
 from grader.hardware import cuda_home, torch_cuda
 
 __all__ = ["Class", "check_text", "make_class", "surroundings", "texts"]
@@ -84,7 +84,7 @@ def texts(device: str, students: int = STUDENTS) -> dict[str, dict[str, Text]]:
     """Student -> exercise -> an honest text that nobody else has: every second one is the reference solution. The same
     at every call."""
     found: dict[str, dict[str, Text]] = {f"student{number:02}": {} for number in range(students)}
-    for exercise in EXERCISES:
+    for exercise in _ORACLES:
         reference, *others = honest(exercise, device)
         random.Random(exercise).shuffle(others)
         for number, own in enumerate(found.values()):
@@ -123,13 +123,13 @@ def make_class(folder: Path, own: dict[str, dict[str, Text]], device: str, stock
     else:
         config = config.replace('"auto"', repr("simulator" if device == "cpu" else device))
     (folder / settings.CONFIG_FILE).write_text(config, encoding="utf-8")
-    for exercise in EXERCISES.values():
+    for exercise in map(find, _ORACLES):
         check = check_text(exercise, device) if stock else f"check({exercise.entry})"
         _write_source(folder / "source" / exercise.chapter / f"{exercise.notebook}.ipynb", exercise, check)
     made = Class(folder, [])
     with _quiet():
         api = made.api()
-        for assignment in sorted({exercise.chapter for exercise in EXERCISES.values()}):
+        for assignment in sorted({find(exercise).chapter for exercise in _ORACLES}):
             done = api.generate_assignment(assignment, force=True)
             if not done["success"]:
                 raise SystemExit(f"{assignment} cannot be generated: {done}")

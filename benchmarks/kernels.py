@@ -61,13 +61,9 @@ def _case(recorder: Recorder, exercise: Exercise, case: Case, function: Callable
         tensors |= exercise.draw(case, source, recorder.machine)
     moved = exercise.bytes_moved(case)
     read, written = (torch.empty(moved // 2, dtype=torch.uint8, device="cuda") for _ in range(2))
-    peers = {"": function} | {baseline.id: baseline.function for baseline in exercise.baselines}
-    calls: dict[str, Callable[[], Any]] = {
-        peer: partial(called, *tensors.values())
-        if exercise.harness is None
-        else partial(exercise.harness, called, *tensors.values())
-        for peer, called in peers.items()
-    }
+    calls: dict[str, Callable[[], Any]] = {"": _call(function, exercise.harness, tensors)}
+    for baseline in exercise.baselines:
+        calls[baseline.id] = _call(baseline.function, baseline.harness or exercise.harness, tensors)
     calls["copy"] = partial(written.copy_, read)
     times = in_turn(calls)
     _must_be_right(exercise, case, calls[""], tensors)
@@ -88,6 +84,11 @@ def _case(recorder: Recorder, exercise: Exercise, case: Case, function: Callable
     shares = [moved / value / 1e3 / recorder.machine.copy_gbps for value in times[""]]
     recorder.add(exercise.id, case.name, "share_of_large_copy", "1", *astuple(interval(shares)))
     return ratios
+
+
+def _call(function: Callable[..., Any], harness: Callable[..., None] | None, tensors: dict[str, Any]
+          ) -> Callable[[], Any]:  # fmt: skip
+    return partial(harness, function, *tensors.values()) if harness else partial(function, *tensors.values())
 
 
 def _must_be_right(exercise: Exercise, case: Case, call: Callable[[], Any], tensors: dict[str, Any]) -> None:

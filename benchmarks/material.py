@@ -14,7 +14,7 @@ from typing import Literal
 from grader.authoring.reference import solution, unsolved
 from grader.exercises import EXERCISES, find
 
-__all__ = ["Deck", "Text", "crashing", "honest", "hostile", "slower", "unique", "wrong", "wrong_while_timed"]
+__all__ = ["MIXED", "Deck", "Text", "crashing", "honest", "hostile", "slower", "unique", "wrong", "wrong_while_timed"]
 
 _TESTS = Path(__file__).parents[1] / "tests"
 _MUTATIONS = {
@@ -34,6 +34,7 @@ _MUTATIONS = {
         ("row < height)", "row < height - 1)"),
     ),
 }
+MIXED = tuple(_MUTATIONS)  # the exercises that the mixes are drawn from
 _LONG = ("endless-kernel", "held-pipe", "fork-bomb")  # ids in the header of an exploit
 _BODIES = {
     "raises": "raise ValueError('no')",

@@ -23,6 +23,9 @@ def plots(results: Path) -> list[Path]:
     rows = [row for row in json.loads(results.read_text()) if row["metric"] == "bandwidth_gbps"]
     written = []
     for exercise in EXERCISES.values():
+        sizes = {case.name for case in exercise.plot_cases}
+        if not any(row["bench"] == exercise.id and row["case"] in sizes for row in rows):
+            continue
         figure, axes = plt.subplots(figsize=(7, 4.2), layout="constrained")
         peers = {"": "the reference solution"} | {b.id: b.label for b in exercise.baselines} | {"copy": "copy"}
         for (peer, label), (marker, line), colour in zip(peers.items(), _STYLES, _COLOURS, strict=False):

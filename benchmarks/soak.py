@@ -13,10 +13,9 @@ from typing import Any
 
 from benchmarks.census import Census, grown, judge_pid, own_temp, settled
 from benchmarks.limits import Fault, Limit, folder, keep
-from benchmarks.material import Deck, Text, crashing, honest, hostile, unique, wrong, wrong_while_timed
+from benchmarks.material import MIXED, Deck, Text, crashing, honest, hostile, unique, wrong, wrong_while_timed
 from benchmarks.rows import Recorder
 from grader.errors import JudgeStopped
-from grader.exercises import EXERCISES
 from grader.judge.service import Judge
 from grader.verdict import Verdict
 
@@ -66,12 +65,12 @@ class Soak:
     def run(self) -> None:
         """Grades until all is done or the limit is near."""
         chance = random.Random(self.seed)
-        texts = [text for each in EXERCISES for text in (*honest(each, self.device), *wrong(each), *crashing(each))]
+        texts = [text for each in MIXED for text in (*honest(each, self.device), *wrong(each), *crashing(each))]
         deck = Deck([*texts, *hostile(self.device)], chance)
         with own_temp() as temp, Judge(self.device) as judge:
-            first = [pick(each)[0] for each in EXERCISES for pick in (honest, wrong)]
+            first = [pick(each)[0] for each in MIXED for pick in (honest, wrong)]
             if self.device == "cuda":
-                first += [wrong_while_timed(each) for each in EXERCISES]
+                first += [wrong_while_timed(each) for each in MIXED]
             self._grade(judge, [(text, True) for text in first])
             self.done, before = 0, settled(temp)
             self.kinds.clear()

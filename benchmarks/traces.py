@@ -123,10 +123,10 @@ def slim(events: Iterable[Mapping[str, Any]]) -> list[dict[str, Any]]:
 
 
 def _nsight(recorder: Recorder, name: str) -> None:
-    """Runs the notebook's commands; what the last one prints is recorded. Without the tool nothing is."""
-    tool = shutil.which(name)
-    if tool is None:
-        print(f"{name} is not on this machine: its output is not recorded.", flush=True)
+    """Runs the notebook's commands; what the last one prints is recorded, or why there is nothing."""
+    command = COMMANDS[name][-1]
+    if shutil.which(name) is None:
+        write(recorder, name, command=command, text=f"{name} is not installed on this machine.")
         return
     with tempfile.TemporaryDirectory() as folder:
         (Path(folder) / "mean_two_ways.py").write_text(SCRIPT, encoding="utf-8")
@@ -141,10 +141,10 @@ def _nsight(recorder: Recorder, name: str) -> None:
                 env={**os.environ, "PATH": path}, check=False,
             )  # fmt: skip
             if ran.returncode:
-                print(f"{command}\nfailed:\n{ran.stdout[-2000:]}{ran.stderr[-2000:]}", flush=True)
+                said = f"{ran.stdout[-2000:]}{ran.stderr[-2000:]}".replace(folder, ".").strip()
+                write(recorder, name, command=command, text=f"This machine does not allow it:\n{said}")
                 return
-    text = ran.stdout.replace(folder, ".").strip()
-    write(recorder, name, command=COMMANDS[name][-1], text=text)
+    write(recorder, name, command=command, text=ran.stdout.replace(folder, ".").strip())
 
 
 def write(recorder: Recorder, name: str, folder: Path = TRACES, **record: Any) -> Path:

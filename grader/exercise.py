@@ -58,7 +58,8 @@ class Case:
 
     `grader.judge.inputs` lists the fills; "normal|heavy" is one of the two, drawn anew for each array of each launch.
     In a `measured` case what is expected is what the exercise's `measure` finds on the same inputs, on this GPU.
-    `budget` takes the place of the exercise's.
+    `budget` takes the place of the exercise's. A case in which a submission measures has several `tries`, each with
+    inputs of its own: the machine may be disturbed.
     """
 
     name: str
@@ -66,6 +67,7 @@ class Case:
     fill: str = "normal"
     measured: bool = False
     budget: Budget | None = None
+    tries: int = 1
 
     def times(self, scale: int) -> Case:
         """The same case, `scale` times as large, under its name."""
@@ -92,12 +94,14 @@ class Budget:
 class Baseline:
     """A peer to be timed against. The text of `function` runs in a worker as a submission's would.
 
-    `function` takes the entry point's arguments, imports what it needs and refers to nothing outside itself.
+    `function` takes the entry point's arguments, imports what it needs and refers to nothing outside itself. `harness`
+    calls it where the exercise's own would not do.
     """
 
     id: str
     label: str
     function: Callable[..., None]
+    harness: Callable[..., None] | None = None
 
 
 @dataclass(frozen=True)
@@ -143,8 +147,7 @@ class Exercise:
     arrays, within the timed region, for submission and baselines alike. Its text runs in a worker as a baseline's does.
     `draw` makes the inputs of a case, by array name, where no fill will do; it takes the case, a torch generator, and
     the arbiter's Machine with its measured ceilings.
-    `measure` stands in the entry point's place, in a trusted worker, to find what is expected in a measured case. Such
-    a case has `tries` tries with inputs of their own, since a machine may be disturbed.
+    `measure` stands in the entry point's place, in a trusted worker, to find what is expected in a measured case.
     `answers` names the elements of `out`, where these are several answers to a question.
     """
 
@@ -171,7 +174,6 @@ class Exercise:
     harness: Callable[..., None] | None = None
     draw: Callable[[Case, Any, Any], Tensors] | None = None
     measure: Callable[..., Any] | None = None
-    tries: int = 3
     answers: tuple[str, ...] = ()
     hints: tuple[str, ...] = ()
     plot_axis: str = "N"

@@ -39,15 +39,16 @@ def _draw(case: Case, source: Any, machine: Any) -> Any:
 
 
 def _as_one_graph(entry: Any, x: Any, w: Any, out: Any) -> None:
-    if getattr(entry, "__name__", "") == "_original":  # the baseline stays as it is: uncompiled
-        out.copy_(entry(x, w))
-        return
     whole = globals().get("_whole")
     if whole is None:
         from grader.worker.whole_graph import WholeGraph
 
         whole = globals()["_whole"] = WholeGraph(entry, most_kernels=2)
     out.copy_(whole(out, x, w))
+
+
+def _as_it_is(entry: Any, x: Any, w: Any, out: Any) -> None:
+    out.copy_(entry(x, w))
 
 
 def _original(x: Any, w: Any) -> Any:
@@ -126,7 +127,7 @@ def _bytes(case: Case) -> int:
     return 2 * 4 * case.arrays[0].shape[0] * case.arrays[0].shape[1]
 
 
-_TIMED = (_case(16_384, 4096, "normal|below"),)
+_TIMED = (_case(4096, 4096, "normal|below"),)
 
 FUSE = Exercise(
     id="fuse",
@@ -152,7 +153,7 @@ FUSE = Exercise(
     bytes_moved=_bytes,
     operations=lambda case: 3 * case.arrays[1].shape[0] * case.arrays[0].shape[0] * case.arrays[0].shape[1],
     correctness_points=3,
-    baselines=(Baseline("eager", "the original (eager)", _original),),
+    baselines=(Baseline("eager", "the original (eager)", _original, _as_it_is),),
     gates=(Gate("eager", 3.0, 2, (_TIMED[0].name,)),),
     suspects=(
         Suspect(

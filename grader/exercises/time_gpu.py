@@ -18,9 +18,12 @@ _WITH_FIRST = (1, 2, 3, 4, 5, 6, 8, 10)
 _FLOATS = 1 << 27  # at most in a tensor, 512 MiB
 
 
+_TRIES = 3  # a busy machine disturbs a timer that is right
+
+
 def _case(name: str, measured: bool = False) -> Case:
     arrays = (Array("work", (_ROOM,), "uint8"), Array("out", (1,), role="out"))
-    return Case(name, arrays, measured=measured)
+    return Case(name, arrays, measured=measured, tries=_TRIES)
 
 
 def _times(entry: Any, work: Any, out: Any) -> None:

@@ -11,7 +11,7 @@ from grader.explore.ceilings import Ceilings, figures, time_ms
 
 __all__ = ["Trials", "try_predictions"]
 
-_SIDE = {"cuda": 16_384, "cpu": 4096}
+_SIDE = {"cuda": 8192, "cpu": 4096}
 _PRODUCT = {"cuda": 6144, "cpu": 1024}
 _NOT_WRITTEN = "Nothing to try yet: write predict_ms first, then run this cell again."
 

@@ -189,7 +189,8 @@ class Arbiter:
                 name = f"{exercise.id}:{baseline.id}"
                 if name not in self._loaded:
                     text, entry = text_of(baseline.function), baseline.function.__name__
-                    self._baselines.load(name, text, entry, exercise.time_limit_s, exercise.harness)
+                    harness = baseline.harness or exercise.harness
+                    self._baselines.load(name, text, entry, exercise.time_limit_s, harness)
                     self._loaded.add(name)
         except WorkerFailed as failed:
             raise BaselineFailed(name, failed.failure.message) from None

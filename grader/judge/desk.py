@@ -182,8 +182,10 @@ class Desk:
 
     def answers(self, spread: Spread) -> list[tuple[Any, ...]]:
         """What stands in the outputs now, in float64, launch by launch: a trusted worker's answers, to be expected."""
+        import torch
+
         return [
-            tuple(self._view(launch[array.name]).double() for array in spread.case.outputs)
+            tuple(self._view(launch[array.name]).to(torch.float64, copy=True) for array in spread.case.outputs)
             for launch in spread.launches
         ]
 
@@ -199,6 +201,7 @@ class Desk:
                 answers = expected[number]
             for array, answer in zip(spread.case.outputs, answers, strict=True):
                 got = self._view(launch[array.name])
+                answer = answer.to(got.device)  # of texts, some oracles answer on the CPU
                 budget = spread.case.budget or exercise.budget
                 found = compare(array.name, got, answer, budget, self._outside(launch[array.name]))
                 if found is None:

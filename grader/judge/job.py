@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Literal
 
@@ -129,8 +130,7 @@ class Job:
         self.findings += rules.of_kernels(rows, self.exercise)
 
     def _case(self, worker: Worker, case: Case) -> CaseResult:
-        """Where times are asked for there are several tries, each with other inputs: the machine may be disturbed."""
-        for _ in range(self.exercise.tries if self.exercise.measure else 1):
+        for _ in range(case.tries):
             result = self._try(worker, case)
             if result.mismatch is None:
                 break
@@ -150,7 +150,8 @@ class Job:
         desk.poison(spread)
         try:
             worker.plan(spread)
-            one = worker.round("submission", desk, self.exercise.time_limit_s)  # each shape may be compiled for
+            with self.arbiter.pool.quiet if case.measured else contextlib.nullcontext():
+                one = worker.round("submission", desk, self.exercise.time_limit_s)  # each shape may be compiled for
             mismatch = desk.check(spread, self.exercise, expected)
             if mismatch is None:
                 one.must_be_unchanged()

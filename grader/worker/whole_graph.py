@@ -147,8 +147,16 @@ def _must_be_like(out: Any, result: Any) -> None:
 
 def _fetched(graph: Any) -> list[tuple[str, int | None]]:
     """The operations of the graph that take a value to the host, each with its line."""
-    found = ((str(node.target).rpartition(".")[2], node) for node in graph.graph.nodes if node.op == "call_method")
-    return [(name, _last_line(node.stack_trace or "")) for name, node in found if name in _HOST]
+    found = [(_name(node), node) for node in graph.graph.nodes if node.op in ("call_method", "call_function")]
+    return [
+        (name, _last_line(node.stack_trace or ""))
+        for name, node in found
+        if name in _HOST or (name == "to" and "cpu" in (*node.args[1:], *node.kwargs.values()))
+    ]
+
+
+def _name(node: Any) -> str:
+    return str(getattr(node.target, "__name__", node.target)).rpartition(".")[2]
 
 
 def _is_break(error: Exception) -> bool:

@@ -245,7 +245,7 @@ compare(prediction, found, how="computed")
 #
 # 1. scales each row by its largest magnitude,
 # 2. bends the values by one of two curves, as the mean of `w` decides,
-# 3. adds up *hinges*: each element of `w` is a *knot*, below which the `relu` is 0, and has a gain of its own,
+# 3. adds up *hinges*, `gain * relu(y - knot)`: each element of `w` is a knot, and determines the gain,
 # 4. turns the sign of every second column,
 # 5. and logs.
 
@@ -330,7 +330,7 @@ except torch._dynamo.exc.Unsupported as error:
 #
 # `torch.where` computes **both** sides and chooses. When it is fused this is cheap: neither side goes to memory.
 #
-# One trap: with `fullgraph=True`, `.item()` is no error in this version of PyTorch; it is captured. The graph stays whole,
+# One trap: with `fullgraph=True`, newer versions of PyTorch capture `.item()` and report no break. The graph stays whole,
 # and the CPU still waits in the middle of it.
 
 # %% [markdown]
@@ -452,8 +452,8 @@ len(traffic.steps), round(traffic.total, 1)
 
 # %% [markdown]
 # Predict: how many times as fast as `original` is your function on a GPU, for
-# ⟦ gate("fuse", "eager").cases | join(", ") ⟧? Each result is copied into the judge's buffer, and the copy is timed, too:
-# add 2 to both.
+# ⟦ gate("fuse", "eager").cases | join(", ") ⟧? The result of each is copied into the judge's buffer, and the copy is
+# timed, too: add 2 to the traffic of both.
 
 # %%
 prediction = ...  # times as fast as the original
@@ -468,9 +468,9 @@ benchmark(fuse)
 recorded("fuse", "ratio_vs_eager", "share_of_copy")
 
 # %% [markdown]
-# The traffic does not tell all. A row that is too long to be held is read a second time, if from a cache. And a call of a
-# compiled function checks its guards first, which takes the CPU some time: for small tensors it can be longer than the
-# kernels run.
+# The traffic does not tell all. A row that is too long for the registers is read twice, though the second time it should
+# come from a cache. And a call of a compiled function checks its guards first, which takes the CPU some time: for small
+# tensors that can be longer than the kernels run.
 #
 # The same without the judge's copy, for both functions of this notebook:
 
@@ -478,8 +478,8 @@ recorded("fuse", "ratio_vs_eager", "share_of_copy")
 recorded("fusion", "kernels_eager", "kernels_compiled", "eager_us", "compiled_us", "ratio_vs_eager")
 
 # %% [markdown]
-# These are the kernels that Inductor wrote on a GPU for the authors' function. One line in the longer one chooses between
-# the two curves: `tl.where`. With `generated_code(fuse, x, w)` you see your own.
+# And these are the kernels that Inductor wrote on a GPU for the authors' function. Which `tl.where` chooses between the
+# two curves? (`generated_code(fuse, x, w)` shows your own, as C++ on a CPU.)
 
 # %%
 recorded_code("fuse")

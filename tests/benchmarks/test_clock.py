@@ -52,7 +52,7 @@ def test_an_error_of_the_clock_is_found(constant_s):
     machine = SimpleNamespace(copy_gbps=1.0, l2_bytes=0)
     case = scaled_case(500, machine.copy_gbps)
     arbiter = SimpleNamespace(
-        desk=Desk("simulator"), machine=machine, clock=Fixed(constant_s), pool=SimpleNamespace(quiet=nullcontext()),
+        desk=Desk("simulator"), machine=machine, clock_for=lambda base: Fixed(constant_s), pool=SimpleNamespace(quiet=nullcontext()),
         baseline_worker=lambda exercise, baselines: Copies(),
     )  # fmt: skip
     found = {

@@ -6,12 +6,12 @@ import random
 import pytest
 
 from benchmarks.classes import check_text, texts
-from benchmarks.material import Deck, crashing, honest, hostile, slower, unique, wrong
+from benchmarks.material import MIXED, Deck, crashing, honest, hostile, slower, unique, wrong
 from grader.authoring.reference import solution
-from grader.exercises import EXERCISES
+from grader.exercises import EXERCISES, find
 
 
-@pytest.mark.parametrize("exercise", EXERCISES)
+@pytest.mark.parametrize("exercise", MIXED)
 def test_bugs_are_in_the_reference_solution(exercise):
     """Each mutation changes the reference solution as it is today, and no two are alike."""
     sources = {text.source for text in wrong(exercise)}
@@ -19,7 +19,7 @@ def test_bugs_are_in_the_reference_solution(exercise):
     assert solution(exercise) not in sources
 
 
-@pytest.mark.parametrize("exercise", EXERCISES)
+@pytest.mark.parametrize("exercise", MIXED)
 def test_a_unique_text_is_the_same_program(exercise):
     """Another tag gives another text, inside the kernel too; Python reads the same program from all but CUDA's."""
     for text in [*honest(exercise), *crashing(exercise)]:
@@ -66,7 +66,7 @@ def test_every_text_has_its_turn():
     assert "raises" not in {text.name for text in deck.deal(200)}
 
 
-@pytest.mark.parametrize("exercise", EXERCISES.values(), ids=lambda exercise: exercise.id)
+@pytest.mark.parametrize("exercise", [find(each) for each in MIXED], ids=lambda exercise: exercise.id)
 def test_the_check_of_the_stock_course_is_python(exercise):
     """With its figures filled in, the check cell compiles and names the exercise's function."""
     for device in ("cuda", "cpu"):

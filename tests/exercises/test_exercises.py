@@ -110,9 +110,9 @@ def test_baselines_stand_on_their_own(exercise):
         drawn = inputs_of(exercise, case)
         tensors = [drawn[a.name] if a.name in drawn else draw(a, "normal", generator("cpu")) for a in case.arrays]
         function = scope[baseline.function.__name__]
-        if exercise.harness is not None:
-            exec(compile(text_of(exercise.harness), "harness", "exec"), scope)
-            function = functools.partial(scope[exercise.harness.__name__], function)
+        if harness := baseline.harness or exercise.harness:
+            exec(compile(text_of(harness), "harness", "exec"), scope)
+            function = functools.partial(scope[harness.__name__], function)
         function(*tensors)
 
 

@@ -78,7 +78,7 @@ def _nobody_knows(inputs):
 @pytest.fixture
 def measured(exercise):
     """The same, where what is expected is measured, and the oracle knows nothing."""
-    cases = tuple(replace(case, measured=True) for case in exercise.simulator_cases)
+    cases = tuple(replace(case, measured=True, tries=3) for case in exercise.simulator_cases)
     return replace(exercise, simulator_cases=cases, oracle=_nobody_knows, measure=_disturbed)
 
 
@@ -88,7 +88,8 @@ def test_what_is_expected_may_be_measured(arbiter, measured):
     assert arbiter.grade("def vector_add(x, y): return x + y", measured).points == 3
     assert arbiter.grade("def vector_add(x, y): return x + 2 * y", measured).points == 0
     arbiter.drop_baselines()
-    assert arbiter.grade("def vector_add(x, y): return x + y", replace(measured, tries=1)).points == 0
+    once = tuple(replace(case, tries=1) for case in measured.simulator_cases)
+    assert arbiter.grade("def vector_add(x, y): return x + y", replace(measured, simulator_cases=once)).points == 0
 
 
 def _fails(x, y):

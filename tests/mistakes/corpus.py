@@ -4,7 +4,8 @@
 
 - `mistake` (what is wrong) or `right` (its style);
 - `says`: words of the report that name the bug, of a mistake only; a line may be continued with `#     `;
-- `runs`: anywhere, or gpu where a simulator cannot show it. A mistake that is only slow runs on a gpu.
+- `runs`: anywhere; gpu where a simulator cannot show it, as with a mistake that is only slow; simulator where on a
+  GPU a race decides what comes out.
 """
 
 from __future__ import annotations
@@ -34,7 +35,7 @@ class Submission:
     source: str
     about: str
     says: str
-    runs: Literal["anywhere", "gpu"]
+    runs: Literal["anywhere", "gpu", "simulator"]
 
     @property
     def right(self) -> bool:
@@ -62,13 +63,14 @@ def read(path: Path) -> Submission:
     about = header.get("mistake") or header.get("right")
     if not about or ("mistake" in header) == ("right" in header) or ("mistake" in header) != ("says" in header):
         raise HeaderError(f"{path}: its header says `right`, or `mistake` and what the report `says`.")
-    if header.get("runs") not in ("anywhere", "gpu"):
-        raise HeaderError(f"{path}: `runs` is anywhere or gpu.")
+    runs = header.get("runs")
+    if runs not in ("anywhere", "gpu", "simulator"):
+        raise HeaderError(f"{path}: `runs` is anywhere, gpu or simulator.")
     return Submission(
         exercise=path.parent.name,
         name=f"{path.parent.name}/{path.stem}",
         source=source,
         about=about,
         says=header.get("says", ""),
-        runs="gpu" if header["runs"] == "gpu" else "anywhere",
+        runs=runs,
     )

@@ -174,3 +174,15 @@ def test_on_a_gpu_inductor_compiles_the_graph_and_the_kernels_are_counted() -> N
     whole = WholeGraph(scale, 2)
     assert torch.allclose(whole(torch.empty_like(x), x, w), scale(x, w), atol=1e-6)
     assert whole.kernels == 2
+
+
+@pytest.mark.parametrize(
+    "fetch",
+    [lambda x: x.to("cpu"), lambda x: x.to(device="cpu"), lambda x: torch.Tensor.cpu(x)],
+    ids=["to", "keyword", "function"],
+)
+def test_other_ways_to_the_cpu_are_seen(fetch: Any) -> None:
+    """Also where the tensor lies there already, as without a GPU; `.to(x.device)` is none."""
+    with pytest.raises(TripToTheCpu):
+        run(lambda x: fetch(x) * 2)
+    run(lambda x: x.to(x.device) * 2)

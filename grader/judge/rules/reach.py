@@ -33,6 +33,7 @@ _THREADS = {"threading.Thread", "threading.Timer"}
 _EXECUTORS = {"concurrent.futures.ThreadPoolExecutor", "concurrent.futures.ProcessPoolExecutor"}
 _LIBRARIES_OF_THE_SYSTEM = re.compile(r"lib((c|dl|rt|pthread)\b|python|torch|c10)")
 
+_TAKES_APART = {"__closure__", "cell_contents", "__globals__", "f_locals", "f_globals", "f_back", "tb_frame"}
 _PATCHABLE = {"torch", "triton", "time", "builtins", "gc", "os", "threading", "numpy", "cupy", "functools", "types"}
 _MEANT_TO_BE_SET = {"config", "backends", "knobs", "environ", "flags"}
 _WAITS_IN_CPP = re.compile(r"cuda(Stream|Device|Event)Synchronize|cudaStreamWaitEvent")
@@ -49,6 +50,8 @@ def beyond(names: Names) -> Iterator[Note]:
                     yield from _reference(names.dotted(node), node.lineno, waits)
                 if isinstance(node, ast.Attribute) and node.attr == "from_address":
                     yield Note("reach", node.lineno, "`from_address` of `ctypes`")
+                if isinstance(node, ast.Attribute) and node.attr in _TAKES_APART:
+                    yield Note("reach", node.lineno, shown(node.attr))
             case ast.Call():
                 yield from _call(names, node, waits)
             case ast.Import():

@@ -7,10 +7,7 @@ import torch
 
 def fuse(x, w):
     y = x / x.abs().amax(dim=1, keepdim=True).clamp(min=1e-6)
-    if w.mean() > 0:
-        y = torch.tanh(y)
-    else:
-        y = y.clamp(-0.5, 0.5)
+    y = torch.tanh(y) if w.mean() > 0 else y.clamp(-0.5, 0.5)
     total = torch.zeros_like(x)
     for k in range(w.shape[0]):
         total = total + torch.relu(y - w[k]) / (1 + w[k].abs())

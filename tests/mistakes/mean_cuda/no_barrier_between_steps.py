@@ -1,6 +1,6 @@
 # mistake: the steps of the tree follow each other without a barrier
 # says: is there a `__syncthreads()` before the first step of the tree, and after each
-# runs: anywhere
+# runs: simulator
 
 import ctypes
 from functools import cache

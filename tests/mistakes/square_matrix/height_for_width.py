@@ -10,7 +10,8 @@ cuda_source = r"""
 __global__ void square_kernel(const float* __restrict__ x, float* __restrict__ out, int height, int width) {
     int column = blockIdx.x * blockDim.x + threadIdx.x;
     int row = blockIdx.y * blockDim.y + threadIdx.y;
-    if (row < height && column < width) out[row * height + column] = x[row * height + column] * x[row * height + column];
+    int at = row * height + column;
+    if (row < height && column < width) out[at] = x[at] * x[at];
 }
 
 extern "C" const char* square(const float* x, float* out, int height, int width) {

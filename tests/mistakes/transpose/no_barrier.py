@@ -1,6 +1,6 @@
 # mistake: nobody waits until the tile is full
 # says: Some of the tile was read before it was written
-# runs: anywhere
+# runs: simulator
 import ctypes
 from functools import cache
 

@@ -1,6 +1,6 @@
 # mistake: threads past the edge return before the barrier
 # says: __syncthreads
-# runs: anywhere
+# runs: simulator
 import ctypes
 from functools import cache
 
