@@ -52,8 +52,8 @@ def test_an_error_of_the_clock_is_found(constant_s):
     machine = SimpleNamespace(copy_gbps=1.0, l2_bytes=0)
     case = scaled_case(500, machine.copy_gbps)
     arbiter = SimpleNamespace(
-        desk=Desk("simulator"), machine=machine, clock_for=lambda base: Fixed(constant_s), pool=SimpleNamespace(quiet=nullcontext()),
-        baseline_worker=lambda exercise, baselines: Copies(),
+        desk=Desk("simulator"), machine=machine, pool=SimpleNamespace(quiet=nullcontext()),
+        baseline_worker=lambda exercise, baselines: Copies(), clock_for=lambda base: Fixed(constant_s),
     )  # fmt: skip
     found = {
         name: value.middle
