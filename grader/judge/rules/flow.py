@@ -16,6 +16,7 @@ from grader.judge.rules.values import COMPUTED, IN, OUT, SIZE, TENSORS, Place, V
 
 __all__ = ["follow"]
 
+_PARTS = {"unbind", "chunk", "split", "tensor_split", "hsplit", "vsplit"}  # methods whose results are tensors
 _MOST_CALLS = 24  # functions in functions
 
 
@@ -166,7 +167,7 @@ class _Reader(Values):
                         self.bind(each, self._is(part, place), part, place)
                 else:
                     for each in targets:
-                        self.bind(each, kind if kind == SIZE else "", value, place)
+                        self.bind(each, kind if kind == SIZE or _takes_apart(value) else "", value, place)
             case ast.Starred(value=inner):
                 self.bind(inner, "", value, place)
             case ast.Subscript(value=holder) | ast.Attribute(value=holder):
@@ -205,3 +206,8 @@ def _plain(value: ast.expr) -> bool:
 
 def _named(target: ast.expr) -> bool:
     return all(isinstance(each, ast.Name) for each in (target.elts if isinstance(target, ast.Tuple) else [target]))
+
+
+def _takes_apart(value: ast.expr) -> bool:
+    """Whether it is a call that gives several tensors of one."""
+    return isinstance(value, ast.Call) and isinstance(value.func, ast.Attribute) and value.func.attr in _PARTS
