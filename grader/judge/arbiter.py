@@ -184,7 +184,7 @@ class Arbiter:
         try:
             if self._baselines is None:
                 self._baselines = self.pool.fresh()
-                self._baselines.map(self.desk)
+                self._baselines.map(self.desk, trusted=True)
             for baseline in baselines:
                 name = f"{exercise.id}:{baseline.id}"
                 if name not in self._loaded:
@@ -207,11 +207,11 @@ class Arbiter:
         for last in (False, True):
             try:
                 worker = self.baseline_worker(exercise, (measure,))
-                worker.plan(spread)
-                self.desk.poison(spread)
+                apart = self.desk.apart(spread)
+                worker.plan(apart)
                 with self.pool.quiet:
                     worker.round(f"{exercise.id}:{measure.id}", self.desk, exercise.time_limit_s)
-                return self.desk.answers(spread)
+                return self.desk.answers(apart)
             except (WorkerFailed, BaselineFailed) as failed:
                 self.drop_baselines()
                 if last:

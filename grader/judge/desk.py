@@ -26,6 +26,7 @@ __all__ = ["Desk", "Spread"]
 
 _HOST_BYTES = 1 << 28
 _CUDA_BYTES = 8 << 30
+_OWN_BYTES = 1 << 21
 _COPIES_IN = 12
 _FLOAT64_COPIES = 6  # of the largest array: inputs, expected values, errors, and what the oracle needs besides
 _CUDA_SHARE = 0.15  # of the free memory, for each arena: the private inputs and the oracle need as much again
@@ -49,7 +50,8 @@ class Spread:
 
 
 class Desk:
-    """Two arenas on one device ("cuda" or "simulator"): `inputs`, read-only for workers, and `outputs`."""
+    """Two arenas on one device ("cuda" or "simulator"): `inputs`, read-only for workers, and `outputs`. A third, `own`,
+    is for trusted workers alone: what they find there is expected of a submission."""
 
     def __init__(self, device: str, machine: Machine | None = None) -> None:
         import torch
@@ -65,6 +67,7 @@ class Desk:
             "inputs": make.create(size, sealed=True),
             "outputs": make.create(size, sealed=False),
         }
+        self._own: CudaArena | HostArena = make.create(_OWN_BYTES, sealed=False)
         self._source = generator(self.torch_device)
         self._secret: Any = None  # bytes laid out as in the input arena; grows with what is asked
         self._target: Any = None
@@ -109,6 +112,26 @@ class Desk:
                 ends[arena] -= GUARD_BYTES  # the guard behind a tensor is the one before the next
             placed.append(slots)
         return Spread(case, tuple(placed), {name: end + GUARD_BYTES for name, end in ends.items()})
+
+    def arenas_for(self, trusted: bool) -> dict[str, CudaArena | HostArena]:
+        """What a worker maps."""
+        return self.arenas | {"own": self._own} if trusted else self.arenas
+
+    def apart(self, spread: Spread) -> Spread:
+        """The same inputs, and outputs where no submission can see them, poisoned.
+
+        Raises:
+            MachineLacks: the outputs are too large for that.
+        """
+        if spread.used["outputs"] > self._own.size:
+            raise MachineLacks(f"The case {spread.case.name} cannot be measured: its outputs are too large.")
+        self._own.bytes_at(0, self._own.size).fill_(POISON_BYTE)
+        self.settle()
+        launches = tuple(
+            {name: slot if slot.arena == "inputs" else replace(slot, arena="own") for name, slot in launch.items()}
+            for launch in spread.launches
+        )
+        return replace(spread, launches=launches)
 
     def deal(self, spread: Spread, own_draw: Callable[[Case, Any, Any], Tensors] | None = None) -> None:
         """Draws fresh inputs for every launch, NaN all around them, in memory that no worker maps."""
@@ -251,7 +274,7 @@ class Desk:
         return raw.as_strided(slot.shape, slot.strides)
 
     def _view(self, slot: Slot) -> Any:
-        return tensor(self.arenas[slot.arena], slot)
+        return tensor(self.arenas_for(trusted=True)[slot.arena], slot)
 
 
 def _tuple(expected: Any) -> tuple[Any, ...]:

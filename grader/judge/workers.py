@@ -130,14 +130,15 @@ class Worker:
             message |= {"harness": text_of(harness), "harness_entry": harness.__name__}
         self._ask(message, limit_s)
 
-    def map(self, desk: Desk) -> None:
-        """Hands over the arenas and a new flag."""
+    def map(self, desk: Desk, trusted: bool = False) -> None:
+        """Hands over the arenas and a new flag; `trusted`: it runs nobody's submission."""
         self._flag, flag_fd = Flag.create()
+        mapped = desk.arenas_for(trusted)
         arenas = [
             {"name": name, "kind": arena.kind, "size": arena.size, "read_only": name == "inputs"}
-            for name, arena in desk.arenas.items()
+            for name, arena in mapped.items()
         ]
-        fds = (flag_fd, *(arena.fd for arena in desk.arenas.values()))
+        fds = (flag_fd, *(arena.fd for arena in mapped.values()))
         try:
             self._ask({"op": "map", "arenas": arenas}, _PLAN_LIMIT_S, fds)
         finally:

@@ -92,6 +92,19 @@ def test_what_is_expected_may_be_measured(arbiter, measured):
     assert arbiter.grade("def vector_add(x, y): return x + y", replace(measured, simulator_cases=once)).points == 0
 
 
+def test_what_is_measured_never_lies_where_a_submission_looks(arbiter, measured):
+    """The right answers are written to memory that only trusted workers map; the outputs keep what they held."""
+    arbiter.drop_baselines()
+    spread = arbiter.desk.lay(measured.simulator_cases[1])
+    arbiter.desk.deal(spread)
+    arbiter.desk.poison(spread)
+    ((answer,),) = arbiter.measured(spread, measured)
+    inputs = [arbiter.desk._private(spread.launches[0][name]) for name in ("x", "y")]
+    assert (answer - sum(inputs).double() - 1).abs().max() < 1e-5
+    assert arbiter.desk.unwritten(spread)
+    assert "own" not in arbiter.desk.arenas_for(trusted=False)
+
+
 def _fails(x, y):
     raise ValueError("the measurement")
 

@@ -494,7 +494,7 @@ def arbiter(workers, pool, monkeypatch):
     monkeypatch.setattr(arbiters, "_free_bytes", lambda device: None)
     monkeypatch.setattr(Machine, "measure", lambda device: measured.append(("machine", others_wait())) or machine)
     monkeypatch.setattr(Clock, "calibrate", lambda *_: measured.append(("clock", others_wait())) or "clock")
-    monkeypatch.setattr(FakeWorker, "map", lambda self, desk: self.stages.append("map"), raising=False)
+    monkeypatch.setattr(FakeWorker, "map", lambda self, desk, trusted=False: self.stages.append("map"), raising=False)
     monkeypatch.setattr(FakeWorker, "load", lambda self, name, *_: self.stages.append(name))
     return arbiters.Arbiter("simulator"), measured
 
