@@ -37,6 +37,8 @@ def compare(
 
 
 def _text(value: object, unit: str) -> str:
+    if value == 1 and len(unit) > 3 and unit.isalpha():
+        unit = unit.removesuffix("s")  # one kernel
     text = f"{value:,.4g}" if isinstance(value, float) else f"{value:,}" if _is_int(value) else str(value)
     return f"{text} {unit}".rstrip()
 

@@ -27,6 +27,7 @@ from grader.explore.kernels import KernelRun, Kernels
         (0, 12, ["Not the same"]),
         (True, 1.5, ["Not the same"]),
         (7, None, ["not on this machine"]),
+        (2, 1, ["predicted: 2 threads", "measured:  1 thread\n"]),
     ],
 )
 def test_a_prediction_is_held_against_the_measurement(prediction, measured, words, capsys) -> None:  # type: ignore[no-untyped-def]
