@@ -398,7 +398,8 @@ compare(prediction, len(graphs), "graphs")
 # ```bash
 # TORCH_LOGS=recompiles python train.py
 # ```
-#
+
+# %% [markdown]
 # ## Exercise: one graph, two kernels
 #
 # Write `fuse(x, w)`, which returns what `original(x, w)` returns, for any `x` of rows × columns and any vector `w`, both

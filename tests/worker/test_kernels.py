@@ -73,7 +73,7 @@ def test_in_the_simulator_the_interpreter_makes_no_noise(tmp_path, exercise):
     assert rows(tmp_path, source, exercise, "cpu") == []
 
 
-@pytest.mark.parametrize("exercise", EXERCISES)
+@pytest.mark.parametrize("exercise", LIBRARY)
 def test_in_the_simulator_the_library_is_named(tmp_path, exercise):
     """What torch computes is listed by its operation, and noted."""
     found = rows(tmp_path, LIBRARY[exercise], exercise, "cpu")

@@ -1,5 +1,5 @@
 # mistake: copies and fills are left out everywhere
-# says: The busy share knows only kernels
+# says: knows only kernels
 # runs: anywhere
 
 
