@@ -1,4 +1,4 @@
-"""How bytes move: the experiments of the notebook on it, and the steps from an obvious transpose to a good one."""
+"""How bytes move: the experiments of the notebook on it, and the steps to a good transpose and a good grayscale."""
 
 from __future__ import annotations
 
@@ -14,10 +14,11 @@ from benchmarks.timing import in_turn
 from grader.explore.moves import EXPERIMENTS, samples_us
 from grader.judge.statistics import interval
 
-__all__ = ["moves"]
+__all__ = ["GREYS", "moves"]
 
 _REPEATS = 100
 _N = 8192
+_THREADS = 256
 _TILE = """\
 extern "C" __global__ void transpose(const float* __restrict__ x, float* __restrict__ out, int height, int width) {
     __shared__ float tile[SIDE][SIDE + PADDING];
@@ -62,6 +63,37 @@ extern "C" __global__ void transpose(const float4* __restrict__ x, float4* __res
     }
 }
 """
+_ONE_PIXEL = """\
+extern "C" __global__ void grayscale(const unsigned char* __restrict__ image, unsigned char* __restrict__ out, int n) {
+    int i = blockIdx.x * blockDim.x + threadIdx.x;
+    if (i < n) out[i] = (77 * image[3 * i] + 150 * image[3 * i + 1] + 29 * image[3 * i + 2] + 128) >> 8;
+}
+"""
+_PIXELS = """\
+extern "C" __global__ void grayscale(const VECTOR* __restrict__ image, VECTOR* __restrict__ out, int n) {
+    int i = blockIdx.x * blockDim.x + threadIdx.x;
+    if (i >= n) return;
+    VECTOR held[3] = {image[3 * i], image[3 * i + 1], image[3 * i + 2]}, result;
+    const unsigned int* words = (const unsigned int*)held;
+    #pragma unroll
+    for (int word = 0; word < LOADED / 4; word++) {
+        unsigned int greys = 0;
+        #pragma unroll
+        for (int k = 0; k < 4; k++) {
+            unsigned int sum = 128;
+            #pragma unroll
+            for (int colour = 0; colour < 3; colour++) {
+                int byte = 12 * word + 3 * k + colour;
+                unsigned int weight = colour == 0 ? 77 : colour == 1 ? 150 : 29;
+                sum += weight * ((words[byte / 4] >> (8 * (byte % 4))) & 0xff);
+            }
+            greys |= (sum >> 8) << (8 * k);
+        }
+        ((unsigned int*)&result)[word] = greys;
+    }
+    out[i] = result;
+}
+"""
 
 
 def _tile(side: int, padding: int) -> tuple[str, int]:
@@ -78,10 +110,15 @@ _STEPS = {  # name -> source, and the side of a tile
     "tile of 64 × 64, 16 loads a thread, padded": _tile(64, 1),
     "tile of 64 × 64, float4, padded": (_FLOAT4, 64),
 }
+GREYS = {  # name -> source, and the pixels of a thread
+    "1 pixel a thread": (_ONE_PIXEL, 1),
+    "4 pixels a thread, three unsigned int": (_PIXELS.replace("VECTOR", "unsigned int").replace("LOADED", "4"), 4),
+    "16 pixels a thread, three uint4": (_PIXELS.replace("VECTOR", "uint4").replace("LOADED", "16"), 16),
+}
 
 
 def moves(recorder: Recorder) -> None:
-    """Rows `bytes/<experiment>` for each of `grader.explore.moves`, and `bytes/transpose` for the steps."""
+    """Rows `bytes/<experiment>` for each of `grader.explore.moves`; steps of `bytes/transpose`, `bytes/grayscale`."""
     for experiment in EXPERIMENTS.values():
         times, runs = samples_us(experiment, _REPEATS)
         against = times.get(experiment.against)
@@ -94,6 +131,7 @@ def moves(recorder: Recorder) -> None:
             recorder.add(f"bytes/{experiment.name}", case, experiment.metric, unit, *astuple(interval(values)))
         torch.cuda.empty_cache()
     _transposes(recorder)
+    _greys(recorder)
 
 
 def _transposes(recorder: Recorder) -> None:
@@ -107,11 +145,34 @@ def _transposes(recorder: Recorder) -> None:
     for case, (source, side) in _STEPS.items():
         kernel = torch.cuda._compile_kernel(source, "transpose")
         calls[case] = partial(kernel, (_N // side, _N // side, 1), (32, 8, 1), (x, outs[case], _N, _N))
+    wanted = x.t()
+    _record(recorder, "bytes/transpose", 8 * _N * _N, calls, lambda case: torch.equal(outs[case], wanted))
+
+
+def _greys(recorder: Recorder) -> None:
+    pixels = _N * _N
+    image = torch.randint(256, (pixels, 3), dtype=torch.uint8, device="cuda")
+    red, green, blue = image.int().unbind(-1)
+    wanted = ((77 * red + 150 * green + 29 * blue + 128) >> 8).byte()
+    del red, green, blue
+    half = torch.empty(2 * pixels, dtype=torch.uint8, device="cuda")  # read and written, as many bytes as the image
+    outs = {case: torch.empty(pixels, dtype=torch.uint8, device="cuda") for case in GREYS}
+    calls: dict[str, Callable[[], Any]] = {"copy": partial(torch.empty_like(half).copy_, half)}
+    for case, (source, each) in GREYS.items():
+        kernel, threads = torch.cuda._compile_kernel(source, "grayscale"), pixels // each
+        calls[case] = partial(kernel, (threads // _THREADS, 1, 1), (_THREADS, 1, 1), (image, outs[case], threads))
+    _record(recorder, "bytes/grayscale", 4 * pixels, calls, lambda case: torch.equal(outs[case], wanted))
+
+
+def _record(
+    recorder: Recorder, bench: str, moved: int, calls: dict[str, Callable[[], Any]], right: Callable[[str], bool]
+) -> None:
+    """The bandwidth of each, and its share of the copy's in the same run; `right` says whether an output is."""
     times = in_turn(calls)
     for case, samples in times.items():
-        if not torch.equal(outs[case], x if case == "copy" else x.t()):
-            raise SystemExit(f"{case}: this is not the transpose; no figure is written.")
-        gbps = [8 * _N * _N / time / 1e3 for time in samples]
+        if case != "copy" and not right(case):
+            raise SystemExit(f"{bench}, {case}: the output is wrong; no figure is written.")
+        gbps = [moved / time / 1e3 for time in samples]
         shares = [copy / time for copy, time in zip(times["copy"], samples, strict=True)]
-        recorder.add("bytes/transpose", case, "bandwidth_gbps", "GB/s", *astuple(interval(gbps)))
-        recorder.add("bytes/transpose", case, "share_of_copy", "1", *astuple(interval(shares)))
+        recorder.add(bench, case, "bandwidth_gbps", "GB/s", *astuple(interval(gbps)))
+        recorder.add(bench, case, "share_of_copy", "1", *astuple(interval(shares)))

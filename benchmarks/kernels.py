@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
 import importlib.util
 import sys
 import tempfile
+import traceback
 from collections.abc import Callable
 from dataclasses import astuple
 from functools import partial
@@ -13,6 +15,7 @@ from typing import Any
 
 import torch
 
+from benchmarks.limits import Fault
 from benchmarks.rows import Recorder
 from benchmarks.timing import in_turn
 from grader.authoring.reference import solution
@@ -21,16 +24,17 @@ from grader.exercises import EXERCISES
 from grader.judge.compare import within
 from grader.judge.inputs import draw, generator
 from grader.judge.statistics import geometric_mean, interval
+from grader.worker import nvcc_on_path
 
 __all__ = ["kernels", "load"]
 
 SOFTMAX_SIZES = (256, 781, 1024, 4096, 8192, 16384, 32768)
 
 
-def load(exercise: Exercise, folder: Path) -> Callable[..., None]:
-    """The reference solution's function, imported from a file (Triton reads it again)."""
+def load(exercise: Exercise, folder: Path, change: Callable[[str], str] = str) -> Callable[..., None]:
+    """The reference solution's function, imported from a file (Triton reads it again). `change` is done to its text."""
     path = folder / f"{exercise.id}_reference.py"
-    path.write_text(solution(exercise.id), encoding="utf-8")
+    path.write_text(change(solution(exercise.id)), encoding="utf-8")
     spec = importlib.util.spec_from_file_location(path.stem, path)
     assert spec is not None
     assert spec.loader is not None
@@ -41,16 +45,32 @@ def load(exercise: Exercise, folder: Path) -> Callable[..., None]:
 
 
 def kernels(recorder: Recorder) -> None:
-    """Every exercise that is timed; adds rows for each peer and each ratio."""
-    with tempfile.TemporaryDirectory() as folder:
+    """Every exercise that is timed; adds rows for each peer and each ratio.
+
+    Raises:
+        Fault: exercises that failed; those after them have been measured all the same.
+    """
+    nvcc_on_path.offer(simulated=False)  # a reference solution may call it
+    failed = []
+    with tempfile.TemporaryDirectory() as folder, contextlib.chdir(folder):  # some write files where they run
         for exercise in (each for each in EXERCISES.values() if each.gates):
-            function = load(exercise, Path(folder))
-            cases = exercise.plot_cases or exercise.timed_cases
-            ratios = {case.name: _case(recorder, exercise, case, function) for case in cases}
-            if exercise.id == "softmax":
-                chosen = [case for case in exercise.plot_cases if case.arrays[0].shape[1] in SOFTMAX_SIZES]
-                for peer in ("torch", "eager", "compile"):
-                    _overall(recorder, [ratios[case.name][peer] for case in chosen], peer)
+            try:
+                _exercise(recorder, exercise, Path(folder))
+            except (Exception, SystemExit) as error:
+                traceback.print_exc()
+                failed.append(f"{exercise.id} ({type(error).__name__}: {error})")
+    if failed:
+        raise Fault("kernels: these exercises have no rows, or not all: " + "; ".join(failed))
+
+
+def _exercise(recorder: Recorder, exercise: Exercise, folder: Path) -> None:
+    function = load(exercise, folder)
+    cases = exercise.plot_cases or exercise.timed_cases
+    ratios = {case.name: _case(recorder, exercise, case, function) for case in cases}
+    if exercise.id == "softmax":
+        chosen = [case for case in exercise.plot_cases if case.arrays[0].shape[1] in SOFTMAX_SIZES]
+        for peer in ("torch", "eager", "compile"):
+            _overall(recorder, [ratios[case.name][peer] for case in chosen], peer)
 
 
 def _case(recorder: Recorder, exercise: Exercise, case: Case, function: Callable[..., None]) -> dict[str, list[float]]:
@@ -96,7 +116,7 @@ def _must_be_right(exercise: Exercise, case: Case, call: Callable[[], Any], tens
     out.fill_(float("nan") if out.is_floating_point() else 0)
     call()
     expected = exercise.oracle({array.name: tensors[array.name].double() for array in case.inputs})
-    if not bool(within(out, expected, exercise.budget).all()):
+    if not bool(within(out, expected, case.budget or exercise.budget).all()):
         raise SystemExit(f"The reference solution of {exercise.id} is wrong for {case.name}: no figure is written.")
 
 

@@ -12,8 +12,11 @@ _REPEATS = 100
 _WARM_UP = 5
 
 
-def in_turn(peers: Mapping[str, Callable[[], None]]) -> dict[str, list[float]]:
-    """Microseconds of each call, one list a peer; call i of every peer was made one after the other."""
+def in_turn(peers: Mapping[str, Callable[[], None]], ahead_cycles: int = 0) -> dict[str, list[float]]:
+    """Microseconds of each call, one list a peer; call i of every peer was made one after the other.
+
+    The GPU idles `ahead_cycles` before each, in which the host gets ahead: its own time counts only where a call waits.
+    """
     flush = torch.empty(4 * torch.cuda.get_device_properties(0).L2_cache_size, dtype=torch.uint8, device="cuda")
     for call in peers.values():
         for _ in range(_WARM_UP):
@@ -23,6 +26,8 @@ def in_turn(peers: Mapping[str, Callable[[], None]]) -> dict[str, list[float]]:
         for name, call in peers.items():
             start, end = (torch.cuda.Event(enable_timing=True) for _ in range(2))
             flush.zero_()
+            if ahead_cycles:
+                torch.cuda._sleep(ahead_cycles)
             start.record()
             call()
             end.record()

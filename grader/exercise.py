@@ -35,7 +35,8 @@ class Array:
 
     `row_padding` is the number of elements between the end of a row and the start of the next; with
     any, the tensor is not contiguous and the padding belongs to the guard. `grows` is the axis along which the array
-    grows with the GPU where the case is timed; None: it stays as it is.
+    grows with the GPU where the case is timed; None: it stays as it is. A `transposed` matrix lies in memory column
+    after column, and the padding is between these.
     """
 
     name: str
@@ -44,6 +45,7 @@ class Array:
     role: Literal["in", "out"] = "in"
     row_padding: int = 0
     grows: int | None = 0
+    transposed: bool = False
 
     def times(self, scale: int) -> Array:
         """The same array, `scale` times as long along the axis that grows."""
@@ -120,11 +122,13 @@ class Suspect:
 
     `output` takes the inputs, with what is "expected" of the output beside them and what was "got" (all float64). It
     returns what the buggy code writes, or None where the bug does not show; `relative` is how near to that it must be.
+    Where all that is wrong was never written (it reads as NaN), only those are asked that explain what is `missing`.
     """
 
     sentence: str
     output: Callable[[Tensors], Any]
     relative: float = 1e-3
+    missing: bool = False
 
 
 @dataclass(frozen=True)
@@ -149,6 +153,7 @@ class Exercise:
     the arbiter's Machine with its measured ceilings.
     `measure` stands in the entry point's place, in a trusted worker, to find what is expected in a measured case.
     `answers` names the elements of `out`, where these are several answers to a question.
+    What is `limited_by` arithmetic is plotted in TFLOPS, the rest in GB/s.
     """
 
     id: str
@@ -157,7 +162,7 @@ class Exercise:
     notebook: str
     entry: str
     parameters: tuple[str, ...]
-    backend: Literal["triton", "cuda", "torch"]
+    backend: Literal["triton", "cuda", "numba", "cupy", "torch"]
     cases: tuple[Case, ...]
     simulator_cases: tuple[Case, ...]
     timed_cases: tuple[Case, ...]
@@ -176,15 +181,28 @@ class Exercise:
     measure: Callable[..., Any] | None = None
     answers: tuple[str, ...] = ()
     hints: tuple[str, ...] = ()
+    limited_by: Literal["memory", "arithmetic"] = "memory"
     plot_axis: str = "N"
     plot_value: Callable[[Case], int] = field(default=lambda case: case.arrays[0].shape[-1])
     time_limit_s: float = 30.0  # to import the submission, and for its first round: both may run a compiler
     round_limit_s: float = 20.0  # for one round of launches
     job_limit_s: float = 180.0  # for everything after the import together
+    launches: int | None = None  # of a timed round, where the bytes that are moved do not say how long one takes
 
     @property
     def max_points(self) -> float:
         return self.correctness_points + sum(gate.points for gate in self.gates)
+
+    @property
+    def rate_unit(self) -> str:
+        """What speed is plotted in."""
+        return "GB/s" if self.limited_by == "memory" else "TFLOPS"
+
+    def rate(self, case: Case, gbps: float) -> float:
+        """A bandwidth of this case in the unit that is plotted."""
+        if self.limited_by == "memory":
+            return gbps
+        return gbps * self.operations(case) / self.bytes_moved(case) / 1e3
 
     def baseline(self, baseline_id: str) -> Baseline:
         return next(b for b in self.baselines if b.id == baseline_id)

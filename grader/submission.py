@@ -30,6 +30,7 @@ __all__ = [
 ]
 
 
+_LISTED = "`grader exercises` lists them."
 _MAGIC = re.compile(r"^\s*(%{1,2}\w|!|\?)|=\s*(!|%\w)|\w\?{1,2}\s*$")
 
 
@@ -134,8 +135,7 @@ def submissions_in(path: str | os.PathLike[str]) -> list[Submission]:
     else:
         found = [from_source(text, each, str(path)) for each in _ids_in_source(text)]
     if not found:
-        entries = _names(exercise.entry for exercise in EXERCISES.values())
-        raise UnusableSubmission(f"{path} solves no exercise: it defines none of {entries}.")
+        raise UnusableSubmission(f"{path} solves no exercise: it defines none of their functions. {_LISTED}")
     return found
 
 
@@ -195,7 +195,7 @@ def _only_exercise(path: Path, ids: list[str]) -> str:
     if ids:
         raise UnusableSubmission(f"{path} solves several exercises, {_names(ids)}: say which one with --exercise.")
     raise UnusableSubmission(
-        f"{path} does not say which exercise it solves: name one of {_names(EXERCISES)} with --exercise."
+        f"{path} does not say which exercise it solves: name it with --exercise. {_LISTED}"
     )
 
 

@@ -2,8 +2,8 @@
 # # Learn to program a GPU
 #
 # This course is for people who know PyTorch and have never written a kernel. You find out where a GPU program's time
-# goes, write kernels in CUDA C++ and in Triton, have each one checked, and measure it against PyTorch and against what
-# the hardware allows.
+# goes, write kernels in CUDA C++, Triton, Numba and CuPy, have each one checked, and measure it against PyTorch and
+# against what the hardware allows.
 #
 # Every notebook works in the same way: **predict**, **measure**, **explain**. Write your prediction down before you
 # run the cell that measures. A wrong prediction is the best thing that can happen to you here: it shows where to
@@ -27,10 +27,18 @@
 # | [Make it an operator](02_load_inline/04_make_it_an_operator.ipynb) | `leaky_relu_op` | ⟦ exercise("leaky_relu_op").max_points ⟧ |
 # | **Write blocks, not threads** | | |
 # | [Add vectors](03_triton/01_add_vectors.ipynb) | `vector_add` | ⟦ exercise("vector_add").max_points ⟧ |
+# | [Reduce to a mean in Triton](03_triton/02_reduce_to_a_mean.ipynb) | `mean_triton` | ⟦ exercise("mean_triton").max_points ⟧ |
 # | [Fuse a softmax](03_triton/03_fuse_a_softmax.ipynb) | `softmax` | ⟦ exercise("softmax").max_points ⟧ |
+# | [Multiply matrices](03_triton/04_multiply_matrices.ipynb) | `matmul`, `matmul_leaky_relu`, `matmul_open` | ⟦ exercise("matmul").max_points + exercise("matmul_leaky_relu").max_points + exercise("matmul_open").max_points ⟧ |
+# | [Look inside the compiler](03_triton/05_look_inside_the_compiler.ipynb) | `vector_width`, `widen` | ⟦ exercise("vector_width").max_points + exercise("widen").max_points ⟧ |
+# | **Climb from Python to the hardware** | | |
+# | [Find a period](04_numba_cupy/01_find_a_period.ipynb) | `periodogram_numpy` | ⟦ exercise("periodogram_numpy").max_points ⟧ |
+# | [Climb with Numba](04_numba_cupy/02_climb_with_numba.ipynb) | `ls_numba_baseline`, `ls_numba_cached`, `ls_numba_typed`, `ls_numba_fastmath`, `ls_numba_registers` | ⟦ exercise("ls_numba_baseline").max_points + exercise("ls_numba_cached").max_points + exercise("ls_numba_typed").max_points + exercise("ls_numba_fastmath").max_points + exercise("ls_numba_registers").max_points ⟧ |
+# | [Climb with CuPy](04_numba_cupy/03_climb_with_cupy.ipynb) | `ls_cupy_baseline`, `ls_cupy_cached`, `ls_cupy_typed`, `ls_cupy_fastmath`, `ls_cupy_fatbin`, `ls_cupy_launch_bounds` | ⟦ exercise("ls_cupy_baseline").max_points + exercise("ls_cupy_cached").max_points + exercise("ls_cupy_typed").max_points + exercise("ls_cupy_fastmath").max_points + exercise("ls_cupy_fatbin").max_points + exercise("ls_cupy_launch_bounds").max_points ⟧ |
+# | [Go past the ladder](04_numba_cupy/04_go_past_the_ladder.ipynb) | `ls_open` | ⟦ exercise("ls_open").max_points ⟧ |
 #
 # Take them in this order, or start with Triton: the chapters do not depend on each other. Each notebook takes about
-# an hour. Chapter 3 leaves gaps: more notebooks are on their way.
+# an hour, the two climbs of chapter 4 an hour and a half.
 
 # %% [markdown]
 # ## This machine

@@ -29,6 +29,7 @@ BRINGS = {
     "pynvml": "nvidia-ml-py",
     "yaml": "pyyaml",
     "cupy": "cupy-cuda13x",
+    "cupyx": "cupy-cuda13x",
 }
 
 

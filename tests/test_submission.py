@@ -293,7 +293,9 @@ def test_unclear_exercise_is_asked_for(tmp_path: Path) -> None:
     sentence = refused(from_file, write(tmp_path / "mine.py", both))
     assert "`vector_add`, `softmax`" in sentence
     assert "--exercise" in sentence
-    assert "--exercise" in refused(from_file, write(tmp_path / "mine.py", "x = 1"))
+    none = refused(from_file, write(tmp_path / "mine.py", "x = 1"))
+    assert "--exercise" in none
+    assert "`grader exercises`" in none
 
 
 def test_exercise_of_a_notebook_is_guessed_from_its_cells(tmp_path: Path) -> None:

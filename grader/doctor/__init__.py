@@ -12,7 +12,7 @@ from grader.hardware import gpus
 
 __all__ = ["Finding", "as_text", "examine", "find_chromium", "healthy", "to_dicts"]
 
-_PACKAGES = ("torch", "triton", "numba", "numpy", "jupyterlab", "nbgrader")
+_PACKAGES = ("torch", "triton", "numba", "numba-cuda", "numpy", "jupyterlab", "nbgrader")
 
 
 def examine() -> list[Finding]:

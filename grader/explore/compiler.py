@@ -13,7 +13,7 @@ from collections import Counter
 from pathlib import Path
 from typing import Any
 
-__all__ = ["memory_instructions"]
+__all__ = ["count_instructions", "memory_instructions"]
 
 _ACCESS = re.compile(r"(?:\.v(?P<lanes>\d+))?\.[bfus](?P<bits>\d+)\s")
 
@@ -60,6 +60,24 @@ def memory_instructions(
             if short in line:
                 counts[f"{word} of {_width(line)} bytes"] += 1
     return dict(counts)
+
+
+def count_instructions(
+    kernel: Any,
+    signature: dict[str, str],
+    constants: dict[str, int],
+    names: tuple[str, ...],
+    divisible_by_16: tuple[str, ...] = (),
+    capability: int = 90,
+) -> dict[str, int]:
+    """Compile `kernel` as `memory_instructions` does, and count the PTX instructions whose name begins with each name.
+
+    Raises:
+        RuntimeError: the kernel does not compile; the message is the compiler's last line.
+    """
+    lines = _ptx(kernel, signature, constants, divisible_by_16, capability).splitlines()
+    found = [re.sub(r"^@!?%\w+\s+", "", line.strip()) for line in lines]
+    return {name: sum(line.startswith(name) for line in found) for name in names}
 
 
 def _ptx(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
+from importlib import import_module
 from types import ModuleType
 
 __all__ = ["load_numba_cuda"]
@@ -18,9 +19,7 @@ def load_numba_cuda() -> ModuleType:
         os.environ.setdefault("NUMBA_ENABLE_CUDASIM", "0" if _has_gpu() else "1")
         # A kernel of ten threads leaves a GPU idle on purpose here; the warning would only distract.
         os.environ.setdefault("NUMBA_CUDA_LOW_OCCUPANCY_WARNINGS", "0")
-    from numba import cuda
-
-    return cuda
+    return import_module("numba.cuda")
 
 
 def _has_gpu() -> bool:

@@ -46,7 +46,7 @@ class Traffic:
 
     def __repr__(self) -> str:
         lines = [f"{'operation':<12}{'reads':>9}{'writes':>9}"]
-        lines += [f"{name:<12}{read:>9.4f}{written:>9.4f}" for name, read, written in self._rows()]
+        lines += [f"{name:<12}{_plain(read):>9}{_plain(written):>9}" for name, read, written in self._rows()]
         return "\n".join(lines)
 
     def _repr_html_(self) -> str:
@@ -54,11 +54,16 @@ class Traffic:
 
         head = "<tr><th style='text-align:left'>operation</th><th>reads</th><th>writes</th></tr>"
         body = "".join(
-            f"<tr><td style='text-align:left'>{escape(name)}</td><td>{read:.4f}</td><td>{written:.4f}</td></tr>"
+            f"<tr><td style='text-align:left'>{escape(name)}</td><td>{_plain(read)}</td><td>{_plain(written)}</td></tr>"
             for name, read, written in self._rows()
         )
         caption = f"in multiples of the matrix ({self.unit_bytes / 2**20:,.1f} MiB)"
         return f"<table><caption style='white-space:nowrap'>{caption}</caption>{head}{body}</table>"
+
+
+def _plain(multiple: float) -> str:
+    """At most four decimals, and no zeros at their end: 11, not 11.0000."""
+    return f"{multiple:.4f}".rstrip("0").rstrip(".")
 
 
 def count_traffic(function: Callable[..., Any], *tensors: torch.Tensor) -> Traffic:

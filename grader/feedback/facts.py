@@ -38,6 +38,11 @@ class Facts:
         return self.exercise is not None and self.exercise.backend == "cuda"
 
     @property
+    def threads(self) -> bool:
+        """Whether the kernel is written for threads, and not for blocks as in Triton."""
+        return self.exercise is not None and self.exercise.backend in ("cuda", "numba", "cupy")
+
+    @property
     def kernel(self) -> bool:
         """Whether the exercise asks for a kernel."""
         return self.exercise is None or self.exercise.backend != "torch"

@@ -38,7 +38,7 @@ def ask(facts: Facts, rules: tuple[_Rule, ...]) -> str:
     rule = next((rule for rule in rules if rule.holds(facts)), None)
     if rule is None or not facts.kernel:
         return ""
-    text = rule.cuda if facts.cuda and rule.cuda else rule.triton
+    text = rule.cuda if facts.threads and rule.cuda else rule.triton
     m = facts.mismatch
     first = index(m.first_index) if m.first_index is not None else "0"
     columns = m.shape[-1] if m.shape else 0

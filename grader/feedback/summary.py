@@ -16,7 +16,7 @@ from grader.feedback.findings import Remark, beside
 from grader.feedback.places import locate
 from grader.feedback.questions import names_a_cause
 from grader.feedback.sentences import told
-from grader.feedback.words import points, ratio
+from grader.feedback.words import in_points, points, ratio
 from grader.verdict import CaseResult, GateResult, Verdict
 
 __all__ = [
@@ -144,10 +144,10 @@ def gate_words(gate: GateResult) -> str:
     wants = f"{points(gate.at_least)}×"
     if gate.outcome in ("needs_gpu", "not_reached") or gate.ratio is None:
         why = "needs a GPU" if gate.outcome == "needs_gpu" else "not measured"
-        return f"{wants} as fast as {gate.label} earns {points(gate.max_points)} points: {why}."
+        return f"{wants} as fast as {gate.label} earns {in_points(gate.max_points)}: {why}."
     interval = "" if gate.low is None or gate.high is None else f" (95 %: {ratio(gate.low)} to {ratio(gate.high)})"
     said = f"{ratio(gate.ratio)}× as fast as {gate.label}{interval}, {wants} needed:"
-    said += f" {points(gate.points)} of {points(gate.max_points)} points."
+    said += f" {points(gate.points)} of {in_points(gate.max_points)}."
     if gate.outcome == "doubt":
         said += f" The interval holds {wants}, so you have the benefit of the doubt."
     return said
@@ -278,7 +278,7 @@ def _next_step(
             return f"Begin with “{failing.name}”, which tells most. Then run the cell, and check again."
         return "Mend that, run the cell, and check again."
     if state == "slow":
-        return _faster(verdict)
+        return _faster(verdict, exercise)
     if state == "untimed" and verdict.environment.device == "simulator":
         return f"Nothing is left to do here. On a machine with a GPU {call} also measures the speed."
     if state == "untimed":
@@ -290,11 +290,11 @@ def _next_step(
     return f"Done. `benchmark({verdict.exercise})` draws its speed over the problem's size."
 
 
-def _faster(verdict: Verdict) -> str:
+def _faster(verdict: Verdict, exercise: Exercise | None) -> str:
     gate = next(gate for gate in verdict.gates if gate.outcome == "failed")
     missing = f"It is {ratio(gate.ratio or 0)}× as fast as {gate.label}, and {points(gate.at_least)}× is needed."
     shares = [timing.share_of_roofline for timing in verdict.timings if timing.peer == "submission"]
-    if not shares:
+    if not shares or (exercise is not None and exercise.limited_by != "memory"):
         return missing
     room = f"At its slowest it reaches {min(shares):.0%} of what a plain copy reaches: that is the room that is left."
     return f"{missing} {room}"

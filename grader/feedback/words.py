@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 import unicodedata
 
-__all__ = ["clean", "count", "index", "number", "plural", "points", "ratio", "time"]
+__all__ = ["clean", "count", "in_points", "index", "number", "plural", "points", "ratio", "time"]
 
 _ESCAPES = re.compile(r"\x1b\[[0-?]*[ -/]*[@-~]|\x1b\][^\x07\x1b]*(?:\x07|\x1b\\)?|\x1b.?")
 _KEPT = "\n\t"
@@ -42,6 +42,11 @@ def number(text: str) -> str:
 def points(value: float) -> str:
     """4, 2.5."""
     return f"{value:.2f}".rstrip("0").rstrip(".")
+
+
+def in_points(value: float) -> str:
+    """ "1 point", "2.5 points"."""
+    return f"{points(value)} point" + ("" if value == 1 else "s")
 
 
 def ratio(value: float) -> str:

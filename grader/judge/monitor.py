@@ -78,6 +78,8 @@ class Monitor:
     def __init__(self, device: Device, nvml: Any = None, properties: Any = None) -> None:
         self._nvml: Any = None
         self._handle: Any = None
+        self._aside_ns: dict[str, int] = {}
+        self._aside_s = 0.0
         if device != "cuda":
             return
         with contextlib.suppress(Exception):
@@ -96,14 +98,19 @@ class Monitor:
         began, since_us = time.perf_counter(), int(time.time() * 1e6)
         record.sm_clock_before_mhz, record.memory_clock_before_mhz = self._clock(_SM), self._clock(_MEMORY)
         reasons, counters, others = self._reasons(), self._counters(), self._others(own)
+        self._aside_ns, self._aside_s = {}, 0.0
         try:
             yield record
         finally:
             record.sm_clock_mhz, record.memory_clock_mhz = self._clock(_SM), self._clock(_MEMORY)
             record.temperature_c = self._number("nvmlDeviceGetTemperature", _GPU_SENSOR)
-            least_ns = _LEAST_SHARE * (time.perf_counter() - began) * 1e9
+            least_ns = _LEAST_SHARE * (time.perf_counter() - began - self._aside_s) * 1e9
             after = self._counters()
-            held = [name for name, ns in after.items() if ns - counters.get(name, ns) > least_ns]
+            held = [
+                name
+                for name, ns in after.items()
+                if ns - counters.get(name, ns) - self._aside_ns.get(name, 0) > least_ns
+            ]
             seen = [name for name in reasons + self._reasons() if name not in after]  # what is counted is not guessed
             record.throttle = tuple(dict.fromkeys(held + seen))
             others |= self._others(own)
@@ -113,6 +120,17 @@ class Monitor:
                 OtherProcess(pid, name, None if busy is None else pid in busy, pid in parents)
                 for pid, name in sorted(others.items())
             )
+
+    @contextlib.contextmanager
+    def aside(self) -> Iterator[None]:
+        """Leaves out of the record that is being taken how far this block holds the clock back: it is not timed."""
+        began, before = time.perf_counter(), self._counters()
+        try:
+            yield
+        finally:
+            for name, ns in self._counters().items():
+                self._aside_ns[name] = self._aside_ns.get(name, 0) + ns - before.get(name, ns)
+            self._aside_s += time.perf_counter() - began
 
     def _find(self, properties: Any) -> Any:
         uuid = str(getattr(properties, "uuid", ""))

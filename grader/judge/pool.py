@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 import threading
+import time
 import weakref
 from collections import deque
 from collections.abc import Sequence
@@ -23,6 +24,7 @@ __all__ = ["Loaded", "Pool"]
 
 _MOST_AHEAD = 8
 _CORES = 6  # arbiter and worker spin on one each
+_CALM_S = 1.0  # between the end of somebody's code and a calibration
 _GPU_BYTES_AHEAD = 2 << 30  # of free memory for each worker ahead: a context, and what a submission makes at import
 
 
@@ -51,6 +53,8 @@ class Pool:
         self._workers: weakref.WeakSet[Worker] = weakref.WeakSet()
         self._guard = threading.Lock()
         self.profiled = False  # whether workers are started with the profiler ready: see `grader.worker.cuda.warm`
+        self._in_hand: Worker | None = None  # the last that was taken
+        self._used = False  # whether somebody's code has run
         self._closing = False
         self._at_once = cores >= _CORES  # else a start would take the cores from what is timed
         self.refill(2 if device == "cuda" else 1)  # one for the baselines
@@ -60,6 +64,11 @@ class Pool:
         """Whether workers other than the one in hand run, or have run, somebody's code."""
         return bool(self._expected)
 
+    @property
+    def empty(self) -> bool:
+        """Whether nobody's code is alive: neither ahead nor in hand."""
+        return not self._expected and (self._in_hand is None or self._in_hand.closed)
+
     def expect(self, jobs: Sequence[tuple[str, Exercise]]) -> None:
         """Begins to load what will be asked for next, in order; what is no longer expected is let go."""
         wanted = {(source, exercise.id): exercise for source, exercise in jobs[: self._ahead]}
@@ -67,6 +76,7 @@ class Pool:
             self._expected.pop(key).end()
         for key, exercise in wanted.items():
             if key not in self._expected and refuse(key[0], exercise) is None:
+                self._used = True
                 self._expected[key] = _Ahead(self._threads, self._pop(), key[0], exercise, len(wanted) > 1)
 
     def take(self, source: str, exercise: Exercise) -> Loaded:
@@ -76,12 +86,14 @@ class Pool:
             WorkerFailed: no worker comes up on this machine.
         """
         ahead = self._expected.pop((source, exercise.id), None)
+        self._used = True
         if self._at_once:
             self.refill()
         if ahead is not None:
             loaded = ahead.loading.result()
         else:
             loaded = _load(self._pop().result(), source, exercise, beside=False)
+        self._in_hand = loaded.worker
         if loaded.failure is None:
             loaded.worker.thaw()
         return loaded
@@ -106,6 +118,16 @@ class Pool:
         for ahead in self._expected.values():
             ahead.end()
         self._expected.clear()
+
+    def calm(self) -> bool:
+        """Ends the workers that have somebody's code, and waits for a while where anybody's has run: a GPU and a host
+        are not what they were in the moment in which much has ended. False where the one in hand is still alive.
+        """
+        self.evict()
+        if self._used:
+            time.sleep(_CALM_S)
+            self._used = not self.empty
+        return self.empty
 
     def reset(self) -> None:
         """Ends all workers but the one in hand, those too that have run nobody's code: they came up beside others."""

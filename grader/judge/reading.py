@@ -14,7 +14,7 @@ from typing import Literal
 __all__ = ["AGREEMENT", "Counted", "Reading", "counted", "enough"]
 
 AGREEMENT = 0.0075  # of the arbiter's time: what a submission that forges its events can gain
-_FASTER = 0.4  # of the rounds, the share to which the one that events are held against belongs
+_FASTER = 0.25  # of the rounds, the share to which the one that events are held against belongs: hosts are noisy
 _ABSURD = 2.0  # times the arbiter's time: events that claim more are no honest ones
 
 

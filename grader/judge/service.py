@@ -8,6 +8,7 @@ from __future__ import annotations
 import atexit
 import contextlib
 import functools
+import gc
 import os
 import socket
 import subprocess
@@ -33,6 +34,8 @@ __all__ = ["Judge", "shared_judge"]
 
 _IDLE_S = 900.0  # without a request, the judge ends: it holds memory of the GPU
 _ENDING_S = 10.0  # for a judge that has closed its channel to end
+_KNOBS = ("TRITON_", "MLIR_", "LLVM_", "NVPTX_", "PTXAS_", "DISABLE_", "USE_IR_LOC")
+_PLACES = ("TRITON_LIBCUDA_PATH",)  # where the driver's library lies, which turns nothing
 _AHEAD = 8  # submissions that a request names beside its own
 
 
@@ -168,12 +171,20 @@ class Judge:
                 [sys.executable, "-I", "-c", setup + serve],
                 pass_fds=(theirs.fileno(),),
                 stdin=subprocess.DEVNULL,
-                env={k: v for k, v in os.environ.items() if k != "TRITON_INTERPRET"} | {"TMPDIR": self._folder},
+                env=_environment(self._folder),
                 start_new_session=True,  # Ctrl-C is for the caller, who then ends this process
             )
             theirs.close()
             self._channel = Channel(ours)
         return self._channel
+
+
+def _environment(folder: str) -> dict[str, str]:
+    """The caller's, without what turns Triton's and its compilers' knobs: the judge's own kernel is to be compiled as
+    it stands, and in a folder where nobody can have put another.
+    """
+    kept = {name: value for name, value in os.environ.items() if not name.startswith(_KNOBS) or name in _PLACES}
+    return kept | {"TMPDIR": folder, "TRITON_CACHE_DIR": f"{folder}/triton"}
 
 
 @functools.cache
@@ -190,8 +201,10 @@ def serve(fd: int, device: str, sandbox: bool) -> None:
 
     channel = Channel(socket.socket(fileno=fd))
     arbiter: Arbiter | None = None
+    gc.disable()  # a quarter of the time of importing torch goes into looking for garbage, and it leaves next to none
     with contextlib.suppress(Exception):  # said again, to the caller, at the first request
         arbiter = Arbiter(device, sandbox)
+    gc.enable()
 
     def progress(stage: str, done: int, total: int) -> None:
         channel.send({"progress": [stage, done, total]})

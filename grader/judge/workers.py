@@ -91,7 +91,7 @@ class Worker:
         self._looked_s = 0.0
         self._deadline = math.inf
         self._look_s = 4 * _LOOK_S  # a thread that wakes up takes the interpreter, too
-        self._closed = False
+        self.closed = False  # ended, with all of its processes
         self._available = 1.0  # share of the machine's memory, when its turn came
 
     @property
@@ -209,9 +209,9 @@ class Worker:
 
     def close(self) -> None:
         """Ends the whole process tree and lets go of its channel and flag. A second call does nothing."""
-        if self._closed:
+        if self.closed:
             return
-        self._closed = True
+        self.closed = True
         self._caged.kill()
         self._reader.join(timeout=5)
         if self._caged.process.stdout is not None:

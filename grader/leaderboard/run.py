@@ -264,10 +264,10 @@ def _machine(environment: Environment) -> tuple[str, ...]:
 
 
 def _control(exercise: Exercise) -> str:
-    """A submission of ours: the exercise's first baseline, or, where it has none, a function that does nothing."""
-    if not exercise.baselines:
+    """A submission of ours: the first baseline that is called as submissions are; without one, nothing is done."""
+    function = next((each.function for each in exercise.baselines if each.harness is None), None)
+    if function is None:
         return f"def {exercise.entry}({', '.join(exercise.parameters)}):\n    pass\n"
-    function = exercise.baselines[0].function
     source = inspect.getsource(function)
     return f"from typing import Any\n\n\n{source}\n\n{exercise.entry} = {function.__name__}\n"
 

@@ -38,7 +38,7 @@ def check(exercise: object = None) -> float | None:
 
 
 def benchmark(exercise: object = None) -> None:
-    """Measures a function and its peers over sizes, and draws GB/s. Without a GPU it shows the recorded results.
+    """Measures a function and its peers over sizes, and draws the speed. Without a GPU it shows the recorded results.
 
     Args:
         exercise: the function, or the id of its exercise.

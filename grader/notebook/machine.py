@@ -6,7 +6,7 @@ import functools
 import importlib.util
 import sys
 import warnings
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from importlib.abc import Loader, MetaPathFinder
 from importlib.machinery import ModuleSpec
 from types import ModuleType
@@ -17,7 +17,7 @@ from grader.hardware import Gpu, gpus, torch_cuda
 
 __all__ = ["device", "gpu_name", "simulate", "simulate_in_notebook"]
 
-_EXTENSION = "torch.utils.cpp_extension"
+_EXTENSION, _AUTOTUNER = "torch.utils.cpp_extension", "triton.runtime.autotuner"
 
 
 def device() -> Literal["cuda", "cpu"]:
@@ -54,42 +54,44 @@ def simulate() -> None:
     Raises:
         GraderError: triton was imported already, as a compiler.
     """
-    from grader.worker import simulator
+    from grader.worker import simulator, untuned
 
     simulator.prepare()
-    if _EXTENSION in sys.modules:
-        simulator.install()
-    elif not any(isinstance(finder, _AfterImport) for finder in sys.meta_path):
-        sys.meta_path.insert(0, _AfterImport())
+    for name, patch in ((_EXTENSION, simulator.install), (_AUTOTUNER, untuned.take_first)):
+        if name in sys.modules:
+            patch()
+        elif not any(isinstance(finder, _AfterImport) and finder.name == name for finder in sys.meta_path):
+            sys.meta_path.insert(0, _AfterImport(name, patch))
 
 
 class _AfterImport(MetaPathFinder):
-    """Patches `load_inline` when its module is imported, and not before: importing torch takes seconds."""
+    """Patches a module when it is imported, and not before: importing torch takes seconds."""
+
+    def __init__(self, name: str, patch: Callable[[], None]) -> None:
+        self.name, self._patch = name, patch
 
     def find_spec(self, name: str, path: Sequence[str] | None, target: ModuleType | None = None) -> ModuleSpec | None:
-        if name != _EXTENSION:
+        if name != self.name:
             return None
         sys.meta_path.remove(self)
         spec = importlib.util.find_spec(name)
         if spec is not None and spec.loader is not None:
-            spec.loader = _Patching(spec.loader)
+            spec.loader = _Patching(spec.loader, self._patch)
         return spec
 
 
 class _Patching(Loader):
-    """A loader that has the simulator installed once its module is there."""
+    """A loader that has its module patched once it is there."""
 
-    def __init__(self, loader: Loader) -> None:
-        self._loader = loader
+    def __init__(self, loader: Loader, patch: Callable[[], None]) -> None:
+        self._loader, self._patch = loader, patch
 
     def create_module(self, spec: ModuleSpec) -> ModuleType | None:
         return self._loader.create_module(spec)
 
     def exec_module(self, module: ModuleType) -> None:
-        from grader.worker import simulator
-
         self._loader.exec_module(module)
-        simulator.install()
+        self._patch()
 
 
 @functools.cache

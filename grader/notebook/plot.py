@@ -1,4 +1,4 @@
-"""GB/s over size as an inline SVG in the theme's own colours, and as a table; readable without colour."""
+"""GB/s or TFLOPS over size as an inline SVG in the theme's own colours, and as a table; readable without colour."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ _STYLES = (("#D55E00", "s", "--"), ("#0072B2", "^", "-."), ("#009E73", "D", ":")
 
 def as_html(speeds: Speeds) -> str:
     """The plot with its numbers folded below."""
-    title = html.escape(speeds.exercise.title)
+    title, unit = html.escape(speeds.exercise.title), speeds.exercise.rate_unit
     return (
         f'<style>{css()}</style><section class="gr-report" aria-label="Speed of {title}">'
         f'<div class="gr-part" style="border-top:0"><figure style="margin:0">{_svg(speeds)}'
         f"<figcaption>{code(speeds.origin)}</figcaption></figure>"
-        f'<details><summary>The numbers, in GB/s</summary><div class="gr-scroll">{_table(speeds)}</div></details>'
+        f'<details><summary>The numbers, in {unit}</summary><div class="gr-scroll">{_table(speeds)}</div></details>'
         "</div></section>"
     )
 
@@ -36,20 +36,22 @@ def as_text(speeds: Speeds) -> str:
     rows = _rows(speeds)
     widths = [max(len(line[column]) for line in [heads, *rows]) for column in range(len(heads))]
     lines = ["  ".join(cell.rjust(width) for cell, width in zip(line, widths, strict=True)) for line in [heads, *rows]]
-    return f"{speeds.exercise.title}: GB/s\n" + "\n".join(lines) + "\n" + textwrap.fill(speeds.origin, 100) + "\n"
+    head = f"{speeds.exercise.title}: {speeds.exercise.rate_unit}"
+    return "\n".join([head, *lines, textwrap.fill(speeds.origin, 100)]) + "\n"
 
 
 def alt_text(speeds: Speeds) -> str:
     """The plot in words."""
-    said = [f"Plot of bandwidth in GB/s over {speeds.exercise.plot_axis}."]
+    what = "bandwidth" if speeds.exercise.limited_by == "memory" else "speed"
+    said = [f"Plot of {what} in {speeds.exercise.rate_unit} over {speeds.exercise.plot_axis}."]
     for series in speeds.series:
         first, last = series.points[0], series.points[-1]
-        best = max(series.points, key=lambda point: point.gbps)
+        best = max(series.points, key=lambda point: point.rate)
         said.append(
-            f"{series.label}: {first.gbps:,.0f} at {count(first.size)}, {last.gbps:,.0f} at {count(last.size)}, "
-            f"at most {best.gbps:,.0f}."
+            f"{series.label}: {first.rate:,.0f} at {count(first.size)}, {last.rate:,.0f} at {count(last.size)}, "
+            f"at most {best.rate:,.0f}."
             if not series.limit
-            else f"{series.label}: {best.gbps:,.0f} at most."
+            else f"{series.label}: {best.rate:,.0f} at most."
         )
     return " ".join(said)
 
@@ -69,7 +71,7 @@ def _svg(speeds: Speeds) -> str:
         axes.set_xscale("log", base=2)
         axes.set_ylim(bottom=0)
         axes.set_xlabel(speeds.exercise.plot_axis, color=_INK)
-        axes.set_ylabel("GB/s", color=_INK)
+        axes.set_ylabel(speeds.exercise.rate_unit, color=_INK)
         axes.tick_params(colors=_INK)
         axes.grid(color=_GRID, linewidth=0.6)
         axes.set_axisbelow(True)
@@ -85,13 +87,13 @@ def _svg(speeds: Speeds) -> str:
 
 def _draw(axes: Any, series: Series, style: tuple[str, str, object] | None) -> Any:
     x = [point.size for point in series.points]
-    y = [point.gbps for point in series.points]
+    y = [point.rate for point in series.points]
     if series.limit:
         return axes.plot(x, y, color=_INK, linewidth=1, linestyle=(0, (1, 2)), label=series.label)[0]
     colour, marker, line = style or (_INK, "o", "-")
     errors = [
-        [max(0.0, point.gbps - point.low) for point in series.points],
-        [max(0.0, point.high - point.gbps) for point in series.points],
+        [max(0.0, point.rate - point.low) for point in series.points],
+        [max(0.0, point.high - point.rate) for point in series.points],
     ]
     return axes.errorbar(
         x, y, yerr=errors, color=colour, marker=marker, linestyle=line, markersize=5, capsize=2.5, elinewidth=1,
@@ -116,7 +118,7 @@ def _rows(speeds: Speeds) -> list[list[str]]:
 
 
 def _cell(series: dict[int, Point], size: int) -> str:
-    return f"{series[size].gbps:,.0f}" if size in series else ""
+    return f"{series[size].rate:,.0f}" if size in series else ""
 
 
 def _table(speeds: Speeds) -> str:

@@ -1,4 +1,4 @@
-"""Bandwidth over size of a submission and its peers: as the judge measured it here, or as it was recorded elsewhere."""
+"""The rate over size of a submission and its peers: as the judge measured it here, or as it was recorded elsewhere."""
 
 from __future__ import annotations
 
@@ -14,12 +14,15 @@ from grader.verdict import Timing
 __all__ = ["Point", "Series", "Speeds", "measured", "recorded"]
 
 
+_INTERVAL = ("value", "low", "high")
+
+
 @dataclass(frozen=True)
 class Point:
-    """GB/s at one size, with its 95 % interval."""
+    """The rate at one size, in the exercise's unit, with its 95 % interval."""
 
     size: int
-    gbps: float
+    rate: float
     low: float
     high: float
 
@@ -45,18 +48,19 @@ class Speeds:
 def measured(exercise: Exercise, timings: Sequence[Timing], gpu: str = "") -> Speeds:
     """The judge's timings over the plot cases; the copy bandwidth is what the shares of the roofline refer to."""
     labels = {"submission": f"your {exercise.entry}"} | {each.id: each.label for each in exercise.baselines}
-    sizes = {case.name: exercise.plot_value(case) for case in exercise.plot_cases}
+    cases = {case.name: case for case in exercise.plot_cases}
+    sizes = {name: exercise.plot_value(case) for name, case in cases.items()}
     series = []
     for peer, label in labels.items():
         points = [
-            Point(sizes[t.case], t.bandwidth_gbps, t.bandwidth_gbps * t.median_us / t.high_us,
-                  t.bandwidth_gbps * t.median_us / t.low_us)
+            Point(sizes[t.case], rate, rate * t.median_us / t.high_us, rate * t.median_us / t.low_us)
             for t in timings if t.peer == peer and t.case in sizes
+            for rate in [exercise.rate(cases[t.case], t.bandwidth_gbps)]
         ]  # fmt: skip
         if points:
             series.append(Series(label, tuple(sorted(points, key=lambda point: point.size))))
     copies = [timing.bandwidth_gbps / timing.share_of_roofline for timing in timings if timing.share_of_roofline]
-    if copies and series:
+    if copies and series and exercise.limited_by == "memory":
         copy = sum(copies) / len(copies)
         ends = (series[0].points[0].size, series[0].points[-1].size)
         line = tuple(Point(size, copy, copy, copy) for size in ends)
@@ -77,12 +81,14 @@ def recorded(exercise: Exercise, folder: Path | None = None) -> Speeds | None:
         return None
     labels = {exercise.id: f"the course's {exercise.entry}"}
     labels |= {f"{exercise.id}/{each.id}": each.label for each in exercise.baselines}
-    labels[f"{exercise.id}/copy"] = "measured copy bandwidth"
-    sizes = {case.name: exercise.plot_value(case) for case in exercise.plot_cases}
+    if exercise.limited_by == "memory":
+        labels[f"{exercise.id}/copy"] = "measured copy bandwidth"
+    cases = {case.name: case for case in exercise.plot_cases}
+    sizes = {name: exercise.plot_value(case) for name, case in cases.items()}
     series = []
     for bench, label in labels.items():
         points = [
-            Point(sizes[row["case"]], row["value"], _number(row, "low"), _number(row, "high"))
+            Point(sizes[row["case"]], *(exercise.rate(cases[row["case"]], _number(row, key)) for key in _INTERVAL))
             for row in rows if row["bench"] == bench and row["case"] in sizes
         ]  # fmt: skip
         if points:

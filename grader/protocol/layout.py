@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 __all__ = ["GUARD_BYTES", "INPUT_GUARD", "ITEM_BYTES", "POISON_BYTE", "Slot", "place"]
@@ -42,8 +42,16 @@ class Slot:
         return cls(data["arena"], data["offset"], tuple(data["shape"]), tuple(data["strides"]), data["dtype"])
 
 
-def place(arena: str, start: int, shape: Sequence[int], dtype: str, row_padding: int) -> tuple[Slot, int]:
-    """A slot for a row-major tensor that begins after a guard at `start`, and the first byte after its own guard."""
+def place(
+    arena: str, start: int, shape: Sequence[int], dtype: str, row_padding: int, transposed: bool = False
+) -> tuple[Slot, int]:
+    """A slot for a tensor that begins after a guard at `start`, and the first byte after its own guard.
+
+    It is row-major; `transposed`, it is a view of one whose axes stand the other way round.
+    """
+    if transposed:
+        slot, end = place(arena, start, shape[::-1], dtype, row_padding)
+        return replace(slot, shape=slot.shape[::-1], strides=slot.strides[::-1]), end
     strides = [1] * len(shape)
     for axis in range(len(shape) - 2, -1, -1):
         strides[axis] = strides[axis + 1] * shape[axis + 1]

@@ -8,6 +8,7 @@ import torch
 import triton
 import triton.language as tl
 
+from grader.worker import nvcc_on_path
 from grader.worker.cuda_on_cpu.lines import install_line_marks
 from grader.worker.kernels import ran
 
@@ -26,6 +27,7 @@ def start() -> None:
     torch.cuda.synchronize()
     major, minor = torch.cuda.get_device_capability()
     os.environ.setdefault("TORCH_CUDA_ARCH_LIST", f"{major}.{minor}")  # one architecture: half the build
+    nvcc_on_path.offer(simulated=False)
 
 
 def warm(profiler: bool) -> None:

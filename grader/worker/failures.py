@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from grader.worker.cuda_on_cpu import first_error
+from grader.worker.raw_sources import compiler_log
 
 __all__ = ["describe"]
 
@@ -19,8 +20,9 @@ def describe(error: BaseException, file: Path) -> dict[str, Any]:
     error, frames = _innermost(error, file)
     line = frames[-1].lineno if frames else None
     text = str(error) or type(error).__name__
-    kind = _kind(error, text)
     message = f"{type(error).__name__}: {text}"
+    log = compiler_log(error, file)
+    kind, text = _kind(error, text) if log is None else "compile", log or text
     if kind == "not_written":
         message = "The exercise is not written yet."
     elif kind == "compile":

@@ -19,7 +19,7 @@ from grader.errors import GraderError
 from grader.worker.cuda_on_cpu import COMPILER_FLAGS, INCLUDE, first_error, line_mark, translate
 from grader.worker.cuda_on_cpu.lines import cell_of_caller, sources_of
 
-__all__ = ["first_error", "install", "prepare", "synchronize"]
+__all__ = ["first_error", "install", "prepare", "synchronize", "watch"]
 
 _KEPT_CUDA_FLAGS = ("-D", "-U", "-I", "-std=")  # the rest is nvcc's own, or asks for speed
 _DROPPED_LIBRARIES = ("-lcu", "-lnv")
@@ -50,6 +50,11 @@ def install() -> None:
     import torch
     from torch.utils import cpp_extension
 
+    from grader.worker import cupy_on_cpu, numba_on_cpu, nvcc_on_path
+
+    cupy_on_cpu.offer()
+    numba_on_cpu.offer()
+    nvcc_on_path.offer(simulated=True)
     original = cpp_extension.load_inline
     if hasattr(original, "__wrapped__"):
         return
@@ -95,7 +100,7 @@ def _on_cpu(original: Callable[..., Any]) -> Callable[..., Any]:
         call["extra_ldflags"] = [f for f in call.get("extra_ldflags") or [] if not f.startswith(_DROPPED_LIBRARIES)]
         call["with_cuda"] = False
         extension = original(**call)
-        _watch(extension)
+        watch(extension)
         return extension
 
     return load_inline
@@ -105,7 +110,7 @@ def _translated(source: str, name: str, cell: str) -> str:
     return line_mark(source, name, cell) + translate(source)
 
 
-def _watch(extension: Any) -> None:
+def watch(extension: Any) -> None:
     """Remembers how to ask the extension whether a kernel failed."""
     path = extension if isinstance(extension, str) else extension.__file__
     ask = ctypes.CDLL(path).cuda_on_cpu_failure

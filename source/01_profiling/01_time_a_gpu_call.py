@@ -193,7 +193,6 @@ print(f"median {median(times):.3f} ms, middle half {ordered[7]:.3f} to {ordered[
 #
 # `event.record()` puts a mark into the queue, behind all that is there. When the GPU comes to the mark, it notes the
 # time. Two marks around a kernel give the kernel's time.
-
 #
 # The next cell puts a mark, a kernel and a mark into the queue, and asks for the time right away. Predict: does it print
 # a number or an error?

@@ -461,8 +461,8 @@ benchmark(unblock)
 recorded("unblock", "ratio_vs_blocking")
 
 # %% [markdown]
-# Expect this of the plot, from left to right. The pipeline's time grows with the **number of rows**: each row costs the
-# same launches and waits. Yours hardly grows, until there is so much data that the memory is the limit.
+# Expect this of the plot, from left to right. Both times grow with the **number of rows**, for different reasons. The
+# pipeline pays the same launches and waits for each row, whatever its length. Yours pays for bytes alone.
 #
 # The arithmetic is the same. Gone are the waits, the launches for each row, and the kernels too small to fill a GPU.
 

@@ -373,4 +373,4 @@ recorded("vector_add", "ratio_vs_torch", "ratio_vs_compile", "share_of_copy")
 #
 # </details>
 #
-# **Next:** [Fuse a softmax](03_fuse_a_softmax.ipynb), where one trip to memory takes the place of many.
+# **Next:** [Reduce to a mean in Triton](02_reduce_to_a_mean.ipynb), where many programs make one number.

@@ -426,5 +426,5 @@ list_kernels(torch.softmax, x, 1, title="torch.softmax")
 #
 # </details>
 #
-# **Next:** this is the last notebook of the chapter so far. Back to the [syllabus](../README.ipynb) in the course's
-# folder, where your points are.
+# **Next:** [Multiply matrices](04_multiply_matrices.ipynb), where the same bytes are used many times over. Your points
+# are in the [syllabus](../README.ipynb). Both lie in the course's folder.

@@ -53,6 +53,7 @@ def test_an_error_of_the_clock_is_found(constant_s):
     case = scaled_case(500, machine.copy_gbps)
     arbiter = SimpleNamespace(
         desk=Desk("simulator"), machine=machine, pool=SimpleNamespace(quiet=nullcontext()),
+        monitor=SimpleNamespace(aside=nullcontext),
         baseline_worker=lambda exercise, baselines: Copies(), clock_for=lambda base: Fixed(constant_s),
     )  # fmt: skip
     found = {

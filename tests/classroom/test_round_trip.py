@@ -22,6 +22,8 @@ from grader.judge.sandbox import strength
 from grader.judge.service import Judge
 from tests.classroom.conftest import cell_of, code
 
+pytestmark = pytest.mark.xdist_group("round trip")  # what all tests here look at is made once, and takes minutes
+
 ASSIGNMENT = "03_triton"
 NOTEBOOKS = {"vector_add": "01_add_vectors", "softmax": "03_fuse_a_softmax"}
 PROJECT = Path(__file__).resolve().parents[2]

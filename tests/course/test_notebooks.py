@@ -1,4 +1,7 @@
-"""Every notebook runs from top to bottom: as a learner gets it, and solved."""
+"""Every notebook runs from top to bottom: as a learner gets it, and solved.
+
+What came out is kept in the folder that GRADER_NOTEBOOKS names, to be read as rendered.
+"""
 
 from __future__ import annotations
 
@@ -31,7 +34,18 @@ def _run(notebook: Any, folder: Path) -> Any:
     client = NotebookClient(ran, timeout=LIMIT_S, allow_errors=True, resources={"metadata": {"path": str(folder)}})
     python_path = os.pathsep.join(filter(None, [str(ROOT), os.environ.get("PYTHONPATH")]))
     client.execute(env=os.environ | {"PYTHONPATH": python_path})
+    if kept := os.environ.get("GRADER_NOTEBOOKS"):
+        _keep(ran, Path(kept))
     return ran
+
+
+def _keep(ran: Any, folder: Path) -> None:
+    """The notebook under the name of the test that ran it."""
+    import nbformat
+
+    folder.mkdir(parents=True, exist_ok=True)
+    name = re.sub(r"\W+", "-", os.environ["PYTEST_CURRENT_TEST"].partition("::")[2].partition(" (")[0])
+    nbformat.write(ran, folder / f"{name.strip('-')}.ipynb")
 
 
 def _outputs(notebook: Any) -> list[tuple[str, Any]]:

@@ -145,6 +145,18 @@ TEXTS: tuple[tuple[str, str], ...] = (
     ("ValueError: invalid axis 1. Expected -1 <= axis < 1", "`axis=0`"),
     ("ValueError: program_id axis must be 0, 1, or 2 but got 3", "three axes"),
     ("AssertionError: min requires at least 2 values", "`tl.max(x, axis=0)`"),
+    ("InterpreterError: AssertionError('input and other must have equal reduction dimensions')", "BLOCK_K × BLOCK_N"),
+    (
+        "InterpreterError: AssertionError('Both operands must be same dtype. Got fp16 and fp32')",
+        "here are fp16 and fp32. Load both as they are",
+    ),
+    (
+        "ValueError: Conflicting meta-parameters: BLOCK_M. Make sure that you don't re-define auto-tuned symbols.",
+        "BLOCK_M is chosen by `triton.autotune`",
+    ),
+    ("AssertionError: strides must be 16-byte aligned", "Let a kernel with pointers do the rest"),
+    ("AssertionError: base must be 16-byte aligned", "multiples of 16 bytes"),
+    ("InterpreterError: AssertionError('block offset start must be 16-byte aligned')", "not the numbers of tiles"),
     ("AssertionError: Input shapes should have M >= 1, N >= 1 and K >= 16", "at least 1 × 1, and 16"),
     ("AttributeError(\"module 'triton.language' has no attribute 'softmaxx'\")", "no `tl.softmaxx`"),
     ("RuntimeError: Unsupported function referenced: <built-in method exp of type object at 0x7f>", "`tl.exp`"),
@@ -190,6 +202,8 @@ TEXTS: tuple[tuple[str, str], ...] = (
     ("RuntimeError: Triton Error [CUDA]: invalid argument", "at most 65,535"),
     # the CUDA runtime (the first as the CPU build gives it, too)
     ("RuntimeError: invalid configuration argument", "was the division rounded down"),
+    ("RuntimeError: invalid argument", "was the division rounded down"),  # CUDA 13 on an H200, of 2048 threads a block
+    ("torch.AcceleratorError: CUDA error: invalid argument", "block.x * block.y at most 1024"),
     ("RuntimeError: CUDA error: no kernel image is available for execution on the device", "TORCH_CUDA_ARCH_LIST"),
     ("RuntimeError: CUDA error: an illegal memory access was encountered", "against the bounds"),
     ("RuntimeError: Triton Error [CUDA]: an illegal memory access was encountered", "against the bounds"),
@@ -263,6 +277,14 @@ TEXTS: tuple[tuple[str, str], ...] = (
         "Mark the function `__device__`",
     ),
     # Numba
+    (
+        "TypeError: No matching definition for argument type(s) array(float64, 1d, C), array(float64, 1d, C)",
+        "If kernels are kept, is each kept under its type?",
+    ),
+    (
+        "TypeError: _Kernel.__init__() got an unexpected keyword argument 'fast_math'",
+        "Fast math is `fastmath=True`",
+    ),
     ("TypeError: CUDA kernel must have void return type.", "into an output array"),
     (
         "TypingError: Failed in cuda mode pipeline (step: nopython frontend)\nUnknown attribute 'foo' of type float32",
@@ -345,4 +367,32 @@ TEXTS: tuple[tuple[str, str], ...] = (
     ("InputChanged: the function wrote to a tensor that it was given", "`y = y / peak`"),
     ("NotATensor: the result is torch.float64; torch.float32 is asked for", "`.double()`"),
     ("NotATensor: a tensor is to be returned, not NoneType", "`return`"),
+    # grader/worker/wide_loads.py, and the harness of vector_width
+    (
+        "NarrowLoads: wide_kernel: its loads are 4 bytes wide for a thread, where 16 are asked for; a block "
+        "gives each of its 128 threads 2 elements",
+        "The block is too small for its threads: with 2 elements each of the 128 threads",
+    ),
+    (
+        "NarrowLoads: wide_kernel: its loads are 4 bytes wide for a thread, where 16 are asked for; the "
+        "compiler gave a thread runs of 1 elements, for it does not know that 4 lie together",
+        "`tl.multiple_of(row * x_stride, 4)`",
+    ),
+    (
+        "NarrowLoads: wide_kernel: its loads are 4 bytes wide for a thread, where 16 are asked for; the "
+        "addresses allow more, and the mask does not",
+        "`tl.max_constancy(column < columns, 4)`",
+    ),
+    ("NoTritonKernel: no Triton kernel was launched", "`@triton.jit`"),
+    ("ValueError: vector_width counts loads of 128 bytes: no load of a thread is that wide", "8 bits are a byte"),
+    # CuPy 14, the driver and NVRTC 13
+    ("CUDADriverError: CUDA_ERROR_NOT_FOUND: named symbol not found", '`extern "C"` before `__global__`'),
+    (
+        "CUDADriverError: CUDA_ERROR_LAUNCH_OUT_OF_RESOURCES: too many resources requested for launch",
+        "`__launch_bounds__`",
+    ),
+    ('TypeError: can only concatenate str (not "tuple") to str', "options=('--use_fast_math',)"),
+    ("TypeError: unsupported operand type(s) for +: 'int' and 'tuple'", "Grid and block are tuples"),
+    ("nvrtc: error: unrecognized option -O3 found", "NVRTC has no option -O3"),
+    ("CUDADriverError: CUDA_ERROR_FILE_NOT_FOUND: file not found", "nvcc's `-o`"),
 )

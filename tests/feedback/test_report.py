@@ -11,8 +11,8 @@ import pytest
 from grader.exercises import find
 from grader.feedback.findings import beside, without_quotes
 from grader.feedback.report import as_html, as_text
-from grader.feedback.summary import NEEDS_GPU, state_of, summarize
-from grader.verdict import CaseResult, Failure, Finding, Verdict
+from grader.feedback.summary import NEEDS_GPU, gate_words, state_of, summarize
+from grader.verdict import CaseResult, Failure, Finding, GateResult, Verdict
 from tests.feedback.verdicts import ALL, CLOCK, GPU, SIMULATOR, SOURCE, failing, make
 
 _VOID = {"br", "hr", "img", "input", "link", "meta", "rect", "line", "path"}
@@ -346,3 +346,12 @@ def test_a_round_trip_through_json_tells_the_same(verdict: Verdict) -> None:
 
     assert as_html(again, SOURCE) == as_html(verdict, SOURCE)
     assert as_text(again) == as_text(verdict)
+
+
+@pytest.mark.parametrize(
+    ("most", "said"), [(1.0, "earns 1 point:"), (2.0, "earns 2 points:"), (0.5, "earns 0.5 points:")]
+)
+def test_one_point_is_no_points(most, said):
+    """A gate says what it is worth as people do."""
+    words = gate_words(GateResult("eager", "the eager sequence", 2.0, "needs_gpu", 0.0, most))
+    assert said in words

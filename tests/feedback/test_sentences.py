@@ -315,3 +315,12 @@ def test_answers_are_named_and_no_mask_is_asked_for() -> None:
     assert only == "`time (ms)`: got 0.0, expected 1.7."
     assert "mask" in describe(vector(1000, 900, 999), exercise=SOFTMAX)
     assert "mask" not in describe(vector(1000, 900, 999), exercise=replace(SOFTMAX, backend="torch"))
+
+
+def test_a_kernel_of_threads_is_not_asked_about_programs() -> None:
+    """Numba's and CuPy's kernels are written for threads, as CUDA C++'s are."""
+    case = find("ls_numba_baseline")
+    said = describe(unwritten(vector(2571, 2560, 2570)), exercise=case)
+
+    assert "blocks are needed" in said
+    assert "triton" not in said

@@ -11,7 +11,7 @@ from grader.errors import MachineLacks
 from grader.exercise import Array, Case, Suspect
 from grader.exercises import find
 from grader.judge import desk as desks
-from grader.judge import inputs
+from grader.judge import fused, guards, inputs
 from grader.judge.desk import Desk
 from grader.judge.inputs import FILLS, draw, generator
 from grader.protocol.layout import GUARD_BYTES
@@ -21,9 +21,11 @@ CASE = Case("case", (Array("x", (1000,)), Array("y", (1000,)), Array("out", (100
 PADDED = Case("padded", (Array("x", (9, 21), row_padding=11), Array("out", (9, 21), role="out", row_padding=3)))
 
 
-@pytest.fixture
-def desk(monkeypatch):
+@pytest.fixture(params=["launch by launch", "in one pass"])
+def desk(request, monkeypatch):
+    """A desk, and one that compares as on a GPU: all at once first, and launch by launch what was not right."""
     monkeypatch.setattr(desks, "_HOST_BYTES", 1 << 22)
+    monkeypatch.setattr(fused, "saves", lambda device: request.param == "in one pass")
     return Desk("simulator")
 
 
@@ -206,6 +208,55 @@ def test_a_write_beside_an_output_is_found(desk, padding, offset):
     assert (found.wrong, found.outside) == (0, 1)
 
 
+def test_what_is_right_is_looked_at_once(desk, answered, monkeypatch):
+    """Right answers of all launches in one go are not compared again, one by one; what is wrong is, and is told."""
+    one_by_one = []
+    compare = desks.compare
+    monkeypatch.setattr(desks, "compare", lambda *given: one_by_one.append(given[0]) or compare(*given))
+    monkeypatch.setattr(guards, "outside", lambda *_: pytest.fail("all guards were looked at in one go"))
+    assert desk.check(answered, ADD) is None
+    assert len(one_by_one) == (0 if fused.saves("cpu") else 3)
+    desk._view(answered.launches[2]["out"])[7] = float("nan")
+    assert desk.check(answered, ADD).not_finite == 1
+    monkeypatch.undo()
+    expected = [(desk._view(launch["out"]).double() * 0,) for launch in answered.launches]
+    assert desk.check(answered, ADD, expected).wrong > 900, "what is expected need not be the oracle's"
+
+
+@pytest.mark.parametrize("bytes_", ["odd", "even"])
+@pytest.mark.parametrize("outputs", [1, 2, 3])
+def test_every_guard_of_every_launch_is_looked_at(desk, outputs, bytes_):
+    """Its first byte and its last, behind the last launch, too; and no byte of an output is taken for a guard's."""
+    odd = [
+        Array(f"out{n}", (3 + 7 * n,), "uint8" if bytes_ == "odd" else "float64", role="out") for n in range(outputs)
+    ]
+    spread = desk.lay(Case("case", (Array("x", (10,)), *odd)), 3)
+    desk.poison(spread)
+    launches = [[slot for slot in launch.values() if slot.arena == "outputs"] for launch in spread.launches]
+    raw = desk.arenas["outputs"].bytes_at(0, spread.used["outputs"])
+    assert guards.untouched(desk.arenas["outputs"], launches)
+    for launch in launches:
+        for slot in launch:
+            end = slot.offset + slot.bytes
+            for at in (slot.offset - GUARD_BYTES, slot.offset - 1, end, end + GUARD_BYTES - 1):
+                raw[at] = 254
+                assert not guards.untouched(desk.arenas["outputs"], launches), at
+                raw[at] = 255
+            raw[slot.offset : end] = 0
+    assert guards.untouched(desk.arenas["outputs"], launches)
+
+
+def test_guards_at_unequal_distances_are_looked_at_too(desk):
+    """They lie at equal ones as long as a desk lays them; nothing must depend on that."""
+    spread = desk.lay(CASE, 4)
+    desk.poison(spread)
+    launches = [[launch["out"]] for number, launch in enumerate(spread.launches) if number != 1]
+    raw = desk.arenas["outputs"].bytes_at(0, spread.used["outputs"])
+    assert guards.untouched(desk.arenas["outputs"], launches)
+    raw[launches[1][0].offset - 1] = 0
+    assert not guards.untouched(desk.arenas["outputs"], launches)
+
+
 def test_what_fits_can_be_laid_and_what_does_not_is_refused(desk):
     """Launches by launches, up to the last that fits; each arena counts."""
     for arrays in (CASE.arrays, (Array("x", (10,)), Array("out", (40_000,), role="out"))):
@@ -221,6 +272,40 @@ def test_what_fits_can_be_laid_and_what_does_not_is_refused(desk):
     assert not desk.fits(huge)
     with pytest.raises(MachineLacks, match="huge"):
         desk.lay(huge)
+
+
+class Buffer:
+    """In place of an arena on a GPU: its size alone."""
+
+    @classmethod
+    def create(cls, size, sealed):
+        found = cls()
+        found.size = size
+        return found
+
+
+@pytest.mark.parametrize(("card_gib", "arena_gib", "large_fits"), [(8, 1.13, False), (24, 3.38, True), (141, 12, True)])
+def test_arenas_leave_room_on_every_card(monkeypatch, card_gib, arena_gib, large_fits):
+    """Two arenas, the private inputs as large as one, and the oracle's float64 copies of the largest case that fits
+    stay below what is free; a large card has no more than 12 GiB of each.
+    """
+    free = int(0.94 * card_gib * (1 << 30))
+    monkeypatch.setattr(desks, "CudaArena", Buffer)
+    monkeypatch.setattr(desks, "generator", lambda device: None)
+    monkeypatch.setattr(torch.cuda, "mem_get_info", lambda: (free, card_gib << 30))
+    monkeypatch.setattr(torch.cuda, "memory_allocated", lambda: 0)
+    monkeypatch.setattr(torch.cuda, "memory_reserved", lambda: 0)
+    desk = Desk("cuda")
+    arena = desk.arenas["inputs"].size
+    assert desk.arenas["outputs"].size == arena == pytest.approx(arena_gib * (1 << 30), rel=0.01)
+    after = free - 2 * arena
+    monkeypatch.setattr(torch.cuda, "mem_get_info", lambda: (after, card_gib << 30))
+    for elements, fits in ((1 << 23, True), (1 << 27, large_fits)):
+        case = Case("case", (Array("x", (elements,)), Array("y", (elements,)), Array("out", (elements,), role="out")))
+        most = desk.capacity(case)
+        assert most >= 1
+        assert desk.fits(case, most) is fits
+        assert not fits or 6 * 8 * elements + desk.lay(case, most).used["inputs"] < after
 
 
 def test_on_a_gpu_the_oracle_must_fit_too(desk, monkeypatch):

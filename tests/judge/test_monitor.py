@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import statistics
 import subprocess
@@ -199,6 +200,30 @@ def test_a_moment_is_no_throttling(nvml):
         time.sleep(0.05)
         nvml.held_ns = {0: 5_000_000_000 + 100_000, 1: 0}
     assert record.throttle == ()
+
+
+@pytest.mark.parametrize(("own_s", "all_s", "held"), [(3, 3, ()), (3, 4, ("power cap",)), (0, 1, ("power cap",))])
+def test_how_far_the_judges_own_work_holds_the_clock_back_is_not_recorded(nvml, own_s, all_s, held):
+    """An oracle that multiplies large matrices may; what is timed is something else. The rest is recorded."""
+    monitor = Monitor("cuda", nvml, PROPERTIES)
+    for _ in range(2):  # nor does one record know of another's
+        with monitor.watch() as record:
+            for part_s in (1, own_s - 1):
+                with monitor.aside():
+                    nvml.held_ns[0] += part_s * 1_000_000_000 * bool(own_s)
+            nvml.held_ns[0] += (all_s - own_s) * 1_000_000_000
+        assert record.throttle == held
+
+
+def test_own_work_that_fails_is_set_aside_too(nvml):
+    """Else the judge would be recorded as what held the clock back, where a submission's output is wrong."""
+    monitor = Monitor("cuda", nvml, PROPERTIES)
+    with monitor.watch() as record, contextlib.suppress(ZeroDivisionError), monitor.aside():
+        nvml.held_ns[0] += 1_000_000_000
+        raise ZeroDivisionError
+    assert record.throttle == ()
+    with Monitor("simulator").aside():
+        pass
 
 
 def test_the_note_says_how_far_the_clock_fell(nvml):

@@ -7,10 +7,11 @@ import threading
 import time
 from dataclasses import replace
 from types import SimpleNamespace
+from typing import ClassVar
 
 import pytest
 
-from grader.errors import MachineLacks
+from grader.errors import JudgeStopped, MachineLacks
 from grader.exercises import find
 from grader.judge import arbiter as arbiters
 from grader.judge import pool as pools
@@ -493,6 +494,7 @@ def arbiter(workers, pool, monkeypatch):
     monkeypatch.setattr(arbiters, "Desk", lambda device, machine: SimpleNamespace(arenas={}, machine=machine))
     monkeypatch.setattr(arbiters, "_free_bytes", lambda device: None)
     monkeypatch.setattr(Machine, "measure", lambda device: measured.append(("machine", others_wait())) or machine)
+    monkeypatch.setattr(arbiters.health, "settled", lambda machine, limit_s: "")
     monkeypatch.setattr(Clock, "calibrate", lambda *_: measured.append(("clock", others_wait())) or "clock")
     monkeypatch.setattr(FakeWorker, "map", lambda self, desk, trusted=False: self.stages.append("map"), raising=False)
     monkeypatch.setattr(FakeWorker, "load", lambda self, name, *_: self.stages.append(name))
@@ -536,6 +538,89 @@ def test_machine_and_clock_are_measured_in_quiet(arbiter):
     here.drop_baselines()
     here.clock_for(here.baseline_worker(ADD, ADD.baselines))
     assert measured == [("machine", True), ("clock", True)]
+
+
+@pytest.fixture
+def calm(monkeypatch):
+    """The pauses that are made; nobody waits for them."""
+    pauses = []
+    monkeypatch.setattr(pools, "time", SimpleNamespace(sleep=pauses.append))
+    return pauses
+
+
+def test_nobody_is_alive_while_the_clock_is_calibrated_nor_was_just_now(arbiter, workers, calm, monkeypatch):
+    """Those ahead are ended; there is a pause behind the end of whatever ran somebody's code, and the GPU has settled.
+    Where nobody's has run there is none.
+    """
+    here, measured = arbiter
+    settled = []
+    monkeypatch.setattr(arbiters.health, "settled", lambda machine, limit_s: settled.append(len(calm)) or "")
+    here.clock_for(here.baseline_worker(ADD, ADD.baselines))
+    assert (calm, settled) == ([], [0])
+    here.pool.take(source("one"), ADD).worker.close()
+    here.pool.expect([(source("two"), ADD)])
+    until(lambda: sum("submission" in worker.stages for worker in workers.made) == 2)
+    here.clock_for(here.baseline_worker(ADD, ADD.baselines))
+    assert len(measured) == 2, "the clock is known"
+    here.forget_clock()
+    here.clock_for(here.baseline_worker(ADD, ADD.baselines))
+    assert (len(measured), len(calm), settled) == (3, 1, [0, 1])
+    assert calm[0] >= 0.5
+    assert not here.pool.busy
+    assert all(worker.ended for worker in workers.made if "submission" in worker.stages)
+
+
+def test_the_clock_is_not_calibrated_beside_a_submission(arbiter, calm):
+    """That would be a judge's bug: better no verdict than one by a clock that a submission has set."""
+    here, measured = arbiter
+    base = here.baseline_worker(ADD, ADD.baselines)
+    taken = here.take(source("one"), ADD)
+    with pytest.raises(RuntimeError, match="beside a submission"):
+        here.clock_for(base)
+    assert [what for what, _ in measured] == ["machine"]
+    taken.worker.close()
+    here.clock_for(base)
+    assert [what for what, _ in measured] == ["machine", "clock"]
+
+
+def test_the_clock_is_not_calibrated_while_the_gpu_still_ends_what_was_killed(arbiter, calm, monkeypatch):
+    """A switch that is measured too long is what forged events would feed on: another judge begins afresh."""
+    here, measured = arbiter
+    monkeypatch.setattr(arbiters.health, "settled", lambda machine, limit_s: "A kernel is still there.")
+    with pytest.raises(JudgeStopped, match="still there"):
+        here.clock_for(here.baseline_worker(ADD, ADD.baselines))
+    assert [what for what, _ in measured] == ["machine"]
+
+
+def test_a_plot_by_a_clock_that_runs_short_is_drawn_again_once(arbiter, calm, monkeypatch):
+    """By a new one, calibrated after the submission's end; the second is shown whatever it is like."""
+    here, measured = arbiter
+    here.device = "cuda"
+    here.desk.fits, here.desk.rest = (lambda case: True), (lambda: None)
+    drawn, shorts = [], []
+
+    class Timer:
+        readings: ClassVar = {}
+
+        def __init__(self, arbiter, exercise, progress):
+            pass
+
+        def know_baselines(self):
+            here.clock_for(here.baseline_worker(ADD, ()))
+
+        def time(self, cases, baselines, trials, worker):
+            drawn.append(worker)
+
+        def timings(self, cases):
+            return [len(drawn)]
+
+    monkeypatch.setattr("grader.judge.job.Timer", Timer)
+    monkeypatch.setattr(arbiters, "runs_short", lambda readings: shorts.pop(0))
+    for given, times in (([False], 1), ([True, False], 3), ([True, True], 5)):
+        shorts[:] = given
+        assert here.measure(source("plotted"), ADD) == [times]
+        assert all(worker.closed for worker in drawn)
+    assert [what for what, _ in measured].count("clock") == 3
 
 
 def test_baselines_load_once_in_each_worker(arbiter):

@@ -88,11 +88,36 @@ def test_nothing_stays_behind(monkeypatch, tmp_path):
     assert len(os.listdir("/proc/self/fd")) == descriptors
 
 
-def test_progress_is_told_case_by_case():
+def test_a_callers_knobs_do_not_reach_the_judges_kernel(monkeypatch):
+    """Nor does a cache in which another kernel may lie; where programs and libraries are is the caller's to say."""
+    started, popen = {}, subprocess.Popen
+
+    def failing(command, env, **_):
+        started.update(env)
+        return popen([sys.executable, "-c", "raise SystemExit(1)"])  # in place of the judge
+
+    knobs = {
+        "TRITON_INTERPRET": "1", "TRITON_CACHE_DIR": "/tmp/mine", "TRITON_KERNEL_OVERRIDE": "1",
+        "TRITON_PTXAS_PATH": "x", "PTXAS_OPTIONS": "--fmad=true", "DISABLE_PTXAS_OPT": "1",
+        "LLVM_PASS_PLUGIN_PATH": "x", "MLIR_ENABLE_DUMP": "1",
+    }  # fmt: skip
+    for name, value in (knobs | {"CUDA_HOME": "/opt/cuda", "TRITON_LIBCUDA_PATH": "/opt/lib"}).items():
+        monkeypatch.setenv(name, value)
+    monkeypatch.setattr("subprocess.Popen", failing)
+    with Judge("simulator") as judge, pytest.raises(JudgeStopped):
+        judge.grade(VECTOR_ADD, "vector_add")
+    own = {name: started.pop(name) for name in ("TMPDIR", "TRITON_CACHE_DIR")}
+    assert own["TRITON_CACHE_DIR"].startswith(own["TMPDIR"] + "/")
+    assert not os.path.exists(own["TMPDIR"]), "it ends with the judge"
+    assert not knobs.keys() & started.keys()
+    assert started["TRITON_LIBCUDA_PATH"] == "/opt/lib", "which turns nothing"
+    assert (started["CUDA_HOME"], started["PATH"]) == ("/opt/cuda", os.environ["PATH"])
+
+
+def test_progress_is_told_case_by_case(judge):
     """The caller hears of the stages in order, and how many there are."""
     told = []
-    with Judge("simulator") as judge:
-        judge.grade(VECTOR_ADD, "vector_add", progress=lambda *stage: told.append(stage))
+    judge.grade(VECTOR_ADD, "vector_add", progress=lambda *stage: told.append(stage))
     counted = [done for stage, done, _ in told if stage.startswith("checking")]
     assert counted == list(range(len(counted)))
     assert len(counted) == told[-1][2] > 3

@@ -15,7 +15,6 @@ import pytest
 
 from grader.errors import GraderError, JudgeStopped, UnknownExercise
 from grader.exercises import EXERCISES, find
-from grader.judge.service import Judge
 from grader.leaderboard import run as run_module
 from grader.leaderboard.run import handed_in, run
 from grader.leaderboard.store import Store
@@ -247,14 +246,17 @@ def test_a_judge_that_stops_on_the_only_submission_is_tried_with_a_text_of_ours(
 
 
 _NO_ANSWERS = ("transpose", "fuse")  # their baselines: a copy, and the very function that is to be rewritten
-_RANKED = [each.id for each in EXERCISES.values() if each.timed_cases and each.id not in _NO_ANSWERS]
+_RANKED = [
+    each.id
+    for each in EXERCISES.values()
+    if each.timed_cases and each.id not in _NO_ANSWERS and any(peer.harness is None for peer in each.baselines)
+]
 
 
 @pytest.mark.parametrize("exercise_id", _RANKED)
-def test_the_text_of_ours_is_a_right_answer(exercise_id):
+def test_the_text_of_ours_is_a_right_answer(simulator_judge, exercise_id):
     """It goes the whole way through a judge, so that one that is broken is found to be."""
-    with Judge("simulator") as real:
-        verdict = real.grade(run_module._control(find(exercise_id)), exercise_id)
+    verdict = simulator_judge.grade(run_module._control(find(exercise_id)), exercise_id)
     assert verdict.failure is None, verdict.failure
     assert all(case.passed for case in verdict.cases)
 

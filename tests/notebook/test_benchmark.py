@@ -58,10 +58,10 @@ def test_every_peer_has_a_line_with_its_interval() -> None:
         "your softmax", "torch.softmax", "the eager sequence", "torch.compile", "measured copy bandwidth",
     ]  # fmt: skip
     first = found.series[0].points[0]
-    assert (first.size, first.gbps) == (256, 4000)
+    assert (first.size, first.rate) == (256, 4000)
     assert (first.low, first.high) == pytest.approx((3200, 4444.4), rel=1e-3)
     assert found.series[-1].limit
-    assert found.series[-1].points[0].gbps == pytest.approx(4250)
+    assert found.series[-1].points[0].rate == pytest.approx(4250)
     assert "NVIDIA H200" in found.origin
 
 
@@ -79,6 +79,36 @@ def test_the_plot_is_self_contained_and_described() -> None:
     assert "src=" not in html
     assert len(set(plot._STYLES)) == len({style[1:] for style in plot._STYLES})
     assert "<td>2,000</td>" in html
+
+
+def test_what_is_limited_by_arithmetic_is_plotted_in_tflops() -> None:
+    """A product of 4096 takes 2 × 4096³ operations: in 200 µs that is 687 TFLOPS. No copy's bandwidth is a limit."""
+    exercise = find("matmul")
+    case = next(case for case in exercise.plot_cases if case.arrays[0].shape == (4096, 4096))
+    gbps = exercise.bytes_moved(case) / 200e-6 / 1e9
+    found = speeds.measured(exercise, [Timing(case.name, "submission", 200, 180, 250, gbps, gbps / 4250, 5, 16)])
+
+    assert [series.label for series in found.series] == ["your matmul"]
+    assert found.series[0].points[0].rate == pytest.approx(687.2, abs=0.1)
+    assert found.series[0].points[0].low == pytest.approx(687.2 * 200 / 250, abs=0.1)
+    for shown in (plot.as_html(found), plot.as_text(found), plot.alt_text(found)):
+        assert "TFLOPS" in shown
+        assert "GB/s" not in shown
+
+
+def test_recorded_tflops_come_from_recorded_bandwidths(tmp_path: Path) -> None:
+    """The rows are those of every exercise, and so is the file."""
+    exercise = find("matmul")
+    case = next(case for case in exercise.plot_cases if case.arrays[0].shape == (4096, 4096))
+    gbps = exercise.bytes_moved(case) / 200e-6 / 1e9
+    common = {"metric": "bandwidth_gbps", "unit": "GB/s", "low": None, "high": None, "gpu": "NVIDIA H200", "date": ""}
+    made = [{"bench": bench, "case": case.name, "value": gbps, **common} for bench in ("matmul", "matmul/copy")]
+    (tmp_path / "gpu.json").write_text(json.dumps(made))
+    found = speeds.recorded(exercise, tmp_path)
+
+    assert found is not None
+    assert [series.label for series in found.series] == ["the course's matmul"]
+    assert found.series[0].points[0].low == pytest.approx(687.2, abs=0.1)
 
 
 def test_text_has_the_same_numbers() -> None:

@@ -19,10 +19,11 @@ pytest.importorskip("torch")
 
 START = """
 import json, sys
-from grader.worker import simulator
+from grader.worker import simulator, untuned
 simulator.prepare()
 import torch
 simulator.install()
+untuned.take_first()
 """
 RUN = """
 import torch

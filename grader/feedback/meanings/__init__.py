@@ -9,14 +9,16 @@ from __future__ import annotations
 from grader.feedback.meanings.compiler import COMPILER
 from grader.feedback.meanings.cpp import CPP
 from grader.feedback.meanings.cuda import CUDA
+from grader.feedback.meanings.cupy import CUPY
 from grader.feedback.meanings.meaning import Advice, Meaning
 from grader.feedback.meanings.operator import OPERATOR
+from grader.feedback.meanings.products import PRODUCTS
 from grader.feedback.meanings.python import NUMBA, PYTHON
 from grader.feedback.meanings.triton import TRITON
 
 __all__ = ["MEANINGS", "Advice", "Meaning", "explain"]
 
-MEANINGS: tuple[Meaning, ...] = OPERATOR + TRITON + CUDA + CPP + NUMBA + PYTHON + COMPILER
+MEANINGS: tuple[Meaning, ...] = OPERATOR + PRODUCTS + TRITON + CUPY + CUDA + CPP + NUMBA + PYTHON + COMPILER
 
 
 def explain(text: str, line: str = "") -> Advice | None:

@@ -1,4 +1,6 @@
-"""Errors of torch.compile, and of the harness that asks for one graph (`grader/worker/whole_graph.py`)."""
+"""Errors of torch.compile, and of the harnesses that look at what was compiled: one graph
+(`grader/worker/whole_graph.py`), wide loads (`grader/worker/wide_loads.py`).
+"""
 
 from __future__ import annotations
 
@@ -75,5 +77,33 @@ COMPILER: tuple[Meaning, ...] = (
         r"a tensor is to be returned, not NoneType",
         "The function returns nothing.",
         "End it with `return` and the tensor.",
+    ),
+    Meaning(
+        r"NarrowLoads.*; a block gives each of its (\d+) threads (\d+) elements",
+        "The block is too small for its threads: with {1} elements each of the {0} threads cannot load four.",
+        "Give it a larger block, or fewer warps (`num_warps`).",
+    ),
+    Meaning(
+        r"NarrowLoads.*; the compiler gave a thread runs of (\d+) elements",
+        "In the compiled kernel a thread holds runs of {0}. Either neighbours of the block are not known to lie "
+        "together in memory, or it is not known where a row begins.",
+        "Let neighbours in `tl.arange` take neighbouring columns. Then say that a row begins at a multiple of 4: "
+        "`tl.multiple_of(row * x_stride, 4)`. A hint around an argument of the kernel does nothing.",
+    ),
+    Meaning(
+        r"NarrowLoads.*; the addresses allow more, and the mask does not",
+        "It is the mask: the addresses allow 16 bytes, but the compiler cannot know that four neighbours have the same "
+        "mask.",
+        "Say so: `tl.max_constancy(column < columns, 4)`.",
+    ),
+    Meaning(
+        r"no Triton kernel was launched",
+        "The width of loads is looked at in Triton kernels, and none ran.",
+        "Write the kernel with `@triton.jit`, and launch it in the function.",
+    ),
+    Meaning(
+        r"counts loads of .* bytes: no load of a thread is that wide",
+        "No load moves so much. Widths are in bytes, and 8 bits are a byte.",
+        "`.v4.b32` is four values of 32 bits: 16 bytes.",
     ),
 )

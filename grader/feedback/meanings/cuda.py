@@ -8,10 +8,11 @@ __all__ = ["CUDA"]
 
 CUDA: tuple[Meaning, ...] = (
     Meaning(
-        r"invalid configuration argument",
+        # CUDA 13 says the second of what CUDA 12 gave the first, and of too much shared memory both say the second.
+        r"invalid configuration argument|(?:RuntimeError|CUDA error|CUDA_ERROR_INVALID_VALUE): invalid argument",
         "The GPU refused the launch: a block has at most 1024 threads, and neither grid nor block may be empty.",
         "An empty grid: was the division rounded down? `(n + block - 1) / block` is never 0. If that is not it, is "
-        "block.x * block.y at most 1024?",
+        "block.x * block.y at most 1024, and the dynamic shared memory at most 48 KiB?",
     ),
     Meaning(
         r"no kernel image is available",

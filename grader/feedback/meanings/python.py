@@ -27,6 +27,17 @@ NUMBA: tuple[Meaning, ...] = (
         "Numba knows no such operation for these types.",
         "Look at the types that the message names: is an array where its element belongs?",
     ),
+    Meaning(
+        r"No matching definition for argument type\(s\) (.+)",
+        "The kernel was compiled for other types than those that came: {0}.",
+        "Does the signature name the types of the arrays, one for each argument? If kernels are kept, is each kept "
+        "under its type?",
+    ),
+    Meaning(
+        r"_Kernel\.__init__\(\) got an unexpected keyword argument '(\w+)'",
+        "`cuda.jit` has no option {0}.",
+        "Fast math is `fastmath=True`, a cap of registers `max_registers=…`.",
+    ),
 )
 
 PYTHON: tuple[Meaning, ...] = (

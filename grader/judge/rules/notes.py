@@ -13,7 +13,7 @@ from grader.verdict import Finding
 
 __all__ = ["Note", "findings", "shown", "written"]
 
-_BACKENDS = {"triton": "Triton", "cuda": "CUDA", "torch": "GPU"}
+_BACKENDS = {"triton": "Triton", "cuda": "CUDA", "numba": "Numba", "cupy": "CuPy", "torch": "GPU"}
 _MOST = 12  # findings of one submission
 _MOST_CHARACTERS = 80  # of a name or an expression that is quoted
 _MOST_NODES = 60  # of an expression that is quoted

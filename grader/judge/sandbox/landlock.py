@@ -16,6 +16,7 @@ _TRUNCATE, _IOCTL = 1 << 14, 1 << 15
 _OF_FILES = _EXECUTE | _WRITE_FILE | _READ_FILE | _TRUNCATE | _IOCTL
 _BITS = {1: 13, 2: 14, 3: 15, 4: 15}  # rights that the first versions know, counted from the lowest bit
 _ALL_BITS = 16
+_OWN_FILES = "/proc/self"  # opened once the process is the one that will run: its own, and no child's
 _TCP, _SCOPES = 0b11, 0b11  # bind, connect; abstract sockets, signals
 
 
@@ -26,7 +27,10 @@ def abi() -> int:
 
 
 def ruleset(read: Iterable[Path], secret: list[Path], devices: Iterable[str], home: Path) -> dict[str, Any]:
-    """What the trampoline hands to the kernel: read and execute `read` but not `secret`, use `devices`, own `home`."""
+    """What the trampoline hands to the kernel: read and execute `read` but not `secret`, use `devices`, own `home`.
+
+    A process may write to its own files in /proc, too: CUDA truncates one of them as it starts, or does not start.
+    """
     version = abi()
     handled = (1 << _BITS.get(version, _ALL_BITS)) - 1
     levels = [handled, *([_TCP] if version >= 4 else []), *([_SCOPES] if version >= 6 else [])]
@@ -35,6 +39,7 @@ def ruleset(read: Iterable[Path], secret: list[Path], devices: Iterable[str], ho
     for path in real:
         open_for |= _around(path, secret)
     open_for |= dict.fromkeys(devices, _READ_FILE | _WRITE_FILE | _IOCTL)
+    open_for[_OWN_FILES] = _READ_FILE | _READ_DIR | _WRITE_FILE | _TRUNCATE
     open_for[str(home)] = handled
     rules = [(path, _fitting(path, access) & handled) for path, access in open_for.items()]
     return {"handled": levels, "rules": [(path, access) for path, access in rules if access]}

@@ -14,9 +14,11 @@ __all__ = ["DENIED", "NUMBERS", "program"]
 
 # Name: its number on x86-64 and on aarch64 (-1: not there).
 NUMBERS = {
-    "_sysctl": (156, -1), "acct": (163, 89), "add_key": (248, 217), "adjtimex": (159, 171), "bpf": (321, 280),
+    "_sysctl": (156, -1), "accept": (43, 202), "accept4": (288, 242), "acct": (163, 89), "add_key": (248, 217),
+    "adjtimex": (159, 171), "bpf": (321, 280),
     "chroot": (161, 51), "clock_adjtime": (305, 266), "clock_settime": (227, 112), "clone": (56, 220),
-    "clone3": (435, 435), "delete_module": (176, 106), "fanotify_init": (300, 262), "fcntl": (72, 25),
+    "clone3": (435, 435), "connect": (42, 203), "delete_module": (176, 106), "fanotify_init": (300, 262),
+    "fcntl": (72, 25),
     "finit_module": (313, 273), "fsconfig": (431, 431), "fsmount": (432, 432), "fsopen": (430, 430),
     "fspick": (433, 433), "init_module": (175, 105), "io_uring_enter": (426, 426), "io_uring_register": (427, 427),
     "io_uring_setup": (425, 425), "ioperm": (173, -1), "iopl": (172, -1), "kcmp": (312, 272),
@@ -40,8 +42,12 @@ NUMBERS = {
 _CLONE_NEW = 0x7E020000  # every namespace that `clone` can make
 _SIGCONT, _F_SETSIG = 18, 10
 _AF_UNIX, _AF_INET, _AF_INET6, _AF_NETLINK = 1, 2, 10, 16
+_STREAM, _SEQPACKET, _FLAGS_OF_TYPE = 1, 5, 0x80800  # of a socket; its type's flags: SOCK_CLOEXEC, SOCK_NONBLOCK
 _MINUS_1 = 0xFFFFFFFF
 _SUPERVISOR, _SUPERVISORS_GROUP = 0x5E5E5E5E, -0x5E5E5E5E % 2**32  # the trampoline knows its pid and puts it in
+
+# A connected pair of datagrams could still send to any other socket, descriptors too; streams reach their peer alone.
+_STREAMS = (1, "is no type", (_STREAM, _SEQPACKET))
 
 # Refused for some arguments: (index of the argument, test, values). The halves that are tested are all that counts.
 _CONDITIONS: dict[str, list[tuple[int, str, tuple[int, ...]]]] = {
@@ -54,18 +60,22 @@ _CONDITIONS: dict[str, list[tuple[int, str, tuple[int, ...]]]] = {
     "rt_sigqueueinfo": [(1, "is", (_SIGCONT,))],
     "rt_tgsigqueueinfo": [(2, "is", (_SIGCONT,))],
     "socket": [(0, "is not", (_AF_UNIX, _AF_INET, _AF_INET6, _AF_NETLINK))],  # vsock has no namespace
-    "socketpair": [(0, "is not", (_AF_UNIX,))],
+    "socketpair": [(0, "is not", (_AF_UNIX,)), _STREAMS],
     "tgkill": [(2, "is", (_SIGCONT,))],
     "tkill": [(1, "is", (_SIGCONT,))],
 }
+# Without namespaces: CUDA binds a stream socket to an abstract name as it starts, or does not start. What is bound must
+# lead nowhere: nobody is connected to, and who connects is not let in.
+_NO_NETWORK = ("accept", "accept4", "connect")
+_BINDABLE = [(0, "is not", (_AF_UNIX,)), _STREAMS]
 _SIGNALS = ("kill", "tkill", "tgkill", "rt_sigqueueinfo", "rt_tgsigqueueinfo", "pidfd_open")  # a pid comes first
 
-DENIED = tuple(name for name in NUMBERS if name not in {*_CONDITIONS, "clone3", "pidfd_open"})
+DENIED = tuple(name for name in NUMBERS if name not in {*_CONDITIONS, *_NO_NETWORK, "clone3", "pidfd_open"})
 
 _ARCHITECTURES = {"x86_64": (0, 0xC000003E), "aarch64": (1, 0xC00000B7)}  # column of NUMBERS, linux/audit.h
 _X32 = 0x40000000  # numbers from here on are those of another table
 _KILL, _ERRNO, _ALLOW = 0x80000000, 0x00050000, 0x7FFF0000
-_LOAD, _EQUAL, _AT_LEAST, _ANY_BIT, _RETURN = 0x20, 0x15, 0x35, 0x45, 0x06
+_LOAD, _EQUAL, _AT_LEAST, _ANY_BIT, _AND, _RETURN = 0x20, 0x15, 0x35, 0x45, 0x54, 0x06
 _NUMBER, _ARCHITECTURE, _ARGUMENTS = 0, 4, 16  # offsets in struct seccomp_data
 
 _Instruction = tuple[int, int, int, int]  # code, steps to skip if true, if false, operand
@@ -75,13 +85,13 @@ def program(namespaced: bool) -> bytes:
     """The filter for this processor; empty on one that it is not written for.
 
     Args:
-        namespaced: the process has namespaces of its own. Without them no socket can be made at all, and the
-            supervisor cannot be signalled.
+        namespaced: the process has namespaces of its own. Without them no socket can be connected, and the supervisor
+            cannot be signalled.
     """
     column, architecture = _ARCHITECTURES.get(platform.machine(), (-1, 0))
     if column < 0:
         return b""
-    denied = DENIED if namespaced else (*DENIED, "socket")
+    denied = DENIED if namespaced else (*DENIED, *_NO_NETWORK)
     code = [(_LOAD, 0, 0, _ARCHITECTURE), (_EQUAL, 1, 0, architecture), _return(_KILL), (_LOAD, 0, 0, _NUMBER)]
     if platform.machine() == "x86_64":
         code += [(_AT_LEAST, 0, 1, _X32), _return(_ERRNO | errno.ENOSYS)]
@@ -91,6 +101,7 @@ def program(namespaced: bool) -> bytes:
             code += [(_EQUAL, 0, 1, NUMBERS[name][column]), _return(_ERRNO | errno.EPERM)]
     conditions = {name: list(tests) for name, tests in _CONDITIONS.items() if name not in denied}
     if not namespaced:
+        conditions["socket"] = list(_BINDABLE)
         for name in _SIGNALS:
             guarded = (0, "is", (_MINUS_1, _SUPERVISOR, _SUPERVISORS_GROUP))
             conditions[name] = [*conditions.get(name, []), guarded]
@@ -104,8 +115,10 @@ def program(namespaced: bool) -> bytes:
 def _refuse(argument: int, test: str, values: tuple[int, ...]) -> list[_Instruction]:
     """Returns EPERM if the low half of the argument passes the test, else goes on behind."""
     last = len(values) - 1
-    if test == "is not":
+    if test in ("is not", "is no type"):
         compare = [(_EQUAL, last - at + 1, 0, value) for at, value in enumerate(values)]
+        if test == "is no type":
+            compare.insert(0, (_AND, 0, 0, ~_FLAGS_OF_TYPE & 0xFFFFFFFF))
     else:
         jump = _EQUAL if test == "is" else _ANY_BIT
         compare = [(jump, last - at, 1 if at == last else 0, value) for at, value in enumerate(values)]

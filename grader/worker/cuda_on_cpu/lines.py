@@ -12,7 +12,7 @@ from pathlib import Path
 from types import FrameType
 from typing import Any
 
-__all__ = ["CELL", "cell_of_caller", "install_line_marks", "line_mark", "sources_of"]
+__all__ = ["CELL", "cell_of_caller", "install_line_marks", "line_in", "line_mark", "sources_of"]
 
 CELL = "cell"  # the file name in marks whose lines are the cell's; others count from the start of their string
 
@@ -21,7 +21,7 @@ _OURS = str(Path(__file__).parents[1])
 
 def line_mark(source: str, name: str, cell: str) -> str:
     """The mark for `source`: its place in `cell`, where it stands there as one string, else line 1 of `name`."""
-    line = _line_in(cell, source)
+    line = line_in(cell, source)
     return f'#line {line} "{CELL}"\n' if line else f'#line 1 "{name}"\n'
 
 
@@ -63,7 +63,8 @@ def cell_of_caller() -> str:
     return "".join(linecache.getlines(frame.f_code.co_filename, frame.f_globals)) if frame else ""
 
 
-def _line_in(cell: str, source: str) -> int | None:
+def line_in(cell: str, source: str) -> int | None:
+    """The line of the cell on which the string `source` begins, where it stands there as one."""
     try:
         tree = ast.parse(cell)
     except (SyntaxError, ValueError):

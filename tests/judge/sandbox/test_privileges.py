@@ -149,6 +149,8 @@ def test_system_calls_that_no_kernel_needs_are_refused(form, told):
     calls |= {
         "socket of packets": (number("socket"), int(socket.AF_PACKET), 2),
         "socket to the host": (number("socket"), 40, 1),  # AF_VSOCK
+        "pair of datagrams": (number("socketpair"), 1, 2, 0, 0),
+        "pair of raw datagrams": (number("socketpair"), 1, 3 | 0x80800, 0, 0),
         "a signal on input": (number("fcntl"), 0, 10, 18),  # F_SETSIG
         "personality": (number("personality"), 0x0040000),
         "limits of others": (number("prlimit64"), 1, 7),
@@ -227,6 +229,119 @@ tell(tcp=lambda: connect(socket.AF_INET, ("127.0.0.1", {server.getsockname()[1]}
     assert found["tcp"] in ("ECONNREFUSED", "ENETUNREACH", "EPERM")
     assert found["unix"] in ("ECONNREFUSED", "EPERM")
     assert found["names"] in (["lo"], "EPERM")
+
+
+SOCKETS = """
+import socket
+def made(family, kind):
+    socket.socket(family, kind).close()
+    return "made"
+def refused(function, *arguments):
+    try:
+        function(*arguments)
+    except PermissionError:
+        return "EPERM"
+unix, none = socket.AF_UNIX, socket.SOCK_NONBLOCK | socket.SOCK_CLOEXEC
+"""
+
+
+@pytest.mark.parametrize("form", ["landlock", "limits"])
+def test_without_namespaces_a_socket_can_be_bound_and_leads_nowhere(form, told):
+    """CUDA binds a stream to an abstract name as it starts. Nobody can be let in by it, nor be reached with another."""
+    if landlock.abi() < 6 and form == "landlock":
+        pytest.skip("needs Landlock 6")
+    found = told(
+        form,
+        SOCKETS
+        + """
+bound = [socket.socket(unix, kind | none) for kind in (socket.SOCK_STREAM, socket.SOCK_SEQPACKET)]
+def bind():
+    for number, one in enumerate(bound):
+        one.bind(f"\\0grader-test-{os.getpid()}-{number}")
+        one.listen(16)
+    return "bound"
+one = bound[0]
+tell(bind=bind, accept=lambda: refused(one.accept),
+     connect=lambda: [refused(each.connect, f"\\0grader-test-{os.getpid()}-0") for each in map(
+         lambda kind: socket.socket(unix, kind), (socket.SOCK_STREAM, socket.SOCK_SEQPACKET))],
+     **{name: lambda each=each: made(*each) for name, each in {
+         "datagram": (unix, socket.SOCK_DGRAM), "raw": (unix, socket.SOCK_RAW),
+         "late datagram": (unix, socket.SOCK_DGRAM | none), "internet": (socket.AF_INET, socket.SOCK_STREAM),
+         "internet 6": (socket.AF_INET6, socket.SOCK_STREAM), "netlink": (socket.AF_NETLINK, socket.SOCK_RAW)}.items()})
+""",
+    )
+    assert found.pop("bind") == "bound"
+    assert found.pop("connect") == ["EPERM"] * 2
+    assert set(found.values()) == {"EPERM"}, found
+    assert len(found) == 7
+
+
+@pytest.mark.skipif(COLUMN is None, reason="the filter is not written for this processor")
+@pytest.mark.parametrize("form", ["landlock", "limits"])
+def test_without_namespaces_nobody_is_let_in(form, told):
+    """By either call that would: the newer one takes flags besides."""
+    accept = {"x86_64": (43, 288), "aarch64": (202, 242)}[platform.machine()]
+    calls = {"accept": accept[0], "accept4": accept[1]}
+    names = f"{{name: lambda at=at: call(at, 0, 0, 0, 0) for name, at in {calls}.items()}}"
+    assert told(form, f"{CALL}\ntell(**{names})") == dict.fromkeys(calls, "EPERM")
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_no_datagram_leaves_a_connected_pair(form, told):
+    """A datagram may name another receiver than its peer, and carry a descriptor to it; there are pairs of streams."""
+    found = told(
+        form,
+        SOCKETS
+        + """
+def pair(kind):
+    for each in socket.socketpair(unix, kind | none):
+        each.close()
+    return "made"
+tell(stream=lambda: pair(socket.SOCK_STREAM), packets=lambda: pair(socket.SOCK_SEQPACKET),
+     datagram=lambda: pair(socket.SOCK_DGRAM), raw=lambda: pair(socket.SOCK_RAW))
+""",
+    )
+    assert found == {"stream": "made", "packets": "made", "datagram": "EPERM", "raw": "EPERM"}
+
+
+def test_by_landlock_it_may_write_to_its_own_files_of_proc_and_to_no_others(told, tmp_path):
+    """CUDA truncates one as it starts. Those of its supervisor, of its child and of the system stay as they are, and
+    what its own files lead to is no file of its own.
+    """
+    if landlock.abi() < 3:
+        pytest.skip("needs Landlock 3, the first that knows truncation")
+    outside = tmp_path / "outside"
+    outside.write_text("as it was")
+    outside.chmod(0o666)
+    found = told(
+        "landlock",
+        f"outside = {str(outside)!r}"
+        """
+def truncate(path):
+    with open(path, "w") as file:
+        file.write("named")
+    return open(path).read().strip()
+def child():
+    read, write = os.pipe()
+    pid = os.fork()
+    if pid == 0:
+        os.read(read, 1)
+        os._exit(0)
+    try:
+        return truncate(f"/proc/{pid}/comm")
+    finally:
+        os.write(write, b"x")
+        os.waitpid(pid, 0)
+tell(own=lambda: truncate("/proc/self/comm"), thread=lambda: truncate(f"/proc/self/task/{os.getpid()}/comm"),
+     above=lambda: truncate(f"/proc/{os.getppid()}/comm"), child=child,
+     system=lambda: os.close(os.open("/proc/sys/kernel/hostname", os.O_WRONLY)),
+     outside=lambda: truncate(outside), through=lambda: truncate("/proc/self/root" + outside))
+""",
+    )
+    assert (found.pop("own"), found.pop("thread")) == ("named", "named")
+    assert set(found.values()) == {"EACCES"}, found
+    assert len(found) == 5
+    assert outside.read_text() == "as it was"
 
 
 @pytest.mark.parametrize("own_user", [True, False])

@@ -1,0 +1,215 @@
+"""The rungs of a matrix product in TFLOPS, against cuBLAS in the same run; tiles, warps and stages of the last one."""
+
+from __future__ import annotations
+
+import itertools
+import tempfile
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import astuple, dataclass
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from benchmarks.kernels import load
+from benchmarks.limits import Fault
+from benchmarks.rows import Recorder
+from grader.exercise import Exercise
+from grader.exercises import find
+from grader.exercises.products import PLOT_CASES
+from grader.judge.compare import within
+from grader.judge.inputs import generator
+from grader.judge.statistics import interval
+
+__all__ = ["CUBLAS", "FUSED", "LAST", "SIZES", "Setting", "matmuls", "rungs", "settings", "sweep"]
+
+SIZES = (1024, 2048, 4096, 8192)
+CUBLAS, THEN_LEAKY, FUSED = "cuBLAS", "cuBLAS, then leaky ReLU", "fused leaky ReLU"
+LAST = "descriptors, persistent grid"
+_LEAST = {(LAST, 2048): 0.95, (LAST, 4096): 1.0, (LAST, 8192): 1.0, (FUSED, 4096): 1.03, (FUSED, 8192): 1.03}
+_FIRST = {"BLOCK_M": 64, "BLOCK_N": 64, "BLOCK_K": 32}  # what the notebook's cell begins with
+_REPEATS, _WARM_UP = 40, 3
+_SWEEP_REPEATS = 15
+_SHARED_BYTES = 227 << 10  # of a block, on a Hopper card
+_SUMS_OF_A_THREAD = 128  # in registers; of 255 that it can have
+_HEAD_START_CYCLES = 400_000  # some 0.2 ms: in that time the host has queued what is timed
+
+Call = Callable[[], Any]
+Product = Callable[[torch.Tensor, torch.Tensor, torch.Tensor], Any]
+
+
+@dataclass(frozen=True)
+class Setting:
+    """What can be chosen of the persistent kernel."""
+
+    block_m: int
+    block_n: int
+    block_k: int
+    warps: int
+    stages: int
+    parts: int
+    flatten: bool
+
+    @property
+    def shared_bytes(self) -> int:
+        """Of the buffers of all stages, and of what is stored at once."""
+        staged = self.stages * (self.block_m + self.block_n) * self.block_k
+        return 2 * (staged + self.block_m * self.block_n // self.parts) + 128
+
+    @property
+    def fits(self) -> bool:
+        sums = self.block_m * self.block_n // (32 * self.warps)
+        return self.shared_bytes <= _SHARED_BYTES and sums <= _SUMS_OF_A_THREAD
+
+    def __str__(self) -> str:
+        parts = "stored whole" if self.parts == 1 else "stored in halves"
+        loops = "one loop" if self.flatten else "two loops"
+        shape = f"{self.block_m} × {self.block_n} × {self.block_k}"
+        return f"{shape}, {self.warps} warps, {self.stages} stages, {parts}, {loops}"
+
+
+def settings() -> Iterator[Setting]:
+    """All that are worth a try and fit a Hopper card."""
+    shapes = ((128, 256, 64), (256, 128, 64), (128, 128, 64), (128, 128, 128), (64, 256, 64))
+    for shape, warps, stages, parts, flatten in itertools.product(shapes, (4, 8), (3, 4, 5), (1, 2), (True, False)):
+        setting = Setting(*shape, warps, stages, parts, flatten)
+        if setting.fits:
+            yield setting
+
+
+def rungs(folder: Path) -> dict[str, Product]:
+    """The ladder by name: the reference solutions, and the kernel of the first one with settings that are given."""
+    tuned, fused, last = (load(find(each), folder) for each in ("matmul", "matmul_leaky_relu", "matmul_open"))
+    kernel = _globals(tuned)["matmul_kernel"].fn
+    return {
+        CUBLAS: find("matmul").baseline("cublas").function,
+        "one tile a program": partial(_untuned, kernel, 1),
+        "grouped order": partial(_untuned, kernel, 8),
+        "autotuned": tuned,
+        LAST: last,
+        THEN_LEAKY: find("matmul_leaky_relu").baseline("cublas").function,
+        FUSED: fused,
+    }
+
+
+def _globals(function: Callable[..., Any]) -> dict[str, Any]:
+    return function.__globals__
+
+
+def _untuned(kernel: Any, group: int, a: torch.Tensor, b: torch.Tensor, out: torch.Tensor) -> None:
+    (m, k), n = a.shape, b.shape[1]
+    tiles = -(-m // _FIRST["BLOCK_M"]) * -(-n // _FIRST["BLOCK_N"])
+    strides = (*a.stride(), *b.stride(), *out.stride())
+    kernel[(tiles,)](a, b, out, m, n, k, *strides, **_FIRST, GROUP=group, num_warps=4, num_stages=2)
+
+
+def matmuls(recorder: Recorder) -> None:
+    """Rows `matmuls`, a case for each rung and size: its rate, and the ratio to cuBLAS doing the same.
+
+    Raises:
+        Fault: the last rung, or the fused one, is slower than it must be.
+    """
+    faults = []
+    with tempfile.TemporaryDirectory() as folder:
+        ladder = rungs(Path(folder))
+        for size in SIZES:
+            arrays = _drawn(size)
+            for name, rung in ladder.items():
+                _must_be_right(name, rung, arrays)
+            times = _in_turn({name: partial(rung, *arrays) for name, rung in ladder.items()}, _REPEATS)
+            for name, samples in times.items():
+                peer = THEN_LEAKY if name in (FUSED, THEN_LEAKY) else CUBLAS
+                ratio = _record(recorder, "matmuls", f"{name}, {size}", size, samples, times[peer])
+                least = _LEAST.get((name, size), 0.0)
+                if ratio < least:
+                    faults.append(f"matmuls: {name} at {size}: {ratio:.3f}× cuBLAS, and {least}× is needed")
+            recorder.write()
+    if faults:
+        raise Fault("\n".join(faults))
+
+
+def sweep(recorder: Recorder) -> None:
+    """Rows `matmuls/sweep`: the persistent kernel with each setting, at 2048, 4096 and 8192. Needs a Hopper card."""
+    with tempfile.TemporaryDirectory() as folder:
+        known = _globals(load(find("matmul_open"), Path(folder)))
+        cublas = find("matmul").baseline("cublas").function
+        for size in SIZES[1:]:
+            arrays = _drawn(size)
+            for setting in settings():
+                product = partial(_persistent, known, setting)
+                try:
+                    _must_be_right(str(setting), product, arrays)
+                except Exception as error:  # what does not compile is a result, too
+                    print(f"{size}: {setting}: {type(error).__name__}: {str(error)[:200]}", flush=True)
+                    continue
+                calls = {CUBLAS: partial(cublas, *arrays), "": partial(product, *arrays)}
+                times = _in_turn(calls, _SWEEP_REPEATS)
+                _record(recorder, "matmuls/sweep", f"{size}: {setting}", size, times[""], times[CUBLAS])
+            recorder.write()
+
+
+def _persistent(
+    known: Mapping[str, Any], setting: Setting, a: torch.Tensor, b: torch.Tensor, out: torch.Tensor
+) -> None:
+    """The kernel of the reference solution of `matmul_open`, whose names `known` has, past its tuning."""
+    (m, k), n = a.shape, b.shape[1]
+    blocks = ((setting.block_m, setting.block_k), (setting.block_k, setting.block_n),
+              (setting.block_m, setting.block_n // setting.parts))  # fmt: skip
+    described = [
+        known["TensorDescriptor"].from_tensor(x, list(shape)) for x, shape in zip((a, b, out), blocks, strict=True)
+    ]
+    programs = known["programs"](a.device)
+    known["persistent_kernel"].fn[(programs,)](
+        *described, m, n, k, PROGRAMS=programs, BLOCK_M=setting.block_m, BLOCK_N=setting.block_n,
+        BLOCK_K=setting.block_k, PARTS=setting.parts, FLATTEN=setting.flatten,
+        num_warps=setting.warps, num_stages=setting.stages,
+    )  # fmt: skip
+
+
+def _drawn(size: int) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
+    source = generator("cuda")
+    a, b = (torch.randn(size, size, generator=source, device="cuda").half() for _ in range(2))
+    return a, b, torch.empty_like(a)
+
+
+def _must_be_right(name: str, product: Product, arrays: tuple[torch.Tensor, torch.Tensor, torch.Tensor]) -> None:
+    """Raises ArithmeticError where the result is not that of the exercise's oracle."""
+    a, b, out = arrays
+    out.fill_(float("nan"))
+    product(a, b, out)
+    exercise: Exercise = find("matmul_leaky_relu" if name in (FUSED, THEN_LEAKY) else "matmul")
+    budget = next(case.budget for case in PLOT_CASES if case.arrays[0].shape == tuple(a.shape)) or exercise.budget
+    if not bool(within(out, exercise.oracle({"a": a.double(), "b": b.double()}), budget).all()):
+        raise ArithmeticError(f"{name} is wrong at {a.shape[0]}: no figure is written.")
+
+
+def _in_turn(calls: Mapping[str, Call], repeats: int) -> dict[str, list[float]]:
+    """Microseconds of each call, by events; call i of each was made one after the other, the L2 flushed before.
+
+    The GPU is kept busy while the host queues a call, so that no launch is waited for.
+    """
+    cuda: Any = torch.cuda
+    flush = torch.empty(4 * cuda.get_device_properties(0).L2_cache_size, dtype=torch.uint8, device="cuda")
+    marks: dict[str, list[tuple[Any, Any]]] = {name: [] for name in calls}
+    for number in range(_WARM_UP + repeats):
+        for name, call in calls.items():
+            start, end = (cuda.Event(enable_timing=True) for _ in range(2))
+            cuda._sleep(_HEAD_START_CYCLES)
+            flush.zero_()
+            start.record()
+            call()
+            end.record()
+            if number >= _WARM_UP:
+                marks[name].append((start, end))
+    cuda.synchronize()
+    return {name: [1e3 * start.elapsed_time(end) for start, end in pairs] for name, pairs in marks.items()}
+
+
+def _record(recorder: Recorder, bench: str, case: str, size: int, samples: list[float], peer: list[float]) -> float:
+    """Adds the rate and the ratio to cuBLAS, call by call; returns the ratio."""
+    rates = [2 * size**3 / us / 1e6 for us in samples]
+    recorder.add(bench, case, "rate_tflops", "TFLOPS", *astuple(interval(rates)))
+    ratio = interval([theirs / ours for theirs, ours in zip(peer, samples, strict=True)])
+    recorder.add(bench, case, "ratio_vs_cublas", "1", *astuple(ratio))
+    return ratio.middle

@@ -1,0 +1,117 @@
+"""Past the ladder: rotation and FFT against the last rung in one run, with the error beside the time; and the knobs."""
+
+from __future__ import annotations
+
+import re
+import tempfile
+from collections.abc import Callable
+from dataclasses import astuple
+from functools import partial
+from importlib.util import module_from_spec, spec_from_file_location
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from benchmarks.kernels import load
+from benchmarks.ladder import correct_digits
+from benchmarks.limits import Fault
+from benchmarks.rows import Recorder
+from benchmarks.timing import in_turn
+from grader.authoring.reference import solution
+from grader.exercises import find
+from grader.exercises.ladder import lombscargle
+from grader.judge.inputs import generator
+from grader.judge.statistics import interval
+from grader.worker.any_arrays import call
+
+__all__ = ["past", "with_knobs"]
+
+LAST = "last rung"
+STEPS, THREADS = (8, 16, 32), (64, 128)
+_FFT = Path(__file__).parents[1] / "tests" / "mistakes" / "ls_open" / "right_fft.py"
+_NEEDED = {"rotation": (1.5, 2e-5), "FFT": (5.0, 1e-4)}  # times as fast as the last rung, error as a share of the peak
+
+
+def with_knobs(source: str, **knobs: int) -> str:
+    """The reference solution with other constants, `STEPS` and `THREADS`.
+
+    Raises:
+        ValueError: a constant does not stand there as it should.
+    """
+    for name, value in knobs.items():
+        source, count = re.subn(rf"^{name} = \d+\b", f"{name} = {value}", source, flags=re.MULTILINE)
+        if count != 1:
+            raise ValueError(f"{name} is not one constant of the reference solution of ls_open.")
+    return source
+
+
+def past(recorder: Recorder) -> None:
+    """Rows `ladder/past`, the ways past the last rung, and `ladder/steps`, the rotation with other knobs.
+
+    Raises:
+        Fault: a way is too slow or too far off; its rows are written all the same.
+    """
+    exercise, reference = find("ls_open"), solution("ls_open")
+    assert exercise.draw is not None
+    case = exercise.timed_cases[0]
+    drawn = exercise.draw(case, generator("cuda"), recorder.machine)
+    expected = lombscargle(*(value.double() for value in drawn.values()))
+    out = torch.empty_like(drawn["freqs"])
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        last = load(find("ls_cupy_launch_bounds"), folder)
+        accurate = reference.replace("__sincosf(", "sincosf(")
+        texts = {"rotation": reference, "rotation, accurate sine": accurate, "FFT": _FFT.read_text(encoding="utf-8")}
+        knobs = {
+            f"{s} frequencies, {n} threads": with_knobs(reference, STEPS=s, THREADS=n) for s in STEPS for n in THREADS
+        }
+        functions = {way: _function(text, folder, number) for number, (way, text) in enumerate((texts | knobs).items())}
+    calls = {way: partial(call, function, *drawn.values(), out) for way, function in ({LAST: last} | functions).items()}
+    digits = {way: _digits(one, out, expected) for way, one in calls.items()}
+    times = {way: [us / 1e3 for us in some] for way, some in in_turn(calls).items()}
+    for way in calls:
+        bench = "ladder/steps" if way in knobs else "ladder/past"
+        add = partial(recorder.add, bench, way if way in knobs else f"{way}, float32")
+        add("median_ms", "ms", *astuple(interval(times[way])))
+        ratios = [theirs / ours for theirs, ours in zip(times[LAST], times[way], strict=True)]
+        add("ratio_vs_last_rung", "1", *astuple(interval(ratios)))
+        add("correct_digits", "1", digits[way])
+        if (registers := _registers(functions.get(way, last))) is not None:
+            add("registers", "1", registers)
+    if faults := list(_faults(times, digits)):
+        raise Fault(" ".join(faults))
+
+
+def _function(text: str, folder: Path, number: int) -> Callable[..., None]:
+    path = folder / f"past_{number}.py"
+    path.write_text(text, encoding="utf-8")
+    spec = spec_from_file_location(path.stem, path)
+    assert spec is not None
+    assert spec.loader is not None
+    module = module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module.ls_open  # type: ignore[no-any-return]
+
+
+def _digits(one: Callable[[], Any], out: torch.Tensor, expected: torch.Tensor) -> float:
+    out.fill_(float("nan"))
+    one()
+    return correct_digits(out, expected)
+
+
+def _registers(function: Any) -> int | None:
+    """Of the one kernel that the function's cell keeps under that name."""
+    kernel = function.__globals__.get("kernel")
+    return None if kernel is None else int(kernel.num_regs)
+
+
+def _faults(times: dict[str, list[float]], digits: dict[str, float]) -> list[str]:
+    found = []
+    for way, (least, error) in _NEEDED.items():
+        ratio = interval([theirs / ours for theirs, ours in zip(times[LAST], times[way], strict=True)]).middle
+        off = 10 ** -digits[way]
+        if not (ratio >= least and off <= error):
+            is_ = f"{way} is {ratio:.2f} times as fast as the last rung, with an error of {off:.0e}"
+            found.append(f"ladder/past: {is_}; {least:g} and {error:.0e} are asked for.")
+    return found

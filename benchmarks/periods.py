@@ -1,0 +1,78 @@
+"""What finds periods without a kernel of one's own: SciPy, NumPy, torch and CuPy's signal library."""
+
+from __future__ import annotations
+
+import tempfile
+import time
+from collections.abc import Callable
+from importlib.util import find_spec
+from pathlib import Path
+from statistics import median
+from typing import Any
+
+import torch
+
+from benchmarks.kernels import load
+from benchmarks.rows import Recorder
+from grader.exercises import find
+from grader.exercises.ladder import SAMPLES, draw, ladder_case, lombscargle
+from grader.judge.inputs import generator
+
+__all__ = ["of_this_machine", "periods"]
+
+_FREQUENCIES = 1 << 14
+_REPEATS = 5
+_AGREE = 1e-6  # of the highest peak: all of them compute in float64
+
+Power = Callable[[], Any]
+
+
+def periods(recorder: Recorder) -> None:
+    """Rows `periods`: a case for each way, 1,024 samples and 16,384 frequencies in float64."""
+    drawn = draw(ladder_case(SAMPLES, _FREQUENCIES, "float64"), generator("cuda"), recorder.machine)
+    expected = lombscargle(*drawn.values())
+    times: dict[str, list[float]] = {}
+    with tempfile.TemporaryDirectory() as folder:
+        for name, power in of_this_machine(drawn, Path(folder)).items():
+            _must_agree(name, power(), expected)  # and warms up
+            times[name] = [_milliseconds(power) for _ in range(_REPEATS)]
+    scipy_ms = median(times["SciPy"])
+    for name, taken in times.items():
+        recorder.add("periods", name, "median_ms", "ms", median(taken), min(taken), max(taken))
+        recorder.add("periods", name, "ratio_vs_scipy", "1", scipy_ms / median(taken))
+
+
+def of_this_machine(drawn: dict[str, torch.Tensor], folder: Path) -> dict[str, Power]:
+    """The ways that there are here; those of the CPU have their arrays on the CPU."""
+    from scipy.signal import lombscargle as of_scipy
+
+    host = [value.cpu().numpy() for value in drawn.values()]
+    numpy = load(find("periodogram_numpy"), folder)
+    ways: dict[str, Power] = {
+        "SciPy": lambda: of_scipy(*host),
+        "NumPy, the reference solution": lambda: numpy(*host),
+        "torch": lambda: lombscargle(drawn["t"], drawn["y"], drawn["freqs"]),
+    }
+    if drawn["t"].is_cuda and find_spec("cupy"):
+        import cupy
+        from cupyx.scipy.signal import lombscargle as of_cupyx
+
+        arrays = [cupy.asarray(value) for value in drawn.values()]
+        ways["cupyx.scipy.signal"] = lambda: of_cupyx(*arrays)
+    return ways
+
+
+def _must_agree(name: str, power: Any, expected: torch.Tensor) -> None:
+    """Raises SystemExit where a way gives something else: no figure is written of that."""
+    got = torch.as_tensor(power.get() if hasattr(power, "get") else power)
+    error = (got.to(expected) - expected).abs().max() / expected.max()
+    if not error < _AGREE:
+        raise SystemExit(f"{name} differs by {error:g} of the peak: no figure is written.")
+
+
+def _milliseconds(power: Power) -> float:
+    torch.cuda.synchronize()
+    start = time.perf_counter()
+    power()
+    torch.cuda.synchronize()
+    return 1e3 * (time.perf_counter() - start)

@@ -1,0 +1,202 @@
+"""What the exercises on the mean of a vector share: cases, inputs, oracle, peers, and what known bugs would write."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from math import log2
+from typing import Any
+
+from grader.exercise import Array, Baseline, Case
+
+__all__ = [
+    "BASELINES",
+    "CASES",
+    "FULL",
+    "LIBRARY",
+    "PLOT_CASES",
+    "SIMULATOR_CASES",
+    "TIMED",
+    "counted",
+    "divided_by_blocks",
+    "divided_by_padded",
+    "draw",
+    "is_ones",
+    "mean_of_means",
+    "nan_where_full",
+    "oracle",
+    "others_lost",
+    "part_of_a_power",
+    "sum_of_all",
+    "tail_dropped",
+    "zero",
+]
+
+_SPIKE = 2.0**25  # float32 numbers lie 4 apart there: a value below 2 that is added to it is lost
+FULL = 1 << 16  # a multiple of it fills blocks of every size
+_NEAR = 0.005  # float32 sums by atomics may be off by as much, and still tell what was counted
+_KINDS = {", each of them 1": "ones", ", far from 0": "offset", ", one of them very large": "spike"}
+
+LIBRARY = (
+    "mean", "nanmean", "sum", "nansum", "cumsum", "dot", "vdot", "inner", "matmul", "mv", "einsum",
+    "avg_pool1d", "adaptive_avg_pool1d", "var_mean", "std_mean", "segment_reduce",
+)  # fmt: skip
+
+
+def _case(n: int, note: str = "") -> Case:
+    name = f"{n:,} element{'s' if n > 1 else ''}{note}"
+    return Case(name, (Array("x", (n,)), Array("out", (1,), role="out", grows=None)))
+
+
+def _cases(ones: int, prime: int) -> tuple[Case, ...]:
+    return (
+        _case(1),
+        _case(31),
+        _case(775),
+        _case(775, ", each of them 1"),
+        _case(ones, ", each of them 1"),
+        _case(prime),
+        _case(prime, ", far from 0"),
+        _case(prime, ", one of them very large"),
+    )
+
+
+# Of 2²⁴ ones, each sum and each sum / n is a float32: no order of honest additions, atomic or not, rounds anything.
+CASES = _cases(1 << 24, 1_000_003)
+SIMULATOR_CASES = _cases(FULL, 100_003)
+TIMED = (_case(1 << 26),)
+PLOT_CASES = tuple(_case(1 << k) for k in range(14, 29, 2))
+
+
+def draw(case: Case, source: Any, machine: Any) -> dict[str, Any]:
+    """Inputs of a case: its name says of which kind."""
+    import torch
+
+    kind = next((kind for note, kind in _KINDS.items() if case.name.endswith(note)), "normal")
+    shape, where = case.arrays[0].shape, {"generator": source, "device": source.device}
+    if kind == "ones":
+        return {"x": torch.ones(shape, device=source.device)}
+    if kind == "spike":
+        x = 1.5 * torch.rand(shape, **where)
+        x[0] = _SPIKE
+        return {"x": x}
+    x = torch.randn(shape, **where)
+    if kind == "offset":  # spread widely: a float32 sum of values that are alike rounds all of them the same way
+        x = 1_000 * x + 5_000 + 5_000 * torch.rand(1, **where)
+    return {"x": x}
+
+
+def oracle(inputs: Any) -> Any:
+    """The mean, as a vector of one element."""
+    return inputs["x"].mean(0, keepdim=True)
+
+
+def _torch_mean(x: Any, out: Any) -> None:
+    import torch
+
+    torch.mean(x, 0, keepdim=True, out=out)
+
+
+def _compiled_mean(x: Any, out: Any) -> None:
+    import torch
+
+    compiled = globals().get("_compiled")
+    if compiled is None:
+        torch._dynamo.config.recompile_limit = 64  # one compilation a size, as dynamic=False asks
+
+        def mean(x: Any, out: Any) -> None:
+            out.copy_(x.mean(0, keepdim=True))
+
+        compiled = globals()["_compiled"] = torch.compile(mean, dynamic=False)
+    compiled(x, out)
+
+
+BASELINES = (Baseline("torch", "torch.mean", _torch_mean), Baseline("compile", "torch.compile", _compiled_mean))
+
+
+# What a bug would write. Where each element is 1, the mean is the share of the elements that were counted.
+
+
+def is_ones(a: Any, *, full: bool) -> bool:
+    """Whether the elements are all 1, and whether they fill every block."""
+    x = a["x"]
+    return x.numel() > 1 and (x.numel() % FULL == 0) == full and bool((x == 1).all())
+
+
+def _fitting(a: Any, made: Iterable[Any]) -> Any:
+    """Of several outputs the one that is nearest to what was written; without it, the first."""
+    candidates = [one.reshape(1) for one in made]
+    if "got" in a and candidates:
+        return min(candidates, key=lambda one: float((one - a["got"]).abs()))
+    return next(iter(candidates), None)
+
+
+def counted(a: Any, example: float, fits: Callable[[float, int], bool]) -> Any:
+    """What was written, where every block is full and `fits` says so of the number of elements that were counted."""
+    if not is_ones(a, full=True):
+        return None
+    n = a["x"].numel()
+    count = float(a["got"][0]) * n if "got" in a else example * n
+    return a["x"][:1] * (count / n) if 0 < count < float("inf") and abs(count - n) > 0.5 and fits(count, n) else None
+
+
+def part_of_a_power(whole: float, part: float) -> int:
+    """The power of two that `whole / part` is, but for what atomics round; 0 where it is none."""
+    if part <= 0 or whole < part:
+        return 0
+    near = 1 << round(log2(whole / part))
+    return near if abs(whole / part / near - 1) <= _NEAR else 0
+
+
+def nan_where_full(a: Any) -> Any:
+    """NaN although no element was masked."""
+    return a["x"][:1] * float("nan") if is_ones(a, full=True) else None
+
+
+def zero(a: Any) -> Any:
+    """0 in place of 1."""
+    return a["x"][:1] * 0 if is_ones(a, full=True) else None
+
+
+def sum_of_all(a: Any) -> Any:
+    """The sum itself."""
+    return a["x"].sum(0, keepdim=True)
+
+
+def divided_by_blocks(a: Any, blocks: tuple[int, ...]) -> Any:
+    """The sum, divided by the number of blocks of one of these sizes."""
+    n = a["x"].numel()
+    return _fitting(a, (sum_of_all(a) / -(-n // block) for block in blocks if block < n)) if n > 1024 else None
+
+
+def divided_by_padded(a: Any, blocks: tuple[int, ...]) -> Any:
+    """The sum, divided by the length rounded up to blocks of one of these sizes."""
+    if not is_ones(a, full=False):
+        return None
+    n = a["x"].numel()
+    return _fitting(a, (sum_of_all(a) / (-(-n // block) * block) for block in blocks))
+
+
+def tail_dropped(a: Any, blocks: tuple[int, ...]) -> Any:
+    """What fills no block of one of these sizes was not added."""
+    x = a["x"]
+    whole = sorted({x.numel() // step * step for step in blocks})
+    return _fitting(a, (x[:n].sum() / x.numel() for n in whole if n)) if is_ones(a, full=False) else None
+
+
+def mean_of_means(a: Any, blocks: tuple[int, ...]) -> Any:
+    """The mean of the means of blocks of one of these sizes, of which the last has fewer elements."""
+    x = a["x"]
+    if not 100 < x.numel() < 1000 or is_ones(a, full=False):
+        return None
+    means = ([block.mean() for block in x.split(size)] for size in blocks)
+    return _fitting(a, (sum(each) / len(each) for each in means))
+
+
+def others_lost(a: Any) -> Any:
+    """Of what was added after the large value, next to nothing is left."""
+    x = a["x"]
+    if float(x[0]) != _SPIKE:
+        return None
+    least, expected = x[:1] / x.numel(), x.mean(0, keepdim=True)
+    between = "got" in a and bool((a["got"] >= 0.999 * least) & (a["got"] <= 0.999 * expected))
+    return a["got"] if between else least

@@ -1,0 +1,244 @@
+"""What the bugs of matrix products write, and the sentences that name them; an activation may come behind it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+from grader.exercise import Suspect
+from grader.exercises.products import LARGE, PADDED, TRANSPOSED
+
+__all__ = ["suspects"]
+
+_TILES = (64, 32, 128, 16, 256)  # along one axis, as learners choose them: the likeliest first
+_SMALLEST = min(_TILES)
+_LARGEST_FLOAT16 = 65_504
+_CLOSE = 1e-3
+
+Activation = Callable[[Any], Any]
+Candidates = Callable[[Any, Any], Iterator[Any]]
+
+
+def suspects(activation: Activation = lambda product: product) -> tuple[Suspect, ...]:
+    """The bugs that all of these exercises can have."""
+
+    def one_of(candidates: Candidates) -> Callable[[Any], Any]:
+        return lambda arrays: _fitting(arrays, candidates, activation)
+
+    return (
+        Suspect(
+            "The accumulator is a float16: here the sums pass 65,504, the largest number that it holds, on their way "
+            "to results that are small. Add up in float32, `tl.zeros(…, dtype=tl.float32)`, and round at the store.",
+            _float16_sums,
+        ),
+        Suspect(
+            "Parts of `out` were never written, all of them at its lower or right edge, where a tile is not whole: is "
+            "the number of tiles rounded up, `tl.cdiv(M, BLOCK_M)` and `tl.cdiv(N, BLOCK_N)`, in the grid and in the "
+            "kernel?",
+            lambda arrays: _never_written(arrays, edges=True),
+            missing=True,
+        ),
+        Suspect(
+            "Whole tiles of `out` were never written: the order of the programs drops them. Each tile must be some "
+            "program's. Row after row it is `pid // tiles_n` and `pid % tiles_n`. In grouped order the last group may "
+            "have fewer rows than the others: `min(tiles_m - first, GROUP)` takes the place of `GROUP`.",
+            lambda arrays: _never_written(arrays, edges=False),
+            missing=True,
+        ),
+        Suspect(
+            "This is the product with a transposed operand: element (m, k) of `a` lies at `m * a.stride(0) + k * "
+            "a.stride(1)`, element (k, n) of `b` at `k * b.stride(0) + n * b.stride(1)`, and (m, n) of `out` likewise.",
+            one_of(_transposed),
+        ),
+        Suspect(
+            "One tile along K is missing, at the start or at the end: an off-by-one in the loop over K. It takes "
+            "`tl.cdiv(K, BLOCK_K)` steps, and begins with step 0.",
+            one_of(_a_step_missing),
+        ),
+        Suspect(
+            "What is left over at the end of K, less than a whole tile, was not added: `K // BLOCK_K` steps are too "
+            "few. `tl.cdiv(K, BLOCK_K)` rounds up, and the last step is masked.",
+            one_of(_tail_dropped),
+        ),
+        Suspect(
+            "This is the product of a single step along K: do the products add up, `accumulator = tl.dot(a, b, "
+            "accumulator)`?",
+            one_of(_single_step),
+        ),
+        Suspect(
+            "Every step along K multiplied the same two tiles: both pointers must move on by `BLOCK_K`, times the "
+            "stride along K, before the next step.",
+            one_of(_first_step_repeated),
+        ),
+        Suspect(
+            "NaN comes in where K is no multiple of a tile: past the end of K lies memory that belongs to nobody. Mask "
+            "the last step in both loads, with `other=0.0`. Masking one of them is not enough: 0 times NaN is NaN.",
+            _tail_not_masked,
+        ),
+        Suspect(
+            "Rows are padded here, and NaN comes from between them: step from row to row with the stride, "
+            "`a.stride(0)`, `b.stride(0)` and `out.stride(0)`, not with the number of columns.",
+            _stepped_by_columns,
+        ),
+        Suspect(
+            "Here `a` and `b` are transposed views: from one column to the next it is `stride(1)` elements, not 1, and "
+            "from row to row `stride(0)`, not the number of columns.",
+            one_of(_row_major),
+        ),
+    )
+
+
+def _sizes(a: Any) -> tuple[int, int, int]:
+    return a["a"].shape[0], a["b"].shape[1], a["a"].shape[1]
+
+
+def _fitting(arrays: Any, candidates: Candidates, activation: Activation) -> Any:
+    """Of what the bug may have written the one that is nearest to what was written; without it, the first."""
+    m, n, k = _sizes(arrays)
+    if m * n * k >= LARGE or min(m, n, k) < 2:
+        return None
+    made = []
+    for one in candidates(arrays["a"], arrays["b"]):
+        output = activation(one)
+        if output.isclose(arrays["expected"], _CLOSE, 1e-7).all():
+            continue  # with this tile the bug does not show
+        if "got" not in arrays or output.isclose(arrays["got"], _CLOSE, 1e-7).all():
+            return output
+        made.append(output)
+    return next(iter(made), None)
+
+
+def _transposed(a: Any, b: Any) -> Iterator[Any]:
+    if b.shape[0] == b.shape[1]:
+        yield a @ b.t()
+    if a.shape[0] == a.shape[1]:
+        yield a.t() @ b
+    if a.shape == b.shape == b.shape[::-1]:
+        yield a.t() @ b.t()
+    if a.shape[0] == b.shape[1]:
+        yield (a @ b).t()
+
+
+def _a_step_missing(a: Any, b: Any) -> Iterator[Any]:
+    k = a.shape[1]
+    for tile in _TILES:
+        if k > tile and k % tile == 0:
+            yield a[:, : k - tile] @ b[: k - tile]
+        if k > tile:
+            yield a[:, tile:] @ b[tile:]
+    yield a[:, 1:] @ b[1:]
+    yield a[:, :-1] @ b[:-1]
+
+
+def _tail_dropped(a: Any, b: Any) -> Iterator[Any]:
+    k = a.shape[1]
+    for tile in _TILES:
+        if whole := k // tile * tile:
+            yield a[:, :whole] @ b[:whole]
+
+
+def _single_step(a: Any, b: Any) -> Iterator[Any]:
+    k = a.shape[1]
+    for tile in _TILES:
+        last = (k - 1) // tile * tile
+        yield a[:, last:] @ b[last:]
+        yield a[:, :tile] @ b[:tile]
+
+
+def _first_step_repeated(a: Any, b: Any) -> Iterator[Any]:
+    k = a.shape[1]
+    for tile in _TILES:
+        if k % tile == 0:
+            yield k // tile * (a[:, :tile] @ b[:tile])
+
+
+def _row_major(a: Any, b: Any) -> Iterator[Any]:
+    """Views read as if their rows lay one after the other, or as if the elements of a row were neighbours."""
+    if (a.shape[0], b.shape[1], a.shape[1]) != TRANSPOSED:
+        return
+    ways = [(one.t().reshape(one.shape), _neighbours(one), one) for one in (a, b)]
+    for left in ways[0]:
+        for right in ways[1]:
+            yield left @ right
+
+
+def _neighbours(view: Any) -> Any:
+    """Row r begins at r * stride(0), which is r, and its elements follow each other."""
+    return view.t().reshape(-1).as_strided(view.shape, (1, 1))
+
+
+def _float16_sums(arrays: Any) -> Any:
+    """Infinity, or what infinities give, where float16 does not hold the sums of the first half of K."""
+    a, b = arrays["a"], arrays["b"]
+    half = a.shape[1] // 2
+    if not half or a.shape[0] * a.shape[1] * b.shape[1] >= LARGE:
+        return None
+    if float((a[:, :half] @ b[:half]).abs().min()) <= _LARGEST_FLOAT16:
+        return None
+    if "got" not in arrays:
+        return arrays["expected"] * float("inf")
+    return None if arrays["got"].isfinite().any() else arrays["got"]
+
+
+def _tail_not_masked(arrays: Any) -> Any:
+    """NaN everywhere; or in the last row alone, where behind a row of `a` lies the next one, and `b` is masked."""
+    m, _, k = _sizes(arrays)
+    expected = arrays["expected"]
+    if k % _SMALLEST == 0 or m < _SMALLEST:
+        return None
+    last = expected.clone()
+    last[m - 1] = float("nan")
+    all_of_it = expected * float("nan")
+    return last if "got" in arrays and arrays["got"][:-1].isfinite().all() else all_of_it
+
+
+def _stepped_by_columns(arrays: Any) -> Any:
+    """NaN stands between the rows, and nowhere else that this case would have a learner read."""
+    if _sizes(arrays) != PADDED:
+        return None
+    if "got" not in arrays:
+        return arrays["expected"] * float("nan")
+    return arrays["got"] if arrays["got"].isnan().any() else None
+
+
+def _never_written(arrays: Any, *, edges: bool) -> Any:
+    """What is right with NaN where nothing was written, where that is whole tiles: those at the edges, or others."""
+    m, n, _ = _sizes(arrays)
+    expected = arrays["expected"]
+    if "got" not in arrays:
+        made = expected.clone()
+        if edges:
+            made[m // 64 * 64 :] = made[:, n // 64 * 64 :] = float("nan")
+        elif m > 64:
+            made[64:128] = float("nan")
+        return made if made.isnan().any() and not made.isnan().all() else None
+    got = arrays["got"]
+    missing = got.isnan()
+    if not missing.any() or not _of_tiles(missing):
+        return None
+    if not (missing | got.isclose(expected, _CLOSE, 1e-7)).all():
+        return None
+    return got if _at_the_edges(missing, m, n) == edges else None
+
+
+def _of_tiles(missing: Any) -> bool:
+    """Whether it is some of the smallest tiles, each of them whole, and not all."""
+    rows = missing[::_SMALLEST].repeat_interleave(_SMALLEST, 0)[: missing.shape[0]]
+    both = rows[:, ::_SMALLEST].repeat_interleave(_SMALLEST, 1)[:, : missing.shape[1]]
+    return bool((both == missing).all()) and not bool(missing.all())
+
+
+def _at_the_edges(missing: Any, m: int, n: int) -> bool:
+    """Whether it is what is left over by whole tiles of some size, below and on the right."""
+    import torch
+
+    for rows in (m // tile * tile for tile in _TILES):
+        for columns in (n // tile * tile for tile in _TILES):
+            if rows == m and columns == n:
+                continue
+            left = torch.zeros_like(missing)
+            left[rows:] = True
+            left[:, columns:] = True
+            if bool((left == missing).all()):
+                return True
+    return False

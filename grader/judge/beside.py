@@ -1,0 +1,74 @@
+"""Baselines beside a submission, held against what they take alone and against the clock."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from statistics import median
+
+from grader.exercise import Exercise
+from grader.judge import score
+from grader.judge.reading import Reading, counted
+
+__all__ = ["OWN", "baseline_rounds", "runs_short", "seconds_of", "slow_rounds", "sure"]
+
+OWN = "submission"
+_DISTURBED = 1.01  # times what a baseline takes alone: then something slows it
+_SHORT = 1.05  # times what the clock says, a baseline's events claim: then the clock takes too much off
+_SURE = 1.3  # times what a gate asks, or that part of it: some baselines take a few percent more from time to time
+
+Readings = Mapping[str, Mapping[str, Sequence[Reading]]]  # by case, then by peer
+Alone = Callable[[str, str], float]  # seconds that a baseline takes alone, by case and baseline
+
+
+def seconds_of(readings: Readings) -> dict[str, dict[str, list[float]]]:
+    """Seconds a launch that count, one entry a trial, by case and peer."""
+    return {
+        case: {peer: [one.seconds for one in counted(found)] for peer, found in peers.items()}
+        for case, peers in readings.items()
+    }
+
+
+def slow_rounds(readings: Readings, alone: Alone) -> list[tuple[str, str, int]]:
+    """Case, baseline and number of each round that took a baseline longer than it takes alone."""
+    return [
+        (case, peer, number)
+        for case, peers in readings.items()
+        for peer, found in peers.items()
+        for number, one in enumerate(found)
+        if peer != OWN and (one.events_s or 0.0) > _DISTURBED * alone(case, peer)
+    ]
+
+
+def baseline_rounds(readings: Readings) -> int:
+    return sum(len(found) for peers in readings.values() for peer, found in peers.items() if peer != OWN)
+
+
+def runs_short(readings: Readings) -> bool:
+    """Whether a baseline's events claim more than the clock says: noise would make that less.
+
+    No round of a submission counts here. It could claim what it likes.
+    """
+    return any(
+        median((one.events_s or 0.0) / one.arbiter_s for one in found) > _SHORT
+        for peers in readings.values()
+        for peer, found in peers.items()
+        if peer != OWN and found
+    )
+
+
+def sure(exercise: Exercise, readings: Readings, alone: Alone) -> bool:
+    """Whether every gate is far from being passed or far from being failed, whatever of the baselines' rounds counts:
+    what was measured, which is the most, or the less that they take alone.
+    """
+    cases = {name for gate in exercise.gates for name in gate.cases}
+    if any(OWN not in readings.get(case, {}) for case in cases):
+        return False
+    most = seconds_of(readings)
+    least = {case: {peer: list(values) for peer, values in peers.items()} for case, peers in most.items()}
+    for case, peer, number in slow_rounds(readings, alone):
+        least[case][peer][number] = alone(case, peer)
+    return all(
+        score.gate_ratio(gate, least).low >= _SURE * gate.at_least
+        or score.gate_ratio(gate, most).high < gate.at_least / _SURE
+        for gate in exercise.gates
+    )

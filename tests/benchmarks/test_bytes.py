@@ -1,0 +1,48 @@
+"""The kernels of the bench on bytes that no notebook runs compute what they are timed for."""
+
+from __future__ import annotations
+
+import ctypes
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from grader.worker.cuda_on_cpu import COMPILER_FLAGS, INCLUDE, translate
+
+torch = pytest.importorskip("torch")
+
+from benchmarks.bytes import GREYS  # noqa: E402
+
+LAUNCH = """
+extern "C" void run_{number}(const void* image, void* out, int n) {{
+    grayscale_{number}<<<(n + 63) / 64, 64>>>((const {type}*)image, ({type}*)out, n);
+}}
+"""
+TYPES = {1: "unsigned char", 4: "unsigned int", 16: "uint4"}
+
+
+@pytest.fixture(scope="module")
+def library(tmp_path_factory: pytest.TempPathFactory) -> ctypes.CDLL:
+    """All of them in one library, for the CPU."""
+    text = ""
+    for source, pixels in GREYS.values():
+        kernel = source.replace('extern "C" ', "").replace("grayscale(", f"grayscale_{pixels}(")
+        text += kernel + LAUNCH.format(number=pixels, type=TYPES[pixels])
+    folder: Path = tmp_path_factory.mktemp("greys")
+    (folder / "greys.cpp").write_text(f'#include "cuda_on_cpu.h"\n{translate(text)}')
+    command = ["c++", "-shared", "-fPIC", *COMPILER_FLAGS, f"-I{INCLUDE}", "-o", "greys.so", "greys.cpp"]
+    subprocess.run(command, cwd=folder, check=True, timeout=120)
+    return ctypes.CDLL(str(folder / "greys.so"))
+
+
+@pytest.mark.parametrize("pixels", TYPES)
+def test_every_way_to_grey_is_exact(library: ctypes.CDLL, pixels: int) -> None:
+    """To the last bit, whatever the number of pixels a thread."""
+    image = torch.randint(256, (16 * 100, 3), dtype=torch.uint8, generator=torch.Generator().manual_seed(pixels))
+    image[:2] = torch.tensor([[0, 0, 0], [255, 255, 255]])
+    out = torch.full((len(image),), 7, dtype=torch.uint8)
+    call = library[f"run_{pixels}"]
+    call(ctypes.c_void_p(image.data_ptr()), ctypes.c_void_p(out.data_ptr()), len(image) // pixels)
+    red, green, blue = image.int().unbind(-1)
+    assert torch.equal(out.int(), (77 * red + 150 * green + 29 * blue + 128) >> 8)

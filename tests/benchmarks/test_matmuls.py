@@ -1,0 +1,64 @@
+"""The rungs of a matrix product: what is timed multiplies, and what is swept fits the hardware."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from benchmarks.matmuls import FUSED, LAST, SIZES, Setting, settings
+from grader.exercises.products import PLOT_CASES
+
+ROOT = Path(__file__).resolve().parents[2]
+
+_RUNGS = """
+import sys
+from pathlib import Path
+import torch
+from grader.worker.untuned import take_first
+take_first()
+from benchmarks.matmuls import FUSED, LAST, Setting, _globals, _persistent, rungs
+a, b = torch.randint(-3, 4, (200, 72)).half(), torch.randint(-3, 4, (72, 136)).half()
+product = a.float() @ b.float()
+ladder = rungs(Path(sys.argv[1]))
+known = _globals(ladder[LAST])
+for parts in (1, 2):
+    setting = Setting(64, 32, 16, 4, 3, parts, True)
+    ladder[f"swept, {parts}"] = lambda *arrays, chosen=setting: _persistent(known, chosen, *arrays)
+for name, rung in ladder.items():
+    out = torch.full((200, 136), float("nan")).half()
+    rung(a, b, out)
+    leaky = "leaky" in name
+    expected = torch.nn.functional.leaky_relu(product, 0.01) if leaky else product
+    assert torch.allclose(out.float(), expected, 1e-3, 0), name
+print(*ladder, sep="|")
+"""
+
+
+def test_every_rung_multiplies(tmp_path: Path) -> None:
+    """In the interpreter, over sizes that fit no tile: the names that the bench takes from the solutions are there."""
+    environment = os.environ | {"TRITON_INTERPRET": "1", "PYTHONPATH": str(ROOT)}
+    command = [sys.executable, "-c", _RUNGS, str(tmp_path)]
+    done = subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True, timeout=300)
+    assert done.returncode == 0, done.stderr[-3000:]
+    names = done.stdout.strip().split("|")
+    assert {FUSED, LAST, "one tile a program", "grouped order", "autotuned"} < set(names)
+
+
+def test_what_is_swept_fits_a_hopper_card() -> None:
+    """No setting asks for more shared memory or registers than there are, and the one to beat is among them."""
+    swept = list(settings())
+    assert Setting(128, 256, 64, 8, 3, 1, True) in swept
+    assert Setting(128, 256, 64, 8, 4, 2, True) in swept
+    assert Setting(128, 256, 64, 8, 4, 1, True) not in swept  # its fourth stage has room only if halves are stored
+    assert Setting(128, 256, 64, 4, 3, 1, True) not in swept  # 256 sums a thread
+    assert len({str(setting) for setting in swept}) == len(swept) < 100
+
+
+@pytest.mark.parametrize("size", SIZES)
+def test_each_size_has_a_budget(size: int) -> None:
+    """The bench compares with the budget of the exercise's plot case of that size."""
+    assert any(case.arrays[0].shape == (size, size) and case.budget is not None for case in PLOT_CASES)

@@ -1,0 +1,86 @@
+"""Kernels as machine code: what is counted is what stands there, and the ladder's claims hold of today's compilers."""
+
+from __future__ import annotations
+
+import pytest
+
+from grader.explore.ladder_code import compiled_ladder, ladder_loop
+from grader.explore.loop_parts import draw_loops, loop_parts
+from grader.explore.machine_code import MachineCode, cuda_code, loop_of, numba_code
+
+_LISTING = [
+    (0x00, "MOV R1, c[0x0][0x28]"),
+    (0x10, "LDG.E R2, [R4.64]"),
+    (0x20, "MUFU.SIN R3, R2"),
+    (0x30, "@P0 BRA 0x10"),
+    (0x40, "@!P1 BRA 0x0"),
+    (0x50, "BRA 0x70"),
+    (0x60, "MUFU.SIN R9, R2"),
+    (0x70, "BRA 0x70"),
+]
+
+
+def test_the_loop_is_the_innermost_one_that_takes_sines():
+    """Not the loop around it, no jump forward, and not the endless jump at the end of every kernel."""
+    assert loop_of(_LISTING) == ("LDG.E R2, [R4.64]", "MUFU.SIN R3, R2", "@P0 BRA 0x10")
+    assert loop_of(_LISTING[:3]) == ()
+
+
+def test_instructions_are_counted_whatever_their_predicate():
+    """By how they begin; conversions to and from float64 count as float64."""
+    lines = ("@P0 MUFU.SIN R1, R2", "MUFU.SINK R1", "DADD R2, R4, R6", "@!P1 F2F.F64.F32 R2, R1", "FADD R1, R1, R1")
+    code = MachineCode("some", 8, 0, lines, lines[:1])
+    assert (code.count("MUFU.SIN "), code.float64, code.per_sample) == (1, 2, 1.0)
+
+
+@pytest.mark.timeout(120)
+def test_a_float64_literal_shows_and_a_typed_kernel_has_few():
+    """The baseline works in float64 for the most part although its arrays are float32; it takes more registers, too."""
+    baseline, typed = compiled_ladder("baseline", "typed").codes
+    assert baseline.float64 > 100 > 20 > typed.float64
+    assert baseline.registers > typed.registers + 10
+    assert "not a fixed number" in repr(compiled_ladder("baseline"))
+
+
+@pytest.mark.timeout(120)
+def test_fast_math_takes_sines_in_one_instruction_and_a_low_cap_spills():
+    """What the notebook says of today's compilers, and that 32 registers bind nothing."""
+    (fast,) = compiled_ladder("fastmath").codes
+    (low,) = compiled_ladder("fastmath", max_registers=16).codes
+    (cap,) = compiled_ladder("fastmath", max_registers=32).codes
+    assert fast.count("MUFU.SIN") >= 4
+    assert fast.float64 == fast.spilled_bytes == 0
+    assert low.spilled_bytes > 0
+    assert (cap.registers, cap.spilled_bytes, len(cap.instructions)) == (fast.registers, 0, len(fast.instructions))
+
+
+@pytest.mark.timeout(120)
+def test_an_unsigned_index_brings_numbas_loop_near_to_that_of_cuda():
+    """The difference is indices: what is left of the loop is alike."""
+    parts = {rung: loop_parts(ladder_loop(rung)) for rung in ("fastmath", "unsigned", "cuda fast")}
+    sums = {rung: sum(counts.values()) for rung, counts in parts.items()}
+    assert sums["fastmath"] > 2 * sums["unsigned"]
+    assert sums["unsigned"] < 1.25 * sums["cuda fast"]
+    for counts in parts.values():
+        assert (counts["sine and cosine"], counts["loads"]) == (2, 2)
+    picture = draw_loops("fastmath", "unsigned")
+    assert f"{sums['fastmath']:g}" in picture.alt
+    with pytest.raises(ValueError, match="fast math"):
+        draw_loops("typed")
+
+
+def test_a_kernel_of_ones_own_compiles_and_an_error_is_the_compilers():
+    """A function, or what `cuda.jit` made of it; CUDA C++ that does not compile says why."""
+    from numba import cuda
+
+    @cuda.jit
+    def twice(x, out):
+        i = cuda.grid(1)
+        if i < out.size:
+            out[i] = x[i] + x[i]
+
+    code = numba_code(twice, "float64", arrays=2)
+    assert (code.title, code.loop, code.count("DADD")) == ("twice", (), 1)
+    assert ".visible .entry" in code.ptx
+    with pytest.raises(RuntimeError, match="nothing_of_the_kind"):
+        cuda_code('extern "C" __global__ void k(float* x) { x[0] = nothing_of_the_kind; }', "k")

@@ -1,0 +1,152 @@
+"""A submission's way to its verdict: when it is graded a second time, and with nobody else alive."""
+
+from types import SimpleNamespace
+
+import pytest
+
+from grader.exercises import find
+from grader.judge import rules
+from grader.judge.job import Job
+from grader.judge.pool import Loaded
+from grader.verdict import CaseResult, Failure, Finding
+
+ADD = find("vector_add")
+SOURCE = "import torch\ndef vector_add(x, y, out): torch.add(x, y, out=out)\n"  # which breaks a rule
+RULES = [finding.kind for finding in rules.of_source(SOURCE, ADD)]
+
+
+class Worker:
+    log = ""
+
+    def __init__(self):
+        self.closed = False
+
+    def close(self):
+        self.closed = True
+
+
+class World:
+    """An arbiter and a timer at once; `misreads` says for each attempt whether the clock runs short in it."""
+
+    device = "cuda"
+
+    def __init__(self, misreads, failures=()):
+        self.misreads, self.failures = list(misreads), list(failures)
+        self.log, self.workers = [], []
+        self.misread = False
+        self.desk = SimpleNamespace(fits=lambda case: True, warm=lambda cases: None)
+        self.pool = SimpleNamespace(
+            busy=False, profiled=False, expect=lambda jobs: None, reset=lambda: self.log.append("reset")
+        )
+
+    def take(self, source, exercise):
+        self.log.append("take")
+        self.workers.append(Worker())
+        return Loaded(self.workers[-1], None, beside=False)
+
+    def forget_clock(self):
+        assert all(worker.closed for worker in self.workers), "no submission is alive"
+        self.log.append("forget the clock")
+
+    def know_baselines(self):
+        assert all(worker.closed for worker in self.workers), "no submission is alive"
+        self.log.append("know the baselines")
+
+    def forget(self):
+        self.misread = False
+        self.log.append("forget the times")
+
+    def settle(self):
+        assert self.workers[-1].closed
+        self.misread = self.misreads.pop(0)
+        return [Finding("disturbed", f"attempt {len(self.workers)}")]
+
+    def job(self, monkeypatch):
+        job = Job(self, SOURCE, ADD, True, lambda *_: None)
+        job.timer = self
+
+        def run(loaded):
+            job.cases.append(CaseResult(f"attempt {len(self.workers)}", True))
+            return self.failures.pop(0) if self.failures else None
+
+        monkeypatch.setattr(job, "_run", run)
+        return job
+
+
+ONCE = ["know the baselines", "take"]
+AGAIN = [*ONCE, "forget the clock", "forget the times", "know the baselines", "take"]
+
+
+def test_a_submission_is_graded_once_where_the_clock_is_right(monkeypatch):
+    """What the source says of the rules comes first among the findings."""
+    world = World([False])
+    job = world.job(monkeypatch)
+    assert job.run() is None
+    assert world.log == ONCE
+    assert RULES
+    assert [finding.kind for finding in job.findings] == [*RULES, "disturbed"]
+
+
+@pytest.mark.parametrize("second", [False, True])
+def test_where_the_clock_ran_short_it_is_graded_again_with_another_and_only_that_counts(monkeypatch, second):
+    """Once; the clock is calibrated, and the worker taken, when the first one has ended."""
+    world = World([True, second])
+    job = world.job(monkeypatch)
+    assert job.run() is None
+    assert world.log == AGAIN
+    assert [case.name for case in job.cases] == ["attempt 2"]
+    assert [finding.kind for finding in job.findings] == [*RULES, "disturbed"]
+    assert job.findings[-1].sentence == "attempt 2"
+
+
+@pytest.mark.parametrize(("kind", "log"), [("implausible", AGAIN), ("crash", ONCE), ("exception", ONCE)])
+def test_a_short_clock_excuses_a_time_that_is_not_believed_and_no_other_failure(monkeypatch, kind, log):
+    """Too short a time may be the clock's own; that it crashed is not."""
+    world = World([True, False], [Failure(kind, "first")])
+    failure = world.job(monkeypatch).run()
+    assert world.log == log
+    assert (failure is None) == (log is AGAIN)
+
+
+def test_a_wrong_answer_gets_no_second_draw(monkeypatch):
+    """What is right by chance, now and then, is not asked again because the clock ran short."""
+    world = World([True, False])
+    job = world.job(monkeypatch)
+    monkeypatch.setattr(job, "_run", lambda loaded: job.cases.append(CaseResult("x, while timed", False)))
+    job.run()
+    assert world.log == ONCE
+    assert [case.passed for case in job.cases] == [False]
+
+
+@pytest.mark.parametrize("said", ["CUDA out of memory.", "Triton Error [CUDA]: out of memory"])
+def test_a_gpu_that_the_submission_has_filled_is_its_own_failure(monkeypatch, said):
+    """Whichever of the judge's libraries finds no memory: there is a verdict, and the judge goes on."""
+    world = World([False])
+    job = world.job(monkeypatch)
+
+    def run(loaded):
+        raise RuntimeError(said)
+
+    monkeypatch.setattr(job, "_run", run)
+    failure = job.run()
+    assert (failure.kind, world.workers[0].closed) == ("limit", True)
+
+
+def test_an_error_of_the_judges_own_is_no_submissions_failure(monkeypatch):
+    """It ends the judge, as it did: nobody is blamed for it."""
+    world = World([False])
+    job = world.job(monkeypatch)
+
+    def run(loaded):
+        raise RuntimeError("a bug of ours")
+
+    monkeypatch.setattr(job, "_run", run)
+    with pytest.raises(RuntimeError, match="a bug of ours"):
+        job.run()
+
+
+def test_a_second_failure_stands(monkeypatch):
+    """With the new clock, too, it is faster than the hardware allows."""
+    world = World([True, True], [Failure("implausible", "first"), Failure("implausible", "second")])
+    assert world.job(monkeypatch).run().message == "second"
+    assert world.log == AGAIN

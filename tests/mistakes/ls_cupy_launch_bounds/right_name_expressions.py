@@ -1,0 +1,38 @@
+# right: the template is the kernel, with its bounds, found by name expressions
+# runs: anywhere
+
+import cupy as cp
+import numpy as np
+
+source = r"""
+template <typename T>
+__global__ void __launch_bounds__(128) lombscargle(const int samples, const int frequencies, const T* __restrict__ t,
+                            const T* __restrict__ y, const T* __restrict__ freqs, T* __restrict__ out) {
+    const int first = blockIdx.x * blockDim.x + threadIdx.x, stride = blockDim.x * gridDim.x;
+    for (int i = first; i < frequencies; i += stride) {
+        const T w = freqs[i];
+        T xc = 0, xs = 0, cc = 0, ss = 0, cs = 0;
+        for (int j = 0; j < samples; ++j) {
+            const T c = cos(w * t[j]), s = sin(w * t[j]);
+            xc += y[j] * c;
+            xs += y[j] * s;
+            cc += c * c;
+            ss += s * s;
+            cs += c * s;
+        }
+        const T tau = atan2(2 * cs, cc - ss) / (2 * w);
+        const T c = cos(w * tau), s = sin(w * tau), mixed = 2 * c * s * cs;
+        const T along = c * xc + s * xs, across = c * xs - s * xc;
+        out[i] = (along * along / (c * c * cc + mixed + s * s * ss)
+                + across * across / (c * c * ss - mixed + s * s * cc)) / 2;
+    }
+}
+"""
+names = {np.dtype("float32"): "lombscargle<float>", np.dtype("float64"): "lombscargle<double>"}
+module = cp.RawModule(code=source, options=("--use_fast_math",), name_expressions=list(names.values()))
+kernels = {dtype: module.get_function(name) for dtype, name in names.items()}
+blocks = 20 * cp.cuda.Device().attributes["MultiProcessorCount"]
+
+
+def ls_cupy_launch_bounds(t, y, freqs, out):
+    kernels[out.dtype]((blocks,), (128,), (np.int32(t.size), np.int32(freqs.size), t, y, freqs, out))

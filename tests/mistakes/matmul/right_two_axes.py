@@ -1,0 +1,34 @@
+# right: a grid with two axes, no groups, and masks in place of a modulo
+# runs: anywhere
+import triton
+import triton.language as tl
+
+
+@triton.jit
+def kernel(
+    a_ptr, b_ptr, out_ptr, M, N, K, stride_am, stride_ak, stride_bk, stride_bn, stride_om, stride_on,
+    BLOCK_M: tl.constexpr, BLOCK_N: tl.constexpr, BLOCK_K: tl.constexpr,
+):  # fmt: skip
+    rows = tl.program_id(0) * BLOCK_M + tl.arange(0, BLOCK_M)
+    cols = tl.program_id(1) * BLOCK_N + tl.arange(0, BLOCK_N)
+    ks = tl.arange(0, BLOCK_K)
+    a_ptrs = a_ptr + rows[:, None] * stride_am + ks[None, :] * stride_ak
+    b_ptrs = b_ptr + ks[:, None] * stride_bk + cols[None, :] * stride_bn
+    acc = tl.zeros((BLOCK_M, BLOCK_N), dtype=tl.float32)
+    for k in range(tl.cdiv(K, BLOCK_K)):
+        left = K - k * BLOCK_K
+        a = tl.load(a_ptrs, mask=(rows[:, None] < M) & (ks[None, :] < left), other=0.0)
+        b = tl.load(b_ptrs, mask=(ks[:, None] < left) & (cols[None, :] < N), other=0.0)
+        acc += tl.dot(a, b)
+        a_ptrs += BLOCK_K * stride_ak
+        b_ptrs += BLOCK_K * stride_bk
+    out_ptrs = out_ptr + rows[:, None] * stride_om + cols[None, :] * stride_on
+    tl.store(out_ptrs, acc.to(tl.float16), mask=(rows[:, None] < M) & (cols[None, :] < N))
+
+
+def matmul(a, b, out):
+    M, K = a.shape
+    N = b.shape[1]
+    grid = (triton.cdiv(M, 64), triton.cdiv(N, 64))
+    strides = (*a.stride(), *b.stride(), *out.stride())
+    kernel[grid](a, b, out, M, N, K, *strides, BLOCK_M=64, BLOCK_N=64, BLOCK_K=32)

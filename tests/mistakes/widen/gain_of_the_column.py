@@ -1,0 +1,22 @@
+# mistake: the gain is taken by column
+# says: The gain was chosen by column: there is one for each row, `gain_ptr + row`.
+# runs: anywhere
+
+import triton
+import triton.language as tl
+
+
+@triton.jit
+def wide_kernel(x_ptr, gain_ptr, out_ptr, x_stride, out_stride, rows, columns, BLOCK: tl.constexpr):
+    row = tl.program_id(0)
+    column = tl.program_id(1) * BLOCK + tl.arange(0, BLOCK)
+    mask = tl.max_constancy(column < columns, 4)
+    gain = tl.load(gain_ptr + column % rows)
+    x = tl.load(x_ptr + tl.multiple_of(row * x_stride, 4) + column, mask=mask)
+    tl.store(out_ptr + tl.multiple_of(row * out_stride, 4) + column, x * gain, mask=mask)
+
+
+def widen(x, gain, out):
+    rows, columns = x.shape
+    grid = rows, triton.cdiv(columns, 1024)
+    wide_kernel[grid](x, gain, out, x.stride(0), out.stride(0), rows, columns, BLOCK=1024)

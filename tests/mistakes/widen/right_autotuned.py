@@ -1,0 +1,25 @@
+# right: the block and the warps are found by trying, on a GPU
+# runs: gpu
+
+import triton
+import triton.language as tl
+
+
+@triton.autotune(
+    configs=[triton.Config({"BLOCK": block}, num_warps=warps) for block in (256, 1024, 4096) for warps in (4, 8)],
+    key=["columns"],
+)
+@triton.jit
+def wide_kernel(x_ptr, gain_ptr, out_ptr, x_stride, out_stride, columns, BLOCK: tl.constexpr):
+    row = tl.program_id(0)
+    column = tl.program_id(1) * BLOCK + tl.arange(0, BLOCK)
+    mask = column < columns // 4 * 4
+    gain = tl.load(gain_ptr + row)
+    x = tl.load(x_ptr + row * (x_stride // 4 * 4) + column, mask=mask)
+    tl.store(out_ptr + row * (out_stride // 4 * 4) + column, x * gain, mask=mask)
+
+
+def widen(x, gain, out):
+    rows, columns = x.shape
+    grid = lambda meta: (rows, triton.cdiv(columns, meta["BLOCK"]))  # noqa: E731
+    wide_kernel[grid](x, gain, out, x.stride(0), out.stride(0), columns)
