@@ -5,6 +5,7 @@ The pictures go to the folder that GRADER_SCREENSHOTS names, else to pytest's ow
 
 from __future__ import annotations
 
+import json
 import os
 import signal
 import socket
@@ -22,13 +23,16 @@ from grader.authoring import reference
 from grader.classroom import commands
 from grader.exercises import find
 
-pytestmark = pytest.mark.browser
+pytestmark = [pytest.mark.browser, pytest.mark.timeout(1800)]
 
 PROJECT = Path(__file__).resolve().parents[2]
 ASSIGNMENT = "03_triton"
 TOKEN = "for-this-test-only"
 START_S = 90
-RUN_S = 240  # a whole notebook on two busy cores, Triton interpreted
+RUN_S = 400  # a whole notebook on two busy cores, Triton interpreted
+
+# Every cell is in the page, also those that nobody has scrolled to yet, so that a test finds the one it asks for.
+SETTINGS = {"@jupyterlab/notebook-extension/tracker.jupyterlab-settings": {"windowingMode": "none"}}
 
 
 @pytest.fixture
@@ -45,6 +49,10 @@ def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.setenv(
         "PYTHONPATH", os.pathsep.join([str(PROJECT), os.environ.get("PYTHONPATH", "")]).rstrip(os.pathsep)
     )
+    for name, values in SETTINGS.items():
+        file = folder / "lab" / "user-settings" / name
+        file.parent.mkdir(parents=True)
+        file.write_text(json.dumps(values), encoding="utf-8")
     return folder
 
 
@@ -124,9 +132,14 @@ def choose(page: Any, menu: str, item: str) -> None:
     page.locator(".lm-Menu-itemLabel").get_by_text(item, exact=True).click()
 
 
+def kernel_idle(page: Any) -> None:
+    """Wait until the kernel has started or answered: JupyterLab starts another for cells that are run too early."""
+    page.locator(".jp-Notebook-ExecutionIndicator[data-status='idle']").wait_for(state="attached", timeout=RUN_S * 1000)
+
+
 def run_finished(page: Any) -> None:
     """Wait until the kernel has answered and no cell waits to be run."""
-    page.locator(".jp-Notebook-ExecutionIndicator[data-status='idle']").wait_for(state="attached", timeout=RUN_S * 1000)
+    kernel_idle(page)
     page.wait_for_function(
         "() => ![...document.querySelectorAll('.jp-InputPrompt')].some(prompt => prompt.innerText.includes('[*]'))",
         timeout=RUN_S * 1000,
@@ -136,6 +149,16 @@ def run_finished(page: Any) -> None:
 def cell_with(page: Any, text: str) -> Any:
     """The code cell whose editor holds this text."""
     return page.locator(".jp-CodeCell", has=page.locator(".cm-content", has_text=text))
+
+
+def reported(page: Any, cell: Any, text: str) -> None:
+    """Wait until a cell has printed this text; what the notebook shows instead stands in the failure."""
+    try:
+        cell.locator(".jp-OutputArea-output", has_text=text).wait_for(timeout=RUN_S * 1000)
+    except Exception as error:
+        status = page.locator(".jp-Notebook-ExecutionIndicator").get_attribute("data-status")
+        shown = page.locator(".jp-Dialog, .jp-Notebook .jp-InputPrompt, .jp-OutputArea-output").all_inner_texts()
+        raise AssertionError(f"no {text!r}; the kernel is {status}; shown:\n" + "\n".join(shown)) from error
 
 
 def run_cell(page: Any, cell: Any) -> None:
@@ -177,9 +200,10 @@ def test_learner_and_instructor_in_jupyterlab(
     page.goto(f"{lab}/lab/tree/{ASSIGNMENT}/{exercise.notebook}.ipynb?token={TOKEN}&reset")
     page.locator(".jp-Notebook .jp-Cell").first.wait_for()
     shoot(page, "notebook")
+    kernel_idle(page)
     choose(page, "Run", "Run All Cells")
     check = cell_with(page, "check(softmax)")
-    check.locator(".jp-OutputArea-output", has_text="0 of 10 points").wait_for(timeout=RUN_S * 1000)
+    reported(page, check, "0 of 10 points")
     run_finished(page)
     check.scroll_into_view_if_needed()
     shoot(page, "report_unsolved")
