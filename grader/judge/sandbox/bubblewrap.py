@@ -9,7 +9,7 @@ import subprocess
 from pathlib import Path
 
 from grader.judge.sandbox import limits, sight
-from grader.judge.sandbox.gpu import Gpu
+from grader.judge.sandbox.gpu import GpuAccess
 
 __all__ = ["GRADER", "HOME", "WRITABLE", "caps_sizes", "command", "find"]
 
@@ -42,7 +42,7 @@ def caps_sizes(program: str) -> bool:
 def command(
     program: str,
     inside: list[str],
-    gpu: Gpu | None,
+    gpu: GpuAccess | None,
     uid: int,
     own_user: bool,
     seccomp: bytes,

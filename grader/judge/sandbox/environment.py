@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import sys
 
-from grader.judge.sandbox.gpu import Gpu
+from grader.judge.sandbox.gpu import GpuAccess
 from grader.judge.sandbox.limits import THREADS
 
 __all__ = ["environment"]
@@ -24,7 +24,7 @@ _FOLDERS = {
 _POOLS = ("OMP", "MKL", "OPENBLAS", "NUMEXPR", "NUMBA")
 
 
-def environment(home: str, gpu: Gpu | None) -> dict[str, str]:
+def environment(home: str, gpu: GpuAccess | None) -> dict[str, str]:
     """For a worker whose home will be `home`."""
     kept = {name: os.environ[name] for name in _KEPT if name in os.environ}
     if gpu is not None and gpu.toolkit is not None and not {"CUDA_HOME", "CUDA_PATH"} & set(kept):

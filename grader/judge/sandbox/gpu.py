@@ -14,14 +14,14 @@ from pathlib import Path
 
 from grader.hardware import cuda_home, torch_cuda
 
-__all__ = ["Gpu", "gpu_of"]
+__all__ = ["GpuAccess", "gpu_access"]
 
 _SHARED = ("/dev/nvidiactl", "/dev/nvidia-uvm", "/dev/nvidia-uvm-tools", "/dev/dxg")  # the last is WSL's
 _MIG = "/dev/nvidia-caps"
 
 
 @dataclass(frozen=True)
-class Gpu:
+class GpuAccess:
     """Device nodes, what CUDA_VISIBLE_DEVICES is with them, and CUDA's home."""
 
     nodes: tuple[str, ...] = ()
@@ -29,9 +29,9 @@ class Gpu:
     toolkit: Path | None = None
 
 
-def gpu_of(device: str) -> Gpu | None:
+def gpu_access(device: str) -> GpuAccess | None:
     """For "cuda", CUDA's device 0 of this process's environment; None for "simulator"."""
-    return Gpu(*_nodes(), cuda_home(torch_cuda())) if device == "cuda" else None
+    return GpuAccess(*_nodes(), cuda_home(torch_cuda())) if device == "cuda" else None
 
 
 @functools.cache

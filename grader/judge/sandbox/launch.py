@@ -20,7 +20,7 @@ from grader.judge.sandbox import bubblewrap, cgroup, landlock, limits, seccomp, 
 from grader.judge.sandbox.caged import Caged
 from grader.judge.sandbox.environment import environment
 from grader.judge.sandbox.forms import Form, forms
-from grader.judge.sandbox.gpu import Gpu, gpu_of
+from grader.judge.sandbox.gpu import GpuAccess, gpu_access
 
 __all__ = ["decided", "start", "start_as", "strength", "works"]
 
@@ -89,14 +89,14 @@ def start_as(form: Form, code: str, fds: tuple[int, ...], device: str) -> Caged:
     group = cgroup.make() if cage["locked"] else None
     try:
         if form.kind == "bubblewrap":
-            return _in_bubblewrap(cage, gpu_of(device), group)
-        return _supervised(cage, gpu_of(device), group, form.kind == "landlock")
+            return _in_bubblewrap(cage, gpu_access(device), group)
+        return _supervised(cage, gpu_access(device), group, form.kind == "landlock")
     except BaseException:
         cgroup.remove(group)
         raise
 
 
-def _in_bubblewrap(cage: dict[str, Any], gpu: Gpu | None, group: Path | None) -> Caged:
+def _in_bubblewrap(cage: dict[str, Any], gpu: GpuAccess | None, group: Path | None) -> Caged:
     cage["path"].insert(0, bubblewrap.GRADER)
     told, tell = os.pipe()
     own = cage["uid"] is not None
@@ -136,7 +136,7 @@ def _first_process(told: int) -> int | None:
     return None
 
 
-def _supervised(cage: dict[str, Any], gpu: Gpu | None, group: Path | None, landlocked: bool) -> Caged:
+def _supervised(cage: dict[str, Any], gpu: GpuAccess | None, group: Path | None, landlocked: bool) -> Caged:
     home = Path(tempfile.mkdtemp(prefix="grader-worker-"))
     try:
         cage["path"].insert(0, _links(home))

@@ -10,7 +10,7 @@ from collections.abc import Iterable
 from glob import glob
 from pathlib import Path
 
-from grader.judge.sandbox.gpu import Gpu
+from grader.judge.sandbox.gpu import GpuAccess
 
 __all__ = ["MODULES", "PACKAGE", "added_folders", "hidden", "hidden_in", "import_folders", "shown"]
 
@@ -36,7 +36,7 @@ def added_folders() -> list[Path]:
     return [path for path in _python_path() if not (_in_checkout(path) or home.is_relative_to(path))]
 
 
-def shown(gpu: Gpu | None) -> list[Path]:
+def shown(gpu: GpuAccess | None) -> list[Path]:
     """Files and folders that may be read, parents first, with what is linked to.
 
     None lies in another unless something between is hidden.

@@ -6,7 +6,7 @@ import sys
 import pytest
 
 from grader.judge.sandbox import environment, gpu, landlock, launch, start, strength
-from grader.judge.sandbox.gpu import Gpu
+from grader.judge.sandbox.gpu import GpuAccess
 
 
 @pytest.fixture(autouse=True)
@@ -89,10 +89,10 @@ def test_a_gpu_is_named_and_its_toolkit(monkeypatch, tmp_path):
     """By the name that CUDA knows it by; a toolkit that the caller named stays."""
     monkeypatch.delenv("CUDA_HOME", raising=False)
     monkeypatch.delenv("CUDA_PATH", raising=False)
-    found = environment.environment("/home/worker", Gpu(("/dev/nvidia3",), "GPU-1", tmp_path))
+    found = environment.environment("/home/worker", GpuAccess(("/dev/nvidia3",), "GPU-1", tmp_path))
     assert (found["CUDA_VISIBLE_DEVICES"], found["CUDA_HOME"]) == ("GPU-1", str(tmp_path))
     monkeypatch.setenv("CUDA_HOME", "/opt/cuda")
-    assert environment.environment("/home/worker", Gpu(toolkit=tmp_path))["CUDA_HOME"] == "/opt/cuda"
+    assert environment.environment("/home/worker", GpuAccess(toolkit=tmp_path))["CUDA_HOME"] == "/opt/cuda"
 
 
 @pytest.mark.parametrize(
@@ -126,4 +126,4 @@ def test_the_nodes_are_those_of_one_gpu(minor, visible, wanted, monkeypatch):
         assert gpu._nodes() == (wanted, visible)
     finally:
         gpu._nodes.cache_clear()
-    assert gpu.gpu_of("simulator") is None
+    assert gpu.gpu_access("simulator") is None

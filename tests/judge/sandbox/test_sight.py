@@ -10,7 +10,7 @@ import pytest
 
 from grader.judge.sandbox import sight
 from grader.judge.sandbox.forms import Form
-from grader.judge.sandbox.gpu import Gpu
+from grader.judge.sandbox.gpu import GpuAccess
 
 FORMS = ["bubblewrap", "landlock"]
 READS = "read = lambda path: len(open(path, 'rb').read(100))\n"
@@ -180,10 +180,10 @@ def test_a_gpus_toolkit_is_shown_and_what_leads_to_it(tmp_path, monkeypatch):
     linked.mkdir(parents=True)
     (linked / "bin").symlink_to(real / "bin")
     monkeypatch.setenv("HOME", str(home))
-    paths = sight.shown(Gpu(toolkit=linked))
+    paths = sight.shown(GpuAccess(toolkit=linked))
     assert {linked / "bin", real / "bin", Path("/sys")} <= set(paths)
     assert not {home, real, real / "samples", linked} & set(paths)
-    assert {real / "include", real / "lib"} <= set(sight.shown(Gpu(toolkit=real)))
+    assert {real / "include", real / "lib"} <= set(sight.shown(GpuAccess(toolkit=real)))
     assert Path("/sys") not in sight.shown(None)
 
 
