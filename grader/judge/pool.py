@@ -43,7 +43,7 @@ class Pool:
     def __init__(self, device: str, sandbox: bool = True, free_bytes: int | None = None) -> None:
         self.device, self.sandbox = device, sandbox
         self.quiet = threading.RLock()  # held while something is timed
-        cores = os.cpu_count() or 1
+        cores = len(os.sched_getaffinity(0))  # those that a batch system leaves us
         room = cores // 2 if free_bytes is None else min(cores // 2, free_bytes // _GPU_BYTES_AHEAD)
         self._ahead = max(1, min(_MOST_AHEAD, room)) if cores >= _CORES else 1
         self._threads = ThreadPoolExecutor(2 * self._ahead + 1, "pool")

@@ -133,7 +133,7 @@ def pool(workers, monkeypatch):
     made = []
 
     def make(cores=16, device="simulator", **options):
-        monkeypatch.setattr(os, "cpu_count", lambda: cores)
+        monkeypatch.setattr(os, "sched_getaffinity", lambda pid: set(range(cores)))
         made.append(Pool(device, **options))
         return made[-1]
 
