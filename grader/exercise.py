@@ -153,7 +153,8 @@ class Exercise:
     the arbiter's Machine with its measured ceilings.
     `measure` stands in the entry point's place, in a trusted worker, to find what is expected in a measured case.
     `answers` names the elements of `out`, where these are several answers to a question.
-    What is `limited_by` arithmetic is plotted in TFLOPS, the rest in GB/s.
+    What is `limited_by` memory has its speed in GB/s, of what a copy reaches; by arithmetic, in TFLOPS, of what a
+    float16 product reaches. Where neither says how much was done, `work` counts it for a case, in `work_unit`.
     """
 
     id: str
@@ -182,6 +183,8 @@ class Exercise:
     answers: tuple[str, ...] = ()
     hints: tuple[str, ...] = ()
     limited_by: Literal["memory", "arithmetic"] = "memory"
+    work: Callable[[Case], int] | None = None
+    work_unit: str = ""
     plot_axis: str = "N"
     plot_value: Callable[[Case], int] = field(default=lambda case: case.arrays[0].shape[-1])
     time_limit_s: float = 30.0  # to import the submission, and for its first round: both may run a compiler
@@ -195,11 +198,22 @@ class Exercise:
 
     @property
     def rate_unit(self) -> str:
-        """What speed is plotted in."""
+        """What speed is said and plotted in."""
+        if self.work is not None:
+            return f"billion {self.work_unit}/s"
         return "GB/s" if self.limited_by == "memory" else "TFLOPS"
 
+    @property
+    def ceiling(self) -> str:
+        """What a speed's share of the roofline is a share of; "" where no measured ceiling fits."""
+        if self.work is not None:
+            return ""
+        return "a copy's bandwidth" if self.limited_by == "memory" else "a float16 product's speed"
+
     def rate(self, case: Case, gbps: float) -> float:
-        """A bandwidth of this case in the unit that is plotted."""
+        """A bandwidth of this case in `rate_unit`."""
+        if self.work is not None:
+            return gbps * self.work(case) / self.bytes_moved(case)
         if self.limited_by == "memory":
             return gbps
         return gbps * self.operations(case) / self.bytes_moved(case) / 1e3

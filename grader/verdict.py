@@ -74,7 +74,7 @@ class CaseResult:
 
 @dataclass(frozen=True)
 class Timing:
-    """Time of one launch; the interval is 95 %."""
+    """Time of one launch; the interval is 95 %. The share is of the exercise's ceiling, None where it has none."""
 
     case: str
     peer: str  # "submission", or a baseline's id
@@ -82,7 +82,7 @@ class Timing:
     low_us: float
     high_us: float
     bandwidth_gbps: float
-    share_of_roofline: float
+    share_of_roofline: float | None
     trials: int
     launches_per_trial: int
     clock: Literal["events", "arbiter"] = "arbiter"  # which one counted; `Verdict.clock` says why

@@ -21,6 +21,8 @@ if TYPE_CHECKING:
     from jinja2 import Template
     from markupsafe import Markup
 
+    from grader.exercise import Exercise
+
 __all__ = ["as_html", "as_text"]
 
 _WIDTH = 100
@@ -42,7 +44,7 @@ def as_text(verdict: Verdict, source: str = "") -> str:
         blocks.append([f"What is wrong in “{s.failing.name}”", *(f"  {sentence}" for sentence in s.sentences)])
     if s.show_speed or s.show_times:
         lines = [f"  {_GATE_SIGNS[gate.outcome]} {gate_words(gate)}" for gate in verdict.gates if s.show_speed]
-        blocks.append(["Speed", *lines, *(f"    {line}" for line in _times_text(verdict))])
+        blocks.append(["Speed", *lines, *(f"    {line}" for line in _times_text(verdict, s.exercise))])
     if s.beside:
         blocks.append(["Beside the score", *(f"  {each.label}: {each.sentence}" for each in s.beside), f"  {BESIDE}"])
     blocks.append([f"Next: {s.next_step}"])
@@ -69,7 +71,7 @@ def as_html(verdict: Verdict, source: str = "") -> str:
         gate_signs=_GATE_SIGNS,
         gate_words=gate_words,
         gate_bar=lambda gate: markup(gate_bar(gate)),
-        times=_times(verdict),
+        times=_times(verdict, s.exercise),
         beside_note=BESIDE,
         excerpt=_excerpt(source, s.failure.line if s.failure else None),
         log=_printed(verdict),
@@ -103,7 +105,7 @@ def _picture(verdict: Verdict, s: Summary) -> dict[str, Any]:
 class _Row:
     case: str
     times: tuple[str, ...]
-    bandwidth: str
+    rate: str
     share: str
     bar: Markup
 
@@ -112,10 +114,13 @@ class _Row:
 class _Times:
     heads: tuple[str, ...]
     rows: tuple[_Row, ...]
+    unit: str
+    ceiling: str
 
 
-def _times(verdict: Verdict) -> _Times:
-    """One row for each case, one column for each peer, the submission's first."""
+def _times(verdict: Verdict, exercise: Exercise | None) -> _Times:
+    """One row for each case, one column for each peer, the submission's first. GB/s where the exercise is not known."""
+    cases = {case.name: case for case in (*exercise.timed_cases, *exercise.plot_cases)} if exercise is not None else {}
     names = list(dict.fromkeys(timing.case for timing in verdict.timings))
     peers = sorted(dict.fromkeys(timing.peer for timing in verdict.timings), key=lambda peer: peer != "submission")
     labels = {"submission": "yours"} | {gate.baseline: gate.label for gate in verdict.gates}
@@ -123,24 +128,32 @@ def _times(verdict: Verdict) -> _Times:
     rows = []
     for name in names:
         own = by_key.get((name, "submission"))
+        share = own.share_of_roofline if own else None
+        rate = own.bandwidth_gbps if own else None
+        if own and exercise is not None and name in cases:
+            rate = exercise.rate(cases[name].times(own.scale), own.bandwidth_gbps)
         times = tuple(time(by_key[name, peer].median_us) if (name, peer) in by_key else "–" for peer in peers)
         rows.append(
             _Row(
                 case=name,
                 times=times,
-                bandwidth=f"{own.bandwidth_gbps:,.0f}" if own else "–",
-                share=f"{own.share_of_roofline:.0%}" if own else "–",
-                bar=markup(share_bar(own.share_of_roofline) if own else ""),
+                rate=f"{rate:,.0f}" if rate is not None else "–",
+                share=f"{share:.0%}" if share is not None else "–",
+                bar=markup(share_bar(share) if share is not None else ""),
             )
         )
-    return _Times(tuple(labels.get(peer, peer) for peer in peers), tuple(rows))
+    heads = tuple(labels.get(peer, peer) for peer in peers)
+    if exercise is None:
+        return _Times(heads, tuple(rows), "GB/s", "a copy's bandwidth")
+    return _Times(heads, tuple(rows), exercise.rate_unit, exercise.ceiling)
 
 
-def _times_text(verdict: Verdict) -> Iterable[str]:
-    times = _times(verdict)
+def _times_text(verdict: Verdict, exercise: Exercise | None) -> Iterable[str]:
+    times = _times(verdict, exercise)
     for row in times.rows:
         said = ", ".join(f"{head} {value}" for head, value in zip(times.heads, row.times, strict=True))
-        yield f"{row.case}: {said}; {row.bandwidth} GB/s, {row.share} of a copy's bandwidth"
+        share = f", {row.share} of {times.ceiling}" if times.ceiling else ""
+        yield f"{row.case}: {said}; {row.rate} {times.unit}{share}"
 
 
 def _failure_text(s: Summary, source: str) -> list[str]:

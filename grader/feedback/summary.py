@@ -293,7 +293,8 @@ def _next_step(
 def _faster(verdict: Verdict, exercise: Exercise | None) -> str:
     gate = next(gate for gate in verdict.gates if gate.outcome == "failed")
     missing = f"It is {ratio(gate.ratio or 0)}× as fast as {gate.label}, and {points(gate.at_least)}× is needed."
-    shares = [timing.share_of_roofline for timing in verdict.timings if timing.peer == "submission"]
+    own = [timing.share_of_roofline for timing in verdict.timings if timing.peer == "submission"]
+    shares = [share for share in own if share is not None]
     if not shares or (exercise is not None and exercise.limited_by != "memory"):
         return missing
     room = f"At its slowest it reaches {min(shares):.0%} of what a plain copy reaches: that is the room that is left."

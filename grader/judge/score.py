@@ -25,7 +25,7 @@ def timings(
     launches: Mapping[str, int],
     events: Mapping[tuple[str, str], bool],
 ) -> tuple[Timing, ...]:
-    """Every peer of every case, with bandwidth and its share of the measured copy bandwidth.
+    """Every peer of every case, with bandwidth and its share of what was measured to be possible.
 
     `events` says by case and peer whether the times are the worker's events, which the arbiter's clock confirmed.
     """
@@ -42,13 +42,19 @@ def timings(
                     low_us=time.low * 1e6,
                     high_us=time.high * 1e6,
                     bandwidth_gbps=gbps,
-                    share_of_roofline=gbps / machine.copy_gbps,
+                    share_of_roofline=_share(exercise, case, gbps, machine),
                     trials=len(samples),
                     launches_per_trial=launches[case.name],
                     clock="events" if events[case.name, peer] else "arbiter",
                 )
             )
     return tuple(found)
+
+
+def _share(exercise: Exercise, case: Case, gbps: float, machine: Machine) -> float | None:
+    if not exercise.ceiling:
+        return None
+    return exercise.rate(case, gbps) / (machine.copy_gbps if exercise.limited_by == "memory" else machine.peak_tflops)
 
 
 def gate_ratio(gate: Gate, seconds: Seconds) -> Interval:

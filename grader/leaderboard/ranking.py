@@ -27,8 +27,8 @@ class Row:
     """A ranked entry. Several timed cases are put together by their geometric mean.
 
     `time_us`: of one launch. `ratio`: baseline time over this time, None where the exercise has no baseline.
-    `share_of_roofline`: achieved bandwidth over the measured copy bandwidth. `remarks`: what stands beside the rank and
-    changes nothing in it, without a word of the submission's.
+    `share_of_roofline`: as in a Timing. `remarks`: what stands beside the rank and changes nothing in it, without any
+    word of the submission's.
     """
 
     rank: int
@@ -36,7 +36,7 @@ class Row:
     pseudonym: str
     time_us: Interval
     ratio: Interval | None
-    share_of_roofline: float
+    share_of_roofline: float | None
     remarks: tuple[str, ...] = ()
 
     @property
@@ -116,9 +116,14 @@ def _row(pseudonym: str, verdict: Verdict, exercise: Exercise) -> Row:
         pseudonym=pseudonym,
         time_us=time,
         ratio=_ratio(verdict, exercise, time),
-        share_of_roofline=math.prod(timing.share_of_roofline for timing in timings) ** (1 / len(timings)),
+        share_of_roofline=_share([timing.share_of_roofline for timing in timings]),
         remarks=_remarks(verdict),
     )
+
+
+def _share(shares: Sequence[float | None]) -> float | None:
+    known = [share for share in shares if share is not None]
+    return math.prod(known) ** (1 / len(known)) if known and len(known) == len(shares) else None
 
 
 def _remarks(verdict: Verdict | None) -> tuple[str, ...]:
@@ -147,7 +152,7 @@ def _timings(verdict: Verdict, exercise: Exercise, peer: str) -> list[Timing] | 
     """A peer's timings of the timed cases, in their order; None unless every one is there and a positive number."""
     by_case = {timing.case: timing for timing in verdict.timings if timing.peer == peer}
     found = [by_case[case.name] for case in exercise.timed_cases if case.name in by_case]
-    numbers = [n for t in found for n in (t.median_us, t.low_us, t.high_us, t.share_of_roofline)]
+    numbers = [n for t in found for n in (t.median_us, t.low_us, t.high_us, t.share_of_roofline) if n is not None]
     whole = bool(found) and len(found) == len(exercise.timed_cases)
     return found if whole and all(math.isfinite(n) and n > 0 for n in numbers) else None
 

@@ -74,8 +74,8 @@ class _Numbers:
         return f"{ratio.low:.3f}–{ratio.high:.3f}"
 
     @staticmethod
-    def share(share: float) -> str:
-        return f"{100 * share:.1f} %"
+    def share(share: float | None) -> str:
+        return f"{100 * share:.1f} %" if share is not None else "–"
 
 
 def page(template: str, **values: Any) -> str:
@@ -99,14 +99,14 @@ def _text_table(board: Board, names: Mapping[str, str]) -> str:
     numbers = _Numbers(board)
     head = ["rank", "name", "µs a launch", "95 %"]
     head += [f"× {board.baseline}", "95 %"] if board.baseline else []
-    head += ["of roofline"]
+    head += ["of roofline"] if board.ceiling else []
     table = [head]
     for row in board.rows:
         line = [f"{row.rank}{'=' if row.tied else ''}", row.pseudonym + (_MARK if row.remarks else "")]
         line += [numbers.time(row.time_us.value), numbers.time_interval(row.time_us)]
         if row.ratio:
             line += [numbers.ratio(row.ratio.value), numbers.ratio_interval(row.ratio)]
-        table.append([*line, numbers.share(row.share_of_roofline)])
+        table.append([*line, numbers.share(row.share_of_roofline)] if board.ceiling else line)
     if names:
         for line, row in zip(table[1:], board.rows, strict=True):
             line.append(names.get(row.pseudonym, ""))

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 __all__ = ["MADE_BY", "Board", "boards", "from_json", "to_json"]
 
 MADE_BY = "grader leaderboard"  # how a published file is known for ours
-_VERSION = 2
+_VERSION = 3
 
 
 @dataclass(frozen=True)
@@ -43,6 +43,7 @@ class Board:
     run_id: int
     measured_at: str
     baseline: str  # its label; empty where the exercise has none
+    ceiling: str  # what the shares of the roofline are shares of; empty where the exercise has none
     cases: tuple[str, ...]
     trials: tuple[int, ...]  # the fewest and the most that an entry had in a case; empty where nothing was timed
     rows: tuple[Row, ...]
@@ -148,6 +149,7 @@ def _board(store: Store, run: Run, exercise: Exercise) -> Board:
         run_id=run.id,
         measured_at=run.finished_at,
         baseline=exercise.baselines[0].label if exercise.baselines else "",
+        ceiling=exercise.ceiling,
         cases=tuple(case.name for case in exercise.timed_cases),
         trials=(min(trials), max(trials)) if trials else (),
         rows=rows,

@@ -12,7 +12,7 @@ from grader.exercises import find
 from grader.feedback.findings import beside, without_quotes
 from grader.feedback.report import as_html, as_text
 from grader.feedback.summary import NEEDS_GPU, gate_words, state_of, summarize
-from grader.verdict import CaseResult, Failure, Finding, GateResult, Verdict
+from grader.verdict import CaseResult, Failure, Finding, GateResult, Timing, Verdict
 from tests.feedback.verdicts import ALL, CLOCK, GPU, SIMULATOR, SOURCE, failing, make
 
 _VOID = {"br", "hr", "img", "input", "link", "meta", "rect", "line", "path"}
@@ -131,6 +131,32 @@ def test_speed_is_shown_with_interval_and_mark() -> None:
     assert html.count('class="gr-whisker"') == 6
     assert "59%" in html
     assert "2,500 GB/s" in text
+
+
+@pytest.mark.parametrize(
+    ("exercise_id", "said"),
+    [
+        # 2 × 4096³ operations in 200 µs
+        ("matmul", "687 TFLOPS, 90% of a float16 product's speed"),
+        ("ls_open", "16 billion pairs/s"),
+    ],
+)
+def test_speed_is_said_in_what_limits_it(exercise_id: str, said: str) -> None:
+    """A product is no matter of GB/s, and a periodogram has no ceiling that was measured; a share needs one."""
+    exercise = find(exercise_id)
+    case = exercise.timed_cases[0]
+    us = 200.0 if exercise.work is None else exercise.work(case) / 16e3
+    gbps = exercise.bytes_moved(case) / us / 1e3
+    share = 0.9 if exercise.ceiling else None
+    own = Timing(case.name, "submission", us, us, us, gbps, share, 7, 16)
+    verdict = make(exercise_id, GPU, status="failed", timings=(own,))
+    text, html = " ".join(as_text(verdict).split()), as_html(verdict)
+
+    assert said in text
+    assert "GB/s" not in text.replace("copy bandwidth 4,250 GB/s", "")
+    assert f"yours, {exercise.rate_unit}" in html
+    assert ("of a float16 product’s speed" in html) == bool(exercise.ceiling)
+    assert (f"{said}," in text or "% of a" in text) == bool(exercise.ceiling)
 
 
 def test_findings_stand_beside_the_score_and_take_nothing() -> None:

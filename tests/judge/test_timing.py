@@ -804,6 +804,20 @@ def test_the_floor_is_memory_or_arithmetic_whichever_takes_longer(peak_tflops, s
     assert score.floor_s(of, case("a"), machine) == pytest.approx(seconds)
 
 
+@pytest.mark.parametrize(
+    ("facts", "share"),
+    [({}, 0.5), ({"limited_by": "arithmetic"}, 0.2), ({"limited_by": "arithmetic", "work": lambda case: 7}, None)],
+)
+def test_a_share_is_of_the_ceiling_that_limits(facts, share):
+    """Bytes over a copy's bandwidth, or operations over a product's speed; none where neither says what was done."""
+    machine = Machine("cuda", "GPU", "", "", "", "", 0, 4000.0, 500.0)
+    of = replace(exercise(), bytes_moved=lambda case: 2 * 10**9, operations=lambda case: 10**11, **facts)
+    (found,) = score.timings(
+        of, [case("a")], {"a": {"submission": [1e-3]}}, machine, {"a": 1}, {("a", "submission"): False}
+    )
+    assert found.share_of_roofline == (pytest.approx(share) if share else None)
+
+
 def seconds(own, **baselines):
     return {"a": {"submission": own, **baselines}}
 

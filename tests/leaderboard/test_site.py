@@ -13,6 +13,7 @@ import pytest
 from grader.errors import GraderError
 from grader.leaderboard import standings
 from grader.leaderboard.notebook_view import View
+from grader.leaderboard.render import as_text
 from grader.leaderboard.run import run
 from grader.leaderboard.site import publish
 from grader.leaderboard.standings import boards, from_json
@@ -116,6 +117,17 @@ def test_each_entry_is_shown_with_rank_name_time_ratio_and_share(store, tmp_path
     assert page.cells.index(names["a"]) > at
     assert page.cells[page.cells.index(names["c"]) + 1] == "6 of 8 cases right"
     assert page.cells[page.cells.index(names["d"]) + 1] == "could not be graded"
+
+
+def test_an_exercise_without_a_ceiling_has_no_share(store, tmp_path, verdict):
+    """Neither on its page nor in the terminal; what the share of another is of, is said."""
+    _measured(store, {"a": verdict("1", exercise_id="ls_open")}, "ls_open")
+    _measured(store, {"a": verdict("1")})
+    publish(store, tmp_path / "site")
+    for name, there in (("ls_open", False), ("softmax", True)):
+        assert ("Roofline" in (tmp_path / f"site/{name}.html").read_text(encoding="utf-8")) is there
+        (board,) = [board for board in boards(store) if board.exercise == name]
+        assert ("of roofline" in as_text([board], "")) is there
 
 
 def test_a_tie_is_shown_and_said(store, tmp_path, verdict):
@@ -327,7 +339,7 @@ def test_json_that_is_no_standings_is_named(text):
         from_json(text, "x.json")
 
 
-@pytest.mark.parametrize("version", [1, 99])
+@pytest.mark.parametrize("version", [2, 99])
 def test_standings_of_another_grader_are_named(version):
     """A version that is not known is said to be so, not misread."""
     text = json.dumps({"made_by": standings.MADE_BY, "version": version, "boards": []})

@@ -96,6 +96,18 @@ def test_what_is_limited_by_arithmetic_is_plotted_in_tflops() -> None:
         assert "GB/s" not in shown
 
 
+def test_a_periodogram_is_plotted_in_pairs() -> None:
+    """Of a sample and a frequency: neither its bytes nor its operations say how much was done."""
+    exercise = find("ls_open")
+    case = exercise.plot_cases[0]
+    pairs = case.arrays[0].shape[0] * case.arrays[-1].shape[0]
+    gbps = exercise.bytes_moved(case) / 1e-3 / 1e9
+    found = speeds.measured(exercise, [Timing(case.name, "submission", 1e3, 900, 1100, gbps, None, 5, 16)])
+
+    assert found.series[0].points[0].rate == pytest.approx(pairs / 1e-3 / 1e9)
+    assert "billion pairs/s" in plot.as_text(found)
+
+
 def test_recorded_tflops_come_from_recorded_bandwidths(tmp_path: Path) -> None:
     """The rows are those of every exercise, and so is the file."""
     exercise = find("matmul")

@@ -83,6 +83,9 @@ def rung(
         draw=draw,
         bytes_moved=_bytes_moved,
         operations=operations or _operations,
+        limited_by="arithmetic",
+        work=_pairs,
+        work_unit="pairs",
         correctness_points=correctness_points,
         baselines=baselines,
         gates=gates,
@@ -102,5 +105,10 @@ def _bytes_moved(case: Case) -> int:
     return item * 2 * (case.arrays[0].shape[0] + case.arrays[-1].shape[0])
 
 
+def _pairs(case: Case) -> int:
+    """Of a sample and a frequency."""
+    return case.arrays[0].shape[0] * case.arrays[-1].shape[0]
+
+
 def _operations(case: Case) -> int:
-    return _OPERATIONS * case.arrays[0].shape[0] * case.arrays[-1].shape[0]
+    return _OPERATIONS * _pairs(case)
