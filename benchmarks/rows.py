@@ -1,4 +1,4 @@
-"""Rows of one run, collected and written to `benchmarks/results/<gpu>.json`."""
+"""Rows of one run, written as they come to `benchmarks/results/<gpu>.json`."""
 
 from __future__ import annotations
 
@@ -57,13 +57,15 @@ class Recorder:
         self.rows.append(row)
         spread = "" if low is None or high is None else f"  [{low:.4g}, {high:.4g}]"
         print(f"{bench:24} {case:28} {metric:24} {value:10.4g} {unit}{spread}", flush=True)
+        self.write()  # what is measured stays measured, whatever becomes of the bench
 
     def path(self) -> Path:
         """The file of this GPU."""
         return RESULTS / (self.machine.gpu.lower().replace(" ", "-") + ".json")
 
     def write(self) -> Path:
-        """Writes the rows over those of the same benches; rows of benches that were not run stay."""
+        """Writes the rows over those of the same benches; rows of benches that were not run stay. No reader, and no
+        end of this process, finds half a file."""
         path = self.path()
         kept = []
         if path.exists():
@@ -71,5 +73,7 @@ class Recorder:
             kept = [row for row in json.loads(path.read_text()) if row["bench"] not in mine]
         RESULTS.mkdir(exist_ok=True)
         lines = ",\n".join(json.dumps(row, ensure_ascii=False) for row in [*kept, *map(asdict, self.rows)])
-        path.write_text(f"[\n{lines}\n]\n", encoding="utf-8")
+        fresh = path.with_suffix(".part")
+        fresh.write_text(f"[\n{lines}\n]\n", encoding="utf-8")
+        os.replace(fresh, path)
         return path

@@ -1,0 +1,126 @@
+"""What a release must show on a GPU machine, step by step: tests that need a GPU, then benches.
+
+    python -m benchmarks.evidence OUT [STEP …] [--limit-s N] [--jobs 4]
+
+Each step is a process with a time limit of its own and a log, OUT/<step>.log. A step that fails, or hangs, does not
+keep the next from running; none starts once the limit is used up. Steps that judge correctness run side by side, those
+that time anything run alone. `tests:PATH` is a step, too, and so is `mistakes:EXERCISE`. `--list` names all.
+"""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import os
+import re
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Sequence
+from pathlib import Path
+
+from benchmarks.steps import ROOT, Step, known, step
+
+__all__ = ["main", "run"]
+
+_GRACE_S = 20.0
+
+
+def run(steps: Sequence[Step], out: Path, limit_s: float, jobs: int, grace_s: float = _GRACE_S) -> int:
+    """Runs them in this order; returns how many failed, or were not started."""
+    out.mkdir(parents=True, exist_ok=True)
+    waiting, running, failed = list(steps), [], 0
+    ends = time.monotonic() + limit_s
+    try:
+        while waiting or running:
+            while waiting and _may_start(waiting[0], [one.step for one in running], jobs):
+                first = waiting.pop(0)
+                if (left := ends - time.monotonic()) <= 0:
+                    print(f"{first.name:28} not started: the time is used up", flush=True)
+                    failed += 1
+                    continue
+                running.append(_Running(first, out, min(first.limit_s, left), grace_s))
+            time.sleep(0.05)
+            for one in [one for one in running if one.has_ended()]:
+                running.remove(one)
+                failed += one.report()
+    finally:
+        for one in running:
+            one.kill()
+    return failed
+
+
+def _may_start(one: Step, running: Sequence[Step], jobs: int) -> bool:
+    if not running:
+        return True
+    return not one.quiet and not any(each.quiet for each in running) and len(running) < jobs
+
+
+class _Running:
+    """A step's process, in a session of its own."""
+
+    def __init__(self, step: Step, out: Path, limit_s: float, grace_s: float) -> None:
+        self.step, self.begun = step, time.monotonic()
+        self._log = out / (re.sub(r"[^\w.-]+", "_", step.name) + ".log")
+        self._interrupt_at, self._kill_at = self.begun + limit_s, self.begun + limit_s + grace_s
+        paths = os.pathsep.join(filter(None, [str(ROOT), os.environ.get("PYTHONPATH")]))
+        with self._log.open("wb") as log:
+            self._process = subprocess.Popen(
+                [sys.executable, *step.command], cwd=ROOT, stdin=subprocess.DEVNULL, stdout=log,
+                stderr=subprocess.STDOUT, start_new_session=True,
+                env={**os.environ, "PYTHONUNBUFFERED": "1", "PYTHONPATH": paths, **step.environment},
+            )  # fmt: skip
+
+    def has_ended(self) -> bool:
+        """Asks it to end when its time is up, and kills it when it does not; what it leaves behind is killed."""
+        if self._process.poll() is None:
+            if time.monotonic() >= self._kill_at:
+                self.kill()
+            elif time.monotonic() >= self._interrupt_at:
+                self._interrupt_at = self._kill_at
+                self._process.send_signal(signal.SIGINT)
+            return False
+        self.kill()
+        return True
+
+    def kill(self) -> None:
+        with contextlib.suppress(ProcessLookupError, PermissionError):
+            os.killpg(self._process.pid, signal.SIGKILL)
+        self._process.wait()
+
+    def report(self) -> bool:
+        """Prints the step's line; returns whether it failed."""
+        said = self._log.read_text(encoding="utf-8", errors="replace").split("\n")
+        last = next((line.strip(" =") for line in reversed(said) if line.strip(" =")), "")
+        code, seconds = self._process.returncode, time.monotonic() - self.begun
+        print(f"{self.step.name:28} {seconds:6.1f} s  exit {code:3}  {last[:120]}", flush=True)
+        return code != 0
+
+
+def main(arguments: Sequence[str]) -> int:
+    """The command; 1 where a step failed or was not started, 2 where there is no such step."""
+    parser = argparse.ArgumentParser(prog="python -m benchmarks.evidence", description=(__doc__ or "").split("\n")[0])
+    parser.add_argument("out", type=Path, help="the folder of the logs")
+    parser.add_argument("steps", nargs="*", help="steps, in the order to be run; all where none is named")
+    parser.add_argument("--limit-s", type=float, default=float("inf"), help="no step starts later")
+    parser.add_argument("--jobs", type=int, default=4, help="of the steps that judge correctness only")
+    parser.add_argument("--list", action="store_true", help="print the steps and what they run")
+    asked = parser.parse_args(arguments)
+    out = asked.out.absolute()
+    try:
+        steps = [step(name, out) for name in asked.steps] or known(out)
+    except LookupError as error:
+        print(error.args[0], file=sys.stderr)
+        return 2
+    if asked.list:
+        for each in steps:
+            print(f"{each.name:28} {each.limit_s:5.0f} s  {' '.join(each.command)[:200]}")
+        return 0
+    # A shell that puts this into the background has it ignore the signal, and so would every step.
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+    return 1 if run(steps, out, asked.limit_s, asked.jobs) else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

@@ -1,0 +1,116 @@
+"""The steps of `benchmarks.evidence`, in the order in which they say most: what each runs, and how long it may."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from benchmarks.__main__ import BENCHES, PARTS
+
+__all__ = ["ROOT", "Step", "known", "step"]
+
+ROOT = Path(__file__).parents[1]
+_PYTEST = ("-m", "pytest", "-m", "gpu", "-q", "--tb=short", "--durations=10", "-p", "no:cacheprovider")
+_MISTAKES = "tests/mistakes/test_mistakes.py::test_on_a_gpu_a_bug_is_named_and_right_work_passes"
+_MEASURE_THEMSELVES = ("time_gpu", "audit", "predict_ms")  # a neighbour on the GPU changes what is right there
+_CORRECT = (  # other tests that need a GPU: each judges what comes out, not how fast
+    "tests/protocol", "tests/exercises", "tests/test_hardware.py", "tests/test_doctor.py",
+)  # fmt: skip
+_NOTEBOOKS = ("-m", "pytest", "-q", "--tb=short", "--durations=40", "-p", "no:cacheprovider")  # they carry no mark
+_BENCHES_S = {  # seconds that a bench may take; the others have `_BENCH_S`
+    "ladder": 150, "past": 60, "matmuls": 120, "fusion": 90, "traces": 150, "kernels": 240, "reductions": 120,
+    "clock:agreement": 200, "clock:repeats": 180, "clock:pairs": 280, "flips": 580, "throughput:ours": 300,
+    "throughput:stock": 580, "soak": 580, "kills": 580, "loop": 200, "matmuls:sweep": 500,
+}  # fmt: skip
+_BENCH_S = 90
+
+
+@dataclass(frozen=True)
+class Step:
+    """`command` is what Python is given. One that is not `quiet` may run beside others of its kind."""
+
+    name: str
+    command: tuple[str, ...]
+    limit_s: float = 300.0
+    quiet: bool = True
+    environment: dict[str, str] = field(default_factory=dict)
+
+
+def known(out: Path) -> list[Step]:
+    """All steps, in the order in which they say most."""
+    early = ("ladder", "past", "matmuls", "means", "widths", "periods")
+    later = ("stopwatches", "traces", "ceilings", "fusion", "lies", "bytes", "reductions", "operators", "kernels")
+    long = ("flips", "throughput:ours", "throughput:stock", "soak", "kills")
+    return [
+        _tests("judge-fused-and-sandbox", "tests/judge/test_fused.py", "tests/judge/sandbox"),
+        _tests("grading", "tests/judge/test_grading_gpu.py", limit_s=540),
+        _tests("workers", "tests/worker", "tests/explore"),
+        _tests("judge", "tests/judge", "--ignore=tests/judge/test_fused.py", "--ignore=tests/judge/sandbox",
+               "--ignore=tests/judge/test_grading_gpu.py"),
+        _tests("others", *_CORRECT, quiet=False),
+        *map(_bench, early),
+        *map(_bench, later),
+        *_mistakes(),
+        Step("notebooks", (*_NOTEBOOKS, "tests/course/test_notebooks.py"), 580,
+             environment={"GRADER_NOTEBOOKS": str(out / "notebooks")}),
+        *map(_bench, ("clock:agreement", "clock:repeats", "clock:pairs")),
+        _tests("recovery", "tests/exploits/test_recovery.py"),
+        *(_tests(f"exploits-{kind}", "tests/exploits/test_exploits.py", "-k", f"[{kind}_", limit_s=540)
+          for kind in ("timing", "correctness", "rules", "channel", "host")),
+        _tests("honest", "tests/honest", limit_s=400),
+        *map(_bench, long),
+    ]  # fmt: skip
+
+
+def step(name: str, out: Path) -> Step:
+    """The step of this name, `tests:PATH`, `mistakes:EXERCISE`, or a bench.
+
+    Raises:
+        LookupError: there is none.
+    """
+    kind, _, rest = name.partition(":")
+    if found := [each for each in known(out) if each.name == name]:
+        return found[0]
+    if kind == "tests" and (ROOT / rest.partition("::")[0]).exists():
+        return _tests(name, rest)
+    if kind == "mistakes" and (ids := _ids({rest}, None)):
+        return _tests(name, *ids)
+    if name in BENCHES | PARTS:
+        return _bench(name)
+    raise LookupError(f"There is no step {name!r}; --list names all.")
+
+
+def _tests(name: str, *arguments: str, limit_s: float = 300.0, quiet: bool = True) -> Step:
+    return Step(name, (*_PYTEST, *arguments), limit_s, quiet)
+
+
+def _bench(name: str) -> Step:
+    seconds = _BENCHES_S.get(name, _BENCH_S)
+    # A bench that knows the time stops in time; starting and writing take some of it.
+    return Step(name, ("-m", "benchmarks", name), seconds, environment={"BENCH_LIMIT_S": str(max(20, seconds - 25))})
+
+
+def _mistakes() -> list[Step]:
+    """By chapter: those that are wrong whatever their speed, side by side; then the rest, alone."""
+    from grader.exercises import EXERCISES
+
+    by_chapter: dict[str, set[str]] = {}
+    for exercise in EXERCISES.values():
+        by_chapter.setdefault(exercise.chapter, set()).add(exercise.id)
+    return [
+        _tests(f"mistakes-{chapter}{'-timed' * timed}", *_ids(exercises, timed), limit_s=400, quiet=timed)
+        for timed in (False, True)
+        for chapter, exercises in by_chapter.items()
+    ]
+
+
+def _ids(exercises: set[str], timed: bool | None) -> list[str]:
+    """Pytest's names of the corpus's files; `timed`: only those that are, or are not, judged by their times as well."""
+    from tests.mistakes.corpus import corpus
+
+    return [
+        f"{_MISTAKES}[{each.name}]"
+        for each in corpus()
+        if each.exercise in exercises and each.runs != "simulator"
+        and timed in (None, each.right or each.runs == "gpu" or each.exercise in _MEASURE_THEMSELVES)
+    ]  # fmt: skip

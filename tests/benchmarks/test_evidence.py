@@ -1,0 +1,124 @@
+"""Steps on a GPU machine, whose minutes are few: none keeps another from its turn, and none runs for ever."""
+
+import re
+import time
+from pathlib import Path
+
+import pytest
+
+from benchmarks.evidence import main, run
+from benchmarks.steps import ROOT, Step, known, step
+
+HANGS = """
+import signal, time
+print("began", flush=True)
+signal.signal(signal.SIGINT, lambda *_: print("asked to end", flush=True))
+while True:
+    time.sleep(1)
+"""
+
+
+def python(name, code, **options):
+    return Step(name, ("-c", code), **options)
+
+
+def lines(capsys):
+    """Step -> what is printed of it."""
+    printed = capsys.readouterr().out.splitlines()
+    return {line.split()[0]: line for line in printed}
+
+
+def test_a_step_that_fails_does_not_keep_the_next_from_running(tmp_path, capsys):
+    """Each has its log, and its exit code and last words stand in its line."""
+    steps = [
+        python("first", "print('some'); raise SystemExit(3)"),
+        python("a/second:1", "print('=== 2 passed ===\\n')"),
+    ]
+    assert run(steps, tmp_path, 60, 1) == 1
+    said = lines(capsys)
+    assert re.fullmatch(r"first +\d+\.\d s  exit   3  some", said["first"])
+    assert re.fullmatch(r"a/second:1 +\d+\.\d s  exit   0  2 passed", said["a/second:1"])
+    assert (tmp_path / "a_second_1.log").read_text() == "=== 2 passed ===\n\n"
+
+
+def test_a_step_that_hangs_is_asked_to_end_and_then_killed(tmp_path, capsys):
+    """The next one has its turn, and nothing of the first is left."""
+    begun = time.monotonic()
+    steps = [python("hangs", HANGS, limit_s=1.0), python("next", "print('here')")]
+    assert run(steps, tmp_path, 60, 1, grace_s=0.5) == 1
+    assert time.monotonic() - begun < 20
+    assert (tmp_path / "hangs.log").read_text() == "began\nasked to end\n"
+    said = lines(capsys)
+    assert "exit  -9" in said["hangs"]
+    assert "exit   0  here" in said["next"]
+
+
+def test_one_that_ends_when_it_is_asked_to_may_still_write(tmp_path):
+    """The signal is the one that Python makes a KeyboardInterrupt of, whoever started the command."""
+    code = "import time\ntry:\n    time.sleep(60)\nexcept KeyboardInterrupt:\n    print('written')"
+    assert main_of([python("writes", code, limit_s=1.0)], tmp_path) == 0
+    assert (tmp_path / "writes.log").read_text() == "written\n"
+
+
+def main_of(steps, out):
+    return run(steps, out, 60, 1)
+
+
+def test_nothing_starts_past_the_limit(tmp_path, capsys):
+    """What did not start is said, and makes the command fail; a step may not outlast the limit either."""
+    steps = [python("long", "import time; time.sleep(60)"), python("late", "print('never')")]
+    assert run(steps, tmp_path, 1.0, 1) == 2
+    said = lines(capsys)
+    assert "late" in said
+    assert "not started" in said["late"]
+    assert not (tmp_path / "late.log").exists()
+    assert float(said["long"].split()[1]) < 20
+
+
+def test_only_steps_that_time_nothing_run_side_by_side(tmp_path):
+    """Two wait for each other, which they could not one after the other; one that times anything finds itself alone."""
+    meets = """
+import sys, time
+from pathlib import Path
+mine, other = (Path({folder!r}, name) for name in {names!r})
+mine.touch()
+ends = time.monotonic() + 20
+while not other.exists() and time.monotonic() < ends:
+    time.sleep(0.01)
+time.sleep(0.2)
+sys.exit(not other.exists())
+"""
+    alone = "import sys; from pathlib import Path; sys.exit(not all(Path(p).exists() for p in sys.argv[1:]))"
+    one, two = (meets.format(folder=str(tmp_path), names=names) for names in (("a", "b"), ("b", "a")))
+    quiet = Step("quiet", ("-c", alone, str(tmp_path / "one.ended"), str(tmp_path / "two.ended")))
+    ends = f"\nfrom pathlib import Path; Path({str(tmp_path)!r}, NAME).touch()"
+    sides = [
+        python(name, code.replace("sys.exit(not other.exists())", "assert other.exists()")
+               + ends.replace("NAME", repr(f"{name}.ended")), quiet=False)
+        for name, code in (("one", one), ("two", two))
+    ]  # fmt: skip
+    assert run([*sides, quiet], tmp_path, 60, 2) == 0
+
+
+def test_every_step_names_what_there_is():
+    """A path, an exercise or a bench that is not there would be found out on the GPU machine only."""
+    steps = known(Path("out"))
+    assert len({each.name for each in steps}) == len(steps)
+    for each in steps:
+        paths = [word.removeprefix("--ignore=").partition("::")[0] for word in each.command if "tests/" in word]
+        assert paths or "benchmarks" in each.command
+        assert all((ROOT / path).exists() for path in paths), each
+    chosen = {word for each in steps for word in each.command if "test_mistakes.py::" in word}
+    assert len(chosen) > 300  # none of the corpus is left out
+
+
+@pytest.mark.parametrize("name", ["ladder", "clock:pairs", "tests:tests/honest", "mistakes:softmax", "grading"])
+def test_a_step_is_chosen_by_its_name(name, tmp_path):
+    """Also a folder of tests, the mistakes of one exercise, and any bench."""
+    assert step(name, tmp_path).name == name
+
+
+def test_a_step_that_is_not_there_is_said(tmp_path, capsys):
+    """Nothing runs."""
+    assert main([str(tmp_path), "nothing"]) == 2
+    assert "no step 'nothing'" in capsys.readouterr().err

@@ -1,0 +1,20 @@
+"""The rows of a run: what was measured is on the disk, whatever becomes of the run."""
+
+import json
+
+from benchmarks import rows
+from benchmarks.rows import Recorder
+from grader.judge.machine import Machine
+
+
+def test_a_row_is_on_the_disk_as_soon_as_it_is_added(monkeypatch, tmp_path):
+    """A bench may be killed after it; rows of other benches stay, those of an earlier run of the same go."""
+    monkeypatch.setattr(rows, "RESULTS", tmp_path / "results")
+    machine = Machine("cuda", "Some GPU", "580", "2.11", "3.6", "3.12", 1 << 20, 4000.0)
+    Recorder(machine, "2026-01-01").add("means", "old", "median_us", "µs", 1.0)
+    Recorder(machine, "2026-01-01").add("widths", "kept", "median_us", "µs", 2.0)
+    recorder = Recorder(machine, "2026-01-02")
+    recorder.add("means", "new", "median_us", "µs", 3.0, 2.5, 3.5)
+    found = json.loads((tmp_path / "results" / "some-gpu.json").read_text(encoding="utf-8"))
+    assert [(row["bench"], row["case"], row["value"]) for row in found] == [("widths", "kept", 2), ("means", "new", 3)]
+    assert [path.name for path in (tmp_path / "results").iterdir()] == ["some-gpu.json"]
