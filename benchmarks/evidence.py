@@ -1,23 +1,26 @@
 """What a release must show on a GPU machine, step by step: tests that need a GPU, then benches.
 
-    python -m benchmarks.evidence OUT [STEP …] [--limit-s N] [--jobs 4]
+    python -m benchmarks.evidence OUT [STEP …] [--limit-s N] [--jobs 4] [--gpus 1]
 
 Each step is a process with a time limit of its own and a log, OUT/<step>.log. A step that fails, or hangs, does not
 keep the next from running; none starts once the limit is used up. Steps that judge correctness run side by side, those
-that time anything run alone. `tests:PATH` is a step, too, and so is `mistakes:EXERCISE`. `--list` names all.
+that time anything run alone on their GPU: each of several has its share of the cores. `tests:PATH` is a step, too, and
+so is `mistakes:EXERCISE`. `--list` names all.
 """
 
 from __future__ import annotations
 
 import argparse
 import contextlib
+import itertools
 import os
 import re
 import signal
 import subprocess
 import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
 from benchmarks.steps import ROOT, Step, known, step
@@ -27,50 +30,76 @@ __all__ = ["main", "run"]
 _GRACE_S = 20.0
 
 
-def run(steps: Sequence[Step], out: Path, limit_s: float, jobs: int, grace_s: float = _GRACE_S) -> int:
-    """Runs them in this order; returns how many failed, or were not started."""
+def run(steps: Sequence[Step], out: Path, limit_s: float, jobs: int, grace_s: float = _GRACE_S, gpus: int = 1) -> int:
+    """Runs them in this order, each on the first GPU that is free for it; returns how many failed, or did not start."""
     out.mkdir(parents=True, exist_ok=True)
-    waiting, running, failed = list(steps), [], 0
+    waiting, failed = list(steps), 0
+    running: dict[_Gpu, list[_Running]] = {gpu: [] for gpu in _shares(gpus)}
     ends = time.monotonic() + limit_s
     try:
-        while waiting or running:
-            while waiting and _may_start(waiting[0], [one.step for one in running], jobs):
+        while waiting or any(running.values()):
+            while waiting and (gpu := _free(waiting[0], running, jobs)) is not None:
                 first = waiting.pop(0)
                 if (left := ends - time.monotonic()) <= 0:
                     print(f"{first.name:28} not started: the time is used up", flush=True)
                     failed += 1
-                    continue
-                running.append(_Running(first, out, min(first.limit_s, left), grace_s))
+                else:
+                    running[gpu].append(_Running(first, out, min(first.limit_s, left), grace_s, gpu))
             time.sleep(0.05)
-            for one in [one for one in running if one.has_ended()]:
-                running.remove(one)
-                failed += one.report()
+            for gpu, beside in running.items():
+                ended = [one for one in beside if one.has_ended()]
+                running[gpu] = [one for one in beside if one not in ended]
+                failed += sum(one.report() for one in ended)
     finally:
-        for one in running:
+        for one in itertools.chain(*running.values()):
             one.kill()
     return failed
 
 
-def _may_start(one: Step, running: Sequence[Step], jobs: int) -> bool:
-    if not running:
-        return True
-    return not one.quiet and not any(each.quiet for each in running) and len(running) < jobs
+@dataclass(frozen=True)
+class _Gpu:
+    """What a step gets of the machine. `visible` is what CUDA_VISIBLE_DEVICES is; None leaves it as it is."""
+
+    visible: str | None
+    cores: frozenset[int]
+
+
+def _shares(gpus: int) -> list[_Gpu]:
+    cores = sorted(os.sched_getaffinity(0))
+    if gpus == 1:
+        return [_Gpu(None, frozenset(cores))]
+    names = os.environ.get("CUDA_VISIBLE_DEVICES", "").split(",")
+    names = names if len(names) >= gpus else [str(number) for number in range(gpus)]
+    each = len(cores) // gpus
+    return [_Gpu(names[at], frozenset(cores[at * each : (at + 1) * each] or cores)) for at in range(gpus)]
+
+
+def _free(one: Step, running: Mapping[_Gpu, Sequence[_Running]], jobs: int) -> _Gpu | None:
+    """The GPU with the least on it that this step can start on now."""
+
+    def may_start(beside: Sequence[_Running]) -> bool:
+        shared = not one.quiet and not any(each.step.quiet for each in beside)
+        return not beside or (shared and len(beside) < jobs)
+
+    return min((gpu for gpu in running if may_start(running[gpu])), key=lambda gpu: len(running[gpu]), default=None)
 
 
 class _Running:
     """A step's process, in a session of its own."""
 
-    def __init__(self, step: Step, out: Path, limit_s: float, grace_s: float) -> None:
+    def __init__(self, step: Step, out: Path, limit_s: float, grace_s: float, gpu: _Gpu) -> None:
         self.step, self.begun = step, time.monotonic()
         self._log = out / (re.sub(r"[^\w.-]+", "_", step.name) + ".log")
         self._interrupt_at, self._kill_at = self.begun + limit_s, self.begun + limit_s + grace_s
         paths = os.pathsep.join(filter(None, [str(ROOT), os.environ.get("PYTHONPATH")]))
+        own = {} if gpu.visible is None else {"CUDA_VISIBLE_DEVICES": gpu.visible}
         with self._log.open("wb") as log:
             self._process = subprocess.Popen(
                 [sys.executable, *step.command], cwd=ROOT, stdin=subprocess.DEVNULL, stdout=log,
                 stderr=subprocess.STDOUT, start_new_session=True,
-                env={**os.environ, "PYTHONUNBUFFERED": "1", "PYTHONPATH": paths, **step.environment},
+                env={**os.environ, "PYTHONUNBUFFERED": "1", "PYTHONPATH": paths, **own, **step.environment},
             )  # fmt: skip
+        os.sched_setaffinity(self._process.pid, gpu.cores)
 
     def has_ended(self) -> bool:
         """Asks it to end when its time is up, and kills it when it does not; what it leaves behind is killed."""
@@ -105,6 +134,7 @@ def main(arguments: Sequence[str]) -> int:
     parser.add_argument("steps", nargs="*", help="steps, in the order to be run; all where none is named")
     parser.add_argument("--limit-s", type=float, default=float("inf"), help="no step starts later")
     parser.add_argument("--jobs", type=int, default=4, help="of the steps that judge correctness only")
+    parser.add_argument("--gpus", type=int, default=1, help="of the machine, each with a step of its own")
     parser.add_argument("--list", action="store_true", help="print the steps and what they run")
     asked = parser.parse_args(arguments)
     out = asked.out.absolute()
@@ -119,7 +149,7 @@ def main(arguments: Sequence[str]) -> int:
         return 0
     # A shell that puts this into the background has it ignore the signal, and so would every step.
     signal.signal(signal.SIGINT, signal.default_int_handler)
-    return 1 if run(steps, out, asked.limit_s, asked.jobs) else 0
+    return 1 if run(steps, out, asked.limit_s, asked.jobs, gpus=asked.gpus) else 0
 
 
 if __name__ == "__main__":

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import fcntl
 import functools
 import json
 import os
@@ -65,13 +66,21 @@ class Recorder:
 
     def write(self) -> Path:
         """Writes the rows over those of the same benches; rows of benches that were not run stay. No reader, and no
-        end of this process, finds half a file."""
+        end of this process, finds half a file; of two processes that write, one waits."""
+        RESULTS.mkdir(exist_ok=True)
+        lock = os.open(RESULTS, os.O_RDONLY)
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX)
+            return self._written()
+        finally:
+            os.close(lock)
+
+    def _written(self) -> Path:
         path = self.path()
         kept = []
         if path.exists():
             mine = {row.bench for row in self.rows}
             kept = [row for row in json.loads(path.read_text()) if row["bench"] not in mine]
-        RESULTS.mkdir(exist_ok=True)
         lines = ",\n".join(json.dumps(row, ensure_ascii=False) for row in [*kept, *map(asdict, self.rows)])
         fresh = path.with_suffix(".part")
         fresh.write_text(f"[\n{lines}\n]\n", encoding="utf-8")

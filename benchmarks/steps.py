@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+import re
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from benchmarks.__main__ import BENCHES, PARTS
@@ -63,7 +64,8 @@ def known(out: Path) -> list[Step]:
 
 
 def step(name: str, out: Path) -> Step:
-    """The step of this name, `tests:PATH`, `mistakes:EXERCISE`, or a bench.
+    """The step of this name, `tests:PATH`, `mistakes:EXERCISE`, a bench, or a share of `flips`: `flips/2` leaves its
+    gradings in `flips-2.jsonl`, for FLIPS_RESUME.
 
     Raises:
         LookupError: there is none.
@@ -75,6 +77,10 @@ def step(name: str, out: Path) -> Step:
         return _tests(name, rest)
     if kind == "mistakes" and (ids := _ids({rest}, None)):
         return _tests(name, *ids)
+    if re.fullmatch(r"flips/\d+", name):
+        share = _bench("flips")
+        lines = str(out / f"{name.replace('/', '-')}.jsonl")
+        return replace(share, name=name, environment={**share.environment, "FLIPS_OUT": lines})
     if name in BENCHES | PARTS:
         return _bench(name)
     raise LookupError(f"There is no step {name!r}; --list names all.")

@@ -1,5 +1,6 @@
 """Steps on a GPU machine, whose minutes are few: none keeps another from its turn, and none runs for ever."""
 
+import os
 import re
 import time
 from pathlib import Path
@@ -100,6 +101,17 @@ sys.exit(not other.exists())
     assert run([*sides, quiet], tmp_path, 60, 2) == 0
 
 
+def test_each_gpu_has_a_step_of_its_own(tmp_path):
+    """Steps that are timed run at the same time on two GPUs, each with half of the cores; a third waits for one."""
+    code = "import os, time; print(os.environ['CUDA_VISIBLE_DEVICES'], sorted(os.sched_getaffinity(0))); time.sleep(1)"
+    assert run([python(name, code) for name in ("one", "two", "three")], tmp_path, 60, 1, gpus=2) == 0
+    cores = sorted(os.sched_getaffinity(0))
+    halves = [f"{at} {cores[at * len(cores) // 2 : (at + 1) * len(cores) // 2] or cores}\n" for at in (0, 1)]
+    said = {name: (tmp_path / f"{name}.log").read_text() for name in ("one", "two", "three")}
+    assert [said["one"], said["two"]] == halves
+    assert said["three"] in halves
+
+
 def test_every_step_names_what_there_is():
     """A path, an exercise or a bench that is not there would be found out on the GPU machine only."""
     steps = known(Path("out"))
@@ -112,7 +124,7 @@ def test_every_step_names_what_there_is():
     assert len(chosen) > 300  # none of the corpus is left out
 
 
-@pytest.mark.parametrize("name", ["ladder", "clock:pairs", "tests:tests/honest", "mistakes:softmax", "grading"])
+@pytest.mark.parametrize("name", ["ladder", "clock:pairs", "flips/2", "tests:tests/honest", "mistakes:fuse", "judge"])
 def test_a_step_is_chosen_by_its_name(name, tmp_path):
     """Also a folder of tests, the mistakes of one exercise, and any bench."""
     assert step(name, tmp_path).name == name
