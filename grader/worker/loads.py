@@ -6,7 +6,14 @@ import re
 from collections import Counter
 from math import prod
 
-__all__ = ["asynchronous_bytes", "elements_of_a_thread", "has_bulk_copies", "load_widths", "run_of_a_thread"]
+__all__ = [
+    "asynchronous_bytes",
+    "elements_of_a_thread",
+    "has_bulk_copies",
+    "load_widths",
+    "run_of_a_thread",
+    "without_masks",
+]
 
 _LINE_COMMENT = re.compile(r"//[^\n]*")
 _BLOCK_COMMENT = re.compile(r"/\*.*?\*/", re.DOTALL)
@@ -18,6 +25,7 @@ _ASYNCHRONOUS = re.compile(
 )
 _BULK = re.compile(r"(?<![\w.])cp\.async\.bulk[\w.:]*\.shared[\w.:]*\.global")
 _LOADED = re.compile(r"tt\.load .*: tensor<([\dx]+)x!tt\.ptr<\w+>, (#\w+)>")
+_MASKED = re.compile(r"(\btt\.load %[\w#]+)(?:, %[\w#]+){1,2}")
 _LAYOUT = re.compile(r"^(#\w+) = #ttg\.blocked<\{sizePerThread = \[([\d, ]+)\]", re.MULTILINE)
 _WARPS = re.compile(r'"ttg\.num-warps" = (\d+)')
 
@@ -65,3 +73,8 @@ def run_of_a_thread(ttgir: str) -> int:
     """How many neighbouring elements one thread holds in the layout of a load: the most among the loads of blocks."""
     layouts = _layouts(ttgir)
     return max([1, *(prod(layouts[name]) for _, name in _LOADED.findall(ttgir) if name in layouts)])
+
+
+def without_masks(ttgir: str) -> str:
+    """The same code with loads of everything: to find out whether a mask keeps them narrow."""
+    return _MASKED.sub(r"\1", ttgir)

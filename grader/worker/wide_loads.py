@@ -15,14 +15,16 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from grader.worker.compile_only import CannotBeSeen, Compiler, described
+from grader.worker.compile_only import CannotBeSeen, CompileFailed, Compiler, described
 from grader.worker.loads import (
     asynchronous_bytes,
     elements_of_a_thread,
     has_bulk_copies,
     load_widths,
     run_of_a_thread,
+    without_masks,
 )
+from grader.worker.true_hints import checked_hints
 
 __all__ = ["Launch", "NarrowLoads", "NoTritonKernel", "WideLoads", "share_of_wide"]
 
@@ -47,6 +49,7 @@ class Launch:
     ttgir: str
     programs: int
     threads: int
+    capability: int = _WITHOUT_A_GPU
 
     def loaded(self, wide_bytes: int) -> tuple[int, int]:
         """The bytes that all threads load, if each load runs once, by loads as wide as that; and by all loads."""
@@ -75,7 +78,7 @@ class WideLoads:
             self._compiler.start()  # while the first cases are interpreted
 
     def __call__(self, *tensors: Any) -> None:
-        """Raises NarrowLoads, NoTritonKernel, CompileFailed, and whatever the entry raises."""
+        """Raises NarrowLoads, NoTritonKernel, FalseHint, CompileFailed, and whatever the entry raises."""
         shape = tensors[0].shape
         if shape in self._known:
             self.entry(*tensors)
@@ -85,7 +88,7 @@ class WideLoads:
             with _launched() as launches:
                 self.entry(*tensors)
         else:
-            with _interpreted() as seen:
+            with _interpreted() as seen, checked_hints():
                 self.entry(*tensors)
             try:
                 launches = self._compiled(seen)
@@ -107,8 +110,24 @@ class WideLoads:
         which = "its loads" if counted[1] == widths.total() else f"{counted[1]} of its {widths.total()} loads"
         raise NarrowLoads(
             f"{worst.name}: {which} are {counted[0]} bytes wide for a thread, where {self.wide_bytes} are asked for; "
-            f"{_why(worst)}"
+            f"{self._why(worst)}"
         )
+
+    def _why(self, launch: Launch) -> str:
+        """What keeps them narrow: too few elements, the addresses, or the mask."""
+        elements, run = elements_of_a_thread(launch.ttgir), run_of_a_thread(launch.ttgir)
+        if run >= min(4, elements) and elements < 4:
+            return f"a block gives each of its {launch.threads} threads {elements} elements"
+        if run < 4:
+            return f"the compiler gave a thread runs of {run} elements, for it does not know that 4 lie together"
+        # A load takes over the layout of a store that depends on it, so that its own addresses may be unknown here.
+        try:
+            bare = self._compiler.lower(without_masks(launch.ttgir), launch.capability)
+        except CompileFailed:
+            return "the addresses or the mask do not allow more"
+        if max(load_widths(bare), default=0) >= self.wide_bytes:
+            return "the addresses allow more, and the mask does not"
+        return "the layout allows more, and the addresses that are loaded from do not"
 
     def _compiled(self, seen: dict[str, tuple[Path, dict[str, Any], int]]) -> list[Launch]:
         launches = []
@@ -117,16 +136,6 @@ class WideLoads:
             found = self._compiler.compile(path, name, told, _WITHOUT_A_GPU)
             launches.append(Launch(name, found["ptx"], found["ttgir"], programs, 32 * found["num_warps"]))
         return launches
-
-
-def _why(launch: Launch) -> str:
-    """What keeps them narrow: too few elements, the addresses, or the mask."""
-    elements, run = elements_of_a_thread(launch.ttgir), run_of_a_thread(launch.ttgir)
-    if run >= min(4, elements) and elements < 4:
-        return f"a block gives each of its {launch.threads} threads {elements} elements"
-    if run < 4:
-        return f"the compiler gave a thread runs of {run} elements, for it does not know that 4 lie together"
-    return "the addresses allow more, and the mask does not"
 
 
 def _named(function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> dict[str, Any]:
@@ -154,7 +163,8 @@ def _launched() -> Iterator[list[Launch]]:
             named = _named(self.fn, args, kwargs)
             threads = 32 * kernel.metadata.num_warps
             asm = kernel.asm
-            launches.append(Launch(self.__name__, asm["ptx"], asm["ttgir"], _count(grid, named), threads))
+            capability = kernel.metadata.target.arch
+            launches.append(Launch(self.__name__, asm["ptx"], asm["ttgir"], _count(grid, named), threads, capability))
         return kernel
 
     JITFunction.run = run

@@ -381,7 +381,22 @@ TEXTS: tuple[tuple[str, str], ...] = (
     (
         "NarrowLoads: wide_kernel: its loads are 4 bytes wide for a thread, where 16 are asked for; the "
         "addresses allow more, and the mask does not",
-        "`tl.max_constancy(column < columns, 4)`",
+        "Say so: `tl.max_constancy(column < columns, 4)`",
+    ),
+    (
+        "NarrowLoads: wide_kernel: its loads are 4 bytes wide for a thread, where 16 are asked for; the layout "
+        "allows more, and the addresses that are loaded from do not",
+        "Say it of these rows, too",
+    ),
+    (
+        "NarrowLoads: wide_kernel: its loads are 4 bytes wide for a thread, where 16 are asked for; the addresses or "
+        "the mask do not allow more",
+        "Say both",
+    ),
+    # grader/worker/true_hints.py
+    (
+        "FalseHint: tl.max_contiguous(…, 4) is false: neighbours in a run are 1 and 5",
+        "If `tl.max_contiguous` does not hold",
     ),
     ("NoTritonKernel: no Triton kernel was launched", "`@triton.jit`"),
     ("ValueError: vector_width counts loads of 128 bytes: no load of a thread is that wide", "8 bits are a byte"),

@@ -12,8 +12,9 @@ from typing import Any
 import pytest
 
 from grader.worker.compile_only import CannotBeSeen, CompileFailed, Compiler, described
+from grader.worker.compile_process import _Tensor
 from grader.worker.loads import load_widths
-from grader.worker.wide_loads import Launch, WideLoads, _launched, share_of_wide
+from grader.worker.wide_loads import Launch, NarrowLoads, WideLoads, _launched, share_of_wide
 
 KERNELS = """
 import triton
@@ -26,6 +27,16 @@ def copy_kernel(x_ptr, out_ptr, n, RUN: tl.constexpr, BLOCK: tl.constexpr = 1024
     i = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
     mask = tl.max_constancy(i < n, RUN)
     tl.store(out_ptr + i, tl.load(x_ptr + i, mask=mask), mask=mask)
+
+@triton.jit
+def row_kernel(
+    x_ptr, out_ptr, stride, columns, X: tl.constexpr, OUT: tl.constexpr, RUN: tl.constexpr, BLOCK: tl.constexpr
+):
+    row = tl.program_id(0)
+    column = tl.arange(0, BLOCK)
+    mask = tl.max_constancy(column < columns, RUN)
+    x = tl.load(x_ptr + tl.multiple_of(row * stride, X) + column, mask=mask, other=0.0)
+    tl.store(out_ptr + tl.multiple_of(row * stride, OUT) + column, x, mask=mask)
 
 @triton.jit
 def tile_kernel(tile, out_ptr):
@@ -93,6 +104,13 @@ def test_a_kernel_that_is_wrong_is_told_apart_from_one_that_is_not_found(compile
     assert compiler.compile(kernels, "copy_kernel", _arguments(4), 90)["ptx"]
 
 
+def test_a_type_is_one_object() -> None:
+    """Triton 3.6 remembers types by their address: it took float32 for float16 where a new type lay in an old place."""
+    assert _Tensor("float16", True).dtype is _Tensor("float16", False).dtype
+    assert str(_Tensor("float16", True).dtype) == "torch.float16"
+    assert _Tensor("float16", True).dtype is not _Tensor("float32", True).dtype
+
+
 def test_arguments_are_described_without_their_data() -> None:
     """Tensors by type and alignment, numbers as they are; anything else is refused with its type."""
     import torch
@@ -104,6 +122,29 @@ def test_arguments_are_described_without_their_data() -> None:
     assert described(x[0].numpy()[()]) == {"value": 0.0}
     with pytest.raises(CannotBeSeen, match="dict"):
         described({})
+
+
+@pytest.mark.parametrize("capability", [75, 90, 120])
+@pytest.mark.parametrize(
+    ("x_known", "out_known", "run", "why"),
+    [
+        (4, 4, 1, "the addresses allow more, and the mask does not"),
+        (1, 4, 4, "the layout allows more, and the addresses that are loaded from do not"),
+        (1, 4, 1, "the layout allows more, and the addresses that are loaded from do not"),
+        (1, 1, 4, "the compiler gave a thread runs of 1 elements"),
+    ],
+)
+def test_the_mask_is_blamed_only_where_it_is_to_blame(
+    kernels: Path, x_known: int, out_known: int, run: int, why: str, capability: int
+) -> None:
+    """A load shares its layout with a store, whose addresses may be better known: runs of four alone prove nothing."""
+    wide = WideLoads(lambda *_: None, 16)
+    numbers = {"stride": 1004, "columns": 1000, "X": x_known, "OUT": out_known, "RUN": run, "BLOCK": 1024}
+    arguments = {"x_ptr": TENSOR, "out_ptr": TENSOR} | {name: {"value": value} for name, value in numbers.items()}
+    with wide._compiler as compiler:
+        found = compiler.compile(kernels, "row_kernel", arguments, capability)
+        with pytest.raises(NarrowLoads, match=why):
+            wide._judge([Launch("row_kernel", found["ptx"], found["ttgir"], 1, 128, capability)])
 
 
 def _launch(name: str, loads: str, programs: int) -> Launch:
@@ -129,7 +170,8 @@ def test_on_a_gpu_the_launches_are_those_of_the_second_call(monkeypatch: pytest.
 
     def run(self: Any, *args: Any, grid: Any, warmup: bool, **kwargs: Any) -> Any:
         text = {"ptx": WIDE if kwargs["BLOCK"] == 1024 else NARROW, "ttgir": ""}
-        return SimpleNamespace(asm=text, metadata=SimpleNamespace(num_warps=8))
+        metadata = SimpleNamespace(num_warps=8, target=SimpleNamespace(arch=80))
+        return SimpleNamespace(asm=text, metadata=metadata)
 
     monkeypatch.setattr(JITFunction, "run", run)
     kernel = SimpleNamespace(fn=lambda x, n, BLOCK, ROWS=2: None, __name__="copy_kernel")
@@ -151,7 +193,8 @@ def test_on_a_gpu_the_launches_are_those_of_the_second_call(monkeypatch: pytest.
     assert JITFunction.run is run
     with _launched() as launches:
         entry(tensor)
-    assert [(one.name, one.programs, one.threads) for one in launches] == [("copy_kernel", 8, 256)]
+    found = [(one.name, one.programs, one.threads, one.capability) for one in launches]
+    assert found == [("copy_kernel", 8, 256, 80)]
 
 
 @pytest.mark.gpu

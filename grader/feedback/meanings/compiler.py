@@ -97,6 +97,25 @@ COMPILER: tuple[Meaning, ...] = (
         "Say so: `tl.max_constancy(column < columns, 4)`.",
     ),
     Meaning(
+        r"NarrowLoads.*; the layout allows more, and the addresses that are loaded from do not",
+        "A thread holds runs of four, for the addresses of the store allow it. Where the rows begin that are loaded is "
+        "not known.",
+        "Say it of these rows, too: `tl.multiple_of(row * x_stride, 4)`. A hint around an argument of the kernel does "
+        "nothing.",
+    ),
+    Meaning(
+        r"NarrowLoads.*; the addresses or the mask do not allow more",
+        "A thread holds runs of four. So either it is not known where the rows begin that are loaded, or the mask may "
+        "end between four neighbours.",
+        "Say both: `tl.multiple_of(row * x_stride, 4)` and `tl.max_constancy(column < columns, 4)`.",
+    ),
+    Meaning(
+        r"FalseHint: tl\.(\w+)\(",
+        "A hint is a promise, and this one is broken. The simulator has the values and can tell. On a GPU the kernel "
+        "may load other elements, or fault.",
+        "Promise only what is true. If `tl.{0}` does not hold, change what it stands around.",
+    ),
+    Meaning(
         r"no Triton kernel was launched",
         "The width of loads is looked at in Triton kernels, and none ran.",
         "Write the kernel with `@triton.jit`, and launch it in the function.",

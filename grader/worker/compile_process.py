@@ -1,0 +1,220 @@
+"""The process that `compile_only` starts: it compiles Triton kernels for a GPU that need not be there.
+
+It is run as a script and imports nothing of this package. One line is one request or one answer, both JSON; what they
+hold stands at `compile_only.Compiler`.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+import json
+import os
+import re
+import sys
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+from typing import IO, Any
+
+__all__: list[str] = []
+
+_TEXTS = ("ttir", "ttgir", "llir", "ptx")
+
+
+class _Absent(Exception):
+    """The file has no such kernel."""
+
+
+class _Driver:
+    """What `warmup` asks a driver, answered without one."""
+
+    def __init__(self, capability: int) -> None:
+        self.capability = capability
+
+    def get_current_device(self) -> int:
+        return self.capability  # compiled kernels are kept by device
+
+    def get_current_stream(self, device: int) -> int:
+        return 0
+
+    def get_current_target(self) -> Any:
+        from triton.backends.compiler import GPUTarget
+
+        return GPUTarget("cuda", self.capability, 32)
+
+
+@functools.cache
+def _dtype(name: str) -> Any:
+    """One object for each type: Triton 3.6 remembers types by their address, where a new object may come to lie."""
+    bits = re.search(r"\d+", name)
+    size = int(bits[0]) // 8 if bits else 1
+    return type("dtype", (), {"__str__": lambda self: f"torch.{name}", "itemsize": size})()
+
+
+class _Tensor:
+    """A tensor without data. Triton asks for its type by name and whether its address is a multiple of 16."""
+
+    def __init__(self, dtype: str, aligned: bool) -> None:
+        self.dtype = _dtype(dtype)
+        self._address = 0 if aligned else 4
+        self.shape = [1]
+
+    def data_ptr(self) -> int:
+        return self._address
+
+    def ptr_range(self) -> int:
+        return 0
+
+    def stride(self) -> tuple[int, ...]:
+        return (1,)
+
+
+def _argument(described: dict[str, Any]) -> Any:
+    if "tensor" in described:
+        return _Tensor(described["tensor"], described["aligned"])
+    if "type" in described:
+        import triton.language
+
+        return getattr(triton.language, {"fp16": "float16", "bf16": "bfloat16", "fp32": "float32", "fp64": "float64"}
+                       .get(described["type"], described["type"]))  # fmt: skip
+    if "descriptor" in described:
+        from triton.tools.tensor_descriptor import TensorDescriptor
+
+        base = _Tensor(described["descriptor"], True)
+        return TensorDescriptor(base, described["shape"], described["strides"], described["block_shape"])
+    return described["value"]
+
+
+def _modules(path: str, known: dict[str, Any]) -> Any:
+    """The file as a module, imported once."""
+    if path not in known:
+        import importlib.util
+
+        spec = importlib.util.spec_from_file_location(Path(path).stem, path)
+        assert spec is not None
+        assert spec.loader is not None
+        module = importlib.util.module_from_spec(spec)
+        sys.modules[Path(path).stem] = module
+        spec.loader.exec_module(module)
+        known[path] = module
+    return known[path]
+
+
+def _kernel(module: Any, name: str) -> Any:
+    kernel = getattr(module, name, None)
+    while kernel is not None and hasattr(kernel, "fn"):
+        if type(kernel).__name__ in ("JITFunction", "GluonJITFunction"):
+            return kernel
+        kernel = kernel.fn  # of autotune and heuristics: what they chose stands among the arguments
+    raise _Absent(f"the file has no kernel {name!r} outside of all functions")
+
+
+def _answer(request: dict[str, Any], known: dict[str, Any]) -> dict[str, Any]:
+    from triton.runtime import driver
+
+    driver.set_active(_Driver(request["capability"]))
+    _spare(request["extras"])
+    if "ttgir" in request:
+        return {"ptx": _lowered(request["ttgir"], request["capability"])}
+    kernel = _kernel(_modules(request["path"], known), request["name"])
+    arguments = {name: _argument(value) for name, value in request["arguments"].items()}
+    with _without_torch():
+        compiled = kernel.warmup(grid=(1,), **arguments)
+    metadata = compiled.metadata
+    answer = {name: compiled.asm[name] for name in _TEXTS} | {
+        "num_warps": metadata.num_warps,
+        "num_stages": metadata.num_stages,
+        "shared_bytes": metadata.shared,
+    }
+    if request["extras"]:
+        cubin = Path(request["path"]).with_suffix(".cubin")
+        cubin.write_bytes(compiled.asm["cubin"])
+        answer |= {"cubin": str(cubin), "allocated": _allocated(answer["ttgir"], request)}
+    return answer
+
+
+def _lowered(ttgir: str, capability: int) -> str:
+    import triton
+    from triton.backends.compiler import GPUTarget
+
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder, "kernel.ttgir")
+        path.write_text(ttgir, encoding="utf-8")
+        return str(triton.compile(str(path), target=GPUTarget("cuda", capability, 32)).asm["ptx"])
+
+
+@contextlib.contextmanager
+def _without_torch() -> Iterator[None]:
+    """Triton asks for torch only to know its tensors, and there are none here: importing it takes a second or two."""
+    absent = "torch" not in sys.modules
+    if absent:
+        sys.modules["torch"] = None  # type: ignore[assignment]
+    try:
+        yield
+    finally:
+        if absent:
+            del sys.modules["torch"]
+
+
+def _spare(extras: bool) -> None:
+    """Leaves out what nobody asked for: to hash Triton's own files, which takes a second, and `ptxas`.
+
+    What is kept on disk has a key of its own, so that no launch finds a kernel without machine code there.
+    """
+    import triton
+    from triton.backends.nvidia.compiler import CUDABackend
+    from triton.runtime import cache
+
+    kept = f"compile_only {triton.__version__} {extras}"
+    if hasattr(cache, "triton_key"):
+        cache.triton_key = lambda: kept
+        if not extras:
+            CUDABackend.make_cubin = lambda *_: b""
+
+
+def _allocated(ttgir: str, request: dict[str, Any]) -> str:
+    """The TTGIR after the pass that places buffers in shared memory; "" where this Triton has no such pass."""
+    from triton._C.libtriton import ir, nvidia
+    from triton.backends.compiler import GPUTarget
+    from triton.backends.nvidia.compiler import CUDABackend
+
+    path = Path(request["path"]).with_suffix(".ttgir")
+    path.write_text(ttgir, encoding="utf-8")
+    try:
+        context = ir.context()
+        ir.load_dialects(context)
+        CUDABackend(GPUTarget("cuda", request["capability"], 32)).load_dialects(context)
+        module = ir.parse_mlir_module(str(path), context)
+        passes = ir.pass_manager(context)
+        nvidia.passes.ttgpuir.add_allocate_shared_memory_nv(passes, request["capability"], 80)
+        passes.run(module, "allocate")
+    except (AttributeError, TypeError, RuntimeError):
+        return ""
+    return str(module)
+
+
+def _said(error: BaseException) -> str:
+    text = getattr(error, "error_message", None) or str(error).strip() or type(error).__name__
+    return str(text).strip().splitlines()[-1][:500]
+
+
+def _serve(requests: IO[str], answers: IO[str]) -> None:
+    import triton  # noqa: F401
+
+    known: dict[str, Any] = {}
+    for line in requests:
+        try:
+            answer = _answer(json.loads(line), known)
+        except _Absent as error:
+            answer = {"error": str(error), "absent": True}
+        except Exception as error:
+            answer = {"error": f"{type(error).__name__}: {_said(error)}"}
+        answers.write(json.dumps(answer) + "\n")
+        answers.flush()
+
+
+if __name__ == "__main__":
+    own = os.fdopen(os.dup(1), "w", encoding="utf-8")
+    os.dup2(2, 1)  # what the file prints is no answer
+    _serve(sys.stdin, own)
