@@ -89,6 +89,9 @@ def _answers(text: str, seen: list[tuple[set[str], int, int]], copies: list[int]
         "types": _counts(4 * lanes for lanes, _ in of()),
         "registers": _counts(size for lanes, size in of() for _ in range(lanes)),
         "comments": _counts([*right, *trailing]),
+        "comment lines": _counts(lanes * size for lanes, size in of("comment")),
+        "eight as one": _counts(size * (1 if lanes == 8 else lanes) for lanes, size in of()),
+        "no eight": _counts(lanes * size for lanes, size in of() if lanes != 8),
         "guarded": _counts(lanes * size for lanes, size in of(without="guarded")),
         "qualified": _counts(lanes * size for lanes, size in of(without="qualified")),
         "stores": _counts(lanes * size for lanes, size in of("store")),
@@ -125,6 +128,7 @@ def _suspect(bug: str, sentence: str) -> Suspect:
 
 
 _nothing: Callable[[Case], int] = lambda case: case.arrays[0].shape[0]  # noqa: E731
+_COMMENTS = "Loads in comments were counted: what stands after `//` is no code."
 _CASES = tuple(_case(name) for name in KINDS)
 
 VECTOR_WIDTH = Exercise(
@@ -153,7 +157,10 @@ VECTOR_WIDTH = Exercise(
         _suspect(
             "registers", "The registers were counted: a load into `{ %r1, %r2, %r3, %r4 }` is one load of 16 bytes."
         ),
-        _suspect("comments", "Loads in comments were counted: what stands after `//` is no code."),
+        _suspect("comments", _COMMENTS),
+        _suspect("comment lines", _COMMENTS),
+        _suspect("eight as one", "`v8` was not read: there are eight of the type that stands behind it."),
+        _suspect("no eight", "Loads with `v8` are missing: these, too, are loads from global memory."),
         _suspect(
             "guarded", "Loads under a predicate are missing: `@%p1 ld.global…` is how a mask is compiled, and it loads."
         ),
