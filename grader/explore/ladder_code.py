@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from functools import cache
 from typing import Any
 
-from grader.explore.machine_code import CodeTable, MachineCode, compare_code, cuda_code, numba_code
+from grader.explore.machine_code import CodeTable, MachineCode, built_code, compare_code, cuda_code, numba_code
 
 __all__ = ["TITLES", "compiled_ladder", "ladder_loop"]
 
@@ -68,15 +69,24 @@ TITLES = {
 }
 
 
-def compiled_ladder(*rungs: str, max_registers: int | None = None) -> CodeTable:
+def compiled_ladder(
+    *rungs: str, max_registers: int | None = None, yours: Callable[[Any], Any] | None = None
+) -> CodeTable:
     """Figures of the compiled rungs, side by side; no GPU is needed. "baseline", "typed", "fastmath", "unsigned",
     "cuda" and "cuda fast" are known.
 
     Args:
         max_registers: a cap for Numba's kernels.
+        yours: makes a kernel of four vectors, given the type of their elements. It is left out until it is written.
     """
     cap = "" if max_registers is None else f", at most {max_registers} registers"
-    return compare_code({TITLES[rung] + cap: _compiled(rung, max_registers) for rung in rungs})
+    codes = {TITLES[rung] + cap: _compiled(rung, max_registers) for rung in rungs}
+    if yours is not None:
+        try:
+            codes["yours"] = built_code(yours)
+        except NotImplementedError as error:
+            print(f"Yours is left out: {error}.")
+    return compare_code(codes)
 
 
 def ladder_loop(rung: str) -> MachineCode:

@@ -8,13 +8,13 @@ from __future__ import annotations
 import re
 import subprocess
 import tempfile
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from html import escape
 from pathlib import Path
 from typing import Any
 
-__all__ = ["CodeTable", "MachineCode", "compare_code", "cuda_code", "loop_of", "numba_code"]
+__all__ = ["CodeTable", "MachineCode", "built_code", "compare_code", "cuda_code", "loop_of", "numba_code"]
 
 _CAPABILITY = 90
 _INSTRUCTION = re.compile(r"^\s+/\*(?P<address>[0-9a-f]{4,})\*/\s+(?P<text>[^;]*?)\s*;", re.MULTILINE)
@@ -56,7 +56,7 @@ class MachineCode:
 
     def _repr_html_(self) -> str:
         lines = "\n".join(map(escape, self.loop))
-        style = "max-height:22em;overflow:auto;line-height:1.25"
+        style = "max-height:22em;overflow:auto;line-height:1.25;font-family:var(--jp-code-font-family, monospace)"
         return f"<p>{escape(self.title)}: the loop over the samples</p><pre style='{style}'>{lines}</pre>"
 
 
@@ -117,6 +117,41 @@ def numba_code(
     ptx, _ = cuda.compile_ptx(function, (vector,) * arrays, fastmath=fastmath, cc=divmod(capability, 10))
     cubin, log = _assembled(ptx, capability, max_registers)
     return _read(function.__name__, cubin, log, ptx)
+
+
+def built_code(build: Callable[[Any], Any], dtype: str = "float32", *, arrays: int = 4) -> MachineCode:
+    """Compile the kernel that `build` makes for elements of this type, with the options that it gives to `cuda.jit`.
+
+    Raises:
+        TypeError: it returns no kernel of Numba's.
+        RuntimeError: Numba's simulator stands in the place of its compiler in this process.
+    """
+    import numba
+    from numba import cuda
+
+    jit = cuda.jit
+
+    def lazy(first: Any = None, **options: Any) -> Any:
+        # With a signature it would be compiled at once, for a GPU that need not be there.
+        return jit(first, **options) if callable(first) else jit(**options)
+
+    cuda.jit = lazy
+    try:
+        kernel = build(getattr(numba, dtype))
+    finally:
+        cuda.jit = jit
+    if kernel is None:
+        raise TypeError(f"{build.__name__} returned None: return the kernel.")
+    if not hasattr(kernel, "py_func"):
+        raise TypeError(f"{build.__name__} returned no kernel: return what cuda.jit makes of a function.")
+    options = getattr(kernel, "targetoptions", {})
+    return numba_code(
+        kernel,
+        dtype,
+        fastmath=bool(options.get("fastmath")),
+        max_registers=options.get("max_registers"),
+        arrays=arrays,
+    )
 
 
 def cuda_code(source: str, name: str, options: Sequence[str] = (), capability: int = _CAPABILITY) -> MachineCode:

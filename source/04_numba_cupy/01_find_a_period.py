@@ -43,9 +43,12 @@ cycles = np.fft.rfftfreq(nights.size, d=1.0)
 compare(prediction, round(float(cycles[spectrum.argmax()]), 3), "cycles a day")
 
 # %% [markdown]
-# This is *aliasing*: evenly spaced samples cannot tell 1.1 from 0.1, 0.9, 2.1 and so on. Now look at random moments
-# instead. For each frequency, fit a sine and a cosine to the samples, and note how much of them the fit explains. This
-# is what the Lomb–Scargle periodogram does. SciPy has it.
+# This is *aliasing*: evenly spaced samples cannot tell 1.1 from 0.1, 0.9, 2.1 and so on.
+
+# %% [markdown]
+# Now look at random moments instead. An FFT is of no use there: it takes equal steps for granted. But for each
+# frequency, a sine and a cosine can be fitted to the samples. How much of them does the fit explain? This is what the
+# Lomb–Scargle periodogram says. SciPy has it.
 #
 # Its frequencies are *angular*: $w = 2\pi f$.
 
@@ -60,9 +63,9 @@ draw_power(cycles, power)
 # %% [markdown]
 # There is one peak, at the right frequency. Uneven samples are no nuisance: they remove the doubt.
 #
-# How high is a peak? At the right frequency the power is half the square of the projection on a sine of the same
-# phase, divided by the sum of that sine's squares. For a sine of amplitude $A$ sampled $N$ times, this is about
-# $N A^2 / 4$. Predict: how high is the peak here?
+# How high is a peak? The power is half the sum of squares that the fit explains. At the right frequency it explains
+# all of it here. The squares of $N$ samples of a sine of amplitude $A$ add up to about $N A^2 / 2$. Predict: how high
+# is the peak?
 
 # %%
 prediction = ...  # the highest power
@@ -73,13 +76,14 @@ compare(prediction, round(float(power.max()), 1))
 # %% [markdown]
 # ### SciPy's function has changed
 #
-# Look at its parameters. All but the first three must be given by name. Some were added in the last years, some went
+# Look at its parameters. All but the first three must be given by name. Some were added in the last years, some go
 # away, and each changes the numbers: weights, a floating mean, other normalisations.
 
 # %%
 import inspect
 
-list(inspect.signature(lombscargle).parameters)
+for name, parameter in inspect.signature(lombscargle).parameters.items():
+    print(f"{name}: {parameter.kind.description}")
 
 # %% [markdown]
 # A program that is checked against a library is checked against the version that happens to be installed. So this
@@ -123,8 +127,8 @@ power = lombscargle(curve.t, curve.y, 2 * np.pi * cycles)
 draw_power(cycles, power)
 
 # %% [markdown]
-# One group of peaks stands out. But there are others, near 0.93 for example. Are these periods as well? Predict the
-# period in days, of the highest peak, from the picture.
+# One peak stands out. But there are others, near 0.94 for example. Are these periods as well? The next section answers
+# that. First, predict from the picture: what period, in days, has the highest peak?
 
 # %%
 prediction = ...  # days
@@ -140,16 +144,19 @@ compare(prediction, round(float(period), 4), "days")
 # ask for the power of a signal that is *constant*: $|\sum_j e^{iwt_j}|^2 / N^2$. This is called the *window*.
 
 # %%
-phase = 2 * np.pi * cycles[::4, None] * curve.t
-window = np.abs(np.exp(1j * phase).mean(axis=1)) ** 2
-draw_power(cycles[::4], window, title="window")
+around = np.linspace(0.9, 2.1, 6000)
+window = np.abs(np.exp(2j * np.pi * around[:, None] * curve.t).mean(axis=1)) ** 2
+draw_power(around, window, title="window")
 
 # %% [markdown]
-# It peaks at one cycle a day (and close beside it, at one a *sidereal* day, 1.0027). Every real peak is repeated at
-# these distances, weaker: a frequency of 1.067 has ghosts near 0.067 and 2.067. A sine has a mirror image, too, at
-# -0.067, and that has its ghosts at 0.933 and 0.935. This is the second group of peaks.
+# It peaks at one cycle a day, and close beside it at one a *sidereal* day, which is 1.0027. It peaks again near two, at
+# 2.0027 and 2.0054. Every real peak is repeated at these distances, weaker: one at 1.067 has ghosts near 0.067 and
+# 2.067.
 #
-# The third one, at 1.134, is the ghost of 2.134: twice the frequency. The star does not dim as a sine does.
+# A sine of frequency 1.067 is one of -1.067 as well. Its ghosts 2.0027 and 2.0054 above that lie at 0.935 and 0.938.
+# These are the two peaks on the left.
+#
+# The one on the right, at 1.134, is the ghost of 2.134: twice the frequency. The star does not dim as a sine does.
 
 # %% [markdown]
 # ### Fold
@@ -162,7 +169,7 @@ draw_folded(curve.t, curve.y, float(period))
 
 # %% [markdown]
 # A dip, once in each period. But this is an *eclipsing binary*: two stars, which hide each other in turn. If both dips
-# look alike, the true period is twice as long. The tutorial that made this star known folds it so.
+# look alike, the true period is twice as long. The tutorial of FATS, where this file is from, folds it so.
 
 # %%
 print(f"found: {2 * period:.5f} days, published: {2 * curve.published_days:.5f} days")
@@ -175,7 +182,7 @@ draw_folded(curve.t, curve.y, 2 * curve.published_days)
 # ## Exercise: find a period with NumPy
 #
 # Write the periodogram yourself. `t` and `y` are the samples, `freqs` are angular frequencies: float64 vectors. Return
-# the power, not normalised, one value a frequency. The mean of `y` is 0.
+# the power, not normalised, one value a frequency. The mean of `y` is 0, and no frequency is 0.
 #
 # For each frequency $w$ these sums are needed, with $c_j = \cos w t_j$ and $s_j = \sin w t_j$:
 #
@@ -185,7 +192,7 @@ draw_folded(curve.t, curve.y, 2 * curve.published_days)
 #
 # $$ \tan 2w\tau = \frac{2D}{C - S} $$
 #
-# With $c = \cos w\tau$ and $s = \sin w\tau$ the power is
+# Any $\tau$ that solves this will do. With $c = \cos w\tau$ and $s = \sin w\tau$ the power is
 #
 # $$ P = \frac12\left(\frac{(c X_c + s X_s)^2}{c^2 C + 2cs D + s^2 S}
 # + \frac{(c X_s - s X_c)^2}{c^2 S - 2cs D + s^2 C}\right) $$
@@ -211,7 +218,7 @@ def periodogram_numpy(t, y, freqs):
 
 
 # %% [markdown]
-# `check` runs the cell above in a process of its own, on signals whose period nobody knows. A `NameError`? Run the
+# `check` runs the cell above in a process of its own, on signals that you have not seen. A `NameError`? Run the
 # exercise's cell first.
 
 # %% nbgrader={"grade_id": "check-periodogram_numpy", "grade": true, "locked": true, "points": 4}
@@ -258,7 +265,7 @@ import torch
 
 named = torch.cuda.nvtx.range if device == "cuda" else contextlib.nullcontext
 with named("scipy"):
-    power = lombscargle(curve.t, curve.y, 2 * np.pi * cycles[:100])
+    lombscargle(curve.t, curve.y, 2 * np.pi * cycles[:100])
 
 # %% [markdown]
 # On a GPU machine, `nsys profile --trace=cuda,nvtx python your_script.py` records them. Without a profiler attached,
@@ -270,7 +277,7 @@ with named("scipy"):
 # No points, but each shows something.
 #
 # 1. Run your `periodogram_numpy` on the star, and compare it with SciPy's power.
-# 2. Take 5,000 frequencies beyond 1.5 cycles a day. Where are the ghosts?
+# 2. Take 10,000 frequencies from 1.5 to 2.5 cycles a day. Where are the ghosts?
 # 3. Leave $\tau$ out. How much does the peak change, for this star and for 20 random samples?
 # 4. Shuffle `curve.y` and take the periodogram again, a few times. How high is the highest peak by chance alone?
 

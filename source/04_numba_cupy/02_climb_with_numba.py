@@ -12,8 +12,9 @@
 # - what fast math replaces, and what it costs in accuracy
 # - to read registers and instructions of a kernel, without a GPU
 #
-# **You need** about 90 minutes and [Find a period](01_find_a_period.ipynb). With an NVIDIA GPU you measure speed as
-# well. Without one your kernels run in Numba's simulator: slow, but right or wrong just the same. What compilers make of
+# **You need** about 90 minutes, [Find a period](01_find_a_period.ipynb), and what
+# [Square a matrix](../02_load_inline/01_square_a_matrix.ipynb) says of threads and blocks. With an NVIDIA GPU you
+# measure speed as well. Without one your kernels run in Numba's simulator: slow, but right or wrong just the same. What compilers make of
 # them you see in both cases.
 
 # %%
@@ -25,8 +26,8 @@ device
 # %% [markdown]
 # ## A ladder with five rungs
 #
-# In 2020 the authors of cuSignal published this ladder: one kernel, changed step by step. Each step is a *rung*. This
-# is what they measured.
+# In 2021 the authors of cuSignal, a library that is part of CuPy today, taught with this ladder: one kernel, changed
+# step by step. Each step is a *rung*. This is what they measured.
 
 # %%
 published_ladder("Numba")
@@ -53,7 +54,8 @@ published_ladder("Numba")
 #
 # No frequency needs another one's result. So each thread takes a frequency and loops over all samples. A million
 # frequencies want a million threads. Instead, the ladder starts a fixed number, 128 threads × 20 blocks for each
-# multiprocessor, and each thread goes on to a frequency one grid further: a *grid-stride loop*.
+# multiprocessor (SM). Each thread goes on to a frequency one grid further: a *grid-stride loop*. So the launch suits the
+# GPU, whatever the number of frequencies.
 
 # %% [markdown]
 # Here is such a loop on a smaller task. In Numba a kernel is a Python function with `@cuda.jit`. Inside,
@@ -143,8 +145,9 @@ benchmark(ls_numba_baseline)
 # %% [markdown]
 # ## Look at the types
 #
-# Your arrays are float32. Is the arithmetic? The next cell compiles the authors' baseline for an H100 or H200, with
-# float32 arrays. It needs no GPU: Numba writes PTX, and NVIDIA's assembler makes machine code of it.
+# Your arrays are float32. Is the arithmetic? The next cell compiles a baseline like yours for an H100 or H200, with
+# float32 arrays. It needs no GPU: Numba writes PTX, which is NVIDIA's assembly language for all GPUs, and an assembler
+# makes machine code of it for this one.
 #
 # Predict: how many of its instructions work in float64, or convert to it or from it?
 
@@ -159,17 +162,23 @@ code
 # %% [markdown]
 # The second row is the third rung, for comparison. Where do they come from? In Python, and so in Numba, the literal
 # `0.0` is float64. A sum that begins with a float64 stays one. The product of a float32 and a float32 is converted
-# before it is added, in every pass of the inner loop. The same holds for `2.0 * cs`.
+# before it is added, in every pass of the inner loop.
 #
+# `2.0 * D` is float64, too. So is `2 * D`: an integer in Numba is an int64, and int64 times float32 is float64.
+#
+# (The 8 that are left in the second row belong to the accurate sine and cosine: phases above 105,615 are reduced in
+# float64. Here no phase is that large.)
+
+# %% [markdown]
 # Values that are twice as wide need twice the registers, too. And a data-centre GPU does half as many float64 operations
 # a second as float32 ones. A gaming GPU does a 32nd or a 64th of them.
 
 # %% [markdown]
 # ## Exercise: keep what was compiled
 #
-# First the compiler. The published baseline called `cuda.jit(signature)(function)` inside the function that users
-# call. So each call compiled the kernel anew, which takes a few tenths of a second. The table above does not show it:
-# it lists the time of the kernel alone.
+# First the compiler. An early version of the published baseline called `cuda.jit(signature)(function)` inside the
+# function that users call. So each call compiled the kernel anew, which takes a few tenths of a second. The published
+# table does not show it: it lists the time of the kernel alone.
 #
 # A lazy kernel is kept by Numba. But at each call Numba asks for the type of each argument, to choose among the
 # kernels that it has. Say the types yourself, in a *signature*:
@@ -178,8 +187,8 @@ code
 # - `void(float32[::1], float32[::1])` are the arguments of a kernel that returns nothing.
 # - `from_dtype(out.dtype)` is Numba's type for the elements of `out`.
 #
-# Write `ls_numba_cached`, with the kernel that you have. Compile it at the first call for each type, and keep it in a
-# dictionary. *(about 5 lines)* Your kernel goes in as it is.
+# Write `ls_numba_cached`. Your kernel goes in as `power`, without the decorator: `cuda.jit(signature)(power)` compiles it.
+# Do that at the first call for each type, and keep the result in a dictionary. *(about 5 lines)*
 
 # %% nbgrader={"grade_id": "ls_numba_cached", "solution": true}
 import math
@@ -244,9 +253,13 @@ benchmark(ls_numba_cached)
 # %% [markdown]
 # ## Exercise: say each type
 #
-# Now write a kernel for each type. A function `build(real)` makes one, where `real` is `float32` or `float64`. In the
-# kernel, `real(0.0)` is a zero of that type, and `int32(t.size)` is a 32-bit bound. Sums begin as `real(0.0)`, and no
-# bare literal with a point is left.
+# Now write a kernel for each type. A function `build(real)` defines one, compiles it, and returns it; `real` is Numba's
+# `float32` or `float64`.
+#
+# - In the kernel, `real(0.0)` is a zero of that type. Sums begin so, and no bare number is a factor: neither `2.0` nor
+#   `2`.
+# - An index or a bound has 64 bits, and takes two registers. `int32(t.size)` takes one. The same goes for
+#   `cuda.grid(1)`, `freqs.size` and `cuda.gridsize(1)`.
 #
 # Write `build`, and `ls_numba_typed` around it. *(about 24 lines)* Most of them you have.
 
@@ -300,10 +313,17 @@ def ls_numba_typed(t, y, freqs, out):
 check(ls_numba_typed)
 
 # %% [markdown]
+# Is a float64 left? The results do not show it, the machine code does. This is what your `build` makes for float32,
+# below the authors'.
+
+# %%
+compiled_ladder("typed", yours=build)
+
+# %% [markdown]
 # ### How fast is it with types?
 #
 # ⟦ gate("ls_numba_typed", "baseline").points ⟧ points are for ⟦ gate("ls_numba_typed", "baseline").at_least ⟧ times the
-# speed of the baseline. Look at the table of registers once more, and predict: how many times as fast is yours?
+# speed of the baseline. Look at the two tables of registers once more, and predict: how many times as fast is yours?
 
 # %%
 prediction = ...  # times as fast as the baseline
@@ -318,8 +338,8 @@ benchmark(ls_numba_typed)
 # turn, and evaluates a polynomial. A GPU also has a *special function unit*, with a sine in a single instruction,
 # `MUFU.SIN`. It is less accurate.
 #
-# `fastmath=True` allows it, along with short divisions and freely ordered sums. In 2020 Numba's fast math did not map
-# `sin` to it. That is why the published rung gained nothing.
+# `fastmath=True` allows it, along with short divisions and freely ordered sums. The Numba of that day (0.53) did
+# not map `sin` to it, not even with fast math. That is why the published rung gained next to nothing.
 #
 # Predict: how many `MUFU.SIN` are there in the fast-math kernel today? The compiler unrolls the loop over the samples
 # four times.
@@ -333,13 +353,14 @@ compare(prediction, code.codes[1].count("MUFU.SIN"), "fast sines", how="computed
 code
 
 # %% [markdown]
-# So this rung works now: the compilers have changed since. (The compiler makes several copies of the code, one for a
-# remainder of the loop among them, each with sines of its own.)
-#
+# So this rung works now: the compilers have changed since. (There are more than four: three for what
+# is left over after the last four, one for $\tau$, and some in further copies of the loop.)
+
+# %% [markdown]
 # What does it cost? A phase of 200 is known in float32 to about one part in ten million. That is an error of some
 # 0.00001 in the phase itself, which the accurate sine has, too. The fast sine multiplies by $1/2\pi$ first, in float32,
-# and adds as much again. So here the error doubles or triples, and stays small. At phases of a million nothing would be
-# left of it.
+# and adds as much again. So here the error doubles or triples, and stays small. At a phase of a million, a single digit
+# of the sine would be left.
 
 # %% [markdown]
 # ## Exercise: let sines be fast
@@ -432,7 +453,7 @@ code
 ladder_loop("fastmath")
 
 # %% [markdown]
-# This is arithmetic of indices. Python allows negative ones: `t[-1]` is the last element. So before each load, Numba
+# This is arithmetic on indices. Python allows negative ones: `t[-1]` is the last element. So before each load, Numba
 # asks whether the index is negative (`ISETP.GE`), and adds the length if so (`SEL`, `IADD3`). `range` counts down the
 # number of passes beside the index. And an address takes 64 bits: two instructions for each addition.
 #
@@ -453,7 +474,8 @@ draw_loops("fastmath", "unsigned", "cuda fast")
 # registers a thread, all 2,048 fit. With more, fewer do. More threads hide more latency.
 #
 # `max_registers=32` forces the compiler to make do. What does not fit is *spilled* to memory. The next cell compiles
-# the fast-math kernel with a cap of 16. Predict: how many bytes does each thread spill?
+# the fast-math kernel, which takes 32, with a cap of 16. A register has 4 bytes. Predict: how many bytes does each
+# thread spill?
 
 # %%
 prediction = ...  # bytes spilled
@@ -464,7 +486,8 @@ compare(prediction, code.codes[0].spilled_bytes, "bytes", how="computed")
 code
 
 # %% [markdown]
-# (The compiler has kept more than 16: it needs some for calls.) And this is a cap of 32, beside no cap at all.
+# (The compiler has kept 24. It goes no lower: the rules for calls between functions need so many. And some registers
+# are spilled more than once.) Now a cap of 32, and after it no cap at all.
 
 # %%
 compiled_ladder("fastmath", max_registers=32)
@@ -474,7 +497,7 @@ compiled_ladder("fastmath")
 
 # %% [markdown]
 # With and without it, the two rows are the same: without a cap, the kernel gets by with 32 already. So on today's
-# compilers this rung changes nothing. On the V100 of 2020 it saved three registers, and gained next to nothing, too.
+# compilers this rung changes nothing. In the published table it saved three registers, and gained next to nothing, too.
 
 # %% [markdown]
 # ## Exercise: cap the registers
@@ -533,6 +556,12 @@ def ls_numba_registers(t, y, freqs, out):
 check(ls_numba_registers)
 
 # %% [markdown]
+# What has your `build` made? Bytes that are spilled are a sign that the cap is too low.
+
+# %%
+compiled_ladder("fastmath", "unsigned", yours=build)
+
+# %% [markdown]
 # ### How fast is it with a cap?
 #
 # The point for speed is for ⟦ gate("ls_numba_registers", "fastmath").at_least ⟧ of the speed of the fast-math kernel: no
@@ -568,8 +597,8 @@ recorded("ladder/numba", "first_call_ms", "median_ms", "registers", "ratio_vs_sc
 #    does. Nobody has filled it. What does the report say?
 # 3. Multiply the frequencies by 1,000 in a copy of your kernel, and compare the fast sine with the accurate one. From
 #    which phase on does it matter?
-# 4. `numba_code(kernel, fastmath=True)` from `grader.explore` compiles a kernel of your own and counts its instructions.
-#    Try `int32(j)` as an index in place of `j`.
+# 4. Try `int32(j)` as an index in place of `j`, in your last kernel. What does `compiled_ladder("unsigned", yours=build)`
+#    make of it?
 
 # %% [markdown]
 # ## In this notebook you have

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import math
+
 import pytest
 
 from grader.explore.ladder_code import compiled_ladder, ladder_loop
 from grader.explore.loop_parts import draw_loops, loop_parts
-from grader.explore.machine_code import MachineCode, cuda_code, loop_of, numba_code
+from grader.explore.machine_code import MachineCode, built_code, cuda_code, loop_of, numba_code
 
 _LISTING = [
     (0x00, "MOV R1, c[0x0][0x28]"),
@@ -84,3 +86,68 @@ def test_a_kernel_of_ones_own_compiles_and_an_error_is_the_compilers():
     assert ".visible .entry" in code.ptx
     with pytest.raises(RuntimeError, match="nothing_of_the_kind"):
         cuda_code('extern "C" __global__ void k(float* x) { x[0] = nothing_of_the_kind; }', "k")
+
+
+def _doubling(**options):
+    """What an exercise's `build` looks like: the kernel is compiled for its signature there and then."""
+    from numba import cuda, void
+
+    def build(real):
+        @cuda.jit(void(real[::1], real[::1]), **options)
+        def twice(x, out):
+            for i in range(cuda.grid(1), out.size, cuda.gridsize(1)):
+                out[i] = real(2.0) * math.sin(x[i])
+
+        return twice
+
+    return build
+
+
+def test_a_kernel_that_a_function_builds_is_compiled_with_its_options():
+    """No GPU is needed, though the kernel has a signature; the options count, and `cuda.jit` is what it was."""
+    from numba import cuda
+
+    jit = cuda.jit
+    plain, fast = built_code(_doubling(), arrays=2), built_code(_doubling(fastmath=True), arrays=2)
+    assert (plain.count("MUFU.SIN"), fast.count("MUFU.SIN") > 0) == (0, True)
+    assert built_code(_doubling(max_registers=24), arrays=2).registers <= 24 < plain.registers
+    assert cuda.jit is jit
+
+
+def test_a_build_that_returns_no_kernel_is_told_so():
+    """None is what a function returns that lacks a `return`."""
+    with pytest.raises(TypeError, match="build returned None: return the kernel"):
+        built_code(_returns(None))
+    with pytest.raises(TypeError, match="returned no kernel"):
+        built_code(_returns(1))
+
+
+def _returns(value):
+    def build(real):
+        return value
+
+    return build
+
+
+def test_the_ladder_shows_a_kernel_of_ones_own_below_its_rungs(capsys):
+    """One that is not written yet is left out, and said to be."""
+
+    def stub(real):
+        raise NotImplementedError("not written yet")
+
+    def build(real):
+        from numba import cuda, void
+
+        @cuda.jit(void(*[real[::1]] * 4))
+        def power(t, y, freqs, out):
+            i = cuda.grid(1)
+            if i < out.size:
+                out[i] = 2 * freqs[i] + t[i] * y[i]
+
+        return power
+
+    assert [code.title for code in compiled_ladder("typed", yours=stub).codes] == ["Numba, each type said"]
+    assert capsys.readouterr().out == "Yours is left out: not written yet.\n"
+    (mine,) = compiled_ladder(yours=build).codes
+    assert mine.title == "yours"
+    assert mine.float64 > 0  # an int64 times a float32
