@@ -118,6 +118,11 @@ class Facts:
         return abs(got - expected) <= _CLOSE * abs(expected)
 
     @property
+    def double(self) -> bool:
+        """Whether the output of the case is float64."""
+        return self.case is not None and any(array.dtype == "float64" for array in self.case.outputs)
+
+    @property
     def side(self) -> str:
         """Where the first element outside of the output lies: "before", "between" its rows, or "after"."""
         offset = self.mismatch.outside_first_offset

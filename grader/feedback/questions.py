@@ -86,7 +86,7 @@ WRONG: tuple[_Rule, ...] = (
     _Rule(
         _unwritten("everything"),
         "Is the kernel launched, and does it end with a `tl.store` to `out`?",
-        "Is the kernel launched with `<<<grid, block>>>`, and does it assign to `out[…]`?",
+        "Is the kernel launched, on enough blocks of threads, and does it assign to `out[…]`?",
     ),
     _Rule(
         _unwritten("all_but_first"),
@@ -155,6 +155,11 @@ WRONG: tuple[_Rule, ...] = (
         _nan(),
         "NaN comes from a load outside of the inputs, from 0/0, or from infinity minus infinity: which of them can "
         "happen at {first}?",
+    ),
+    _Rule(
+        lambda f: f.close and f.double,
+        "The values at {first} are close, and the arrays are float64 here: is something computed or rounded in a lower "
+        "precision, as a constant or a sum of float32 is?",
     ),
     _Rule(
         lambda f: f.close,

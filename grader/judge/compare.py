@@ -67,10 +67,11 @@ def _where(got: Any, expected: Any, wrong: Any) -> dict[str, Any]:
     finite = error[wrong & error.isfinite()]
     unwritten = _unwritten(got, wrong)
     not_finite = ~got.isfinite() & expected.isfinite() & ~unwritten
+    texts = _texts(got[first], expected[first])
     return {
         "first_index": first,
-        "got": "never written" if bool(unwritten[first]) else _text(got[first]),
-        "expected": _text(expected[first]),
+        "got": "never written" if bool(unwritten[first]) else texts[0],
+        "expected": texts[1],
         "region_low": tuple(int(i) for i in indices.amin(0)),
         "region_high": tuple(int(i) for i in indices.amax(0)),
         "worst_error": float(finite.max()) if finite.numel() else None,
@@ -99,6 +100,10 @@ def _same(bug: Any, expected: Any) -> bool:
     return bool(torch.isclose(bug.double(), expected, rtol=1e-3, atol=1e-7).all())
 
 
-def _text(value: Any) -> str:
-    number = float(value)
-    return f"{number:.6g}"
+def _texts(got: Any, expected: Any) -> tuple[str, str]:
+    """Both with six digits, or with as many as tell them apart."""
+    for digits in (6, 9, 12, 17):
+        one, other = f"{float(got):.{digits}g}", f"{float(expected):.{digits}g}"
+        if one != other:
+            break
+    return one, other

@@ -280,7 +280,25 @@ def test_lost_precision() -> None:
     """Values that are nearly right point to a lower precision, not to an index."""
     said = describe(vector(1000, 0, 990, wrong=700, got="1.7003", expected="1.7"), exercise=VECTOR_ADD)
 
-    assert "lower precision" in said
+    assert "lower precision than float32" in said
+
+
+def test_lost_precision_in_float64() -> None:
+    """Where the arrays are float64, float32 is the precision that is too low."""
+    exercise = find("ls_numba_typed")
+    double = next(case for case in exercise.simulator_cases if case.outputs[0].dtype == "float64")
+    said = describe(vector(33, 0, 32, got="1.70000001", expected="1.70000002"), double, exercise)
+
+    assert "a constant or a sum of float32" in said
+    assert "than float32" not in said
+
+
+def test_a_kernel_that_writes_nothing_is_asked_for_in_no_other_language() -> None:
+    """The launch of a Numba kernel has no triple brackets."""
+    said = describe(unwritten(vector(259, 0, 258)), exercise=find("ls_numba_baseline"))
+
+    assert "Is the kernel launched" in said
+    assert "<<<" not in said
 
 
 def test_partly_unwritten_or_not_finite() -> None:

@@ -80,6 +80,21 @@ def test_the_region_of_wrong_elements_is_their_bounding_box():
     assert mismatch.worst_error == 1.0
 
 
+def test_two_numbers_that_differ_are_shown_with_the_digits_that_differ():
+    """Six digits, or as many as tell what was got from what was expected."""
+    budget = Budget(absolute=1e-15, relative=1e-15)
+    shown = {}
+    for off in (0.5, 1e-7, 1e-11):
+        expected = torch.tensor([0.0536195], dtype=torch.float64)
+        found = compare("out", expected * (1 + off), expected, budget)
+        assert found is not None
+        shown[off] = found.got, found.expected
+    assert shown[0.5] == ("0.0804293", "0.0536195")
+    for got, expected in shown.values():
+        assert got != expected
+        assert float(expected) == pytest.approx(0.0536195)
+
+
 def test_writes_outside_are_wrong_even_if_the_output_is_right():
     """A kernel that is right and writes past its output is not right."""
     mismatch = compare("out", torch.ones(3), torch.ones(3, dtype=torch.float64), BUDGET, outside=[3, 4])
