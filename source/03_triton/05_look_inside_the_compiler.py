@@ -12,9 +12,9 @@
 # - how to read loads in PTX
 # - what keeps loads narrow: the order of access, rows that begin anywhere, masks, small blocks
 #
-# **You need** about 70 minutes, and the [first notebook of this chapter](01_add_vectors.ipynb). No GPU is needed:
-# Triton brings a compiler for every NVIDIA GPU along, and compiles without having one. With a GPU you measure speed
-# as well.
+# **You need** about 70 minutes and [Add two vectors](01_add_vectors.ipynb); for the part on shared memory also
+# [Multiply matrices](04_multiply_matrices.ipynb). No GPU is needed: Triton brings a compiler for every NVIDIA GPU along,
+# and compiles without having one. With a GPU you measure speed as well.
 
 # %%
 from grader import benchmark, check, device
@@ -95,7 +95,8 @@ print(held.layout.words())
 
 # %% [markdown]
 # - `sizePerThread`: how many neighbours a thread holds.
-# - `threadsPerWarp`: how the 32 threads of a warp, its *lanes*, follow each other.
+# - `threadsPerWarp`: how the 32 threads of a warp follow each other. CUDA calls them *lanes*. (So far, a lane was a place
+#   in a block.)
 # - `warpsPerCTA`: how the warps of a program follow each other. CTA is CUDA's word for a block of threads.
 # - `order`: which dimension is walked first, for blocks with several.
 #
@@ -169,6 +170,7 @@ def matmul_kernel(a_ptr, b_ptr, c_ptr, K, stride, M: tl.constexpr, N: tl.constex
 a = torch.zeros(1024, 1024, dtype=torch.float16)
 tiles = a, a, a, 1024, 1024
 matmul = compile_kernel(matmul_kernel, *tiles, M=64, N=64, BLOCK_K=32)
+print(loaded_layouts(matmul)[0].layout.words())
 draw_layout(matmul)
 
 # %% [markdown]
@@ -193,12 +195,12 @@ draw_shared_memory(matmul)
 # This is *pipelining*. The copies run beside the computation and go straight to shared memory, `cp.async` in PTX. Nobody
 # waits for memory unless the copies fall behind.
 #
-# The drawing was computed from the code. Time runs from left to right: two copies start before the loop, and each step
-# then starts one and reads one. After the loop the same memory is used again, to bring the result into the order in
-# which it is stored.
+# The drawing was computed from the code, for a loop of six steps. Time runs from left to right: two copies start before
+# the loop, and each step then starts one and reads one. After the loop the same memory is used again, to bring the
+# result into the order in which it is stored.
 #
-# `num_stages` sets how deep the pipeline is. (With `num_stages=3`, the default, and on GPUs that read their operands
-# straight from shared memory, you get three pairs.) Predict: how much shared memory with `num_stages=5`?
+# `num_stages` sets how deep the pipeline is. The default is 3, and an H100 has as many pairs. (An A100 has one pair less:
+# it reads a pair into registers before it multiplies.) Predict: how much shared memory with `num_stages=5`?
 
 # %%
 prediction = ...  # bytes of shared memory
@@ -208,8 +210,9 @@ deeper = compile_kernel(matmul_kernel, *tiles, M=64, N=64, BLOCK_K=32, num_stage
 compare(prediction, deeper.shared_bytes, "bytes", how="computed")
 
 # %% [markdown]
-# A T4, of the generation before the A100, has no `cp.async`. Choose it in the explorer, or look here: nothing is
-# pipelined, and the tiles pass through registers. There are not enough of these, and some are spilled.
+# A T4, of the generation before the A100, has no `cp.async`, and Triton does not use its tensor cores. Look here: nothing
+# is pipelined, and the tiles pass through registers on their way to plain multiplications, `fma` in PTX. There are not
+# enough registers, and some are spilled.
 
 # %%
 compile_kernel(matmul_kernel, *tiles, M=64, N=64, BLOCK_K=32, capability=75)
@@ -240,7 +243,7 @@ for line in scale.lines("ptx"):
 # Between `ld` and the type, other words may stand, before or after `global`: `ld.global.nc` (memory that nobody writes
 # meanwhile), `ld.volatile.global`, `ld.global.L1::evict_last` (advice for a cache). The type always comes last.
 #
-# Blackwell GPUs load 32 bytes at once: `.v8.b32` or `.v4.b64`.
+# Blackwell GPUs can load 32 bytes at once: `.v8.b32` or `.v4.b64`.
 
 # %% [markdown]
 # ## Exercise: read the width of loads
@@ -308,11 +311,13 @@ padded
 #
 # So tell it. A *hint* goes around the value that it is about:
 #
-# - `tl.multiple_of(value, 4)`: the value is a multiple of 4. For a block, its first element is.
-# - `tl.max_contiguous(block, 4)`: elements of the block come in runs of 4 neighbours.
-# - `tl.max_constancy(block, 4)`: elements of the block come in runs of 4 that are equal.
+# - `tl.multiple_of(value, 4)`: the value is a multiple of 4. Of a pointer, bytes are counted. In a block, it is said of
+#   the first number of each run.
+# - `tl.max_contiguous(block, 4)`: the block consists of runs of 4 numbers that follow one another, such as 8, 9, 10, 11.
+# - `tl.max_constancy(block, 4)`: the block consists of runs of 4 equal elements.
 #
-# A hint is a promise, and nobody checks it. A false one gives wrong results, on a GPU only.
+# A hint is a promise, and the compiler believes it. If it is false, the kernel gives wrong results or faults, on a GPU
+# only.
 #
 # First the rows. Predict: is this enough for wide loads?
 
@@ -340,8 +345,11 @@ print(loaded_layouts(rows)[0].layout.words())
 # Not enough, but look at the layout: a thread holds runs of four now. The addresses are good. What is left is the
 # **mask**. It may end in the middle of four elements, as far as the compiler knows.
 #
-# So there are two questions to ask of a narrow load: does `sizePerThread` allow 16 bytes? If not, it is the order of
-# access, or the start of the rows. If so, it is the mask.
+# So ask of a narrow load: does `sizePerThread` allow 16 bytes? If not, it is the order of access, or the start of the
+# rows. If so, it is the mask.
+#
+# (One exception: a load shares its layout with the store of its values. If only the store's addresses are known, the
+# load has runs of four as well, and stays narrow.)
 #
 # One trap: in today's Triton a hint around an *argument* of the kernel, such as `tl.multiple_of(x_stride, 4)`, does
 # nothing. Put it around something that was computed. Another way to say the same needs no hint at all: what is
@@ -383,9 +391,10 @@ compare(prediction, max(small.loads), "bytes", how="computed")
 #
 # Write `widen(x, gain, out)`, which does the same with loads of 16 bytes. *(about 14 lines)*
 #
-# - `x` and `out` are float32 matrices, `gain` is a vector with a number for each row.
-# - Promised: the number of columns is a multiple of 4. So is each stride, and `x` and `out` begin at multiples of 16
-#   bytes. Nothing more is promised: rows may be padded, each matrix in its own way.
+# - `x` and `out` are float32 matrices, `gain` is a contiguous vector with a number for each row. The elements of a row
+#   are neighbours.
+# - Promised: the number of columns is a multiple of 4. So is the distance from row to row, and `x` and `out` begin at
+#   multiples of 16 bytes. Nothing more is promised: rows may be padded, each matrix in its own way.
 # - The loads are looked at for matrices of 1,000 columns and more. The gain may be loaded as it is: it is one number for
 #   a whole program.
 #
@@ -418,7 +427,7 @@ def widen(x, gain, out):
 
 # %% [markdown]
 # `check` looks at your results, and at the code that your kernel was compiled to. Without a GPU it runs in the simulator,
-# and is compiled for an H100 or H200 beside it.
+# where your hints are held against the values, and is compiled for an H100 or H200 beside it.
 
 # %% nbgrader={"grade_id": "check-widen", "grade": true, "locked": true, "points": 6}
 check(widen)
@@ -491,7 +500,8 @@ recorded("widths/order", "bandwidth_gbps", "ratio_vs_narrow")
 #
 # <details><summary>A layout says <code>sizePerThread = [4]</code> for float32, and the loads are 4 bytes wide. Why?</summary>
 #
-# The addresses allow 16 bytes, so it is the mask: it is not known to be equal for four neighbours.
+# It is the mask: it is not known to be equal for four neighbours. Or the layout is the store's, and the addresses of the
+# load are not known.
 #
 # </details>
 #
