@@ -71,7 +71,8 @@ compare(prediction, sum(line.python is not None for line in scale.lines("sass"))
 scale
 
 # %% [markdown]
-# *Spilled* is what did not fit into registers and was put into memory. Nothing is, here.
+# Few of the instructions load, multiply or store. The rest are for addresses and masks. *Spilled* is what did not fit
+# into registers and was put into memory. Nothing is, here.
 #
 # Now look at all of it. The number before each line is the line of Python that it comes from. Point at a line, and its
 # relatives light up. In JupyterLab you choose the two stages and the GPU above the picture.
