@@ -332,7 +332,7 @@ compare(prediction, error(1))
 
 # %% [markdown]
 # With one lane, the sum comes to about 10¹⁰. There the float32 numbers lie 1,024 apart, and each 10,000 is added as
-# 10 · 1,024, or as 9 · 1,024.
+# 10 · 1,024.
 #
 # What makes the kernel fast makes it accurate, too: many short sums that do not wait for each other.
 #

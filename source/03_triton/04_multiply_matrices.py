@@ -122,7 +122,8 @@ pair_kernel[(1,)](a, b, out, TILE=16)
 torch.equal(out, a.float() @ b.float())
 
 # %% [markdown]
-# Tiles of `tl.dot` have at least 16 rows, columns and steps. The result is float32, although the operands are float16.
+# `tl.dot` wants tiles of at least 16 along K. (The interpreter takes less, but for a GPU the kernel does not compile.) The
+# result is float32, although the operands are float16.
 #
 # The offsets above take it for granted that rows follow each other without a gap. A matrix may be padded, as in the
 # softmax notebook, and it may be **transposed**: `b.t()` moves nothing, it is the same memory with its two strides
