@@ -102,7 +102,7 @@ def explained(failure: Failure, exercise: Exercise | None = None, source: str = 
         if known is not None:
             meaning, advice = known.says, known.do
     return Explained(
-        title=kind.title,
+        title=(known and known.title) or kind.title,
         message=message_of(failure),
         foreign=kind.foreign,
         line=failure.line,

@@ -49,6 +49,14 @@ def test_the_line_that_failed_decides_between_causes() -> None:
     assert not explained(failure, source="one line").diagnosed
 
 
+def test_what_we_found_is_not_called_an_exception() -> None:
+    """The learner's code raised nothing where its loads are narrow or a hint is false; the title says which it is."""
+    narrow = "NarrowLoads: k: its loads are 4 bytes wide for a thread; the addresses allow more, and the mask does not"
+    false = "FalseHint: tl.multiple_of(…, 4) is false: there is a 1"
+    titles = [explained(Failure("exception", message)).title for message in (narrow, false, "KeyError: 'x'")]
+    assert titles == ["Its loads are narrow", "A hint is false", "It raised an exception"]
+
+
 def test_an_endless_loop() -> None:
     """A timeout speaks of loops, and of barriers where there are such."""
     late = Failure("timeout", "It did not end within 60 s and was stopped.")
