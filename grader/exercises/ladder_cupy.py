@@ -6,7 +6,7 @@ from dataclasses import replace
 from typing import Any
 
 from grader.exercise import Baseline, Exercise, Gate, Suspect
-from grader.exercises.ladder import HALF, SUSPECTS, TIMED, eager, ladder_case, rung
+from grader.exercises.ladder import BEYOND_THE_GRID, HALF, SUSPECTS, TIMED, eager, ladder_case, rung
 
 __all__ = [
     "BOUNDS_PEER",
@@ -94,7 +94,6 @@ def _cupy(
     baselines: tuple[Baseline, ...],
     gates: tuple[Gate, ...],
     hints: tuple[str, ...],
-    own: tuple[Suspect, ...] = (),
 ) -> Exercise:
     found = rung(
         exercise_id,
@@ -108,7 +107,7 @@ def _cupy(
         library=("sin", "cos", "sincos"),
         time_limit_s=90.0,  # nvcc and NVRTC may both run, on a machine that is busy
     )
-    return replace(found, suspects=(*own, _ARGUMENTS, _ZERO, *_SHARED))
+    return replace(found, suspects=(HALF, *BEYOND_THE_GRID, _ARGUMENTS, _ZERO, *_SHARED))
 
 
 LS_CUPY_BASELINE = _cupy(
@@ -135,7 +134,6 @@ LS_CUPY_CACHED = replace(
             "What does the kernel depend on? All of it belongs to the key.",
             "The number of multiprocessors does not change either, and asking for it takes time.",
         ),
-        own=(HALF,),
     ),
     timed_cases=(_SMALL,),
     launches=_SMALL_LAUNCHES,
@@ -150,7 +148,6 @@ LS_CUPY_TYPED = _cupy(
         "`cosf`, `sinf` and `atan2f` take floats, `cos`, `sin` and `atan2` doubles (in C++ also floats).",
         "Put the suffix where it belongs with a second name in the template: `cos$f`, `2.0$f`.",
     ),
-    own=(HALF,),
 )
 LS_CUPY_FASTMATH = _cupy(
     "ls_cupy_fastmath",
@@ -170,7 +167,7 @@ LS_CUPY_FATBIN = _cupy(
     (
         "One file holds the kernels of both types, each under its own name.",
         "`nvcc --fatbin -arch=sm_90 -o kernels.fatbin kernels.cu` compiles for one architecture.",
-        "`cp.RawModule(path=…)` takes no options: they were nvcc's.",
+        "`cp.RawModule(path=…)` takes a text, and no options: they were nvcc's.",
         "With `subprocess.run(…, check=True, capture_output=True)` the report can show what nvcc said.",
     ),
 )

@@ -26,12 +26,12 @@ import numpy as np
 # %% [markdown]
 # ## Hand a string to a compiler
 #
-# Numba compiles Python. CuPy can also take CUDA C++ in a string: `cp.RawModule(code=…)` hands it to NVRTC, the
-# compiler that NVIDIA ships as a library. There is no nvcc, no binding and no C++ around it: it takes a fraction of
-# a second where `load_inline` takes many.
+# CuPy has NumPy's functions, on arrays in a GPU's memory. (`load_cupy` has imported it, or the stand-in.) It can also
+# take CUDA C++ in a string: `cp.RawModule(code=…)` hands it to NVRTC, the compiler that NVIDIA ships as a library.
+# There is no nvcc, no binding and no C++ around it: it takes a fraction of a second where `load_inline` takes many.
 #
-# `get_function` finds a kernel by its name. C++ writes types into names (it *mangles* them); `extern "C"` keeps
-# the name as it is.
+# `get_function` finds a kernel by its name. Only then is the string compiled. C++ writes types into names (it *mangles*
+# them); `extern "C"` keeps the name as it is.
 
 # %%
 source = r"""
@@ -84,8 +84,8 @@ compare(prediction, float(out[4]))
 nvrtc_view(source)
 
 # %% [markdown]
-# A register holds 4 bytes, and a thread has its own. An SM has 65,536 of them: what a kernel takes decides how many
-# threads fit. Predict: how many threads of 32 registers fit?
+# A register holds 4 bytes, and a thread has its own. A multiprocessor (SM) has 65,536 of them: what a kernel takes
+# decides how many threads fit. Predict: how many threads of 32 registers fit?
 
 # %%
 prediction = ...  # threads of an SM, by their registers
@@ -113,14 +113,14 @@ published_ladder("CuPy")
 # $$\frac12\left[\frac{(c_\tau X_C + s_\tau X_S)^2}{c_\tau^2 C + 2 c_\tau s_\tau D + s_\tau^2 S} + \frac{(c_\tau X_S - s_\tau X_C)^2}{c_\tau^2 S - 2 c_\tau s_\tau D + s_\tau^2 C}\right]$$
 #
 # where X are the sums with `y`, C and S those of the squares, D that of cosine times sine, and tau is
-# atan2(2 D, C - S) / 2 w.
+# atan2(2 D, C - S) / (2 w). The c and s with a tau are the cosine and the sine of w tau.
 #
 # 1. The kernel: a grid-stride loop over the frequencies; in it a loop over the samples. *(about 20 lines)*
 # 2. The function: put the type into the text with `source.substitute(T=…)`, build the module, find the function,
 #    launch it with 128 threads a block and 20 blocks for each multiprocessor. *(5 lines)*
 #
-# `$T` in the text is what `substitute` replaces. `cp.cuda.Device().attributes["MultiProcessorCount"]` is the number of
-# multiprocessors.
+# `$T` in the text is what `substitute` replaces, by `float` or `double`.
+# `cp.cuda.Device().attributes["MultiProcessorCount"]` is the number of multiprocessors.
 
 # %% nbgrader={"grade_id": "ls_cupy_baseline", "solution": true}
 from string import Template
@@ -240,8 +240,8 @@ check(ls_cupy_cached)
 # GPUs doubles are 32 or 64 times slower; on an H200 twice.
 #
 # Copy your kernel, and leave no double in the float kernel: `cosf`, `sinf` and `atan2f` in place of `cos`, `sin` and
-# `atan2`, and a suffix `f` behind each literal. `$f` in the text becomes `f` for float and nothing for double, if you
-# write `source.substitute(T="float", f="f")`. *(about 25 lines)*
+# `atan2` (of a float, `cos` is `cosf` in C++: the name says so), and a suffix `f` behind each literal. `$f` in the text
+# becomes `f` for float and nothing for double, if you write `source.substitute(T="float", f="f")`. *(about 25 lines)*
 
 # %% nbgrader={"grade_id": "ls_cupy_typed", "solution": true}
 from string import Template
@@ -289,7 +289,9 @@ def ls_cupy_typed(t, y, freqs, out):
 
 
 # %% [markdown]
-# If a `$f` is missing, the power is right all the same: speed alone will tell.
+# If the `$f` of a literal is missing, the power is right all the same. The instructions tell:
+# `nvrtc_view(source.substitute(T="float", f="f")).count("double")`. A few are left, in what `sinf` and `cosf` do with
+# large angles.
 
 # %% nbgrader={"grade_id": "check-ls_cupy_typed", "grade": true, "locked": true, "points": 4}
 check(ls_cupy_typed)
@@ -322,8 +324,9 @@ for literal in ("0.1", "0.1f", "2.0"):
 # %% [markdown]
 # ## Take sines from a unit of their own
 #
-# An accurate `sinf` is some dozen instructions and a branch for large angles. The GPU also has a unit that does
-# sines by itself, in one instruction: `MUFU.SIN`. `--use_fast_math` lets the compiler use it.
+# An accurate `sinf` reduces its angle to a quarter turn and evaluates a polynomial; large angles take a long branch of
+# their own. The GPU also has a unit that does sines by itself, in one instruction: `MUFU.SIN`. `--use_fast_math` lets
+# the compiler use it.
 
 # %%
 sine = 'extern "C" __global__ void f(const float* x, float* out) { out[0] = sinf(x[0]); }'
@@ -491,13 +494,17 @@ check(ls_cupy_fatbin)
 # %% [markdown]
 # ## Exercise: promise how it is launched, rung 6
 #
-# The compiler does not know how large the blocks will be. So it must leave room for 1,024 threads, and may take at most
-# 64 registers each. `__launch_bounds__(128)` promises that no block has more than 128 threads: then it may take more.
-# Whether that helps is another question. The kernel of this ladder wants few.
+# The compiler does not know how large the blocks will be. It takes up to 255 registers a thread. A kernel that takes
+# more than 64 cannot be launched with 1,024 threads a block: they would need more than an SM has.
 #
-# This time let C++ write the two kernels. A `template <typename T>` function, marked `__device__`, does the work; two
-# short kernels, `lombscargle_float32` and `lombscargle_float64`, promise 128 threads and call it. In the template the
-# compiler chooses `cos` by the type of its argument. Literals: `T(2)` is a 2 of the right type. *(about 30 lines)*
+# `__launch_bounds__(128)` promises that no block has more than 128 threads. So the compiler knows that each block can
+# be launched, and at how many registers one block fewer fits on an SM. Whether that helps is another question. The
+# kernel of this ladder wants few.
+#
+# Keep fast math. This time let C++ write the two kernels. A `template <typename T>` function, marked `__device__`, does
+# the work; two short kernels, `lombscargle_float32` and `lombscargle_float64`, promise 128 threads and call it. In the
+# template the compiler chooses `cos` by the type of its argument. Literals: `T(2)` is a 2 of the right type. *(about 30
+# lines)*
 
 # %% nbgrader={"grade_id": "ls_cupy_launch_bounds", "solution": true}
 import cupy as cp
@@ -589,7 +596,7 @@ benchmark(ls_cupy_baseline)
 benchmark(ls_cupy_cached)
 
 # %% [markdown]
-# The first two are held against work that a learner of CuPy saves: passes through memory, and requests to the driver.
+# The first two are held against what they save: passes through memory, and requests to the driver.
 # The next two change the kernel itself.
 
 # %%
@@ -631,17 +638,17 @@ recorded("ladder/cupy", "first_call_ms", "median_ms", "registers", "ratio_vs_sci
 # Now explain, rung by rung:
 #
 # - **Cache.** The kernel is the same. What changes is the host's part, which a long kernel hides.
-# - **One kernel a type.** The doubles stood outside of the inner loop: little to gain. The published table lost four
-#   registers by it, and no time.
+# - **One kernel a type.** The doubles stood outside of the inner loop: little to gain. In the published table it saved
+#   four registers, and no time.
 # - **Fast math.** Nearly all of the time was the accurate sine and cosine. In double nothing changes: there is no unit for
 #   sines of doubles.
 # - **Fatbin.** The kernel is the same as before, and the first call is shorter.
-# - **Launch bounds.** The compiler was free to take more registers and had no use for them.
+# - **Launch bounds.** The kernel takes few registers, so blocks of any size fit: the compiler had no use for the promise.
 
 # %% [markdown]
 # ## One more rung: both at once
 #
-# `sincosf(x, &s, &c)` computes sine and cosine together: the angle is reduced to one turn once, not twice.
+# `sincosf(x, &s, &c)` computes sine and cosine together: the angle is reduced once, not twice.
 # Predict: with fast math, how many fewer `MUFU` instructions does a loop have with `__sincosf` in place of `__sinf` and
 # `__cosf`?
 
@@ -669,7 +676,8 @@ compare(prediction, views[0].count("MUFU") - views[1].count("MUFU"), "instructio
 # No points, but each shows something. Change an exercise's cell, run it, and `check` it again, or `benchmark` it (with a
 # GPU).
 #
-# 1. Use `sincos` in rung 6. What does it do to the float64 cases?
+# 1. Use `sincos` in rung 6. What does `nvrtc_view(source, "--use_fast_math")` say of the float64 kernel's registers? With
+#    a GPU, time both with float64 arrays: `cupyx.profiler.benchmark(ls_cupy_launch_bounds, arguments, n_repeat=50)`.
 # 2. Pass `t.size` in place of `np.int32(t.size)`. Does it work? Then make the parameter a `long long` and pass
 #    `np.int32`.
 # 3. Give `cp.RawModule` the template itself, without the two short kernels, and
@@ -708,7 +716,7 @@ compare(prediction, views[0].count("MUFU") - views[1].count("MUFU"), "instructio
 #
 # <details><summary>A kernel is compiled with <code>__launch_bounds__(128)</code> and launched with 256 threads a block. What happens?</summary>
 #
-# The launch is refused: the kernel may use more registers than 256 threads could have.
+# The launch is refused, whether or not 256 threads would find registers enough.
 #
 # </details>
 #

@@ -27,7 +27,7 @@ import numpy as np
 # ## The whole ladder
 #
 # Here are all rungs on one page. The scale is logarithmic: each mark is ten times the one before. The two lines are
-# ceilings. You will compute both.
+# ceilings of the GPU that the legend names. You will compute both, for an H200.
 
 # %%
 draw_ladder()
@@ -36,8 +36,8 @@ draw_ladder()
 # ## Which ceiling is it?
 #
 # The last rung calls a sine and a cosine for each sample and frequency. With fast math each is one instruction, `MUFU`,
-# done by the special-function units. An SM has units for 16 of them in a clock cycle. It does 128 multiply-adds in the
-# same time, eight times as many.
+# done by the special-function units. An SM of an H200 has units for 16 of them in a clock cycle. It does 128
+# multiply-adds in the same time, eight times as many.
 #
 # Look at the kernel. (The compiler wrote its loop out several times, so there is more than one of each.)
 
@@ -67,13 +67,14 @@ recorded("ladder/cupy", "median_ms", "correct_digits")
 # %% [markdown]
 # ## Rotate
 #
-# A thread has a frequency w and its cosine c and sine s of wt. The next frequency is w + d. By the angle addition:
+# Take a sample at the time t. For its frequency w a thread has the cosine c and the sine s of wt. The thread's next
+# frequency is w + d. By the angle addition:
 #
 # $$\cos(a + b) = \cos a \cos b - \sin a \sin b, \qquad \sin(a + b) = \sin a \cos b + \cos a \sin b$$
 #
-# with a = wt and b = dt. That is a rotation of the point (c, s): four multiply-adds in place of two special functions. It
-# needs the cosine and sine of dt, where d is the distance to the thread's next frequency. **This assumes that the
-# frequencies are evenly spaced**, which a periodogram's mostly are.
+# with a = wt and b = dt. That is a rotation of the point (c, s): four multiply-adds in place of two special functions.
+# (A product alone takes as long as a multiply-add.) It needs the cosine and sine of dt, where d is the distance to the
+# thread's next frequency. **This assumes that the frequencies are evenly spaced**, which a periodogram's mostly are.
 
 # %%
 def rotate(c, s, turn_c, turn_s):
@@ -115,17 +116,17 @@ prediction = ...  # ms, eight multiply-adds a sample and frequency
 compare(prediction, H200.multiply_add_ms(each=8), "ms", how="computed")
 
 # %% [markdown]
-# This is the second line of the chart: half of the first. Three more things keep the kernel near it:
+# This is half of the first ceiling. Three more things keep the kernel near it:
 #
 # - **The turn belongs to the sample, not to the thread.** dt is the same for all threads, if d is. So a block computes
 #   cos dt and sin dt once for a tile of samples, and keeps t, y and both in shared memory: a `float4` a sample.
 # - **All threads read the same sample at the same time.** That is one load for a warp: shared memory hands one word to
 #   all lanes at once.
 # - **Sums live in registers.** 16 frequencies with four sums are 64 registers. The loop over them must be unrolled: an
-#   array in registers can be indexed only by what the compiler knows.
+#   array in registers can be indexed only by what the compiler knows. `#pragma unroll` before a loop asks for it.
 #
-# Which frequencies does a thread take? If it takes the number of its own and every 128th from there, neighbouring
-# threads write neighbouring powers.
+# Which frequencies does a thread take? A block of 128 threads has 128 × 16 neighbouring ones. If each thread takes the
+# one of its own number there, and every 128th from it, neighbouring threads write neighbouring powers.
 
 # %% [markdown]
 # ## Exercise: go past the ladder
@@ -134,13 +135,15 @@ compare(prediction, H200.multiply_add_ms(each=8), "ms", how="computed")
 # spaced, and exact in float32: `freqs[1] - freqs[0]` is the spacing, which differs from run to run. There may be just one
 # frequency. The error may be ⟦ "%.0e" | format(exercise("ls_open").timed_cases[0].budget.absolute / 256) ⟧ of N/4, the peak of a sine of amplitude 1.
 #
-# Below is a frame for a rotation in CuPy. Fill in `add` *(about 12 lines)*, the
-# kernel *(about 20 lines)* and the launch *(about 2 lines)*. Or
-# throw it away: **Numba, Triton, CUDA C++ with `load_inline`, and CuPy are all accepted**. The arrays come as those of
-# the library that the cell imports: CuPy's, Numba's device arrays, or torch tensors.
+# Below is a frame for a rotation in CuPy. (`cp.RawKernel` is a module with one kernel.) Fill in `add` *(about 12
+# lines)*, the kernel *(about 20 lines)* and the launch *(about 2 lines)*. Or throw it away: **Numba, Triton, CUDA C++
+# with `load_inline`, and CuPy are all accepted**. The arrays come as those of the library that the cell imports:
+# CuPy's, Numba's device arrays, or torch tensors.
 #
 # 1. Each thread begins at its first frequency, with sums of 0.
-# 2. For each tile of samples: wait, load it, with the cosine and sine of the turn; wait; go through it.
+# 2. For each tile of samples: wait, load it, with the cosine and sine of the turn; wait; go through it. To wait for
+#    all threads of the block is `__syncthreads()`. A sample is a `make_float4(time, value, cosine, sine)`: its parts
+#    are `.x`, `.y`, `.z` and `.w`.
 # 3. For each sample: one `__sincosf`, then for each of the thread's frequencies the sums, and a rotation.
 # 4. In the end the powers, of those frequencies that there are.
 

@@ -26,6 +26,12 @@ TEXTS_WITH_LINES: tuple[tuple[str, str, str], ...] = (
     ("error: expression must have integral or unscoped enum type", "out[i] = x[i] ^ 2;", "no power operator"),
     ("invalid type argument of unary '*' (have 'int')", "out[i] = x[i] ** 2;", "Multiply: `x[i] * x[i]`"),
     ('error: operand of "*" must be a pointer but has type "int"', "out[i] = x[i] ** 2;", "no power operator"),
+    (
+        "this declaration has no storage class or type specifier",
+        'module = cp.RawModule(code="kernels.fatbin")',
+        "The name of a file was compiled",
+    ),
+    ("KeyError: 'f'", '    code = source.substitute(T="float")', "The text holds `$f`"),
     ("error: unrecognized token", "int row = 3; # the row", "C++ comments begin with `//`"),
 )
 
@@ -409,5 +415,16 @@ TEXTS: tuple[tuple[str, str], ...] = (
     ('TypeError: can only concatenate str (not "tuple") to str', "options=('--use_fast_math',)"),
     ("TypeError: unsupported operand type(s) for +: 'int' and 'tuple'", "Grid and block are tuples"),
     ("nvrtc: error: unrecognized option -O3 found", "NVRTC has no option -O3"),
-    ("CUDADriverError: CUDA_ERROR_FILE_NOT_FOUND: file not found", "nvcc's `-o`"),
+    ("CUDADriverError: CUDA_ERROR_FILE_NOT_FOUND: file not found", "Did nvcc end without an error"),
+    ("gcc: fatal error: 'kernels.cu': No such file or directory", "nvcc finds no file `kernels.cu`"),
+    (
+        "CalledProcessError: Command '['nvcc', '--fatbin', 'f.cu']' returned non-zero exit status 2.",
+        "`capture_output=True`",
+    ),
+    ("TypeError: expected string or bytes-like object, got 'Template'", "Fill it in: `source.substitute("),
+    ('more than one instance of overloaded function "power" has "C" linkage', "Two kernels have the name `power`"),
+    ('more than one instance of overloaded function "atan2" matches the argument list:', "The arguments of `atan2`"),
+    ("error: user-defined literal operator not found", "Write `2.0f`"),
+    ("__launch_bounds__ is only allowed on a __global__ function", "at each `__global__` function"),
+    ('this declaration may not have extern "C" linkage', "not at the template"),
 )

@@ -438,6 +438,14 @@ import subprocess
 source = "__global__ void f() {}"
 def build(): subprocess.run(['/usr/local/cuda/bin/nvcc', '-shared', 'f.cu'], check=True)
 def vector_add(x, y, out): build()
+## nvcc by a command that has a name, as a text that is split
+import subprocess
+source = "__global__ void f() {}"
+command = f"nvcc --fatbin -arch=sm_{90} -o f.fatbin f.cu"
+subprocess.run(command.split(), check=True)
+words = ["nvcc", "--fatbin", "f.cu"]
+subprocess.run(words, check=True)
+def vector_add(x, y, out): pass
 ## + compile
 import re
 pattern = re.compile('x')

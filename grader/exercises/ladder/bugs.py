@@ -7,11 +7,12 @@ from collections.abc import Callable
 from typing import Any
 
 from grader.exercise import Suspect
-from grader.exercises.ladder.power import lombscargle, power
+from grader.exercises.ladder.power import lombscargle, power, terms
 
-__all__ = ["HALF", "SUSPECTS"]
+__all__ = ["BEYOND_THE_GRID", "HALF", "SUSPECTS"]
 
 _FEWEST = 200  # frequencies: of fewer, two bugs may well write the same
+_GRID = 20 * 128  # threads of the ladder's grid, for each multiprocessor
 _NEAR = 0.02  # of what the bug changes: so near to what it would write must be what was written
 
 
@@ -38,6 +39,31 @@ def _atan2(cs: Any, difference: Any) -> Any:
     return torch.atan2(cs, difference)
 
 
+def _shift(cc: Any, ss: Any, cs: Any) -> tuple[Any, Any]:
+    wtau = _atan2(2 * cs, cc - ss) / 2
+    return wtau.cos(), wtau.sin()
+
+
+def _first_term_turned_back(w: Any, xc: Any, xs: Any, cc: Any, ss: Any, cs: Any) -> Any:
+    c, s = _shift(cc, ss, cs)
+    return terms(c * xc - s * xs, c * xs - s * xc, c, s, cc, ss, 2 * c * s * cs)
+
+
+def _second_term_turned_back(w: Any, xc: Any, xs: Any, cc: Any, ss: Any, cs: Any) -> Any:
+    c, s = _shift(cc, ss, cs)
+    return terms(c * xc + s * xs, c * xs + s * xc, c, s, cc, ss, 2 * c * s * cs)
+
+
+def _mixed_once(w: Any, xc: Any, xs: Any, cc: Any, ss: Any, cs: Any) -> Any:
+    c, s = _shift(cc, ss, cs)
+    return terms(c * xc + s * xs, c * xs - s * xc, c, s, cc, ss, c * s * cs)
+
+
+def _mixed_turned_back(w: Any, xc: Any, xs: Any, cc: Any, ss: Any, cs: Any) -> Any:
+    c, s = _shift(cc, ss, cs)
+    return terms(c * xc + s * xs, c * xs - s * xc, c, s, cc, ss, -2 * c * s * cs)
+
+
 def _samples(which: slice) -> Callable[[Any], Any]:
     return _from(lambda a: lombscargle(a["t"][which], a["y"][which], a["freqs"]))
 
@@ -58,15 +84,52 @@ def _double(a: Any) -> bool:
 
 def _halved(a: Any) -> Any:
     """What was written, where that is the first half and nothing behind it."""
-    got = a["got"]
+    got = a.get("got", _from_there(a["expected"] / 3, -(-a["expected"].numel() // 2), math.nan))
     return got if _double(a) and bool(got[-(-got.numel() // 2) :].isnan().all()) else None
+
+
+def _from_there(values: Any, first: int, factor: float) -> Any:
+    changed = values.clone()
+    changed[first:] *= factor
+    return changed
+
+
+def _beyond_the_grid(got: Any, expected: Any) -> Any:
+    """What was written beyond the threads of a whole number of multiprocessors, where all before is right."""
+    wrong = ~((got - expected).abs() <= 1e-3 * expected.max())
+    first = int(wrong.nonzero()[0]) if bool(wrong.any()) else 0
+    return got[first:] if first and first % _GRID == 0 else got[:0]
+
+
+def _one_each(a: Any) -> Any:
+    got = a.get("got", _from_there(a["expected"], _GRID, math.nan))
+    beyond = _beyond_the_grid(got, a["expected"])
+    return got if beyond.numel() and bool(beyond.isnan().all()) else None
+
+
+def _sums_go_on(a: Any) -> Any:
+    got = a.get("got", _from_there(a["expected"], _GRID, 2.0))
+    beyond = _beyond_the_grid(got, a["expected"])
+    return got if beyond.numel() and bool(beyond.isfinite().all()) else None
 
 
 HALF = Suspect(
     "The arrays are float64 here, and what was written is what a kernel of floats makes of their bytes: half of `out`, "
-    "from their first halves. A kernel is built for one type: is the type a part of the cache's key, and does each "
-    "type get its own text?",
+    "from their first halves. A kernel is built for one type: does each type get its own text, and is the type a part "
+    "of the key, where kernels are kept?",
     _halved,
+)
+BEYOND_THE_GRID = (
+    Suspect(
+        "There are more frequencies than threads, and each thread took one: it goes on to the one that lies a whole "
+        "grid further, until there are no more.",
+        _one_each,
+        missing=True,
+    ),
+    Suspect(
+        "Each thread's first frequency is right, and its next ones are not: do the sums begin at 0 for each of them?",
+        _sums_go_on,
+    ),
 )
 SUSPECTS = (
     Suspect(
@@ -93,6 +156,30 @@ SUSPECTS = (
     Suspect(
         "tau has the wrong sign: it is atan2(2 cs, cc - ss) / (2 w), with the cosines' squares first.",
         _other_power(lambda w, xc, xs, cc, ss, cs: power(w, xc, xs, cc, ss, cs, -_atan2(2 * cs, cc - ss) / (2 * w))),
+    ),
+    Suspect(
+        "tau has its arguments in the other order: atan2 takes the sine's part first, atan2(2 cs, cc - ss).",
+        _other_power(lambda w, xc, xs, cc, ss, cs: power(w, xc, xs, cc, ss, cs, _atan2(cc - ss, 2 * cs) / (2 * w))),
+    ),
+    Suspect(
+        "tau was multiplied by the frequency: `/ 2 * w` divides by 2 and then multiplies. Divide by `(2 * w)`.",
+        _other_power(lambda w, xc, xs, cc, ss, cs: power(w, xc, xs, cc, ss, cs, _atan2(2 * cs, cc - ss) / 2 * w)),
+    ),
+    Suspect(
+        "The first numerator has a wrong sign: it is the square of c Xc + s Xs, with the sine and cosine of w tau.",
+        _other_power(_first_term_turned_back),
+    ),
+    Suspect(
+        "The second numerator has a wrong sign: it is the square of c Xs - s Xc, with the sine and cosine of w tau.",
+        _other_power(_second_term_turned_back),
+    ),
+    Suspect(
+        "The denominators lack a factor of 2: the product of sine and cosine stands there as 2 c s D.",
+        _other_power(_mixed_once),
+    ),
+    Suspect(
+        "The denominators have a wrong sign: 2 c s D is added in the first, and subtracted in the second.",
+        _other_power(_mixed_turned_back),
     ),
     Suspect(
         "tau was left out: without the shift in time cosine and sine are not orthogonal on samples that lie unevenly.",

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-__all__ = ["eager", "lombscargle", "oracle", "power"]
+__all__ = ["eager", "lombscargle", "oracle", "power", "terms"]
 
 _CHUNK = 1 << 23  # elements of a float64 intermediate: 64 MiB
 
@@ -34,9 +34,12 @@ def power(w: Any, xc: Any, xs: Any, cc: Any, ss: Any, cs: Any, tau: Any = None) 
 
     wtau = 0.5 * torch.atan2(2 * cs, cc - ss) if tau is None else w * tau
     c, s = wtau.cos(), wtau.sin()
-    along = (c * xc + s * xs) ** 2 / (c * c * cc + 2 * c * s * cs + s * s * ss)
-    across = (c * xs - s * xc) ** 2 / (c * c * ss - 2 * c * s * cs + s * s * cc)
-    return 0.5 * (along + across)
+    return terms(c * xc + s * xs, c * xs - s * xc, c, s, cc, ss, 2 * c * s * cs)
+
+
+def terms(along: Any, across: Any, c: Any, s: Any, cc: Any, ss: Any, mixed: Any) -> Any:
+    """The power from the projections on the shifted cosine and sine, which a bug may have wrong, or `mixed`."""
+    return 0.5 * (along**2 / (c * c * cc + mixed + s * s * ss) + across**2 / (c * c * ss - mixed + s * s * cc))
 
 
 def oracle(inputs: Any) -> Any:

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import Any, Literal
 
 from grader.exercise import Baseline, Budget, Case, Exercise, Gate, Rules, Suspect
-from grader.exercises.ladder.bugs import SUSPECTS
+from grader.exercises.ladder.bugs import BEYOND_THE_GRID, SUSPECTS
 from grader.exercises.ladder.cases import (
     ABSOLUTE,
     CASES,
@@ -89,7 +89,7 @@ def rung(
         correctness_points=correctness_points,
         baselines=baselines,
         gates=gates,
-        suspects=suspects + SUSPECTS,
+        suspects=suspects + (BEYOND_THE_GRID if backend != "torch" else ()) + SUSPECTS,
         rules=Rules(library),
         harness=harness or _HARNESSES.get(backend),
         hints=hints,

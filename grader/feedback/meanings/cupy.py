@@ -37,6 +37,60 @@ CUPY: tuple[Meaning, ...] = (
     Meaning(
         r"CUDA_ERROR_(?:FILE_NOT_FOUND|INVALID_IMAGE)",
         "What was loaded is no file that nvcc made here.",
-        "Is the path that of nvcc's `-o`, and was the file built with `--fatbin`, for this GPU's architecture?",
+        "Did nvcc end without an error (`check=True` asks)? Is the path that of its `-o`, and was the file built with "
+        "`--fatbin`, for this GPU's architecture?",
+    ),
+    Meaning(
+        r"fatal error: '?([^':\s]+\.cu)'?: No such file",
+        "nvcc finds no file `{0}`.",
+        "Write the source into it first, with the types filled in: `Path('{0}').write_text(…)`.",
+    ),
+    Meaning(
+        r"CalledProcessError: Command .*nvcc.* returned non-zero",
+        "nvcc failed. What it said stands among what was printed.",
+        "With `capture_output=True` beside `check=True` the report shows the line.",
+    ),
+    Meaning(
+        r"no storage class or type specifier",
+        "The name of a file was compiled as if it were the source.",
+        "`code=` takes the source's text. A file that was built beforehand is loaded with `path=`.",
+        code=r"\.(?:fatbin|cubin|ptx)\b",
+    ),
+    Meaning(
+        r"got '?Template|'Template' object has no attribute",
+        "The template was handed over as it is, with `$T` in it.",
+        "Fill it in: `source.substitute(T='float')` gives the text.",
+    ),
+    Meaning(
+        r"KeyError: '(\w+)'",
+        "The text holds `${0}`, and `substitute` is given nothing for it.",
+        "Give each name its text, an empty one too: `source.substitute(T='double', f='')`.",
+        code=r"substitute\(",
+    ),
+    Meaning(
+        r"user-defined literal operator not found",
+        "A suffix `f` stands behind a number without a point.",
+        "Write `2.0f`: `2f` is no number.",
+    ),
+    Meaning(
+        r'more than one instance of overloaded function "(\w+)" has "C" linkage',
+        "Two kernels have the name `{0}`.",
+        "A file that holds kernels for two types needs two names.",
+    ),
+    Meaning(
+        r'more than one instance of overloaded function "(\w+)" matches the argument list',
+        "The arguments of `{0}` have different types, and C++ does not choose between its versions.",
+        "Give them one type. A literal such as `2.0` is a double, and so is what it is multiplied with; `2` is an int "
+        "and changes no type.",
+    ),
+    Meaning(
+        r"__launch_bounds__ is only allowed on a __global__ function",
+        "A promise about launches belongs to what is launched.",
+        "Write `__launch_bounds__` at each `__global__` function, not at the function that it calls.",
+    ),
+    Meaning(
+        r'may not have extern "C" linkage',
+        "A template is one name for many functions, which C does not have.",
+        'Write `extern "C"` at each kernel that calls it, not at the template.',
     ),
 )

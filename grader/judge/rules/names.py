@@ -42,6 +42,10 @@ class Names:
             if isinstance(target, ast.Name) and self._bound[target.id] == 1
         }
 
+    def value_of(self, node: ast.expr) -> ast.expr:
+        """What a name was given, where it was given something once; any other expression as it is."""
+        return self._aliases.get(node.id, node) if isinstance(node, ast.Name) else node
+
     def dotted(self, node: ast.expr, depth: int = 12) -> str:
         """The dotted name that an expression stands for (`F.softmax` -> "torch.nn.functional.softmax"), or ""."""
         if depth == 0:

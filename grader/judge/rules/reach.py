@@ -124,9 +124,13 @@ def _harmless(names: Names) -> set[ast.AST]:
                 found.add(right)
             case ast.Subscript(value=value, slice=ast.Name(id="__name__")):
                 found.add(value)
-            case ast.Call(func=func, args=[command, *_]) if names.dotted(func).startswith("subprocess."):
-                parts = {text(each) for each in ast.walk(command) if isinstance(each, ast.expr)}
-                if any(part.rpartition("/")[2] in ("nvcc", "nvidia-smi") for part in parts):
+            case ast.Call(func=func, args=[command, *_], keywords=more) if names.dotted(func).startswith("subprocess."):
+                if any(each.arg == "shell" for each in more):
+                    continue
+                parts = (names.value_of(part) for part in ast.walk(command) if isinstance(part, ast.expr))
+                inside = (each for part in parts for each in ast.walk(part) if isinstance(each, ast.expr))
+                words = (word for each in inside for word in text(each).split()[:1])
+                if any(word.rpartition("/")[2] in ("nvcc", "nvidia-smi") for word in words):
                     found.add(func)
     return found
 

@@ -1,7 +1,7 @@
 # mistake: the one kernel is for float32
 # says: The arrays are float64 here, and what was written is what a kernel of floats makes of their bytes: half
-#     of `out`, from their first halves. A kernel is built for one type: is the type a part of the cache's key,
-#     and does each type get its own text?
+#     of `out`, from their first halves. A kernel is built for one type: does each type get its own
+#     text, and is the type a part of the key, where kernels are kept?
 # runs: anywhere
 import math
 

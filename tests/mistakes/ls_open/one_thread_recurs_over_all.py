@@ -1,5 +1,5 @@
 # mistake: a recurrence from the two steps before, over all frequencies
-# says: The error grows from the first frequencies to the last: each step of a rotation loses a little, and a
+# says: The error grows from one end of the band to the other: each step of a rotation loses a little, and a
 #     recurrence from two steps before loses more. Take fewer steps, and begin anew with a sine and a cosine.
 # runs: simulator
 
