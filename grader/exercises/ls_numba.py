@@ -22,8 +22,8 @@ LS_NUMBA_BASELINE = rung(
     correctness_points=3,
     hints=(
         "`for i in range(cuda.grid(1), freqs.size, cuda.gridsize(1)):` gives each thread its share of the frequencies.",
-        "Five sums in one pass over the samples: xc, xs, cc, ss and cs. Begin each of them at 0 for each frequency.",
-        "tau = atan2(2 cs, cc - ss) / (2 w). The power is half the sum of the two terms.",
+        "Five sums in one pass over the samples: Xc, Xs, C, S and D. Begin each of them at 0 for each frequency.",
+        "tau = atan2(2 D, C - S) / (2 w). The power is half the sum of the two terms.",
     ),
 )
 LS_NUMBA_CACHED = rung(
@@ -50,7 +50,8 @@ LS_NUMBA_TYPED = rung(
     suspects=(HALF,),
     hints=(
         "A literal like 0.0 is float64, and so is every sum that begins with it. `real(0.0)` is of the array's type.",
-        "`range(int32(t.size))` counts in 32 bits.",
+        "`2 * D` is float64, too: 2 is an int64. Write `real(2.0) * D`.",
+        "`range(int32(t.size))` counts in 32 bits. So does `int32(cuda.grid(1))` in the loop over the frequencies.",
         _TYPES,
     ),
 )
@@ -77,6 +78,6 @@ LS_NUMBA_REGISTERS = rung(
     hints=(
         "`cuda.jit(signature, fastmath=True, max_registers=…)`.",
         "A cap below what the kernel needs makes the compiler spill to memory: look at the table of registers first.",
-        "`numba_code(kernel, fastmath=True, max_registers=…)` says what a cap does, without a GPU.",
+        "`compiled_ladder(\"fastmath\", yours=build)` says what a cap does to your kernel, without a GPU.",
     ),
 )

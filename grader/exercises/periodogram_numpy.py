@@ -42,8 +42,8 @@ PERIODOGRAM_NUMPY = replace(
         simulator_cases=_CASES,
         hints=(
             "`freqs[:, None] * t` has a row for each frequency and a column for each sample.",
-            "`cosine @ y` sums over the samples; so does `(cosine * sine).sum(axis=1)`.",
-            "`np.arctan2(2 * cs, cc - ss) / 2` is w tau, for all frequencies at once.",
+            "`cosine @ y` sums over the samples and is Xc; `(cosine * sine).sum(axis=1)` sums as well and is D.",
+            "`np.arctan2(2 * D, C - S) / 2` is w tau, for all frequencies at once.",
         ),
     ),
     parameters=("t", "y", "freqs"),

@@ -160,8 +160,8 @@ compare(prediction, code.codes[0].float64, "float64 instructions", how="computed
 code
 
 # %% [markdown]
-# The second row is the third rung, for comparison. Where do they come from? In Python, and so in Numba, the literal
-# `0.0` is float64. A sum that begins with a float64 stays one. The product of a float32 and a float32 is converted
+# The second row is the third rung, for comparison. Where do those of the first come from? In Python, and so in Numba,
+# the literal `0.0` is float64. A sum that begins with a float64 stays one. The product of a float32 and a float32 is converted
 # before it is added, in every pass of the inner loop.
 #
 # `2.0 * D` is float64, too. So is `2 * D`: an integer in Numba is an int64, and int64 times float32 is float64.
