@@ -11,6 +11,7 @@ import math
 import sys
 import tempfile
 import time
+import traceback
 from collections.abc import Callable, Iterator
 from dataclasses import astuple, dataclass, replace
 from functools import partial
@@ -24,6 +25,7 @@ from uuid import uuid4
 import torch
 
 from benchmarks.kernels import load
+from benchmarks.limits import Fault
 from benchmarks.rows import Recorder
 from benchmarks.timing import in_turn
 from grader.exercise import Exercise
@@ -33,6 +35,7 @@ from grader.judge.inputs import generator
 from grader.judge.statistics import interval
 from grader.worker import nvcc_on_path
 from grader.worker.kernels import ran
+from grader.worker.newer_numpy import give_numba_its_names
 
 __all__ = [
     "LIBRARIES",
@@ -78,8 +81,13 @@ def correct_digits(got: torch.Tensor, expected: torch.Tensor) -> float:
 
 
 def ladder(recorder: Recorder) -> None:
-    """Rows `ladder/<library>`, a case for each rung and type."""
-    source = generator("cuda")
+    """Rows `ladder/<library>`, a case for each rung and type.
+
+    Raises:
+        Fault: rungs that are wrong or do not run; no figure of theirs is written, and the others are measured.
+    """
+    source, faults = generator("cuda"), []
+    give_numba_its_names()
     for dtype in _TYPES:
         case = replace(ladder_case(SAMPLES, FREQUENCIES, dtype), name=dtype)  # type: ignore[arg-type]
         drawn = draw(case, source, recorder.machine)
@@ -89,8 +97,13 @@ def ladder(recorder: Recorder) -> None:
         peers: dict[tuple[str, str], Callable[[], Any]] = {}
         with tempfile.TemporaryDirectory() as folder, contextlib.chdir(folder):  # a rung writes a file
             for rung, call, module in _loaded(Path(folder), (*drawn.values(), out)):
+                try:
+                    first_ms, digits = _first_call(call, out, expected, rung)
+                except (Exception, SystemExit) as error:
+                    traceback.print_exc()
+                    faults.append(f"ladder: {rung.exercise.id}, {dtype}: {type(error).__name__}: {error}")
+                    continue
                 peers[rung.library, rung.name] = call
-                first_ms, digits = _first_call(call, out, expected, rung)
                 add = partial(recorder.add, f"ladder/{rung.library}", f"{rung.name}, {dtype}")
                 add("first_call_ms", "ms", first_ms)
                 add("correct_digits", "1", digits)
@@ -105,6 +118,8 @@ def ladder(recorder: Recorder) -> None:
                 add("ratio_vs_scipy", "1", scipy_ms / middle, scipy_ms / high, scipy_ms / low)
         for library in {library for library, _ in peers}:
             recorder.add(f"ladder/{library}", f"SciPy on the CPU, {dtype}", "median_ms", "ms", scipy_ms)
+    if faults:
+        raise Fault("\n".join(faults))
 
 
 def _times(peers: dict[tuple[str, str], Callable[[], Any]]) -> dict[tuple[str, str], list[float]]:

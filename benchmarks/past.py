@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import tempfile
+import traceback
 from collections.abc import Callable
 from dataclasses import astuple
 from functools import partial
@@ -66,9 +67,20 @@ def past(recorder: Recorder) -> None:
         knobs = {
             f"{s} frequencies, {n} threads": with_knobs(reference, STEPS=s, THREADS=n) for s in STEPS for n in THREADS
         }
-        functions = {way: _function(text, folder, number) for number, (way, text) in enumerate((texts | knobs).items())}
-    calls = {way: partial(call, function, *drawn.values(), out) for way, function in ({LAST: last} | functions).items()}
-    digits = {way: _digits(one, out, expected) for way, one in calls.items()}
+        functions, calls, digits, faults = {LAST: last}, {}, {}, []
+        for number, (way, text) in enumerate(({LAST: ""} | texts | knobs).items()):
+            try:
+                if way != LAST:
+                    functions[way] = _function(text, folder, number)
+                one = partial(call, functions[way], *drawn.values(), out)
+                digits[way] = _digits(one, out, expected)
+            except Exception as error:
+                if way == LAST:
+                    raise
+                traceback.print_exc()  # the others are still worth their time
+                faults.append(f"ladder/past: {way}: {type(error).__name__}: {error}")
+            else:
+                calls[way] = one
     times = {way: [us / 1e3 for us in some] for way, some in in_turn(calls).items()}
     for way in calls:
         bench = "ladder/steps" if way in knobs else "ladder/past"
@@ -77,9 +89,9 @@ def past(recorder: Recorder) -> None:
         ratios = [theirs / ours for theirs, ours in zip(times[LAST], times[way], strict=True)]
         add("ratio_vs_last_rung", "1", *astuple(interval(ratios)))
         add("correct_digits", "1", digits[way])
-        if (registers := _registers(functions.get(way, last))) is not None:
+        if (registers := _registers(functions[way])) is not None:
             add("registers", "1", registers)
-    if faults := list(_faults(times, digits)):
+    if faults := [*faults, *_faults(times, digits)]:
         raise Fault(" ".join(faults))
 
 
@@ -109,6 +121,8 @@ def _registers(function: Any) -> int | None:
 def _faults(times: dict[str, list[float]], digits: dict[str, float]) -> list[str]:
     found = []
     for way, (least, error) in _NEEDED.items():
+        if way not in times:
+            continue
         ratio = interval([theirs / ours for theirs, ours in zip(times[LAST], times[way], strict=True)]).middle
         off = 10 ** -digits[way]
         if not (ratio >= least and off <= error):

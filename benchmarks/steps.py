@@ -13,6 +13,7 @@ __all__ = ["ROOT", "Step", "known", "step"]
 ROOT = Path(__file__).parents[1]
 _PYTEST = ("-m", "pytest", "-m", "gpu", "-q", "--tb=short", "--durations=10", "-p", "no:cacheprovider")
 _MISTAKES = "tests/mistakes/test_mistakes.py::test_on_a_gpu_a_bug_is_named_and_right_work_passes"
+_GRADING = "tests/judge/test_grading_gpu.py"
 _MEASURE_THEMSELVES = ("time_gpu", "audit", "predict_ms")  # a neighbour on the GPU changes what is right there
 _CORRECT = (  # other tests that need a GPU: each judges what comes out, not how fast
     "tests/protocol", "tests/exercises", "tests/test_hardware.py", "tests/test_doctor.py",
@@ -44,7 +45,8 @@ def known(out: Path) -> list[Step]:
     long = ("flips", "throughput:ours", "throughput:stock", "soak", "kills")
     return [
         _tests("judge-fused-and-sandbox", "tests/judge/test_fused.py", "tests/judge/sandbox"),
-        _tests("grading", "tests/judge/test_grading_gpu.py", limit_s=540),
+        _tests("grading", _GRADING, "-k", "reference_solution", limit_s=540),
+        _tests("grading-endings", _GRADING, "-k", "not reference_solution and not plot"),
         _tests("workers", "tests/worker", "tests/explore"),
         _tests("judge", "tests/judge", "--ignore=tests/judge/test_fused.py", "--ignore=tests/judge/sandbox",
                "--ignore=tests/judge/test_grading_gpu.py"),
@@ -59,6 +61,7 @@ def known(out: Path) -> list[Step]:
         *(_tests(f"exploits-{kind}", "tests/exploits/test_exploits.py", "-k", f"[{kind}_", limit_s=540)
           for kind in ("timing", "correctness", "rules", "channel", "host")),
         _tests("honest", "tests/honest", limit_s=400),
+        _tests("plots", _GRADING, "-k", "plot", limit_s=540),
         *map(_bench, long),
     ]  # fmt: skip
 
