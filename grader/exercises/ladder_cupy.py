@@ -117,9 +117,9 @@ LS_CUPY_BASELINE = _cupy(
     (Gate("eager", 3.0, 2, _LARGE),),
     (
         "A thread begins with the frequency of its number in the grid and steps by the number of threads of the grid.",
-        "Five sums are kept in registers: y c, y s, c c, s s and c s, over all samples, for c and s the cosine and "
+        "Five sums are kept in registers: of y c, y s, c c, s s and c s, over all samples, for c and s the cosine and "
         "sine of w t.",
-        "tau is atan2(2 cs, cc - ss) / (2 w). What is needed are the cosine and the sine of w tau.",
+        "tau is atan2(2 D, C - S) / (2 w). What is needed are the cosine and the sine of w tau.",
         "`Template.substitute(T='float')` puts the type where `$T` stands.",
     ),
 )

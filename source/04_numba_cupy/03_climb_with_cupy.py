@@ -503,8 +503,8 @@ check(ls_cupy_fatbin)
 #
 # Keep fast math. This time let C++ write the two kernels. A `template <typename T>` function, marked `__device__`, does
 # the work; two short kernels, `lombscargle_float32` and `lombscargle_float64`, promise 128 threads and call it. In the
-# template the compiler chooses `cos` by the type of its argument. Literals: `T(2)` is a 2 of the right type. *(about 30
-# lines)*
+# template the compiler chooses `cos` by the type of its argument. Literals: `T(2)` is a 2 of the right type.
+# *(about 30 lines)*
 
 # %% nbgrader={"grade_id": "ls_cupy_launch_bounds", "solution": true}
 import cupy as cp

@@ -135,8 +135,8 @@ compare(prediction, H200.multiply_add_ms(each=8), "ms", how="computed")
 # spaced, and exact in float32: `freqs[1] - freqs[0]` is the spacing, which differs from run to run. There may be just one
 # frequency. The error may be ⟦ "%.0e" | format(exercise("ls_open").timed_cases[0].budget.absolute / 256) ⟧ of N/4, the peak of a sine of amplitude 1.
 #
-# Below is a frame for a rotation in CuPy. (`cp.RawKernel` is a module with one kernel.) Fill in `add` *(about 12
-# lines)*, the kernel *(about 20 lines)* and the launch *(about 2 lines)*. Or throw it away: **Numba, Triton, CUDA C++
+# Below is a frame for a rotation in CuPy. (`cp.RawKernel` is a module with one kernel.) Fill in `add`
+# *(about 12 lines)*, the kernel *(about 20 lines)* and the launch *(about 2 lines)*. Or throw it away: **Numba, Triton, CUDA C++
 # with `load_inline`, and CuPy are all accepted**. The arrays come as those of the library that the cell imports:
 # CuPy's, Numba's device arrays, or torch tensors.
 #

@@ -64,6 +64,12 @@ def _mixed_turned_back(w: Any, xc: Any, xs: Any, cc: Any, ss: Any, cs: Any) -> A
     return terms(c * xc + s * xs, c * xs - s * xc, c, s, cc, ss, -2 * c * s * cs)
 
 
+def _mixed_added_twice(w: Any, xc: Any, xs: Any, cc: Any, ss: Any, cs: Any) -> Any:
+    c, s = _shift(cc, ss, cs)
+    first = terms(c * xc + s * xs, 0, c, s, cc, ss, 2 * c * s * cs)
+    return first + terms(0, c * xs - s * xc, c, s, cc, ss, -2 * c * s * cs)
+
+
 def _samples(which: slice) -> Callable[[Any], Any]:
     return _from(lambda a: lombscargle(a["t"][which], a["y"][which], a["freqs"]))
 
@@ -150,20 +156,24 @@ SUSPECTS = (
         _other_power(lambda w, xc, xs, cc, ss, cs: power(w, xc, xs, cc, ss, cs, _atan2(2 * cs, cc - ss) / w)),
     ),
     Suspect(
-        "tau lacks the factor 2 of the sum of products: it is atan2(2 cs, cc - ss).",
+        "tau lacks the factor 2 of the sum of products: it is atan2(2 D, C - S).",
         _other_power(lambda w, xc, xs, cc, ss, cs: power(w, xc, xs, cc, ss, cs, _atan2(cs, cc - ss) / (2 * w))),
     ),
     Suspect(
-        "tau has the wrong sign: it is atan2(2 cs, cc - ss) / (2 w), with the cosines' squares first.",
+        "tau has the wrong sign: it is atan2(2 D, C - S) / (2 w), with the cosines' squares first.",
         _other_power(lambda w, xc, xs, cc, ss, cs: power(w, xc, xs, cc, ss, cs, -_atan2(2 * cs, cc - ss) / (2 * w))),
     ),
     Suspect(
-        "tau has its arguments in the other order: atan2 takes the sine's part first, atan2(2 cs, cc - ss).",
+        "tau has its arguments in the other order: atan2 takes the sine's part first, atan2(2 D, C - S).",
         _other_power(lambda w, xc, xs, cc, ss, cs: power(w, xc, xs, cc, ss, cs, _atan2(cc - ss, 2 * cs) / (2 * w))),
     ),
     Suspect(
         "tau was multiplied by the frequency: `/ 2 * w` divides by 2 and then multiplies. Divide by `(2 * w)`.",
         _other_power(lambda w, xc, xs, cc, ss, cs: power(w, xc, xs, cc, ss, cs, _atan2(2 * cs, cc - ss) / 2 * w)),
+    ),
+    Suspect(
+        "tau was not divided by `(2 * w)`: atan2 gives the angle 2 w tau.",
+        _other_power(lambda w, xc, xs, cc, ss, cs: power(w, xc, xs, cc, ss, cs, _atan2(2 * cs, cc - ss))),
     ),
     Suspect(
         "The first numerator has a wrong sign: it is the square of c Xc + s Xs, with the sine and cosine of w tau.",
@@ -180,6 +190,10 @@ SUSPECTS = (
     Suspect(
         "The denominators have a wrong sign: 2 c s D is added in the first, and subtracted in the second.",
         _other_power(_mixed_turned_back),
+    ),
+    Suspect(
+        "The second denominator has a wrong sign: 2 c s D is subtracted there.",
+        _other_power(_mixed_added_twice),
     ),
     Suspect(
         "tau was left out: without the shift in time cosine and sine are not orthogonal on samples that lie unevenly.",
