@@ -161,8 +161,8 @@ code
 
 # %% [markdown]
 # The second row is the third rung, for comparison. Where do those of the first come from? In Python, and so in Numba,
-# the literal `0.0` is float64. A sum that begins with a float64 stays one. The product of a float32 and a float32 is converted
-# before it is added, in every pass of the inner loop.
+# the literal `0.0` is float64. A sum that begins with a float64 stays one. The product of a float32 and a float32 is
+# converted before it is added, in every pass of the inner loop.
 #
 # `2.0 * D` is float64, too. So is `2 * D`: an integer in Numba is an int64, and int64 times float32 is float64.
 #
@@ -187,8 +187,8 @@ code
 # - `void(float32[::1], float32[::1])` are the arguments of a kernel that returns nothing.
 # - `from_dtype(out.dtype)` is Numba's type for the elements of `out`.
 #
-# Write `ls_numba_cached`. Your kernel goes in as `power`, without the decorator: `cuda.jit(signature)(power)` compiles it.
-# Do that at the first call for each type, and keep the result in a dictionary. *(about 5 lines)*
+# Write `ls_numba_cached`. Your kernel goes in as `power`, without the decorator: `cuda.jit(signature)(power)` compiles
+# it. Do that at the first call for each type, and keep the result in a dictionary. *(about 5 lines)*
 
 # %% nbgrader={"grade_id": "ls_numba_cached", "solution": true}
 import math
