@@ -19,6 +19,7 @@ _KINDS = {"-fatbin", "--fatbin", "-cubin", "--cubin"}
 _IGNORED = re.compile(r"-O\d|--optimize=?\d?|-lineinfo|--generate-line-info|-w|-m64|--ptxas-options=.*|-Xptxas=.*")
 _FAST = {"-use_fast_math", "--use_fast_math"}
 _ARCHITECTURE = re.compile(r"(?:sm|compute)_(\d+[af]?)")
+_ARCHITECTURES = re.compile(r"(?:sm|compute)_\d+[af]?|native|all|all-major")
 
 
 @dataclass(frozen=True)
@@ -68,6 +69,9 @@ def read(arguments: Sequence[str]) -> Asked:
     options += [f"--maxrregcount={value}" for value in values.get("-maxrregcount", [])]
     named = source.with_suffix("." + min(kinds)).name
     output = Path(values["-o"][-1]) if "-o" in values else Path(values.get("-odir", ["."])[-1], named)
+    for value in values.get("-arch", []):
+        if not _ARCHITECTURES.fullmatch(value):
+            refuse(f"Value '{value}' is not defined for option 'gpu-architecture'")
     architectures = _ARCHITECTURE.findall(" ".join(values.get("-arch", []) + values.get("-gencode", [])))
     return Asked(source, output, tuple(options), tuple(dict.fromkeys(architectures)))
 

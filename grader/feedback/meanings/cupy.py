@@ -46,6 +46,11 @@ CUPY: tuple[Meaning, ...] = (
         "Write the source into it first, with the types filled in: `Path('{0}').write_text(…)`.",
     ),
     Meaning(
+        r"is not defined for option 'gpu-architecture'",
+        "nvcc knows no such architecture.",
+        "Its name is `sm_` and the compute capability: `-arch=sm_90`.",
+    ),
+    Meaning(
         r"CalledProcessError: Command .*nvcc.* returned non-zero",
         "nvcc failed. What it said stands among what was printed.",
         "With `capture_output=True` beside `check=True` the report shows the line.",
