@@ -20,9 +20,9 @@ _CORRECT = (  # other tests that need a GPU: each judges what comes out, not how
 )  # fmt: skip
 _NOTEBOOKS = ("-m", "pytest", "-q", "--tb=short", "--durations=40", "-p", "no:cacheprovider")  # they carry no mark
 _BENCHES_S = {  # seconds that a bench may take; the others have `_BENCH_S`
-    "ladder": 150, "past": 60, "matmuls": 120, "fusion": 90, "traces": 150, "kernels": 240, "reductions": 120,
-    "clock:agreement": 200, "clock:repeats": 180, "clock:pairs": 280, "flips": 580, "throughput:ours": 300,
-    "throughput:stock": 580, "soak": 580, "kills": 580, "loop": 200, "matmuls:sweep": 500,
+    "ladder": 240, "matmuls": 200, "means": 120, "traces": 240, "fusion": 150, "lies": 150, "reductions": 180,
+    "operators": 150, "kernels": 500, "clock:agreement": 200, "clock:repeats": 180, "clock:pairs": 280, "flips": 560,
+    "throughput:ours": 300, "throughput:stock": 560, "soak": 560, "kills": 560, "loop": 200, "matmuls:sweep": 500,
 }  # fmt: skip
 _BENCH_S = 90
 

@@ -1,0 +1,38 @@
+"""CUDA C++ that only a GPU machine runs compiles, for the oldest generation of the course and for Hopper, by NVRTC."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+
+pytest.importorskip("cuda.bindings.nvrtc")
+pytest.importorskip("torch.utils.cpp_extension")
+
+from benchmarks import bytes as moving
+from benchmarks import ceilings, reductions
+from grader.explore import stopwatch
+from grader.explore.moves import EXPERIMENTS
+from grader.explore.nvrtc import nvrtc_view
+from grader.worker import ladder_kernels
+
+GENERATIONS = (75, 90)
+
+
+def _sources() -> Iterator[tuple[str, str]]:
+    yield from ((name, source) for name, (source, _) in (moving._STEPS | moving.GREYS).items())
+    yield from ((experiment.name, experiment.source) for experiment in EXPERIMENTS.values())
+    yield "copy within L2", ceilings._CACHED
+    yield "reading alone", reductions._READ.partition('extern "C"')[0]  # what follows is the host's
+    yield "busy", stopwatch._BUSY.strip().replace("ROUNDS", "40000")
+    for T, f in (("float", "f"), ("double", "")):
+        yield f"ladder, {T}", ladder_kernels.SOURCE.substitute(T=T, f=f)
+
+
+@pytest.mark.parametrize("capability", GENERATIONS)
+@pytest.mark.parametrize(("name", "source"), list(_sources()), ids=[name for name, _ in _sources()])
+def test_it_compiles_and_keeps_its_values_in_registers(name: str, source: str, capability: int) -> None:
+    """A kernel that spills times its own traffic; one that does not compile costs a bench its rows."""
+    view = nvrtc_view(source, capability=capability)
+    assert view.registers, name
+    assert view.spilled_bytes == 0, view.registers
