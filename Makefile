@@ -43,7 +43,8 @@ test: $(VENV)/.dev system ## Install what is missing, check the code and run all
 	$(BIN)/ruff check .
 	$(BIN)/mypy
 	$(BIN)/grader build --check
-	$(BIN)/python -m pytest -n 2 --dist loadgroup $(ARGS)
+	@# Twice as many processes as the two cores of a small machine: many tests wait, for a limit or for a process.
+	$(BIN)/python -m pytest -n 4 --dist loadgroup $(ARGS)
 
 test-gpu: $(NEEDS_VENV) ## Run the tests that need a GPU
 	PYTHONPATH=. $(RUN) -m pytest -m gpu $(ARGS)
