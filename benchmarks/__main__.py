@@ -8,6 +8,7 @@ and `kills` go on where they were.
 from __future__ import annotations
 
 import importlib
+import os
 import sys
 import traceback
 from collections.abc import Callable
@@ -15,6 +16,7 @@ from datetime import UTC, datetime
 
 from benchmarks.limits import Fault
 from benchmarks.rows import Recorder
+from grader.hardware import cuda_home, torch_cuda
 from grader.judge.machine import Machine
 
 # Module and function: each is imported when it is run, since a GPU machine may lack what another bench needs.
@@ -48,6 +50,12 @@ def bench(name: str) -> Callable[[Recorder], None]:
     return found
 
 
+def toolkit() -> dict[str, str]:
+    """`CUDA_HOME`, where nothing says yet where CUDA is: torch would guess it, and Numba would find no compiler."""
+    home = None if {"CUDA_HOME", "CUDA_PATH"} & set(os.environ) else cuda_home(torch_cuda())
+    return {} if home is None else {"CUDA_HOME": str(home)}
+
+
 def main(names: list[str]) -> int:
     """Runs the named benches, or all; one whose figures are not what is needed does not keep the next from running."""
     known = BENCHES | PARTS
@@ -55,6 +63,7 @@ def main(names: list[str]) -> int:
     if unknown:
         print(f"There is no bench {', '.join(sorted(unknown))}; there are: {', '.join(known)}.", file=sys.stderr)
         return 2
+    os.environ.update(toolkit())
     import torch  # here, for the names of the benches are wanted without it, too
 
     if not torch.cuda.is_available():

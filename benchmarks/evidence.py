@@ -23,6 +23,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from benchmarks.__main__ import toolkit
 from benchmarks.steps import ROOT, Step, known, step
 
 __all__ = ["main", "run"]
@@ -97,7 +98,8 @@ class _Running:
             self._process = subprocess.Popen(
                 [sys.executable, *step.command], cwd=ROOT, stdin=subprocess.DEVNULL, stdout=log,
                 stderr=subprocess.STDOUT, start_new_session=True,
-                env={**os.environ, "PYTHONUNBUFFERED": "1", "PYTHONPATH": paths, **own, **step.environment},
+                env={**os.environ, **toolkit(), "PYTHONUNBUFFERED": "1", "PYTHONPATH": paths, **own,
+                     **step.environment},
             )  # fmt: skip
         os.sched_setaffinity(self._process.pid, gpu.cores)
 

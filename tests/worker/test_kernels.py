@@ -91,7 +91,7 @@ def test_what_the_call_raises_passes_through(tmp_path):
 
 @pytest.mark.gpu
 @pytest.mark.timeout(420)
-@pytest.mark.parametrize("exercise", EXERCISES)
+@pytest.mark.parametrize("exercise", LIBRARY)
 def test_on_a_gpu_the_references_kernel_is_listed_and_not_noted(tmp_path, exercise):
     """Its name is the one in the source, its time is more than nothing, and there is nothing to say of it."""
     source = solution(exercise)
@@ -104,7 +104,7 @@ def test_on_a_gpu_the_references_kernel_is_listed_and_not_noted(tmp_path, exerci
 
 @pytest.mark.gpu
 @pytest.mark.timeout(420)
-@pytest.mark.parametrize("exercise", EXERCISES)
+@pytest.mark.parametrize("exercise", LIBRARY)
 def test_on_a_gpu_the_librarys_kernel_is_named(tmp_path, exercise):
     """torch's own kernel is listed first, and noted with its share of the time."""
     found = rows(tmp_path, LIBRARY[exercise], exercise, "cuda")

@@ -84,6 +84,8 @@ try:
 except (ImportError, AttributeError):
     print("numba", True)
 else:
+    import numpy
+    numpy.row_stack = numpy.vstack  # gone since NumPy 2.5, and Numba of then asks for it
     @cuda.jit
     def five(x):
         x[cuda.grid(1)] *= 5
