@@ -41,6 +41,11 @@ CUPY: tuple[Meaning, ...] = (
         "`--fatbin`, for this GPU's architecture?",
     ),
     Meaning(
+        r"Argument 'filename' has incorrect type \(expected str, got (\w+)\)",
+        "CuPy takes the path of a module as text, not as a {0}.",
+        "`cp.RawModule(path=str(path))`.",
+    ),
+    Meaning(
         r"fatal error: '?([^':\s]+\.cu)'?: No such file",
         "nvcc finds no file `{0}`.",
         "Write the source into it first, with the types filled in: `Path('{0}').write_text(…)`.",
