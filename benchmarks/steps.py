@@ -58,7 +58,8 @@ def known(out: Path) -> list[Step]:
              environment={"GRADER_NOTEBOOKS": str(out / "notebooks")}),
         *map(_bench, ("clock:agreement", "clock:repeats", "clock:pairs")),
         _tests("recovery", "tests/exploits/test_recovery.py"),
-        *(_tests(f"exploits-{kind}", "tests/exploits/test_exploits.py", "-k", f"[{kind}_", limit_s=540)
+        *(replace(_tests(f"exploits-{kind}", "tests/exploits/test_exploits.py", "-k", f"[{kind}_", limit_s=540),
+                  environment={"EXPLOITS_OUT": str(out / f"exploits-{kind}.json")})
           for kind in ("timing", "correctness", "rules", "channel", "host")),
         _tests("honest", "tests/honest", limit_s=400),
         _tests("plots", _GRADING, "-k", "plot", limit_s=540),
