@@ -200,7 +200,7 @@ print(float(out[0]), wrong.returncode, "VALUE" in wrong.stderr, said)
 
 
 def test_nvcc_builds_a_fatbin_that_is_loaded(tmp_path: Path) -> None:
-    """In a worker of the simulator `import cupy` and `nvcc` are there, and an error of nvcc's is one; CuPy takes no Path."""
+    """In a worker of the simulator `import cupy` and `nvcc` are there. An error of nvcc's is one, a Path no path."""
     environment = os.environ | {"PYTHONPATH": str(ROOT)}
     done = subprocess.run(
         [sys.executable, "-c", _FATBIN], cwd=tmp_path, env=environment, capture_output=True, text=True, check=False
