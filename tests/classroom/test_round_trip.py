@@ -278,3 +278,9 @@ def test_nothing_failed_on_the_way(course: Course) -> None:
     """nbgrader's own log of all steps holds no error."""
     assert "| ERROR]" not in course.log
     assert "Traceback" not in course.log
+
+
+@pytest.mark.skipif("PYTEST_XDIST_WORKER" not in os.environ, reason="one process runs all tests")
+def test_one_process_makes_the_course_for_all(request: pytest.FixtureRequest) -> None:
+    """pytest-xdist keeps a group together by this suffix. Where it does not (pytest 9.2), each makes its own course."""
+    assert request.node.nodeid.endswith("@round trip")
