@@ -13,8 +13,9 @@
 # - to load tiles with tensor descriptors, and to keep programs alive from tile to tile
 #
 # **You need** about 90 minutes and [Fuse a softmax](03_fuse_a_softmax.ipynb). With an NVIDIA GPU you measure speed as
-# well; the last rung wants a Hopper card (H100, H200) or a newer one. Without a GPU your kernels run in Triton's
-# interpreter: slow, but right or wrong just the same.
+# well; the last rung wants a Hopper card (H100, H200) or a newer one, and on a Turing card (T4) Triton does not use the
+# tensor cores, so that no points for speed can be had there. Without a GPU your kernels run in Triton's interpreter:
+# slow, but right or wrong just the same.
 
 # %%
 from grader import benchmark, check, device
