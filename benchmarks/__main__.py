@@ -16,7 +16,7 @@ from datetime import UTC, datetime
 
 from benchmarks.limits import Fault
 from benchmarks.rows import Recorder
-from grader.hardware import cuda_home, torch_cuda
+from grader.hardware import toolkit
 from grader.judge.machine import Machine
 
 # Module and function: each is imported when it is run, since a GPU machine may lack what another bench needs.
@@ -50,12 +50,6 @@ def bench(name: str) -> Callable[[Recorder], None]:
     return found
 
 
-def toolkit() -> dict[str, str]:
-    """`CUDA_HOME`, where nothing says yet where CUDA is: torch would guess it, and Numba would find no compiler."""
-    home = None if {"CUDA_HOME", "CUDA_PATH"} & set(os.environ) else cuda_home(torch_cuda())
-    return {} if home is None else {"CUDA_HOME": str(home)}
-
-
 def main(names: list[str]) -> int:
     """Runs the named benches, or all; one whose figures are not what is needed does not keep the next from running."""
     known = BENCHES | PARTS
@@ -63,7 +57,7 @@ def main(names: list[str]) -> int:
     if unknown:
         print(f"There is no bench {', '.join(sorted(unknown))}; there are: {', '.join(known)}.", file=sys.stderr)
         return 2
-    os.environ.update(toolkit())
+    os.environ.update(toolkit(os.environ))
     import torch  # here, for the names of the benches are wanted without it, too
 
     if not torch.cuda.is_available():
@@ -88,12 +82,16 @@ def main(names: list[str]) -> int:
     print("written:", path, sep="\n  ")
     if in_readme:
         from benchmarks.plots import plots
-        from benchmarks.readme import rewrite
+        from benchmarks.readme import README, rewrite
 
         try:
             rewrite(path)
-        except KeyError as missing:  # another GPU's file, in which not all of it has been measured yet
-            print(f"The README stays as it is: nothing is recorded yet for {missing}.", file=sys.stderr)
+        except KeyError as missing:
+            said = f"The README stays as it is: nothing is recorded yet for {missing}."
+            if path.name in README.read_text(encoding="utf-8"):
+                faults.append(said)
+            else:  # another GPU's, of which not all has been measured
+                print(said, file=sys.stderr)
         print(*plots(path), sep="\n  ")
     print(*faults, sep="\n", file=sys.stderr)
     return 1 if faults else 0

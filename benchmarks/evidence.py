@@ -23,8 +23,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from benchmarks.__main__ import toolkit
-from benchmarks.steps import ROOT, Step, known, step
+from benchmarks.steps import ROOT, START_AND_WRITE_S, Step, known, step
+from grader.hardware import toolkit
 
 __all__ = ["main", "run"]
 
@@ -35,7 +35,7 @@ def run(steps: Sequence[Step], out: Path, limit_s: float, jobs: int, grace_s: fl
     """Runs them in this order, each on the first GPU that is free for it; returns how many failed, or did not start."""
     out.mkdir(parents=True, exist_ok=True)
     waiting, failed = list(steps), 0
-    running: dict[_Gpu, list[_Running]] = {gpu: [] for gpu in _shares(gpus)}
+    running: dict[_Share, list[_Running]] = {gpu: [] for gpu in _shares(gpus)}
     ends = time.monotonic() + limit_s
     try:
         while waiting or any(running.values()):
@@ -58,24 +58,24 @@ def run(steps: Sequence[Step], out: Path, limit_s: float, jobs: int, grace_s: fl
 
 
 @dataclass(frozen=True)
-class _Gpu:
+class _Share:
     """What a step gets of the machine. `visible` is what CUDA_VISIBLE_DEVICES is; None leaves it as it is."""
 
     visible: str | None
     cores: frozenset[int]
 
 
-def _shares(gpus: int) -> list[_Gpu]:
+def _shares(gpus: int) -> list[_Share]:
     cores = sorted(os.sched_getaffinity(0))
     if gpus == 1:
-        return [_Gpu(None, frozenset(cores))]
+        return [_Share(None, frozenset(cores))]
     names = os.environ.get("CUDA_VISIBLE_DEVICES", "").split(",")
     names = names if len(names) >= gpus else [str(number) for number in range(gpus)]
-    each = len(cores) // gpus
-    return [_Gpu(names[at], frozenset(cores[at * each : (at + 1) * each] or cores)) for at in range(gpus)]
+    ends = [at * len(cores) // gpus for at in range(gpus + 1)]
+    return [_Share(names[at], frozenset(cores[ends[at] : ends[at + 1]] or cores)) for at in range(gpus)]
 
 
-def _free(one: Step, running: Mapping[_Gpu, Sequence[_Running]], jobs: int) -> _Gpu | None:
+def _free(one: Step, running: Mapping[_Share, Sequence[_Running]], jobs: int) -> _Share | None:
     """The GPU with the least on it that this step can start on now."""
 
     def may_start(beside: Sequence[_Running]) -> bool:
@@ -88,20 +88,23 @@ def _free(one: Step, running: Mapping[_Gpu, Sequence[_Running]], jobs: int) -> _
 class _Running:
     """A step's process, in a session of its own."""
 
-    def __init__(self, step: Step, out: Path, limit_s: float, grace_s: float, gpu: _Gpu) -> None:
+    def __init__(self, step: Step, out: Path, limit_s: float, grace_s: float, gpu: _Share) -> None:
         self.step, self.begun = step, time.monotonic()
         self._log = out / (re.sub(r"[^\w.-]+", "_", step.name) + ".log")
         self._interrupt_at, self._kill_at = self.begun + limit_s, self.begun + limit_s + grace_s
         paths = os.pathsep.join(filter(None, [str(ROOT), os.environ.get("PYTHONPATH")]))
-        own = {} if gpu.visible is None else {"CUDA_VISIBLE_DEVICES": gpu.visible}
+        own = dict(step.environment)
+        if gpu.visible is not None:
+            own["CUDA_VISIBLE_DEVICES"] = gpu.visible
+        if "BENCH_LIMIT_S" in own:
+            own["BENCH_LIMIT_S"] = str(min(float(own["BENCH_LIMIT_S"]), max(1.0, limit_s - START_AND_WRITE_S)))
         with self._log.open("wb") as log:
             self._process = subprocess.Popen(
                 [sys.executable, *step.command], cwd=ROOT, stdin=subprocess.DEVNULL, stdout=log,
                 stderr=subprocess.STDOUT, start_new_session=True,
-                env={**os.environ, **toolkit(), "PYTHONUNBUFFERED": "1", "PYTHONPATH": paths, **own,
-                     **step.environment},
+                env={**os.environ, **toolkit(os.environ), "PYTHONUNBUFFERED": "1", "PYTHONPATH": paths, **own},
+                preexec_fn=lambda: os.sched_setaffinity(0, gpu.cores),
             )  # fmt: skip
-        os.sched_setaffinity(self._process.pid, gpu.cores)
 
     def has_ended(self) -> bool:
         """Asks it to end when its time is up, and kills it when it does not; what it leaves behind is killed."""
@@ -135,8 +138,8 @@ def main(arguments: Sequence[str]) -> int:
     parser.add_argument("out", type=Path, help="the folder of the logs")
     parser.add_argument("steps", nargs="*", help="steps, in the order to be run; all where none is named")
     parser.add_argument("--limit-s", type=float, default=float("inf"), help="no step starts later")
-    parser.add_argument("--jobs", type=int, default=4, help="of the steps that judge correctness only")
-    parser.add_argument("--gpus", type=int, default=1, help="of the machine, each with a step of its own")
+    parser.add_argument("--jobs", type=int, default=4, help="steps that judge correctness only: so many at once")
+    parser.add_argument("--gpus", type=int, default=1, help="how many GPUs to use")
     parser.add_argument("--list", action="store_true", help="print the steps and what they run")
     asked = parser.parse_args(arguments)
     out = asked.out.absolute()

@@ -27,15 +27,16 @@ def plots(results: Path) -> list[Path]:
         if not any(row["bench"] == exercise.id and row["case"] in sizes for row in rows):
             continue
         figure, axes = plt.subplots(figsize=(7, 4.2), layout="constrained")
-        peers = {"": "the reference solution"} | {b.id: b.label for b in exercise.baselines} | {"copy": "copy"}
+        peers = {"": "the reference solution"} | {b.id: b.label for b in exercise.baselines}
+        peers |= {"copy": "copy"} if exercise.limited_by == "memory" else {}
         for (peer, label), (marker, line), colour in zip(peers.items(), _STYLES, _COLOURS, strict=False):
             bench = f"{exercise.id}/{peer}" if peer else exercise.id
             found = {row["case"]: row for row in rows if row["bench"] == bench}
             cases = [case for case in exercise.plot_cases if case.name in found]
             x = [exercise.plot_value(case) for case in cases]
-            y = [found[case.name]["value"] for case in cases]
+            y = [exercise.rate(case, found[case.name]["value"]) for case in cases]
             axes.plot(x, y, marker=marker, linestyle=line, color=colour, label=label)
-        axes.set(xlabel=exercise.plot_axis, ylabel="GB/s", ylim=(0, None), title=exercise.title)
+        axes.set(xlabel=exercise.plot_axis, ylabel=exercise.rate_unit, ylim=(0, None), title=exercise.title)
         axes.set_xscale("log", base=2)
         axes.grid(alpha=0.3)
         axes.legend()

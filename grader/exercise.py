@@ -153,8 +153,8 @@ class Exercise:
     the arbiter's Machine with its measured ceilings.
     `measure` stands in the entry point's place, in a trusted worker, to find what is expected in a measured case.
     `answers` names the elements of `out`, where these are several answers to a question.
-    What is `limited_by` memory has its speed in GB/s, of what a copy reaches; by arithmetic, in TFLOPS, of what a
-    float16 product reaches. Where neither says how much was done, `work` counts it for a case, in `work_unit`.
+    `limited_by` memory: speed is in GB/s, its ceiling a copy's bandwidth. By arithmetic: in TFLOPS, its ceiling that
+    of a float16 product. With `work`, which counts it for a case: in `work_unit` a second, and there is no ceiling.
     """
 
     id: str

@@ -9,11 +9,21 @@ import re
 import shutil
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-__all__ = ["CUDA_13_DRIVER", "Gpu", "cache_folder", "cuda_home", "cuda_version", "extra", "gpus", "torch_cuda"]
+__all__ = [
+    "CUDA_13_DRIVER",
+    "Gpu",
+    "cache_folder",
+    "cuda_home",
+    "cuda_version",
+    "extra",
+    "gpus",
+    "toolkit",
+    "torch_cuda",
+]
 
 CUDA_13_DRIVER = 580  # the oldest driver branch that runs CUDA 13
 _PLACES = Path("/usr/local")
@@ -76,6 +86,14 @@ def cuda_home(major: int | None = None) -> Path | None:
     if not found:
         return None
     return _linked(found[0]) if found[0] == pip_home else found[0]
+
+
+def toolkit(environment: Mapping[str, str]) -> dict[str, str]:
+    """`CUDA_HOME`, where the environment does not say where CUDA is: torch would guess it, Numba find no compiler."""
+    if torch_cuda() is None or any(environment.get(name) for name in ("CUDA_HOME", "CUDA_PATH")):
+        return {}
+    home = cuda_home(torch_cuda())
+    return {} if home is None else {"CUDA_HOME": str(home)}
 
 
 def cuda_version(home: Path) -> str:

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any, NoReturn
 
 from grader.errors import MachineLacks
-from grader.hardware import cache_folder, cuda_home, torch_cuda
+from grader.hardware import cache_folder, toolkit
 from grader.workfolder import FolderReport, fill
 
 __all__ = ["Lab", "prepare", "start"]
@@ -87,7 +87,7 @@ def prepare(
         if (root / "README.ipynb").is_file():
             url = "/lab/tree/README.ipynb"
     command = _command(root, port, browser, url)
-    return Lab(str(root), (*command, *arguments), _with_compiler(_with_settings(environment)), report)
+    return Lab(str(root), (*command, *arguments), _with_settings(environment | toolkit(os.environ)), report)
 
 
 def start(lab: Lab) -> NoReturn:
@@ -110,15 +110,6 @@ def _command(root: Path, port: int | None, browser: bool, url: str) -> tuple[str
     if os.geteuid() == 0:
         command += ["--allow-root"]
     return tuple(command)
-
-
-def _with_compiler(environment: dict[str, str]) -> dict[str, str]:
-    """Names the CUDA toolkit, so that `load_inline` in a notebook finds pip's where the system has none."""
-    built_for = torch_cuda()
-    if built_for is None or any(os.environ.get(name) for name in ("CUDA_HOME", "CUDA_PATH")):
-        return environment
-    home = cuda_home(built_for)
-    return environment if home is None else {**environment, "CUDA_HOME": str(home)}
 
 
 def _with_settings(environment: dict[str, str]) -> dict[str, str]:

@@ -182,11 +182,11 @@ def test_notebooks_find_the_cuda_compiler(course: Path, tmp_path: Path, monkeypa
     """`load_inline` looks at CUDA_HOME; what the person has set stays, and a torch without CUDA needs none."""
     monkeypatch.delenv("CUDA_HOME", raising=False)
     monkeypatch.delenv("CUDA_PATH", raising=False)
-    monkeypatch.setattr("grader.lab.cuda_home", lambda major: Path(f"/toolkit-{major}"))
-    monkeypatch.setattr("grader.lab.torch_cuda", lambda: 13)
+    monkeypatch.setattr("grader.hardware.cuda_home", lambda major: Path(f"/toolkit-{major}"))
+    monkeypatch.setattr("grader.hardware.torch_cuda", lambda: 13)
     assert prepare(folder=tmp_path / "work", course=course).environment["CUDA_HOME"] == "/toolkit-13"
-    monkeypatch.setattr("grader.lab.torch_cuda", lambda: None)
+    monkeypatch.setattr("grader.hardware.torch_cuda", lambda: None)
     assert "CUDA_HOME" not in prepare(folder=tmp_path / "work", course=course).environment
-    monkeypatch.setattr("grader.lab.torch_cuda", lambda: 13)
+    monkeypatch.setattr("grader.hardware.torch_cuda", lambda: 13)
     monkeypatch.setenv("CUDA_HOME", "/theirs")
     assert "CUDA_HOME" not in prepare(folder=tmp_path / "work", course=course).environment

@@ -8,7 +8,7 @@ from dataclasses import replace
 from typing import Any
 
 from grader.exercise import Baseline, Budget, Case, Gate, Suspect
-from grader.exercises.ladder import PARAMETERS, TIMED, draw, ladder_case, lombscargle, oracle, power, rung
+from grader.exercises.ladder import PARAMETERS, TIMED, UNWRITTEN, draw, ladder_case, lombscargle, oracle, power, rung
 
 __all__ = ["ERROR", "LS_OPEN"]
 
@@ -114,15 +114,17 @@ def _with_more(extra: int, taken: int, w: Any, xc: Any, xs: Any, cc: Any, ss: An
 
 
 def _not_a_number(a: Any) -> Any:
-    """What was written, where most of it is NaN."""
-    return a["got"] if 2 * int(a["got"].isnan().sum()) > a["got"].numel() >= _FEWEST else None
+    """What was written, where most of it is NaN, and numbers do not just end somewhere: the rest was not written."""
+    unknown = a["got"].isnan()
+    known = (~unknown).nonzero()
+    ends = bool(len(known)) and int(known[-1]) + 1 == len(known) < len(unknown)
+    return a["got"] if 2 * int(unknown.sum()) > len(unknown) >= _FEWEST and not ends else None
 
 
-_OF_RUNGS = "Every power is NaN"
 _SUSPECTS = (
     Suspect(
-        "A power is NaN where memory was read that nobody had written: behind the last sample of a tile that is not "
-        "full, behind the end of an array, or before a `__syncthreads()` that is missing.",
+        "A power is NaN: was memory read that nobody had written (behind the last sample of a tile that is not full, "
+        "behind the end of an array, before a barrier that is missing), or was no sample added up, and 0 divided by 0?",
         _not_a_number,
     ),
     Suspect(
@@ -177,7 +179,7 @@ LS_OPEN = replace(
     _FOUND,
     launches=8,  # the fastest ways take a tenth of a rung; of more, the oracle would take longer than all else
     # Those of all rungs are told by what they write, and come first; what is NaN has a reason of its own here.
-    suspects=(*(each for each in _FOUND.suspects if not each.sentence.startswith(_OF_RUNGS)), *_SUSPECTS),
+    suspects=(*(each for each in _FOUND.suspects if each is not UNWRITTEN), *_SUSPECTS),
     draw=_draw,
     oracle=oracle,
     parameters=PARAMETERS,

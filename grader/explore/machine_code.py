@@ -14,6 +14,8 @@ from html import escape
 from pathlib import Path
 from typing import Any
 
+from grader.worker.newer_numpy import give_numba_its_names
+
 __all__ = ["CodeTable", "MachineCode", "built_code", "compare_code", "cuda_code", "loop_of", "numba_code"]
 
 _CAPABILITY = 90
@@ -112,6 +114,7 @@ def numba_code(
 
     if not hasattr(cuda, "compile_ptx") or numba.config.ENABLE_CUDASIM:
         raise RuntimeError("Numba's simulator compiles nothing. Restart the kernel, without NUMBA_ENABLE_CUDASIM.")
+    give_numba_its_names()
     vector = getattr(numba, dtype)[::1]
     function = getattr(kernel, "py_func", kernel)
     ptx, _ = cuda.compile_ptx(function, (vector,) * arrays, fastmath=fastmath, cc=divmod(capability, 10))

@@ -293,8 +293,7 @@ def _next_step(
 def _faster(verdict: Verdict, exercise: Exercise | None) -> str:
     gate = next(gate for gate in verdict.gates if gate.outcome == "failed")
     missing = f"It is {ratio(gate.ratio or 0)}× as fast as {gate.label}, and {points(gate.at_least)}× is needed."
-    own = [timing.share_of_roofline for timing in verdict.timings if timing.peer == "submission"]
-    shares = [share for share in own if share is not None]
+    shares = [t.share_of_roofline for t in verdict.timings if t.peer == "submission" and t.share_of_roofline]
     if not shares or (exercise is not None and exercise.limited_by != "memory"):
         return missing
     room = f"At its slowest it reaches {min(shares):.0%} of what a plain copy reaches: that is the room that is left."

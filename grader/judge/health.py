@@ -9,7 +9,7 @@ from typing import Any
 
 from grader.judge.machine import Machine
 
-__all__ = ["BUSY", "GpuQuestions", "probe", "settled"]
+__all__ = ["BUSY", "GpuProbe", "probe", "settled"]
 
 BUSY = "The GPU is busy or slow"
 
@@ -21,7 +21,7 @@ _ANSWER_LIMIT_S = 10.0
 _PAUSE_S = 0.05
 
 
-class GpuQuestions:
+class GpuProbe:
     """What `probe` asks of CUDA's device 0, by torch. Each may raise what CUDA says of a context that has failed."""
 
     def sum_up(self) -> int:
@@ -64,11 +64,11 @@ class GpuQuestions:
                 raise TimeoutError(f"it did not answer within {_ANSWER_LIMIT_S:.0f} s")
 
 
-def probe(machine: Machine, gpu: GpuQuestions | None = None) -> str:
+def probe(machine: Machine, gpu: GpuProbe | None = None) -> str:
     """What is wrong with the GPU, in a sentence; nothing where it is well, and in the simulator. 1 to 3 ms."""
     if machine.device != "cuda":
         return ""
-    gpu = gpu or GpuQuestions()
+    gpu = gpu or GpuProbe()
     try:
         got, expected = gpu.sum_up(), 3 * _ELEMENTS * (_ELEMENTS - 1) // 2 + _ELEMENTS
         if got != expected:
@@ -85,7 +85,7 @@ def probe(machine: Machine, gpu: GpuQuestions | None = None) -> str:
 def settled(
     machine: Machine,
     limit_s: float = 5.0,
-    gpu: GpuQuestions | None = None,
+    gpu: GpuProbe | None = None,
     sleep: Callable[[float], None] = time.sleep,
 ) -> str:
     """`probe`, again and again until it finds nothing or `limit_s` has passed: what a killed worker ran takes its time.

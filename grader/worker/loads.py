@@ -24,8 +24,13 @@ _ASYNCHRONOUS = re.compile(
     r"(?<![\w.])cp\.async\.c[ag]\.shared[\w.:]*\.global[\w.:]*\s*\[[^]]*\]\s*,\s*\[[^]]*\]\s*,\s*(\w+)"
 )
 _BULK = re.compile(r"(?<![\w.])cp\.async\.bulk[\w.:]*\.shared[\w.:]*\.global")
-_LOADED = re.compile(r"tt\.load .*: tensor<([\dx]+)x!tt\.ptr<\w+>, (#\w+)>")
-_MASKED = re.compile(r"(\btt\.load %[\w#]+)(?:, %[\w#]+){1,2}")
+_LOADED = re.compile(  # the second: a load of a loop with stages
+    r"(?:tt\.load|ttg\.async_copy_global_to_local) .*: tensor<([\dx]+)x!tt\.ptr<\w+>, (#\w+)>"
+)
+_MASKED = re.compile(
+    r"(\btt\.load %[\w#]+)(?:, %[\w#]+){1,2}"
+    r"|(\bttg\.async_copy_global_to_local %[\w#]+, %[\w#]+) mask %[\w#]+(?: other %[\w#]+)?"
+)
 _LAYOUT = re.compile(r"^(#\w+) = #ttg\.blocked<\{sizePerThread = \[([\d, ]+)\]", re.MULTILINE)
 _WARPS = re.compile(r'"ttg\.num-warps" = (\d+)')
 
@@ -77,4 +82,4 @@ def run_of_a_thread(ttgir: str) -> int:
 
 def without_masks(ttgir: str) -> str:
     """The same code with loads of everything: to find out whether a mask keeps them narrow."""
-    return _MASKED.sub(r"\1", ttgir)
+    return _MASKED.sub(lambda found: found[1] or found[2], ttgir)

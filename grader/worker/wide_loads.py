@@ -11,7 +11,7 @@ import inspect
 import math
 import os
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -125,7 +125,7 @@ class WideLoads:
             bare = self._compiler.lower(without_masks(launch.ttgir), launch.capability)
         except CompileFailed:
             return "the addresses or the mask do not allow more"
-        if max(load_widths(bare), default=0) >= self.wide_bytes:
+        if share_of_wide([replace(launch, ptx=bare)], self.wide_bytes) >= _LEAST_SHARE:
             return "the addresses allow more, and the mask does not"
         return "the layout allows more, and the addresses that are loaded from do not"
 

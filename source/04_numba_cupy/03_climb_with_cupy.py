@@ -497,9 +497,9 @@ check(ls_cupy_fatbin)
 # The compiler does not know how large the blocks will be. It takes up to 255 registers a thread. A kernel that takes
 # more than 64 cannot be launched with 1,024 threads a block: they would need more than an SM has.
 #
-# `__launch_bounds__(128)` promises that no block has more than 128 threads. So the compiler knows that each block can
-# be launched, and at how many registers one block fewer fits on an SM. Whether that helps is another question. The
-# kernel of this ladder wants few.
+# `__launch_bounds__(128)` promises that no block has more than 128 threads. So a kernel with more than 64 registers can
+# be launched as well, and the compiler knows how many such blocks fit on an SM. Whether that helps is another question.
+# The kernel of this ladder wants few.
 #
 # Keep fast math. This time let C++ write the two kernels. A `template <typename T>` function, marked `__device__`, does
 # the work; two short kernels, `lombscargle_float32` and `lombscargle_float64`, promise 128 threads and call it. In the

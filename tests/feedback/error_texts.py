@@ -415,9 +415,9 @@ TEXTS: tuple[tuple[str, str], ...] = (
     ('TypeError: can only concatenate str (not "tuple") to str', "options=('--use_fast_math',)"),
     ("TypeError: unsupported operand type(s) for +: 'int' and 'tuple'", "Grid and block are tuples"),
     ("nvrtc: error: unrecognized option -O3 found", "NVRTC has no option -O3"),
-    ("CUDADriverError: CUDA_ERROR_FILE_NOT_FOUND: file not found", "Did nvcc end without an error"),
+    ("CUDADriverError: CUDA_ERROR_FILE_NOT_FOUND: file not found", "Did nvcc fail?"),
     ("gcc: fatal error: 'kernels.cu': No such file or directory", "nvcc finds no file `kernels.cu`"),
-    ("TypeError: Argument 'filename' has incorrect type (expected str, got PosixPath)", "path=str(path)"),
+    ("TypeError: Argument 'path' has incorrect type (expected str, got PosixPath)", "path=str(path)"),
     ("nvcc fatal   : Value '90' is not defined for option 'gpu-architecture'", "`-arch=sm_90`"),
     (
         "CalledProcessError: Command '['nvcc', '--fatbin', 'f.cu']' returned non-zero exit status 2.",

@@ -8,14 +8,14 @@ from dataclasses import replace
 import pytest
 
 from grader.judge import health
-from grader.judge.health import GpuQuestions, probe, settled
+from grader.judge.health import GpuProbe, probe, settled
 from grader.judge.machine import Machine
 
 MACHINE = Machine("cuda", "NVIDIA H200", "580.95", "2.13.0", "3.7.1", "3.12.3", 60 << 20, 4200.0)
 GIB = 1 << 30
 
 
-class FakeGpu(GpuQuestions):
+class FakeGpu(GpuProbe):
     """A GPU that is well, but for what a test changes."""
 
     def __init__(self) -> None:

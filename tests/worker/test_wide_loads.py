@@ -39,6 +39,14 @@ def row_kernel(
     tl.store(out_ptr + tl.multiple_of(row * stride, OUT) + column, x, mask=mask)
 
 @triton.jit
+def staged_kernel(x_ptr, out_ptr, stride, columns, RUN: tl.constexpr, BLOCK: tl.constexpr):
+    at = tl.multiple_of(tl.program_id(0) * stride, 4)
+    for start in tl.range(0, columns, BLOCK, num_stages=3):
+        column = start + tl.arange(0, BLOCK)
+        mask = tl.max_constancy(column < columns, RUN)
+        tl.store(out_ptr + at + column, tl.load(x_ptr + at + column, mask=mask, other=0.0), mask=mask)
+
+@triton.jit
 def tile_kernel(tile, out_ptr):
     at = tl.arange(0, 32)
     tl.store(out_ptr + at[:, None] * 32 + at[None, :], tile.load([0, 0]))
@@ -145,6 +153,23 @@ def test_the_mask_is_blamed_only_where_it_is_to_blame(
         found = compiler.compile(kernels, "row_kernel", arguments, capability)
         with pytest.raises(NarrowLoads, match=why):
             wide._judge([Launch("row_kernel", found["ptx"], found["ttgir"], 1, 128, capability)])
+
+
+def test_a_loop_with_stages_is_told_the_same(kernels: Path) -> None:
+    """Its loads are copies to shared memory, with a mask of their own."""
+    wide = WideLoads(lambda *_: None, 16)
+    numbers = {"stride": 1004, "columns": 5000, "BLOCK": 1024}
+    arguments = {"x_ptr": TENSOR, "out_ptr": TENSOR} | {name: {"value": value} for name, value in numbers.items()}
+    with wide._compiler as compiler:
+        for run in (4, 1):
+            found = compiler.compile(kernels, "staged_kernel", arguments | {"RUN": {"value": run}}, 90)
+            launch = Launch("staged_kernel", found["ptx"], found["ttgir"], 1, 128, 90)
+            assert "async_copy_global_to_local" in launch.ttgir
+            if run == 4:
+                wide._judge([launch])
+                continue
+            with pytest.raises(NarrowLoads, match="the addresses allow more, and the mask does not"):
+                wide._judge([launch])
 
 
 def _launch(name: str, loads: str, programs: int) -> Launch:

@@ -8,7 +8,7 @@ Astrophys. J. 263, 835 (1982); with the sums in one pass: Townsend, Astrophys. J
 
 from __future__ import annotations
 
-from grader.exercises.ladder.bugs import BEYOND_THE_GRID, HALF, SUSPECTS
+from grader.exercises.ladder.bugs import BEYOND_THE_GRID, HALF, SUSPECTS, UNWRITTEN
 from grader.exercises.ladder.cases import (
     CASES,
     FLOAT64_CASES,
@@ -26,6 +26,6 @@ from grader.exercises.ladder.rungs import numba_arrays, rung
 
 __all__ = [
     "BEYOND_THE_GRID", "CASES", "FLOAT64_CASES", "FREQUENCIES", "HALF", "PARAMETERS", "SAMPLES", "SIMULATOR_CASES",
-    "SIMULATOR_FLOAT64_CASES", "SUSPECTS", "TIMED", "draw", "eager", "ladder_case", "lombscargle", "numba_arrays",
-    "oracle", "power", "rung",
+    "SIMULATOR_FLOAT64_CASES", "SUSPECTS", "TIMED", "UNWRITTEN", "draw", "eager", "ladder_case", "lombscargle",
+    "numba_arrays", "oracle", "power", "rung",
 ]  # fmt: skip

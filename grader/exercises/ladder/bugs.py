@@ -9,7 +9,7 @@ from typing import Any
 from grader.exercise import Suspect
 from grader.exercises.ladder.power import lombscargle, power, terms
 
-__all__ = ["BEYOND_THE_GRID", "HALF", "SUSPECTS"]
+__all__ = ["BEYOND_THE_GRID", "HALF", "SUSPECTS", "UNWRITTEN"]
 
 _FEWEST = 200  # frequencies: of fewer, two bugs may well write the same
 _GRID = 20 * 128  # threads of the ladder's grid, for each multiprocessor
@@ -91,7 +91,8 @@ def _double(a: Any) -> bool:
 def _halved(a: Any) -> Any:
     """What was written, where that is the first half and nothing behind it."""
     got = a.get("got", _from_there(a["expected"] / 3, -(-a["expected"].numel() // 2), math.nan))
-    return got if _double(a) and bool(got[-(-got.numel() // 2) :].isnan().all()) else None
+    half = -(-got.numel() // 2)
+    return got if _double(a) and bool(got[half:].isnan().all()) and not bool(got[:half].isnan().all()) else None
 
 
 def _from_there(values: Any, first: int, factor: float) -> Any:
@@ -133,16 +134,18 @@ BEYOND_THE_GRID = (
         missing=True,
     ),
     Suspect(
-        "Each thread's first frequency is right, and its next ones are not: do the sums begin at 0 for each of them?",
+        "Each thread's first frequency is right, and its next ones are not: do the sums begin at 0, and is `w` read "
+        "anew, for each of them?",
         _sums_go_on,
     ),
 )
+UNWRITTEN = Suspect(
+    "Every power is NaN: is memory read before anything was written to it? A new device array holds whatever lay "
+    "there before: fill `y_dot`, or leave it out.",
+    _not_a_number,
+)
 SUSPECTS = (
-    Suspect(
-        "Every power is NaN: is memory read before anything was written to it? A new device array holds whatever lay "
-        "there before: fill `y_dot`, or leave it out.",
-        _not_a_number,
-    ),
+    UNWRITTEN,
     Suspect(
         "This is the normalised power, 2 / Σy² times as large. Asked for is the unnormalised one.",
         _from(lambda a: a["expected"] * 2 / (a["y"] ** 2).sum()),
@@ -156,7 +159,7 @@ SUSPECTS = (
         _other_power(lambda w, xc, xs, cc, ss, cs: power(w, xc, xs, cc, ss, cs, _atan2(2 * cs, cc - ss) / w)),
     ),
     Suspect(
-        "tau lacks the factor 2 of the sum of products: it is atan2(2 D, C - S).",
+        "The angle lacks the factor 2 of the sum of products: 2 w tau is atan2(2 D, C - S).",
         _other_power(lambda w, xc, xs, cc, ss, cs: power(w, xc, xs, cc, ss, cs, _atan2(cs, cc - ss) / (2 * w))),
     ),
     Suspect(
@@ -164,7 +167,7 @@ SUSPECTS = (
         _other_power(lambda w, xc, xs, cc, ss, cs: power(w, xc, xs, cc, ss, cs, -_atan2(2 * cs, cc - ss) / (2 * w))),
     ),
     Suspect(
-        "tau has its arguments in the other order: atan2 takes the sine's part first, atan2(2 D, C - S).",
+        "atan2 has its arguments in the other order: the sine's part comes first. 2 w tau is atan2(2 D, C - S).",
         _other_power(lambda w, xc, xs, cc, ss, cs: power(w, xc, xs, cc, ss, cs, _atan2(cc - ss, 2 * cs) / (2 * w))),
     ),
     Suspect(
@@ -176,11 +179,11 @@ SUSPECTS = (
         _other_power(lambda w, xc, xs, cc, ss, cs: power(w, xc, xs, cc, ss, cs, _atan2(2 * cs, cc - ss))),
     ),
     Suspect(
-        "The first numerator has a wrong sign: it is the square of c Xc + s Xs, with the sine and cosine of w tau.",
+        "The first numerator has a wrong sign: it is the square of c Xc + s Xs. c is the cosine of w tau, s its sine.",
         _other_power(_first_term_turned_back),
     ),
     Suspect(
-        "The second numerator has a wrong sign: it is the square of c Xs - s Xc, with the sine and cosine of w tau.",
+        "The second numerator has a wrong sign: it is the square of c Xs - s Xc. c is the cosine of w tau, s its sine.",
         _other_power(_second_term_turned_back),
     ),
     Suspect(

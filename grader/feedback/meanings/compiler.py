@@ -8,6 +8,7 @@ from grader.feedback.meanings.meaning import Meaning
 
 __all__ = ["COMPILER"]
 
+_NARROW = "Its loads are narrow"
 COMPILER: tuple[Meaning, ...] = (
     Meaning(
         r"[Dd]ata-dependent (?:branching|control flow|jump)|Could not guard on data-dependent",
@@ -82,7 +83,7 @@ COMPILER: tuple[Meaning, ...] = (
         r"NarrowLoads.*; a block gives each of its (\d+) threads (\d+) elements",
         "The block is too small for its threads: with {1} elements each of the {0} threads cannot load four.",
         "Give it a larger block, or fewer warps (`num_warps`).",
-        title="Its loads are narrow",
+        title=_NARROW,
     ),
     Meaning(
         r"NarrowLoads.*; the compiler gave a thread runs of (\d+) elements",
@@ -90,35 +91,35 @@ COMPILER: tuple[Meaning, ...] = (
         "together in memory, or it is not known where a row begins.",
         "Let neighbours in `tl.arange` take neighbouring columns. Then say that a row begins at a multiple of 4: "
         "`tl.multiple_of(row * x_stride, 4)`. A hint around an argument of the kernel does nothing.",
-        title="Its loads are narrow",
+        title=_NARROW,
     ),
     Meaning(
         r"NarrowLoads.*; the addresses allow more, and the mask does not",
         "It is the mask: the addresses allow 16 bytes, but the compiler cannot know that four neighbours have the same "
         "mask.",
         "Say so: `tl.max_constancy(column < columns, 4)`.",
-        title="Its loads are narrow",
+        title=_NARROW,
     ),
     Meaning(
         r"NarrowLoads.*; the layout allows more, and the addresses that are loaded from do not",
-        "A thread holds runs of four, for the addresses of the store allow it. Where the rows begin that are loaded is "
-        "not known.",
+        "A thread holds runs of four, for the addresses of the store allow it. The compiler does not know where a row "
+        "of the matrix that you load begins.",
         "Say it of these rows, too: `tl.multiple_of(row * x_stride, 4)`. A hint around an argument of the kernel does "
         "nothing.",
-        title="Its loads are narrow",
+        title=_NARROW,
     ),
     Meaning(
         r"NarrowLoads.*; the addresses or the mask do not allow more",
         "A thread holds runs of four. So either it is not known where the rows begin that are loaded, or the mask may "
         "end between four neighbours.",
         "Say both: `tl.multiple_of(row * x_stride, 4)` and `tl.max_constancy(column < columns, 4)`.",
-        title="Its loads are narrow",
+        title=_NARROW,
     ),
     Meaning(
         r"FalseHint: tl\.(\w+)\(",
         "A hint is a promise, and this one is broken. The simulator has the values and can tell. On a GPU the kernel "
         "may load other elements, or fault.",
-        "Promise only what is true. If `tl.{0}` does not hold, change what it stands around.",
+        "Promise only what is true. If `tl.{0}` does not hold, change the hint, or the indices that it is about.",
         title="A hint is false",
     ),
     Meaning(

@@ -37,12 +37,12 @@ CUPY: tuple[Meaning, ...] = (
     Meaning(
         r"CUDA_ERROR_(?:FILE_NOT_FOUND|INVALID_IMAGE)",
         "What was loaded is no file that nvcc made here.",
-        "Did nvcc end without an error (`check=True` asks)? Is the path that of its `-o`, and was the file built with "
-        "`--fatbin`, for this GPU's architecture?",
+        "Did nvcc fail? With `check=True`, `subprocess.run` raises if it did. Is the path that of its `-o`, and was "
+        "the file built with `--fatbin`, for this GPU's architecture?",
     ),
     Meaning(
-        r"Argument 'filename' has incorrect type \(expected str, got (\w+)\)",
-        "CuPy takes the path of a module as text, not as a {0}.",
+        r"Argument '(?:path|filename)' has incorrect type \(expected str, got (\w+)\)",
+        "CuPy takes the path of a module as a string, not as a {0}.",
         "`cp.RawModule(path=str(path))`.",
     ),
     Meaning(
@@ -57,7 +57,7 @@ CUPY: tuple[Meaning, ...] = (
     ),
     Meaning(
         r"CalledProcessError: Command .*nvcc.* returned non-zero",
-        "nvcc failed. What it said stands among what was printed.",
+        "nvcc failed. Its message is in the printed output, below.",
         "With `capture_output=True` beside `check=True` the report shows the line.",
     ),
     Meaning(
@@ -95,7 +95,7 @@ CUPY: tuple[Meaning, ...] = (
     ),
     Meaning(
         r"__launch_bounds__ is only allowed on a __global__ function",
-        "A promise about launches belongs to what is launched.",
+        "Only a kernel, a `__global__` function, can have `__launch_bounds__`.",
         "Write `__launch_bounds__` at each `__global__` function, not at the function that it calls.",
     ),
     Meaning(

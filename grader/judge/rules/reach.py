@@ -125,7 +125,7 @@ def _harmless(names: Names) -> set[ast.AST]:
             case ast.Subscript(value=value, slice=ast.Name(id="__name__")):
                 found.add(value)
             case ast.Call(func=func, args=[command, *_], keywords=more) if names.dotted(func).startswith("subprocess."):
-                if any(each.arg == "shell" for each in more):
+                if any(each.arg in ("shell", None) for each in more):
                     continue
                 parts = (names.value_of(part) for part in ast.walk(command) if isinstance(part, ast.expr))
                 inside = (each for part in parts for each in ast.walk(part) if isinstance(each, ast.expr))

@@ -42,8 +42,8 @@ class RawModule:
     ) -> None:
         if (code is None) == (path is None):
             raise TypeError("Exactly one of `code` and `path` keyword arguments must be given.")
-        if path is not None and not isinstance(path, str):  # CuPy's own words: a Path is no path to it
-            raise TypeError(f"Argument 'filename' has incorrect type (expected str, got {type(path).__name__})")
+        if path is not None and not isinstance(path, str):  # nor does CuPy take a Path
+            raise TypeError(f"Argument 'path' has incorrect type (expected str, got {type(path).__name__})")
         if path is not None and name_expressions is not None:
             raise ValueError("name_expressions cannot be used with path")
         self.options, self.name_expressions = checked_options(options), tuple(name_expressions or ())

@@ -11,6 +11,7 @@ GIB = 1 << 30
 def group(tmp_path, monkeypatch):
     """A control group of 1 GiB that holds 768 MiB, 512 MiB of them pages of files."""
     monkeypatch.setattr(room, "_CGROUP", tmp_path)
+    monkeypatch.setattr(room, "_machine", lambda: {"MemTotal": 16 * GIB, "MemAvailable": 15 * GIB})
     (tmp_path / "memory.max").write_text(f"{GIB}\n")
     (tmp_path / "memory.current").write_text(f"{3 * GIB // 4}\n")
     (tmp_path / "memory.stat").write_text(f"anon {GIB // 4}\nactive_file {GIB // 4}\ninactive_file {GIB // 4}\n")

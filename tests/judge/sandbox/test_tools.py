@@ -85,7 +85,7 @@ except (ImportError, AttributeError):
     print("numba", True)
 else:
     import numpy
-    numpy.row_stack = numpy.vstack  # gone since NumPy 2.5, and Numba of then asks for it
+    numpy.row_stack = numpy.vstack  # gone since NumPy 2.5, and numba-cuda 0.30 asks for it
     @cuda.jit
     def five(x):
         x[cuda.grid(1)] *= 5

@@ -1,5 +1,5 @@
 # mistake: tau lacks the factor of the sum of products
-# says: tau lacks the factor 2 of the sum of products
+# says: The angle lacks the factor 2 of the sum of products
 # runs: anywhere
 import math
 

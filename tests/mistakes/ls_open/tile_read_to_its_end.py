@@ -1,6 +1,6 @@
 # mistake: the last tile is read to its end, beyond the last sample
-# says: A power is NaN where memory was read that nobody had written: behind the last sample of a tile that is not
-#     full, behind the end of an array, or before a `__syncthreads()` that is missing.
+# says: A power is NaN: was memory read that nobody had written (behind the last sample of a tile that is not full,
+#     behind the end of an array, before a barrier that is missing), or was no sample added up, and 0 divided by 0?
 # runs: simulator
 
 import cupy as cp

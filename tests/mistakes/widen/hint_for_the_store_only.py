@@ -1,5 +1,5 @@
 # mistake: the rows of `out` are told to be aligned and the mask to be equal, the rows of `x` are forgotten
-# says: Where the rows begin that are loaded is not known.
+# says: The compiler does not know where a row of the matrix that you load begins.
 # runs: anywhere
 
 import triton
