@@ -1,5 +1,5 @@
 # mistake: atan2 has its arguments in the other order
-# says: tau has its arguments in the other order
+# says: atan2 has its arguments in the other order
 # runs: anywhere
 
 from string import Template
