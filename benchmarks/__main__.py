@@ -77,7 +77,6 @@ def main(names: list[str]) -> int:
         except (Exception, SystemExit) as error:  # GPU time is dear: the next bench may still work
             traceback.print_exc()
             faults.append(f"{name}: {type(error).__name__}: {error}")
-        recorder.write()
     path = recorder.write()
     print("written:", path, sep="\n  ")
     if in_readme:

@@ -220,6 +220,5 @@ def kills(recorder: Recorder, device: Literal["cuda", "simulator"] = "cuda") -> 
     if ends:
         recorder.add("soak/kills", case, "last_process_ended_after_s", "s", median(ends), min(ends), max(ends))
     recorder.add("soak/kills", case, "faults", "1", len(faults))
-    recorder.write()
     if faults:
         raise Fault("\n".join(["kills:", *faults]))

@@ -124,7 +124,6 @@ def matmuls(recorder: Recorder) -> None:
                 least = _LEAST.get((name, size), 0.0)
                 if ratio < least:
                     faults.append(f"matmuls: {name} at {size}: {ratio:.3f}× cuBLAS, and {least}× is needed")
-            recorder.write()
     if faults:
         raise Fault("\n".join(faults))
 
@@ -146,7 +145,6 @@ def sweep(recorder: Recorder) -> None:
                 calls = {CUBLAS: partial(cublas, *arrays), "": partial(product, *arrays)}
                 times = _in_turn(calls, _SWEEP_REPEATS)
                 _record(recorder, "matmuls/sweep", f"{size}: {setting}", size, times[""], times[CUBLAS])
-            recorder.write()
 
 
 def _persistent(

@@ -91,7 +91,6 @@ def pairs(recorder: Recorder) -> None:
             seen = [100 * (row["fast"][0] / row["slow"][0] - 1) for row in rows]
             case = f"{len(rows)} pairs"
             recorder.add("clock/pairs", case, "judged_slower_by", "%", median(seen), min(seen), max(seen))
-        recorder.write()
     if len(rows) < _PAIRS or found["ranked_right"] * 100 < _RIGHT_OF_100 * len(rows):
         raise Fault(f"clock/pairs: {found['ranked_right']} of {len(rows)} pairs are ranked right, {_PAIRS} were to be")
 

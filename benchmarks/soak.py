@@ -154,6 +154,5 @@ def soak(recorder: Recorder) -> None:
             recorder.add("soak", f"{run.done} gradings, {kind}", "verdicts", "1", number)
         recorder.add("soak", f"{run.done} of {count} gradings", "judges", "1", len(run.judges))
         recorder.add("soak", f"{run.done} of {count} gradings", "faults", "1", len(run.faults))
-        recorder.write()
     if run.faults:
         raise Fault("\n".join(["soak:", *run.faults]))

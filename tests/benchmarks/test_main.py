@@ -61,7 +61,7 @@ def test_a_bench_that_fails_keeps_no_other_from_running(recorded, monkeypatch, c
     monkeypatch.setattr(benches, "bench", bench)
     assert benches.main(["soak", "clock"]) == 1
     assert ran == ["clock"]
-    assert len(recorded) >= 2
+    assert recorded
     assert str(how) in capsys.readouterr().err
 
 
