@@ -80,7 +80,7 @@ def means(recorder: Recorder) -> None:
             x = torch.randn(n, device="cuda")
             _measure(recorder, "means/sizes", x, {f"{n:,} elements": reference, _TORCH: _torch_mean})
         x = torch.randn(_LARGE, device="cuda")
-        others = {name: way for name, way in ways(x, 4 * sms, 8192).items() if _runs(name, way, x)}
+        others = {name: way for name, way in ways(x, 8 * sms, 4096).items() if _runs(name, way, x)}
         _measure(recorder, "means/ways", x, {_REFERENCE: reference, _TORCH: _torch_mean} | others)
         for name, way in ({_REFERENCE: reference, _TORCH: _torch_mean} | others).items():
             recorder.add("means/ways", name, "different_results", f"of {_RESULTS}", _different(way, x))

@@ -258,20 +258,20 @@ compare(prediction, (number * programs + program) * block_size, how="computed")
 #
 # Memory takes about 700 ns to answer (a round figure). To keep it busy, as many bytes must be under way as it
 # delivers in that time. 4,800 GB/s are 4,800 bytes in each nanosecond. Say that a program asks for a whole block of
-# 8,192 elements, and then waits for it. Predict: how many programs must run at the same time?
+# 4,096 elements, and then waits for it. Predict: how many programs must run at the same time?
 
 # %%
-prediction = ...  # programs with 8,192 elements under way
+prediction = ...  # programs with 4,096 elements under way
 
 # %%
-compare(prediction, 4800 * 700 / (4 * 8192), "programs", how="computed")
+compare(prediction, 4800 * 700 / (4 * 4096), "programs", how="computed")
 
 # %% [markdown]
-# That is fewer than an H200 has SMs. But while a program adds, it asks for nothing, and then another on its SM should.
-# So take several for each SM. More than can run at a time bring nothing: they only make more partial sums. The grid
-# and the block belong together: what counts is the bytes under way.
+# An H200 has 132 SMs, so that is not even two for each. But while a program adds, it asks for nothing, and then another
+# on its SM should. So take several for each SM. More than can run at a time bring nothing: they only make more partial
+# sums. The grid and the block belong together: what counts is the bytes under way.
 #
-# A large block wants more threads, too: with 128 of them, each would hold 64 of the 8,192 elements. `num_warps=8` in
+# A large block wants more threads, too: with 128 of them, each would hold 32 of the 4,096 elements. `num_warps=8` in
 # the launch gives a program 8 warps, 256 threads, in place of the 4 that it has otherwise.
 #
 # This was recorded for the authors' kernel, over grid, block and warps:
@@ -383,8 +383,8 @@ def scratch(device, size):
 
 def mean_triton(x, out):
     ### BEGIN SOLUTION
-    n, block_size = x.numel(), 8192
-    programs = min(4 * sm_count(x.device), triton.cdiv(n, block_size))
+    n, block_size = x.numel(), 4096
+    programs = min(8 * sm_count(x.device), triton.cdiv(n, block_size))
     sums = scratch(x.device, programs)
     sums_kernel[(programs,)](x, sums, n, 1, BLOCK_SIZE=block_size, num_warps=8)
     sums_kernel[(1,)](sums, out, programs, n, BLOCK_SIZE=1024)
@@ -483,9 +483,9 @@ recorded("means/ways", "ratio_vs_torch", "bandwidth_gbps", "different_results")
 #
 # </details>
 #
-# <details><summary>A block of sums has 8,192 lanes, and there are 528 programs. How many elements does a lane take in, for 2²⁶ elements?</summary>
+# <details><summary>A block of sums has 4,096 lanes, and there are 1,056 programs. How many elements does a lane take in, for 2²⁶ elements?</summary>
 #
-# 2²⁶ / (528 · 8,192) = 15.5, so 15 or 16. Its sum stays small, and loses little.
+# 2²⁶ / (1,056 · 4,096) = 15.5, so 15 or 16. Its sum stays small, and loses little.
 #
 # </details>
 #
