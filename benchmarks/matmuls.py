@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import math
 import tempfile
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import astuple, dataclass
@@ -41,21 +42,21 @@ Product = Callable[[torch.Tensor, torch.Tensor, torch.Tensor], Any]
 
 @dataclass(frozen=True)
 class Setting:
-    """What can be chosen of the persistent kernel."""
+    """What can be chosen of the persistent kernel. `even`: as many programs as share the tiles evenly, else all SMs."""
 
     block_m: int
     block_n: int
     block_k: int
     warps: int
     stages: int
-    parts: int
-    flatten: bool
+    group: int
+    even: bool
 
     @property
     def shared_bytes(self) -> int:
-        """Of the buffers of all stages, and of what is stored at once."""
+        """Of the buffers of all stages, and of the half of a tile that is stored at once."""
         staged = self.stages * (self.block_m + self.block_n) * self.block_k
-        return 2 * (staged + self.block_m * self.block_n // self.parts) + 128
+        return 2 * (staged + self.block_m * self.block_n // 2) + 128
 
     @property
     def fits(self) -> bool:
@@ -63,17 +64,16 @@ class Setting:
         return self.shared_bytes <= _SHARED_BYTES and sums <= _SUMS_OF_A_THREAD
 
     def __str__(self) -> str:
-        parts = "stored whole" if self.parts == 1 else "stored in halves"
-        loops = "one loop" if self.flatten else "two loops"
         shape = f"{self.block_m} × {self.block_n} × {self.block_k}"
-        return f"{shape}, {self.warps} warps, {self.stages} stages, {parts}, {loops}"
+        share = "even shares" if self.even else "all SMs"
+        return f"{shape}, {self.warps} warps, {self.stages} stages, groups of {self.group}, {share}"
 
 
 def settings() -> Iterator[Setting]:
     """All that are worth a try and fit a Hopper card."""
-    shapes = ((128, 256, 64), (256, 128, 64), (128, 128, 64), (128, 128, 128), (64, 256, 64))
-    for shape, warps, stages, parts, flatten in itertools.product(shapes, (4, 8), (3, 4, 5), (1, 2), (True, False)):
-        setting = Setting(*shape, warps, stages, parts, flatten)
+    shapes = ((128, 256, 64), (256, 128, 64), (128, 128, 64), (64, 256, 64))
+    for shape, warps, stages, group, even in itertools.product(shapes, (4, 8), (3, 4), (4, 8, 16), (True, False)):
+        setting = Setting(*shape, warps, stages, group, even)
         if setting.fits:
             yield setting
 
@@ -150,18 +150,19 @@ def sweep(recorder: Recorder) -> None:
 def _persistent(
     known: Mapping[str, Any], setting: Setting, a: torch.Tensor, b: torch.Tensor, out: torch.Tensor
 ) -> None:
-    """The kernel of the reference solution of `matmul_open`, whose names `known` has, past its tuning."""
+    """The kernel of the reference solution of `matmul_open`, whose names `known` has, with this setting."""
     (m, k), n = a.shape, b.shape[1]
     blocks = ((setting.block_m, setting.block_k), (setting.block_k, setting.block_n),
-              (setting.block_m, setting.block_n // setting.parts))  # fmt: skip
+              (setting.block_m, setting.block_n // 2))  # fmt: skip
     described = [
         known["TensorDescriptor"].from_tensor(x, list(shape)) for x, shape in zip((a, b, out), blocks, strict=True)
     ]
-    programs = known["programs"](a.device)
-    known["persistent_kernel"].fn[(programs,)](
+    tiles = math.ceil(m / setting.block_m) * math.ceil(n / setting.block_n)
+    sms = known["sm_count"](a.device)
+    programs = math.ceil(tiles / math.ceil(tiles / sms)) if setting.even else min(sms, tiles)
+    known["persistent_kernel"][(programs,)](
         *described, m, n, k, PROGRAMS=programs, BLOCK_M=setting.block_m, BLOCK_N=setting.block_n,
-        BLOCK_K=setting.block_k, PARTS=setting.parts, FLATTEN=setting.flatten,
-        num_warps=setting.warps, num_stages=setting.stages,
+        BLOCK_K=setting.block_k, GROUP=setting.group, num_warps=setting.warps, num_stages=setting.stages,
     )  # fmt: skip
 
 

@@ -530,11 +530,11 @@ def fits(x):  # a descriptor
     return x.stride(1) == 1 and x.stride(0) > 0 and x.stride(0) % 8 == 0 and x.data_ptr() % 16 == 0
 
 
-def workers(device):  # 0 where the GPU has no hardware for descriptors
+def workers(device):  # 0 where there is no hardware for descriptors, or too little shared memory for these tiles
     if device.type == "cpu":
         return 4
     properties = torch.cuda.get_device_properties(device)
-    return properties.multi_processor_count if properties.major >= 9 else 0
+    return properties.multi_processor_count if properties.major in (9, 10) else 0
 ### END SOLUTION
 
 
@@ -595,27 +595,8 @@ import triton.language as tl
 from triton.tools.tensor_descriptor import TensorDescriptor
 
 ### BEGIN SOLUTION
-SHAPES = ((128, 128, 64, 4, 4, 1), (128, 256, 64, 8, 3, 1), (128, 256, 64, 8, 4, 2), (256, 128, 64, 8, 3, 1))
-
-
-def set_blocks(arguments):
-    BLOCK_M, BLOCK_N, BLOCK_K, PARTS = (arguments[name] for name in ("BLOCK_M", "BLOCK_N", "BLOCK_K", "PARTS"))
-    arguments["a"].block_shape = [BLOCK_M, BLOCK_K]
-    arguments["b"].block_shape = [BLOCK_K, BLOCK_N]
-    arguments["out"].block_shape = [BLOCK_M, BLOCK_N // PARTS]
-
-
-CONFIGS = [
-    triton.Config(
-        {"BLOCK_M": m, "BLOCK_N": n, "BLOCK_K": k, "PARTS": parts},
-        num_warps=warps, num_stages=stages, pre_hook=set_blocks,
-    )
-    for m, n, k, warps, stages, parts in SHAPES
-]
-
-
-def worth_timing(configs, sizes, **constants):
-    return configs if sizes["M"] * sizes["N"] >= 1 << 20 else configs[:1]  # a small product takes the first
+LARGE = {"BLOCK_M": 128, "BLOCK_N": 256, "BLOCK_K": 64, "GROUP": 8, "num_warps": 8, "num_stages": 3}
+SMALL = {"BLOCK_M": 128, "BLOCK_N": 128, "BLOCK_K": 64, "GROUP": 8, "num_warps": 4, "num_stages": 4}
 
 
 @triton.jit
@@ -627,16 +608,15 @@ def place(tile, M, N, BLOCK_M, BLOCK_N, GROUP: tl.constexpr):
     return (first + inside % height) * BLOCK_M, inside // height * BLOCK_N
 
 
-@triton.autotune(configs=CONFIGS, key=["M", "N", "K"], prune_configs_by={"early_config_prune": worth_timing})
 @triton.jit
 def persistent_kernel(
     a, b, out, M, N, K, PROGRAMS: tl.constexpr, BLOCK_M: tl.constexpr, BLOCK_N: tl.constexpr,
-    BLOCK_K: tl.constexpr, PARTS: tl.constexpr, GROUP: tl.constexpr = 8, FLATTEN: tl.constexpr = True,
+    BLOCK_K: tl.constexpr, GROUP: tl.constexpr,
 ):
     tiles = tl.cdiv(M, BLOCK_M) * tl.cdiv(N, BLOCK_N)
     steps = tl.cdiv(K, BLOCK_K)
     stored = tl.program_id(0) - PROGRAMS  # counted apart: loads of the next tile need not wait for this one's store
-    for tile in tl.range(tl.program_id(0), tiles, PROGRAMS, flatten=FLATTEN):
+    for tile in tl.range(tl.program_id(0), tiles, PROGRAMS, flatten=True):
         row, column = place(tile, M, N, BLOCK_M, BLOCK_N, GROUP)
         accumulator = tl.zeros((BLOCK_M, BLOCK_N), dtype=tl.float32)
         for step in range(steps):
@@ -645,13 +625,10 @@ def persistent_kernel(
             accumulator = tl.dot(left, right, accumulator)
         stored += PROGRAMS
         row, column = place(stored, M, N, BLOCK_M, BLOCK_N, GROUP)
-        if PARTS == 1:
-            out.store([row, column], accumulator.to(tl.float16))
-        else:
-            halves = tl.permute(tl.reshape(accumulator, (BLOCK_M, 2, BLOCK_N // 2)), (0, 2, 1))
-            low, high = tl.split(halves)
-            out.store([row, column], low.to(tl.float16))
-            out.store([row, column + BLOCK_N // 2], high.to(tl.float16))
+        halves = tl.permute(tl.reshape(accumulator, (BLOCK_M, 2, BLOCK_N // 2)), (0, 2, 1))
+        low, high = tl.split(halves)  # half a tile at a time takes half the shared memory
+        out.store([row, column], low.to(tl.float16))
+        out.store([row, column + BLOCK_N // 2], high.to(tl.float16))
 
 
 @triton.jit
@@ -679,22 +656,28 @@ def describable(x):
     return x.stride(1) == 1 and x.stride(0) % 8 == 0 and x.stride(0) > 0
 
 
-def programs(device):
-    """One for each SM; 0 where there is no hardware for descriptors."""
+def sm_count(device):
+    """0 where there is no hardware for descriptors, or too little shared memory for these tiles."""
     if device.type == "cpu":
         return 4
     properties = torch.cuda.get_device_properties(device)
-    return properties.multi_processor_count if properties.major >= 9 else 0
+    return properties.multi_processor_count if properties.major in (9, 10) else 0
 ### END SOLUTION
 
 
 def matmul_open(a, b, out):
     ### BEGIN SOLUTION
     (M, K), N = a.shape, b.shape[1]
-    PROGRAMS = programs(a.device)
-    if PROGRAMS and all(describable(x) for x in (a, b, out)):
-        described = [TensorDescriptor(x, list(x.shape), list(x.stride()), [1, 1]) for x in (a, b, out)]
-        persistent_kernel[(PROGRAMS,)](*described, M, N, K, PROGRAMS=PROGRAMS)
+    sms = sm_count(a.device)
+    if sms and all(describable(x) for x in (a, b, out)):
+        many = triton.cdiv(M, 128) * triton.cdiv(N, 128) >= sms
+        shape = LARGE if many else SMALL
+        m, n, k = shape["BLOCK_M"], shape["BLOCK_N"], shape["BLOCK_K"]
+        tiles = triton.cdiv(M, m) * triton.cdiv(N, n)
+        programs = triton.cdiv(tiles, triton.cdiv(tiles, sms))  # no SM has more to do, and some may have nothing
+        blocks = zip((a, b, out), ([m, k], [k, n], [m, n // 2]), strict=True)
+        described = [TensorDescriptor(x, list(x.shape), list(x.stride()), block) for x, block in blocks]
+        persistent_kernel[(programs,)](*described, M, N, K, PROGRAMS=programs, **shape)
     else:
         tiles = triton.cdiv(M, 128) * triton.cdiv(N, 128)
         strides = (*a.stride(), *b.stride(), *out.stride())

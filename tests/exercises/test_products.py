@@ -133,13 +133,16 @@ from triton.backends.compiler import GPUTarget
 from triton.compiler import ASTSource
 import reference
 
-kernel, shapes = getattr(reference, sys.argv[2]).fn, reference.SHAPES
-for block_m, block_n, block_k, warps, stages, *more in shapes:
-    parts = more[0] if more else 1
+kernel = getattr(reference, sys.argv[2])
+if sys.argv[2] == "persistent_kernel":  # what it stores at once is half as wide
+    names, parts = ("BLOCK_M", "BLOCK_N", "BLOCK_K", "num_warps", "num_stages"), 2
+    shapes = [tuple(shape[name] for name in names) for shape in (reference.LARGE, reference.SMALL)]
+else:
+    kernel, shapes, parts = kernel.fn, reference.SHAPES, 1  # tuned
+for block_m, block_n, block_k, warps, stages in shapes:
     blocks = {"a": (block_m, block_k), "b": (block_k, block_n), "out": (block_m, block_n // parts)}
     signature = {name: f"tensordesc<fp16[{rows}, {columns}]>" for name, (rows, columns) in blocks.items()}
     constants = {"PROGRAMS": 132, "BLOCK_M": block_m, "BLOCK_N": block_n, "BLOCK_K": block_k, "GROUP": 8}
-    constants |= {"PARTS": parts, "FLATTEN": True} if more else {}
     signature |= dict.fromkeys("MNK", "i32") | dict.fromkeys(constants, "constexpr")
     sixteens = {(number,): [["tt.divisibility", 16]] for number in (3, 4, 5)}
     source = ASTSource(kernel, signature, constants, sixteens)
@@ -162,7 +165,7 @@ def test_the_last_rung_compiles_for_hopper(exercise_id: str, kernel: str, tmp_pa
     done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=300)
     assert done.returncode == 0, done.stderr[-3000:]
     lines = [[int(word) for word in line.split()] for line in done.stdout.splitlines()]
-    assert len(lines) >= 3
+    assert len(lines) >= 2
     for products_by_wgmma, loads, stores, spills, shared_bytes in lines:
         assert products_by_wgmma >= 1
         assert loads >= 2
