@@ -595,7 +595,7 @@ import triton.language as tl
 from triton.tools.tensor_descriptor import TensorDescriptor
 
 ### BEGIN SOLUTION
-LARGE = {"BLOCK_M": 128, "BLOCK_N": 256, "BLOCK_K": 64, "GROUP": 8, "num_warps": 8, "num_stages": 3}
+LARGE = {"BLOCK_M": 128, "BLOCK_N": 256, "BLOCK_K": 64, "GROUP": 16, "num_warps": 8, "num_stages": 4}
 SMALL = {"BLOCK_M": 128, "BLOCK_N": 128, "BLOCK_K": 64, "GROUP": 8, "num_warps": 4, "num_stages": 4}
 
 
