@@ -9,11 +9,12 @@ from grader.exercise import Exercise
 from grader.judge import score
 from grader.judge.reading import Reading, counted
 
-__all__ = ["OWN", "baseline_rounds", "runs_short", "seconds_of", "slow_rounds", "sure"]
+__all__ = ["OWN", "baseline_rounds", "disputed", "runs_short", "seconds_of", "slow_rounds", "sure"]
 
 OWN = "submission"
 _DISTURBED = 1.01  # times what a baseline takes alone: then something slows it
 _SHORT = 1.05  # times what the clock says, a baseline's events claim: then the clock takes too much off
+_NOISE = 0.1  # of its time by the arbiter's clock, a submission's events may claim less because the host is noisy
 _SURE = 1.3  # times what a gate asks, or that part of it: some baselines take a few percent more from time to time
 
 Readings = Mapping[str, Mapping[str, Sequence[Reading]]]  # by case, then by peer
@@ -54,6 +55,22 @@ def runs_short(readings: Readings) -> bool:
         for peer, found in peers.items()
         if peer != OWN and found
     )
+
+
+def disputed(exercise: Exercise, readings: Readings) -> bool:
+    """Whether a gate hangs on the two clocks: by the time that counts it is not passed, by the submission's own events
+    it would be, and a noisy host may be all that lies between the two.
+    """
+    cases = {name for gate in exercise.gates for name in gate.cases}
+    if any(not readings.get(case, {}).get(OWN) for case in cases):
+        return False
+    seconds, claims = seconds_of(readings), {case: dict(peers) for case, peers in seconds_of(readings).items()}
+    for case in cases:
+        own = readings[case][OWN]
+        claims[case][OWN] = [one.arbiter_s if one.events_s is None else one.events_s for one in own]
+        if median(claims[case][OWN]) < (1 - _NOISE) * median(seconds[case][OWN]):
+            return False
+    return score.not_passed(exercise, seconds) and not score.not_passed(exercise, claims)
 
 
 def sure(exercise: Exercise, readings: Readings, alone: Alone) -> bool:

@@ -69,7 +69,8 @@ class Job:
         return failure
 
     def _again(self) -> Failure | None:
-        """Once more, and that counts: the clock ran short. It is calibrated anew, and nobody is alive meanwhile."""
+        """Once more, and that counts. The clock is calibrated anew, and nobody else is alive meanwhile."""
+        self.arbiter.pool.be_still()
         self.arbiter.forget_clock()
         self._forget()
         self.timer.know_baselines()

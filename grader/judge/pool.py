@@ -12,12 +12,12 @@ import time
 import weakref
 from collections import deque
 from collections.abc import Sequence
-from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor, wait
 from dataclasses import dataclass
 
 from grader.exercise import Exercise
 from grader.judge.intake import refuse
-from grader.judge.workers import Worker, WorkerFailed
+from grader.judge.workers import START_LIMIT_S, Worker, WorkerFailed
 from grader.verdict import Failure
 
 __all__ = ["Loaded", "Pool"]
@@ -128,6 +128,13 @@ class Pool:
             time.sleep(_CALM_S)
             self._used = not self.empty
         return self.empty
+
+    def be_still(self) -> None:
+        """Ends the workers that have somebody's code, and waits for those that start: what either takes of the host is
+        noise in a clock.
+        """
+        self.evict()
+        wait(self._fresh, timeout=START_LIMIT_S)
 
     def reset(self) -> None:
         """Ends all workers but the one in hand, those too that have run nobody's code: they came up beside others."""

@@ -7,6 +7,7 @@ timed again after the submission's end, and that time counts for the round: slow
 from __future__ import annotations
 
 import sys
+import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
@@ -16,7 +17,7 @@ from typing import TYPE_CHECKING
 from grader.errors import JudgeStopped
 from grader.exercise import Baseline, Case, Exercise
 from grader.judge import score
-from grader.judge.beside import OWN, baseline_rounds, runs_short, seconds_of, slow_rounds, sure
+from grader.judge.beside import OWN, baseline_rounds, disputed, runs_short, seconds_of, slow_rounds, sure
 from grader.judge.clock import BaselineFailed, launches_for, sample
 from grader.judge.monitor import Record
 from grader.judge.reading import AGREEMENT, Reading, counted, enough
@@ -29,6 +30,7 @@ if TYPE_CHECKING:
 __all__ = ["Timer"]
 
 _TRIALS, _MOST_TRIALS = 7, 28
+_MOST_S = 40.0  # a trial of large products takes a second: doubt that is left then stays
 _MOST_TRIES = 2  # times the trials, where noise has the clocks disagree
 _WARM_UP_LIMIT_S = 120.0  # a first round may compile: Triton, or torch.compile on a slow machine
 _LAUNCH_S = 150e-6  # at the floor: merging launches saves some 3.5 µs of each
@@ -48,7 +50,7 @@ class Timer:
         self.scales: dict[str, int] = {}
         self.gated = True  # a plot shows the sizes that it names; for gates they grow with the GPU
         self.record: Record | None = None
-        self.misread = False  # whether the clock runs short, by the events of workers of ours
+        self.misread = False  # whether the clock runs short, or may run long and a gate hangs on it: see `settle`
         needed = {gate.baseline for gate in exercise.gates}
         self._gated = tuple(baseline for baseline in exercise.baselines if baseline.id in needed)
 
@@ -90,10 +92,13 @@ class Timer:
     def settle(self) -> list[Finding]:
         """After the submission's end: a baseline's round that was slower than the baseline alone counts as alone.
 
+        And whether the clock is to be doubted: it runs short by the events of our own workers, or the submission's
+        events would pass a gate that the clock does not.
+
         Where many were, the GPU may be warmer than it was when the baselines were timed alone; that is done again then.
         It is not where no gate hangs on it: some baselines take more than 1 % longer from one time to the next.
         """
-        self.misread = runs_short(self.readings)
+        self.misread = runs_short(self.readings) or disputed(self.exercise, self.readings)
         again = len(self._slow_rounds()) > _FEW * baseline_rounds(self.readings) and not self._sure()
         if again:
             self._alone(self._gated)
@@ -199,7 +204,12 @@ class Timer:
         self.arbiter.desk.settle()  # what the cases' oracles are still at is not part of the record
         with self.arbiter.monitor.watch() as self.record:
             self.time(self.exercise.timed_cases, self._gated, _TRIALS, worker)
-            while score.inconclusive(self.exercise, self.seconds) and self._trials() < _MOST_TRIALS:
+            ends = time.monotonic() + _MOST_S
+            while (
+                score.inconclusive(self.exercise, self.seconds)
+                and self._trials() < _MOST_TRIALS
+                and time.monotonic() < ends
+            ):
                 self.time(self.exercise.timed_cases, self._gated, _TRIALS, worker)
 
     def _trials(self) -> int:

@@ -36,7 +36,11 @@ class World:
         self.misread = False
         self.desk = SimpleNamespace(fits=lambda case: True, warm=lambda cases: None)
         self.pool = SimpleNamespace(
-            busy=False, profiled=False, expect=lambda jobs: None, reset=lambda: self.log.append("reset")
+            busy=False,
+            profiled=False,
+            expect=lambda jobs: None,
+            reset=lambda: self.log.append("reset"),
+            be_still=lambda: self.log.append("still"),
         )
 
     def take(self, source, exercise):
@@ -74,7 +78,7 @@ class World:
 
 
 ONCE = ["know the baselines", "take"]
-AGAIN = [*ONCE, "forget the clock", "forget the times", "know the baselines", "take"]
+AGAIN = [*ONCE, "still", "forget the clock", "forget the times", "know the baselines", "take"]
 
 
 def test_a_submission_is_graded_once_where_the_clock_is_right(monkeypatch):
@@ -89,7 +93,7 @@ def test_a_submission_is_graded_once_where_the_clock_is_right(monkeypatch):
 
 @pytest.mark.parametrize("second", [False, True])
 def test_where_the_clock_ran_short_it_is_graded_again_with_another_and_only_that_counts(monkeypatch, second):
-    """Once; the clock is calibrated, and the worker taken, when the first one has ended."""
+    """Once; the clock is calibrated, and the worker taken, when the first one has ended, and no other is loaded."""
     world = World([True, second])
     job = world.job(monkeypatch)
     assert job.run() is None

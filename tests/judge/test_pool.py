@@ -380,6 +380,20 @@ def test_on_few_cores_the_next_worker_starts_later(pool, workers, cores, made):
     assert len(workers.made) == made
 
 
+def test_a_pool_that_is_still_neither_loads_nor_starts(pool, workers):
+    """Those ahead are ended, and who is starting is waited for: imports take a core for seconds."""
+    here = pool(16)
+    here.expect(jobs("b", "c"))
+    until(lambda: len(workers.loaded()) == 2)
+    workers.start.clear()
+    here.refill()
+    threading.Timer(0.1, workers.start.set).start()
+    here.be_still()
+    assert all(worker.ended for worker in workers.made if worker.source)
+    assert not here.busy
+    assert all("warm up" in worker.stages for worker in workers.made)
+
+
 @pytest.mark.parametrize("stage", ["imports", "start up", "warm up"])
 def test_a_worker_that_does_not_come_up_is_closed_and_said(pool, workers, stage):
     """Whoever takes it hears of it; nothing stays behind; the next one may come up."""

@@ -272,6 +272,26 @@ def test_a_submission_cannot_have_the_clock_doubted(world):
     assert len(world.calibrations) == 1
 
 
+@pytest.mark.parametrize(
+    ("clock", "claim", "misread"),
+    [
+        (1.04, 1.0, True),  # noise has it fail a gate that its events pass
+        (1.0, 1.0, False),  # passed
+        (1.04, 1.03, False),  # the clocks agree: it is slow
+        (1.30, 1.28, False),  # by its events, too, it fails
+        (1.04, 0.85, False),  # no noise takes so much
+        (1.04, None, False),
+    ],
+)
+def test_a_gate_that_hangs_on_the_clocks_is_doubted(world, clock, claim, misread):
+    """Where the submission's events, believed or not, would pass it: whoever asks has it graded once more."""
+    at_gate = BASE_S / 0.95
+    world.own = lambda n: Reading(clock * at_gate * 0.99, None if claim is None else claim * at_gate * 0.99)
+    found = timed(world)
+    found.settle()
+    assert found.misread is misread
+
+
 # How many trials, and under which conditions
 
 
@@ -290,6 +310,15 @@ def test_doubt_brings_more_trials_and_they_end(world):
     world.own = lambda n: Reading(*[BASE_S / 0.95 * (1.02 if n % 2 else 0.98)] * 2)
     found = timed(world)
     assert world.rounds() == 28
+    assert found.gates(judged=True)[0].outcome == "doubt"
+
+
+def test_doubt_that_takes_too_long_stays(world, monkeypatch):
+    """A trial of a large product takes a second: nobody waits for 28 of them."""
+    world.own = lambda n: Reading(*[BASE_S / 0.95 * (1.02 if n % 2 else 0.98)] * 2)
+    monkeypatch.setattr(timing, "_MOST_S", 0.0)
+    found = timed(world)
+    assert world.rounds() == TRIALS
     assert found.gates(judged=True)[0].outcome == "doubt"
 
 
