@@ -33,6 +33,7 @@ BENCHES = {
 }  # fmt: skip
 PARTS = {
     "clock:agreement": "clock.agreement", "clock:repeats": "clock.repeats", "clock:pairs": "pairs.pairs",
+    "clock:noise": "noise.noise",
     "throughput:ours": "throughput.ours", "throughput:stock": "throughput.stock",
     "matmuls:sweep": "matmuls.sweep",
 }  # fmt: skip

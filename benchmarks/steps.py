@@ -21,8 +21,9 @@ _CORRECT = (  # other tests that need a GPU: each judges what comes out, not how
 _NOTEBOOKS = ("-m", "pytest", "-q", "--tb=short", "--durations=40", "-p", "no:cacheprovider")  # they carry no mark
 _BENCHES_S = {  # seconds that a bench may take; the others have `_BENCH_S`
     "ladder": 240, "matmuls": 200, "means": 120, "traces": 240, "fusion": 150, "lies": 150, "reductions": 180,
-    "operators": 150, "kernels": 500, "clock:agreement": 200, "clock:repeats": 180, "clock:pairs": 280, "flips": 560,
-    "throughput:ours": 300, "throughput:stock": 560, "soak": 560, "kills": 560, "loop": 200, "matmuls:sweep": 500,
+    "operators": 150, "kernels": 500, "clock:agreement": 200, "clock:repeats": 180, "clock:pairs": 280,
+    "clock:noise": 180, "flips": 560, "throughput:ours": 300, "throughput:stock": 560, "soak": 560, "kills": 560,
+    "loop": 200, "matmuls:sweep": 500,
 }  # fmt: skip
 _BENCH_S = 90
 START_AND_WRITE_S = 25.0  # of a step that is a bench
@@ -55,9 +56,8 @@ def known(out: Path) -> list[Step]:
         *map(_bench, early),
         *map(_bench, later),
         *_mistakes(),
-        Step("notebooks", (*_NOTEBOOKS, "tests/course/test_notebooks.py"), 580,
-             environment={"GRADER_NOTEBOOKS": str(out / "notebooks")}),
-        *map(_bench, ("clock:agreement", "clock:repeats", "clock:pairs")),
+        *_notebooks(out),
+        *map(_bench, ("clock:noise", "clock:agreement", "clock:repeats", "clock:pairs")),
         _tests("recovery", "tests/exploits/test_recovery.py"),
         *(replace(_tests(f"exploits-{kind}", "tests/exploits/test_exploits.py", "-k", f"[{kind}_", limit_s=540),
                   environment={"EXPLOITS_OUT": str(out / f"exploits-{kind}.json")})
@@ -89,6 +89,19 @@ def step(name: str, out: Path) -> Step:
     if name in BENCHES | PARTS:
         return _bench(name)
     raise LookupError(f"There is no step {name!r}; --list names all.")
+
+
+def _notebooks(out: Path) -> list[Step]:
+    """By chapter: solved ones alone, as their gates are timed; the others side by side."""
+    chapters = sorted(path.name for path in (ROOT / "source").iterdir() if path.is_dir())
+    chosen = {f"notebooks-{chapter}": f"test_solved_it and {chapter}" for chapter in chapters}
+    unsolved = {f"notebooks-{chapter}-unsolved": f"test_unsolved_it and {chapter}" for chapter in chapters}
+    others = {"notebooks-others": "not test_solved_it and not test_unsolved_it or README"}
+    return [
+        Step(name, (*_NOTEBOOKS, "tests/course/test_notebooks.py", "-k", words), 400, name in chosen,
+             {"GRADER_NOTEBOOKS": str(out / "notebooks")})
+        for name, words in (chosen | unsolved | others).items()
+    ]  # fmt: skip
 
 
 def _tests(name: str, *arguments: str, limit_s: float = 300.0, quiet: bool = True) -> Step:

@@ -1,0 +1,90 @@
+"""What the host adds to the judge's rounds, from a session's first grading on: of a submission, and of a baseline."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import astuple
+from typing import Any, NamedTuple
+from unittest import mock
+
+from benchmarks.limits import Limit
+from benchmarks.material import honest
+from benchmarks.rows import Recorder
+from grader.exercises import find
+from grader.judge.clock import Clock
+from grader.judge.desk import Spread
+from grader.judge.reading import Reading
+from grader.judge.statistics import interval
+from grader.judge.workers import Round
+
+__all__ = ["Heard", "listening", "noise"]
+
+_EXERCISE = "vector_add"
+_GRADINGS = 12
+_A_GRADING_S = 15.0
+
+
+class Heard(NamedTuple):
+    """A round: whose, and what it took longer than calibrated, in microseconds. The switch is without its drift."""
+
+    peer: str
+    switch_us: float
+    copy_in_us: float
+    look_us: float
+    drift_us: float
+
+
+@contextmanager
+def listening() -> Iterator[list[Heard]]:
+    """Collects what the clock is given to read in this process."""
+    heard: list[Heard] = []
+    read = Clock.read
+
+    def listen(clock: Clock, spread: Spread, one: Round, drift_s: float = 0.0, trusted: bool = False) -> Reading:
+        if one.event_s is not None:
+            rows = len(spread.launches) * len(spread.case.outputs)
+            more = (
+                one.work_s - one.event_s - clock.switch_s(one.event_s),
+                one.copy_in_s - clock.copy_in_s(spread.used["inputs"]),
+                one.glimpse_s - clock.glimpse_s(rows),
+                drift_s,
+            )
+            heard.append(Heard("baseline" if trusted else "submission", *(1e6 * each for each in more)))
+        return read(clock, spread, one, drift_s, trusted)
+
+    with mock.patch.object(Clock, "read", listen):
+        yield heard
+
+
+def noise(recorder: Recorder) -> None:
+    """Rows `clock/noise`, a case for each grading of one submission and whose rounds: by how much they exceed what is
+    calibrated, when the grading began, and how many of its rounds count by events.
+    """
+    from grader.judge.arbiter import Arbiter
+
+    limit, begun = Limit(150), time.monotonic()
+    source, exercise = honest(_EXERCISE)[0].source, find(_EXERCISE)
+    arbiter = Arbiter("cuda")
+    try:
+        for number in range(1, _GRADINGS + 1):
+            if not limit.allows(_A_GRADING_S):
+                break
+            since_s = time.monotonic() - begun
+            with listening() as heard:
+                verdict = arbiter.grade(source, exercise)
+            print(f"grading {number}: {verdict.clock}; {verdict.gates}", flush=True)
+            _record(recorder, f"grading {number}", since_s, heard)
+    finally:
+        arbiter.close()
+
+
+def _record(recorder: Recorder, case: str, since_s: float, heard: list[Heard]) -> None:
+    recorder.add("clock/noise", case, "begun_s", "s", since_s)
+    for peer in ("submission", "baseline"):
+        rounds: list[Any] = [one for one in heard if one.peer == peer]
+        for metric in Heard._fields[1:]:
+            if rounds:
+                found = interval([getattr(one, metric) for one in rounds])
+                recorder.add("clock/noise", f"{case}, {peer}", metric, "µs", *astuple(found))

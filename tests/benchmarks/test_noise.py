@@ -1,0 +1,39 @@
+"""What a host adds to the judge's rounds: heard without a change to what is read."""
+
+from types import SimpleNamespace
+
+import pytest
+
+from benchmarks.noise import listening
+from grader.judge.clock import Clock, Curve
+from grader.judge.workers import Round
+
+US = 1e-6
+CLOCK = Clock(
+    switch_s=Curve((1e-3,), (150 * US,)),
+    copy_in_s=Curve((0.0, 1e9), (20 * US, 1020 * US)),
+    glimpse_s=Curve((0.0, 100.0), (30 * US, 130 * US)),
+    jitter_s=40 * US,
+    copy_in_jitter_s=90 * US,
+)
+SPREAD = SimpleNamespace(launches=("launch",) * 10, used={"inputs": 1e6}, case=SimpleNamespace(outputs=("out",)))
+
+
+def test_what_a_round_takes_longer_is_heard_part_by_part():
+    """Of the switch, the copying-in and the look, whose round it was, and the drift; the reading is what it was."""
+    one = Round(21 * US + 7 * US, 4e-3 + 150 * US + 240 * US, 40 * US + 3 * US, 4e-3, None, b"")
+    expected = CLOCK.read(SPREAD, one, 10 * US, trusted=True)
+    with listening() as heard:
+        found = CLOCK.read(SPREAD, one, 10 * US, trusted=True)
+        CLOCK.read(SPREAD, Round(21 * US, 4e-3, 40 * US, None, None, b""))  # it claims no time: nothing to compare with
+    assert found == expected
+    assert [each.peer for each in heard] == ["baseline"]
+    assert heard[0][1:] == pytest.approx((240, 7, 3, 10))
+
+
+def test_afterwards_nobody_listens():
+    """The clock reads as before, whatever happened meanwhile."""
+    before = Clock.read
+    with pytest.raises(KeyError), listening():
+        raise KeyError
+    assert Clock.read is before
