@@ -259,11 +259,18 @@ compare(prediction, cold / warm)
 recorded("warm_and_cold", "warm_us", "cold_us")
 
 # %% [markdown]
+# Less than you guessed? In the recorded table, compare the sums over 1 MiB and over 4 MiB. Four times the bytes take
+# hardly longer. So most of these times does not depend on the bytes. A cache does not shorten that part, and the part
+# hides what the cache saves.
+
+# %% [markdown]
 # Neither is wrong, but they answer different questions. Say which one you measured, and compare like with like. A
 # benchmark with a small input in a loop measures the cache, whatever its author thinks. `check` and `benchmark` in this
 # course use inputs of their own for each launch, so what they time is cold.
 #
-# Inputs much larger than the cache are cold in any case.
+# An input much larger than the cache is nearly cold in any case. (The recorded sum over 256 MiB still shows a difference.
+# A part of its input may have stayed in the cache. And what `before` wrote must go from the cache to memory while the
+# cold sum runs. How much each of the two counts was not measured.)
 
 # %% [markdown]
 # ## Exercise: time a GPU call
@@ -355,7 +362,7 @@ compare(prediction, max(medians) / min(medians))
 # your CPU's, on one thread, and everything else that the machine does is in them.)
 #
 # All three read the matrix and write another: the same bytes, hardly any arithmetic. `torch.square(x)` even *is* `x ** 2`,
-# and for the exponent 2 PyTorch multiplies. The same three on a real GPU:
+# and for the exponent 2 PyTorch multiplies. So there should be no winner. The same three on a real GPU:
 
 # %%
 recorded("square_three_ways", "median_ms")

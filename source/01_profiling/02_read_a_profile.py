@@ -158,7 +158,8 @@ show_timeline(recorded_trace("mean"), "the mean three ways, recorded on a GPU")
 
 # %% [markdown]
 # Four. Each mean is one kernel that adds up and divides in passing. `by_sum` takes two: a large one for the sum, and a
-# tiny one that divides a single number. The tiny one does next to nothing, and still has to be launched.
+# tiny one that divides a single number. The tiny one does next to nothing, and still has to be launched. (The short
+# bars before the large kernels are fills, which are no kernels.)
 
 # %% [markdown]
 # ## Record a few steps of a long run
@@ -357,8 +358,8 @@ compare(prediction, len(by_python), "questions")
 # Three for each row: `.item()` twice, and one `if` on a tensor, which is `aten::is_nonzero`. These are names worth
 # searching a profile for.
 #
-# On a GPU each question is a wait. So are the copies to the CPU and back, three more for each row. Without a GPU
-# nothing is copied, and the profile does not show them.
+# On a GPU each question is a wait. So are the copies to the CPU and back, three more for each row, and the one of
+# `gain`. Without a GPU nothing is copied, and the profile does not show them.
 
 # %%
 show_timeline(prof, "the pipeline on eight sensors, on this machine")
@@ -377,6 +378,14 @@ show_timeline(recorded_trace("unblocked"), "the same, without waits, recorded")
 
 # %%
 recorded("traces/pipeline", "kernels", "waits", "span_us", "busy_percent")
+
+# %% [markdown]
+# The second has the shorter span, and yet the **lower** busy share. Multiply each share by its span: that is the time in
+# which the GPU worked. It has shrunk even more than the span.
+#
+# Zoom in on the second. Nearly each kernel begins soon after its launch, and is over long before the next launch. The CPU
+# waits no more, but now the GPU waits for launches: eight short rows are too little work for it. (The profiler makes each
+# launch slower, too.) So a busy share alone does not say which program is faster.
 
 # %% [markdown]
 # With a GPU, PyTorch can point at such lines itself: after `torch.cuda.set_sync_debug_mode("warn")` it warns at
@@ -447,7 +456,8 @@ check(unblock)
 # ## How fast is it?
 #
 # ⟦ gate("unblock", "blocking").points ⟧ of ⟦ exercise("unblock").max_points ⟧ points are for at least
-# ⟦ gate("unblock", "blocking").at_least ⟧ times the pipeline's speed.
+# ⟦ gate("unblock", "blocking").at_least ⟧ times the pipeline's speed at
+# ⟦ gate("unblock", "blocking").cases | join(", ") ⟧.
 #
 # Predict: on a GPU, how many times as fast as the pipeline is yours? Hold your number against the report.
 
@@ -462,7 +472,11 @@ recorded("unblock", "ratio_vs_blocking")
 
 # %% [markdown]
 # Expect this of the plot, from left to right. Both times grow with the **number of rows**, for different reasons. The
-# pipeline pays the same launches and waits for each row, whatever its length. Yours pays for bytes alone.
+# pipeline pays the same launches and waits for each row, whatever its length. Yours makes the same few launches for any
+# number of rows, and its time grows with the bytes.
+#
+# The plot and the recorded cases have fewer and longer rows than the case for the points. The shorter a row, the more of
+# the pipeline's time goes into launches and waits.
 #
 # The arithmetic is the same. Gone are the waits, the launches for each row, and the kernels too small to fill a GPU.
 
@@ -515,8 +529,10 @@ print(Path("mean_two_ways.py").write_text(script), "characters written")
 # - In the table of `nsys`, each row is a kernel with its share of the GPU's time. The first call of each mean is counted
 #   as well, and so is the kernel that makes the random numbers. The division takes next to nothing.
 # - In the report of `ncu`, look at *DRAM Throughput* and *Compute (SM) Throughput*, both in per cent of what the GPU can
-#   do. The large kernel should be near the first limit and far from the second. For the tiny one both are near zero: it
-#   is all launch.
+#   do by its data sheet. (A plain copy does not reach that, either.) The large kernel should be much nearer to the first
+#   limit than to the second. For the tiny one both are near zero: it is all launch.
+#
+# The next two cells show what both printed on a GPU machine. Where one was not installed there, it says so.
 
 # %%
 recorded_output("nsys")

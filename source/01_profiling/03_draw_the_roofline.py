@@ -16,8 +16,8 @@
 
 # %%
 from grader import check, device
-from grader.explore import compare, draw_roofline, explore_roofline, land, measure_ceilings, recorded_roofline
-from grader.explore import try_predictions
+from grader.explore import compare, draw_roofline, explore_roofline, land, measure_ceilings, recorded
+from grader.explore import recorded_roofline, try_predictions
 
 device
 
@@ -204,17 +204,18 @@ explore_roofline(ceilings)
 # %% [markdown]
 # ## A GPU's roofline
 #
-# This is a GPU as it was recorded. On it are kernels that you will write in this course, each at a large size, and the
-# first of them at a small one, too. (Kernels that compute nothing, such as a transpose, have no place on these axes. A
-# flat roof, if it was recorded, is that of float16.)
+# This is a GPU as it was recorded. On it are kernels that you will write in this course, each at a large size, and some
+# operations of PyTorch. (Kernels that compute nothing, such as a transpose, have no place on these axes. A flat roof, if
+# it was recorded, is that of float16 products. The kernels whose names begin with `ls_` compute in other types, and have
+# a lower roof of their own.)
 
 # %%
 recorded_roofline()
 
 # %% [markdown]
 # Look at the shares of the roof below the picture. A few per cent more than 100 are no contradiction: this roof is a
-# measurement, too, of one large copy. The small kernel, point 1, lies far below the large ones. Why? Find out on your
-# machine.
+# measurement, too, of a large copy or addition and of one product. The two small products, 256 × 256 and 1024 × 1024,
+# lie far below the large ones. Why? Find out on your machine.
 
 # %% [markdown]
 # ## Below the roof
@@ -289,9 +290,19 @@ draw_roofline(ceilings, points[1], cached)
 
 # %% [markdown]
 # A point clearly above the roof is drawn as a square. It breaks no law of nature: the cache has a slanted roof of its own,
-# further up. (Does yours not lie above? On a GPU with a small cache, the price of a call may take as long as the memory
-# would have.) But it is a warning. A benchmark that repeats a small problem measures the cache, and a model that runs the
+# further up. But it is a warning. A benchmark that repeats a small problem measures the cache, and a model that runs the
 # operation once will not see that speed.
+#
+# Does yours lie hardly above, or not at all? The price of each call counts as well, and what fits in a cache is done
+# soon. On the recorded GPU, another kernel went over its cache many times in one launch, so that the price hardly counts:
+
+# %%
+recorded("ceilings", "bandwidth_gbps")
+
+# %% [markdown]
+# *Large copy* is the roof of memory: a copy or an addition, whichever moves more. *Copy within L2* is nearer to the cache's
+# own roof. In the recorded roofline, the point *square within L2* pays for a launch each time, and lies lower: only a
+# little above the roof of memory.
 #
 # So when a point lies above the roof, ask in this order: did I count too much? Did the bytes come from a cache? Is the
 # clock right?
@@ -374,6 +385,21 @@ try_predictions(predict_ms, ceilings)
 # Where *measured / predicted* is near 1, there is nothing left to gain. Where it is 2, a better kernel could be up to twice
 # as fast, or the count is too low. So this quotient says where to look before you have changed a line. (Run the cell
 # again: if your machine does other work, the quotients move.)
+#
+# The same was recorded on a GPU, for more operations. Here it is predicted / measured, a share of the roof:
+
+# %%
+recorded("predictions", "predicted_over_measured")
+
+# %% [markdown]
+# Two lie lowest: `add_row`, and `convert` from float16 to float32. Their bytes are counted right. But PyTorch has several
+# kernels for such work. Its fast one loads several neighbouring elements at once.
+#
+# - For a row that is repeated it runs another one, which computes the place of each element, and loads it alone.
+# - From float32 to float16 it has a kernel made for just these two types. From float16 to float32 it runs one for all
+#   types, which asks for each element what type it has.
+#
+# So here a better kernel could be faster. `check` leaves both out when it times your GPU.
 
 # %% [markdown]
 # ## Extra credit

@@ -212,6 +212,8 @@ claims["hot data"] = hot_data(torch.sum, torch.sum, cacheable, machine)
 compare(prediction, claims["hot data"])
 
 # %% [markdown]
+# On a GPU the claim can be small: each call is timed with its launch and its wait, and no cache shortens these.
+#
 # **The question:** *has anybody touched the data just before?* Two tensors in turn are as hot as one. So is a tensor that
 # the baseline has read a moment ago. A sound benchmark makes all data ahead, more than the cache holds, and goes round.
 
@@ -515,6 +517,10 @@ draw_claims(claims, pretended=() if device == "cuda" else ("no sync", "other str
 
 # %%
 recorded("lies", "ratio_vs_itself")
+
+# %% [markdown]
+# A large claim is not the dangerous one. Whoever reads of a hundred times the speed asks questions. A gain of a tenth, or
+# a factor of two, is believed.
 
 # %% [markdown]
 # ## Probe it without reading it

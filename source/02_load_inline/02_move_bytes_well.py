@@ -91,8 +91,15 @@ result
 # A chart shows *useful* bandwidth: the bytes that the kernel asked for, over the time. What was fetched and thrown away
 # does not count.
 #
-# From stride 8 on, the count of sectors stays the same. If a chart falls further, sectors are not the reason: memory
-# has larger units, too (lines, rows of DRAM, pages of addresses), and fewer of the elements share one.
+# Now take the bytes that are **moved** for each element: 8 at stride 1, 12 at stride 2, 20 at stride 4, 36 at stride 8.
+# Multiply, and you see: on the recorded GPU, more bytes a second are moved at stride 8 than at stride 1. So at stride 1
+# memory is not yet what the kernel waits for, and stride 8 takes less than 4.5 times as long. The section *Bytes in
+# flight* has the reason.
+
+# %% [markdown]
+# From stride 8 on, the count of sectors stays the same. If a chart falls further, the count is not the reason: memory has
+# larger units, too (lines, rows of DRAM, pages of addresses), and fewer of the elements share one. On the recorded GPU,
+# stride 16 is about as fast as two sectors for each element would allow, 64 + 4 bytes.
 
 # %% [markdown]
 # ## What an offset costs
@@ -125,6 +132,11 @@ result
 # The fifth sector is also the first one of the next warp. Whoever comes second finds it in a cache, so DRAM hands it
 # out once. **A cache mends an offset, since another warp soon uses the rest of the sector. It cannot mend a stride whose
 # gaps nobody reads**, or reads so late that the sector has made room for another.
+
+# %% [markdown]
+# On the recorded GPU a small loss is left. It is the same for all offsets, also for 8 and 16, which need no fifth sector.
+# So the fifth sector is not its reason. What these offsets have in common: the elements of a warp lie in two lines, and
+# at offset 0 in one. Whether this is the reason was not tested.
 
 # %% [markdown]
 # ## Wide loads
@@ -194,9 +206,18 @@ compare(prediction_2, result.ratio("32 KiB", "16 KiB"), "times", how=result.how)
 result
 
 # %% [markdown]
-# As long as little is in flight, twice the bytes give twice the bandwidth, whatever the GPU could do. Once memory is
-# busy all the time, more in flight only waits longer.
+# As long as little is in flight, twice the bytes give nearly twice the bandwidth, whatever the GPU could do. Once memory
+# is busy all the time, more in flight only waits longer.
+
+# %% [markdown]
+# Now look back at the wide loads. An SM holds 2,048 threads. If each has one `float` in flight, these are 8 KiB. With
+# `float2` they are 16 KiB, and with `float4` 32 KiB. Find these three in the last chart, and hold them against the three
+# copies: they come near.
 #
+# So a thread that moves one `float` has too little in flight. This is also why the copies at stride 1 and at offset 0
+# stay behind the one with `float4`.
+
+# %% [markdown]
 # There are three ways to get more bytes in flight: **more threads** on the SM, **wider loads**, and **several loads a
 # thread** before the first result is used. For the last one write a loop of constant length with `#pragma unroll`: the
 # compiler then issues the loads one after another and waits once.
@@ -206,7 +227,7 @@ result
 # one. Four pixels are 12 bytes: three `unsigned int` in, one out. Sixteen are 48 bytes: three `uint4` in, one out. (If
 # the number of pixels is no multiple of that, threads take the last ones singly.)
 #
-# This is the share of a copy's speed that each reaches on 8192 × 8192 pixels, where somebody has measured it:
+# This is the share of a copy's speed that each reaches on 8192 × 8192 pixels, as recorded on a GPU:
 
 # %%
 recorded("bytes/grayscale", "share_of_copy")
@@ -252,7 +273,8 @@ result
 # %% [markdown]
 # The rest of a sector may still be used while it lies in a cache, by a warp that works on the next row. That is why
 # the loss need not be what the sectors say. Reads and writes need not lose the same either: strided reads may find their
-# sectors in the SM's own cache (L1), while writes are gathered in the cache that all SMs share (L2).
+# sectors in the SM's own cache (L1), while writes are gathered in the cache that all SMs share (L2). On the recorded GPU
+# strided reads lose far less than strided writes.
 #
 # But you can do better than hope for a cache.
 
@@ -460,7 +482,8 @@ recorded("transpose", "share_of_copy")
 
 # %% [markdown]
 # And these are the steps on the way there, at 8192 × 8192: the obvious kernel, a tile, a padded tile, a tile with more
-# elements a thread, and `float4` in place of `float`.
+# elements a thread, and `float4` in place of `float`. (Here `copy` is PyTorch's. It is faster than the kernel `copy`
+# above, which moves one `float` a thread.)
 
 # %%
 recorded("bytes/transpose", "bandwidth_gbps", "share_of_copy")
@@ -525,7 +548,7 @@ recorded("bytes/transpose", "bandwidth_gbps", "share_of_copy")
 #
 # </details>
 #
-# <details><summary>Your kernel has 8 KiB in flight on each SM and a quarter of the bandwidth. What do you change first?</summary>
+# <details><summary>Your kernel has 2 KiB in flight on each SM and a quarter of the bandwidth. What do you change first?</summary>
 #
 # Bytes in flight: more loads a thread before the first is used, wider loads, or more threads on the SM.
 #

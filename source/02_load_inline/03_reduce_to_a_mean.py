@@ -214,8 +214,8 @@ in_flight = 4800 * 700  # bytes in a nanosecond, times nanoseconds
 compare(prediction, round(in_flight / (256 * 4)), "blocks", how="computed")
 
 # %% [markdown]
-# An SM holds at most 2,048 threads, so 8 blocks of 256. An H200 has 132 SMs: 1,056 blocks run at a time. With one
-# float for each thread that is not enough. You know both remedies:
+# An SM holds at most 2,048 threads, so 8 blocks of 256. An H200 has 132 SMs: 1,056 blocks run at a time. By this count,
+# one float for each thread is not enough. You know both remedies:
 #
 # - **Wide loads.** `reinterpret_cast<const float4*>(x)` is the address `x` again, now of float4s: `[i]` of it is the
 #   elements 4i to 4i + 3. The address must be a multiple of 16. The start of a tensor that PyTorch has allocated is
@@ -230,7 +230,15 @@ recorded("reductions/blocks", "share_of_read_by_float", "share_of_read_by_float4
 
 # %% [markdown]
 # Too few blocks leave bandwidth unused. More than can run at a time have to queue, and each costs a start and a sum
-# of its own.
+# of its own. By this table that costs little.
+
+# %% [markdown]
+# The loop by `float` does better than the count allows: 8 blocks for each SM come close to the speed of reading. So its
+# threads must have more than one float in flight.
+#
+# The case of 16 blocks shows it, too. With one float for each thread they have 16 KiB in flight. Divide by their
+# bandwidth: memory would answer within little more than a hundred nanoseconds. It takes several hundred. The kernel's
+# text does not ask for several loads at once, but a compiler may unroll such a loop by itself.
 
 # %% [markdown]
 # ## The rungs beside each other
@@ -251,8 +259,9 @@ speeds
 # GB/s count each element once, whatever a kernel does with it. Compare the rungs:
 #
 # - **atomics** has an addition at one address for every element.
-# - **shuffles** has 32 times fewer of them, **tree** 256 times fewer.
-# - **grid-stride** has none. Its loads are still of 4 bytes.
+# - **shuffles** has 32 times fewer of them, **tree** 256 times fewer. In the recorded figures they are faster by nearly
+#   these factors: what all three wait for is the queue at that address.
+# - **grid-stride** has none. Its loads are still of 4 bytes, and it is already close to reading alone.
 
 # %% [markdown]
 # ## The same sum twice
@@ -285,6 +294,10 @@ print(f"from {min(results):,.0f} to {max(results):,.0f}; in float64: {values.sum
 
 # %%
 recorded("reductions", "different_results")
+
+# %% [markdown]
+# Only what adds in a fixed order gave one result. But why has **atomics**, with the most additions, so few results, and
+# **tree** so many? The next section has the reason, and it is no merit of atomics.
 
 # %% [markdown]
 # ## What float32 loses
@@ -325,6 +338,21 @@ errors
 # shuffles, 1,024 blocks in the tree. The grid-stride loop has no long sum anywhere. So speed and accuracy want the
 # same thing: many short sums.
 #
+# The same was recorded on 2²⁴ such numbers, in billionths (ppb). One rounding is up to 60 of them.
+
+# %%
+recorded("reductions", "error_ppb")
+
+# %% [markdown]
+# Here **atomics** loses a tenth of the mean. Each element adds itself divided by 2²⁴, some 0.0006. From 8,192 on, the
+# numbers that float32 knows lie 0.001 apart. So each addition is rounded to one whole step, **whichever element it
+# was**. Below 8,192 it is rounded to a whole number of smaller steps.
+#
+# That is why the order hardly mattered, and 50 launches gave so few results: nearly the same wrong one each time. The
+# tree adds sums of 256 elements. Of these, some are rounded up and some down. So its results vary more with the order,
+# and are far better. A result that repeats need not be right.
+
+# %% [markdown]
 # The exercise also adds in `double`, with 53 binary digits. On an H200 doubles are half as fast as floats, which is
 # still far faster than memory. (On GPUs for games they are 32 or 64 times slower: there, add four floats in float and
 # only their sum in double.)
@@ -515,7 +543,10 @@ benchmark(mean_cuda)
 recorded("mean_cuda", "ratio_vs_torch", "share_of_copy", "bandwidth_gbps")
 
 # %% [markdown]
-# **Small vectors** take the time of a launch: that is why one launch is better than two.
+# **Small vectors** take little more than the time of a launch: that is why one launch is better than two. (At 65,536
+# elements the recorded ratio is large because `torch.mean` is slow: slower than at four times as many. By its code it
+# uses several blocks only where each thread of one block would have at least 256 elements. Here one block of 512 threads
+# adds up everything.)
 #
 # **Large vectors** are limited by memory. If yours is behind, ask: are 16 bytes loaded at a time? Are several loads
 # in flight before the first is used? Are there enough blocks, and not many times more than can run at once? Does each
