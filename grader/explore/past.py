@@ -16,6 +16,7 @@ __all__ = ["H200", "V100", "Chip", "draw_ladder", "last_rung_view"]
 _SPECIAL_A_CLOCK, _MULTIPLY_ADDS_A_CLOCK = 16, 128  # of an SM; the latter of Hopper
 PUBLISHED_SAMPLES, PUBLISHED_SCIPY_MS = 1_675, 51_000.0
 _BENCHES = ("ladder/numba", "ladder/cupy", "ladder/past")
+_PAPER = {"facecolor": "white", "edgecolor": "none", "pad": 0.5}  # behind a number, where a ceiling's line passes
 
 
 @dataclass(frozen=True)
@@ -58,7 +59,7 @@ def draw_ladder() -> Picture:
     names = [name for name, _ in bars]
     axes.barh(range(len(bars)), [ms for _, ms in bars], color=[_colour(name) for name in names], edgecolor=DARK)
     for place, (_, ms) in enumerate(bars):
-        axes.text(ms * 1.08, place, f"{_shown(ms)} ms", va="center", fontsize=9.5, color=DARK)
+        axes.text(ms * 1.08, place, f"{_shown(ms)} ms", va="center", fontsize=9.5, color=DARK, bbox=_PAPER)
     axes.set_yticks(range(len(bars)), names)
     axes.invert_yaxis()
     axes.set_xscale("log")
@@ -67,7 +68,7 @@ def draw_ladder() -> Picture:
     special, adds = chip.special_ms(samples), chip.multiply_add_ms(samples)
     axes.axvline(special, color=DARK, linestyle="--", label=f"two special functions each: {special:.2g} ms")
     axes.axvline(adds, color=DARK, linestyle=":", label=f"eight multiply-adds each: {adds:.2g} ms")
-    axes.legend(loc="lower right", fontsize=9, title=f"ceilings of a {chip.name}, by its data sheet")
+    axes.legend(loc="lower right", fontsize=9, title=f"ceilings of an {chip.name}, by its data sheet")
     axes.set_title(origin, fontsize=9.5, loc="left", wrap=True)
     for side in ("top", "right"):
         axes.spines[side].set_visible(False)

@@ -201,7 +201,7 @@ compare(prediction, 100 * partial_bytes(n // 1024) / (4 * n), "%", how="computed
 # So the bytes do not matter:
 
 # %%
-draw_partial_traffic(n, {"one for each block of 1,024": n // 1024, "four for each SM of an H200": 4 * 132})
+draw_partial_traffic(n, {"one for each block of 1,024": n // 1024, "eight for each SM of an H200": 8 * 132})
 
 # %% [markdown]
 # But **one** program reads them all, and it runs on one SM. Say that an SM gets its share of the bandwidth: of
@@ -278,6 +278,15 @@ compare(prediction, 4800 * 700 / (4 * 4096), "programs", how="computed")
 
 # %%
 recorded("means/shapes", "ratio_vs_torch", "bandwidth_gbps")
+
+# %% [markdown]
+# Three things to see:
+#
+# - **Follow the block of 4,096 with 8 warps.** Up to eight programs an SM each step gains, and sixteen gain nothing more.
+#   An SM has room for 2,048 threads, and eight programs of 256 fill it.
+# - **A larger block makes up for few programs**, if it has the warps for it: compare the rows with one program an SM.
+# - **A block of 16,384 with 8 warps stays slow**, with two programs an SM or sixteen. A thread holds 64 sums, and takes so
+#   many registers (about 100, says the compiler) that only two programs fit on an SM. The others wait their turn.
 
 # %% [markdown]
 # ## The order of additions
@@ -430,10 +439,21 @@ recorded("means/sizes", "ratio_vs_torch", "bandwidth_gbps")
 recorded("means/ways", "ratio_vs_torch", "bandwidth_gbps", "different_results")
 
 # %% [markdown]
+# All ways but the last lie within a few per cent of each other: they read `x` at the speed of memory, and what differs is
+# the small rest. One launch is a little faster than two. The atomic additions are about as fast, and give another last
+# digit from run to run. Element by element is far behind, as its chain of additions said.
+
+# %% [markdown]
 # Read your plot from the left:
 #
-# - **Small vectors** take the time of launches, and you have two. `torch.mean` is one operation.
-# - **Large vectors** are limited by memory, and a second launch is a small part of the time.
+# - **Small vectors** take the time of launches, and you have two. `torch.mean` is one operation. At 16,384 elements the
+#   authors' kernel took
+#   ⟦ recorded(bench="mean_triton", case="16,384 elements", metric="median_us", gpu="H200") ⟧ on an H200, and `torch.mean`
+#   ⟦ recorded(bench="mean_triton/torch", case="16,384 elements", metric="median_us", gpu="H200") ⟧.
+# - **Large vectors** are limited by memory, and a second launch is a small part of the time. The ratio comes close to 1:
+#   nobody reads faster than memory delivers.
+# - **A ratio that stands out**, such as one to `torch.compile` for small vectors, is the host's. Where the host takes
+#   longer for a call than the GPU has work, the GPU waits, and that is what was measured.
 # - **If yours is behind:** is there a block of sums in the loop, or a `tl.sum` in every round? Does a program have
 #   enough bytes under way? Are there several programs for each SM, and not thousands in all?
 

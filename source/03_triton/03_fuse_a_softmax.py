@@ -313,10 +313,12 @@ recorded("softmax", "ratio_vs_eager", "ratio_vs_torch", "ratio_vs_compile", "sha
 # %% [markdown]
 # Read the plot:
 #
-# - **Short rows:** the matrix is small, and the time is mostly that of launches. The eager sequence pays for five. The
-#   others are one kernel each, and about equal: at N = 256 on an H200 the authors' kernel took
+# - **Short rows:** the matrix is small, and the time is mostly that of launches. The eager sequence pays for five. Yours
+#   and `torch.softmax` are one kernel each, and about equal: at N = 256 on an H200 the authors' kernel took
 #   ⟦ recorded(bench="softmax", case="4096 × 256", metric="median_us", gpu="H200") ⟧ and `torch.softmax`
 #   ⟦ recorded(bench="softmax/torch", case="4096 × 256", metric="median_us", gpu="H200") ⟧.
+# - **Rows of the table that stand out**, above all in the ratio to `torch.compile` for short rows: do not believe them. Such
+#   a kernel is short. If the host takes longer to call it, the GPU waits, and the time is the host's.
 # - **Long rows:** a fused kernel comes close to the bandwidth of a copy:
 #   ⟦ recorded(bench="softmax", case="4096 × 32768", metric="share_of_copy", gpu="H200") ⟧ at N = 32768. That is the
 #   roof: a copy moves the same bytes.
@@ -325,8 +327,11 @@ recorded("softmax", "ratio_vs_eager", "ratio_vs_torch", "ratio_vs_compile", "sha
 #   ⟦ recorded(bench="softmax", case="4096 × 8192", metric="ratio_vs_eager", gpu="H200") ⟧ at N = 8192 and
 #   ⟦ recorded(bench="softmax", case="4096 × 32768", metric="ratio_vs_eager", gpu="H200") ⟧ at N = 32768. For large
 #   matrices it is more than the bytes say: not every kernel of the sequence runs at the roof, as the profile below
-#   shows. For small ones the L2 cache helps the sequence: what one kernel has written can still lie there when the
-#   next one reads it, and need not come from DRAM.
+#   shows. For the smallest it says nothing about bytes: the sequence took
+#   ⟦ recorded(bench="softmax/eager", case="4096 × 256", metric="median_us", gpu="H200") ⟧ at N = 256 and
+#   ⟦ recorded(bench="softmax/eager", case="4096 × 512", metric="median_us", gpu="H200") ⟧ at N = 512, the time of five
+#   launches. In between, the L2 cache helps the sequence: what one kernel has written can still lie there when the next
+#   one reads it, and need not come from DRAM.
 # - **`torch.softmax`** is one operation, but it must serve every shape and data type. It has one kernel for short rows
 #   and others for long ones, so its curve goes up and down: the ratio is
 #   ⟦ recorded(bench="softmax", case="4096 × 1024", metric="ratio_vs_torch", gpu="H200") ⟧ at N = 1024,

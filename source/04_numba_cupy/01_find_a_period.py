@@ -243,10 +243,11 @@ else:
     print("CuPy needs a GPU: there is none here.")
 
 # %% [markdown]
-# If this is fast enough for you, you are done. The chapter goes on because it can be made many times as fast, and
-# because each step teaches something that holds for every kernel.
+# If this is fast enough for you, you are done. The chapter goes on because a kernel of your own can be faster still, above
+# all in float32, and because each step teaches something that holds for every kernel.
 #
-# This is what the authors recorded, for 1,024 samples.
+# This is what the authors recorded, for 1,024 samples and 16,384 frequencies in float64. SciPy and NumPy ran on the
+# machine's CPU. *torch* is the exercise's sums once more, on the GPU, as operations on tensors.
 
 # %%
 recorded("periods", "median_ms", "ratio_vs_scipy")

@@ -27,7 +27,8 @@ import numpy as np
 # ## The whole ladder
 #
 # Here are all rungs on one page. The scale is logarithmic: each mark is ten times the one before. The two lines are
-# ceilings of the GPU that the legend names. You will compute both, for an H200.
+# ceilings of the GPU that the legend names. You will compute both, for an H200. (SciPy's bar was computed from its time for
+# 4,096 of the frequencies.)
 
 # %%
 draw_ladder()
@@ -61,6 +62,10 @@ compare(prediction, 2 * 2**10 * 2**20 / (16 * 132 * 1.98e9) * 1e3, "ms", how="co
 recorded("ladder/cupy", "median_ms", "correct_digits")
 
 # %% [markdown]
+# On an H200 the rung with launch bounds takes
+# ⟦ "%.2f" | format(recorded(bench="ladder/cupy", case="launch_bounds, float32", metric="median_ms", gpu="H200").value / (2**31 / (16 * 132 * 1.98e6))) ⟧
+# times as long as the ceiling says. That is near: the ceiling is for the highest clock, and for units that never wait.
+#
 # A kernel near its ceiling is not made faster by launch bounds or caches. It has to do **less** of what it is bound by:
 # fewer special functions.
 
@@ -116,7 +121,7 @@ prediction = ...  # ms, eight multiply-adds a sample and frequency
 compare(prediction, H200.multiply_add_ms(each=8), "ms", how="computed")
 
 # %% [markdown]
-# This is half of the first ceiling. Three more things keep the kernel near it:
+# This is half of the first ceiling. Three more things help to come near it:
 #
 # - **The turn belongs to the sample, not to the thread.** dt is the same for all threads, if d is. So a block computes
 #   cos dt and sin dt once for a tile of samples, and keeps t, y and both in shared memory: a `float4` a sample.
@@ -242,18 +247,35 @@ prediction = ...  # times as fast as the last rung
 benchmark(ls_open)
 
 # %% [markdown]
-# And this is what the authors' ways reached, with the digits of the highest peak that are right everywhere. How many frequencies a thread takes, and how
-# many threads a block has, was tried out.
+# Is yours behind at the left end of the plot? There a rotation has too few threads. A block of 128 threads with 16
+# frequencies each takes 2,048 of them. So 131,072 frequencies are 64 blocks, and an H200 has 132 SMs: half of it has nothing
+# to do. The authors' kernel took
+# ⟦ recorded(bench="ls_open", case="1,024 samples × 16,384 frequencies", metric="median_us", gpu="H200") ⟧ for 16,384
+# frequencies and ⟦ recorded(bench="ls_open", case="1,024 samples × 131,072 frequencies", metric="median_us", gpu="H200") ⟧
+# for eight times as many.
+
+# %% [markdown]
+# And this is what the authors' ways reached, with the digits of the highest peak that are right everywhere. *FFT* is
+# another algorithm, to which this notebook comes in the end.
 
 # %%
 recorded("ladder/past", "median_ms", "ratio_vs_last_rung", "registers", "correct_digits")
+
+# %% [markdown]
+# On an H200 the rotation takes
+# ⟦ "%.1f" | format(recorded(bench="ladder/past", case="rotation, float32", metric="median_ms", gpu="H200").value / (2**33 / (128 * 132 * 1.98e6))) ⟧
+# times as long as its eight multiply-adds would. A little of that is known. Its loop has 133 instructions for 16 frequencies,
+# not 128. And 512 blocks on 132 SMs are four for most and three for some. Each is worth less than five per cent. The rest is
+# not explained.
+#
+# How many frequencies a thread takes, and how many threads a block has, was tried out:
 
 # %%
 recorded("ladder/steps", "median_ms", "registers", "correct_digits")
 
 # %% [markdown]
 # More frequencies a thread mean fewer special functions, and more registers: fewer threads fit on an SM. Somewhere between
-# lies the best.
+# lies the best. It is a flat valley: 8 and 16 frequencies differ by little, and only 32 are clearly too many.
 #
 # There is a board for this exercise. (It needs a GPU, and your class's settings.)
 
@@ -357,7 +379,7 @@ for width, error in errors.items():
 #
 # ## Check yourself
 #
-# <details><summary>The last rung takes little more than its special functions do. Would a faster memory help?</summary>
+# <details><summary>The last rung is near the ceiling of its special functions. Would a faster memory help?</summary>
 #
 # No. The samples fit into a cache, and the powers are written once. It waits for the special-function units.
 #

@@ -19,7 +19,7 @@ _BAND = 8.0  # the width of the band of frequencies, where there are many
 _LOWEST = 0.25  # a slower signal has less than a turn or two in the span: sums of it are badly conditioned
 _NOISE = 0.5
 # Of N, the number of samples; a peak is near N / 4. In float32 a phase, up to 270, is off by 1.5e-5 before its sine is
-# taken, and the fast sine adds as much: together some 1e-6 of N. A range reduction by 2 * 3.1416 is off by 3e-5 of it.
+# taken, and the fast sine adds as much: together some 2e-6 of N. A range reduction by 2 * 3.1416 is off by 3e-5 of it.
 ABSOLUTE = {"float32": 5e-6, "float64": 1e-12}
 RELATIVE = {"float32": 2e-5, "float64": 1e-10}
 
