@@ -16,6 +16,7 @@ import torch
 from benchmarks.kernels import load
 from benchmarks.limits import Fault
 from benchmarks.rows import Recorder
+from benchmarks.timing import HEAD_START_CYCLES
 from grader.exercise import Exercise
 from grader.exercises import find
 from grader.exercises.products import PLOT_CASES
@@ -34,7 +35,6 @@ _REPEATS, _WARM_UP = 40, 3
 _SWEEP_REPEATS = 15
 _SHARED_BYTES = 227 << 10  # of a block, on a Hopper card
 _SUMS_OF_A_THREAD = 128  # in registers; of 255 that it can have
-_HEAD_START_CYCLES = 400_000  # some 0.2 ms: in that time the host has queued what is timed
 
 Call = Callable[[], Any]
 Product = Callable[[torch.Tensor, torch.Tensor, torch.Tensor], Any]
@@ -194,7 +194,7 @@ def _in_turn(calls: Mapping[str, Call], repeats: int) -> dict[str, list[float]]:
     for number in range(_WARM_UP + repeats):
         for name, call in calls.items():
             start, end = (cuda.Event(enable_timing=True) for _ in range(2))
-            cuda._sleep(_HEAD_START_CYCLES)
+            cuda._sleep(HEAD_START_CYCLES)
             flush.zero_()
             start.record()
             call()

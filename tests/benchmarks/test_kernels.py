@@ -1,0 +1,32 @@
+"""What the reference solutions are timed on: arrays that lie as they do in the judge."""
+
+import pytest
+import torch
+
+from benchmarks.kernels import laid_out
+from grader.exercise import Array
+from grader.exercises import EXERCISES
+
+
+@pytest.mark.parametrize(
+    ("array", "strides"),
+    [
+        (Array("x", (4, 6)), (6, 1)),
+        (Array("x", (4, 6), row_padding=2), (8, 1)),
+        (Array("x", (4, 6), transposed=True), (1, 4)),
+        (Array("x", (4, 6), "float16", row_padding=2, transposed=True), (1, 6)),
+    ],
+)
+def test_an_array_keeps_its_values_and_has_the_strides_of_its_case(array, strides):
+    """Rows that lie apart are what some kernels are about: timed close together they would be another case."""
+    values = torch.arange(24).reshape(4, 6).to(getattr(torch, array.dtype))
+    found = laid_out(array, values)
+    assert found.stride() == strides
+    assert torch.equal(found, values)
+
+
+def test_a_gates_cases_are_among_those_that_are_timed():
+    """Every gate names cases of its exercise; the bench times all of them beside those of the plot."""
+    for exercise in EXERCISES.values():
+        timed = {case.name for case in (*exercise.plot_cases, *exercise.timed_cases)}
+        assert {name for gate in exercise.gates for name in gate.cases} <= timed
