@@ -74,7 +74,20 @@ class Facts:
     @property
     def padded(self) -> bool:
         """Rows lie apart, the first is right and the second was written and is not: it was stepped by N."""
-        return self.padding > 0 and self.mismatch.region_low[:1] == (1,) and not self.unwritten
+        stepped = self.mismatch.region_low[:1] == (1,) and not self.unwritten
+        return self.padding > 0 and stepped and not self.run_on
+
+    @property
+    def run_on(self) -> bool:
+        """More elements were written than there are, and some are wrong: ends of rows landed in other rows.
+
+        No wrong stride does that: each element is then written once, wherever that is. On a GPU rows are written at the
+        same time, and what was written last stays, which may be any row's.
+        """
+        m = self.mismatch
+        counted = self.case is None or all("float" in array.dtype for array in self.case.outputs)  # what nobody wrote
+        several = len(m.shape) > 1 and m.shape[0] > 1 and 0 < m.wrong < m.total
+        return counted and several and m.outside > max(m.unwritten, self._room)
 
     @property
     def cut(self) -> int | None:
@@ -124,26 +137,28 @@ class Facts:
 
     @property
     def side(self) -> str:
-        """Where the first element outside of the output lies: "before", "between" its rows, or "after"."""
+        """Where it wrote, by the first element outside: "before" the output, "between" its rows, or "after".
+
+        "beyond" is between the rows, with more elements than there is room for: past the end as well.
+        """
         offset = self.mismatch.outside_first_offset
         if offset is None:
             return "around"
         if offset < 0:
             return "before"
-        return "between" if offset < self._span else "after"
+        if offset >= self.mismatch.total + self._room:
+            return "after"
+        return "between" if self.mismatch.outside <= self._room else "beyond"
 
     @property
-    def _span(self) -> int:
+    def _room(self) -> int:
+        """Elements between the rows of the output."""
         shape = self.mismatch.shape
-        if len(shape) < 2:
-            return self.mismatch.total
-        rows = self.mismatch.total // shape[-1]
         arrays = [a for a in (self.case.outputs if self.case else ()) if a.name == self.mismatch.output]
         padding = arrays[0].row_padding if arrays else 0
-        return (rows - 1) * (shape[-1] + padding) + shape[-1]
+        return (self.mismatch.total // shape[-1] - 1) * padding if len(shape) > 1 else 0
 
 
 def outside_of(mismatch: Mismatch, case: Case | None) -> str:
     """Where it wrote: "before" the output, "between" its rows or "after" it; an empty text where that is not known."""
-    side = Facts(mismatch, case, None).side
-    return "" if side == "around" else side
+    return {"around": "", "beyond": "after"}.get(side := Facts(mismatch, case, None).side, side)

@@ -64,6 +64,10 @@ _STRIDE = "In this case the rows lie {pitch} elements apart: step from row to ro
 WRONG: tuple[_Rule, ...] = (
     _Rule(lambda f: f.padded, _STRIDE),
     _Rule(
+        lambda f: f.run_on,
+        "More elements were written than `out` has: what runs on past the end of a row lands in another.",
+    ),
+    _Rule(
         lambda f: f.at == "everything" and f.unwritten and f.clues.returns_value,
         "The function returned something; results belong in `out`.",
     ),

@@ -82,6 +82,7 @@ def _wrote_outside(facts: Facts) -> str:
     where = {
         "before": f"before the start of `{m.output}`",
         "between": f"between the rows of `{m.output}`",
+        "beyond": f"between the rows and past the end of `{m.output}`",
         "after": f"past the end of `{m.output}`",
         "around": f"outside of `{m.output}`",
     }[facts.side]

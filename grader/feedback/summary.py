@@ -213,10 +213,9 @@ def _rank(case: CaseResult, exercise: Exercise | None) -> int:
     mismatch = case.mismatch
     if mismatch is None or mismatch.suspect:
         return -2
-    if Facts(mismatch, case_of(case.name, exercise), exercise).padded:
-        return -1
-    if not mismatch.wrong:
-        return 3
+    facts = Facts(mismatch, case_of(case.name, exercise), exercise)
+    if facts.padded or facts.run_on or not mismatch.wrong:  # where rows ran on, which are wrong is chance
+        return -1 if facts.padded else 3
     if mismatch.total == 1:
         return len(_TELLING)
     place = locate(mismatch)

@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Any
 
 import pytest
+import torch
 
 from grader.exercise import Array, Case
 from grader.exercises import find
 from grader.feedback.sentences import describe, sentences
 from grader.feedback.summary import summarize
+from grader.judge import desk as desks
+from grader.judge.desk import Desk
 from grader.verdict import Mismatch, Verdict
 from tests.feedback.verdicts import SIMULATOR, make
 
@@ -226,18 +230,72 @@ def test_a_suspect_comes_first_and_asks_alone() -> None:
     assert said[1].startswith("All 1000 elements differ")
 
 
-def test_rows_that_lie_apart() -> None:
-    """Where only a padded case's first row is right, the stride is the cause: it is said once, with its number."""
+@pytest.mark.parametrize(
+    ("outside", "where"),
+    [(216, "between the rows of `out`"), (1232, "between the rows and past the end of `out`")],  # by N; by x's stride
+)
+def test_rows_that_lie_apart(outside: int, where: str) -> None:
+    """Where only a padded case's first row is right, the stride is the cause: it is said once, with its number.
+
+    As many elements are missing as were written beside the output.
+    """
     case = next(case for case in SOFTMAX.simulator_cases if "padded" in case.name)
-    mismatch = matrix((29, 200), (1, 0), (28, 199), not_finite=4368, unwritten=1232, outside=1232,
+    mismatch = matrix((29, 200), (1, 0), (28, 199), not_finite=4368, unwritten=outside, outside=outside,
                       outside_first_offset=200)  # fmt: skip
 
     said = describe(mismatch, case, SOFTMAX)
 
     assert said.count("stride") == 1
     assert "256 elements apart" in said
-    assert "1232 of these were never written." in said
-    assert "wrote 1232 elements between the rows of `out`" in said
+    assert f"{outside} of these were never written." in said
+    assert f"wrote {outside} elements {where}." in said
+
+
+_PADDED = "5 × 100, rows padded to 104 and to 108"
+_RUNS_ON = Mismatch("out", (5, 100), 400, 500, (1, 0), "0.307287", "-0.1885", (1, 0), (4, 99), 2.0, not_finite=28,
+                    outside=956, outside_first_offset=100)  # fmt: skip
+
+
+def test_rows_that_run_on_into_others_are_not_about_the_stride() -> None:
+    """On a GPU rows are written at the same time: without a mask all but the first may be another's. The stride does
+    not have more written than there is, and the case that nothing ran on into tells most.
+    """
+    widen = find("widen")
+    case = next(case for case in widen.cases if case.name == _PADDED)
+
+    said = describe(_RUNS_ON, case, widen)
+    assert "stride" not in said
+    assert "runs on past the end of a row lands in another" in said
+    assert "wrote 956 elements between the rows and past the end of `out`. Is the store masked?" in said
+    one_row = Mismatch("out", (1, 4), 0, 4, outside=1020, outside_first_offset=4)
+    reported = said_of(verdict_on("widen", (0, one_row), (1, _RUNS_ON)))
+    assert reported.startswith("1 × 4: Every element is right")
+    assert "1020 elements past the end of `out`. Is the store masked?" in reported
+    assert said_of(verdict_on("widen", (1, _RUNS_ON))).endswith("past the end of `out`. Is the store masked?")
+
+
+@pytest.mark.parametrize("order", [(0, 1, 2, 3, 4), (4, 3, 2, 1, 0), (4, 2, 3, 1, 0), (2, 0, 4, 1, 3), (1, 2, 3, 4, 0)])
+def test_whichever_row_is_written_last_the_mask_is_asked_for(order: tuple[int, ...], monkeypatch: Any) -> None:
+    """Rows of 1024 elements over rows of 100, in any order; what was to be read beyond the input is NaN."""
+    monkeypatch.setattr(desks, "_HOST_BYTES", 1 << 20)
+    widen = find("widen")
+    case = next(case for case in widen.cases if case.name == _PADDED)
+    desk = Desk("simulator")
+    spread = desk.lay(case)
+    desk.deal(spread)
+    desk.poison(spread)
+    desk.hand_over()
+    (launch,) = spread.launches
+    x, gain, out = (launch[name] for name in ("x", "gain", "out"))
+    for row in order:
+        read = desk.arenas["inputs"].bytes_at(x.offset + 4 * 104 * row, 4096).view(torch.float32)
+        written = desk.arenas["outputs"].bytes_at(out.offset + 4 * 108 * row, 4096).view(torch.float32)
+        written.copy_(read * desk._private(gain)[row])
+
+    said = describe(desk.check(spread, widen), case, widen)
+    assert "past the end of `out`. Is the store masked?" in said
+    assert "stride" not in said
+    assert "each program start at its own row" not in said
 
 
 def test_a_padded_case_that_fails_from_its_first_row_on_is_not_about_the_stride() -> None:
