@@ -13,13 +13,14 @@ import torch
 from scipy.signal import lombscargle as of_scipy
 
 from grader.exercises import EXERCISES
-from grader.exercises.ladder import ladder_case, lombscargle
+from grader.exercises.ladder import HALF, ladder_case, lombscargle
 from grader.exercises.ladder.cases import draw
 from grader.exercises.ladder.numba_kernels import NUMBA_BASELINE, NUMBA_FASTMATH, NUMBA_TYPED
 from grader.judge.clock import launches_for
-from grader.judge.compare import within
+from grader.judge.compare import suspected, within
 from grader.judge.inputs import generator
 from grader.judge.timing import Timer
+from grader.protocol.layout import POISON_BYTE
 
 _NUMBA = (NUMBA_BASELINE, NUMBA_TYPED, NUMBA_FASTMATH)
 
@@ -109,6 +110,40 @@ def test_a_rung_that_others_are_held_against_would_itself_be_accepted(judge, bas
     source = textwrap.dedent(inspect.getsource(baseline.function)).replace(name, "ls_numba_cached", 1)
     verdict = judge.grade(re.sub(r": Any|-> None", "", source).replace(") :", "):"), "ls_numba_cached")
     assert verdict.status == "passed", verdict
+
+
+_KEEP_KERNELS = ("ls_cupy_cached", "ls_numba_cached", "ls_numba_typed", "ls_numba_registers")
+
+
+def _of_floats(frequencies, floats):
+    """What a kernel of floats writes of an output of float64, the bits of one float again and again and nothing behind
+    them; the truth; the inputs.
+    """
+    _, drawn = _drawn(101, frequencies, "float64")
+    got = torch.full((8 * frequencies,), POISON_BYTE, dtype=torch.uint8)
+    got[: 4 * frequencies].view(torch.int32).fill_(floats)
+    return got.view(torch.float64), lombscargle(drawn["t"], drawn["y"], drawn["freqs"]), drawn
+
+
+@pytest.mark.parametrize("exercise_id", _KEEP_KERNELS)
+@pytest.mark.parametrize("frequencies", [33, 1000, 10_003])
+@pytest.mark.parametrize("floats", [0x7FFFFFFF, 0x7FC00000, 0x7F800000, 0x3FC00000, 0])  # a GPU's NaN, a CPU's, ∞, 1.5
+def test_half_an_output_is_known_by_what_was_written_and_not_by_its_values(exercise_id, frequencies, floats):
+    """Half of a double may be a float's NaN, and then all that is written is NaN; two of a GPU's are a double's NaN."""
+    got, expected, drawn = _of_floats(frequencies, floats)
+    assert suspected(got, expected, drawn, EXERCISES[exercise_id].suspects) == HALF.sentence
+
+
+@pytest.mark.parametrize("exercise_id", _KEEP_KERNELS)
+def test_another_half_is_no_kernel_of_floats(exercise_id):
+    """A right half that goes no further, as with too small a grid; NaN in all of it; nothing at all."""
+    got, expected, drawn = _of_floats(1000, 0)
+    suspects = EXERCISES[exercise_id].suspects
+    right = torch.cat([expected[:500], got[500:]])
+    assert suspected(right, expected, drawn, suspects) != HALF.sentence
+    assert suspected(expected * float("nan"), expected, drawn, suspects).startswith("Every power is NaN")
+    unwritten = got[-1:].repeat(1000)
+    assert suspected(unwritten, expected, drawn, suspects) != HALF.sentence
 
 
 def test_each_rung_of_numba_is_held_against_the_one_below():

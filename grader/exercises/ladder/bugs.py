@@ -8,6 +8,7 @@ from typing import Any
 
 from grader.exercise import Suspect
 from grader.exercises.ladder.power import lombscargle, power, terms
+from grader.protocol.layout import POISON_BYTE
 
 __all__ = ["BEYOND_THE_GRID", "HALF", "SUSPECTS", "UNWRITTEN"]
 
@@ -89,10 +90,34 @@ def _double(a: Any) -> bool:
 
 
 def _halved(a: Any) -> Any:
-    """What was written, where that is the first half and nothing behind it."""
-    got = a.get("got", _from_there(a["expected"] / 3, -(-a["expected"].numel() // 2), math.nan))
-    half = -(-got.numel() // 2)
-    return got if _double(a) and bool(got[half:].isnan().all()) and not bool(got[:half].isnan().all()) else None
+    """What was written, where that is the first half of the bytes, and wrong.
+
+    It may be anything: the lower half of a double is a random float, and one NaN among these makes every sum NaN. Two
+    NaN of a GPU's floats, ones but for the sign, are a NaN of double, too; so the bits tell what was written. Of an odd
+    number the middle one is half of each.
+    """
+    if not _double(a):
+        return None
+    got = a.get("got", _half_written(a["expected"] / 3))
+    count, written = got.numel(), ~_poison(got)
+    halved = bool(written[: count // 2].all()) and not bool(written[-(-count // 2) :].any())
+    right = (got - a["expected"]).abs() <= 1e-3 * a["expected"].abs()
+    return got if halved and 4 * int(right.sum()) < count else None
+
+
+def _poison(got: Any) -> Any:
+    """Where a float64 was never written."""
+    import torch
+
+    return got.view(torch.int64) == int.from_bytes(bytes([POISON_BYTE]) * 8, "little", signed=True)
+
+
+def _half_written(values: Any) -> Any:
+    import torch
+
+    changed = values.clone()
+    changed.view(torch.uint8)[changed.numel() * 4 :] = POISON_BYTE
+    return changed
 
 
 def _from_there(values: Any, first: int, factor: float) -> Any:
