@@ -71,7 +71,8 @@ def read(arguments: Sequence[str]) -> Asked:
     output = Path(values["-o"][-1]) if "-o" in values else Path(values.get("-odir", ["."])[-1], named)
     for value in values.get("-arch", []):
         if not _ARCHITECTURES.fullmatch(value):
-            refuse(f"Value '{value}' is not defined for option 'gpu-architecture'")
+            known = "is not defined for option 'gpu-architecture'"
+            refuse(f"Unsupported gpu architecture '{value}'" if value.isdigit() else f"Value '{value}' {known}")
     architectures = _ARCHITECTURE.findall(" ".join(values.get("-arch", []) + values.get("-gencode", [])))
     return Asked(source, output, tuple(options), tuple(dict.fromkeys(architectures)))
 

@@ -418,7 +418,8 @@ TEXTS: tuple[tuple[str, str], ...] = (
     ("CUDADriverError: CUDA_ERROR_FILE_NOT_FOUND: file not found", "Did nvcc fail?"),
     ("gcc: fatal error: 'kernels.cu': No such file or directory", "nvcc finds no file `kernels.cu`"),
     ("TypeError: Argument 'path' has incorrect type (expected str, got PosixPath)", "path=str(path)"),
-    ("nvcc fatal   : Value '90' is not defined for option 'gpu-architecture'", "`-arch=sm_90`"),
+    ("nvcc fatal   : Value 'hopper' is not defined for option 'gpu-architecture'", "`-arch=sm_90`"),
+    ("nvcc fatal   : Unsupported gpu architecture '90'", "`-arch=sm_90`"),
     (
         "CalledProcessError: Command '['nvcc', '--fatbin', 'f.cu']' returned non-zero exit status 2.",
         "`capture_output=True`",

@@ -51,7 +51,7 @@ CUPY: tuple[Meaning, ...] = (
         "Write the source into it first, with the types filled in: `Path('{0}').write_text(…)`.",
     ),
     Meaning(
-        r"is not defined for option 'gpu-architecture'",
+        r"is not defined for option 'gpu-architecture'|Unsupported gpu architecture",
         "nvcc knows no such architecture.",
         "Its name is `sm_` and the compute capability: `-arch=sm_90`.",
     ),
