@@ -11,7 +11,7 @@ from typing import Any
 
 from grader.errors import JudgeStopped, MachineLacks, UnusableSubmission
 from grader.exercise import Baseline, Case, Exercise, text_of
-from grader.judge import fused, health
+from grader.judge import fused, health, memory
 from grader.judge.beside import runs_short
 from grader.judge.clock import BaselineFailed, Clock, TimedWrong
 from grader.judge.desk import Desk, Spread
@@ -38,7 +38,7 @@ class Arbiter:
     def __init__(self, device: str = "auto", sandbox: bool = True) -> None:
         self.device = resolve(device)
         self.sandbox = sandbox
-        self.pool = Pool(self.device, sandbox, _free_bytes(self.device))
+        self.pool = Pool(self.device, sandbox, memory.beside_the_desk(self.device))
         try:
             with self.pool.quiet:
                 self.machine = Machine.measure(self.device)
@@ -48,9 +48,8 @@ class Arbiter:
                 fused.warm(("float32",))
         except BaseException as error:
             self.pool.close()
-            if "out of memory" in str(error).lower().replace("_", " "):
-                said = "Too little of the GPU's memory is free for the grader. Close other notebooks and try again."
-                raise MachineLacks(said) from None
+            if memory.out_of_memory(error):
+                raise MachineLacks(memory.SHORT) from None
             raise
         self.scales: dict[tuple[str, str], int] = {}  # by exercise and case: how many times its rows are timed
         self.alone: dict[tuple[str, str, str], list[Reading]] = {}  # by exercise, baseline, case: no submission alive
@@ -123,14 +122,18 @@ class Arbiter:
         by the kernels that ran, too.
 
         Raises:
-            MachineLacks: this machine lacks what grading needs.
+            MachineLacks: this machine lacks what grading needs; as TooLittle, of its GPU's memory.
             JudgeStopped: a baseline failed twice.
         """
         begun, started = time.perf_counter(), datetime.now(UTC)
         self.pool.profiled = kernels
-        job = Job(self, source, exercise, timed and self.device == "cuda", progress)
+
+        def graded(again: bool) -> tuple[Job, Failure | None]:
+            job = Job(self, source, exercise, timed and self.device == "cuda", progress)
+            return job, refuse(source, exercise) or job.run(() if again else upcoming)
+
         try:
-            failure = refuse(source, exercise) or job.run(upcoming)
+            job, failure = memory.with_room(graded, self._make_way)
         finally:
             self.pool.refill()
             self.desk.rest()
@@ -150,6 +153,9 @@ class Arbiter:
         """
         if self.device != "cuda":
             raise MachineLacks("Speed needs a GPU; this machine has none.")
+        return memory.with_room(lambda _: self._measure(source, exercise, progress), self._make_way)
+
+    def _measure(self, source: str, exercise: Exercise, progress: Progress) -> list[Timing]:
         failure = refuse(source, exercise)
         for last in (False, True):
             if failure is not None:
@@ -183,6 +189,12 @@ class Arbiter:
             self.pool.refill()
             self.desk.rest()
         return failure
+
+    def _make_way(self) -> None:
+        """Ends all others' code, and gives back what is kept for later: baselines may wait in the middle of a round."""
+        self.drop_baselines()
+        self.pool.calm()
+        self.desk.rest()
 
     def take(self, source: str, exercise: Exercise) -> Loaded:
         """A worker that has loaded the submission, or failed to; on the second try with no other submission alive.
@@ -269,11 +281,3 @@ class Arbiter:
             temperature_c=record.temperature_c if record else None,
             notes=record.notes() if record else (),
         )
-
-
-def _free_bytes(device: str) -> int | None:
-    if device != "cuda":
-        return None
-    import torch
-
-    return int(torch.cuda.mem_get_info()[0])

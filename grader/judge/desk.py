@@ -9,45 +9,27 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 from grader.errors import MachineLacks
 from grader.exercise import Budget, Case, Exercise, Tensors
-from grader.judge import fused, guards
+from grader.judge import fused, guards, memory
 from grader.judge.compare import compare, poisoned, suspected
 from grader.judge.inputs import draw, generator
 from grader.judge.machine import Machine
+from grader.judge.spread import Spread, laid
 from grader.judge.statistics import quartile
-from grader.protocol.layout import GUARD_BYTES, INPUT_GUARD, POISON_BYTE, Slot, place
+from grader.protocol.layout import INPUT_GUARD, POISON_BYTE, Slot
 from grader.protocol.memory import CudaArena, HostArena, tensor
 from grader.verdict import Mismatch
 
 __all__ = ["Desk", "Spread"]
 
 _HOST_BYTES = 1 << 28
-_CUDA_BYTES = 12 << 30  # rounds of 5 ms at 5 TB/s write and read that much
 _OWN_BYTES = 1 << 21
 _COPIES_IN = 12
 _FLOAT64_COPIES = 6  # of the largest array: inputs, expected values, errors, and what the oracle needs besides
-_CUDA_SHARE = 0.15  # of the free memory, for each arena: the private inputs and the oracle need as much again
-
-
-@dataclass(frozen=True)
-class Spread:
-    """A case laid out: one dict of slots for each launch, and how much of each arena is in use."""
-
-    case: Case
-    launches: tuple[dict[str, Slot], ...]
-    used: dict[str, int]
-
-    def repeated(self, times: int) -> Spread:
-        """The same launches once more and once more, for a worker that runs nobody's submission."""
-        return replace(self, launches=self.launches * times)
-
-    def plan(self) -> list[list[dict[str, Any]]]:
-        """What a worker needs to know of it."""
-        return [[slot.to_dict() for slot in launch.values()] for launch in self.launches]
 
 
 class Desk:
@@ -62,8 +44,8 @@ class Desk:
         make: Any = CudaArena if device == "cuda" else HostArena
         size = _HOST_BYTES
         if device == "cuda":
-            free, _ = torch.cuda.mem_get_info()
-            size = min(_CUDA_BYTES, int(free * _CUDA_SHARE))
+            torch.cuda.empty_cache()  # of what was measured before
+            size = memory.arena_bytes(memory.available())
         self.arenas: dict[str, CudaArena | HostArena] = {
             "inputs": make.create(size, sealed=True),
             "outputs": make.create(size, sealed=False),
@@ -76,20 +58,27 @@ class Desk:
 
     def capacity(self, case: Case) -> int:
         """How many launches with inputs and outputs of their own fit."""
-        used = self._lay(case, 1).used
+        used = laid(case, 1).used
         return min(arena.size // max(1, used[name]) for name, arena in self.arenas.items())
 
     def fits(self, case: Case, launches: int = 1) -> bool:
-        """Whether the launches fit the arenas, and the oracle and the comparison in float64 the memory that is free."""
+        """Whether the launches fit the arenas, and what they need besides the memory that is free: private inputs, and
+        the oracle and the comparison in float64.
+        """
         if self.capacity(case) < launches:
             return False
         elements = max(math.prod(array.shape) for array in case.arrays)
-        if self.torch_device == "cpu":
-            return True
-        import torch
+        return not self.short(laid(case, launches).used["inputs"], _FLOAT64_COPIES * 8 * elements)
 
-        idle = torch.cuda.memory_reserved() - torch.cuda.memory_allocated()  # ours already, and free for reuse
-        return _FLOAT64_COPIES * 8 * elements < torch.cuda.mem_get_info()[0] + idle
+    def short(self, private: int | None = None, besides: int = 0) -> bool:
+        """Whether too little memory is free for so many bytes of private inputs, by default all that the arena can
+        take, and for so many besides.
+        """
+        if self.torch_device == "cpu":
+            return False
+        wanted = self.arenas["inputs"].size if private is None else private
+        held = 0 if self._secret is None else self._secret.numel()
+        return max(0, wanted - held) + besides >= memory.available()
 
     def lay(self, case: Case, launches: int = 1) -> Spread:
         """Places the tensors of `launches` launches.
@@ -97,24 +86,10 @@ class Desk:
         Raises:
             MachineLacks: they do not fit.
         """
-        spread = self._lay(case, launches)
+        spread = laid(case, launches)
         if any(spread.used[name] > arena.size for name, arena in self.arenas.items()):
             raise MachineLacks(f"The case {case.name} needs more memory than this machine has free.")
         return spread
-
-    def _lay(self, case: Case, launches: int) -> Spread:
-        ends = {"inputs": 0, "outputs": 0}
-        placed = []
-        for _ in range(launches):
-            slots = {}
-            for array in case.arrays:
-                arena = "inputs" if array.role == "in" else "outputs"
-                slots[array.name], ends[arena] = place(
-                    arena, ends[arena], array.shape, array.dtype, array.row_padding, array.transposed
-                )
-                ends[arena] -= GUARD_BYTES  # the guard behind a tensor is the one before the next
-            placed.append(slots)
-        return Spread(case, tuple(placed), {name: end + GUARD_BYTES for name, end in ends.items()})
 
     def arenas_for(self, trusted: bool) -> dict[str, CudaArena | HostArena]:
         """What a worker maps."""
@@ -159,11 +134,20 @@ class Desk:
         self.settle()
 
     def copy_in_s(self, count: int) -> float:
-        """Seconds that `hand_over` takes for so many bytes: the lower quartile of some, with nobody else at work."""
-        self._make_room(count)
+        """Seconds that `hand_over` takes for so many bytes: the lower quartile of some, with nobody else at work.
+
+        Where other judges leave no room for private inputs of that size, the outputs are copied: memory like any other.
+        """
+        source = None
+        try:
+            self._make_room(count)
+        except RuntimeError as error:
+            if not memory.out_of_memory(error):
+                raise
+            source = self.arenas["outputs"].bytes_at(0, count)
         seconds = []
         for _ in range(_COPIES_IN):
-            self._aim(count)
+            self._aim(count, source)
             self.settle()
             started = time.perf_counter()
             self.hand_over()
@@ -174,12 +158,13 @@ class Desk:
         import torch
 
         if self._secret is None or self._secret.numel() < count:
-            self._secret = None  # the old one is let go before the new one is made
+            self._secret = self._given = None  # the old one is let go before the new one is made
             self._secret = torch.empty(count, dtype=torch.uint8, device=self.torch_device)
 
-    def _aim(self, count: int) -> None:
+    def _aim(self, count: int, source: Any = None) -> None:
         """Makes the tensors of `hand_over` ready: that takes some time, and its time is taken."""
-        self._target, self._given = self.arenas["inputs"].bytes_at(0, count), self._secret[:count]
+        self._target = self.arenas["inputs"].bytes_at(0, count)
+        self._given = self._secret[:count] if source is None else source
 
     def poison(self, spread: Spread) -> None:
         """Fills the outputs and their guards with the poison, and waits until that is done."""

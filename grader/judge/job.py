@@ -10,6 +10,7 @@ from grader.errors import MachineLacks
 from grader.exercise import Case, Exercise
 from grader.judge import rules
 from grader.judge.clock import TimedWrong
+from grader.judge.memory import out_of_memory, stays
 from grader.judge.pool import Loaded
 from grader.judge.timing import Timer
 from grader.judge.workers import Worker, WorkerFailed
@@ -100,10 +101,12 @@ class Job:
         try:
             return self._run(loaded)
         except RuntimeError as error:
-            if not _out_of_memory(error):
+            if not out_of_memory(error):
                 raise
             loaded.worker.close()
             self._must_fit()  # without it; else the memory is somebody else's
+            if stays(self.arbiter.desk.short):
+                raise
             return Failure("limit", "It holds so much of the GPU's memory that the grader has too little left.")
         finally:
             loaded.worker.close()
@@ -206,11 +209,6 @@ class Job:
             log=self.log[:_LOG_CHARACTERS],
             grader=__version__,
         )
-
-
-def _out_of_memory(error: RuntimeError) -> bool:
-    """torch's, which need not be imported for its name, or Triton's, which has none of its own."""
-    return type(error).__name__ == "OutOfMemoryError" or "out of memory" in str(error).lower()
 
 
 def _others_may_be_why(failure: Failure) -> bool:

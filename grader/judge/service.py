@@ -124,7 +124,7 @@ class Judge:
             if "restart" not in answer:
                 break
             self._kill()
-            if not again:
+            if not again and "error" not in answer:
                 raise JudgeStopped(f"{answer['restart']} Nothing is graded until it works; see `grader doctor`.")
         if "error" in answer:
             raise getattr(errors, answer["error"], GraderError)(answer["message"])
@@ -198,6 +198,7 @@ def shared_judge(device: Literal["auto", "cuda", "simulator"] = "auto", sandbox:
 def serve(fd: int, device: str, sandbox: bool) -> None:
     """The judge's process: answers until the caller closes the socket."""
     from grader.judge.arbiter import Arbiter
+    from grader.judge.memory import TooLittle
 
     channel = Channel(socket.socket(fileno=fd))
     arbiter: Arbiter | None = None
@@ -226,6 +227,9 @@ def serve(fd: int, device: str, sandbox: bool) -> None:
                 else:
                     times = arbiter.measure(request["source"], exercise, progress)
                     channel.send({"timings": [asdict(time) for time in times]})
+            except TooLittle as error:  # of what is free now: a fresh judge makes do with less
+                channel.send({"restart": str(error), "error": "MachineLacks", "message": str(error)})
+                break
             except GraderError as error:
                 channel.send({"error": type(error).__name__, "message": str(error)})
             except ChannelClosed:

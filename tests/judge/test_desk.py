@@ -284,22 +284,30 @@ class Buffer:
         return found
 
 
-@pytest.mark.parametrize(("card_gib", "arena_gib", "large_fits"), [(8, 1.13, False), (24, 3.38, True), (141, 12, True)])
-def test_arenas_leave_room_on_every_card(monkeypatch, card_gib, arena_gib, large_fits):
-    """Two arenas, the private inputs as large as one, and the oracle's float64 copies of the largest case that fits
-    stay below what is free; a large card has no more than 12 GiB of each.
-    """
-    free = int(0.94 * card_gib * (1 << 30))
+@pytest.fixture
+def free_bytes(monkeypatch):
+    """Says how much of a GPU's memory is free, with no GPU at all."""
     monkeypatch.setattr(desks, "CudaArena", Buffer)
     monkeypatch.setattr(desks, "generator", lambda device: None)
-    monkeypatch.setattr(torch.cuda, "mem_get_info", lambda: (free, card_gib << 30))
     monkeypatch.setattr(torch.cuda, "memory_allocated", lambda: 0)
     monkeypatch.setattr(torch.cuda, "memory_reserved", lambda: 0)
+    return lambda free: monkeypatch.setattr(torch.cuda, "mem_get_info", lambda: (free, 1 << 40))
+
+
+@pytest.mark.parametrize(
+    ("card_gib", "arena_gib", "large_fits"), [(8, 1.13, False), (24, 3.38, True), (141, 10.66, True), (400, 12, True)]
+)
+def test_arenas_leave_room_on_every_card(free_bytes, card_gib, arena_gib, large_fits):
+    """Two arenas, the private inputs as large as one, and the oracle's float64 copies of the largest case that fits
+    stay below what is free; no card has more than 12 GiB of each.
+    """
+    free = int(0.94 * card_gib * (1 << 30))
+    free_bytes(free)
     desk = Desk("cuda")
     arena = desk.arenas["inputs"].size
     assert desk.arenas["outputs"].size == arena == pytest.approx(arena_gib * (1 << 30), rel=0.01)
     after = free - 2 * arena
-    monkeypatch.setattr(torch.cuda, "mem_get_info", lambda: (after, card_gib << 30))
+    free_bytes(after)
     for elements, fits in ((1 << 23, True), (1 << 27, large_fits)):
         case = Case("case", (Array("x", (elements,)), Array("y", (elements,)), Array("out", (elements,), role="out")))
         most = desk.capacity(case)
@@ -308,10 +316,75 @@ def test_arenas_leave_room_on_every_card(monkeypatch, card_gib, arena_gib, large
         assert not fits or 6 * 8 * elements + desk.lay(case, most).used["inputs"] < after
 
 
+_GIB = 1 << 30
+_BESIDE = 7 * _GIB  # of a judge at work, beside its desk: contexts, workers, oracles
+_AT_REST = 5 * _GIB
+
+
+@pytest.mark.parametrize(("free_gib", "judges", "least_gib"), [(139, 4, 6), (78, 2, 5)])
+def test_judges_that_share_a_gpu_have_what_they_need_all_at_once(free_bytes, free_gib, judges, least_gib):
+    """Each starts while those before it rest; then all of them are at work, with private inputs as large as can be."""
+    free, wanted = free_gib * _GIB, 0
+    for _ in range(judges):
+        free_bytes(free)
+        size = Desk("cuda").arenas["inputs"].size
+        assert size >= least_gib * _GIB, "rounds move gigabytes, so that they last milliseconds and pass through the L2"
+        free -= 2 * size + _AT_REST
+        wanted += 3 * size + _BESIDE
+    assert wanted <= free_gib * _GIB
+
+
+def test_memory_is_short_where_private_inputs_find_no_room(free_bytes, monkeypatch):
+    """As large as the arena, less what is held already; in the simulator memory is the host's."""
+    free_bytes(20 * _GIB)
+    desk = Desk("cuda")
+    size = desk.arenas["inputs"].size
+    for free, held, short in ((size + 1, 0, False), (size - 1, 0, True), (size - 1, 2, False)):
+        free_bytes(free)
+        monkeypatch.setattr(desk, "_secret", torch.empty(held, dtype=torch.uint8) if held else None)
+        assert desk.short() is short
+    monkeypatch.setattr(desks, "_HOST_BYTES", 1 << 20)
+    free_bytes(0)
+    assert not Desk("simulator").short()
+
+
+def test_larger_private_inputs_take_the_place_of_the_old_ones(desk, monkeypatch):
+    """There is no moment in which the GPU holds both, though the old ones were ready to be handed over."""
+    desk.copy_in_s(1 << 12)
+    old, alive = weakref.ref(desk._secret.untyped_storage()), []
+    empty = torch.empty
+    monkeypatch.setattr(torch, "empty", lambda *given, **options: alive.append(old()) or empty(*given, **options))
+    desk.copy_in_s(1 << 16)
+    assert alive == [None]
+
+
+def test_the_copying_in_is_calibrated_where_private_inputs_of_that_size_find_no_room(desk, monkeypatch):
+    """Other judges may hold the memory: the time is that of as many bytes of the outputs. Other errors are errors."""
+    copied, make_room = [], desk._make_room
+    hand_over = desk.hand_over
+
+    def make_some_room(count):
+        if count > 1 << 16:
+            desk._secret = None
+            raise torch.OutOfMemoryError("CUDA out of memory. Tried to allocate 12.00 GiB.")
+        make_room(count)
+
+    monkeypatch.setattr(desk, "_make_room", make_some_room)
+    monkeypatch.setattr(desk, "hand_over", lambda: copied.append(desk._given.numel()) or hand_over())
+    assert 0 < desk.copy_in_s(1 << 12) < 5
+    assert 0 < desk.copy_in_s(desk.arenas["inputs"].size) < 5
+    assert set(copied) == {1 << 12, desk.arenas["inputs"].size}
+    monkeypatch.setattr(desk, "_make_room", lambda count: (_ for _ in ()).throw(RuntimeError("CUDA error")))
+    with pytest.raises(RuntimeError, match="CUDA error"):
+        desk.copy_in_s(1 << 12)
+
+
 def test_on_a_gpu_the_oracle_must_fit_too(desk, monkeypatch):
-    """What the arenas hold is not enough: the comparison in float64 needs room, and what is ours to reuse counts."""
+    """What the arenas hold is not enough: private inputs and the comparison in float64 need room, and what is ours to
+    reuse counts.
+    """
     desk.torch_device = "cuda"
-    need = 6 * 8 * 1000
+    need = 6 * 8 * 1000 + desk.lay(CASE).used["inputs"]
     monkeypatch.setattr(torch.cuda, "memory_allocated", lambda: 5000)
     for free, reserved, fits in ((need + 1, 5000, True), (need - 1, 5000, False), (1, 5000 + need, True)):
         monkeypatch.setattr(torch.cuda, "mem_get_info", lambda free=free: (free, 1 << 40))

@@ -5,6 +5,7 @@ from types import SimpleNamespace
 import pytest
 
 from grader.exercises import find
+from grader.judge import job as jobs
 from grader.judge import rules
 from grader.judge.job import Job
 from grader.judge.pool import Loaded
@@ -34,7 +35,7 @@ class World:
         self.misreads, self.failures = list(misreads), list(failures)
         self.log, self.workers = [], []
         self.misread = False
-        self.desk = SimpleNamespace(fits=lambda case: True, warm=lambda cases: None)
+        self.desk = SimpleNamespace(fits=lambda case: True, warm=lambda cases: None, short=lambda: False)
         self.pool = SimpleNamespace(
             busy=False,
             profiled=False,
@@ -134,6 +135,22 @@ def test_a_gpu_that_the_submission_has_filled_is_its_own_failure(monkeypatch, sa
     monkeypatch.setattr(job, "_run", run)
     failure = job.run()
     assert (failure.kind, world.workers[0].closed) == ("limit", True)
+
+
+def test_a_gpu_that_others_have_filled_is_no_submissions_failure(monkeypatch):
+    """Without the submission there is no more memory than with it: the arbiter makes way, and begins again."""
+    world = World([False])
+    world.desk.short = lambda: True
+    job = world.job(monkeypatch)
+    monkeypatch.setattr(jobs, "stays", lambda short: short())
+
+    def run(loaded):
+        raise RuntimeError("CUDA out of memory.")
+
+    monkeypatch.setattr(job, "_run", run)
+    with pytest.raises(RuntimeError, match="out of memory"):
+        job.run()
+    assert world.workers[0].closed
 
 
 def test_an_error_of_the_judges_own_is_no_submissions_failure(monkeypatch):

@@ -14,6 +14,7 @@ import pytest
 from grader.errors import JudgeStopped, MachineLacks
 from grader.exercises import find
 from grader.judge import arbiter as arbiters
+from grader.judge import memory
 from grader.judge import pool as pools
 from grader.judge.clock import Clock
 from grader.judge.machine import Machine
@@ -506,7 +507,7 @@ def arbiter(workers, pool, monkeypatch):
     monkeypatch.setattr(arbiters, "resolve", lambda device: device)
     monkeypatch.setattr(arbiters, "Pool", lambda *arguments: here)
     monkeypatch.setattr(arbiters, "Desk", lambda device, machine: SimpleNamespace(arenas={}, machine=machine))
-    monkeypatch.setattr(arbiters, "_free_bytes", lambda device: None)
+    monkeypatch.setattr(memory, "beside_the_desk", lambda device: None)
     monkeypatch.setattr(Machine, "measure", lambda device: measured.append(("machine", others_wait())) or machine)
     monkeypatch.setattr(arbiters.health, "settled", lambda machine, limit_s: "")
     monkeypatch.setattr(Clock, "calibrate", lambda *_: measured.append(("clock", others_wait())) or "clock")

@@ -17,6 +17,7 @@ from grader.errors import JudgeStopped, MachineLacks, UnknownExercise
 from grader.exercise import MAX_SOURCE_BYTES
 from grader.judge import arbiter as arbiters
 from grader.judge import service
+from grader.judge.memory import TooLittle
 from grader.judge.service import Judge
 from grader.protocol.channel import Channel
 from grader.verdict import Environment, Verdict
@@ -239,6 +240,18 @@ def test_a_gpu_that_stays_sick_stops_the_judge():
     assert judge.grade("a", "vector_add").points == 3
 
 
+def test_a_judge_that_runs_out_of_the_gpus_memory_is_followed_by_a_smaller_one():
+    """A fresh process takes a share of what is free by then; if that is too little, too, it is said what is lacking."""
+    short = {"restart": "Too little is free.", "error": "MachineLacks", "message": "Too little is free."}
+    judge = Told(short)
+    assert judge.grade("a", "vector_add").points == 3
+    assert (judge.ended, len(judge.asked)) == (1, 2)
+    judge = Told(short, short)
+    with pytest.raises(MachineLacks, match="Too little is free"):
+        judge.grade("a", "vector_add")
+    assert (judge.ended, len(judge.asked)) == (2, 2)
+
+
 @pytest.mark.parametrize("error", [MachineLacks, JudgeStopped])
 def test_an_error_of_the_process_is_the_callers(error):
     """By its type and its sentence, and the process lives on."""
@@ -398,6 +411,16 @@ def test_what_a_machine_lacks_is_said_and_the_next_is_graded(served):
     made[0].error = None
     assert "verdict" in asked(channel)[-1]
     assert len(made) == 1
+
+
+def test_too_little_memory_ends_the_process_for_another_to_begin(served):
+    """Only a process that ends gives back what its desk holds."""
+    channel, thread, made = served()
+    asked(channel)
+    made[0].error = TooLittle("Too little.")
+    assert asked(channel) == [{"restart": "Too little.", "error": "MachineLacks", "message": "Too little."}]
+    thread.join(10)
+    assert not thread.is_alive()
 
 
 def test_an_error_of_ours_ends_the_process(served):
