@@ -8,6 +8,7 @@ from statistics import median
 from grader.exercise import Exercise
 from grader.judge import score
 from grader.judge.reading import Reading, counted
+from grader.judge.statistics import decide
 
 __all__ = ["OWN", "baseline_rounds", "disputed", "runs_short", "seconds_of", "slow_rounds", "sure"]
 
@@ -61,16 +62,22 @@ def disputed(exercise: Exercise, readings: Readings) -> bool:
     """Whether a gate hangs on the two clocks: by the time that counts it is not passed, by the submission's own events
     it would be, and a noisy host may be all that lies between the two.
     """
-    cases = {name for gate in exercise.gates for name in gate.cases}
-    if any(not readings.get(case, {}).get(OWN) for case in cases):
-        return False
-    seconds, claims = seconds_of(readings), {case: dict(peers) for case, peers in seconds_of(readings).items()}
-    for case in cases:
-        own = readings[case][OWN]
-        claims[case][OWN] = [one.arbiter_s if one.events_s is None else one.events_s for one in own]
-        if median(claims[case][OWN]) < (1 - _NOISE) * median(seconds[case][OWN]):
-            return False
-    return score.not_passed(exercise, seconds) and not score.not_passed(exercise, claims)
+    seconds = seconds_of(readings)
+    claims = {
+        case: peers | {OWN: [one.arbiter_s if one.events_s is None else one.events_s for one in readings[case][OWN]]}
+        for case, peers in seconds.items()
+        if readings[case].get(OWN)
+    }
+    return any(
+        all(case in claims and _noise(claims[case][OWN], seconds[case][OWN]) for case in gate.cases)
+        and decide(score.gate_ratio(gate, seconds), gate.at_least) != "passed"
+        and decide(score.gate_ratio(gate, claims), gate.at_least) == "passed"
+        for gate in exercise.gates
+    )
+
+
+def _noise(claimed: Sequence[float], counted: Sequence[float]) -> bool:
+    return median(claimed) >= (1 - _NOISE) * median(counted)
 
 
 def sure(exercise: Exercise, readings: Readings, alone: Alone) -> bool:

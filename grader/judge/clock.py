@@ -126,11 +126,10 @@ class Clock:
         """How much longer than calibrated the GPU's switch takes just now, by rounds of a worker of ours.
 
         It has spells of some 40 µs more. What exceeds the jitter is no spell: it has another reason, and no effect.
-        Less has no limit: a clock that was calibrated while the host was slow would give time away.
         """
         found = [one.work_s - one.event_s - self.switch_s(one.event_s) for one in trusted if one.event_s is not None]
         drift_s = min(found, default=0.0)
-        return drift_s if drift_s <= self.jitter_s else 0.0
+        return drift_s if abs(drift_s) <= self.jitter_s else 0.0
 
     def read(self, spread: Spread, one: Round, drift_s: float = 0.0, trusted: bool = False) -> Reading:
         """What a launch of this round took, by both clocks."""

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Sequence
+from copy import copy
 from typing import TYPE_CHECKING, Literal
 
-from grader.errors import MachineLacks
+from grader.errors import JudgeStopped, MachineLacks
 from grader.exercise import Case, Exercise
 from grader.judge import rules
 from grader.judge.clock import TimedWrong
@@ -65,16 +66,27 @@ class Job:
             self._forget()
             failure = self._attempt()
         right = all(case.passed for case in self.cases) and (failure is None or failure.kind == "implausible")
-        if self.timer.misread and right:  # what was wrong once is wrong: no second draw
-            failure = self._again()
+        if right and (self.timer.misread or self.timer.disputed):  # what was wrong once is wrong: no second draw
+            failure = self._again(failure)
         return failure
 
-    def _again(self) -> Failure | None:
-        """Once more, and that counts. The clock is calibrated anew, and nobody else is alive meanwhile."""
+    def _again(self, first: Failure | None) -> Failure | None:
+        """Once more, and that counts. The clock is calibrated anew, and nobody else is alive meanwhile.
+
+        Where it cannot be calibrated now, as on a GPU that others use, the first attempt counts, unless it is known to
+        be wrong.
+        """
+        kept = copy(self.timer), [*self.cases], self.findings
         self.arbiter.pool.be_still()
         self.arbiter.forget_clock()
         self._forget()
-        self.timer.know_baselines()
+        try:
+            self.timer.know_baselines()
+        except JudgeStopped:
+            if kept[0].misread:
+                raise
+            self.timer, self.cases, self.findings = kept
+            return first
         return self._attempt()
 
     def _forget(self) -> None:

@@ -133,8 +133,9 @@ class Pool:
         """Ends the workers that have somebody's code, and waits for those that start: what either takes of the host is
         noise in a clock.
         """
+        starting = [*self._fresh, *(ahead.starting for ahead in self._expected.values())]
         self.evict()
-        wait(self._fresh, timeout=START_LIMIT_S)
+        wait(starting, timeout=START_LIMIT_S)
 
     def reset(self) -> None:
         """Ends all workers but the one in hand, those too that have run nobody's code: they came up beside others."""
@@ -188,19 +189,19 @@ class _Ahead:
     def __init__(
         self, threads: ThreadPoolExecutor, starting: Future[Worker], source: str, exercise: Exercise, beside: bool
     ) -> None:
-        self._starting, self._source, self._exercise, self._beside = starting, source, exercise, beside
+        self.starting, self._source, self._exercise, self._beside = starting, source, exercise, beside
         self._ended = False
         self.loading = threads.submit(self._load)
 
     def end(self) -> None:
         """Ends its worker, now or as soon as it has started."""
         self._ended = True
-        if self._starting.done() and self._starting.exception() is None:
-            self._starting.result().kill()
+        if self.starting.done() and self.starting.exception() is None:
+            self.starting.result().kill()
         self.loading.add_done_callback(_close)
 
     def _load(self) -> Loaded:
-        worker = self._starting.result()
+        worker = self.starting.result()
         if self._ended:
             worker.close()
             return Loaded(worker, Failure("crash", "It was ended before it was loaded."), self._beside)

@@ -9,8 +9,7 @@ from grader.judge.machine import Machine
 from grader.judge.statistics import Interval, decide, geometric_mean, interval
 from grader.verdict import GateResult, Timing
 
-__all__ = ["Seconds", "floor_s", "gate_ratio", "hopeless", "inconclusive", "judge_gates", "not_passed", "timings",
-           "unjudged_gates"]  # fmt: skip
+__all__ = ["Seconds", "floor_s", "gate_ratio", "hopeless", "inconclusive", "judge_gates", "timings", "unjudged_gates"]
 
 _FAR = 4  # times slower than a gate asks, in one of several cases: the others cannot make up for it
 _CEILING = 1.25  # times the bandwidth of a copy, or the peak of a matrix product: honest kernels reach 1.05
@@ -85,11 +84,6 @@ def floor_s(exercise: Exercise, case: Case, machine: Machine) -> float:
 def inconclusive(exercise: Exercise, seconds: Seconds) -> bool:
     """Whether more trials could settle a gate."""
     return any(decide(gate_ratio(gate, seconds), gate.at_least) == "doubt" for gate in exercise.gates)
-
-
-def not_passed(exercise: Exercise, seconds: Seconds) -> bool:
-    """Whether a gate is failed, or in doubt."""
-    return any(decide(gate_ratio(gate, seconds), gate.at_least) != "passed" for gate in exercise.gates)
 
 
 def judge_gates(exercise: Exercise, seconds: Seconds) -> tuple[GateResult, ...]:

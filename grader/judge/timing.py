@@ -7,7 +7,6 @@ timed again after the submission's end, and that time counts for the round: slow
 from __future__ import annotations
 
 import sys
-import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
@@ -30,7 +29,6 @@ if TYPE_CHECKING:
 __all__ = ["Timer"]
 
 _TRIALS, _MOST_TRIALS = 7, 28
-_MOST_S = 40.0  # a trial of large products takes a second: doubt that is left then stays
 _MOST_TRIES = 2  # times the trials, where noise has the clocks disagree
 _WARM_UP_LIMIT_S = 120.0  # a first round may compile: Triton, or torch.compile on a slow machine
 _LAUNCH_S = 150e-6  # at the floor: merging launches saves some 3.5 µs of each
@@ -50,7 +48,8 @@ class Timer:
         self.scales: dict[str, int] = {}
         self.gated = True  # a plot shows the sizes that it names; for gates they grow with the GPU
         self.record: Record | None = None
-        self.misread = False  # whether the clock runs short, or may run long and a gate hangs on it: see `settle`
+        self.misread = False  # whether the clock runs short, by the events of workers of ours
+        self.disputed = False  # whether it may run long, and a gate hangs on it
         needed = {gate.baseline for gate in exercise.gates}
         self._gated = tuple(baseline for baseline in exercise.baselines if baseline.id in needed)
 
@@ -61,8 +60,8 @@ class Timer:
 
     def forget(self) -> None:
         """Begins anew."""
-        self.readings.clear()
-        self.misread = False
+        self.readings, self.launches, self.record = {}, {}, None  # who has kept the old ones still has them
+        self.misread = self.disputed = False
 
     def know_baselines(self) -> None:
         """Calibrates the clock and times the gates' baselines while no submission is alive, unless that is known."""
@@ -92,13 +91,10 @@ class Timer:
     def settle(self) -> list[Finding]:
         """After the submission's end: a baseline's round that was slower than the baseline alone counts as alone.
 
-        And whether the clock is to be doubted: it runs short by the events of our own workers, or the submission's
-        events would pass a gate that the clock does not.
-
         Where many were, the GPU may be warmer than it was when the baselines were timed alone; that is done again then.
         It is not where no gate hangs on it: some baselines take more than 1 % longer from one time to the next.
         """
-        self.misread = runs_short(self.readings) or disputed(self.exercise, self.readings)
+        self.misread = runs_short(self.readings)
         again = len(self._slow_rounds()) > _FEW * baseline_rounds(self.readings) and not self._sure()
         if again:
             self._alone(self._gated)
@@ -106,6 +102,7 @@ class Timer:
         for case, peer, number in self._slow_rounds():
             alone = self._by_itself(case, peer)
             self.readings[case][peer][number] = Reading(alone, alone, trusted=True)
+        self.disputed = disputed(self.exercise, self.readings)
         if not disturbed:
             return self._claims()
         return [Finding("disturbed", "While this was timed the baselines ran slower than they do alone; their times "
@@ -204,16 +201,13 @@ class Timer:
         self.arbiter.desk.settle()  # what the cases' oracles are still at is not part of the record
         with self.arbiter.monitor.watch() as self.record:
             self.time(self.exercise.timed_cases, self._gated, _TRIALS, worker)
-            ends = time.monotonic() + _MOST_S
-            while (
-                score.inconclusive(self.exercise, self.seconds)
-                and self._trials() < _MOST_TRIALS
-                and time.monotonic() < ends
-            ):
+            while score.inconclusive(self.exercise, self.seconds) and self._more_trials():
                 self.time(self.exercise.timed_cases, self._gated, _TRIALS, worker)
 
-    def _trials(self) -> int:
-        return max(len(self.readings[case.name][OWN]) for case in self.exercise.timed_cases)
+    def _more_trials(self) -> bool:
+        """A ratio has as many trials as the case with the fewest; one whose clocks disagree takes twice as many."""
+        trials = [len(self.readings[case.name][OWN]) for case in self.exercise.timed_cases]
+        return min(trials) < _MOST_TRIALS and max(trials) < _MOST_TRIES * _MOST_TRIALS
 
     def _alone(self, baselines: Sequence[Baseline]) -> None:
         """Times baselines with no submission alive."""

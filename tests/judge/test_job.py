@@ -4,6 +4,7 @@ from types import SimpleNamespace
 
 import pytest
 
+from grader.errors import JudgeStopped
 from grader.exercises import find
 from grader.judge import job as jobs
 from grader.judge import rules
@@ -27,14 +28,16 @@ class Worker:
 
 
 class World:
-    """An arbiter and a timer at once; `misreads` says for each attempt whether the clock runs short in it."""
+    """An arbiter and a timer at once; `misreads` says for each attempt whether the clock runs short in it, or is
+    "disputed". `uncalibrated`: later than at first the baselines cannot be known.
+    """
 
     device = "cuda"
 
     def __init__(self, misreads, failures=()):
         self.misreads, self.failures = list(misreads), list(failures)
         self.log, self.workers = [], []
-        self.misread = False
+        self.misread = self.disputed = self.uncalibrated = False
         self.desk = SimpleNamespace(fits=lambda case: True, warm=lambda cases: None, short=lambda: False)
         self.pool = SimpleNamespace(
             busy=False,
@@ -56,14 +59,17 @@ class World:
     def know_baselines(self):
         assert all(worker.closed for worker in self.workers), "no submission is alive"
         self.log.append("know the baselines")
+        if self.uncalibrated and len(self.workers) == 1:
+            raise JudgeStopped("busy")
 
     def forget(self):
-        self.misread = False
+        self.misread = self.disputed = False
         self.log.append("forget the times")
 
     def settle(self):
         assert self.workers[-1].closed
-        self.misread = self.misreads.pop(0)
+        found = self.misreads.pop(0)
+        self.misread, self.disputed = found is True, found == "disputed"
         return [Finding("disturbed", f"attempt {len(self.workers)}")]
 
     def job(self, monkeypatch):
@@ -92,10 +98,13 @@ def test_a_submission_is_graded_once_where_the_clock_is_right(monkeypatch):
     assert [finding.kind for finding in job.findings] == [*RULES, "disturbed"]
 
 
-@pytest.mark.parametrize("second", [False, True])
-def test_where_the_clock_ran_short_it_is_graded_again_with_another_and_only_that_counts(monkeypatch, second):
-    """Once; the clock is calibrated, and the worker taken, when the first one has ended, and no other is loaded."""
-    world = World([True, second])
+@pytest.mark.parametrize("second", [False, True, "disputed"])
+@pytest.mark.parametrize("first", [True, "disputed"])
+def test_where_the_clock_ran_short_it_is_graded_again_with_another_and_only_that_counts(monkeypatch, first, second):
+    """Once, and so where a gate hung on it; the clock is calibrated, and the worker taken, when the first one has
+    ended, and no other is loaded.
+    """
+    world = World([first, second])
     job = world.job(monkeypatch)
     assert job.run() is None
     assert world.log == AGAIN
@@ -111,6 +120,23 @@ def test_a_short_clock_excuses_a_time_that_is_not_believed_and_no_other_failure(
     failure = world.job(monkeypatch).run()
     assert world.log == log
     assert (failure is None) == (log is AGAIN)
+
+
+@pytest.mark.parametrize(("first", "counts"), [("disputed", True), (True, False)])
+def test_where_the_clock_cannot_be_calibrated_now_the_first_attempt_counts(monkeypatch, first, counts):
+    """A GPU that others use just then takes no verdict away. One by a clock that is known to be wrong is none."""
+    world = World([first, False])
+    world.uncalibrated = True
+    job = world.job(monkeypatch)
+    if not counts:
+        with pytest.raises(JudgeStopped):
+            job.run()
+        return
+    assert job.run() is None
+    assert [case.name for case in job.cases] == ["attempt 1"]
+    assert job.timer.disputed
+    assert [finding.kind for finding in job.findings] == [*RULES, "disturbed"]
+    assert len(world.workers) == 1
 
 
 def test_a_wrong_answer_gets_no_second_draw(monkeypatch):

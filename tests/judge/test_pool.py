@@ -381,13 +381,18 @@ def test_on_few_cores_the_next_worker_starts_later(pool, workers, cores, made):
     assert len(workers.made) == made
 
 
-def test_a_pool_that_is_still_neither_loads_nor_starts(pool, workers):
-    """Those ahead are ended, and who is starting is waited for: imports take a core for seconds."""
+@pytest.mark.parametrize("starting", ["to be fresh", "to load"])
+def test_a_pool_that_is_still_neither_loads_nor_starts(pool, workers, starting):
+    """Those ahead are ended, and who is starting is waited for, whatever for: imports take a core for seconds."""
     here = pool(16)
     here.expect(jobs("b", "c"))
     until(lambda: len(workers.loaded()) == 2)
     workers.start.clear()
-    here.refill()
+    if starting == "to be fresh":
+        here.refill()
+    else:
+        here.expect(jobs("b", "c", "d", "e"))
+    until(lambda: any("warm up" not in worker.stages for worker in workers.made))
     threading.Timer(0.1, workers.start.set).start()
     here.be_still()
     assert all(worker.ended for worker in workers.made if worker.source)

@@ -273,7 +273,7 @@ def test_a_submission_cannot_have_the_clock_doubted(world):
 
 
 @pytest.mark.parametrize(
-    ("clock", "claim", "misread"),
+    ("clock", "claim", "disputed"),
     [
         (1.04, 1.0, True),  # noise has it fail a gate that its events pass
         (1.0, 1.0, False),  # passed
@@ -283,13 +283,38 @@ def test_a_submission_cannot_have_the_clock_doubted(world):
         (1.04, None, False),
     ],
 )
-def test_a_gate_that_hangs_on_the_clocks_is_doubted(world, clock, claim, misread):
+def test_a_gate_that_hangs_on_the_clocks_is_told(world, clock, claim, disputed):
     """Where the submission's events, believed or not, would pass it: whoever asks has it graded once more."""
-    at_gate = BASE_S / 0.95
-    world.own = lambda n: Reading(clock * at_gate * 0.99, None if claim is None else claim * at_gate * 0.99)
+    at_gate = 0.99 * BASE_S / 0.95
+    world.own = lambda n: Reading(clock * at_gate, None if claim is None else claim * at_gate)
+    found = timed(world)
+    assert not found.disputed
+    found.settle()
+    assert (found.disputed, found.misread) == (disputed, False)
+    found.forget()
+    assert not found.disputed
+
+
+def test_one_gate_that_hangs_on_the_clocks_is_enough(world):
+    """Another gate that is failed by both clocks takes nothing from it."""
+    of = exercise()
+    of = replace(of, gates=(*of.gates, replace(of.gates[0], at_least=4.0)))
+    world.own = lambda n: Reading(1.03 * BASE_S / 0.95, 0.99 * BASE_S / 0.95)
+    found = timed(world, of)
+    found.settle()
+    assert [gate.outcome for gate in found.gates(judged=True)] == ["failed", "failed"]
+    assert found.disputed
+
+
+@pytest.mark.parametrize(("claim", "disputed"), [(0.99, True), (1.03, False)])
+def test_a_gate_hangs_on_the_clocks_by_the_baselines_that_count(world, claim, disputed):
+    """A baseline that was slowed beside the submission counts as alone: by that the gate is lost, or not claimed."""
+    world.base = lambda n: slow(1.06)
+    world.own = lambda n: Reading(1.04 * BASE_S / 0.95, claim * BASE_S / 0.95)
     found = timed(world)
     found.settle()
-    assert found.misread is misread
+    assert found.gates(judged=True)[0].outcome == "failed"
+    assert found.disputed is disputed
 
 
 # How many trials, and under which conditions
@@ -313,12 +338,16 @@ def test_doubt_brings_more_trials_and_they_end(world):
     assert found.gates(judged=True)[0].outcome == "doubt"
 
 
-def test_doubt_that_takes_too_long_stays(world, monkeypatch):
-    """A trial of a large product takes a second: nobody waits for 28 of them."""
-    world.own = lambda n: Reading(*[BASE_S / 0.95 * (1.02 if n % 2 else 0.98)] * 2)
-    monkeypatch.setattr(timing, "_MOST_S", 0.0)
-    found = timed(world)
-    assert world.rounds() == TRIALS
+def test_doubt_ends_by_the_case_that_has_the_fewest_trials(world):
+    """Clocks that disagree in one case bring that case more rounds, and no earlier end: pairs count, not rounds."""
+
+    def own(n):
+        seconds = BASE_S / 0.95 * (1.02 if n % 2 else 0.98)
+        return Reading(seconds, (0.5 if world.samples[-1][0] == "a" else 1.0) * seconds)
+
+    world.own = own
+    found = timed(world, exercise(case("a"), case("b")))
+    assert (world.rounds("a"), world.rounds("b")) == (56, 28)
     assert found.gates(judged=True)[0].outcome == "doubt"
 
 
