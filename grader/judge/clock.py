@@ -15,6 +15,7 @@ from contextlib import AbstractContextManager
 from dataclasses import dataclass
 
 from grader.exercise import Array, Case, Exercise
+from grader.judge import score
 from grader.judge.desk import Desk, Spread
 from grader.judge.machine import Machine
 from grader.judge.reading import Reading
@@ -160,8 +161,8 @@ def launches_for(desk: Desk, machine: Machine, exercise: Exercise, case: Case) -
     """How many launches make a round: long enough for the clock, more memory than the L2 holds, within the arenas."""
     if exercise.launches is not None:
         return max(1, min(exercise.launches, desk.capacity(case)))
-    moved = exercise.bytes_moved(case)
-    wanted = max(_ROUND_S / (moved / (machine.copy_gbps * 1e9)), _L2_TURNS * machine.l2_bytes / moved, 2)
+    least_s, moved = score.ceiling_s(exercise, case, machine), exercise.bytes_moved(case)
+    wanted = max(_ROUND_S / least_s, _L2_TURNS * machine.l2_bytes / moved, 2)
     return max(1, min(int(wanted) + 1, _MOST_LAUNCHES, desk.capacity(case)))
 
 

@@ -9,7 +9,10 @@ from grader.judge.machine import Machine
 from grader.judge.statistics import Interval, decide, geometric_mean, interval
 from grader.verdict import GateResult, Timing
 
-__all__ = ["Seconds", "floor_s", "gate_ratio", "hopeless", "inconclusive", "judge_gates", "timings", "unjudged_gates"]
+__all__ = [
+    "Seconds", "ceiling_s", "floor_s", "gate_ratio", "hopeless", "inconclusive", "judge_gates", "timings",
+    "unjudged_gates",
+]  # fmt: skip
 
 _FAR = 4  # times slower than a gate asks, in one of several cases: the others cannot make up for it
 _CEILING = 1.25  # times the bandwidth of a copy, or the peak of a matrix product: honest kernels reach 1.05
@@ -74,11 +77,16 @@ def hopeless(exercise: Exercise, case: str, seconds: Seconds) -> bool:
     return bool(gates) and all(max(seconds[case][gate.baseline]) / own < gate.at_least / _FAR for gate in gates)
 
 
-def floor_s(exercise: Exercise, case: Case, machine: Machine) -> float:
-    """Seconds below which no time is believed: bytes over the bandwidth, operations over the peak, both measured."""
+def ceiling_s(exercise: Exercise, case: Case, machine: Machine) -> float:
+    """Seconds at the ceilings that were measured: bytes over the bandwidth, or operations over the peak."""
     memory_s = exercise.bytes_moved(case) / (machine.copy_gbps * 1e9)
     compute_s = exercise.operations(case) / (machine.peak_tflops * 1e12)
-    return max(memory_s, compute_s) / _CEILING
+    return max(memory_s, compute_s)
+
+
+def floor_s(exercise: Exercise, case: Case, machine: Machine) -> float:
+    """Seconds below which no time is believed."""
+    return ceiling_s(exercise, case, machine) / _CEILING
 
 
 def inconclusive(exercise: Exercise, seconds: Seconds) -> bool:

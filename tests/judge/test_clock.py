@@ -35,7 +35,7 @@ def small_desk(monkeypatch):
 
 
 def machine(copy_gbps=1000.0, l2_bytes=1 << 20):
-    return Machine("cuda", "GPU", "", "", "", "", l2_bytes, copy_gbps)
+    return Machine("cuda", "GPU", "", "", "", "", l2_bytes, copy_gbps, 800.0)
 
 
 def a_round(launches_s, spread=None, clock=CLOCK, more=(0.0, 0.0, 0.0), event_s=None):
@@ -258,6 +258,14 @@ def test_a_round_is_long_turns_the_l2_over_and_fits(elements, capacity, copy_gbp
     assert 1 <= launches <= min(capacity, 512)
     assert enough or launches == min(capacity, 512)
     assert launches < 3 or moved < 3 * max(copy_gbps * 1e9 * 5e-3, 64 * l2_bytes), "and no longer than that"
+
+
+def test_a_round_of_products_is_as_long_as_one_of_copies():
+    """Arithmetic limits them: by their bytes they would be ten times as many, each to be drawn and checked."""
+    exercise, desk = find("matmul"), SimpleNamespace(capacity=lambda case: 1000)
+    for case in exercise.timed_cases:
+        launches = launches_for(desk, machine(4000.0, 0), exercise, case)
+        assert 5e-3 <= launches * exercise.operations(case) / 800e12 < 8e-3
 
 
 def test_a_case_that_fits_once_is_one_launch():
