@@ -27,7 +27,7 @@ from grader.judge.statistics import geometric_mean, interval
 from grader.protocol.layout import place
 from grader.worker import nvcc_on_path
 
-__all__ = ["kernels", "laid_out", "load"]
+__all__ = ["cases_of", "kernels", "laid_out", "load"]
 
 _OF_THE_HOST = ("ls_numba_cached", "ls_cupy_cached")  # exercises that save the host's time, not the GPU's
 SOFTMAX_SIZES = (256, 781, 1024, 4096, 8192, 16384, 32768)
@@ -65,10 +65,14 @@ def kernels(recorder: Recorder) -> None:
         raise Fault("kernels: these exercises have no rows, or not all: " + "; ".join(failed))
 
 
+def cases_of(exercise: Exercise) -> dict[str, Case]:
+    """Those of its plot and those of its gates, by name."""
+    return {case.name: case for case in (*exercise.plot_cases, *exercise.timed_cases)}
+
+
 def _exercise(recorder: Recorder, exercise: Exercise, folder: Path) -> None:
     function = load(exercise, folder)
-    cases = {case.name: case for case in (*exercise.plot_cases, *exercise.timed_cases)}
-    ratios = {name: _case(recorder, exercise, case, function) for name, case in cases.items()}
+    ratios = {name: _case(recorder, exercise, case, function) for name, case in cases_of(exercise).items()}
     if exercise.id == "softmax":
         chosen = [case for case in exercise.plot_cases if case.arrays[0].shape[1] in SOFTMAX_SIZES]
         for peer in ("torch", "eager", "compile"):

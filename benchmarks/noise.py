@@ -14,8 +14,8 @@ from benchmarks.material import honest
 from benchmarks.rows import Recorder
 from grader.exercises import find
 from grader.judge.clock import Clock
-from grader.judge.desk import Spread
 from grader.judge.reading import Reading
+from grader.judge.spread import Spread
 from grader.judge.statistics import interval
 from grader.judge.workers import Round
 
@@ -60,7 +60,7 @@ def listening() -> Iterator[list[Heard]]:
 
 def noise(recorder: Recorder) -> None:
     """Rows `clock/noise`, a case for each grading of one submission and whose rounds: by how much they exceed what is
-    calibrated, when the grading began, and how many of its rounds count by events.
+    calibrated, and when the grading began. Which clock counted is printed.
     """
     from grader.judge.arbiter import Arbiter
 

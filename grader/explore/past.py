@@ -68,7 +68,7 @@ def draw_ladder() -> Picture:
     special, adds = chip.special_ms(samples), chip.multiply_add_ms(samples)
     axes.axvline(special, color=DARK, linestyle="--", label=f"two special functions each: {special:.2g} ms")
     axes.axvline(adds, color=DARK, linestyle=":", label=f"eight multiply-adds each: {adds:.2g} ms")
-    axes.legend(loc="lower right", fontsize=9, title=f"ceilings of an {chip.name}, by its data sheet")
+    axes.legend(loc="lower right", fontsize=9, title=f"ceilings of one {chip.name}, by its data sheet")
     axes.set_title(origin, fontsize=9.5, loc="left", wrap=True)
     for side in ("top", "right"):
         axes.spines[side].set_visible(False)

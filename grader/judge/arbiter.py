@@ -14,7 +14,7 @@ from grader.exercise import Baseline, Case, Exercise, text_of
 from grader.judge import fused, health, memory
 from grader.judge.beside import runs_short
 from grader.judge.clock import BaselineFailed, Clock, TimedWrong
-from grader.judge.desk import Desk, Spread
+from grader.judge.desk import Desk
 from grader.judge.intake import refuse
 from grader.judge.job import Job
 from grader.judge.machine import Machine, resolve
@@ -22,6 +22,7 @@ from grader.judge.monitor import Monitor, Record
 from grader.judge.pool import Loaded, Pool
 from grader.judge.reading import Reading
 from grader.judge.sandbox import strength
+from grader.judge.spread import Spread
 from grader.judge.workers import Worker, WorkerFailed
 from grader.steps import Progress
 from grader.verdict import Environment, Failure, Timing, Verdict
@@ -49,7 +50,7 @@ class Arbiter:
         except BaseException as error:
             self.pool.close()
             if memory.out_of_memory(error):
-                raise MachineLacks(memory.SHORT) from None
+                raise memory.TooLittle(memory.SHORT) from None  # what was made of a desk ends with the process only
             raise
         self.scales: dict[tuple[str, str], int] = {}  # by exercise and case: how many times its rows are timed
         self.alone: dict[tuple[str, str, str], list[Reading]] = {}  # by exercise, baseline, case: no submission alive
@@ -80,9 +81,14 @@ class Arbiter:
     def calibrated(self) -> bool:
         return self._clock is not None
 
-    def forget_clock(self) -> None:
+    def forget_clock(self) -> Clock | None:
         """The next that is timed finds it calibrated anew. To be called when no submission is alive."""
-        self._clock = None
+        forgotten, self._clock = self._clock, None
+        return forgotten
+
+    def keep_clock(self, clock: Clock | None) -> None:
+        """The one that was forgotten counts on."""
+        self._clock = clock
 
     def look_at_the_machine_again(self) -> None:
         """Measures its ceilings once more, and keeps the higher ones: nothing makes them come out too high."""

@@ -16,9 +16,10 @@ from dataclasses import dataclass
 
 from grader.exercise import Array, Case, Exercise
 from grader.judge import score
-from grader.judge.desk import Desk, Spread
+from grader.judge.desk import Desk
 from grader.judge.machine import Machine
 from grader.judge.reading import Reading
+from grader.judge.spread import Spread
 from grader.judge.statistics import quartile
 from grader.judge.workers import Round, Worker, WorkerFailed
 from grader.verdict import Mismatch

@@ -24,7 +24,7 @@ from grader.protocol.layout import INPUT_GUARD, POISON_BYTE, Slot
 from grader.protocol.memory import CudaArena, HostArena, tensor
 from grader.verdict import Mismatch
 
-__all__ = ["Desk", "Spread"]
+__all__ = ["Desk"]
 
 _HOST_BYTES = 1 << 28
 _OWN_BYTES = 1 << 21

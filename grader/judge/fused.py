@@ -13,6 +13,7 @@ from typing import Any
 
 from grader.exercise import Budget
 from grader.judge.compare import within
+from grader.judge.memory import out_of_memory
 
 __all__ = ["OPTIONS", "add_wrong", "agrees", "launch", "planes", "saves", "warm"]
 
@@ -95,7 +96,7 @@ def _try(dtype: str) -> None:
         _found[dtype] = agrees(dtype.removeprefix("torch."), "cuda")
         reason = "it counts something else"
     except Exception as error:
-        if "out of memory" in str(error).lower():  # a submission's doing, perhaps, and soon over: no answer yet
+        if out_of_memory(error):  # a submission's doing, perhaps, and soon over: no answer yet
             return
         _found[dtype], reason = False, f"{type(error).__name__}: {error}"
     if not _found[dtype]:

@@ -16,7 +16,8 @@ from grader.protocol.layout import Slot
 from grader.protocol.memory import checked
 
 if TYPE_CHECKING:
-    from grader.judge.desk import Desk, Spread
+    from grader.judge.desk import Desk
+    from grader.judge.spread import Spread
 
 __all__ = ["Glimpse"]
 

@@ -7,6 +7,7 @@ from collections.abc import Callable
 from statistics import median
 from typing import Any
 
+from grader.judge import memory
 from grader.judge.machine import Machine
 
 __all__ = ["BUSY", "GpuProbe", "probe", "settled"]
@@ -48,11 +49,8 @@ class GpuProbe:
         return seconds
 
     def free_bytes(self) -> int:
-        """Memory that this process could have: what is free, and what torch keeps for its reuse."""
-        import torch
-
-        kept = torch.cuda.memory_reserved() - torch.cuda.memory_allocated()
-        return int(torch.cuda.mem_get_info()[0] + kept)
+        """Memory that this process could have."""
+        return memory.available()
 
     def _wait(self, torch: Any) -> None:
         """Like a synchronisation, but it gives up."""

@@ -78,13 +78,14 @@ class Job:
         """
         kept = copy(self.timer), [*self.cases], self.findings
         self.arbiter.pool.be_still()
-        self.arbiter.forget_clock()
+        clock = self.arbiter.forget_clock()
         self._forget()
         try:
             self.timer.know_baselines()
         except JudgeStopped:
             if kept[0].misread:
                 raise
+            self.arbiter.keep_clock(clock)  # for the next, too: one submission's doubt does not stop the judge
             self.timer, self.cases, self.findings = kept
             return first
         return self._attempt()
@@ -116,9 +117,9 @@ class Job:
             if not out_of_memory(error):
                 raise
             loaded.worker.close()
-            self._must_fit()  # without it; else the memory is somebody else's
-            if stays(self.arbiter.desk.short):
+            if stays(self.arbiter.desk.short):  # without it, when what it held is free: somebody else holds the memory
                 raise
+            self._must_fit()
             return Failure("limit", "It holds so much of the GPU's memory that the grader has too little left.")
         finally:
             loaded.worker.close()
@@ -225,7 +226,7 @@ class Job:
 
 def _others_may_be_why(failure: Failure) -> bool:
     """Submissions that are loaded meanwhile can take memory and time: this one is tried again without them."""
-    return failure.kind in ("timeout", "limit", "crash") or "out of memory" in failure.detail.lower()
+    return failure.kind in ("timeout", "limit", "crash") or out_of_memory(failure.detail)
 
 
 def _status(failure: Failure | None, correct: bool, gates: tuple[GateResult, ...]) -> Status:

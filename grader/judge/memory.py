@@ -47,8 +47,10 @@ def available() -> int:
     return int(torch.cuda.mem_get_info()[0] + torch.cuda.memory_reserved() - torch.cuda.memory_allocated())
 
 
-def out_of_memory(error: BaseException) -> bool:
-    """torch's, which need not be imported for its name; or Triton's or the driver's, which have none of their own."""
+def out_of_memory(error: BaseException | str) -> bool:
+    """torch's, which need not be imported for its name; or Triton's or the driver's, which have none of their own, or
+    the text of one.
+    """
     return type(error).__name__ == "OutOfMemoryError" or "out of memory" in str(error).lower().replace("_", " ")
 
 

@@ -18,9 +18,10 @@ from typing import Any
 
 from grader.exercise import text_of
 from grader.judge.claims import death, failure_of, plain, time_of
-from grader.judge.desk import Desk, Spread
+from grader.judge.desk import Desk
 from grader.judge.glimpse import Glimpse
 from grader.judge.sandbox import MEMORY_BYTES, TASKS, Caged, available_share, start
+from grader.judge.spread import Spread
 from grader.protocol.channel import Channel, ChannelClosed, ChannelTimeout
 from grader.protocol.flag import Flag
 from grader.verdict import Failure
@@ -163,8 +164,7 @@ class Worker:
         self._round += 1
         self._send({"op": "arm", "name": name, "round": self._round})
         self._receive(limit_s)
-        flag, number, spread = self._flag, self._round, self._spread
-        glimpse = Glimpse(desk, spread)
+        flag, number, glimpse = self._flag, self._round, Glimpse(desk, self._spread)
         desk.wake()
         gc.disable()
         try:

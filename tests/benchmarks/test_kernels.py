@@ -3,7 +3,7 @@
 import pytest
 import torch
 
-from benchmarks.kernels import laid_out
+from benchmarks.kernels import cases_of, laid_out
 from grader.exercise import Array
 from grader.exercises import EXERCISES
 
@@ -26,7 +26,8 @@ def test_an_array_keeps_its_values_and_has_the_strides_of_its_case(array, stride
 
 
 def test_a_gates_cases_are_among_those_that_are_timed():
-    """Every gate names cases of its exercise; the bench times all of them beside those of the plot."""
+    """The bench times all of them beside those of the plot; no name stands for two sizes."""
     for exercise in EXERCISES.values():
-        timed = {case.name for case in (*exercise.plot_cases, *exercise.timed_cases)}
-        assert {name for gate in exercise.gates for name in gate.cases} <= timed
+        timed = cases_of(exercise)
+        assert {name for gate in exercise.gates for name in gate.cases} <= set(timed)
+        assert all(timed[case.name].arrays == case.arrays for case in (*exercise.plot_cases, *exercise.timed_cases))

@@ -55,6 +55,10 @@ class World:
     def forget_clock(self):
         assert all(worker.closed for worker in self.workers), "no submission is alive"
         self.log.append("forget the clock")
+        return "the clock"
+
+    def keep_clock(self, clock):
+        self.log.append(f"keep {clock}")
 
     def know_baselines(self):
         assert all(worker.closed for worker in self.workers), "no submission is alive"
@@ -137,6 +141,7 @@ def test_where_the_clock_cannot_be_calibrated_now_the_first_attempt_counts(monke
     assert job.timer.disputed
     assert [finding.kind for finding in job.findings] == [*RULES, "disturbed"]
     assert len(world.workers) == 1
+    assert world.log[-1] == "keep the clock", "the next is not refused where this one was graded"
 
 
 def test_a_wrong_answer_gets_no_second_draw(monkeypatch):
@@ -177,6 +182,21 @@ def test_a_gpu_that_others_have_filled_is_no_submissions_failure(monkeypatch):
     with pytest.raises(RuntimeError, match="out of memory"):
         job.run()
     assert world.workers[0].closed
+
+
+def test_a_submission_that_has_ended_is_given_time_to_let_go_before_the_rest_must_fit(monkeypatch):
+    """Its memory is not free at once: a case that has no room in that moment is no lack of the machine."""
+    world, held = World([False]), []
+    world.desk.short = lambda: bool(held and held.pop())
+    world.desk.fits = lambda case: not held
+    job = world.job(monkeypatch)
+
+    def run(loaded):
+        held.extend([True, True])
+        raise RuntimeError("CUDA out of memory.")
+
+    monkeypatch.setattr(job, "_run", run)
+    assert job.run().kind == "limit"
 
 
 def test_an_error_of_the_judges_own_is_no_submissions_failure(monkeypatch):

@@ -23,6 +23,7 @@ FULL = torch.OutOfMemoryError("CUDA out of memory. Tried to allocate 12.00 GiB. 
         (RuntimeError("Triton Error [CUDA]: out of memory"), True),
         (RuntimeError("the CUDA driver answered CUDA_ERROR_OUT_OF_MEMORY"), True),
         (JudgeStopped("The baseline torch failed: CUDA out of memory"), True),
+        ("numba.cuda: Call to cuMemAlloc results in CUDA_ERROR_OUT_OF_MEMORY", True),
         (RuntimeError("CUDA error: an illegal memory access was encountered"), False),
     ],
 )

@@ -11,13 +11,14 @@ from typing import ClassVar
 
 import pytest
 
-from grader.errors import JudgeStopped, MachineLacks
+from grader.errors import JudgeStopped
 from grader.exercises import find
 from grader.judge import arbiter as arbiters
 from grader.judge import memory
 from grader.judge import pool as pools
 from grader.judge.clock import Clock
 from grader.judge.machine import Machine
+from grader.judge.memory import TooLittle
 from grader.judge.pool import Pool
 from grader.judge.workers import WorkerFailed
 from grader.verdict import Failure
@@ -523,7 +524,7 @@ def arbiter(workers, pool, monkeypatch):
 
 @pytest.mark.parametrize(
     ("said", "error"),
-    [("CUDA out of memory", MachineLacks), ("CUDA_ERROR_OUT_OF_MEMORY", MachineLacks), ("x", RuntimeError)],
+    [("CUDA out of memory", TooLittle), ("CUDA_ERROR_OUT_OF_MEMORY", TooLittle), ("x", RuntimeError)],
 )
 def test_an_arbiter_that_cannot_begin_leaves_no_workers(arbiter, workers, monkeypatch, said, error):
     """A GPU that is full is said in a sentence; either way what had started is ended."""
