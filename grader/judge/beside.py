@@ -59,8 +59,8 @@ def runs_short(readings: Readings) -> bool:
 
 
 def disputed(exercise: Exercise, readings: Readings) -> bool:
-    """Whether a gate hangs on the two clocks: by the time that counts it is failed, by the submission's own events
-    it would be passed, and a noisy host may be all that lies between the two.
+    """Whether a gate hangs on the two clocks: by the time that counts it is not passed, by the submission's own events
+    it would be, and a noisy host may be all that lies between the two.
     """
     seconds = seconds_of(readings)
     claims = {
@@ -70,7 +70,7 @@ def disputed(exercise: Exercise, readings: Readings) -> bool:
     }
     return any(
         all(case in claims and _noise(claims[case][OWN], seconds[case][OWN]) for case in gate.cases)
-        and decide(score.gate_ratio(gate, seconds), gate.at_least) == "failed"  # doubt has its benefit already
+        and decide(score.gate_ratio(gate, seconds), gate.at_least) != "passed"
         and decide(score.gate_ratio(gate, claims), gate.at_least) == "passed"
         for gate in exercise.gates
     )

@@ -295,6 +295,15 @@ def test_a_gate_that_hangs_on_the_clocks_is_told(world, clock, claim, disputed):
     assert not found.disputed
 
 
+def test_doubt_is_disputed_as_a_lost_gate_is(world):
+    """Else whoever forges events would be timed again where that can only help, and left alone where it cannot."""
+    world.own = lambda n: Reading(BASE_S / 0.95 * (1.02 if n % 2 else 0.98), 0.97 * BASE_S / 0.95)
+    found = timed(world)
+    found.settle()
+    assert found.gates(judged=True)[0].outcome == "doubt"
+    assert found.disputed
+
+
 def test_one_gate_that_hangs_on_the_clocks_is_enough(world):
     """Another gate that is failed by both clocks takes nothing from it."""
     of = exercise()
