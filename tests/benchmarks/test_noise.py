@@ -5,17 +5,10 @@ from types import SimpleNamespace
 import pytest
 
 from benchmarks.noise import listening
-from grader.judge.clock import Clock, Curve
+from grader.judge.clock import Clock
 from grader.judge.workers import Round
+from tests.judge.test_clock import CLOCK, US
 
-US = 1e-6
-CLOCK = Clock(
-    switch_s=Curve((1e-3,), (150 * US,)),
-    copy_in_s=Curve((0.0, 1e9), (20 * US, 1020 * US)),
-    glimpse_s=Curve((0.0, 100.0), (30 * US, 130 * US)),
-    jitter_s=40 * US,
-    copy_in_jitter_s=90 * US,
-)
 SPREAD = SimpleNamespace(launches=("launch",) * 10, used={"inputs": 1e6}, case=SimpleNamespace(outputs=("out",)))
 
 
