@@ -128,8 +128,8 @@ class Arbiter:
         by the kernels that ran, too.
 
         Raises:
-            MachineLacks: this machine lacks what grading needs; as TooLittle, of its GPU's memory.
-            JudgeStopped: a baseline failed twice.
+            MachineLacks: this machine lacks what grading needs.
+            JudgeStopped: a baseline failed twice; as TooLittle, the GPU's memory was short twice.
         """
         begun, started = time.perf_counter(), datetime.now(UTC)
         self.pool.profiled = kernels

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import traceback
 from collections.abc import Sequence
 from copy import copy
 from typing import TYPE_CHECKING, Literal
@@ -117,6 +118,7 @@ class Job:
             if not out_of_memory(error):
                 raise
             loaded.worker.close()
+            traceback.clear_frames(error.__traceback__)  # they hold tensors: that memory would count as somebody else's
             if stays(self.arbiter.desk.short):  # without it, when what it held is free: somebody else holds the memory
                 raise
             self._must_fit()

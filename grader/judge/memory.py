@@ -6,7 +6,7 @@ import time
 from collections.abc import Callable
 from typing import TypeVar
 
-from grader.errors import JudgeStopped, MachineLacks
+from grader.errors import JudgeStopped
 
 __all__ = [
     "SHORT", "TooLittle", "arena_bytes", "available", "beside_the_desk", "out_of_memory", "stays", "with_room",
@@ -23,7 +23,7 @@ _GONE_S = 5.0  # for the memory of a worker that was ended to be free
 _LIKE_ARENAS = 3  # the inputs, the outputs, and the private inputs
 
 
-class TooLittle(MachineLacks):
+class TooLittle(JudgeStopped):
     """Memory ran out with nobody else's code alive: a judge that starts now takes less, for less is free."""
 
 

@@ -228,7 +228,7 @@ def serve(fd: int, device: str, sandbox: bool) -> None:
                     times = arbiter.measure(request["source"], exercise, progress)
                     channel.send({"timings": [asdict(time) for time in times]})
             except TooLittle as error:  # of what is free now: a fresh judge makes do with less
-                channel.send({"restart": str(error), "error": "MachineLacks", "message": str(error)})
+                channel.send({"restart": str(error), "error": "JudgeStopped", "message": str(error)})
                 break
             except GraderError as error:
                 channel.send({"error": type(error).__name__, "message": str(error)})

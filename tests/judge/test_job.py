@@ -1,8 +1,10 @@
 """A submission's way to its verdict: when it is graded a second time, and with nobody else alive."""
 
+import weakref
 from types import SimpleNamespace
 
 import pytest
+import torch
 
 from grader.errors import JudgeStopped
 from grader.exercises import find
@@ -193,6 +195,22 @@ def test_a_submission_that_has_ended_is_given_time_to_let_go_before_the_rest_mus
 
     def run(loaded):
         held.extend([True, True])
+        raise RuntimeError("CUDA out of memory.")
+
+    monkeypatch.setattr(job, "_run", run)
+    assert job.run().kind == "limit"
+
+
+def test_what_the_judge_itself_held_when_memory_ran_out_is_not_counted_as_somebody_elses(monkeypatch):
+    """The frames that the error came through hold tensors; they are gone by the time that memory is looked at."""
+    world, held = World([False]), weakref.WeakSet()
+    world.desk.short = lambda: bool(held)
+    job = world.job(monkeypatch)
+    monkeypatch.setattr(jobs, "stays", lambda short: short())
+
+    def run(loaded):
+        tensor = torch.empty(1)
+        held.add(tensor)
         raise RuntimeError("CUDA out of memory.")
 
     monkeypatch.setattr(job, "_run", run)

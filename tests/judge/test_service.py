@@ -241,13 +241,13 @@ def test_a_gpu_that_stays_sick_stops_the_judge():
 
 
 def test_a_judge_that_runs_out_of_the_gpus_memory_is_followed_by_a_smaller_one():
-    """A fresh process takes a share of what is free by then; if that is too little, too, it is said what is lacking."""
-    short = {"restart": "Too little is free.", "error": "MachineLacks", "message": "Too little is free."}
+    """A fresh process takes a share of what is free by then; if that is too little, too, there is no verdict."""
+    short = {"restart": "Too little is free.", "error": "JudgeStopped", "message": "Too little is free."}
     judge = Told(short)
     assert judge.grade("a", "vector_add").points == 3
     assert (judge.ended, len(judge.asked)) == (1, 2)
     judge = Told(short, short)
-    with pytest.raises(MachineLacks, match="Too little is free"):
+    with pytest.raises(JudgeStopped, match="Too little is free"):
         judge.grade("a", "vector_add")
     assert (judge.ended, len(judge.asked)) == (2, 2)
 
@@ -418,7 +418,7 @@ def test_too_little_memory_ends_the_process_for_another_to_begin(served):
     channel, thread, made = served()
     asked(channel)
     made[0].error = TooLittle("Too little.")
-    assert asked(channel) == [{"restart": "Too little.", "error": "MachineLacks", "message": "Too little."}]
+    assert asked(channel) == [{"restart": "Too little.", "error": "JudgeStopped", "message": "Too little."}]
     thread.join(10)
     assert not thread.is_alive()
 
