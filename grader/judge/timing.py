@@ -67,6 +67,8 @@ class Timer:
         """Calibrates the clock and times the gates' baselines while no submission is alive, unless that is known."""
         known = self.arbiter.alone
         cases = self.exercise.timed_cases
+        for case in cases:
+            self._outgrow(case)
         if any((self.exercise.id, b.id, case.name) not in known for b in self._gated for case in cases):
             self._alone(self._gated)
         elif not self.arbiter.calibrated:
@@ -187,15 +189,25 @@ class Timer:
 
         Found once, when no submission is alive: one that holds memory must not choose the size.
         """
-        key, arbiter, scale = (self.exercise.id, case.name), self.arbiter, 1
-        if key in arbiter.scales:
-            return arbiter.scales[key]
-        while case.times(2) != case and score.floor_s(self.exercise, case.times(scale), arbiter.machine) < _LAUNCH_S:
-            if not arbiter.desk.fits(case.times(2 * scale), _FEWEST_LAUNCHES):
-                break
-            scale *= 2
-        arbiter.scales[key] = scale
-        return scale
+        key, scales = (self.exercise.id, case.name), self.arbiter.scales
+        if key not in scales:
+            scale = 1
+            while self._can_grow(case, scale):
+                scale *= 2
+            scales[key] = scale
+        return scales[key]
+
+    def _can_grow(self, case: Case, scale: int) -> bool:
+        short = score.floor_s(self.exercise, case.times(scale), self.arbiter.machine) < _LAUNCH_S
+        return short and case.times(2) != case and self.arbiter.desk.fits(case.times(2 * scale), _FEWEST_LAUNCHES)
+
+    def _outgrow(self, case: Case) -> None:
+        """Forgets a size that memory which others held has kept small, and what was timed at it."""
+        scale = self.arbiter.scales.get((self.exercise.id, case.name))
+        if scale is not None and self._can_grow(case, scale):
+            del self.arbiter.scales[self.exercise.id, case.name]
+            for baseline in self._gated:
+                self.arbiter.alone.pop((self.exercise.id, baseline.id, case.name), None)
 
     def _settle_gates(self, worker: Worker) -> None:
         self.arbiter.desk.settle()  # what the cases' oracles are still at is not part of the record

@@ -766,6 +766,19 @@ def test_a_timed_case_grows_only_as_far_as_a_few_launches_fit(world):
     assert min(world.fits_asked) >= 2
 
 
+def test_a_size_that_others_memory_kept_small_grows_when_there_is_room(world):
+    """With the next submission, and then the baselines are timed alone at the new size."""
+    of = exercise(case("a", ROWS // 4))
+    world.most_rows = ROWS
+    assert timed(world, of).scales == {"a": 4}
+    small = world.alone[of.id, "torch", "a"]
+    assert timed(world, of).scales == {"a": 4}
+    assert world.alone[of.id, "torch", "a"] is small
+    world.most_rows = 2 * ROWS
+    assert timed(world, of).scales == {"a": 8}
+    assert world.alone[of.id, "torch", "a"] is not small
+
+
 def test_how_far_a_case_grows_is_found_when_no_submission_is_alive(world):
     """One that holds memory does not choose a size of its own, nor does a later measurement of the machine."""
     found = timer(world)
