@@ -16,7 +16,7 @@ import torch
 from benchmarks.kernels import load
 from benchmarks.limits import Fault
 from benchmarks.rows import Recorder
-from benchmarks.timing import HEAD_START_CYCLES
+from benchmarks.timing import HEAD_START_CYCLES, in_turn
 from grader.exercise import Exercise
 from grader.exercises import find
 from grader.exercises.products import PLOT_CASES
@@ -31,12 +31,11 @@ CUBLAS, THEN_LEAKY, FUSED = "cuBLAS", "cuBLAS, then leaky ReLU", "fused leaky Re
 LAST = "descriptors, persistent grid"
 _LEAST = {(LAST, 2048): 0.95, (LAST, 4096): 1.0, (LAST, 8192): 1.0, (FUSED, 4096): 1.03, (FUSED, 8192): 1.03}
 _FIRST = {"BLOCK_M": 64, "BLOCK_N": 64, "BLOCK_K": 32}  # what the notebook's cell begins with
-_REPEATS, _WARM_UP = 40, 3
+_REPEATS = 40
 _SWEEP_REPEATS = 15
 _SHARED_BYTES = 227 << 10  # of a block, on a Hopper card
 _SUMS_OF_A_THREAD = 128  # in registers; of 255 that it can have
 
-Call = Callable[[], Any]
 Product = Callable[[torch.Tensor, torch.Tensor, torch.Tensor], Any]
 
 
@@ -117,7 +116,8 @@ def matmuls(recorder: Recorder) -> None:
             arrays = _drawn(size)
             for name, rung in ladder.items():
                 _must_be_right(name, rung, arrays)
-            times = _in_turn({name: partial(rung, *arrays) for name, rung in ladder.items()}, _REPEATS)
+            calls = {name: partial(rung, *arrays) for name, rung in ladder.items()}
+            times = in_turn(calls, HEAD_START_CYCLES, _REPEATS)
             for name, samples in times.items():
                 peer = THEN_LEAKY if name in (FUSED, THEN_LEAKY) else CUBLAS
                 ratio = _record(recorder, "matmuls", f"{name}, {size}", size, samples, times[peer])
@@ -143,7 +143,7 @@ def sweep(recorder: Recorder) -> None:
                     print(f"{size}: {setting}: {type(error).__name__}: {str(error)[:200]}", flush=True)
                     continue
                 calls = {CUBLAS: partial(cublas, *arrays), "": partial(product, *arrays)}
-                times = _in_turn(calls, _SWEEP_REPEATS)
+                times = in_turn(calls, HEAD_START_CYCLES, _SWEEP_REPEATS)
                 _record(recorder, "matmuls/sweep", f"{size}: {setting}", size, times[""], times[CUBLAS])
 
 
@@ -181,28 +181,6 @@ def _must_be_right(name: str, product: Product, arrays: tuple[torch.Tensor, torc
     budget = next(case.budget for case in PLOT_CASES if case.arrays[0].shape == tuple(a.shape)) or exercise.budget
     if not bool(within(out, exercise.oracle({"a": a.double(), "b": b.double()}), budget).all()):
         raise ArithmeticError(f"{name} is wrong at {a.shape[0]}: no figure is written.")
-
-
-def _in_turn(calls: Mapping[str, Call], repeats: int) -> dict[str, list[float]]:
-    """Microseconds of each call, by events; call i of each was made one after the other, the L2 flushed before.
-
-    The GPU is kept busy while the host queues a call, so that no launch is waited for.
-    """
-    cuda: Any = torch.cuda
-    flush = torch.empty(4 * cuda.get_device_properties(0).L2_cache_size, dtype=torch.uint8, device="cuda")
-    marks: dict[str, list[tuple[Any, Any]]] = {name: [] for name in calls}
-    for number in range(_WARM_UP + repeats):
-        for name, call in calls.items():
-            start, end = (cuda.Event(enable_timing=True) for _ in range(2))
-            cuda._sleep(HEAD_START_CYCLES)
-            flush.zero_()
-            start.record()
-            call()
-            end.record()
-            if number >= _WARM_UP:
-                marks[name].append((start, end))
-    cuda.synchronize()
-    return {name: [1e3 * start.elapsed_time(end) for start, end in pairs] for name, pairs in marks.items()}
 
 
 def _record(recorder: Recorder, bench: str, case: str, size: int, samples: list[float], peer: list[float]) -> float:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from typing import Any
 
 import torch
 
@@ -14,7 +15,9 @@ _REPEATS = 100
 _WARM_UP = 5
 
 
-def in_turn(peers: Mapping[str, Callable[[], None]], ahead_cycles: int = 0) -> dict[str, list[float]]:
+def in_turn(
+    peers: Mapping[str, Callable[[], Any]], ahead_cycles: int = 0, repeats: int = _REPEATS
+) -> dict[str, list[float]]:
     """Microseconds of each call, one list a peer; call i of every peer was made one after the other.
 
     The GPU idles `ahead_cycles` before each, in which the host gets ahead: its own time counts only where a call waits.
@@ -24,7 +27,7 @@ def in_turn(peers: Mapping[str, Callable[[], None]], ahead_cycles: int = 0) -> d
         for _ in range(_WARM_UP):
             call()
     marks: dict[str, list[tuple[torch.cuda.Event, torch.cuda.Event]]] = {name: [] for name in peers}
-    for _ in range(_REPEATS):
+    for _ in range(repeats):
         for name, call in peers.items():
             start, end = (torch.cuda.Event(enable_timing=True) for _ in range(2))
             flush.zero_()
