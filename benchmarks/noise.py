@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import os
+import resource
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import astuple
+from pathlib import Path
 from typing import Any, NamedTuple
 from unittest import mock
 
@@ -19,7 +22,7 @@ from grader.judge.spread import Spread
 from grader.judge.statistics import interval
 from grader.judge.workers import Round
 
-__all__ = ["Heard", "listening", "noise"]
+__all__ = ["Heard", "listening", "noise", "taken"]
 
 _EXERCISE = "vector_add"
 _GRADINGS = 12
@@ -60,7 +63,8 @@ def listening() -> Iterator[list[Heard]]:
 
 def noise(recorder: Recorder) -> None:
     """Rows `clock/noise`, a case for each grading of one submission and whose rounds: by how much they exceed what is
-    calibrated, and when the grading began. Which clock counted is printed.
+    calibrated, when the grading began, and what a virtual machine's host or other threads took of the processors
+    meanwhile. Which clock counted is printed.
     """
     from grader.judge.arbiter import Arbiter
 
@@ -71,17 +75,28 @@ def noise(recorder: Recorder) -> None:
         for number in range(1, _GRADINGS + 1):
             if not limit.allows(_A_GRADING_S):
                 break
-            since_s = time.monotonic() - begun
+            since_s, (stolen_s, preempted) = time.monotonic() - begun, taken()
             with listening() as heard:
                 verdict = arbiter.grade(source, exercise)
             print(f"grading {number}: {verdict.clock}; {verdict.gates}", flush=True)
-            _record(recorder, f"grading {number}", since_s, heard)
+            case, (stolen_now_s, preempted_now) = f"grading {number}", taken()
+            recorder.add("clock/noise", case, "begun_s", "s", since_s)
+            recorder.add("clock/noise", case, "stolen_s", "s", stolen_now_s - stolen_s)
+            recorder.add("clock/noise", case, "preempted", "1", preempted_now - preempted)
+            _record(recorder, case, heard)
     finally:
         arbiter.close()
 
 
-def _record(recorder: Recorder, case: str, since_s: float, heard: list[Heard]) -> None:
-    recorder.add("clock/noise", case, "begun_s", "s", since_s)
+def taken(stat: str = "/proc/stat") -> tuple[float, int]:
+    """So far: seconds in which the host ran others on this virtual machine's processors, all of them together, and how
+    often another thread was run in place of this process.
+    """
+    stolen = int(Path(stat).read_text(encoding="ascii").split()[8])  # "cpu", then the eighth of its times
+    return stolen / os.sysconf("SC_CLK_TCK"), resource.getrusage(resource.RUSAGE_SELF).ru_nivcsw
+
+
+def _record(recorder: Recorder, case: str, heard: list[Heard]) -> None:
     for peer in ("submission", "baseline"):
         rounds: list[Any] = [one for one in heard if one.peer == peer]
         for metric in Heard._fields[1:]:

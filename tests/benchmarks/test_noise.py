@@ -1,10 +1,11 @@
 """What a host adds to the judge's rounds: heard without a change to what is read."""
 
+import os
 from types import SimpleNamespace
 
 import pytest
 
-from benchmarks.noise import listening
+from benchmarks.noise import listening, taken
 from grader.judge.clock import Clock
 from grader.judge.workers import Round
 from tests.judge.test_clock import CLOCK, US
@@ -30,3 +31,13 @@ def test_afterwards_nobody_listens():
     with pytest.raises(KeyError), listening():
         raise KeyError
     assert Clock.read is before
+
+
+def test_what_the_host_takes_is_read_from_the_kernels_line(tmp_path):
+    """The eighth of its times, over all processors, in seconds; and this process's own count of interruptions."""
+    stat = tmp_path / "stat"
+    stat.write_text("cpu  1 2 3 4 5 6 7 800 9 10\ncpu0 1 2 3 4 5 6 7 11 9 10\n", encoding="ascii")
+    stolen_s, preempted = taken(str(stat))
+    assert stolen_s == 800 / os.sysconf("SC_CLK_TCK")
+    assert preempted >= 0
+    assert taken()[0] >= 0
