@@ -21,7 +21,7 @@ _STAGES = (
     ("Triton IR", "the same in operations", "types; helpers are inlined"),
     ("TritonGPU IR", "blocks become threads", "coalescing, shared memory, pipelining"),
     ("LLVM IR", "one thread, in scalars", "offsets in shared memory are fixed"),
-    ("PTX", "instructions for any NVIDIA GPU", "how wide a load is; registers without limit"),
+    ("PTX", "instructions for NVIDIA GPUs", "how wide a load is; registers without limit"),
     ("SASS", "instructions for one GPU", "real registers, order, spills"),
 )
 _STEPS = 6

@@ -191,8 +191,10 @@ memory
 # %% [markdown]
 # ### Look at the first row
 #
-# A thread can fetch 4, 8 or 16 bytes with one instruction, and 16 is best. You never said which. Predict: how many
-# bytes does one load fetch in `double_triton` with `BLOCK=1024`?
+# Neighbouring threads load neighbouring addresses. How much does each of them fetch at once? At most 16 bytes with one
+# instruction, and wide loads need fewer instructions. (What that is worth is measured in
+# [the last notebook](05_look_inside_the_compiler.ipynb).) You never said how wide. Predict: how many bytes does one load
+# fetch in `double_triton` with `BLOCK=1024`?
 #
 # The next cell compiles the kernel for an H100 or H200 (no GPU is needed for that) and counts the instructions that
 # came out.

@@ -6,7 +6,7 @@
 # **You will learn**
 #
 # - what `tl.sum` makes of a block, and what a loop over elements makes of it
-# - why a kernel for the mean that circulates computes no mean, and uses one thread in 128
+# - why a kernel for the mean that circulates computes no mean, and does the work of one thread with 128
 # - to reduce in two stages, because programs cannot wait for each other
 # - to let a program take block after block, and how many programs are enough
 # - what the order of additions does to a sum of float32
@@ -119,8 +119,9 @@ compare(prediction, found["add.f32"], "additions")
 found
 
 # %% [markdown]
-# Seven additions for 8 elements, and one after each of the 7 shuffles. `bar.sync` is the barrier. You wrote none of
-# it. In CUDA C++, this is a page of code in which a missing barrier gives wrong sums now and then.
+# Seven additions for 8 elements, and one after each of the 7 shuffles. `bar.sync` is the barrier, and there
+# are two. You wrote none of it. In CUDA C++, this is a page of code in which a missing barrier gives wrong sums now and
+# then.
 #
 # The loads are wide, too:
 
@@ -180,6 +181,10 @@ def two_stages(x, block=1024):
 
 
 two_stages(ones)
+
+# %% [markdown]
+# The second launch is one program, whose block must hold all the sums. A block has a power of two of lanes:
+# `triton.next_power_of_2` rounds up.
 
 # %% [markdown]
 # The first launch divides by 1, the second by `n`.
@@ -284,9 +289,12 @@ recorded("means/shapes", "ratio_vs_torch", "bandwidth_gbps")
 #
 # - **Follow the block of 4,096 with 8 warps.** Up to eight programs an SM each step gains, and sixteen gain nothing more.
 #   An SM has room for 2,048 threads, and eight programs of 256 fill it.
-# - **A larger block makes up for few programs**, if it has the warps for it: compare the rows with one program an SM.
+# - **With one program an SM, warps count most.** With 16 warps a block of 4,096 reaches more than twice as much as one of
+#   1,024. With 4 warps it gains next to nothing. (A block of 8,192 falls out of line. Why is not explained.)
 # - **A block of 16,384 with 8 warps stays slow**, with two programs an SM or sixteen. A thread holds 64 sums, and takes so
-#   many registers (about 100, says the compiler) that only two programs fit on an SM. The others wait their turn.
+#   many registers (about 100, says the compiler) that only two programs fit on an SM. Two would be enough, if their
+#   whole blocks were under way. Probably they are not: with registers full of sums a thread loads a little, adds it, and
+#   loads again. With 16 warps it holds half as many sums, and the same block is fast.
 
 # %% [markdown]
 # ## The order of additions
@@ -319,8 +327,8 @@ print(*(f"{mean:.12f}" for mean in means), f"{x.double().mean().item():.12f} in 
 # single float32 that takes in everything, one after the other, is the worst that you can do. A block of sums takes
 # in a small part each, and then sums of like size meet.
 #
-# The next cell adds 2²⁰ numbers around 10,000 with so many lanes. One rounding is a relative error of up to 6e-8.
-# Predict: what is the relative error with one lane?
+# `error(lanes)` adds 2²⁰ numbers around 10,000, shared among so many lanes, and returns the relative error. One rounding
+# is a relative error of up to 6e-8. Predict: what is it with one lane?
 
 # %%
 prediction = ...  # relative error with one lane, such as 1e-7
@@ -351,7 +359,8 @@ compare(prediction, error(1))
 # ## Exercise: reduce to a mean
 #
 # Write the mean of `x` into `out`. `x` is a contiguous vector of `n` float32, `n` at least 1; `out` is a vector of one
-# float32. `n` may be a prime, and the elements may lie far from 0. What `out` holds before is not a number.
+# float32. `n` may be a prime, and the elements may lie far from 0. Before the launch `out`
+# holds NaN: store to it, and do not add to it.
 #
 # 1. The kernel: the loop over blocks with a block of sums, then one sum, divided, to the program's own place.
 #    *(about 6 lines)*
@@ -413,8 +422,8 @@ check(mean_triton)
 #
 # ⟦ gate("mean_triton", "torch").points ⟧ of ⟦ exercise("mean_triton").max_points ⟧ points are for reaching
 # ⟦ gate("mean_triton", "torch").at_least ⟧ of the speed of `torch.mean` at
-# ⟦ gate("mean_triton", "torch").cases | join(", ") ⟧ (on a faster GPU, more). `torch.mean` is written for every
-# shape, type and set of dimensions, and it is good. But like you, it cannot read faster than memory delivers.
+# ⟦ gate("mean_triton", "torch").cases | join(", ") ⟧ (on a faster GPU the vector is longer). `torch.mean` is written
+# for every shape, type and set of dimensions, and it is good. But like you, it cannot read faster than memory delivers.
 #
 # Predict: which share of its speed does your kernel reach? Write 0.5 for half.
 
@@ -474,7 +483,7 @@ recorded("means/ways", "ratio_vs_torch", "bandwidth_gbps", "different_results")
 # ## In this notebook you have
 #
 # - taken apart a kernel that adds element by element: no mean, one thread's worth of work, a running sum
-# - read from the compiled code what `tl.sum` is: additions, shuffles, a barrier
+# - read from the compiled code what `tl.sum` is: additions, shuffles, barriers
 # - seen a race that the interpreter cannot show, and avoided it with two stages
 # - counted what partial sums cost: hardly any bytes, but one SM's time
 # - computed how many programs keep the memory busy
@@ -485,8 +494,8 @@ recorded("means/ways", "ratio_vs_torch", "bandwidth_gbps", "different_results")
 #
 # <details><summary>Why does <code>tl.load(x_ptr + i)</code> use one thread's worth of bandwidth, if <code>i</code> is a number?</summary>
 #
-# It is a block of one element. All threads of the program fetch the same 4 bytes, and the next load has to wait for
-# the loop to come round.
+# `i` is one number, so one element is fetched. All threads of the program fetch the same 4 bytes, and the next load has
+# to wait for the loop to come round.
 #
 # </details>
 #

@@ -12,7 +12,8 @@
 # - to fuse an activation into a product
 # - to load tiles with tensor descriptors, and to keep programs alive from tile to tile
 #
-# **You need** about 90 minutes and [Fuse a softmax](03_fuse_a_softmax.ipynb). With an NVIDIA GPU you measure speed as
+# **You need** about 90 minutes, [Reduce to a mean](02_reduce_to_a_mean.ipynb) and
+# [Fuse a softmax](03_fuse_a_softmax.ipynb). With an NVIDIA GPU you measure speed as
 # well; the last rung wants a Hopper card (H100, H200) or a newer one, and on a Turing card (T4) Triton does not use the
 # tensor cores, without which the speed asked for is out of reach. Without a GPU your kernels run in Triton's
 # interpreter: slow, but right or wrong just the same.
@@ -163,6 +164,10 @@ compare(prediction, int(total))
 #
 # Tensor cores multiply float16 and add in float32 at no extra cost. So keep the accumulator in float32, and round
 # once, when you store.
+#
+# In a kernel, sums begin as `sums = tl.zeros((64, 64), dtype=tl.float32)`. In the loop along K,
+# `sums = tl.dot(x, y, sums)` adds the product of two tiles to them. `range` takes K, a number that is known only at the
+# launch. At the end, `sums.to(tl.float16)` rounds.
 
 # %% [markdown]
 # ### Mask the edges
@@ -181,17 +186,19 @@ compare(prediction, int(total))
 # that run together share the L2 cache. Those in one row of tiles read the same tiles of `a`, those in one column the
 # same tiles of `b`.
 #
-# In the plain order, row after row, 132 programs are some two rows of `out`. They share two rows of `a`, and need
-# **every** column of `b`. A block that is about square needs fewer. So take `GROUP` rows of tiles, and go through them
-# column by column:
+# Take 8192 × 8192, in tiles of 128 × 128: 64 × 64 tiles. In the plain order, row after row, 132 programs are some two
+# rows of tiles. They share two rows of `a`, and need **every** column of `b`. A block that is about square needs fewer.
+# So take `GROUP` rows of tiles, and go through them column by column. A program has the number $\text{pid}$, and
+# `out` has `tiles_m` rows and `tiles_n` columns of tiles:
 #
 # $$ \text{first} = \left\lfloor \frac{\text{pid}}{\text{GROUP} \cdot \text{tiles}_n} \right\rfloor \cdot \text{GROUP} $$
 #
 # is the first row of the group. Within it, the row goes fastest. If the number of rows is no multiple of `GROUP`, the
 # last group has fewer rows: those that are left, `tiles_m - first`. Whoever forgets that leaves tiles out.
 #
-# Before you move the slider, predict: how many times as much comes from DRAM in the plain order (groups of 1) as in
-# groups of 8?
+# The L2 holds 50 MiB, and the matrices have 128 MiB each. Before you move the slider, predict: how many times as much
+# comes from DRAM in the plain order (groups of 1) as in groups of 8? For a guess, count the rows of `a` and the columns
+# of `b` that the first 132 programs need, in both orders.
 
 # %%
 prediction = ...  # times as much from DRAM
@@ -346,6 +353,10 @@ benchmark(matmul)
 recorded("matmul", "ratio_vs_cublas")
 
 # %% [markdown]
+# Do not believe the row of 2048: there the time varied from call to call, as the host was slow to launch. On the GPU
+# alone the ratio is ⟦ recorded(bench="matmuls", case="autotuned, 2048", metric="ratio_vs_cublas", gpu="H200") ⟧. (The
+# last table of this notebook leaves the host out.)
+#
 # Where it is slow, ask in this order. Are the tiles large? 64 × 64 loads 2.7 times as much as 128 × 256. Are there
 # enough stages? Is the group larger than 1? Does a division or a modulo stand in the loop? They belong in front of it.
 
@@ -402,7 +413,8 @@ compare(prediction, int((tile == 0).sum()), "zeros")
 # %% [markdown]
 # A descriptor asks for something in return: the elements of a row are neighbours, and the address and the distance
 # between rows are multiples of 16 bytes. That is why `x` has rows of 24. A matrix that is not like that needs the
-# pointers of rung 1. So does a card before Hopper: there Triton replaces descriptors by plain loads.
+# pointers of rung 1. On a card before Hopper descriptors work, too, but Triton makes plain loads of them: there is
+# nothing to gain.
 #
 # When descriptors meet `triton.autotune`, the shape of a tile is not known before the configuration is chosen. A
 # `triton.Config` takes a `pre_hook`, a function that is given the arguments before each launch, constants included. It
@@ -442,9 +454,9 @@ print(f"{tiles} tiles; busy {tiles / (132 * triton.cdiv(tiles, 132)):.0%} of the
 # Write the leaky ReLU of `a @ b` into `out`, with a slope of 0.01 below zero. Sizes, strides and types are those of
 # `matmul`.
 #
-# For right answers your `matmul` with one more line is enough. The gate asks for
-# ⟦ gate("matmul_leaky_relu", "cublas").at_least ⟧ times the speed of cuBLAS followed by the activation, and for that
-# rung 5 is worth its lines: it takes twice as many. *(about 35 lines)*
+# For right answers your `matmul` with one more line is enough. *(about 30 lines)* The other points are for
+# ⟦ gate("matmul_leaky_relu", "cublas").at_least ⟧ times the speed of cuBLAS followed by the activation. For those, rung 5
+# is worth its lines. *(about 75 lines)*
 
 # %% nbgrader={"grade_id": "matmul_leaky_relu", "solution": true}
 import torch
@@ -581,8 +593,13 @@ benchmark(matmul_leaky_relu)
 recorded("matmul_leaky_relu", "ratio_vs_cublas", "ratio_vs_compile")
 
 # %% [markdown]
-# Where it does not pay, count tiles. At 3072 there are 288 of 128 × 256. 132 SMs need three rounds for them, as they
-# would for 396.
+# Do not believe the rows of 1024 and 1536. The host took longer to call the kernel than the GPU to run it, and how much
+# longer varied. On the GPU alone the ratio is
+# ⟦ recorded(bench="matmuls", case="fused leaky ReLU, 1024", metric="ratio_vs_cublas", gpu="H200") ⟧ at 1024, as the last
+# table of this notebook says.
+#
+# Where it does not pay otherwise, count tiles. At 3072 there are 288 of 128 × 256. 132 SMs need three rounds
+# for them, as they would for 396.
 
 # %% [markdown]
 # ## Exercise: match cuBLAS
@@ -699,9 +716,10 @@ check(matmul_open)
 # %% [markdown]
 # ### How fast is the fastest?
 #
-# Read the curves from left to right. The smallest products take less time than Python takes to launch a kernel of
-# Triton's, so what you see there is the launch. Somewhat larger ones have few tiles: some SMs have none, others two, or
-# a last round has few.
+# Read the curves from left to right. At 1024 there are 64 tiles of 128 × 128, and 132 SMs: half of the GPU has nothing to
+# do. (If your host is slow to launch, that is what you see there.) Somewhat larger products have few tiles, too: some
+# SMs have none, others two, or a last round has few.
+#
 # The largest draw so much power that a GPU lowers its clock, yours and cuBLAS's alike.
 
 # %%

@@ -138,7 +138,7 @@ def spread_kernel(x_ptr, gain_ptr, out_ptr, x_stride, out_stride, columns, BLOCK
 prediction = ...  # sizePerThread
 
 # %%
-spread = compile_kernel(spread_kernel, *launch, BLOCK=256)
+spread = compile_kernel(spread_kernel, *launch, BLOCK=1024)
 compare(prediction, loaded_layouts(spread)[0].layout.size[0], how="computed")
 spread
 
@@ -221,9 +221,10 @@ compile_kernel(matmul_kernel, *tiles, M=64, N=64, BLOCK_K=32, capability=75)
 # %% [markdown]
 # ## Read PTX
 #
-# *LLVM IR* describes one thread. From there on it is a compiler like any other: LLVM writes *PTX*, an assembly language
-# that is the same for all of NVIDIA's GPUs. `ptxas` makes *SASS* of it, for one generation. PTX is documented, and
-# the form in which loads are easiest to read. This is all that our kernel loads:
+# *LLVM IR* describes one thread. From there on it is a compiler like any other: LLVM writes *PTX*, one assembly language
+# for all of NVIDIA's GPUs. (A text in it may still be for some only: its line `.target` says for which.) `ptxas` makes
+# *SASS* of it, for one generation. PTX is documented, and the form in which loads are easiest to read. This is all that
+# our kernel loads:
 
 # %%
 for line in scale.lines("ptx"):
@@ -474,9 +475,10 @@ recorded("widths/order", "bandwidth_gbps", "ratio_vs_narrow")
 # So it is the order of access. Threads that load little at a time need more instructions, which costs something. The
 # order decides how many bytes are moved at all.
 #
-# In rows of 4,092 the narrow kernel has 16 programs a row, so a warp's addresses lie 64 bytes apart. Memory answers in
-# sectors of 32 bytes: of each, 4 bytes are used, so eight times as much is moved. Look at the ratio in your report. Is it
-# eight?
+# This was recorded for 8,192 rows of 4,092. There the narrow kernel has 16 programs a row, so a warp's addresses lie 64
+# bytes apart. Memory answers in sectors of 32 bytes: of each, 4 bytes are used, so eight times as much is moved. But the
+# wide kernel is more than eight times as fast. Bytes explain eight, and the rest is not explained here. What does your
+# report say?
 
 # %% [markdown]
 # ## Extra credit
