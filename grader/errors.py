@@ -43,4 +43,5 @@ class ClassroomError(GraderError):
 
 
 class JudgeStopped(GraderError):
-    """The judge reached no verdict, through no fault of the submission: it ended, or a baseline failed."""
+    """The judge reached no verdict, through no fault of the submission: it ended, a baseline failed, or others hold
+    the GPU's memory."""

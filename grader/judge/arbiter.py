@@ -22,6 +22,7 @@ from grader.judge.monitor import Monitor, Record
 from grader.judge.pool import Loaded, Pool
 from grader.judge.reading import Reading
 from grader.judge.sandbox import strength
+from grader.judge.sizes import Sizes
 from grader.judge.spread import Spread
 from grader.judge.workers import Worker, WorkerFailed
 from grader.steps import Progress
@@ -52,7 +53,7 @@ class Arbiter:
             if memory.out_of_memory(error):
                 raise memory.TooLittle(memory.SHORT) from None  # what was made of a desk ends with the process only
             raise
-        self.scales: dict[tuple[str, str], int] = {}  # by exercise and case: how many times its rows are timed
+        self.sizes = Sizes()
         self.alone: dict[tuple[str, str, str], list[Reading]] = {}  # by exercise, baseline, case: no submission alive
         self._clock: Clock | None = None
         self._baselines: Worker | None = None
@@ -156,6 +157,7 @@ class Arbiter:
         Raises:
             MachineLacks: there is no GPU.
             UnusableSubmission: it fails or is wrong; `grade` says more.
+            JudgeStopped: as `grade`.
         """
         if self.device != "cuda":
             raise MachineLacks("Speed needs a GPU; this machine has none.")

@@ -12,7 +12,7 @@ from grader.errors import JudgeStopped, MachineLacks
 from grader.exercise import Case, Exercise
 from grader.judge import rules
 from grader.judge.clock import TimedWrong
-from grader.judge.memory import out_of_memory, stays
+from grader.judge.memory import TooLittle, out_of_memory, stays
 from grader.judge.pool import Loaded
 from grader.judge.timing import Timer
 from grader.judge.workers import Worker, WorkerFailed
@@ -98,16 +98,23 @@ class Job:
         self.timer.forget()
 
     def _must_fit(self) -> None:
-        """Raises MachineLacks where a case does not fit the memory that is free with no other submission alive."""
+        """Raises where a case does not fit the memory that is free with no other submission alive: TooLittle where a
+        judge with smaller arenas may find room, else MachineLacks.
+        """
         desk, wanted = self.arbiter.desk, [*self.all_cases, *(self.exercise.timed_cases if self.timed else ())]
-        if all(desk.fits(case) for case in wanted):
+
+        def too_large() -> list[Case]:
+            return [case for case in wanted if not desk.fits(case)]
+
+        if not too_large():
             return
         self.arbiter.pool.evict()
         desk.rest()
-        for case in wanted:
-            if not desk.fits(case):
-                said = f"The case {case.name} needs more memory than this machine has free."
-                raise MachineLacks(f"{said} If other notebooks use the GPU, close them and try again.")
+        if stays(lambda: bool(too_large())):
+            case, *_ = too_large() or wanted
+            said = f"The case {case.name} needs more memory than this machine has free."
+            kind = TooLittle if all(desk.capacity(case) for case in wanted) else MachineLacks
+            raise kind(f"{said} If other notebooks use the GPU, close them and try again.")
 
     def _attempt(self) -> Failure | None:
         loaded = self.arbiter.take(self.source, self.exercise)

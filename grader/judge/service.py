@@ -98,6 +98,7 @@ class Judge:
         Raises:
             MachineLacks: there is no GPU.
             UnusableSubmission: the submission fails or is wrong.
+            JudgeStopped: as `grade`.
         """
         find(exercise_id)
         answer = self._ask({"op": "measure", "source": source, "exercise": exercise_id}, progress)

@@ -31,8 +31,6 @@ __all__ = ["Timer"]
 _TRIALS, _MOST_TRIALS = 7, 28
 _MOST_TRIES = 2  # times the trials, where noise has the clocks disagree
 _WARM_UP_LIMIT_S = 120.0  # a first round may compile: Triton, or torch.compile on a slow machine
-_LAUNCH_S = 150e-6  # at the floor: merging launches saves some 3.5 µs of each
-_FEWEST_LAUNCHES = 4
 _FEW = 1 / 8  # of the rounds: so many outliers are no reason to time the baselines anew
 _WIDE = 0.03  # of a ratio's middle: a wider interval, with others at work, is timed again without them
 _UNLIKELY = 0.9  # of the arbiter's time: events that claim less are worth a look
@@ -68,7 +66,9 @@ class Timer:
         known = self.arbiter.alone
         cases = self.exercise.timed_cases
         for case in cases:
-            self._outgrow(case)
+            if self.arbiter.sizes.outgrown(self.exercise, case, self.arbiter.machine, self.arbiter.desk):
+                for baseline in self._gated:
+                    known.pop((self.exercise.id, baseline.id, case.name), None)
         if any((self.exercise.id, b.id, case.name) not in known for b in self._gated for case in cases):
             self._alone(self._gated)
         elif not self.arbiter.calibrated:
@@ -184,31 +184,6 @@ class Timer:
                     return Failure("implausible", f"{said} ({floor_us:.1f} µs): not believed, and kept for a person.")
         return None
 
-    def _scale(self, case: Case) -> int:
-        """How many times the rows of the case make one launch so long that merging several would save nothing.
-
-        Found once, when no submission is alive: one that holds memory must not choose the size.
-        """
-        key, scales = (self.exercise.id, case.name), self.arbiter.scales
-        if key not in scales:
-            scale = 1
-            while self._can_grow(case, scale):
-                scale *= 2
-            scales[key] = scale
-        return scales[key]
-
-    def _can_grow(self, case: Case, scale: int) -> bool:
-        short = score.floor_s(self.exercise, case.times(scale), self.arbiter.machine) < _LAUNCH_S
-        return short and case.times(2) != case and self.arbiter.desk.fits(case.times(2 * scale), _FEWEST_LAUNCHES)
-
-    def _outgrow(self, case: Case) -> None:
-        """Forgets a size that memory which others held has kept small, and what was timed at it."""
-        scale = self.arbiter.scales.get((self.exercise.id, case.name))
-        if scale is not None and self._can_grow(case, scale):
-            del self.arbiter.scales[self.exercise.id, case.name]
-            for baseline in self._gated:
-                self.arbiter.alone.pop((self.exercise.id, baseline.id, case.name), None)
-
     def _settle_gates(self, worker: Worker) -> None:
         self.arbiter.desk.settle()  # what the cases' oracles are still at is not part of the record
         with self.arbiter.monitor.watch() as self.record:
@@ -269,7 +244,9 @@ class Timer:
         peers |= {f"{exercise.id}:{baseline.id}": base for baseline in baselines}
         for number, case in enumerate(cases):
             self.progress(f"timing {case.name}", number, len(cases))
-            self.scales[case.name] = self._scale(case) if self.gated else 1
+            self.scales[case.name] = 1
+            if self.gated:
+                self.scales[case.name] = arbiter.sizes.scale(exercise, case, arbiter.machine, arbiter.desk)
             scaled = case.times(self.scales[case.name])
             spread = arbiter.desk.lay(scaled, launches_for(arbiter.desk, arbiter.machine, exercise, scaled))
             self.launches[case.name] = len(spread.launches)

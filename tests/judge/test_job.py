@@ -6,11 +6,12 @@ from types import SimpleNamespace
 import pytest
 import torch
 
-from grader.errors import JudgeStopped
+from grader.errors import JudgeStopped, MachineLacks
 from grader.exercises import find
 from grader.judge import job as jobs
 from grader.judge import rules
 from grader.judge.job import Job
+from grader.judge.memory import TooLittle
 from grader.judge.pool import Loaded
 from grader.verdict import CaseResult, Failure, Finding
 
@@ -199,6 +200,28 @@ def test_a_submission_that_has_ended_is_given_time_to_let_go_before_the_rest_mus
 
     monkeypatch.setattr(job, "_run", run)
     assert job.run().kind == "limit"
+
+
+@pytest.mark.parametrize(("capacity", "error"), [(1, TooLittle), (0, MachineLacks)])
+def test_cases_that_find_no_room_are_said_before_anything_is_graded(monkeypatch, capacity, error):
+    """Where they fit the arenas, a judge that takes smaller ones may find room; where they do not, none will."""
+    world = World([])
+    world.desk.fits, world.desk.capacity = lambda case: False, lambda case: capacity
+    world.pool.evict, world.desk.rest = (lambda: world.log.append("evict")), (lambda: world.log.append("rest"))
+    monkeypatch.setattr(jobs, "stays", lambda short: short())
+    with pytest.raises(error, match=r"needs more memory than this machine has free\. If other notebooks") as raised:
+        world.job(monkeypatch).run()
+    assert type(raised.value) is error
+    assert world.log == ["evict", "rest"]
+
+
+def test_what_one_that_was_loaded_ahead_held_is_waited_for(monkeypatch):
+    """It is not free at once when it has been ended, and that is no lack of the machine."""
+    world, looks = World([False]), iter([False, False, True])
+    world.desk.fits = lambda case: next(looks, True)
+    world.pool.evict = world.desk.rest = lambda: None
+    assert world.job(monkeypatch).run() is None
+    assert next(looks, "asked each time") == "asked each time"
 
 
 def test_what_the_judge_itself_held_when_memory_ran_out_is_not_counted_as_somebody_elses(monkeypatch):

@@ -13,6 +13,7 @@ from grader.judge import score, timing
 from grader.judge.clock import BaselineFailed
 from grader.judge.machine import Machine
 from grader.judge.reading import AGREEMENT, Reading
+from grader.judge.sizes import Sizes
 from grader.judge.timing import Timer
 from grader.judge.workers import WorkerFailed
 from grader.verdict import Failure
@@ -78,7 +79,7 @@ class World:
     device = "cuda"
 
     def __init__(self):
-        self.alone, self.scales, self.pool, self.clock = {}, {}, Pool(), None
+        self.alone, self.sizes, self.pool, self.clock = {}, Sizes(), Pool(), None
         self.calibrations = []  # whether others were alive, for each
         self.machine = Machine("cuda", "GPU", "", "", "", "", 60 << 20, 4000.0, 800.0)
         self.desk = SimpleNamespace(

@@ -1,0 +1,51 @@
+"""How large a case is timed: its rows are multiplied until merging several launches would save next to nothing."""
+
+from __future__ import annotations
+
+from grader.exercise import Case, Exercise
+from grader.judge import score
+from grader.judge.desk import Desk
+from grader.judge.machine import Machine
+
+__all__ = ["Sizes"]
+
+_LAUNCH_S = 150e-6  # at the floor: merging launches saves some 3.5 µs of each
+_FEWEST_LAUNCHES = 4
+
+
+class Sizes:
+    """By exercise and case, how many times its rows are timed.
+
+    Found once, when no submission is alive: one that holds memory must not choose the size. Where memory ended the
+    growth, it goes on when there is room: others may have held that memory.
+    """
+
+    def __init__(self) -> None:
+        self._scales: dict[tuple[str, str], int] = {}
+        self._cramped: set[tuple[str, str]] = set()
+
+    def scale(self, exercise: Exercise, case: Case, machine: Machine, desk: Desk) -> int:
+        """How many times the rows make a launch long enough, or as long as memory allows."""
+        key = exercise.id, case.name
+        if key not in self._scales:
+            self._grow(exercise, case, machine, desk)
+        return self._scales[key]
+
+    def outgrown(self, exercise: Exercise, case: Case, machine: Machine, desk: Desk) -> bool:
+        """Whether a size that memory had kept small has grown now: what was timed at the old one says nothing more."""
+        key = exercise.id, case.name
+        before = self._scales.get(key)
+        if key in self._cramped:
+            self._grow(exercise, case, machine, desk)
+        return self._scales.get(key) != before
+
+    def _grow(self, exercise: Exercise, case: Case, machine: Machine, desk: Desk) -> None:
+        key = exercise.id, case.name
+        scale = self._scales.get(key, 1)
+        self._cramped.discard(key)
+        while case.times(2) != case and score.floor_s(exercise, case.times(scale), machine) < _LAUNCH_S:
+            if not desk.fits(case.times(2 * scale), _FEWEST_LAUNCHES):
+                self._cramped.add(key)
+                break
+            scale *= 2
+        self._scales[key] = scale
