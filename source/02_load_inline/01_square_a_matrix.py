@@ -147,7 +147,7 @@ files
 #
 # All this lies in a folder under `~/.cache/torch_extensions` (or where you say, with `build_directory=`). That folder
 # is the **cache**: call `load_inline` again with the same name and the same text, and nothing is built. Change the
-# text, and it is built anew under the name `demo_v1`, since a process cannot unload a library that it has loaded.
+# text, and this process builds it anew under the name `demo_v1`: it cannot unload a library that it has loaded.
 
 # %% [markdown]
 # ## Why a build takes so long
@@ -170,8 +170,9 @@ compare(prediction, lines, "lines")
 #
 # 1. **Keep torch's headers away from `nvcc`.** A kernel needs pointers and numbers, not tensors. Pass `x.data_ptr()`
 #    from Python, and neither file includes torch: `no_implicit_headers=True`.
-# 2. **Build for one GPU.** By default `load_inline` builds for the GPUs that it sees. Without one, or for a list in
-#    `TORCH_CUDA_ARCH_LIST`, each entry is a compilation of its own.
+# 2. **Build for one GPU.** By default `load_inline` builds for each kind of GPU that it sees, and for the newest also
+#    PTX, which later GPUs can translate. Name one in `TORCH_CUDA_ARCH_LIST`, such as `9.0`, and only that is built.
+#    (Where no GPU is seen you must name one: else the build stops with an `IndexError`.)
 # 3. **Skip the build.** NVRTC is the same compiler as a library: text in, GPU code out, no files and no `nvcc`.
 #    PyTorch has it as `torch.cuda._compile_kernel` (the underscore means: this may change).
 #
@@ -194,8 +195,9 @@ files = show_build_files(kernel_alone, torch_headers=False)
 compare(prediction, len(files["main.cpp"].splitlines()), "lines")
 
 # %% [markdown]
-# Nothing is left of the binding, so nothing offers `negate` to Python. The exercise does without: a function that is
-# marked `extern "C"` keeps its plain name in the library, and Python's own `ctypes` can call it. `ctypes` knows no
+# We named no `functions`, so `load_inline` wrote no binding, and nothing offers `negate` to Python. The exercise does
+# without. `is_python_module=False` says that the library is no Python module: `load_inline` returns its path, and
+# Python's own `ctypes` opens it. A function that is marked `extern "C"` keeps its plain name in there. `ctypes` knows no
 # C++, so we tell it each argument's type: `c_void_p` for a pointer, `c_int` for an `int`. Without this it would cut a
 # 64-bit pointer to 32 bits.
 
@@ -458,20 +460,17 @@ benchmark(grayscale)
 recorded("grayscale", "ratio_vs_eager", "share_of_copy")
 
 # %% [markdown]
-# By the count alone it would be 84 / 4 = 21 times as fast. The recorded factor is smaller: the eager kernels move more
-# bytes, but each second they also move more of them than this kernel does.
+# By the count alone it would be 84 / 4 = 21 times as fast. The recorded factor is about half of that. The eager kernels
+# move 21 times the bytes, but at more than twice this kernel's bandwidth.
 #
-# The gate is easy to pass all the same. The speed of a copy is the harder measure: a thread that loads single bytes has
+# The points are easy to get all the same. The speed of a copy is the harder measure: a thread that loads single bytes has
 # little under way. The next notebook is about that.
 
 # %% [markdown]
 # ## Skip the build
 #
-# With NVRTC a kernel needs no file and no `nvcc`. Take `negate_kernel` from above. Predict: how many seconds does the
-# compilation take?
-
-# %%
-prediction = ...  # seconds
+# With NVRTC a kernel needs no file and no `nvcc`. The table of build times has a row for it. With a GPU, `negate_kernel`
+# from above is compiled here:
 
 # %%
 import time
@@ -481,7 +480,7 @@ if device == "cuda":
     start = time.perf_counter()
     negate_kernel = torch.cuda._compile_kernel('extern "C" ' + kernel_alone.strip(), "negate_kernel")
     seconds, how = time.perf_counter() - start, "measured"
-compare(prediction, seconds, "s", how=how)
+print(f"{seconds:.3f} s, {how}")
 
 # %% [markdown]
 # Why not use it for everything? NVRTC compiles GPU code only: the launch stays in Python, at the price of a slower
@@ -498,8 +497,8 @@ compare(prediction, seconds, "s", how=how)
 #    now touch elements that lie a whole row apart.)
 # 2. Ask for a block of 64 × 32 threads. Who notices, and what does the message say?
 # 3. Leave out the bounds check. Does `check` notice? Which of its sizes shows it?
-# 4. Give each thread of `grayscale` four pixels: 12 bytes are three `unsigned int`, and four grey bytes are one. What
-#    must hold of the number of pixels, or what do you do with the last ones?
+# 4. After the next notebook: give each thread of `grayscale` four pixels. 12 bytes are three `unsigned int`, and four grey
+#    bytes are one. What must hold of the number of pixels, or what do you do with the last ones?
 # 5. Square with one dimension only: treat the matrix as a vector of `height * width` elements. What gets simpler, and
 #    what would you lose if rows were padded?
 
@@ -530,10 +529,11 @@ compare(prediction, seconds, "s", how=how)
 #
 # </details>
 #
-# <details><summary>You changed one character of the kernel. What is built again?</summary>
+# <details><summary>You changed one character of the kernel, and call <code>load_inline</code> again. What is built?</summary>
 #
-# Everything. `cuda.cu` has changed, and the library gets a new name (`…_v1`), which is part of the command that
-# compiles `main.cpp`. The exercise's `main.cpp` is empty, so that costs next to nothing.
+# In the same process, everything. `cuda.cu` has changed, and the library gets a new name (`…_v1`), which is part of the
+# command that compiles `main.cpp`. The exercise's `main.cpp` is empty, so that costs next to nothing. After a restart the
+# name is the old one: only `cuda.cu` is compiled, and the library linked.
 #
 # </details>
 #

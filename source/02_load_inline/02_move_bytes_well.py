@@ -91,8 +91,8 @@ result
 # A chart shows *useful* bandwidth: the bytes that the kernel asked for, over the time. What was fetched and thrown away
 # does not count.
 #
-# Now take the bytes that are **moved** for each element: 8 at stride 1, 12 at stride 2, 20 at stride 4, 36 at stride 8.
-# Multiply, and you see: on the recorded GPU, more bytes a second are moved at stride 8 than at stride 1. So at stride 1
+# Of each element 8 bytes are useful. **Moved** are 8 at stride 1, 12 at stride 2, 20 at stride 4, 36 at stride 8. So at
+# stride 8 the recorded GPU moves 36 / 8 times its useful bandwidth: some 4,100 GB/s. At stride 1 it is only 2,400. There
 # memory is not yet what the kernel waits for, and stride 8 takes less than 4.5 times as long. The section *Bytes in
 # flight* has the reason.
 
@@ -142,7 +142,8 @@ result
 # ## Wide loads
 #
 # A thread can load 16 bytes with one instruction. CUDA C++ has a type for it: `float4`, four floats `x`, `y`, `z`, `w`.
-# Its address must be a multiple of 16. Here is the same copy with 4, 8 and 16 bytes a thread.
+# `reinterpret_cast<const float4*>(x)` is the address `x` again, now of float4s: `[i]` of it is the elements 4i to 4i + 3.
+# The address must be a multiple of 16. Here is the same copy with 4, 8 and 16 bytes a thread.
 
 # %%
 width = experiment("width")
@@ -224,8 +225,9 @@ result
 
 # %% [markdown]
 # Your `grayscale` of the last notebook can use the last two. With one pixel, a thread loads three single bytes and stores
-# one. Four pixels are 12 bytes: three `unsigned int` in, one out. Sixteen are 48 bytes: three `uint4` in, one out. (If
-# the number of pixels is no multiple of that, threads take the last ones singly.)
+# one. Four pixels are 12 bytes: three `unsigned int` in, one out. Byte `k` of such a word is `(word >> (8 * k)) & 255`.
+# Sixteen pixels are 48 bytes: three `uint4` in, one out. (`uint4` is four `unsigned int`. If the number of pixels is no
+# multiple of that, threads take the last ones singly.)
 #
 # This is the share of a copy's speed that each reaches on 8192 × 8192 pixels, as recorded on a GPU:
 

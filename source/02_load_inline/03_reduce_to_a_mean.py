@@ -62,7 +62,7 @@ show_rung("atomics")
 # - **`out` must be 0 first.** Memory on a GPU begins with whatever lay there. The judge fills `out` with NaN, and NaN
 #   plus anything is NaN. So the launcher sets it to 0 before the kernel: `cudaMemsetAsync(out, 0, sizeof(float))`.
 # - **One address, one queue.** Additions to one address are done one after the other, in the L2 cache that all SMs
-#   share: 2²⁶ of them here, however many threads there are.
+#   share, however many threads there are: 2²⁶ of them for a vector of 2²⁶.
 #
 # Does it work? Here it runs, on your machine, on 2,048 ones. (The first call builds all the rungs.)
 
@@ -236,14 +236,17 @@ recorded("reductions/blocks", "share_of_read_by_float", "share_of_read_by_float4
 # The loop by `float` does better than the count allows: 8 blocks for each SM come close to the speed of reading. So its
 # threads must have more than one float in flight.
 #
-# The case of 16 blocks shows it, too. With one float for each thread they have 16 KiB in flight. Divide by their
-# bandwidth: memory would answer within little more than a hundred nanoseconds. It takes several hundred. The kernel's
-# text does not ask for several loads at once, but a compiler may unroll such a loop by itself.
+# The case of 16 blocks shows it, too. Reading at full speed is some 4,300 bytes a nanosecond, and they reach 0.033 of it:
+# 142. With one float for each thread they have 16 KiB in flight, so memory would answer within 115 ns. It takes several
+# hundred. The kernel's text does not ask for several loads at once, but a compiler may unroll such a loop by itself.
+#
+# (The solution has places for 4,096 blocks. So the last row has no figure for it.)
 
 # %% [markdown]
 # ## The rungs beside each other
 #
-# Predict: how many times as fast as one atomic addition for each element is the grid-stride loop?
+# With a GPU they are measured here, on 2²⁶ elements. The recorded figures are of 2²⁸. Predict: how many times as fast as
+# one atomic addition for each element is the grid-stride loop?
 
 # %%
 prediction = ...  # times as fast
@@ -290,7 +293,7 @@ print(f"from {min(results):,.0f} to {max(results):,.0f}; in float64: {values.sum
 # order the sums of blocks are added. The same input gives the same bits: it is *deterministic*, as long as the number
 # of blocks stays the same. On another GPU, with more or fewer SMs, it may not.
 #
-# This was recorded: how many different results 50 launches on the same data gave.
+# This was recorded: how many different results 50 launches gave, on the same 2²⁴ numbers around 10,000.
 
 # %%
 recorded("reductions", "different_results")
@@ -344,9 +347,10 @@ errors
 recorded("reductions", "error_ppb")
 
 # %% [markdown]
-# Here **atomics** loses a tenth of the mean. Each element adds itself divided by 2²⁴, some 0.0006. From 8,192 on, the
-# numbers that float32 knows lie 0.001 apart. So each addition is rounded to one whole step, **whichever element it
-# was**. Below 8,192 it is rounded to a whole number of smaller steps.
+# Here **atomics** loses a tenth of the mean. Each element adds itself divided by 2²⁴, some 0.0006. From 4,096 to 8,192 the
+# numbers that float32 knows lie 0.0005 apart. So each addition is rounded to one such step, **whichever element it
+# was**, and nearly a fifth of it is lost. From 2,048 to 4,096 the loss is the same: two steps of half that size. (From
+# 8,192 on a step is 0.001, and each addition brings too much.)
 #
 # That is why the order hardly mattered, and 50 launches gave so few results: nearly the same wrong one each time. The
 # tree adds sums of 256 elements. Of these, some are rounded up and some down. So its results vary more with the order,
@@ -391,15 +395,16 @@ recorded("reductions", "error_ppb")
 #
 # Write the mean of `x` into `out`. `x` is a contiguous vector of `n` float32, `n` at least 1; `out` is one float32.
 # Both begin at an address that is a multiple of 512, so loads of 16 bytes from the start of `x` are allowed. `n` may
-# be a prime, and the elements may lie far from 0. What `out` holds before is not a number.
+# be a prime, and the elements may lie far from 0. Before the launch `out` holds NaN.
 #
 # 1. `thread_sum`: a grid-stride loop over float4, several loads in flight, and the elements that are left over, three
 #    at most. *(about 10 lines)*
 # 2. `block_sum`: shuffles, shared memory, a barrier, shuffles. *(about 8 lines)*
 # 3. The last block adds up `partials`, of which there may be more than threads, and one thread writes the mean.
 #    *(4 lines)*
-# 4. The number of blocks: several for each of the `sm_count(x.device)` SMs, no more than there is work for, and never
-#    0. *(1 line, in Python)*
+# 4. The number of blocks: several for each of the `sm_count(x.device)` SMs, but no more than there is work for. A block
+#    takes in 1,024 elements at a time: 256 threads, a `float4` each. There is always at least one block. *(1 line, in
+#    Python)*
 #
 # A function marked `__device__` is called from kernels; it may declare `__shared__` arrays. `__shfl_down_sync` takes
 # doubles, too.
@@ -524,8 +529,8 @@ check(mean_cuda)
 #
 # ⟦ gate("mean_cuda", "torch").points ⟧ of ⟦ exercise("mean_cuda").max_points ⟧ points are for reaching
 # ⟦ gate("mean_cuda", "torch").at_least ⟧ of the speed of `torch.mean` at
-# ⟦ gate("mean_cuda", "torch").cases | join(", ") ⟧ (on a faster GPU, more). `torch.mean` is written for every
-# shape, type and set of dimensions, and it is good. But like you, it cannot read faster than memory delivers.
+# ⟦ gate("mean_cuda", "torch").cases | join(", ") ⟧ (on a faster GPU the vector is longer). `torch.mean` is written
+# for every shape, type and set of dimensions, and it is good. But like you, it cannot read faster than memory delivers.
 #
 # Predict: which share of its speed does your kernel reach? Write 0.5 for half.
 
