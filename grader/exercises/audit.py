@@ -191,7 +191,7 @@ AUDIT = Exercise(
     hints=(
         "You choose kernel, baseline and data, so you know what an honest benchmark must claim.",
         "Let your functions write down what they are handed: the tensor's address, shape, type, values and strides.",
-        "A claim is never exact: a launch and a wait take time as well. Accept some 20 % either way.",
+        "A claim is never exact: a launch and a wait take time as well. Accept 2.5 to 3.5 for 3.",
         "A sound benchmark may use any clock, call one function more often than the other, and hand out copies.",
     ),
     time_limit_s=60.0,

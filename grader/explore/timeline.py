@@ -74,7 +74,7 @@ class Timeline:
         share = busy / self.end_us if self.end_us else 0.0
         others = f" and {_count(len(work) - kernels, 'copy or fill', 'copies or fills')}" if len(work) > kernels else ""
         ran = f"{_count(kernels, 'kernel', 'kernels')}{others}"
-        return f"{row.label}: {ran}, at work {100 * share:.0f} % of the time, {most}."
+        return f"{row.label}: {ran}, at work {100 * share:.0f} % of the picture's time, {most}."
 
     @cached_property
     def picture(self) -> Picture:

@@ -10,7 +10,7 @@
 # - how to record a few steps of a long run, and how to mark your own ranges
 # - what stands in a trace, and what *busy* and *idle* mean when streams overlap
 # - which innocent lines make the CPU wait for the GPU, and how to do without them
-# - when to reach for Nsight Systems and Nsight Compute, with commands that run
+# - when to reach for Nsight Systems and Nsight Compute, with the commands to run
 #
 # **You need** about 60 minutes, PyTorch, and no CUDA. Without a GPU the profiles that you take are the CPU's; what a
 # GPU adds is shown as recorded on another machine.
@@ -83,7 +83,8 @@ print(prof.key_averages().table(sort_by="self_cpu_time_total", row_limit=6, max_
 # - **CPU total**: from the operation's start to its end, with everything that it called
 # - **Self CPU**: the same without what it called
 #
-# Add up "Self", and you get the whole. Add up "total", and you count the same time several times.
+# Add up "Self", and you get the whole. (Here are the six largest rows, and so nearly the whole.) Add up "total", and you
+# count the same time several times.
 #
 # Look at the row of `aten::mean`. On a CPU its total is nearly everything, and its own time next to nothing: it calls
 # `aten::sum`, which does the work, and then divides one number.
@@ -365,7 +366,7 @@ compare(prediction, len(by_python), "questions")
 show_timeline(prof, "the pipeline on eight sensors, on this machine")
 
 # %% [markdown]
-# Zoom in: eight times the same pattern, many operations for one row at a time. On a GPU nearly each of them is a small
+# Zoom in: eight times the same pattern, many operations for one row at a time. On a GPU nearly every one is a small
 # kernel, and after each wait the next one is launched to a GPU that has nothing to do.
 #
 # This is the pipeline on a GPU, and below it one that never asks.
@@ -383,7 +384,7 @@ recorded("traces/pipeline", "kernels", "waits", "span_us", "busy_percent")
 # The second has the shorter span, and yet the **lower** busy share. Multiply each share by its span: that is the time in
 # which the GPU worked. It has shrunk even more than the span.
 #
-# Zoom in on the second. Nearly each kernel begins soon after its launch, and is over long before the next launch. The CPU
+# Zoom in on the second. Nearly every kernel begins soon after its launch, and is over long before the next launch. The CPU
 # waits no more, but now the GPU waits for launches: eight short rows are too little work for it. (The profiler makes each
 # launch slower, too.) So a busy share alone does not say which program is faster.
 
@@ -459,7 +460,7 @@ check(unblock)
 # ⟦ gate("unblock", "blocking").at_least ⟧ times the pipeline's speed at
 # ⟦ gate("unblock", "blocking").cases | join(", ") ⟧.
 #
-# Predict: on a GPU, how many times as fast as the pipeline is yours? Hold your number against the report.
+# Predict: on a GPU, how many times as fast as the pipeline is yours? Compare your number with the report.
 
 # %%
 prediction = ...  # the pipeline's time divided by yours
@@ -471,14 +472,15 @@ benchmark(unblock)
 recorded("unblock", "ratio_vs_blocking")
 
 # %% [markdown]
-# Expect this of the plot, from left to right. Both times grow with the **number of rows**, for different reasons. The
-# pipeline pays the same launches and waits for each row, whatever its length. Yours makes the same few launches for any
-# number of rows, and its time grows with the bytes.
+# Expect this of the plot, from left to right: it shows bandwidth, bytes divided by time. The pipeline pays the same
+# launches and waits for each row, so its curve stays nearly flat. (Why it falls at 32 rows was not measured.) Yours
+# makes the same few launches for any number of rows: the more rows, the less they count, and the curve rises. It stays
+# far below a copy, as each line of PyTorch is a kernel that reads and writes the whole matrix.
 #
 # The plot and the recorded cases have fewer and longer rows than the case for the points. The shorter a row, the more of
 # the pipeline's time goes into launches and waits.
 #
-# The arithmetic is the same. Gone are the waits, the launches for each row, and the kernels too small to fill a GPU.
+# The arithmetic is hardly more. Gone are the waits, the launches for each row, and the kernels too small to fill a GPU.
 
 # %% [markdown]
 # ## Nsight Systems and Nsight Compute
@@ -528,11 +530,12 @@ print(Path("mean_two_ways.py").write_text(script), "characters written")
 #
 # - In the table of `nsys`, each row is a kernel with its share of the GPU's time. The first call of each mean is counted
 #   as well, and so is the kernel that makes the random numbers. The division takes next to nothing.
+#   (The report calls it `MulFunctor`: to divide by a number, PyTorch multiplies by its reciprocal.)
 # - In the report of `ncu`, look at *DRAM Throughput* and *Compute (SM) Throughput*, both in per cent of what the GPU can
-#   do by its data sheet. (A plain copy does not reach that, either.) The large kernel should be much nearer to the first
+#   do by its data sheet. (A plain copy does not reach 100 %, either.) The large kernel should be much nearer to the first
 #   limit than to the second. For the tiny one both are near zero: it is all launch.
 #
-# The next two cells show what both printed on a GPU machine. Where one was not installed there, it says so.
+# The next two cells show what these commands printed on a GPU machine. Where one was not installed, it says so.
 
 # %%
 recorded_output("nsys")

@@ -195,8 +195,9 @@ draw_roofline(ceilings, *points)
 # we counted for it.)
 
 # %% [markdown]
-# Now play. Choose an operation on matrices of `n` × `n`. From which `n` on is a matrix product limited by arithmetic?
-# What does float16 change? (The flat roof is that of one type. A GPU has another one for each.)
+# Now play. Choose the recorded GPU under *machine*, and an operation on matrices of `n` × `n`. From which `n` on is a
+# matrix product limited by arithmetic? (On a CPU it may be so for every `n` of the slider.) What does float16 change?
+# (The flat roof is that of one type. A GPU has another one for each.)
 
 # %%
 explore_roofline(ceilings)
@@ -214,8 +215,9 @@ recorded_roofline()
 
 # %% [markdown]
 # Look at the shares of the roof below the picture. A few per cent more than 100 are no contradiction: this roof is a
-# measurement, too, of a large copy or addition and of one product. The two small products, 256 × 256 and 1024 × 1024,
-# lie far below the large ones. Why? Find out on your machine.
+# measurement, too, of a large copy or addition and of one product. On a GPU the two small products, 256 × 256 and
+# 1024 × 1024, lie far below the large ones. Divide $2n^3$ by their speed: the second does 64 times the work of the first,
+# and yet both take about 6 µs. The next section says what that is.
 
 # %% [markdown]
 # ## Below the roof
@@ -371,7 +373,7 @@ check(predict_ms)
 # %% [markdown]
 # ## Try it on your machine
 #
-# Now hold your function against real time. The next cell runs seven operations in PyTorch: `copy`, `add`, `sum`,
+# Now compare your function with real time. The next cell runs seven operations in PyTorch: `copy`, `add`, `sum`,
 # `convert`, `add_row`, a large `matmul`, and a batch of `matmul` with `k` = 16. Predict: for which of them is the roofline
 # the furthest off?
 

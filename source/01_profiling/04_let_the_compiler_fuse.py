@@ -54,7 +54,8 @@ eager
 
 # %% [markdown]
 # Together they move 11 times the size of `x`. A single kernel could do all five: read `x` once, keep what lies between
-# in *registers* (the few numbers that a thread of the GPU has at hand), and write the result once. It moves 2 times the
+# in *registers*, and write the result once. (A GPU runs a kernel in thousands of *threads*, each on a few elements. A
+# thread's registers are the few places for numbers that it has at hand.) It moves 2 times the
 # size of `x`. Operations as light as these lie far under the roofline's ridge: time goes mostly with the bytes.
 #
 # To put several operations into one kernel is to *fuse* them.
@@ -243,7 +244,7 @@ compare(prediction, found, how="computed")
 # %% [markdown]
 # On a GPU, the sum of a large tensor takes one more: blocks sum parts, and a second kernel sums the parts.
 #
-# What is neither returned nor stored is dropped. But a mean that is put into a dictionary costs its kernel, also if
+# What is neither returned nor stored is dropped. But a mean that is put into a dictionary costs its kernel, even if
 # nobody ever looks at it.
 
 # %% [markdown]
@@ -421,7 +422,8 @@ compare(prediction, len(graphs), "graphs")
 # What is logged and printed is no part of the result. Leave it out.
 #
 # - ⟦ exercise("fuse").correctness_points ⟧ points for one graph, at most two kernels and the right numbers
-# - ⟦ gate("fuse", "eager").points ⟧ points for ⟦ gate("fuse", "eager").at_least ⟧ times the speed of `original`
+# - ⟦ gate("fuse", "eager").points ⟧ points for ⟦ gate("fuse", "eager").at_least ⟧ times the speed of `original` at
+#   ⟦ gate("fuse", "eager").cases | join(", ") ⟧ (they need a GPU)
 #
 # Write plain PyTorch, and do not call `torch.compile` yourself. `graph_breaks(fuse, x, w)` and `count_fused(fuse, x, w)`
 # in a cell of your own tell you how far you are.
@@ -485,7 +487,8 @@ recorded("fuse", "ratio_vs_eager", "share_of_copy")
 # - A call of a compiled function checks its guards first, which takes the CPU some time. For small tensors that can be
 #   longer than the kernels run.
 #
-# How much each of the first two counts was not measured. (`share_of_copy` could be 0.5 at most: the judge's copy moves as
+# How much each of the first two counts was not measured. Nor was why both functions took longer for 256 columns than
+# for 1024: guards cost the same at both. (`share_of_copy` could be 0.5 at most: the judge's copy moves as
 # many bytes again.)
 
 # %% [markdown]
@@ -495,6 +498,9 @@ recorded("fuse", "ratio_vs_eager", "share_of_copy")
 recorded("fusion", "kernels_eager", "kernels_compiled", "eager_us", "compiled_us", "ratio_vs_eager")
 
 # %% [markdown]
+# (Four of the operations that were counted start no kernel: the plain copy, the two questions for a value, and a copy of
+# `out[:, ::2]` onto itself. This table was recorded in a run of its own, so the times differ a little.)
+#
 # And these are the kernels that Inductor wrote on a GPU for the authors' function. Which `tl.where` chooses between the
 # two curves? (`generated_code(fuse, x, w)` shows your own, as C++ on a CPU.)
 

@@ -62,7 +62,7 @@ def time_calls(function, inputs, machine, average=median):
 
 # %% [markdown]
 # Two more helpers. `prepare` makes all data ahead, and warms both functions up on data that is not used again. `agree`
-# holds the results against each other.
+# compares the results.
 
 
 # %%
@@ -215,7 +215,8 @@ compare(prediction, claims["hot data"])
 # On a GPU the claim can be small: each call is timed with its launch and its wait, and no cache shortens these.
 #
 # **The question:** *has anybody touched the data just before?* Two tensors in turn are as hot as one. So is a tensor that
-# the baseline has read a moment ago. A sound benchmark makes all data ahead, more than the cache holds, and goes round.
+# the baseline has read a moment ago. A sound benchmark makes all data ahead, and hands each tensor to a
+# function once.
 
 # %% [markdown]
 # ## 3. Cached result
@@ -637,6 +638,7 @@ compare(prediction, altered, how="computed")
 # %% [markdown]
 # `hot data` hands out what was made, but too often. Data is hot if the *same function* had it before, or if the
 # *call just before* had it. (If the other function had it long ago, it is cold again.) The address tells: `x.data_ptr()`.
+# (As long as the tensor is alive: the next one may get the place of one that is gone. The diary keeps them alive.)
 
 
 # %%
@@ -700,7 +702,7 @@ show_lies(claims, pretended=() if device == "cuda" else ("no sync", "other strea
 # styles. The others lie, in one way each, and not quite as above. All must be judged right.
 #
 # - `machine` is a pretend GPU. On a machine with a GPU one round uses the real one. There time is real: stay with kernels
-#   of about a millisecond, accept claims that are some 15 % off, and queue the kernel before you take notes.
+#   of about a millisecond, accept claims from 2.5 to 3.5 where 3 is right, and queue the kernel before you take notes.
 # - A sound benchmark compares all results that it times, and returns 0 if they differ. It warms both functions up, makes
 #   all data ahead, and never hands data to a function twice.
 # - It may use events or the clock, its own stream, means or medians, copies of your data. It may call one function more
@@ -821,8 +823,8 @@ except NotImplementedError:
 #
 # <details><summary>The results of kernel and baseline agree in each call. Which of the nine can it still be?</summary>
 #
-# All but dead code, where nothing is compared. A shrunken input passes where only the part is compared, and lower precision
-# where the tolerance is wide.
+# All but dead code: where the work is left out, the results cannot agree. A shrunken input passes where only the part is
+# compared, and lower precision where the tolerance is wide.
 #
 # </details>
 #
