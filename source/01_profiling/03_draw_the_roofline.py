@@ -217,7 +217,7 @@ recorded_roofline()
 # Look at the shares of the roof below the picture. A few per cent more than 100 are no contradiction: this roof is a
 # measurement, too, of a large copy or addition and of one product. On a GPU the two small products, 256 × 256 and
 # 1024 × 1024, lie far below the large ones. Divide $2n^3$ by their speed: the second does 64 times the work of the first,
-# and yet both take about 6 µs. The next section says what that is.
+# and yet both take about as long. The next section says what that is.
 
 # %% [markdown]
 # ## Below the roof

@@ -92,9 +92,9 @@ result
 # does not count.
 #
 # Of each element 8 bytes are useful. **Moved** are 8 at stride 1, 12 at stride 2, 20 at stride 4, 36 at stride 8. So at
-# stride 8 the recorded GPU moves 36 / 8 times its useful bandwidth: some 4,100 GB/s. At stride 1 it is only 2,400. There
-# memory is not yet what the kernel waits for, and stride 8 takes less than 4.5 times as long. The section *Bytes in
-# flight* has the reason.
+# stride 8 the bytes that are moved are 36 / 8 times the useful ones. Multiply the recorded bandwidth of stride 8 by 4.5: it
+# is far more than that of stride 1. So at stride 1 memory is not yet what the kernel waits for, and stride 8 takes less
+# than 4.5 times as long. The section *Bytes in flight* has the reason.
 
 # %% [markdown]
 # From stride 8 on, the count of sectors stays the same. If a chart falls further, the count is not the reason: memory has

@@ -353,9 +353,9 @@ benchmark(matmul)
 recorded("matmul", "ratio_vs_cublas")
 
 # %% [markdown]
-# Do not believe the row of 2048: there the time varied from call to call, as the host was slow to launch. On the GPU
-# alone the ratio is ⟦ recorded(bench="matmuls", case="autotuned, 2048", metric="ratio_vs_cublas", gpu="H200") ⟧. (The
-# last table of this notebook leaves the host out.)
+# Do not believe the row of 2048: there the time varied from call to call, as the host was slow to launch. With
+# the host left out, the ratio was ⟦ recorded(bench="matmuls", case="autotuned, 2048", metric="ratio_vs_cublas", gpu="H200") ⟧
+# on an H200. (The last table of this notebook leaves it out.)
 #
 # Where it is slow, ask in this order. Are the tiles large? 64 × 64 loads 2.7 times as much as 128 × 256. Are there
 # enough stages? Is the group larger than 1? Does a division or a modulo stand in the loop? They belong in front of it.
@@ -594,9 +594,9 @@ recorded("matmul_leaky_relu", "ratio_vs_cublas", "ratio_vs_compile")
 
 # %% [markdown]
 # Do not believe the rows of 1024 and 1536. The host took longer to call the kernel than the GPU to run it, and how much
-# longer varied. On the GPU alone the ratio is
-# ⟦ recorded(bench="matmuls", case="fused leaky ReLU, 1024", metric="ratio_vs_cublas", gpu="H200") ⟧ at 1024, as the last
-# table of this notebook says.
+# longer varied. With the host left out, the ratio was
+# ⟦ recorded(bench="matmuls", case="fused leaky ReLU, 1024", metric="ratio_vs_cublas", gpu="H200") ⟧ at 1024 on an H200, as
+# the last table of this notebook says.
 #
 # Where it does not pay otherwise, count tiles. At 3072 there are 288 of 128 × 256. 132 SMs need three rounds
 # for them, as they would for 396.

@@ -119,7 +119,8 @@ compare(prediction, round(5 * 2 * curve.t[-1]), "frequencies", how="computed")
 # Each of them needs a sine and a cosine of each of the 1,235 samples: that is some 70 million of them. For one star. The
 # project measured tens of millions.
 #
-# Here are those from 0.5 to 1.5 cycles a day.
+# Here is a part, from 0.5 to 1.5 cycles a day. With 10,000 frequencies there are between three and four in each step, which
+# is enough to see the peaks.
 
 # %%
 cycles = np.linspace(0.5, 1.5, 10_000)
@@ -149,7 +150,8 @@ window = np.abs(np.exp(2j * np.pi * around[:, None] * curve.t).mean(axis=1)) ** 
 draw_power(around, window, title="window")
 
 # %% [markdown]
-# It peaks at one cycle a day, and close beside it at one a *sidereal* day, which is 1.0027. It peaks again near two, at
+# It peaks at one cycle a day, and close beside it at 1.0027, one a *sidereal* day: the turn of the sky over the
+# observer. It peaks again near two, at
 # 2.0027 and 2.0054. Every real peak is repeated at these distances, weaker: one at 1.067 has ghosts near 0.067 and
 # 2.067.
 #
@@ -169,7 +171,8 @@ draw_folded(curve.t, curve.y, float(period))
 
 # %% [markdown]
 # A dip, once in each period. But this is an *eclipsing binary*: two stars, which hide each other in turn. If both dips
-# look alike, the true period is twice as long. The tutorial of FATS, where this file is from, folds it so.
+# look alike, the true period is twice as long. The tutorial of FATS, a Python library for such
+# curves, where this file is from, folds it so.
 
 # %%
 print(f"found: {2 * period:.5f} days, published: {2 * curve.published_days:.5f} days")
@@ -270,7 +273,7 @@ with named("scipy"):
 
 # %% [markdown]
 # On a GPU machine, `nsys profile --trace=cuda,nvtx python your_script.py` records them. Without a profiler attached,
-# a range costs next to nothing, so it can stay in the program.
+# a range costs next to nothing, so it can stay in the program. (This one holds a call on the CPU: a bar with no kernel.)
 
 # %% [markdown]
 # ## Extra credit

@@ -85,20 +85,22 @@ nvrtc_view(source)
 
 # %% [markdown]
 # A register holds 4 bytes, and a thread has its own. A multiprocessor (SM) has 65,536 of them: what a kernel takes
-# decides how many threads fit. Predict: how many threads of 32 registers fit?
+# decides how many threads fit. Predict: how many threads of 64 registers fit?
 
 # %%
 prediction = ...  # threads of an SM, by their registers
 
 # %%
-compare(prediction, 65_536 // 32, "threads", how="computed")
+compare(prediction, 65_536 // 64, "threads", how="computed")
 
 # %% [markdown]
-# That is all that an SM takes at a time. From 33 registers on, it is fewer.
+# That is one block of the largest size. An SM takes 2,048 threads at a time, and they fit if each has 32 registers or
+# fewer.
 #
 # ## The ladder as it was published
 #
-# The rungs were published with figures of a V100, in milliseconds. You will put your own beside them.
+# The rungs were published with figures of a V100, in milliseconds. With a GPU you can put your own
+# beside them, at the end.
 
 # %%
 published_ladder("CuPy")
@@ -119,7 +121,8 @@ published_ladder("CuPy")
 # 2. The function: put the type into the text with `source.substitute(T=…)`, build the module, find the function,
 #    launch it with 128 threads a block and 20 blocks for each multiprocessor. *(5 lines)*
 #
-# `$T` in the text is what `substitute` replaces, by `float` or `double`.
+# `$T` in the text is what `substitute` replaces, by `float` or `double`. `cos`, `sin` and `atan2` take floats or doubles,
+# but `atan2` not one of each: write `2 * D`, and not `2.0 * D`. (Rung 3 says why.)
 # `cp.cuda.Device().attributes["MultiProcessorCount"]` is the number of multiprocessors.
 
 # %% nbgrader={"grade_id": "ls_cupy_baseline", "solution": true}
@@ -236,12 +239,12 @@ check(ls_cupy_cached)
 # %% [markdown]
 # ## Exercise: write one kernel a type, rung 3
 #
-# In C++ `2.0` is a double. `2.0 * cs` with a float `cs` is computed in double, and rounded back afterwards. On most
-# GPUs doubles are 32 or 64 times slower; on an H200 twice.
+# In C++ `2.0` is a double, and so is every product that it is part of: `2.0 * c * s * cs` is computed in double, and
+# rounded back afterwards. On most GPUs doubles are 32 or 64 times slower, on an H200 two times.
 #
 # Copy your kernel, and leave no double in the float kernel: `cosf`, `sinf` and `atan2f` in place of `cos`, `sin` and
-# `atan2` (of a float, `cos` is `cosf` in C++: the name says so), and a suffix `f` behind each literal. `$f` in the text
-# becomes `f` for float and nothing for double, if you write `source.substitute(T="float", f="f")`. *(about 25 lines)*
+# `atan2` (`cos` of a float is `cosf` anyway, and the longer name shows it), and a suffix `f` behind each literal. `$f` in
+# the text becomes `f` for float and nothing for double, if you write `source.substitute(T="float", f="f")`. *(about 25 lines)*
 
 # %% nbgrader={"grade_id": "ls_cupy_typed", "solution": true}
 from string import Template
@@ -289,7 +292,7 @@ def ls_cupy_typed(t, y, freqs, out):
 
 
 # %% [markdown]
-# If the `$f` of a literal is missing, the power is right all the same. The instructions tell:
+# If the `$f` of a literal is missing, the power is right all the same. Where it costs something, the instructions tell:
 # `nvrtc_view(source.substitute(T="float", f="f")).count("double")`. A few are left, in what `sinf` and `cosf` do with
 # large angles.
 
@@ -497,12 +500,14 @@ check(ls_cupy_fatbin)
 # The compiler does not know how large the blocks will be. It takes up to 255 registers a thread. A kernel that takes
 # more than 64 cannot be launched with 1,024 threads a block: they would need more than an SM has.
 #
-# `__launch_bounds__(128)` promises that no block has more than 128 threads. So a kernel with more than 64 registers can
-# be launched as well, and the compiler knows how many such blocks fit on an SM. Whether that helps is another question.
-# The kernel of this ladder wants few.
+# `__launch_bounds__(128)` promises that no block has more than 128 threads. For so few, 255 registers each are always
+# there, so the compiler need not save any. It also knows how many such blocks fit on an SM. Whether that helps is another
+# question. The kernel of this ladder wants few.
 #
-# Keep fast math. This time let C++ write the two kernels. A `template <typename T>` function, marked `__device__`, does
-# the work; two short kernels, `lombscargle_float32` and `lombscargle_float64`, promise 128 threads and call it. In the
+# The promise stands before the name: `extern "C" __global__ void __launch_bounds__(128) f(…)`.
+#
+# Keep fast math, and go back to `cp.RawModule(code=…)`: no fatbin here. This time let C++ write the two kernels. A
+# `template <typename T>` function, marked `__device__`, does the work; two short kernels, `lombscargle_float32` and `lombscargle_float64`, promise 128 threads and call it. In the
 # template the compiler chooses `cos` by the type of its argument. Literals: `T(2)` is a 2 of the right type.
 # *(about 30 lines)*
 
@@ -694,8 +699,8 @@ compare(prediction, views[0].count("MUFU") - views[1].count("MUFU"), "instructio
 #    a GPU, time both with float64 arrays: `cupyx.profiler.benchmark(ls_cupy_launch_bounds, arguments, n_repeat=50)`.
 # 2. Pass `t.size` in place of `np.int32(t.size)`. Does it work? Then make the parameter a `long long` and pass
 #    `np.int32`.
-# 3. Give `cp.RawModule` the template itself, without the two short kernels, and
-#    `name_expressions=["lombscargle<float>"]`.
+# 3. Make the template of the last rung a `__global__` function, leave out the two short kernels, and give `cp.RawModule`
+#    `name_expressions=["lombscargle<float>", "lombscargle<double>"]`. `get_function` takes the same names.
 # 4. Ask nvcc for two architectures: `-gencode arch=compute_80,code=sm_80 -gencode arch=compute_90,code=sm_90`. How large
 #    is the file?
 

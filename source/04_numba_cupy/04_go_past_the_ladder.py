@@ -56,7 +56,7 @@ prediction = ...  # ms, two special functions a sample and frequency
 compare(prediction, 2 * 2**10 * 2**20 / (16 * 132 * 1.98e9) * 1e3, "ms", how="computed")
 
 # %% [markdown]
-# The last rung took this, as far as it was recorded:
+# These are all rungs, as far as they were recorded. Look at *launch_bounds, float32*:
 
 # %%
 recorded("ladder/cupy", "median_ms", "correct_digits")
@@ -68,6 +68,9 @@ recorded("ladder/cupy", "median_ms", "correct_digits")
 #
 # A kernel near its ceiling is not made faster by launch bounds or caches. It has to do **less** of what it is bound by:
 # fewer special functions.
+#
+# (In the plots below *the last rung* is a kernel with fast math, which the last three rungs share. Its text differs a
+# little from the one in the table, and so does its time.)
 
 # %% [markdown]
 # ## Rotate
@@ -131,7 +134,8 @@ compare(prediction, H200.multiply_add_ms(each=8), "ms", how="computed")
 #   array in registers can be indexed only by what the compiler knows. `#pragma unroll` before a loop asks for it.
 #
 # Which frequencies does a thread take? A block of 128 threads has 128 × 16 neighbouring ones. If each thread takes the
-# one of its own number there, and every 128th from it, neighbouring threads write neighbouring powers.
+# one of its own number there, and every 128th from it, neighbouring threads write neighbouring powers. Its next frequency
+# is then 128 spacings away, and that is its d.
 
 # %% [markdown]
 # ## Exercise: go past the ladder
@@ -146,11 +150,12 @@ compare(prediction, H200.multiply_add_ms(each=8), "ms", how="computed")
 # CuPy's, Numba's device arrays, or torch tensors.
 #
 # 1. Each thread begins at its first frequency, with sums of 0.
-# 2. For each tile of samples: wait, load it, with the cosine and sine of the turn; wait; go through it. To wait for
+# 2. For each tile of samples: wait, load it, with the cosine and sine of the turn dt; wait; go through it. To wait for
 #    all threads of the block is `__syncthreads()`. A sample is a `make_float4(time, value, cosine, sine)`: its parts
 #    are `.x`, `.y`, `.z` and `.w`.
 # 3. For each sample: one `__sincosf`, then for each of the thread's frequencies the sums, and a rotation.
 # 4. In the end the powers, of those frequencies that there are.
+# 5. The launch: a block for each 2,048 frequencies, and one for what is left.
 
 # %% nbgrader={"grade_id": "ls_open", "solution": true}
 import cupy as cp
@@ -236,9 +241,10 @@ check(ls_open)
 # ## How fast is it?
 #
 # ⟦ gate("ls_open", "fast").points ⟧ of ⟦ exercise("ls_open").max_points ⟧ points are for being
-# ⟦ gate("ls_open", "fast").at_least ⟧ times as fast as ⟦ exercise("ls_open").baseline("fast").label ⟧.
+# ⟦ gate("ls_open", "fast").at_least ⟧ times as fast as ⟦ exercise("ls_open").baseline("fast").label ⟧, at
+# ⟦ gate("ls_open", "fast").cases | join(", ") ⟧.
 #
-# Predict: how many times as fast is yours?
+# Predict: at that size, how many times as fast is yours?
 
 # %%
 prediction = ...  # times as fast as the last rung
@@ -255,7 +261,8 @@ benchmark(ls_open)
 # for eight times as many.
 
 # %% [markdown]
-# And this is what the authors' ways reached, with the digits of the highest peak that are right everywhere. *FFT* is
+# And this is what the authors' ways reached, with the digits that are right at the worst frequency, on the scale of the
+# highest peak. *FFT* is
 # another algorithm, to which this notebook comes in the end.
 
 # %%
@@ -274,8 +281,9 @@ recorded("ladder/past", "median_ms", "ratio_vs_last_rung", "registers", "correct
 recorded("ladder/steps", "median_ms", "registers", "correct_digits")
 
 # %% [markdown]
-# More frequencies a thread mean fewer special functions, and more registers: fewer threads fit on an SM. Somewhere between
-# lies the best. It is a flat valley: 8 and 16 frequencies differ by little, and only 32 are clearly too many.
+# More frequencies a thread mean fewer special functions, and fewer threads: with 32 there are some 250 for each SM of an
+# H200. (By their registers more would fit, in every row.) It is a flat valley: only 32 frequencies with 128 threads a
+# block are clearly too many.
 #
 # There is a board for this exercise. (It needs a GPU, and your class's settings.)
 
@@ -286,8 +294,9 @@ leaderboard("ls_open")
 # ## Run it on the star
 #
 # The samples so far were drawn. Now take the real series of [Find a period](01_find_a_period.ipynb): a star, measured for
-# seven years whenever the sky was clear. `search_star` gives your function its times (from the middle of the series on,
-# so that phases stay small) and takes the highest peak.
+# seven years whenever the sky was clear. `search_star` gives your function all its times, less the middle of the
+# series, and takes the highest peak. That halves the largest phase. It is still large for float32: the powers lose
+# digits, but the highest peak stays where it is.
 
 # %%
 search_star(ls_open)
@@ -296,10 +305,11 @@ search_star(ls_open)
 # ## Change the algorithm
 #
 # All this is still 2^30 rotations. A fast Fourier transform gets n sums in a time that grows like n log n. But it wants
-# samples on an even grid. Press and Rybicki's idea (1989), and that of every *non-uniform FFT* since: **spread each sample
-# onto a few points of an even grid**, transform the grid, and divide by what the spreading did.
+# samples on an even grid. Press and Rybicki's idea (1989): **spread each sample onto a few points of an even
+# grid**, and transform the grid. A *non-uniform FFT* then divides by what the spreading did.
 #
-# Each sample becomes a narrow bell over `width` grid points. (This one is Kaiser and Bessel's.)
+# Each sample becomes a narrow bell over `width` grid points. (It is the Kaiser–Bessel bell: `np.i0` is a Bessel function,
+# and 2.3 makes a width that works well.)
 
 # %%
 def spread(places, values, size, width):

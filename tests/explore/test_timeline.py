@@ -64,7 +64,8 @@ def test_words_say_what_the_picture_shows() -> None:
     """Alt text and terminal name the rows, count the kernels, and give the GPU's share."""
     words = repr(show_timeline(EVENTS, "a step"))
     assert words.startswith("[Timeline: “a step”: a timeline of 100 µs.")
-    assert "GPU stream 7: 1 kernel and 1 copy or fill, at work 50 % of the time, the longest early with 40 µs." in words
+    assert "GPU stream 7: 1 kernel and 1 copy or fill, at work 50 % of the picture's time," in words
+    assert "the longest early with 40 µs." in words
     assert "CPU thread 1: 3 events, the longest aten::add with 8 µs." in words
 
 
