@@ -236,9 +236,13 @@ recorded("reductions/blocks", "share_of_read_by_float", "share_of_read_by_float4
 # The loop by `float` does better than the count allows: 8 blocks for each SM come close to the speed of reading. So its
 # threads must have more than one float in flight.
 #
-# The case of 16 blocks shows it, too. Reading at full speed is some 4,300 bytes a nanosecond, and they reach 0.033 of it:
-# 142. With one float for each thread they have 16 KiB in flight, so memory would answer within 115 ns. It takes several
-# hundred. The kernel's text does not ask for several loads at once, but a compiler may unroll such a loop by itself.
+# The case of 16 blocks shows it, too. An H200 reads at
+# ⟦ recorded(bench="reductions", case="reading alone", metric="bandwidth_gbps", gpu="H200") ⟧, and a GB/s is a byte in a
+# nanosecond. Of that, these blocks read their share:
+# ⟦ "%.0f" | format(recorded(bench="reductions", case="reading alone", metric="bandwidth_gbps", gpu="H200").value * recorded(bench="reductions/blocks", case="16 blocks, 0.125 for each SM", metric="share_of_read_by_float", gpu="H200").value) ⟧
+# bytes in a nanosecond. With one float for each thread they have 16 KiB in flight. Divide: memory would answer within
+# little more than a hundred nanoseconds. It takes several hundred. The kernel's text does not ask for several loads at
+# once, but a compiler may unroll such a loop by itself.
 #
 # (The solution has places for 4,096 blocks. So the last row has no figure for it.)
 
