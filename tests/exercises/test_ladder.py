@@ -19,7 +19,7 @@ from grader.exercises.ladder.numba_kernels import NUMBA_BASELINE, NUMBA_FASTMATH
 from grader.judge.clock import launches_for
 from grader.judge.compare import suspected, within
 from grader.judge.inputs import generator
-from grader.judge.timing import Timer
+from grader.judge.sizes import Sizes
 from grader.protocol.layout import POISON_BYTE
 
 _NUMBA = (NUMBA_BASELINE, NUMBA_TYPED, NUMBA_FASTMATH)
@@ -159,7 +159,6 @@ def test_the_timed_case_stays_as_it_is_on_every_gpu():
     exercise = EXERCISES["ls_numba_typed"]
     (case,) = exercise.timed_cases
     machine = SimpleNamespace(copy_gbps=1e9, peak_tflops=1e9, l2_bytes=1 << 26)
-    arbiter = SimpleNamespace(scales={}, machine=machine, desk=SimpleNamespace(fits=lambda case, launches=1: True))
-    assert Timer(arbiter, exercise, lambda *_: None)._scale(case) == 1
+    assert Sizes().scale(exercise, case, machine, SimpleNamespace(fits=lambda case, launches=1: True)) == 1
     assert launches_for(SimpleNamespace(capacity=lambda case: 100), machine, exercise, case) == exercise.launches
     assert launches_for(SimpleNamespace(capacity=lambda case: 2), machine, exercise, case) == 2
