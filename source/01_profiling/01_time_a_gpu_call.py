@@ -259,7 +259,7 @@ compare(prediction, cold / warm)
 recorded("warm_and_cold", "warm_us", "cold_us")
 
 # %% [markdown]
-# On the recorded GPU the cold sum takes only 11 to 25 % longer. Why so little? Compare the sums over 1 MiB and over 4 MiB
+# On the recorded GPU the cold sum takes only a little longer. Why so little? Compare the sums over 1 MiB and over 4 MiB
 # there. Four times the bytes take hardly longer. So most of each time is the price of a call, whatever the bytes, and a
 # cache does not shorten that. (On a CPU the price is small, and the cache shows far more.)
 
@@ -336,8 +336,8 @@ check(time_gpu)
 # | without a GPU | times the CPU | an error |
 #
 # Now a question for the first of them. (`blocked_autorange` repeats the call for at least so many seconds.) A matrix can
-# be squared, element by element, as `x * x`, as `x ** 2` and as `torch.square(x)`. Below they stand in their long form: with `out=` the result has its place already, and the search
-# for memory is not timed. Predict: the slowest way's time, divided by the fastest's.
+# be squared, element by element, as `x * x`, as `x ** 2` and as `torch.square(x)`. Below they stand in their long form:
+# with `out=` the result has its place already, and the search for memory is not timed. Predict: the slowest way's time, divided by the fastest's.
 
 # %%
 from torch.utils.benchmark import Timer

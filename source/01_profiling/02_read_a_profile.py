@@ -530,10 +530,10 @@ print(Path("mean_two_ways.py").write_text(script), "characters written")
 #
 # - In the table of `nsys`, each row is a kernel with its share of the GPU's time. The first call of each mean is counted
 #   as well, and so is the kernel that makes the random numbers. The division takes next to nothing.
-#   (The report calls it `MulFunctor`: to divide by a number, PyTorch multiplies by its reciprocal.)
 # - In the report of `ncu`, look at *DRAM Throughput* and *Compute (SM) Throughput*, both in per cent of what the GPU can
 #   do by its data sheet. (A plain copy does not reach 100 %, either.) The large kernel should be much nearer to the first
-#   limit than to the second. For the tiny one both are near zero: it is all launch.
+#   limit than to the second. For the tiny one both are near zero: it is all launch. (The report
+#   calls it `MulFunctor`: to divide by a number, PyTorch multiplies by its reciprocal.)
 #
 # The next two cells show what these commands printed on a GPU machine. Where one was not installed, it says so.
 
