@@ -4,8 +4,8 @@
 
 Each step is a process with a time limit of its own and a log, OUT/<step>.log. A step that fails, or hangs, does not
 keep the next from running; none starts once the limit is used up. Steps that judge correctness run side by side, those
-that time anything run alone on their GPU: each of several has its share of the cores. `tests:PATH` is a step, too, and
-so is `mistakes:EXERCISE`. `--list` names all.
+that time anything run alone on their GPU: each of several has its share of the cores. `tests:PATH` is a step, too; so
+are `mistakes:EXERCISE` and `notebook:CHAPTER/NAME`. `--list` names all.
 """
 
 from __future__ import annotations

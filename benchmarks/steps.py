@@ -69,8 +69,8 @@ def known(out: Path) -> list[Step]:
 
 
 def step(name: str, out: Path) -> Step:
-    """The step of this name, `tests:PATH`, `mistakes:EXERCISE`, a bench, or a share of `flips`: `flips/2` leaves its
-    gradings in `flips-2.jsonl`, for FLIPS_RESUME.
+    """The step of this name, `tests:PATH`, `mistakes:EXERCISE`, `notebook:CHAPTER/NAME` (solved), a bench, or a share
+    of `flips`: `flips/2` leaves its gradings in `flips-2.jsonl`, for FLIPS_RESUME.
 
     Raises:
         LookupError: there is none.
@@ -82,6 +82,8 @@ def step(name: str, out: Path) -> Step:
         return _tests(name, rest)
     if kind == "mistakes" and (ids := _ids({rest}, None)):
         return _tests(name, *ids)
+    if kind == "notebook" and (ROOT / "source" / f"{rest}.py").exists():
+        return _notebook(name, f"test_solved_it and {' and '.join(rest.split('/'))}", True, out)
     if re.fullmatch(r"flips/\d+", name):
         share = _bench("flips")
         lines = str(out / f"{name.replace('/', '-')}.jsonl")
@@ -97,11 +99,12 @@ def _notebooks(out: Path) -> list[Step]:
     chosen = {f"notebooks-{chapter}": f"test_solved_it and {chapter}" for chapter in chapters}
     unsolved = {f"notebooks-{chapter}-unsolved": f"test_unsolved_it and {chapter}" for chapter in chapters}
     others = {"notebooks-others": "not test_solved_it and not test_unsolved_it or README"}
-    return [
-        Step(name, (*_NOTEBOOKS, "tests/course/test_notebooks.py", "-k", words), 400, name in chosen,
-             {"GRADER_NOTEBOOKS": str(out / "notebooks")})
-        for name, words in (chosen | unsolved | others).items()
-    ]  # fmt: skip
+    return [_notebook(name, words, name in chosen, out) for name, words in (chosen | unsolved | others).items()]
+
+
+def _notebook(name: str, words: str, quiet: bool, out: Path) -> Step:
+    command = (*_NOTEBOOKS, "tests/course/test_notebooks.py", "-k", words)
+    return Step(name, command, 400, quiet, {"GRADER_NOTEBOOKS": str(out / "notebooks")})
 
 
 def _tests(name: str, *arguments: str, limit_s: float = 300.0, quiet: bool = True) -> Step:

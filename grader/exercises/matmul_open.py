@@ -10,13 +10,16 @@ from grader.exercises.matmul import MATMUL
 
 __all__ = ["MATMUL_OPEN"]
 
+# Parity, but for what two kernels differ by from one GPU of a kind to the next: of 1.0 itself, chance would decide.
+_AS_FAST = 0.97
+
 MATMUL_OPEN = replace(
     MATMUL,
     id="matmul_open",
     title="Multiply matrices as fast as cuBLAS",
     entry="matmul_open",
     correctness_points=3,
-    gates=(Gate("cublas", 1.0, 4, tuple(case.name for case in products.TIMED)),),
+    gates=(Gate("cublas", _AS_FAST, 4, tuple(case.name for case in products.TIMED)),),
     hints=(
         "Take whatever of `matmul` is right. Sizes and strides that a fast way does not take need another way.",
         "A tensor descriptor wants rows that lie a multiple of 16 bytes apart, and neighbours along a row.",

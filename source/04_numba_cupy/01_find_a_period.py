@@ -234,8 +234,12 @@ check(periodogram_numpy)
 # `cupyx.scipy.signal.lombscargle`. Three lines, and no kernel.
 
 # %%
+import warnings
 from importlib.util import find_spec
 
+warnings.simplefilter("ignore", FutureWarning)  # CuPy warns of a part of itself that is not used here
+
+# %%
 if device == "cuda" and find_spec("cupy"):
     import cupy
     from cupyx.scipy.signal import lombscargle as on_gpu

@@ -135,7 +135,8 @@ def test_every_step_names_what_there_is():
     assert [path.name for path in left_out] == ["test_mistakes.py"]  # chosen one by one
 
 
-@pytest.mark.parametrize("name", ["ladder", "clock:pairs", "flips/2", "tests:tests/honest", "mistakes:fuse", "judge"])
+@pytest.mark.parametrize("name", ["ladder", "clock:pairs", "flips/2", "tests:tests/honest", "mistakes:fuse", "judge",
+                                  "notebook:01_profiling/05_catch_a_lying_benchmark"])
 def test_a_step_is_chosen_by_its_name(name, tmp_path):
     """Also a folder of tests, the mistakes of one exercise, and any bench."""
     assert step(name, tmp_path).name == name

@@ -13,19 +13,16 @@ ENDLESS = """    turn = tl.program_id(0)
         turn = turn * 0
 """
 
-_CLOSE = ("matmul_open",)  # it is 0.5 to 1.5 % above its gate: an interval may reach below
-
 pytestmark = [pytest.mark.gpu, pytest.mark.timeout(300)]
 
 
 @pytest.mark.parametrize("exercise", EXERCISES.values(), ids=lambda exercise: exercise.id)
 def test_the_reference_solution_earns_every_point(gpu_judge, exercise):
-    """Each gate is passed on the lower bound of its interval, not on doubt; one that is close, on its middle."""
+    """Each gate is passed on the lower bound of its interval, not on doubt."""
     verdict = gpu_judge.grade(solution(exercise.id), exercise.id)
     assert verdict.status == "passed", verdict
     assert verdict.points == verdict.max_points == verdict.reachable_points
-    for gate in verdict.gates:
-        assert gate.outcome == "passed" or (exercise.id in _CLOSE and gate.ratio >= gate.at_least), verdict.gates
+    assert {gate.outcome for gate in verdict.gates} <= {"passed"}, verdict.gates
     assert verdict.environment.gpu
     assert verdict.environment.copy_gbps
 
