@@ -1,4 +1,5 @@
-"""`make bench` measures and writes `benchmarks/results/<gpu>.json` and plots; `ARGS="kernels loop"` picks benches.
+"""`make bench` measures and writes `benchmarks/results/<gpu>.json` and plots; `ARGS="kernels loop"` picks benches, and
+`ARGS="kernels:softmax"` one exercise.
 
 `clock`, `throughput`, `soak` and `kills` write what they have as they go, end within `BENCH_LIMIT_S` seconds each where
 that is set, and keep their state under `BENCH_STATE` (`build/bench`): called again, `throughput:stock`, `clock:pairs`
@@ -13,6 +14,7 @@ import sys
 import traceback
 from collections.abc import Callable
 from datetime import UTC, datetime
+from functools import partial
 
 from benchmarks.limits import Fault
 from benchmarks.rows import Recorder
@@ -40,12 +42,24 @@ PARTS = {
 _IN_THE_README = {"kernels", "loop", "builds"}  # these write all of the rows that it states
 
 
+def is_known(name: str) -> bool:
+    """Whether there is a bench of this name: one of the above, or the kernels of one exercise."""
+    from grader.exercises import EXERCISES
+
+    kind, _, exercise = name.partition(":")
+    return name in BENCHES | PARTS or (kind == "kernels" and exercise in EXERCISES and bool(EXERCISES[exercise].gates))
+
+
 def bench(name: str) -> Callable[[Recorder], None]:
     """The bench of this name.
 
     Raises:
         ModuleNotFoundError: a package that it needs is not installed.
     """
+    if name.startswith("kernels:"):
+        from benchmarks.kernels import kernels
+
+        return partial(kernels, only=name.partition(":")[2])
     module, function = (BENCHES | PARTS)[name].split(".")
     found: Callable[[Recorder], None] = getattr(importlib.import_module(f"benchmarks.{module}"), function)
     return found
@@ -53,9 +67,9 @@ def bench(name: str) -> Callable[[Recorder], None]:
 
 def main(names: list[str]) -> int:
     """Runs the named benches, or all; one whose figures are not what is needed does not keep the next from running."""
-    known = BENCHES | PARTS
-    unknown = set(names) - set(known)
+    unknown = {name for name in names if not is_known(name)}
     if unknown:
+        known = [*BENCHES, *PARTS, "kernels:EXERCISE"]
         print(f"There is no bench {', '.join(sorted(unknown))}; there are: {', '.join(known)}.", file=sys.stderr)
         return 2
     os.environ.update(toolkit(os.environ))
@@ -66,7 +80,7 @@ def main(names: list[str]) -> int:
         return 2
     chosen = names or list(BENCHES)
     recorder = Recorder(Machine.measure("cuda"), datetime.now(UTC).date().isoformat())
-    in_readme = bool(_IN_THE_README & set(chosen))
+    in_readme = bool(_IN_THE_README & {name.partition(":")[0] for name in chosen})
     if in_readme:
         recorder.add("copy", "512 MiB, device to device", "bandwidth_gbps", "GB/s", recorder.machine.copy_gbps)
     faults = []

@@ -76,11 +76,12 @@ def agree(arbiter: Arbiter, case: Case, exercise: Exercise, worker: Worker, tria
           alone: Callable[[int], float]) -> dict[str, Interval]:  # fmt: skip
     """Trials of one case, as the judge makes them, in a worker that can be trusted, and with it its events.
 
-    `events_us`: a launch by them. In percent: `arbiter_vs_events`, how far from them the arbiter's wall clock is, less
-    what is calibrated; `counted_vs_events`, how far the figure that counts is; `counted_vs_another_process`, how far it
-    is from `alone(launches)`, seconds of a launch by events elsewhere; `rounds_by_events`, where the events counted.
+    `events_us`: a launch by them. In percent: `round_vs_events`, how far from them a round is by the arbiter's wall
+    clock, less what is calibrated; `arbiter_vs_events`, how far the round is that a submission's events are held
+    against; `counted_vs_events`, how far the figure that counts is; `counted_vs_another_process`, how far it is from
+    `alone(launches)`, seconds of a launch by events elsewhere; `rounds_by_events`, where the events counted.
     """
-    from grader.judge.reading import counted
+    from grader.judge.reading import counted, held_against
     from grader.judge.timing import Timer
 
     timer = Timer(arbiter, exercise, lambda *_: None)
@@ -97,13 +98,14 @@ def agree(arbiter: Arbiter, case: Case, exercise: Exercise, worker: Worker, tria
             raise SystemExit(f"{case.name}: the worker states no time by its events")
         for name, value in (
             ("events_us", 1e6 * one.events_s),
-            ("arbiter_vs_events", _percent(one.arbiter_s, one.events_s)),
+            ("round_vs_events", _percent(one.arbiter_s, one.events_s)),
             ("counted_vs_events", _percent(count.seconds, one.events_s)),
             ("counted_vs_another_process", _percent(count.seconds, elsewhere_s)),
         ):
             found.setdefault(name, []).append(value)
     by_events = 100 * sum(count.clock == "events" for count in counts) / len(counts)
-    fixed = {"launches": float(launches), "rounds_by_events": by_events}
+    held = _percent(held_against(readings), median(one.events_s or 0.0 for one in readings))
+    fixed = {"launches": float(launches), "rounds_by_events": by_events, "arbiter_vs_events": held}
     return {name: Interval(value, value, value) for name, value in fixed.items()} | {
         name: interval(values) for name, values in found.items()
     }

@@ -16,7 +16,7 @@ from benchmarks.limits import Limit
 from benchmarks.material import honest
 from benchmarks.rows import Recorder
 from grader.exercises import find
-from grader.judge.clock import Clock
+from grader.judge.clock import Clock, Drift
 from grader.judge.reading import Reading
 from grader.judge.spread import Spread
 from grader.judge.statistics import interval
@@ -45,17 +45,17 @@ def listening() -> Iterator[list[Heard]]:
     heard: list[Heard] = []
     read = Clock.read
 
-    def listen(clock: Clock, spread: Spread, one: Round, drift_s: float = 0.0, trusted: bool = False) -> Reading:
+    def listen(clock: Clock, spread: Spread, one: Round, drift: Drift | None = None, trusted: bool = False) -> Reading:
         if one.event_s is not None:
             rows = len(spread.launches) * len(spread.case.outputs)
             more = (
                 one.work_s - one.event_s - clock.switch_s(one.event_s),
                 one.copy_in_s - clock.copy_in_s(spread.used["inputs"]),
                 one.glimpse_s - clock.glimpse_s(rows),
-                drift_s,
+                (drift or Drift()).switch_s,
             )
             heard.append(Heard("baseline" if trusted else "submission", *(1e6 * each for each in more)))
-        return read(clock, spread, one, drift_s, trusted)
+        return read(clock, spread, one, drift, trusted)
 
     with mock.patch.object(Clock, "read", listen):
         yield heard

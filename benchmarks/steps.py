@@ -6,7 +6,7 @@ import re
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-from benchmarks.__main__ import BENCHES, PARTS
+from benchmarks.__main__ import is_known
 
 __all__ = ["ROOT", "START_AND_WRITE_S", "Step", "known", "step"]
 
@@ -88,7 +88,7 @@ def step(name: str, out: Path) -> Step:
         share = _bench("flips")
         lines = str(out / f"{name.replace('/', '-')}.jsonl")
         return replace(share, name=name, environment={**share.environment, "FLIPS_OUT": lines})
-    if name in BENCHES | PARTS:
+    if is_known(name):
         return _bench(name)
     raise LookupError(f"There is no step {name!r}; --list names all.")
 

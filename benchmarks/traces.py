@@ -126,7 +126,7 @@ def _nsight(recorder: Recorder, name: str) -> None:
     """Runs the notebook's commands; what the last one prints is recorded, or why there is nothing."""
     command = COMMANDS[name][-1]
     if shutil.which(name) is None:
-        write(recorder, name, command=command, text=f"{name} is not installed on this machine.")
+        write(recorder, name, command=command, text=f"{name} was not installed on that machine.")
         return
     with tempfile.TemporaryDirectory() as folder:
         (Path(folder) / "mean_two_ways.py").write_text(SCRIPT, encoding="utf-8")

@@ -75,6 +75,14 @@ class Case:
         """The same case, `scale` times as large, under its name."""
         return replace(self, arrays=tuple(array.times(scale) for array in self.arrays))
 
+    def title(self, scale: int) -> str:
+        """Its name, and what there was more of where it was timed so many times as large."""
+        longer = next((array for array in self.arrays if array.grows is not None), None)
+        if scale == 1 or longer is None:
+            return self.name
+        what = "elements" if len(longer.shape) == 1 else "rows" if longer.grows == 0 else "columns"
+        return f"{self.name}, {scale} × the {what}"
+
     @property
     def inputs(self) -> tuple[Array, ...]:
         return tuple(array for array in self.arrays if array.role == "in")

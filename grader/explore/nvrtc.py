@@ -12,6 +12,8 @@ from html import escape
 from pathlib import Path
 from typing import Any
 
+from grader.worker.nvcc_by_nvrtc import anew
+
 __all__ = ["NvrtcView", "nvrtc_view"]
 
 _ENTRY = re.compile(r"Compiling entry function '(\S+)'.*?Used (\d+) registers", re.DOTALL)
@@ -94,7 +96,7 @@ def nvrtc_view(source: str, *options: str, capability: int = 90) -> NvrtcView:
 
     program = _asked(nvrtc, nvrtc.nvrtcCreateProgram(source.encode(), b"kern.cu", 0, [], []))
     try:
-        given = [f"--gpu-architecture=sm_{capability}", "--ptxas-options=-v", *options]
+        given = [f"--gpu-architecture=sm_{capability}", "--ptxas-options=-v", *anew(), *options]
         (code,) = nvrtc.nvrtcCompileProgram(program, len(given), [option.encode() for option in given])
         log = b" " * _asked(nvrtc, nvrtc.nvrtcGetProgramLogSize(program))
         nvrtc.nvrtcGetProgramLog(program, log)

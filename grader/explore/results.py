@@ -13,7 +13,8 @@ from grader.results import RESULTS, files
 
 __all__ = ["Recorded", "recorded"]
 
-_UNIT_IN_NAME = re.compile(r"_(?:us|ms|s|gbps|tflops|percent|bytes|mib)$")
+_UNIT_IN_NAME = re.compile(r"_(?:us|ms|s|gbps|tflops|percent|bytes|mib|ppb)$")
+_WHOLE = 1e4  # from there on without a power of ten
 _NONE = "No recorded result yet for {bench}. On a machine with a GPU, make bench measures and records it."
 
 
@@ -86,7 +87,9 @@ def _date(rows: tuple[Mapping[str, Any], ...]) -> str:
 def _number(metric: str, value: float | None) -> str:
     if value is None:
         return ""
-    return f"{value:,.2f}" if metric.startswith(("ratio_vs_", "share_of_")) else f"{value:,.4g}"
+    if metric.startswith(("ratio_vs_", "share_of_")):
+        return f"{value:,.2f}"
+    return f"{value:,.0f}" if abs(value) >= _WHOLE else f"{value:,.4g}"
 
 
 def _title(metric: str, unit: str) -> str:

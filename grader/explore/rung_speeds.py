@@ -38,16 +38,21 @@ class RungSpeeds:
     def __repr__(self) -> str:
         if self.table is not None:
             return repr(self.table)
-        return "\n".join(f"{name:<14}{gbps:>10,.0f} GB/s" for name, gbps in self.gbps.items())
+        return "\n".join(f"{name:<14}{_number(gbps):>10} GB/s" for name, gbps in self.gbps.items())
 
     def _repr_html_(self) -> str:
         if self.table is not None:
             return self.table._repr_html_()
         cells = (
-            f"<tr><td style='text-align:left'>{escape(name)}</td><td>{gbps:,.0f}</td></tr>"
+            f"<tr><td style='text-align:left'>{escape(name)}</td><td>{_number(gbps)}</td></tr>"
             for name, gbps in self.gbps.items()
         )
         return f"<table><tr><th style='text-align:left'>rung</th><th>GB/s, measured</th></tr>{''.join(cells)}</table>"
+
+
+def _number(gbps: float) -> str:
+    """Two digits at least: ratios are read from these."""
+    return f"{gbps:.2g}" if gbps < 10 else f"{gbps:,.0f}"
 
 
 def measure_rungs(n: int = ELEMENTS) -> RungSpeeds:

@@ -142,10 +142,12 @@ def rows_of(events: Iterable[Event]) -> tuple[list[TraceRow], int]:
         return [], 0
     kept = sorted(found, key=lambda event: -float(event.get("dur", 0)))[:_MOST]
     begin = min(float(event["ts"]) for event in kept)
+    streams_of = {event.get("tid"): event["args"]["stream"] for event in found if "stream" in event.get("args", {})}
     groups: dict[tuple[bool, str], list[Event]] = {}
     for event in kept:
         gpu = event["cat"] in _ON_GPU
-        key = str(event.get("args", {}).get("stream", event.get("tid"))) if gpu else str(event.get("tid"))
+        thread = event.get("tid")
+        key = str(event.get("args", {}).get("stream", streams_of.get(thread, thread)) if gpu else thread)
         groups.setdefault((gpu, key), []).append(event)
     rows = [_row(gpu, key, group, begin) for (gpu, key), group in groups.items()]
     threads = sorted((row for row in rows if not row.gpu), key=lambda row: row.slices[0].start_us)

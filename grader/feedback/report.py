@@ -129,13 +129,14 @@ def _times(verdict: Verdict, exercise: Exercise | None) -> _Times:
     for name in names:
         own = by_key.get((name, "submission"))
         share = own.share_of_roofline if own else None
-        rate = own.bandwidth_gbps if own else None
+        rate, title = own.bandwidth_gbps if own else None, name
         if own and exercise is not None and name in cases:
             rate = exercise.rate(cases[name].times(own.scale), own.bandwidth_gbps)
+            title = cases[name].title(own.scale)
         times = tuple(time(by_key[name, peer].median_us) if (name, peer) in by_key else "–" for peer in peers)
         rows.append(
             _Row(
-                case=name,
+                case=title,
                 times=times,
                 rate=f"{rate:,.0f}" if rate is not None else "–",
                 share=f"{share:.0%}" if share is not None else "–",

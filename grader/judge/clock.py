@@ -24,7 +24,7 @@ from grader.judge.statistics import quartile
 from grader.judge.workers import Round, Worker, WorkerFailed
 from grader.verdict import Mismatch
 
-__all__ = ["BaselineFailed", "Clock", "Curve", "TimedWrong", "launches_for", "sample"]
+__all__ = ["BaselineFailed", "Clock", "Curve", "Drift", "TimedWrong", "launches_for", "sample"]
 
 _ROUND_S = 5e-3  # of launches in a round: against it the 8 µs that the switch is off in good rounds are below 0.2 %
 _JITTER_S = 45e-6
@@ -71,6 +71,14 @@ class Curve:
 
 
 @dataclass(frozen=True)
+class Drift:
+    """By how much a round's parts take longer just now than they are calibrated, in seconds."""
+
+    switch_s: float = 0.0
+    glimpse_s: float = 0.0
+
+
+@dataclass(frozen=True)
 class Clock:
     """What a round costs beyond its launches, in seconds.
 
@@ -78,7 +86,8 @@ class Clock:
     in. `glimpse_s`: by the rows looked at.
 
     What the copying-in may take longer without a meaning is `copy_in_jitter_s`: work of another process meanwhile costs
-    two switches of the GPU (258 µs on an H200). For the look, and for the switch itself, it is `jitter_s`.
+    two switches of the GPU (258 µs on an H200). For the look, and for the switch itself, it is `jitter_s`. What exceeds
+    it counts as time of the launches.
     """
 
     switch_s: Curve
@@ -124,30 +133,33 @@ class Clock:
             copy_in_jitter_s=0.6 * least_s,
         )
 
-    def drift_s(self, trusted: Sequence[Round]) -> float:
-        """How much longer than calibrated the GPU's switch takes just now, by rounds of a worker of ours.
+    def drift(self, spread: Spread, trusted: Sequence[Round]) -> Drift:
+        """How much longer than calibrated the GPU's switch and the look take just now, by rounds of a worker of ours.
 
-        It has spells of some 40 µs more. What exceeds the jitter is no spell: it has another reason, and no effect.
+        Both have spells of some 40 µs more. What exceeds the jitter is no spell: it has another reason, and no effect.
         """
-        found = [one.work_s - one.event_s - self.switch_s(one.event_s) for one in trusted if one.event_s is not None]
-        drift_s = min(found, default=0.0)
-        return drift_s if abs(drift_s) <= self.jitter_s else 0.0
+        timed = [(one, one.event_s) for one in trusted if one.event_s is not None]
+        switch_s = min((one.work_s - event_s - self.switch_s(event_s) for one, event_s in timed), default=0.0)
+        glimpse_s = min((self._glimpse_more_s(spread, one) for one, _ in timed), default=0.0)
+        return Drift(*(found if abs(found) <= self.jitter_s else 0.0 for found in (switch_s, glimpse_s)))
 
-    def read(self, spread: Spread, one: Round, drift_s: float = 0.0, trusted: bool = False) -> Reading:
+    def read(self, spread: Spread, one: Round, drift: Drift | None = None, trusted: bool = False) -> Reading:
         """What a launch of this round took, by both clocks."""
-        rows = len(spread.launches) * len(spread.case.outputs)
-        work_s = one.work_s - drift_s
+        drift = drift or Drift()
+        work_s = one.work_s - drift.switch_s
         for more_s, jitter_s in (
             (one.copy_in_s - self.copy_in_s(spread.used["inputs"]), self.copy_in_jitter_s),
-            (one.glimpse_s - self.glimpse_s(rows), self.jitter_s),
+            (self._glimpse_more_s(spread, one) - drift.glimpse_s, self.jitter_s),
         ):
-            if more_s > jitter_s:
-                work_s += more_s
+            work_s += max(0.0, more_s - jitter_s)
         launches_s = work_s
         for _ in range(3):  # the switch depends a little on the launches' time, which is not known yet
             launches_s = max(work_s - self.switch_s(launches_s), 1e-9)
         count = len(spread.launches)
         return Reading(launches_s / count, None if one.event_s is None else one.event_s / count, trusted)
+
+    def _glimpse_more_s(self, spread: Spread, one: Round) -> float:
+        return one.glimpse_s - self.glimpse_s(len(spread.launches) * len(spread.case.outputs))
 
 
 def _sizes(largest: int) -> list[int]:
@@ -212,8 +224,8 @@ def sample(
         finally:
             if own is not None:
                 own.thaw()
-    drift_s = clock.drift_s([one for peer, one in rounds.items() if peers[peer] is not own])
-    return {peer: clock.read(spread, one, drift_s, trusted=peers[peer] is not own) for peer, one in rounds.items()}
+    drift = clock.drift(spread, [one for peer, one in rounds.items() if peers[peer] is not own])
+    return {peer: clock.read(spread, one, drift, trusted=peers[peer] is not own) for peer, one in rounds.items()}
 
 
 def _rest(work_s: float) -> float:

@@ -65,7 +65,8 @@ class Record:
         if self.throttle:
             before, after = self.sm_clock_before_mhz, self.sm_clock_mhz
             fell = f", {before} → {after} MHz" if before and after and after < before else ""
-            found.append(f"The GPU held its clock back: {', '.join(self.throttle)}{fell}.")
+            held = f"The GPU held its clock back: {', '.join(self.throttle)}{fell}."
+            found.append(f"{held} What yours is compared with ran in turn with it.")
         return tuple(found)
 
 

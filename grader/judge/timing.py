@@ -29,7 +29,6 @@ if TYPE_CHECKING:
 __all__ = ["Timer"]
 
 _TRIALS, _MOST_TRIALS = 7, 28
-_MOST_TRIES = 2  # times the trials, where noise has the clocks disagree
 _WARM_UP_LIMIT_S = 120.0  # a first round may compile: Triton, or torch.compile on a slow machine
 _FEW = 1 / 8  # of the rounds: so many outliers are no reason to time the baselines anew
 _WIDE = 0.03  # of a ratio's middle: a wider interval, with others at work, is timed again without them
@@ -160,13 +159,13 @@ class Timer:
         if self.arbiter.device != "cuda":
             return "none: a simulator has no speed"
         if not own:
-            return "none: nothing was timed"
+            return "none: nothing was timed" if self.exercise.gates else "none: there are no points for speed"
         events, share = sum(one.clock == "events" for one in own), f"{100 * AGREEMENT:g} %"
         if events == len(own):
-            return f"CUDA events: by the arbiter's clock it was not slower, but for {share}, in {len(own)} rounds"
+            return f"CUDA events: the judge's own clock bears them out, within {share}, in {len(own)} rounds"
         if not events:
-            return f"the arbiter's: the worker's events claimed less, by more than {share}, in {len(own)} rounds"
-        return f"CUDA events in {events} of {len(own)} rounds; the arbiter's where they claimed less by over {share}"
+            return f"the judge's own: it took over {share} longer than CUDA events said, in {len(own)} rounds"
+        return f"CUDA events in {events} of {len(own)} rounds; the judge's own clock where it took over {share} longer"
 
     def implausible(self) -> Failure | None:
         """A claim below the roofline's floor is refused: no kernel is faster than the hardware."""
@@ -192,9 +191,9 @@ class Timer:
                 self.time(self.exercise.timed_cases, self._gated, _TRIALS, worker)
 
     def _more_trials(self) -> bool:
-        """A ratio has as many trials as the case with the fewest; one whose clocks disagree takes twice as many."""
+        """A ratio has as many trials as the case with the fewest; one whose clocks disagree has more of them."""
         trials = [len(self.readings[case.name][OWN]) for case in self.exercise.timed_cases]
-        return min(trials) < _MOST_TRIALS and max(trials) < _MOST_TRIES * _MOST_TRIALS
+        return min(trials) < _MOST_TRIALS and max(trials) < 2 * _MOST_TRIALS
 
     def _alone(self, baselines: Sequence[Baseline]) -> None:
         """Times baselines with no submission alive."""
@@ -260,14 +259,19 @@ class Timer:
             with arbiter.pool.quiet, _undisturbed():
                 aside = arbiter.monitor.aside
                 sample(arbiter.desk, spread, exercise, peers, clock, _WARM_UP_LIMIT_S, aside)
-                for trial in range(_MOST_TRIES * trials):
+                for trial in range(max(trials, _MOST_TRIALS) if trials else 0):
                     found = sample(arbiter.desk, spread, exercise, peers, clock, exercise.round_limit_s, aside)
                     for peer, reading in found.items():
                         kept.setdefault(peer.split(":")[-1], []).append(reading)
-                    if trial + 1 >= trials and (worker is None or enough(kept[OWN])):
+                    if trial + 1 >= trials and (worker is None or _settled(kept[OWN])):
                         break
                     if trial and worker is not None and score.hopeless(exercise, case.name, self.seconds):
                         break
+
+
+def _settled(own: Sequence[Reading]) -> bool:
+    """Whether the clocks agree, or have had as many rounds for it as there are."""
+    return enough(own) or len(own) >= _MOST_TRIALS
 
 
 @contextmanager

@@ -354,12 +354,13 @@ medians = []
 for way in ("torch.mul(x, x, out=out)", "torch.pow(x, 2, out=out)", "torch.square(x, out=out)"):
     times = Timer(way, globals={"x": x, "out": out}).blocked_autorange(min_run_time=0.5)
     medians.append(1e3 * times.median)
-    print(f"{way}  {medians[-1]:.4f} ms, interquartile range {1e3 * times.iqr:.4f} ms")
+    print(f"{way}  {medians[-1]:.4f} ms, interquartile range {1e6 * times.iqr:.3f} µs")
 compare(prediction, max(medians) / min(medians))
 
 # %% [markdown]
-# Look at the interquartile range, the width of the middle half, before you name a winner. (Without a GPU the times are
-# your CPU's, on one thread, and everything else that the machine does is in them.)
+# Look at the interquartile range, the width of the middle half, before you name a winner. Mind the units: it is given
+# in microseconds, the medians in milliseconds. (Without a GPU the times are your CPU's, on one thread, and everything
+# else that the machine does is in them.)
 #
 # All three read the matrix and write another: the same bytes, hardly any arithmetic. `torch.square(x)` even *is* `x ** 2`,
 # and for the exponent 2 PyTorch multiplies. So there should be no winner. The same three on a real GPU:

@@ -91,6 +91,14 @@ print(prof.key_averages().table(sort_by="self_cpu_time_total", row_limit=6, max_
 #
 # On a GPU `aten::mean` prepares one kernel and launches it. The CPU columns then say how long the *launch* took. The
 # kernel's time stands in the CUDA columns.
+#
+# But with a GPU, do not take this older profiler's totals at their word:
+#
+# - It puts two events of its own around each operation, and gives the time between them as CUDA time. That is longer
+#   than the kernel runs.
+# - `aten::mean` calls an `aten::mean`, and the table counts both. So its total can be more than 100 %.
+#
+# The next profiler asks the GPU when each kernel began and ended, and counts the two as one.
 
 # %% [markdown]
 # ## The PyTorch profiler
@@ -122,13 +130,14 @@ prof.export_chrome_trace("mean.json")
 show_timeline("mean.json", "the mean three ways, on this machine")
 
 # %% [markdown]
-# Zoom to the end of each range, until you see what comes after the sum. The keys `+`, `-`, `0` and the arrows work, too.
-# (A blank stretch at the start of the first range is the profiler's own beginning.)
+# Zoom to the end of each range, until you see what comes last. The keys `+`, `-`, `0` and the arrows work, too. (A
+# blank stretch at the start of the first range is the profiler's own beginning. With a GPU, a longer one may lie inside
+# the first operation.)
 #
 # - `torch.mean(x)` and `x.mean()` run the same operations. Whoever times them and finds a difference has measured noise.
 # - `by_sum` runs a sum, and then a division of its own, `aten::div`.
 # - The same name twice, one below the other, is no mistake: `aten::sum` of everything calls `aten::sum` over a list of
-#   dimensions. The table counts such a pair once.
+#   dimensions. On a GPU `aten::mean` does likewise. The table of the PyTorch profiler counts such a pair once.
 #
 # For a trace of millions of events there is Perfetto: drop `mean.json` on https://ui.perfetto.dev. You do not need it
 # here.
@@ -161,6 +170,8 @@ show_timeline(recorded_trace("mean"), "the mean three ways, recorded on a GPU")
 # Four. Each mean is one kernel that adds up and divides in passing. `by_sum` takes two: a large one for the sum, and a
 # tiny one that divides a single number. The tiny one does next to nothing, and still has to be launched. (The short
 # bars before the large kernels are fills, which are no kernels.)
+#
+# The first `aten::mean` is by far the longest. That is not its work: the profiler begins to watch the GPU in it.
 
 # %% [markdown]
 # ## Record a few steps of a long run
@@ -361,6 +372,9 @@ compare(prediction, len(by_python), "questions")
 #
 # On a GPU each question is a wait. So are the copies to the CPU and back, three more for each row, and the one of
 # `gain`. Without a GPU nothing is copied, and the profile does not show them.
+#
+# With a GPU, the first operation of such a picture may look like the worst wait of all. It is none: again the profiler
+# begins in it. Zoom past it, here and in the recorded pictures below.
 
 # %%
 show_timeline(prof, "the pipeline on eight sensors, on this machine")
@@ -473,12 +487,14 @@ recorded("unblock", "ratio_vs_blocking")
 
 # %% [markdown]
 # Expect this of the plot, from left to right: it shows bandwidth, bytes divided by time. The pipeline pays the same
-# launches and waits for each row, so its curve stays nearly flat. (Why it falls at 32 rows was not measured.) Yours
-# makes the same few launches for any number of rows: the more rows, the less they count, and the curve rises. It stays
-# far below a copy, as each line of PyTorch is a kernel that reads and writes the whole matrix.
+# launches and waits for each row, so its curve stays low. (If each row took the same time, it would be flat. It may
+# rise or fall. The reason was not looked for.) Yours makes the same few launches for any number of rows: the more rows,
+# the less they count, and the curve rises. It stays far below a copy, as each line of PyTorch is a kernel that reads
+# and writes the whole matrix.
 #
-# The plot and the recorded cases have fewer and longer rows than the case for the points. The shorter a row, the more of
-# the pipeline's time goes into launches and waits.
+# The plot has fewer rows than the case for the points. On a fast GPU the rows of that case are lengthened, on an H200
+# until they are as long as those in the plot. It was recorded with short rows, as its name says. There the factor is
+# far larger: the pipeline takes about as long for a short row as for a long one.
 #
 # The arithmetic is hardly more. Gone are the waits, the launches for each row, and the kernels too small to fill a GPU.
 

@@ -193,6 +193,11 @@ draw_roofline(ceilings, *points)
 # How far a point is below the roof says how much is left to gain: on the roof, these bytes and operations are done as fast
 # as this machine can. (On a CPU the softmax often lies below. An exponential costs far more than the one operation that
 # we counted for it.)
+#
+# On a GPU PyTorch's softmax may lie below as well. On the recorded H200 it reached
+# ⟦ "%.0f" | format(100 * recorded(bench="roofline", case="torch softmax, 8192 × 8192", metric="bytes", gpu="H200").value / recorded(bench="roofline", case="torch softmax, 8192 × 8192", metric="median_us", gpu="H200").value / 1e3 / recorded(bench="ceilings", case="large copy", metric="bandwidth_gbps", gpu="H200").value) ⟧ %
+# of the roof. There the exponentials are not to blame. The kernel that you write in
+# [Fuse a softmax](../03_triton/03_fuse_a_softmax.ipynb) computes as many of them, and can come close to the roof.
 
 # %% [markdown]
 # Now play. Choose the recorded GPU under *machine*, and an operation on matrices of `n` × `n`. From which `n` on is a
@@ -258,6 +263,7 @@ draw_roofline(ceilings, points[0], tiny, sparse)
 # %% [markdown]
 # The roof was right, the count was not: for each float that was used, a whole line or sector came in. A CPU moved at least
 # 64 + 4 bytes where we counted 8, so it reaches a share of 0.12 at most. With 32 + 4 bytes, a GPU reaches 0.22 at most.
+# (An H200 reached about half of that, as if two sectors came in for each element.)
 # [Move bytes well](../02_load_inline/02_move_bytes_well.ipynb) is about this.
 
 # %% [markdown]

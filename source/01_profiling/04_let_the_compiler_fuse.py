@@ -479,17 +479,20 @@ benchmark(fuse)
 recorded("fuse", "ratio_vs_eager", "share_of_copy")
 
 # %% [markdown]
-# The traffic alone promises more. It does not tell all.
+# For the wide matrices the traffic alone promises more, and for the narrowest one less. It does not tell all.
 #
 # - A row that is too long for the registers is read twice, though the second time it should come from a cache.
 # - For each element the kernel computes both curves, and nine divisions. Its code stands below. So memory need not be
 #   all that it waits for.
+# - `original` launches some forty kernels, and waits for values. For few columns its time is the CPU's. On the H200 it
+#   took ⟦ recorded(bench="fuse/eager", case="4096 × 256", metric="median_us", gpu="H200") ⟧ for 256 columns, and
+#   ⟦ recorded(bench="fuse/eager", case="4096 × 1024", metric="median_us", gpu="H200") ⟧ for 1024.
 # - A call of a compiled function checks its guards first, which takes the CPU some time. For small tensors that can be
-#   longer than the kernels run.
+#   longer than the kernels run. `benchmark` counts that time. The recorded figures leave it out: there the GPU had
+#   other work until the CPU was ready.
 #
-# How much each of the first two counts was not measured. Nor was why both functions took longer for 256 columns than
-# for 1024: guards cost the same at both. (`share_of_copy` could be 0.5 at most: the judge's copy moves as
-# many bytes again.)
+# How much each of the first two counts was not measured. (`share_of_copy` could be 0.5 at most: the judge's copy moves
+# as many bytes again.)
 
 # %% [markdown]
 # The same without the judge's copy, for both functions of this notebook:
@@ -499,7 +502,8 @@ recorded("fusion", "kernels_eager", "kernels_compiled", "eager_us", "compiled_us
 
 # %% [markdown]
 # (Four of the operations that were counted start no kernel: the plain copy, the two questions for a value, and a copy of
-# `out[:, ::2]` onto itself. This table was recorded in a run of its own, so the times differ a little.)
+# `out[:, ::2]` onto itself. With a GPU two more were counted, the copies of `w` to the CPU. They start none, either.
+# This table was recorded in a run of its own, so the times differ a little.)
 #
 # And these are the kernels that Inductor wrote on a GPU for the authors' function. Which `tl.where` chooses between the
 # two curves? (`generated_code(fuse, x, w)` shows your own, as C++ on a CPU.)

@@ -143,7 +143,7 @@ files
 # - **`main.cpp`** is the *binding*, which `load_inline` wrote for you. `PYBIND11_MODULE` makes a Python module with a
 #   function `negate`. The C++ compiler compiles it.
 # - **`build.ninja`** (unfold it) says how: which command makes which file from which. The tool `ninja` runs only the
-#   commands whose inputs have changed. `-gencode=arch=compute_90,code=sm_90` names the GPU that the code is for.
+#   commands whose inputs have changed. `-gencode=arch=compute_…,code=sm_…` names the GPU that the code is for.
 #
 # All this lies in a folder under `~/.cache/torch_extensions` (or where you say, with `build_directory=`). That folder
 # is the **cache**: call `load_inline` again with the same name and the same text, and nothing is built. Change the
@@ -314,7 +314,9 @@ recorded("square_matrix", "ratio_vs_torch", "share_of_copy")
 
 # %% [markdown]
 # **Small matrices** take nearly the same time whatever their size: the time of a launch, a few microseconds, in which
-# the GPU moves megabytes. (There the authors' kernel is a little behind PyTorch's. The reason was not looked for.)
+# the GPU moves megabytes. (In the recorded figures the authors' kernel is a little behind PyTorch's there. The reason
+# was not looked for. These figures leave out the time that the CPU takes for a call. `benchmark` counts it. So with a
+# slower CPU PyTorch's call may be the slower one.)
 #
 # **Large matrices** are limited by memory, but a kernel reaches that limit only if enough loads are *under way* at
 # any moment. Memory takes hundreds of nanoseconds to answer; what is asked for in the meantime comes for free. If
@@ -460,8 +462,8 @@ benchmark(grayscale)
 recorded("grayscale", "ratio_vs_eager", "share_of_copy")
 
 # %% [markdown]
-# By the count alone it would be 84 / 4 = 21 times as fast. The recorded factor is about half of that. The eager kernels
-# move 21 times the bytes, but at more than twice this kernel's bandwidth.
+# By the count alone it would be 84 / 4 = 21 times as fast. The recorded factor is less than half of that, even for the
+# largest image. The eager kernels move 21 times the bytes, but at more than twice this kernel's bandwidth.
 #
 # The points are easy to get all the same. The speed of a copy is the harder measure: a thread that loads single bytes has
 # little under way. The next notebook is about that.
@@ -470,7 +472,7 @@ recorded("grayscale", "ratio_vs_eager", "share_of_copy")
 # ## Skip the build
 #
 # With NVRTC a kernel needs no file and no `nvcc`. The table of build times has a row for it. With a GPU, `negate_kernel`
-# from above is compiled here:
+# from above is compiled here. (The first call in a process takes longer than the table says.)
 
 # %%
 import time

@@ -463,7 +463,8 @@ check(transpose)
 # %% [markdown]
 # ## How fast is it?
 #
-# A transpose moves each element once in and once out, as a copy does. So a copy's bandwidth is the roof.
+# A transpose moves each element once in and once out, as a copy does. So for large matrices a copy's bandwidth is the
+# roof. For small ones you compare two launches.
 # ⟦ gate("transpose", "copy").points ⟧ of ⟦ exercise("transpose").max_points ⟧ points are for reaching
 # ⟦ gate("transpose", "copy").at_least ⟧ of the speed of a copy at ⟦ gate("transpose", "copy").cases | join(", ") ⟧,
 # measured side by side on your GPU.

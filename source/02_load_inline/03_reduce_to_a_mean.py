@@ -266,8 +266,8 @@ speeds
 # GB/s count each element once, whatever a kernel does with it. Compare the rungs:
 #
 # - **atomics** has an addition at one address for every element.
-# - **shuffles** has 32 times fewer of them, **tree** 256 times fewer. In the recorded figures they are faster by nearly
-#   these factors: what all three wait for is the queue at that address.
+# - **shuffles** has 32 times fewer of them, **tree** 256 times fewer. They are faster by nearly these factors: what all
+#   three wait for is the queue at that address.
 # - **grid-stride** has none. Its loads are still of 4 bytes, and it is already close to reading alone.
 
 # %% [markdown]
@@ -545,8 +545,12 @@ prediction = ...  # torch.mean's time divided by yours
 benchmark(mean_cuda)
 
 # %% [markdown]
-# Hold your prediction against the report. And this is what the authors' kernel reached. (A copy writes half of its
-# bytes. Reading alone may be a little faster, so a share above 1 is possible.)
+# Hold your prediction against the report. The plot has a third curve, `torch.compile`: the kernels that PyTorch's
+# compiler makes for a mean. On your GPU it may lie far below the others for small vectors, since a call of a compiled
+# function takes the CPU longer.
+#
+# And this is what the authors' kernel reached. (A copy writes half of its bytes. Reading alone may be a little faster,
+# so a share above 1 is possible.)
 
 # %%
 recorded("mean_cuda", "ratio_vs_torch", "share_of_copy", "bandwidth_gbps")

@@ -324,9 +324,10 @@ recorded("vector_add", "ratio_vs_torch", "ratio_vs_compile", "share_of_copy")
 #   cent of a copy. At 134,217,728 elements the authors' kernel even reached
 #   ⟦ recorded(bench="vector_add", case="134,217,728 elements", metric="share_of_copy", gpu="H200") ⟧ of it on an
 #   H200. A copy is a yardstick, not a law: half of its bytes are writes, of an addition's only a third.
-# - **A ratio that stands out** at one size, such as one to `torch.compile`, and is 1 at the sizes beside it: do not believe
-#   it. To call what `torch.compile` made takes the host tens of µs, longer than such a kernel runs. If the GPU has to
-#   wait for the call, what was measured is the host.
+# - **A ratio far from 1** in your own plot, at one size or at all the small ones: do not believe it. To call a Triton
+#   kernel, or what `torch.compile` made, can take the host tens of µs, longer than such a kernel runs. If the GPU has
+#   to wait for the call, what was measured is the host. (The recorded table leaves the host out. There what
+#   `torch.compile` made is a few per cent ahead at the small sizes. Why is not explained.)
 #
 # So an addition alone is not worth a kernel. It becomes worth one when several operations share one trip to memory.
 # That is the subject of the softmax notebook.

@@ -157,7 +157,8 @@ compare(prediction, out.item())
 # %% [markdown]
 # Without a GPU it is 1, as it should be: the interpreter runs one program after the other. **This is a bug that it
 # cannot show.** On a GPU programs run at the same time. Between a program's load and its store others store, and
-# their sums are lost: this is a *race*. What comes out is hardly ever 1, and differs from run to run.
+# their sums are lost: this is a *race*. What comes out is hardly ever 1. Often it is just one program's share, 1/64. It
+# may differ from run to run.
 #
 # There are two ways out:
 #
@@ -455,14 +456,18 @@ recorded("means/ways", "ratio_vs_torch", "bandwidth_gbps", "different_results")
 # %% [markdown]
 # Read your plot from the left:
 #
-# - **Small vectors** take the time of launches, and you have two. `torch.mean` is one operation. At 16,384 elements the
-#   authors' kernel took
+# - **Small vectors** take the time of launches. You have two, and `torch.mean` is one operation. Still, at 16,384
+#   elements the authors' kernel took
 #   ⟦ recorded(bench="mean_triton", case="16,384 elements", metric="median_us", gpu="H200") ⟧ on an H200, and `torch.mean`
-#   ⟦ recorded(bench="mean_triton/torch", case="16,384 elements", metric="median_us", gpu="H200") ⟧.
+#   ⟦ recorded(bench="mean_triton/torch", case="16,384 elements", metric="median_us", gpu="H200") ⟧. That is the time on
+#   the GPU, without the host's. At 65,536 elements `torch.mean` took
+#   ⟦ recorded(bench="mean_triton/torch", case="65,536 elements", metric="median_us", gpu="H200") ⟧, longer than for
+#   four times as many. Why is not explained.
 # - **Large vectors** are limited by memory, and a second launch is a small part of the time. The ratio comes close to 1:
 #   nobody reads faster than memory delivers.
-# - **A ratio that stands out**, such as one to `torch.compile` for small vectors, is the host's. Where the host takes
-#   longer for a call than the GPU has work, the GPU waits, and that is what was measured.
+# - **A ratio far from 1** for small vectors in your own plot, such as one to `torch.compile`, or your own below 1, is
+#   the host's. Where the host takes longer for a call than the GPU has work, the GPU waits, and that is what was
+#   measured.
 # - **If yours is behind:** is there a block of sums in the loop, or a `tl.sum` in every round? Does a program have
 #   enough bytes under way? Are there several programs for each SM, and not thousands in all?
 

@@ -190,6 +190,10 @@ center_kernel[(2,)](x, out, x.stride(0), 5, BLOCK=triton.next_power_of_2(5))
 out
 
 # %% [markdown]
+# (On a GPU the middle of the first row is not quite 0. There the compiler's division is not exact: it multiplies by
+# 1/5, which a float32 does not hold exactly.)
+
+# %% [markdown]
 # ### What must masked lanes hold in a softmax?
 #
 # Suppose that the masked lanes of a softmax were loaded as 0 as well. Take a row of three equal values, -5, -5, -5,
@@ -314,12 +318,11 @@ recorded("softmax", "ratio_vs_eager", "ratio_vs_torch", "ratio_vs_compile", "sha
 # Read the plot:
 #
 # - **Short rows:** the matrix is small, and the time is mostly that of launches. The eager sequence pays for five. Yours
-#   and `torch.softmax` are one kernel each, and about equal: at N = 256 on an H200 the authors' kernel took
-#   ⟦ recorded(bench="softmax", case="4096 × 256", metric="median_us", gpu="H200") ⟧ and `torch.softmax`
-#   ⟦ recorded(bench="softmax/torch", case="4096 × 256", metric="median_us", gpu="H200") ⟧.
-# - **Rows that stand out**: do not believe those of 256 and 781. At 781 the time of the authors' kernel changed by a
-#   factor of two from call to call. Such a kernel is short. If the host takes longer to call it, the GPU waits, and the
-#   time is the host's. The two are in the mean of the last row, so do not believe its last digits either.
+#   and `torch.softmax` are one kernel each, and about equal where the host keeps up: at N = 256 on an H200 the authors'
+#   kernel took ⟦ recorded(bench="softmax", case="4096 × 256", metric="median_us", gpu="H200") ⟧ and `torch.softmax`
+#   ⟦ recorded(bench="softmax/torch", case="4096 × 256", metric="median_us", gpu="H200") ⟧. (The recorded table leaves
+#   the host out.) To call a Triton kernel takes the host longer than to call PyTorch's own. If your curve lies far
+#   below up to N = 1024, that is the host, for which the GPU waits.
 # - **A ratio is taken call by call**, and the middle one is shown. Where times vary it is not the ratio of the times.
 # - **Long rows:** a fused kernel comes close to the bandwidth of a copy:
 #   ⟦ recorded(bench="softmax", case="4096 × 32768", metric="share_of_copy", gpu="H200") ⟧ at N = 32768. That is the
@@ -328,11 +331,11 @@ recorded("softmax", "ratio_vs_eager", "ratio_vs_torch", "ratio_vs_compile", "sha
 #   ⟦ recorded(bench="softmax", case="4096 × 8192", metric="ratio_vs_eager", gpu="H200") ⟧ at N = 8192 and
 #   ⟦ recorded(bench="softmax", case="4096 × 32768", metric="ratio_vs_eager", gpu="H200") ⟧ at N = 32768. For large
 #   matrices it is more than the bytes say: not every kernel of the sequence runs at the roof, as the profile below
-#   shows. For the smallest it says nothing about bytes: the sequence took
+#   shows. For the smallest it says little about bytes: the sequence took
 #   ⟦ recorded(bench="softmax/eager", case="4096 × 256", metric="median_us", gpu="H200") ⟧ at N = 256 and
-#   ⟦ recorded(bench="softmax/eager", case="4096 × 512", metric="median_us", gpu="H200") ⟧ at N = 512, the time of five
-#   launches. In between, the L2 cache helps the sequence: what one kernel has written can still lie there when the next
-#   one reads it, and need not come from DRAM.
+#   ⟦ recorded(bench="softmax/eager", case="4096 × 512", metric="median_us", gpu="H200") ⟧ at N = 512, for twice the
+#   bytes. At N = 256 most of it is the time of five launches. In between, the L2 cache helps the sequence: what one
+#   kernel has written can still lie there when the next one reads it, and need not come from DRAM.
 # - **`torch.softmax`** is one operation, but it must serve every shape and data type. It has one kernel for short rows
 #   and others for long ones, so its curve goes up and down: the ratio is
 #   ⟦ recorded(bench="softmax", case="4096 × 1024", metric="ratio_vs_torch", gpu="H200") ⟧ at N = 1024,

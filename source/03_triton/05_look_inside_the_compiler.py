@@ -456,6 +456,9 @@ prediction = ...  # times as fast as the narrow kernel
 benchmark(widen)
 
 # %% [markdown]
+# At the left end of your plot the time is the launch's, and the host's: to call a Triton kernel can take longer than so
+# short a kernel runs. Compare at the right end.
+#
 # Two things changed at once: the order of access, and the width. Which of them counts? The authors timed a kernel that
 # copies. In all of its versions a thread has runs of four neighbours, and asks for them in four, two or one load:
 

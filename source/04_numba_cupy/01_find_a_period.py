@@ -100,6 +100,9 @@ for name, parameter in inspect.signature(lombscargle).parameters.items():
 curve = load_light_curve()
 curve
 
+# %% [markdown]
+# Here are the first 300 of them, about a year.
+
 # %%
 draw_sampled(curve.t, curve.y)
 

@@ -255,14 +255,11 @@ prediction = ...  # times as fast as the baseline, few frequencies
 benchmark(ls_numba_cached)
 
 # %% [markdown]
-# The curves lie on each other, at the smallest size as well. There the recorded kernel took
+# The curves lie on each other but for single points, at the smallest size as well. There the recorded kernel took
 # ⟦ recorded(bench="ls_numba_cached", case="1,024 samples × 16,384 frequencies", metric="median_us", gpu="H200") ⟧ on an
 # H200. That is longer than the host needs for the next call, so the GPU waits for neither way of calling. Against
 # a lazy kernel, which Numba keeps, your dictionary saves a look at the types, and a long kernel hides that. Against a
 # function that calls `cuda.jit(signature)` each time, it saves the compiler.
-#
-# (In the baseline's own plot, beside the sums in torch, the same kernel was recorded as somewhat slower. Why is not
-# explained. Compare curves of one plot.)
 
 # %% [markdown]
 # ## Exercise: say each type
@@ -524,7 +521,8 @@ compiled_ladder("fastmath")
 # %% [markdown]
 # With and without it, the two rows are the same: without a cap, the kernel gets by with 32 already. So there is nothing to
 # gain today. (The instructions come in another order. On an H200 the kernel with the cap took a little longer, by less than
-# one per cent.) In the published table the cap saved three registers, and gained next to nothing, too.
+# one per cent at the largest size. A report may say a few.) In the published table the cap saved three registers, and
+# gained next to nothing, too.
 #
 # A cap is no order to save. In float64 the cap is 64, the kernel needs fewer, and with the cap the compiler takes *more*
 # than without it. You will see it in the table at the end.

@@ -637,6 +637,8 @@ climb_cupy(
 )
 
 # %% [markdown]
+# (Rung 1 keeps no kernel that could be asked for its registers.)
+#
 # What the authors' rungs reached, for 2^20 frequencies. (The row *sincos* is for the next section. The ratio is against SciPy
 # on the same machine's CPU, which was given 4,096 of the frequencies, and its time multiplied.)
 
@@ -656,7 +658,7 @@ recorded("ladder/cupy", "first_call_ms", "median_ms", "registers", "ratio_vs_sci
 #   The first call is longer, since it compiles the kernels of both types.
 #
 # Is rung 6 a few per cent faster than its peer in your plot? That is not the promise. The peer's text differs a little, and
-# so does its code. In the table above, where the texts are alike, rungs 4, 5 and 6 take the same time.
+# so does its code. In the authors' table, where the texts are alike, rungs 4, 5 and 6 take the same time.
 
 # %% [markdown]
 # ## One more rung: both at once

@@ -296,7 +296,8 @@ leaderboard("ls_open")
 # The samples so far were drawn. Now take the real series of [Find a period](01_find_a_period.ipynb): a star, measured for
 # seven years whenever the sky was clear. `search_star` gives your function all its times, less the middle of the
 # series, and takes the highest peak. That halves the largest phase. It is still large for float32: the powers lose
-# digits, but the highest peak stays where it is.
+# digits, but the highest peak stays where it is. (The last digit is the grid's: near this period its steps are 0.00007
+# days.)
 
 # %%
 search_star(ls_open)

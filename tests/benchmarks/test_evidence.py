@@ -136,7 +136,7 @@ def test_every_step_names_what_there_is():
 
 
 @pytest.mark.parametrize("name", ["ladder", "clock:pairs", "flips/2", "tests:tests/honest", "mistakes:fuse", "judge",
-                                  "notebook:01_profiling/05_catch_a_lying_benchmark"])
+                                  "notebook:01_profiling/05_catch_a_lying_benchmark", "kernels:softmax"])
 def test_a_step_is_chosen_by_its_name(name, tmp_path):
     """Also a folder of tests, the mistakes of one exercise, and any bench."""
     assert step(name, tmp_path).name == name

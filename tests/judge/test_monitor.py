@@ -229,10 +229,10 @@ def test_own_work_that_fails_is_set_aside_too(nvml):
 def test_the_note_says_how_far_the_clock_fell(nvml):
     """With the clocks of both ends, where the second is the lower."""
     assert watched(nvml, clocks={1: 1410, 2: 3201}, held_ns={0: 9_000_000_000, 1: 0}).notes() == (
-        "The GPU held its clock back: power cap, 1980 → 1410 MHz.",
+        "The GPU held its clock back: power cap, 1980 → 1410 MHz. What yours is compared with ran in turn with it.",
     )
     assert watched(nvml, clocks={1: 1980, 2: 3201}, held_ns={0: 9_900_000_000, 1: 0}).notes() == (
-        "The GPU held its clock back: power cap.",
+        "The GPU held its clock back: power cap. What yours is compared with ran in turn with it.",
     )
 
 

@@ -357,7 +357,7 @@ def test_doubt_ends_by_the_case_that_has_the_fewest_trials(world):
 
     world.own = own
     found = timed(world, exercise(case("a"), case("b")))
-    assert (world.rounds("a"), world.rounds("b")) == (56, 28)
+    assert (world.rounds("a"), world.rounds("b")) == (49, 28)
     assert found.gates(judged=True)[0].outcome == "doubt"
 
 
@@ -405,25 +405,19 @@ def test_the_merely_slow_are_timed_to_the_end(world):
 NOISY = Reading(1.06 * OWN_S, OWN_S)  # the clocks disagree: noise, or a claim of too little
 
 
-@pytest.mark.parametrize("noisy_first", range(15))
+@pytest.mark.parametrize("noisy_first", range(30))
 def test_while_the_clocks_disagree_there_are_more_rounds_but_not_for_ever(world, noisy_first):
-    """Noise passes, and then the rounds end; where it does not, twice the trials are all."""
+    """Noise passes, and two rounds later they end; where it does not, four times the trials are all."""
     world.own = lambda n: NOISY if n < noisy_first else Reading(OWN_S, OWN_S)
     timed(world)
-    if noisy_first <= 5:
-        assert world.rounds() == TRIALS
-    elif noisy_first >= 12:
-        assert world.rounds() == 2 * TRIALS
-    else:
-        assert TRIALS < world.rounds() <= 2 * TRIALS
+    assert world.rounds() == min(max(noisy_first + 2, TRIALS), 4 * TRIALS)
 
 
-@pytest.mark.parametrize("noisy_first", range(9))
+@pytest.mark.parametrize("noisy_first", range(26))
 def test_when_the_rounds_end_early_the_events_count(world, noisy_first):
     """The rounds that are added are enough for honest work to count by its events, or they go on."""
     world.own = lambda n: NOISY if n < noisy_first else Reading(OWN_S, OWN_S)
     found = timed(world)
-    assert world.rounds() <= 2 * TRIALS
     assert found.seconds["a"]["submission"] == [OWN_S] * world.rounds()
     assert found.clock().startswith("CUDA events: ")
 
@@ -830,9 +824,9 @@ def mixed(events):
         (mixed(7), "CUDA events: ", "events"),
         (mixed(5), "CUDA events in 5 of 7 rounds", "events"),
         (mixed(2), "CUDA events in 2 of 7 rounds", "arbiter"),
-        (mixed(1), "CUDA events in 1 of 14 rounds", "arbiter"),
-        (lambda n: Reading(OWN_S, 0.5 * OWN_S), "the arbiter's: ", "arbiter"),
-        (lambda n: Reading(OWN_S, None), "the arbiter's: ", "arbiter"),
+        (mixed(1), "CUDA events in 1 of 28 rounds", "arbiter"),
+        (lambda n: Reading(OWN_S, 0.5 * OWN_S), "the judge's own: ", "arbiter"),
+        (lambda n: Reading(OWN_S, None), "the judge's own: ", "arbiter"),
     ],
 )
 def test_the_verdict_says_which_clock_counted(world, own, begins, clock):
