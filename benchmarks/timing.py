@@ -1,4 +1,4 @@
-"""Time of several peers in turn by CUDA events: of single calls, each after the L2 was flushed, or of calls in a row."""
+"""Time of several peers in turn by CUDA events: of single calls, the L2 flushed before each, or of calls in a row."""
 
 from __future__ import annotations
 
