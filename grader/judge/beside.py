@@ -7,10 +7,10 @@ from statistics import median
 
 from grader.exercise import Exercise
 from grader.judge import score
-from grader.judge.reading import Reading, counted
+from grader.judge.reading import Reading, counted, enough
 from grader.judge.statistics import decide
 
-__all__ = ["OWN", "baseline_rounds", "disputed", "runs_short", "seconds_of", "slow_rounds", "sure"]
+__all__ = ["OWN", "baseline_rounds", "disputed", "parted", "runs_short", "seconds_of", "slow_rounds", "sure"]
 
 OWN = "submission"
 _DISTURBED = 1.01  # times what a baseline takes alone: then something slows it
@@ -55,6 +55,20 @@ def runs_short(readings: Readings) -> bool:
         for peers in readings.values()
         for peer, found in peers.items()
         if peer != OWN and found
+    )
+
+
+def parted(readings: Readings) -> bool:
+    """Whether a submission's clocks part in all but one round of a case, by no more than noise would have them.
+
+    On some GPUs one process in twenty has each of its rounds begin some 95 or 180 µs late, for as long as it lives.
+    """
+    return any(
+        not enough(own)
+        and all(one.events_s is not None for one in own)
+        and _noise([one.events_s or 0.0 for one in own], [one.arbiter_s for one in own])
+        for own in (peers.get(OWN, ()) for peers in readings.values())
+        if own
     )
 
 

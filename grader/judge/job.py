@@ -66,10 +66,15 @@ class Job:
             self.arbiter.pool.reset()
             self._forget()
             failure = self._attempt()
-        right = all(case.passed for case in self.cases) and (failure is None or failure.kind == "implausible")
-        if right and (self.timer.misread or self.timer.disputed):  # what was wrong once is wrong: no second draw
+        if self._is_right(failure) and self.timer.parted:  # what was wrong once is wrong: no second draw
+            self._forget()
+            failure = self._attempt()
+        if self._is_right(failure) and (self.timer.misread or self.timer.disputed):
             failure = self._again(failure)
         return failure
+
+    def _is_right(self, failure: Failure | None) -> bool:
+        return all(case.passed for case in self.cases) and (failure is None or failure.kind == "implausible")
 
     def _again(self, first: Failure | None) -> Failure | None:
         """Once more, and that counts. The clock is calibrated anew, and nobody else is alive meanwhile.

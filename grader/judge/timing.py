@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 from grader.errors import JudgeStopped
 from grader.exercise import Baseline, Case, Exercise
 from grader.judge import score
-from grader.judge.beside import OWN, baseline_rounds, disputed, runs_short, seconds_of, slow_rounds, sure
+from grader.judge.beside import OWN, baseline_rounds, disputed, parted, runs_short, seconds_of, slow_rounds, sure
 from grader.judge.clock import BaselineFailed, launches_for, sample
 from grader.judge.monitor import Record
 from grader.judge.reading import AGREEMENT, Reading, counted, enough
@@ -46,6 +46,7 @@ class Timer:
         self.gated = True  # a plot shows the sizes that it names; for gates they grow with the GPU
         self.record: Record | None = None
         self.misread = False  # whether the clock runs short, by the events of workers of ours
+        self.parted = False  # whether another process of the same submission may see the two clocks agree
         self.disputed = False  # whether it may run long, and a gate hangs on it
         needed = {gate.baseline for gate in exercise.gates}
         self._gated = tuple(baseline for baseline in exercise.baselines if baseline.id in needed)
@@ -58,7 +59,7 @@ class Timer:
     def forget(self) -> None:
         """Begins anew."""
         self.readings, self.launches, self.record = {}, {}, None  # who has kept the old ones still has them
-        self.misread = self.disputed = False
+        self.misread = self.parted = self.disputed = False
 
     def know_baselines(self) -> None:
         """Calibrates the clock and times the gates' baselines while no submission is alive, unless that is known."""
@@ -95,7 +96,7 @@ class Timer:
         Where many were, the GPU may be warmer than it was when the baselines were timed alone; that is done again then.
         It is not where no gate hangs on it: some baselines take more than 1 % longer from one time to the next.
         """
-        self.misread = runs_short(self.readings)
+        self.misread, self.parted = runs_short(self.readings), parted(self.readings)
         again = len(self._slow_rounds()) > _FEW * baseline_rounds(self.readings) and not self._sure()
         if again:
             self._alone(self._gated)

@@ -32,7 +32,7 @@ class Worker:
 
 class World:
     """An arbiter and a timer at once; `misreads` says for each attempt whether the clock runs short in it, or is
-    "disputed". `uncalibrated`: later than at first the baselines cannot be known.
+    "disputed", or has "parted" from the events. `uncalibrated`: later than at first the baselines cannot be known.
     """
 
     device = "cuda"
@@ -40,7 +40,7 @@ class World:
     def __init__(self, misreads, failures=()):
         self.misreads, self.failures = list(misreads), list(failures)
         self.log, self.workers = [], []
-        self.misread = self.disputed = self.uncalibrated = False
+        self.misread = self.parted = self.disputed = self.uncalibrated = False
         self.desk = SimpleNamespace(fits=lambda case: True, warm=lambda cases: None, short=lambda: False)
         self.pool = SimpleNamespace(
             busy=False,
@@ -70,13 +70,13 @@ class World:
             raise JudgeStopped("busy")
 
     def forget(self):
-        self.misread = self.disputed = False
+        self.misread = self.parted = self.disputed = False
         self.log.append("forget the times")
 
     def settle(self):
         assert self.workers[-1].closed
         found = self.misreads.pop(0)
-        self.misread, self.disputed = found is True, found == "disputed"
+        self.misread, self.parted, self.disputed = found is True, found == "parted", found == "disputed"
         return [Finding("disturbed", f"attempt {len(self.workers)}")]
 
     def job(self, monkeypatch):
@@ -118,6 +118,27 @@ def test_where_the_clock_ran_short_it_is_graded_again_with_another_and_only_that
     assert [case.name for case in job.cases] == ["attempt 2"]
     assert [finding.kind for finding in job.findings] == [*RULES, "disturbed"]
     assert job.findings[-1].sentence == "attempt 2"
+
+
+AFRESH = [*ONCE, "forget the times", "take"]
+
+
+@pytest.mark.parametrize("second", [False, "parted", "disputed"])
+def test_where_the_clocks_part_another_process_is_timed_and_only_that_counts(monkeypatch, second):
+    """Once, by the same clock; if a gate hangs on the second one it is graded by another clock, as ever."""
+    world = World(["parted", second, False])
+    job = world.job(monkeypatch)
+    assert job.run() is None
+    assert world.log == AFRESH + (AGAIN[len(ONCE):] if second == "disputed" else [])
+    assert [case.name for case in job.cases] == [f"attempt {len(world.workers)}"]
+    assert [finding.kind for finding in job.findings] == [*RULES, "disturbed"]
+
+
+def test_a_wrong_answer_is_not_timed_in_another_process(monkeypatch):
+    """Nor is what crashed."""
+    world = World(["parted", False], [Failure("crash", "first")])
+    assert world.job(monkeypatch).run() is not None
+    assert world.log == ONCE
 
 
 @pytest.mark.parametrize(("kind", "log"), [("implausible", AGAIN), ("crash", ONCE), ("exception", ONCE)])

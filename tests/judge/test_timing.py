@@ -296,6 +296,26 @@ def test_a_gate_that_hangs_on_the_clocks_is_told(world, clock, claim, disputed):
     assert not found.disputed
 
 
+@pytest.mark.parametrize(
+    ("clock", "claim", "parted"),
+    [
+        (1.03, 1.0, True),  # a process whose rounds begin late
+        (1.0, 1.0, False),  # the clocks agree
+        (1.03, 0.85, False),  # no noise takes so much
+        (1.03, None, False),  # it claims no time
+    ],
+)
+def test_clocks_that_part_by_noise_are_told(world, clock, claim, parted):
+    """Whoever asks has another process of the submission timed."""
+    world.own = lambda n: Reading(clock * OWN_S, None if claim is None else claim * OWN_S)
+    found = timed(world)
+    assert not found.parted
+    found.settle()
+    assert found.parted is parted
+    found.forget()
+    assert not found.parted
+
+
 def test_doubt_is_disputed_as_a_lost_gate_is(world):
     """Else whoever forges events would be timed again where that can only help, and left alone where it cannot."""
     world.own = lambda n: Reading(BASE_S / 0.95 * (1.02 if n % 2 else 0.98), 0.97 * BASE_S / 0.95)
