@@ -459,7 +459,7 @@ print(f"{tiles} tiles; busy {tiles / (132 * triton.cdiv(tiles, 132)):.0%} of the
 #
 # For right answers your `matmul` with one more line is enough. *(about 30 lines)* The other points are for
 # ⟦ gate("matmul_leaky_relu", "cublas").at_least ⟧ times the speed of cuBLAS followed by the activation. For those, rung 5
-# is worth its lines. *(about 75 lines)*
+# is worth its lines. *(about 80 lines)*
 
 # %% nbgrader={"grade_id": "matmul_leaky_relu", "solution": true}
 import torch

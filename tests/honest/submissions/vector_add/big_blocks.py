@@ -1,7 +1,7 @@
 # honest: blocks of 4096 elements, hints for the caches and for the compiler
 # exercise: vector_add
 # runs: anywhere
-# gates: passes
+# gates: may miss
 import triton
 import triton.language as tl
 
