@@ -96,8 +96,8 @@ def _roof(axes: Axes, ceilings: Ceilings, low: float, high: float, unit: float) 
     )  # fmt: skip
     axes.plot(corner, flat, marker="D", color=DARK, markersize=6, zorder=3)
     axes.annotate(
-        f"ridge: {figures(ceilings.ridge)}", (corner, flat), xytext=(-10, 8), textcoords="offset points", fontsize=10.5,
-        ha="right", color=DARK,
+        f"ridge: {figures(ceilings.ridge)}", (corner, flat), xytext=(8, -8), textcoords="offset points", fontsize=10.5,
+        va="top", color=DARK,
     )  # fmt: skip
 
 
