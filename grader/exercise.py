@@ -76,7 +76,7 @@ class Case:
         return replace(self, arrays=tuple(array.times(scale) for array in self.arrays))
 
     def title(self, scale: int) -> str:
-        """Its name, and what there was more of where it was timed so many times as large."""
+        """Its name, followed by how many times as many rows, columns or elements were timed."""
         longer = next((array for array in self.arrays if array.grows is not None), None)
         if scale == 1 or longer is None:
             return self.name

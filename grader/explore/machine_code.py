@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from grader.worker.newer_numpy import give_numba_its_names
-from grader.worker.nvcc_by_nvrtc import anew
+from grader.worker.nvcc_by_nvrtc import no_cache_options
 
 __all__ = ["CodeTable", "MachineCode", "built_code", "compare_code", "cuda_code", "loop_of", "numba_code"]
 
@@ -166,7 +166,7 @@ def cuda_code(source: str, name: str, options: Sequence[str] = (), capability: i
     """
     from cuda.bindings import nvrtc
 
-    given = [f"-arch=sm_{capability}", "--ptxas-options=-v", *anew(), *options]
+    given = [f"-arch=sm_{capability}", "--ptxas-options=-v", *no_cache_options(), *options]
     _, program = nvrtc.nvrtcCreateProgram(source.encode(), b"kernel.cu", 0, [], [])
     (status,) = nvrtc.nvrtcCompileProgram(program, len(given), [option.encode() for option in given])
     log = _taken(nvrtc.nvrtcGetProgramLogSize, nvrtc.nvrtcGetProgramLog, program).decode(errors="replace")

@@ -11,11 +11,11 @@ from typing import Any
 from grader.explore.picture import BLUE, DARK, PALE, Picture, canvas, finish
 from grader.explore.results import recorded
 
-__all__ = ["EXPERIMENTS", "Experiment", "Measured", "Run", "experiment", "samples_us"]
+__all__ = ["EXPERIMENTS", "HEAD_START_CYCLES", "Experiment", "Measured", "Run", "experiment", "samples_us"]
 
 _REPEATS = 25
 _WARM_UP = 3
-_HEAD_START_CYCLES = 400_000  # some 0.2 ms before each turn: without it the first launch waits for the host
+HEAD_START_CYCLES = 400_000  # some 0.2 ms: in that time the host has queued what is timed
 _THREADS = 256  # of a block, where the experiment does not ask for another number
 
 
@@ -126,7 +126,7 @@ def samples_us(of: Experiment, repeats: int = _REPEATS) -> tuple[dict[str, list[
     times: dict[str, list[float]] = {case: [] for case in runs}
     for repeat in range(_WARM_UP + repeats):
         marks = {}
-        cuda._sleep(_HEAD_START_CYCLES)
+        cuda._sleep(HEAD_START_CYCLES)
         for case, run in runs.items():
             start, end = (cuda.Event(enable_timing=True) for _ in range(2))
             flush.zero_()

@@ -12,7 +12,7 @@ from html import escape
 from pathlib import Path
 from typing import Any
 
-from grader.worker.nvcc_by_nvrtc import anew
+from grader.worker.nvcc_by_nvrtc import no_cache_options
 
 __all__ = ["NvrtcView", "nvrtc_view"]
 
@@ -96,7 +96,7 @@ def nvrtc_view(source: str, *options: str, capability: int = 90) -> NvrtcView:
 
     program = _asked(nvrtc, nvrtc.nvrtcCreateProgram(source.encode(), b"kern.cu", 0, [], []))
     try:
-        given = [f"--gpu-architecture=sm_{capability}", "--ptxas-options=-v", *anew(), *options]
+        given = [f"--gpu-architecture=sm_{capability}", "--ptxas-options=-v", *no_cache_options(), *options]
         (code,) = nvrtc.nvrtcCompileProgram(program, len(given), [option.encode() for option in given])
         log = b" " * _asked(nvrtc, nvrtc.nvrtcGetProgramLogSize(program))
         nvrtc.nvrtcGetProgramLog(program, log)

@@ -14,7 +14,7 @@ from grader.results import RESULTS, files
 __all__ = ["Recorded", "recorded"]
 
 _UNIT_IN_NAME = re.compile(r"_(?:us|ms|s|gbps|tflops|percent|bytes|mib|ppb)$")
-_WHOLE = 1e4  # from there on without a power of ten
+_WHOLE = 1e3  # from there on whole numbers, without a power of ten
 _NONE = "No recorded result yet for {bench}. On a machine with a GPU, make bench measures and records it."
 
 

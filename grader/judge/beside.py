@@ -59,9 +59,9 @@ def runs_short(readings: Readings) -> bool:
 
 
 def parted(readings: Readings) -> bool:
-    """Whether a submission's clocks part in all but one round of a case, by no more than noise would have them.
+    """Whether a submission's clocks part in all rounds of a case, or all but one, by no more than noise accounts for.
 
-    On some GPUs one process in twenty has each of its rounds begin some 95 or 180 µs late, for as long as it lives.
+    On H200s one process in some twenty had each of its rounds begin 95 or 180 µs late, for as long as it lived.
     """
     return any(
         not enough(own)

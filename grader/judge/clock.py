@@ -24,7 +24,7 @@ from grader.judge.statistics import quartile
 from grader.judge.workers import Round, Worker, WorkerFailed
 from grader.verdict import Mismatch
 
-__all__ = ["BaselineFailed", "Clock", "Curve", "Drift", "TimedWrong", "launches_for", "sample"]
+__all__ = ["NO_DRIFT", "BaselineFailed", "Clock", "Curve", "Drift", "TimedWrong", "launches_for", "sample"]
 
 _ROUND_S = 5e-3  # of launches in a round: against it the 8 µs that the switch is off in good rounds are below 0.2 %
 _JITTER_S = 45e-6
@@ -74,8 +74,11 @@ class Curve:
 class Drift:
     """By how much a round's parts take longer just now than they are calibrated, in seconds."""
 
-    switch_s: float = 0.0
-    glimpse_s: float = 0.0
+    switch_s: float
+    glimpse_s: float
+
+
+NO_DRIFT = Drift(0.0, 0.0)
 
 
 @dataclass(frozen=True)
@@ -140,16 +143,15 @@ class Clock:
         """
         timed = [(one, one.event_s) for one in trusted if one.event_s is not None]
         switch_s = min((one.work_s - event_s - self.switch_s(event_s) for one, event_s in timed), default=0.0)
-        glimpse_s = min((self._glimpse_more_s(spread, one) for one, _ in timed), default=0.0)
+        glimpse_s = min((self.glimpse_excess_s(spread, one) for one, _ in timed), default=0.0)
         return Drift(*(found if abs(found) <= self.jitter_s else 0.0 for found in (switch_s, glimpse_s)))
 
-    def read(self, spread: Spread, one: Round, drift: Drift | None = None, trusted: bool = False) -> Reading:
+    def read(self, spread: Spread, one: Round, drift: Drift = NO_DRIFT, trusted: bool = False) -> Reading:
         """What a launch of this round took, by both clocks."""
-        drift = drift or Drift()
         work_s = one.work_s - drift.switch_s
         for more_s, jitter_s in (
             (one.copy_in_s - self.copy_in_s(spread.used["inputs"]), self.copy_in_jitter_s),
-            (self._glimpse_more_s(spread, one) - drift.glimpse_s, self.jitter_s),
+            (self.glimpse_excess_s(spread, one) - drift.glimpse_s, self.jitter_s),
         ):
             work_s += max(0.0, more_s - jitter_s)
         launches_s = work_s
@@ -158,7 +160,8 @@ class Clock:
         count = len(spread.launches)
         return Reading(launches_s / count, None if one.event_s is None else one.event_s / count, trusted)
 
-    def _glimpse_more_s(self, spread: Spread, one: Round) -> float:
+    def glimpse_excess_s(self, spread: Spread, one: Round) -> float:
+        """What the look took longer than calibrated for so many rows."""
         return one.glimpse_s - self.glimpse_s(len(spread.launches) * len(spread.case.outputs))
 
 

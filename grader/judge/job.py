@@ -66,7 +66,7 @@ class Job:
             self.arbiter.pool.reset()
             self._forget()
             failure = self._attempt()
-        if self._is_right(failure) and self.timer.parted:  # what was wrong once is wrong: no second draw
+        if self._is_right(failure) and self.timer.parted:
             self._forget()
             failure = self._attempt()
         if self._is_right(failure) and (self.timer.misread or self.timer.disputed):
@@ -74,6 +74,7 @@ class Job:
         return failure
 
     def _is_right(self, failure: Failure | None) -> bool:
+        """Whether it may be timed once more: what was wrong once is wrong, and gets no second draw."""
         return all(case.passed for case in self.cases) and (failure is None or failure.kind == "implausible")
 
     def _again(self, first: Failure | None) -> Failure | None:

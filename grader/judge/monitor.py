@@ -66,7 +66,7 @@ class Record:
             before, after = self.sm_clock_before_mhz, self.sm_clock_mhz
             fell = f", {before} → {after} MHz" if before and after and after < before else ""
             held = f"The GPU held its clock back: {', '.join(self.throttle)}{fell}."
-            found.append(f"{held} What yours is compared with ran in turn with it.")
+            found.append(f"{held} The baselines ran in turn with yours, on the same clock.")
         return tuple(found)
 
 

@@ -8,19 +8,19 @@ from typing import Any
 
 from grader.worker.nvcc_command import read, refuse
 
-__all__ = ["anew", "main"]
+__all__ = ["main", "no_cache_options"]
 
-_FORGETS_OPTIONS = (13, 0)  # the first whose cache is known to leave `--use_fast_math` out of account
+_IGNORES_FAST_MATH = (13, 0)  # the first whose cache gives the same binary with `--use_fast_math` and without
 
 
-def anew() -> tuple[str, ...]:
+def no_cache_options() -> tuple[str, ...]:
     """Options that have NVRTC compile where it has a binary of the same text: that may be one of other options, and a
     compiler that is not run says nothing of registers.
     """
     from cuda.bindings import nvrtc
 
     _, major, minor = nvrtc.nvrtcVersion()
-    return ("--no-cache",) if (int(major), int(minor)) >= _FORGETS_OPTIONS else ()
+    return ("--no-cache",) if (int(major), int(minor)) >= _IGNORES_FAST_MATH else ()
 
 
 def main(arguments: Sequence[str]) -> None:
@@ -32,7 +32,7 @@ def main(arguments: Sequence[str]) -> None:
 
     source = asked.source.read_bytes()
     program = _checked(nvrtc, nvrtc.nvrtcCreateProgram(source, asked.source.name.encode(), 0, [], []))[0]
-    given = (f"--gpu-architecture=sm_{asked.architectures[-1]}", *anew(), *asked.options)
+    given = (f"--gpu-architecture=sm_{asked.architectures[-1]}", *no_cache_options(), *asked.options)
     options = [option.encode() for option in given]
     (code,) = nvrtc.nvrtcCompileProgram(program, len(options), options)
     if int(code):

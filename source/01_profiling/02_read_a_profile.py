@@ -493,8 +493,8 @@ recorded("unblock", "ratio_vs_blocking")
 # and writes the whole matrix.
 #
 # The plot has fewer rows than the case for the points. On a fast GPU the rows of that case are lengthened, on an H200
-# until they are as long as those in the plot. It was recorded with short rows, as its name says. There the factor is
-# far larger: the pipeline takes about as long for a short row as for a long one.
+# until they are as long as those in the plot. The recorded row of that case has short rows, as its name says. There the
+# factor is far larger: the pipeline takes about as long for a short row as for a long one.
 #
 # The arithmetic is hardly more. Gone are the waits, the launches for each row, and the kernels too small to fill a GPU.
 

@@ -263,7 +263,7 @@ draw_roofline(ceilings, points[0], tiny, sparse)
 # %% [markdown]
 # The roof was right, the count was not: for each float that was used, a whole line or sector came in. A CPU moved at least
 # 64 + 4 bytes where we counted 8, so it reaches a share of 0.12 at most. With 32 + 4 bytes, a GPU reaches 0.22 at most.
-# (An H200 reached about half of that, as if two sectors came in for each element.)
+# (If two sectors come in for each element, it is half of that.)
 # [Move bytes well](../02_load_inline/02_move_bytes_well.ipynb) is about this.
 
 # %% [markdown]

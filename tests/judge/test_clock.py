@@ -10,7 +10,7 @@ from grader.exercise import Array, Case
 from grader.exercises import find
 from grader.judge import clock as clocks
 from grader.judge import desk as desks
-from grader.judge.clock import BaselineFailed, Clock, Curve, Drift, TimedWrong, launches_for, sample
+from grader.judge.clock import NO_DRIFT, BaselineFailed, Clock, Curve, Drift, TimedWrong, launches_for, sample
 from grader.judge.desk import Desk
 from grader.judge.machine import Machine
 from grader.judge.workers import Round, WorkerFailed
@@ -191,7 +191,7 @@ def test_a_drift_of_the_switch_or_the_look_is_believed_up_to_the_jitter(more_us,
 def test_rounds_without_events_tell_no_drift():
     """Where a worker claims no time the others decide, or nobody."""
     silent = a_round(3e-3, TEN, more=(0.0, -20 * US, 0.0))
-    assert CLOCK.drift(TEN, [silent]) == Drift()
+    assert CLOCK.drift(TEN, [silent]) == NO_DRIFT
     assert CLOCK.drift(TEN, [silent, *trusted(1, 30)]).switch_s == pytest.approx(30 * US)
 
 
@@ -232,7 +232,7 @@ def test_the_drift_is_taken_off_and_a_reading_is_for_one_launch(small_desk):
     """Both clocks are divided by the launches, and only the arbiter's knows a drift."""
     spread = small_desk.lay(CASE, 4)
     one = a_round(4e-3, spread, more=(0.0, 30 * US, 0.0), event_s=3.6e-3)
-    found = CLOCK.read(spread, one, Drift(switch_s=30 * US), trusted=True)
+    found = CLOCK.read(spread, one, Drift(30 * US, 0.0), trusted=True)
     assert found.arbiter_s == pytest.approx(1e-3)
     assert found.events_s == pytest.approx(0.9e-3)
     assert found.trusted
@@ -246,7 +246,7 @@ def test_a_look_that_takes_everybody_longer_counts_for_nobody(small_desk):
     spread = small_desk.lay(CASE)
     one = a_round(3e-3, spread, more=(0.0, 0.0, 60 * US))
     assert CLOCK.read(spread, one).arbiter_s == pytest.approx(3e-3 + 60 * US - CLOCK.jitter_s)
-    assert CLOCK.read(spread, one, Drift(glimpse_s=30 * US)).arbiter_s == pytest.approx(3e-3)
+    assert CLOCK.read(spread, one, Drift(0.0, 30 * US)).arbiter_s == pytest.approx(3e-3)
 
 
 def test_no_reading_is_zero_or_less(small_desk):

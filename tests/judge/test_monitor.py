@@ -17,6 +17,7 @@ import pytest
 
 from grader.judge.monitor import Monitor, OtherProcess, Record
 
+ALIKE = "The baselines ran in turn with yours, on the same clock."
 PROPERTIES = SimpleNamespace(uuid="0f-1d", pci_domain_id=0, pci_bus_id=0x1B, pci_device_id=0)
 EVERYTHING = (
     "nvmlInit", "nvmlDeviceGetHandleByUUID", "nvmlDeviceGetHandleByPciBusId", "nvmlDeviceGetClockInfo",
@@ -229,10 +230,10 @@ def test_own_work_that_fails_is_set_aside_too(nvml):
 def test_the_note_says_how_far_the_clock_fell(nvml):
     """With the clocks of both ends, where the second is the lower."""
     assert watched(nvml, clocks={1: 1410, 2: 3201}, held_ns={0: 9_000_000_000, 1: 0}).notes() == (
-        "The GPU held its clock back: power cap, 1980 → 1410 MHz. What yours is compared with ran in turn with it.",
+        f"The GPU held its clock back: power cap, 1980 → 1410 MHz. {ALIKE}",
     )
     assert watched(nvml, clocks={1: 1980, 2: 3201}, held_ns={0: 9_900_000_000, 1: 0}).notes() == (
-        "The GPU held its clock back: power cap. What yours is compared with ran in turn with it.",
+        f"The GPU held its clock back: power cap. {ALIKE}",
     )
 
 
