@@ -16,7 +16,7 @@ from benchmarks.limits import Limit
 from benchmarks.material import honest
 from benchmarks.rows import Recorder
 from grader.exercises import find
-from grader.judge.clock import NO_DRIFT, Clock, Drift
+from grader.judge.clock import Clock
 from grader.judge.reading import Reading
 from grader.judge.spread import Spread
 from grader.judge.statistics import interval
@@ -30,14 +30,13 @@ _A_GRADING_S = 15.0
 
 
 class Heard(NamedTuple):
-    """A round: whose, and what its parts took longer than calibrated, in microseconds; then, the drifts of two of them."""
+    """A round: whose, and what it took longer than calibrated, in microseconds. The switch is without its drift."""
 
     peer: str
     switch_us: float
     copy_in_us: float
     look_us: float
     drift_us: float
-    look_drift_us: float
 
 
 @contextmanager
@@ -46,17 +45,16 @@ def listening() -> Iterator[list[Heard]]:
     heard: list[Heard] = []
     read = Clock.read
 
-    def listen(clock: Clock, spread: Spread, one: Round, drift: Drift = NO_DRIFT, trusted: bool = False) -> Reading:
+    def listen(clock: Clock, spread: Spread, one: Round, drift_s: float = 0.0, trusted: bool = False) -> Reading:
         if one.event_s is not None:
             more = (
                 one.work_s - one.event_s - clock.switch_s(one.event_s),
                 one.copy_in_s - clock.copy_in_s(spread.used["inputs"]),
                 clock.glimpse_excess_s(spread, one),
-                drift.switch_s,
-                drift.glimpse_s,
+                drift_s,
             )
             heard.append(Heard("baseline" if trusted else "submission", *(1e6 * each for each in more)))
-        return read(clock, spread, one, drift, trusted)
+        return read(clock, spread, one, drift_s, trusted)
 
     with mock.patch.object(Clock, "read", listen):
         yield heard

@@ -24,7 +24,7 @@ from grader.judge.statistics import quartile
 from grader.judge.workers import Round, Worker, WorkerFailed
 from grader.verdict import Mismatch
 
-__all__ = ["NO_DRIFT", "BaselineFailed", "Clock", "Curve", "Drift", "TimedWrong", "launches_for", "sample"]
+__all__ = ["BaselineFailed", "Clock", "Curve", "TimedWrong", "launches_for", "sample"]
 
 _ROUND_S = 5e-3  # of launches in a round: against it the 8 µs that the switch is off in good rounds are below 0.2 %
 _JITTER_S = 45e-6
@@ -71,17 +71,6 @@ class Curve:
 
 
 @dataclass(frozen=True)
-class Drift:
-    """By how much a round's parts take longer just now than they are calibrated, in seconds."""
-
-    switch_s: float
-    glimpse_s: float
-
-
-NO_DRIFT = Drift(0.0, 0.0)
-
-
-@dataclass(frozen=True)
 class Clock:
     """What a round costs beyond its launches, in seconds.
 
@@ -89,8 +78,8 @@ class Clock:
     in. `glimpse_s`: by the rows looked at.
 
     What the copying-in may take longer without a meaning is `copy_in_jitter_s`: work of another process meanwhile costs
-    two switches of the GPU (258 µs on an H200). For the look, and for the switch itself, it is `jitter_s`. What exceeds
-    it counts as time of the launches.
+    two switches of the GPU (258 µs on an H200). What takes longer than that counts in full. For the look, and for the
+    switch itself, it is `jitter_s`; of the look what exceeds it counts.
     """
 
     switch_s: Curve
@@ -136,24 +125,21 @@ class Clock:
             copy_in_jitter_s=0.6 * least_s,
         )
 
-    def drift(self, spread: Spread, trusted: Sequence[Round]) -> Drift:
-        """How much longer than calibrated the GPU's switch and the look take just now, by rounds of a worker of ours.
+    def drift_s(self, trusted: Sequence[Round]) -> float:
+        """How much longer than calibrated the GPU's switch takes just now, by rounds of a worker of ours.
 
-        Both have spells of some 40 µs more. What exceeds the jitter is no spell: it has another reason, and no effect.
+        It has spells of some 40 µs more. What exceeds the jitter is no spell: it has another reason, and no effect.
         """
-        timed = [(one, one.event_s) for one in trusted if one.event_s is not None]
-        switch_s = min((one.work_s - event_s - self.switch_s(event_s) for one, event_s in timed), default=0.0)
-        glimpse_s = min((self.glimpse_excess_s(spread, one) for one, _ in timed), default=0.0)
-        return Drift(*(found if abs(found) <= self.jitter_s else 0.0 for found in (switch_s, glimpse_s)))
+        found = [one.work_s - one.event_s - self.switch_s(one.event_s) for one in trusted if one.event_s is not None]
+        drift_s = min(found, default=0.0)
+        return drift_s if abs(drift_s) <= self.jitter_s else 0.0
 
-    def read(self, spread: Spread, one: Round, drift: Drift = NO_DRIFT, trusted: bool = False) -> Reading:
+    def read(self, spread: Spread, one: Round, drift_s: float = 0.0, trusted: bool = False) -> Reading:
         """What a launch of this round took, by both clocks."""
-        work_s = one.work_s - drift.switch_s
-        for more_s, jitter_s in (
-            (one.copy_in_s - self.copy_in_s(spread.used["inputs"]), self.copy_in_jitter_s),
-            (self.glimpse_excess_s(spread, one) - drift.glimpse_s, self.jitter_s),
-        ):
-            work_s += max(0.0, more_s - jitter_s)
+        work_s = one.work_s - drift_s
+        if (more_s := one.copy_in_s - self.copy_in_s(spread.used["inputs"])) > self.copy_in_jitter_s:
+            work_s += more_s
+        work_s += max(0.0, self.glimpse_excess_s(spread, one) - self.jitter_s)  # honest looks are late by 30 to 80 µs
         launches_s = work_s
         for _ in range(3):  # the switch depends a little on the launches' time, which is not known yet
             launches_s = max(work_s - self.switch_s(launches_s), 1e-9)
@@ -227,8 +213,8 @@ def sample(
         finally:
             if own is not None:
                 own.thaw()
-    drift = clock.drift(spread, [one for peer, one in rounds.items() if peers[peer] is not own])
-    return {peer: clock.read(spread, one, drift, trusted=peers[peer] is not own) for peer, one in rounds.items()}
+    drift_s = clock.drift_s([one for peer, one in rounds.items() if peers[peer] is not own])
+    return {peer: clock.read(spread, one, drift_s, trusted=peers[peer] is not own) for peer, one in rounds.items()}
 
 
 def _rest(work_s: float) -> float:

@@ -66,12 +66,17 @@ class Job:
             self.arbiter.pool.reset()
             self._forget()
             failure = self._attempt()
-        if self._is_right(failure) and self.timer.parted:
-            self._forget()
-            failure = self._attempt()
         if self._is_right(failure) and (self.timer.misread or self.timer.disputed):
             failure = self._again(failure)
+        elif self._is_right(failure) and self.timer.parted:
+            failure = self._afresh()
         return failure
+
+    def _afresh(self) -> Failure | None:
+        """Once more, in another process and by the same clock, and that counts. Nobody else is alive meanwhile."""
+        self.arbiter.pool.be_still()
+        self._forget()
+        return self._attempt()
 
     def _is_right(self, failure: Failure | None) -> bool:
         """Whether it may be timed once more: what was wrong once is wrong, and gets no second draw."""

@@ -1,20 +1,22 @@
 """Which of two clocks counts: the arbiter's, which nobody can forge, or the worker's events, which have no noise.
 
-Noise makes a round longer by the arbiter's clock, never shorter: on some GPUs the switch from one process to the next
-takes some 95 µs more, for one round or for ten in a row. So a submission's events are held against the second fastest
-of its rounds: where they claim no less, but for `AGREEMENT`, they count; where they do, the arbiter's time does.
+Noise makes a round longer by the arbiter's clock far more often than shorter: on some GPUs the switch from one process
+to the next takes some 95 µs more, for one round or for ten in a row. So a submission's events are held against one of
+the fastest of its rounds: where they claim no less, but for `AGREEMENT`, they count; where they do, the arbiter's time
+does.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
 
 __all__ = ["AGREEMENT", "Counted", "Reading", "counted", "enough", "held_against"]
 
-AGREEMENT = 0.0075  # of the arbiter's time: what a submission that forges its events can gain
-_AGREED = 2  # rounds in which the clocks agree are enough; one could be a slip of the clock
+AGREEMENT = 0.0075  # of the arbiter's time: what a submission that forges its events can gain by a clock without noise
+_AGREED = 1 / 7  # of the rounds, and two of them at least: a round may also be short by a slip of the clock
 _ABSURD = 2.0  # times the arbiter's time: events that claim more are no honest ones
 
 
@@ -59,9 +61,13 @@ def counted(readings: Sequence[Reading]) -> list[Counted]:
 
 def enough(readings: Sequence[Reading]) -> bool:
     """Whether the clocks agree in as many rounds as it takes for events to count; more rounds may bring that about."""
-    return sum(one.agrees for one in readings) >= _AGREED
+    return sum(one.agrees for one in readings) >= _needed(len(readings))
 
 
 def held_against(readings: Sequence[Reading]) -> float:
     """The arbiter's time that a submission's events are held against, in seconds a launch."""
-    return sorted(one.arbiter_s for one in readings)[min(_AGREED, len(readings)) - 1]
+    return sorted(one.arbiter_s for one in readings)[: _needed(len(readings))][-1]
+
+
+def _needed(rounds: int) -> int:
+    return max(2, math.ceil(_AGREED * rounds))

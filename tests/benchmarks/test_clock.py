@@ -20,10 +20,10 @@ class Fixed:
     def __init__(self, constant_s):
         self.constant_s = constant_s
 
-    def drift(self, spread, trusted):
-        return None
+    def drift_s(self, trusted):
+        return 0.0
 
-    def read(self, spread, one, drift=None, trusted=False):
+    def read(self, spread, one, drift_s=0.0, trusted=False):
         own_s = one.work_s - self.constant_s
         return Reading(own_s / len(spread.launches), one.event_s / len(spread.launches), trusted)
 
