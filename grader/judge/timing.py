@@ -165,8 +165,8 @@ class Timer:
         if events == len(own):
             return f"CUDA events: the judge's own clock bears them out, within {share}, in {len(own)} rounds"
         if not events:
-            return f"the judge's own: it took over {share} longer than CUDA events said, in {len(own)} rounds"
-        return f"CUDA events in {events} of {len(own)} rounds; the judge's own clock where it took over {share} longer"
+            return f"the judge's own: CUDA events did not agree with it within {share}, in {len(own)} rounds"
+        return f"CUDA events in {events} of {len(own)} rounds, the judge's own where they were not within {share}"
 
     def implausible(self) -> Failure | None:
         """A claim below the roofline's floor is refused: no kernel is faster than the hardware."""

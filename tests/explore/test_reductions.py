@@ -16,7 +16,7 @@ from grader.explore import (
     run_rung,
     show_rung,
 )
-from grader.explore.rung_speeds import TIMED
+from grader.explore.rung_speeds import TIMED, RungSpeeds
 from grader.explore.rungs import RUNGS
 
 ON = "cuda" if torch.cuda.is_available() else "cpu"
@@ -110,3 +110,9 @@ def test_on_a_gpu_the_rungs_are_timed() -> None:
     assert speeds.how == "measured"
     assert set(speeds.gbps) == {*TIMED, "torch.mean"}
     assert (speeds.ratio("grid-stride", "atomics") or 0) > 1
+
+
+def test_slow_rungs_are_told_with_digits_to_compute_a_ratio_from() -> None:
+    """Two of them; a fast one has more as it is."""
+    said = repr(RungSpeeds("measured", {"atomics": 2.276, "tree": 558.4, "grid-stride": 3694.2}))
+    assert [line.split()[1] for line in said.splitlines()] == ["2.3", "558", "3,694"]

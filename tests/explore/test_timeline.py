@@ -52,6 +52,14 @@ def test_threads_come_before_streams_and_calls_lie_below_their_callers() -> None
     assert [(one.start_us, one.depth) for one in rows[1].slices] == [(10.0, 0), (50.0, 0)]
 
 
+def test_a_range_on_the_gpu_lies_on_the_stream_of_its_kernels() -> None:
+    """A range names no stream; a row of its own would be a stream that does not exist."""
+    of_gpu = {"ph": "X", "cat": "gpu_user_annotation", "name": "range", "pid": 0, "tid": 1, "ts": 1e9, "dur": 60.0}
+    rows, _ = rows_of([_event("kernel", "kernel", 10.0, 40.0, 7), of_gpu])
+    assert [row.label for row in rows] == ["GPU stream 7"]
+    assert [one.name for one in rows[0].slices] == ["range", "kernel"]
+
+
 def test_too_many_events_lose_the_shortest_and_say_so() -> None:
     """The longest stay, and the note counts what was left out."""
     many = [_event("short", "cpu_op", float(n), 0.5) for n in range(5_000)] + [_event("long", "cpu_op", 0.0, 9_000.0)]

@@ -136,6 +136,24 @@ def test_speed_is_shown_with_interval_and_mark() -> None:
 @pytest.mark.parametrize(
     ("exercise_id", "said"),
     [
+        ("matmul", "4096 × 4096 × 4096, 2 × the rows: yours"),
+        ("vector_add", "33,554,432 elements, 2 × the elements: yours"),
+        ("unblock", "2 × the columns: yours"),
+        ("ls_open", "1,024 samples × 1,048,576 frequencies: yours"),  # it does not grow
+    ],
+)
+def test_a_time_stands_beside_the_size_that_was_timed(exercise_id: str, said: str) -> None:
+    """A fast GPU is timed on more than the case's name says: by the name alone time and rate would not fit."""
+    name = find(exercise_id).timed_cases[0].name
+    own = Timing(name, "submission", 300.0, 300.0, 300.0, 3000.0, 0.7, 7, 16, scale=2)
+    verdict = make(exercise_id, GPU, status="failed", timings=(own,))
+    assert said in " ".join(as_text(verdict).split())
+    assert said.partition(":")[0] in as_html(verdict)
+
+
+@pytest.mark.parametrize(
+    ("exercise_id", "said"),
+    [
         # 2 × 4096³ operations in 200 µs
         ("matmul", "687 TFLOPS, 90% of a float16 product's speed"),
         ("ls_open", "16 billion pairs/s"),
