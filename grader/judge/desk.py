@@ -21,13 +21,14 @@ from grader.judge.machine import Machine
 from grader.judge.spread import Spread, laid
 from grader.judge.statistics import quartile
 from grader.protocol.layout import INPUT_GUARD, POISON_BYTE, Slot
-from grader.protocol.memory import CudaArena, HostArena, tensor
+from grader.protocol.memory import CudaArena, HostArena, copy_on_gpu, tensor
 from grader.verdict import Mismatch
 
 __all__ = ["Desk"]
 
 _HOST_BYTES = 1 << 28
 _OWN_BYTES = 1 << 21
+_SCRATCH_BYTES = 256
 _COPIES_IN = 12
 _FLOAT64_COPIES = 6  # of the largest array: inputs, expected values, errors, and what the oracle needs besides
 
@@ -55,6 +56,7 @@ class Desk:
         self._secret: Any = None  # bytes laid out as in the input arena; grows with what is asked
         self._target: Any = None
         self._given: Any = None
+        self._scratch: Any = None
 
     def capacity(self, case: Case) -> int:
         """How many launches with inputs and outputs of their own fit."""
@@ -130,8 +132,7 @@ class Desk:
 
     def hand_over(self) -> None:
         """Copies the inputs that were dealt to where the workers see them, and waits until they are there."""
-        self._target.copy_(self._given)
-        self.settle()
+        self._hand(self._target, self._given)
 
     def copy_in_s(self, count: int) -> float:
         """Seconds that `hand_over` takes for so many bytes: the lower quartile of some, with nobody else at work.
@@ -160,6 +161,7 @@ class Desk:
         if self._secret is None or self._secret.numel() < count:
             self._secret = self._given = None  # the old one is let go before the new one is made
             self._secret = torch.empty(count, dtype=torch.uint8, device=self.torch_device)
+            self._scratch = torch.empty(_SCRATCH_BYTES, dtype=torch.uint8, device=self.torch_device)
 
     def _aim(self, count: int, source: Any = None) -> None:
         """Makes the tensors of `hand_over` ready: that takes some time, and its time is taken."""
@@ -173,16 +175,23 @@ class Desk:
 
     def rest(self) -> None:
         """Lets go of memory that only a grading needs: between two, the GPU is the learner's."""
-        self._secret = self._target = self._given = None
+        self._secret = self._scratch = self._target = self._given = None
         if self.torch_device == "cuda":
             import torch
 
             torch.cuda.empty_cache()
 
     def wake(self) -> None:
-        """Has the GPU switch to this process, so that the copying-in does not begin with a switch."""
-        self._secret[:1].add_(0)
-        self.settle()
+        """Has the GPU switch to this process, and the host's caches filled, by a copy such as `hand_over` makes: that
+        one begins without either."""
+        self._hand(self._scratch, self._secret[:_SCRATCH_BYTES])
+
+    def _hand(self, target: Any, given: Any) -> None:
+        """Copies, and waits: what the host does here is in the clock."""
+        if self.torch_device == "cpu":
+            target[: given.numel()].copy_(given)
+        else:
+            copy_on_gpu(target, given)
 
     def settle(self) -> None:
         """Waits for this process's own work on the device."""

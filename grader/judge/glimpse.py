@@ -75,6 +75,7 @@ class Glimpse:
             copy.WidthInBytes, copy.Height = item, rows
             self._copies.append(copy)
             done += rows * item
+        self.take()  # the first time takes longer: what the host needs for it is not in its caches
 
 
 def _element(slot: Slot) -> int:

@@ -23,6 +23,7 @@ from grader.protocol.flag import Flag
 from grader.protocol.layout import Slot
 from grader.protocol.memory import CudaArena, HostArena, tensor
 from grader.worker.failures import describe
+from grader.worker.stopwatch import watch
 
 __all__ = ["main"]
 
@@ -80,20 +81,18 @@ class Worker:
         """One round; returns what this process's own events say of it, in seconds."""
         assert self.flag is not None
         number, function = message["round"], self.functions[message["name"]]
-        launches, synchronize, events = self.launches, _synchronize(self.device), _events(self.device)
+        launches, own = self.launches, watch(self.device)
         channel.send({"armed": number})
         self.flag.wait_raised(number)
         try:
-            if events:
-                events[0].record()
+            own.start()
             for arguments in launches:
                 function(*arguments)
-            if events:
-                events[1].record()
-            synchronize()
+            own.stop()
+            own.wait()
         finally:
             self.flag.answer(number)
-        return events[0].elapsed_time(events[1]) / 1e3 if events else None
+        return own.seconds()
 
     def _kernels(self, function: Callable[..., Any]) -> list[dict[str, Any]]:
         from grader.worker.kernels import ran
@@ -152,30 +151,6 @@ def _cuda() -> Any:
     from grader.worker import cuda
 
     return cuda
-
-
-def _synchronize(device: str) -> Callable[[], None]:
-    if device == "simulator":
-        from grader.worker import simulator
-
-        return simulator.synchronize
-    import torch
-
-    return torch.cuda.synchronize
-
-
-def _events(device: str) -> tuple[Any, Any] | None:
-    """A start and an end, made (and recorded once, which is what makes them) before the flag rises."""
-    if device == "simulator":
-        return None
-    import torch
-
-    make: Callable[..., Any] = torch.cuda.Event
-    events = make(enable_timing=True), make(enable_timing=True)
-    for event in events:
-        event.record()
-    torch.cuda.synchronize()
-    return events
 
 
 def _load(source: str, entry: str, name: str) -> Callable[..., Any]:

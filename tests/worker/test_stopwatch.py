@@ -1,0 +1,66 @@
+"""A round's own times: what lies between the two events, and failures in torch's words."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+
+import pytest
+
+from grader.worker.stopwatch import watch
+
+_TIMED = """
+import time
+import torch
+from grader.worker.stopwatch import watch
+
+x = torch.ones(1 << 28, device="cuda")
+for _ in range(3):
+    own = watch("cuda")
+    torch.cuda.synchronize()
+    begun = time.perf_counter()
+    own.start()
+    for _ in range(20):
+        x.neg_()
+    own.stop()
+    own.wait()
+    took_s = time.perf_counter() - begun
+print(own.seconds(), took_s)
+"""
+_FAILING = """
+import torch
+from grader.worker.stopwatch import watch
+
+own = watch("cuda")
+own.start()
+torch.zeros(4, device="cuda")[torch.tensor([9], device="cuda")]
+own.stop()
+own.wait()
+"""
+
+
+def _ran(text: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run([sys.executable, "-c", text], capture_output=True, text=True, timeout=120, check=False)
+
+
+def test_in_the_simulator_there_is_no_time() -> None:
+    own = watch("simulator")
+    own.start()
+    own.stop()
+    assert own.seconds() is None
+
+
+@pytest.mark.gpu
+def test_events_tell_what_the_gpu_took() -> None:
+    """Nearly all of what a clock on the host sees, and no more."""
+    done = _ran(_TIMED)
+    events_s, host_s = map(float, done.stdout.split())
+    assert 0.97 * host_s < events_s < host_s
+
+
+@pytest.mark.gpu
+def test_what_fails_on_the_gpu_fails_in_the_words_of_torch() -> None:
+    done = _ran(_FAILING)
+    assert done.returncode == 1
+    assert "device-side assert triggered" in done.stderr
+    assert "torch.cuda.synchronize" in done.stderr or "_cuda_synchronize" in done.stderr
