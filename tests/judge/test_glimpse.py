@@ -7,7 +7,7 @@ import pytest
 from grader.exercise import Array, Case
 from grader.judge import desk as desks
 from grader.judge.desk import Desk
-from grader.judge.glimpse import Glimpse
+from grader.judge.glimpse import PLACES, Glimpse
 from grader.protocol.layout import GUARD_BYTES, ITEM_BYTES
 
 SHAPES = {
@@ -57,7 +57,7 @@ def test_every_place_is_an_element_of_its_launch(desk, name, launches):
             launch = row if launches > 1 else 0
             assert at in own[launch], f"{at - spread.launches[launch]['out'].offset} bytes from its start"
             looked[launch] += 1
-    assert looked == [30 * 24] * launches
+    assert looked == [30 * PLACES] * launches
 
 
 @pytest.mark.parametrize("name", ["few elements", "padded rows of one"])
@@ -65,7 +65,7 @@ def test_every_element_may_be_looked_at(desk, name):
     """There is none, in any launch, that a submission could leave for later."""
     spread = laid(desk, [SHAPES[name]], 3)
     missed = set().union(*(elements(launch["out"]) for launch in spread.launches))
-    for _ in range(100):
+    for _ in range(300):
         missed -= {at for at, _, _ in places(Glimpse(desk, spread)._columns)}
     assert missed == set()
 
@@ -79,7 +79,7 @@ def test_a_contiguous_output_is_looked_at_elsewhere_in_each_launch(desk, name, m
     for offset, pitch, rows, _ in Glimpse(desk, spread)._columns:
         assert rows == 4
         moving += len({offset + row * pitch - starts[row] for row in range(4)}) == 4
-    assert (moving > 12) if moves else (moving == 0)
+    assert (moving > PLACES // 2) if moves else (moving == 0)
 
 
 def test_where_it_looks_is_drawn_anew(desk):
@@ -97,7 +97,7 @@ def test_every_output_has_its_own_places(desk):
     for row, launch in enumerate(spread.launches):
         for name in "ab":
             own = elements(launch[name])
-            assert sum(at in own for at, number, _ in seen if number == row) == 24
+            assert sum(at in own for at, number, _ in seen if number == row) == PLACES
 
 
 def test_repeated_launches_are_looked_at_once(desk):
@@ -105,7 +105,7 @@ def test_repeated_launches_are_looked_at_once(desk):
     spread = laid(desk, [SHAPES["a vector"]], 4)
     for times in (1, 3, 64):
         columns = Glimpse(desk, spread.repeated(times))._columns
-        assert len(columns) == 24
+        assert len(columns) == PLACES
         assert {rows for _, _, rows, _ in columns} == {4}
 
 
@@ -122,7 +122,7 @@ def test_nothing_changed_is_nothing_seen(desk, name):
     desk.poison(spread)
     look = Glimpse(desk, spread)
     before = look.take()
-    assert len(before) == 3 * 24 * ITEM_BYTES[SHAPES[name].dtype]
+    assert len(before) == 3 * PLACES * ITEM_BYTES[SHAPES[name].dtype]
     raw = desk.arenas["outputs"].bytes_at(0, desk.arenas["outputs"].size)
     kept = {launch["out"]: desk._view(launch["out"]).clone() for launch in spread.launches}
     raw.fill_(7)
@@ -143,7 +143,7 @@ def test_a_changed_output_of_one_launch_is_seen(desk, name, launch):
     after = look.take()
     item = ITEM_BYTES[SHAPES[name].dtype]
     changed = [at for at in range(0, len(after), item) if after[at : at + item] != before[at : at + item]]
-    assert len(changed) == 24
+    assert len(changed) == PLACES
     assert {at // item % 3 for at in changed} == {launch}
 
 
@@ -159,7 +159,7 @@ def test_one_changed_element_is_seen_where_the_look_falls_on_it(desk):
         view[3] = turn + 1
         assert (look.take() != before) == (at in {place for place, _, _ in places(look._columns)})
         seen += look.take() != before
-    assert seen > 30
+    assert 15 < seen < 40
 
 
 def test_a_change_of_the_second_output_alone_is_seen(desk):
