@@ -62,7 +62,7 @@ def runs_short(readings: Readings) -> bool:
 def parted(readings: Readings) -> bool:
     """Whether a submission's clocks part in nearly all rounds of a case, by no more than noise accounts for.
 
-    On H200s one process in some twenty had each of its rounds begin 95 or 180 µs late, for as long as it lived.
+    The host's part of a round has spells of seconds in which it takes longer: all rounds of a case may fall into one.
     """
     return any(
         len(own) >= _FEWEST

@@ -175,8 +175,8 @@ def sample(
     """One trial: every peer once over the same fresh inputs. The submission comes first; its outputs are checked, and
     its processes stand still while the baselines run.
 
-    What the judge itself has the GPU do has ended before a round begins, and is done within `aside`. Where that took
-    long, as a large oracle does, the GPU rests for a while: else it would slow whoever comes next.
+    What the judge itself has the GPU do has ended before a round begins, and is done within `aside`. Where that was
+    heavy, as the oracle of a product is, the GPU rests for a while: else it would slow whoever comes next.
 
     Raises:
         WorkerFailed: the submission failed.
@@ -190,7 +190,7 @@ def sample(
     rounds: dict[str, Round] = {}
     for peer, worker in peers.items():
         if worker is own:
-            work_s = _rest(work_s)
+            work_s = _rest(exercise, work_s)
             desk.poison(spread)
             rounds[peer] = worker.round(peer, desk, limit_s)
             begun = time.perf_counter()
@@ -205,7 +205,7 @@ def sample(
         if own is not None:
             own.freeze()
         try:
-            work_s = _rest(work_s)
+            work_s = _rest(exercise, work_s)
             desk.poison(spread)
             rounds[peer] = worker.round(peer, desk, limit_s)
         except WorkerFailed as failed:
@@ -217,8 +217,8 @@ def sample(
     return {peer: clock.read(spread, one, drift_s, trusted=peers[peer] is not own) for peer, one in rounds.items()}
 
 
-def _rest(work_s: float) -> float:
+def _rest(exercise: Exercise, work_s: float) -> float:
     """Lets the GPU cool down after heavy work of the judge's own; returns what is left of that, nothing."""
-    if work_s > _HEAVY_S:
+    if exercise.limited_by == "arithmetic" and work_s > _HEAVY_S:
         time.sleep(min(work_s, _MOST_REST_S))
     return 0.0

@@ -56,7 +56,7 @@ class Desk:
         self._secret: Any = None  # bytes laid out as in the input arena; grows with what is asked
         self._target: Any = None
         self._given: Any = None
-        self._scratch: Any = None
+        self._scratch: Any = None  # from and to
 
     def capacity(self, case: Case) -> int:
         """How many launches with inputs and outputs of their own fit."""
@@ -131,8 +131,13 @@ class Desk:
         self.settle()
 
     def hand_over(self) -> None:
-        """Copies the inputs that were dealt to where the workers see them, and waits until they are there."""
+        """Copies the inputs that were dealt to where the workers see them, and waits until they are there.
+
+        Then a few private bytes, too: a worker that has the GPU begin as soon as its inputs are there makes them wait,
+        which the clock sees.
+        """
         self._hand(self._target, self._given)
+        self.wake()
 
     def copy_in_s(self, count: int) -> float:
         """Seconds that `hand_over` takes for so many bytes: the lower quartile of some, with nobody else at work.
@@ -161,10 +166,13 @@ class Desk:
         if self._secret is None or self._secret.numel() < count:
             self._secret = self._given = None  # the old one is let go before the new one is made
             self._secret = torch.empty(count, dtype=torch.uint8, device=self.torch_device)
-            self._scratch = torch.empty(_SCRATCH_BYTES, dtype=torch.uint8, device=self.torch_device)
 
     def _aim(self, count: int, source: Any = None) -> None:
         """Makes the tensors of `hand_over` ready: that takes some time, and its time is taken."""
+        if self._scratch is None:
+            import torch
+
+            self._scratch = tuple(torch.zeros(_SCRATCH_BYTES, device=self.torch_device).byte() for _ in range(2))
         self._target = self.arenas["inputs"].bytes_at(0, count)
         self._given = self._secret[:count] if source is None else source
 
@@ -175,16 +183,15 @@ class Desk:
 
     def rest(self) -> None:
         """Lets go of memory that only a grading needs: between two, the GPU is the learner's."""
-        self._secret = self._scratch = self._target = self._given = None
+        self._secret = self._target = self._given = None
         if self.torch_device == "cuda":
             import torch
 
             torch.cuda.empty_cache()
 
     def wake(self) -> None:
-        """Has the GPU switch to this process, and the host's caches filled, by a copy such as `hand_over` makes: that
-        one begins without either."""
-        self._hand(self._scratch, self._secret[:_SCRATCH_BYTES])
+        """Has the GPU switch to this process, and the host's caches filled, by a copy as in `hand_over`."""
+        self._hand(*self._scratch)
 
     def _hand(self, target: Any, given: Any) -> None:
         """Copies, and waits: what the host does here is in the clock."""

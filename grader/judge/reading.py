@@ -1,9 +1,8 @@
 """Which of two clocks counts: the arbiter's, which nobody can forge, or the worker's events, which have no noise.
 
-Noise makes a round longer by the arbiter's clock far more often than shorter: on some GPUs the switch from one process
-to the next takes some 95 µs more, for one round or for ten in a row. So a submission's events are held against one of
-the fastest of its rounds: where they claim no less, but for `AGREEMENT`, they count; where they do, the arbiter's time
-does.
+Noise makes a round longer by the arbiter's clock far more often than shorter: the host's part of it takes tens of
+microseconds more, in one round or for seconds on end. So a submission's events are held against one of the fastest of
+its rounds: where they claim no less, but for `AGREEMENT`, they count; where they do, the arbiter's time does.
 """
 
 from __future__ import annotations
@@ -15,7 +14,7 @@ from typing import Literal
 
 __all__ = ["AGREEMENT", "Counted", "Reading", "counted", "enough", "held_against"]
 
-AGREEMENT = 0.0075  # of the arbiter's time: what a submission that forges its events can gain by a clock without noise
+AGREEMENT = 0.005  # of the arbiter's time: what a submission that forges its events can gain by a clock without noise
 _AGREED = 1 / 7  # of the rounds, and two of them at least: a round may also be short by a slip of the clock
 _ABSURD = 2.0  # times the arbiter's time: events that claim more are no honest ones
 

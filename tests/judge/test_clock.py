@@ -282,6 +282,7 @@ def test_a_case_that_fits_once_is_one_launch():
 
 
 OWN = replace(find("vector_add"), draw=lambda case, source: {})
+PRODUCT = replace(OWN, limited_by="arithmetic")
 
 
 class Trial:
@@ -289,6 +290,7 @@ class Trial:
 
     def __init__(self, spread, wrong=False):
         self.spread, self.wrong = spread, wrong
+        self.exercise = OWN
         self.log = []
         self.limits = []
         self.broken = {}
@@ -338,7 +340,7 @@ class Trial:
         return Mismatch("out", (64,), 1, 64) if self.wrong else None
 
     def sample(self):
-        return sample(self, self.spread, OWN, self.peers, CLOCK, 7.0, self.aside)
+        return sample(self, self.spread, self.exercise, self.peers, CLOCK, 7.0, self.aside)
 
 
 @pytest.fixture
@@ -392,6 +394,7 @@ def test_outputs_that_changed_after_the_look_end_the_trial(trial, monkeypatch):
 def test_after_a_heavy_oracle_the_gpu_rests_before_the_first_baseline(trial, monkeypatch, check_s, rest_s):
     """While the submission stands still: a baseline that the judge's own work slowed would count as disturbed."""
     now = [0.0]
+    trial.exercise = PRODUCT
 
     def rest(seconds):
         trial.log.append(f"rest {seconds:.3g}")
@@ -407,6 +410,7 @@ def test_after_a_heavy_oracle_the_gpu_rests_before_the_first_baseline(trial, mon
 def test_after_heavy_inputs_the_gpu_rests_before_the_submission(trial, monkeypatch):
     """Both begin on a GPU that has rested: near its power limit the baseline would be the cooler one else."""
     now = [0.0]
+    trial.exercise = PRODUCT
     rests = SimpleNamespace(perf_counter=lambda: now[0], sleep=lambda seconds: trial.log.append(f"rest {seconds:.3g}"))
     monkeypatch.setattr(clocks, "time", rests)
     deal = trial.deal
@@ -414,6 +418,17 @@ def test_after_heavy_inputs_the_gpu_rests_before_the_submission(trial, monkeypat
     trial.sample()
     assert [entry for entry in trial.log if entry.startswith("rest")] == ["rest 0.1"]
     assert trial.log.index("rest 0.1") < trial.log.index("round submission")
+
+
+def test_what_memory_limits_heats_no_gpu(trial, monkeypatch):
+    """A long oracle of such an exercise is no reason to wait: that would be a fifth of a softmax's grading."""
+    now = [0.0]
+    rests = SimpleNamespace(perf_counter=lambda: now[0], sleep=lambda seconds: trial.log.append(f"rest {seconds:.3g}"))
+    monkeypatch.setattr(clocks, "time", rests)
+    check = trial.check
+    monkeypatch.setattr(trial, "check", lambda *given: now.__setitem__(0, 0.1) or check(*given))
+    trial.sample()
+    assert not [entry for entry in trial.log if entry.startswith("rest")]
 
 
 def test_a_failing_submission_is_its_own_failure(trial):
