@@ -10,11 +10,12 @@ from grader.judge.statistics import Interval, decide, geometric_mean, interval
 from grader.verdict import GateResult, Timing
 
 __all__ = [
-    "Seconds", "ceiling_s", "floor_s", "gate_ratio", "hopeless", "inconclusive", "judge_gates", "timings",
+    "Seconds", "ceiling_s", "floor_s", "gate_ratio", "hopeless", "inconclusive", "judge_gates", "plain", "timings",
     "unjudged_gates",
 ]  # fmt: skip
 
 _FAR = 4  # times slower than a gate asks, in one of several cases: the others cannot make up for it
+_ALIKE, _BEYOND = 1.01, 1.04  # of a few trials: the largest over the least, and all of them over a gate, or under it
 _CEILING = 1.25  # times the bandwidth of a copy, or the peak of a matrix product: honest kernels reach 1.05
 
 Seconds = Mapping[str, Mapping[str, Sequence[float]]]  # case -> peer -> seconds a launch, one entry a trial
@@ -62,12 +63,16 @@ def _share(exercise: Exercise, case: Case, gbps: float, machine: Machine) -> flo
 
 def gate_ratio(gate: Gate, seconds: Seconds) -> Interval:
     """Baseline over submission: in each trial the geometric mean over the gate's cases, then the interval of trials."""
+    return interval(_by_trial(gate, seconds))
+
+
+def _by_trial(gate: Gate, seconds: Seconds) -> list[float]:
     per_case = [
         [base / own for base, own in zip(seconds[name][gate.baseline], seconds[name]["submission"], strict=True)]
         for name in gate.cases
     ]
     # A case whose outcome was plain at once has fewer trials than the others.
-    return interval([geometric_mean(trial) for trial in zip(*per_case, strict=False)])
+    return [geometric_mean(trial) for trial in zip(*per_case, strict=False)]
 
 
 def hopeless(exercise: Exercise, case: str, seconds: Seconds) -> bool:
@@ -87,6 +92,18 @@ def ceiling_s(exercise: Exercise, case: Case, machine: Machine) -> float:
 def floor_s(exercise: Exercise, case: Case, machine: Machine) -> float:
     """Seconds below which no time is believed."""
     return ceiling_s(exercise, case, machine) / _CEILING
+
+
+def plain(exercise: Exercise, seconds: Seconds) -> bool:
+    """Whether a few trials settle every gate: they are within 1 % of each other, and all of them 4 % or more to one
+    side of it. Of three such trials the t interval at 99 % lies on that side, too.
+    """
+    return all(
+        max(trials) <= _ALIKE * min(trials)
+        and (min(trials) >= _BEYOND * gate.at_least or max(trials) <= gate.at_least / _BEYOND)
+        for gate in exercise.gates
+        if (trials := _by_trial(gate, seconds))
+    )
 
 
 def inconclusive(exercise: Exercise, seconds: Seconds) -> bool:

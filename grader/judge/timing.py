@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 __all__ = ["Timer"]
 
-_TRIALS, _MOST_TRIALS = 7, 28
+_FIRST_TRIALS, _TRIALS, _MOST_TRIALS = 3, 7, 28
 _WARM_UP_LIMIT_S = 120.0  # a first round may compile: Triton, or torch.compile on a slow machine
 _FEW = 1 / 8  # of the rounds: so many outliers are no reason to time the baselines anew
 _WIDE = 0.03  # of a ratio's middle: a wider interval, with others at work, is timed again without them
@@ -187,9 +187,15 @@ class Timer:
     def _settle_gates(self, worker: Worker) -> None:
         self.arbiter.desk.settle()  # what the cases' oracles are still at is not part of the record
         with self.arbiter.monitor.watch() as self.record:
-            self.time(self.exercise.timed_cases, self._gated, _TRIALS, worker)
+            self.time(self.exercise.timed_cases, self._gated, _FIRST_TRIALS, worker)
+            if not self._plain():
+                self.time(self.exercise.timed_cases, self._gated, _TRIALS - _FIRST_TRIALS, worker)
             while score.inconclusive(self.exercise, self.seconds) and self._more_trials():
                 self.time(self.exercise.timed_cases, self._gated, _TRIALS, worker)
+
+    def _plain(self) -> bool:
+        """Whether a few trials suffice: nobody disturbed them, and no gate is near."""
+        return not self._slow_rounds() and score.plain(self.exercise, self.seconds)
 
     def _more_trials(self) -> bool:
         """A ratio has as many trials as the case with the fewest; one whose clocks disagree has more of them."""

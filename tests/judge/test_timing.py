@@ -1,9 +1,11 @@
 """Trials until the gates are settled: what is timed again, what counts, and what is said of it."""
 
 import math
+import random
 import sys
 from contextlib import contextmanager, nullcontext
 from dataclasses import replace
+from statistics import mean, stdev
 from types import SimpleNamespace
 
 import pytest
@@ -174,6 +176,19 @@ def world(monkeypatch):
     return world
 
 
+@pytest.fixture(autouse=True)
+def all_trials_at_once(request, monkeypatch):
+    """What a few trials settle is a matter of its own: see the tests that ask for `few_first`."""
+    if "few_first" not in request.fixturenames:
+        monkeypatch.setattr(timing, "_FIRST_TRIALS", TRIALS)
+        monkeypatch.setattr(Timer, "_plain", lambda self: True)
+
+
+@pytest.fixture
+def few_first():
+    """Three trials, and where these do not settle the gates, the other four."""
+
+
 def timer(world, of=None):
     return Timer(world, of or exercise(), lambda *_: None)
 
@@ -188,6 +203,70 @@ def timed(world, of=None):
 
 def slow(share, trusted=True):
     return Reading(share * BASE_S, share * BASE_S, trusted)
+
+
+# A few trials
+
+
+FEW = 3
+
+
+@pytest.mark.parametrize(
+    ("ratio", "rounds", "outcome"),
+    [(1.0, FEW, "passed"), (0.98, TRIALS, "passed"), (0.93, TRIALS, "failed"), (0.9, FEW, "failed")],
+)
+def test_a_few_trials_suffice_where_the_gate_is_far(world, few_first, ratio, rounds, outcome):
+    """4 % beyond it, or 4 % short of it; the gate is at 0.95."""
+    world.own = lambda n: Reading(BASE_S / ratio, BASE_S / ratio)
+    found = timed(world)
+    assert world.rounds() == rounds
+    assert found.gates(judged=True)[0].outcome == outcome
+
+
+@pytest.mark.parametrize(("spread", "rounds"), [(1.005, FEW), (1.02, TRIALS)])
+def test_trials_that_differ_are_too_few(world, few_first, spread, rounds):
+    """By more than 1 %: then the interval of three says little."""
+    world.own = lambda n: Reading(OWN_S * (spread if n == 1 else 1.0), OWN_S * (spread if n == 1 else 1.0))
+    timed(world)
+    assert world.rounds() == rounds
+
+
+def test_a_slowed_baseline_is_no_reason_to_stop_early(world, few_first):
+    """Though it slows all three trials alike: whoever slows it gets them all."""
+    world.base = lambda n: slow(1.02)
+    timed(world)
+    assert world.rounds() == TRIALS
+
+
+def test_all_gates_must_be_far(world, few_first):
+    """The points of one may be plain, and those of the other hang on more trials."""
+    far = exercise()
+    near = replace(far, gates=(*far.gates, Gate("plotted", 1.19, 1, ("a",))))
+    timed(world, near)
+    assert world.rounds() == TRIALS
+
+
+def test_every_case_has_a_few_before_any_has_more(world, few_first):
+    """A gate asks for the mean over its cases: only together do they tell whether a few suffice."""
+    timed(world, exercise(case("a"), case("b")))
+    beside = [name for name, with_own, limit in world.samples if with_own and limit != timing._WARM_UP_LIMIT_S]
+    assert beside == ["a"] * FEW + ["b"] * FEW
+
+
+def test_three_plain_trials_have_a_t_interval_beyond_the_gate():
+    """At 99 %, whatever the three are."""
+    chance = random.Random(1)
+    found = 0
+    for _ in range(3000):
+        middle = chance.uniform(0.92, 1.08)
+        trials = [middle * chance.uniform(0.985, 1.015) for _ in range(3)]
+        seconds = {"a": {"submission": [1.0] * 3, "torch": trials}}
+        if not score.plain(exercise(at_least=1.0), seconds):
+            continue
+        found += 1
+        half = 9.925 * stdev(trials) / math.sqrt(3)
+        assert mean(trials) - half > 1.0 or mean(trials) + half < 1.0, trials
+    assert found > 50
 
 
 # The baselines alone
