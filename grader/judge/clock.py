@@ -1,8 +1,8 @@
 """The arbiter's clock: what a round costs beyond its launches.
 
-A round's wall time is the copying-in of the inputs, the GPU's switch to the worker and the launches, and the look at
-the outputs. All but the launches is calibrated with a worker that runs nobody's submission, whose CUDA events can be
-believed.
+A round's wall time is the copying-in of the inputs, a small copy, the GPU's switch to the worker and the launches, and
+the look at the outputs. All but the launches is calibrated with a worker that runs nobody's submission, whose CUDA
+events can be believed.
 """
 
 from __future__ import annotations
@@ -74,8 +74,8 @@ class Curve:
 class Clock:
     """What a round costs beyond its launches, in seconds.
 
-    `switch_s`: the GPU's switch to the worker, by the seconds that the launches take. `copy_in_s`: by the bytes copied
-    in. `glimpse_s`: by the rows looked at.
+    `switch_s`: the small copy and the GPU's switch to the worker, by the seconds that the launches take. `copy_in_s`:
+    by the bytes copied in. `glimpse_s`: by the rows looked at.
 
     What the copying-in may take longer without a meaning is `copy_in_jitter_s`: work of another process meanwhile costs
     two switches of the GPU (258 µs on an H200). What takes longer than that counts in full. For the look, and for the

@@ -131,13 +131,8 @@ class Desk:
         self.settle()
 
     def hand_over(self) -> None:
-        """Copies the inputs that were dealt to where the workers see them, and waits until they are there.
-
-        Then a few private bytes, too: a worker that has the GPU begin as soon as its inputs are there makes them wait,
-        which the clock sees.
-        """
+        """Copies the inputs that were dealt to where the workers see them, and waits until they are there."""
         self._hand(self._target, self._given)
-        self.wake()
 
     def copy_in_s(self, count: int) -> float:
         """Seconds that `hand_over` takes for so many bytes: the lower quartile of some, with nobody else at work.
@@ -190,7 +185,11 @@ class Desk:
             torch.cuda.empty_cache()
 
     def wake(self) -> None:
-        """Has the GPU switch to this process, and the host's caches filled, by a copy as in `hand_over`."""
+        """Has the GPU switch to this process, by a small copy of private bytes.
+
+        Before `hand_over` it leaves that no switch to wait for, and fills the host's caches. After it, it waits for
+        whoever had the GPU begin as soon as the inputs were there.
+        """
         self._hand(*self._scratch)
 
     def _hand(self, target: Any, given: Any) -> None:

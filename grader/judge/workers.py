@@ -50,7 +50,7 @@ class Round:
     """The parts of a round by the arbiter's clock, and the worker's own claim (None: it makes none that is a time)."""
 
     copy_in_s: float
-    work_s: float  # from the flag's rise to its answer
+    work_s: float  # from the inputs' arrival to the flag's answer: a last small copy of the judge's, then the launches
     glimpse_s: float
     event_s: float | None
     look: Glimpse
@@ -170,18 +170,20 @@ class Worker:
         try:
             started = time.perf_counter()
             desk.hand_over()
-            raised = time.perf_counter()
+            handed = time.perf_counter()
+            desk.wake()
             flag.raise_(number)
-            self._await_answer(flag, number, raised, limit_s)
+            self._await_answer(flag, number, limit_s)
             answered = time.perf_counter()
             seen = glimpse.take()
             ended = time.perf_counter()
         finally:
             gc.enable()
         event_s = time_of(self._receive(limit_s).get("event_s"))
-        return Round(raised - started, answered - raised, ended - answered, event_s, glimpse, seen)
+        return Round(handed - started, answered - handed, ended - answered, event_s, glimpse, seen)
 
-    def _await_answer(self, flag: Flag, number: int, raised: float, limit_s: float) -> None:
+    def _await_answer(self, flag: Flag, number: int, limit_s: float) -> None:
+        raised = time.perf_counter()
         while not flag.answered(number):
             waited = time.perf_counter() - raised
             if waited > _SPIN_S[self.device]:

@@ -100,15 +100,13 @@ def test_inputs_reach_the_worker_only_when_they_are_handed_over(desk):
                 assert torch.equal(desk._view(launch[name]), desk._private(launch[name]))
 
 
-def test_the_last_of_the_handing_over_waits_for_whoever_began_on_the_inputs(desk, monkeypatch):
-    """When the inputs are there, another small copy has to get its turn on the GPU: private bytes, no input's."""
-    spread = desk.lay(CASE, 3)
-    desk.deal(spread)
+def test_the_small_copy_is_of_nothing_that_a_worker_maps(desk, monkeypatch):
+    """It has to get its turn on the GPU, and tells nobody anything."""
+    desk.deal(desk.lay(CASE, 3))
     copies, hand = [], desk._hand
     monkeypatch.setattr(desk, "_hand", lambda target, given: copies.append((target, given)) or hand(target, given))
-    desk.hand_over()
-    (inputs, _), (target, given) = copies
-    assert inputs.numel() == spread.used["inputs"]
+    desk.wake()
+    ((target, given),) = copies
     mapped = [arena.bytes_at(0, arena.size) for arena in desk.arenas_for(trusted=True).values()]
     for last in (target, given):
         assert not any(0 <= last.data_ptr() - arena.data_ptr() < arena.numel() for arena in mapped)

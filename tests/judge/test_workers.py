@@ -494,7 +494,10 @@ def test_what_it_is_told_to_do_to_its_tree_it_does(ready):
 
 
 def test_a_rounds_parts_are_where_the_time_went(ready, desk, monkeypatch):
-    """Copying in, the work and the look each have their own time; what comes before has none."""
+    """Copying in, the work and the look each have their own time; what comes before has none.
+
+    A judge that has to wait for its turn on the GPU, once the inputs are there, waits for the worker: that is work.
+    """
     one, now = ready(), [1000.0]
 
     def takes(seconds, call):
@@ -512,7 +515,7 @@ def test_a_rounds_parts_are_where_the_time_went(ready, desk, monkeypatch):
     monkeypatch.setattr(workers.Glimpse, "take", takes(4.0, workers.Glimpse.take))
     one.peer.on_round = takes(2.0, one.peer.on_round)
     found = one.round("submission", desk, 30.0)
-    assert (found.copy_in_s, found.work_s, found.glimpse_s) == (1.0, 2.0, 4.0)
+    assert (found.copy_in_s, found.work_s, found.glimpse_s) == (1.0, 8.0 + 2.0, 4.0)
     assert found.event_s == 0.25
 
 
