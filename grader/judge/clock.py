@@ -93,8 +93,8 @@ class Clock:
         """Rounds of one to a thousand short copies, by a worker that runs nobody's submission.
 
         An empty round would not do: the GPU's switch from one process to the other costs less when the other has
-        little to run, and more the longer it runs. From round to round that jumps by up to 160 µs on a noisy host, and
-        noise only adds: the lower quartile counts.
+        little to run, and more the longer it runs. What the host does before and after takes tens of microseconds more
+        in some rounds, and noise only adds: the lower quartile counts.
         """
         elements = max(1 << 16, int(machine.copy_gbps * 1e9 * _CALIBRATION_LAUNCH_S / 8) & ~511)
         case = Case("calibration", (Array("x", (elements,)), Array("out", (elements,), role="out")))
@@ -126,9 +126,9 @@ class Clock:
         )
 
     def drift_s(self, trusted: Sequence[Round]) -> float:
-        """How much longer than calibrated the GPU's switch takes just now, by rounds of a worker of ours.
+        """How much longer than calibrated the way to the first launch takes just now, by rounds of a worker of ours.
 
-        It has spells of some 40 µs more. What exceeds the jitter is no spell: it has another reason, and no effect.
+        The host has spells of some 40 µs more. What exceeds the jitter has another reason, and no effect.
         """
         found = [one.work_s - one.event_s - self.switch_s(one.event_s) for one in trusted if one.event_s is not None]
         drift_s = min(found, default=0.0)
@@ -139,7 +139,7 @@ class Clock:
         work_s = one.work_s - drift_s
         if (more_s := one.copy_in_s - self.copy_in_s(spread.used["inputs"])) > self.copy_in_jitter_s:
             work_s += more_s
-        work_s += max(0.0, self.glimpse_excess_s(spread, one) - self.jitter_s)  # honest looks are late by 30 to 80 µs
+        work_s += max(0.0, self.glimpse_excess_s(spread, one) - self.jitter_s)  # some honest looks are late by 60
         launches_s = work_s
         for _ in range(3):  # the switch depends a little on the launches' time, which is not known yet
             launches_s = max(work_s - self.switch_s(launches_s), 1e-9)

@@ -56,7 +56,7 @@ class Desk:
         self._secret: Any = None  # bytes laid out as in the input arena; grows with what is asked
         self._target: Any = None
         self._given: Any = None
-        self._scratch: Any = None  # from and to
+        self._scratch: Any = None  # to and from
 
     def capacity(self, case: Case) -> int:
         """How many launches with inputs and outputs of their own fit."""
@@ -167,7 +167,7 @@ class Desk:
         if self._scratch is None:
             import torch
 
-            self._scratch = tuple(torch.zeros(_SCRATCH_BYTES, device=self.torch_device).byte() for _ in range(2))
+            self._scratch = torch.zeros(2, _SCRATCH_BYTES, dtype=torch.uint8, device=self.torch_device).unbind()
         self._target = self.arenas["inputs"].bytes_at(0, count)
         self._given = self._secret[:count] if source is None else source
 
@@ -195,7 +195,7 @@ class Desk:
     def _hand(self, target: Any, given: Any) -> None:
         """Copies, and waits: what the host does here is in the clock."""
         if self.torch_device == "cpu":
-            target[: given.numel()].copy_(given)
+            target.copy_(given)
         else:
             copy_on_gpu(target, given)
 

@@ -1,4 +1,4 @@
-"""Medians with distribution-free 95 % intervals, and gates on them.
+"""Medians with 95 % intervals that ask nothing of the distribution, where there are enough samples, and gates on them.
 
 Times have outliers on one side, and a submission can make as many slow ones as it likes. The order statistics around
 the median do not care how far off an outlier is, so noise cannot buy the benefit of the doubt.
@@ -9,10 +9,13 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from statistics import fmean, median
+from statistics import fmean, median, stdev
 from typing import Literal
 
 __all__ = ["Interval", "decide", "geometric_mean", "interval", "quartile"]
+
+
+_STUDENT = {3: 4.303, 4: 3.182, 5: 2.776}  # by samples: what a t of one degree of freedom less exceeds in 2.5 %
 
 
 @dataclass(frozen=True)
@@ -25,7 +28,8 @@ class Interval:
 
 
 def interval(samples: Sequence[float]) -> Interval:
-    """Of at least two samples; of fewer than six even the whole range covers the median in less than 95 %.
+    """Of at least three samples, or the range of two. Of fewer than six the whole range covers the median in less than
+    95 %: there it is widened to Student's t interval of the mean.
 
     As many samples lie below the true median as a coin that is tossed once for each shows heads: the ranks that may be
     left out on either side are those of a probability of at most 2.5 %.
@@ -35,7 +39,11 @@ def interval(samples: Sequence[float]) -> Interval:
     below = 1 / 2**count
     while (below := below + math.comb(count, left_out + 1) / 2**count) <= 0.025:
         left_out += 1
-    return Interval(median(ordered), ordered[left_out], ordered[count - 1 - left_out])
+    low, high = ordered[left_out], ordered[count - 1 - left_out]
+    if count in _STUDENT:
+        middle, half = fmean(ordered), _STUDENT[count] * stdev(ordered) / math.sqrt(count)
+        low, high = min(low, middle - half), max(high, middle + half)
+    return Interval(median(ordered), low, high)
 
 
 def quartile(samples: Iterable[float]) -> float:

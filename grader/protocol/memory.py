@@ -123,8 +123,8 @@ def tensor(arena: HostArena | CudaArena, slot: Slot) -> Any:
 
 
 def copy_on_gpu(target: Any, source: Any) -> None:
-    """Copies the bytes of one torch tensor to another, of at least as many, and waits: by the driver's own calls, which
-    leave the host less to do than torch's."""
+    """Copies the bytes of one torch tensor to another and waits: by the driver's own calls, which leave the host less
+    to do than torch's."""
     from cuda.bindings import driver
 
     stream = 0  # the default one

@@ -35,10 +35,10 @@ class CudaWatch:
             self.wait()
 
     def start(self) -> None:
-        self._driver.cuEventRecord(self._start, self._stream)  # an error comes up again in `wait`
+        self._started = self._driver.cuEventRecord(self._start, self._stream)
 
     def stop(self) -> None:
-        self._driver.cuEventRecord(self._stop, self._current())
+        self._stopped = self._driver.cuEventRecord(self._stop, self._current())
 
     def wait(self) -> None:
         """Waits for all of this process's work on the GPU.
@@ -46,9 +46,10 @@ class CudaWatch:
         Raises:
             RuntimeError: some of it has failed, in torch's words.
         """
-        (result,) = self._driver.cuCtxSynchronize()
-        if int(result):
+        results = *self._started, *self._stopped, *self._driver.cuCtxSynchronize()
+        if any(map(int, results)):
             self._torch.cuda.synchronize()
+            raise RuntimeError(f"CUDA error: the round's events could not be recorded: {results}")
 
     def seconds(self) -> float:
         """Between the two events."""

@@ -176,17 +176,11 @@ def world(monkeypatch):
     return world
 
 
-@pytest.fixture(autouse=True)
-def all_trials_at_once(request, monkeypatch):
-    """What a few trials settle is a matter of its own: see the tests that ask for `few_first`."""
-    if "few_first" not in request.fixturenames:
-        monkeypatch.setattr(timing, "_FIRST_TRIALS", TRIALS)
-        monkeypatch.setattr(Timer, "_plain", lambda self: True)
-
-
 @pytest.fixture
-def few_first():
-    """Three trials, and where these do not settle the gates, the other four."""
+def all_at_once(monkeypatch):
+    """All seven trials in one go, for tests that count rounds; what a few trials settle has tests of its own."""
+    monkeypatch.setattr(timing, "_FIRST_TRIALS", TRIALS)
+    monkeypatch.setattr(Timer, "_plain", lambda self: True)
 
 
 def timer(world, of=None):
@@ -215,7 +209,7 @@ FEW = 3
     ("ratio", "rounds", "outcome"),
     [(1.0, FEW, "passed"), (0.98, TRIALS, "passed"), (0.93, TRIALS, "failed"), (0.9, FEW, "failed")],
 )
-def test_a_few_trials_suffice_where_the_gate_is_far(world, few_first, ratio, rounds, outcome):
+def test_a_few_trials_suffice_where_the_gate_is_far(world, ratio, rounds, outcome):
     """4 % beyond it, or 4 % short of it; the gate is at 0.95."""
     world.own = lambda n: Reading(BASE_S / ratio, BASE_S / ratio)
     found = timed(world)
@@ -224,21 +218,21 @@ def test_a_few_trials_suffice_where_the_gate_is_far(world, few_first, ratio, rou
 
 
 @pytest.mark.parametrize(("spread", "rounds"), [(1.005, FEW), (1.02, TRIALS)])
-def test_trials_that_differ_are_too_few(world, few_first, spread, rounds):
+def test_trials_that_differ_are_too_few(world, spread, rounds):
     """By more than 1 %: then the interval of three says little."""
     world.own = lambda n: Reading(OWN_S * (spread if n == 1 else 1.0), OWN_S * (spread if n == 1 else 1.0))
     timed(world)
     assert world.rounds() == rounds
 
 
-def test_a_slowed_baseline_is_no_reason_to_stop_early(world, few_first):
+def test_a_slowed_baseline_is_no_reason_to_stop_early(world):
     """Though it slows all three trials alike: whoever slows it gets them all."""
     world.base = lambda n: slow(1.02)
     timed(world)
     assert world.rounds() == TRIALS
 
 
-def test_all_gates_must_be_far(world, few_first):
+def test_all_gates_must_be_far(world):
     """The points of one may be plain, and those of the other hang on more trials."""
     far = exercise()
     near = replace(far, gates=(*far.gates, Gate("plotted", 1.19, 1, ("a",))))
@@ -246,7 +240,7 @@ def test_all_gates_must_be_far(world, few_first):
     assert world.rounds() == TRIALS
 
 
-def test_every_case_has_a_few_before_any_has_more(world, few_first):
+def test_every_case_has_a_few_before_any_has_more(world):
     """A gate asks for the mean over its cases: only together do they tell whether a few suffice."""
     timed(world, exercise(case("a"), case("b")))
     beside = [name for name, with_own, limit in world.samples if with_own and limit != timing._WARM_UP_LIMIT_S]
@@ -330,6 +324,7 @@ def test_a_clock_that_runs_short_of_the_baselines_alone_is_calibrated_again(worl
     assert len(world.calibrations) == 3
 
 
+@pytest.mark.usefixtures("all_at_once")
 @pytest.mark.parametrize(
     ("share", "rounds", "misread"), [(1.06, 7, True), (1.04, 7, False), (1.2, 4, True), (2.0, 3, False)]
 )
@@ -432,6 +427,7 @@ def test_a_gate_hangs_on_the_clocks_by_the_baselines_that_count(world, claim, di
 # How many trials, and under which conditions
 
 
+@pytest.mark.usefixtures("all_at_once")
 def test_a_first_round_warms_up_and_is_not_counted(world):
     """It may compile, so it has time, and what it took is forgotten; the others have the exercise's limit."""
     world.own = lambda n: Reading(1.0, 1.0) if n < 0 else Reading(OWN_S, OWN_S)
@@ -450,6 +446,7 @@ def test_doubt_brings_more_trials_and_they_end(world):
     assert found.gates(judged=True)[0].outcome == "doubt"
 
 
+@pytest.mark.usefixtures("all_at_once")
 def test_doubt_ends_by_the_case_that_has_the_fewest_trials(world):
     """Clocks that disagree in one case bring that case more rounds, and no earlier end: pairs count, not rounds."""
 
@@ -497,6 +494,7 @@ def test_the_hopeless_are_not_timed_to_the_end(world):
     assert slowest.gates(judged=True)[0].outcome == "failed"
 
 
+@pytest.mark.usefixtures("all_at_once")
 def test_the_merely_slow_are_timed_to_the_end(world):
     """Below the gate, but not far: it is timed as others are."""
     world.own = lambda n: Reading(2 * BASE_S, 2 * BASE_S)
@@ -507,6 +505,7 @@ def test_the_merely_slow_are_timed_to_the_end(world):
 NOISY = Reading(1.06 * OWN_S, OWN_S)  # the clocks disagree: noise, or a claim of too little
 
 
+@pytest.mark.usefixtures("all_at_once")
 @pytest.mark.parametrize("noisy_first", range(30))
 def test_while_the_clocks_disagree_there_are_more_rounds_but_not_for_ever(world, noisy_first):
     """Noise passes, and they end when one round in seven is quiet; where it does not, four times the trials are all."""
@@ -546,6 +545,7 @@ def wide(n):
     return Reading(*[OWN_S * (1.1 if n % 2 else 0.9)] * 2)
 
 
+@pytest.mark.usefixtures("all_at_once")
 def test_a_wide_interval_with_others_at_work_is_timed_again_without_them(world):
     """First there are more trials; if it is as wide still, the others go and only what follows counts."""
     found, worker = timer(world), Worker()
@@ -559,6 +559,7 @@ def test_a_wide_interval_with_others_at_work_is_timed_again_without_them(world):
     assert [busy for busy in world.others if busy] == [True] * (2 * TRIALS + 2)
 
 
+@pytest.mark.usefixtures("all_at_once")
 def test_baselines_that_others_slow_are_timed_again_without_them(world):
     """A narrow interval of slowed baselines is no better."""
     found = timer(world)
@@ -583,6 +584,7 @@ def test_more_trials_that_narrow_the_interval_leave_the_others_alone(world):
     assert len(found.seconds["a"]["submission"]) == 2 * TRIALS
 
 
+@pytest.mark.usefixtures("all_at_once")
 @pytest.mark.parametrize(("busy", "own"), [(False, wide), (True, lambda n: Reading(OWN_S, OWN_S))])
 def test_a_narrow_interval_or_an_idle_pool_settles_it_at_once(world, busy, own):
     """A width that is the submission's own is not timed away, and a narrow one needs nothing."""
@@ -596,6 +598,7 @@ def test_a_narrow_interval_or_an_idle_pool_settles_it_at_once(world, busy, own):
 # What a slowed baseline gains
 
 
+@pytest.mark.usefixtures("all_at_once")
 def test_undisturbed_baselines_count_as_they_were(world):
     """Nothing is timed again, and nothing said; half a percent is no disturbance."""
     world.base = lambda n: slow(1.005)
@@ -657,6 +660,7 @@ def test_one_slow_round_alone_moves_nothing(world):
     assert found.seconds["a"]["torch"] == pytest.approx([BASE_S] * TRIALS)
 
 
+@pytest.mark.usefixtures("all_at_once")
 def test_the_submissions_own_slow_rounds_are_its_own(world):
     """Only baselines are held against their time alone."""
     world.own = lambda n: Reading(3 * BASE_S, 3 * BASE_S)
@@ -725,6 +729,7 @@ def test_a_slowed_baseline_and_a_forged_claim_are_both_told(world):
 # A baseline that fails
 
 
+@pytest.mark.usefixtures("all_at_once")
 @pytest.mark.parametrize("when", [8, 11])
 def test_a_baseline_that_fails_once_is_tried_again(world, when):
     """A fresh worker for the baselines, everything from the start, and no trace of the first try."""
@@ -921,6 +926,7 @@ def mixed(events):
     return lambda n: Reading(OWN_S, OWN_S if n < events else 0.5 * OWN_S)
 
 
+@pytest.mark.usefixtures("all_at_once")
 @pytest.mark.parametrize(
     ("own", "begins", "clock"),
     [

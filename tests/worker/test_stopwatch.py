@@ -7,6 +7,7 @@ import sys
 
 import pytest
 
+from grader.worker import simulator
 from grader.worker.stopwatch import watch
 
 _TIMED = """
@@ -43,10 +44,18 @@ def _ran(text: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run([sys.executable, "-c", text], capture_output=True, text=True, timeout=120, check=False)
 
 
-def test_in_the_simulator_there_is_no_time() -> None:
+def test_in_the_simulator_there_is_no_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    """But there is work to wait for, and it may fail."""
+
+    def fails() -> None:
+        raise RuntimeError("a kernel failed")
+
     own = watch("simulator")
     own.start()
     own.stop()
+    monkeypatch.setattr(simulator, "synchronize", fails)
+    with pytest.raises(RuntimeError, match="a kernel failed"):
+        own.wait()
     assert own.seconds() is None
 
 
@@ -54,6 +63,7 @@ def test_in_the_simulator_there_is_no_time() -> None:
 def test_events_tell_what_the_gpu_took() -> None:
     """Nearly all of what a clock on the host sees, and no more."""
     done = _ran(_TIMED)
+    assert done.returncode == 0, done.stderr
     events_s, host_s = map(float, done.stdout.split())
     assert 0.97 * host_s < events_s < host_s
 
