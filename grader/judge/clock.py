@@ -122,7 +122,7 @@ class Clock:
             copy_in_s=Curve.through(copies),
             glimpse_s=Curve.through(list(glimpses.items())),
             jitter_s=min(_JITTER_S, least_s / 3),
-            copy_in_jitter_s=0.6 * least_s,
+            copy_in_jitter_s=0.55 * least_s,
         )
 
     def drift_s(self, trusted: Sequence[Round]) -> float:

@@ -178,7 +178,7 @@ class Desk:
 
     def rest(self) -> None:
         """Lets go of memory that only a grading needs: between two, the GPU is the learner's."""
-        self._secret = self._target = self._given = None
+        self._secret = self._scratch = self._target = self._given = None
         if self.torch_device == "cuda":
             import torch
 

@@ -90,16 +90,24 @@ def _item(slot: Slot) -> int:
 
 
 def _column(slots: Sequence[Slot]) -> list[tuple[int, int, int, int]]:
-    """An element of every slot: one copy where they lie at equal distances, as `Desk.lay` places them.
+    """An element of every slot, any of its elements as likely as any other: one copy where they lie at equal distances,
+    as `Desk.lay` places them.
 
-    In contiguous tensors it is another one in each, on the way from one random element to another.
+    In contiguous tensors it is another one in each, some steps on; past the end it goes on at the other, in a copy of
+    its own. A way between two random elements would shun the ends in the middle launches.
     """
-    item, element, drift = _item(slots[0]), _element(slots[0]), 0
+    item, element, step = _item(slots[0]), _element(slots[0]), 0
     offsets = sorted({slot.offset for slot in slots})  # repeated launches share their slots
-    pitches = {after - before for before, after in itertools.pairwise(offsets)}
-    if slots[0].span == math.prod(slots[0].shape) and len(offsets) > 1:
-        way = (_element(slots[0]) - element) // item
-        drift = math.trunc(way / (len(offsets) - 1)) * item  # towards zero: it stays between the two
-    if len(pitches) == 1 and item <= max(pitches) + drift < _PITCH_LIMIT:
-        return [(offsets[0] + element, max(pitches) + drift, len(offsets), item)]
-    return [(offset + element, item, 1, item) for offset in offsets]
+    rows, pitches = len(offsets), {after - before for before, after in itertools.pairwise(offsets)}
+    pitch, size = max(pitches, default=0), slots[0].span * item
+    if slots[0].span == math.prod(slots[0].shape) and rows > 1:
+        most = slots[0].span // (rows - 1)  # so that it passes the end once at most
+        step = item * _source.randint(-most, most)
+    if len(pitches) != 1 or not item <= pitch + step < _PITCH_LIMIT:
+        return [(offset + element, item, 1, item) for offset in offsets]
+    turns = next((row for row in range(rows) if not 0 <= element + row * step < size), rows)
+    columns = [(offsets[0] + element, pitch + step, turns, item)]
+    if turns < rows:
+        beyond = element + turns * step
+        columns.append((offsets[turns] + beyond % size, pitch + step, rows - turns, item))
+    return columns

@@ -123,7 +123,7 @@ class Timer:
             self.arbiter.drop_baselines()
             self.readings.clear()
             try:
-                self._time(cases, baselines, trials, worker)
+                self._time(cases, baselines, trials and max(trials, _TRIALS), worker)
             except BaselineFailed as failed:
                 self.arbiter.drop_baselines()
                 name, why = failed.args
@@ -188,7 +188,7 @@ class Timer:
         self.arbiter.desk.settle()  # what the cases' oracles are still at is not part of the record
         with self.arbiter.monitor.watch() as self.record:
             self.time(self.exercise.timed_cases, self._gated, _FIRST_TRIALS, worker)
-            if not self._plain():
+            if not self._plain() and self._more_trials():
                 self.time(self.exercise.timed_cases, self._gated, _TRIALS - _FIRST_TRIALS, worker)
             while score.inconclusive(self.exercise, self.seconds) and self._more_trials():
                 self.time(self.exercise.timed_cases, self._gated, _TRIALS, worker)

@@ -225,6 +225,29 @@ def test_trials_that_differ_are_too_few(world, spread, rounds):
     assert world.rounds() == rounds
 
 
+def test_what_is_much_too_slow_needs_no_more_trials_though_they_differ(world):
+    """Its own rounds, which differ as those of slow code do: four more would be the longest of all."""
+    world.own = lambda n: Reading(*[2 * BASE_S * (1.05 if n % 2 else 1.0)] * 2)
+    assert timed(world).gates(judged=True)[0].outcome == "failed"
+    assert world.rounds() == FEW
+
+
+@pytest.mark.parametrize("sample", range(9, 17))
+def test_a_baseline_that_fails_once_leaves_no_fewer_trials_than_a_near_gate_needs(world, sample):
+    """Whichever of the two batches it fails in, with a submission beside it."""
+    world.own = lambda n: Reading(BASE_S / 0.98, BASE_S / 0.98)
+    world.failing = {sample: BaselineFailed("torch", "out of memory")}
+    found = timed(world)
+    assert len(found.seconds["a"]["submission"]) >= TRIALS
+
+
+def test_no_case_has_more_trials_than_there_are(world):
+    """One whose clocks part has had them all in the first batch."""
+    world.own = lambda n: Reading(BASE_S / 0.98, 0.5 * BASE_S / 0.98)
+    timed(world)
+    assert world.rounds() == timing._MOST_TRIALS
+
+
 def test_a_slowed_baseline_is_no_reason_to_stop_early(world):
     """Though it slows all three trials alike: whoever slows it gets them all."""
     world.base = lambda n: slow(1.02)
