@@ -13,7 +13,7 @@ from grader.exercises.ladder import PARAMETERS, TIMED, UNWRITTEN, draw, ladder_c
 __all__ = ["ERROR", "LS_OPEN"]
 
 ERROR = 1e-4  # of the peak of a sine of amplitude 1, a quarter of the number of samples
-_EIGHTHS = (5, 8)  # a spacing is so many eighths of the ladder's own, from the one to the other
+_SIXTEENTHS = (10, 14)  # a spacing is so many of the ladder's own: of 15 a high frequency would not be exact
 _FEWEST = 200  # frequencies: of fewer, two bugs may well write the same
 
 
@@ -23,13 +23,13 @@ def _case(samples: int, frequencies: int) -> Case:
 
 
 def _draw(case: Case, source: Any, machine: Any) -> dict[str, Any]:
-    """As for the rungs, with another spacing: nobody is to know it. The frequencies stay exact in float32."""
+    """As for the rungs, with a spacing that is never theirs: nobody is to know it. All stays exact in float32."""
     import torch
 
     found = dict(draw(case, source, machine))
-    low, high = _EIGHTHS
-    eighths = int(torch.randint(low, high + 1, (1,), generator=source, device=source.device))
-    found["freqs"] = (found["freqs"].double() * eighths / 8).to(found["freqs"].dtype)
+    low, high = _SIXTEENTHS
+    sixteenths = int(torch.randint(low, high + 1, (1,), generator=source, device=source.device))
+    found["freqs"] = (found["freqs"].double() * sixteenths / 16).to(found["freqs"].dtype)
     return found
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import math
 import re
 import textwrap
 from types import SimpleNamespace
@@ -62,6 +63,19 @@ def test_frequencies_are_exact_in_float32_and_evenly_spaced():
     freqs = drawn["freqs"].double()
     assert freqs[0] > 0.2
     assert len(set((freqs[1:] - freqs[:-1]).tolist())) == 1
+
+
+def test_the_open_rungs_spacing_changes_and_is_never_the_ladders():
+    """Code that knows a power of two beforehand is wrong in every draw; the frequencies are exact all the same."""
+    spacings = set()
+    for _ in range(20):
+        drawn = EXERCISES["ls_open"].draw(ladder_case(24, 1 << 20), generator("cpu"), None)
+        freqs = drawn["freqs"].double()
+        found = set((freqs[1:] - freqs[:-1]).tolist())
+        assert len(found) == 1
+        spacings |= found
+    assert len(spacings) > 1
+    assert not any(math.log2(spacing).is_integer() for spacing in spacings)
 
 
 def _in_float32(drawn, sine_of):
