@@ -7,12 +7,14 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from benchmarks.__main__ import is_known
+from tests.exploits.corpus import PREFIXES, exploits
 
 __all__ = ["ROOT", "START_AND_WRITE_S", "Step", "known", "step"]
 
 ROOT = Path(__file__).parents[1]
 _PYTEST = ("-m", "pytest", "-m", "gpu", "-q", "--tb=short", "--durations=10", "-p", "no:cacheprovider")
 _MISTAKES = "tests/mistakes/test_mistakes.py::test_on_a_gpu_a_bug_is_named_and_right_work_passes"
+_EXPLOITS = "tests/exploits/test_exploits.py::test_it_gains_nothing_on_a_gpu"
 _GRADING = "tests/judge/test_grading_gpu.py"
 _MEASURE_THEMSELVES = ("time_gpu", "audit", "predict_ms")  # a neighbour on the GPU changes what is right there
 _CORRECT = (  # other tests that need a GPU: each judges what comes out, not how fast
@@ -59,9 +61,7 @@ def known(out: Path) -> list[Step]:
         *_notebooks(out),
         *map(_bench, ("clock:noise", "clock:agreement", "clock:repeats", "clock:pairs")),
         _tests("recovery", "tests/exploits/test_recovery.py"),
-        *(replace(_tests(f"exploits-{kind}", "tests/exploits/test_exploits.py", "-k", f"[{kind}_", limit_s=540),
-                  environment={"EXPLOITS_OUT": str(out / f"exploits-{kind}.json")})
-          for kind in ("timing", "correctness", "rules", "channel", "host")),
+        *(_exploits(f"exploits-{kind}", kind, out) for kind in PREFIXES),
         _tests("honest", "tests/honest", limit_s=400),
         _tests("plots", _GRADING, "-k", "plot", limit_s=540),
         *map(_bench, long),
@@ -69,8 +69,8 @@ def known(out: Path) -> list[Step]:
 
 
 def step(name: str, out: Path) -> Step:
-    """The step of this name, `tests:PATH`, `mistakes:EXERCISE`, `notebook:CHAPTER/NAME` (solved), a bench, or a share
-    of `flips`: `flips/2` leaves its gradings in `flips-2.jsonl`, for FLIPS_RESUME.
+    """The step of this name, `tests:PATH`, `mistakes:EXERCISE`, `notebook:CHAPTER/NAME` (solved), a bench, or a share:
+    `exploits-timing/1-of-2`, or `flips/2`, which leaves its gradings in `flips-2.jsonl`, for FLIPS_RESUME.
 
     Raises:
         LookupError: there is none.
@@ -84,6 +84,10 @@ def step(name: str, out: Path) -> Step:
         return _tests(name, *ids)
     if kind == "notebook" and (ROOT / "source" / f"{rest}.py").exists():
         return _notebook(name, f"test_solved_it and {' and '.join(rest.split('/'))}", True, out)
+    if part := re.fullmatch(rf"exploits-({'|'.join(PREFIXES)})/(\d+)-of-(\d+)", name):
+        share, shares = int(part[2]), int(part[3])
+        if 1 <= share <= shares:
+            return _exploits(name, part[1], out, share - 1, shares)
     if re.fullmatch(r"flips/\d+", name):
         share = _bench("flips")
         lines = str(out / f"{name.replace('/', '-')}.jsonl")
@@ -115,6 +119,15 @@ def _bench(name: str) -> Step:
     seconds = _BENCHES_S.get(name, _BENCH_S)
     limit = {"BENCH_LIMIT_S": str(seconds - START_AND_WRITE_S)}  # a bench that knows the time stops in time
     return Step(name, ("-m", "benchmarks", name), seconds, environment=limit)
+
+
+def _exploits(name: str, kind: str, out: Path, share: int = 0, shares: int = 1) -> Step:
+    """Those of a kind, or a share of them that are one after another: the judge is told of the ones that follow."""
+    names = [each.name for each in exploits() if each.name.startswith(f"{kind}_")]
+    chosen = names[share * len(names) // shares : (share + 1) * len(names) // shares]
+    rows = out / f"{name.replace('/', '-')}.json"
+    tests = _tests(name, *(f"{_EXPLOITS}[{each}]" for each in chosen), limit_s=560)
+    return replace(tests, environment={"EXPLOITS_OUT": str(rows)})
 
 
 def _mistakes() -> list[Step]:

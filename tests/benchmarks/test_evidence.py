@@ -11,6 +11,7 @@ import pytest
 
 from benchmarks.evidence import main, run
 from benchmarks.steps import ROOT, Step, known, step
+from tests.exploits.corpus import exploits
 from tests.mistakes.corpus import corpus
 
 HANGS = """
@@ -126,20 +127,35 @@ def test_every_step_names_what_there_is():
         paths = [word.removeprefix("--ignore=").partition("::")[0] for word in each.command if "tests/" in word]
         assert paths or "benchmarks" in each.command
         assert all((ROOT / path).exists() for path in paths), each
-    chosen = {word for each in steps for word in each.command if "test_mistakes.py::" in word}
-    assert len(chosen) == sum(each.runs != "simulator" for each in corpus())  # none of them is left out
+    words = [word for each in steps for word in each.command]
+    assert len({word for word in words if "test_mistakes.py::" in word}) == sum(
+        each.runs != "simulator" for each in corpus()
+    )  # none of them is left out
+    assert len({word for word in words if "test_exploits.py::" in word}) == len(exploits())
     named = [ROOT / word for each in steps for word in each.command if word.startswith("tests/") and "::" not in word]
     marked = re.compile(r"pytest\.mark\.gpu")
     need_a_gpu = [path for path in (ROOT / "tests").rglob("test_*.py") if marked.search(path.read_text())]
     left_out = [path for path in need_a_gpu if not any(path.is_relative_to(each) for each in named)]
-    assert [path.name for path in left_out] == ["test_mistakes.py"]  # chosen one by one
+    assert sorted(path.name for path in left_out) == ["test_exploits.py", "test_mistakes.py"]  # chosen one by one
 
 
-@pytest.mark.parametrize("name", ["ladder", "clock:pairs", "flips/2", "tests:tests/honest", "mistakes:fuse", "judge",
+@pytest.mark.parametrize("name", ["ladder", "clock:pairs", "flips/2", "exploits-rules/2-of-2", "judge",
+                                  "tests:tests/honest", "mistakes:fuse",
                                   "notebook:01_profiling/05_catch_a_lying_benchmark", "kernels:softmax"])
 def test_a_step_is_chosen_by_its_name(name, tmp_path):
     """Also a folder of tests, the mistakes of one exercise, and any bench."""
     assert step(name, tmp_path).name == name
+
+
+@pytest.mark.parametrize("kind", ["timing", "host"])
+def test_the_shares_of_a_kinds_exploits_are_all_of_them(kind, tmp_path):
+    """Each once, and in their order."""
+    whole, *shares = (step(f"exploits-{kind}{share}", tmp_path) for share in ("", "/1-of-3", "/2-of-3", "/3-of-3"))
+    named = [[word for word in each.command if "::" in word] for each in (whole, *shares)]
+    assert named[0] == [*named[1], *named[2], *named[3]]
+    assert len({each.environment["EXPLOITS_OUT"] for each in (whole, *shares)}) == 4
+    with pytest.raises(LookupError):
+        step(f"exploits-{kind}/4-of-3", tmp_path)
 
 
 def test_a_step_that_is_not_there_is_said(tmp_path, capsys):
