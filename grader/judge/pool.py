@@ -1,7 +1,7 @@
 """Workers ahead of need: fresh ones with their imports done, and some that already load what will be graded next.
 
-Loading (nvcc, ninja, imports) goes on in parallel; work on the GPU that is ours to command, the making of contexts,
-waits while something is timed.
+Loading (nvcc, ninja, imports) goes on in parallel, and so does what Triton compiles; work on the GPU that is ours to
+command, the making of contexts, waits while something is timed.
 """
 
 from __future__ import annotations
@@ -25,6 +25,7 @@ __all__ = ["Loaded", "Pool"]
 _MOST_AHEAD = 8
 _CORES = 6  # arbiter and worker spin on one each
 _CALM_S = 1.0  # between the end of somebody's code and a calibration
+_REHEARSAL_S = 10.0  # what is compiled by then is kept; whose turn comes meanwhile waits for it
 _GPU_BYTES_AHEAD = 2 << 30  # of free memory for each worker ahead: a context, and what a submission makes at import
 
 
@@ -74,10 +75,11 @@ class Pool:
         wanted = {(source, exercise.id): exercise for source, exercise in jobs[: self._ahead]}
         for key in [key for key in self._expected if key not in wanted]:
             self._expected.pop(key).end()
-        for key, exercise in wanted.items():
+        for number, (key, exercise) in enumerate(wanted.items()):
             if key not in self._expected and refuse(key[0], exercise) is None:
                 self._used = True
-                self._expected[key] = _Ahead(self._threads, self._pop(), key[0], exercise, len(wanted) > 1)
+                later = number > 0 and self.device == "cuda"
+                self._expected[key] = _Ahead(self._threads, self._pop(), key[0], exercise, len(wanted) > 1, later)
 
     def take(self, source: str, exercise: Exercise) -> Loaded:
         """A worker with this submission loaded: the one ahead where there is one.
@@ -187,9 +189,11 @@ class _Ahead:
     """A submission that is being loaded ahead of its turn."""
 
     def __init__(
-        self, threads: ThreadPoolExecutor, starting: Future[Worker], source: str, exercise: Exercise, beside: bool
-    ) -> None:
+        self, threads: ThreadPoolExecutor, starting: Future[Worker], source: str, exercise: Exercise, beside: bool,
+        rehearsed: bool,
+    ) -> None:  # fmt: skip
         self.starting, self._source, self._exercise, self._beside = starting, source, exercise, beside
+        self._rehearsed = rehearsed
         self._ended = False
         self.loading = threads.submit(self._load)
 
@@ -205,12 +209,14 @@ class _Ahead:
         if self._ended:
             worker.close()
             return Loaded(worker, Failure("crash", "It was ended before it was loaded."), self._beside)
-        return _load(worker, self._source, self._exercise, self._beside)
+        return _load(worker, self._source, self._exercise, self._beside, self._rehearsed)
 
 
-def _load(worker: Worker, source: str, exercise: Exercise, beside: bool) -> Loaded:
+def _load(worker: Worker, source: str, exercise: Exercise, beside: bool, rehearsed: bool = False) -> Loaded:
     try:
         worker.load("submission", source, exercise.entry, exercise.time_limit_s, exercise.harness)
+        if rehearsed and exercise.backend == "triton":
+            worker.rehearse("submission", [*exercise.cases, *exercise.timed_cases], _REHEARSAL_S)
         worker.freeze()  # what it started while it was imported waits, too
     except WorkerFailed as failed:
         worker.close()

@@ -11,17 +11,17 @@ import socket
 import subprocess
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from typing import Any
 
-from grader.exercise import text_of
+from grader.exercise import Case, text_of
 from grader.judge.claims import death, failure_of, plain, time_of
 from grader.judge.desk import Desk
 from grader.judge.glimpse import Glimpse
 from grader.judge.sandbox import MEMORY_BYTES, TASKS, Caged, available_share, start
-from grader.judge.spread import Spread
+from grader.judge.spread import Spread, laid
 from grader.protocol.channel import Channel, ChannelClosed, ChannelTimeout
 from grader.protocol.flag import Flag
 from grader.verdict import Failure
@@ -130,6 +130,12 @@ class Worker:
         if harness is not None:
             message |= {"harness": text_of(harness), "harness_entry": harness.__name__}
         self._ask(message, limit_s)
+
+    def rehearse(self, name: str, cases: Sequence[Case], limit_s: float) -> None:
+        """Has it compile what Triton will want for these cases, on a core of its own: nothing runs on the GPU."""
+        launches = [launch for case in cases for launch in laid(case, 1).plan()]
+        message = {"op": "rehearse", "name": name, "launches": launches, "limit_s": limit_s}
+        self._ask(message, limit_s + _PLAN_LIMIT_S)
 
     def map(self, desk: Desk, trusted: bool = False) -> None:
         """Hands over the arenas and a new flag; `trusted`: it runs nobody's submission."""

@@ -106,6 +106,10 @@ class FakeWorker:
         if text in self.workers.fails:
             raise WorkerFailed(Failure("exception", text))
 
+    def rehearse(self, name, cases, limit_s):
+        assert (name, cases) == ("submission", [*ADD.cases, *ADD.timed_cases])
+        self.stages.append("rehearsal")
+
     def in_turn(self):
         self.stages.append("in turn")
 
@@ -188,6 +192,18 @@ def test_the_one_that_loaded_ahead_is_taken(pool, workers):
     here.expect([])
     assert not here.busy
     assert not loaded.worker.ended, "who was taken is not expected any more, and lives"
+
+
+@pytest.mark.parametrize(
+    ("device", "backend", "rehearsed"),
+    [("cuda", "triton", ["b", "c"]), ("cuda", "cuda", []), ("simulator", "triton", [])],
+)
+def test_what_has_to_wait_for_its_turn_has_its_kernels_compiled_meanwhile(pool, workers, device, backend, rehearsed):
+    """Not the first, whose turn has come, and nothing where Triton compiles nothing; it stands still afterwards."""
+    here = pool(device=device)
+    here.expect([(text, replace(exercise, backend=backend)) for text, exercise in jobs("a", "b", "c")])
+    until(lambda: len(workers.loaded()) == 3 and all(workers.of(text).frozen for text, _ in jobs("a", "b", "c")))
+    assert [name for name in "abc" if "rehearsal" in workers.of(source(name)).stages] == rehearsed
 
 
 def test_what_is_not_ahead_is_loaded_when_it_is_taken(pool, workers):

@@ -1,0 +1,130 @@
+"""Compile a submission's Triton kernels ahead of its turn, in a process that is thrown away and leaves the GPU alone.
+
+The function is called on tensors without data, and each launch of a kernel compiles it and ends there. What is compiled
+stays in Triton's cache on disk, where the first real launch finds it. Whatever else the function did (a buffer that it
+keeps, a line that it printed) is gone with the process.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import signal
+import time
+import warnings
+from collections.abc import Callable, Sequence
+from types import SimpleNamespace
+from typing import Any
+
+from grader.protocol.layout import Slot
+
+__all__ = ["rehearse"]
+
+_LOOK_S = 0.005
+
+
+def rehearse(
+    function: Callable[..., Any], launches: Sequence[Sequence[Slot]], limit_s: float, driver: Any = None
+) -> None:
+    """Calls `function` once for the tensors of each launch; an error of one call ends that call.
+
+    `driver`: what Triton is told of the GPU, by default what this process knows of it. The process is killed after
+    `limit_s`: what it has compiled by then is kept.
+    """
+    driver = driver or _Driver.of_this_process()
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # of threads that a fork leaves behind: the child calls for none of theirs
+        child = os.fork()
+    if child == 0:
+        try:
+            _quietly(function, launches, driver)
+        finally:
+            os._exit(0)
+    ends = time.monotonic() + limit_s
+    with contextlib.suppress(ChildProcessError):  # a submission may have had somebody else wait for its children
+        while os.waitpid(child, os.WNOHANG) == (0, 0):
+            if time.monotonic() > ends:
+                os.kill(child, signal.SIGKILL)
+            time.sleep(_LOOK_S)
+
+
+def _quietly(function: Callable[..., Any], launches: Sequence[Sequence[Slot]], driver: Any) -> None:
+    """In the process that is thrown away, whose CUDA context is its parent's and cannot be used."""
+    nowhere = os.open(os.devnull, os.O_RDWR)
+    for stream in range(3):
+        os.dup2(nowhere, stream)
+    _compile_only(driver)
+    for launch in launches:
+        with contextlib.suppress(BaseException), _without_data():
+            function(*(_tensor(slot) for slot in launch))
+
+
+def _tensor(slot: Slot) -> Any:
+    """One of this shape at an address that is a multiple of 16, as they all are."""
+    import torch
+
+    return torch.empty_strided(slot.shape, slot.strides, dtype=getattr(torch, slot.dtype), device="meta")
+
+
+def _without_data() -> Any:
+    """A mode in which what would be made on the GPU has no data either."""
+    from torch.overrides import TorchFunctionMode
+
+    class WithoutData(TorchFunctionMode):
+        def __torch_function__(self, called: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+            kwargs = dict(kwargs or {})
+            if kwargs.get("device") is not None:
+                kwargs["device"] = "meta"
+            return called(*args, **kwargs)
+
+    return WithoutData()
+
+
+def _compile_only(driver: Any) -> None:
+    """From now on a launch compiles the kernel, in every configuration among which an autotuner chooses."""
+    import torch
+    import triton.runtime.driver
+    from triton.runtime.autotuner import Autotuner
+    from triton.runtime.jit import JITFunction
+
+    run = JITFunction.run
+
+    def compile_it(self: Any, *args: Any, grid: Any, warmup: bool, **kwargs: Any) -> Any:
+        return run(self, *args, grid=grid, warmup=True, **kwargs)
+
+    def compile_all(self: Any, *args: Any, grid: Any, warmup: bool = True, **kwargs: Any) -> None:
+        self.nargs = dict(zip(self.arg_names, args, strict=False))
+        for configuration in self.prune_configs(kwargs):
+            with contextlib.suppress(Exception):  # some do not fit
+                self.fn.run(*args, grid=grid, warmup=True, **kwargs, **configuration.all_kwargs())
+
+    JITFunction.run, Autotuner.run = compile_it, compile_all
+    triton.runtime.driver.set_active(driver)
+    torch.cuda.current_device = lambda: 0
+    torch.cuda.get_device_properties = lambda *_, **__: driver.properties
+    torch.cuda.synchronize = lambda *_, **__: None
+
+
+class _Driver:
+    """What Triton asks its driver for, as it was answered before the process was forked."""
+
+    def __init__(self, target: Any, properties: Any = None, of_triton: Any = None) -> None:
+        self.target, self.properties = target, properties
+        self.utils = SimpleNamespace(get_device_properties=lambda device: of_triton)
+
+    @classmethod
+    def of_this_process(cls) -> _Driver:
+        import torch
+        from triton.runtime import driver
+
+        known = driver.active.utils.get_device_properties(0)
+        return cls(driver.active.get_current_target(), torch.cuda.get_device_properties(0), known)
+
+    def get_current_device(self) -> int:
+        return 0
+
+    def get_current_stream(self, device: int) -> int:
+        return 0
+
+    def get_current_target(self) -> Any:
+        return self.target
