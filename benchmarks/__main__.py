@@ -37,6 +37,7 @@ PARTS = {
     "clock:agreement": "clock.agreement", "clock:repeats": "clock.repeats", "clock:pairs": "pairs.pairs",
     "clock:noise": "noise.noise",
     "throughput:ours": "throughput.ours", "throughput:stock": "throughput.stock",
+    "throughput:stages": "stages.stages",
     "matmuls:sweep": "matmuls.sweep",
 }  # fmt: skip
 _IN_THE_README = {"kernels", "loop", "builds"}  # these, whole or of one exercise, write rows that it states

@@ -1,0 +1,52 @@
+"""Where a grading's seconds go, of a judge that takes what it is told to."""
+
+import time
+
+import pytest
+
+from benchmarks import stages
+from benchmarks.material import MIXED, Text
+
+
+class SlowJudge:
+    """Tells of three stages, of which the second comes twice and takes the longest."""
+
+    def __init__(self, device="cuda"):
+        self.expected = []
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        pass
+
+    def expect(self, submissions):
+        self.expected.append(submissions)
+
+    def grade(self, source, exercise, kernels, progress):
+        for stage, seconds in (("importing the cell", 0.0), ("timing a", 0.05), ("timing b", 0.05), ("looking", 0.01)):
+            progress(stage, 0, 1)
+            time.sleep(seconds)
+
+
+def test_the_seconds_of_a_stage_are_added_up():
+    """By the first word of what the judge says; together they are what the grading took."""
+    judge, text = SlowJudge(), Text("one", "vector_add", "honest", "pass")
+    took = stages.by_stage(judge, text, [text, text])
+    assert list(took) == ["waiting", "importing", "timing", "looking", "all"]
+    assert took["timing"] >= 0.1
+    assert sum(took.values()) - took["all"] == pytest.approx(took["all"], abs=0.01)
+    assert judge.expected == [[("pass", "vector_add")] * 2]
+
+
+def test_each_exercises_first_grading_is_left_out(monkeypatch):
+    """It times the baselines, which are known to the others."""
+    rows = []
+    recorder = type("Recorder", (), {"add": lambda self, *row: rows.append(row)})()
+    monkeypatch.setattr(stages, "Judge", SlowJudge)
+    monkeypatch.setattr(stages, "_STUDENTS", 2)
+    stages.stages(recorder)
+    assert {row[1] for row in rows} == {
+        f"{exercise}, {stage}" for exercise in MIXED for stage in ("waiting", "importing", "timing", "looking", "all")
+    }
+    assert all(row[:1] == ("throughput/stages",) and row[4] == row[5] == row[6] for row in rows)
