@@ -482,6 +482,31 @@ def test_a_harness_travels_with_the_submission_that_it_calls(ready):
     assert not loads[1].keys() & {"harness", "harness_entry"}
 
 
+def test_a_rehearsal_is_told_where_one_launch_of_each_case_lies(ready):
+    """Shapes and strides, as they are told for a round; and how long it may take."""
+    one = ready()
+    larger = Case("larger", (Array("x", (3, 5), row_padding=8), Array("out", (3, 5), role="out")))
+    one.rehearse("submission", [CASE, larger], 7.0)
+    (asked,) = [message for message in one.peer.asked if message["op"] == "rehearse"]
+    assert (asked["name"], asked["limit_s"]) == ("submission", 7.0)
+    shapes = [[(tuple(slot["shape"]), tuple(slot["strides"])) for slot in launch] for launch in asked["launches"]]
+    assert shapes == [[((64,), (1,))] * 2, [((3, 5), (13, 1)), ((3, 5), (5, 1))]]
+
+
+def test_a_rehearsal_that_cannot_be_is_nobodys_failure():
+    """A real worker, here without a GPU for which Triton could compile, goes on as if nothing had been asked."""
+    one = Worker("simulator", True, contextlib.nullcontext())
+    try:
+        one.await_imports()
+        one.load("submission", "def f(x, out):\n    raise ValueError\n", "f", 30.0)
+        one.rehearse("submission", [CASE], 7.0)
+        one.rehearse("nothing", [CASE], 7.0)
+        one.in_turn()
+        assert one.log == ""
+    finally:
+        one.close()
+
+
 def test_what_it_is_told_to_do_to_its_tree_it_does(ready):
     """Freezing and thawing reach every process of the tree."""
     one = ready()
