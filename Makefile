@@ -1,5 +1,5 @@
 # Two commands for people: `make lab` and `make test`. Each sets up what it needs; a second run finds it done.
-# Assumed: Linux, make, Python 3.11 or newer, a C++ compiler.
+# Assumed: Linux, make, Python 3.11 to 3.14 with its headers, a compiler for C++20.
 
 SHELL := /bin/bash
 .SHELLFLAGS := -euo pipefail -c

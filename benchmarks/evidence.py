@@ -1,4 +1,4 @@
-"""What a release must show on a GPU machine, step by step: tests that need a GPU, then benches.
+"""What a release must show on a GPU machine, step by step: tests that need a GPU, and benches.
 
     python -m benchmarks.evidence OUT [STEP …] [--limit-s N] [--jobs 4] [--gpus 1]
 

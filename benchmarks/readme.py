@@ -47,13 +47,14 @@ def section(results: Path) -> str:
     check = {name: rows.text(f"check/{name}", "warm", "seconds") for name in ("softmax", "square_matrix", "vector_add")}
     default = rows.text("load_inline", "default headers", "build_s")
     lines = [
-        f"One {copy['gpu']}, driver {copy['driver']}, torch {copy['torch']}, {copy['date']}. A copy of 512 MiB moves "
-        f"{copy['value']:,.0f} GB/s there. All by `make bench`; the rows, with intervals, are in [`{file}`]({file}).",
+        f"One {copy['gpu']}, driver {copy['driver']}, torch {copy['torch']}. A copy of 512 MiB moves "
+        f"{copy['value']:,.0f} GB/s there. All by `make bench`; the rows, with intervals, dates and commits, are in "
+        f"[`{file}`]({file}).",
         "",
         "| what | measured |",
         "| --- | --- |",
         f"| `softmax` against `torch.softmax` (4096 rows, float32, {mean} from 256 to 32768) | {against_torch} |",
-        f"| … against the eager sequence, N ≥ 4096 | at least {against_eager} |",
+        f"| … against the same operations one by one in PyTorch, N ≥ 4096 | at least {against_eager} |",
         f"| … share of that copy's bandwidth, N ≥ 8192 | at least {of_copy} |",
         f"| `vector_add`, 2²⁵ elements, share of that copy's bandwidth | {added} |",
         f"| `square_matrix`, 8192 × 8192, against torch | {squared} |",

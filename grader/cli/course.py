@@ -17,7 +17,9 @@ def lab(
     context: typer.Context,
     port: Annotated[int | None, typer.Option(min=1, max=65535, help="By default 8888, or the next free one.")] = None,
     browser: Annotated[bool, typer.Option("--browser/--no-browser", help="Whether to open a browser.")] = True,
-    folder: Annotated[Path | None, typer.Option(metavar="DIR", help="Your folder; by default work/.")] = None,
+    folder: Annotated[
+        Path | None, typer.Option(metavar="DIR", help="Your folder; by default work/, in a class the course's name.")
+    ] = None,
     course: Annotated[
         Path | None, typer.Option(metavar="DIR", help="What it is filled from; by default course/.")
     ] = None,

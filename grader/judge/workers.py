@@ -159,8 +159,8 @@ class Worker:
     def round(self, name: str, desk: Desk, limit_s: float) -> Round:
         """One round of `name` ("": one that copies) over the planned launches.
 
-        The clock covers the copying-in of the inputs that were dealt, the launches, and a look at random elements of
-        every output.
+        The clock covers the copying-in of the inputs that were dealt, a small copy, the launches, and a look
+        at random elements of every output.
 
         Raises:
             WorkerFailed: the submission raised, crashed, or did not end in time.
