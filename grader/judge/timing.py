@@ -163,7 +163,7 @@ class Timer:
             return "none: nothing was timed" if self.exercise.gates else "none: there are no points for speed"
         events, share = sum(one.clock == "events" for one in own), f"{100 * AGREEMENT:g} %"
         if events == len(own):
-            return f"CUDA events: the judge's own clock bears them out, within {share}, in {len(own)} rounds"
+            return f"CUDA events: the judge's own clock agrees within {share}, in {len(own)} rounds"
         if not events:
             return f"the judge's own: CUDA events did not agree with it within {share}, in {len(own)} rounds"
         return f"CUDA events in {events} of {len(own)} rounds, the judge's own where they were not within {share}"
@@ -237,8 +237,9 @@ class Timer:
         shares = [one.events_s / one.arbiter_s for one in own if one.events_s is not None]
         if not shares or median(shares) >= _UNLIKELY:
             return []
-        return [Finding("clock", f"The worker's own events claim {median(shares):.2f} of the time by the arbiter's "
-                        "clock, which counts: is there work on a stream that is not joined?")]  # fmt: skip
+        return [Finding("clock", f"By its own CUDA events it took {median(shares):.2f} of the time that the judge "
+                        "measured, which counts. Does the function return before all of its work on the GPU has ended, "
+                        "on another stream for instance?")]  # fmt: skip
 
     def _time(self, cases: Sequence[Case], baselines: Sequence[Baseline], trials: int, worker: Worker | None) -> None:
         arbiter, exercise = self.arbiter, self.exercise

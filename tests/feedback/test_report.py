@@ -184,7 +184,8 @@ def test_findings_stand_beside_the_score_and_take_nothing() -> None:
 
     for said in (
         "Rules: Line 14 calls", "this exercise asks for a Triton kernel that does this work.",
-        "Clock: The worker's own events claim 0.71", "Timing: The GPU held its clock back: power cap, 1980 → 1410 MHz.",
+        "Clock: By its own CUDA events it took 0.71",
+        "Timing: The GPU held its clock back: power cap, 1980 → 1410 MHz.",
         "Beside the score", "These notes take no points.",
     ):  # fmt: skip
         assert said in html
