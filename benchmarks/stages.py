@@ -51,6 +51,6 @@ def by_stage(judge: Judge, text: Text, queue: list[Text]) -> dict[str, float]:
         stage, since = following.partition(" ")[0], now
 
     judge.expect([(each.source, each.exercise) for each in queue])
-    judge.grade(text.source, text.exercise, kernels=True, progress=note)
+    judge.grade(text.source, text.exercise, progress=note)
     note("", 0, 0)
     return {**took, "all": time.perf_counter() - begun}

@@ -27,5 +27,5 @@ NoSandbox = Annotated[
 CourseFolder = Annotated[Path, typer.Argument(metavar="DIR", help="The course folder.")]
 StoreFile = Annotated[
     Path | None,
-    typer.Option("--store", metavar="FILE", help="The database; by default leaderboard.sqlite, `run`: in the course."),
+    typer.Option("--store", metavar="FILE", help="The database; by default leaderboard.sqlite (`run`: in the course)."),
 ]

@@ -1,8 +1,8 @@
 """Compile a submission's Triton kernels ahead of its turn, in a process that is thrown away and leaves the GPU alone.
 
 The function is called on tensors without data, and each launch of a kernel compiles it and ends there. What is compiled
-stays in Triton's cache on disk, where the first real launch finds it. Whatever else the function did (a buffer that it
-keeps, a line that it printed) is gone with the process.
+stays in Triton's cache on disk, where the first real launch finds it. What else the function did, but for files that it
+wrote, is gone with the process: a buffer that it keeps, a count, a line that it printed.
 """
 
 from __future__ import annotations
