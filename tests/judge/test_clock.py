@@ -1,5 +1,6 @@
 """The arbiter's clock: what it takes off a round, what it refuses to take off, and the order of a trial."""
 
+from collections import deque
 from contextlib import contextmanager
 from dataclasses import replace
 from types import SimpleNamespace
@@ -10,7 +11,7 @@ from grader.exercise import Array, Case
 from grader.exercises import find
 from grader.judge import clock as clocks
 from grader.judge import desk as desks
-from grader.judge.clock import BaselineFailed, Clock, Curve, TimedWrong, launches_for, sample
+from grader.judge.clock import SPELL, BaselineFailed, Clock, Curve, TimedWrong, launches_for, sample
 from grader.judge.desk import Desk
 from grader.judge.machine import Machine
 from grader.judge.workers import Round, WorkerFailed
@@ -295,6 +296,7 @@ class Trial:
         self.limits = []
         self.broken = {}
         self.more_us = {}
+        self.drifts = deque(maxlen=SPELL)
         self.peers = {"submission": self.Peer(self), "e:torch": self.Peer(self), "e:compile": self.Peer(self)}
 
     class Peer:
@@ -340,7 +342,7 @@ class Trial:
         return Mismatch("out", (64,), 1, 64) if self.wrong else None
 
     def sample(self):
-        return sample(self, self.spread, self.exercise, self.peers, CLOCK, 7.0, self.aside)
+        return sample(self, self.spread, self.exercise, self.peers, CLOCK, 7.0, self.drifts, self.aside)
 
 
 @pytest.fixture
@@ -461,9 +463,24 @@ def test_the_drift_comes_from_the_baselines_alone(trial):
     """A switch that takes longer for all is taken off; a submission that is longer by itself is longer."""
     trial.more_us = {"submission": 30.0, "e:torch": 30.0, "e:compile": 35.0}
     assert trial.sample()["submission"].arbiter_s == pytest.approx(1.5e-3)
+    trial.drifts.clear()
     trial.more_us = {"submission": 30.0}
     assert trial.sample()["submission"].arbiter_s == pytest.approx(1.515e-3)
+    trial.drifts.clear()
     trial.more_us = {"e:torch": 30.0, "e:compile": 35.0}
     assert trial.sample()["submission"].arbiter_s == pytest.approx(1.485e-3)
+    trial.drifts.clear()
     trial.more_us = {"submission": -30.0, "e:torch": 0.0, "e:compile": 0.0}
     assert trial.sample()["submission"].arbiter_s == pytest.approx(1.485e-3)
+
+
+def test_a_slow_round_of_a_baseline_makes_no_submission_faster(trial):
+    """The middle one of three trials' drifts counts: one slow round is no spell of the host, two in a row are."""
+    trial.sample()
+    trial.sample()
+    trial.more_us = {"e:torch": 30.0, "e:compile": 35.0}
+    assert trial.sample()["submission"].arbiter_s == pytest.approx(1.5e-3)
+    assert trial.sample()["submission"].arbiter_s == pytest.approx(1.485e-3)
+    trial.more_us = {}
+    assert trial.sample()["submission"].arbiter_s == pytest.approx(1.485e-3)
+    assert trial.sample()["submission"].arbiter_s == pytest.approx(1.5e-3)
