@@ -143,6 +143,8 @@ class Arbiter:
             job, failure = memory.with_room(graded, self._make_way)
         finally:
             self.pool.refill()
+            if not upcoming:
+                self.pool.trim()
             self.desk.rest()
         return replace(
             job.verdict(failure),

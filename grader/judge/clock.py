@@ -174,12 +174,13 @@ def launches_for(desk: Desk, machine: Machine, exercise: Exercise, case: Case) -
 def sample(
     desk: Desk, spread: Spread, exercise: Exercise, peers: dict[str, Worker], clock: Clock, limit_s: float,
     drifts: deque[float], aside: Callable[[], AbstractContextManager[None]] = contextlib.nullcontext,
+    counts: bool = True,
 ) -> dict[str, Reading]:  # fmt: skip
     """One trial: every peer once over the same fresh inputs. The submission comes first; its outputs are checked, and
     its processes stand still while the baselines run.
 
     `drifts`, of `SPELL` trials at most, takes this one's drift, and the middle one of it counts: a spell of the host
-    lasts for seconds, and one slow round of a baseline is none.
+    lasts for seconds, and one slow round of a baseline is none. Of a trial that does not count nobody looks at outputs.
 
     What the judge itself has the GPU do has ended before a round begins, and is done within `aside`. Where that was
     heavy, as the oracle of a product is, the GPU rests for a while: else it would slow whoever comes next.
@@ -199,6 +200,8 @@ def sample(
             work_s = _rest(exercise, work_s)
             desk.poison(spread)
             rounds[peer] = worker.round(peer, desk, limit_s)
+            if not counts:
+                continue
             begun = time.perf_counter()
             with aside():
                 mismatch = desk.check(spread, exercise)

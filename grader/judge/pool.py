@@ -1,7 +1,7 @@
 """Workers ahead of need: fresh ones with their imports done, and some that already load what will be graded next.
 
-Loading (nvcc, ninja, imports) goes on in parallel, and so does what Triton compiles; work on the GPU that is ours to
-command, the making of contexts, waits while something is timed.
+Loading (nvcc, ninja, imports) goes on in parallel, and so does what is compiled when a function is called; work on the
+GPU that is ours to command, the making of contexts, waits while something is timed.
 """
 
 from __future__ import annotations
@@ -25,7 +25,9 @@ __all__ = ["Loaded", "Pool"]
 _MOST_AHEAD = 8
 _CORES = 6  # arbiter and worker spin on one each
 _CALM_S = 1.0  # between the end of somebody's code and a calibration
-_REHEARSAL_S = 10.0  # what is compiled by then is kept; whose turn comes meanwhile waits for it
+_REHEARSAL_S = {"triton": 10.0, "cuda": 60.0}  # what is compiled by then is kept; whose turn comes waits for it
+_ALONE = 2  # fresh workers for one submission: one is for the baselines
+_SPARE = 3  # fresh workers in a class: what is loaded ahead may have to end, and is loaded again at once then
 _GPU_BYTES_AHEAD = 2 << 30  # of free memory for each worker ahead: a context, and what a submission makes at import
 
 
@@ -58,7 +60,7 @@ class Pool:
         self._used = False  # whether somebody's code has run
         self._closing = False
         self._at_once = cores >= _CORES  # else a start would take the cores from what is timed
-        self.refill(2 if device == "cuda" else 1)  # one for the baselines
+        self.refill(_ALONE if device == "cuda" else 1)
 
     @property
     def busy(self) -> bool:
@@ -90,7 +92,7 @@ class Pool:
         ahead = self._expected.pop((source, exercise.id), None)
         self._used = True
         if self._at_once:
-            self.refill()
+            self.refill(_SPARE if self._expected else 1)
         if ahead is not None:
             loaded = ahead.loading.result()
         else:
@@ -114,6 +116,11 @@ class Pool:
         """Starts fresh workers, unless there are as many."""
         while len(self._fresh) < count:
             self._fresh.append(self._threads.submit(self._start))
+
+    def trim(self) -> None:
+        """Ends fresh workers that only a class needs."""
+        while len(self._fresh) > _ALONE:
+            self._fresh.pop().add_done_callback(_end)
 
     def evict(self) -> None:
         """Ends the workers that have somebody's code; it is loaded again when its turn comes."""
@@ -215,8 +222,9 @@ class _Ahead:
 def _load(worker: Worker, source: str, exercise: Exercise, beside: bool, rehearsed: bool = False) -> Loaded:
     try:
         worker.load("submission", source, exercise.entry, exercise.time_limit_s, exercise.harness)
-        if rehearsed and exercise.backend == "triton":
-            worker.rehearse("submission", [*exercise.cases, *exercise.timed_cases], _REHEARSAL_S)
+        if rehearsed and exercise.backend in _REHEARSAL_S:
+            cases = [*exercise.cases, *exercise.timed_cases]
+            worker.rehearse("submission", cases, _REHEARSAL_S[exercise.backend])
         worker.freeze()  # what it started while it was imported waits, too
     except WorkerFailed as failed:
         worker.close()

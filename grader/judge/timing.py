@@ -267,7 +267,7 @@ class Timer:
             kept = self.readings.setdefault(case.name, {})
             with arbiter.pool.quiet, _undisturbed():
                 aside, drifts = arbiter.monitor.aside, deque[float](maxlen=SPELL)
-                sample(arbiter.desk, spread, exercise, peers, clock, _WARM_UP_LIMIT_S, drifts, aside)
+                sample(arbiter.desk, spread, exercise, peers, clock, _WARM_UP_LIMIT_S, drifts, aside, counts=False)
                 for trial in range(max(trials, _MOST_TRIALS) if trials else 0):
                     found = sample(arbiter.desk, spread, exercise, peers, clock, exercise.round_limit_s, drifts, aside)
                     for peer, reading in found.items():

@@ -1,8 +1,9 @@
-"""Compile a submission's Triton kernels ahead of its turn, in a process that is thrown away and leaves the GPU alone.
+"""Compile ahead of a submission's turn what it compiles when it is called, in a process that is thrown away.
 
-The function is called on tensors without data, and each launch of a kernel compiles it and ends there. What is compiled
-stays in Triton's cache on disk, where the first real launch finds it. What else the function did, but for files that it
-wrote, is gone with the process: a buffer that it keeps, a count, a line that it printed.
+The function is called on tensors without data. Each launch of a Triton kernel compiles it and ends there; an extension
+is built, and ends where it wants the GPU, which this process cannot use. What was compiled lies on disk, where the
+first real call finds it. What else the function did, but for files that it wrote, is gone with the process: a buffer
+that it keeps, a count, a line that it printed.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ import signal
 import time
 import warnings
 from collections.abc import Callable, Sequence
+from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
@@ -29,7 +31,7 @@ def rehearse(
     """Calls `function` once for the tensors of each launch; an error of one call ends that call.
 
     `driver`: what Triton is told of the GPU, by default what this process knows of it. The process is killed after
-    `limit_s`: what it has compiled by then is kept.
+    `limit_s`, and its compilers with it: what it has compiled by then is kept.
     """
     driver = driver or _Driver.of_this_process()
     with warnings.catch_warnings():
@@ -37,6 +39,7 @@ def rehearse(
         child = os.fork()
     if child == 0:
         try:
+            os.setsid()
             _quietly(function, launches, driver)
         finally:
             os._exit(0)
@@ -44,8 +47,16 @@ def rehearse(
     with contextlib.suppress(ChildProcessError):  # a submission may have had somebody else wait for its children
         while os.waitpid(child, os.WNOHANG) == (0, 0):
             if time.monotonic() > ends:
-                os.kill(child, signal.SIGKILL)
+                os.killpg(child, signal.SIGKILL)
+                _unlock()
             time.sleep(_LOOK_S)
+
+
+def _unlock() -> None:
+    """Removes the locks by which torch builds an extension once: who waits for a dead builder waits for ever."""
+    folder = os.environ.get("TORCH_EXTENSIONS_DIR")
+    for lock in Path(folder).rglob("lock") if folder else ():
+        lock.unlink(missing_ok=True)
 
 
 def _quietly(function: Callable[..., Any], launches: Sequence[Sequence[Slot]], driver: Any) -> None:

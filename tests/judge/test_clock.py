@@ -341,8 +341,8 @@ class Trial:
         self.log.append("check")
         return Mismatch("out", (64,), 1, 64) if self.wrong else None
 
-    def sample(self):
-        return sample(self, self.spread, self.exercise, self.peers, CLOCK, 7.0, self.drifts, self.aside)
+    def sample(self, **named):
+        return sample(self, self.spread, self.exercise, self.peers, CLOCK, 7.0, self.drifts, self.aside, **named)
 
 
 @pytest.fixture
@@ -371,6 +371,14 @@ def test_baselines_alone_are_all_trusted_and_nobody_is_frozen(trial):
     found = trial.sample()
     assert trial.log == ["aside", "deal", "back", "poison", "round e:torch", "poison", "round e:compile"]
     assert all(reading.trusted for reading in found.values())
+
+
+def test_nobody_looks_at_what_does_not_count(trial):
+    """A first round may compile; what it answers is asked again in each that counts."""
+    trial.wrong = True
+    trial.sample(counts=False)
+    beside = [["freeze", "poison", f"round e:{name}", "thaw"] for name in ("torch", "compile")]
+    assert trial.log == ["aside", "deal", "back", "poison", "round submission", *beside[0], *beside[1]]
 
 
 def test_a_wrong_timed_output_ends_the_trial(trial):

@@ -102,6 +102,7 @@ class Ready(Arbiter):
             quiet=nullcontext(),
             calm=lambda: note.append("nobody else"),
             refill=lambda: note.append("refill"),
+            trim=lambda: note.append("trim"),
         )
         self._baselines, self._clock = SimpleNamespace(close=lambda: note.append("no baselines")), None
         self._loaded = set()

@@ -196,10 +196,10 @@ def test_the_one_that_loaded_ahead_is_taken(pool, workers):
 
 @pytest.mark.parametrize(
     ("device", "backend", "rehearsed"),
-    [("cuda", "triton", ["b", "c"]), ("cuda", "cuda", []), ("simulator", "triton", [])],
+    [("cuda", "triton", ["b", "c"]), ("cuda", "cuda", ["b", "c"]), ("cuda", "numba", []), ("simulator", "triton", [])],
 )
 def test_what_has_to_wait_for_its_turn_has_its_kernels_compiled_meanwhile(pool, workers, device, backend, rehearsed):
-    """Not the first, whose turn has come, and nothing where Triton compiles nothing; it stands still afterwards."""
+    """Not the first, whose turn has come, and nothing where no compiler runs; it stands still afterwards."""
     here = pool(device=device)
     here.expect([(text, replace(exercise, backend=backend)) for text, exercise in jobs("a", "b", "c")])
     until(lambda: len(workers.loaded()) == 3 and all(workers.of(text).frozen for text, _ in jobs("a", "b", "c")))
@@ -385,6 +385,19 @@ def test_there_is_one_ahead_and_one_for_the_baselines(pool, workers, device, cou
     until(lambda: len(workers.made) == count)
     here.close()
     assert len(workers.made) == count
+
+
+def test_a_class_has_more_of_them_until_it_is_over(pool, workers):
+    """What is loaded ahead may have to end; it is loaded again without waiting for imports."""
+    here = pool(16)
+    here.expect(jobs("a", "b"))
+    here.take(source("a"), ADD)
+    until(lambda: len(workers.made) == 5 and all("warm up" in worker.stages for worker in workers.made))
+    here.trim()
+    until(lambda: sum(worker.closed for worker in workers.made) == 1)
+    here.trim()
+    time.sleep(0.05)
+    assert sum(worker.closed for worker in workers.made) == 1
 
 
 @pytest.mark.parametrize(("cores", "made"), [(2, 1), (16, 2)])

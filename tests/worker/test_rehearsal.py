@@ -40,6 +40,19 @@ def ends_itself(x, y, out):
     import os
     os._exit(3)
 
+def builds(x, y, out):
+    from torch.utils.cpp_extension import load_inline
+    text = 'extern "C" int seven() { return 7; }'
+    load_inline("seven", cpp_sources=text, no_implicit_headers=True, is_python_module=False)
+    raise ValueError
+
+def waits_with_a_lock(x, y, out):
+    import os, pathlib, subprocess
+    folder = pathlib.Path(os.environ["TORCH_EXTENSIONS_DIR"], "a")
+    folder.mkdir(parents=True)
+    (folder / "lock").touch()
+    subprocess.run(["sh", "-c", "echo $$ > pid; exec sleep 100"])
+
 def asks(x, y, out):
     BLOCK = torch.cuda.get_device_properties(x.device).multi_processor_count * 256
     assert triton.runtime.driver.active.utils.get_device_properties(0)["max_shared_mem"] == 1
@@ -78,6 +91,7 @@ def rehearsals(tmp_path):
         cache = tmp_path / "cache"
         root = str(Path(__file__).resolve().parents[2])
         environment = {**os.environ, "TRITON_CACHE_DIR": str(cache), "PYTHONPATH": root}
+        environment["TORCH_EXTENSIONS_DIR"] = str(tmp_path / "extensions")
         environment.pop("TRITON_INTERPRET", None)
         done = subprocess.run(
             [sys.executable, str(tmp_path / "script.py"), str(cache)],
@@ -103,6 +117,22 @@ def test_an_autotuners_configurations_are_compiled_and_what_asks_for_the_gpu_is_
 def test_what_does_not_end_is_ended_and_what_ends_itself_harms_nobody(rehearsals):
     """The process that was forked is waited for no longer than it may take."""
     assert rehearsals('rehearsed("for_ever", [8], 1.0)', 'rehearsed("ends_itself", [8])') == ["0 0 None True"] * 2
+
+
+def test_an_extension_is_built(rehearsals, tmp_path):
+    """It lies where the first call looks for it, and no lock is left."""
+    assert rehearsals('rehearsed("builds", [8, 9])') == ["0 0 None True"]
+    assert [path.name for path in tmp_path.glob("extensions/**/*.so")] == ["seven.so"]
+    assert not [*tmp_path.glob("extensions/**/lock")]
+
+
+def test_a_build_that_is_cut_short_leaves_no_lock_and_no_compiler(rehearsals, tmp_path):
+    """The submission's own call would wait for it for ever."""
+    assert rehearsals('rehearsed("waits_with_a_lock", [8], 2.0)') == ["0 0 None True"]
+    assert (tmp_path / "extensions" / "a").is_dir()
+    assert not [*tmp_path.glob("extensions/**/lock")]
+    status = Path(f"/proc/{int((tmp_path / 'pid').read_text())}/status")
+    assert not status.exists() or "zombie" in status.read_text()
 
 
 @pytest.mark.gpu
