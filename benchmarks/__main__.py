@@ -37,6 +37,7 @@ PARTS = {
     "clock:agreement": "clock.agreement", "clock:repeats": "clock.repeats", "clock:pairs": "pairs.pairs",
     "clock:noise": "noise.noise",
     "throughput:ours": "throughput.ours", "throughput:stock": "throughput.stock",
+    "throughput:bare_ours": "throughput.bare_ours", "throughput:bare_stock": "throughput.bare_stock",
     "throughput:stages": "stages.stages",
     "matmuls:sweep": "matmuls.sweep",
 }  # fmt: skip

@@ -1,4 +1,8 @@
-"""The same class in two courses, for the throughput bench: one for this judge, one for nbgrader as it comes."""
+"""The same class in two courses, for the throughput bench: one for this judge, one for nbgrader as it comes.
+
+What is handed in are this course's notebooks, in which nbgrader runs every cell; or, `bare`, notebooks of two cells
+each, a solution and what an instructor without this project would check it by.
+"""
 
 from __future__ import annotations
 
@@ -10,15 +14,18 @@ import shutil
 import site
 import sys
 import sysconfig
+import tempfile
 import warnings
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from benchmarks.material import Text, honest, unique
+from grader.authoring.build import instructor_notebooks
+from grader.authoring.reference import solution
 from grader.exercise import Exercise
-from grader.exercises import find
+from grader.exercises import EXERCISES, find
 from grader.hardware import cuda_home, torch_cuda
 
 __all__ = ["Class", "check_text", "make_class", "surroundings", "texts"]
@@ -107,7 +114,7 @@ def check_text(exercise: Exercise, device: str) -> str:
     )
 
 
-def make_class(folder: Path, own: dict[str, dict[str, Text]], device: str, stock: bool) -> Class:
+def make_class(folder: Path, own: dict[str, dict[str, Text]], device: str, stock: bool, bare: bool = False) -> Class:
     """Makes a course by nbgrader's layout, assignments generated, texts handed in. What was there is removed."""
     from grader.classroom import settings
 
@@ -123,13 +130,17 @@ def make_class(folder: Path, own: dict[str, dict[str, Text]], device: str, stock
     else:
         config = config.replace('"auto"', repr("simulator" if device == "cpu" else device))
     (folder / settings.CONFIG_FILE).write_text(config, encoding="utf-8")
-    for exercise in map(find, _ORACLES):
-        check = check_text(exercise, device) if stock else f"check({exercise.entry})"
-        _write_source(folder / "source" / exercise.chapter / f"{exercise.notebook}.ipynb", exercise, check)
+    asked = [find(each) for each in _ORACLES if any(each in sources for sources in own.values())]
+    if bare:
+        for exercise in asked:
+            check = check_text(exercise, device) if stock else f"check({exercise.entry})"
+            _write_source(folder / "source" / exercise.chapter / f"{exercise.notebook}.ipynb", exercise, check)
+    else:
+        _write_course(folder / "source", asked)
     made = Class(folder, [])
     with _quiet():
         api = made.api()
-        for assignment in sorted({find(exercise).chapter for exercise in _ORACLES}):
+        for assignment in sorted({exercise.chapter for exercise in asked}):
             done = api.generate_assignment(assignment, force=True)
             if not done["success"]:
                 raise SystemExit(f"{assignment} cannot be generated: {done}")
@@ -151,11 +162,24 @@ def _hand_in(folder: Path, assignment: str, student: str, sources: dict[str, Tex
         name = f"{find(exercise).notebook}.ipynb"
         notebook = json.loads((folder / "release" / assignment / name).read_text(encoding="utf-8"))
         for cell in notebook["cells"]:
-            if cell["metadata"].get("nbgrader", {}).get("grade_id") == exercise:
+            grade_id = cell["metadata"].get("nbgrader", {}).get("grade_id")
+            if grade_id == exercise:
                 cell["source"] = text.source
+            elif grade_id in EXERCISES:  # a notebook's other exercise
+                cell["source"] = unique(Text("reference", grade_id, "honest", solution(grade_id)), student).source
         (target / name).write_text(json.dumps(notebook), encoding="utf-8")
         count += 1
     return count
+
+
+def _write_course(source: Path, asked: Sequence[Exercise]) -> None:
+    """This course's own notebooks with these exercises."""
+    with tempfile.TemporaryDirectory() as scratch:
+        instructor_notebooks(Path(scratch))
+        for exercise in asked:
+            (source / exercise.chapter).mkdir(parents=True, exist_ok=True)
+            name = f"{exercise.chapter}/{exercise.notebook}.ipynb"
+            shutil.copyfile(Path(scratch, name), source / name)
 
 
 def _write_source(path: Path, exercise: Exercise, check: str) -> None:

@@ -63,5 +63,5 @@ class Sizes:
 
 
 def _first(true_of: Callable[[int], bool]) -> int:
-    """The number of the first step of which this is true, as it is of all that follow; behind the last where of none."""
+    """The number of the first step of which this is true, as it is of all that follow; else past the end."""
     return bisect.bisect_left(_STEPS, True, key=true_of)

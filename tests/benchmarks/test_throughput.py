@@ -1,5 +1,7 @@
 """Both courses of the throughput bench grade: nbgrader's own, and this project's."""
 
+import json
+
 import pytest
 
 from benchmarks.census import descendants
@@ -21,7 +23,7 @@ def test_the_stock_course_is_graded_by_nbgrader_itself(tmp_path):
     """Its own check gives a right notebook full points and a wrong one none; a second call grades nobody again."""
     lines = tmp_path / "stock.jsonl"
     with surroundings(tmp_path):
-        made = make_class(tmp_path / "course", OWN, "cpu", stock=True)
+        made = make_class(tmp_path / "course", OWN, "cpu", stock=True, bare=True)
         assert made.notebooks == 2
         grade_stock(made, lines, Limit(100))
         rows = kept(lines)
@@ -34,17 +36,35 @@ def test_the_stock_course_is_graded_by_nbgrader_itself(tmp_path):
 def test_nobody_is_graded_beyond_the_limit(tmp_path):
     """What does not fit the limit is left for the next call."""
     with surroundings(tmp_path):
-        made = make_class(tmp_path / "course", OWN, "cpu", stock=True)
+        made = make_class(tmp_path / "course", OWN, "cpu", stock=True, bare=True)
         grade_stock(made, tmp_path / "lines", Limit(1))
     assert kept(tmp_path / "lines") == []
 
 
-def test_our_course_is_graded_by_the_judge(tmp_path):
+@pytest.mark.parametrize("bare", [True, False])
+def test_our_course_is_graded_by_the_judge(tmp_path, bare):
     """The same texts, the same points for what a machine without a GPU can see, in one line for the assignment."""
     before = set(descendants())
     with surroundings(tmp_path):
-        made = make_class(tmp_path / "course", OWN, "cpu", stock=False)
+        made = make_class(tmp_path / "course", OWN, "cpu", stock=False, bare=bare)
         grade_ours(made, tmp_path / "ours.jsonl", Limit(100))
     (row,) = kept(tmp_path / "ours.jsonl")
     assert (row["assignment"], row["notebooks"], row["score"]) == ("03_triton", 2, 3.0)
     assert not [command for pid, command in descendants().items() if pid not in before], "its judge has not ended"
+
+
+def test_the_courses_own_notebooks_are_what_is_handed_in(tmp_path):
+    """With a text of each student's own in every solution cell, and all else as it was released."""
+    own = {"ann": {"square_matrix": Text("ann", "square_matrix", "honest", "own = 1\n")}}
+    with surroundings(tmp_path):
+        made = make_class(tmp_path / "course", own, "cpu", stock=True)
+    assert made.handed_in == [("02_load_inline", "ann", 1)]
+    (path,) = (made.folder / "submitted" / "ann").rglob("*.ipynb")
+    released = made.folder / "release" / "02_load_inline" / path.name
+    cells, before = (json.loads(each.read_text())["cells"] for each in (path, released))
+    changed = {cell["metadata"]["nbgrader"]["grade_id"]: "".join(cell["source"])
+               for cell, old in zip(cells, before, strict=True) if cell != old}  # fmt: skip
+    assert set(changed) == {"square_matrix", "grayscale"}
+    assert changed["square_matrix"] == "own = 1\n"
+    assert "/* ann */ __global__" in changed["grayscale"]
+    assert any("check(square_matrix)" in "".join(cell["source"]) for cell in cells)
