@@ -101,7 +101,10 @@ def _compile_only(driver: Any) -> None:
     run = JITFunction.run
 
     def compile_it(self: Any, *args: Any, grid: Any, warmup: bool, **kwargs: Any) -> Any:
-        return run(self, *args, grid=grid, warmup=True, **kwargs)
+        kernel = run(self, *args, grid=grid, warmup=True, **kwargs)
+        with contextlib.suppress(Exception):  # up to Triton 3.6 what launches a kernel is compiled, too
+            driver.launcher(kernel.src, kernel.metadata)
+        return kernel
 
     def compile_all(self: Any, *args: Any, grid: Any, warmup: bool = True, **kwargs: Any) -> None:
         self.nargs = dict(zip(self.arg_names, args, strict=False))
@@ -119,8 +122,8 @@ def _compile_only(driver: Any) -> None:
 class _Driver:
     """What Triton asks its driver for, as it was answered before the process was forked."""
 
-    def __init__(self, target: Any, properties: Any = None, of_triton: Any = None) -> None:
-        self.target, self.properties = target, properties
+    def __init__(self, target: Any, properties: Any = None, of_triton: Any = None, launcher: Any = None) -> None:
+        self.target, self.properties, self.launcher = target, properties, launcher
         self.utils = SimpleNamespace(get_device_properties=lambda device: of_triton)
 
     @classmethod
@@ -129,7 +132,8 @@ class _Driver:
         from triton.runtime import driver
 
         known = driver.active.utils.get_device_properties(0)
-        return cls(driver.active.get_current_target(), torch.cuda.get_device_properties(0), known)
+        target, properties = driver.active.get_current_target(), torch.cuda.get_device_properties(0)
+        return cls(target, properties, known, driver.active.launcher_cls)
 
     def get_current_device(self) -> int:
         return 0
