@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import bisect
-from collections.abc import Callable
-
 from grader.exercise import Case, Exercise
 from grader.judge import score
 from grader.judge.desk import Desk
@@ -14,7 +11,6 @@ from grader.judge.spread import laid
 __all__ = ["Sizes"]
 
 _LAUNCH_S = 480e-6  # at the ceiling: merging launches saves some 3.8 µs of each
-_STEPS = tuple(sorted({factor << power for factor in (1, 3) for power in range(28)}))  # 1, 2, 3, 4, 6, 8, 12, …
 _MOST_ELEMENTS = (1 << 31) - (1 << 24)  # of an array: a block past its end still has offsets that an int holds
 _FEWEST_LAUNCHES = 4
 
@@ -48,20 +44,17 @@ class Sizes:
 
     def _grow(self, exercise: Exercise, case: Case, machine: Machine, desk: Desk) -> None:
         key = exercise.id, case.name
+        scale = self._scales.get(key, 1)
         self._cramped.discard(key)
-        if case.times(2) == case:
-            self._scales[key] = 1
-            return
-        long = _first(lambda scale: score.ceiling_s(exercise, case.times(scale), machine) >= _LAUNCH_S)
-        large = _first(lambda scale: max(slot.span for slot in laid(case.times(scale), 1).launches[0].values())
-                       > _MOST_ELEMENTS)  # fmt: skip
-        wanted = min(long, max(large - 1, 0), len(_STEPS) - 1)
-        tight = _first(lambda scale: not desk.fits(case.times(scale), _FEWEST_LAUNCHES))
-        if tight <= wanted:
-            self._cramped.add(key)
-        self._scales[key] = max(self._scales.get(key, 1), _STEPS[min(wanted, max(tight - 1, 0))])
+        while case.times(2) != case and score.ceiling_s(exercise, case.times(scale), machine) < _LAUNCH_S:
+            if _largest(case.times(2 * scale)) > _MOST_ELEMENTS:
+                break
+            if not desk.fits(case.times(2 * scale), _FEWEST_LAUNCHES):
+                self._cramped.add(key)
+                break
+            scale *= 2
+        self._scales[key] = scale
 
 
-def _first(true_of: Callable[[int], bool]) -> int:
-    """The number of the first step of which this is true, as it is of all that follow; else past the end."""
-    return bisect.bisect_left(_STEPS, True, key=true_of)
+def _largest(case: Case) -> int:
+    return max(slot.span for slot in laid(case, 1).launches[0].values())

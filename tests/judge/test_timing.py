@@ -871,13 +871,13 @@ def test_a_baseline_that_is_too_fast_is_not_the_submissions_fault(world):
 
 @pytest.mark.parametrize("rows", [1 << 10, 1 << 20, 3 << 24, ROWS, 1 << 30])
 def test_a_timed_case_grows_until_a_launch_is_long(world, rows):
-    """At the ceiling a launch takes 480 µs or more, and no more than half as much again; one that does so stays."""
+    """At the ceiling a launch takes 480 µs or more, and less than twice that; one that does so stays."""
     of = exercise(case("a", rows))
     found = timed(world, of)
     scale = found.scales["a"]
     long_s = score.ceiling_s(of, case("a", scale * rows), world.machine)
     assert long_s >= 480e-6
-    assert scale == 1 or long_s < 1.5 * 480e-6
+    assert scale == 1 or long_s < 2 * 480e-6
     assert found.timings(of.timed_cases)[0].scale == scale
 
 

@@ -7,7 +7,7 @@ import triton
 import triton.language as tl
 
 BLOCKS = {1 << power: min(1 << power, 1024) for power in range(28)}
-MOST_PROGRAMS = 1 << 21
+MOST_PROGRAMS = 1 << 19
 DEVICE = "cuda" if torch.cuda.is_available() else "cpu"
 STARTS = torch.arange(MOST_PROGRAMS, dtype=torch.int32).to(DEVICE)  # where each program begins, in blocks
 
