@@ -199,6 +199,7 @@ class Exercise:
     round_limit_s: float = 20.0  # for one round of launches
     job_limit_s: float = 180.0  # for everything after the import together
     launches: int | None = None  # of a timed round, where the bytes that are moved do not say how long one takes
+    over_ceiling: float = 1.0  # times the ceiling that good work takes at least: a timed case need grow that much less
 
     @property
     def max_points(self) -> float:

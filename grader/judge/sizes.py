@@ -46,7 +46,8 @@ class Sizes:
         key = exercise.id, case.name
         scale = self._scales.get(key, 1)
         self._cramped.discard(key)
-        while case.times(2) != case and score.ceiling_s(exercise, case.times(scale), machine) < _LAUNCH_S:
+        wanted_s = _LAUNCH_S / exercise.over_ceiling
+        while case.times(2) != case and score.ceiling_s(exercise, case.times(scale), machine) < wanted_s:
             if _largest(case.times(2 * scale)) > _MOST_ELEMENTS:
                 break
             if not desk.fits(case.times(2 * scale), _FEWEST_LAUNCHES):

@@ -70,6 +70,12 @@ def test_what_nobody_has_timed_has_no_size_to_grow_from(sizes):
     assert scale(sizes, room(ROWS)) == 4
 
 
+def test_what_takes_longer_than_the_ceiling_grows_less(sizes):
+    """Its launches are as long at a smaller size."""
+    slower = replace(SMALL, over_ceiling=2.0)
+    assert sizes.scale(slower, SMALL.timed_cases[0], MACHINE, room(1 << 40)) == 4
+
+
 def test_no_array_grows_beyond_what_an_int_counts(sizes):
     """On a GPU that is so fast that a long launch would need more: most submissions count in 32 bits."""
     faster = replace(MACHINE, copy_gbps=40_000.0)
