@@ -14,8 +14,8 @@ _MANY = 100  # pixels: of fewer, two bugs may well give the same greys
 
 def _case(height: int, width: int) -> Case:
     arrays = (
-        Array("image", (height, width, 3), "uint8"),
-        Array("out", (height, width), "uint8", role="out"),
+        Array("image", (height, width, 3), "uint8", grows=1),
+        Array("out", (height, width), "uint8", role="out", grows=1),
     )
     return Case(f"{height} × {width}", arrays)
 

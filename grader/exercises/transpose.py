@@ -13,7 +13,7 @@ _TOO_SMALL = 16  # so few rows may be right by chance
 
 
 def _case(height: int, width: int) -> Case:
-    arrays = (Array("x", (height, width)), Array("out", (width, height), role="out", grows=1))
+    arrays = (Array("x", (height, width), grows=1), Array("out", (width, height), role="out"))
     return Case(f"{height} × {width}", arrays)
 
 

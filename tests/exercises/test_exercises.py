@@ -6,6 +6,7 @@ import inspect
 import math
 import textwrap
 from dataclasses import replace
+from types import SimpleNamespace
 
 import pytest
 import torch
@@ -17,6 +18,7 @@ from grader.exercises import EXERCISES, find
 from grader.judge.compare import suspected
 from grader.judge.inputs import FILLS, draw, generator
 from grader.judge.machine import Machine
+from grader.judge.sizes import Sizes
 from tests.mistakes.corpus import corpus
 
 each = pytest.mark.parametrize("exercise", EXERCISES.values(), ids=lambda exercise: exercise.id)
@@ -89,6 +91,16 @@ def test_timed_cases_grow_into_cases_of_the_same_kind(exercise):
 def _shortened(array):
     """A hundredth of it or so, along each axis: what oracles take for granted of shapes is kept."""
     return replace(array, shape=tuple(n if n < 1000 else n // 128 for n in array.shape))
+
+
+@each
+def test_a_grid_with_a_block_for_each_row_reaches_down_to_the_timed_size(exercise):
+    """Downwards a grid of CUDA's has 65,535 blocks, also on a GPU that moves 16 TB/s."""
+    machine = SimpleNamespace(copy_gbps=16_000.0, peak_tflops=4_000.0)
+    room = SimpleNamespace(fits=lambda case, launches: True)
+    for case in exercise.timed_cases if exercise.backend == "cuda" else ():
+        first = case.times(Sizes().scale(exercise, case, machine, room)).inputs[0]
+        assert len(first.shape) == 1 or first.shape[0] <= 65_535
 
 
 @each
