@@ -2,8 +2,8 @@
 `ARGS="kernels:softmax"` one exercise.
 
 `clock`, `throughput`, `soak` and `kills` write what they have as they go, end within `BENCH_LIMIT_S` seconds each where
-that is set, and keep their state under `BENCH_STATE` (`build/bench`): called again, `throughput:ours`,
-`throughput:stock`, `clock:pairs` and `kills` go on where they were.
+that is set, and keep their state under `BENCH_STATE` (`build/bench`): called again, those of `throughput` but
+`throughput:stages`, `clock:pairs` and `kills` go on where they were.
 """
 
 from __future__ import annotations

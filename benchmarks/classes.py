@@ -23,7 +23,6 @@ from typing import Any
 
 from benchmarks.material import Text, honest, unique
 from grader.authoring.build import instructor_notebooks
-from grader.authoring.reference import solution
 from grader.exercise import Exercise
 from grader.exercises import EXERCISES, find
 from grader.hardware import cuda_home, torch_cuda
@@ -130,7 +129,7 @@ def make_class(folder: Path, own: dict[str, dict[str, Text]], device: str, stock
     else:
         config = config.replace('"auto"', repr("simulator" if device == "cpu" else device))
     (folder / settings.CONFIG_FILE).write_text(config, encoding="utf-8")
-    asked = [find(each) for each in _ORACLES if any(each in sources for sources in own.values())]
+    asked = [find(each) for each in sorted({each for sources in own.values() for each in sources})]
     if bare:
         for exercise in asked:
             check = check_text(exercise, device) if stock else f"check({exercise.entry})"
@@ -166,7 +165,7 @@ def _hand_in(folder: Path, assignment: str, student: str, sources: dict[str, Tex
             if grade_id == exercise:
                 cell["source"] = text.source
             elif grade_id in EXERCISES:  # a notebook's other exercise
-                cell["source"] = unique(Text("reference", grade_id, "honest", solution(grade_id)), student).source
+                cell["source"] = unique(honest(grade_id)[0], student).source
         (target / name).write_text(json.dumps(notebook), encoding="utf-8")
         count += 1
     return count

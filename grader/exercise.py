@@ -35,7 +35,8 @@ class Array:
 
     `row_padding` is the number of elements between the end of a row and the start of the next; with
     any, the tensor is not contiguous and the padding belongs to the guard. `grows` is the axis along which the array
-    grows with the GPU where the case is timed; None: it stays as it is. A `transposed` matrix lies in memory column
+    grows with the GPU where the case is timed; None: it stays as it is. Of matrices and images for CUDA that is their
+    width: a grid has at most 65,535 blocks downwards, in y, and 2³¹ - 1 across. A `transposed` matrix lies in memory column
     after column, and the padding is between these.
     """
 
@@ -199,7 +200,7 @@ class Exercise:
     round_limit_s: float = 20.0  # for one round of launches
     job_limit_s: float = 180.0  # for everything after the import together
     launches: int | None = None  # of a timed round, where the bytes that are moved do not say how long one takes
-    over_ceiling: float = 1.0  # times the ceiling that good work takes at least: a timed case need grow that much less
+    over_ceiling: float = 1.0  # good work takes at least so many times the ceiling: a timed case grows that much less
 
     @property
     def max_points(self) -> float:

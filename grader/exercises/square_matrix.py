@@ -10,7 +10,6 @@ __all__ = ["SQUARE_MATRIX"]
 
 
 def _case(rows: int, columns: int, fill: str = "normal") -> Case:
-    """It grows in width: a grid has room for 65,535 blocks downwards, and for two thousand million across."""
     arrays = (Array("x", (rows, columns), grows=1), Array("out", (rows, columns), role="out", grows=1))
     return Case(f"{rows} × {columns}", arrays, fill)
 

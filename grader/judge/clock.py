@@ -10,7 +10,6 @@ from __future__ import annotations
 import bisect
 import contextlib
 import time
-from collections import deque
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
@@ -26,7 +25,7 @@ from grader.judge.statistics import quartile
 from grader.judge.workers import Round, Worker, WorkerFailed
 from grader.verdict import Mismatch
 
-__all__ = ["SPELL", "BaselineFailed", "Clock", "Curve", "TimedWrong", "launches_for", "sample"]
+__all__ = ["BaselineFailed", "Clock", "Curve", "TimedWrong", "launches_for", "sample"]
 
 _ROUND_S = 5e-3  # of launches in a round: against it the 8 µs that the switch is off in good rounds are below 0.2 %
 _JITTER_S = 45e-6
@@ -37,7 +36,7 @@ _CALIBRATION_LAUNCHES = (1, 4, 16, 64, 256, 1024)
 _CALIBRATION_ROUNDS = 12
 _HEAVY_S = 0.05  # of the judge's own work between two rounds: a product of large matrices warms a GPU up
 _MOST_REST_S = 0.2
-SPELL = 3  # trials
+_SPELL_TRIALS = 3  # a spell of the host lasts for seconds, so for more than one of these
 _DISTINCT = 16  # launches of a calibration round with buffers of their own
 
 
@@ -173,14 +172,15 @@ def launches_for(desk: Desk, machine: Machine, exercise: Exercise, case: Case) -
 
 def sample(
     desk: Desk, spread: Spread, exercise: Exercise, peers: dict[str, Worker], clock: Clock, limit_s: float,
-    drifts: deque[float], aside: Callable[[], AbstractContextManager[None]] = contextlib.nullcontext,
-    counts: bool = True,
+    drifts: list[float], aside: Callable[[], AbstractContextManager[None]] = contextlib.nullcontext,
+    checked: bool = True,
 ) -> dict[str, Reading]:  # fmt: skip
     """One trial: every peer once over the same fresh inputs. The submission comes first; its outputs are checked, and
     its processes stand still while the baselines run.
 
-    `drifts`, of `SPELL` trials at most, takes this one's drift, and the middle one of it counts: a spell of the host
-    lasts for seconds, and one slow round of a baseline is none. Of a trial that does not count nobody looks at outputs.
+    `drifts` holds those of this case's earlier trials; this one's is added, and the middle one of the last three is
+    taken off every reading, so that one slow round of a baseline makes no submission faster. Where it is not `checked`,
+    as in a warm-up, nobody looks at the submission's outputs.
 
     What the judge itself has the GPU do has ended before a round begins, and is done within `aside`. Where that was
     heavy, as the oracle of a product is, the GPU rests for a while: else it would slow whoever comes next.
@@ -200,7 +200,7 @@ def sample(
             work_s = _rest(exercise, work_s)
             desk.poison(spread)
             rounds[peer] = worker.round(peer, desk, limit_s)
-            if not counts:
+            if not checked:
                 continue
             begun = time.perf_counter()
             with aside():
@@ -223,7 +223,7 @@ def sample(
             if own is not None:
                 own.thaw()
     drifts.append(clock.drift_s([one for peer, one in rounds.items() if peers[peer] is not own]))
-    drift_s = median_low(drifts)
+    drift_s = median_low(drifts[-_SPELL_TRIALS:])  # of two the lower one: less is taken off
     return {peer: clock.read(spread, one, drift_s, trusted=peers[peer] is not own) for peer, one in rounds.items()}
 
 

@@ -25,9 +25,9 @@ __all__ = ["Loaded", "Pool"]
 _MOST_AHEAD = 8
 _CORES = 6  # arbiter and worker spin on one each
 _CALM_S = 1.0  # between the end of somebody's code and a calibration
-_REHEARSAL_S = {"triton": 10.0, "cuda": 60.0}  # what is compiled by then is kept; whose turn comes waits for it
-_ALONE = 2  # fresh workers for one submission: one is for the baselines
-_SPARE = 3  # fresh workers in a class: what is loaded ahead may have to end, and is loaded again at once then
+_REHEARSAL_S = {"triton": 10.0, "cuda": 60.0}  # by backend, at most; a submission whose turn comes waits for the rest
+_FRESH = 2  # workers ready for one submission: its own, and one for the baselines
+_FRESH_IN_CLASS = 3  # what is loaded ahead may have to end, and is loaded again at once
 _GPU_BYTES_AHEAD = 2 << 30  # of free memory for each worker ahead: a context, and what a submission makes at import
 
 
@@ -60,7 +60,7 @@ class Pool:
         self._used = False  # whether somebody's code has run
         self._closing = False
         self._at_once = cores >= _CORES  # else a start would take the cores from what is timed
-        self.refill(_ALONE if device == "cuda" else 1)
+        self.refill(_FRESH if device == "cuda" else 1)
 
     @property
     def busy(self) -> bool:
@@ -92,7 +92,7 @@ class Pool:
         ahead = self._expected.pop((source, exercise.id), None)
         self._used = True
         if self._at_once:
-            self.refill(_SPARE if self._expected else 1)
+            self.refill(_FRESH_IN_CLASS if self._expected else 1)
         if ahead is not None:
             loaded = ahead.loading.result()
         else:
@@ -119,7 +119,7 @@ class Pool:
 
     def trim(self) -> None:
         """Ends fresh workers that only a class needs."""
-        while len(self._fresh) > _ALONE:
+        while len(self._fresh) > _FRESH:
             self._fresh.pop().add_done_callback(_end)
 
     def evict(self) -> None:

@@ -18,9 +18,9 @@ _FEWEST_LAUNCHES = 4
 class Sizes:
     """By exercise and case, how many times its rows are timed.
 
-    So many that a launch is long enough, as far as memory allows, and as an index that is an `int` reaches. Found once,
-    when no submission is alive: one that holds memory must not choose the size. Where memory ended the growth, it goes
-    on when there is room: others may have held that memory.
+    Large enough that a launch is long, as far as memory and a 32-bit index allow. Found once, when no submission is
+    alive: one that holds memory must not choose the size. Where memory ended the growth, it goes on when there is room:
+    others may have held that memory.
     """
 
     def __init__(self) -> None:

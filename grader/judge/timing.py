@@ -7,7 +7,6 @@ timed again after the submission's end, and that time counts for the round: slow
 from __future__ import annotations
 
 import sys
-from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
@@ -18,7 +17,7 @@ from grader.errors import JudgeStopped
 from grader.exercise import Baseline, Case, Exercise
 from grader.judge import score
 from grader.judge.beside import OWN, baseline_rounds, disputed, parted, runs_short, seconds_of, slow_rounds, sure
-from grader.judge.clock import SPELL, BaselineFailed, launches_for, sample
+from grader.judge.clock import BaselineFailed, launches_for, sample
 from grader.judge.monitor import Record
 from grader.judge.reading import AGREEMENT, Reading, counted, enough
 from grader.judge.workers import Worker, WorkerFailed
@@ -266,8 +265,9 @@ class Timer:
                 raise BaselineFailed("worker", failed.failure.message) from None
             kept = self.readings.setdefault(case.name, {})
             with arbiter.pool.quiet, _undisturbed():
-                aside, drifts = arbiter.monitor.aside, deque[float](maxlen=SPELL)
-                sample(arbiter.desk, spread, exercise, peers, clock, _WARM_UP_LIMIT_S, drifts, aside, counts=False)
+                aside = arbiter.monitor.aside
+                drifts: list[float] = []
+                sample(arbiter.desk, spread, exercise, peers, clock, _WARM_UP_LIMIT_S, drifts, aside, checked=False)
                 for trial in range(max(trials, _MOST_TRIALS) if trials else 0):
                     found = sample(arbiter.desk, spread, exercise, peers, clock, exercise.round_limit_s, drifts, aside)
                     for peer, reading in found.items():

@@ -132,7 +132,7 @@ class Worker:
         self._ask(message, limit_s)
 
     def rehearse(self, name: str, cases: Sequence[Case], limit_s: float) -> None:
-        """Has it compile what Triton will want for these cases, on a core of its own: nothing runs on the GPU."""
+        """Has it compile what the function compiles when it is called with these cases; nothing runs on the GPU."""
         launches = [launch for case in cases for launch in laid(case, 1).plan()]
         message = {"op": "rehearse", "name": name, "launches": launches, "limit_s": limit_s}
         self._ask(message, limit_s + _PLAN_LIMIT_S)

@@ -48,12 +48,14 @@ def rehearse(
         while os.waitpid(child, os.WNOHANG) == (0, 0):
             if time.monotonic() > ends:
                 os.killpg(child, signal.SIGKILL)
+                os.waitpid(child, 0)
                 _unlock()
+                break
             time.sleep(_LOOK_S)
 
 
 def _unlock() -> None:
-    """Removes the locks by which torch builds an extension once: who waits for a dead builder waits for ever."""
+    """Removes torch's locks on builds that were cut short: the next build would wait for them for ever."""
     folder = os.environ.get("TORCH_EXTENSIONS_DIR")
     for lock in Path(folder).rglob("lock") if folder else ():
         lock.unlink(missing_ok=True)
@@ -102,8 +104,9 @@ def _compile_only(driver: Any) -> None:
 
     def compile_it(self: Any, *args: Any, grid: Any, warmup: bool, **kwargs: Any) -> Any:
         kernel = run(self, *args, grid=grid, warmup=True, **kwargs)
-        with contextlib.suppress(Exception):  # up to Triton 3.6 what launches a kernel is compiled, too
-            driver.launcher(kernel.src, kernel.metadata)
+        if driver.launcher is not None:  # up to 3.6 Triton compiles a C function for each that launches it
+            with contextlib.suppress(Exception):
+                driver.launcher(kernel.src, kernel.metadata)
         return kernel
 
     def compile_all(self: Any, *args: Any, grid: Any, warmup: bool = True, **kwargs: Any) -> None:

@@ -1,6 +1,5 @@
 """The arbiter's clock: what it takes off a round, what it refuses to take off, and the order of a trial."""
 
-from collections import deque
 from contextlib import contextmanager
 from dataclasses import replace
 from types import SimpleNamespace
@@ -11,7 +10,7 @@ from grader.exercise import Array, Case
 from grader.exercises import find
 from grader.judge import clock as clocks
 from grader.judge import desk as desks
-from grader.judge.clock import SPELL, BaselineFailed, Clock, Curve, TimedWrong, launches_for, sample
+from grader.judge.clock import BaselineFailed, Clock, Curve, TimedWrong, launches_for, sample
 from grader.judge.desk import Desk
 from grader.judge.machine import Machine
 from grader.judge.workers import Round, WorkerFailed
@@ -296,7 +295,7 @@ class Trial:
         self.limits = []
         self.broken = {}
         self.more_us = {}
-        self.drifts = deque(maxlen=SPELL)
+        self.drifts = []
         self.peers = {"submission": self.Peer(self), "e:torch": self.Peer(self), "e:compile": self.Peer(self)}
 
     class Peer:
@@ -373,10 +372,10 @@ def test_baselines_alone_are_all_trusted_and_nobody_is_frozen(trial):
     assert all(reading.trusted for reading in found.values())
 
 
-def test_nobody_looks_at_what_does_not_count(trial):
+def test_nobody_looks_at_the_outputs_of_a_warm_up(trial):
     """A first round may compile; what it answers is asked again in each that counts."""
     trial.wrong = True
-    trial.sample(counts=False)
+    trial.sample(checked=False)
     beside = [["freeze", "poison", f"round e:{name}", "thaw"] for name in ("torch", "compile")]
     assert trial.log == ["aside", "deal", "back", "poison", "round submission", *beside[0], *beside[1]]
 

@@ -111,9 +111,10 @@ class Ready(Arbiter):
 WAY = ["no baselines", "nobody else", "rest"]
 
 
-def test_a_grading_that_runs_out_of_memory_is_begun_again_with_nobody_elses_code_alive(monkeypatch):
-    """With a job of its own, and nothing loaded beside it."""
-    arbiter, upcoming = Ready(), [("next", find("softmax"))]
+@pytest.mark.parametrize("in_class", [True, False])
+def test_a_grading_that_runs_out_of_memory_is_begun_again_with_nobody_elses_code_alive(monkeypatch, in_class):
+    """With a job of its own, and nothing loaded beside it. Workers for a class stand by no longer than it lasts."""
+    arbiter, upcoming = Ready(), [("next", find("softmax"))] * in_class
 
     class Job:
         def __init__(self, *given):
@@ -121,7 +122,7 @@ def test_a_grading_that_runs_out_of_memory_is_begun_again_with_nobody_elses_code
 
         def run(self, others):
             arbiter.log.append(f"run beside {len(others)}")
-            if others:
+            if arbiter.log == [f"run beside {len(upcoming)}"]:
                 raise FULL
 
         def verdict(self, failure):
@@ -131,7 +132,8 @@ def test_a_grading_that_runs_out_of_memory_is_begun_again_with_nobody_elses_code
     source = "def vector_add(x, y, out): pass"
     with pytest.raises(ZeroDivisionError):
         arbiter.grade(source, find("vector_add"), upcoming=upcoming)
-    assert arbiter.log == ["run beside 1", *WAY, "run beside 0", "refill", "rest"]
+    end = ["refill", "rest"] if in_class else ["refill", "trim", "rest"]
+    assert arbiter.log == [f"run beside {in_class:d}", *WAY, "run beside 0", *end]
 
 
 def test_a_plot_that_runs_out_of_memory_twice_says_what_is_lacking(monkeypatch):

@@ -145,7 +145,7 @@ class World:
     def aside(self):
         return nullcontext()
 
-    def sample(self, desk, spread, exercise, peers, clock, limit_s, drifts, aside, counts=True):
+    def sample(self, desk, spread, exercise, peers, clock, limit_s, drifts, aside, checked=True):
         assert aside == self.aside
         assert desk is self.desk
         assert clock is self.clock
@@ -158,6 +158,12 @@ class World:
         if number in self.failing:
             raise self.failing[number]
         warms_up = limit_s == timing._WARM_UP_LIMIT_S
+        assert checked != warms_up
+        if warms_up:
+            assert not drifts
+            self.drifts = drifts
+        assert drifts is self.drifts, "the trials of a case share their drifts"
+        drifts.append(0.0)
         n = -1 if warms_up else self.counts.setdefault((spread.case.name, beside), 0)
         if not warms_up:
             self.counts[spread.case.name, beside] += 1

@@ -66,7 +66,11 @@ from grader.exercise import Array, Case
 from grader.judge.spread import laid
 from grader.worker.rehearsal import _Driver, rehearse
 
-GPU = _Driver(GPUTarget("cuda", 90, 32), types.SimpleNamespace(multi_processor_count=2), {"max_shared_mem": 1})
+def launcher(source, metadata):
+    pathlib.Path(sys.argv[1], f"launcher of {source.name}").touch()
+
+properties = types.SimpleNamespace(multi_processor_count=2)
+GPU = _Driver(GPUTarget("cuda", 90, 32), properties, {"max_shared_mem": 1}, launcher)
 
 def binaries():
     return len(list(pathlib.Path(sys.argv[1]).glob("*/*.cubin")))
@@ -107,6 +111,12 @@ def test_what_triton_will_want_is_compiled_and_nothing_else_stays(rehearsals):
     """One binary for each way in which Triton specialises; what the function keeps, counts and prints is gone."""
     once = 'rehearsed("add", [1000, 1, 7, 1024, 1040])'
     assert rehearsals(once, once) == ["3 0 None True"] * 2  # 1000 and 1; of 7 none; 1024 and 1040 are multiples of 16
+
+
+def test_what_launches_a_kernel_is_compiled_too(rehearsals, tmp_path):
+    """As Triton 3.6 does it at a kernel's first launch."""
+    rehearsals('rehearsed("add", [1000])')
+    assert (tmp_path / "cache" / "launcher of add_kernel").exists()
 
 
 def test_an_autotuners_configurations_are_compiled_and_what_asks_for_the_gpu_is_answered(rehearsals):
