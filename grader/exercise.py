@@ -36,8 +36,8 @@ class Array:
     `row_padding` is the number of elements between the end of a row and the start of the next; with
     any, the tensor is not contiguous and the padding belongs to the guard. `grows` is the axis along which the array
     grows with the GPU where the case is timed; None: it stays as it is. Of matrices and images for CUDA that is their
-    width: a grid has at most 65,535 blocks downwards, in y, and 2³¹ - 1 across. A `transposed` matrix lies in memory column
-    after column, and the padding is between these.
+    width: a grid has at most 65,535 blocks downwards, in y, and 2³¹ - 1 across. A `transposed` matrix lies in memory
+    column after column, and the padding is between these.
     """
 
     name: str
