@@ -76,11 +76,13 @@ def _by_trial(gate: Gate, seconds: Seconds) -> list[float]:
     return [geometric_mean(trial) for trial in zip(*per_case, strict=False)]
 
 
-def hopeless(exercise: Exercise, case: str, seconds: Seconds) -> bool:
-    """Whether the submission is so slow in this case that more trials could not earn a point."""
+def hopeless(exercise: Exercise, case: str, claims: Seconds) -> bool:
+    """Whether the submission is so slow in this case that more trials could not earn a point. By what it claims itself:
+    where that is much less than the clock says, a host that stood still for a moment may be why, and more trials tell.
+    """
     gates = [gate for gate in exercise.gates if case in gate.cases]
-    own = min(seconds[case]["submission"])
-    return bool(gates) and all(max(seconds[case][gate.baseline]) / own < gate.at_least / _FAR for gate in gates)
+    own = min(claims[case]["submission"])
+    return bool(gates) and all(max(claims[case][gate.baseline]) / own < gate.at_least / _FAR for gate in gates)
 
 
 def ceiling_s(exercise: Exercise, case: Case, machine: Machine) -> float:

@@ -16,7 +16,17 @@ from typing import TYPE_CHECKING
 from grader.errors import JudgeStopped
 from grader.exercise import Baseline, Case, Exercise
 from grader.judge import score
-from grader.judge.beside import OWN, baseline_rounds, disputed, parted, runs_short, seconds_of, slow_rounds, sure
+from grader.judge.beside import (
+    OWN,
+    baseline_rounds,
+    claims,
+    disputed,
+    parted,
+    runs_short,
+    seconds_of,
+    slow_rounds,
+    sure,
+)
 from grader.judge.clock import BaselineFailed, launches_for, sample
 from grader.judge.monitor import Record
 from grader.judge.reading import AGREEMENT, Reading, counted, enough
@@ -274,7 +284,7 @@ class Timer:
                         kept.setdefault(peer.split(":")[-1], []).append(reading)
                     if trial + 1 >= trials and (worker is None or _settled(kept[OWN])):
                         break
-                    if trial and worker is not None and score.hopeless(exercise, case.name, self.seconds):
+                    if trial and worker is not None and score.hopeless(exercise, case.name, claims(self.readings)):
                         break
 
 

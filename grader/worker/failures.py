@@ -12,7 +12,8 @@ from grader.worker.raw_sources import compiler_log
 __all__ = ["describe"]
 
 _LIMIT = 4000
-_ILLEGAL = ("illegal memory access", "misaligned address", "device-side assert", "unspecified launch failure")
+_ASSERTED = "device-side assert triggered"  # every CUDA error of torch's speaks of "device-side assertions"
+_ILLEGAL = ("illegal memory access", "misaligned address", _ASSERTED, "unspecified launch failure")
 
 
 def describe(error: BaseException, file: Path) -> dict[str, Any]:
@@ -30,7 +31,7 @@ def describe(error: BaseException, file: Path) -> dict[str, Any]:
         line, message = found_line or line, found
     elif kind == "illegal_access":
         message = "A kernel accessed memory outside of the buffers, or wrote to an input."
-        if "assert" in text:
+        if _ASSERTED in text:
             message = "An assertion in a kernel failed: an index is out of range, or a device_assert does not hold."
     detail = "".join(traceback.format_list(frames)) + text
     return {"kind": kind, "message": message[:500], "line": line, "detail": detail[-_LIMIT:]}

@@ -215,6 +215,12 @@ TEXTS: tuple[tuple[str, str], ...] = (
     ("RuntimeError: Triton Error [CUDA]: an illegal memory access was encountered", "against the bounds"),
     ("RuntimeError: CUDA error: device-side assert triggered", "index out of range"),
     ("RuntimeError: CUDA error: too many resources requested for launch", "fewer threads"),
+    (
+        "torch.AcceleratorError: CUDA error: too many resources requested for launch\nCUDA kernel errors might be "
+        "asynchronously reported at some other API call, so the stacktrace below might be incorrect.\nFor debugging "
+        "consider passing CUDA_LAUNCH_BLOCKING=1\nCompile with `TORCH_USE_CUDA_DSA` to enable device-side assertions.",
+        "fewer threads",
+    ),
     ("torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 64.00 GiB.", "write into `out`"),
     ("RuntimeError: CUDA error: CUDA driver version is insufficient for CUDA runtime version", "grader doctor"),
     ("#error -- unsupported GNU version! gcc versions later than 14 are not supported!", "grader doctor"),

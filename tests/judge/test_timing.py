@@ -523,6 +523,23 @@ def test_the_hopeless_are_not_timed_to_the_end(world):
     assert slowest.gates(judged=True)[0].outcome == "failed"
 
 
+@pytest.mark.parametrize("still_for", [2, 10, 20])
+def test_a_host_that_stood_still_in_the_first_rounds_makes_nobody_hopeless(world, still_for):
+    """Its events say so, though they do not count: more rounds tell, and these may not be forged either."""
+    world.own = lambda n: Reading(30 * BASE_S if n < still_for else OWN_S, OWN_S)
+    found = timed(world)
+    assert found.gates(judged=True)[0].outcome == "passed"
+    assert world.rounds() <= timing._MOST_TRIALS
+
+
+def test_who_claims_to_be_fast_and_is_hopeless_is_timed_to_the_end_and_fails(world):
+    """As if the host stood still in every round."""
+    world.own = lambda n: Reading(30 * BASE_S, OWN_S)
+    found = timed(world)
+    assert found.gates(judged=True)[0].outcome == "failed"
+    assert world.rounds() == timing._MOST_TRIALS
+
+
 @pytest.mark.usefixtures("all_at_once")
 def test_the_merely_slow_are_timed_to_the_end(world):
     """Below the gate, but not far: it is timed as others are."""

@@ -25,7 +25,7 @@ CUDA: tuple[Meaning, ...] = (
         "Check every index against the bounds before it is used, with a mask or an `if`.",
     ),
     Meaning(
-        r"device-side assert",
+        r"device-side assert triggered",  # of "assertions" every CUDA error of torch's speaks
         "An assertion failed on the GPU, most often an index out of range.",
         "Check the index that is used for a lookup.",
     ),
