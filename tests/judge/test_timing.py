@@ -523,6 +523,17 @@ def test_the_hopeless_are_not_timed_to_the_end(world):
     assert slowest.gates(judged=True)[0].outcome == "failed"
 
 
+@pytest.mark.parametrize(("ours", "disputed"), [(30.0, True), (2.0, False), (1.0, False), (0.5, False)])
+def test_on_a_host_that_stands_still_for_all_a_lost_gate_is_disputed(world, ours, disputed):
+    """Where the rounds of our own workers are as much too long as the submission's; not where only the latter are."""
+    world.own = lambda n: Reading(30 * OWN_S, OWN_S)
+    world.base = lambda n: Reading(ours * BASE_S, BASE_S, trusted=True)
+    found = timed(world)
+    found.settle()
+    assert found.gates(judged=True)[0].outcome == "failed"
+    assert found.disputed is disputed
+
+
 @pytest.mark.parametrize("still_for", [2, 10, 20])
 def test_a_host_that_stood_still_in_the_first_rounds_makes_nobody_hopeless(world, still_for):
     """Its events say so, though they do not count: more rounds tell, and these may not be forged either."""
