@@ -50,7 +50,7 @@ def listening() -> Iterator[list[Heard]]:
             more = (
                 one.work_s - one.event_s - clock.switch_s(one.event_s),
                 one.copy_in_s - clock.copy_in_s(spread.used["inputs"]),
-                clock.glimpse_excess_s(spread, one),
+                clock.glimpse_excess_s(one),
                 drift_s,
             )
             heard.append(Heard("baseline" if trusted else "submission", *(1e6 * each for each in more)))

@@ -77,7 +77,7 @@ class Clock:
     """What a round costs beyond its launches, in seconds.
 
     `switch_s`: the small copy and the GPU's switch to the worker, by the seconds that the launches take. `copy_in_s`:
-    by the bytes copied in. `glimpse_s`: by the rows looked at.
+    by the bytes copied in. `glimpse_s`: by the copies of the look.
 
     What the copying-in may take longer without a meaning is `copy_in_jitter_s`: work of another process meanwhile costs
     two switches of the GPU (258 µs on an H200). What takes longer than that counts in full. For the look, and for the
@@ -116,7 +116,7 @@ class Clock:
             timed = [(one, one.event_s) for one in rounds[2:] if one.event_s is not None]
             switches.append((quartile(event_s for _, event_s in timed),
                              quartile(one.work_s - event_s for one, event_s in timed)))  # fmt: skip
-            glimpses.setdefault(float(rows), quartile(one.glimpse_s for one, _ in timed))
+            glimpses.setdefault(float(rounds[-1].look.copies), quartile(one.glimpse_s for one, _ in timed))
         copies = [(float(size), desk.copy_in_s(size)) for size in _sizes(desk.arenas["inputs"].size)]
         least_s = min(cost for _, cost in switches)
         return cls(
@@ -141,16 +141,16 @@ class Clock:
         work_s = one.work_s - drift_s
         if (more_s := one.copy_in_s - self.copy_in_s(spread.used["inputs"])) > self.copy_in_jitter_s:
             work_s += more_s
-        work_s += max(0.0, self.glimpse_excess_s(spread, one) - self.jitter_s)  # some honest looks are late by 60
+        work_s += max(0.0, self.glimpse_excess_s(one) - self.jitter_s)  # some honest looks are late by 60
         launches_s = work_s
         for _ in range(3):  # the switch depends a little on the launches' time, which is not known yet
             launches_s = max(work_s - self.switch_s(launches_s), 1e-9)
         count = len(spread.launches)
         return Reading(launches_s / count, None if one.event_s is None else one.event_s / count, trusted)
 
-    def glimpse_excess_s(self, spread: Spread, one: Round) -> float:
-        """What the look took longer than calibrated for so many rows."""
-        return one.glimpse_s - self.glimpse_s(len(spread.launches) * len(spread.case.outputs))
+    def glimpse_excess_s(self, one: Round) -> float:
+        """What the look took longer than calibrated for so many copies."""
+        return one.glimpse_s - self.glimpse_s(one.look.copies)
 
 
 def _sizes(largest: int) -> list[int]:

@@ -19,9 +19,10 @@ if TYPE_CHECKING:
     from grader.judge.desk import Desk
     from grader.judge.spread import Spread
 
-__all__ = ["PLACES", "Glimpse"]
+__all__ = ["LOOKS", "Glimpse"]
 
-PLACES = 8  # random elements of each output; one copy fetches them from all launches. Each takes time by the clock
+LOOKS = 192  # elements of each output, of all launches together, at least; each copy of some takes time by the clock
+_FEWEST, _MOST = 6, 16  # elements that are looked at in all of many launches; and in a padded output
 _PITCH_LIMIT = 1 << 31  # bytes between the rows of a two-dimensional copy
 _source = random.SystemRandom()  # torch's own generator begins with the same seed in every process
 
@@ -33,12 +34,15 @@ class Glimpse:
         self._desk = desk
         self._columns: list[tuple[int, int, int, int]] = []  # offset, pitch, rows, bytes of an element
         for array in spread.case.outputs:
-            slots = [launch[array.name] for launch in spread.launches]
-            for _ in range(PLACES):
-                self._columns += _column(slots)
+            self._columns += _columns([launch[array.name] for launch in spread.launches])
         self._bytes = sum(rows * item for _, _, rows, item in self._columns)
         if desk.torch_device == "cuda":
             self._prepare()
+
+    @property
+    def copies(self) -> int:
+        """By which it fetches what it looks at: they take most of its time."""
+        return len(self._columns)
 
     def take(self) -> bytes:
         """The bytes at these places, now."""
@@ -89,6 +93,28 @@ def _item(slot: Slot) -> int:
     return slot.bytes // slot.span
 
 
+def _columns(slots: Sequence[Slot]) -> list[tuple[int, int, int, int]]:
+    """Of few launches a comb through each; of many, elements that one copy fetches from all of them."""
+    slots = list({slot.offset: slot for slot in slots}.values())  # repeated launches share their slots
+    each = math.ceil(LOOKS / len(slots))
+    if slots[0].span != math.prod(slots[0].shape):
+        return [one for _ in range(min(each, _MOST)) for one in _column(slots)]
+    if 2 * len(slots) <= 3 * each:  # an element of all launches takes one copy or two
+        return [_comb(slot, each) for slot in slots]
+    return [one for _ in range(max(each, _FEWEST)) for one in _column(slots)]
+
+
+def _comb(slot: Slot, least: int) -> tuple[int, int, int, int]:
+    """So many elements of a contiguous tensor, or up to half as many more, at equal distances: any element as likely
+    as any other, and no part of it that is longer than a `least` of the whole is passed over. The distance is random,
+    too: no pattern avoids it.
+    """
+    item, widest = _item(slot), max(1, slot.span // least)
+    distance = _source.randint(math.ceil(widest / 1.5), widest)
+    first = _source.randrange(distance)
+    return slot.offset + item * first, item * distance, len(range(first, slot.span, distance)), item
+
+
 def _column(slots: Sequence[Slot]) -> list[tuple[int, int, int, int]]:
     """An element of every slot, any of its elements as likely as any other: one copy where they lie at equal distances,
     as `Desk.lay` places them.
@@ -97,12 +123,12 @@ def _column(slots: Sequence[Slot]) -> list[tuple[int, int, int, int]]:
     its own. A way between two random elements would shun the ends in the middle launches.
     """
     item, element, step = _item(slots[0]), _element(slots[0]), 0
-    offsets = sorted({slot.offset for slot in slots})  # repeated launches share their slots
+    offsets = sorted(slot.offset for slot in slots)
     rows, pitches = len(offsets), {after - before for before, after in itertools.pairwise(offsets)}
     pitch, size = max(pitches, default=0), slots[0].span * item
     if slots[0].span == math.prod(slots[0].shape) and rows > 1:
         most = slots[0].span // (rows - 1)  # so that it passes the end once at most
-        step = item * _source.randint(-most, most)
+        step = item * _source.randint(most // 2, most) * _source.choice((-1, 1))
     if len(pitches) != 1 or not item <= pitch + step < _PITCH_LIMIT:
         return [(offset + element, item, 1, item) for offset in offsets]
     turns = next((row for row in range(rows) if not 0 <= element + row * step < size), rows)

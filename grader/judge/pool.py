@@ -92,7 +92,7 @@ class Pool:
         ahead = self._expected.pop((source, exercise.id), None)
         self._used = True
         if self._at_once:
-            self.refill(_FRESH_IN_CLASS if self._expected else 1)
+            self.refill(_FRESH_IN_CLASS if self._expected and self._ahead > 1 else 1)
         if ahead is not None:
             loaded = ahead.loading.result()
         else:

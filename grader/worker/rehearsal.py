@@ -23,6 +23,7 @@ from grader.protocol.layout import Slot
 __all__ = ["rehearse"]
 
 _LOOK_S = 0.005
+_KILL_S = 5.0  # for what was killed to be gone
 
 
 def rehearse(
@@ -43,15 +44,37 @@ def rehearse(
             _quietly(function, launches, driver)
         finally:
             os._exit(0)
-    ends = time.monotonic() + limit_s
+    ends, ended, status = time.monotonic() + limit_s, 0, 1
     with contextlib.suppress(ChildProcessError):  # a submission may have had somebody else wait for its children
-        while os.waitpid(child, os.WNOHANG) == (0, 0):
-            if time.monotonic() > ends:
-                os.killpg(child, signal.SIGKILL)
-                os.waitpid(child, 0)
-                _unlock()
-                break
+        while not ended and time.monotonic() < ends:
             time.sleep(_LOOK_S)
+            ended, status = os.waitpid(child, os.WNOHANG)
+        if not ended:
+            os.kill(child, signal.SIGKILL)
+            os.waitpid(child, 0)
+    if not ended or status:
+        _kill_session(child)
+        _unlock()
+
+
+def _kill_session(session: int) -> None:
+    """Kills all processes of a session. Its leader's group is not enough: ninja gives each compiler one of its own."""
+    ends = time.monotonic() + _KILL_S
+    while (alive := _alive(session)) and time.monotonic() < ends:
+        for pid in alive:
+            with contextlib.suppress(ProcessLookupError, PermissionError):
+                os.kill(pid, signal.SIGKILL)
+        time.sleep(_LOOK_S)
+
+
+def _alive(session: int) -> list[int]:
+    found = []
+    for path in Path("/proc").glob("[0-9]*/stat"):
+        with contextlib.suppress(OSError):
+            state, _, _, its = path.read_text(errors="replace").rpartition(") ")[2].split()[:4]
+            if int(its) == session and state not in "ZX":
+                found.append(int(path.parent.name))
+    return found
 
 
 def _unlock() -> None:

@@ -11,15 +11,16 @@ from grader.judge.workers import Round
 from tests.judge.test_clock import CLOCK, US
 
 SPREAD = SimpleNamespace(launches=("launch",) * 10, used={"inputs": 1e6}, case=SimpleNamespace(outputs=("out",)))
+LOOK = SimpleNamespace(copies=10)
 
 
 def test_what_a_round_takes_longer_is_heard_part_by_part():
     """Of the switch, the copying-in and the look, whose round it was, and the drift; the reading is what it was."""
-    one = Round(21 * US + 7 * US, 4e-3 + 150 * US + 240 * US, 40 * US + 3 * US, 4e-3, None, b"")
+    one = Round(21 * US + 7 * US, 4e-3 + 150 * US + 240 * US, 40 * US + 3 * US, 4e-3, LOOK, b"")
     expected = CLOCK.read(SPREAD, one, 10 * US, trusted=True)
     with listening() as heard:
         found = CLOCK.read(SPREAD, one, 10 * US, trusted=True)
-        CLOCK.read(SPREAD, Round(21 * US, 4e-3, 40 * US, None, None, b""))  # it claims no time: nothing to compare with
+        CLOCK.read(SPREAD, Round(21 * US, 4e-3, 40 * US, None, LOOK, b""))  # it claims no time: nothing to compare with
     assert found == expected
     assert [each.peer for each in heard] == ["baseline"]
     assert heard[0][1:] == pytest.approx((240, 7, 3, 10))

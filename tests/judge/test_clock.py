@@ -1,7 +1,8 @@
 """The arbiter's clock: what it takes off a round, what it refuses to take off, and the order of a trial."""
 
+from collections.abc import Callable
 from contextlib import contextmanager
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from types import SimpleNamespace
 
 import pytest
@@ -12,6 +13,7 @@ from grader.judge import clock as clocks
 from grader.judge import desk as desks
 from grader.judge.clock import BaselineFailed, Clock, Curve, TimedWrong, launches_for, sample
 from grader.judge.desk import Desk
+from grader.judge.glimpse import Glimpse
 from grader.judge.machine import Machine
 from grader.judge.workers import Round, WorkerFailed
 from grader.verdict import Failure, Mismatch
@@ -38,12 +40,20 @@ def machine(copy_gbps=1000.0, l2_bytes=1 << 20):
     return Machine("cuda", "GPU", "", "", "", "", l2_bytes, copy_gbps, 800.0)
 
 
+@dataclass
+class Looked:
+    """A look of so many copies."""
+
+    copies: int
+    take: Callable[[], bytes] = bytes
+
+
 def a_round(launches_s, spread=None, clock=CLOCK, more=(0.0, 0.0, 0.0), event_s=None):
     """A round that costs what the clock was calibrated to, and `more` in its three parts."""
     copy_in_s = clock.copy_in_s(spread.used["inputs"]) if spread else 0.0
-    glimpse_s = clock.glimpse_s(len(spread.launches) * len(spread.case.outputs)) if spread else 0.0
+    look = Looked(len(spread.launches) * len(spread.case.outputs) if spread else 0)
     work_s = launches_s + clock.switch_s(launches_s)
-    return Round(copy_in_s + more[0], work_s + more[1], glimpse_s + more[2], event_s, None, b"")
+    return Round(copy_in_s + more[0], work_s + more[1], clock.glimpse_s(look.copies) + more[2], event_s, look, b"")
 
 
 def test_a_curve_goes_through_its_points_and_straight_on():
@@ -71,8 +81,8 @@ class Calibrated:
     def switch_s(self, event_s):
         return self.switch_us * US + 0.01 * event_s
 
-    def glimpse_s(self, rows):
-        return (20 + 2 * rows) * US
+    def glimpse_s(self, copies):
+        return (20 + 2 * copies) * US
 
     def round(self, name, desk, limit_s):
         assert name == ""
@@ -84,7 +94,8 @@ class Calibrated:
         event_s = 35 * US * len(spread.launches)
         late_s = 5e-3 if self.rounds <= 2 or self.rounds in (5, 6, 7, 8) else 0.0
         claim = None if self.rounds == 9 else event_s
-        return Round(0.0, event_s + self.switch_s(event_s) + late_s, self.glimpse_s(rows) + late_s, claim, None, b"")
+        work_s = event_s + self.switch_s(event_s) + late_s
+        return Round(0.0, work_s, self.glimpse_s(rows) + late_s, claim, Looked(rows), b"")
 
 
 class LoggingDesk(Desk):
@@ -122,8 +133,8 @@ def test_calibration_finds_what_a_round_costs_beyond_its_launches(calibrated):
     for launches in (1, 4, 16, 64, 256, 1024):
         event_s = 35 * US * launches
         assert clock.switch_s(event_s) == pytest.approx(worker.switch_s(event_s))
-    for rows in (1, 4, 16, 100):
-        assert clock.glimpse_s(rows) == pytest.approx(worker.glimpse_s(rows))
+    for copies in (1, 4, 16, 100):
+        assert clock.glimpse_s(copies) == pytest.approx(worker.glimpse_s(copies))
     for count in (1 << 12, 1 << 20, desk.arenas["inputs"].size):
         assert clock.copy_in_s(count) == pytest.approx(desk.copy_in_s(count))
 
@@ -152,7 +163,7 @@ def test_a_calibrated_clock_reads_what_the_launches_took(calibrated, small_desk)
     spread = small_desk.lay(CASE, 10)
     launches_s = 8e-3
     one = Round(desk.copy_in_s(spread.used["inputs"]), launches_s + worker.switch_s(launches_s),
-                worker.glimpse_s(10), launches_s, None, b"")  # fmt: skip
+                worker.glimpse_s(10), launches_s, Looked(10), b"")  # fmt: skip
     assert clock.read(spread, one).arbiter_s == pytest.approx(launches_s / 10, rel=1e-4)
 
 
@@ -216,11 +227,13 @@ def test_a_faster_copying_in_gives_nothing_back(small_desk):
     assert CLOCK.read(spread, a_round(3e-3, spread, more=(-1e-3, 0.0, -1e-3))).arbiter_s == pytest.approx(3e-3)
 
 
-def test_the_look_is_expected_to_cost_as_much_as_the_rows_that_it_reads(small_desk):
-    """Each output of each launch is a row: two outputs cost what twice as many launches do."""
-    spread = small_desk.lay(TWO_OUTPUTS, 50)
-    honest = Round(CLOCK.copy_in_s(spread.used["inputs"]), 3e-3 + 150 * US, CLOCK.glimpse_s(100), None, None, b"")
-    assert CLOCK.read(spread, honest).arbiter_s == pytest.approx(3e-3 / 50)
+def test_the_look_is_expected_to_cost_as_much_as_its_copies_do(small_desk):
+    """Whatever they fetch: two outputs cost what twice as many launches do."""
+    spread = small_desk.lay(TWO_OUTPUTS, 5)
+    look = Glimpse(small_desk, spread)
+    assert look.copies == 10
+    honest = Round(CLOCK.copy_in_s(spread.used["inputs"]), 3e-3 + 150 * US, CLOCK.glimpse_s(10), None, look, b"")
+    assert CLOCK.read(spread, honest).arbiter_s == pytest.approx(3e-3 / 5)
 
 
 def test_the_drift_is_taken_off_and_a_reading_is_for_one_launch(small_desk):
@@ -239,7 +252,7 @@ def test_the_drift_is_taken_off_and_a_reading_is_for_one_launch(small_desk):
 def test_no_reading_is_zero_or_less(small_desk):
     """A round that took less than the switch alone is still a time, which is refused as implausible."""
     spread = small_desk.lay(CASE)
-    assert CLOCK.read(spread, Round(0.0, 1 * US, 0.0, None, None, b"")).arbiter_s > 0
+    assert CLOCK.read(spread, Round(0.0, 1 * US, 0.0, None, Looked(0), b"")).arbiter_s > 0
 
 
 @pytest.mark.parametrize(
@@ -309,8 +322,7 @@ class Trial:
                 raise self.trial.broken[name]
             more = (0.0, self.trial.more_us.get(name, 0.0) * US, 0.0)
             one = a_round(3e-3, self.trial.spread, more=more, event_s=3e-3)
-            object.__setattr__(one, "look", SimpleNamespace(take=lambda: self.trial.log.append("look") or b""))
-            return one
+            return replace(one, look=replace(one.look, take=lambda: self.trial.log.append("look") or b""))
 
         def freeze(self):
             self.trial.log.append("freeze")

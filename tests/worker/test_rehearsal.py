@@ -51,7 +51,13 @@ def waits_with_a_lock(x, y, out):
     folder = pathlib.Path(os.environ["TORCH_EXTENSIONS_DIR"], "a")
     folder.mkdir(parents=True)
     (folder / "lock").touch()
-    subprocess.run(["sh", "-c", "echo $$ > pid; exec sleep 100"])
+    # ninja, too, gives each compiler a process group of its own
+    compiler = subprocess.Popen(["sh", "-c", "echo $$ > pid; exec sleep 100"], process_group=0)
+    if x.numel() == 9:
+        while not pathlib.Path("pid").exists() or not pathlib.Path("pid").read_text():
+            pass
+        os._exit(3)
+    compiler.wait()
 
 def asks(x, y, out):
     BLOCK = torch.cuda.get_device_properties(x.device).multi_processor_count * 256
@@ -136,9 +142,11 @@ def test_an_extension_is_built(rehearsals, tmp_path):
     assert not [*tmp_path.glob("extensions/**/lock")]
 
 
-def test_a_build_that_is_cut_short_leaves_no_lock_and_no_compiler(rehearsals, tmp_path):
-    """The submission's own call would wait for it for ever."""
-    assert rehearsals('rehearsed("waits_with_a_lock", [8], 2.0)') == ["0 0 None True"]
+@pytest.mark.parametrize(("elements", "limit_s"), [(8, 2.0), (9, 60.0)])
+def test_a_build_that_is_cut_short_leaves_no_lock_and_no_compiler(rehearsals, tmp_path, elements, limit_s):
+    """By the limit, or because its process ended: the submission's own call would wait for the lock for ever, and two
+    compilers would write one file."""
+    assert rehearsals(f'rehearsed("waits_with_a_lock", [{elements}], {limit_s})') == ["0 0 None True"]
     assert (tmp_path / "extensions" / "a").is_dir()
     assert not [*tmp_path.glob("extensions/**/lock")]
     status = Path(f"/proc/{int((tmp_path / 'pid').read_text())}/status")
