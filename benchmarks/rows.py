@@ -14,11 +14,11 @@ from pathlib import Path
 from grader.judge.machine import Machine
 from grader.results import RESULTS, Row
 
-__all__ = ["Recorder"]
+__all__ = ["Recorder", "commit"]
 
 
 @functools.cache
-def _commit() -> str:
+def commit() -> str:
     """The commit that is measured, `+` behind it where the tree differs; `COMMIT` says it where there is no git."""
     if named := os.environ.get("COMMIT"):
         return named
@@ -51,7 +51,7 @@ class Recorder:
             gpu=self.machine.gpu,
             driver=self.machine.driver,
             torch=self.machine.torch,
-            commit=_commit(),
+            commit=commit(),
             command=f"make bench ARGS='{' '.join(sys.argv[1:])}'" if sys.argv[1:] else "make bench",
             date=self.date,
         )
