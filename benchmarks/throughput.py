@@ -78,7 +78,8 @@ def _grade_ours(made: Class, lines: Path, limit: Limit) -> None:
 
         result = commands.autograde(made.folder, assignment, force=True, feedback=False, progress=tell)
         seconds = time.perf_counter() - begun
-        failed = [f"{each.student}: {each.reason}" for each in result.students if each.outcome != "graded" or each.reason]
+        bad = [each for each in result.students if each.outcome != "graded" or each.reason]
+        failed = [f"{each.student}: {each.reason}" for each in bad]
         if failed or len(result.students) != len(counts):
             raise SystemExit("\n".join([f"{assignment} was not graded in full:", *failed]))
         row = {"assignment": assignment, "notebooks": sum(counts.values()), "seconds": seconds,
