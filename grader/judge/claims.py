@@ -10,14 +10,14 @@ from grader.verdict import Failure
 __all__ = ["death", "failure_of", "plain", "time_of"]
 
 _KINDS = ("not_written", "compile", "exception", "illegal_access")
-_MOST_S = 1e6
+_LEAST_S, _MOST_S = 1e-9, 1e6  # of a round; the smallest floats are 0 when they are divided by its launches
 _CONTROLS = (*range(0x20), *range(0x7F, 0xA0), 0x61C, 0x200E, 0x200F, *range(0x2028, 0x202F), *range(0x2066, 0x206A))
 _STEERING = {code: None for code in _CONTROLS if chr(code) not in "\n\t"}
 
 
 def time_of(claim: Any) -> float | None:
     """Seconds, where the claim is a time."""
-    fits = type(claim) is float and 0 < claim < _MOST_S
+    fits = type(claim) is float and _LEAST_S <= claim < _MOST_S
     return claim if fits else None
 
 

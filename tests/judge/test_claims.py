@@ -8,7 +8,7 @@ import pytest
 
 from grader.judge.claims import death, failure_of, plain, time_of
 
-NOT_TIMES = [None, 0, 1, True, "0.1", [0.1], {}, 0.0, -0.1, math.nan, math.inf, -math.inf, 1e9]
+NOT_TIMES = [None, 0, 1, True, "0.1", [0.1], {}, 0.0, 5e-324, 1e-10, -0.1, math.nan, math.inf, -math.inf, 1e9]
 
 
 @pytest.mark.parametrize("claim", NOT_TIMES)
