@@ -7,6 +7,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from benchmarks.__main__ import is_known
+from grader.results import RESULTS
 from tests.exploits.corpus import PREFIXES, exploits
 
 __all__ = ["ROOT", "START_AND_WRITE_S", "Step", "known", "step"]
@@ -62,7 +63,7 @@ def known(out: Path) -> list[Step]:
         *_notebooks(out),
         *map(_bench, ("clock:noise", "clock:agreement", "clock:repeats", "clock:pairs")),
         _tests("recovery", "tests/exploits/test_recovery.py"),
-        *(_exploits(f"exploits-{kind}", kind, out) for kind in PREFIXES),
+        *(_exploits(f"exploits-{kind}", kind) for kind in PREFIXES),
         _tests("honest", "tests/honest", limit_s=400),
         _tests("plots", _GRADING, "-k", "plot", limit_s=540),
         *map(_bench, long),
@@ -88,7 +89,7 @@ def step(name: str, out: Path) -> Step:
     if part := re.fullmatch(rf"exploits-({'|'.join(PREFIXES)})/(\d+)-of-(\d+)", name):
         share, shares = int(part[2]), int(part[3])
         if 1 <= share <= shares:
-            return _exploits(name, part[1], out, share - 1, shares)
+            return _exploits(name, part[1], share - 1, shares)
     if re.fullmatch(r"flips/\d+", name):
         share = _bench("flips")
         lines = str(out / f"{name.replace('/', '-')}.jsonl")
@@ -122,13 +123,13 @@ def _bench(name: str) -> Step:
     return Step(name, ("-m", "benchmarks", name), seconds, environment=limit)
 
 
-def _exploits(name: str, kind: str, out: Path, share: int = 0, shares: int = 1) -> Step:
-    """Those of a kind, or a share of them that are one after another: the judge is told of the ones that follow."""
+def _exploits(name: str, kind: str, share: int = 0, shares: int = 1) -> Step:
+    """Those of a kind, or a share of them that are one after another: the judge is told of the ones that follow. What
+    they came to is written to `benchmarks/results/exploits`."""
     names = [each.name for each in exploits() if each.name.startswith(f"{kind}_")]
     chosen = names[share * len(names) // shares : (share + 1) * len(names) // shares]
-    rows = out / f"{name.replace('/', '-')}.json"
     tests = _tests(name, *(f"{_EXPLOITS}[{each}]" for each in chosen), limit_s=560)
-    return replace(tests, environment={"EXPLOITS_OUT": str(rows)})
+    return replace(tests, environment={"EXPLOITS_OUT": str(RESULTS / "exploits")})
 
 
 def _mistakes() -> list[Step]:
