@@ -8,13 +8,15 @@ import json
 import os
 import subprocess
 import sys
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
+from typing import Any
 
 from grader.judge.machine import Machine
 from grader.results import RESULTS, Row
 
-__all__ = ["Recorder", "commit"]
+__all__ = ["Recorder", "commit", "replace_rows"]
 
 
 @functools.cache
@@ -23,8 +25,9 @@ def commit() -> str:
     if named := os.environ.get("COMMIT"):
         return named
     try:
-        ask = functools.partial(subprocess.run, capture_output=True, text=True, check=True, cwd=RESULTS.parent)
-        changed = ask(["git", "status", "--porcelain", "--untracked-files=no"]).stdout
+        ask = functools.partial(subprocess.run, capture_output=True, text=True, check=True, cwd=RESULTS.parents[1])
+        results = f":!{RESULTS.relative_to(RESULTS.parents[1])}"  # a row that was written is no other version
+        changed = ask(["git", "status", "--porcelain", "--untracked-files=no", "--", ".", results]).stdout
         return ask(["git", "rev-parse", "--short", "HEAD"]).stdout.strip() + ("+" if changed else "")
     except (OSError, subprocess.CalledProcessError):
         return ""
@@ -65,24 +68,23 @@ class Recorder:
         return RESULTS / (self.machine.gpu.lower().replace(" ", "-") + ".json")
 
     def write(self) -> Path:
-        """Writes the rows over those of the same benches; rows of benches that were not run stay. No reader, and no
-        end of this process, finds half a file; of two processes that write, one waits."""
-        RESULTS.mkdir(exist_ok=True)
-        lock = os.open(RESULTS, os.O_RDONLY)
-        try:
-            fcntl.flock(lock, fcntl.LOCK_EX)
-            return self._written()
-        finally:
-            os.close(lock)
+        """Writes the rows over those of the same benches; rows of benches that were not run stay."""
+        replace_rows(self.path(), [asdict(row) for row in self.rows], "bench")
+        return self.path()
 
-    def _written(self) -> Path:
-        path = self.path()
-        kept = []
-        if path.exists():
-            mine = {row.bench for row in self.rows}
-            kept = [row for row in json.loads(path.read_text()) if row["bench"] not in mine]
-        lines = ",\n".join(json.dumps(row, ensure_ascii=False) for row in [*kept, *map(asdict, self.rows)])
+
+def replace_rows(path: Path, rows: Sequence[dict[str, Any]], key: str) -> None:
+    """Writes them over those of the same `key`, a row a line. No reader, and no end of this process, finds half a file;
+    of two processes that write into a folder, one waits."""
+    path.parent.mkdir(exist_ok=True)
+    lock = os.open(path.parent, os.O_RDONLY)
+    try:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        mine = {row[key] for row in rows}
+        kept = [row for row in json.loads(path.read_text()) if row[key] not in mine] if path.exists() else []
+        lines = ",\n".join(json.dumps(row, ensure_ascii=False) for row in [*kept, *rows])
         fresh = path.with_suffix(".part")
         fresh.write_text(f"[\n{lines}\n]\n", encoding="utf-8")
         os.replace(fresh, path)
-        return path
+    finally:
+        os.close(lock)

@@ -97,7 +97,7 @@ def disputed(exercise: Exercise, readings: Readings) -> bool:
     )
 
 
-def _noise(claimed: Sequence[float], counted: Sequence[float], peers: Mapping[str, Sequence[Reading]]) -> bool:
+def _noise(by_events: Sequence[float], by_clock: Sequence[float], peers: Mapping[str, Sequence[Reading]]) -> bool:
     """Whether a noisy host may have made the one into the other: by a little, or by as much as the rounds of our own
     workers in this case are longer than their events say.
     """
@@ -109,7 +109,7 @@ def _noise(claimed: Sequence[float], counted: Sequence[float], peers: Mapping[st
         if one.events_s is not None
     ]
     quiet = min(1.0, median(ours)) if ours else 1.0
-    return (1 - _NOISE) * quiet * median(counted) <= median(claimed) <= median(counted)
+    return (1 - _NOISE) * quiet * median(by_clock) <= median(by_events) <= median(by_clock)
 
 
 def sure(exercise: Exercise, readings: Readings, alone: Alone) -> bool:

@@ -22,7 +22,8 @@ if TYPE_CHECKING:
 __all__ = ["LOOKS", "Glimpse"]
 
 LOOKS = 192  # elements of each output, of all launches together, at least; each copy of some takes time by the clock
-_FEWEST, _MOST = 6, 16  # elements that are looked at in all of many launches; and in a padded output
+_FEWEST = 6  # elements that are looked at in each of many launches
+_SMALL = 5  # elements between those that are looked at: where they would be fewer, all are
 _PITCH_LIMIT = 1 << 31  # bytes between the rows of a two-dimensional copy
 _source = random.SystemRandom()  # torch's own generator begins with the same seed in every process
 
@@ -35,6 +36,7 @@ class Glimpse:
         self._columns: list[tuple[int, int, int, int]] = []  # offset, pitch, rows, bytes of an element
         for array in spread.case.outputs:
             self._columns += _columns([launch[array.name] for launch in spread.launches])
+        _source.shuffle(self._columns)  # no launch is known to be looked at last
         self._bytes = sum(rows * item for _, _, rows, item in self._columns)
         if desk.torch_device == "cuda":
             self._prepare()
@@ -83,12 +85,6 @@ class Glimpse:
         self.take()  # the first time takes longer: what the host needs for it is not in its caches
 
 
-def _element(slot: Slot) -> int:
-    """The offset, in bytes from the slot's start, of a random element."""
-    at = sum(stride * _source.randrange(size) for size, stride in zip(slot.shape, slot.strides, strict=True))
-    return _item(slot) * at
-
-
 def _item(slot: Slot) -> int:
     return slot.bytes // slot.span
 
@@ -97,36 +93,43 @@ def _columns(slots: Sequence[Slot]) -> list[tuple[int, int, int, int]]:
     """Of few launches a comb through each; of many, elements that one copy fetches from all of them."""
     slots = list({slot.offset: slot for slot in slots}.values())  # repeated launches share their slots
     each = math.ceil(LOOKS / len(slots))
-    if slots[0].span != math.prod(slots[0].shape):
-        return [one for _ in range(min(each, _MOST)) for one in _column(slots)]
     if 2 * len(slots) <= 3 * each:  # an element of all launches takes one copy or two
         return [_comb(slot, each) for slot in slots]
     return [one for _ in range(max(each, _FEWEST)) for one in _column(slots)]
 
 
 def _comb(slot: Slot, least: int) -> tuple[int, int, int, int]:
-    """So many elements of a contiguous tensor, or up to half as many more, at equal distances: any element as likely
-    as any other, and no part of it that is longer than a `least` of the whole is passed over. The distance is random,
-    too: no pattern avoids it.
+    """So many elements of a tensor, or up to half as many more, at equal distances: any element as likely as any other,
+    and no part that is longer than a `least` of the whole is passed over. The distance is a random prime, so that no
+    pattern with a small period is in step with it. Some lie in the padding between rows, which stays as it is.
     """
-    item, widest = _item(slot), max(1, slot.span // least)
-    distance = _source.randint(math.ceil(widest / 1.5), widest)
+    item, widest, distance = _item(slot), slot.span // least, 1
+    if widest >= _SMALL:
+        distance = _prime(_source.randint(math.ceil(widest / 1.5), widest))
     first = _source.randrange(distance)
     return slot.offset + item * first, item * distance, len(range(first, slot.span, distance)), item
+
+
+def _prime(most: int) -> int:
+    """The largest odd prime up to it, which is 3 or more."""
+    while not (most % 2 and all(most % factor for factor in range(3, math.isqrt(most) + 1, 2))):
+        most -= 1
+    return most
 
 
 def _column(slots: Sequence[Slot]) -> list[tuple[int, int, int, int]]:
     """An element of every slot, any of its elements as likely as any other: one copy where they lie at equal distances,
     as `Desk.lay` places them.
 
-    In contiguous tensors it is another one in each, some steps on; past the end it goes on at the other, in a copy of
-    its own. A way between two random elements would shun the ends in the middle launches.
+    It is another one in each, some steps on; past the end it goes on at the other, in a copy of its own. A way between
+    two random elements would shun the ends in the middle launches.
     """
-    item, element, step = _item(slots[0]), _element(slots[0]), 0
+    item, step = _item(slots[0]), 0
+    element = item * _source.randrange(slots[0].span)
     offsets = sorted(slot.offset for slot in slots)
     rows, pitches = len(offsets), {after - before for before, after in itertools.pairwise(offsets)}
     pitch, size = max(pitches, default=0), slots[0].span * item
-    if slots[0].span == math.prod(slots[0].shape) and rows > 1:
+    if rows > 1:
         most = slots[0].span // (rows - 1)  # so that it passes the end once at most
         step = item * _source.randint(most // 2, most) * _source.choice((-1, 1))
     if len(pitches) != 1 or not item <= pitch + step < _PITCH_LIMIT:

@@ -50,7 +50,8 @@ def rehearse(
             time.sleep(_LOOK_S)
             ended, status = os.waitpid(child, os.WNOHANG)
         if not ended:
-            os.kill(child, signal.SIGKILL)
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(child, signal.SIGKILL)
             os.waitpid(child, 0)
     if not ended or status:
         _kill_session(child)
@@ -81,7 +82,8 @@ def _unlock() -> None:
     """Removes torch's locks on builds that were cut short: the next build would wait for them for ever."""
     folder = os.environ.get("TORCH_EXTENSIONS_DIR")
     for lock in Path(folder).rglob("lock") if folder else ():
-        lock.unlink(missing_ok=True)
+        with contextlib.suppress(OSError):  # a submission may have made a folder of that name
+            lock.unlink()
 
 
 def _quietly(function: Callable[..., Any], launches: Sequence[Sequence[Slot]], driver: Any) -> None:

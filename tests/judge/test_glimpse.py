@@ -45,13 +45,14 @@ def elements(slot):
 
 
 def by_launch(spread, columns, name="out"):
-    """The places that are looked at, in each launch; those in no element of any are left out."""
-    starts = [launch[name].offset for launch in spread.launches]
-    inside = {at - starts[0] for at in elements(spread.launches[0][name])}
-    found = [[] for _ in starts]
+    """The places that are looked at, in each launch; those in no output are left out."""
+    slots = [launch[name] for launch in spread.launches]
+    starts, item = [slot.offset for slot in slots], ITEM_BYTES[slots[0].dtype]
+    found = [[] for _ in slots]
     for at, _ in places(columns):
         launch = max(0, bisect.bisect(starts, at) - 1)
-        if at - starts[launch] in inside:
+        element, within = divmod(at - starts[launch], item)
+        if within == 0 and 0 <= element < slots[launch].span:
             found[launch].append(at)
     return found
 
@@ -59,7 +60,7 @@ def by_launch(spread, columns, name="out"):
 @pytest.mark.parametrize("launches", [1, 2, 3, 10, 16, 17, 18, 40, 90])
 @pytest.mark.parametrize("name", SHAPES)
 def test_every_place_is_an_element_of_its_launch(desk, name, launches):
-    """Never the padding between rows, never a guard, never another launch's output; of each output about as many."""
+    """Never a guard at its ends, never another launch's output; of each output about as many."""
     array = SHAPES[name]
     spread = laid(desk, [array], launches)
     for _ in range(3):
@@ -68,8 +69,7 @@ def test_every_place_is_an_element_of_its_launch(desk, name, launches):
         found = by_launch(spread, columns)
         assert sum(map(len, found)) == len(places(columns)), "some lie in no output"
         assert max(map(len, found)) <= 2 * min(map(len, found)) + 1
-        if array.row_padding == 0:
-            assert sum(map(len, found)) >= min(LOOKS, launches * len(elements(spread.launches[0]["out"])))
+        assert sum(map(len, found)) >= min(LOOKS, launches * spread.launches[0]["out"].span)
 
 
 @pytest.mark.parametrize("launches", [3, 30])
@@ -88,8 +88,8 @@ def test_every_element_may_be_looked_at(desk, name, launches):
 def test_few_copies_fetch_it_all(desk, name, launches):
     """They take time by the clock: one for a launch, or one or two for an element of all of them."""
     look = Glimpse(desk, laid(desk, [SHAPES[name]], launches))
-    assert look.copies == len(look._columns) <= 2 * 16
-    if SHAPES[name].row_padding == 0 and launches <= 17:
+    assert look.copies == len(look._columns) <= 22
+    if launches <= 17:
         assert look.copies == launches
 
 
@@ -106,33 +106,38 @@ def test_a_part_of_a_launch_that_comes_late_is_always_seen(desk, launches, late,
         assert any(first <= (at - start) // 4 < first + length for at in last)
 
 
-@pytest.mark.parametrize("every", [8, 32, 100])
-@pytest.mark.parametrize("launches", [5, 10])
-def test_no_pattern_is_passed_over(desk, launches, every):
-    """Every so manieth element of each launch, in step with each other: a random choice of as many would miss it as
-    often."""
-    spread = laid(desk, [SHAPES["a vector"]], launches)
-    starts = [launch["out"].offset for launch in spread.launches]
-    missed = 0
-    for _ in range(300):
-        found = by_launch(spread, Glimpse(desk, spread)._columns)
-        late = [(at - start) // 4 % every for start, own in zip(starts, found, strict=True) for at in own]
-        missed += 7 % every not in late
-    assert missed / 300 < 1.5 * (1 - 1 / every) ** LOOKS + 0.03
+@pytest.mark.parametrize(("period", "late"), [(2, {0}), (2, {1}), (3, {1}), (4, {0, 1, 2}), (4, {0}), (6, {0, 3}),
+                                              (8, {0}), (8, {3, 4})])  # fmt: skip
+@pytest.mark.parametrize("launches", [1, 5, 10])
+def test_no_pattern_of_the_last_launch_is_in_step_with_a_comb(desk, launches, period, late):
+    """Some of every few elements, in that launch alone: what a kernel can leave for later at no cost."""
+    spread = laid(desk, [Array("out", (50_000,), role="out")], launches)
+    start, missed = spread.launches[-1]["out"].offset, 0
+    for _ in range(100):
+        last = by_launch(spread, Glimpse(desk, spread)._columns)[-1]
+        missed += late.isdisjoint((at - start) // 4 % period for at in last)
+    assert missed == 0
 
 
-@pytest.mark.parametrize(("name", "moves"), [("a vector", True), ("a matrix", True), ("padded rows", False)])
-def test_of_many_launches_each_is_looked_at_elsewhere(desk, name, moves):
-    """Some steps on in each of contiguous ones, and round the end; the same element of padded ones. At no fewer than
-    six or four places, however many launches there are."""
+def test_the_last_launch_is_not_known_to_be_looked_at_last(desk):
+    """Else there were more time for it."""
+    spread = laid(desk, [SHAPES["a vector"]], 5)
+    start = spread.launches[-1]["out"].offset
+    turns = [[at >= start for at, *_ in Glimpse(desk, spread)._columns].index(True) for _ in range(200)]
+    assert all(turns.count(turn) > 15 for turn in range(5))
+
+
+@pytest.mark.parametrize("name", ["a vector", "a matrix", "padded rows"])
+def test_of_many_launches_each_is_looked_at_elsewhere(desk, name):
+    """Some steps on in each, and round the end; at six places, however many launches there are."""
     spread = laid(desk, [SHAPES[name]], 60)
     own = by_launch(spread, Glimpse(desk, spread)._columns)
-    assert {len(each) for each in own} == {6 if moves else 4}
+    assert {len(each) for each in own} == {6}
     found = {at - launch["out"].offset for each, launch in zip(own, spread.launches, strict=True) for at in each}
-    assert (len(found) > 100) if moves else (len(found) <= 4)
+    assert len(found) > 100
 
 
-@pytest.mark.parametrize(("launch", "launches"), [(0, 8), (3, 8), (7, 8), (0, 24), (20, 24)])
+@pytest.mark.parametrize(("launch", "launches"), [(3, 8), (0, 24), (20, 24)])
 def test_no_part_of_any_output_is_looked_at_less(desk, launch, launches):
     """Each tenth of it gets a tenth of the looks, the ends too: what is left for later there is found as often."""
     spread = laid(desk, [SHAPES["a vector"]], launches)
@@ -200,10 +205,11 @@ def test_nothing_changed_is_nothing_seen(desk, name):
     before = look.take()
     assert len(before) == len(places(look._columns)) * ITEM_BYTES[SHAPES[name].dtype]
     raw = desk.arenas["outputs"].bytes_at(0, desk.arenas["outputs"].size)
-    kept = {launch["out"]: desk._view(launch["out"]).clone() for launch in spread.launches}
+    spans = [slice(launch["out"].offset, launch["out"].offset + launch["out"].bytes) for launch in spread.launches]
+    kept = [raw[span].clone() for span in spans]
     raw.fill_(7)
-    for slot, values in kept.items():
-        desk._view(slot).copy_(values)
+    for span, values in zip(spans, kept, strict=True):
+        raw[span] = values
     assert look.take() == before
 
 
