@@ -22,7 +22,8 @@ from grader.judge.sandbox import strength
 from grader.judge.service import Judge
 from tests.classroom.conftest import cell_of, code
 
-pytestmark = pytest.mark.xdist_group("round trip")  # what all tests here look at is made once, and takes minutes
+# What all tests here look at is made once, and takes minutes.
+pytestmark = [pytest.mark.xdist_group("round trip"), pytest.mark.timeout(1800)]
 
 ASSIGNMENT = "03_triton"
 NOTEBOOKS = {"vector_add": "01_add_vectors", "softmax": "03_fuse_a_softmax"}

@@ -153,7 +153,7 @@ def run(folder: Path, cell: str, script: str) -> subprocess.CompletedProcess[str
     root = str(Path(__file__).parents[2])
     environment = inherited | {"PYTHONPATH": root, "TORCH_EXTENSIONS_DIR": str(folder / "extensions")}
     command = [sys.executable, "script.py"]
-    return subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True, timeout=240)
+    return subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True, timeout=500)
 
 
 def good(done: subprocess.CompletedProcess[str]) -> str:

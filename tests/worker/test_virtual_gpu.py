@@ -61,7 +61,7 @@ def shot():
 shots = [shot() for _ in range(3)]
 assert min(returned for returned, _ in shots) < 5, shots
 assert all(done >= 90 for _, done in shots), shots
-assert min(done for _, done in shots) < 95, shots
+assert min(done for _, done in shots) < 115, shots  # less than a fourth launch would take
 """,
     )
 
