@@ -1,9 +1,8 @@
 """How often the same honest work gets other points: every file of `tests/honest`, graded again and again in turn.
 
-The environment says how: `GRADINGS` of each file (20); `FLIPS_SECONDS` after which no further grading begins (540);
-`FLIPS_OUT`, the file of JSON lines that grows by a line for each grading (else `$OUT/flips.jsonl`, else under
-`build/bench`). A run may be split: what that file holds is not graded again, nor what the files in `FLIPS_RESUME` hold
-(paths with `:` between them), whose lines are copied into it. So the last file has everything.
+Each grading leaves a line in `benchmarks/results/flips/<gpu>.jsonl`, with the commit that graded. What stands there is
+not graded again: a run that was stopped goes on, days later too. To begin anew, delete the file. The environment says
+how: `GRADINGS` of each file (20); `FLIPS_SHARE`, such as `1-of-2`, for a part of the files; `BENCH_LIMIT_S`.
 """
 
 from __future__ import annotations
@@ -18,10 +17,11 @@ from pathlib import Path
 from statistics import mean, median, stdev
 from typing import Any, Literal
 
-from benchmarks.limits import Limit, folder, keep, kept
-from benchmarks.rows import Recorder
+from benchmarks.limits import Limit, keep, kept
+from benchmarks.rows import Recorder, commit
 from grader.errors import JudgeStopped
 from grader.judge.service import Judge
+from grader.results import RESULTS
 from grader.verdict import Verdict
 from tests.honest.corpus import Honest, corpus
 
@@ -47,6 +47,7 @@ class Summary:
     findings: Counter[str]  # by kind
     failures: Counter[str]  # by kind; "no verdict" where the judge stopped
     seconds: float  # of all gradings
+    commits: int  # different ones that graded
 
     @property
     def flip_rate(self) -> float:
@@ -54,18 +55,21 @@ class Summary:
 
 
 def flips(recorder: Recorder) -> None:
-    """Rows `flips`: the share of gradings that flipped, the spread of the ratios, findings, failures, seconds."""
-    count = int(os.environ.get("GRADINGS") or _GRADINGS)
-    texts = []
+    """Rows `flips`, of all lines so far: the share of gradings that flipped, the spread of the ratios, findings,
+    failures, seconds, and how many commits graded.
+    """
+    count, texts = int(os.environ.get("GRADINGS") or _GRADINGS), []
     for honest in corpus():
         if honest.lacks:
             print(f"{honest.name} is left out: {honest.lacks} cannot be imported here", flush=True)
         else:
             texts.append(honest)
-    lines = _lines()
-    limit = Limit(float(os.environ.get("FLIPS_SECONDS") or _LIMIT_S))
-    grade_in_turn(texts, count, lines, limit, tag={"gpu": recorder.machine.gpu})
-    _record(recorder, summary([row for row in kept(lines) if row["gpu"] == recorder.machine.gpu], texts), count)
+    lines = RESULTS / "flips" / f"{recorder.path().stem}.jsonl"
+    lines.parent.mkdir(parents=True, exist_ok=True)
+    share, shares = map(int, os.environ.get("FLIPS_SHARE", "1-of-1").split("-of-"))
+    grade_in_turn(texts[share - 1 :: shares], count, lines, Limit(_LIMIT_S),
+                  {"gpu": recorder.machine.gpu, "commit": commit(), "date": recorder.date})  # fmt: skip
+    _record(recorder, summary(kept(lines), texts), count)
 
 
 def grade_in_turn(
@@ -73,12 +77,12 @@ def grade_in_turn(
     count: int,
     lines: Path,
     limit: Limit,
-    tag: dict[str, Any],
+    tag: dict[str, str],
     device: Literal["cuda", "simulator"] = "cuda",
 ) -> None:
     """Grades each text until `lines` holds `count` gradings of it: all of them once, then all once more.
 
-    Stops before a grading for which there is too little time left. Rows of another `tag` or text do not count.
+    Stops before a grading for which there is too little time left. Rows of another text do not count.
 
     Raises:
         SystemExit: the judge reached no verdict three times in a row.
@@ -86,9 +90,8 @@ def grade_in_turn(
     done: Counter[str] = Counter()
     longest: dict[str, float] = {}
     for row in kept(lines):
-        if tag.items() <= row.items():
-            done[row["sha256"]] += 1
-            longest[row["file"]] = max(row["wall_s"], longest.get(row["file"], 0.0))
+        done[row["sha256"]] += 1
+        longest[row["file"]] = max(row["wall_s"], longest.get(row["file"], 0.0))
     queue = [text for turn in range(count) for text in texts if turn >= done[_sha256(text)]]
     without = 0
     with Judge(device) as judge:
@@ -154,6 +157,7 @@ def summary(rows: Sequence[dict[str, Any]], texts: Sequence[Honest]) -> Summary:
         findings=Counter(finding["kind"] for row in rows for finding in row["findings"]),
         failures=Counter(row["failure"] for row in rows if row["failure"]),
         seconds=sum(row["wall_s"] for row in rows),
+        commits=len({row["commit"] for row in rows}),
     )
 
 
@@ -171,28 +175,13 @@ def _record(recorder: Recorder, found: Summary, count: int) -> None:
         recorder.add("flips", case, "ratio_spread", "1", median(spreads), min(spreads), max(spreads))
     for kind in ("rule", "clock", "disturbed"):
         recorder.add("flips", case, f"findings_{kind}", "1", found.findings[kind])
+    recorder.add("flips", case, "commits", "1", found.commits)
     recorder.add("flips", case, "failures", "1", found.failures.total())
     if found.failures:
         print("failures:", dict(found.failures))
     recorder.add("flips", case, "seconds", "s", found.seconds)
     if found.gradings:
         recorder.add("flips", case, "seconds_each", "s", found.seconds / found.gradings)
-
-
-def _lines() -> Path:
-    """The file of this call, with the rows of `FLIPS_RESUME` that it lacks."""
-    named, out = os.environ.get("FLIPS_OUT"), os.environ.get("OUT")
-    path = Path(named) if named else (Path(out) if out else folder("flips")) / "flips.jsonl"
-    path.parent.mkdir(parents=True, exist_ok=True)
-    rows = kept(path)
-    for earlier in filter(None, os.environ.get("FLIPS_RESUME", "").split(":")):
-        if not Path(earlier).is_file():
-            raise SystemExit(f"FLIPS_RESUME names {earlier}, and there is no such file.")
-        for row in kept(Path(earlier)):
-            if row not in rows:
-                rows.append(row)
-                keep(path, row)
-    return path
 
 
 def _sha256(text: Honest) -> str:

@@ -72,7 +72,7 @@ def known(out: Path) -> list[Step]:
 
 def step(name: str, out: Path) -> Step:
     """The step of this name, `tests:PATH`, `mistakes:EXERCISE`, `notebook:CHAPTER/NAME` (solved), a bench, or a share:
-    `exploits-timing/1-of-2`, or `flips/2`, which leaves its gradings in `flips-2.jsonl`, for FLIPS_RESUME.
+    `exploits-timing/1-of-2`, `flips/1-of-2`.
 
     Raises:
         LookupError: there is none.
@@ -86,14 +86,10 @@ def step(name: str, out: Path) -> Step:
         return _tests(name, *ids)
     if kind == "notebook" and (ROOT / "source" / f"{rest}.py").exists():
         return _notebook(name, f"test_solved_it and {' and '.join(rest.split('/'))}", True, out)
-    if part := re.fullmatch(rf"exploits-({'|'.join(PREFIXES)})/(\d+)-of-(\d+)", name):
-        share, shares = int(part[2]), int(part[3])
+    if part := re.fullmatch(rf"(exploits-({'|'.join(PREFIXES)})|flips)/(\d+)-of-(\d+)", name):
+        share, shares = int(part[3]), int(part[4])
         if 1 <= share <= shares:
-            return _exploits(name, part[1], share - 1, shares)
-    if re.fullmatch(r"flips/\d+", name):
-        share = _bench("flips")
-        lines = str(out / f"{name.replace('/', '-')}.jsonl")
-        return replace(share, name=name, environment={**share.environment, "FLIPS_OUT": lines})
+            return _exploits(name, part[2], share - 1, shares) if part[2] else _flips(name)
     if is_known(name):
         return _bench(name)
     raise LookupError(f"There is no step {name!r}; --list names all.")
@@ -121,6 +117,11 @@ def _bench(name: str) -> Step:
     seconds = _BENCHES_S.get(name, _BENCH_S)
     limit = {"BENCH_LIMIT_S": str(seconds - START_AND_WRITE_S)}  # a bench that knows the time stops in time
     return Step(name, ("-m", "benchmarks", name), seconds, environment=limit)
+
+
+def _flips(name: str) -> Step:
+    whole = _bench("flips")
+    return replace(whole, name=name, environment={**whole.environment, "FLIPS_SHARE": name.partition("/")[2]})
 
 
 def _exploits(name: str, kind: str, share: int = 0, shares: int = 1) -> Step:

@@ -11,12 +11,15 @@ import pytest
 
 from benchmarks import flips
 from benchmarks.limits import Limit
+from benchmarks.rows import Recorder
 from grader.errors import JudgeStopped
+from grader.judge.machine import Machine
 from grader.verdict import Environment, Finding, GateResult, Verdict
 from tests.honest.corpus import Honest
 
 TEXTS = [Honest(f"vector_add/{name}.py", f"# {name}\n", name, "vector_add", "anywhere", True, ()) for name in "abc"]
-TAG = {"gpu": "none"}
+MACHINE = Machine("cuda", "NVIDIA None", "580", "2.11", "3.6", "3.12", 1 << 20, 4000.0)
+TAG = {"gpu": "none", "commit": "abc"}
 
 
 class Judged:
@@ -117,14 +120,25 @@ def test_a_judge_that_reaches_no_verdict_ends_the_run(run: Any) -> None:
         run([*stopped, *stopped], count=3)
 
 
-def test_rows_of_earlier_files_are_merged(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    """`FLIPS_RESUME` names files whose lines come into the new one, each once; one that is missing is said."""
-    for name, rows in {"one": [{"n": 1}, {"n": 2}], "two": [{"n": 2}, {"n": 3}]}.items():
-        (tmp_path / name).write_text("".join(json.dumps(row) + "\n" for row in rows) + '{"cut o')
-    monkeypatch.setenv("FLIPS_OUT", str(tmp_path / "new" / "flips.jsonl"))
-    monkeypatch.setenv("FLIPS_RESUME", f"{tmp_path / 'one'}:{tmp_path / 'two'}")
-    path = flips._lines()
-    assert [json.loads(line)["n"] for line in path.read_text().splitlines()] == [1, 2, 3]
-    monkeypatch.setenv("FLIPS_RESUME", str(tmp_path / "three"))
-    with pytest.raises(SystemExit, match="three"):
-        flips._lines()
+def test_shares_leave_their_lines_in_one_file(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """What one share graded the other does not; each line has its commit, and the rows are of all lines."""
+    monkeypatch.delenv("BENCH_LIMIT_S", raising=False)
+    monkeypatch.setattr(flips, "RESULTS", tmp_path)
+    monkeypatch.setattr(flips, "corpus", lambda: TEXTS)
+    monkeypatch.setattr(Recorder, "write", lambda _: tmp_path)
+    monkeypatch.setenv("GRADINGS", "2")
+    asked = []
+    for share, commit in (("1-of-2", "abc"), ("2-of-2", "def")):
+        judge = Judged(iter([(5, 1.0)] * 4))
+        monkeypatch.setattr(flips, "Judge", lambda device, judge=judge: judge)
+        monkeypatch.setattr(flips, "commit", lambda commit=commit: commit)
+        monkeypatch.setenv("FLIPS_SHARE", share)
+        recorder = Recorder(MACHINE, "2026-11-23")
+        flips.flips(recorder)
+        asked.append(judge.asked)
+    assert asked == [["# a\n", "# c\n"] * 2, ["# b\n"] * 2]
+    lines = (tmp_path / "flips" / "nvidia-none.jsonl").read_text().splitlines()
+    assert [json.loads(line)["commit"] for line in lines] == ["abc"] * 4 + ["def"] * 2
+    rows = {row.metric: (row.case, row.value) for row in recorder.rows}
+    assert rows["flip_rate"] == ("6 gradings of 3 files", 0)
+    assert rows["commits"][1] == 2
