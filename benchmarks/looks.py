@@ -1,0 +1,58 @@
+"""What the look that ends a round takes, by the number of elements that it meets: a reason for `glimpse.LOOKS`."""
+
+from __future__ import annotations
+
+from dataclasses import astuple
+from statistics import median
+from unittest import mock
+
+from benchmarks.limits import Limit
+from benchmarks.rows import Recorder
+from grader.exercises import find
+from grader.judge import glimpse
+from grader.judge.clock import launches_for
+from grader.judge.statistics import interval
+from grader.judge.workers import Round
+
+__all__ = ["looks"]
+
+_EXERCISES = ("vector_add", "softmax", "unblock")  # few launches, some, many
+_ELEMENTS = (glimpse.LOOKS // 4, glimpse.LOOKS, 4 * glimpse.LOOKS, 16 * glimpse.LOOKS, 64 * glimpse.LOOKS)
+_TURNS = 40
+_AN_EXERCISE_S = 20.0
+
+
+def looks(recorder: Recorder) -> None:
+    """Rows `clock/looks`, a case for each exercise and number of elements, which are taken in turn: the look's copies,
+    and its microseconds after a round of the first baseline.
+    """
+    from grader.judge.arbiter import Arbiter
+    from grader.judge.timing import Timer
+
+    limit, arbiter = Limit(90), Arbiter("cuda")
+    try:
+        for exercise in map(find, _EXERCISES):
+            if not limit.allows(_AN_EXERCISE_S):
+                break
+            Timer(arbiter, exercise, lambda *_: None).know_baselines()
+            case, baseline = exercise.timed_cases[0], exercise.baselines[0]
+            case = case.times(arbiter.sizes.scale(exercise, case, arbiter.machine, arbiter.desk))
+            spread = arbiter.desk.lay(case, launches_for(arbiter.desk, arbiter.machine, exercise, case))
+            worker = arbiter.baseline_worker(exercise, [baseline])
+            arbiter.desk.deal(spread, exercise.draw)
+            worker.plan(spread)
+            found: dict[int, list[Round]] = {elements: [] for elements in _ELEMENTS}
+            with arbiter.pool.quiet:
+                for _ in range(_TURNS):
+                    for elements in _ELEMENTS:
+                        arbiter.desk.poison(spread)
+                        with mock.patch.object(glimpse, "LOOKS", elements):
+                            one = worker.round(f"{exercise.id}:{baseline.id}", arbiter.desk, 30.0)
+                        found[elements].append(one)
+            for elements, rounds in found.items():
+                label = f"{exercise.id}, {len(spread.launches)} launches, {elements} elements"
+                recorder.add("clock/looks", label, "copies", "1", median(one.look.copies for one in rounds))
+                took = interval([1e6 * one.glimpse_s for one in rounds])
+                recorder.add("clock/looks", label, "look_us", "µs", *astuple(took))
+    finally:
+        arbiter.close()
