@@ -30,9 +30,11 @@ _A_GRADING_S = 15.0
 
 
 class Heard(NamedTuple):
-    """A round: whose, and what it took longer than calibrated, in microseconds. The switch is without its drift."""
+    """A round: whose, a launch of it by the worker's events, and what it took longer than calibrated, in microseconds.
+    The switch is without its drift."""
 
     peer: str
+    launch_us: float
     switch_us: float
     copy_in_us: float
     look_us: float
@@ -48,6 +50,7 @@ def listening() -> Iterator[list[Heard]]:
     def listen(clock: Clock, spread: Spread, one: Round, drift_s: float = 0.0, trusted: bool = False) -> Reading:
         if one.event_s is not None:
             more = (
+                one.event_s / len(spread.launches),
                 one.work_s - one.event_s - clock.switch_s(one.event_s),
                 one.copy_in_s - clock.copy_in_s(spread.used["inputs"]),
                 clock.glimpse_excess_s(one),
@@ -61,9 +64,9 @@ def listening() -> Iterator[list[Heard]]:
 
 
 def noise(recorder: Recorder) -> None:
-    """Rows `clock/noise`, a case for each grading of one submission and whose rounds: by how much they exceed what is
-    calibrated, when the grading began, and what a virtual machine's host or other threads took of the processors
-    meanwhile. Which clock counted is printed.
+    """Rows `clock/noise`, a case for each grading of one submission and whose rounds: what a launch takes, by how much
+    rounds exceed what is calibrated, when the grading began, and what a virtual machine's host or other threads took of
+    the processors meanwhile. Which clock counted is printed.
     """
     from grader.judge.arbiter import Arbiter
 

@@ -10,10 +10,14 @@ from grader.judge import score
 from grader.judge.reading import Reading, counted, enough
 from grader.judge.statistics import decide
 
-__all__ = ["OWN", "baseline_rounds", "claims", "disputed", "parted", "runs_short", "seconds_of", "slow_rounds", "sure"]
+__all__ = [
+    "OWN", "baseline_rounds", "claims", "disputed", "not_alone", "parted", "runs_short", "seconds_of", "slow_rounds",
+    "sure",
+]  # fmt: skip
 
 OWN = "submission"
 _DISTURBED = 1.01  # times what a baseline takes alone: then something slows it
+_DISTURBED_THROUGHOUT = 1.005  # the same of the middle one of its rounds in a case
 _SHORT = 1.05  # times what the clock says, a baseline's events claim: then the clock takes too much off
 _NOISE = 0.1  # of its time by the arbiter's clock, a submission's events may claim less because the host is noisy
 _FEWEST = 7  # rounds: of a case that was given up after two there is nothing to say
@@ -49,6 +53,22 @@ def slow_rounds(readings: Readings, alone: Alone) -> list[tuple[str, str, int]]:
         for number, one in enumerate(found)
         if peer != OWN and (one.events_s or 0.0) > _DISTURBED * alone(case, peer)
     ]
+
+
+def not_alone(readings: Readings, alone: Alone) -> set[tuple[str, str, int]]:
+    """The slow rounds, and all of a case in which a baseline is a little slower throughout: a submission can have the
+    copy engines at work while it stands still, just so much that no single round is slow.
+    """
+    throughout = {
+        (case, peer, number)
+        for case, peers in readings.items()
+        for peer, found in peers.items()
+        if peer != OWN and found
+        if median(one.events_s or 0.0 for one in found) > _DISTURBED_THROUGHOUT * alone(case, peer)
+        for number, one in enumerate(found)
+        if (one.events_s or 0.0) > alone(case, peer)
+    }
+    return throughout.union(slow_rounds(readings, alone))
 
 
 def baseline_rounds(readings: Readings) -> int:
@@ -121,7 +141,7 @@ def sure(exercise: Exercise, readings: Readings, alone: Alone) -> bool:
         return False
     most = seconds_of(readings)
     least = {case: {peer: list(values) for peer, values in peers.items()} for case, peers in most.items()}
-    for case, peer, number in slow_rounds(readings, alone):
+    for case, peer, number in not_alone(readings, alone):
         least[case][peer][number] = alone(case, peer)
     return all(
         score.gate_ratio(gate, least).low >= _SURE * gate.at_least

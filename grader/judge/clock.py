@@ -146,7 +146,8 @@ class Clock:
         for _ in range(3):  # the switch depends a little on the launches' time, which is not known yet
             launches_s = max(work_s - self.switch_s(launches_s), 1e-9)
         count = len(spread.launches)
-        return Reading(launches_s / count, None if one.event_s is None else one.event_s / count, trusted)
+        events_s = None if one.event_s is None else one.event_s / count
+        return Reading(launches_s / count, events_s, trusted, self.jitter_s / count)
 
     def glimpse_excess_s(self, one: Round) -> float:
         """What the look took longer than calibrated for so many copies."""

@@ -27,19 +27,18 @@ _SMALL = 5  # elements between those that are looked at: where they would be few
 _PITCH_LIMIT = 1 << 31  # bytes between the rows of a two-dimensional copy
 _source = random.SystemRandom()  # torch's own generator begins with the same seed in every process
 
+Column = tuple[int, int, int, int]  # what a copy fetches: offset, pitch, rows, bytes of an element
+
 
 class Glimpse:
     """Where to look, drawn anew for each round."""
 
     def __init__(self, desk: Desk, spread: Spread) -> None:
         self._desk = desk
-        self._columns: list[tuple[int, int, int, int]] = []  # offset, pitch, rows, bytes of an element
-        for array in spread.case.outputs:
-            self._columns += _columns([launch[array.name] for launch in spread.launches])
-        _source.shuffle(self._columns)  # no launch is known to be looked at last
-        self._bytes = sum(rows * item for _, _, rows, item in self._columns)
+        self._columns = _drawn(spread)
+        self._bytes = _size(self._columns)
         if desk.torch_device == "cuda":
-            self._prepare()
+            self._prepare(decoys=_drawn(spread))
 
     @property
     def copies(self) -> int:
@@ -62,34 +61,57 @@ class Glimpse:
         results = [start(copy, stream) for copy in self._copies]
         for result in (*results, driver.cuStreamSynchronize(stream)):
             checked(result)
-        return bytes(self._target.numpy())
+        return bytes(self._target[: self._bytes].numpy())
 
-    def _prepare(self) -> None:
-        """Everything but the copies themselves is done before the clock starts."""
+    def _prepare(self, decoys: list[Column]) -> None:
+        """Everything but the copies themselves is done before the clock starts.
+
+        The first look takes longer: what the host needs for it is not in its caches. So it is at other places. What was
+        read stays in the GPU's L2, where a submission could find it by the time that a load takes, and so learn where
+        it will be looked at.
+        """
         import torch
+
+        self._target = torch.zeros(max(self._bytes, _size(decoys)), dtype=torch.uint8, pin_memory=True)
+        self._stream = torch.cuda.current_stream().cuda_stream
+        real, self._copies = self._copies_of(self._columns), self._copies_of(decoys)
+        self.take()
+        self._copies = real
+
+    def _copies_of(self, columns: list[Column]) -> list[Any]:
         from cuda.bindings import driver
 
-        self._target = torch.zeros(self._bytes, dtype=torch.uint8, pin_memory=True)
-        self._stream = torch.cuda.current_stream().cuda_stream
-        self._copies: list[Any] = []
+        copies = []
         base, done = self._desk.arenas["outputs"].address, 0  # type: ignore[union-attr]
-        for offset, pitch, rows, item in self._columns:
+        for offset, pitch, rows, item in columns:
             copy = driver.CUDA_MEMCPY2D()
             copy.srcMemoryType = driver.CUmemorytype.CU_MEMORYTYPE_DEVICE
             copy.srcDevice, copy.srcPitch = base + offset, pitch
             copy.dstMemoryType = driver.CUmemorytype.CU_MEMORYTYPE_HOST
             copy.dstHost, copy.dstPitch = self._target.data_ptr() + done, item
             copy.WidthInBytes, copy.Height = item, rows
-            self._copies.append(copy)
+            copies.append(copy)
             done += rows * item
-        self.take()  # the first time takes longer: what the host needs for it is not in its caches
+        return copies
+
+
+def _drawn(spread: Spread) -> list[Column]:
+    columns: list[Column] = []
+    for array in spread.case.outputs:
+        columns += _columns([launch[array.name] for launch in spread.launches])
+    _source.shuffle(columns)  # no launch is known to be looked at last
+    return columns
+
+
+def _size(columns: Sequence[Column]) -> int:
+    return sum(rows * item for _, _, rows, item in columns)
 
 
 def _item(slot: Slot) -> int:
     return slot.bytes // slot.span
 
 
-def _columns(slots: Sequence[Slot]) -> list[tuple[int, int, int, int]]:
+def _columns(slots: Sequence[Slot]) -> list[Column]:
     """Of few launches a comb through each; of many, elements that one copy fetches from all of them."""
     slots = list({slot.offset: slot for slot in slots}.values())  # repeated launches share their slots
     each = math.ceil(LOOKS / len(slots))
@@ -98,7 +120,7 @@ def _columns(slots: Sequence[Slot]) -> list[tuple[int, int, int, int]]:
     return [one for _ in range(max(each, _FEWEST)) for one in _column(slots)]
 
 
-def _comb(slot: Slot, least: int) -> tuple[int, int, int, int]:
+def _comb(slot: Slot, least: int) -> Column:
     """So many elements of a tensor, or up to half as many more, at equal distances: any element as likely as any other,
     and no part that is longer than a `least` of the whole is passed over. The distance is a random prime, so that no
     pattern with a small period is in step with it. Some lie in the padding between rows, which stays as it is.
@@ -117,7 +139,7 @@ def _prime(most: int) -> int:
     return most
 
 
-def _column(slots: Sequence[Slot]) -> list[tuple[int, int, int, int]]:
+def _column(slots: Sequence[Slot]) -> list[Column]:
     """An element of every slot, any of its elements as likely as any other: one copy where they lie at equal distances,
     as `Desk.lay` places them.
 

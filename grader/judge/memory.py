@@ -20,6 +20,7 @@ _ONE_JUDGES = 24 << 30  # a card of this size has room for one judge
 _SHARE = 0.15  # of that, for each arena: the private inputs and the oracle need as much again
 _SHARE_BEYOND = 0.065  # of what is free beyond: four judges on 140 GiB, at work together, then find what they need
 _GONE_S = 5.0  # for the memory of a worker that was ended to be free
+_NO_MEMORY = "out of memory", "alloc failed", "cublas status not initialized"  # the words, with blanks for underscores
 _LIKE_ARENAS = 3  # the inputs, the outputs, and the private inputs
 
 
@@ -48,10 +49,11 @@ def available() -> int:
 
 
 def out_of_memory(error: BaseException | str) -> bool:
-    """torch's, which need not be imported for its name; or Triton's or the driver's, which have none of their own, or
-    the text of one.
+    """torch's, which need not be imported for its name; or Triton's, the driver's or a library's, which have none of
+    their own, or the text of one.
     """
-    return type(error).__name__ == "OutOfMemoryError" or "out of memory" in str(error).lower().replace("_", " ")
+    text = str(error).lower().replace("_", " ")
+    return type(error).__name__ == "OutOfMemoryError" or any(words in text for words in _NO_MEMORY)
 
 
 def with_room(work: Callable[[bool], _Found], make_way: Callable[[], None]) -> _Found:

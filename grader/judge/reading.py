@@ -2,7 +2,8 @@
 
 Noise makes a round longer by the arbiter's clock far more often than shorter: the host's part of it takes tens of
 microseconds more, in one round or for seconds on end. So a submission's events are held against one of the fastest of
-its rounds: where they claim no less, but for `AGREEMENT`, they count; where they do, the arbiter's time does.
+its rounds: where they claim no less, but for `AGREEMENT`, they count; where they do, the arbiter's time does. A fast
+round that noise does not account for is none to be held against: a trick may work in few rounds only.
 """
 
 from __future__ import annotations
@@ -10,6 +11,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from statistics import median
 from typing import Literal
 
 __all__ = ["AGREEMENT", "Counted", "Reading", "counted", "enough", "held_against"]
@@ -26,10 +28,7 @@ class Reading:
     arbiter_s: float
     events_s: float | None
     trusted: bool = False  # a worker of ours, whose events count
-
-    @property
-    def agrees(self) -> bool:
-        return self.agrees_with(self.arbiter_s)
+    jitter_s: float = math.inf  # by how much the host's part varies as a rule, a launch; infinite where that is unknown
 
     def agrees_with(self, reference_s: float) -> bool:
         if self.trusted or self.events_s is None:
@@ -59,13 +58,17 @@ def counted(readings: Sequence[Reading]) -> list[Counted]:
 
 
 def enough(readings: Sequence[Reading]) -> bool:
-    """Whether the clocks agree in as many rounds as it takes for events to count; more rounds may bring that about."""
-    return sum(one.agrees for one in readings) >= _needed(len(readings))
+    """Whether the events count in as many rounds as it takes; more rounds may bring that about."""
+    reference_s = held_against(readings) if readings else 0.0
+    return sum(one.agrees_with(reference_s) for one in readings) >= _needed(len(readings))
 
 
 def held_against(readings: Sequence[Reading]) -> float:
-    """The arbiter's time that a submission's events are held against, in seconds a launch."""
-    return sorted(one.arbiter_s for one in readings)[: _needed(len(readings))][-1]
+    """The arbiter's time that a submission's events are held against, in seconds a launch: of one of the fastest
+    rounds, or what lies a jitter below the middle one where that is more.
+    """
+    times = sorted(one.arbiter_s for one in readings)
+    return max(times[: _needed(len(times))][-1], median(times) - median(one.jitter_s for one in readings))
 
 
 def _needed(rounds: int) -> int:

@@ -21,6 +21,7 @@ from grader.judge.beside import (
     baseline_rounds,
     claims,
     disputed,
+    not_alone,
     parted,
     runs_short,
     seconds_of,
@@ -111,7 +112,7 @@ class Timer:
         if again:
             self._alone(self._gated)
         disturbed = again and self._mostly_slow()
-        for case, peer, number in self._slow_rounds():
+        for case, peer, number in not_alone(self.readings, self._by_itself):
             alone = self._by_itself(case, peer)
             self.readings[case][peer][number] = Reading(alone, alone, trusted=True)
         self.disputed = disputed(self.exercise, self.readings)

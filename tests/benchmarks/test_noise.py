@@ -23,7 +23,7 @@ def test_what_a_round_takes_longer_is_heard_part_by_part():
         CLOCK.read(SPREAD, Round(21 * US, 4e-3, 40 * US, None, LOOK, b""))  # it claims no time: nothing to compare with
     assert found == expected
     assert [each.peer for each in heard] == ["baseline"]
-    assert heard[0][1:] == pytest.approx((240, 7, 3, 10))
+    assert heard[0][1:] == pytest.approx((400, 240, 7, 3, 10))
 
 
 def test_afterwards_nobody_listens():
