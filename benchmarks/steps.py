@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
@@ -25,7 +26,7 @@ _NOTEBOOKS = ("-m", "pytest", "-q", "--tb=short", "--durations=40", "-p", "no:ca
 _BENCHES_S = {  # seconds that a bench may take; the others have `_BENCH_S`
     "ladder": 240, "matmuls": 200, "means": 120, "traces": 240, "fusion": 150, "lies": 150, "reductions": 180,
     "operators": 150, "kernels": 500, "clock:agreement": 200, "clock:repeats": 240, "clock:pairs": 420,
-    "clock:noise": 180, "clock:looks": 90, "flips": 560, "throughput:ours": 300, "throughput:stock": 560,
+    "clock:noise": 180, "clock:looks": 180, "flips": 560, "throughput:ours": 300, "throughput:stock": 560,
     "throughput:stages": 180, "throughput:bare_ours": 300, "throughput:bare_stock": 560,
     "soak": 560, "kills": 560, "loop": 200, "matmuls:sweep": 500,
 }  # fmt: skip
@@ -71,8 +72,8 @@ def known(out: Path) -> list[Step]:
 
 
 def step(name: str, out: Path) -> Step:
-    """The step of this name, `tests:PATH`, `mistakes:EXERCISE`, `notebook:CHAPTER/NAME` (solved), a bench, or a share:
-    `exploits-timing/1-of-2`, `flips/1-of-2`.
+    """The step of this name, `tests:PATH`, `mistakes:EXERCISE`, `notebook:CHAPTER/NAME` (solved), a bench, a share
+    (`exploits-timing/1-of-2`, `flips/1-of-2`), or `exploits:WORD,WORD`: those whose names contain one of the words.
 
     Raises:
         LookupError: there is none.
@@ -90,6 +91,8 @@ def step(name: str, out: Path) -> Step:
         share, shares = int(part[3]), int(part[4])
         if 1 <= share <= shares:
             return _exploits(name, part[2], share - 1, shares) if part[2] else _flips(name)
+    if kind == "exploits" and rest and (chosen := _with_a_word(rest.split(","))):
+        return _exploits_named(name, chosen)
     if is_known(name):
         return _bench(name)
     raise LookupError(f"There is no step {name!r}; --list names all.")
@@ -128,7 +131,14 @@ def _exploits(name: str, kind: str, share: int = 0, shares: int = 1) -> Step:
     """Those of a kind, or a share of them that are one after another: the judge is told of the ones that follow. What
     they came to is written to `benchmarks/results/exploits`."""
     names = [each.name for each in exploits() if each.name.startswith(f"{kind}_")]
-    chosen = names[share * len(names) // shares : (share + 1) * len(names) // shares]
+    return _exploits_named(name, names[share * len(names) // shares : (share + 1) * len(names) // shares])
+
+
+def _with_a_word(words: Sequence[str]) -> list[str]:
+    return [each.name for each in exploits() if any(word and word in each.name for word in words)]
+
+
+def _exploits_named(name: str, chosen: Sequence[str]) -> Step:
     tests = _tests(name, *(f"{_EXPLOITS}[{each}]" for each in chosen), limit_s=560)
     return replace(tests, environment={"EXPLOITS_OUT": str(RESULTS / "exploits")})
 

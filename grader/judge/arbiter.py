@@ -60,10 +60,14 @@ class Arbiter:
         self._loaded: set[str] = set()
 
     def clock_for(self, base: Worker) -> Clock:
-        """Calibrated once, with the baselines' worker, when no submission is alive, or was just now, to stretch it.
+        """The clock, calibrated with the baselines' worker if it is not yet.
+
+        No submission may be alive, and what one left on the GPU must have ended: either would stretch what is
+        calibrated.
 
         Raises:
             BaselineFailed: that worker failed.
+            JudgeStopped: the GPU is busy or slow, or does not answer as it should.
             RuntimeError: a submission is alive.
         """
         if self._clock is None:
@@ -83,12 +87,12 @@ class Arbiter:
         return self._clock is not None
 
     def forget_clock(self) -> Clock | None:
-        """The next that is timed finds it calibrated anew. To be called when no submission is alive."""
+        """Drops the clock and returns it; the next timing calibrates another. No submission may be alive."""
         forgotten, self._clock = self._clock, None
         return forgotten
 
     def keep_clock(self, clock: Clock | None) -> None:
-        """The one that was forgotten counts on."""
+        """Puts back what `forget_clock` returned."""
         self._clock = clock
 
     def look_at_the_machine_again(self) -> None:

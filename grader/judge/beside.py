@@ -1,4 +1,4 @@
-"""Baselines beside a submission, held against what they take alone and against the clock."""
+"""Checks on readings: baselines that were slowed, a clock that runs short or long, clocks that disagree."""
 
 from __future__ import annotations
 

@@ -28,7 +28,7 @@ from grader.verdict import Mismatch
 __all__ = ["BaselineFailed", "Clock", "Curve", "TimedWrong", "launches_for", "sample"]
 
 _ROUND_S = 5e-3  # of launches in a round: against it the 8 µs that the switch is off in good rounds are below 0.2 %
-_JITTER_S = 45e-6
+_JITTER_S = 45e-6  # the host's part varies by some 40 µs in spells (`clock/noise`)
 _L2_TURNS = 40  # the bytes of a round are so many times the L2: what a cache could hold of them is below 1 to 3 %
 _MOST_LAUNCHES = 512
 _CALIBRATION_LAUNCH_S = 35e-6
@@ -79,9 +79,9 @@ class Clock:
     `switch_s`: the small copy and the GPU's switch to the worker, by the seconds that the launches take. `copy_in_s`:
     by the bytes copied in. `glimpse_s`: by the copies of the look.
 
-    What the copying-in may take longer without a meaning is `copy_in_jitter_s`: work of another process meanwhile costs
-    two switches of the GPU (258 µs on an H200). What takes longer than that counts in full. For the look, and for the
-    switch itself, it is `jitter_s`; of the look what exceeds it counts.
+    Some excess over what is calibrated is noise. Of the copying-in it is up to `copy_in_jitter_s`; more counts in full,
+    because work of another process meanwhile costs two switches. Of the look it is up to `jitter_s`, and what exceeds
+    that counts. The switch may drift by up to `jitter_s`: see `drift_s`.
     """
 
     switch_s: Curve
@@ -130,7 +130,8 @@ class Clock:
     def drift_s(self, trusted: Sequence[Round]) -> float:
         """How much longer than calibrated the way to the first launch takes just now, by rounds of a worker of ours.
 
-        The host has spells of some 40 µs more. What exceeds the jitter has another reason, and no effect.
+        The host has spells of some 40 µs more. A drift larger than the jitter, either way, is taken for something else
+        and ignored.
         """
         found = [one.work_s - one.event_s - self.switch_s(one.event_s) for one in trusted if one.event_s is not None]
         drift_s = min(found, default=0.0)
@@ -141,7 +142,7 @@ class Clock:
         work_s = one.work_s - drift_s
         if (more_s := one.copy_in_s - self.copy_in_s(spread.used["inputs"])) > self.copy_in_jitter_s:
             work_s += more_s
-        work_s += max(0.0, self.glimpse_excess_s(one) - self.jitter_s)  # some honest looks are late by 60
+        work_s += max(0.0, self.glimpse_excess_s(one) - self.jitter_s)  # some honest looks take 60 µs longer
         launches_s = work_s
         for _ in range(3):  # the switch depends a little on the launches' time, which is not known yet
             launches_s = max(work_s - self.switch_s(launches_s), 1e-9)
@@ -198,9 +199,10 @@ def sample(
     rounds: dict[str, Round] = {}
     for peer, worker in peers.items():
         if worker is own:
-            work_s = _rest(exercise, work_s)
+            _rest(exercise, work_s)
             desk.poison(spread)
             rounds[peer] = worker.round(peer, desk, limit_s)
+            work_s = 0.0  # the GPU has rested since
             if not checked:
                 continue
             begun = time.perf_counter()
@@ -215,7 +217,8 @@ def sample(
         if own is not None:
             own.freeze()
         try:
-            work_s = _rest(exercise, work_s)
+            _rest(exercise, work_s)
+            work_s = 0.0
             desk.poison(spread)
             rounds[peer] = worker.round(peer, desk, limit_s)
         except WorkerFailed as failed:
@@ -228,8 +231,7 @@ def sample(
     return {peer: clock.read(spread, one, drift_s, trusted=peers[peer] is not own) for peer, one in rounds.items()}
 
 
-def _rest(exercise: Exercise, work_s: float) -> float:
-    """Lets the GPU cool down after heavy work of the judge's own; returns what is left of that, nothing."""
+def _rest(exercise: Exercise, work_s: float) -> None:
+    """Lets the GPU cool down after heavy work of the judge's own, which took so long."""
     if exercise.limited_by == "arithmetic" and work_s > _HEAVY_S:
         time.sleep(min(work_s, _MOST_REST_S))
-    return 0.0

@@ -163,7 +163,7 @@ class Desk:
             self._secret = torch.empty(count, dtype=torch.uint8, device=self.torch_device)
 
     def _aim(self, count: int, source: Any = None) -> None:
-        """Makes the tensors of `hand_over` ready: that takes some time, and its time is taken."""
+        """Makes the tensors that `hand_over` copies. Done beforehand, since `hand_over` is timed."""
         if self._scratch is None:
             import torch
 

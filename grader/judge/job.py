@@ -36,7 +36,7 @@ class Job:
 
     def __init__(self, arbiter: Arbiter, source: str, exercise: Exercise, timed: bool, progress: Progress) -> None:
         self.arbiter, self.source, self.exercise = arbiter, source, exercise
-        self.timed, self.progress = timed, progress
+        self.timed, self.progress = timed and bool(exercise.gates), progress
         self.cases: list[CaseResult] = []
         self.findings: list[Finding] = []
         self.timer = Timer(arbiter, exercise, progress)
@@ -50,7 +50,9 @@ class Job:
         return self.exercise.cases if on_gpu else self.exercise.simulator_cases
 
     def run(self, upcoming: Sequence[tuple[str, Exercise]] = ()) -> Failure | None:
-        """Everything, worker and all. Returns what failed outside of any one case."""
+        """Everything, worker and all. Returns the failure that ended the grading, or None; a wrong answer is no failure
+        but a mismatch of its case.
+        """
         self._of_source = rules.of_source(self.source, self.exercise)
         self.findings += self._of_source
         self._must_fit()
@@ -167,7 +169,7 @@ class Job:
             self.cases.append(result)
             if result.failure is not None:
                 return result.failure
-        if not (self.timed and self.exercise.gates and all(case.passed for case in self.cases)):
+        if not (self.timed and all(case.passed for case in self.cases)):
             return None
         try:
             self.timer.time_gates(worker)

@@ -2,8 +2,8 @@
 
 Noise makes a round longer by the arbiter's clock far more often than shorter: the host's part of it takes tens of
 microseconds more, in one round or for seconds on end. So a submission's events are held against one of the fastest of
-its rounds: where they claim no less, but for `AGREEMENT`, they count; where they do, the arbiter's time does. A fast
-round that noise does not account for is none to be held against: a trick may work in few rounds only.
+its rounds: if they claim at least its time, less `AGREEMENT`, they count; otherwise the arbiter's time does. A round
+that is faster than the median by more than the host's jitter is not used for that: a trick may shorten a few rounds.
 """
 
 from __future__ import annotations

@@ -77,7 +77,7 @@ class Judge:
             JudgeStopped: the judge reached no verdict; the next call starts afresh.
         """
         find(exercise_id)
-        source = source[: MAX_SOURCE_BYTES + 1]  # one too long is refused; it need not travel whole
+        source = _cut(source)
         if (source, exercise_id) in self._expected:
             self._expected = self._expected[self._expected.index((source, exercise_id)) + 1 :]
         request = {"op": "grade", "source": source, "exercise": exercise_id, "timed": timed, "kernels": kernels}
@@ -90,7 +90,7 @@ class Judge:
         Those next in line are imported and built while another is graded. It changes no verdict, and nothing happens
         where one is not asked for after all.
         """
-        self._expected = [(source[: MAX_SOURCE_BYTES + 1], find(exercise).id) for source, exercise in submissions]
+        self._expected = [(_cut(source), find(exercise).id) for source, exercise in submissions]
 
     def measure(self, source: str, exercise_id: str, *, progress: Progress | None = None) -> list[Timing]:
         """Times over the exercise's plot cases: the submission and every baseline. Needs a GPU.
@@ -101,7 +101,7 @@ class Judge:
             JudgeStopped: as `grade`.
         """
         find(exercise_id)
-        answer = self._ask({"op": "measure", "source": source, "exercise": exercise_id}, progress)
+        answer = self._ask({"op": "measure", "source": _cut(source), "exercise": exercise_id}, progress)
         return [Timing(**timing) for timing in answer["timings"]]
 
     def close(self) -> None:
@@ -180,6 +180,11 @@ class Judge:
         return self._channel
 
 
+def _cut(source: str) -> str:
+    """What need travel of a source: one that is a character too long is refused anyway."""
+    return source[: MAX_SOURCE_BYTES + 1]
+
+
 def _environment(folder: str) -> dict[str, str]:
     """The caller's, without what turns Triton's and its compilers' knobs: the judge's own kernel is to be compiled as
     it stands, and in a folder where nobody can have put another.
@@ -237,7 +242,8 @@ def serve(fd: int, device: str, sandbox: bool) -> None:
                 raise
             except Exception as error:  # ours, or one that a submission found: the next is judged by a fresh arbiter
                 traceback.print_exc()
-                said = f"The judge failed on this submission ({type(error).__name__}); the next gets a fresh one."
+                what = "The judge could not start" if arbiter is None else "The judge failed on this submission"
+                said = f"{what} ({type(error).__name__}); the next try gets a fresh one."
                 channel.send({"error": "JudgeStopped", "message": said, "ended": True})
                 break
     channel.close()

@@ -15,7 +15,7 @@ from typing import Literal
 __all__ = ["Interval", "decide", "geometric_mean", "interval", "quartile"]
 
 
-_STUDENT = {3: 4.303, 4: 3.182, 5: 2.776}  # by samples: what a t of one degree of freedom less exceeds in 2.5 %
+_STUDENT = {3: 4.303, 4: 3.182, 5: 2.776}  # 97.5 % quantile of Student's t with n − 1 degrees of freedom, by n
 
 
 @dataclass(frozen=True)

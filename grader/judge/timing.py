@@ -83,7 +83,7 @@ class Timer:
         if any((self.exercise.id, b.id, case.name) not in known for b in self._gated for case in cases):
             self._alone(self._gated)
         elif not self.arbiter.calibrated:
-            self.time((), (), 0)
+            self.time((), (), 0)  # no case: it starts the baselines' worker and calibrates the clock
 
     def time_gates(self, worker: Worker) -> None:
         """Trials until the gates are settled; once more, without the others, where these may have disturbed it.
@@ -93,13 +93,15 @@ class Timer:
             TimedWrong: one of its outputs is wrong.
             JudgeStopped: a baseline failed twice, which is no fault of the submission.
         """
-        self._settle_gates(worker)
-        if self.arbiter.pool.busy and self._wide() and not self._sure():
-            self.time(self.exercise.timed_cases, self._gated, _TRIALS, worker)
-        if self.arbiter.pool.busy and (self._wide() or self._mostly_slow()) and not self._sure():
-            self.arbiter.pool.evict()
-            self.readings.clear()
+        self.arbiter.desk.settle()  # what the cases' oracles are still at is not part of the record
+        with self.arbiter.monitor.watch() as self.record:
             self._settle_gates(worker)
+            if self.arbiter.pool.busy and self._wide() and not self._sure():
+                self.time(self.exercise.timed_cases, self._gated, _TRIALS, worker)
+            if self.arbiter.pool.busy and (self._wide() or self._mostly_slow()) and not self._sure():
+                self.arbiter.pool.evict()
+                self.readings.clear()
+                self._settle_gates(worker)
 
     def settle(self) -> list[Finding]:
         """After the submission's end: a baseline's round that was slower than the baseline alone counts as alone.
@@ -196,13 +198,11 @@ class Timer:
         return None
 
     def _settle_gates(self, worker: Worker) -> None:
-        self.arbiter.desk.settle()  # what the cases' oracles are still at is not part of the record
-        with self.arbiter.monitor.watch() as self.record:
-            self.time(self.exercise.timed_cases, self._gated, _FIRST_TRIALS, worker)
-            if not self._plain() and self._more_trials():
-                self.time(self.exercise.timed_cases, self._gated, _TRIALS - _FIRST_TRIALS, worker)
-            while score.inconclusive(self.exercise, self.seconds) and self._more_trials():
-                self.time(self.exercise.timed_cases, self._gated, _TRIALS, worker)
+        self.time(self.exercise.timed_cases, self._gated, _FIRST_TRIALS, worker)
+        if not self._plain() and self._more_trials():
+            self.time(self.exercise.timed_cases, self._gated, _TRIALS - _FIRST_TRIALS, worker)
+        while score.inconclusive(self.exercise, self.seconds) and self._more_trials():
+            self.time(self.exercise.timed_cases, self._gated, _TRIALS, worker)
 
     def _plain(self) -> bool:
         """Whether a few trials suffice: nobody disturbed them, and no gate is near."""

@@ -30,9 +30,8 @@ def guarded(enabled: bool = True) -> Iterator[Callable[[], bool]]:
     def around(function: Callable[..., Any], zeros: bool) -> Callable[..., Any]:
         def make(*args: Any, **kwargs: Any) -> Any:
             plain = function(*args, **kwargs)
-            real = (
-                type(plain) is torch.Tensor and plain.device.type != "meta"
-            )  # a compiler asks with tensors that are not
+            # torch.compile asks with fake or meta tensors, which have no memory
+            real = type(plain) is torch.Tensor and plain.device.type != "meta"
             if not real or not plain.is_floating_point() or not plain.numel():
                 return plain
             spans = ((n - 1) * stride for n, stride in zip(plain.shape, plain.stride(), strict=True))
