@@ -2,8 +2,11 @@
 
 import bisect
 import itertools
+import sys
+from types import ModuleType, SimpleNamespace
 
 import pytest
+import torch
 
 from grader.exercise import Array, Case
 from grader.judge import desk as desks
@@ -252,6 +255,45 @@ def test_a_change_of_the_second_output_alone_is_seen(desk):
     before = look.take()
     desk._view(spread.launches[1]["b"]).fill_(1.0)
     assert look.take() != before
+
+
+@pytest.fixture
+def copied(monkeypatch):
+    """The places that a pretended copy engine is asked for, as offsets."""
+    found = []
+
+    class Driver:
+        CUDA_MEMCPY2D = SimpleNamespace
+        CUmemorytype = SimpleNamespace(CU_MEMORYTYPE_DEVICE="device", CU_MEMORYTYPE_HOST="host")
+
+        def cuMemcpy2DAsync(self, copy, stream):
+            found.extend(copy.srcDevice + row * copy.srcPitch for row in range(copy.Height))
+            return (0,)
+
+        def cuStreamSynchronize(self, stream):
+            return (0,)
+
+    bindings = ModuleType("cuda.bindings")
+    bindings.driver = Driver()
+    monkeypatch.setitem(sys.modules, "cuda.bindings", bindings)
+    zeros = torch.zeros
+    monkeypatch.setattr(torch, "zeros", lambda *size, pin_memory, **how: zeros(*size, **how))
+    monkeypatch.setattr(torch.cuda, "current_stream", lambda: SimpleNamespace(cuda_stream=0))
+    return found
+
+
+@pytest.mark.parametrize("launches", [1, 5, 40])
+def test_where_it_will_look_nothing_is_read_before(desk, copied, launches):
+    """It is rehearsed elsewhere: what was read is faster to read again, and so a submission could find it."""
+    spread = laid(desk, [Array("out", (50_000,), role="out")], launches)
+    on_gpu = SimpleNamespace(torch_device="cuda", arenas={"outputs": SimpleNamespace(address=0)})
+    look = Glimpse(on_gpu, spread)
+    real = {at for at, _ in places(look._columns)}
+    assert len(copied) >= len(real) / 2, "it is rehearsed, with as many copies"
+    assert len(real & set(copied)) < len(real) / 8
+    copied.clear()
+    assert len(look.take()) == 4 * len(real)
+    assert set(copied) == real
 
 
 def test_outputs_lie_far_enough_apart_for_one_copy(desk):

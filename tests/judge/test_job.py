@@ -1,6 +1,7 @@
 """A submission's way to its verdict: when it is graded a second time, and with nobody else alive."""
 
 import weakref
+from dataclasses import replace
 from types import SimpleNamespace
 
 import pytest
@@ -13,7 +14,7 @@ from grader.judge import rules
 from grader.judge.job import Job
 from grader.judge.memory import TooLittle
 from grader.judge.pool import Loaded
-from grader.verdict import CaseResult, Failure, Finding
+from grader.verdict import CaseResult, Failure, Finding, Mismatch
 
 ADD = find("vector_add")
 SOURCE = "import torch\ndef vector_add(x, y, out): torch.add(x, y, out=out)\n"  # which breaks a rule
@@ -272,6 +273,33 @@ def test_an_error_of_the_judges_own_is_no_submissions_failure(monkeypatch):
     monkeypatch.setattr(job, "_run", run)
     with pytest.raises(RuntimeError, match="a bug of ours"):
         job.run()
+
+
+@pytest.mark.parametrize(
+    ("measured", "busy", "again"), [(True, True, True), (True, False, False), (False, True, False)]
+)
+def test_a_wrong_answer_about_a_time_is_asked_again_where_others_were_alive(monkeypatch, measured, busy, again):
+    """A neighbour's kernel may have come between the truth and the answer. What is counted it cannot change."""
+    world = World([False, False])
+    world.pool.busy = busy
+    job = world.job(monkeypatch)
+    job.exercise = replace(ADD, cases=tuple(replace(case, measured=measured) for case in ADD.cases))
+    wrong = CaseResult(ADD.cases[0].name, False, mismatch=Mismatch("out", (), 1, 1, None, "3.0", "2.0", 1.0))
+    results = [wrong, CaseResult(ADD.cases[0].name, True)]
+    monkeypatch.setattr(job, "_run", lambda loaded: job.cases.append(results.pop(0)))
+    job.run()
+    assert world.log == ([*ONCE, "reset", "forget the times", "take"] if again else ONCE)
+    assert [case.passed for case in job.cases] == [again]
+
+
+def test_a_clock_is_for_gates_alone(monkeypatch):
+    """Where nothing is timed the GPU may be busy: no baseline is started, and no clock calibrated."""
+    world = World([False])
+    job = Job(world, SOURCE, replace(ADD, gates=()), True, lambda *_: None)
+    job.timer = world
+    monkeypatch.setattr(job, "_run", lambda loaded: None)
+    job.run()
+    assert world.log == ["take"]
 
 
 def test_a_second_failure_stands(monkeypatch):

@@ -24,11 +24,15 @@ FULL = torch.OutOfMemoryError("CUDA out of memory. Tried to allocate 12.00 GiB. 
         (RuntimeError("the CUDA driver answered CUDA_ERROR_OUT_OF_MEMORY"), True),
         (JudgeStopped("The baseline torch failed: CUDA out of memory"), True),
         ("numba.cuda: Call to cuMemAlloc results in CUDA_ERROR_OUT_OF_MEMORY", True),
+        ("CUDA error: CUBLAS_STATUS_ALLOC_FAILED when calling `cublasCreate(handle)`", True),
+        ("CUDA error: CUBLAS_STATUS_NOT_INITIALIZED when calling `cublasCreate(handle)`", True),
+        ("cupy.cuda.cufft.CuFFTError: CUFFT_ALLOC_FAILED", True),
         (RuntimeError("CUDA error: an illegal memory access was encountered"), False),
+        ("CUDA error: CUBLAS_STATUS_EXECUTION_FAILED when calling `cublasSgemm`", False),
     ],
 )
 def test_whoever_finds_no_memory_says_so_in_its_own_words(error, it_is):
-    """torch, Triton, the driver, and a worker of the judge's own."""
+    """torch, Triton, the driver, CUDA's libraries, and a worker of the judge's own."""
     assert out_of_memory(error) is it_is
 
 

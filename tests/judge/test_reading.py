@@ -40,6 +40,26 @@ def test_events_are_held_against_one_of_the_fastest_rounds():
     assert held_against([Reading(1.0, 1.0)]) == 1.0
 
 
+@pytest.mark.parametrize("fast", [2, 4, 9])
+@pytest.mark.parametrize("rounds", [7, 28])
+def test_a_trick_that_works_in_few_rounds_counts_in_few(rounds, fast):
+    """Events are held against no round that is faster than the middle one by more than the host's jitter."""
+    fast = min(fast, (rounds - 1) // 2)
+    walls = [0.8] * fast + [1.0] * (rounds - fast)
+    found = [one.seconds for one in counted([Reading(wall, 0.8, jitter_s=0.01) for wall in walls])]
+    assert found == walls
+    forged = [one.seconds for one in counted([Reading(wall, 0.986, jitter_s=0.01) for wall in walls])]
+    assert min(forged[fast:]) >= (1 - AGREEMENT) * 0.99, "the jitter and the agreement are what it may gain"
+    assert not enough([Reading(wall, 0.8, jitter_s=0.01) for wall in walls])
+
+
+def test_a_spell_within_the_hosts_jitter_takes_no_events_away():
+    """Most rounds longer by what the host varies by as a rule: the fast ones tell."""
+    spell = [Reading(wall, 1.0, jitter_s=0.012) for wall in [1.012] * 5 + [1.001] * 2]
+    assert {one.clock for one in counted(spell)} == {"events"}
+    assert enough(spell)
+
+
 def test_an_absurd_claim_does_not_count():
     """Events that claim hours are not believed either: they would make the interval as wide as the forger likes."""
     assert {one.clock for one in counted([Reading(1.0, 1e5)] * 7)} == {"arbiter"}

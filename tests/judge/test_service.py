@@ -210,6 +210,9 @@ def test_a_source_that_is_too_long_travels_cut_and_is_recognised():
     judge.grade(long, "vector_add")
     assert len(judge.asked[-1]["source"]) == MAX_SOURCE_BYTES + 1
     assert [len(source) for source in judge.next()] == [MAX_SOURCE_BYTES + 1, 1]
+    with pytest.raises(KeyError, match="timings"):  # it is told nothing here
+        judge.measure(long, "vector_add")
+    assert len(judge.asked[-1]["source"]) == MAX_SOURCE_BYTES + 1
 
 
 def test_an_exercise_that_does_not_exist_is_said_at_once():
@@ -430,7 +433,17 @@ def test_an_error_of_ours_ends_the_process(served):
     made[0].error = ZeroDivisionError()
     (answer,) = asked(channel)
     assert (answer["error"], answer["ended"]) == ("JudgeStopped", True)
-    assert "ZeroDivisionError" in answer["message"]
+    assert answer["message"].startswith("The judge failed on this submission (ZeroDivisionError)")
+    thread.join(10)
+    assert not thread.is_alive()
+
+
+def test_a_judge_that_does_not_come_up_blames_no_submission(served, monkeypatch):
+    """It has not looked at one yet."""
+    monkeypatch.setattr(arbiters, "Arbiter", lambda device, sandbox: 1 / 0)
+    channel, thread, _ = served()
+    (answer,) = asked(channel)
+    assert answer["message"].startswith("The judge could not start (ZeroDivisionError)")
     thread.join(10)
     assert not thread.is_alive()
 

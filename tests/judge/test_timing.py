@@ -117,7 +117,9 @@ class World:
     @contextmanager
     def watch(self):
         self.watched += 1
+        self.watching = True
         yield "record"
+        self.watching = False
 
     def baseline_worker(self, exercise, baselines):
         if not self.workers or self.workers[-1].closed:
@@ -708,6 +710,23 @@ def test_a_baseline_slowed_against_its_new_time_counts_by_that(world):
     assert found.gates(judged=True)[0].ratio == pytest.approx(1.04 * BASE_S / OWN_S)
 
 
+@pytest.mark.parametrize(("times", "counts"), [(1.009, 1.0), (1.006, 1.0), (1.004, 1.004)])
+def test_a_baseline_that_is_a_little_slower_throughout_counts_as_alone(world, times, counts):
+    """No single round is slow; all of them together are. It is no disturbance that a person need hear of."""
+    world.base = lambda n: slow(times)
+    found = timed(world)
+    assert found.settle() == []
+    assert found.seconds["a"]["torch"] == pytest.approx([counts * BASE_S] * len(found.seconds["a"]["torch"]))
+
+
+def test_a_baseline_that_is_a_little_slower_now_and_then_counts_as_measured(world):
+    """Its middle round is what it takes alone."""
+    world.base = lambda n: slow(1.009 if n % 3 == 2 else 1.0)
+    found = timed(world)
+    found.settle()
+    assert max(found.seconds["a"]["torch"]) == pytest.approx(1.009 * BASE_S)
+
+
 def test_one_slow_round_alone_moves_nothing(world):
     """What a baseline takes alone is a median."""
     world.by_itself = lambda n: slow(3.0 if n == 2 else 1.0)
@@ -738,6 +757,19 @@ def test_baselines_are_timed_anew_only_where_a_gate_hangs_on_it(world, own_us, r
     assert [finding.kind for finding in found.settle()] == ["disturbed"] * retimed
     assert (world.rounds(beside=False) == TRIALS) is not retimed
     assert found.seconds["a"]["torch"] == pytest.approx([BASE_S] * TRIALS)
+
+
+def test_rounds_that_are_timed_once_more_are_in_the_record(world):
+    """Wide, with others at work: more rounds, and then again without them, all while NVML is watched."""
+    watched = []
+    world.own = lambda n: watched.append(world.watching) or wide(n)
+    found = timer(world)
+    found.know_baselines()
+    world.pool.busy = True
+    found.time_gates(Worker())
+    assert len(watched) > TRIALS
+    assert all(watched)
+    assert world.watched == 1
 
 
 def test_far_from_its_gates_nobody_is_loaded_a_second_time(world):
