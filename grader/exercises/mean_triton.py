@@ -54,6 +54,12 @@ MEAN_TRITON = Exercise(
         Suspect("The result is 0: does the sum reach `out`? Is the number of programs 0?", means.zero),
         Suspect("This is the sum: it was not divided by n.", means.sum_of_all, relative=1e-4),
         Suspect(
+            "This is the mean, divided by n once more. Divide in one of the two stages only: the other has 1 for its "
+            "divisor.",
+            lambda a: means.oracle(a) / a["x"].numel() if a["x"].numel() > 1 else None,
+            relative=1e-4,
+        ),
+        Suspect(
             "The sum was divided by the number of blocks, not by n.",
             partial(means.divided_by_blocks, blocks=_BLOCKS[1:]),
             relative=1e-4,
@@ -83,8 +89,8 @@ MEAN_TRITON = Exercise(
         ),
         Suspect(
             "A half (a quarter, an eighth, …) of the elements was counted. Does the second stage add all partial sums, "
-            "also where there are more of them than it has lanes? Does the loop step by the blocks of all programs, "
-            "and no further? Does each program store its sum to a place of its own?",
+            "also where there are more of them than it has lanes? Does the loop add to the sums (`+=`)? Does it step "
+            "by the blocks of all programs, and no further? Does each program store its sum to a place of its own?",
             lambda a: means.counted(a, 0.5, lambda count, n: means.part_of_a_power(n, count) > 1),
         ),
         Suspect(

@@ -62,7 +62,7 @@ def _cases(ones: int, prime: int) -> tuple[Case, ...]:
 
 # Of 2²⁴ ones, each sum and each sum / n is a float32: no order of honest additions, atomic or not, rounds anything.
 CASES = _cases(1 << 24, 1_000_003)
-SIMULATOR_CASES = _cases(FULL, 100_003)
+SIMULATOR_CASES = _cases(4 * FULL, 100_003)  # of 32 programs with blocks of 4,096 each has two of the ones
 TIMED = (_case(1 << 26),)
 PLOT_CASES = tuple(_case(1 << k) for k in range(14, 29, 2))
 

@@ -36,7 +36,7 @@ def draw_blocks(n: int, block_size: int) -> Picture:
     axes.set_ylim(3.45, -0.35)
     for lane in range(lanes):
         inside = lane < n
-        fill = (PALE if lane // block_size % 2 else LIGHT) if inside else "white"
+        fill = PALE if inside else "white"
         cell = Rectangle((lane, 1), 1, 1, facecolor=fill, edgecolor=DARK if inside else GREY, linewidth=1)
         if not inside:
             cell.set(hatch="////", linestyle="--")

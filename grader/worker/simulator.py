@@ -59,8 +59,30 @@ def install() -> None:
     if hasattr(original, "__wrapped__"):
         return
     cpp_extension.load_inline = _on_cpu(original)
+    _leave_masked_lanes_undefined()
     torch.cuda.synchronize = lambda device=None: synchronize()
     torch.cuda.current_stream = lambda device=None: SimpleNamespace(cuda_stream=0, synchronize=synchronize)  # type: ignore[assignment,return-value]
+
+
+def _leave_masked_lanes_undefined() -> None:
+    """What a masked lane holds is undefined on a GPU, unless the load says it with `other`. Triton's interpreter has 0
+    there, on which code could come to rely; with this it has NaN. Integers, and types that NumPy lacks, keep their 0.
+    """
+    import numpy as np
+    from triton.runtime import interpreter
+
+    builder: Any = interpreter.InterpreterBuilder
+    original = builder.create_masked_load
+
+    @functools.wraps(original)
+    def create_masked_load(self: Any, ptrs: Any, mask: Any, other: Any, *how: Any, **named: Any) -> Any:
+        kind = ptrs.get_element_ty()
+        numpys = interpreter._get_np_dtype(kind)
+        if other is None and kind.is_floating() and np.issubdtype(numpys, np.floating):
+            other = interpreter.TensorHandle(np.full_like(ptrs.data, np.nan, dtype=numpys), kind)
+        return original(self, ptrs, mask, other, *how, **named)
+
+    builder.create_masked_load = create_masked_load
 
 
 def synchronize() -> None:

@@ -113,7 +113,7 @@ compare(prediction, divmod(offset, 7), how="computed")
 # - Variables need a type (`int i = …;`), and statements end with `;`. `{ … }` holds what Python would indent.
 # - `float*` is a pointer; `x[i]` is the element `i` places on. `const` promises not to write there.
 # - `dim3 grid(a, b)` is a size in x and y. `grid.x` and `grid.y` can be set later, too.
-# - `/` between two `int` drops the fraction. There is no `**`. Comments begin with `//`.
+# - `/` between two `int` drops the fraction. There is no `**`. `&&` is *and*. Comments begin with `//`.
 #
 # Here is a kernel that flips signs, and a C++ function that launches it on a tensor.
 

@@ -193,8 +193,8 @@ memory
 #
 # Neighbouring threads load neighbouring addresses. How much does each of them fetch at once? At most 16 bytes with one
 # instruction, and wide loads need fewer instructions. (What that is worth is measured in
-# [the last notebook](05_look_inside_the_compiler.ipynb).) You never said how wide. Predict: how many bytes does one load
-# fetch in `double_triton` with `BLOCK=1024`?
+# [the last notebook](05_look_inside_the_compiler.ipynb).) You never said how wide. Predict: in `double_triton` with
+# `BLOCK=1024`, how many bytes does one thread fetch with one instruction?
 #
 # The next cell compiles the kernel for an H100 or H200 (no GPU is needed for that) and counts the instructions that
 # came out.
@@ -316,7 +316,7 @@ recorded("vector_add", "ratio_vs_torch", "ratio_vs_compile", "share_of_copy")
 # - **Small vectors:** GB/s grow almost as n does, since the time hardly changes. On an H200 the authors' kernel took
 #   ⟦ recorded(bench="vector_add", case="65,536 elements", metric="median_us", gpu="H200") ⟧ for 65,536 elements and
 #   ⟦ recorded(bench="vector_add", case="262,144 elements", metric="median_us", gpu="H200") ⟧ for four times as many:
-#   nearly all of it is the time of a launch.
+#   nearly all of it are the few microseconds that the GPU itself needs to begin and end any kernel.
 # - **No help from the cache:** vectors of this size would fit into the L2 cache, and a loop over the same vectors would
 #   measure the cache. So every launch gets vectors of its own, more of them than the L2 holds.
 # - **Large vectors:** everyone meets at the same height, the bandwidth of a copy. Your kernel, `torch.add` and what

@@ -193,8 +193,11 @@ compare(prediction, int(total))
 #
 # $$ \text{first} = \left\lfloor \frac{\text{pid}}{\text{GROUP} \cdot \text{tiles}_n} \right\rfloor \cdot \text{GROUP} $$
 #
-# is the first row of the group. Within it, the row goes fastest. If the number of rows is no multiple of `GROUP`, the
-# last group has fewer rows: those that are left, `tiles_m - first`. Whoever forgets that leaves tiles out.
+# is the first row of the group. Within it, the row goes fastest: with 4 columns and groups of 2, programs 0 to 7 take
+# (0, 0), (1, 0), (0, 1), (1, 1), (0, 2), (1, 2), (0, 3), (1, 3), and program 8 begins the next group with (2, 0).
+#
+# If the number of rows is no multiple of `GROUP`, the last group has fewer rows: those that are left,
+# `tiles_m - first`. Whoever forgets that leaves tiles out.
 #
 # The L2 holds 50 MiB, and the matrices have 128 MiB each. Before you move the slider, predict: how many times as much
 # comes from DRAM in the plain order (groups of 1) as in groups of 8? For a guess, count the rows of `a` and the columns

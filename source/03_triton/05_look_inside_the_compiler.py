@@ -315,8 +315,8 @@ padded
 #
 # - `tl.max_contiguous(block, 4)`: the block consists of runs of 4 numbers that follow one another, such as 8, 9, 10, 11.
 # - `tl.max_constancy(block, 4)`: the block consists of runs of 4 equal elements.
-# - `tl.multiple_of(value, 4)`: the value is a multiple of 4. Of a pointer, bytes are counted. In a block, it is said of
-#   the first number of each run.
+# - `tl.multiple_of(value, 4)`: the value is a multiple of 4. Of a pointer, bytes are counted. Of a block,
+#   only the first number of each run need be one: 8 and 20 in 8, 9, 10, 11, 20, 21, 22, 23.
 #
 # A hint is a promise, and the compiler believes it. If it is false, the kernel gives wrong results or faults, on a GPU
 # only.

@@ -111,6 +111,10 @@ TEXTS: tuple[tuple[str, str], ...] = (
         "one is missing",
     ),
     # Triton's compiler
+    ("TypeError: cannot add pointers together", "Two addresses were added, not the values"),
+    ("TypeError: unsupported operand type(s) for @: 'tensor' and 'tensor'", "`tl.dot(a, b)`"),
+    ("AttributeError: 'InterpreterBuilder' object has no attribute 'grid_idx'", "Launch the kernel over a grid"),
+    ("TypeError: g() got an unexpected keyword argument 'num_warps'", "`num_warps` is for a launch"),
     ("ValueError: arange's range must be a power of 2", "triton.next_power_of_2"),
     ("ValueError: arange's arguments must be of type tl.constexpr", "BLOCK_SIZE: tl.constexpr"),
     ("TypeError: arange() missing 1 required positional argument: 'end'", "tl.arange(0, BLOCK_SIZE)"),

@@ -229,10 +229,43 @@ def add_one(x, out):
     good(run(tmp_path, cell, script))
 
 
-def test_preparing_too_late_is_said(tmp_path: Path) -> None:
+@pytest.mark.parametrize("dtype", ["float32", "float16", "float64"])
+def test_a_masked_lane_holds_nothing_to_rely_on(tmp_path: Path, dtype: str) -> None:
+    """As on a GPU, where it is undefined, unless the load says it; integers have their 0."""
+    cell = """
+import triton
+import triton.language as tl
+
+@triton.jit
+def sums(x, out, n, BLOCK: tl.constexpr):
+    at = tl.arange(0, BLOCK)
+    tl.store(out, tl.sum(tl.load(x + at, mask=at < n), axis=0))
+    tl.store(out + 1, tl.sum(tl.load(x + at, mask=at < n, other=0.0), axis=0))
+
+@triton.jit
+def counts(x, out, n, BLOCK: tl.constexpr):
+    at = tl.arange(0, BLOCK)
+    tl.store(out, tl.sum(tl.load(x + at, mask=at < n), axis=0))
+"""
+    script = f"""
+from submission import sums, counts
+x, out = torch.ones(5, dtype=torch.{dtype}), torch.zeros(2, dtype=torch.{dtype})
+sums[(1,)](x, out, 5, BLOCK=8)
+assert out[0].isnan() and out[1] == 5, out
+sums[(1,)](x, out, 5, BLOCK=4)
+assert out[0] == 4, "no lane is masked"
+x, out = torch.ones(5, dtype=torch.int32), torch.zeros(1, dtype=torch.int32)
+counts[(1,)](x, out, 5, BLOCK=8)
+assert out == 5
+"""
+    good(run(tmp_path, cell, script))
+
+
+def test_preparing_too_late_is_said() -> None:
     """Triton decides at import whether it interprets; the message says what to do."""
-    script = "del __import__('os').environ['TRITON_INTERPRET']\nfor name in [n for n in sys.modules if n.split('.')[0] == 'triton']: del sys.modules[name]\n"
-    script += "import triton.language\ntry:\n    simulator.prepare()\nexcept Exception as error:\n    print(type(error).__name__, error)\n"
-    assert good(run(tmp_path, "", script)).startswith(
-        "GraderError triton was imported before its interpreter was chosen"
-    )
+    script = "import triton.language\nfrom grader.worker import simulator\n"
+    script += "try:\n    simulator.prepare()\nexcept Exception as error:\n    print(type(error).__name__, error)\n"
+    environment = {name: value for name, value in os.environ.items() if not name.startswith("TRITON_")}
+    done = subprocess.run([sys.executable, "-c", script], cwd=Path(__file__).parents[2], env=environment,
+                          capture_output=True, text=True, timeout=100)  # fmt: skip
+    assert good(done).startswith("GraderError triton was imported before its interpreter was chosen")

@@ -80,6 +80,16 @@ TRITON: tuple[Meaning, ...] = (
         "Add the offsets to the pointer: `tl.store(out_ptr + offsets, …, mask=mask)`.",
     ),
     Meaning(
+        r"cannot add pointers together",
+        "Two addresses were added, not the values that lie there.",
+        "Load both first: `x = tl.load(x_ptr + offsets, mask=mask)`.",
+    ),
+    Meaning(
+        r"unsupported operand type\(s\) for @: '(?:tensor|Tensor)'",
+        "Blocks have no `@`.",
+        "Multiply two tiles with `tl.dot(a, b)`; of a running sum, `total = tl.dot(a, b, total)`.",
+    ),
+    Meaning(
         r"invalid operands of type pointer<\w+> and (?:triton\.language\.)?(?:float\w+|fp\w+)",
         "An offset is not an integer: `/` gives a float.",
         "Divide integers with `//`.",
@@ -162,9 +172,14 @@ TRITON: tuple[Meaning, ...] = (
     ),
     Meaning(
         r"Cannot call @triton\.jit'd outside|'builtin_function_or_method' object has no attribute '(?:scalar|is_ptr)'"
-        r"|Did you forget to add \[grid\]",
+        r"|Did you forget to add \[grid\]|'InterpreterBuilder' object has no attribute 'grid_idx'",
         "A kernel, or a function of `tl`, was called like a Python function.",
         "Launch the kernel over a grid: `kernel[(programs,)](x, out, n, BLOCK_SIZE=1024)`.",
+    ),
+    Meaning(
+        r"got an unexpected keyword argument '(num_warps|num_stages|num_ctas)'",
+        "`{0}` is for a launch, and this is a call of a function.",
+        "Launch the kernel over a grid: `kernel[(programs,)](…, {0}=4)`.",
     ),
     Meaning(
         r"object of type 'int' has no len\(\)|'int' object is not subscriptable",
