@@ -21,7 +21,8 @@ if TYPE_CHECKING:
 
 __all__ = ["LOOKS", "Glimpse"]
 
-LOOKS = 192  # elements of each output, of all launches together, at least; four times as many take 15 µs (`clock/looks`)
+# Four times as many take 15 µs more (`clock/looks`).
+LOOKS = 192  # elements of each output, of all launches together, at least
 _FEWEST = 6  # elements that are looked at in each of many launches
 _SMALL = 5  # elements between those that are looked at: where they would be fewer, all are
 _PITCH_LIMIT = 1 << 31  # bytes between the rows of a two-dimensional copy
