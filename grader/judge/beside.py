@@ -11,15 +11,15 @@ from grader.judge.reading import Reading, counted, enough
 from grader.judge.statistics import decide
 
 __all__ = [
-    "OWN", "baseline_rounds", "claims", "disputed", "not_alone", "parted", "runs_short", "seconds_of", "slow_rounds",
-    "sure",
+    "NOISE", "OWN", "baseline_rounds", "claims", "disputed", "not_alone", "parted", "runs_short", "seconds_of",
+    "slow_rounds", "sure",
 ]  # fmt: skip
 
 OWN = "submission"
 _DISTURBED = 1.01  # times what a baseline takes alone: then something slows it
 _DISTURBED_THROUGHOUT = 1.005  # the same of the middle one of its rounds in a case
 _SHORT = 1.05  # times what the clock says, a baseline's events claim: then the clock takes too much off
-_NOISE = 0.1  # of its time by the arbiter's clock, a submission's events may claim less because the host is noisy
+NOISE = 0.1  # of its time by the arbiter's clock, a submission's events may claim less because the host is noisy
 _FEWEST = 7  # rounds: of a case that was given up after two there is nothing to say
 _SURE = 1.3  # times what a gate asks, or that part of it: some baselines take a few percent more from time to time
 
@@ -129,7 +129,7 @@ def _noise(by_events: Sequence[float], by_clock: Sequence[float], peers: Mapping
         if one.events_s is not None
     ]
     quiet = min(1.0, median(ours)) if ours else 1.0
-    return (1 - _NOISE) * quiet * median(by_clock) <= median(by_events) <= median(by_clock)
+    return (1 - NOISE) * quiet * median(by_clock) <= median(by_events) <= median(by_clock)
 
 
 def sure(exercise: Exercise, readings: Readings, alone: Alone) -> bool:

@@ -17,6 +17,7 @@ from grader.errors import JudgeStopped
 from grader.exercise import Baseline, Case, Exercise
 from grader.judge import score
 from grader.judge.beside import (
+    NOISE,
     OWN,
     baseline_rounds,
     claims,
@@ -43,7 +44,6 @@ _FIRST_TRIALS, _TRIALS, _MOST_TRIALS = 3, 7, 28
 _WARM_UP_LIMIT_S = 120.0  # a first round may compile: Triton, or torch.compile on a slow machine
 _FEW = 1 / 8  # of the rounds: so many outliers are no reason to time the baselines anew
 _WIDE = 0.03  # of a ratio's middle: a wider interval, with others at work, is timed again without them
-_UNLIKELY = 0.9  # of the arbiter's time: events that claim less are worth a look
 
 
 class Timer:
@@ -136,7 +136,7 @@ class Timer:
             self.arbiter.drop_baselines()
             self.readings.clear()
             try:
-                self._time(cases, baselines, trials and max(trials, _TRIALS), worker)
+                self._time(cases, baselines, max(trials, _TRIALS), worker)
             except BaselineFailed as failed:
                 self.arbiter.drop_baselines()
                 name, why = failed.args
@@ -246,7 +246,7 @@ class Timer:
         """A submission whose own events claim much less than the arbiter's clock says: forged, or work out of sight."""
         own = [one for peers in self.readings.values() for one in peers.get(OWN, ())]
         shares = [one.events_s / one.arbiter_s for one in own if one.events_s is not None]
-        if not shares or median(shares) >= _UNLIKELY:
+        if not shares or median(shares) >= 1 - NOISE:
             return []
         return [Finding("clock", f"By its own CUDA events it took {median(shares):.2f} of the time that the judge "
                         "measured, which counts. Does the function return before all of its work on the GPU has ended, "
@@ -279,7 +279,7 @@ class Timer:
                 aside = arbiter.monitor.aside
                 drifts: list[float] = []
                 sample(arbiter.desk, spread, exercise, peers, clock, _WARM_UP_LIMIT_S, drifts, aside, checked=False)
-                for trial in range(max(trials, _MOST_TRIALS) if trials else 0):
+                for trial in range(max(trials, _MOST_TRIALS)):
                     found = sample(arbiter.desk, spread, exercise, peers, clock, exercise.round_limit_s, drifts, aside)
                     for peer, reading in found.items():
                         kept.setdefault(peer.split(":")[-1], []).append(reading)

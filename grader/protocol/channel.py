@@ -33,9 +33,6 @@ class Channel:
     def __init__(self, sock: socket.socket) -> None:
         self._socket = sock
 
-    def fileno(self) -> int:
-        return self._socket.fileno()
-
     def send(self, message: dict[str, Any], fds: tuple[int, ...] = (), limit_s: float = 30.0) -> None:
         """Sends one message.
 

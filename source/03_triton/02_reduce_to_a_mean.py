@@ -329,7 +329,10 @@ print(*(f"{mean:.12f}" for mean in means), f"{x.double().mean().item():.12f} in 
 # in a small part each, and then sums of like size meet.
 #
 # `error(lanes)` adds 2²⁰ numbers around 10,000, shared among so many lanes, and returns the relative error. One rounding
-# is a relative error of up to 6e-8. Predict: what is it with one lane?
+# is a relative error of up to 6e-8.
+#
+# With one lane the sum ends near 10¹⁰. There the float32 numbers lie 1,024 apart, so what is added in place of each
+# 10,000? Predict: how large is the error in the end?
 
 # %%
 prediction = ...  # relative error with one lane, such as 1e-7
@@ -349,8 +352,8 @@ compare(prediction, error(1))
 {lanes: f"{error(lanes):.1e}" for lanes in (1, 32, 1024, 8192)}
 
 # %% [markdown]
-# With one lane, the sum comes to about 10¹⁰. There the float32 numbers lie 1,024 apart, and each 10,000 is added as
-# 10 · 1,024.
+# With one lane, each 10,000 is added as 10 · 1,024 near the end: 2.4 % too much. Earlier, while the sum is small, it is
+# less.
 #
 # What makes the kernel fast makes it accurate, too: many short sums that do not wait for each other.
 #

@@ -236,7 +236,7 @@ explore_pipeline()
 # they never wait again, once the first tiles are there. More stages need more shared memory.
 #
 # An SM of an H100 or H200 has 227 KiB for a program. Predict: how many stages fit, with tiles of 128 × 64 and
-# 64 × 256?
+# 64 × 256, if nothing else needs room? (Later the store of a tile will.)
 
 # %%
 prediction = ...  # stages
@@ -258,7 +258,8 @@ compare(prediction, int(227 // stage_kib), "stages", how="computed")
 # Each configuration has to be compiled, which takes seconds. For a small product that is a waste. So before it times
 # them, `triton.autotune` hands the list to a function of yours, `early_config_prune`, which may shorten it.
 #
-# In the interpreter there is no clock to trust. There it takes the first one in the list.
+# In the interpreter there is no clock to trust. There it takes the first one in the list. So without a GPU your other
+# configurations are not tried: put each of them first once, and check.
 
 # %% [markdown]
 # ## Exercise: multiply matrices
@@ -432,6 +433,8 @@ compare(prediction, int((tile == 0).sum()), "zeros")
 #
 # triton.Config({"BLOCK_M": 128, "BLOCK_K": 64}, pre_hook=before_launch)
 # ```
+#
+# Where you make the descriptor you do not know that shape yet. Give it any that is allowed, such as `[1, 8]`.
 
 # %% [markdown]
 # **Starts and ends.** A program begins by filling its pipeline and ends with a store, and its tensor cores wait
