@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import astuple
 from pathlib import Path
+from statistics import mean
 from typing import Any, NamedTuple
 from unittest import mock
 
@@ -16,7 +17,7 @@ from benchmarks.limits import Limit
 from benchmarks.material import honest
 from benchmarks.rows import Recorder
 from grader.exercises import find
-from grader.judge.clock import Clock
+from grader.judge.clock import NO_DRIFT, Clock, Excess
 from grader.judge.reading import Reading
 from grader.judge.spread import Spread
 from grader.judge.statistics import interval
@@ -30,8 +31,8 @@ _A_GRADING_S = 15.0
 
 
 class Heard(NamedTuple):
-    """A round: whose, a launch of it by the worker's events, and what it took longer than calibrated, in microseconds.
-    The switch is without its drift."""
+    """A round: whose, a launch of it by the worker's events, what it took longer than calibrated, and the drifts of the
+    switch and of the look, which are not taken off these; in microseconds. Last, 1 where the processor was slow."""
 
     peer: str
     launch_us: float
@@ -39,6 +40,8 @@ class Heard(NamedTuple):
     copy_in_us: float
     look_us: float
     drift_us: float
+    look_drift_us: float
+    strained: float
 
 
 @contextmanager
@@ -47,17 +50,19 @@ def listening() -> Iterator[list[Heard]]:
     heard: list[Heard] = []
     read = Clock.read
 
-    def listen(clock: Clock, spread: Spread, one: Round, drift_s: float = 0.0, trusted: bool = False) -> Reading:
+    def listen(clock: Clock, spread: Spread, one: Round, drift: Excess = NO_DRIFT, trusted: bool = False) -> Reading:
         if one.event_s is not None:
             more = (
                 one.event_s / len(spread.launches),
                 one.work_s - one.event_s - clock.switch_s(one.event_s),
                 one.copy_in_s - clock.copy_in_s(spread.used["inputs"]),
                 clock.glimpse_excess_s(one),
-                drift_s,
+                drift.switch_s,
+                drift.look_s,
             )
-            heard.append(Heard("baseline" if trusted else "submission", *(1e6 * each for each in more)))
-        return read(clock, spread, one, drift_s, trusted)
+            whose = "baseline" if trusted else "submission"
+            heard.append(Heard(whose, *(1e6 * each for each in more), float(drift.strained)))
+        return read(clock, spread, one, drift, trusted)
 
     with mock.patch.object(Clock, "read", listen):
         yield heard
@@ -103,5 +108,8 @@ def _record(recorder: Recorder, case: str, heard: list[Heard]) -> None:
         rounds: list[Any] = [one for one in heard if one.peer == peer]
         for metric in Heard._fields[1:]:
             if rounds:
-                found = interval([getattr(one, metric) for one in rounds])
-                recorder.add("clock/noise", f"{case}, {peer}", metric, "µs", *astuple(found))
+                values = [getattr(one, metric) for one in rounds]
+                if metric == "strained":
+                    recorder.add("clock/noise", f"{case}, {peer}", metric, "1", mean(values))
+                else:
+                    recorder.add("clock/noise", f"{case}, {peer}", metric, "µs", *astuple(interval(values)))

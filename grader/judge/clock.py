@@ -12,23 +12,25 @@ import contextlib
 import time
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from statistics import median_low
 
 from grader.exercise import Array, Case, Exercise
 from grader.judge import score
 from grader.judge.desk import Desk
 from grader.judge.machine import Machine
+from grader.judge.pace import Pace
 from grader.judge.reading import Reading
 from grader.judge.spread import Spread
 from grader.judge.statistics import quartile
 from grader.judge.workers import Round, Worker, WorkerFailed
 from grader.verdict import Mismatch
 
-__all__ = ["BaselineFailed", "Clock", "Curve", "TimedWrong", "launches_for", "sample"]
+__all__ = ["NO_DRIFT", "BaselineFailed", "Clock", "Curve", "Excess", "TimedWrong", "launches_for", "sample"]
 
 _ROUND_S = 5e-3  # of launches in a round: against it the 8 µs that the switch is off in good rounds are below 0.2 %
-_JITTER_S = 45e-6  # the host's part varies by some 40 µs in spells (`clock/noise`)
+_JITTER_S = 45e-6  # the host's part varies by some 40 µs (`clock/noise`)
+_STRAINED_JITTERS = 2  # and by so many of these while its processor is slow
 _L2_TURNS = 40  # the bytes of a round are so many times the L2: what a cache could hold of them is below 1 to 3 %
 _MOST_LAUNCHES = 512
 _CALIBRATION_LAUNCH_S = 35e-6
@@ -73,6 +75,18 @@ class Curve:
 
 
 @dataclass(frozen=True)
+class Excess:
+    """What rounds took longer than calibrated, in seconds: the way to the first launch, and the look."""
+
+    switch_s: float = 0.0
+    look_s: float = 0.0
+    strained: bool = False  # whether the processor was slow meanwhile
+
+
+NO_DRIFT = Excess()
+
+
+@dataclass(frozen=True)
 class Clock:
     """What a round costs beyond its launches, in seconds.
 
@@ -81,7 +95,7 @@ class Clock:
 
     Some excess over what is calibrated is noise. Of the copying-in it is up to `copy_in_jitter_s`; more counts in full,
     because work of another process meanwhile costs two switches. Of the look it is up to `jitter_s`, and what exceeds
-    that counts. The switch may drift by up to `jitter_s`: see `drift_s`.
+    that counts. What the workers of ours show beside a submission is taken off before: see `drift`.
     """
 
     switch_s: Curve
@@ -89,6 +103,7 @@ class Clock:
     glimpse_s: Curve
     jitter_s: float
     copy_in_jitter_s: float
+    pace: Pace = field(default_factory=Pace)
 
     @classmethod
     def calibrate(cls, desk: Desk, machine: Machine, worker: Worker) -> Clock:
@@ -103,6 +118,7 @@ class Clock:
         most = min(_DISTINCT, desk.capacity(case))
         switches: list[tuple[float, float]] = []
         glimpses: dict[float, float] = {}
+        pace = Pace()
         for launches in _CALIBRATION_LAUNCHES:
             spread = desk.lay(case, min(launches, most))
             rows = len(spread.launches)
@@ -112,6 +128,7 @@ class Clock:
             rounds = []
             for _ in range(_CALIBRATION_ROUNDS):
                 desk.poison(spread)
+                pace.is_strained()  # which shows it how fast the processor can be
                 rounds.append(worker.round("", desk, 30.0))
             timed = [(one, one.event_s) for one in rounds[2:] if one.event_s is not None]
             switches.append((quartile(event_s for _, event_s in timed),
@@ -125,24 +142,35 @@ class Clock:
             glimpse_s=Curve.through(list(glimpses.items())),
             jitter_s=min(_JITTER_S, least_s / 3),
             copy_in_jitter_s=0.55 * least_s,
+            pace=pace,
         )
 
-    def drift_s(self, trusted: Sequence[Round]) -> float:
-        """How much longer than calibrated the way to the first launch takes just now, by rounds of a worker of ours.
-
-        The host has spells of some 40 µs more. A drift larger than the jitter, either way, is taken for something else
-        and ignored.
-        """
+    def excess(self, trusted: Sequence[Round], strained: bool) -> Excess:
+        """What the rounds of workers of ours took longer than calibrated: the least of them, in a trial."""
         found = [one.work_s - one.event_s - self.switch_s(one.event_s) for one in trusted if one.event_s is not None]
-        drift_s = min(found, default=0.0)
-        return drift_s if abs(drift_s) <= self.jitter_s else 0.0
+        look_s = min((self.glimpse_excess_s(one) for one in trusted), default=0.0)
+        return Excess(min(found, default=0.0), look_s, strained)
 
-    def read(self, spread: Spread, one: Round, drift_s: float = 0.0, trusted: bool = False) -> Reading:
+    def drift(self, trials: Sequence[Excess]) -> Excess:
+        """How much longer than calibrated a round takes just now, by the last trials: the middle one, of two the lower
+        one. So one slow round of a baseline makes no submission faster.
+
+        The host has spells in which a round takes some 100 µs more; the processor is slow then. Without that up to a
+        jitter is believed of the switch, and nothing of the look: who keeps the GPU busy beside us can have both take
+        longer.
+        """
+        switch_s, look_s = median_low(one.switch_s for one in trials), median_low(one.look_s for one in trials)
+        if strained := any(one.strained for one in trials):
+            most_s = _STRAINED_JITTERS * self.jitter_s
+            return Excess(min(switch_s, most_s), min(look_s, most_s), strained)
+        return Excess(switch_s if switch_s <= self.jitter_s else 0.0, min(look_s, 0.0), strained)
+
+    def read(self, spread: Spread, one: Round, drift: Excess = NO_DRIFT, trusted: bool = False) -> Reading:
         """What a launch of this round took, by both clocks."""
-        work_s = one.work_s - drift_s
+        work_s = one.work_s - drift.switch_s
         if (more_s := one.copy_in_s - self.copy_in_s(spread.used["inputs"])) > self.copy_in_jitter_s:
             work_s += more_s
-        work_s += max(0.0, self.glimpse_excess_s(one) - self.jitter_s)  # some honest looks take 60 µs longer
+        work_s += max(0.0, self.glimpse_excess_s(one) - drift.look_s - self.jitter_s)
         launches_s = work_s
         for _ in range(3):  # the switch depends a little on the launches' time, which is not known yet
             launches_s = max(work_s - self.switch_s(launches_s), 1e-9)
@@ -174,15 +202,14 @@ def launches_for(desk: Desk, machine: Machine, exercise: Exercise, case: Case) -
 
 def sample(
     desk: Desk, spread: Spread, exercise: Exercise, peers: dict[str, Worker], clock: Clock, limit_s: float,
-    drifts: list[float], aside: Callable[[], AbstractContextManager[None]] = contextlib.nullcontext,
+    excesses: list[Excess], aside: Callable[[], AbstractContextManager[None]] = contextlib.nullcontext,
     checked: bool = True,
 ) -> dict[str, Reading]:  # fmt: skip
     """One trial: every peer once over the same fresh inputs. The submission comes first; its outputs are checked, and
     its processes stand still while the baselines run.
 
-    `drifts` holds those of this case's earlier trials; this one's is added, and the middle one of the last three is
-    taken off every reading, so that one slow round of a baseline makes no submission faster. Where it is not `checked`,
-    as in a warm-up, nobody looks at the submission's outputs.
+    `excesses` holds those of this case's earlier trials; this one's is added, and the drift that the last three show is
+    taken off every reading. Where it is not `checked`, as in a warm-up, nobody looks at the submission's outputs.
 
     What the judge itself has the GPU do has ended before a round begins, and is done within `aside`. Where that was
     heavy, as the oracle of a product is, the GPU rests for a while: else it would slow whoever comes next.
@@ -197,6 +224,7 @@ def sample(
         desk.deal(spread, exercise.draw)
     work_s = time.perf_counter() - begun
     rounds: dict[str, Round] = {}
+    strained = False
     for peer, worker in peers.items():
         if worker is own:
             _rest(exercise, work_s)
@@ -220,15 +248,17 @@ def sample(
             _rest(exercise, work_s)
             work_s = 0.0
             desk.poison(spread)
+            strained |= clock.pace.is_strained()
             rounds[peer] = worker.round(peer, desk, limit_s)
+            strained |= clock.pace.is_strained()
         except WorkerFailed as failed:
             raise BaselineFailed(peer, failed.failure.message) from None
         finally:
             if own is not None:
                 own.thaw()
-    drifts.append(clock.drift_s([one for peer, one in rounds.items() if peers[peer] is not own]))
-    drift_s = median_low(drifts[-_SPELL_TRIALS:])  # of two the lower one: less is taken off
-    return {peer: clock.read(spread, one, drift_s, trusted=peers[peer] is not own) for peer, one in rounds.items()}
+    excesses.append(clock.excess([one for peer, one in rounds.items() if peers[peer] is not own], strained))
+    drift = clock.drift(excesses[-_SPELL_TRIALS:])
+    return {peer: clock.read(spread, one, drift, trusted=peers[peer] is not own) for peer, one in rounds.items()}
 
 
 def _rest(exercise: Exercise, work_s: float) -> None:

@@ -29,7 +29,7 @@ from grader.judge.beside import (
     slow_rounds,
     sure,
 )
-from grader.judge.clock import BaselineFailed, launches_for, sample
+from grader.judge.clock import BaselineFailed, Excess, launches_for, sample
 from grader.judge.monitor import Record
 from grader.judge.reading import AGREEMENT, Reading, counted, enough
 from grader.judge.workers import Worker, WorkerFailed
@@ -277,10 +277,10 @@ class Timer:
             kept = self.readings.setdefault(case.name, {})
             with arbiter.pool.quiet, _undisturbed():
                 aside = arbiter.monitor.aside
-                drifts: list[float] = []
-                sample(arbiter.desk, spread, exercise, peers, clock, _WARM_UP_LIMIT_S, drifts, aside, checked=False)
+                seen: list[Excess] = []
+                sample(arbiter.desk, spread, exercise, peers, clock, _WARM_UP_LIMIT_S, seen, aside, checked=False)
                 for trial in range(max(trials, _MOST_TRIALS)):
-                    found = sample(arbiter.desk, spread, exercise, peers, clock, exercise.round_limit_s, drifts, aside)
+                    found = sample(arbiter.desk, spread, exercise, peers, clock, exercise.round_limit_s, seen, aside)
                     for peer, reading in found.items():
                         kept.setdefault(peer.split(":")[-1], []).append(reading)
                     if trial + 1 >= trials and (worker is None or _settled(kept[OWN])):

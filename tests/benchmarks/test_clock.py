@@ -7,7 +7,9 @@ import pytest
 
 from benchmarks.clock import _scaled, agree, scaled_case
 from benchmarks.pairs import counted
+from grader.judge.clock import NO_DRIFT
 from grader.judge.desk import Desk
+from grader.judge.pace import Pace
 from grader.judge.reading import Reading
 
 LAUNCH_S = 200e-6
@@ -18,12 +20,15 @@ class Fixed:
     """A clock that takes a constant off."""
 
     def __init__(self, constant_s):
-        self.constant_s = constant_s
+        self.constant_s, self.pace = constant_s, Pace()
 
-    def drift_s(self, trusted):
-        return 0.0
+    def excess(self, trusted, strained):
+        return NO_DRIFT
 
-    def read(self, spread, one, drift_s=0.0, trusted=False):
+    def drift(self, trials):
+        return NO_DRIFT
+
+    def read(self, spread, one, drift, trusted=False):
         own_s = one.work_s - self.constant_s
         return Reading(own_s / len(spread.launches), one.event_s / len(spread.launches), trusted)
 

@@ -6,7 +6,7 @@ from types import SimpleNamespace
 import pytest
 
 from benchmarks.noise import listening, taken
-from grader.judge.clock import Clock
+from grader.judge.clock import Clock, Excess
 from grader.judge.workers import Round
 from tests.judge.test_clock import CLOCK, US
 
@@ -15,15 +15,18 @@ LOOK = SimpleNamespace(copies=10)
 
 
 def test_what_a_round_takes_longer_is_heard_part_by_part():
-    """Of the switch, the copying-in and the look, whose round it was, and the drift; the reading is what it was."""
+    """Of the switch, the copying-in and the look, whose round it was, the drifts, and whether the processor was slow;
+    the reading is what it was.
+    """
     one = Round(21 * US + 7 * US, 4e-3 + 150 * US + 240 * US, 40 * US + 3 * US, 4e-3, LOOK, b"")
-    expected = CLOCK.read(SPREAD, one, 10 * US, trusted=True)
+    drift = Excess(10 * US, 2 * US, strained=True)
+    expected = CLOCK.read(SPREAD, one, drift, trusted=True)
     with listening() as heard:
-        found = CLOCK.read(SPREAD, one, 10 * US, trusted=True)
+        found = CLOCK.read(SPREAD, one, drift, trusted=True)
         CLOCK.read(SPREAD, Round(21 * US, 4e-3, 40 * US, None, LOOK, b""))  # it claims no time: nothing to compare with
     assert found == expected
     assert [each.peer for each in heard] == ["baseline"]
-    assert heard[0][1:] == pytest.approx((400, 240, 7, 3, 10))
+    assert heard[0][1:] == pytest.approx((400, 240, 7, 3, 10, 2, 1))
 
 
 def test_afterwards_nobody_listens():

@@ -13,7 +13,7 @@ import pytest
 from grader.errors import JudgeStopped
 from grader.exercise import Array, Baseline, Budget, Case, Exercise, Gate
 from grader.judge import score, timing
-from grader.judge.clock import BaselineFailed
+from grader.judge.clock import NO_DRIFT, BaselineFailed
 from grader.judge.machine import Machine
 from grader.judge.reading import AGREEMENT, Reading
 from grader.judge.sizes import Sizes
@@ -147,7 +147,7 @@ class World:
     def aside(self):
         return nullcontext()
 
-    def sample(self, desk, spread, exercise, peers, clock, limit_s, drifts, aside, checked=True):
+    def sample(self, desk, spread, exercise, peers, clock, limit_s, excesses, aside, checked=True):
         assert aside == self.aside
         assert desk is self.desk
         assert clock is self.clock
@@ -162,10 +162,10 @@ class World:
         warms_up = limit_s == timing._WARM_UP_LIMIT_S
         assert checked != warms_up
         if warms_up:
-            assert not drifts
-            self.drifts = drifts
-        assert drifts is self.drifts, "the trials of a case share their drifts"
-        drifts.append(0.0)
+            assert not excesses
+            self.excesses = excesses
+        assert excesses is self.excesses, "the trials of a case share them"
+        excesses.append(NO_DRIFT)
         n = -1 if warms_up else self.counts.setdefault((spread.case.name, beside), 0)
         if not warms_up:
             self.counts[spread.case.name, beside] += 1

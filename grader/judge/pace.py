@@ -1,0 +1,32 @@
+"""How fast the processor runs this thread, held against the fastest that was seen.
+
+A core whose other hardware thread is at work, for this machine or for a neighbour of a virtual one, runs at half its
+speed, and what the host does in a round takes up to a tenth of a millisecond longer. Who stands still, as a submission
+does while a baseline runs, cannot bring that about, whatever it has left on the GPU.
+"""
+
+from __future__ import annotations
+
+import math
+import time
+
+__all__ = ["Pace"]
+
+_STEPS = 1500  # some 40 µs
+_STRAINED = 1.25  # times the least that was seen; a core that is shared takes 1.7 to 2 times as long
+
+
+class Pace:
+    """Watches the speed of whichever core the calling thread is on."""
+
+    def __init__(self) -> None:
+        self._least_s = math.inf
+
+    def is_strained(self) -> bool:
+        """Whether the processor is slow just now. The first to be seen is not."""
+        began, total = time.perf_counter(), 0
+        for step in range(_STEPS):
+            total += step
+        taken_s = time.perf_counter() - began
+        self._least_s = min(self._least_s, taken_s)
+        return taken_s > _STRAINED * self._least_s

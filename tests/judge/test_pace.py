@@ -1,0 +1,35 @@
+"""The speed of the processor: slow against the fastest that was seen."""
+
+import itertools
+from types import SimpleNamespace
+
+import pytest
+
+from grader.judge import pace as paces
+from grader.judge.pace import Pace
+
+
+@pytest.fixture
+def taking(monkeypatch):
+    """A pace whose work takes these seconds, one after the other."""
+
+    def make(*seconds):
+        edges = itertools.accumulate(itertools.chain.from_iterable((1.0, each) for each in seconds))
+        monkeypatch.setattr(paces, "time", SimpleNamespace(perf_counter=lambda: next(edges)))
+        return Pace()
+
+    return make
+
+
+def test_slow_is_a_quarter_more_than_the_fastest_that_was_seen(taking):
+    """Whenever that was: the first is never slow, and a faster one makes slow what was not."""
+    pace = taking(60e-6, 61e-6, 40e-6, 49e-6, 51e-6, 60e-6, 40e-6)
+    assert [pace.is_strained() for _ in range(7)] == [False, False, False, False, True, True, False]
+
+
+def test_it_takes_a_moment():
+    """Of real work: some tens of microseconds, so that it can stand before and after each round."""
+    pace = Pace()
+    for _ in range(200):
+        pace.is_strained()
+    assert 5e-6 < pace._least_s < 1e-3
