@@ -5,12 +5,16 @@ from types import SimpleNamespace
 
 import pytest
 
+from benchmarks import pairs
 from benchmarks.clock import _scaled, agree, scaled_case
+from benchmarks.limits import Fault
 from benchmarks.pairs import counted
+from grader.exercises import find
 from grader.judge.clock import NO_DRIFT
 from grader.judge.desk import Desk
 from grader.judge.pace import Pace
 from grader.judge.reading import Reading
+from grader.judge.statistics import Interval
 
 LAUNCH_S = 200e-6
 CONSTANT_S = 150e-6
@@ -88,3 +92,21 @@ def test_pairs_are_counted():
              ((0.97, 0.96, 0.99), (0.98, 0.97, 1.0)), ((0.97, 0.96, 0.98), (1.0, 0.99, 1.01))]  # fmt: skip
     rows = [{"fast": list(fast), "slow": list(slow)} for fast, slow in pairs]
     assert counted(rows) == {"pairs": 4, "ranked_right": 2, "told_apart": 1, "told_apart_wrongly": 1}
+
+
+def test_two_submissions_are_adjusted_until_they_are_three_percent_apart(monkeypatch):
+    """What is done twice is cheaper than the rest, or dearer: the difference is measured, not believed."""
+    tried = []
+
+    def apart(exercise, fast, slow):
+        tried.append(float(slow.name.split()[0]))
+        return Interval(*[60 * (tried[-1] - 1)] * 3)
+
+    monkeypatch.setattr(pairs, "_apart", apart)
+    _, slow, found = pairs._tuned(find("vector_add"))
+    assert found.middle == pytest.approx(3.0, abs=0.2)
+    assert slow.name.startswith(f"{tried[-1]:g} times")
+    assert tried[0] == pytest.approx(1.03)
+    monkeypatch.setattr(pairs, "_apart", lambda *_: Interval(9.0, 9.0, 9.0))
+    with pytest.raises(Fault, match="the last were 9"):
+        pairs._tuned(find("vector_add"))
