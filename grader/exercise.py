@@ -132,12 +132,14 @@ class Suspect:
     `output` takes the inputs, with what is "expected" of the output beside them and what was "got" (all float64). It
     returns what the buggy code writes, or None where the bug does not show; `relative` is how near to that it must be.
     Where all that is wrong was never written (it reads as NaN), only those are asked that explain what is `missing`.
+    The bug leaves the cases that it `spares` right: where one of them is wrong it is another bug.
     """
 
     sentence: str
     output: Callable[[Tensors], Any]
     relative: float = 1e-3
     missing: bool = False
+    spares: tuple[str, ...] = ()  # names of cases, those of the simulator too
 
 
 @dataclass(frozen=True)

@@ -30,6 +30,7 @@ def suspects(activation: Activation = lambda product: product) -> tuple[Suspect,
             "The accumulator is a float16: here the sums pass 65,504, the largest number that it holds, on their way "
             "to results that are small. Add up in float32, `tl.zeros(…, dtype=tl.float32)`, and round at the store.",
             _float16_sums,
+            spares=("128 × 128 × 128",),
         ),
         Suspect(
             "Parts of `out` were never written, all of them at its lower or right edge, where a tile is not whole: is "
@@ -71,8 +72,19 @@ def suspects(activation: Activation = lambda product: product) -> tuple[Suspect,
             one_of(_first_step_repeated),
         ),
         Suspect(
+            "Every step along K multiplied the same tile of one of the two: only one pointer moves on. Both must, by "
+            "`BLOCK_K` times their own stride along K, before the next step.",
+            one_of(_one_stays),
+        ),
+        Suspect(
+            "From step to step along K a pointer moved on by one element, not by a tile: add `BLOCK_K` times the "
+            "stride along K.",
+            one_of(_moved_by_one),
+        ),
+        Suspect(
             "NaN comes in where K is no multiple of a tile: past the end of K lies memory that belongs to nobody. Mask "
-            "the last step in both loads, with `other=0.0`. Masking one of them is not enough: 0 times NaN is NaN.",
+            "the last step in both loads, with `other=0.0`. Masking one of them is not enough: 0 times NaN is NaN. "
+            "What is left is `K` less the elements that are done, not the tiles.",
             _tail_not_masked,
         ),
         Suspect(
@@ -150,6 +162,26 @@ def _first_step_repeated(a: Any, b: Any) -> Iterator[Any]:
     for tile in _TILES:
         if k % tile == 0:
             yield k // tile * (a[:, :tile] @ b[:tile])
+
+
+def _one_stays(a: Any, b: Any) -> Iterator[Any]:
+    """Each step of the one by the first of the other, added up."""
+    k = a.shape[1]
+    for tile in _TILES:
+        if k > tile and k % tile == 0:
+            yield sum(a[:, at : at + tile] for at in range(0, k, tile)) @ b[:tile]
+            yield a[:, :tile] @ sum(b[at : at + tile] for at in range(0, k, tile))
+
+
+def _moved_by_one(a: Any, b: Any) -> Iterator[Any]:
+    """Both pointers, or one of them; the tiles overlap."""
+    k = a.shape[1]
+    for tile in _TILES:
+        if k > tile and k % tile == 0:
+            starts = range(k // tile)
+            yield sum(a[:, at : at + tile] @ b[at : at + tile] for at in starts)
+            yield sum(a[:, at : at + tile] @ b[at * tile : (at + 1) * tile] for at in starts)
+            yield sum(a[:, at * tile : (at + 1) * tile] @ b[at : at + tile] for at in starts)
 
 
 def _row_major(a: Any, b: Any) -> Iterator[Any]:

@@ -66,6 +66,21 @@ def _masked_with_zero(a: Any) -> Any:
     return e / (e.sum(1, keepdim=True) + (padded - x.shape[1]) * (-row_max).exp())
 
 
+def _masked_undefined(a: Any) -> Any:
+    x = a["x"]
+    if x.shape[1] == 1 << (x.shape[1] - 1).bit_length() or x.abs().max() > _ORDINARY:
+        return None
+    return x * float("nan")
+
+
+def _divided_by_the_inputs(a: Any) -> Any:
+    x = a["x"]
+    numerator = (x - x.amax(1, keepdim=True)).exp()
+    if x.shape[1] != 1 << (x.shape[1] - 1).bit_length():
+        return numerator * -0.0  # the masked lanes are minus infinity
+    return numerator / x.sum(1, keepdim=True)
+
+
 def _transposed(a: Any) -> Any:
     return a["x"].softmax(dim=0)
 
@@ -80,6 +95,9 @@ def _first_row_everywhere(a: Any) -> Any:
     return x[:1].softmax(dim=1).expand_as(x) if x.shape[0] > 1 else None
 
 
+_ORDINARY = 80.0  # exp of a larger value overflows a float32
+_NO_MASKED_LANES = ("3 × 128",)  # a power of two
+_SMALL_VALUES = ("3 × 128", "83 × 781", "1823 × 781")
 _TIMED = tuple(
     _case(rows, columns, "normal|large|below") for rows, columns in ((16_384, 781), (4096, 4096), (4096, 8192))
 )
@@ -138,11 +156,22 @@ SOFTMAX = Exercise(
             "The masked lanes were counted: they were loaded as 0, and exp(0 - max) went into the sum. Load them as "
             "`other=-float('inf')`.",
             _masked_with_zero,
+            spares=_NO_MASKED_LANES,
+        ),
+        Suspect(
+            "Masked lanes hold whatever is there, as the load does not say what, and that went into the maximum and "
+            "the sum. Load them as `other=-float('inf')`.",
+            _masked_undefined,
+            spares=_NO_MASKED_LANES,
         ),
         Suspect(
             "The row maximum was not subtracted: exp of a large value overflows to infinity, and of a very small one "
             "is 0 for the whole row.",
             _no_max_subtracted,
+            spares=_SMALL_VALUES,
+        ),
+        Suspect(
+            "The numerator was divided by the sum of `x`, not by the sum of the numerators.", _divided_by_the_inputs
         ),
         Suspect("The numerator was stored without dividing by its sum.", _numerator_only),
         Suspect(

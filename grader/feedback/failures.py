@@ -79,7 +79,8 @@ _KINDS = {
     ),
     "wrong_answer": _Kind("The output is wrong", False),
 }
-_TIMEOUT_TRITON = "Does every loop's counter move towards its end?"
+_ENDLESS_TRITON = "Most often a loop never ends, or the grid has a program for every element in place of every block."
+_TIMEOUT_TRITON = "Does every loop's counter move towards its end, and is the grid as large as `triton.cdiv` makes it?"
 _ENDED_ITSELF = "ended itself"
 _WRAPPED = re.compile(r"^(?:(?:InterpreterError|CompilationError): )*(\w+)\((['\"].*['\"])\)$", re.DOTALL)
 
@@ -93,7 +94,7 @@ def explained(failure: Failure, exercise: Exercise | None = None, source: str = 
     known = None
     meaning, advice = kind.meaning, kind.advice
     if failure.kind == "timeout" and exercise is not None and exercise.backend == "triton":
-        meaning, advice = "Most often a loop never ends.", _TIMEOUT_TRITON
+        meaning, advice = _ENDLESS_TRITON, _TIMEOUT_TRITON
     if failure.kind == "crash" and _ENDED_ITSELF in failure.message:
         meaning, advice = "", "A submission must return to its caller: take `exit`, `os._exit` and the like out."
     if failure.kind in ("compile", "exception", "illegal_access"):

@@ -55,7 +55,8 @@ def _unwritten(*kinds: str) -> Callable[[Facts], bool]:
 
 
 def _nan(*kinds: str) -> Callable[[Facts], bool]:
-    return lambda facts: facts.not_finite and (not kinds or facts.at in kinds)
+    """Where the first that is wrong is infinite, NaN is not what came in."""
+    return lambda f: f.not_finite and "inf" not in f.mismatch.got and (not kinds or f.at in kinds)
 
 
 _STRIDE = "In this case the rows lie {pitch} elements apart: step from row to row with the stride, not with N."
@@ -226,6 +227,11 @@ OUTSIDE: tuple[_Rule, ...] = (
     _Rule(
         lambda f: f.clues.branches_on_block and not f.cuda,
         "Is the store masked? `if` on a block does not mask it: pass `mask=`.",
+    ),
+    _Rule(
+        lambda f: f.mismatch.outside == 1 and len(f.mismatch.shape) == 1 and not f.clues.branches_on_block,
+        "One element too many: does the mask ask for `<`, not for `<=`?",
+        "One element too many: is it asked for `<`, not for `<=`, before a thread writes?",
     ),
     _Rule(
         lambda f: f.cuda and len(f.mismatch.shape) == 2,

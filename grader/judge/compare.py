@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 from grader.exercise import Budget, Suspect, Tensors
 from grader.protocol.layout import POISON_BYTE
-from grader.verdict import Mismatch
+from grader.verdict import CaseResult, Mismatch
 
-__all__ = ["compare", "poisoned", "suspected", "within"]
+__all__ = ["compare", "poisoned", "suspected", "uncontradicted", "within"]
 
 
 def within(got: Any, expected: Any, budget: Budget) -> Any:
@@ -92,6 +93,18 @@ def suspected(got: Any, expected: Any, inputs: Tensors, suspects: Sequence[Suspe
         if torch.isclose(got.double(), bug.double(), rtol=suspect.relative, atol=1e-7, equal_nan=True).all():
             return suspect.sentence
     return ""
+
+
+def uncontradicted(cases: Sequence[CaseResult], suspects: Sequence[Suspect]) -> tuple[CaseResult, ...]:
+    """The cases without the sentences of suspects that would have left a case right which is wrong."""
+    wrong = {case.name for case in cases if case.mismatch is not None}
+    denied = {suspect.sentence for suspect in suspects if wrong.intersection(suspect.spares)}
+    return tuple(
+        replace(case, mismatch=replace(case.mismatch, suspect=""))
+        if case.mismatch is not None and case.mismatch.suspect in denied
+        else case
+        for case in cases
+    )
 
 
 def _same(bug: Any, expected: Any) -> bool:

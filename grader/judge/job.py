@@ -12,6 +12,7 @@ from grader.errors import JudgeStopped, MachineLacks
 from grader.exercise import Case, Exercise
 from grader.judge import rules
 from grader.judge.clock import TimedWrong
+from grader.judge.compare import uncontradicted
 from grader.judge.memory import TooLittle, out_of_memory, stays
 from grader.judge.pool import Loaded
 from grader.judge.timing import Timer
@@ -240,7 +241,7 @@ class Job:
             reachable_points=exercise.max_points if on_gpu else exercise.correctness_points,
             submission_sha256="",
             environment=self.arbiter.environment(self.timer.record),
-            cases=(*self.cases, *not_run),
+            cases=(*uncontradicted(self.cases, exercise.suspects), *not_run),
             gates=gates,
             timings=self.timer.timings(exercise.timed_cases) if kept else (),
             failure=failure,

@@ -149,6 +149,17 @@ def test_every_suspect_is_recognised_by_its_own_output(exercise):
         ), suspect.sentence
 
 
+@each
+def test_what_a_suspect_spares_are_cases_with_and_without_a_gpu_in_which_its_bug_does_not_show(exercise):
+    """A name that no case has would deny nothing, and one in which the bug shows would deny it always."""
+    for suspect in exercise.suspects:
+        for cases in (exercise.cases, exercise.simulator_cases) if suspect.spares else ():
+            spared = [case for case in cases if case.name in suspect.spares]
+            assert spared, suspect.sentence
+            assert not any(suspect.sentence in _sentences(exercise, suspect, case) for case in spared)
+        assert set(suspect.spares) <= {case.name for case in (*exercise.cases, *exercise.simulator_cases)}
+
+
 def _sentences(exercise, suspect, case):
     """What is said of the outputs that the suspect's bug would write in this case."""
     inputs = inputs_of(exercise, case)

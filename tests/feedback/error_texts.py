@@ -180,6 +180,7 @@ TEXTS: tuple[tuple[str, str], ...] = (
     # Triton's interpreter and launcher
     (_NO_TENSOR, "`tl.exp(x)` in place of `x.exp()`"),
     ("InterpreterError: ValueError(\"axis 1 out of bounds for shape ['constexpr[128]']\")", "`axis=0`"),
+    ("InterpreterError: ValueError('axis 0 out of bounds for shape []')", "`tl.exp`, not `math.exp`"),
     (
         "InterpreterError: TypeError(\"exp(): argument 'input' (position 1) must be Tensor, not tensor\")",
         "in place of `torch.exp`",

@@ -4,8 +4,9 @@ import pytest
 import torch
 
 from grader.exercise import Budget, Suspect
-from grader.judge.compare import compare, poisoned, suspected, within
+from grader.judge.compare import compare, poisoned, suspected, uncontradicted, within
 from grader.protocol.layout import POISON_BYTE
+from grader.verdict import CaseResult, Failure, Mismatch
 
 BUDGET = Budget(absolute=1e-6, relative=1e-3)
 
@@ -110,3 +111,21 @@ def test_a_suspect_is_named_only_where_its_bug_would_show():
     assert suspected(x**2, expected, {"x": x}, suspects) == "squared"
     assert suspected(x + 7, expected, {"x": x}, suspects) == ""
     assert suspected(x**2, (x**2).double(), {"x": x}, suspects) == ""
+
+
+def test_a_suspect_is_dropped_where_a_case_is_wrong_that_its_bug_spares():
+    """Infinities in a large case are no overflow of sums where the small case, in which nothing overflows, is wrong."""
+    overflow, other = Suspect("overflow", lambda a: None, spares=("small", "tiny")), Suspect("other", lambda a: None)
+
+    def wrong(name, sentence):
+        return CaseResult(name, False, mismatch=Mismatch("out", (64,), 1, 64, suspect=sentence))
+
+    def told(*cases):
+        return [case.mismatch and case.mismatch.suspect for case in uncontradicted(cases, (overflow, other))]
+
+    large, small = wrong("large", "overflow"), wrong("small", "")
+    assert told(large, CaseResult("small", True)) == ["overflow", None]
+    assert told(small, large) == ["", ""]
+    assert told(wrong("small", "other"), large, wrong("middle", "other")) == ["other", "", "other"]
+    failed = CaseResult("small", False, failure=Failure("timeout", "late"))
+    assert told(large, failed, CaseResult("tiny", False)) == ["overflow", None, None], "neither was compared"

@@ -45,6 +45,11 @@ TRITON: tuple[Meaning, ...] = (
         code=r"\w\s*\[",
     ),
     Meaning(
+        r"axis \d+ out of bounds for shape \[\]",
+        "This is a single number, not a block: it was reduced before, or computed by a function that is not of `tl`.",
+        "Reduce a block once, and compute it with the functions of `tl`: `tl.exp`, not `math.exp`.",
+    ),
+    Meaning(
         r"arange's range must be a power of (?:2|two)",
         "The length of a `tl.arange` must be a power of two.",
         "Round it up with `triton.next_power_of_2(n)`, pass that as a `tl.constexpr`, and mask the lanes past n.",
