@@ -296,9 +296,11 @@ class Worker:
     def _drain(self) -> None:
         pipe = self._caged.process.stdout
         assert pipe is not None
+        waiting = select.poll()  # select() takes no descriptor above 1023
+        waiting.register(pipe, select.POLLIN)
         with contextlib.suppress(OSError, ValueError):
             while self._printed <= _OUTPUT_BYTES:
-                select.select([pipe], [], [])
+                waiting.poll()
                 with self._quiet:
                     chunk = os.read(pipe.fileno(), 1 << 16)
                 if not chunk:

@@ -8,7 +8,9 @@ kernel that writes to one dies of an illegal access.
 from __future__ import annotations
 
 import mmap
+import os
 import warnings
+import weakref
 from typing import Any
 
 from grader.protocol.flag import seal, sealed_memory
@@ -35,6 +37,7 @@ class HostArena:
         fd = sealed_memory("arena", size)
         arena = cls(fd, size, read_only=False)
         seal(fd, _SEAL_FUTURE_WRITE if sealed else 0)
+        weakref.finalize(arena, os.close, fd)
         return arena
 
     def bytes_at(self, offset: int, count: int) -> Any:

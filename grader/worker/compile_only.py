@@ -60,7 +60,9 @@ class Compiler:
         try:
             process.stdin.write(json.dumps(request).encode() + b"\n")
             process.stdin.flush()
-            ready, _, _ = select.select([process.stdout], [], [], _LIMIT_S)
+            waiting = select.poll()
+            waiting.register(process.stdout, select.POLLIN)
+            ready = waiting.poll(1e3 * _LIMIT_S)
             answer = json.loads(process.stdout.readline()) if ready else {"error": f"it took more than {_LIMIT_S:g} s"}
         except (OSError, ValueError):
             answer = {"error": "the process that compiles has ended"}

@@ -3,6 +3,7 @@
 import contextlib
 import gc
 import os
+import resource
 import socket
 import threading
 import time
@@ -431,6 +432,25 @@ def test_a_death_is_told_with_what_was_printed(ready, desk, during):
     assert found.kind == "crash"
     assert "SIGABRT" in found.message
     assert found.detail == "last words"
+
+
+def test_what_it_prints_is_read_in_a_process_with_many_open_files(request):
+    """Descriptors from 1024 on are more than `select` takes."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    if hard != resource.RLIM_INFINITY and hard < 2048:
+        pytest.skip("no more than 1024 open files are allowed here")
+    resource.setrlimit(resource.RLIMIT_NOFILE, (max(soft, 2048), hard))
+    taken = [os.open(os.devnull, os.O_RDONLY)]
+    try:
+        while taken[-1] < 1023:
+            taken.append(os.dup(taken[0]))
+        one = request.getfixturevalue("ready")()
+        one.peer.answers["load"] = lambda message: one.caged.print(b"last words") or one.caged.die(-6)
+        assert failure(one.load, "s", "x", "f", 30.0).detail == "last words"
+    finally:
+        for each in taken:
+            os.close(each)
+        resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
 
 
 def test_a_death_for_want_of_memory_is_a_limit(ready):
