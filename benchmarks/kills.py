@@ -20,7 +20,7 @@ from benchmarks.material import Text, crashing, honest, slower, unique, wrong
 from benchmarks.rows import Recorder
 from grader.exercises import find
 from grader.leaderboard.ranking import rank
-from grader.leaderboard.store import Store
+from grader.leaderboard.store import Run, Store
 from grader.verdict import Verdict
 
 __all__ = ["Standing", "Trial", "differences", "kills", "submissions", "trial", "undisturbed", "write_course"]
@@ -90,9 +90,20 @@ def _kill(process: subprocess.Popen[bytes]) -> None:
         process.stdout.close()
 
 
+def _finished(store: Store) -> list[Run]:
+    return [run for run in store.finished_runs() if run.exercise == EXERCISE]
+
+
+def _has_finished(path: Path) -> bool:
+    if not path.exists():
+        return False
+    with Store(path, create=False) as store:
+        return bool(_finished(store))
+
+
 def _standing(path: Path) -> Standing:
     with Store(path, create=False) as store:
-        runs = [run for run in store.finished_runs() if run.exercise == EXERCISE]
+        runs = _finished(store)
         if len(runs) != 1:
             raise SystemExit(f"{path} holds {len(runs)} finished runs where there should be one.")
         entries = {entry.student: entry.verdict for entry in store.entries(runs[0].id)}
@@ -163,7 +174,7 @@ def _last_ends(limit_s: float) -> tuple[float, list[str]]:
 def trial(course: Path, work: Path, device: str, wanted: Standing, kills_at_s: Sequence[float], limit_s: float
           ) -> Trial:  # fmt: skip
     """Kills a run and its process group after so many seconds, once or several times, and looks what is left; runs it
-    to its end, and compares. One that has ended before it was to be killed is not run again: that would be another."""
+    to its end, and compares. One that had finished before it was killed is not run again: that would be another."""
     sentences: list[str] = []
     killed, ends = [], [0.0]
     store = work / f"killed-{os.getpid()}-{time.time_ns()}.sqlite"
@@ -177,6 +188,8 @@ def trial(course: Path, work: Path, device: str, wanted: Standing, kills_at_s: S
             seconds, left = _last_ends(_ORPHANS_LIMIT_S)
             ends.append(seconds)
             sentences += [f"left running after the kill: {command[:120]}" for command in left]
+            if _has_finished(store):  # killed between its last line in the store and its end
+                break
         else:
             _to_the_end(course, store, device, limit_s)
         _, left = _last_ends(_CLOSING_LIMIT_S)

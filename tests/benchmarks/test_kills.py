@@ -21,6 +21,32 @@ found = kills.trial(course, work, "simulator", standing, [0.4 * seconds, 0.3 * s
 once = kills.trial(course, work, "simulator", standing, [5 * seconds + 60], 200)
 print(json.dumps([standing, len(found.killed_after_s), found.left, found.differs, vars(once)]))
 """
+LINGERS = """
+import sys, time
+from grader.leaderboard.store import Store
+with Store(sys.argv[1]) as store:
+    store.close_run(store.start_run("vector_add", "any").id, "finished")
+print("finished", flush=True)
+time.sleep(60)
+"""
+FINISHED = f"""
+import json, subprocess, sys
+from pathlib import Path
+from benchmarks import kills
+
+started = []
+
+def start(course, store, device):
+    command = [sys.executable, "-c", {LINGERS!r}, str(store)]
+    process = subprocess.Popen(command, stdout=subprocess.PIPE, start_new_session=True)
+    process.stdout.readline()
+    started.append(process.pid)
+    return process
+
+kills._start = start
+found = kills.trial(Path.cwd(), Path.cwd(), "simulator", {{"facts": {{}}, "ranks": {{}}}}, [0.1, 0.1], 5)
+print(json.dumps([len(started), vars(found)]))
+"""
 STANDING = {
     "facts": {"ann": {"points": 3}, "ben": {"points": 3}, "cid": {"points": 5}, "dot": None},
     "ranks": {"cid": 1, "ann": 2, "ben": 2},
@@ -37,6 +63,13 @@ def test_a_run_that_is_killed_twice_ends_as_one_left_alone(tmp_path, repository)
     assert left == []
     assert killed >= 1
     assert once == {"killed_after_s": [], "orphans_s": 0.0, "left": [], "differs": []}
+
+
+def test_a_run_that_is_killed_after_it_finished_is_not_run_again(tmp_path, repository):
+    """Between its last line in the store and the end of its process there is time for a kill; the run counts."""
+    started, found = json.loads(run(FINISHED, repository, HOME=str(tmp_path)).splitlines()[-1])
+    assert started == 1
+    assert found == {"killed_after_s": [0.1], "orphans_s": found["orphans_s"], "left": [], "differs": []}
 
 
 def test_the_same_standing_does_not_differ():
