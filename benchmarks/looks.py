@@ -42,7 +42,7 @@ def looks(recorder: Recorder) -> None:
             arbiter.desk.deal(spread, exercise.draw)
             worker.plan(spread)
             found: dict[int, list[Round]] = {elements: [] for elements in _ELEMENTS}
-            with arbiter.pool.quiet:
+            with arbiter.pool.still():
                 for _ in range(_TURNS):
                     for elements in _ELEMENTS:
                         arbiter.desk.poison(spread)

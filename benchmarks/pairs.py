@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from benchmarks.limits import Fault, Limit, folder, keep, kept
 from benchmarks.material import Text, slower, unique
-from benchmarks.rows import Recorder
+from benchmarks.rows import Recorder, commit
 from grader.exercise import Exercise
 from grader.exercises import find
 from grader.judge.statistics import Interval, interval
@@ -66,9 +66,9 @@ def pairs(recorder: Recorder) -> None:
     """
     from grader.judge.arbiter import Arbiter
 
-    limit, state = Limit(240), folder("clock") / "pairs.jsonl"
+    limit, state = Limit(240), folder(f"clock/{commit()}") / "pairs.jsonl"
     exercise = find("vector_add")
-    fast, slow, apart = _tuned(exercise)
+    fast, slow, apart = _tuned_once(exercise, state)
     rows = [row for row in kept(state) if "fast" in row]
     arbiter = Arbiter("cuda")
     try:
@@ -131,18 +131,28 @@ def _judged(arbiter: Arbiter, exercise: Exercise, source: str, ahead: Sequence[t
     return Interval(gate.ratio, gate.low, gate.high)
 
 
-def _tuned(exercise: Exercise) -> tuple[Text, Text, Interval]:
-    """Two submissions, and by how many percent the second is slower, by CUDA events here: adjusted until it is 3.
+def _tuned_once(exercise: Exercise, state: Path) -> tuple[Text, Text, Interval]:
+    """The pair of the rows in `state`, or a new one, which is kept there."""
+    first = next((row for row in kept(state) if "times" in row), None)
+    if first is None:
+        times, apart = _tuned(exercise)
+        first = {"times": times, "apart": astuple(apart)}
+        keep(state, first)
+    return slower(1.0), slower(first["times"]), Interval(*first["apart"])
+
+
+def _tuned(exercise: Exercise) -> tuple[float, Interval]:
+    """How many times as much a submission does that is 3 % slower than another, and by how many percent it is slower
+    here, by CUDA events.
 
     Raises:
         Fault: it does not come near.
     """
     fast, times, wanted = slower(1.0), _APART, 100 * (_APART - 1)
     for _ in range(_ADJUSTMENTS):
-        slow = slower(times)
-        apart = _apart(exercise, fast, slow)
+        apart = _apart(exercise, fast, slower(times))
         if abs(apart.middle - wanted) <= _OFF:
-            return fast, slow, apart
+            return times, apart
         times += (wanted - apart.middle) / 100
     raise Fault(f"clock/pairs: no two submissions are {wanted:.0f} % apart here; the last were {apart.middle:.2f} %")
 

@@ -76,7 +76,7 @@ class Arbiter:
             if problem := health.settled(self.machine, limit_s=_SETTLED_S):
                 raise JudgeStopped(problem)  # a context that is still being torn down would stretch what is calibrated
             try:
-                with self.pool.quiet:
+                with self.pool.still():
                     self._clock = Clock.calibrate(self.desk, self.machine, base)
             except WorkerFailed as failed:
                 raise BaselineFailed("worker", failed.failure.message) from None
@@ -261,7 +261,7 @@ class Arbiter:
                 worker = self.baseline_worker(exercise, (measure,))
                 apart = self.desk.apart(spread)
                 worker.plan(apart)
-                with self.pool.quiet:
+                with self.pool.still():
                     worker.round(f"{exercise.id}:{measure.id}", self.desk, exercise.time_limit_s)
                 return self.desk.answers(apart)
             except (WorkerFailed, BaselineFailed) as failed:

@@ -82,6 +82,11 @@ class Excess:
     look_s: float = 0.0
     strained: bool = False  # whether the processor was slow meanwhile
 
+    @property
+    def longer(self) -> Excess:
+        """The same without what was shorter: that a clock runs short is to be seen in rounds of ours."""
+        return Excess(max(0.0, self.switch_s), max(0.0, self.look_s), self.strained)
+
 
 NO_DRIFT = Excess()
 
@@ -146,24 +151,35 @@ class Clock:
         )
 
     def excess(self, trusted: Sequence[Round], strained: bool) -> Excess:
-        """What the rounds of workers of ours took longer than calibrated: the least of them, in a trial."""
-        found = [one.work_s - one.event_s - self.switch_s(one.event_s) for one in trusted if one.event_s is not None]
-        look_s = min((self.glimpse_excess_s(one) for one in trusted), default=0.0)
-        return Excess(min(found, default=0.0), look_s, strained)
+        """What the rounds of workers of ours took longer than calibrated: the least of them, in a trial.
+
+        One that is longer than any of the calibration tells nothing: what its switch should cost is not known, and the
+        look after it finds the host's caches cold.
+        """
+        switches, looks = [0.0], [0.0]
+        for one in trusted:
+            if one.event_s is not None and one.event_s <= self.switch_s.at[-1]:
+                switches.append(one.work_s - one.event_s - self.switch_s(one.event_s))
+                looks.append(self.glimpse_excess_s(one))
+        return Excess(min(switches[1:] or switches), min(looks[1:] or looks), strained)
 
     def drift(self, trials: Sequence[Excess]) -> Excess:
         """How much longer than calibrated a round takes just now, by the last trials: the middle one, of two the lower
         one. So one slow round of a baseline makes no submission faster.
 
-        The host has spells in which a round takes some 100 µs more; the processor is slow then. Without that up to a
-        jitter is believed of the switch, and nothing of the look: who keeps the GPU busy beside us can have both take
-        longer.
+        The host has spells in which a round takes some 100 µs more; the processor is slow in most of the trials then.
+        Otherwise a switch that took up to a jitter more is believed, one that took more is not at all, and nothing of
+        the look: who keeps the GPU busy beside us can have both take longer.
         """
         switch_s, look_s = median_low(one.switch_s for one in trials), median_low(one.look_s for one in trials)
-        if strained := any(one.strained for one in trials):
+        if strained := 2 * sum(one.strained for one in trials) > len(trials):
             most_s = _STRAINED_JITTERS * self.jitter_s
             return Excess(min(switch_s, most_s), min(look_s, most_s), strained)
         return Excess(switch_s if switch_s <= self.jitter_s else 0.0, min(look_s, 0.0), strained)
+
+    def takes_too_much(self, trials: Sequence[Excess]) -> bool:
+        """Whether rounds are shorter than calibrated by more than the jitter: it was calibrated in a slow spell."""
+        return bool(trials) and median_low(one.switch_s for one in trials) < -self.jitter_s
 
     def read(self, spread: Spread, one: Round, drift: Excess = NO_DRIFT, trusted: bool = False) -> Reading:
         """What a launch of this round took, by both clocks."""
@@ -248,9 +264,9 @@ def sample(
             _rest(exercise, work_s)
             work_s = 0.0
             desk.poison(spread)
-            strained |= clock.pace.is_strained()
+            before = clock.pace.is_strained()
             rounds[peer] = worker.round(peer, desk, limit_s)
-            strained |= clock.pace.is_strained()
+            strained |= clock.pace.is_strained() and before
         except WorkerFailed as failed:
             raise BaselineFailed(peer, failed.failure.message) from None
         finally:
@@ -258,7 +274,10 @@ def sample(
                 own.thaw()
     excesses.append(clock.excess([one for peer, one in rounds.items() if peers[peer] is not own], strained))
     drift = clock.drift(excesses[-_SPELL_TRIALS:])
-    return {peer: clock.read(spread, one, drift, trusted=peers[peer] is not own) for peer, one in rounds.items()}
+    return {
+        peer: clock.read(spread, one, drift if peers[peer] is own else drift.longer, trusted=peers[peer] is not own)
+        for peer, one in rounds.items()
+    }
 
 
 def _rest(exercise: Exercise, work_s: float) -> None:

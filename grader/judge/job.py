@@ -212,7 +212,7 @@ class Job:
         desk.poison(spread)
         try:
             worker.plan(spread)
-            with self.arbiter.pool.quiet if case.measured else contextlib.nullcontext():
+            with self.arbiter.pool.still() if case.measured else contextlib.nullcontext():
                 one = worker.round("submission", desk, self.exercise.time_limit_s)  # each shape may be compiled for
             mismatch = desk.check(spread, self.exercise, expected)
             if mismatch is None:

@@ -1,17 +1,19 @@
 """Workers ahead of need: fresh ones with their imports done, and some that already load what will be graded next.
 
-Loading (nvcc, ninja, imports) goes on in parallel, and so does what is compiled when a function is called; work on the
-GPU that is ours to command, the making of contexts, waits while something is timed.
+Loading (nvcc, ninja, imports) goes on in parallel, and so does what is compiled when a function is called. While
+something is timed, all of them stand still: what compilers take of the processor makes a round longer by a tenth of a
+millisecond, and the making of contexts is work on the GPU.
 """
 
 from __future__ import annotations
 
+import contextlib
 import os
 import threading
 import time
 import weakref
 from collections import deque
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor, wait
 from dataclasses import dataclass
 
@@ -55,12 +57,25 @@ class Pool:
         self._expected: dict[tuple[str, str], _Ahead] = {}
         self._workers: weakref.WeakSet[Worker] = weakref.WeakSet()
         self._guard = threading.Lock()
+        self._still = threading.Lock()  # held meanwhile, and while a worker is made
         self.profiled = False  # whether workers are started with the profiler ready: see `grader.worker.cuda.warm`
         self._in_hand: Worker | None = None  # the last that was taken
         self._used = False  # whether somebody's code has run
         self._closing = False
         self._at_once = cores >= _CORES  # else a start would take the cores from what is timed
         self.refill(_FRESH if device == "cuda" else 1)
+
+    @contextlib.contextmanager
+    def still(self) -> Iterator[None]:
+        """Meanwhile only those in turn run, and none is started. It is not entered within itself."""
+        with self._still, self.quiet:
+            for worker in (others := self._made()):
+                worker.hold()
+            try:
+                yield
+            finally:
+                for worker in others:
+                    worker.release()
 
     @property
     def busy(self) -> bool:
@@ -176,9 +191,10 @@ class Pool:
             return self._started()
 
     def _started(self) -> Worker:
-        worker = Worker(self.device, self.sandbox, self.quiet)
-        with self._guard:
-            self._workers.add(worker)
+        with self._still:
+            worker = Worker(self.device, self.sandbox, self.quiet)
+            with self._guard:
+                self._workers.add(worker)
         if self._closing:
             worker.kill()
         try:

@@ -57,6 +57,7 @@ class Timer:
         self.gated = True  # a plot shows the sizes that it names; for gates they grow with the GPU
         self.record: Record | None = None
         self.misread = False  # whether the clock runs short, by the events of workers of ours
+        self.taken_too_much = False  # by the clock, off rounds of ours
         self.parted = False  # whether another process of the same submission may see the two clocks agree
         self.disputed = False  # whether it may run long, and a gate hangs on it
         needed = {gate.baseline for gate in exercise.gates}
@@ -70,7 +71,7 @@ class Timer:
     def forget(self) -> None:
         """Begins anew."""
         self.readings, self.launches, self.record = {}, {}, None  # who has kept the old ones still has them
-        self.misread = self.parted = self.disputed = False
+        self.taken_too_much = self.misread = self.parted = self.disputed = False
 
     def know_baselines(self) -> None:
         """Calibrates the clock and times the gates' baselines while no submission is alive, unless that is known."""
@@ -218,7 +219,7 @@ class Timer:
         self.arbiter.pool.evict()
         alone = Timer(self.arbiter, self.exercise, self.progress)
         alone.time(self.exercise.timed_cases, baselines, _TRIALS)
-        if runs_short(alone.readings):
+        if alone.taken_too_much or runs_short(alone.readings):
             self.arbiter.forget_clock()
             alone.forget()
             alone.time(self.exercise.timed_cases, baselines, _TRIALS)
@@ -275,7 +276,7 @@ class Timer:
             except WorkerFailed as failed:
                 raise BaselineFailed("worker", failed.failure.message) from None
             kept = self.readings.setdefault(case.name, {})
-            with arbiter.pool.quiet, _undisturbed():
+            with arbiter.pool.still(), _undisturbed():
                 aside = arbiter.monitor.aside
                 seen: list[Excess] = []
                 sample(arbiter.desk, spread, exercise, peers, clock, _WARM_UP_LIMIT_S, seen, aside, checked=False)
@@ -287,6 +288,7 @@ class Timer:
                         break
                     if trial and worker is not None and score.hopeless(exercise, case.name, claims(self.readings)):
                         break
+            self.taken_too_much |= clock.takes_too_much(seen)
 
 
 def _settled(own: Sequence[Reading]) -> bool:

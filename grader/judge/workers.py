@@ -93,6 +93,9 @@ class Worker:
         self._deadline = math.inf
         self._look_s = 4 * _LOOK_S  # a thread that wakes up takes the interpreter, too
         self.closed = False  # ended, with all of its processes
+        self._is_ahead = True  # of its turn
+        self._moving = threading.Lock()  # while its processes are stopped, or go on
+        self._frozen = self._held = False
         self._available = 1.0  # share of the machine's memory, when its turn came
 
     @property
@@ -118,7 +121,7 @@ class Worker:
 
     def in_turn(self, limit_s: float = math.inf) -> None:
         """From now on this is the one that is graded, and everything together may take so long."""
-        self._quiet, self._look_s = contextlib.nullcontext(), _LOOK_S
+        self._quiet, self._look_s, self._is_ahead = contextlib.nullcontext(), _LOOK_S, False
         self._available = available_share()
         self._deadline = time.monotonic() + limit_s
 
@@ -206,10 +209,28 @@ class Worker:
 
     def freeze(self) -> None:
         """Stops every process of the tree until `thaw`, so that it disturbs nobody's time."""
-        self._caged.freeze()
+        with self._moving:
+            self._frozen = True
+            self._caged.freeze()
 
     def thaw(self) -> None:
-        self._caged.thaw()
+        with self._moving:
+            self._frozen = False
+            if not self._held:
+                self._caged.thaw()
+
+    def hold(self) -> None:
+        """Stops it until `release`, unless it is in turn; one that was frozen stays so."""
+        with self._moving:
+            if self._is_ahead and not self._frozen:
+                self._held = True
+                self._caged.freeze()
+
+    def release(self) -> None:
+        with self._moving:
+            if self._held and not self._frozen:
+                self._caged.thaw()
+            self._held = False
 
     def kill(self) -> None:
         """Ends the whole process tree; whoever waits for it in another thread gets a WorkerFailed."""

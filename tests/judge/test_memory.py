@@ -103,7 +103,7 @@ class Ready(Arbiter):
         self.desk = SimpleNamespace(rest=lambda: note.append("rest"), fits=lambda case: True)
         self.pool = SimpleNamespace(
             profiled=False,
-            quiet=nullcontext(),
+            still=nullcontext,
             calm=lambda: note.append("nobody else"),
             refill=lambda: note.append("refill"),
             trim=lambda: note.append("trim"),

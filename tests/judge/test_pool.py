@@ -73,6 +73,7 @@ class FakeWorker:
         self.stages = []
         self.source = ""
         self.frozen = self.killed = self.closed = False
+        self.holds = []
 
     @property
     def ended(self):
@@ -112,6 +113,12 @@ class FakeWorker:
 
     def in_turn(self):
         self.stages.append("in turn")
+
+    def hold(self):
+        self.holds.append("hold")
+
+    def release(self):
+        self.holds.append("release")
 
     def freeze(self):
         self.frozen = True
@@ -357,6 +364,27 @@ def test_no_context_is_made_while_something_is_timed(pool, workers):
         time.sleep(0.1)
         assert workers.made[1].stages == ["imports"]
     until(lambda: len(workers.loaded()) == 2)
+
+
+def test_while_something_is_timed_all_are_held_and_none_is_made(pool, workers):
+    """Those that load and those that start; one that would be made meanwhile, with nobody to hold it, is made after."""
+    here = pool()
+    until(lambda: workers.made and workers.made[0].stages[-1:] == ["warm up"])
+    workers.loads.clear()
+    here.expect(jobs("a"))
+    until(lambda: workers.loaded())
+    before = list(workers.made)
+    with here.still():
+        assert [worker.holds for worker in before] == [["hold"]] * len(before)
+        here.expect(jobs("a", "b", "c"))
+        time.sleep(0.1)
+        assert workers.made == before
+    assert [worker.holds for worker in before] == [["hold", "release"]] * len(before)
+    until(lambda: len(workers.made) > len(before))
+    with pytest.raises(ValueError, match="timed"), here.still():
+        raise ValueError("timed")
+    assert [worker.holds for worker in before] == [["hold", "release"] * 2] * len(before)
+    workers.loads.set()
 
 
 def test_a_worker_is_told_of_the_quiet_and_how_it_is_caged(pool, workers):

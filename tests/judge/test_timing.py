@@ -66,9 +66,8 @@ class Pool:
     def evict(self):
         self.busy, self.evicted = False, self.evicted + 1
 
-    @property
     @contextmanager
-    def quiet(self):
+    def still(self):
         self.held = True
         yield
         self.held = False
@@ -102,6 +101,7 @@ class World:
         self.own = lambda n: Reading(OWN_S, OWN_S)
         self.base = lambda n: Reading(BASE_S, BASE_S, trusted=True)
         self.by_itself = lambda n: Reading(BASE_S, BASE_S, trusted=True)
+        self.too_much = lambda calibrations: False  # whether the last clock takes too much off rounds of ours
 
     def lay(self, case, launches):
         assert self.fits(case, launches)
@@ -136,7 +136,7 @@ class World:
     def clock_for(self, base):
         assert base is self.workers[-1]
         if self.clock is None:
-            self.clock = object()
+            self.clock = SimpleNamespace(takes_too_much=lambda trials: self.too_much(len(self.calibrations)))
             self.calibrations.append(self.pool.busy)
         return self.clock
 
@@ -351,6 +351,18 @@ def test_a_clock_that_runs_short_of_the_baselines_alone_is_calibrated_again(worl
     assert [one.arbiter_s for one in world.alone["e", "torch", "a"]] == [BASE_S] * TRIALS
     world.alone.clear()
     world.by_itself = lambda n: short(1.2)
+    timer(world).know_baselines()
+    assert len(world.calibrations) == 3
+
+
+def test_a_clock_that_was_calibrated_in_a_slow_spell_is_calibrated_again(world):
+    """Once, and before a submission is alive, though it runs short by less than 5 %."""
+    world.too_much = lambda calibrations: calibrations == 1
+    timer(world).know_baselines()
+    assert len(world.calibrations) == 2
+    assert world.rounds(beside=False) == 2 * TRIALS
+    world.alone.clear()
+    world.too_much = lambda calibrations: True
     timer(world).know_baselines()
     assert len(world.calibrations) == 3
 

@@ -535,6 +535,35 @@ def test_what_it_is_told_to_do_to_its_tree_it_does(ready):
     assert one.caged.states == ["frozen", "thawed"]
 
 
+def test_one_that_is_held_goes_on_when_it_is_released_but_for_one_that_was_frozen(worker):
+    """Frozen it is until its turn comes, whoever else holds it and lets go of it meanwhile."""
+    one = worker()
+    one.hold()
+    one.release()
+    assert one.caged.states == ["frozen", "thawed"]
+    one.freeze()
+    one.hold()
+    one.release()
+    assert one.caged.states == ["frozen", "thawed", "frozen"]
+    one.thaw()
+    one.hold()
+    one.freeze()  # it has just loaded
+    one.release()
+    assert one.caged.states[-1] == "frozen"
+    one.hold()
+    one.thaw()
+    assert one.caged.states[-1] == "thawed"
+
+
+def test_one_in_turn_is_not_held(ready):
+    """It is the one that is timed."""
+    one = ready()
+    one.in_turn()
+    one.hold()
+    one.release()
+    assert one.caged.states == []
+
+
 # The round itself
 
 
