@@ -13,7 +13,7 @@ from grader.errors import JudgeStopped, MachineLacks, UnusableSubmission
 from grader.exercise import Baseline, Case, Exercise, text_of
 from grader.judge import fused, health, memory
 from grader.judge.beside import runs_short
-from grader.judge.clock import BaselineFailed, Clock, TimedWrong
+from grader.judge.clock import Clock
 from grader.judge.desk import Desk
 from grader.judge.intake import refuse
 from grader.judge.job import Job
@@ -24,6 +24,7 @@ from grader.judge.reading import Reading
 from grader.judge.sandbox import strength
 from grader.judge.sizes import Sizes
 from grader.judge.spread import Spread
+from grader.judge.trial import BaselineFailed, TimedWrong
 from grader.judge.workers import Worker, WorkerFailed
 from grader.steps import Progress
 from grader.verdict import Environment, Failure, Timing, Verdict

@@ -8,10 +8,7 @@ events can be believed.
 from __future__ import annotations
 
 import bisect
-import contextlib
-import time
-from collections.abc import Callable, Sequence
-from contextlib import AbstractContextManager
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from statistics import median_low
 
@@ -23,10 +20,9 @@ from grader.judge.pace import Pace
 from grader.judge.reading import Reading
 from grader.judge.spread import Spread
 from grader.judge.statistics import quartile
-from grader.judge.workers import Round, Worker, WorkerFailed
-from grader.verdict import Mismatch
+from grader.judge.workers import Round, Worker
 
-__all__ = ["NO_DRIFT", "BaselineFailed", "Clock", "Curve", "Excess", "TimedWrong", "launches_for", "sample"]
+__all__ = ["NO_DRIFT", "Clock", "Curve", "Excess", "launches_for"]
 
 _ROUND_S = 5e-3  # of launches in a round: against it the 8 µs that the switch is off in good rounds are below 0.2 %
 _JITTER_S = 45e-6  # the host's part varies by some 40 µs (`clock/noise`)
@@ -36,22 +32,7 @@ _MOST_LAUNCHES = 512
 _CALIBRATION_LAUNCH_S = 35e-6
 _CALIBRATION_LAUNCHES = (1, 4, 16, 64, 256, 1024)
 _CALIBRATION_ROUNDS = 12
-_HEAVY_S = 0.05  # of the judge's own work between two rounds: a product of large matrices warms a GPU up
-_MOST_REST_S = 0.2
-_SPELL_TRIALS = 3  # a spell of the host lasts for seconds, so for more than one of these
 _DISTINCT = 16  # launches of a calibration round with buffers of their own
-
-
-class BaselineFailed(Exception):
-    """A baseline did not run: `args` are its name and what happened."""
-
-
-class TimedWrong(Exception):
-    """An output of a timed launch is wrong."""
-
-    def __init__(self, case: str, mismatch: Mismatch) -> None:
-        super().__init__(case)
-        self.case, self.mismatch = case, mismatch
 
 
 @dataclass(frozen=True)
@@ -153,29 +134,34 @@ class Clock:
     def excess(self, trusted: Sequence[Round], strained: bool) -> Excess:
         """What the rounds of workers of ours took longer than calibrated: the least of them, in a trial.
 
-        One that is longer than any of the calibration tells nothing: what its switch should cost is not known, and the
+        Those that do not `tell` are left out.
+        """
+        switches, looks = [], []
+        for one in filter(self.tells, trusted):
+            assert one.event_s is not None
+            switches.append(one.work_s - one.event_s - self.switch_s(one.event_s))
+            looks.append(self.glimpse_excess_s(one))
+        return Excess(min(switches, default=0.0), min(looks, default=0.0), strained)
+
+    def tells(self, one: Round) -> bool:
+        """Whether it is no longer than those of the calibration: else what its switch should cost is not known, and the
         look after it finds the host's caches cold.
         """
-        switches, looks = [0.0], [0.0]
-        for one in trusted:
-            if one.event_s is not None and one.event_s <= self.switch_s.at[-1]:
-                switches.append(one.work_s - one.event_s - self.switch_s(one.event_s))
-                looks.append(self.glimpse_excess_s(one))
-        return Excess(min(switches[1:] or switches), min(looks[1:] or looks), strained)
+        return one.event_s is not None and one.event_s <= self.switch_s.at[-1]
 
     def drift(self, trials: Sequence[Excess]) -> Excess:
         """How much longer than calibrated a round takes just now, by the last trials: the middle one, of two the lower
         one. So one slow round of a baseline makes no submission faster.
 
         The host has spells in which a round takes some 100 µs more; the processor is slow in most of the trials then.
-        Otherwise a switch that took up to a jitter more is believed, one that took more is not at all, and nothing of
-        the look: who keeps the GPU busy beside us can have both take longer.
+        Otherwise a jitter is believed of the switch, and nothing of the look: who keeps the GPU busy beside us can have
+        both take longer.
         """
         switch_s, look_s = median_low(one.switch_s for one in trials), median_low(one.look_s for one in trials)
         if strained := 2 * sum(one.strained for one in trials) > len(trials):
             most_s = _STRAINED_JITTERS * self.jitter_s
             return Excess(min(switch_s, most_s), min(look_s, most_s), strained)
-        return Excess(switch_s if switch_s <= self.jitter_s else 0.0, min(look_s, 0.0), strained)
+        return Excess(min(switch_s, self.jitter_s), min(look_s, 0.0), strained)
 
     def takes_too_much(self, trials: Sequence[Excess]) -> bool:
         """Whether rounds are shorter than calibrated by more than the jitter: it was calibrated in a slow spell."""
@@ -214,73 +200,3 @@ def launches_for(desk: Desk, machine: Machine, exercise: Exercise, case: Case) -
     least_s, moved = score.ceiling_s(exercise, case, machine), exercise.bytes_moved(case)
     wanted = max(_ROUND_S / least_s, _L2_TURNS * machine.l2_bytes / moved, 2)
     return max(1, min(int(wanted) + 1, _MOST_LAUNCHES, desk.capacity(case)))
-
-
-def sample(
-    desk: Desk, spread: Spread, exercise: Exercise, peers: dict[str, Worker], clock: Clock, limit_s: float,
-    excesses: list[Excess], aside: Callable[[], AbstractContextManager[None]] = contextlib.nullcontext,
-    checked: bool = True,
-) -> dict[str, Reading]:  # fmt: skip
-    """One trial: every peer once over the same fresh inputs. The submission comes first; its outputs are checked, and
-    its processes stand still while the baselines run.
-
-    `excesses` holds those of this case's earlier trials; this one's is added, and the drift that the last three show is
-    taken off every reading. Where it is not `checked`, as in a warm-up, nobody looks at the submission's outputs.
-
-    What the judge itself has the GPU do has ended before a round begins, and is done within `aside`. Where that was
-    heavy, as the oracle of a product is, the GPU rests for a while: else it would slow whoever comes next.
-
-    Raises:
-        WorkerFailed: the submission failed.
-        BaselineFailed: a baseline did, which is no fault of the submission.
-        TimedWrong: an output of the submission is wrong.
-    """
-    own, begun = peers.get("submission"), time.perf_counter()
-    with aside():
-        desk.deal(spread, exercise.draw)
-    work_s = time.perf_counter() - begun
-    rounds: dict[str, Round] = {}
-    strained = False
-    for peer, worker in peers.items():
-        if worker is own:
-            _rest(exercise, work_s)
-            desk.poison(spread)
-            rounds[peer] = worker.round(peer, desk, limit_s)
-            work_s = 0.0  # the GPU has rested since
-            if not checked:
-                continue
-            begun = time.perf_counter()
-            with aside():
-                mismatch = desk.check(spread, exercise)
-                desk.settle()
-            if mismatch:
-                raise TimedWrong(spread.case.name, mismatch)
-            rounds[peer].must_be_unchanged()
-            work_s = time.perf_counter() - begun
-            continue
-        if own is not None:
-            own.freeze()
-        try:
-            _rest(exercise, work_s)
-            work_s = 0.0
-            desk.poison(spread)
-            before = clock.pace.is_strained()
-            rounds[peer] = worker.round(peer, desk, limit_s)
-            strained |= clock.pace.is_strained() and before
-        except WorkerFailed as failed:
-            raise BaselineFailed(peer, failed.failure.message) from None
-        finally:
-            if own is not None:
-                own.thaw()
-    excesses.append(clock.excess([one for peer, one in rounds.items() if peers[peer] is not own], strained))
-    drift = clock.drift(excesses[-_SPELL_TRIALS:])
-    return {
-        peer: clock.read(spread, one, drift if peers[peer] is own else drift.longer, trusted=peers[peer] is not own)
-        for peer, one in rounds.items()
-    }
-
-
-def _rest(exercise: Exercise, work_s: float) -> None:
-    """Lets the GPU cool down after heavy work of the judge's own, which took so long."""
-    if exercise.limited_by == "arithmetic" and work_s > _HEAVY_S:
-        time.sleep(min(work_s, _MOST_REST_S))

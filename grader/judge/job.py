@@ -11,11 +11,11 @@ from typing import TYPE_CHECKING, Literal
 from grader.errors import JudgeStopped, MachineLacks
 from grader.exercise import Case, Exercise
 from grader.judge import rules
-from grader.judge.clock import TimedWrong
 from grader.judge.compare import uncontradicted
 from grader.judge.memory import TooLittle, out_of_memory, stays
 from grader.judge.pool import Loaded
 from grader.judge.timing import Timer
+from grader.judge.trial import TimedWrong
 from grader.judge.workers import Worker, WorkerFailed
 from grader.steps import Progress
 from grader.verdict import CaseResult, Failure, Finding, GateResult, Verdict

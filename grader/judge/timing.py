@@ -29,9 +29,10 @@ from grader.judge.beside import (
     slow_rounds,
     sure,
 )
-from grader.judge.clock import BaselineFailed, Excess, launches_for, sample
+from grader.judge.clock import Excess, launches_for
 from grader.judge.monitor import Record
 from grader.judge.reading import AGREEMENT, Reading, counted, enough
+from grader.judge.trial import BaselineFailed, sample
 from grader.judge.workers import Worker, WorkerFailed
 from grader.verdict import Failure, Finding, GateResult, Timing
 

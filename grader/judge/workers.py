@@ -26,9 +26,10 @@ from grader.protocol.channel import Channel, ChannelClosed, ChannelTimeout
 from grader.protocol.flag import Flag
 from grader.verdict import Failure
 
-__all__ = ["START_LIMIT_S", "Round", "Worker", "WorkerFailed"]
+__all__ = ["FILL", "START_LIMIT_S", "Round", "Worker", "WorkerFailed"]
 
 START_LIMIT_S = 120.0
+FILL = "fill"  # a function that every worker has: it fills the output, whatever an exercise's arrays are
 _LOG_BYTES = 16 << 10
 _OUTPUT_BYTES = 64 << 20  # that it may print; what is beyond the log is read and dropped
 _LEAST_AVAILABLE = 0.04  # of the machine's memory: below that the one in turn is stopped, as nothing else would see it
@@ -160,7 +161,7 @@ class Worker:
         self._ask({"op": "plan", "launches": spread.plan()}, _PLAN_LIMIT_S)
 
     def round(self, name: str, desk: Desk, limit_s: float) -> Round:
-        """One round of `name` ("": one that copies) over the planned launches.
+        """One round of `name` ("": one that copies; `FILL`) over the planned launches.
 
         The clock covers the copying-in of the inputs that were dealt, a small copy, the launches, and a look
         at random elements of every output.

@@ -35,7 +35,10 @@ class Worker:
 
     def __init__(self, device: str) -> None:
         self.device = device
-        self.functions: dict[str, Callable[..., Any]] = {"": lambda x, out: out.copy_(x)}
+        self.functions: dict[str, Callable[..., Any]] = {
+            "": lambda x, out: out.copy_(x),
+            "fill": lambda *arrays: arrays[-1].zero_(),  # the last is an output
+        }
         self.arenas: dict[str, CudaArena | HostArena] = {}
         self.flag: Flag | None = None
         self.launches: list[tuple[Any, ...]] = []

@@ -32,6 +32,9 @@ class Fixed:
     def drift(self, trials):
         return NO_DRIFT
 
+    def tells(self, one):
+        return True
+
     def takes_too_much(self, trials):
         return False
 

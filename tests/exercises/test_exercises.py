@@ -137,6 +137,12 @@ def test_baselines_stand_on_their_own(exercise):
 
 
 @each
+def test_the_last_array_of_what_is_timed_is_an_output(exercise):
+    """It is what the judge's own round fills, which tells how slow the host is just now."""
+    assert all(case.arrays[-1].role == "out" for case in (*exercise.timed_cases, *exercise.plot_cases))
+
+
+@each
 def test_every_suspect_is_recognised_by_its_own_output(exercise):
     """What a suspect's bug would write leads, in some case, to that suspect's sentence and to no other."""
     handed_in = " ".join(mistake.says for mistake in corpus() if mistake.exercise == exercise.id)

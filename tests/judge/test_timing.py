@@ -13,11 +13,12 @@ import pytest
 from grader.errors import JudgeStopped
 from grader.exercise import Array, Baseline, Budget, Case, Exercise, Gate
 from grader.judge import score, timing
-from grader.judge.clock import NO_DRIFT, BaselineFailed
+from grader.judge.clock import NO_DRIFT
 from grader.judge.machine import Machine
 from grader.judge.reading import AGREEMENT, Reading
 from grader.judge.sizes import Sizes
 from grader.judge.timing import Timer
+from grader.judge.trial import BaselineFailed
 from grader.judge.workers import WorkerFailed
 from grader.verdict import Failure
 
