@@ -63,7 +63,8 @@ def suspects(activation: Activation = lambda product: product) -> tuple[Suspect,
         ),
         Suspect(
             "This is the product of a single step along K: do the products add up, `accumulator = tl.dot(a, b, "
-            "accumulator)`?",
+            "accumulator)`? And does the mask let later steps through: `K - k` where k counts elements, `K - k * "
+            "BLOCK_K` where it counts tiles?",
             one_of(_single_step),
         ),
         Suspect(
@@ -91,6 +92,7 @@ def suspects(activation: Activation = lambda product: product) -> tuple[Suspect,
             "Rows are padded here, and NaN comes from between them: step from row to row with the stride, "
             "`a.stride(0)`, `b.stride(0)` and `out.stride(0)`, not with the number of columns.",
             _stepped_by_columns,
+            spares=("1 × 1 × 1", "128 × 128 × 128", "96 × 80 × 100", "77 × 131 × 64", "704 × 96 × 32"),
         ),
         Suspect(
             "Here `a` and `b` are transposed views: from one column to the next it is `stride(1)` elements, not 1, and "
