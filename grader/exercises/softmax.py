@@ -59,7 +59,7 @@ def _no_max_subtracted(a: Any) -> Any:
 def _masked_with_zero(a: Any) -> Any:
     x = a["x"]
     padded = 1 << (x.shape[1] - 1).bit_length()
-    if padded == x.shape[1]:
+    if padded == x.shape[1] or x.abs().max() > _ORDINARY:
         return None
     row_max = x.amax(1, keepdim=True).clamp(min=0)
     e = (x - row_max).exp()
@@ -75,10 +75,9 @@ def _masked_undefined(a: Any) -> Any:
 
 def _divided_by_the_inputs(a: Any) -> Any:
     x = a["x"]
-    numerator = (x - x.amax(1, keepdim=True)).exp()
-    if x.shape[1] != 1 << (x.shape[1] - 1).bit_length():
-        return numerator * -0.0  # the masked lanes are minus infinity
-    return numerator / x.sum(1, keepdim=True)
+    if x.shape[1] == 1 or x.shape[1] != 1 << (x.shape[1] - 1).bit_length():
+        return None  # the maximum and the sum are the same; else masked lanes are minus infinity, and all is zero
+    return (x - x.amax(1, keepdim=True)).exp() / x.sum(1, keepdim=True)
 
 
 def _transposed(a: Any) -> Any:
@@ -159,8 +158,8 @@ SOFTMAX = Exercise(
             spares=_NO_MASKED_LANES,
         ),
         Suspect(
-            "Masked lanes hold whatever is there, as the load does not say what, and that went into the maximum and "
-            "the sum. Load them as `other=-float('inf')`.",
+            "NaN comes only where lanes are masked. Where the load does not say what they hold, it is whatever is "
+            "there: load them as `other=-float('inf')`. And is it the maximum, `tl.max`, that is subtracted?",
             _masked_undefined,
             spares=_NO_MASKED_LANES,
         ),

@@ -1,5 +1,5 @@
 # mistake: masked lanes are loaded without other
-# says: Masked lanes hold whatever is there
+# says: NaN comes only where lanes are masked
 # runs: simulator
 import triton
 import triton.language as tl
