@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import contextlib
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, Literal
 
 from grader.classroom import course as folder
+from grader.classroom import inbox
 from grader.classroom.init import init
 from grader.classroom.results import AssignmentStatus, AutogradeResult, ReleaseResult, StatusResult, StudentResult
 from grader.errors import ClassroomError, UnusableSubmission
@@ -80,12 +82,12 @@ def autograde(
             f"{assignment} is not in the gradebook yet: run `grader classroom release {course} {assignment}` first."
         )
     tell("collecting", 0, 1)
-    collected = folder.collect(api, assignment)
+    collected, warnings = inbox.collect(api, assignment)
     students = sorted(api.get_submitted_students(assignment))
     if student is not None and student not in students:
         raise ClassroomError(f"{student} has not submitted {assignment}; {len(students)} others have.")
     students = [student] if student is not None else students
-    done = api.get_autograded_students(assignment)
+    done = folder.graded(api, assignment)
     again = [n for n in students if force or n not in done or folder.waits_for_judge(api, assignment, n)]
     handed_in = {name: _handed_in(folder.path(api, "submitted", assignment, name)) for name in again}
     results = []
@@ -97,19 +99,23 @@ def autograde(
             reason = folder.grade(api, assignment, name)
             del handed_in[name]
         results.append(_student_result(api, assignment, name, name in again, reason))
-    graded = [result.student for result in results if result.outcome != "failed"]
     wrote: Literal["none", "written", "released"] = "none"
-    if feedback and graded:
+    if feedback and any(result.outcome != "failed" for result in results):
         tell("writing feedback", len(students), len(students))
-        for name in graded:
-            folder.must(api.generate_feedback(assignment, name), f"the feedback of {name} cannot be written")
-        wrote = "written"
-        if release_feedback:
-            for name in graded:
-                folder.must(api.release_feedback(assignment, name), f"the feedback of {name} cannot be released")
-            wrote = "released"
-    warnings = [] if sandbox else ["submissions ran without a sandbox, as --no-sandbox asks"]
-    return AutogradeResult(assignment, collected, tuple(results), wrote, (*warnings, *folder.exchange_problems(api)))
+        results = [_with_feedback(api, assignment, result, release_feedback) for result in results]
+        wrote = "released" if release_feedback else "written"
+    if not sandbox:
+        warnings.append("submissions ran without a sandbox, as --no-sandbox asks")
+    warnings += folder.exchange_problems(api)
+    return AutogradeResult(assignment, collected, tuple(results), wrote, tuple(warnings))
+
+
+def _with_feedback(api: Any, assignment: str, result: StudentResult, release: bool) -> StudentResult:
+    """The result, after feedback was written and, with `release`, put into the exchange; or with what kept it."""
+    if result.outcome == "failed":
+        return result
+    problem = folder.write_feedback(api, assignment, result.student, release=release)
+    return replace(result, reason="; ".join(filter(None, [result.reason, problem])))
 
 
 def status(course: Path) -> StatusResult:
@@ -123,13 +129,13 @@ def status(course: Path) -> StatusResult:
     released = api.get_released_assignments()
     rows = []
     for name in sorted(api.get_source_assignments()):
-        graded = sorted(api.get_autograded_students(name)) if folder.in_gradebook(api, name) else []
+        graded = sorted(folder.graded(api, name)) if folder.in_gradebook(api, name) else []
         results = [_student_result(api, name, student, again=False, reason="") for student in graded]
         rows.append(
             AssignmentStatus(
                 assignment=name,
                 released=name in released,
-                waiting=folder.waiting(api, name),
+                waiting=inbox.waiting(api, name),
                 collected=len(api.get_submitted_students(name)),
                 graded=len(graded),
                 needs_manual_grade=sum(result.needs_manual_grade for result in results),
@@ -158,30 +164,33 @@ def _look_ahead(api: Any, to_come: list[tuple[str, str]]) -> None:
     JudgeCells(config=api.config).judge.expect(to_come)
 
 
-def _to_look_at(autograded: Path) -> tuple[str, ...]:
-    """What a student's verdicts say for a person; nothing of those that another version of the grader wrote."""
-    found: list[str] = []
+def _verdicts(autograded: Path) -> list[Verdict]:
+    """A student's; without those that another version of the grader wrote."""
+    found = []
     for notebook in sorted(autograded.glob("*.ipynb")):
         with contextlib.suppress(UnusableSubmission, KeyError, TypeError):
             for cell in read_notebook(notebook)["cells"]:
                 if "grader" in cell["metadata"]:
-                    verdict = Verdict.from_dict(cell["metadata"]["grader"]["verdict"])
-                    found += [f"{verdict.title}: {sentence}" for sentence in to_look_at(verdict)]
-    return tuple(found)
+                    found.append(Verdict.from_dict(cell["metadata"]["grader"]["verdict"]))
+    return found
 
 
 def _student_result(api: Any, assignment: str, student: str, again: bool, reason: str) -> StudentResult:
     from nbgrader.api import MissingEntry
 
-    submitted = folder.submitted_at(api, assignment, student)
+    submitted = folder.path(api, "submitted", assignment, student)
+    when = inbox.submitted_at(api, assignment, student)
     autograded = folder.path(api, "autograded", assignment, student)
     if reason and not autograded.is_dir():
-        return StudentResult(student, "failed", 0.0, 0.0, submitted_at=submitted, reason=reason)
+        return StudentResult(student, "failed", 0.0, 0.0, submitted_at=when, reason=reason)
     with api.gradebook as gradebook:
         try:
             entry = gradebook.find_submission(assignment, student)
         except MissingEntry:
-            return StudentResult(student, "failed", 0.0, 0.0, submitted_at=submitted, reason=reason or "not graded")
+            return StudentResult(student, "failed", 0.0, 0.0, submitted_at=when, reason=reason or "not graded")
+        verdicts = _verdicts(autograded)
+        said = [f"{verdict.title}: {sentence}" for verdict in verdicts for sentence in to_look_at(verdict)]
+        not_there = folder.missing(api, assignment, student)
         penalty = sum(notebook.late_submission_penalty or 0.0 for notebook in entry.notebooks)
         return StudentResult(
             student=student,
@@ -190,7 +199,8 @@ def _student_result(api: Any, assignment: str, student: str, again: bool, reason
             max_score=float(entry.max_score),
             needs_manual_grade=bool(entry.needs_manual_grade),
             seconds_late=float(entry.total_seconds_late or 0.0),
-            submitted_at=submitted,
-            reason=reason,
-            to_look_at=_to_look_at(autograded),
+            submitted_at=when,
+            reason=reason or "; ".join(folder.unreadable(submitted).values()),
+            to_look_at=tuple([not_there, *said] if not_there else said),
+            unmeasured=sum(verdict.max_points - verdict.reachable_points for verdict in verdicts),
         )

@@ -20,23 +20,26 @@ from grader.reading import read_notebook
 
 __all__ = [
     "api",
-    "collect",
     "differences",
     "exchange_problems",
     "grade",
+    "graded",
     "in_gradebook",
     "kept_on_failure",
+    "last_words",
+    "missing",
     "must",
     "outbound",
     "path",
     "refuse_unknown",
-    "submitted_at",
-    "waiting",
+    "unreadable",
     "waits_for_judge",
+    "write_feedback",
 ]
 
 _NOT_GRADED = re.compile(r"\] (\S+: not graded: .*)")  # what grader.classroom.preprocessor logs
-_ENTRY = re.compile(r"(.+)\+[^+]+\+(\d{4}-\d\d-\d\d) (\d\d:\d\d:\d\d)(?:\.\d+)? UTC(?:\+[\w-]+)?$")  # of the inbox
+_SECRET = "submission_secret.txt"
+_ASIDE = ".unreadable"  # what the name of a notebook ends in while the student's others are graded
 
 
 def api(course: Path) -> Any:
@@ -91,10 +94,10 @@ def refuse_unknown(api: Any, assignment: str) -> None:
 def must(result: Mapping[str, Any], what: str) -> None:
     """Raise a ClassroomError with nbgrader's own words, unless it did what it was asked to."""
     if not result["success"]:
-        raise ClassroomError(f"{what}: {_last_words(result)}")
+        raise ClassroomError(f"{what}: {last_words(result)}")
 
 
-def _last_words(result: Mapping[str, Any]) -> str:
+def last_words(result: Mapping[str, Any]) -> str:
     """Why nbgrader failed, in its own words: the last exception that it logged, else what it logged as an error."""
     log = result.get("log") or ""
     exceptions = re.findall(r"^ {4}[A-Za-z_][\w.]*: (.+)$", log, re.MULTILINE)  # a logged traceback is indented
@@ -143,46 +146,6 @@ def in_gradebook(api: Any, assignment: str) -> bool:
     return True
 
 
-def submitted_at(api: Any, assignment: str, student: str) -> str:
-    """When it was submitted, ISO 8601 in UTC; nothing where the submission does not say."""
-    try:
-        when = api.get_submitted_timestamp(assignment, student)
-    except (ValueError, OverflowError, OSError):  # the file is the student's
-        return ""
-    return f"{when.isoformat(timespec='seconds')}Z" if when else ""
-
-
-def collect(api: Any, assignment: str) -> int:
-    """Fetch new and newer submissions from the exchange; how many there were.
-
-    Raises:
-        ClassroomError: nbgrader could not, as where anyone has put something else among the submissions.
-    """
-    for entry in _inbound(api, assignment):
-        if not _ENTRY.match(entry.name):
-            raise ClassroomError(f"{entry} is no submission, and nbgrader collects nothing beside it: remove it.")
-    if not (Path(api.exchange_root) / api.course_id / "inbound").is_dir():
-        return 0  # never released here: what lies in submitted/ came another way
-    before = {name: submitted_at(api, assignment, name) for name in api.get_submitted_students(assignment)}
-    must(api.collect(assignment, update=True), f"{assignment} cannot be collected")
-    after = {name: submitted_at(api, assignment, name) for name in api.get_submitted_students(assignment)}
-    return sum(before.get(name) != when for name, when in after.items())
-
-
-def waiting(api: Any, assignment: str) -> int:
-    """How many students have submitted to the exchange what was not collected."""
-    collected = {name: submitted_at(api, assignment, name) for name in api.get_submitted_students(assignment)}
-    newest: dict[str, str] = {}
-    for match in filter(None, (_ENTRY.match(entry.name) for entry in _inbound(api, assignment))):
-        newest[match[1]] = max(newest.get(match[1], ""), f"{match[2]}T{match[3]}Z")
-    return sum(collected.get(student, "") < when for student, when in newest.items())
-
-
-def _inbound(api: Any, assignment: str) -> list[Path]:
-    inbound = Path(api.exchange_root) / api.course_id / "inbound"
-    return sorted(inbound.glob(f"*+{assignment}+*")) if os.access(inbound, os.R_OK | os.X_OK) else []
-
-
 def waits_for_judge(api: Any, assignment: str, student: str) -> bool:
     """Whether a check cell of the student's has no score, as is so where the judge failed."""
     from nbgrader.api import MissingEntry
@@ -201,19 +164,101 @@ def waits_for_judge(api: Any, assignment: str, student: str) -> bool:
         )
 
 
+def graded(api: Any, assignment: str) -> set[str]:
+    """Who is graded as submitted last, and to the end: nbgrader says so too of those whose grading was cut short."""
+    return {name for name in api.get_autograded_students(assignment) if not _begun(api, assignment, name).exists()}
+
+
+def _begun(api: Any, assignment: str, student: str) -> Path:
+    """A file that is there while a student's work is being graded, and after a grading that was cut short."""
+    return path(api, "autograded", assignment, student).with_name(f".{assignment}.begun")
+
+
 def grade(api: Any, assignment: str, student: str) -> str:
-    """Autograde one student's work; why it could not be graded in full, or nothing."""
-    with warnings.catch_warnings():
+    """Autograde one student's work; why it could not be graded in full, or nothing.
+
+    Notebooks that cannot be read are left out, where there are others: nbgrader would grade none.
+    """
+    begun = _begun(api, assignment, student)
+    begun.parent.mkdir(parents=True, exist_ok=True)
+    begun.touch()
+    submitted = path(api, "submitted", assignment, student)
+    with _set_aside(submitted), warnings.catch_warnings():
         warnings.simplefilter("ignore")  # of nbformat about the learner's file, of SQLAlchemy 2.1 about nbgrader 0.9.6
         result = api.autograde(assignment, student, force=True)
+    if (result.get("error") or "").strip().endswith("KeyboardInterrupt"):
+        raise KeyboardInterrupt  # which nbgrader takes for a failure of this one submission
+    begun.unlink(missing_ok=True)
     if result["success"]:
-        return "; ".join(_NOT_GRADED.findall(result.get("log") or ""))
-    for notebook in sorted(path(api, "submitted", assignment, student).glob("*.ipynb")):
+        return "; ".join([*unreadable(submitted).values(), *_NOT_GRADED.findall(result.get("log") or "")])
+    return next(iter(unreadable(submitted).values()), "") or last_words(result)
+
+
+def unreadable(submitted: Path) -> dict[Path, str]:
+    """The notebooks of a student's that cannot be read, and why."""
+    found = {}
+    for notebook in sorted(submitted.glob("*.ipynb")):
         try:
             read_notebook(notebook)
         except UnusableSubmission as error:
-            return str(error)
-    return _last_words(result)
+            found[notebook] = str(error)
+    return found
+
+
+@contextmanager
+def _set_aside(submitted: Path) -> Iterator[None]:
+    """Unreadable notebooks have another name meanwhile, unless all are unreadable."""
+    for left in submitted.glob(f"*.ipynb{_ASIDE}"):  # by a grading that was cut short
+        left.replace(left.with_suffix(""))
+    aside = list(unreadable(submitted))
+    if len(aside) == len(list(submitted.glob("*.ipynb"))):
+        aside = []
+    for notebook in aside:
+        notebook.replace(notebook.with_name(notebook.name + _ASIDE))
+    try:
+        yield
+    finally:
+        for notebook in aside:
+            notebook.with_name(notebook.name + _ASIDE).replace(notebook)
+
+
+def missing(api: Any, assignment: str, student: str) -> str:
+    """Which of the assignment's notebooks a student did not hand in, and what may be there instead; else nothing."""
+    with api.gradebook as gradebook:
+        known = {notebook.name for notebook in gradebook.find_assignment(assignment).notebooks}
+    submitted = path(api, "submitted", assignment, student)
+    there = {notebook.stem for notebook in submitted.glob("*.ipynb")}
+    if not known - there:
+        return ""
+    said = f"{_listed(known - there)} not handed in, so nothing in it has points"
+    if not there - known:
+        return f"{said}."
+    return (
+        f"{said}; {_listed(there - known)} none of the assignment's. If it was renamed, name it back in {submitted}, "
+        "and grade again with --force."
+    )
+
+
+def _listed(notebooks: set[str]) -> str:
+    names = ", ".join(f"{name}.ipynb" for name in sorted(notebooks))
+    return f"{names} {'is' if len(notebooks) == 1 else 'are'}"
+
+
+def write_feedback(api: Any, assignment: str, student: str, *, release: bool) -> str:
+    """Write a student's feedback and, with `release`, put it into the exchange; what kept it from that, or nothing."""
+    written = api.generate_feedback(assignment, student)
+    if not written["success"]:
+        return f"the feedback cannot be written: {last_words(written)}"
+    if not release:
+        return ""
+    made = path(api, "feedback", assignment, student)
+    if not (made / _SECRET).is_file():
+        return (
+            f"the feedback is not released: this work has no {_SECRET}, by which a learner gets it from the exchange, "
+            f"as is so where it came another way; hand over {made} yourself"
+        )
+    released = api.release_feedback(assignment, student)
+    return "" if released["success"] else f"the feedback cannot be released: {last_words(released)}"
 
 
 def exchange_problems(api: Any) -> list[str]:

@@ -23,7 +23,8 @@ def init(dest: Path, course_id: str = "gpu-course", exchange: Path | None = None
     """Make the course folder `dest`: settings, the notebooks with their solutions, and the exchange.
 
     The exchange is beside the folder unless another is named: the folder holds solutions and grades and is closed to
-    other users, the exchange is open to all. Files that exist are kept, so that a second call adds what is missing.
+    other users, also where it was there before; the exchange is open to all. Files that exist are kept, so that a
+    second call adds what is missing, and leaves the folder as open as it was made since.
 
     Raises:
         ClassroomError: the names or the places are such that nbgrader could not work there.
@@ -32,13 +33,11 @@ def init(dest: Path, course_id: str = "gpu-course", exchange: Path | None = None
     exchange = Path(exchange).expanduser().absolute() if exchange else dest.with_name(f"{dest.name}-exchange")
     _refuse(dest, exchange, course_id)
     try:
-        if not dest.exists():
-            dest.mkdir(parents=True)
-            dest.chmod(0o700)
+        warnings = _close(dest)
         created, kept = _fill(dest, settings.config_text(course_id, exchange))
         config = settings.load(dest)  # of a course that was there, its own names count
         exchange = Path(str(config.Exchange.root))
-        warnings = _open_exchange(exchange)
+        warnings += _open_exchange(exchange)
         course.api(dest)  # makes the gradebook, so that nbgrader's own commands find it
     except OSError as error:
         raise ClassroomError(f"{error.filename or dest} cannot be written: {error.strerror}.") from None
@@ -67,11 +66,27 @@ def _refuse(dest: Path, exchange: Path, course_id: str) -> None:
             raise ClassroomError(f"nbgrader cannot work in {path}: it reads `[`, `]`, `*` and `?` as patterns.")
         if path.exists() and not path.is_dir():
             raise ClassroomError(f"{path} is a file; name a folder.")
+    if settings.is_exchange(dest):
+        raise ClassroomError(f"{dest} is an exchange, open to all learners: name another folder for the course.")
+    if dest == Path.home():
+        raise ClassroomError(f"{dest} is your home: name a folder of its own, such as {dest}/gpu-course.")
     if exchange == dest or dest in exchange.parents or exchange in dest.parents:
         raise ClassroomError(
             f"The exchange ({exchange}) is open to all learners and the course folder ({dest}) holds the solutions: "
             "neither can lie in the other."
         )
+
+
+def _close(dest: Path) -> list[str]:
+    """Keep other users out of a folder that becomes a course; of one that is, only say that they can look into it."""
+    was_there = dest.exists()
+    if was_there and not dest.stat().st_mode & 0o077:
+        return []
+    if was_there and (dest / settings.CONFIG_FILE).exists():
+        return [f"other users may be able to read {dest}, with its solutions and grades; `chmod 700 {dest}` closes it"]
+    dest.mkdir(parents=True, exist_ok=True)
+    dest.chmod(0o700)
+    return [f"{dest} is closed to other users now, as it holds solutions and grades"] if was_there else []
 
 
 def _fill(dest: Path, config: str) -> tuple[list[str], list[str]]:

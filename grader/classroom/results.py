@@ -82,7 +82,8 @@ class ReleaseResult(Result):
 class StudentResult:
     """One student's work. `score` is after late penalties; `reason` says why it failed or was not graded.
 
-    `to_look_at`: what the judge found beside the score, in sentences that begin with the exercise's title.
+    `to_look_at`: sentences; what the judge found beside the score begins with the exercise's title. `unmeasured`: the
+    points, on the exercises' own scale, that could not be had, as speed was not measured.
     """
 
     student: str
@@ -94,6 +95,7 @@ class StudentResult:
     submitted_at: str = ""
     reason: str = ""
     to_look_at: tuple[str, ...] = ()
+    unmeasured: float = 0.0
 
 
 @dataclass(frozen=True)
@@ -112,7 +114,8 @@ class AutogradeResult(Result):
 
     def to_text(self) -> str:
         if not self.students:
-            return "\n".join([f"Nobody has submitted {self.assignment} yet.", *self.warnings])
+            lines = [f"Nobody has submitted {self.assignment} yet."]
+            return "\n".join([*lines, *(f"Note: {warning}" for warning in self.warnings)])
         lines = [f"{self.assignment}: {self.collected} collected, {len(self.students)} submissions"]
         for student in self.students:
             notes = [
@@ -126,6 +129,14 @@ class AutogradeResult(Result):
             lines += [f"    {sentence}" for sentence in student.to_look_at]
         said = {"none": "Feedback: not written", "written": "Feedback: written, not released", "released": ""}
         lines.append(said[self.feedback] or "Feedback: released to the learners")
+        unmeasured = [student for student in self.students if student.unmeasured]
+        if unmeasured:
+            who = "1 student" if len(unmeasured) == 1 else f"{len(unmeasured)} students"
+            most = max(student.unmeasured for student in unmeasured)
+            lines.append(
+                f"Note: speed was not measured, so {who} could not have up to {most:g} points; grade anew with --force "
+                "on a machine with a GPU"
+            )
         return "\n".join([*lines, *(f"Note: {warning}" for warning in self.warnings)])
 
 

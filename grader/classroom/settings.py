@@ -6,7 +6,7 @@ import logging
 from pathlib import Path
 from typing import Any
 
-__all__ = ["CONFIG_FILE", "VALIDATE_TIMEOUT_S", "apply", "config_text", "load"]
+__all__ = ["CONFIG_FILE", "VALIDATE_TIMEOUT_S", "apply", "config_text", "is_exchange", "load"]
 
 CONFIG_FILE = "nbgrader_config.py"
 VALIDATE_TIMEOUT_S = 600  # of a cell under the Validate button: simulated checks take longer than nbgrader's 30 s
@@ -84,6 +84,13 @@ def apply(c: Any) -> None:
     c.Execute.timeout = VALIDATE_TIMEOUT_S
 
 
+def is_exchange(folder: Path) -> bool:
+    """Whether a folder that is no course is open to all users of this machine, or has nbgrader's inboxes in it."""
+    if not folder.is_dir() or (folder / CONFIG_FILE).exists():
+        return False
+    return bool(folder.stat().st_mode & 0o002) or any(folder.glob("*/inbound"))
+
+
 def load(course: Path) -> Any:
     """The configuration that nbgrader's own commands would see when run in `course`.
 
@@ -96,6 +103,8 @@ def load(course: Path) -> Any:
     from grader.errors import ClassroomError
 
     course = course.resolve()
+    if is_exchange(course):
+        raise ClassroomError(f"{course} is an exchange; name the course folder, which holds {CONFIG_FILE}.")
     if not (course / CONFIG_FILE).is_file():
         raise ClassroomError(
             f"{course} is not a course folder: it has no {CONFIG_FILE}. Make one with `grader classroom init {course}`."

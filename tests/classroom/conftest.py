@@ -57,8 +57,9 @@ class ObedientJudge:
 
     def __init__(self) -> None:
         self.sources: list[str] = []
-        self.errors: list[Exception] = []
+        self.errors: list[BaseException] = []
         self.log = ""
+        self.lost = 0.0  # the points that its machine cannot give
         self.findings: tuple[Finding, ...] = ()
         self.failure: Failure | None = None
         self.asked_for: set[tuple[str, bool]] = set()
@@ -86,7 +87,7 @@ class ObedientJudge:
             status="passed" if points == exercise.max_points else "failed",
             points=points,
             max_points=exercise.max_points,
-            reachable_points=exercise.max_points,
+            reachable_points=exercise.max_points - self.lost,
             submission_sha256="0" * 64,
             environment=Environment("simulator"),
             failure=self.failure,

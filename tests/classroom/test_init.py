@@ -41,6 +41,37 @@ def test_init_keeps_what_is_there(classroom: Classroom) -> None:
     assert any("called gpu-course" in warning for warning in result.warnings)
 
 
+def test_a_folder_that_was_there_is_closed(tmp_path: Path, classroom: Classroom) -> None:
+    """Solutions and grades come into it; who opens it afterwards, to other teachers, is only reminded."""
+    folder = tmp_path / "mine"
+    folder.mkdir(mode=0o755)
+    assert any(f"{folder} is closed to other users now" in warning for warning in commands.init(folder).warnings)
+    assert stat.S_IMODE(folder.stat().st_mode) == 0o700
+    assert not any("solutions" in warning for warning in commands.init(folder).warnings)
+    folder.chmod(0o750)
+    assert any(f"`chmod 700 {folder}`" in warning for warning in commands.init(folder).warnings)
+    assert stat.S_IMODE(folder.stat().st_mode) == 0o750
+
+
+@pytest.mark.parametrize("mode", [0o1777, 0o755])
+def test_an_exchange_is_no_place_for_a_course(classroom: Classroom, mode: int) -> None:
+    """Learners can reach it: neither `init` nor what other commands advise puts solutions there."""
+    exchange = classroom.folder.with_name("course-exchange")
+    exchange.chmod(mode)
+    with pytest.raises(ClassroomError, match="is an exchange, open to all learners"):
+        commands.init(exchange)
+    with pytest.raises(ClassroomError, match="is an exchange; name the course folder") as caught:
+        commands.status(exchange)
+    assert "init" not in str(caught.value)
+    assert [path.name for path in exchange.iterdir()] == ["gpu-course"]
+
+
+def test_home_is_no_course(home: Path) -> None:
+    """It would be closed to other users, and all in it taken for the course's."""
+    with pytest.raises(ClassroomError, match="is your home"):
+        commands.init(home)
+
+
 def test_closed_parent_of_the_exchange_is_noted(classroom: Classroom, tmp_path: Path) -> None:
     """An exchange that other users cannot reach is said to be so."""
     tmp_path.chmod(0o700)
