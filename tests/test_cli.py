@@ -305,7 +305,12 @@ class Answer:
         ("classroom release c 03_triton --force", "release", ((Path("c"), "03_triton"), {"force": True})),
         ("classroom status c", "status", ((Path("c"),), {})),
         ("leaderboard publish site --store s", "publish", ((Path("site"),), {"store": Path("s")})),
-        ("leaderboard show softmax --names", "show", (("softmax",), {"store": None, "names": True})),
+        ("leaderboard publish site --course c", "publish", ((Path("site"),), {"store": Path("c/leaderboard.sqlite")})),
+        (
+            "leaderboard show softmax --names",
+            "show",
+            (("softmax",), {"store": Path("leaderboard.sqlite"), "names": True}),
+        ),
     ],
 )
 def test_commands_are_calls_into_the_package(
@@ -344,6 +349,17 @@ def test_the_exit_status_is_the_results(
     """What went wrong for some of a class is no success."""
     monkeypatch.setattr(f"grader.{function}", lambda *args, **kwargs: answer)
     assert run(*arguments.split()).exit_code == code
+
+
+@pytest.mark.parametrize(("waiting", "said"), [(0, ""), (2, "2 newer in the exchange: `grader classroom autograde c")])
+def test_what_is_not_collected_is_said_beside_a_board(waiting: int, said: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A board ranks what was collected, and learners may have submitted since."""
+    monkeypatch.setattr("grader.leaderboard.commands.run", lambda *args, **kwargs: Answer())
+    monkeypatch.setattr("grader.classroom.commands.uncollected", lambda course, assignment: waiting)
+    ran = run("leaderboard", "run", "softmax", "--course", "c")
+    assert (ran.exit_code, ran.stdout) == (0, "as text\n")
+    assert ran.stderr.startswith(said)
+    assert bool(ran.stderr) == bool(said)
 
 
 def test_lab_can_only_prepare(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

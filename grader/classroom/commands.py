@@ -18,7 +18,7 @@ from grader.steps import Progress
 from grader.submission import submissions_in
 from grader.verdict import Verdict
 
-__all__ = ["autograde", "init", "release", "status"]
+__all__ = ["autograde", "init", "release", "status", "uncollected"]
 
 
 def release(course: Path, assignment: str, *, force: bool = False) -> ReleaseResult:
@@ -146,6 +146,14 @@ def status(course: Path) -> StatusResult:
     if not rows:
         problems.append(f"there is no assignment in {Path(api.coursedir.root) / api.coursedir.source_directory}")
     return StatusResult(str(api.coursedir.root), api.course_id, api.exchange_root, tuple(rows), tuple(problems))
+
+
+def uncollected(course: Path, assignment: str) -> int:
+    """How many students' newer submissions of an assignment wait in the exchange; 0 where `course` is no course."""
+    try:
+        return inbox.waiting(folder.api(course), assignment)
+    except ClassroomError:
+        return 0
 
 
 def _handed_in(submitted: Path) -> list[tuple[str, str]]:

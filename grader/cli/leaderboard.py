@@ -7,8 +7,8 @@ from typing import Annotated
 
 import typer
 
-from grader.cli.answers import Progress, answer
-from grader.cli.options import AsJson, Device, NoSandbox, OnDevice, StoreFile
+from grader.cli.answers import Progress, answer, complain
+from grader.cli.options import AsJson, Device, NoSandbox, OfCourse, OnDevice, StoreFile
 
 __all__ = ["app"]
 
@@ -20,9 +20,7 @@ app = typer.Typer(no_args_is_help=True, rich_markup_mode=None, help="Measure a c
 @app.command("run")
 def run(
     exercise: ExerciseId,
-    course: Annotated[
-        Path, typer.Option(metavar="DIR", help="A course folder, or a folder of NAME.py files.")
-    ] = Path(),
+    course: OfCourse = Path(),
     store: StoreFile = None,
     device: OnDevice = Device.auto,
     no_sandbox: NoSandbox = False,
@@ -33,6 +31,8 @@ def run(
     \b
     Example: grader leaderboard run softmax --course ~/gpu-course
     """
+    from grader.classroom.commands import uncollected
+    from grader.exercises import find
     from grader.leaderboard import commands
 
     with Progress() as progress:
@@ -40,28 +40,33 @@ def run(
             exercise, course=course, store=store, device=device.value, sandbox=not no_sandbox, progress=progress
         )
     answer(as_json, outcome.to_dict(), outcome.as_text())
+    chapter = find(exercise).chapter
+    if waiting := uncollected(course, chapter):
+        complain(f"{waiting} newer in the exchange: `grader classroom autograde {course} {chapter}` collects them.")
 
 
 @app.command("publish")
 def publish(
     dest: Annotated[Path, typer.Argument(metavar="DIR", help="Where the site is written to.")],
+    course: OfCourse = Path(),
     store: StoreFile = None,
     as_json: AsJson = False,
 ) -> None:
     """Write the leaderboard as a static site: pseudonyms only, nothing fetched from elsewhere.
 
     \b
-    Example: grader leaderboard publish site/ --store ~/gpu-course/leaderboard.sqlite
+    Example: grader leaderboard publish site/ --course ~/gpu-course
     """
     from grader.leaderboard import commands
 
-    site = commands.publish(dest, store=store)
+    site = commands.publish(dest, store=store or course / commands.STORE_NAME)
     answer(as_json, site.to_dict(), site.as_text())
 
 
 @app.command("show")
 def show(
     exercise: ExerciseId,
+    course: OfCourse = Path(),
     store: StoreFile = None,
     names: Annotated[bool, typer.Option("--names", help="Also the students' own names, for your eyes.")] = False,
     as_json: AsJson = False,
@@ -69,9 +74,9 @@ def show(
     """Show the standings of an exercise.
 
     \b
-    Example: grader leaderboard show softmax --store ~/gpu-course/leaderboard.sqlite
+    Example: grader leaderboard show softmax --course ~/gpu-course
     """
     from grader.leaderboard import commands
 
-    view = commands.show(exercise, store=store, names=names)
+    view = commands.show(exercise, store=store or course / commands.STORE_NAME, names=names)
     answer(as_json, view.to_dict(), str(view))

@@ -8,7 +8,7 @@ from typing import Annotated
 
 import typer
 
-__all__ = ["AsJson", "CourseFolder", "Device", "NoSandbox", "OnDevice", "StoreFile"]
+__all__ = ["AsJson", "CourseFolder", "Device", "NoSandbox", "OfCourse", "OnDevice", "StoreFile"]
 
 
 class Device(StrEnum):
@@ -25,7 +25,8 @@ NoSandbox = Annotated[
     bool, typer.Option("--no-sandbox", help="Run submissions without one: they can do here whatever you can.")
 ]
 CourseFolder = Annotated[Path, typer.Argument(metavar="DIR", help="The course folder.")]
+OfCourse = Annotated[Path, typer.Option("--course", metavar="DIR", help="The course folder, or one of NAME.py files.")]
 StoreFile = Annotated[
     Path | None,
-    typer.Option("--store", metavar="FILE", help="The database; by default leaderboard.sqlite (`run`: in the course)."),
+    typer.Option("--store", metavar="FILE", help="The database; by default leaderboard.sqlite in the course."),
 ]

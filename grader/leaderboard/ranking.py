@@ -63,13 +63,14 @@ def rank(
     Only entries whose cases are all right are ranked, the fastest first. An entry ties with the leader of the group
     above it when its interval overlaps the leader's; else it leads a group of its own. So two who tie may differ from
     each other as far as both overlap their leader, but nobody ranks above a faster one. After two at rank 1
-    comes rank 3.
+    comes rank 3. Those without a rank follow, who has the most right first.
     """
-    rows, unranked = [], []
+    rows: list[Row] = []
+    unranked: list[tuple[float, Unranked]] = []
     for pseudonym, verdict in entries:
         reason = _reason(verdict, exercise)
         if verdict is None or reason:
-            unranked.append(Unranked(pseudonym, reason, _remarks(verdict)))
+            unranked.append((_distance(verdict), Unranked(pseudonym, reason, _remarks(verdict))))
         else:
             rows.append(_row(pseudonym, verdict, exercise))
     rows.sort(key=lambda row: (-row.speed.value, row.pseudonym))
@@ -83,7 +84,14 @@ def rank(
     for group in groups:
         ranked += [replace(row, rank=place, tied=len(group) > 1) for row in group]
         place += len(group)
-    return tuple(ranked), tuple(sorted(unranked, key=lambda entry: (entry.reason, entry.pseudonym)))
+    return tuple(ranked), tuple(entry for _, entry in sorted(unranked, key=lambda pair: (pair[0], pair[1].pseudonym)))
+
+
+def _distance(verdict: Verdict | None) -> float:
+    """How far an entry without a rank is from one: the share of its cases that are wrong; 1 where nothing is right."""
+    if verdict is None or not verdict.cases:
+        return 1.0
+    return sum(not case.passed for case in verdict.cases) / len(verdict.cases)
 
 
 def _reason(verdict: Verdict | None, exercise: Exercise) -> str:
@@ -99,7 +107,7 @@ def _reason(verdict: Verdict | None, exercise: Exercise) -> str:
     if verdict.failure is not None or not right or right < len(verdict.cases):
         return f"{right} of {len(verdict.cases)} cases right"
     if verdict.environment.device != "cuda":
-        return "needs a GPU"
+        return "all right; speed needs a GPU"
     if _timings(verdict, exercise, "submission") is None:
         return "not timed"
     if exercise.baselines and _timings(verdict, exercise, exercise.baselines[0].id) is None:

@@ -20,6 +20,7 @@ from grader.verdict import Environment, Verdict
 __all__ = ["Grades", "Handed", "RunOutcome", "handed_in", "run"]
 
 _MOST_STOPS = 3  # different submissions in a row that the judge did not survive: then it is the machine
+_COURSE_FILE = "nbgrader_config.py"  # in nbgrader's course folders, and no submission
 _STOPPED = "The judge stopped twice on this submission; a person has to look."
 
 
@@ -97,12 +98,15 @@ def handed_in(course: Path, exercise: Exercise) -> list[Handed]:
     if submitted.is_dir():
         folders = sorted(path for path in submitted.glob(f"*/{exercise.chapter}") if path.is_dir())
         found = [Handed(_text(folder.parent.name), folder / f"{exercise.notebook}.ipynb") for folder in folders]
+    elif (course / _COURSE_FILE).exists():
+        found = []
     else:
         found = [Handed(_text(path.stem), path) for path in sorted(course.glob("*.py")) if path.is_file()]
     if not found:
         raise GraderError(
             f"Nobody has handed in {exercise.id!r} in {course}: there is neither a folder "
-            f"submitted/<student>/{exercise.chapter} (see `grader classroom`) nor a file <student>.py."
+            f"submitted/<student>/{exercise.chapter} (`grader classroom autograde` collects them) nor a file "
+            "<student>.py."
         )
     return found
 
@@ -112,7 +116,8 @@ def run(
 ) -> RunOutcome:
     """Measures every submission of `exercise_id` in `course` and writes each verdict to `store` as it comes.
 
-    A run that was cut short goes on where it was: what it had measured is not measured again. It is begun anew when the
+    A run that was cut short goes on where it was: what it had measured is not measured again, and who has withdrawn
+    since is no longer in it. It is begun anew when the
     exercise, the grader or the machine has changed since, as the times would not compare. A submission on which the
     judge stops twice waits for a person and keeps nobody else waiting, if the judge can still grade a text of ours.
 
@@ -157,6 +162,7 @@ class _Session:
 
     def measure_all(self, handed: list[Handed]) -> RunOutcome:
         counts = {"measured": 0, "shared": 0, "already_there": 0, "unusable": 0}
+        self.store.keep_only(self.run.id, {each.student for each in handed})
         entries = self.store.entries(self.run.id)
         there = {entry.student: entry.submission_sha256 for entry in entries}
         self.stopped_on = {entry.submission_sha256 for entry in entries if entry.problem == _STOPPED}
@@ -238,7 +244,7 @@ class _Session:
     def _to_look_at(self) -> list[str]:
         found = []
         for entry in self.store.entries(self.run.id):
-            said = to_look_at(entry.verdict) if entry.verdict else [entry.problem] if entry.problem == _STOPPED else []
+            said = to_look_at(entry.verdict) if entry.verdict else [entry.problem]
             found += [f"{entry.student}: {sentence}" for sentence in said]
         return found
 

@@ -197,6 +197,13 @@ class Store:
                 )
             )
 
+    def keep_only(self, run_id: int, students: set[str]) -> None:
+        """Removes the entries of all others from a run; its verdicts stay."""
+        others = {entry.student for entry in self.entries(run_id)} - students
+        with self._session() as session:
+            for student in others:
+                session.delete(session.get_one(EntryRow, (run_id, student)))
+
     def entries(self, run_id: int) -> list[Entry]:
         """The entries of a run, by student."""
         query = (

@@ -98,7 +98,7 @@ def test_the_real_judge_is_asked(tmp_path):
     (board,) = view.boards
     assert board.rows == ()
     assert {view.names[entry.pseudonym]: entry.reason for entry in board.unranked} == {
-        "ann": "needs a GPU",
+        "ann": "all right; speed needs a GPU",
         "ben": "not written yet",
         "cid": "could not be graded",
     }

@@ -99,7 +99,7 @@ NAN = float("nan")
     ("keywords", "reason"),
     [
         ({"wrong": 3}, "5 of 8 cases right"),
-        ({"gpu": ""}, "needs a GPU"),
+        ({"gpu": ""}, "all right; speed needs a GPU"),
         ({"gpu": "", "wrong": 8}, "0 of 8 cases right"),
         ({"status": "unusable"}, "could not be graded"),
         ({"failure": Failure("not_written", "not written yet")}, "not written yet"),
@@ -128,6 +128,14 @@ def test_findings_change_no_rank_and_are_told_without_names(verdict):
         "Timing: Another process (pid 7, …) used the GPU while this was timed; times may be off.",
     )
     assert rows[1].remarks == ()
+
+
+def test_the_most_right_come_first_among_those_without_a_rank(verdict):
+    """On a board without a GPU nobody has a rank: right answers do not stand below wrong ones."""
+    entries = [("a", None), ("b", verdict(gpu="", wrong=2)), ("c", verdict(gpu="", wrong=1)), ("d", verdict(gpu=""))]
+    _, unranked = rank(entries, find("softmax"))
+    assert [entry.pseudonym for entry in unranked] == ["d", "c", "b", "a"]
+    assert unranked[0].reason == "all right; speed needs a GPU"
 
 
 def test_an_entry_without_a_rank_has_its_findings_too(verdict):

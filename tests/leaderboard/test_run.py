@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -111,6 +112,22 @@ def test_a_submission_that_changed_meanwhile_is_measured_again(store, course, ju
     course({"ann": text_of("new")})
     run("softmax", folder, store, judge)
     assert _entries(store)["ann"].verdict.submission_sha256 == judge.verdict_of(text_of("new")).submission_sha256
+
+
+def test_who_withdrew_meanwhile_is_not_on_the_board(store, course, judge, text_of):
+    """Going on, a run holds those who are handed in now: neither a measured nor an unusable entry of others stays."""
+    folder = course({"ann": text_of("ann"), "ben": "nothing here", "cid": text_of("cid"), "dan": text_of("dan")})
+    judge.on_grade = lambda source: (_ for _ in ()).throw(KeyboardInterrupt) if source == text_of("dan") else None
+    with pytest.raises(KeyboardInterrupt):
+        run("softmax", folder, store, judge)
+    assert {entry.student for entry in store.entries(store.open_run("softmax").id)} == {"ann", "ben", "cid"}
+    judge.on_grade = lambda source: None
+    for student in ("ann", "ben"):
+        shutil.rmtree(folder / "submitted" / student)
+    outcome = run("softmax", folder, store, judge)
+    assert outcome.resumed
+    assert (outcome.submissions, outcome.already_there, outcome.measured) == (2, 1, 1)
+    assert set(_entries(store)) == {"cid", "dan"}
 
 
 CHILD = """
@@ -366,15 +383,17 @@ def test_the_judge_hears_of_what_comes(store, course, judge, text_of):
 
 
 def test_what_a_person_should_look_at_is_listed(store, course, judge, text_of, verdict):
-    """Findings and refused claims are named to the instructor, with the words that are not published."""
+    """Findings, refused claims and what could not be used are named to the instructor, in words not published."""
     findings = (Finding("rule", "Line 3 calls `torch.softmax`."),)
     held = Failure("implausible", "4096 × 4096 in 1 µs is faster than this GPU allows.")
     kinds = {"ann": {}, "ben": {"findings": findings}, "cid": {"failure": held}}
     judge.verdict_of = lambda source: verdict(source, **kinds[source.split()[1]])
-    outcome = run("softmax", course({name: text_of(name) for name in kinds}), store, judge)
+    folder = course({**{name: text_of(name) for name in kinds}, "dan": None})
+    outcome = run("softmax", folder, store, judge)
     assert outcome.to_look_at == (
         "ben: Rules: Line 3 calls `torch.softmax`.",
         "cid: 4096 × 4096 in 1 µs is faster than this GPU allows.",
+        "dan: There is no file " + str(folder / "submitted/dan/03_triton/03_fuse_a_softmax.ipynb") + ".",
     )
     assert outcome.to_dict()["to_look_at"] == list(outcome.to_look_at)
 
@@ -408,6 +427,9 @@ def test_nothing_handed_in_is_said(store, tmp_path, judge):
         run("softmax", tmp_path / "nowhere", store, judge)
     with pytest.raises(UnknownExercise):
         run("sofmax", tmp_path, store, judge)
+    (tmp_path / "nbgrader_config.py").write_text("c = get_config()", encoding="utf-8")
+    with pytest.raises(GraderError, match="Nobody has handed in"):  # the settings of a course are no submission
+        run("softmax", tmp_path, store, judge)
     assert store.open_run("softmax") is None
 
 
