@@ -201,6 +201,12 @@ WRONG: tuple[_Rule, ...] = (
         "What is different at the start: does the index begin at 0, and does another thread write here too?",
     ),
     _Rule(
+        lambda f: f.at == "everything" and f.mismatch.total == 1,
+        "Take the smallest case that is wrong and follow it by hand: which inputs go into its number, and what is done "
+        "to them?",
+        vague=True,
+    ),
+    _Rule(
         _at("everything"),
         "Every element differs, so take one and follow it by hand: which inputs should go into {first}, and which do?",
         vague=True,

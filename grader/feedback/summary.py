@@ -278,15 +278,18 @@ def _next_step(
         return "Mend that, run the cell, and check again."
     if state == "slow":
         return _faster(verdict, exercise)
+    noted = any(finding.kind == "rule" for finding in verdict.findings)
+    done = "All cases are right. A person who grades will read what is noted about the rules." if noted else ""
     if state == "untimed" and verdict.environment.device == "simulator":
-        return f"Nothing is left to do here. On a machine with a GPU {call} also measures the speed."
+        return f"{done or 'Nothing is left to do here.'} On a machine with a GPU {call} also measures the speed."
     if state == "untimed":
-        return "Nothing is left to mend. Check it with the clock to earn the points for speed."
+        return f"{done or 'Nothing is left to mend.'} Check it with the clock to earn the points for speed."
+    done = done or "Done."
     if any(gate.outcome == "doubt" for gate in verdict.gates):
-        return f"Done. One gate is close: when the GPU is idle, another {call} may settle it."
+        return f"{done} One gate is close: when the GPU is idle, another {call} may settle it."
     if exercise is not None and not exercise.plot_cases:
-        return "Done."
-    return f"Done. `benchmark({verdict.exercise})` draws its speed over the problem's size."
+        return done
+    return f"{done} `benchmark({verdict.exercise})` draws its speed over the problem's size."
 
 
 def _faster(verdict: Verdict, exercise: Exercise | None) -> str:

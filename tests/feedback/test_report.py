@@ -178,7 +178,7 @@ def test_speed_is_said_in_what_limits_it(exercise_id: str, said: str) -> None:
 
 
 def test_findings_stand_beside_the_score_and_take_nothing() -> None:
-    """Each is said once, in both reports, with the sentence that they cost nothing; headline and points are as ever."""
+    """Each is said once, in both reports, and that they cost nothing; only "Done" is not said beside one."""
     verdict, clean = ALL["noted"], ALL["passed"]
     html, text = Reader(as_html(verdict)).text, " ".join(as_text(verdict).split())
 
@@ -193,9 +193,11 @@ def test_findings_stand_beside_the_score_and_take_nothing() -> None:
     assert html.count("pid 4242") == text.count("pid 4242") == 1
     assert "your instructor sees this note" not in html + text
     mine, plain = summarize(verdict), summarize(clean)
-    assert (mine.headline, mine.tone, mine.sign, mine.points, mine.next_step) == (
-        plain.headline, plain.tone, plain.sign, plain.points, plain.next_step,
-    )  # fmt: skip
+    assert (mine.headline, mine.tone, mine.sign, mine.points) == (plain.headline, plain.tone, plain.sign, plain.points)
+    noted = "All cases are right. A person who grades will read what is noted about the rules."
+    assert mine.next_step == plain.next_step.replace("Done.", noted)
+    simulated = summarize(replace(ALL["simulated"], findings=verdict.findings))
+    assert simulated.next_step == f"{noted} On a machine with a GPU `check(softmax)` also measures the speed."
 
 
 def test_without_findings_nothing_is_beside_the_score() -> None:

@@ -48,6 +48,16 @@ def test_the_tail_of_a_row() -> None:
     )
 
 
+def test_the_one_number_of_an_output() -> None:
+    """Where there is only one element, none of several can be taken."""
+    said = describe(vector(1, 0, 0), exercise=find("mean_triton"))
+
+    assert "The only element of `out` differs" in said
+    assert "which inputs go into its number" in said
+    assert "Every element" not in said
+    assert "Every element differs, so take one" in describe(vector(64, 0, 63), exercise=VECTOR_ADD)
+
+
 def test_elements_that_nobody_wrote() -> None:
     """A tail that was never written asks for the grid, in the language of the exercise."""
     tail = unwritten(vector(1000, 976, 999))
