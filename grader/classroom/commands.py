@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import shlex
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, Literal
@@ -79,7 +80,8 @@ def autograde(
         api.config.JudgeCells.sandbox = False
     if not folder.in_gradebook(api, assignment):
         raise ClassroomError(
-            f"{assignment} is not in the gradebook yet: run `grader classroom release {course} {assignment}` first."
+            f"{assignment} is not in the gradebook yet: run `grader classroom release {shlex.quote(str(course))} "
+            f"{assignment}` first."
         )
     tell("collecting", 0, 1)
     collected, warnings = inbox.collect(api, assignment)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import filecmp
 import os
 import re
+import shlex
 import shutil
 import sysconfig
 import tempfile
@@ -265,9 +266,10 @@ def exchange_problems(api: Any) -> list[str]:
     """What keeps learners from the exchange, as sentences."""
     root = Path(api.exchange_root)
     if not root.is_dir():
-        return [f"the exchange {root} does not exist; `grader classroom init {api.coursedir.root}` makes it"]
+        course = shlex.quote(api.coursedir.root)
+        return [f"the exchange {root} does not exist; `grader classroom init {course}` makes it"]
     if not os.access(root, os.W_OK | os.X_OK):
         return [f"the exchange {root} cannot be written by you"]
     if root.stat().st_mode & 0o777 != 0o777:
-        return [f"the exchange {root} is closed to other users: `chmod 1777 {root}`"]
+        return [f"the exchange {root} is closed to other users: `chmod 1777 {shlex.quote(str(root))}`"]
     return []

@@ -27,7 +27,7 @@ def submitted_at(api: Any, assignment: str, student: str) -> str:
 
 
 def collect(api: Any, assignment: str) -> tuple[int, list[str]]:
-    """Fetch new and newer submissions; how many there were, and sentences about what could not be fetched.
+    """Fetch new and newer submissions; how many there were, and what is the matter with others, as sentences.
 
     Whatever somebody else has put into the exchange, which anyone may, costs only those their submission in whose name
     it is: nbgrader collects all or, at the first thing that it cannot read, nothing.
@@ -39,7 +39,8 @@ def collect(api: Any, assignment: str) -> tuple[int, list[str]]:
         return 0, []  # never released here: what lies in submitted/ came another way
     before = {name: submitted_at(api, assignment, name) for name in api.get_submitted_students(assignment)}
     result = api.collect(assignment, update=True)
-    notes = [] if result["success"] else _collect_each(api, assignment, result)
+    notes = _in_anothers_name(_entries(api, assignment))
+    notes += [] if result["success"] else _collect_each(api, assignment, result)
     after = {name: submitted_at(api, assignment, name) for name in api.get_submitted_students(assignment)}
     return sum(before.get(name) != when for name, when in after.items()), notes
 
@@ -58,6 +59,30 @@ def _collect_each(api: Any, assignment: str, failed: Any) -> list[str]:
     if not notes or (students and not collected):
         must(failed, f"{assignment} cannot be collected")
     return notes
+
+
+def _in_anothers_name(entries: list[Path]) -> list[str]:
+    """What users of this machine submitted as somebody else; nothing where all learners are one user of it."""
+    owners = {entry: _owner(entry) for entry in entries if _ENTRY.match(entry.name)}
+    students = {entry: entry.name.rsplit("+", 3)[0] for entry in owners}
+    named = set(students.values())
+    if len(set(owners.values())) == 1 < len(named) and named.isdisjoint(owners.values()):
+        return []
+    return [
+        f"{entry} is in {students[entry]}'s name and was put there by {owner}: ask them"
+        for entry, owner in owners.items()
+        if owner not in ("", students[entry])
+    ]
+
+
+def _owner(entry: Path) -> str:
+    """The user's name; empty for oneself."""
+    if entry.stat().st_uid == os.getuid():
+        return ""
+    try:
+        return entry.owner()
+    except KeyError:
+        return f"user {entry.stat().st_uid}"
 
 
 @contextmanager

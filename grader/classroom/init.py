@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+import shlex
 import shutil
 import stat
 import tempfile
@@ -83,7 +84,8 @@ def _close(dest: Path) -> list[str]:
     if was_there and not dest.stat().st_mode & 0o077:
         return []
     if was_there and (dest / settings.CONFIG_FILE).exists():
-        return [f"other users may be able to read {dest}, with its solutions and grades; `chmod 700 {dest}` closes it"]
+        remedy = f"`chmod 700 {shlex.quote(str(dest))}` closes it"
+        return [f"other users may be able to read {dest}, with its solutions and grades; {remedy}"]
     dest.mkdir(parents=True, exist_ok=True)
     dest.chmod(0o700)
     return [f"{dest} is closed to other users now, as it holds solutions and grades"] if was_there else []

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from dataclasses import asdict, dataclass
 from typing import Any, Literal
 
@@ -53,7 +54,7 @@ class InitResult(Result):
                 f"Exchange: {self.exchange}",
                 f"Assignments: {', '.join(assignments)}",
                 *(f"Note: {warning}" for warning in self.warnings),
-                f"Next: grader classroom release {self.course} {assignments[0] if assignments else 'ASSIGNMENT'}",
+                f"Next: grader classroom release {shlex.quote(self.course)} {(*assignments, 'ASSIGNMENT')[0]}",
             ]
         )
 

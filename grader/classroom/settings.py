@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import shlex
 from pathlib import Path
 from typing import Any
 
@@ -107,7 +108,8 @@ def load(course: Path) -> Any:
         raise ClassroomError(f"{course} is an exchange; name the course folder, which holds {CONFIG_FILE}.")
     if not (course / CONFIG_FILE).is_file():
         raise ClassroomError(
-            f"{course} is not a course folder: it has no {CONFIG_FILE}. Make one with `grader classroom init {course}`."
+            f"{course} is not a course folder: it has no {CONFIG_FILE}. Make one with `grader classroom init "
+            f"{shlex.quote(str(course))}`."
         )
     app = NbGrader(log_level=logging.ERROR)  # else it says that it found no file of the user's
     app.load_cwd_config = False

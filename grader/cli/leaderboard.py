@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from pathlib import Path
 from typing import Annotated
 
@@ -40,9 +41,9 @@ def run(
             exercise, course=course, store=store, device=device.value, sandbox=not no_sandbox, progress=progress
         )
     answer(as_json, outcome.to_dict(), outcome.as_text())
-    chapter = find(exercise).chapter
+    chapter, quoted = find(exercise).chapter, shlex.quote(str(course))
     if waiting := uncollected(course, chapter):
-        complain(f"{waiting} newer in the exchange: `grader classroom autograde {course} {chapter}` collects them.")
+        complain(f"{waiting} newer in the exchange: `grader classroom autograde {quoted} {chapter}` collects them.")
 
 
 @app.command("publish")

@@ -55,6 +55,21 @@ def test_what_is_no_submission_alone(classroom: Classroom, inbound: Path, judge:
     assert "tomorrow is no submission" in text
 
 
+def test_a_submission_in_anothers_name_is_named(
+    classroom: Classroom, inbound: Path, judge: ObedientJudge, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """nbgrader says so in its log; where all learners are one user of the machine, nothing can be told."""
+    for student in ("ann", "bob"):
+        submit(classroom, inbound, student, 3)
+    assert commands.autograde(classroom.folder, ASSIGNMENT, feedback=False).warnings == ()
+    monkeypatch.setattr("os.getuid", lambda: 54321)
+    monkeypatch.setattr(Path, "owner", lambda entry: "jovyan")
+    assert commands.autograde(classroom.folder, ASSIGNMENT, feedback=False).warnings == ()
+    monkeypatch.setattr(Path, "owner", lambda entry: "ann")
+    (warning,) = commands.autograde(classroom.folder, ASSIGNMENT, student="ann", feedback=False).warnings
+    assert "bob's name and was put there by ann" in warning
+
+
 def test_an_inbox_that_cannot_be_collected_at_all(
     classroom: Classroom, inbound: Path, judge: ObedientJudge, monkeypatch: pytest.MonkeyPatch
 ) -> None:
