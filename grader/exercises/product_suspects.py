@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 from grader.exercise import Suspect
-from grader.exercises.products import LARGE, PADDED, TRANSPOSED
+from grader.exercises.products import LARGE, PADDED, TRANSPOSED, WHOLE
 
 __all__ = ["suspects"]
 
@@ -30,7 +30,7 @@ def suspects(activation: Activation = lambda product: product) -> tuple[Suspect,
             "The accumulator is a float16: here the sums pass 65,504, the largest number that it holds, on their way "
             "to results that are small. Add up in float32, `tl.zeros(…, dtype=tl.float32)`, and round at the store.",
             _float16_sums,
-            spares=("128 × 128 × 128",),
+            spares=WHOLE,
         ),
         Suspect(
             "Parts of `out` were never written, all of them at its lower or right edge, where a tile is not whole: is "

@@ -21,6 +21,7 @@ __all__ = [
     "SIMULATOR_CASES",
     "TIMED",
     "TRANSPOSED",
+    "WHOLE",
     "bytes_moved",
     "draw",
     "operations",
@@ -134,5 +135,6 @@ SIMULATOR_CASES = (
     _case(128, 128, 256, _NORMAL, normal=True),
 )
 CASES = (*SIMULATOR_CASES, _case(1000, 1001, 999), _case(2048, 1536, 1024, _NORMAL, normal=True))
+WHOLE = tuple(case.name for case in CASES if case.budget is None and not case.name.endswith(_BEYOND))
 TIMED = (_square(4096), _square(8192))
 PLOT_CASES = tuple(_square(n) for n in (1024, 1536, 2048, 3072, 4096, 6144, 8192))

@@ -47,6 +47,17 @@ def test_sums_in_float16_fail_and_in_float32_pass(case: Case) -> None:
         assert not within(_in_steps(inputs["a"], inputs["b"], torch.float16), expected, budget).all()
 
 
+@pytest.mark.parametrize("name", products.WHOLE)
+def test_sums_in_float16_leave_whole_numbers_right(name: str) -> None:
+    """A submission that is wrong there has another bug, and is not told of float16."""
+    case = next(case for case in products.CASES if case.name == name)
+    inputs = _drawn(case)
+    expected = products.oracle()({name: value.double() for name, value in inputs.items()})
+    assert within(_in_steps(inputs["a"], inputs["b"], torch.float16), expected, products.BUDGET).all()
+    (told,) = (each for each in EXERCISES["matmul"].suspects if "accumulator is a float16" in each.sentence)
+    assert name in told.spares
+
+
 def test_whole_numbers_have_exact_sums() -> None:
     """But for the two cases that ask for more, every sum on the way is a float16: what was written names its bug."""
     for case in products.SIMULATOR_CASES:

@@ -1,7 +1,9 @@
 """Arenas on the host: who can write what, and where a tensor lies."""
 
+import gc
 import mmap
 import os
+from pathlib import Path
 
 import pytest
 import torch
@@ -22,6 +24,16 @@ def test_a_sealed_arena_is_read_only_for_everyone_else():
     with pytest.raises(PermissionError):
         os.pwrite(other, b"x", 0)
     os.close(other)
+
+
+def test_an_arena_that_is_dropped_closes_its_descriptor():
+    """A judge makes one for each job."""
+    arena = HostArena.create(4096, sealed=False)
+    descriptor = Path(f"/proc/self/fd/{arena.fd}")
+    assert descriptor.exists()
+    del arena
+    gc.collect()
+    assert not descriptor.exists()
 
 
 def test_both_mappings_show_the_same_bytes():
