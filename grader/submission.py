@@ -7,8 +7,9 @@ import hashlib
 import os
 import re
 import warnings
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +17,7 @@ from grader.definitions import bindings
 from grader.errors import UnusableSubmission
 from grader.exercise import MAX_SOURCE_BYTES
 from grader.exercises import EXERCISES, find
-from grader.reading import MAX_BYTES, code_cells, parse_notebook, read_notebook, read_text
+from grader.reading import MAX_BYTES, CodeCell, code_cells, parse_notebook, read_notebook, read_text
 
 __all__ = [
     "MAX_BYTES",
@@ -103,10 +104,33 @@ def from_notebook(nb: Mapping[str, Any], exercise_id: str, origin: str = "the no
         UnknownExercise: no exercise has this id.
         UnusableSubmission: no code cell defines the function, or the one that does cannot be graded.
     """
+    return _of_cells(_cells(nb, origin), exercise_id, origin)
+
+
+@dataclass(frozen=True)
+class _Cell(CodeCell):
+    """A code cell that is parsed once, however many exercises are looked for in it."""
+
+    def defines(self, name: str) -> bool:
+        if name not in self.source:
+            return False
+        return name in self._bound if self._bound is not None else _seems_to_define(self.source, name)
+
+    @cached_property
+    def _bound(self) -> frozenset[str] | None:
+        """The names that it defines; None where it is no Python."""
+        module = _module(self.source)
+        return None if module is None else frozenset(bound for bound, _ in bindings(module))
+
+
+def _cells(nb: Mapping[str, Any], origin: str) -> list[_Cell]:
+    return [_Cell(**vars(cell)) for cell in code_cells(nb, origin)]
+
+
+def _of_cells(cells: Sequence[_Cell], exercise_id: str, origin: str) -> Submission:
     entry = find(exercise_id).entry
-    cells = code_cells(nb, origin)
     marked = [cell for cell in cells if cell.grade_id == exercise_id]
-    defining = [cell for cell in cells if _defines(cell.source, entry)]
+    defining = [cell for cell in cells if cell.defines(entry)]
     best = [cell for cell in defining if cell in marked] or defining or marked
     if not best:
         raise UnusableSubmission(
@@ -114,7 +138,7 @@ def from_notebook(nb: Mapping[str, Any], exercise_id: str, origin: str = "the no
         )
     cell = best[-1]
     submission = from_source(cell.source, exercise_id, f"{origin}, cell {cell.position}")
-    if cell not in defining and _module(cell.source) is not None:
+    if cell not in defining and cell._bound is not None:
         raise UnusableSubmission(
             f"Cell {cell.position} of {origin} is the solution cell of {exercise_id!r}, but neither it nor any other "
             f"code cell defines `{entry}`."
@@ -131,7 +155,8 @@ def submissions_in(path: str | os.PathLike[str]) -> list[Submission]:
     path = Path(path)
     text, notebook = _load(path)
     if notebook is not None:
-        found = [from_notebook(notebook, each, str(path)) for each in _ids_in_notebook(notebook)]
+        cells = _cells(notebook, str(path))
+        found = [_of_cells(cells, each, str(path)) for each in _ids_in(cells)]
     else:
         found = [from_source(text, each, str(path)) for each in _ids_in_source(text)]
     if not found:
@@ -165,26 +190,25 @@ def _parse(source: str) -> ast.Module:
         return ast.parse(source)
 
 
-def _defines(source: str, name: str) -> bool:
-    if name not in source:
-        return False
-    module = _module(source)
-    if module is None:  # so that the syntax error is reported, and not that the function is missing
-        return re.search(rf"^(?:async\s+)?(?:def|class)\s+{name}\b|^{name}\s*=", source, re.MULTILINE) is not None
-    return any(bound == name for bound, _ in bindings(module))
+def _seems_to_define(source: str, name: str) -> bool:
+    """So that a syntax error is reported, and not that the function is missing."""
+    return re.search(rf"^(?:async\s+)?(?:def|class)\s+{name}\b|^{name}\s*=", source, re.MULTILINE) is not None
 
 
 def _ids_in_notebook(nb: Mapping[str, Any]) -> list[str]:
-    cells = code_cells(nb, "the notebook")
-    return [
-        exercise.id
-        for exercise in EXERCISES.values()
-        if any(cell.grade_id == exercise.id or _defines(cell.source, exercise.entry) for cell in cells)
-    ]
+    return _ids_in(_cells(nb, "the notebook"))
 
 
 def _ids_in_source(source: str) -> list[str]:
-    return [exercise.id for exercise in EXERCISES.values() if _defines(source, exercise.entry)]
+    return _ids_in([_Cell(1, source, None)])
+
+
+def _ids_in(cells: Sequence[_Cell]) -> list[str]:
+    return [
+        exercise.id
+        for exercise in EXERCISES.values()
+        if any(cell.grade_id == exercise.id or cell.defines(exercise.entry) for cell in cells)
+    ]
 
 
 def _only_exercise(path: Path, ids: list[str]) -> str:

@@ -12,6 +12,7 @@ from grader.classroom import course as folder
 from grader.classroom import inbox
 from grader.classroom.init import init
 from grader.classroom.results import AssignmentStatus, AutogradeResult, ReleaseResult, StatusResult, StudentResult
+from grader.classroom.settings import CONFIG_FILE
 from grader.errors import ClassroomError, UnusableSubmission
 from grader.feedback.findings import to_look_at
 from grader.reading import read_notebook
@@ -91,7 +92,8 @@ def autograde(
     students = [student] if student is not None else students
     done = folder.graded(api, assignment)
     again = [n for n in students if force or n not in done or folder.waits_for_judge(api, assignment, n)]
-    handed_in = {name: _handed_in(folder.path(api, "submitted", assignment, name)) for name in again}
+    own = folder.notebooks(api, assignment)
+    handed_in = {name: _handed_in(folder.path(api, "submitted", assignment, name), own) for name in again}
     results = []
     for number, name in enumerate(students):
         reason = ""
@@ -104,20 +106,17 @@ def autograde(
     wrote: Literal["none", "written", "released"] = "none"
     if feedback and any(result.outcome != "failed" for result in results):
         tell("writing feedback", len(students), len(students))
-        results = [_with_feedback(api, assignment, result, release_feedback) for result in results]
-        wrote = "released" if release_feedback else "written"
+        kept = {
+            result.student: folder.write_feedback(api, assignment, result.student, release=release_feedback)
+            for result in results
+            if result.outcome != "failed"
+        }
+        results = [replace(r, reason="; ".join(filter(None, [r.reason, kept.get(r.student)]))) for r in results]
+        wrote = "released" if release_feedback and not all(kept.values()) else "written"
     if not sandbox:
         warnings.append("submissions ran without a sandbox, as --no-sandbox asks")
     warnings += folder.exchange_problems(api)
     return AutogradeResult(assignment, collected, tuple(results), wrote, tuple(warnings))
-
-
-def _with_feedback(api: Any, assignment: str, result: StudentResult, release: bool) -> StudentResult:
-    """The result, after feedback was written and, with `release`, put into the exchange; or with what kept it."""
-    if result.outcome == "failed":
-        return result
-    problem = folder.write_feedback(api, assignment, result.student, release=release)
-    return replace(result, reason="; ".join(filter(None, [result.reason, problem])))
 
 
 def status(course: Path) -> StatusResult:
@@ -151,17 +150,19 @@ def status(course: Path) -> StatusResult:
 
 
 def uncollected(course: Path, assignment: str) -> int:
-    """How many students' newer submissions of an assignment wait in the exchange; 0 where `course` is no course."""
+    """How many students' newer submissions of an assignment wait in the exchange; 0 where nobody can say."""
+    if not (course / CONFIG_FILE).is_file():
+        return 0
     try:
         return inbox.waiting(folder.api(course), assignment)
-    except ClassroomError:
+    except Exception:  # nbgrader is not installed, its gradebook is locked: a hint must not fail what it stands beside
         return 0
 
 
-def _handed_in(submitted: Path) -> list[tuple[str, str]]:
+def _handed_in(submitted: Path, own: set[str]) -> list[tuple[str, str]]:
     """Source and exercise id of what a student's notebooks solve, in the order in which nbgrader comes to them."""
     found = []
-    for notebook in sorted(submitted.glob("*.ipynb")):
+    for notebook in (submitted / f"{name}.ipynb" for name in sorted(own)):
         with contextlib.suppress(Exception):  # it is read again in its turn, and then it is said what is wrong with it
             found += [(each.source, each.exercise_id) for each in submissions_in(notebook)]
     return found

@@ -12,6 +12,7 @@ import tempfile
 import warnings
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from datetime import datetime
 from pathlib import Path
 from typing import Any
 
@@ -27,20 +28,21 @@ __all__ = [
     "graded",
     "in_gradebook",
     "kept_on_failure",
-    "last_words",
     "missing",
     "must",
+    "notebooks",
     "outbound",
     "path",
     "refuse_unknown",
+    "timestamp",
     "unreadable",
     "waits_for_judge",
+    "why",
     "write_feedback",
 ]
 
 _NOT_GRADED = re.compile(r"\] (\S+: not graded: .*)")  # what grader.classroom.preprocessor logs
 _SECRET = "submission_secret.txt"
-_ASIDE = ".unreadable"  # what the name of a notebook ends in while the student's others are graded
 
 
 def api(course: Path) -> Any:
@@ -94,11 +96,24 @@ def refuse_unknown(api: Any, assignment: str) -> None:
 
 def must(result: Mapping[str, Any], what: str) -> None:
     """Raise a ClassroomError with nbgrader's own words, unless it did what it was asked to."""
-    if not result["success"]:
-        raise ClassroomError(f"{what}: {last_words(result)}")
+    if failure := why(result):
+        raise ClassroomError(f"{what}: {failure}")
 
 
-def last_words(result: Mapping[str, Any]) -> str:
+def why(result: Mapping[str, Any]) -> str:
+    """Why nbgrader failed, in its own words, or nothing.
+
+    Raises:
+        KeyboardInterrupt: somebody pressed Ctrl-C, which nbgrader takes for a failure.
+    """
+    if result["success"]:
+        return ""
+    if (result.get("error") or "").strip().endswith("KeyboardInterrupt"):
+        raise KeyboardInterrupt
+    return _last_words(result)
+
+
+def _last_words(result: Mapping[str, Any]) -> str:
     """Why nbgrader failed, in its own words: the last exception that it logged, else what it logged as an error."""
     log = result.get("log") or ""
     exceptions = re.findall(r"^ {4}[A-Za-z_][\w.]*: (.+)$", log, re.MULTILINE)  # a logged traceback is indented
@@ -167,7 +182,24 @@ def waits_for_judge(api: Any, assignment: str, student: str) -> bool:
 
 def graded(api: Any, assignment: str) -> set[str]:
     """Who is graded as submitted last, and to the end: nbgrader says so too of those whose grading was cut short."""
-    return {name for name in api.get_autograded_students(assignment) if not _begun(api, assignment, name).exists()}
+    with api.gradebook as gradebook:
+        when = {each.student.id: each.timestamp for each in gradebook.assignment_submissions(assignment)}
+    return {
+        student
+        for student in when
+        if path(api, "autograded", assignment, student).is_dir()
+        and timestamp(api, assignment, student) == when[student]
+        and not _begun(api, assignment, student).exists()
+    }
+
+
+def timestamp(api: Any, assignment: str, student: str) -> datetime | None:
+    """When a student's work was submitted, in UTC; None where it does not say."""
+    try:
+        when: datetime | None = api.get_submitted_timestamp(assignment, student)
+    except (ValueError, OverflowError, OSError):  # it came another way than through the exchange
+        return None
+    return when
 
 
 def _begun(api: Any, assignment: str, student: str) -> Path:
@@ -176,23 +208,28 @@ def _begun(api: Any, assignment: str, student: str) -> Path:
 
 
 def grade(api: Any, assignment: str, student: str) -> str:
-    """Autograde one student's work; why it could not be graded in full, or nothing.
+    """Autograde one student's work; why it could not be graded in full, or nothing."""
+    from nbgrader.utils import capture_log, temp_attrs
 
-    Notebooks that cannot be read are left out, where there are others: nbgrader would grade none.
-    """
+    from grader.classroom.apps import GradeReadable
+
     begun = _begun(api, assignment, student)
     begun.parent.mkdir(parents=True, exist_ok=True)
     begun.touch()
     submitted = path(api, "submitted", assignment, student)
-    with _set_aside(submitted), warnings.catch_warnings():
+    with temp_attrs(api.coursedir, assignment_id=assignment, student_id=student), warnings.catch_warnings():
         warnings.simplefilter("ignore")  # of nbformat about the learner's file, of SQLAlchemy 2.1 about nbgrader 0.9.6
-        result = api.autograde(assignment, student, force=True)
-    if (result.get("error") or "").strip().endswith("KeyboardInterrupt"):
-        raise KeyboardInterrupt  # which nbgrader takes for a failure of this one submission
+        app = GradeReadable(coursedir=api.coursedir, parent=api)
+        app.force, app.create_student = True, True
+        result = capture_log(app)
+    failure = why(result)
     begun.unlink(missing_ok=True)
-    if result["success"]:
+    if not failure:
         return "; ".join([*unreadable(submitted).values(), *_NOT_GRADED.findall(result.get("log") or "")])
-    return next(iter(unreadable(submitted).values()), "") or last_words(result)
+    shutil.rmtree(path(api, "autograded", assignment, student), ignore_errors=True)  # of an earlier submission
+    if not any(submitted.glob("*.ipynb")):
+        return f"There is no notebook in {submitted}."
+    return next(iter(unreadable(submitted).values()), failure)
 
 
 def unreadable(submitted: Path) -> dict[Path, str]:
@@ -206,27 +243,15 @@ def unreadable(submitted: Path) -> dict[Path, str]:
     return found
 
 
-@contextmanager
-def _set_aside(submitted: Path) -> Iterator[None]:
-    """Unreadable notebooks have another name meanwhile, unless all are unreadable."""
-    for left in submitted.glob(f"*.ipynb{_ASIDE}"):  # by a grading that was cut short
-        left.replace(left.with_suffix(""))
-    aside = list(unreadable(submitted))
-    if len(aside) == len(list(submitted.glob("*.ipynb"))):
-        aside = []
-    for notebook in aside:
-        notebook.replace(notebook.with_name(notebook.name + _ASIDE))
-    try:
-        yield
-    finally:
-        for notebook in aside:
-            notebook.with_name(notebook.name + _ASIDE).replace(notebook)
+def notebooks(api: Any, assignment: str) -> set[str]:
+    """The names, without `.ipynb`, of an assignment's notebooks."""
+    with api.gradebook as gradebook:
+        return {notebook.name for notebook in gradebook.find_assignment(assignment).notebooks}
 
 
 def missing(api: Any, assignment: str, student: str) -> str:
     """Which of the assignment's notebooks a student did not hand in, and what may be there instead; else nothing."""
-    with api.gradebook as gradebook:
-        known = {notebook.name for notebook in gradebook.find_assignment(assignment).notebooks}
+    known = notebooks(api, assignment)
     submitted = path(api, "submitted", assignment, student)
     there = {notebook.stem for notebook in submitted.glob("*.ipynb")}
     if not known - there:
@@ -240,16 +265,15 @@ def missing(api: Any, assignment: str, student: str) -> str:
     )
 
 
-def _listed(notebooks: set[str]) -> str:
-    names = ", ".join(f"{name}.ipynb" for name in sorted(notebooks))
-    return f"{names} {'is' if len(notebooks) == 1 else 'are'}"
+def _listed(stems: set[str]) -> str:
+    names = ", ".join(f"{name}.ipynb" for name in sorted(stems))
+    return f"{names} {'is' if len(stems) == 1 else 'are'}"
 
 
 def write_feedback(api: Any, assignment: str, student: str, *, release: bool) -> str:
     """Write a student's feedback and, with `release`, put it into the exchange; what kept it from that, or nothing."""
-    written = api.generate_feedback(assignment, student)
-    if not written["success"]:
-        return f"the feedback cannot be written: {last_words(written)}"
+    if failure := why(api.generate_feedback(assignment, student)):
+        return f"the feedback cannot be written: {failure}"
     if not release:
         return ""
     made = path(api, "feedback", assignment, student)
@@ -258,8 +282,8 @@ def write_feedback(api: Any, assignment: str, student: str, *, release: bool) ->
             f"the feedback is not released: this work has no {_SECRET}, by which a learner gets it from the exchange, "
             f"as is so where it came another way; hand over {made} yourself"
         )
-    released = api.release_feedback(assignment, student)
-    return "" if released["success"] else f"the feedback cannot be released: {last_words(released)}"
+    failure = why(api.release_feedback(assignment, student))
+    return failure and f"the feedback cannot be released: {failure}"
 
 
 def exchange_problems(api: Any) -> list[str]:

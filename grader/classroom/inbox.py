@@ -1,113 +1,113 @@
-"""What learners submitted to the exchange: how much waits there, and fetching it."""
+"""What learners submitted to the exchange: how much waits there, and fetching it. Anyone may put anything there."""
 
 from __future__ import annotations
 
-import glob
 import os
 import re
-from collections.abc import Iterator
-from contextlib import contextmanager
+import stat
+from datetime import datetime
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
-from grader.classroom.course import last_words, must
+from grader.classroom.course import must, timestamp
 
-__all__ = ["collect", "submitted_at", "waiting"]
+__all__ = ["Entry", "collect", "entry_of", "in_anothers_name", "submitted_at", "waiting"]
 
-_ENTRY = re.compile(r"(.+)\+[^+]+\+(\d{4}-\d\d-\d\d) (\d\d:\d\d:\d\d)(?:\.\d+)? UTC(?:\+[\w-]+)?$")
+# student+assignment+when+random, as `nbgrader submit` names it. nbgrader reads `*`, `?` and `[` in names as patterns.
+_ENTRY = re.compile(
+    r"(?P<student>[^\s*?[\].\x00-\x1f][^*?[\]\x00-\x1f]*(?<!\s))\+[^+]+"
+    r"\+(?P<when>\d{4}-\d\d-\d\d \d\d:\d\d:\d\d(?:\.\d+)? [A-Za-z]{1,5})(?:\+[\w-]+)?"
+)
+
+
+class Entry(NamedTuple):
+    """A submission in the inbox. `when` is in UTC, without a zone; `text` is how it is written there."""
+
+    path: Path
+    student: str
+    when: datetime
+    text: str
+    uid: int
+
+
+def entry_of(path: Path) -> Entry | None:
+    """The submission at a path of the inbox, or None where there is something else."""
+    from nbgrader.utils import parse_utc
+
+    match = _ENTRY.fullmatch(path.name)
+    if match is None:
+        return None
+    try:
+        status = path.lstat()
+        when = parse_utc(match["when"])
+    except (OSError, ValueError, OverflowError):
+        return None
+    if not stat.S_ISDIR(status.st_mode):
+        return None
+    return Entry(path, match["student"], when, match["when"], status.st_uid)
 
 
 def submitted_at(api: Any, assignment: str, student: str) -> str:
     """When it was submitted, ISO 8601 in UTC; nothing where the submission does not say."""
-    try:
-        when = api.get_submitted_timestamp(assignment, student)
-    except (ValueError, OverflowError, OSError):  # the file is the student's
-        return ""
+    when = timestamp(api, assignment, student)
     return f"{when.isoformat(timespec='seconds')}Z" if when else ""
 
 
 def collect(api: Any, assignment: str) -> tuple[int, list[str]]:
     """Fetch new and newer submissions; how many there were, and what is the matter with others, as sentences.
 
-    Whatever somebody else has put into the exchange, which anyone may, costs only those their submission in whose name
-    it is: nbgrader collects all or, at the first thing that it cannot read, nothing.
-
     Raises:
         ClassroomError: nbgrader can collect nothing at all.
     """
+    from nbgrader.utils import capture_log, temp_attrs
+
     if not _inbox(api).is_dir():
         return 0, []  # never released here: what lies in submitted/ came another way
-    before = {name: submitted_at(api, assignment, name) for name in api.get_submitted_students(assignment)}
-    result = api.collect(assignment, update=True)
-    notes = _in_anothers_name(_entries(api, assignment))
-    notes += [] if result["success"] else _collect_each(api, assignment, result)
-    after = {name: submitted_at(api, assignment, name) for name in api.get_submitted_students(assignment)}
-    return sum(before.get(name) != when for name, when in after.items()), notes
+    before = {name: timestamp(api, assignment, name) for name in api.get_submitted_students(assignment)}
+    with temp_attrs(api.coursedir, assignment_id=assignment):
+        app = api.exchange.Collect(coursedir=api.coursedir, authenticator=api.authenticator, parent=api)
+        app.update = True
+        must(capture_log(app), f"{assignment} cannot be collected")
+    after = {name: timestamp(api, assignment, name) for name in api.get_submitted_students(assignment)}
+    return sum(name not in before or before[name] != when for name, when in after.items()), list(
+        getattr(app, "problems", ())  # an exchange of another kind has none
+    )
 
 
-def _collect_each(api: Any, assignment: str, failed: Any) -> list[str]:
-    entries = _entries(api, assignment)
-    notes = [f"{entry} is no submission: remove it" for entry in entries if not _ENTRY.match(entry.name)]
-    students = sorted({match[1] for entry in entries if (match := _ENTRY.match(entry.name))})
-    collected = 0
-    for student in students:
-        with _only(api, student):
-            result = api.collect(assignment, update=True)
-        collected += bool(result["success"])
-        if not result["success"]:
-            notes.append(f"what {student} submitted cannot be collected: {last_words(result)}")
-    if not notes or (students and not collected):
-        must(failed, f"{assignment} cannot be collected")
-    return notes
-
-
-def _in_anothers_name(entries: list[Path]) -> list[str]:
-    """What users of this machine submitted as somebody else; nothing where all learners are one user of it."""
-    owners = {entry: _owner(entry) for entry in entries if _ENTRY.match(entry.name)}
-    students = {entry: entry.name.rsplit("+", 3)[0] for entry in owners}
-    named = set(students.values())
-    if len(set(owners.values())) == 1 < len(named) and named.isdisjoint(owners.values()):
-        return []
+def in_anothers_name(entries: list[Entry]) -> list[str]:
+    """What users of this machine submitted as somebody else; nothing where learners are not its users."""
+    owners = {entry.uid: _name(entry) for entry in entries}
+    students = {entry.student for entry in entries}
+    are_users = any(owners[entry.uid] == entry.student for entry in entries)
     return [
-        f"{entry} is in {students[entry]}'s name and was put there by {owner}: ask them"
-        for entry, owner in owners.items()
-        if owner not in ("", students[entry])
+        f"{entry.path} is in {entry.student}'s name and was put there by {owner}: ask them"
+        for entry in entries
+        if (owner := owners[entry.uid]) not in ("", entry.student) and (are_users or owner in students)
     ]
 
 
-def _owner(entry: Path) -> str:
-    """The user's name; empty for oneself."""
-    if entry.stat().st_uid == os.getuid():
+def _name(entry: Entry) -> str:
+    """The owner's name; empty for oneself."""
+    import pwd
+
+    if entry.uid == os.getuid():
         return ""
     try:
-        return entry.owner()
+        return pwd.getpwuid(entry.uid).pw_name
     except KeyError:
-        return f"user {entry.stat().st_uid}"
-
-
-@contextmanager
-def _only(api: Any, student: str) -> Iterator[None]:
-    before = api.coursedir.student_id
-    api.coursedir.student_id = glob.escape(student)
-    try:
-        yield
-    finally:
-        api.coursedir.student_id = before
+        return f"user {entry.uid}"
 
 
 def waiting(api: Any, assignment: str) -> int:
     """How many students have submitted to the exchange what was not collected."""
-    collected = {name: submitted_at(api, assignment, name) for name in api.get_submitted_students(assignment)}
-    newest: dict[str, str] = {}
-    for match in filter(None, (_ENTRY.match(entry.name) for entry in _entries(api, assignment))):
-        newest[match[1]] = max(newest.get(match[1], ""), f"{match[2]}T{match[3]}Z")
-    return sum(collected.get(student, "") < when for student, when in newest.items())
+    inbox = _inbox(api)
+    entries = inbox.glob(f"*+{assignment}+*") if os.access(inbox, os.R_OK | os.X_OK) else ()
+    newest: dict[str, datetime] = {}
+    for entry in filter(None, map(entry_of, entries)):
+        newest[entry.student] = max(newest.get(entry.student, entry.when), entry.when)
+    collected = {student: timestamp(api, assignment, student) for student in newest}
+    return sum((collected[student] or datetime.min) < when for student, when in newest.items())
 
 
 def _inbox(api: Any) -> Path:
     return Path(api.exchange_root, api.course_id, "inbound")
-
-
-def _entries(api: Any, assignment: str) -> list[Path]:
-    inbox = _inbox(api)
-    return sorted(inbox.glob(f"*+{assignment}+*")) if os.access(inbox, os.R_OK | os.X_OK) else []

@@ -81,6 +81,7 @@ def apply(c: Any) -> None:
         "grader.classroom.restore.HideTests",
         "nbconvert.preprocessors.CSSHTMLHeaderPreprocessor",
     ]
+    c.ExchangeFactory.collect = "grader.classroom.apps.Collect"
     c.OverwriteCells.add_missing_cells = True
     c.Execute.timeout = VALIDATE_TIMEOUT_S
 

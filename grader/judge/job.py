@@ -231,6 +231,8 @@ class Job:
         gates = self.timer.gates(judged=correct)
         done = {case.name for case in self.cases}
         not_run = [CaseResult(case.name, False) for case in self.all_cases if case.name not in done]
+        failures = [failure, *(case.failure for case in self.cases)]
+        stub = any(each is not None and each.kind == "not_written" for each in failures)  # its text may say so, and lie
         kept = correct or (failure is not None and failure.kind == "implausible")
         return Verdict(
             exercise=exercise.id,
@@ -245,7 +247,7 @@ class Job:
             gates=gates,
             timings=self.timer.timings(exercise.timed_cases) if kept else (),
             failure=failure,
-            findings=tuple(self.findings),
+            findings=() if stub else tuple(self.findings),
             clock=self.timer.clock(),
             log=self.log[:_LOG_CHARACTERS],
             grader=__version__,

@@ -233,6 +233,33 @@ def test_an_interrupt_ends_the_run(classroom: Classroom, judge: ObedientJudge) -
     assert [(s.outcome, s.score) for s in again.students] == [("graded", 3), ("graded", 3)]
 
 
+@pytest.mark.parametrize(
+    "step", ["nbgrader.converters.GenerateFeedback.convert_notebooks", "grader.classroom.apps.Collect.copy_files"]
+)
+def test_an_interrupt_ends_the_run_elsewhere_too(
+    classroom: Classroom, judge: ObedientJudge, step: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """While it collects, and while it writes feedback."""
+
+    def interrupted(app: Any) -> None:
+        raise KeyboardInterrupt
+
+    classroom.hand_in("ann", solve(3))
+    monkeypatch.setattr(step, interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        commands.autograde(classroom.folder, ASSIGNMENT)
+
+
+def test_what_waits_is_no_reason_to_fail(tmp_path: Path, classroom: Classroom, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A hint beside a board: a folder of files is no course, and where nbgrader fails nobody knows."""
+    assert commands.uncollected(tmp_path, ASSIGNMENT) == 0
+    inbound = classroom.folder.with_name("course-exchange") / "gpu-course" / "inbound"
+    (inbound / f"zoe+{ASSIGNMENT}+2026-03-01 10:00:00.000000 UTC+abc").mkdir()
+    assert commands.uncollected(classroom.folder, ASSIGNMENT) == 1
+    monkeypatch.setattr("grader.classroom.course.api", lambda course: 1 / 0)
+    assert commands.uncollected(classroom.folder, ASSIGNMENT) == 0
+
+
 def test_one_unreadable_notebook_costs_only_itself(classroom: Classroom, judge: ObedientJudge) -> None:
     """nbgrader would grade none; the others count, the file is as it was, and each run says what is the matter."""
     broken = classroom.hand_in("ann", solve(3)).with_name("01_add_vectors.ipynb")
@@ -243,16 +270,41 @@ def test_one_unreadable_notebook_costs_only_itself(classroom: Classroom, judge: 
         assert (ann.outcome, ann.score, result.ok) == (outcome, 3, False)
         assert ann.reason.startswith(str(broken))
     assert broken.read_text(encoding="utf-8") == "{"
-    assert [path.name for path in broken.parent.iterdir() if "unreadable" in path.name] == []
 
 
-def test_a_notebook_that_was_set_aside_by_a_killed_run_comes_back(classroom: Classroom, judge: ObedientJudge) -> None:
-    """It would be taken for one that was not handed in."""
-    broken = classroom.hand_in("ann", solve(3)).with_name("01_add_vectors.ipynb")
-    broken.write_text("{", encoding="utf-8")
-    broken.rename(broken.with_name(broken.name + ".unreadable"))
-    assert str(broken) in commands.autograde(classroom.folder, ASSIGNMENT, feedback=False).students[0].reason
-    assert broken.read_text(encoding="utf-8") == "{"
+def test_an_unreadable_notebook_loses_the_points_of_the_last_one(classroom: Classroom, judge: ObedientJudge) -> None:
+    """The newest submission counts, also where it is worse; beside it others are graded."""
+    classroom.hand_in("ann", solve(3))
+    commands.autograde(classroom.folder, ASSIGNMENT, feedback=False)
+    handed_in = classroom.hand_in("ann", solve(2, "vector_add"), "01_add_vectors")
+    handed_in.with_name("03_fuse_a_softmax.ipynb").write_text("{", encoding="utf-8")
+    (handed_in.parent / "zz.ipynb").mkdir()
+    (handed_in.parent / "zz.ipynb.unreadable").touch()
+    (ann,) = commands.autograde(classroom.folder, ASSIGNMENT, feedback=False).students
+    assert (ann.outcome, ann.score) == ("graded", 2)
+    assert classroom.grade("ann") == (0, False)
+
+
+def test_a_submission_without_a_notebook_has_failed(classroom: Classroom, judge: ObedientJudge) -> None:
+    """And does not go by the scores of the one before it."""
+    classroom.hand_in("ann", solve(3))
+    commands.autograde(classroom.folder, ASSIGNMENT, feedback=False)
+    for notebook in classroom.hand_in("ann", solve(3)).parent.glob("*.ipynb"):
+        notebook.unlink()
+    (ann,) = commands.autograde(classroom.folder, ASSIGNMENT).students
+    assert ann.outcome == "failed"
+    assert ann.reason.startswith("There is no notebook in ")
+
+
+def test_a_time_that_cannot_be_read_stops_nobody(classroom: Classroom, judge: ObedientJudge) -> None:
+    """nbgrader reads those of all students to know whom it has graded."""
+    for student in ("ann", "bob"):
+        classroom.hand_in(student, solve(3))
+    commands.autograde(classroom.folder, ASSIGNMENT, feedback=False)
+    (classroom.hand_in("ann", solve(3)).parent / "timestamp.txt").write_text("tomorrow", encoding="utf-8")
+    assert commands.status(classroom.folder).assignments[0].graded == 1
+    ann, bob = commands.autograde(classroom.folder, ASSIGNMENT, feedback=False).students
+    assert (ann.outcome, bob.outcome) == ("failed", "unchanged")
 
 
 def test_a_renamed_notebook_is_named(classroom: Classroom, judge: ObedientJudge) -> None:

@@ -100,6 +100,8 @@ def test_what_cannot_be_judged_is_a_verdict_too(judge, source, kind):
     assert verdict.failure.message
     assert verdict.points == 0
     assert verdict.status == ("unusable" if kind == "unusable" else "failed")
+    if kind == "not_written":
+        assert verdict.findings == (), "a stub is told of rules"
 
 
 @pytest.mark.parametrize(

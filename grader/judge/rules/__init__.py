@@ -14,7 +14,7 @@ from grader.exercise import Exercise
 from grader.judge.rules.flow import follow
 from grader.judge.rules.kernels import of_kernels
 from grader.judge.rules.names import Names, words
-from grader.judge.rules.notes import Note, findings, shown, written
+from grader.judge.rules.notes import Note, findings, shown
 from grader.judge.rules.reach import beyond
 from grader.judge.rules.torch_names import is_kernel
 from grader.verdict import Finding
@@ -32,7 +32,7 @@ _COMMENT = re.compile(r"//[^\n]*|/\*.*?\*/", re.DOTALL)
 
 
 def of_source(source: str, exercise: Exercise) -> tuple[Finding, ...]:
-    """What a person should know of a submission's text, in the order of its lines. Nothing for what is not written yet.
+    """What a person should know of a submission's text, in the order of its lines.
 
     A source that is no Python has none: the judge says so itself.
     """
@@ -44,8 +44,6 @@ def of_source(source: str, exercise: Exercise) -> tuple[Finding, ...]:
         return ()
     try:
         names = Names(module)
-        if _not_written(names.top.get(exercise.entry)):
-            return ()
         notes = list(beyond(names))
         if exercise.backend == "torch":  # it asks for no kernel: there, what is forbidden is all that matters
             notes += [note for note in follow(names, exercise) if note.rule in ("library", "fallback")]
@@ -54,12 +52,6 @@ def of_source(source: str, exercise: Exercise) -> tuple[Finding, ...]:
     except Exception:  # hostile text: whatever it does to the reading, grading goes on, and a person is told
         notes = [Note("unread")]
     return findings(notes, exercise)
-
-
-def _not_written(function: ast.stmt | None) -> bool:
-    """Whether the function is still the stub: it raises, and does nothing else."""
-    body = function.body if isinstance(function, ast.FunctionDef) else []
-    return bool(body) and isinstance(body[0], ast.Raise) and "not written yet" in written(body[0])
 
 
 def _kernels(names: Names, exercise: Exercise) -> Iterator[Note]:

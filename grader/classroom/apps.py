@@ -1,0 +1,97 @@
+"""nbgrader's own collecting and autograding, where one learner could make them fail, or worse, for a class."""
+
+from __future__ import annotations
+
+import shutil
+from datetime import datetime
+from pathlib import Path
+from typing import Any
+
+from nbgrader.api import Gradebook
+from nbgrader.converters import Autograde
+from nbgrader.exchange.default import ExchangeCollect
+
+from grader.classroom.copying import copy_submission
+from grader.classroom.course import unreadable
+from grader.classroom.inbox import entry_of, in_anothers_name
+from grader.errors import UnusableSubmission
+
+__all__ = ["Collect", "GradeReadable"]
+
+
+class Collect(ExchangeCollect):  # type: ignore[misc]
+    """Anyone may put anything into the inbox: what is no submission is passed over, and links are not followed.
+
+    `problems`: what is the matter with what was passed over, as sentences.
+    """
+
+    def init_src(self) -> None:
+        """Find each student's submission that is to be collected."""
+        self.problems: list[str] = []
+        super().init_src()
+        found: list[dict[str, Any]] = self.src_records  # type: ignore[has-type]
+        self.src_records = [record for record in found if record["username"] is not None]
+        if self.check_owner:
+            inbox = Path(self.inbound_path)
+            named = [entry_of(path) for path in sorted(inbox.glob(f"*+{self.coursedir.assignment_id}+*"))]
+            self.problems += in_anothers_name([entry for entry in named if entry is not None])
+
+    def _path_to_record(self, path: str) -> dict[str, Any]:
+        entry = entry_of(Path(path))
+        if entry is None:
+            self._say(f"{path} is no submission: remove it")
+            return {"username": None, "filename": path, "timestamp": datetime.min}
+        return {"username": entry.student, "filename": entry.path.name, "timestamp": entry.when, "text": entry.text}
+
+    def copy_files(self) -> None:
+        """Copy what is new or newer, whole or not at all."""
+        for record in self.src_records:
+            where = self.coursedir.format_path(
+                self.coursedir.submitted_directory, record["username"], self.coursedir.assignment_id
+            )
+            dest = Path(where)
+            if dest.is_dir() and not self._replaces(dest, record["timestamp"]):
+                continue
+            dest.parent.mkdir(parents=True, exist_ok=True)
+            source = Path(self.inbound_path, record["filename"])
+            ignored = shutil.ignore_patterns(*self.coursedir.ignore)
+            try:
+                copy_submission(source, dest, record["text"], ignored, 1000 * self.coursedir.max_dir_size)
+            except (OSError, UnusableSubmission) as error:
+                why = getattr(error, "strerror", None) or str(error)
+                self._say(f"what {record['username']} submitted cannot be collected from {source}: {why}")
+
+    def _replaces(self, dest: Path, when: datetime) -> bool:
+        try:
+            before = self.coursedir.get_existing_timestamp(str(dest))
+        except (ValueError, OverflowError, OSError):  # it came another way, and says nothing
+            before = None
+        newer = before is None or when > before
+        return bool((self.update and newer) or (self.before_duedate and before != when))
+
+    def _say(self, problem: str) -> None:
+        self.log.error(problem)
+        self.problems.append(problem.rstrip("."))
+
+
+class GradeReadable(Autograde):  # type: ignore[misc]
+    """Grades a student's notebooks that can be read; the others count as not handed in, unless all are so."""
+
+    def init_notebooks(self) -> None:
+        """Find the notebooks; nbgrader would grade none where one cannot be read."""
+        super().init_notebooks()
+        for folder, notebooks in self.assignments.items():
+            without = {path.name for path in unreadable(Path(folder))}
+            self.assignments[folder] = [path for path in notebooks if Path(path).name not in without] or notebooks
+
+    def init_assignment(self, assignment_id: str, student_id: str) -> None:
+        """Make the gradebook's entries; what cannot be read has no points, also where an earlier one had."""
+        super().init_assignment(assignment_id, student_id)
+        submitted = Path(self._format_source(assignment_id, student_id))
+        with Gradebook(self.coursedir.db_url, self.coursedir.course_id) as gradebook:
+            known = {notebook.name for notebook in gradebook.find_assignment(assignment_id).notebooks}
+            for path in unreadable(submitted):
+                if path.stem in known:
+                    for grade in gradebook.find_submission_notebook(path.stem, assignment_id, student_id).grades:
+                        grade.auto_score, grade.needs_manual_grade = 0, False
+            gradebook.db.commit()
