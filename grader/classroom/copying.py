@@ -67,7 +67,8 @@ def _copy_file(name: str, here: int, dest: Path, owner: int, left: int) -> int:
     if not stat.S_ISREG(os.stat(name, dir_fd=here, follow_symlinks=False).st_mode):
         raise _refused(name)
     done = 0
-    with open(name, "rb", opener=lambda path, _: os.open(path, os.O_RDONLY | os.O_NOFOLLOW, dir_fd=here)) as source:
+    flags = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_NOCTTY  # it may be a pipe by now, that nobody writes to
+    with open(name, "rb", opener=lambda path, _: os.open(path, flags, dir_fd=here)) as source:
         status = os.fstat(source.fileno())
         if not stat.S_ISREG(status.st_mode) or status.st_uid != owner:
             raise _refused(name)

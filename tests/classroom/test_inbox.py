@@ -125,6 +125,22 @@ def test_another_users_file_is_refused(tmp_path: Path, monkeypatch: pytest.Monke
     assert not (tmp_path / "b").exists()
 
 
+def test_a_pipe_in_the_place_of_a_file_does_not_hold_the_copy_up(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It may come there after the file was looked at."""
+    folder = tmp_path / "a"
+    folder.mkdir()
+    os.mkfifo(folder / "x.ipynb")
+    regular = os.stat(__file__)
+    real = os.stat
+    monkeypatch.setattr(
+        "grader.classroom.copying.os.stat", lambda path, **how: regular if path == "x.ipynb" else real(path, **how)
+    )
+    with pytest.raises(UnusableSubmission, match=r"x\.ipynb"):
+        copy_submission(folder, tmp_path / "b", WHEN, shutil.ignore_patterns(), 1000)
+
+
 def test_the_copy_is_whole(tmp_path: Path) -> None:
     """Folders, modes that forbid us nothing, and the time by which the inbox knows it, whatever the file says."""
     source = tmp_path / "a"

@@ -380,7 +380,7 @@ def test_unreadable_notebook_does_not_stop_the_others(classroom: Classroom, judg
     classroom.hand_in("zoe", solve(9))
     results = autograde(classroom)
     assert (results["ann"].score, results["zoe"].score) == (10, 9)
-    assert (results["eve"].outcome, results["mal"].outcome) == ("failed", "failed")
+    assert (results["eve"].score, results["mal"].score) == (0, 0)
     assert "not valid JSON" in results["eve"].reason
     assert "no list of cells" in results["mal"].reason
 

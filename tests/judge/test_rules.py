@@ -148,12 +148,20 @@ def test_the_reference_has_no_notes(exercise):
     assert notes(solution(exercise), exercise) == ()
 
 
+def test_what_is_grave_is_not_pushed_out_by_what_is_not():
+    """Of many notes only some are shown."""
+    decoys = "".join(f"    if x.numel() == {1000003 + 2 * number}: y = y.clone()\n" for number in range(30))
+    found = notes(f"import torch\ndef vector_add(x, y, out):\n{decoys}    torch.add(x, y, out=out)\n")
+    assert len(found) == 12
+    assert "torch.add" in found[-1].sentence
+
+
 def test_what_looks_like_a_stub_is_read_like_all_else():
     """Its decorator, or what comes behind it, may put something else in its place."""
     stub = "def vector_add(x, y, out): raise NotImplementedError('not written yet')\n"
     other = "lambda x, y, out: torch.add(x, y, out=out)"
     for source in (f"@lambda _: {other}\n{stub}", f"{stub}globals()['vector_add'] = {other}\n"):
-        assert any("torch.add" in note.sentence for note in notes(f"import torch\n{source}"))
+        assert any("No kernel" in note.sentence for note in notes(f"import torch\n{source}"))
 
 
 def test_no_honest_submission_has_notes():

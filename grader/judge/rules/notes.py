@@ -19,7 +19,7 @@ _MOST_CHARACTERS = 80  # of a name or an expression that is quoted
 _MOST_NODES = 60  # of an expression that is quoted
 
 _NO_POINTS = "It takes no points; your instructor sees this note."
-_SENTENCES = {
+_SENTENCES = {  # the gravest first: of too many, these are kept
     "no kernel": "No kernel is written here: this exercise asks for a {backend} kernel.",
     "not launched": "Line {line} defines the kernel {subject}, and nothing in `{entry}` launches it: "
     "this exercise asks for a {backend} kernel that does the work.",
@@ -73,10 +73,13 @@ def findings(notes: Iterable[Note], exercise: Exercise) -> tuple[Finding, ...]:
     kept: dict[tuple[str, str], Note] = {}
     for note in sorted(notes, key=lambda note: note.line or 0):
         kept.setdefault((note.rule, note.subject), note)
+    rules = list(_SENTENCES)
+    gravest = sorted(kept.values(), key=lambda note: rules.index(note.rule))[:_MOST]
     words = {"entry": exercise.entry, "backend": _BACKENDS[exercise.backend]}
     return tuple(
         Finding("rule", f"{_SENTENCES[note.rule].format(**words, **note._asdict())} {_NO_POINTS}", note.line)
-        for note in list(kept.values())[:_MOST]
+        for note in kept.values()
+        if note in gravest
     )
 
 
