@@ -186,7 +186,7 @@ class Clock:
 
 
 def _sizes(largest: int) -> list[int]:
-    """Bytes, in powers of two up to the arena."""
+    """Bytes, each four times the one before, up to the arena."""
     sizes = [1 << 12]
     while sizes[-1] * 4 < largest:
         sizes.append(sizes[-1] * 4)

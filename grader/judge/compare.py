@@ -21,7 +21,7 @@ def within(got: Any, expected: Any, budget: Budget) -> Any:
 
 
 def _all_right(got: Any, expected: Any, budget: Budget) -> bool:
-    """`within` where everything is finite, in few passes over memory: timed rounds check gigabytes."""
+    """`within` where everything is finite, in few passes over memory."""
     error = (expected - got).abs_()
     allowed = expected.abs().mul_(budget.relative).add_(budget.absolute)
     return bool(((error <= allowed) & (allowed < float("inf"))).all())
