@@ -189,7 +189,6 @@ def _verdicts(autograded: Path) -> list[Verdict]:
 def _student_result(api: Any, assignment: str, student: str, again: bool, reason: str) -> StudentResult:
     from nbgrader.api import MissingEntry
 
-    submitted = folder.path(api, "submitted", assignment, student)
     when = inbox.submitted_at(api, assignment, student)
     autograded = folder.path(api, "autograded", assignment, student)
     if reason and not autograded.is_dir():
@@ -211,7 +210,7 @@ def _student_result(api: Any, assignment: str, student: str, again: bool, reason
             needs_manual_grade=bool(entry.needs_manual_grade),
             seconds_late=float(entry.total_seconds_late or 0.0),
             submitted_at=when,
-            reason=reason or "; ".join(folder.unreadable(submitted).values()),
+            reason=reason or folder.not_read(api, assignment, student),
             to_look_at=tuple([not_there, *said] if not_there else said),
             unmeasured=sum(verdict.max_points - verdict.reachable_points for verdict in verdicts),
         )

@@ -30,6 +30,7 @@ __all__ = [
     "kept_on_failure",
     "missing",
     "must",
+    "not_read",
     "notebooks",
     "outbound",
     "path",
@@ -225,7 +226,8 @@ def grade(api: Any, assignment: str, student: str) -> str:
     failure = why(result)
     begun.unlink(missing_ok=True)
     if not failure:
-        return "; ".join([*unreadable(submitted).values(), *_NOT_GRADED.findall(result.get("log") or "")])
+        said = [not_read(api, assignment, student), *_NOT_GRADED.findall(result.get("log") or "")]
+        return "; ".join(filter(None, said))
     shutil.rmtree(path(api, "autograded", assignment, student), ignore_errors=True)  # of an earlier submission
     if not any(submitted.glob("*.ipynb")):
         return f"There is no notebook in {submitted}."
@@ -241,6 +243,13 @@ def unreadable(submitted: Path) -> dict[Path, str]:
         except UnusableSubmission as error:
             found[notebook] = str(error)
     return found
+
+
+def not_read(api: Any, assignment: str, student: str) -> str:
+    """Why those of the assignment's notebooks that a student handed in unreadable are so; else nothing."""
+    own = notebooks(api, assignment)
+    found = unreadable(path(api, "submitted", assignment, student))
+    return "; ".join(sentence for notebook, sentence in found.items() if notebook.stem in own)
 
 
 def notebooks(api: Any, assignment: str) -> set[str]:

@@ -105,7 +105,7 @@ def handed_in(course: Path, exercise: Exercise) -> list[Handed]:
     if not found:
         raise GraderError(
             f"Nobody has handed in {exercise.id!r} in {course}: there is neither a folder "
-            f"submitted/<student>/{exercise.chapter} (`grader classroom autograde` collects them) nor a file "
+            f"submitted/<student>/{exercise.chapter} (`grader classroom autograde` fills it) nor a file "
             "<student>.py."
         )
     return found
@@ -117,9 +117,9 @@ def run(
     """Measures every submission of `exercise_id` in `course` and writes each verdict to `store` as it comes.
 
     A run that was cut short goes on where it was: what it had measured is not measured again, and who has withdrawn
-    since is no longer in it. It is begun anew when the
-    exercise, the grader or the machine has changed since, as the times would not compare. A submission on which the
-    judge stops twice waits for a person and keeps nobody else waiting, if the judge can still grade a text of ours.
+    since is no longer in it. It is begun anew when the exercise, the grader or the machine has changed since, as the
+    times would not compare. A submission on which the judge stops twice waits for a person and keeps nobody else
+    waiting, if the judge can still grade a text of ours.
 
     Raises:
         UnknownExercise: no exercise has this id.

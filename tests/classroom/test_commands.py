@@ -279,10 +279,11 @@ def test_an_unreadable_notebook_loses_the_points_of_the_last_one(classroom: Clas
     handed_in = classroom.hand_in("ann", solve(2, "vector_add"), "01_add_vectors")
     handed_in.with_name("03_fuse_a_softmax.ipynb").write_text("{", encoding="utf-8")
     (handed_in.parent / "zz.ipynb").mkdir()
-    (handed_in.parent / "zz.ipynb.unreadable").touch()
     (ann,) = commands.autograde(classroom.folder, ASSIGNMENT, feedback=False).students
     assert (ann.outcome, ann.score) == ("graded", 2)
     assert classroom.grade("ann") == (0, False)
+    assert "03_fuse_a_softmax.ipynb" in ann.reason
+    assert "zz" not in ann.reason, "it is none of the assignment's"
 
 
 def test_a_submission_without_a_notebook_has_failed(classroom: Classroom, judge: ObedientJudge) -> None:
