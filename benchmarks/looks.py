@@ -47,7 +47,7 @@ def looks(recorder: Recorder) -> None:
                     for elements in _ELEMENTS:
                         arbiter.desk.poison(spread)
                         with mock.patch.object(glimpse, "LOOKS", elements):
-                            one = worker.round(f"{exercise.id}:{baseline.id}", arbiter.desk, 30.0)
+                            one = worker.round(f"{exercise.id}:{baseline.id}", arbiter.desk, 30.0, exercise.ahead)
                         found[elements].append(one)
             for elements, rounds in found.items():
                 label = f"{exercise.id}, {len(spread.launches)} launches, {elements} elements"

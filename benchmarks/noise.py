@@ -54,7 +54,7 @@ def listening() -> Iterator[list[Heard]]:
         if one.event_s is not None:
             more = (
                 one.event_s / len(spread.launches),
-                one.work_s - one.event_s - clock.switch_s(one.event_s),
+                clock.switch_excess_s(one),
                 one.copy_in_s - clock.copy_in_s(spread.used["inputs"]),
                 clock.glimpse_excess_s(one),
                 drift.switch_s,

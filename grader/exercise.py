@@ -201,12 +201,19 @@ class Exercise:
     time_limit_s: float = 30.0  # to import the submission, and for its first round: both may run a compiler
     round_limit_s: float = 20.0  # for one round of launches
     job_limit_s: float = 180.0  # for everything after the import together
+    of_the_host: bool = False  # what a call costs the host is timed, too: else calls are queued before the clock starts
     launches: int | None = None  # of a timed round, where the bytes that are moved do not say how long one takes
     over_ceiling: float = 1.0  # good work takes at least so many times the ceiling: a timed case grows that much less
 
     @property
     def max_points(self) -> float:
         return self.correctness_points + sum(gate.points for gate in self.gates)
+
+    @property
+    def ahead(self) -> bool:
+        """Whether the calls of a round are queued before the clock starts. Not where what is asked about is timed, too:
+        a function under question would wait for that clock."""
+        return not (self.of_the_host or self.answers)
 
     @property
     def rate_unit(self) -> str:

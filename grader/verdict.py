@@ -48,7 +48,7 @@ class Mismatch:
     not_finite: int = 0  # NaN or infinite where a finite value is expected (unwritten ones not counted)
     outside: int = 0  # elements written outside of the output: before, after or between its rows
     outside_first_offset: int | None = None  # of these the first, in elements from the start of the output
-    suspect: str = ""  # the sentence of the exercise's suspect whose output this is
+    suspect: str = ""  # what the bug may be: of the exercise's suspect whose output this is, or of the source
 
 
 @dataclass(frozen=True)

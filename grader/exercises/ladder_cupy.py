@@ -135,6 +135,7 @@ LS_CUPY_CACHED = replace(
     ),
     timed_cases=(_SMALL,),
     launches=_SMALL_LAUNCHES,
+    of_the_host=True,
 )
 LS_CUPY_TYPED = _cupy(
     "ls_cupy_typed",

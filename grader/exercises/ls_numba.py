@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from grader.exercise import Gate
 from grader.exercises.ladder import HALF, TIMED, rung
 from grader.exercises.ladder.numba_kernels import EAGER, NUMBA_BASELINE, NUMBA_FASTMATH, NUMBA_TYPED
@@ -26,19 +28,22 @@ LS_NUMBA_BASELINE = rung(
         "tau = atan2(2 D, C - S) / (2 w). The power is half the sum of the two terms.",
     ),
 )
-LS_NUMBA_CACHED = rung(
-    "ls_numba_cached",
-    "Keep what was compiled",
-    _NOTEBOOK,
-    "numba",
-    baselines=(NUMBA_BASELINE,),
-    gates=(Gate("baseline", 0.9, 1, _TIMED),),
-    suspects=(HALF,),
-    hints=(
-        "`from_dtype(out.dtype)` is Numba's type, `[::1]` behind it a contiguous vector of it.",
-        "`cuda.jit(signature)(function)` compiles at once. Do it where the dictionary has no entry yet.",
-        _TYPES,
+LS_NUMBA_CACHED = replace(
+    rung(
+        "ls_numba_cached",
+        "Keep what was compiled",
+        _NOTEBOOK,
+        "numba",
+        baselines=(NUMBA_BASELINE,),
+        gates=(Gate("baseline", 0.9, 1, _TIMED),),
+        suspects=(HALF,),
+        hints=(
+            "`from_dtype(out.dtype)` is Numba's type, `[::1]` behind it a contiguous vector of it.",
+            "`cuda.jit(signature)(function)` compiles at once. Do it where the dictionary has no entry yet.",
+            _TYPES,
+        ),
     ),
+    of_the_host=True,
 )
 LS_NUMBA_TYPED = rung(
     "ls_numba_typed",

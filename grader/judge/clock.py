@@ -2,7 +2,7 @@
 
 A round's wall time is the copying-in of the inputs, a small copy, the GPU's switch to the worker and the launches, and
 the look at the outputs. All but the launches is calibrated with a worker that runs nobody's submission, whose CUDA
-events can be believed.
+events can be believed. The launches are queued when the clock starts, but where the host's part is timed, too.
 """
 
 from __future__ import annotations
@@ -31,6 +31,7 @@ _L2_TURNS = 40  # the bytes of a round are so many times the L2: what a cache co
 _MOST_LAUNCHES = 512
 _CALIBRATION_LAUNCH_S = 35e-6
 _CALIBRATION_LAUNCHES = (1, 4, 16, 64, 256, 1024)
+_HOST_LAUNCHES = 16  # of these, where the calls are made after the flag was raised
 _CALIBRATION_ROUNDS = 12
 _DISTINCT = 16  # launches of a calibration round with buffers of their own
 
@@ -76,8 +77,9 @@ NO_DRIFT = Excess()
 class Clock:
     """What a round costs beyond its launches, in seconds.
 
-    `switch_s`: the small copy and the GPU's switch to the worker, by the seconds that the launches take. `copy_in_s`:
-    by the bytes copied in. `glimpse_s`: by the copies of the look.
+    `switch_s`: the small copy and the GPU's switch to the worker, by the seconds that the launches take. `host_s`: the
+    host's way to the first launch, where that is not queued ahead. `copy_in_s`: by the bytes copied in. `glimpse_s`: by
+    the copies of the look.
 
     Some excess over what is calibrated is noise. Of the copying-in it is up to `copy_in_jitter_s`; more counts in full,
     because work of another process meanwhile costs two switches. Of the look it is up to `jitter_s`, and what exceeds
@@ -89,6 +91,7 @@ class Clock:
     glimpse_s: Curve
     jitter_s: float
     copy_in_jitter_s: float
+    host_s: float = 0.0
     pace: Pace = field(default_factory=Pace)
 
     @classmethod
@@ -111,15 +114,11 @@ class Clock:
             spread = spread.repeated(launches // rows)
             desk.deal(spread)
             worker.plan(spread)
-            rounds = []
-            for _ in range(_CALIBRATION_ROUNDS):
-                desk.poison(spread)
-                pace.is_strained()  # which shows it how fast the processor can be
-                rounds.append(worker.round("", desk, 30.0))
-            timed = [(one, one.event_s) for one in rounds[2:] if one.event_s is not None]
-            switches.append((quartile(event_s for _, event_s in timed),
-                             quartile(one.work_s - event_s for one, event_s in timed)))  # fmt: skip
-            glimpses.setdefault(float(rounds[-1].look.copies), quartile(one.glimpse_s for one, _ in timed))
+            found = cls._rounds(desk, spread, worker, pace, ahead=True)
+            switches.append(_beyond(found))
+            glimpses.setdefault(float(found[-1].look.copies), quartile(one.glimpse_s for one in found))
+            if launches == _HOST_LAUNCHES:
+                by_host_s = _beyond(cls._rounds(desk, spread, worker, pace, ahead=False))[1] - switches[-1][1]
         copies = [(float(size), desk.copy_in_s(size)) for size in _sizes(desk.arenas["inputs"].size)]
         least_s = min(cost for _, cost in switches)
         return cls(
@@ -128,8 +127,19 @@ class Clock:
             glimpse_s=Curve.through(list(glimpses.items())),
             jitter_s=min(_JITTER_S, least_s / 3),
             copy_in_jitter_s=0.55 * least_s,
+            host_s=max(0.0, by_host_s),
             pace=pace,
         )
+
+    @staticmethod
+    def _rounds(desk: Desk, spread: Spread, worker: Worker, pace: Pace, ahead: bool) -> list[Round]:
+        """Rounds of a calibration, without the first two and any whose events say nothing."""
+        rounds = []
+        for _ in range(_CALIBRATION_ROUNDS):
+            desk.poison(spread)
+            pace.is_strained()  # which shows it how fast the processor can be
+            rounds.append(worker.round("", desk, 30.0, ahead))
+        return [one for one in rounds[2:] if one.event_s is not None]
 
     def excess(self, trusted: Sequence[Round], strained: bool) -> Excess:
         """What the rounds of workers of ours took longer than calibrated: the least of them, in a trial.
@@ -138,8 +148,7 @@ class Clock:
         """
         switches, looks = [], []
         for one in filter(self.tells, trusted):
-            assert one.event_s is not None
-            switches.append(one.work_s - one.event_s - self.switch_s(one.event_s))
+            switches.append(self.switch_excess_s(one))
             looks.append(self.glimpse_excess_s(one))
         return Excess(min(switches, default=0.0), min(looks, default=0.0), strained)
 
@@ -169,7 +178,7 @@ class Clock:
 
     def read(self, spread: Spread, one: Round, drift: Excess = NO_DRIFT, trusted: bool = False) -> Reading:
         """What a launch of this round took, by both clocks."""
-        work_s = one.work_s - drift.switch_s
+        work_s = one.work_s - drift.switch_s - (0.0 if one.ahead else self.host_s)
         if (more_s := one.copy_in_s - self.copy_in_s(spread.used["inputs"])) > self.copy_in_jitter_s:
             work_s += more_s
         work_s += max(0.0, self.glimpse_excess_s(one) - drift.look_s - self.jitter_s)
@@ -180,9 +189,19 @@ class Clock:
         events_s = None if one.event_s is None else one.event_s / count
         return Reading(launches_s / count, events_s, trusted, self.jitter_s / count)
 
+    def switch_excess_s(self, one: Round) -> float:
+        """What it took longer than calibrated to the launches, by what the worker's events say of these."""
+        assert one.event_s is not None
+        return one.work_s - one.event_s - self.switch_s(one.event_s) - (0.0 if one.ahead else self.host_s)
+
     def glimpse_excess_s(self, one: Round) -> float:
         """What the look took longer than calibrated for so many copies."""
         return one.glimpse_s - self.glimpse_s(one.look.copies)
+
+
+def _beyond(rounds: Sequence[Round]) -> tuple[float, float]:
+    """Seconds of the launches by events, and of what comes besides."""
+    return quartile(one.event_s or 0.0 for one in rounds), quartile(one.work_s - (one.event_s or 0.0) for one in rounds)
 
 
 def _sizes(largest: int) -> list[int]:

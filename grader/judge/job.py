@@ -6,6 +6,7 @@ import contextlib
 import traceback
 from collections.abc import Sequence
 from copy import copy
+from dataclasses import replace
 from typing import TYPE_CHECKING, Literal
 
 from grader.errors import JudgeStopped, MachineLacks
@@ -14,6 +15,7 @@ from grader.judge import rules
 from grader.judge.compare import uncontradicted
 from grader.judge.memory import TooLittle, out_of_memory, stays
 from grader.judge.pool import Loaded
+from grader.judge.streams import UNJOINED, unjoined
 from grader.judge.timing import Timer
 from grader.judge.trial import TimedWrong
 from grader.judge.workers import Worker, WorkerFailed
@@ -81,8 +83,7 @@ class Job:
         return any(case.mismatch is not None and case.name in measured for case in self.cases)
 
     def _afresh(self) -> Failure | None:
-        """Once more, in another process and by the same clock, and that counts. Nobody else is alive meanwhile."""
-        self.arbiter.pool.be_still()
+        """Once more, in another process and by the same clock, and that counts."""
         self._forget()
         return self._attempt()
 
@@ -213,7 +214,8 @@ class Job:
         try:
             worker.plan(spread)
             with self.arbiter.pool.still() if case.measured else contextlib.nullcontext():
-                one = worker.round("submission", desk, self.exercise.time_limit_s)  # each shape may be compiled for
+                limit_s = self.exercise.time_limit_s  # each shape may be compiled for
+                one = worker.round("submission", desk, limit_s, self.exercise.ahead)
             mismatch = desk.check(spread, self.exercise, expected)
             if mismatch is None:
                 one.must_be_unchanged()
@@ -222,6 +224,8 @@ class Job:
         if mismatch and desk.unwritten(spread) and any(stub in self.source for stub in _STUBS):
             failure = Failure("not_written", "The exercise is not written yet.")
             return CaseResult(case.name, False, failure=failure)
+        if mismatch and not mismatch.suspect and self.exercise.ahead and desk.torch_device == "cuda":
+            mismatch = replace(mismatch, suspect=UNJOINED if unjoined(self.source) else "")
         return CaseResult(case.name, mismatch is None, mismatch=mismatch)
 
     def verdict(self, failure: Failure | None) -> Verdict:

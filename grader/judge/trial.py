@@ -65,7 +65,7 @@ def sample(
         if worker is own:
             _rest(exercise, work_s)
             desk.poison(spread)
-            rounds[peer] = worker.round(peer, desk, limit_s)
+            rounds[peer] = worker.round(peer, desk, limit_s, exercise.ahead)
             work_s = 0.0  # the GPU has rested since
             if not checked:
                 continue
@@ -80,12 +80,12 @@ def sample(
             continue
         with _still(own):
             _rest(exercise, work_s)
-            rounds[peer], slow = _round_of_ours(worker, peer, desk, spread, clock, limit_s)
+            rounds[peer], slow = _round_of_ours(worker, peer, desk, spread, clock, limit_s, exercise.ahead)
         work_s, strained = 0.0, strained or slow
     ours = [one for peer, one in rounds.items() if peers[peer] is not own]
     if own is not None and ours and not any(map(clock.tells, ours)):
         with _still(own):
-            one, slow = _round_of_ours([*peers.values()][-1], FILL, desk, spread, clock, limit_s)
+            one, slow = _round_of_ours([*peers.values()][-1], FILL, desk, spread, clock, limit_s, exercise.ahead)
         ours, strained = [*ours, one], strained or slow
     excesses.append(clock.excess(ours, strained))
     drift = clock.drift(excesses[-_SPELL_TRIALS:])
@@ -107,13 +107,13 @@ def _still(own: Worker | None) -> Iterator[None]:
 
 
 def _round_of_ours(
-    worker: Worker, name: str, desk: Desk, spread: Spread, clock: Clock, limit_s: float
+    worker: Worker, name: str, desk: Desk, spread: Spread, clock: Clock, limit_s: float, ahead: bool
 ) -> tuple[Round, bool]:
     """The round, and whether the processor was slow before it and after."""
     try:
         desk.poison(spread)
         slow = clock.pace.is_strained()
-        one = worker.round(name, desk, limit_s)
+        one = worker.round(name, desk, limit_s, ahead)
         return one, clock.pace.is_strained() and slow
     except WorkerFailed as failed:
         raise BaselineFailed(name, failed.failure.message) from None

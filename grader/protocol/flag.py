@@ -1,7 +1,11 @@
-"""A flag in shared memory: the arbiter raises it, the worker answers, both spin. A round trip costs about 1 µs."""
+"""A flag in shared memory: the arbiter raises it, the worker answers, both spin. A round trip costs about 1 µs.
+
+The GPU can wait for it, too: see `grader.worker.head_start`.
+"""
 
 from __future__ import annotations
 
+import ctypes
 import fcntl
 import mmap
 import os
@@ -10,7 +14,7 @@ __all__ = ["Flag", "seal", "sealed_memory"]
 
 _ADD_SEALS, _SEAL, _SHRINK, _GROW = 1033, 0x1, 0x2, 0x4  # linux/fcntl.h
 
-_RAISED, _ANSWERED = 0, 1  # index of a 64-bit word
+_RAISED, _ANSWERED, _QUEUED = 0, 1, 2  # index of a 64-bit word
 
 
 def sealed_memory(name: str, size: int) -> int:
@@ -27,7 +31,8 @@ def seal(fd: int, more: int = 0) -> None:
 
 
 class Flag:
-    """Two words: the number of the round that was asked for, and of the round that was answered."""
+    """Three words: the number of the round that was asked for, of the round that was answered, and of the round whose
+    launches are queued."""
 
     BYTES = mmap.PAGESIZE
 
@@ -41,6 +46,11 @@ class Flag:
         fd = sealed_memory("flag", cls.BYTES)
         seal(fd)
         return cls(fd), fd
+
+    @property
+    def address(self) -> int:
+        """Where this process sees it; the first word is the one that is raised."""
+        return ctypes.addressof(ctypes.c_char.from_buffer(self._map))
 
     def raise_(self, number: int) -> None:
         self.words[_RAISED] = number
@@ -57,6 +67,14 @@ class Flag:
         """Whether the answer has come, after up to `spins` looks (about 100 µs)."""
         words = self.words
         return any(words[_ANSWERED] >= number for _ in range(spins))
+
+    def queue(self, number: int) -> None:
+        """The worker has done all that it can before the flag is raised."""
+        self.words[_QUEUED] = number
+
+    def queued(self, number: int) -> bool:
+        """Whether it has, or has answered without."""
+        return self.words[_QUEUED] >= number or self.words[_ANSWERED] >= number
 
     def close(self) -> None:
         self.words.release()

@@ -49,7 +49,7 @@ class Copies:
     def plan(self, spread):
         self.spread = spread
 
-    def round(self, name, desk, limit_s):
+    def round(self, name, desk, limit_s, ahead):
         for launch in self.spread.launches:
             desk._view(launch["out"]).copy_(desk._private(launch["x"]))
         event_s = LAUNCH_S * len(self.spread.launches)

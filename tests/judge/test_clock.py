@@ -1,5 +1,6 @@
 """The arbiter's clock: what it takes off a round and what it refuses to take off."""
 
+from dataclasses import replace
 from types import SimpleNamespace
 
 import pytest
@@ -38,8 +39,8 @@ def test_a_curve_goes_through_its_points_and_straight_on():
 class Calibrated:
     """A worker that copies, on a machine whose costs are known; its first two rounds, and some others, take longer."""
 
-    def __init__(self, desk, switch_us=150.0):
-        self.desk, self.switch_us = desk, switch_us
+    def __init__(self, desk, switch_us=150.0, host_us=40.0):
+        self.desk, self.switch_us, self.host_us = desk, switch_us, host_us
         self.planned = []
 
     def plan(self, spread):
@@ -53,7 +54,7 @@ class Calibrated:
     def glimpse_s(self, copies):
         return (20 + 2 * copies) * US
 
-    def round(self, name, desk, limit_s):
+    def round(self, name, desk, limit_s, ahead):
         assert name == ""
         assert desk.log[-1] == "poison", "a round begins with poisoned outputs"
         desk.log.append("round")
@@ -63,8 +64,8 @@ class Calibrated:
         event_s = 35 * US * len(spread.launches)
         late_s = 5e-3 if self.rounds <= 2 or self.rounds in (5, 6, 7, 8) else 0.0
         claim = None if self.rounds == 9 else event_s
-        work_s = event_s + self.switch_s(event_s) + late_s
-        return Round(0.0, work_s, self.glimpse_s(rows) + late_s, claim, Looked(rows), b"")
+        work_s = event_s + self.switch_s(event_s) + late_s + (0.0 if ahead else self.host_us * US)
+        return Round(0.0, work_s, self.glimpse_s(rows) + late_s, claim, Looked(rows), b"", ahead)
 
 
 class LoggingDesk(Desk):
@@ -88,9 +89,9 @@ class LoggingDesk(Desk):
 def calibrated(monkeypatch):
     monkeypatch.setattr(desks, "_HOST_BYTES", 1 << 24)
 
-    def calibrate(switch_us=150.0):
+    def calibrate(switch_us=150.0, host_us=40.0):
         desk = LoggingDesk()
-        worker = Calibrated(desk, switch_us)
+        worker = Calibrated(desk, switch_us, host_us)
         return Clock.calibrate(desk, machine(copy_gbps=10.0), worker), worker, desk
 
     return calibrate
@@ -106,6 +107,19 @@ def test_calibration_finds_what_a_round_costs_beyond_its_launches(calibrated):
         assert clock.glimpse_s(copies) == pytest.approx(worker.glimpse_s(copies))
     for count in (1 << 12, 1 << 20, desk.arenas["inputs"].size):
         assert clock.copy_in_s(count) == pytest.approx(desk.copy_in_s(count))
+
+
+@pytest.mark.parametrize(("host_us", "found_us"), [(40.0, 40.0), (-5.0, 0.0)])
+def test_the_hosts_way_to_the_first_launch_is_taken_off_where_it_is_in_the_round(calibrated, host_us, found_us):
+    """Of rounds that were queued ahead it is not: who could have queued them gets no credit for that."""
+    clock, _, desk = calibrated(host_us=host_us)
+    assert clock.host_s == pytest.approx(found_us * US)
+    spread = desk.lay(CASE, 10)
+    for ahead in (True, False):
+        one = replace(a_round(5e-3, spread, clock, event_s=5e-3), ahead=ahead)
+        taken_off_s = 0.0 if ahead else found_us * US
+        assert clock.read(spread, one).arbiter_s == pytest.approx((5e-3 - taken_off_s) / 10, rel=1e-3)
+        assert clock.switch_excess_s(one) == pytest.approx(-taken_off_s, abs=1e-9)
 
 
 def test_calibration_deals_and_plans_for_each_length_of_round(calibrated):

@@ -34,7 +34,7 @@ class Trial:
         self.spread, self.wrong = spread, wrong
         self.exercise = OWN
         self.log = []
-        self.limits = []
+        self.limits, self.ahead = [], []
         self.broken = {}
         self.more_us = {}
         self.launches_s = {}
@@ -45,8 +45,9 @@ class Trial:
         def __init__(self, trial):
             self.trial = trial
 
-        def round(self, name, desk, limit_s):
+        def round(self, name, desk, limit_s, ahead):
             self.trial.log.append(f"round {name}")
+            self.trial.ahead.append(ahead)
             self.trial.limits.append(limit_s)
             if name in self.trial.broken:
                 raise self.trial.broken[name]
@@ -102,6 +103,7 @@ def test_a_trial_goes_in_order(trial):
     beside = [["freeze", "poison", f"round e:{name}", "thaw"] for name in ("torch", "compile")]
     assert trial.log == [*own, *beside[0], *beside[1]]
     assert trial.limits == [7.0] * 3
+    assert trial.ahead == [True] * 3
     assert list(found) == list(trial.peers)
     assert [reading.trusted for reading in found.values()] == [False, True, True]
     assert [reading.arbiter_s for reading in found.values()] == pytest.approx([1.5e-3] * 3)
@@ -298,3 +300,12 @@ def test_a_slow_round_of_a_baseline_makes_no_submission_faster(trial):
     trial.more_us = {}
     assert trial.sample()["submission"].arbiter_s == pytest.approx(1.485e-3)
     assert trial.sample()["submission"].arbiter_s == pytest.approx(1.5e-3)
+
+
+@pytest.mark.parametrize("of_the_host", [True, False])
+def test_what_the_host_takes_is_timed_of_everybody_or_of_nobody(trial, of_the_host):
+    """Submission, baselines, and the round that only fills outputs: all are queued ahead, or none is."""
+    trial.exercise = replace(OWN, of_the_host=of_the_host)
+    trial.launches_s = dict.fromkeys(("e:torch", "e:compile"), 80e-3)  # too long to tell a drift
+    trial.sample()
+    assert trial.ahead == [not of_the_host] * 4

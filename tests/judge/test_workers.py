@@ -77,6 +77,7 @@ class Peer:
         self.caged, self.asked = caged, []
         self.answers = {}  # operation -> function of the message, giving an answer or None for silence
         self.flag = None
+        self.on_arm = lambda number: self.flag.queue(number)
         self.on_round = lambda number: self.flag.answer(number)
         threading.Thread(target=self._serve, daemon=True).start()
 
@@ -97,6 +98,7 @@ class Peer:
                     self._round(channel, message["round"])
 
     def _round(self, channel, number):
+        self.on_arm(number)
         while self.flag.words[0] < number and self.caged.code is None:
             time.sleep(0.0005)
         self.on_round(number)
@@ -193,7 +195,7 @@ def test_what_takes_too_much_is_stopped(ready, desk, monkeypatch, what, during):
     one = ready()
     one.peer.answers["load"], one.peer.on_round = silent, lambda number: time.sleep(2)
     OVER[what](one, monkeypatch)
-    call = (one.load, "submission", "x", "f", 30.0) if during == "load" else (one.round, "submission", desk, 30.0)
+    call = (one.load, "submission", "x", "f", 30.0) if during == "load" else (one.round, "submission", desk, 30.0, True)
     found = failure(*call)
     assert found.kind == "limit"
     assert what in found.message
@@ -326,7 +328,7 @@ def test_silence_ends_in_time(ready, desk, operation):
     """A worker that does not answer has so long, and is gone."""
     one = ready()
     one.peer.answers[operation] = silent
-    call = (one.load, "s", "x", "f", 0.2) if operation == "load" else (one.round, "s", desk, 0.2)
+    call = (one.load, "s", "x", "f", 0.2) if operation == "load" else (one.round, "s", desk, 0.2, True)
     found = failure(*call, within_s=3)
     assert found.kind == "timeout"
     assert "for all of it" not in found.message
@@ -339,7 +341,7 @@ def test_a_flag_that_is_never_answered_ends_in_time(ready, desk, monkeypatch, de
     monkeypatch.setitem(workers._SPIN_S, "cuda", 0.05)
     one = ready(device)
     one.peer.on_round = lambda number: time.sleep(3)
-    found = failure(one.round, "submission", desk, 0.3, within_s=2.5)
+    found = failure(one.round, "submission", desk, 0.3, True, within_s=2.5)
     assert found.kind == "timeout"
     assert one.caged.kills > 0
 
@@ -348,7 +350,7 @@ def test_an_answer_that_does_not_follow_the_flag_ends_in_time(ready, desk):
     """The flag alone ends no round: what the worker says of it must come, too."""
     one = ready()
     one.peer.on_round = lambda number: (one.peer.flag.answer(number), time.sleep(3))
-    assert failure(one.round, "submission", desk, 0.3, within_s=2.5).kind == "timeout"
+    assert failure(one.round, "submission", desk, 0.3, True, within_s=2.5).kind == "timeout"
 
 
 @pytest.mark.parametrize("what", ["many answers", "one message", "the flag"])
@@ -364,7 +366,7 @@ def test_everything_together_has_a_deadline(ready, desk, what):
     def go_on():
         for _ in range(100):
             if what == "the flag":
-                one.round("submission", desk, 30.0)
+                one.round("submission", desk, 30.0, True)
             else:
                 one.load("submission", "x", "f", 30.0)
 
@@ -391,7 +393,7 @@ def test_a_deadline_in_a_round_leaves_the_garbage_collector_on(ready, desk):
     one = ready("cuda", limit_s=0.15)  # shorter than the spinning
     one.peer.on_round = lambda number: time.sleep(2)
     try:
-        assert failure(one.round, "submission", desk, 30.0).kind == "timeout"
+        assert failure(one.round, "submission", desk, 30.0, True).kind == "timeout"
         assert gc.isenabled()
     finally:
         gc.enable()
@@ -408,7 +410,7 @@ def test_an_error_of_ours_in_a_round_leaves_the_garbage_collector_on(ready, desk
     monkeypatch.setattr(*((desk, "hand_over", fail) if part == "hand_over" else (workers.Glimpse, "take", fail)))
     try:
         with pytest.raises(RuntimeError):
-            one.round("submission", desk, 5.0)
+            one.round("submission", desk, 5.0, True)
         assert gc.isenabled()
     finally:
         gc.enable()
@@ -427,7 +429,7 @@ def test_a_death_is_told_with_what_was_printed(ready, desk, during):
         one.caged.die(-6)
 
     one.peer.answers["load"], one.peer.on_round = die, die
-    call = (one.load, "s", "x", "f", 30.0) if during == "load" else (one.round, "s", desk, 30.0)
+    call = (one.load, "s", "x", "f", 30.0) if during == "load" else (one.round, "s", desk, 30.0, True)
     found = failure(*call)
     assert found.kind == "crash"
     assert "SIGABRT" in found.message
@@ -588,7 +590,7 @@ def test_a_rounds_parts_are_where_the_time_went(ready, desk, monkeypatch):
     monkeypatch.setattr(workers.Glimpse, "__init__", takes(16.0, workers.Glimpse.__init__))
     monkeypatch.setattr(workers.Glimpse, "take", takes(4.0, workers.Glimpse.take))
     one.peer.on_round = takes(2.0, one.peer.on_round)
-    found = one.round("submission", desk, 30.0)
+    found = one.round("submission", desk, 30.0, True)
     assert (found.copy_in_s, found.work_s, found.glimpse_s) == (1.0, 8.0 + 2.0, 4.0)
     assert found.event_s == 0.25
 
@@ -601,18 +603,18 @@ def test_inputs_come_after_the_clock_has_started_and_before_the_flag(ready, desk
     same = lambda: bool((desk._view(slot) == desk._private(slot)).all())  # noqa: E731
     one.peer.answers["arm"] = lambda message: seen.append(same()) or {"armed": True}
     one.peer.on_round = lambda number: seen.append(same()) or one.peer.flag.answer(number)
-    one.round("submission", desk, 30.0)
+    one.round("submission", desk, 30.0, True)
     assert seen == [False, True]
 
 
 def test_rounds_are_numbered(ready, desk):
     """An answer to an earlier round is none to this one."""
     one = ready()
-    one.round("submission", desk, 30.0)
-    one.round("submission", desk, 30.0)
+    one.round("submission", desk, 30.0, True)
+    one.round("submission", desk, 30.0, True)
     assert [message["round"] for message in one.peer.asked if message["op"] == "arm"] == [1, 2]
     one.peer.on_round = lambda number: (one.peer.flag.answer(number - 1), time.sleep(2))
-    assert failure(one.round, "submission", desk, 0.3).kind == "timeout"
+    assert failure(one.round, "submission", desk, 0.3, True).kind == "timeout"
 
 
 def test_an_output_that_changes_after_the_look_is_a_wrong_answer(ready, desk):
@@ -620,7 +622,7 @@ def test_an_output_that_changes_after_the_look_is_a_wrong_answer(ready, desk):
     one = ready()
     out = desk._view(one._spread.launches[0]["out"])
     one.peer.on_round = lambda number: (out.fill_(1.0), one.peer.flag.answer(number))
-    found = one.round("submission", desk, 30.0)
+    found = one.round("submission", desk, 30.0, True)
     found.must_be_unchanged()
     out.fill_(2.0)
     late = failure(found.must_be_unchanged)
@@ -629,6 +631,46 @@ def test_an_output_that_changes_after_the_look_is_a_wrong_answer(ready, desk):
 
 def test_a_round_knows_its_look(ready, desk):
     """The places were drawn before the clock started, and are those that are compared afterwards."""
-    found = ready().round("submission", desk, 30.0)
+    found = ready().round("submission", desk, 30.0, True)
     assert isinstance(found, Round)
     assert found.seen == found.look.take()
+
+
+def test_the_clock_starts_when_the_calls_are_queued(ready, desk):
+    """So what Python takes for them is no part of a round; the worker is told whether it may make them ahead."""
+    for ahead in (True, False):
+        one = ready()
+        one.peer.on_arm = lambda number, flag=one: (time.sleep(0.03), flag.peer.flag.queue(number))
+        found = one.round("submission", desk, 30.0, ahead)
+        assert found.copy_in_s + found.work_s < 0.02
+        assert [message["ahead"] for message in one.peer.asked if message["op"] == "arm"] == [ahead]
+        assert found.ahead is ahead
+
+
+def test_calls_that_are_never_queued_are_waited_for_twice_a_plan(ready, desk, monkeypatch):
+    """Who waits for the GPU between its calls waits for the flag. From the third round of a plan on nobody waits."""
+    monkeypatch.setattr(workers, "_QUEUE_S", 0.2)
+    one = ready()
+
+    def seconds():
+        begun = time.monotonic()
+        one.round("submission", desk, 30.0, True)
+        return time.monotonic() - begun
+
+    one.peer.on_arm = lambda number: None
+    assert [seconds() > 0.2 for _ in range(4)] == [True, True, False, False]
+    one.plan(one._spread)
+    one.peer.on_arm = lambda number: one.peer.flag.queue(number)
+    assert seconds() < 0.2
+    one.peer.on_arm = lambda number: None
+    assert [seconds() > 0.2 for _ in range(3)] == [True, True, False]
+
+
+def test_a_round_that_fails_before_the_flag_is_not_waited_for(ready, desk, monkeypatch):
+    """It has answered: there is nothing that could still be queued."""
+    monkeypatch.setattr(workers, "_QUEUE_S", 5.0)
+    one = ready()
+    one.peer.on_arm = lambda number: one.peer.flag.answer(number)
+    begun = time.monotonic()
+    one.round("submission", desk, 30.0, True)
+    assert time.monotonic() - begun < 4.0
