@@ -11,8 +11,8 @@ from grader.judge.reading import Reading, counted, enough
 from grader.judge.statistics import decide
 
 __all__ = [
-    "NOISE", "OWN", "baseline_rounds", "claims", "disputed", "not_alone", "parted", "runs_short", "seconds_of",
-    "slow_rounds", "sure",
+    "NOISE", "OWN", "baseline_rounds", "claims", "disputed", "held_up", "not_alone", "parted", "runs_short",
+    "seconds_of", "slow_rounds", "sure",
 ]  # fmt: skip
 
 OWN = "submission"
@@ -21,6 +21,7 @@ _DISTURBED_THROUGHOUT = 1.005  # the same of the middle one of its rounds in a c
 _SHORT = 1.05  # times what the clock says, a baseline's events claim: then the clock takes too much off
 NOISE = 0.1  # of its time by the arbiter's clock, a submission's events may claim less because the host is noisy
 _FEWEST = 7  # rounds: of a case that was given up after two there is nothing to say
+_HELD_UP = 2  # rounds, at least
 _SURE = 1.3  # times what a gate asks, or that part of it: some baselines take a few percent more from time to time
 
 Readings = Mapping[str, Mapping[str, Sequence[Reading]]]  # by case, then by peer
@@ -86,6 +87,14 @@ def runs_short(readings: Readings) -> bool:
         for peer, found in peers.items()
         if peer != OWN and found
     )
+
+
+def held_up(own: Sequence[Reading]) -> bool:
+    """Whether a submission's rounds take much longer than its events say: what waits for the flag on several streams
+    begins milliseconds after it. Or the events are forged.
+    """
+    shares = [one.events_s / one.arbiter_s for one in own if one.events_s is not None]
+    return len(shares) >= _HELD_UP and median(shares) < 1 - NOISE
 
 
 def parted(readings: Readings) -> bool:

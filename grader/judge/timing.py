@@ -22,6 +22,7 @@ from grader.judge.beside import (
     baseline_rounds,
     claims,
     disputed,
+    held_up,
     not_alone,
     parted,
     runs_short,
@@ -55,6 +56,7 @@ class Timer:
         self.readings: dict[str, dict[str, list[Reading]]] = {}  # by case, then by peer
         self.launches: dict[str, int] = {}
         self.scales: dict[str, int] = {}
+        self.ahead = exercise.ahead  # whether its own calls are queued before the clock starts
         self.gated = True  # a plot shows the sizes that it names; for gates they grow with the GPU
         self.record: Record | None = None
         self.misread = False  # whether the clock runs short, by the events of workers of ours
@@ -280,14 +282,20 @@ class Timer:
             with arbiter.pool.still(), _undisturbed():
                 aside = arbiter.monitor.aside
                 seen: list[Excess] = []
-                sample(arbiter.desk, spread, exercise, peers, clock, _WARM_UP_LIMIT_S, seen, aside, checked=False)
-                for trial in range(max(trials, _MOST_TRIALS)):
-                    found = sample(arbiter.desk, spread, exercise, peers, clock, exercise.round_limit_s, seen, aside)
+                desk, limit_s, done = arbiter.desk, exercise.round_limit_s, 0
+                sample(desk, spread, exercise, peers, clock, _WARM_UP_LIMIT_S, seen, aside, self.ahead, checked=False)
+                while done < max(trials, _MOST_TRIALS):
+                    found = sample(desk, spread, exercise, peers, clock, limit_s, seen, aside, self.ahead)
                     for peer, reading in found.items():
                         kept.setdefault(peer.split(":")[-1], []).append(reading)
-                    if trial + 1 >= trials and (worker is None or _settled(kept[OWN])):
+                    done += 1
+                    if self.ahead and worker is not None and held_up(kept[OWN]):
+                        self.ahead, done = False, 0
+                        kept.clear()
+                        continue
+                    if done >= trials and (worker is None or _settled(kept[OWN])):
                         break
-                    if trial and worker is not None and score.hopeless(exercise, case.name, claims(self.readings)):
+                    if done > 1 and worker is not None and score.hopeless(exercise, case.name, claims(self.readings)):
                         break
             self.taken_too_much |= clock.takes_too_much(seen)
 

@@ -6,6 +6,7 @@ import contextlib
 import time
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager
+from dataclasses import replace
 
 from grader.exercise import Exercise
 from grader.judge.clock import Clock, Excess
@@ -37,7 +38,7 @@ class TimedWrong(Exception):
 def sample(
     desk: Desk, spread: Spread, exercise: Exercise, peers: dict[str, Worker], clock: Clock, limit_s: float,
     excesses: list[Excess], aside: Callable[[], AbstractContextManager[None]] = contextlib.nullcontext,
-    checked: bool = True,
+    own_ahead: bool = True, checked: bool = True,
 ) -> dict[str, Reading]:  # fmt: skip
     """One trial: every peer once over the same fresh inputs. The submission comes first; its outputs are checked, and
     its processes stand still while the baselines run.
@@ -47,6 +48,9 @@ def sample(
 
     What the judge itself has the GPU do has ended before a round begins, and is done within `aside`. Where that was
     heavy, as the oracle of a product is, the GPU rests for a while: else it would slow whoever comes next.
+
+    A submission that is not `own_ahead` makes its calls after the flag was raised; what the host takes for that is not
+    taken off, as who says that he cannot queue them may well have.
 
     Where no baseline's round is short enough to tell a drift, another one does, which only fills outputs.
 
@@ -65,7 +69,8 @@ def sample(
         if worker is own:
             _rest(exercise, work_s)
             desk.poison(spread)
-            rounds[peer] = worker.round(peer, desk, limit_s, exercise.ahead)
+            one = worker.round(peer, desk, limit_s, exercise.ahead and own_ahead)
+            rounds[peer] = replace(one, ahead=exercise.ahead)
             work_s = 0.0  # the GPU has rested since
             if not checked:
                 continue

@@ -58,7 +58,7 @@ class Round:
     event_s: float | None
     look: Glimpse
     seen: bytes  # by that look, before the clock stopped
-    ahead: bool = True  # whether its calls were to be queued before the clock started
+    ahead: bool = True  # whether its calls were to be queued before the clock started: then the host gets no credit
 
     def must_be_unchanged(self) -> None:
         """To be called when all outputs were found to be right: what the clock's look saw must be just that.

@@ -96,6 +96,7 @@ class World:
         self.dropped = 0
         self.samples = []  # case, whether a submission took part, limit
         self.others = []  # whether others were alive, for each sample
+        self.ahead = []  # whether the submission's calls were to be queued ahead, for each sample
         self.failing = {}  # number of the sample, in all -> what it raises
         self.counts = {}
         self.monitor = self
@@ -148,7 +149,7 @@ class World:
     def aside(self):
         return nullcontext()
 
-    def sample(self, desk, spread, exercise, peers, clock, limit_s, excesses, aside, checked=True):
+    def sample(self, desk, spread, exercise, peers, clock, limit_s, excesses, aside, own_ahead, checked=True):
         assert aside == self.aside
         assert desk is self.desk
         assert clock is self.clock
@@ -158,6 +159,7 @@ class World:
         number = len(self.samples)
         self.samples.append((spread.case.name, beside, limit_s))
         self.others.append(self.pool.busy)
+        self.ahead.append(own_ahead)
         if number in self.failing:
             raise self.failing[number]
         warms_up = limit_s == timing._WARM_UP_LIMIT_S
@@ -252,7 +254,7 @@ def test_a_baseline_that_fails_once_leaves_no_fewer_trials_than_a_near_gate_need
 
 def test_no_case_has_more_trials_than_there_are(world):
     """One whose clocks part has had them all in the first batch."""
-    world.own = lambda n: Reading(BASE_S / 0.98, 0.5 * BASE_S / 0.98)
+    world.own = lambda n: Reading(BASE_S / 0.98, 0.93 * BASE_S / 0.98)
     timed(world)
     assert world.rounds() == timing._MOST_TRIALS
 
@@ -293,6 +295,46 @@ def test_three_plain_trials_have_a_t_interval_beyond_the_gate():
         half = 9.925 * stdev(trials) / math.sqrt(3)
         assert mean(trials) - half > 1.0 or mean(trials) + half < 1.0, trials
     assert found > 50
+
+
+# A head start
+
+
+def test_what_its_own_streams_hold_up_is_timed_without_a_head_start(world):
+    """Its rounds take twice what its events say. What it had so far does not count, and its events are no finding."""
+    world.own = lambda n: Reading(2 * OWN_S, OWN_S) if world.ahead[-1] else Reading(1.01 * OWN_S, OWN_S)
+    found = timed(world, exercise(case("a"), case("b")))
+    assert not found.ahead
+    beside = [ahead for (_, with_own, _), ahead in zip(world.samples, world.ahead, strict=True) if with_own]
+    assert beside[:3] == [True] * 3, "a warm-up, and two rounds"
+    assert not any(beside[3:])
+    for name in ("a", "b"):
+        assert {one.arbiter_s for one in found.readings[name]["submission"]} == {1.01 * OWN_S}
+        assert len(found.readings[name]["submission"]) == len(found.readings[name]["torch"])
+    assert [finding for finding in found.settle() if finding.kind == "clock"] == []
+
+
+@pytest.mark.parametrize("claim", [0.95, 1.0, None])
+def test_who_is_not_held_up_keeps_the_head_start(world, claim):
+    """A noisy host makes the clocks part by less; and who claims no time is not held up by it."""
+    world.own = lambda n: Reading(OWN_S, None if claim is None else claim * OWN_S)
+    assert timed(world).ahead
+    assert all(world.ahead)
+
+
+def test_forged_events_gain_nothing_by_the_head_start_that_they_lose(world):
+    """Only once, and it is the clock that counts, as before."""
+    world.own = lambda n: Reading(BASE_S, 0.5 * BASE_S)
+    found = timed(world)
+    assert world.ahead.count(False) == timing._MOST_TRIALS
+    assert found.gates(judged=True)[0].ratio == pytest.approx(1.0)
+    assert [finding.kind for finding in found.settle()] == ["clock"]
+
+
+def test_where_the_hosts_part_is_timed_there_is_no_head_start(world):
+    """Of none of the rounds."""
+    timed(world, replace(exercise(), of_the_host=True))
+    assert not any(world.ahead)
 
 
 # The baselines alone
@@ -496,7 +538,7 @@ def test_doubt_ends_by_the_case_that_has_the_fewest_trials(world):
 
     def own(n):
         seconds = BASE_S / 0.95 * (1.02 if n % 2 else 0.98)
-        return Reading(seconds, (0.5 if world.samples[-1][0] == "a" else 1.0) * seconds)
+        return Reading(seconds, (0.93 if world.samples[-1][0] == "a" else 1.0) * seconds)
 
     world.own = own
     found = timed(world, exercise(case("a"), case("b")))
@@ -563,7 +605,7 @@ def test_who_claims_to_be_fast_and_is_hopeless_is_timed_to_the_end_and_fails(wor
     world.own = lambda n: Reading(30 * BASE_S, OWN_S)
     found = timed(world)
     assert found.gates(judged=True)[0].outcome == "failed"
-    assert world.rounds() == timing._MOST_TRIALS
+    assert world.rounds() == 2 + timing._MOST_TRIALS, "two with a head start"
 
 
 @pytest.mark.usefixtures("all_at_once")
@@ -1024,8 +1066,8 @@ def test_a_plot_shows_the_sizes_that_it_names(world):
 
 
 def mixed(events):
-    """In the first `events` rounds the worker's claim is within the agreement, in the others it is half."""
-    return lambda n: Reading(OWN_S, OWN_S if n < events else 0.5 * OWN_S)
+    """In the first `events` rounds the worker's claim is within the agreement, in the others it is not."""
+    return lambda n: Reading(OWN_S, OWN_S if n < events else 0.93 * OWN_S)
 
 
 @pytest.mark.usefixtures("all_at_once")

@@ -35,6 +35,7 @@ class Trial:
         self.exercise = OWN
         self.log = []
         self.limits, self.ahead = [], []
+        self.clock = CLOCK
         self.broken = {}
         self.more_us = {}
         self.launches_s = {}
@@ -54,7 +55,7 @@ class Trial:
             more = (0.0, self.trial.more_us.get(name, 0.0) * US, 0.0)
             launches_s = self.trial.launches_s.get(name, 3e-3)
             one = a_round(launches_s, self.trial.spread, more=more, event_s=launches_s)
-            return replace(one, look=replace(one.look, take=lambda: self.trial.log.append("look") or b""))
+            return replace(one, ahead=ahead, look=replace(one.look, take=lambda: self.trial.log.append("look") or b""))
 
         def freeze(self):
             self.trial.log.append("freeze")
@@ -85,7 +86,7 @@ class Trial:
         return Mismatch("out", (64,), 1, 64) if self.wrong else None
 
     def sample(self, **named):
-        return sample(self, self.spread, self.exercise, self.peers, CLOCK, 7.0, self.excesses, self.aside, **named)
+        return sample(self, self.spread, self.exercise, self.peers, self.clock, 7.0, self.excesses, self.aside, **named)
 
 
 @pytest.fixture
@@ -309,3 +310,20 @@ def test_what_the_host_takes_is_timed_of_everybody_or_of_nobody(trial, of_the_ho
     trial.launches_s = dict.fromkeys(("e:torch", "e:compile"), 80e-3)  # too long to tell a drift
     trial.sample()
     assert trial.ahead == [not of_the_host] * 4
+
+
+@pytest.mark.parametrize("own_ahead", [True, False])
+def test_a_submission_that_cannot_be_queued_gets_no_credit_for_the_hosts_part(trial, own_ahead):
+    """Its calls are made after the flag, the baselines' before; by the clock that is no shorter than the others'."""
+    trial.clock = replace(CLOCK, host_s=40 * US)
+    found = trial.sample(own_ahead=own_ahead)
+    assert trial.ahead == [own_ahead, True, True]
+    assert [reading.arbiter_s for reading in found.values()] == pytest.approx([1.5e-3] * 3)
+
+
+def test_where_the_hosts_part_is_timed_everybody_gets_the_same_credit(trial):
+    """It lies in all rounds, and what it takes as a rule is taken off all of them."""
+    trial.exercise, trial.clock = replace(OWN, of_the_host=True), replace(CLOCK, host_s=40 * US)
+    trial.more_us = dict.fromkeys(trial.peers, 40.0)
+    found = trial.sample()
+    assert [reading.arbiter_s for reading in found.values()] == pytest.approx([1.5e-3] * 3)
