@@ -1,8 +1,8 @@
 """A round's own times in a worker: CUDA events, and the wait for its end, by the shortest way that there is.
 
-What the host does between the flag's rise and the first record lies outside the events and inside the judge's clock.
-Through torch that record took 13 to 130 µs beside an H200, in spells of seconds: its code has left the caches by then.
-The driver's own call takes 11 to 17, and some 4 where it has just been made a few times.
+Without a head start, what the host does between the flag's rise and the first record lies outside the events and inside
+the judge's clock. Through torch that record took 13 to 130 µs beside an H200, in spells of seconds: its code has left
+the caches by then. The driver's own call takes 11 to 17, and some 4 where it has just been made a few times.
 """
 
 from __future__ import annotations
