@@ -47,7 +47,7 @@ def looks(recorder: Recorder) -> None:
                     for elements in _ELEMENTS:
                         arbiter.desk.poison(spread)
                         with mock.patch.object(glimpse, "LOOKS", elements):
-                            one = worker.round(f"{exercise.id}:{baseline.id}", arbiter.desk, 30.0, exercise.ahead)
+                            one = worker.round(f"{exercise.id}:{baseline.id}", arbiter.desk, 30.0, exercise.head_start)
                         found[elements].append(one)
             for elements, rounds in found.items():
                 label = f"{exercise.id}, {len(spread.launches)} launches, {elements} elements"

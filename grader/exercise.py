@@ -210,9 +210,9 @@ class Exercise:
         return self.correctness_points + sum(gate.points for gate in self.gates)
 
     @property
-    def ahead(self) -> bool:
-        """Whether the calls of a round are queued before the clock starts. Not where what is asked about is timed, too:
-        a function under question would wait for that clock."""
+    def head_start(self) -> bool:
+        """Whether the calls of a round are queued before the clock starts. Not where the host's time counts, nor where
+        a submission is handed a function to time: its own clock would see the wait for the flag."""
         return not (self.of_the_host or self.answers)
 
     @property

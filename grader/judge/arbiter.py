@@ -263,7 +263,7 @@ class Arbiter:
                 apart = self.desk.apart(spread)
                 worker.plan(apart)
                 with self.pool.still():
-                    worker.round(f"{exercise.id}:{measure.id}", self.desk, exercise.time_limit_s, ahead=False)
+                    worker.round(f"{exercise.id}:{measure.id}", self.desk, exercise.time_limit_s, head_start=False)
                 return self.desk.answers(apart)
             except (WorkerFailed, BaselineFailed) as failed:
                 self.drop_baselines()

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import bisect
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from statistics import median_low
 
 from grader.exercise import Array, Case, Exercise
@@ -58,7 +58,7 @@ class Curve:
 
 @dataclass(frozen=True)
 class Excess:
-    """What rounds took longer than calibrated, in seconds: the way to the first launch, and the look."""
+    """What rounds took longer than calibrated, in seconds: between the inputs' arrival and the look, and the look."""
 
     switch_s: float = 0.0
     look_s: float = 0.0
@@ -114,11 +114,11 @@ class Clock:
             spread = spread.repeated(launches // rows)
             desk.deal(spread)
             worker.plan(spread)
-            found = cls._rounds(desk, spread, worker, pace, ahead=True)
+            found = cls._rounds(desk, spread, worker, pace, head_start=True)
             switches.append(_beyond(found))
             glimpses.setdefault(float(found[-1].look.copies), quartile(one.glimpse_s for one in found))
             if launches == _HOST_LAUNCHES:
-                by_host_s = _beyond(cls._rounds(desk, spread, worker, pace, ahead=False))[1] - switches[-1][1]
+                by_host_s = _beyond(cls._rounds(desk, spread, worker, pace, head_start=False))[1] - switches[-1][1]
         copies = [(float(size), desk.copy_in_s(size)) for size in _sizes(desk.arenas["inputs"].size)]
         least_s = min(cost for _, cost in switches)
         return cls(
@@ -132,14 +132,20 @@ class Clock:
         )
 
     @staticmethod
-    def _rounds(desk: Desk, spread: Spread, worker: Worker, pace: Pace, ahead: bool) -> list[Round]:
+    def _rounds(desk: Desk, spread: Spread, worker: Worker, pace: Pace, head_start: bool) -> list[Round]:
         """Rounds of a calibration, without the first two and any whose events say nothing."""
         rounds = []
         for _ in range(_CALIBRATION_ROUNDS):
             desk.poison(spread)
             pace.is_strained()  # which shows it how fast the processor can be
-            rounds.append(worker.round("", desk, 30.0, ahead))
+            rounds.append(worker.round("", desk, 30.0, head_start))
         return [one for one in rounds[2:] if one.event_s is not None]
+
+    @property
+    def of_the_host(self) -> Clock:
+        """For rounds in which nobody has a head start: the host's way to the first launch is taken off, too."""
+        costs = tuple(cost + self.host_s for cost in self.switch_s.values)
+        return replace(self, switch_s=Curve(self.switch_s.at, costs), host_s=0.0)
 
     def excess(self, trusted: Sequence[Round], strained: bool) -> Excess:
         """What the rounds of workers of ours took longer than calibrated: the least of them, in a trial.
@@ -178,7 +184,7 @@ class Clock:
 
     def read(self, spread: Spread, one: Round, drift: Excess = NO_DRIFT, trusted: bool = False) -> Reading:
         """What a launch of this round took, by both clocks."""
-        work_s = one.work_s - drift.switch_s - (0.0 if one.ahead else self.host_s)
+        work_s = one.work_s - drift.switch_s
         if (more_s := one.copy_in_s - self.copy_in_s(spread.used["inputs"])) > self.copy_in_jitter_s:
             work_s += more_s
         work_s += max(0.0, self.glimpse_excess_s(one) - drift.look_s - self.jitter_s)
@@ -192,7 +198,7 @@ class Clock:
     def switch_excess_s(self, one: Round) -> float:
         """What it took longer than calibrated to the launches, by what the worker's events say of these."""
         assert one.event_s is not None
-        return one.work_s - one.event_s - self.switch_s(one.event_s) - (0.0 if one.ahead else self.host_s)
+        return one.work_s - one.event_s - self.switch_s(one.event_s)
 
     def glimpse_excess_s(self, one: Round) -> float:
         """What the look took longer than calibrated for so many copies."""

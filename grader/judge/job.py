@@ -15,12 +15,12 @@ from grader.judge import rules
 from grader.judge.compare import uncontradicted
 from grader.judge.memory import TooLittle, out_of_memory, stays
 from grader.judge.pool import Loaded
-from grader.judge.streams import UNJOINED, unjoined
+from grader.judge.streams import unjoined
 from grader.judge.timing import Timer
 from grader.judge.trial import TimedWrong
 from grader.judge.workers import Worker, WorkerFailed
 from grader.steps import Progress
-from grader.verdict import CaseResult, Failure, Finding, GateResult, Verdict
+from grader.verdict import CaseResult, Failure, Finding, GateResult, Mismatch, Verdict
 from grader.version import __version__
 
 if TYPE_CHECKING:
@@ -83,7 +83,8 @@ class Job:
         return any(case.mismatch is not None and case.name in measured for case in self.cases)
 
     def _afresh(self) -> Failure | None:
-        """Once more, in another process and by the same clock, and that counts."""
+        """Once more, in another process and by the same clock, and that counts. Nobody else is alive meanwhile."""
+        self.arbiter.pool.be_still()
         self._forget()
         return self._attempt()
 
@@ -178,7 +179,7 @@ class Job:
         except WorkerFailed as failed:
             return failed.failure
         except TimedWrong as wrong:
-            self.cases.append(CaseResult(f"{wrong.case}, while timed", False, mismatch=wrong.mismatch))
+            self.cases.append(CaseResult(f"{wrong.case}, while timed", False, mismatch=self._hinted(wrong.mismatch)))
             return None
         if self.arbiter.pool.profiled:
             self._look_at_kernels(worker)
@@ -215,7 +216,7 @@ class Job:
             worker.plan(spread)
             with self.arbiter.pool.still() if case.measured else contextlib.nullcontext():
                 limit_s = self.exercise.time_limit_s  # each shape may be compiled for
-                one = worker.round("submission", desk, limit_s, self.exercise.ahead)
+                one = worker.round("submission", desk, limit_s, self.exercise.head_start)
             mismatch = desk.check(spread, self.exercise, expected)
             if mismatch is None:
                 one.must_be_unchanged()
@@ -224,9 +225,13 @@ class Job:
         if mismatch and desk.unwritten(spread) and any(stub in self.source for stub in _STUBS):
             failure = Failure("not_written", "The exercise is not written yet.")
             return CaseResult(case.name, False, failure=failure)
-        if mismatch and not mismatch.suspect and self.exercise.ahead and desk.torch_device == "cuda":
-            mismatch = replace(mismatch, suspect=UNJOINED if unjoined(self.source) else "")
-        return CaseResult(case.name, mismatch is None, mismatch=mismatch)
+        return CaseResult(case.name, mismatch is None, mismatch=self._hinted(mismatch) if mismatch else None)
+
+    def _hinted(self, mismatch: Mismatch) -> Mismatch:
+        """With what the source says, where what came out says nothing."""
+        if mismatch.suspect or not self.exercise.head_start or self.arbiter.device != "cuda":
+            return mismatch
+        return replace(mismatch, suspect=unjoined(self.source))
 
     def verdict(self, failure: Failure | None) -> Verdict:
         """What the cases and the clock amount to."""

@@ -4,16 +4,19 @@ from __future__ import annotations
 
 import re
 
-__all__ = ["UNJOINED", "unjoined"]
+__all__ = ["unjoined"]
 
-UNJOINED = (
-    "It works on a stream of its own, and nothing in it lets that stream wait for the current one, on which the inputs "
-    "arrive: `stream.wait_stream(torch.cuda.current_stream())` comes before the first launch on it."
+_UNJOINED = (
+    "It works on a stream of its own: does that wait for the current one, on which the inputs arrive? "
+    "`stream.wait_stream(torch.cuda.current_stream())` comes before the first launch on it."
 )
-_MADE = re.compile(r"\bStream\(|\b(?:cuda|cu)StreamCreate")  # torch's, CuPy's, Numba's, C++'s
-_WAITS = re.compile(r"wait_stream|wait_event|StreamWaitEvent|[sS]ynchronize")
+# Those that do not wait for the default stream by themselves.
+_MADE = re.compile(r"\btorch\.cuda\.Stream\(|non_blocking=True\)|StreamNonBlocking|getStreamFromPool")
+_WAITS = re.compile(r"wait_stream|wait_event|StreamWaitEvent|StreamWaitValue")
 
 
-def unjoined(source: str) -> bool:
-    """Whether the text makes a stream and has none wait. For what is wrong already: a comment can fool it."""
-    return bool(_MADE.search(source)) and not _WAITS.search(source)
+def unjoined(source: str) -> str:
+    """A question where the text makes a stream and has none wait, else an empty text. For what is wrong already: a
+    comment can fool it.
+    """
+    return _UNJOINED if _MADE.search(source) and not _WAITS.search(source) else ""

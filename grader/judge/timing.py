@@ -56,7 +56,7 @@ class Timer:
         self.readings: dict[str, dict[str, list[Reading]]] = {}  # by case, then by peer
         self.launches: dict[str, int] = {}
         self.scales: dict[str, int] = {}
-        self.ahead = exercise.ahead  # whether its own calls are queued before the clock starts
+        self.late: set[str] = set()  # cases in which its own calls are made after the clock has started
         self.gated = True  # a plot shows the sizes that it names; for gates they grow with the GPU
         self.record: Record | None = None
         self.misread = False  # whether the clock runs short, by the events of workers of ours
@@ -74,6 +74,7 @@ class Timer:
     def forget(self) -> None:
         """Begins anew."""
         self.readings, self.launches, self.record = {}, {}, None  # who has kept the old ones still has them
+        self.late.clear()
         self.taken_too_much = self.misread = self.parted = self.disputed = False
 
     def know_baselines(self) -> None:
@@ -113,7 +114,9 @@ class Timer:
         Where many were, the GPU may be warmer than it was when the baselines were timed alone; that is done again then.
         It is not where no gate hangs on it: some baselines take more than 1 % longer from one time to the next.
         """
-        self.misread, self.parted = runs_short(self.readings), parted(self.readings)
+        self.misread = runs_short(self.readings)
+        # Without a head start the clocks part by what the host takes; another process's would, too.
+        self.parted = parted({case: found for case, found in self.readings.items() if case not in self.late})
         again = len(self._slow_rounds()) > _FEW * baseline_rounds(self.readings) and not self._sure()
         if again:
             self._alone(self._gated)
@@ -121,7 +124,7 @@ class Timer:
         for case, peer, number in not_alone(self.readings, self._by_itself):
             alone = self._by_itself(case, peer)
             self.readings[case][peer][number] = Reading(alone, alone, trusted=True)
-        self.disputed = disputed(self.exercise, self.readings)
+        self.disputed = not self.late and disputed(self.exercise, self.readings)
         if not disturbed:
             return self._claims()
         return [Finding("disturbed", "While this was timed the baselines ran slower than they do alone; their times "
@@ -178,12 +181,13 @@ class Timer:
             return "none: a simulator has no speed"
         if not own:
             return "none: nothing was timed" if self.exercise.gates else "none: there are no points for speed"
+        late = f"; in {', '.join(sorted(self.late))} its calls came after the clock had started" if self.late else ""
         events, share = sum(one.clock == "events" for one in own), f"{100 * AGREEMENT:g} %"
         if events == len(own):
-            return f"CUDA events: the judge's own clock agrees within {share}, in {len(own)} rounds"
+            return f"CUDA events: the judge's own clock agrees within {share}, in {len(own)} rounds{late}"
         if not events:
-            return f"the judge's own: CUDA events did not agree with it within {share}, in {len(own)} rounds"
-        return f"CUDA events in {events} of {len(own)} rounds, the judge's own where they were not within {share}"
+            return f"the judge's own: CUDA events did not agree with it within {share}, in {len(own)} rounds{late}"
+        return f"CUDA events in {events} of {len(own)} rounds, the judge's own where they were not within {share}{late}"
 
     def implausible(self) -> Failure | None:
         """A claim below the roofline's floor is refused: no kernel is faster than the hardware."""
@@ -283,14 +287,16 @@ class Timer:
                 aside = arbiter.monitor.aside
                 seen: list[Excess] = []
                 desk, limit_s, done = arbiter.desk, exercise.round_limit_s, 0
-                sample(desk, spread, exercise, peers, clock, _WARM_UP_LIMIT_S, seen, aside, self.ahead, checked=False)
+                early = exercise.head_start and case.name not in self.late
+                sample(desk, spread, exercise, peers, clock, _WARM_UP_LIMIT_S, seen, aside, early, checked=False)
                 while done < max(trials, _MOST_TRIALS):
-                    found = sample(desk, spread, exercise, peers, clock, limit_s, seen, aside, self.ahead)
+                    found = sample(desk, spread, exercise, peers, clock, limit_s, seen, aside, early)
                     for peer, reading in found.items():
                         kept.setdefault(peer.split(":")[-1], []).append(reading)
                     done += 1
-                    if self.ahead and worker is not None and held_up(kept[OWN]):
-                        self.ahead, done = False, 0
+                    if early and worker is not None and held_up(kept[OWN]):
+                        self.late.add(case.name)
+                        early, done = False, 0
                         kept.clear()
                         continue
                     if done >= trials and (worker is None or _settled(kept[OWN])):

@@ -6,7 +6,6 @@ import contextlib
 import time
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager
-from dataclasses import replace
 
 from grader.exercise import Exercise
 from grader.judge.clock import Clock, Excess
@@ -38,7 +37,7 @@ class TimedWrong(Exception):
 def sample(
     desk: Desk, spread: Spread, exercise: Exercise, peers: dict[str, Worker], clock: Clock, limit_s: float,
     excesses: list[Excess], aside: Callable[[], AbstractContextManager[None]] = contextlib.nullcontext,
-    own_ahead: bool = True, checked: bool = True,
+    own_head_start: bool = True, checked: bool = True,
 ) -> dict[str, Reading]:  # fmt: skip
     """One trial: every peer once over the same fresh inputs. The submission comes first; its outputs are checked, and
     its processes stand still while the baselines run.
@@ -49,8 +48,8 @@ def sample(
     What the judge itself has the GPU do has ended before a round begins, and is done within `aside`. Where that was
     heavy, as the oracle of a product is, the GPU rests for a while: else it would slow whoever comes next.
 
-    A submission that is not `own_ahead` makes its calls after the flag was raised; what the host takes for that is not
-    taken off, as who says that he cannot queue them may well have.
+    Without `own_head_start` the submission makes its calls after the flag was raised; what the host takes for that is
+    not taken off, as who says that he cannot queue them may well have.
 
     Where no baseline's round is short enough to tell a drift, another one does, which only fills outputs.
 
@@ -60,6 +59,7 @@ def sample(
         TimedWrong: an output of the submission is wrong.
     """
     own, begun = peers.get("submission"), time.perf_counter()
+    clock = clock if exercise.head_start else clock.of_the_host
     with aside():
         desk.deal(spread, exercise.draw)
     work_s = time.perf_counter() - begun
@@ -69,8 +69,7 @@ def sample(
         if worker is own:
             _rest(exercise, work_s)
             desk.poison(spread)
-            one = worker.round(peer, desk, limit_s, exercise.ahead and own_ahead)
-            rounds[peer] = replace(one, ahead=exercise.ahead)
+            rounds[peer] = worker.round(peer, desk, limit_s, exercise.head_start and own_head_start)
             work_s = 0.0  # the GPU has rested since
             if not checked:
                 continue
@@ -85,12 +84,12 @@ def sample(
             continue
         with _still(own):
             _rest(exercise, work_s)
-            rounds[peer], slow = _round_of_ours(worker, peer, desk, spread, clock, limit_s, exercise.ahead)
+            rounds[peer], slow = _round_of_ours(worker, peer, desk, spread, clock, limit_s, exercise.head_start)
         work_s, strained = 0.0, strained or slow
     ours = [one for peer, one in rounds.items() if peers[peer] is not own]
     if own is not None and ours and not any(map(clock.tells, ours)):
         with _still(own):
-            one, slow = _round_of_ours([*peers.values()][-1], FILL, desk, spread, clock, limit_s, exercise.ahead)
+            one, slow = _round_of_ours([*peers.values()][-1], FILL, desk, spread, clock, limit_s, exercise.head_start)
         ours, strained = [*ours, one], strained or slow
     excesses.append(clock.excess(ours, strained))
     drift = clock.drift(excesses[-_SPELL_TRIALS:])
@@ -112,13 +111,13 @@ def _still(own: Worker | None) -> Iterator[None]:
 
 
 def _round_of_ours(
-    worker: Worker, name: str, desk: Desk, spread: Spread, clock: Clock, limit_s: float, ahead: bool
+    worker: Worker, name: str, desk: Desk, spread: Spread, clock: Clock, limit_s: float, head_start: bool
 ) -> tuple[Round, bool]:
     """The round, and whether the processor was slow before it and after."""
     try:
         desk.poison(spread)
         slow = clock.pace.is_strained()
-        one = worker.round(name, desk, limit_s, ahead)
+        one = worker.round(name, desk, limit_s, head_start)
         return one, clock.pace.is_strained() and slow
     except WorkerFailed as failed:
         raise BaselineFailed(name, failed.failure.message) from None

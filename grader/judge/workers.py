@@ -35,8 +35,7 @@ _OUTPUT_BYTES = 64 << 20  # that it may print; what is beyond the log is read an
 _LEAST_AVAILABLE = 0.04  # of the machine's memory: below that the one in turn is stopped, as nothing else would see it
 _LOOK_S = 0.5  # between two looks at how much memory it takes
 _PLAN_LIMIT_S = 20.0  # to map memory and lay tensors over it: milliseconds, on a machine that is not overwhelmed
-_QUEUE_S = 0.02  # for the calls of a round to be queued; who waits for the GPU in between, or loads a kernel, never has
-_UNQUEUED = 2  # rounds of a plan, one after the other, after which nobody waits for that any more
+_QUEUE_S, _CALL_S = 0.02, 2e-4  # for the calls of a round to be queued, and for each of them more
 _SPIN_S = {"cuda": 0.2, "simulator": 0.002}  # a longer wait measures no microseconds: sleep between looks
 
 
@@ -58,7 +57,6 @@ class Round:
     event_s: float | None
     look: Glimpse
     seen: bytes  # by that look, before the clock stopped
-    ahead: bool = True  # whether its calls were to be queued before the clock started: then the host gets no credit
 
     def must_be_unchanged(self) -> None:
         """To be called when all outputs were found to be right: what the clock's look saw must be just that.
@@ -93,7 +91,6 @@ class Worker:
         self._round = 0
         self._flag: Flag | None = None
         self._spread: Spread | None = None
-        self._unqueued: dict[str, int] = {}  # by name, how many of its last rounds were not queued in time
         self._looked_s = 0.0
         self._deadline = math.inf
         self._look_s = 4 * _LOOK_S  # a thread that wakes up takes the interpreter, too
@@ -162,15 +159,14 @@ class Worker:
     def plan(self, spread: Spread) -> None:
         """Tells the worker where the tensors of the coming rounds lie."""
         self._spread = spread
-        self._unqueued.clear()
         self._ask({"op": "plan", "launches": spread.plan()}, _PLAN_LIMIT_S)
 
-    def round(self, name: str, desk: Desk, limit_s: float, ahead: bool) -> Round:
+    def round(self, name: str, desk: Desk, limit_s: float, head_start: bool) -> Round:
         """One round of `name` ("": one that copies; `FILL`) over the planned launches.
 
         The clock covers the copying-in of the inputs that were dealt, a small copy, the launches, and a look
-        at random elements of every output. With `ahead` it starts when the calls have been made, and wait on the GPU:
-        what Python takes for them does not count, unless it waits for the GPU in between.
+        at random elements of every output. With a head start it begins when the calls have been made, and wait on the
+        GPU: what Python takes for them does not count, unless that is long, or it waits for the GPU in between.
 
         Raises:
             WorkerFailed: the submission raised, crashed, or did not end in time.
@@ -178,10 +174,11 @@ class Worker:
         assert self._flag is not None
         assert self._spread is not None
         self._round += 1
-        self._send({"op": "arm", "name": name, "round": self._round, "ahead": ahead})
+        self._send({"op": "arm", "name": name, "round": self._round, "head_start": head_start})
         self._receive(limit_s)
         flag, number = self._flag, self._round
-        self._await_queue(flag, name, number)
+        if head_start:
+            self._await_queue(flag, number)
         glimpse = Glimpse(desk, self._spread)
         desk.wake()
         gc.disable()
@@ -198,15 +195,16 @@ class Worker:
         finally:
             gc.enable()
         event_s = time_of(self._receive(limit_s).get("event_s"))
-        return Round(handed - started, answered - handed, ended - answered, event_s, glimpse, seen, ahead)
+        return Round(handed - started, answered - handed, ended - answered, event_s, glimpse, seen)
 
-    def _await_queue(self, flag: Flag, name: str, number: int) -> None:
-        """Gives its calls a while to be queued; that they never are is nobody's failure."""
-        late = self._unqueued.get(name, 0)
-        ends = time.perf_counter() + (_QUEUE_S if late < _UNQUEUED else 0.0)
-        while not (queued := flag.queued(number)) and time.perf_counter() < ends:
+    def _await_queue(self, flag: Flag, number: int) -> None:
+        """Gives its calls a while to be queued. Who waits for the GPU between them, or loads a kernel, waits for the
+        flag; that is nobody's failure.
+        """
+        assert self._spread is not None
+        ends = time.perf_counter() + _QUEUE_S + _CALL_S * len(self._spread.launches)
+        while not flag.queued(number) and time.perf_counter() < ends:
             time.sleep(20e-6)
-        self._unqueued[name] = 0 if queued else late + 1
 
     def _await_answer(self, flag: Flag, number: int, limit_s: float) -> None:
         raised = time.perf_counter()

@@ -31,8 +31,8 @@ def seal(fd: int, more: int = 0) -> None:
 
 
 class Flag:
-    """Three words: the number of the round that was asked for, of the round that was answered, and of the round whose
-    launches are queued."""
+    """Three words: the number of the round that was asked for, of the round that was answered, and of the round for
+    which the worker has done all that it can before the flag."""
 
     BYTES = mmap.PAGESIZE
 

@@ -1,6 +1,7 @@
 """A worker: starts, imports what a submission will want, then runs one submission on the arbiter's buffers.
 
-It answers with failures as text, and with one flag word. It never sees an expected value and never states a verdict.
+It answers with failures as text, and with two words of the flag. It never sees an expected value and never states a
+verdict.
 """
 
 from __future__ import annotations
@@ -101,11 +102,11 @@ class Worker:
         number, function = message["round"], self.functions[message["name"]]
         launches, own = self.launches, watch(self.device)
         channel.send({"armed": number})
-        ahead = message["ahead"] and self.head_start is not None and self.head_start.begin(number)
-        if not ahead:
-            self.flag.queue(number)
-            self.flag.wait_raised(number)
         try:
+            ahead = message["head_start"] and self.head_start is not None and self.head_start.begin(number)
+            if not ahead:
+                self.flag.queue(number)
+                self.flag.wait_raised(number)
             own.start()
             for arguments in launches:
                 function(*arguments)

@@ -26,6 +26,7 @@ class Fixed:
 
     def __init__(self, constant_s):
         self.constant_s, self.pace = constant_s, Pace()
+        self.of_the_host = self
 
     def excess(self, trusted, strained):
         return NO_DRIFT
@@ -50,11 +51,11 @@ class Copies:
     def plan(self, spread):
         self.spread = spread
 
-    def round(self, name, desk, limit_s, ahead):
+    def round(self, name, desk, limit_s, head_start):
         for launch in self.spread.launches:
             desk._view(launch["out"]).copy_(desk._private(launch["x"]))
         event_s = LAUNCH_S * len(self.spread.launches)
-        return Round(0.0, event_s + CONSTANT_S, 0.0, event_s, SimpleNamespace(take=bytes), b"", ahead)
+        return Round(0.0, event_s + CONSTANT_S, 0.0, event_s, SimpleNamespace(take=bytes), b"")
 
     def freeze(self):
         pass

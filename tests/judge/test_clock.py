@@ -1,6 +1,5 @@
 """The arbiter's clock: what it takes off a round and what it refuses to take off."""
 
-from dataclasses import replace
 from types import SimpleNamespace
 
 import pytest
@@ -54,7 +53,7 @@ class Calibrated:
     def glimpse_s(self, copies):
         return (20 + 2 * copies) * US
 
-    def round(self, name, desk, limit_s, ahead):
+    def round(self, name, desk, limit_s, head_start):
         assert name == ""
         assert desk.log[-1] == "poison", "a round begins with poisoned outputs"
         desk.log.append("round")
@@ -64,8 +63,8 @@ class Calibrated:
         event_s = 35 * US * len(spread.launches)
         late_s = 5e-3 if self.rounds <= 2 or self.rounds in (5, 6, 7, 8) else 0.0
         claim = None if self.rounds == 9 else event_s
-        work_s = event_s + self.switch_s(event_s) + late_s + (0.0 if ahead else self.host_us * US)
-        return Round(0.0, work_s, self.glimpse_s(rows) + late_s, claim, Looked(rows), b"", ahead)
+        work_s = event_s + self.switch_s(event_s) + late_s + (0.0 if head_start else self.host_us * US)
+        return Round(0.0, work_s, self.glimpse_s(rows) + late_s, claim, Looked(rows), b"")
 
 
 class LoggingDesk(Desk):
@@ -115,11 +114,10 @@ def test_the_hosts_way_to_the_first_launch_is_taken_off_where_it_is_in_the_round
     clock, _, desk = calibrated(host_us=host_us)
     assert clock.host_s == pytest.approx(found_us * US)
     spread = desk.lay(CASE, 10)
-    for ahead in (True, False):
-        one = replace(a_round(5e-3, spread, clock, event_s=5e-3), ahead=ahead)
-        taken_off_s = 0.0 if ahead else found_us * US
-        assert clock.read(spread, one).arbiter_s == pytest.approx((5e-3 - taken_off_s) / 10, rel=1e-3)
-        assert clock.switch_excess_s(one) == pytest.approx(-taken_off_s, abs=1e-9)
+    one = a_round(5e-3, spread, clock, event_s=5e-3)
+    for found, taken_off_s in ((clock, 0.0), (clock.of_the_host, found_us * US)):
+        assert found.read(spread, one).arbiter_s == pytest.approx((5e-3 - taken_off_s) / 10, rel=1e-3)
+        assert found.switch_excess_s(one) == pytest.approx(-taken_off_s, abs=1e-9)
 
 
 def test_calibration_deals_and_plans_for_each_length_of_round(calibrated):

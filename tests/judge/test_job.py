@@ -121,12 +121,12 @@ def test_where_the_clock_ran_short_it_is_graded_again_with_another_and_only_that
     assert job.findings[-1].sentence == "attempt 2"
 
 
-AFRESH = [*ONCE, "forget the times", "take"]
+AFRESH = [*ONCE, "still", "forget the times", "take"]
 
 
 @pytest.mark.parametrize("second", [False, "parted", "disputed"])
 def test_where_the_clocks_part_another_process_is_timed_and_only_that_counts(monkeypatch, second):
-    """Once, and by the same clock: there is no third draw."""
+    """Once, by the same clock, with nobody else alive: there is no third draw."""
     world = World(["parted", second])
     job = world.job(monkeypatch)
     assert job.run() is None

@@ -34,7 +34,7 @@ class Trial:
         self.spread, self.wrong = spread, wrong
         self.exercise = OWN
         self.log = []
-        self.limits, self.ahead = [], []
+        self.limits, self.head_starts = [], []
         self.clock = CLOCK
         self.broken = {}
         self.more_us = {}
@@ -46,16 +46,16 @@ class Trial:
         def __init__(self, trial):
             self.trial = trial
 
-        def round(self, name, desk, limit_s, ahead):
+        def round(self, name, desk, limit_s, head_start):
             self.trial.log.append(f"round {name}")
-            self.trial.ahead.append(ahead)
+            self.trial.head_starts.append(head_start)
             self.trial.limits.append(limit_s)
             if name in self.trial.broken:
                 raise self.trial.broken[name]
             more = (0.0, self.trial.more_us.get(name, 0.0) * US, 0.0)
             launches_s = self.trial.launches_s.get(name, 3e-3)
             one = a_round(launches_s, self.trial.spread, more=more, event_s=launches_s)
-            return replace(one, ahead=ahead, look=replace(one.look, take=lambda: self.trial.log.append("look") or b""))
+            return replace(one, look=replace(one.look, take=lambda: self.trial.log.append("look") or b""))
 
         def freeze(self):
             self.trial.log.append("freeze")
@@ -104,7 +104,7 @@ def test_a_trial_goes_in_order(trial):
     beside = [["freeze", "poison", f"round e:{name}", "thaw"] for name in ("torch", "compile")]
     assert trial.log == [*own, *beside[0], *beside[1]]
     assert trial.limits == [7.0] * 3
-    assert trial.ahead == [True] * 3
+    assert trial.head_starts == [True] * 3
     assert list(found) == list(trial.peers)
     assert [reading.trusted for reading in found.values()] == [False, True, True]
     assert [reading.arbiter_s for reading in found.values()] == pytest.approx([1.5e-3] * 3)
@@ -309,15 +309,15 @@ def test_what_the_host_takes_is_timed_of_everybody_or_of_nobody(trial, of_the_ho
     trial.exercise = replace(OWN, of_the_host=of_the_host)
     trial.launches_s = dict.fromkeys(("e:torch", "e:compile"), 80e-3)  # too long to tell a drift
     trial.sample()
-    assert trial.ahead == [not of_the_host] * 4
+    assert trial.head_starts == [not of_the_host] * 4
 
 
-@pytest.mark.parametrize("own_ahead", [True, False])
-def test_a_submission_that_cannot_be_queued_gets_no_credit_for_the_hosts_part(trial, own_ahead):
+@pytest.mark.parametrize("own_head_start", [True, False])
+def test_a_submission_that_cannot_be_queued_gets_no_credit_for_the_hosts_part(trial, own_head_start):
     """Its calls are made after the flag, the baselines' before; by the clock that is no shorter than the others'."""
     trial.clock = replace(CLOCK, host_s=40 * US)
-    found = trial.sample(own_ahead=own_ahead)
-    assert trial.ahead == [own_ahead, True, True]
+    found = trial.sample(own_head_start=own_head_start)
+    assert trial.head_starts == [own_head_start, True, True]
     assert [reading.arbiter_s for reading in found.values()] == pytest.approx([1.5e-3] * 3)
 
 

@@ -1,5 +1,5 @@
 # mistake: a stream of its own that does not wait for the current one, on which the inputs arrive
-# says: nothing in it lets that stream wait
+# says: does that wait for the current one
 # runs: gpu
 import torch
 import triton
