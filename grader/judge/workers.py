@@ -35,7 +35,7 @@ _OUTPUT_BYTES = 64 << 20  # that it may print; what is beyond the log is read an
 _LEAST_AVAILABLE = 0.04  # of the machine's memory: below that the one in turn is stopped, as nothing else would see it
 _LOOK_S = 0.5  # between two looks at how much memory it takes
 _PLAN_LIMIT_S = 20.0  # to map memory and lay tensors over it: milliseconds, on a machine that is not overwhelmed
-_QUEUE_S, _CALL_S = 0.02, 2e-4  # for the calls of a round to be queued, and for each of them more
+_QUEUE_S, _CALL_S = 0.02, 2e-4  # for the calls of a round to be queued; for each of them more, up to twice as much
 _SPIN_S = {"cuda": 0.2, "simulator": 0.002}  # a longer wait measures no microseconds: sleep between looks
 
 
@@ -198,11 +198,11 @@ class Worker:
         return Round(handed - started, answered - handed, ended - answered, event_s, glimpse, seen)
 
     def _await_queue(self, flag: Flag, number: int) -> None:
-        """Gives its calls a while to be queued. Who waits for the GPU between them, or loads a kernel, waits for the
-        flag; that is nobody's failure.
+        """Gives its calls a while to be queued. Who waits for the GPU between them, loads a kernel, or makes more calls
+        than the driver queues (a thousand), waits for the flag; that is nobody's failure.
         """
         assert self._spread is not None
-        ends = time.perf_counter() + _QUEUE_S + _CALL_S * len(self._spread.launches)
+        ends = time.perf_counter() + _QUEUE_S + min(_QUEUE_S, _CALL_S * len(self._spread.launches))
         while not flag.queued(number) and time.perf_counter() < ends:
             time.sleep(20e-6)
 
