@@ -35,7 +35,7 @@ BENCHES = {
 }  # fmt: skip
 PARTS = {
     "clock:agreement": "clock.agreement", "clock:repeats": "clock.repeats", "clock:pairs": "pairs.pairs",
-    "clock:noise": "noise.noise", "clock:looks": "looks.looks",
+    "clock:noise": "noise.noise", "clock:looks": "looks.looks", "clock:streams": "streams.streams",
     "throughput:ours": "throughput.ours", "throughput:stock": "throughput.stock",
     "throughput:bare_ours": "throughput.bare_ours", "throughput:bare_stock": "throughput.bare_stock",
     "throughput:stages": "stages.stages",

@@ -26,8 +26,8 @@ _NOTEBOOKS = ("-m", "pytest", "-q", "--tb=short", "--durations=40", "-p", "no:ca
 _BENCHES_S = {  # seconds that a bench may take; the others have `_BENCH_S`
     "ladder": 240, "matmuls": 200, "means": 120, "traces": 240, "fusion": 150, "lies": 150, "reductions": 180,
     "operators": 150, "kernels": 500, "clock:agreement": 200, "clock:repeats": 240, "clock:pairs": 420,
-    "clock:noise": 180, "clock:looks": 180, "flips": 560, "throughput:ours": 300, "throughput:stock": 560,
-    "throughput:stages": 180, "throughput:bare_ours": 300, "throughput:bare_stock": 560,
+    "clock:noise": 180, "clock:looks": 180, "clock:streams": 180, "flips": 560, "throughput:ours": 300,
+    "throughput:stock": 560, "throughput:stages": 180, "throughput:bare_ours": 300, "throughput:bare_stock": 560,
     "soak": 560, "kills": 560, "loop": 200, "matmuls:sweep": 500,
 }  # fmt: skip
 _BENCH_S = 90
@@ -62,7 +62,8 @@ def known(out: Path) -> list[Step]:
         *map(_bench, later),
         *_mistakes(),
         *_notebooks(out),
-        *map(_bench, ("clock:noise", "clock:looks", "clock:agreement", "clock:repeats", "clock:pairs")),
+        *map(_bench, ("clock:noise", "clock:looks", "clock:streams")),
+        *map(_bench, ("clock:agreement", "clock:repeats", "clock:pairs")),
         _tests("recovery", "tests/exploits/test_recovery.py"),
         *(_exploits(f"exploits-{kind}", kind) for kind in PREFIXES),
         _tests("honest", "tests/honest", limit_s=400),

@@ -1,0 +1,23 @@
+"""Which honest work is put on streams of its own, and which of its rounds are the first."""
+
+from benchmarks.noise import Heard
+from benchmarks.streams import early_and_late, on_streams
+from tests.honest.corpus import corpus
+
+
+def heard(peer, switch_us):
+    return Heard(peer, 500.0, switch_us, 0.0, 0.0, 0.0, 0.0, 0.0)
+
+
+def test_work_on_streams_of_its_own_is_found():
+    """In Python and in C++; what uses the current stream, by whatever name, makes none."""
+    names = {text.name for text in on_streams(corpus())}
+    assert {"softmax/streams_by_rows.py", "vector_add/own_stream.py", "square_matrix/streams_in_cpp.py"} <= names
+    assert not {"vector_add/cupy_kernel.py", "square_matrix/nvrtc.py", "square_matrix/grid_stride.py"} & names
+
+
+def test_the_first_rounds_are_told_from_the_others():
+    """Those of the submission, in order; a baseline's are none."""
+    rounds = [heard("submission", number) for number in range(5)]
+    mixed = [one for own in rounds for one in (own, heard("baseline", 99.0))]
+    assert early_and_late(mixed) == ([0, 1, 2], [3, 4])
