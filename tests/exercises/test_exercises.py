@@ -196,3 +196,11 @@ def test_ids_are_found_and_others_are_refused_with_those_that_exist():
         assert exercise.id == exercise_id
     with pytest.raises(UnknownExercise, match="softmax"):
         find("sofmax")
+
+
+def test_calls_are_queued_ahead_but_where_the_hosts_time_is_asked_about():
+    """Of the two rungs that keep what was compiled, and of those that ask questions."""
+    without = {exercise.id for exercise in EXERCISES.values() if not exercise.head_start}
+    questions = {exercise.id for exercise in EXERCISES.values() if exercise.answers}
+    assert without == questions | {"ls_numba_cached", "ls_cupy_cached"}
+    assert questions >= {"time_gpu", "trace_facts", "predict_ms", "audit"}

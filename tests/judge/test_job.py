@@ -307,3 +307,20 @@ def test_a_second_failure_stands(monkeypatch):
     world = World([True, True], [Failure("implausible", "first"), Failure("implausible", "second")])
     assert world.job(monkeypatch).run().message == "second"
     assert world.log == AGAIN
+
+
+@pytest.mark.parametrize(
+    ("made", "device", "said"),
+    [("s = torch.cuda.Stream()", "cuda", True), ("s = torch.cuda.Stream()", "simulator", False), ("", "cuda", False)],
+)
+@pytest.mark.parametrize("suspect", ["", "The exercise's own."])
+def test_a_wrong_answer_from_a_stream_that_waits_for_nobody_is_told(made, device, said, suspect):
+    """Where what came out does not say more; without a GPU there are no streams."""
+    world, nothing = World([]), lambda *_: None
+    world.device = device
+    wrong = replace(Mismatch("out", (), 1, 1), suspect=suspect)
+    world.desk = SimpleNamespace(lay=nothing, deal=nothing, poison=nothing, check=lambda *_: wrong,
+                                 unwritten=lambda spread: False)  # fmt: skip
+    job = Job(world, f"{SOURCE}{made}\n", ADD, True, nothing)
+    found = job._case(SimpleNamespace(plan=nothing, round=nothing), ADD.cases[0]).mismatch
+    assert found.suspect == suspect if suspect else ("stream of its own" in found.suspect) is said

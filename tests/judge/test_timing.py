@@ -338,14 +338,30 @@ def test_who_is_not_held_up_keeps_the_head_start(world, claim):
     assert all(world.head_starts)
 
 
+@pytest.mark.parametrize("claim", [BASE_S / 0.94, None])
 @pytest.mark.parametrize("forged_from", [1, 2, 3])
-def test_a_draw_that_is_lost_is_not_taken_back_by_forging_later(world, forged_from):
+def test_a_draw_that_is_lost_is_not_taken_back_by_forging_later(world, forged_from, claim):
     """Only the first two rounds of a case are asked, and both must be late: what has counted goes on to count."""
-    honest = Reading(BASE_S / 0.94, BASE_S / 0.94, jitter_s=0.01 * BASE_S)
+    honest = Reading(BASE_S / 0.94, claim, jitter_s=0.01 * BASE_S)
     world.own = lambda n: replace(honest, events_s=0.5 * BASE_S) if n >= forged_from else honest
     found = timed(world)
     assert not found.late
     assert len(found.readings["a"]["submission"]) == world.rounds()
+
+
+def test_a_gate_that_hangs_on_the_hosts_part_is_no_reason_to_calibrate(world):
+    """Without a head start the clocks part by what the host takes: by its events the gate would be passed."""
+    late = Reading(BASE_S / 0.94, BASE_S / 0.96, jitter_s=1e-3 * BASE_S)
+    world.own = lambda n: late
+    found = timed(world)
+    found.settle()
+    assert found.late
+    assert not found.disputed
+    world.own = lambda n: replace(late, jitter_s=0.01 * BASE_S)  # too little to be held up by
+    again = timed(world)
+    again.settle()
+    assert not again.late
+    assert again.disputed
 
 
 def test_forged_events_gain_nothing_by_the_head_start_that_they_lose(world):
