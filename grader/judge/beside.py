@@ -9,9 +9,10 @@ from grader.exercise import Exercise
 from grader.judge import score
 from grader.judge.reading import Reading, counted, enough
 from grader.judge.statistics import decide
+from grader.verdict import Finding
 
 __all__ = [
-    "NOISE", "OWN", "baseline_rounds", "claims", "disputed", "held_up", "not_alone", "parted", "runs_short",
+    "OWN", "baseline_rounds", "claims", "claims_less", "disputed", "held_up", "not_alone", "parted", "runs_short",
     "seconds_of", "slow_rounds", "sure",
 ]  # fmt: skip
 
@@ -19,7 +20,7 @@ OWN = "submission"
 _DISTURBED = 1.01  # times what a baseline takes alone: then something slows it
 _DISTURBED_THROUGHOUT = 1.005  # the same of the middle one of its rounds in a case
 _SHORT = 1.05  # times what the clock says, a baseline's events claim: then the clock takes too much off
-NOISE = 0.1  # of its time by the arbiter's clock, a submission's events may claim less because the host is noisy
+_NOISE = 0.1  # of its time by the arbiter's clock, a submission's events may claim less because the host is noisy
 _FEWEST = 7  # rounds: of a case that was given up after two there is nothing to say
 _HELD_UP_ROUNDS = 2
 _HELD_UP_JITTERS = 8  # times what a host varies by as a rule: more is no noise
@@ -44,6 +45,17 @@ def claims(readings: Readings) -> dict[str, dict[str, list[float]]]:
         for case, peers in seconds_of(readings).items()
         if readings[case].get(OWN)
     }
+
+
+def claims_less(readings: Readings) -> list[Finding]:
+    """A submission whose own events claim much less than the arbiter's clock says: forged, or work out of sight."""
+    own = [one for peers in readings.values() for one in peers.get(OWN, ())]
+    shares = [one.events_s / one.arbiter_s for one in own if one.events_s is not None]
+    if not shares or median(shares) >= 1 - _NOISE:
+        return []
+    return [Finding("clock", f"By its own CUDA events it took {median(shares):.2f} of the time that the judge "
+                    "measured, which counts. Does the function return before all of its work on the GPU has ended, "
+                    "on another stream for instance?")]  # fmt: skip
 
 
 def slow_rounds(readings: Readings, alone: Alone) -> list[tuple[str, str, int]]:
@@ -140,7 +152,7 @@ def _noise(by_events: Sequence[float], by_clock: Sequence[float], peers: Mapping
         if one.events_s is not None
     ]
     quiet = min(1.0, median(ours)) if ours else 1.0
-    return (1 - NOISE) * quiet * median(by_clock) <= median(by_events) <= median(by_clock)
+    return (1 - _NOISE) * quiet * median(by_clock) <= median(by_events) <= median(by_clock)
 
 
 def sure(exercise: Exercise, readings: Readings, alone: Alone) -> bool:

@@ -17,10 +17,10 @@ from grader.errors import JudgeStopped
 from grader.exercise import Baseline, Case, Exercise
 from grader.judge import score
 from grader.judge.beside import (
-    NOISE,
     OWN,
     baseline_rounds,
     claims,
+    claims_less,
     disputed,
     held_up,
     not_alone,
@@ -126,9 +126,9 @@ class Timer:
             self.readings[case][peer][number] = Reading(alone, alone, trusted=True)
         self.disputed = not self.late and disputed(self.exercise, self.readings)
         if not disturbed:
-            return self._claims()
+            return claims_less(self.readings)
         return [Finding("disturbed", "While this was timed the baselines ran slower than they do alone; their times "
-                        "alone count."), *self._claims()]  # fmt: skip
+                        "alone count."), *claims_less(self.readings)]  # fmt: skip
 
     def time(
         self, cases: Sequence[Case], baselines: Sequence[Baseline], trials: int, worker: Worker | None = None
@@ -249,16 +249,6 @@ class Timer:
     def _wide(self) -> bool:
         ratios = [score.gate_ratio(gate, self.seconds) for gate in self.exercise.gates]
         return any(ratio.high - ratio.low > _WIDE * ratio.middle for ratio in ratios)
-
-    def _claims(self) -> list[Finding]:
-        """A submission whose own events claim much less than the arbiter's clock says: forged, or work out of sight."""
-        own = [one for peers in self.readings.values() for one in peers.get(OWN, ())]
-        shares = [one.events_s / one.arbiter_s for one in own if one.events_s is not None]
-        if not shares or median(shares) >= 1 - NOISE:
-            return []
-        return [Finding("clock", f"By its own CUDA events it took {median(shares):.2f} of the time that the judge "
-                        "measured, which counts. Does the function return before all of its work on the GPU has ended, "
-                        "on another stream for instance?")]  # fmt: skip
 
     def _time(self, cases: Sequence[Case], baselines: Sequence[Baseline], trials: int, worker: Worker | None) -> None:
         arbiter, exercise = self.arbiter, self.exercise
