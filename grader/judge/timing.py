@@ -73,8 +73,8 @@ class Timer:
 
     def forget(self) -> None:
         """Begins anew."""
-        self.readings, self.launches, self.record = {}, {}, None  # who has kept the old ones still has them
-        self.late.clear()
+        # Who has kept the old ones still has them.
+        self.readings, self.launches, self.record, self.late = {}, {}, None, set()
         self.taken_too_much = self.misread = self.parted = self.disputed = False
 
     def know_baselines(self) -> None:

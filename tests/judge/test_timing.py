@@ -4,6 +4,7 @@ import math
 import random
 import sys
 from contextlib import contextmanager, nullcontext
+from copy import copy
 from dataclasses import replace
 from statistics import mean, stdev
 from types import SimpleNamespace
@@ -326,8 +327,10 @@ def test_what_its_own_streams_hold_up_is_timed_without_a_head_start(world):
     assert not found.parted
     assert not found.disputed
     assert "; in b its calls came after the clock had started" in found.clock()
+    kept = copy(found)
     found.forget()
     assert not found.late
+    assert kept.late == {"b"}, "who has kept the old ones still has them"
 
 
 @pytest.mark.parametrize("claim", [0.93, 1.0, None])
