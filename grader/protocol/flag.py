@@ -1,6 +1,6 @@
 """A flag in shared memory: the arbiter raises it, the worker answers, both spin. A round trip costs about 1 µs.
 
-The GPU can wait for it, too: see `grader.worker.head_start`.
+The GPU can wait for it and answer, too: see `grader.worker.gpu_flag`.
 """
 
 from __future__ import annotations
@@ -35,6 +35,7 @@ class Flag:
     which the worker has done all that it can before the flag."""
 
     BYTES = mmap.PAGESIZE
+    ANSWERED_AT, QUEUED_AT = 8 * _ANSWERED, 8 * _QUEUED  # bytes from its start
 
     def __init__(self, fd: int) -> None:
         self._map = mmap.mmap(fd, self.BYTES)

@@ -24,7 +24,7 @@ from grader.protocol.flag import Flag
 from grader.protocol.layout import Slot
 from grader.protocol.memory import CudaArena, HostArena, tensor
 from grader.worker.failures import describe
-from grader.worker.head_start import HeadStart
+from grader.worker.gpu_flag import GpuFlag
 from grader.worker.stopwatch import watch
 
 __all__ = ["main"]
@@ -43,7 +43,7 @@ class Worker:
         }
         self.arenas: dict[str, CudaArena | HostArena] = {}
         self.flag: Flag | None = None
-        self.head_start: HeadStart | None = None
+        self.gpu_flag: GpuFlag | None = None
         self.launches: list[tuple[Any, ...]] = []
 
     def handle(self, message: dict[str, Any], fds: list[int], channel: Channel) -> dict[str, Any]:
@@ -74,7 +74,7 @@ class Worker:
 
     def _map(self, arenas: Sequence[dict[str, Any]], fds: list[int]) -> None:
         self.flag = Flag(fds[0])
-        self.head_start = HeadStart(self.flag) if self.device == "cuda" else None
+        self.gpu_flag = GpuFlag(self.flag) if self.device == "cuda" else None
         for fd, arena in zip(fds[1:], arenas, strict=True):
             if arena["kind"] == "cuda":
                 self.arenas[arena["name"]] = CudaArena.open(fd, arena["size"], arena["read_only"])
@@ -97,13 +97,14 @@ class Worker:
         """One round; returns what this process's own events say of it, in seconds.
 
         With a head start the calls are made before the flag is raised; a function that waits for the GPU waits for it.
+        On a GPU the answer comes from there, when the current stream has come so far; the host's comes later.
         """
         assert self.flag is not None
         number, function = message["round"], self.functions[message["name"]]
-        launches, own = self.launches, watch(self.device)
+        launches, own, gpu_flag = self.launches, watch(self.device), self.gpu_flag
         channel.send({"armed": number})
         try:
-            ahead = message["head_start"] and self.head_start is not None and self.head_start.begin(number)
+            ahead = message["head_start"] and gpu_flag is not None and gpu_flag.wait_raised(number)
             if not ahead:
                 self.flag.queue(number)
                 self.flag.wait_raised(number)
@@ -111,9 +112,12 @@ class Worker:
             for arguments in launches:
                 function(*arguments)
             own.stop()
-            if ahead:
+            if gpu_flag is not None:
+                gpu_flag.answer(number)
+            if ahead and gpu_flag is not None:
                 self.flag.queue(number)
                 self.flag.wait_raised(number)
+                gpu_flag.ring(number)
             own.wait()
         finally:
             self.flag.answer(number)
