@@ -33,7 +33,7 @@ class GpuFlag:
         self._driver: Any = driver
         self._possible = True
         self._ask("cuMemHostRegister", flag.address, Flag.BYTES, _MAPPED)
-        self._page = self._ask("cuMemHostGetDevicePointer", flag.address, 0)
+        self._page = int(self._ask("cuMemHostGetDevicePointer", flag.address, 0) or 0)
         self._waiting = 0
 
     def wait_raised(self, number: int) -> bool:
