@@ -2,7 +2,8 @@
 
 Each grading leaves a line in `benchmarks/results/flips/<gpu>.jsonl`, with the commit that graded. What stands there is
 not graded again: a run that was stopped goes on, days later too. To begin anew, delete the file. The environment says
-how: `GRADINGS` of each file (20); `FLIPS_SHARE`, such as `1-of-2`, for a part of the files; `BENCH_LIMIT_S`.
+how: `GRADINGS` of each file (20); `FLIPS_SHARE`, such as `1-of-2`, for a part of the files; `FLIPS_LONGEST_S`: what
+never took less is not graded again, as most of its time is a build's; `BENCH_LIMIT_S`.
 """
 
 from __future__ import annotations
@@ -68,7 +69,8 @@ def flips(recorder: Recorder) -> None:
     lines.parent.mkdir(parents=True, exist_ok=True)
     share, shares = map(int, os.environ.get("FLIPS_SHARE", "1-of-1").split("-of-"))
     grade_in_turn(texts[share - 1 :: shares], count, lines, Limit(_LIMIT_S),
-                  {"gpu": recorder.machine.gpu, "commit": commit(), "date": recorder.date})  # fmt: skip
+                  {"gpu": recorder.machine.gpu, "commit": commit(), "date": recorder.date},
+                  longest_s=float(os.environ.get("FLIPS_LONGEST_S") or "inf"))  # fmt: skip
     _record(recorder, summary(kept(lines), texts), count)
 
 
@@ -79,8 +81,10 @@ def grade_in_turn(
     limit: Limit,
     tag: dict[str, str],
     device: Literal["cuda", "simulator"] = "cuda",
+    longest_s: float = float("inf"),
 ) -> None:
-    """Grades each text until `lines` holds `count` gradings of it: all of them once, then all once more.
+    """Grades each text until `lines` holds `count` gradings of it: all of them once, then all once more. One that never
+    took less than `longest_s` is not graded again.
 
     Stops before a grading for which there is too little time left. Rows of another text do not count.
 
@@ -89,19 +93,28 @@ def grade_in_turn(
     """
     done: Counter[str] = Counter()
     longest: dict[str, float] = {}
+    shortest: dict[str, float] = {}  # the first of an exercise waits for its baselines
+
+    def note(name: str, wall_s: float) -> None:
+        longest[name] = max(wall_s, longest.get(name, 0.0))
+        shortest[name] = min(wall_s, shortest.get(name, wall_s))
+
     for row in kept(lines):
         done[row["sha256"]] += 1
-        longest[row["file"]] = max(row["wall_s"], longest.get(row["file"], 0.0))
+        note(row["file"], row["wall_s"])
     queue = [text for turn in range(count) for text in texts if turn >= done[_sha256(text)]]
     without = 0
     with Judge(device) as judge:
         for at, text in enumerate(queue):
+            if shortest.get(text.name, 0.0) > longest_s:
+                continue
             if not limit.allows(1.2 * longest.get(text.name, _FIRST_S)):
                 print(f"stopped in time: {len(queue) - at} gradings are left", flush=True)
                 return
-            judge.expect([(each.source, each.exercise) for each in queue[at : at + _AHEAD]])
+            coming = [each for each in queue[at : at + _AHEAD] if shortest.get(each.name, 0.0) <= longest_s]
+            judge.expect([(each.source, each.exercise) for each in coming])
             row = {"file": text.name, "sha256": _sha256(text), **tag, **_graded(judge, text)}
-            longest[text.name] = max(row["wall_s"], longest.get(text.name, 0.0))
+            note(text.name, row["wall_s"])
             keep(lines, row)
             print(f"{at + 1:5} of {len(queue)}  {text.name:42} {row['points']:4g} {row['ratios']}", flush=True)
             without = without + 1 if row["failure"] == _NO_VERDICT else 0

@@ -36,6 +36,10 @@ _LEAST_AVAILABLE = 0.04  # of the machine's memory: below that the one in turn i
 _LOOK_S = 0.5  # between two looks at how much memory it takes
 _PLAN_LIMIT_S = 20.0  # to map memory and lay tensors over it: milliseconds, on a machine that is not overwhelmed
 _QUEUE_S, _CALL_S = 0.02, 2e-4  # for the calls of a round to be queued; for each of them more, up to twice as much
+_NOT_AWAITED = (
+    "Outputs changed after the function had returned: it must wait for its own threads and processes, and have the "
+    "current stream wait for streams of its own (`torch.cuda.current_stream().wait_stream(stream)`)."
+)
 _SPIN_S = {"cuda": 0.2, "simulator": 0.002}  # a longer wait measures no microseconds: sleep between looks
 
 
@@ -65,8 +69,7 @@ class Round:
             WorkerFailed: it was something else, so the answer came before the work was done.
         """
         if self.look.take() != self.seen:
-            raise WorkerFailed(Failure("wrong_answer", "Outputs changed after the function had returned: it must wait "
-                                       "for its own threads, streams and processes."))  # fmt: skip
+            raise WorkerFailed(Failure("wrong_answer", _NOT_AWAITED))
 
 
 class Worker:

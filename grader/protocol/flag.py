@@ -35,7 +35,7 @@ class Flag:
     which the worker has done all that it can before the flag."""
 
     BYTES = mmap.PAGESIZE
-    ANSWERED_AT, QUEUED_AT = 8 * _ANSWERED, 8 * _QUEUED  # bytes from its start
+    ANSWERED_AT = 8 * _ANSWERED  # bytes from its start
 
     def __init__(self, fd: int) -> None:
         self._map = mmap.mmap(fd, self.BYTES)

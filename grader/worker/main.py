@@ -114,10 +114,9 @@ class Worker:
             own.stop()
             if gpu_flag is not None:
                 gpu_flag.answer(number)
-            if ahead and gpu_flag is not None:
+            if ahead:
                 self.flag.queue(number)
                 self.flag.wait_raised(number)
-                gpu_flag.ring(number)
             own.wait()
         finally:
             self.flag.answer(number)

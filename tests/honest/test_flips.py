@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 from collections.abc import Iterator
 from pathlib import Path
@@ -64,6 +65,22 @@ def run(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Any:
 
     monkeypatch.delenv("BENCH_LIMIT_S", raising=False)
     return run
+
+
+def test_what_takes_too_long_is_not_graded_again(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """Not one that was slow once and quick once; whoever is left out is not announced either."""
+    lines, slow, half, quick = tmp_path / "flips.jsonl", *TEXTS
+    times = {slow.name: [20.0], half.name: [20.0, 2.0], quick.name: [2.0]}
+    for text in TEXTS:
+        for wall_s in times[text.name]:
+            row = {"file": text.name, "sha256": flips._sha256(text), "wall_s": wall_s}
+            with lines.open("a") as file:
+                file.write(json.dumps(row) + "\n")
+    judge = Judged(iter([(5, 1.0)] * 9))
+    monkeypatch.setattr(flips, "Judge", lambda device: judge)
+    flips.grade_in_turn(TEXTS, 3, lines, Limit(1000.0), TAG, longest_s=15.0)
+    assert judge.asked == [text.source for text in (quick, half, quick)]
+    assert slow.source not in itertools.chain(*judge.expected)
 
 
 def test_files_are_graded_in_turn_and_the_judge_knows_what_comes_next(run: Any) -> None:

@@ -1,13 +1,14 @@
-"""The GPU's wait for the flag: what the driver is asked, and what its answers mean."""
+"""The GPU's wait for the flag and its answer: what the driver is asked, and what it says to that."""
 
 from types import SimpleNamespace
 
 import pytest
 
 from grader.protocol.flag import Flag
-from grader.worker.head_start import HeadStart
+from grader.worker.gpu_flag import GpuFlag
 
 ASKED = ["cuMemHostRegister", "cuMemHostGetDevicePointer", "cuStreamWaitValue64"]
+ANSWER = "cuStreamWriteValue64"
 
 
 class Answer(int):
@@ -37,7 +38,7 @@ def driver(monkeypatch):
 
         return ask
 
-    fake = SimpleNamespace(**{name: asks(name) for name in ASKED})
+    fake = SimpleNamespace(**{name: asks(name) for name in (*ASKED, ANSWER)})
     monkeypatch.setattr(bindings, "driver", fake)
     monkeypatch.setattr("torch.cuda.current_stream", lambda: SimpleNamespace(cuda_stream=7))
     return found
@@ -55,8 +56,8 @@ def flag():
 
 def test_the_current_stream_waits_until_the_flag_is_no_less_than_the_round(driver, flag):
     """The page is registered once; each round has a wait of its own."""
-    found = HeadStart(flag)
-    assert [found.begin(number) for number in (1, 2)] == [True, True]
+    found = GpuFlag(flag)
+    assert [found.wait_raised(number) for number in (1, 2)] == [True, True]
     assert [name for name, *_ in driver.asked] == [*ASKED, ASKED[-1]]
     assert driver.asked[0][1:] == (flag.address, Flag.BYTES, 2)
     assert driver.asked[-1][1:] == (7, 4096, 2, 0)
@@ -67,8 +68,8 @@ def test_the_current_stream_waits_until_the_flag_is_no_less_than_the_round(drive
 def test_where_the_gpu_cannot_wait_there_is_no_head_start(driver, flag, name, said):
     """That is no failure, and it is not asked again."""
     driver.answers[name] = said
-    found = HeadStart(flag)
-    assert [found.begin(number) for number in (1, 2)] == [False, False]
+    found = GpuFlag(flag)
+    assert [found.wait_raised(number) for number in (1, 2)] == [False, False]
     assert [asked for asked, *_ in driver.asked].count(name) == 1
 
 
@@ -77,4 +78,28 @@ def test_any_other_error_is_one(driver, flag, name):
     """A worker that is out of memory, say, would else be timed otherwise than the others."""
     driver.answers[name] = "CUDA_ERROR_OUT_OF_MEMORY"
     with pytest.raises(RuntimeError, match=f"{name}.*OUT_OF_MEMORY"):
-        HeadStart(flag).begin(1)
+        GpuFlag(flag).wait_raised(1)
+
+
+def test_the_gpu_answers_in_the_second_word(driver, flag):
+    """On the current stream; a write that is seen after all that was written before it."""
+    GpuFlag(flag).answer(3)
+    assert driver.asked[-1] == (ANSWER, 7, 4096 + 8, 3, 0)
+    flag.answer(3)
+    assert flag.words[Flag.ANSWERED_AT // 8] == 3
+
+
+@pytest.mark.parametrize("name", ASKED[:2])
+def test_where_the_gpu_cannot_see_the_flag_the_host_answers(driver, flag, name):
+    driver.answers[name] = "CUDA_ERROR_NOT_SUPPORTED"
+    GpuFlag(flag).answer(1)
+    assert ANSWER not in [asked for asked, *_ in driver.asked]
+
+
+@pytest.mark.parametrize("said", ["CUDA_ERROR_ILLEGAL_ADDRESS", RuntimeError("not found")])
+def test_that_the_answer_fails_is_for_others_to_tell(driver, flag, said):
+    """An illegal access in a kernel makes every later call fail: who waits for the kernel says so in torch's words."""
+    driver.answers[ANSWER] = said
+    found = GpuFlag(flag)
+    found.answer(1)
+    assert found.wait_raised(2)
