@@ -39,8 +39,8 @@ def driver(monkeypatch):
         return ask
 
     fake = SimpleNamespace(**{name: asks(name) for name in (*ASKED, ANSWER)})
-    monkeypatch.setattr(bindings, "driver", fake, raising=False)
     monkeypatch.setattr("torch.cuda.current_stream", lambda: SimpleNamespace(cuda_stream=7))
+    monkeypatch.setattr(bindings, "driver", fake, raising=False)
     return found
 
 
