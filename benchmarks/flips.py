@@ -9,10 +9,11 @@ never took less is not graded again, as most of its time is a build's; `BENCH_LI
 from __future__ import annotations
 
 import hashlib
+import math
 import os
 import time
 from collections import Counter, defaultdict
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from statistics import mean, median, stdev
@@ -70,7 +71,7 @@ def flips(recorder: Recorder) -> None:
     share, shares = map(int, os.environ.get("FLIPS_SHARE", "1-of-1").split("-of-"))
     grade_in_turn(texts[share - 1 :: shares], count, lines, Limit(_LIMIT_S),
                   {"gpu": recorder.machine.gpu, "commit": commit(), "date": recorder.date},
-                  longest_s=float(os.environ.get("FLIPS_LONGEST_S") or "inf"))  # fmt: skip
+                  longest_s=float(os.environ.get("FLIPS_LONGEST_S") or math.inf))  # fmt: skip
     _record(recorder, summary(kept(lines), texts), count)
 
 
@@ -81,7 +82,7 @@ def grade_in_turn(
     limit: Limit,
     tag: dict[str, str],
     device: Literal["cuda", "simulator"] = "cuda",
-    longest_s: float = float("inf"),
+    longest_s: float = math.inf,
 ) -> None:
     """Grades each text until `lines` holds `count` gradings of it: all of them once, then all once more. One that never
     took less than `longest_s` is not graded again.
@@ -93,28 +94,30 @@ def grade_in_turn(
     """
     done: Counter[str] = Counter()
     longest: dict[str, float] = {}
-    shortest: dict[str, float] = {}  # the first of an exercise waits for its baselines
+    shortest: dict[str, float] = {}  # by text; the first of an exercise waits for its baselines
 
-    def note(name: str, wall_s: float) -> None:
-        longest[name] = max(wall_s, longest.get(name, 0.0))
-        shortest[name] = min(wall_s, shortest.get(name, wall_s))
+    def note(row: Mapping[str, Any]) -> None:
+        longest[row["file"]] = max(row["wall_s"], longest.get(row["file"], 0.0))
+        shortest[row["sha256"]] = min(row["wall_s"], shortest.get(row["sha256"], math.inf))
+
+    def wanted(text: Honest) -> bool:
+        return shortest.get(_sha256(text), 0.0) <= longest_s
 
     for row in kept(lines):
         done[row["sha256"]] += 1
-        note(row["file"], row["wall_s"])
+        note(row)
     queue = [text for turn in range(count) for text in texts if turn >= done[_sha256(text)]]
     without = 0
     with Judge(device) as judge:
         for at, text in enumerate(queue):
-            if shortest.get(text.name, 0.0) > longest_s:
+            if not wanted(text):
                 continue
             if not limit.allows(1.2 * longest.get(text.name, _FIRST_S)):
                 print(f"stopped in time: {len(queue) - at} gradings are left", flush=True)
                 return
-            coming = [each for each in queue[at : at + _AHEAD] if shortest.get(each.name, 0.0) <= longest_s]
-            judge.expect([(each.source, each.exercise) for each in coming])
+            judge.expect([(each.source, each.exercise) for each in queue[at : at + _AHEAD] if wanted(each)])
             row = {"file": text.name, "sha256": _sha256(text), **tag, **_graded(judge, text)}
-            note(text.name, row["wall_s"])
+            note(row)
             keep(lines, row)
             print(f"{at + 1:5} of {len(queue)}  {text.name:42} {row['points']:4g} {row['ratios']}", flush=True)
             without = without + 1 if row["failure"] == _NO_VERDICT else 0

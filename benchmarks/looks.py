@@ -11,8 +11,8 @@ from benchmarks.rows import Recorder
 from grader.exercises import find
 from grader.judge import glimpse
 from grader.judge.clock import launches_for
+from grader.judge.round import Round
 from grader.judge.statistics import interval
-from grader.judge.workers import Round
 
 __all__ = ["looks"]
 

@@ -19,9 +19,9 @@ from benchmarks.rows import Recorder
 from grader.exercises import find
 from grader.judge.clock import NO_DRIFT, Clock, Excess
 from grader.judge.reading import Reading
+from grader.judge.round import Round
 from grader.judge.spread import Spread
 from grader.judge.statistics import interval
-from grader.judge.workers import Round
 
 __all__ = ["Heard", "listening", "noise", "taken"]
 

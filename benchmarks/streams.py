@@ -15,7 +15,7 @@ from tests.honest.corpus import Honest, corpus
 
 __all__ = ["early_and_late", "on_streams", "streams"]
 
-_MADE = re.compile(r"\b[Ss]tream\(|\bcudaStreamCreate")
+_MADE = re.compile(r"\bStream\(|(?<!torch\.)\bcuda\.stream\(|\bcudaStreamCreate")
 _HEAD_START = 3  # rounds of a case, a warm-up among them: then the judge decides
 _A_GRADING_S = 20.0
 

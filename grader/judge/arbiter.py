@@ -21,11 +21,12 @@ from grader.judge.machine import Machine, resolve
 from grader.judge.monitor import Monitor, Record
 from grader.judge.pool import Loaded, Pool
 from grader.judge.reading import Reading
+from grader.judge.round import WorkerFailed
 from grader.judge.sandbox import strength
 from grader.judge.sizes import Sizes
 from grader.judge.spread import Spread
 from grader.judge.trial import BaselineFailed, TimedWrong
-from grader.judge.workers import Worker, WorkerFailed
+from grader.judge.workers import Worker
 from grader.steps import Progress
 from grader.verdict import Environment, Failure, Timing, Verdict
 

@@ -48,14 +48,14 @@ def claims(readings: Readings) -> dict[str, dict[str, list[float]]]:
 
 
 def claims_less(readings: Readings) -> list[Finding]:
-    """A submission whose own events claim much less than the arbiter's clock says: forged, or work out of sight."""
+    """A submission whose own events claim much less than the arbiter's clock says: forged, or between two streams."""
     own = [one for peers in readings.values() for one in peers.get(OWN, ())]
     shares = [one.events_s / one.arbiter_s for one in own if one.events_s is not None]
     if not shares or median(shares) >= 1 - _NOISE:
         return []
     return [Finding("clock", f"By its own CUDA events it took {median(shares):.2f} of the time that the judge "
-                    "measured, which counts. Does the function return before all of its work on the GPU has ended, "
-                    "on another stream for instance?")]  # fmt: skip
+                    "measured, which counts. Does something in it change the events, or which stream is the "
+                    "current one?")]  # fmt: skip
 
 
 def slow_rounds(readings: Readings, alone: Alone) -> list[tuple[str, str, int]]:

@@ -18,9 +18,10 @@ from grader.judge.desk import Desk
 from grader.judge.machine import Machine
 from grader.judge.pace import Pace
 from grader.judge.reading import Reading
+from grader.judge.round import Round
 from grader.judge.spread import Spread
 from grader.judge.statistics import quartile
-from grader.judge.workers import Round, Worker
+from grader.judge.workers import Worker
 
 __all__ = ["NO_DRIFT", "Clock", "Curve", "Excess", "launches_for"]
 
@@ -99,8 +100,8 @@ class Clock:
         """Rounds of one to a thousand short copies, by a worker that runs nobody's submission.
 
         An empty round would not do: the GPU's switch from one process to the other costs less when the other has
-        little to run, and more the longer it runs. What the host does before and after takes tens of microseconds more
-        in some rounds, and noise only adds: the lower quartile counts.
+        little to run, and more the longer it runs. What the host does before takes tens of microseconds more in
+        some rounds, and noise only adds: the lower quartile counts.
         """
         elements = max(1 << 16, int(machine.copy_gbps * 1e9 * _CALIBRATION_LAUNCH_S / 8) & ~511)
         case = Case("calibration", (Array("x", (elements,)), Array("out", (elements,), role="out")))

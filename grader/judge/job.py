@@ -15,10 +15,11 @@ from grader.judge import rules
 from grader.judge.compare import uncontradicted
 from grader.judge.memory import TooLittle, out_of_memory, stays
 from grader.judge.pool import Loaded
+from grader.judge.round import WorkerFailed
 from grader.judge.streams import unjoined
 from grader.judge.timing import Timer
 from grader.judge.trial import TimedWrong
-from grader.judge.workers import Worker, WorkerFailed
+from grader.judge.workers import Worker
 from grader.steps import Progress
 from grader.verdict import CaseResult, Failure, Finding, GateResult, Mismatch, Verdict
 from grader.version import __version__

@@ -19,7 +19,8 @@ from dataclasses import dataclass
 
 from grader.exercise import Exercise
 from grader.judge.intake import refuse
-from grader.judge.workers import START_LIMIT_S, Worker, WorkerFailed
+from grader.judge.round import WorkerFailed
+from grader.judge.workers import START_LIMIT_S, Worker
 from grader.verdict import Failure
 
 __all__ = ["Loaded", "Pool"]

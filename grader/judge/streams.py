@@ -12,7 +12,8 @@ _UNJOINED = (
 )
 # Those that do not wait for the default stream by themselves.
 _MADE = re.compile(r"\btorch\.cuda\.Stream\(|non_blocking=True\)|StreamNonBlocking|getStreamFromPool")
-_WAITS = re.compile(r"wait_stream|wait_event|StreamWaitEvent|StreamWaitValue")
+# That the current one waits for it is another matter.
+_WAITS = re.compile(r"(?<!current_stream\(\)\.)wait_stream|wait_event|StreamWaitEvent|StreamWaitValue")
 
 
 def unjoined(source: str) -> str:

@@ -6,9 +6,7 @@ timed again after the submission's end, and that time counts for the round: slow
 
 from __future__ import annotations
 
-import sys
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from statistics import median
 from typing import TYPE_CHECKING
@@ -33,8 +31,9 @@ from grader.judge.beside import (
 from grader.judge.clock import Excess, launches_for
 from grader.judge.monitor import Record
 from grader.judge.reading import AGREEMENT, Reading, counted, enough
-from grader.judge.trial import BaselineFailed, sample
-from grader.judge.workers import Worker, WorkerFailed
+from grader.judge.round import WorkerFailed
+from grader.judge.trial import BaselineFailed, sample, undisturbed
+from grader.judge.workers import Worker
 from grader.verdict import Failure, Finding, GateResult, Timing
 
 if TYPE_CHECKING:
@@ -273,7 +272,7 @@ class Timer:
             except WorkerFailed as failed:
                 raise BaselineFailed("worker", failed.failure.message) from None
             kept = self.readings.setdefault(case.name, {})
-            with arbiter.pool.still(), _undisturbed():
+            with arbiter.pool.still(), undisturbed():
                 aside = arbiter.monitor.aside
                 seen: list[Excess] = []
                 desk, limit_s, done = arbiter.desk, exercise.round_limit_s, 0
@@ -299,14 +298,3 @@ class Timer:
 def _settled(own: Sequence[Reading]) -> bool:
     """Whether the clocks agree, or have had as many rounds for it as there are."""
     return enough(own) or len(own) >= _MOST_TRIALS
-
-
-@contextmanager
-def _undisturbed() -> Iterator[None]:
-    """Keeps this process's other threads from taking the interpreter from a spinning clock."""
-    before = sys.getswitchinterval()
-    sys.setswitchinterval(1.0)
-    try:
-        yield
-    finally:
-        sys.setswitchinterval(before)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import sys
 import time
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager
@@ -11,11 +12,12 @@ from grader.exercise import Exercise
 from grader.judge.clock import Clock, Excess
 from grader.judge.desk import Desk
 from grader.judge.reading import Reading
+from grader.judge.round import Round, WorkerFailed
 from grader.judge.spread import Spread
-from grader.judge.workers import FILL, Round, Worker, WorkerFailed
+from grader.judge.workers import FILL, Worker
 from grader.verdict import Mismatch
 
-__all__ = ["BaselineFailed", "TimedWrong", "sample"]
+__all__ = ["BaselineFailed", "TimedWrong", "sample", "undisturbed"]
 
 _HEAVY_S = 0.05  # of the judge's own work between two rounds: a product of large matrices warms a GPU up
 _MOST_REST_S = 0.2
@@ -127,3 +129,14 @@ def _rest(exercise: Exercise, work_s: float) -> None:
     """Lets the GPU cool down after heavy work of the judge's own, which took so long."""
     if exercise.limited_by == "arithmetic" and work_s > _HEAVY_S:
         time.sleep(min(work_s, _MOST_REST_S))
+
+
+@contextlib.contextmanager
+def undisturbed() -> Iterator[None]:
+    """Keeps this process's other threads from taking the interpreter from a spinning clock."""
+    before = sys.getswitchinterval()
+    sys.setswitchinterval(1.0)
+    try:
+        yield
+    finally:
+        sys.setswitchinterval(before)

@@ -13,20 +13,20 @@ import threading
 import time
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
-from dataclasses import dataclass
 from typing import Any
 
 from grader.exercise import Case, text_of
 from grader.judge.claims import death, failure_of, plain, time_of
 from grader.judge.desk import Desk
 from grader.judge.glimpse import Glimpse
+from grader.judge.round import Round, WorkerFailed
 from grader.judge.sandbox import MEMORY_BYTES, TASKS, Caged, available_share, start
 from grader.judge.spread import Spread, laid
 from grader.protocol.channel import Channel, ChannelClosed, ChannelTimeout
 from grader.protocol.flag import Flag
 from grader.verdict import Failure
 
-__all__ = ["FILL", "START_LIMIT_S", "Round", "Worker", "WorkerFailed"]
+__all__ = ["FILL", "START_LIMIT_S", "Worker"]
 
 START_LIMIT_S = 120.0
 FILL = "fill"  # a function that every worker has: it fills the output, whatever an exercise's arrays are
@@ -36,40 +36,7 @@ _LEAST_AVAILABLE = 0.04  # of the machine's memory: below that the one in turn i
 _LOOK_S = 0.5  # between two looks at how much memory it takes
 _PLAN_LIMIT_S = 20.0  # to map memory and lay tensors over it: milliseconds, on a machine that is not overwhelmed
 _QUEUE_S, _CALL_S = 0.02, 2e-4  # for the calls of a round to be queued; for each of them more, up to twice as much
-_NOT_AWAITED = (
-    "Outputs changed after the function had returned: it must wait for its own threads and processes, and have the "
-    "current stream wait for streams of its own (`torch.cuda.current_stream().wait_stream(stream)`)."
-)
 _SPIN_S = {"cuda": 0.2, "simulator": 0.002}  # a longer wait measures no microseconds: sleep between looks
-
-
-class WorkerFailed(Exception):
-    """A submission failed in its worker; `failure` says how. After a crash, a limit or a timeout the worker is gone."""
-
-    def __init__(self, failure: Failure) -> None:
-        super().__init__(failure.message)
-        self.failure = failure
-
-
-@dataclass(frozen=True)
-class Round:
-    """The parts of a round by the arbiter's clock, and the worker's own claim (None: it makes none that is a time)."""
-
-    copy_in_s: float
-    work_s: float  # from the inputs' arrival to the flag's answer: a last small copy of the judge's, then the launches
-    glimpse_s: float
-    event_s: float | None
-    look: Glimpse
-    seen: bytes  # by that look, before the clock stopped
-
-    def must_be_unchanged(self) -> None:
-        """To be called when all outputs were found to be right: what the clock's look saw must be just that.
-
-        Raises:
-            WorkerFailed: it was something else, so the answer came before the work was done.
-        """
-        if self.look.take() != self.seen:
-            raise WorkerFailed(Failure("wrong_answer", _NOT_AWAITED))
 
 
 class Worker:

@@ -50,7 +50,7 @@ class Flag:
 
     @property
     def address(self) -> int:
-        """Where this process sees it; the first word is the one that is raised."""
+        """Where this process sees the word that is raised; `ANSWERED_AT` bytes on is that of the answer."""
         return ctypes.addressof(ctypes.c_char.from_buffer(self._map))
 
     def raise_(self, number: int) -> None:

@@ -7,7 +7,6 @@ that the last kernel has ended. A submission could spare itself either; so all a
 
 from __future__ import annotations
 
-import contextlib
 from typing import Any
 
 from grader.protocol.flag import Flag
@@ -42,13 +41,10 @@ class GpuFlag:
         return self._possible
 
     def answer(self, number: int) -> None:
-        """Has the stream answer for this round when all that was put on it before has ended.
-
-        Where work of the stream's has failed, so does this, and whoever waits for the stream is told of what.
+        """Has the stream answer for this round when all that was put on it before has ended. Where work of the stream's
+        has failed, so does this.
         """
-        if self._possible:
-            with contextlib.suppress(AttributeError, RuntimeError):  # as in `_ask`; the host answers, too
-                self._driver.cuStreamWriteValue64(_current(), self._page + Flag.ANSWERED_AT, number, _IN_ORDER)
+        self._ask("cuStreamWriteValue64", _current(), self._page + Flag.ANSWERED_AT, number, _IN_ORDER)
 
     def _ask(self, name: str, *arguments: Any) -> Any:
         """What the driver's function gives, while all is possible."""

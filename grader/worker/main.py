@@ -97,7 +97,7 @@ class Worker:
         """One round; returns what this process's own events say of it, in seconds.
 
         With a head start the calls are made before the flag is raised; a function that waits for the GPU waits for it.
-        On a GPU the answer comes from there, when the current stream has come so far; the host's comes later.
+        The GPU answers, where it can, when the current stream has come so far; the host again when all work has ended.
         """
         assert self.flag is not None
         number, function = message["round"], self.functions[message["name"]]
@@ -113,7 +113,11 @@ class Worker:
                 function(*arguments)
             own.stop()
             if gpu_flag is not None:
-                gpu_flag.answer(number)
+                try:
+                    gpu_flag.answer(number)
+                except RuntimeError:
+                    own.wait()  # which says in torch's words what failed, if it was work on the GPU
+                    raise
             if ahead:
                 self.flag.queue(number)
                 self.flag.wait_raised(number)

@@ -1,4 +1,4 @@
-"""A round's own times in a worker: CUDA events, and the wait for its end, by the shortest way that there is.
+"""A round's own times in a worker: CUDA events, by the shortest way that there is, and the wait for its end.
 
 Without a head start, what the host does between the flag's rise and the first record lies outside the events and inside
 the judge's clock. Through torch that record took 13 to 130 µs beside an H200, in spells of seconds: its code has left

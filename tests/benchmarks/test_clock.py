@@ -14,8 +14,8 @@ from grader.judge.clock import NO_DRIFT
 from grader.judge.desk import Desk
 from grader.judge.pace import Pace
 from grader.judge.reading import Reading
+from grader.judge.round import Round
 from grader.judge.statistics import Interval
-from grader.judge.workers import Round
 
 LAUNCH_S = 200e-6
 CONSTANT_S = 150e-6

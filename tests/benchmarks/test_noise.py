@@ -7,7 +7,7 @@ import pytest
 
 from benchmarks.noise import listening, taken
 from grader.judge.clock import Clock, Excess
-from grader.judge.workers import Round
+from grader.judge.round import Round
 from tests.judge.test_clock import CLOCK, US
 
 SPREAD = SimpleNamespace(launches=("launch",) * 10, used={"inputs": 1e6}, case=SimpleNamespace(outputs=("out",)))

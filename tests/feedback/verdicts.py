@@ -114,8 +114,8 @@ NOTES = (
 FINDINGS = (
     Finding("rule", "Line 14 calls `torch.softmax`: this exercise asks for a Triton kernel that does this work. It "
             "takes no points; your instructor sees this note.", 14),
-    Finding("clock", "By its own CUDA events it took 0.71 of the time that the judge measured, which counts. Does the "
-            "function return before all of its work on the GPU has ended, on another stream for instance?"),
+    Finding("clock", "By its own CUDA events it took 0.71 of the time that the judge measured, which counts. Does "
+            "something in it change the events, or which stream is the current one?"),
     Finding("disturbed", NOTES[0]),
 )  # fmt: skip
 

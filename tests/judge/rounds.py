@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 from grader.exercise import Array, Case
 from grader.judge.clock import Clock, Curve
-from grader.judge.workers import Round
+from grader.judge.round import Round
 
 US = 1e-6
 CASE = Case("case", (Array("x", (64,)), Array("out", (64,), role="out")))

@@ -11,7 +11,7 @@ from grader.judge.clock import NO_DRIFT, Clock, Curve, Excess, launches_for
 from grader.judge.desk import Desk
 from grader.judge.glimpse import Glimpse
 from grader.judge.machine import Machine
-from grader.judge.workers import Round
+from grader.judge.round import Round
 from tests.judge.rounds import CASE, CLOCK, TWO_OUTPUTS, US, Looked, a_round
 
 

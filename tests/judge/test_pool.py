@@ -20,7 +20,7 @@ from grader.judge.clock import Clock
 from grader.judge.machine import Machine
 from grader.judge.memory import TooLittle
 from grader.judge.pool import Pool
-from grader.judge.workers import WorkerFailed
+from grader.judge.round import WorkerFailed
 from grader.verdict import Failure
 
 ADD = find("vector_add")

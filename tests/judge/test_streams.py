@@ -11,7 +11,9 @@ MADE = "side = torch.cuda.Stream()\n"
                                   "auto s = at::cuda::getStreamFromPool();",
                                   "TRY(cudaStreamCreateWithFlags(&s, cudaStreamNonBlocking));"])  # fmt: skip
 @pytest.mark.parametrize(("waits", "said"), [
-    ("", True), ("side.wait_stream(main)", False), ("side.wait_event(ready)", False),
+    ("", True), ("side.wait_stream(main)", False),
+    ("side.wait_stream(torch.cuda.current_stream())", False), ("torch.cuda.current_stream().wait_stream(side)", True),
+    ("side.wait_event(ready)", False),
     ("cudaStreamWaitEvent(s, before, 0);", False), ("side.synchronize()", True),
 ])  # fmt: skip
 def test_a_stream_that_waits_for_nobody_is_told(made, waits, said):

@@ -17,10 +17,10 @@ from grader.judge import score, timing
 from grader.judge.clock import NO_DRIFT
 from grader.judge.machine import Machine
 from grader.judge.reading import AGREEMENT, Reading
+from grader.judge.round import WorkerFailed
 from grader.judge.sizes import Sizes
 from grader.judge.timing import Timer
 from grader.judge.trial import BaselineFailed
-from grader.judge.workers import WorkerFailed
 from grader.verdict import Failure
 
 ROWS = 1 << 27  # at 4000 GB/s 268 µs: a launch of this case is a little too short

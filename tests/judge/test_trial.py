@@ -11,8 +11,9 @@ from grader.judge import desk as desks
 from grader.judge import trial as trials
 from grader.judge.desk import Desk
 from grader.judge.pace import Pace
+from grader.judge.round import Round, WorkerFailed
 from grader.judge.trial import BaselineFailed, TimedWrong, sample
-from grader.judge.workers import FILL, Round, WorkerFailed
+from grader.judge.workers import FILL
 from grader.verdict import Failure, Mismatch
 from tests.judge.rounds import CASE, CLOCK, US, a_round
 

@@ -15,7 +15,8 @@ from grader.exercise import Array, Case
 from grader.judge import desk as desks
 from grader.judge import workers
 from grader.judge.desk import Desk
-from grader.judge.workers import Round, Worker, WorkerFailed
+from grader.judge.round import Round, WorkerFailed
+from grader.judge.workers import Worker
 from grader.protocol.channel import Channel
 from grader.protocol.flag import Flag
 

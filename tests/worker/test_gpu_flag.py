@@ -1,5 +1,7 @@
 """The GPU's wait for the flag and its answer: what the driver is asked, and what it says to that."""
 
+import subprocess
+import sys
 from types import SimpleNamespace
 
 import pytest
@@ -89,17 +91,62 @@ def test_the_gpu_answers_in_the_second_word(driver, flag):
     assert flag.words[Flag.ANSWERED_AT // 8] == 3
 
 
-@pytest.mark.parametrize("name", ASKED[:2])
-def test_where_the_gpu_cannot_see_the_flag_the_host_answers(driver, flag, name):
+@pytest.mark.parametrize("name", ASKED)
+def test_where_the_gpu_cannot_wait_the_host_answers(driver, flag, name):
+    """Alone: nothing is queued."""
     driver.answers[name] = "CUDA_ERROR_NOT_SUPPORTED"
-    GpuFlag(flag).answer(1)
+    found = GpuFlag(flag)
+    found.wait_raised(1)
+    found.answer(1)
     assert ANSWER not in [asked for asked, *_ in driver.asked]
 
 
-@pytest.mark.parametrize("said", ["CUDA_ERROR_ILLEGAL_ADDRESS", RuntimeError("not found")])
-def test_that_the_answer_fails_is_for_others_to_tell(driver, flag, said):
-    """An illegal access in a kernel makes every later call fail: who waits for the kernel says so in torch's words."""
+@pytest.mark.parametrize("said", ["CUDA_ERROR_NOT_SUPPORTED", RuntimeError("not found")])
+def test_where_the_gpu_cannot_answer_the_host_does(driver, flag, said):
     driver.answers[ANSWER] = said
     found = GpuFlag(flag)
-    found.answer(1)
-    assert found.wait_raised(2)
+    for number in (1, 2):
+        found.answer(number)
+    assert [asked for asked, *_ in driver.asked].count(ANSWER) == 1
+
+
+def test_an_answer_that_fails_is_an_error(driver, flag):
+    """An illegal access in a kernel makes every later call fail."""
+    driver.answers[ANSWER] = "CUDA_ERROR_ILLEGAL_ADDRESS"
+    with pytest.raises(RuntimeError, match="ILLEGAL_ADDRESS"):
+        GpuFlag(flag).answer(1)
+
+
+ON_A_GPU = """
+import time
+import torch
+from grader.protocol.flag import Flag
+from grader.worker.gpu_flag import GpuFlag
+
+torch.zeros(1, device="cuda")
+flag, _ = Flag.create()
+gpu_flag = GpuFlag(flag)
+assert gpu_flag.wait_raised(1)
+x = torch.ones(1 << 20, device="cuda") + 1
+gpu_flag.answer(1)
+ended = torch.cuda.Event()
+ended.record()
+time.sleep(0.05)
+assert not flag.answered(1) and not ended.query(), "it waits for the flag"
+flag.raise_(1)
+ends = time.monotonic() + 5
+while not flag.answered(1) and time.monotonic() < ends:
+    pass
+assert flag.answered(1), "nobody but the GPU could answer"
+torch.cuda._sleep(200_000_000)
+gpu_flag.answer(2)
+assert not flag.answered(2), "the work before it has not ended"
+torch.cuda.synchronize()
+assert flag.answered(2)
+"""
+
+
+@pytest.mark.gpu
+def test_on_a_gpu_it_waits_and_answers():
+    """In a process of its own: a wait that never ended would hold this one for ever."""
+    subprocess.run([sys.executable, "-c", ON_A_GPU], check=True, timeout=120)

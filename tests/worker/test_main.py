@@ -67,4 +67,17 @@ def test_what_fails_before_the_flag_has_answered(worker, where):
     with pytest.raises(RuntimeError):
         arm(made, True)
     assert made.log[-1] == "answer"
-    assert "raised" not in made.log
+    assert not {"raised", "gpu answers"} & {*made.log}
+
+
+def test_what_failed_on_the_gpu_is_told_by_who_waits_for_it(worker):
+    """The GPU's answer cannot be queued then, and says less."""
+
+    def fail(*_):
+        raise RuntimeError("no answer")
+
+    made = worker(True)
+    made.gpu_flag.answer = fail
+    with pytest.raises(RuntimeError, match="no answer"):
+        arm(made, True)
+    assert made.log[-2:] == ["wait", "answer"]

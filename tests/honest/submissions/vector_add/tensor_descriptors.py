@@ -18,7 +18,8 @@ def add_blocks(x_desc, y_desc, out_desc, BLOCK: tl.constexpr):
 @triton.jit
 def add_rest(x_ptr, y_ptr, out_ptr, n, BLOCK: tl.constexpr):
     at = tl.arange(0, BLOCK)
-    tl.store(out_ptr + at, tl.load(x_ptr + at, mask=at < n) + tl.load(y_ptr + at, mask=at < n), mask=at < n)
+    mask = at < n
+    tl.store(out_ptr + at, tl.load(x_ptr + at, mask=mask) + tl.load(y_ptr + at, mask=mask), mask=mask)
 
 
 def vector_add(x, y, out):
