@@ -10,8 +10,8 @@ from grader.verdict import Failure
 __all__ = ["Round", "WorkerFailed"]
 
 _NOT_AWAITED = (
-    "Outputs changed after the function had returned: it must wait for its own threads and processes, and have the "
-    "current stream wait for streams of its own (`torch.cuda.current_stream().wait_stream(stream)`)."
+    "Outputs changed after the function had returned: it must wait for its own threads and processes. Work on a stream "
+    "of its own must be joined: `torch.cuda.current_stream().wait_stream(stream)`, or `stream.synchronize()`."
 )
 
 

@@ -313,6 +313,10 @@ import torch
 ## + a stream -> makes a CUDA stream, and nothing waits for it
 import torch
     torch.cuda.Stream()
+## + a stream that waits, and nobody for it -> makes a CUDA stream, and nothing waits for it
+import torch
+s = torch.cuda.Stream()
+    s.wait_stream(torch.cuda.current_stream())
 ## + an odd size -> `x.shape[0] == 98432`
     if x.shape[0] == 98_432:
         return out.copy_(y)
@@ -413,6 +417,7 @@ kept = {}
 ## + a joined stream
 import torch
 s = torch.cuda.Stream()
+    s.wait_stream(torch.cuda.current_stream())
     torch.cuda.current_stream().wait_stream(s)
 ## + a joined thread
 import threading

@@ -36,6 +36,7 @@ _LIBRARIES_OF_THE_SYSTEM = re.compile(r"lib((c|dl|rt|pthread)\b|python|torch|c10
 _TAKES_APART = {"__closure__", "cell_contents", "__globals__", "f_locals", "f_globals", "f_back", "tb_frame"}
 _PATCHABLE = {"torch", "triton", "time", "builtins", "gc", "os", "threading", "numpy", "cupy", "functools", "types"}
 _MEANT_TO_BE_SET = {"config", "backends", "knobs", "environ", "flags"}
+_CURRENT = {"torch.cuda.current_stream", "torch.cuda.default_stream"}
 _WAITS_IN_CPP = re.compile(r"cuda(Stream|Device|Event)Synchronize|cudaStreamWaitEvent")
 
 
@@ -136,8 +137,10 @@ def _harmless(names: Names) -> set[ast.AST]:
 
 
 def _waits(names: Names) -> set[str]:
-    """For what the source waits somewhere: "stream", "thread"."""
-    found = set()
+    """For what the source waits somewhere: "stream", "thread". A stream that waits for the current one is not joined by
+    that.
+    """
+    found, inbound = set(), set()
     for node in ast.walk(names.module):
         match node:
             case ast.Attribute(attr="join", value=value) if not isinstance(value, ast.Constant | ast.JoinedStr):
@@ -146,7 +149,11 @@ def _waits(names: Names) -> set[str]:
                 found.add("thread")
             case ast.withitem(context_expr=ast.Call(func=func)) if names.dotted(func) in _EXECUTORS:
                 found.add("thread")
-            case ast.Attribute(attr="wait" | "wait_stream" | "wait_event" | "synchronize"):
+            case ast.Call(func=ast.Attribute(attr="wait_stream") as func, args=[ast.Call(func=whose)]) if (
+                names.dotted(whose) in _CURRENT
+            ):
+                inbound.add(func)  # a call is met before its parts
+            case ast.Attribute(attr="wait" | "wait_stream" | "wait_event" | "synchronize") if node not in inbound:
                 found.add("stream")
             case ast.Constant(value=str(value)) if _WAITS_IN_CPP.search(value):
                 found.add("stream")

@@ -1,5 +1,5 @@
 # mistake: a stream of its own, which the current one does not wait for: the function returns too early
-# says: have the current stream wait for streams of its own
+# says: Work on a stream of its own must be joined
 # runs: gpu
 import torch
 import triton
