@@ -113,7 +113,7 @@ def grade_in_turn(
             if not wanted(text):
                 continue
             if not limit.allows(1.2 * longest.get(text.name, _FIRST_S)):
-                print(f"stopped in time: {len(queue) - at} gradings are left", flush=True)
+                print(f"stopped in time: {sum(map(wanted, queue[at:]))} gradings are left", flush=True)
                 return
             judge.expect([(each.source, each.exercise) for each in queue[at : at + _AHEAD] if wanted(each)])
             row = {"file": text.name, "sha256": _sha256(text), **tag, **_graded(judge, text)}

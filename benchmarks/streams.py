@@ -16,7 +16,7 @@ from tests.honest.corpus import Honest, corpus
 __all__ = ["early_and_late", "on_streams", "streams"]
 
 _MADE = re.compile(r"\bStream\(|(?<!torch\.)\bcuda\.stream\(|\bcudaStreamCreate")
-_HEAD_START = 3  # rounds of a case, a warm-up among them: then the judge decides
+_HEAD_START = 3  # rounds of the first case, a warm-up among them: then the judge decides
 _A_GRADING_S = 20.0
 
 
@@ -26,7 +26,7 @@ def on_streams(texts: Sequence[Honest]) -> list[Honest]:
 
 
 def early_and_late(heard: Sequence[Heard]) -> tuple[list[float], list[float]]:
-    """Microseconds by which a submission's rounds exceed what is calibrated: the first of a case, then all others."""
+    """Microseconds by which a submission's rounds exceed what is calibrated: the first of all, then all others."""
     own = [one.switch_us for one in heard if one.peer == "submission"]
     return own[:_HEAD_START], own[_HEAD_START:]
 

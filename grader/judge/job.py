@@ -16,7 +16,7 @@ from grader.judge.compare import uncontradicted
 from grader.judge.memory import TooLittle, out_of_memory, stays
 from grader.judge.pool import Loaded
 from grader.judge.round import WorkerFailed
-from grader.judge.streams import unjoined
+from grader.judge.streams import waits_for_nobody
 from grader.judge.timing import Timer
 from grader.judge.trial import TimedWrong
 from grader.judge.workers import Worker
@@ -232,7 +232,7 @@ class Job:
         """With what the source says, where what came out says nothing."""
         if mismatch.suspect or not self.exercise.head_start or self.arbiter.device != "cuda":
             return mismatch
-        return replace(mismatch, suspect=unjoined(self.source))
+        return replace(mismatch, suspect=waits_for_nobody(self.source))
 
     def verdict(self, failure: Failure | None) -> Verdict:
         """What the cases and the clock amount to."""

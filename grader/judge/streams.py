@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import re
 
-__all__ = ["unjoined"]
+__all__ = ["waits_for_nobody"]
 
-_UNJOINED = (
+_ASKS = (
     "It works on a stream of its own: does that wait for the current one, on which the inputs arrive? "
     "`stream.wait_stream(torch.cuda.current_stream())` comes before the first launch on it."
 )
@@ -16,8 +16,8 @@ _MADE = re.compile(r"\btorch\.cuda\.Stream\(|non_blocking=True\)|StreamNonBlocki
 _WAITS = re.compile(r"(?<!current_stream\(\)\.)wait_stream|wait_event|StreamWaitEvent|StreamWaitValue")
 
 
-def unjoined(source: str) -> str:
+def waits_for_nobody(source: str) -> str:
     """A question where the text makes a stream and has none wait, else an empty text. For what is wrong already: a
     comment can fool it.
     """
-    return _UNJOINED if _MADE.search(source) and not _WAITS.search(source) else ""
+    return _ASKS if _MADE.search(source) and not _WAITS.search(source) else ""

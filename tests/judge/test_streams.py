@@ -2,7 +2,7 @@
 
 import pytest
 
-from grader.judge.streams import unjoined
+from grader.judge.streams import waits_for_nobody
 
 MADE = "side = torch.cuda.Stream()\n"
 
@@ -18,7 +18,7 @@ MADE = "side = torch.cuda.Stream()\n"
 ])  # fmt: skip
 def test_a_stream_that_waits_for_nobody_is_told(made, waits, said):
     """In Python and in C++. To wait for it afterwards is another matter."""
-    assert bool(unjoined(f"{made}\n{waits}")) is said
+    assert bool(waits_for_nobody(f"{made}\n{waits}")) is said
 
 
 @pytest.mark.parametrize("source", [
@@ -28,4 +28,4 @@ def test_a_stream_that_waits_for_nobody_is_told(made, waits, said):
 ])  # fmt: skip
 def test_a_stream_that_waits_by_itself_is_none(source):
     """The current stream, by whatever name, has the inputs; a blocking one waits for the default stream."""
-    assert not unjoined(source)
+    assert not waits_for_nobody(source)

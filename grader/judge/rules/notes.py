@@ -43,8 +43,8 @@ _SENTENCES = {  # the gravest first: of too many, these are kept
     "anew.",
     "graph": "Line {line} uses {subject}: a graph replays what was recorded at fixed addresses, and here every call "
     "brings others.",
-    "stream": "Line {line} makes a CUDA stream, and nothing waits for it: nobody waits for work that is not joined "
-    "with the current stream.",
+    "stream": "Line {line} makes a CUDA stream, and nothing waits for it: work on it must be joined with the "
+    "current stream.",
     "thread": "Line {line} starts a thread with {subject}, and nothing waits for it: work that goes on after the "
     "function has returned may come too late.",
     "size": "Line {line} treats one size in a way of its own, {subject}: a kernel should be right for every size, and "
