@@ -36,6 +36,7 @@ _LEAST_AVAILABLE = 0.04  # of the machine's memory: below that the one in turn i
 _LOOK_S = 0.5  # between two looks at how much memory it takes
 _PLAN_LIMIT_S = 20.0  # to map memory and lay tensors over it: milliseconds, on a machine that is not overwhelmed
 _QUEUE_S, _CALL_S = 0.02, 2e-4  # for the calls of a round to be queued; for each of them more, up to twice as much
+_LAST_WORDS_S = 5.0  # for what a process printed last to be read
 _SPIN_S = {"cuda": 0.2, "simulator": 0.002}  # a longer wait measures no microseconds: sleep between looks
 
 
@@ -227,8 +228,10 @@ class Worker:
             return
         self.closed = True
         self._caged.kill()
-        self._reader.join(timeout=5)
+        self._reader.join(timeout=_LAST_WORDS_S)
         if self._caged.process.stdout is not None:
+            if self._reader.is_alive():  # while another is timed it waits, and there is no later
+                self._read_the_rest()
             self._caged.process.stdout.close()
         self._channel.close()
         if self._flag is not None:
@@ -300,17 +303,31 @@ class Worker:
         return death(code, self.log)
 
     def _drain(self) -> None:
-        pipe = self._caged.process.stdout
-        assert pipe is not None
-        waiting = select.poll()  # select() takes no descriptor above 1023
-        waiting.register(pipe, select.POLLIN)
+        waiting = self._printing()
         with contextlib.suppress(OSError, ValueError):
             while self._printed <= _OUTPUT_BYTES:
                 waiting.poll()
                 with self._quiet:
-                    chunk = os.read(pipe.fileno(), 1 << 16)
-                if not chunk:
-                    return
-                self._printed += len(chunk)
-                if len(self._log) < _LOG_BYTES:
-                    self._log += chunk[: _LOG_BYTES - len(self._log)]
+                    if not self._read():
+                        return
+
+    def _read_the_rest(self) -> None:
+        waiting = self._printing()
+        with contextlib.suppress(OSError, ValueError):
+            while self._printed <= _OUTPUT_BYTES and waiting.poll(0) and self._read():
+                pass
+
+    def _printing(self) -> select.poll:
+        waiting = select.poll()  # select() takes no descriptor above 1023
+        assert self._caged.process.stdout is not None
+        waiting.register(self._caged.process.stdout, select.POLLIN)
+        return waiting
+
+    def _read(self) -> int:
+        """Bytes that there were to read; 0 at the end."""
+        assert self._caged.process.stdout is not None
+        chunk = os.read(self._caged.process.stdout.fileno(), 1 << 16)
+        self._printed += len(chunk)
+        if len(self._log) < _LOG_BYTES:
+            self._log += chunk[: _LOG_BYTES - len(self._log)]
+        return len(chunk)

@@ -437,6 +437,29 @@ def test_a_death_is_told_with_what_was_printed(ready, desk, during):
     assert found.detail == "last words"
 
 
+def test_what_it_printed_last_is_read_though_another_is_timed_all_along(worker, monkeypatch):
+    """One that is ahead of its turn may end then, and what is not read before its pipe is closed is never read."""
+    monkeypatch.setattr(workers, "_LAST_WORDS_S", 0.1)
+    monkeypatch.setattr(workers, "_LOOK_S", 30.0)
+    quiet = threading.RLock()
+    one = worker(quiet=quiet)
+    one._watch()  # the next look, which waits for the lock, is not due
+
+    def die(_):
+        one.caged.print(b"last words")
+        time.sleep(0.2)  # the reader waits for the lock by now
+        one.caged.die(-6)
+
+    one.peer.answers["load"] = die
+    found = []
+    with quiet:
+        loading = threading.Thread(target=lambda: found.append(failure(one.load, "s", "x", "f", 30.0)))
+        loading.start()
+        loading.join(10)
+        assert [(each.kind, each.detail) for each in found] == [("crash", "last words")]
+    assert one.log == "last words"
+
+
 def test_what_it_prints_is_read_in_a_process_with_many_open_files(request):
     """Descriptors from 1024 on are more than `select` takes."""
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
