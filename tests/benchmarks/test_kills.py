@@ -2,10 +2,11 @@
 
 import copy
 import json
+import random
 
 import pytest
 
-from benchmarks.kills import differences
+from benchmarks.kills import differences, moments
 from tests.benchmarks.test_census import run
 
 KILLS = """
@@ -70,6 +71,20 @@ def test_a_run_that_is_killed_after_it_finished_is_not_run_again(tmp_path, repos
     started, found = json.loads(run(FINISHED, repository, HOME=str(tmp_path)).splitlines()[-1])
     assert started == 1
     assert found == {"killed_after_s": [0.1], "orphans_s": found["orphans_s"], "left": [], "differs": []}
+
+
+@pytest.mark.parametrize("count", [1, 3])
+def test_the_moments_lie_within_the_run_and_anywhere_in_it(count):
+    """What goes on has what was left to do, so that it is not over before it is killed."""
+    chance = random.Random(1)
+    drawn = [moments(100.0, count, chance) for _ in range(1000)]
+    for each in drawn:
+        assert len(each) == count
+        assert min(each) > 0
+        assert sum(each) < 100
+    for at in (20, 50, 80):
+        assert any(each[0] < at - 10 for each in drawn)
+        assert any(each[0] > at + 10 for each in drawn)
 
 
 def test_the_same_standing_does_not_differ():
