@@ -53,7 +53,7 @@ class Pool:
         room = cores // 2 if free_bytes is None else min(cores // 2, free_bytes // _GPU_BYTES_AHEAD)
         self._ahead = max(1, min(_MOST_AHEAD, room)) if cores >= _CORES else 1
         self._threads = ThreadPoolExecutor(2 * self._ahead + 1, "pool")
-        self._starting = threading.BoundedSemaphore(max(1, cores // 4))  # imports and compilers are work for a core
+        self._starting = threading.BoundedSemaphore(max(1, cores // 2))  # imports and compilers are work for a core
         self._fresh: deque[Future[Worker]] = deque()
         self._expected: dict[tuple[str, str], _Ahead] = {}
         self._workers: weakref.WeakSet[Worker] = weakref.WeakSet()

@@ -174,6 +174,20 @@ def test_as_many_load_ahead_as_there_is_room_for(pool, workers, cores, free_byte
     assert set(workers.loaded()) == {source(name) for name in "0123456789"[:ahead]}
 
 
+@pytest.mark.parametrize(("cores", "at_once"), [(2, 1), (6, 3), (10, 5), (64, 11)])
+def test_half_of_the_cores_start_workers_at_once(pool, workers, cores, at_once):
+    """To start is work for a core, and who is timed and who loads need theirs; the others start after these."""
+    workers.start.clear()
+    here = pool(cores)
+    here.expect(jobs(*"0123456789"))
+    here.refill(3)
+    until(lambda: len(workers.made) == at_once)
+    time.sleep(0.05)
+    assert len(workers.made) == at_once
+    workers.start.set()
+    until(lambda: len(workers.loaded()) == here._ahead)
+
+
 def test_they_load_in_the_order_in_which_they_will_be_asked_for(pool, workers):
     """With room for one ahead, each loads when the one before it is taken."""
     here = pool(cores=2)
