@@ -8,6 +8,7 @@ from __future__ import annotations
 import contextlib
 import functools
 import os
+import re
 import signal
 import time
 from collections.abc import Iterable
@@ -17,6 +18,13 @@ __all__ = ["continue_all", "descendants", "end_all", "memory_bytes", "stop_all",
 _INODE_BYTES = 1024  # of the kernel's, for each file of a tmpfs, empty or not
 _KIB = 1024
 _WAIT_S = 0.0005
+_PF_EXITING = 0x4  # linux/sched.h
+# Of a `status` file. The name that a process chose stands in a line of its own: the kernel escapes line feeds in it.
+_STATE = re.compile(rb"^State:\t(\w)", re.MULTILINE)
+_SIZES = re.compile(rb"^(RssAnon|RssShmem|VmSwap|VmPTE):\s*(\d+) kB$", re.MULTILINE)
+_SWITCHES = re.compile(rb"^(?:non)?voluntary_ctxt_switches:\t(\d+)", re.MULTILINE)
+
+_Switches = dict[str, list[bytes]]  # by thread
 
 
 def descendants(root: int) -> list[int]:
@@ -35,18 +43,26 @@ def tasks(pids: Iterable[int]) -> int:
 
 
 def stop_all(root: int, limit_s: float) -> bool:
-    """SIGSTOP for everything below `root`; whether within `limit_s` nothing runs there any more."""
+    """SIGSTOP for everything below `root`; whether within `limit_s` nothing runs there any more.
+
+    Two looks in a row must find the same processes, all of them still, and none that ran in between: then there was a
+    moment in which all stood still. One look is not enough. Who ends during it may leave an orphaned process group, of
+    which the kernel itself continues those that are stopped, and that were looked at before.
+    """
     deadline = time.monotonic() + limit_s
     told: set[int] = set()
+    before: dict[int, _Switches | None] = {}
     while True:
         pids = descendants(root)
-        running = [pid for pid in pids if _runs(pid, pid in told)]
-        if not running and descendants(root) == pids:  # else one was born before its parent stopped
+        now = {pid: _still(pid, pid in told) for pid in pids}
+        running = [pid for pid, switches in now.items() if switches is None]
+        if not running and now == before and descendants(root) == pids:  # else one was born before its parent stopped
             return True
         if time.monotonic() > deadline:
             return False
         _signal(running, signal.SIGSTOP)
         told.update(running)
+        before = now
         time.sleep(_WAIT_S)
 
 
@@ -101,18 +117,31 @@ def _threads(pid: int) -> list[str]:
         return []
 
 
-def _runs(pid: int, told: bool) -> bool:
-    """Whether a thread of it is neither stopped nor ended.
+def _still(pid: int, told: bool) -> _Switches | None:
+    """How often each of its threads has left a processor; None where one is neither stopped nor ended.
 
     One that has been told to stop and waits in the kernel (for a driver, or for a stopped child to exec) stops before
-    it does anything else.
+    it does anything else, unless it is about to end.
     """
-    still = b"TtZXD" if told else b"TtZX"
+    found = {}
     for thread in _threads(pid):
-        with contextlib.suppress(OSError), open(f"/proc/{pid}/task/{thread}/stat", "rb") as stat:
-            if stat.read().rpartition(b") ")[2][:1] not in still:
-                return True
-    return False
+        with contextlib.suppress(OSError):
+            status = _read(f"/proc/{pid}/task/{thread}/status")
+            state = _STATE.search(status)
+            waits = told and state is not None and state[1] == b"D" and not _ends(pid, thread)
+            if not waits and (state is None or state[1] not in b"TtZX"):
+                return None
+            found[thread] = _SWITCHES.findall(status)
+    return found
+
+
+def _ends(pid: int, thread: str) -> bool:
+    return bool(int(_read(f"/proc/{pid}/task/{thread}/stat").rpartition(b") ")[2].split()[6]) & _PF_EXITING)
+
+
+def _read(path: str) -> bytes:
+    with open(path, "rb") as file:
+        return file.read()
 
 
 def _signal(pids: Iterable[int], number: int) -> None:
@@ -124,11 +153,9 @@ def _signal(pids: Iterable[int], number: int) -> None:
 def _sizes(path: str) -> dict[str, int]:
     """The kilobytes in a `status` file; none of a thread that has ended."""
     try:
-        with open(path, "rb") as status:
-            lines = [line.split() for line in status if line.endswith(b" kB\n")]
+        return {name.decode(): int(kib) for name, kib in _SIZES.findall(_read(path))}
     except OSError:
         return {}
-    return {words[0][:-1].decode(): int(words[1]) for words in lines}
 
 
 @functools.cache

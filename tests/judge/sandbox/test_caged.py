@@ -135,9 +135,83 @@ def test_one_that_is_born_while_its_parent_stops_is_stopped_too(monkeypatch):
     born = iter([[10], [10, 11], [10, 11], [10, 11]])
     asked = []
     monkeypatch.setattr(tree, "descendants", lambda root: next(born))
-    monkeypatch.setattr(tree, "_runs", lambda pid, told: asked.append(pid))
+    monkeypatch.setattr(tree, "_still", lambda pid, told: asked.append(pid) or {})
     assert tree.stop_all(1, 5)
-    assert asked == [10, 10, 11]
+    assert asked == [10, 10, 11, 10, 11]
+
+
+def test_one_that_ran_between_two_looks_is_looked_at_again(monkeypatch):
+    """It stood still each time, but has left a processor in between: somebody has continued it."""
+    looks = [{"10": [b"1"]}, {"10": [b"2"]}, None, {"10": [b"3"]}, {"10": [b"3"]}]
+    monkeypatch.setattr(tree, "descendants", lambda root: [10])
+    monkeypatch.setattr(tree, "_still", lambda pid, told: looks.pop(0))
+    monkeypatch.setattr(tree, "_signal", lambda pids, number: None)
+    assert tree.stop_all(1, 5)
+    assert not looks
+
+
+ORPHANED = """
+import mmap, os, signal, threading, time
+words = memoryview(mmap.mmap({fd}, 4096)).cast("q")
+def counts(*_):
+    ends = time.monotonic() + 0.4
+    while time.monotonic() < ends:
+        words[0] += 1
+    os._exit(0)
+def member(tell):
+    os.setpgid(0, 0)
+    signal.signal(signal.SIGHUP, signal.SIG_IGN)
+    signal.signal(signal.SIGCONT, counts)
+    os.write(tell, str(os.getpid()).encode())
+    time.sleep(300)
+def ties_it_to_the_session(group):
+    os.setpgid(0, group)
+    block = mmap.mmap(-1, 500 << 20)
+    for at in range(0, len(block), 4096):
+        block[at] = 1  # the end of this process takes a while
+    words[1] += 1
+    os.read({told}, 1)
+    os._exit(0)
+def in_between():
+    for _ in range(8):
+        threading.Thread(target=time.sleep, args=(300,), daemon=True).start()
+    time.sleep(300)
+os.setsid()
+for _ in range(40):
+    if os.fork() == 0:
+        in_between()
+print("busy", flush=True)
+while True:
+    read, write = os.pipe()
+    if os.fork() == 0:
+        if os.fork() == 0:
+            member(write)
+        os._exit(0)
+    group = int(os.read(read, 20))
+    os.wait()
+    if (tie := os.fork()) == 0:
+        ties_it_to_the_session(group)
+    os.waitpid(tie, 0)
+"""
+
+
+def test_a_group_that_is_orphaned_while_it_is_stopped_does_not_run_on(cage, counters):
+    """The kernel continues it, as the last that tied it to its session ends: that may be when it was looked at."""
+    told, tell = os.pipe()
+    caged = cage("bubblewrap", ORPHANED.format(fd=counters.fd, told=told), fds=(counters.fd, told))
+    assert caged.process.stdout.readline() == b"busy\n", caged.process.stdout.read()
+    for number in range(1, 9):
+        deadline = time.monotonic() + 20
+        while counters.words[1] < number:
+            assert time.monotonic() < deadline
+            time.sleep(0.01)
+        os.write(tell, b"x")
+        caged.freeze()
+        assert not counters.moved(0.2)[0], number
+        assert caged.process.poll() is None
+        caged.thaw()
+    os.close(told)
+    os.close(tell)
 
 
 def test_one_that_waits_for_a_stopped_child_counts_as_stopped(cage):
