@@ -11,6 +11,8 @@ from grader.verdict import Failure
 
 __all__ = ["refuse"]
 
+_MOST_CHARACTERS = 200  # of a signature that is quoted
+
 
 def refuse(source: str, exercise: Exercise) -> Failure | None:
     """The reason for which the source cannot be graded, or None."""
@@ -20,6 +22,8 @@ def refuse(source: str, exercise: Exercise) -> Failure | None:
         return _unusable("The submission is nested too deeply to be read.")
     except UnicodeEncodeError as error:
         return _unusable(f"The submission holds text that is no Unicode ({error.reason}).")
+    except Exception as error:  # whatever Python's own tools make of it: others' gradings look at it, too
+        return _unusable(f"The submission cannot be read ({type(error).__name__}).")
 
 
 def _refuse(source: str, exercise: Exercise) -> Failure | None:
@@ -45,13 +49,24 @@ def _refuse(source: str, exercise: Exercise) -> Failure | None:
     if defined is None:
         return _unusable(f"The cell does not define {exercise.entry!r}; it must define {wanted} at its top level.")
     if isinstance(defined, ast.FunctionDef) and not _accepts(defined.args, len(exercise.parameters)):
-        theirs = f"{exercise.entry}({ast.unparse(defined.args)})"
-        return _unusable(f"The signature is {theirs}; the grader calls {wanted}.", defined.lineno)
+        theirs = ast.unparse(_without_values(defined.args))[:_MOST_CHARACTERS]
+        return _unusable(f"The signature is {exercise.entry}({theirs}); the grader calls {wanted}.", defined.lineno)
     return None
 
 
 def _unusable(message: str, line: int | None = None) -> Failure:
     return Failure("unusable", message, line)
+
+
+def _without_values(arguments: ast.arguments) -> ast.arguments:
+    """Default values as `...`, and no annotations: either may be long, or what `ast.unparse` cannot write."""
+    for each in ast.walk(arguments):
+        if isinstance(each, ast.arg):
+            each.annotation = None
+    some = ast.Constant(...)
+    arguments.defaults = [some] * len(arguments.defaults)
+    arguments.kw_defaults = [default and some for default in arguments.kw_defaults]
+    return arguments
 
 
 def _accepts(arguments: ast.arguments, count: int) -> bool:

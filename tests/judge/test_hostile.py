@@ -66,6 +66,14 @@ ATTACKS = {
     "shortens the flag": EACH_DESCRIPTOR.format(attack="os.ftruncate(int(fd), 0)"),
     "seals shared memory for the next": EACH_DESCRIPTOR.format(attack="fcntl.fcntl(int(fd), 1033, 0x10)"),
     "a signature too deep to print": f"def vector_add(x, y, out, z, w={'+'.join(['1'] * 3000)}): pass",
+    "a signature with a number that Python does not print": f"def vector_add(x, y=0x{'f' * 5000}): pass",
+    "a name like a size in /proc": """
+import ctypes, time, torch
+ctypes.CDLL(None).prctl(15, b"a kB", 0, 0, 0)  # PR_SET_NAME
+def vector_add(x, y, out):
+    time.sleep(0.6)  # until the judge looks at its memory
+    torch.add(x, y, out=out)
+""",
     "an error that cannot be shown": """
 class Bomb(Exception):
     def __str__(self): raise RuntimeError
@@ -89,7 +97,10 @@ def vector_add(x, y, out):
         socket.send_fds(channel._socket, [b"\\0"], [0] * 8)
 """,
 }
-HARMLESS = {"seals shared memory for the next", "shortens the flag", "closed streams", "folders in folders"}
+HARMLESS = {
+    "seals shared memory for the next", "shortens the flag", "closed streams", "folders in folders",
+    "a name like a size in /proc",
+}  # fmt: skip
 
 
 @pytest.mark.parametrize("name", ATTACKS)
