@@ -230,7 +230,7 @@ def _refuse_magics(source: str, origin: str) -> None:
         lines = source.split("\n")
         line = error.lineno or 0
         if 0 < line <= len(lines) and _MAGIC.search(lines[line - 1]):
-            text = lines[line - 1].strip()
+            text = "".join(c if c.isprintable() else "?" for c in lines[line - 1].strip())
             text = text if len(text) <= 40 else text[:39] + "…"
             raise UnusableSubmission(
                 f"Line {line} of {origin} is an IPython magic or shell command (`{text}`), which cannot be graded: "

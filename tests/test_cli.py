@@ -19,6 +19,7 @@ pytest.importorskip("typer")
 from typer.testing import CliRunner, Result
 
 from grader.cli import app
+from grader.cli.answers import print_json
 from grader.errors import ClassroomError
 from grader.exercises import EXERCISES
 from grader.verdict import Environment, Finding, Verdict
@@ -233,6 +234,24 @@ def test_what_cannot_be_graded_gets_one_sentence(
     assert len(answer.stderr.splitlines()) == 1
     assert answer.stdout == ""
     assert judge.asked == []
+
+
+def test_a_strangers_text_does_not_steer_the_terminal(tmp_path: Path, judge: FakeJudge) -> None:
+    """A file's name, as a student's or a line of a cell, is shown without escapes; JSON escapes them."""
+    name = "\x1b[2J\x1b]0;5 of 5\x07\x9b\u202eclean.txt"
+    (tmp_path / name).write_text("x")
+    answer = run("grade", tmp_path / name, "-e", "softmax")
+    assert "clean.txt is neither" in answer.stderr
+    assert not set("\x1b\x07\x9b\u202e") & set(answer.stderr)
+
+
+def test_json_holds_no_controls(capsys: pytest.CaptureFixture[str]) -> None:
+    """It reads back the same."""
+    print_json({"name": "\x9b\u202eü𝄞\U000e0001\x7f"})
+    said = capsys.readouterr().out
+    assert json.loads(said) == {"name": "\x9b\u202eü𝄞\U000e0001\x7f"}
+    assert all(letter.isprintable() or letter == "\n" for letter in said)
+    assert "ü𝄞" in said
 
 
 def test_a_failing_judge_is_one_sentence(tmp_path: Path, judge: FakeJudge) -> None:

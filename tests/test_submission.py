@@ -125,6 +125,12 @@ def test_magic_is_named_with_its_line(magic: str) -> None:
     assert "cell of its own" in sentence
 
 
+def test_a_magic_is_quoted_without_what_steers_a_terminal() -> None:
+    """The line is a stranger's: no escapes, and nothing that turns the direction of reading."""
+    sentence = refused(from_source, "!\x1b[2J\x9b31m\u202eDESSAP\n" + SOLVED, "softmax")
+    assert "`!?[2J?31m?DESSAP`" in sentence
+
+
 def test_percent_inside_a_string_is_no_magic() -> None:
     """CUDA C++ in a string may begin its lines with % or !."""
     source = 'cpp = """\n% 32\n!flag\n"""\n' + SOLVED

@@ -10,6 +10,7 @@ from typing import Any
 
 import typer
 
+from grader.feedback.words import clean
 from grader.hardware import cache_folder
 
 __all__ = ["Progress", "answer", "bug", "complain", "print_json", "report"]
@@ -20,11 +21,12 @@ def answer(as_json: bool, data: Any, text: str) -> None:
     if as_json:
         print_json(data)
     else:
-        typer.echo(text)
+        typer.echo(_harmless(text))
 
 
 def print_json(data: Any) -> None:
-    typer.echo(json.dumps(data, indent=2, ensure_ascii=False))
+    text = json.dumps(data, indent=2, ensure_ascii=False)
+    typer.echo("".join(c if c.isprintable() or c == "\n" else json.dumps(c)[1:-1] for c in text))
 
 
 def report(result: Any, as_json: bool) -> None:
@@ -34,7 +36,12 @@ def report(result: Any, as_json: bool) -> None:
 
 
 def complain(sentence: str) -> None:
-    typer.echo(sentence, err=True)
+    typer.echo(_harmless(sentence), err=True)
+
+
+def _harmless(text: str) -> str:
+    """Names of files and students, and what is quoted of a submission, are a stranger's."""
+    return clean(text, limit=len(text))
 
 
 def bug(error: Exception) -> str:
@@ -67,7 +74,7 @@ class Progress:
         if not sys.stderr.isatty():
             return
         line = f"{text} ({done}/{total})" if total else text
-        line = line[:100]
+        line = _harmless(line)[:100]
         print(f"\r{line:<{self._shown}}", end="", file=sys.stderr, flush=True)
         self._shown = len(line)
 

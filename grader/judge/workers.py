@@ -259,19 +259,23 @@ class Worker:
             raise WorkerFailed(failure_of(answer["failure"]))
         return answer
 
-    def _watch(self) -> None:
-        """Looks, some times a second, whether the tree has outgrown what it may take.
+    def _watch(self) -> float:
+        """Looks, some times a second, whether the tree has outgrown what it may take. Returns the seconds for which it
+        waited until nobody was timed, in which the tree stood still; a look that is slow is the tree's own doing.
 
         Raises:
             WorkerFailed: it has, and is gone.
         """
         if time.monotonic() - self._looked_s < self._look_s:
-            return
+            return 0.0
+        asked = time.monotonic()
         with self._quiet:
+            waited_s = time.monotonic() - asked
             over = self._excess()
         if over:
             self.close()
             raise WorkerFailed(Failure("limit", f"It {over} and was stopped."))
+        return waited_s
 
     def _excess(self) -> str:
         self._looked_s = time.monotonic()

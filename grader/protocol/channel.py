@@ -56,12 +56,13 @@ class Channel:
         self,
         limit_s: float | None,
         with_fds: bool = False,
-        idle: Callable[[], None] = lambda: None,
+        idle: Callable[[], float] = lambda: 0.0,
         idle_s: float = 1.0,
     ) -> tuple[dict[str, Any], list[int]]:
         """One message and the descriptors that came with it; without `with_fds` the system drops any that come.
 
-        `idle` is called every `idle_s` until the whole message is there; what it raises ends the wait.
+        `idle` is called every `idle_s` until the whole message is there; what it raises ends the wait. It returns the
+        seconds by which that is put off: those in which the other side may not have run.
 
         Raises:
             ChannelTimeout: the whole message did not come within `limit_s`.
@@ -85,18 +86,17 @@ class Channel:
         self._socket.close()
 
     def _exactly(
-        self, count: int, deadline: float | None, idle: Callable[[], None], idle_s: float, with_fds: bool = False
+        self, count: int, deadline: float | None, idle: Callable[[], float], idle_s: float, with_fds: bool = False
     ) -> tuple[bytes, list[int], float | None]:
-        """The bytes, the descriptors, and the deadline, put off by the time that `idle` took."""
+        """The bytes, the descriptors, and the deadline, put off by what `idle` said."""
         parts: list[bytes] = []
         fds: list[int] = []
         idled = time.monotonic()
         while count:
             if time.monotonic() - idled >= idle_s:  # by the clock, not by silence: bytes may come one by one
-                began = time.monotonic()
-                idle()
+                put_off = idle()
                 idled = time.monotonic()
-                deadline = None if deadline is None else deadline + idled - began  # the other side is not to blame
+                deadline = None if deadline is None else deadline + put_off
             left = None if deadline is None else deadline - time.monotonic()
             if left is not None and left <= 0:
                 raise ChannelTimeout

@@ -272,6 +272,28 @@ def test_it_looks_by_the_clock_however_often_it_is_asked(ready, monkeypatch):
     assert one.caged.looks == before + 2
 
 
+def test_only_the_time_in_which_another_was_timed_puts_a_limit_off(ready):
+    """A tree that takes long to look at does not live longer for it."""
+    quiet, one = threading.RLock(), ready()
+    one._quiet = quiet
+    one.caged.memory_bytes = lambda: time.sleep(0.3) or 0
+    one._looked_s = 0.0
+    assert one._watch() < 0.1
+    one._looked_s = 0.0
+    held = threading.Event()
+
+    def time_another():
+        with quiet:
+            held.set()
+            time.sleep(0.2)
+
+    other = threading.Thread(target=time_another)
+    other.start()
+    held.wait()
+    assert 0.1 < one._watch() < 0.4
+    other.join()
+
+
 def test_one_that_waits_for_its_turn_is_looked_at_less_often(worker, monkeypatch):
     """A thread that wakes up takes the interpreter from the clock."""
     now = [1000.0]

@@ -78,7 +78,7 @@ def test_idle_is_called_by_the_clock_whatever_comes(ends, comes, with_fds):
     called = []
     sender = trickle(raw, data, 0.004)
     with pytest.raises(ChannelTimeout):
-        channel.receive(0.4, with_fds=with_fds, idle=lambda: called.append(1), idle_s=0.04)
+        channel.receive(0.4, with_fds=with_fds, idle=lambda: called.append(1) or 0.0, idle_s=0.04)
     sender.join()
     assert 3 <= len(called) <= 10
 
@@ -89,7 +89,7 @@ def test_idle_has_its_turn_between_messages_that_come_at_once(ends):
     called = []
     for number in range(20):
         Channel(raw).send({"n": number})
-        assert channel.receive(5, idle=lambda: called.append(1), idle_s=0.5)[0] == {"n": number}
+        assert channel.receive(5, idle=lambda: called.append(1) or 0.0, idle_s=0.5)[0] == {"n": number}
     assert called == []
 
 
@@ -110,17 +110,24 @@ def test_what_idle_raises_ends_the_wait(ends, data):
     sender.join()
 
 
-def test_the_time_that_idle_takes_is_not_the_peers(ends):
-    """A look that waits for a lock does not end the patience with whoever is waited for."""
+@pytest.mark.parametrize("put_off_s", [0.6, 0.0])
+def test_the_limit_is_put_off_by_what_idle_says(ends, put_off_s):
+    """A look that waits for a lock does not end the patience with whoever is waited for; a slow look does."""
     channel, raw = ends
     slept = []
 
     def slow():
-        if not slept:
-            slept.append(time.sleep(0.6))
-            Channel(raw).send({"n": 1})
+        if slept:
+            return 0.0
+        slept.append(time.sleep(0.6))
+        Channel(raw).send({"n": 1})
+        return put_off_s
 
-    assert channel.receive(0.4, idle=slow, idle_s=0.05)[0] == {"n": 1}
+    if put_off_s:
+        assert channel.receive(0.4, idle=slow, idle_s=0.05)[0] == {"n": 1}
+    else:
+        with pytest.raises(ChannelTimeout):
+            channel.receive(0.4, idle=slow, idle_s=0.05)
 
 
 def test_bytes_that_come_one_by_one_do_not_prolong_the_limit(ends):
