@@ -17,6 +17,7 @@ from grader.definitions import bindings
 from grader.errors import UnusableSubmission
 from grader.exercise import MAX_SOURCE_BYTES
 from grader.exercises import EXERCISES, find
+from grader.feedback.words import harmless
 from grader.reading import MAX_BYTES, CodeCell, code_cells, parse_notebook, read_notebook, read_text
 
 __all__ = [
@@ -230,7 +231,7 @@ def _refuse_magics(source: str, origin: str) -> None:
         lines = source.split("\n")
         line = error.lineno or 0
         if 0 < line <= len(lines) and _MAGIC.search(lines[line - 1]):
-            text = "".join(c if c.isprintable() else "?" for c in lines[line - 1].strip())
+            text = harmless(lines[line - 1].strip())
             text = text if len(text) <= 40 else text[:39] + "…"
             raise UnusableSubmission(
                 f"Line {line} of {origin} is an IPython magic or shell command (`{text}`), which cannot be graded: "

@@ -241,7 +241,7 @@ def test_a_strangers_text_does_not_steer_the_terminal(tmp_path: Path, judge: Fak
     name = "\x1b[2J\x1b]0;5 of 5\x07\x9b\u202eclean.txt"
     (tmp_path / name).write_text("x")
     answer = run("grade", tmp_path / name, "-e", "softmax")
-    assert "clean.txt is neither" in answer.stderr
+    assert "?[2J?]0;5 of 5???clean.txt is neither" in answer.stderr
     assert not set("\x1b\x07\x9b\u202e") & set(answer.stderr)
 
 

@@ -10,7 +10,7 @@ from typing import Any
 
 import typer
 
-from grader.feedback.words import clean
+from grader.feedback.words import harmless
 from grader.hardware import cache_folder
 
 __all__ = ["Progress", "answer", "bug", "complain", "print_json", "report"]
@@ -21,7 +21,7 @@ def answer(as_json: bool, data: Any, text: str) -> None:
     if as_json:
         print_json(data)
     else:
-        typer.echo(_harmless(text))
+        typer.echo(harmless(text))
 
 
 def print_json(data: Any) -> None:
@@ -36,12 +36,7 @@ def report(result: Any, as_json: bool) -> None:
 
 
 def complain(sentence: str) -> None:
-    typer.echo(_harmless(sentence), err=True)
-
-
-def _harmless(text: str) -> str:
-    """Names of files and students, and what is quoted of a submission, are a stranger's."""
-    return clean(text, limit=len(text))
+    typer.echo(harmless(sentence), err=True)
 
 
 def bug(error: Exception) -> str:
@@ -74,7 +69,7 @@ class Progress:
         if not sys.stderr.isatty():
             return
         line = f"{text} ({done}/{total})" if total else text
-        line = _harmless(line)[:100]
+        line = harmless(line).replace("\n", " ")[:100]
         print(f"\r{line:<{self._shown}}", end="", file=sys.stderr, flush=True)
         self._shown = len(line)
 

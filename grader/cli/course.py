@@ -9,6 +9,7 @@ import typer
 
 from grader.cli.answers import answer, print_json
 from grader.cli.options import AsJson
+from grader.feedback.words import harmless
 
 __all__ = ["build", "doctor", "lab"]
 
@@ -48,7 +49,7 @@ def lab(
     if as_json:
         print_json(made.to_dict())
     elif made.folder is not None:
-        typer.echo(made.folder.to_text())
+        typer.echo(harmless(made.folder.to_text()))
     if not prepare_only:
         start(made)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 import unicodedata
 
-__all__ = ["clean", "count", "in_points", "index", "number", "plural", "points", "ratio", "time"]
+__all__ = ["clean", "count", "harmless", "in_points", "index", "number", "plural", "points", "ratio", "time"]
 
 _ESCAPES = re.compile(r"\x1b\[[0-?]*[ -/]*[@-~]|\x1b\][^\x07\x1b]*(?:\x07|\x1b\\)?|\x1b.?")
 _KEPT = "\n\t"
@@ -16,6 +16,13 @@ def clean(text: str, limit: int = 4000) -> str:
     text = _ESCAPES.sub("", text.replace("\r\n", "\n"))
     text = "".join(c for c in text if c in _KEPT or unicodedata.category(c) not in ("Cc", "Cf", "Cs"))
     return text if len(text) <= limit else text[: limit - 1] + "…"
+
+
+def harmless(text: str) -> str:
+    """Of strangers' words among ours, as names of files: what steers a terminal, letter by letter, so that nothing else
+    goes with it.
+    """
+    return "".join(c if c in _KEPT or unicodedata.category(c)[0] != "C" else "?" for c in text)
 
 
 def count(n: int) -> str:

@@ -49,7 +49,8 @@ def _refuse(source: str, exercise: Exercise) -> Failure | None:
     if defined is None:
         return _unusable(f"The cell does not define {exercise.entry!r}; it must define {wanted} at its top level.")
     if isinstance(defined, ast.FunctionDef) and not _accepts(defined.args, len(exercise.parameters)):
-        theirs = ast.unparse(_without_values(defined.args))[:_MOST_CHARACTERS]
+        theirs = ast.unparse(_without_values(defined.args))
+        theirs = theirs if len(theirs) <= _MOST_CHARACTERS else theirs[: _MOST_CHARACTERS - 1] + "…"
         return _unusable(f"The signature is {exercise.entry}({theirs}); the grader calls {wanted}.", defined.lineno)
     return None
 

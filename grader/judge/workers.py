@@ -261,7 +261,7 @@ class Worker:
 
     def _watch(self) -> float:
         """Looks, some times a second, whether the tree has outgrown what it may take. Returns the seconds for which it
-        waited until nobody was timed, in which the tree stood still; a look that is slow is the tree's own doing.
+        waited for others, in which the tree may have stood still; a look that is slow is the tree's own doing.
 
         Raises:
             WorkerFailed: it has, and is gone.

@@ -30,6 +30,7 @@ def test_a_signature_is_shown_without_values_and_annotations(arguments, shown):
 def test_a_long_signature_is_cut():
     """The sentence stays one."""
     failure = refuse(f"def vector_add({', '.join(f'argument{number}' for number in range(1000))}): pass", ADD)
+    assert "…); the grader calls" in failure.message
     assert len(failure.message) < 400
 
 

@@ -1,7 +1,8 @@
 """The filter of system calls, as a program for the kernel's BPF machine: what no kernel for a GPU needs is refused.
 
 It refuses what reaches other processes, new namespaces and mounts, what has had holes in the kernel, and memory that no
-count sees. Also whatever could continue a process that the judge has stopped: SIGCONT comes from nobody else.
+count sees. Also whatever could continue a process that the judge has stopped: SIGCONT comes from nobody else, save from
+the kernel when a process ends (see `tree.stop_all`).
 """
 
 from __future__ import annotations

@@ -20,7 +20,6 @@ _KIB = 1024
 _WAIT_S = 0.0005
 _PF_EXITING = 0x4  # linux/sched.h
 # Of a `status` file. The name that a process chose stands in a line of its own: the kernel escapes line feeds in it.
-_STATE = re.compile(rb"^State:\t(\w)", re.MULTILINE)
 _SIZES = re.compile(rb"^(RssAnon|RssShmem|VmSwap|VmPTE):\s*(\d+) kB$", re.MULTILINE)
 _SWITCHES = re.compile(rb"^(?:non)?voluntary_ctxt_switches:\t(\d+)", re.MULTILINE)
 
@@ -45,23 +44,21 @@ def tasks(pids: Iterable[int]) -> int:
 def stop_all(root: int, limit_s: float) -> bool:
     """SIGSTOP for everything below `root`; whether within `limit_s` nothing runs there any more.
 
-    Two looks in a row must find the same processes, all of them still, and none that ran in between: then there was a
-    moment in which all stood still. One look is not enough. Who ends during it may leave an orphaned process group, of
-    which the kernel itself continues those that are stopped, and that were looked at before.
+    Two looks in a row must find the same processes, all of them still, and none that ran in between; all are told to
+    stop between the two. The kernel itself sends SIGCONT when somebody ends: to an orphaned process group, to a child
+    that asked for it, to a parent. That wakes those that had stopped, and takes back a SIGSTOP that is pending.
     """
     deadline = time.monotonic() + limit_s
-    told: set[int] = set()
     before: dict[int, _Switches | None] = {}
     while True:
         pids = descendants(root)
-        now = {pid: _still(pid, pid in told) for pid in pids}
-        running = [pid for pid, switches in now.items() if switches is None]
-        if not running and now == before and descendants(root) == pids:  # else one was born before its parent stopped
+        now = {pid: _still(pid) for pid in pids}
+        # The second list: one may have been born before its parent stopped.
+        if None not in now.values() and now == before and descendants(root) == pids:
             return True
         if time.monotonic() > deadline:
             return False
-        _signal(running, signal.SIGSTOP)
-        told.update(running)
+        _signal(pids, signal.SIGSTOP)
         before = now
         time.sleep(_WAIT_S)
 
@@ -117,19 +114,19 @@ def _threads(pid: int) -> list[str]:
         return []
 
 
-def _still(pid: int, told: bool) -> _Switches | None:
-    """How often each of its threads has left a processor; None where one is neither stopped nor ended.
+def _still(pid: int) -> _Switches | None:
+    """How often each of its threads has left a processor; None where one is neither stopped nor ended, nor waits in
+    the kernel.
 
-    One that has been told to stop and waits in the kernel (for a driver, or for a stopped child to exec) stops before
-    it does anything else, unless it is about to end.
+    One that waits there (for a driver, or for a stopped child to exec), and has been told to stop, stops before it
+    does anything else, unless it is about to end. It may do what it had asked the kernel for.
     """
     found = {}
     for thread in _threads(pid):
         with contextlib.suppress(OSError):
             status = _read(f"/proc/{pid}/task/{thread}/status")
-            state = _STATE.search(status)
-            waits = told and state is not None and state[1] == b"D" and not _ends(pid, thread)
-            if not waits and (state is None or state[1] not in b"TtZX"):
+            state = status.partition(b"\nState:\t")[2][:1]
+            if state not in (b"T", b"t", b"Z", b"X", b"D") or (state == b"D" and _ends(pid, thread)):
                 return None
             found[thread] = _SWITCHES.findall(status)
     return found

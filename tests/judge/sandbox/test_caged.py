@@ -135,7 +135,7 @@ def test_one_that_is_born_while_its_parent_stops_is_stopped_too(monkeypatch):
     born = iter([[10], [10, 11], [10, 11], [10, 11]])
     asked = []
     monkeypatch.setattr(tree, "descendants", lambda root: next(born))
-    monkeypatch.setattr(tree, "_still", lambda pid, told: asked.append(pid) or {})
+    monkeypatch.setattr(tree, "_still", lambda pid: asked.append(pid) or {})
     assert tree.stop_all(1, 5)
     assert asked == [10, 10, 11, 10, 11]
 
@@ -144,34 +144,40 @@ def test_one_that_ran_between_two_looks_is_looked_at_again(monkeypatch):
     """It stood still each time, but has left a processor in between: somebody has continued it."""
     looks = [{"10": [b"1"]}, {"10": [b"2"]}, None, {"10": [b"3"]}, {"10": [b"3"]}]
     monkeypatch.setattr(tree, "descendants", lambda root: [10])
-    monkeypatch.setattr(tree, "_still", lambda pid, told: looks.pop(0))
+    monkeypatch.setattr(tree, "_still", lambda pid: looks.pop(0))
     monkeypatch.setattr(tree, "_signal", lambda pids, number: None)
     assert tree.stop_all(1, 5)
     assert not looks
 
 
-ORPHANED = """
-import mmap, os, signal, threading, time
+CONTINUED = """
+import ctypes, mmap, os, signal, threading, time
 words = memoryview(mmap.mmap({fd}, 4096)).cast("q")
+libc = ctypes.CDLL(None)
 def counts(*_):
+    if {waits}:
+        libc.syscall(324 if os.uname().machine == "x86_64" else 283, 1, 0, 0)  # membarrier: milliseconds in the kernel
     ends = time.monotonic() + 0.4
     while time.monotonic() < ends:
         words[0] += 1
     os._exit(0)
+def ends_when_told(mib):
+    block = mmap.mmap(-1, mib << 20)
+    for at in range(0, len(block), 4096):
+        block[at] = 1  # its end takes a while
+    words[1] += 1
+    os.read({told}, 1)
+    os._exit(0)
+"""
+ORPHANED = (  # a group, of the last process that ties it to its session
+    CONTINUED
+    + """
 def member(tell):
     os.setpgid(0, 0)
     signal.signal(signal.SIGHUP, signal.SIG_IGN)
     signal.signal(signal.SIGCONT, counts)
     os.write(tell, str(os.getpid()).encode())
     time.sleep(300)
-def ties_it_to_the_session(group):
-    os.setpgid(0, group)
-    block = mmap.mmap(-1, 500 << 20)
-    for at in range(0, len(block), 4096):
-        block[at] = 1  # the end of this process takes a while
-    words[1] += 1
-    os.read({told}, 1)
-    os._exit(0)
 def in_between():
     for _ in range(8):
         threading.Thread(target=time.sleep, args=(300,), daemon=True).start()
@@ -190,22 +196,40 @@ while True:
     group = int(os.read(read, 20))
     os.wait()
     if (tie := os.fork()) == 0:
-        ties_it_to_the_session(group)
+        os.setpgid(0, group)
+        ends_when_told(500)
     os.waitpid(tie, 0)
 """
+)
+BEREAVED = (  # a child, of a parent at whose end it has asked for SIGCONT
+    CONTINUED
+    + """
+print("busy", flush=True)
+while True:
+    if (parent := os.fork()) == 0:
+        if os.fork() == 0:
+            signal.signal(signal.SIGCONT, counts)
+            libc.prctl(1, signal.SIGCONT, 0, 0, 0)  # PR_SET_PDEATHSIG
+            time.sleep(300)
+        ends_when_told(250)
+    os.waitpid(parent, 0)
+"""
+)
 
 
-def test_a_group_that_is_orphaned_while_it_is_stopped_does_not_run_on(cage, counters):
-    """The kernel continues it, as the last that tied it to its session ends: that may be when it was looked at."""
+@pytest.mark.parametrize(("left", "waits"), [(ORPHANED, False), (BEREAVED, True)], ids=["orphaned", "bereaved"])
+def test_what_the_kernel_continues_while_it_is_stopped_does_not_run_on(left, waits, cage, counters):
+    """As somebody ends: that may be after it was looked at, or take back a SIGSTOP for which it was too early."""
     told, tell = os.pipe()
-    caged = cage("bubblewrap", ORPHANED.format(fd=counters.fd, told=told), fds=(counters.fd, told))
+    caged = cage("bubblewrap", left.format(fd=counters.fd, told=told, waits=waits), fds=(counters.fd, told))
     assert caged.process.stdout.readline() == b"busy\n", caged.process.stdout.read()
-    for number in range(1, 9):
+    for number in range(1, 7):
         deadline = time.monotonic() + 20
         while counters.words[1] < number:
             assert time.monotonic() < deadline
             time.sleep(0.01)
         os.write(tell, b"x")
+        time.sleep(0.002 * (number % 6))
         caged.freeze()
         assert not counters.moved(0.2)[0], number
         assert caged.process.poll() is None
