@@ -23,12 +23,18 @@ def bindings(module: ast.Module) -> Iterator[tuple[str, ast.stmt]]:
 
 
 def _statements(body: Iterable[ast.AST]) -> Iterator[ast.stmt]:
-    for node in body:
+    """In their order; without recursion, as each `elif` lies one level deeper."""
+    inner = (ast.stmt, ast.ExceptHandler, ast.match_case)
+    waiting = [iter(body)]
+    while waiting:
+        node = next(waiting[-1], None)
+        if node is None:
+            waiting.pop()
+            continue
         if isinstance(node, ast.stmt):
             yield node
         if not isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
-            inner = (ast.stmt, ast.ExceptHandler, ast.match_case)
-            yield from _statements(child for child in ast.iter_child_nodes(node) if isinstance(child, inner))
+            waiting.append(child for child in ast.iter_child_nodes(node) if isinstance(child, inner))
 
 
 def _names(targets: list[ast.expr]) -> Iterator[str]:

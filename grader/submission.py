@@ -132,7 +132,7 @@ def _of_cells(cells: Sequence[_Cell], exercise_id: str, origin: str) -> Submissi
     entry = find(exercise_id).entry
     marked = [cell for cell in cells if cell.grade_id == exercise_id]
     defining = [cell for cell in cells if cell.defines(entry)]
-    best = [cell for cell in defining if cell in marked] or defining or marked
+    best = [cell for cell in defining if cell.grade_id == exercise_id] or defining or marked
     if not best:
         raise UnusableSubmission(
             f"No code cell of {origin} defines `{entry}`, so there is nothing to grade for {exercise_id!r}."

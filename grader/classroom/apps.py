@@ -15,6 +15,7 @@ from grader.classroom.copying import copy_submission
 from grader.classroom.course import unreadable
 from grader.classroom.inbox import entry_of, in_anothers_name
 from grader.errors import UnusableSubmission
+from grader.feedback.words import on_one_line
 
 __all__ = ["Collect", "GradeReadable"]
 
@@ -39,7 +40,7 @@ class Collect(ExchangeCollect):  # type: ignore[misc]
     def _path_to_record(self, path: str) -> dict[str, Any]:
         entry = entry_of(Path(path))
         if entry is None:
-            self._say(f"{path} is no submission: remove it")
+            self._say(f"{on_one_line(path)} is no submission: remove it")
             return {"username": None, "filename": path, "timestamp": datetime.min}
         return {"username": entry.student, "filename": entry.path.name, "timestamp": entry.when, "text": entry.text}
 

@@ -18,6 +18,7 @@ from typing import Any
 
 from grader.classroom import settings
 from grader.errors import ClassroomError, UnusableSubmission
+from grader.feedback.words import on_one_line
 from grader.reading import read_notebook
 
 __all__ = [
@@ -44,6 +45,7 @@ __all__ = [
 
 _NOT_GRADED = re.compile(r"\] (\S+: not graded: .*)")  # what grader.classroom.preprocessor logs
 _SECRET = "submission_secret.txt"
+_MOST_NAMED = 5  # files of a stranger's, in a sentence
 
 
 def api(course: Path) -> Any:
@@ -275,7 +277,8 @@ def missing(api: Any, assignment: str, student: str) -> str:
 
 
 def _listed(stems: set[str]) -> str:
-    names = ", ".join(f"{name}.ipynb" for name in sorted(stems))
+    names = ", ".join(f"{on_one_line(name)}.ipynb" for name in sorted(stems)[:_MOST_NAMED])
+    names += f" and {len(stems) - _MOST_NAMED} more" if len(stems) > _MOST_NAMED else ""
     return f"{names} {'is' if len(stems) == 1 else 'are'}"
 
 

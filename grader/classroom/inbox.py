@@ -13,9 +13,11 @@ from grader.classroom.course import must, timestamp
 
 __all__ = ["Entry", "collect", "entry_of", "in_anothers_name", "submitted_at", "waiting"]
 
-# student+assignment+when+random, as `nbgrader submit` names it. nbgrader reads `*`, `?` and `[` in names as patterns.
+# student+assignment+when+random, as `nbgrader submit` names it. nbgrader reads `*`, `?` and `[` in names as patterns,
+# and Formgrader writes names into pages as they are. Nor may they steer a terminal, or the direction of reading.
+_NO_NAME = r"""*?[\]<>&"'`\x00-\x1f\x7f-\x9f\u061c\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufeff\ud800-\udfff"""
 _ENTRY = re.compile(
-    r"(?P<student>[^\s*?[\].\x00-\x1f][^*?[\]\x00-\x1f]*(?<!\s))\+[^+]+"
+    rf"(?P<student>[^\s.{_NO_NAME}][^{_NO_NAME}]*(?<!\s))\+[^+]+"
     r"\+(?P<when>\d{4}-\d\d-\d\d \d\d:\d\d:\d\d(?:\.\d+)? [A-Za-z]{1,5})(?:\+[\w-]+)?"
 )
 

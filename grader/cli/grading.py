@@ -94,6 +94,7 @@ def _judge(
 ) -> None:
     """Grades what the file submits, prints it and ends with the worst status."""
     from grader.feedback.report import as_text
+    from grader.feedback.words import harmless
     from grader.judge.service import Judge
 
     several, submissions = _submissions(file, exercise)
@@ -105,7 +106,7 @@ def _judge(
             progress.clear()
             verdicts.append(verdict)
             if not as_json:
-                typer.echo(as_text(verdict, each.source))
+                typer.echo(harmless(as_text(verdict, each.source)))
     if as_json:
         answers = [verdict.to_dict() for verdict in verdicts]
         print_json(answers if several else answers[0])

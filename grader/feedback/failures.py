@@ -127,7 +127,7 @@ def message_of(failure: Failure) -> str:
         again = _WRAPPED.match(str(inner))
         if again:
             text = f"{again[1]}: {again[2][1:-1]}"
-    return " ".join(text.split())
+    return " ".join(clean(text, 500).split())  # once more: what was written as an escape is one now
 
 
 def _line(source: str, number: int | None) -> str:

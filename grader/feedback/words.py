@@ -5,7 +5,8 @@ from __future__ import annotations
 import re
 import unicodedata
 
-__all__ = ["clean", "count", "harmless", "in_points", "index", "number", "plural", "points", "ratio", "time"]
+__all__ = ["clean", "count", "harmless", "in_points", "index", "number", "on_one_line", "plural", "points", "ratio",
+           "time"]  # fmt: skip
 
 _ESCAPES = re.compile(r"\x1b\[[0-?]*[ -/]*[@-~]|\x1b\][^\x07\x1b]*(?:\x07|\x1b\\)?|\x1b.?")
 _KEPT = "\n\t"
@@ -23,6 +24,11 @@ def harmless(text: str) -> str:
     goes with it.
     """
     return "".join(c if c in _KEPT or unicodedata.category(c)[0] != "C" else "?" for c in text)
+
+
+def on_one_line(name: str) -> str:
+    """A stranger's name for something, made harmless; what it holds of line feeds forges no line."""
+    return " ".join(harmless(name).split())
 
 
 def count(n: int) -> str:

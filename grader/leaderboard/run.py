@@ -175,6 +175,11 @@ class _Session:
                 self.store.add_unusable(self.run.id, each.student, _text(each.path), _text(error))
                 counts["unusable"] += 1
                 continue
+            except Exception as error:  # whatever its text does to the reading, the others' is read
+                said = f"It cannot be read ({type(error).__name__}); a person has to look."
+                self.store.add_unusable(self.run.id, each.student, _text(each.path), said)
+                counts["unusable"] += 1
+                continue
             if there.get(each.student) == submission.sha256:
                 counts["already_there"] += 1
             else:

@@ -62,6 +62,26 @@ def test_what_is_no_submission_is_named_and_passed_over(
     assert commands.status(classroom.folder).assignments[0].waiting == 0
 
 
+@pytest.mark.parametrize(
+    "name", ["<img src=x onerror=alert(1)>", 'a"b', "a'b", "a&b", "a\x9bb", "a\u202eb", "a\nb", "a\udcffb"]
+)
+def test_a_name_that_a_page_or_a_terminal_would_obey_is_no_students(tmp_path: Path, name: str) -> None:
+    """Formgrader writes it into a script and into the page as it stands."""
+    entry = tmp_path / f"{name}+{ASSIGNMENT}+{WHEN}+ab"
+    entry.mkdir()
+    assert inbox.entry_of(entry) is None
+
+
+@pytest.mark.parametrize("name", ["ann", "ann.b", "Zoë Müller", "ann_b-c@example.org", "王伟", "2026-ab"])
+def test_names_as_people_have_them_are(tmp_path: Path, name: str) -> None:
+    """Of any language."""
+    entry = tmp_path / f"{name}+{ASSIGNMENT}+{WHEN}+ab"
+    entry.mkdir()
+    found = inbox.entry_of(entry)
+    assert found is not None
+    assert found.student == name
+
+
 def test_what_is_no_submission_alone(classroom: Classroom, inbound: Path, judge: ObedientJudge) -> None:
     """Nothing else is there: nobody has submitted, and it is named all the same."""
     (inbound / f"eve+{ASSIGNMENT}+tomorrow").mkdir()

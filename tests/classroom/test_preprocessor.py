@@ -9,8 +9,9 @@ from typing import Any
 
 import pytest
 
-from grader.classroom import commands
+from grader.classroom import commands, restore
 from grader.errors import JudgeStopped, MachineLacks
+from grader.exercise import MAX_SOURCE_BYTES
 from grader.verdict import Failure, Finding
 from tests.classroom.conftest import ASSIGNMENT, Classroom, Edit, ObedientJudge, cell_of, code, solve
 
@@ -349,6 +350,17 @@ def test_other_graded_cells_wait_for_a_person(new_course: Callable[..., Classroo
     assert classroom.grade("ann", "answer") == (0, False)  # as nbgrader has it: no response
     assert classroom.grade("bob", "answer") == (None, True)
     assert "not a check cell" in result["ann"].reason
+
+
+def test_code_that_takes_long_to_show_is_cut() -> None:
+    """What colours it needs hours for a megabyte of blanks; a text that is too long for a solution stays too long."""
+    scratch = {"cell_type": "code", "source": "match" + " " * 1_000_000 + "x", "metadata": {}}
+    assert restore._plain(scratch, None, set()).source == "match" + " " * 100 + "x"
+    known = restore._Known("code", "", {"grade_id": "softmax"}, True)
+    long = scratch | {"source": "match  x" + "\nx" * MAX_SOURCE_BYTES}
+    kept = restore._plain(long, known, set()).source
+    assert kept.startswith("match  x\nx")
+    assert len(kept) == MAX_SOURCE_BYTES + 1
 
 
 @pytest.mark.parametrize("cell_type", ["markdown", "raw"])

@@ -205,6 +205,12 @@ HOSTILE = {
     + "def vector_add(x, y, out): f0(x, y, out)\n",
     "a long target": "def vector_add(x, y, out):\n    " + "out[0] = " * 8000 + "x + '" + "a" * 100_000 + "'\n",
     "tied to each other": ", ".join(f"a{n}" for n in range(9000)) + " = " + ", ".join(f"b{n}" for n in range(9000)),
+    "a long key, asked for often": "import sys\nk = sys.modules[" + "+".join("a" * 700) + "]\n"
+    + "def f(x, o, a, b, c):\n    [" + "k," * 6000 + "]\ndef vector_add(x, y, out):\n"
+    + "".join(f"    f(x, out, {a}, {b}, {c})\n" for a in ("x", "out", "0") for b in ("x", "y", "0") for c in "xy0"),
+    "a long command, by its name": "import subprocess\nc = [" + "1," * 9000 + "]\n"
+    + "subprocess.run([" + "c," * 9000 + "])\n",
+    "a long command, run often": "import subprocess\nc = [" + "1," * 9000 + "]\n" + "subprocess.run(c)\n" * 2000,
     "a tower": "def vector_add(x, y, out):\n    if x.numel() == " + "9**" * 300 + "9: pass\n",
 }  # fmt: skip
 
@@ -214,7 +220,7 @@ def test_a_hostile_source_costs_little_and_raises_nothing(name):
     """However a text is made, it is read within seconds, or a note says that it was not."""
     begun = time.process_time()
     found = notes(HOSTILE[name] + "\n")
-    assert time.process_time() - begun < 20
+    assert time.process_time() - begun < 10
     assert len(found) <= 12
     assert all(len(note.sentence) < 500 for note in found)
 

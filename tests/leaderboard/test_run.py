@@ -63,6 +63,26 @@ def test_an_unusable_submission_is_recorded_and_stops_nobody(store, course, tmp_
     assert "There is no file" in entries["ben"].problem
 
 
+@pytest.mark.parametrize("cell", ["if 0:\n pass\n" + "elif 0:\n pass\n" * 1500 + "def softmax(x, out):\n pass\n", None])
+def test_whatever_the_reading_of_a_notebook_raises_stops_nobody(store, course, judge, text_of, cell, monkeypatch):
+    """An `elif` is nested in the one before it, which a reader that calls itself does not survive."""
+    folder = course({"ann": text_of("ann"), "ben": cell or text_of("ben"), "cid": text_of("cid")})
+    if cell is None:
+        read = run_module.from_file
+
+        def raises(path, exercise):
+            if "ben" in str(path):
+                raise ZeroDivisionError("of ours")
+            return read(path, exercise)
+
+        monkeypatch.setattr(run_module, "from_file", raises)
+    outcome = run("softmax", folder, store, judge)
+    assert text_of("cid") in judge.graded
+    assert outcome.unusable == (cell is None)
+    if cell is None:
+        assert "ZeroDivisionError" in _entries(store)["ben"].problem
+
+
 def test_the_same_text_is_measured_once_and_shared(store, course, judge, text_of):
     """Two students with one text get one measurement, so that neither has a second draw."""
     outcome = run("softmax", course({"ann": text_of("same"), "ben": text_of("same")}), store, judge)

@@ -12,6 +12,7 @@ __all__ = ["Function", "Names", "number", "text", "words"]
 
 Function = ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda
 _MOST_CHARACTERS = 200  # of a name that is put together
+_MOST_PARTS = 64  # of an expression that is put together: it may be asked for often
 
 
 class Names:
@@ -23,6 +24,7 @@ class Names:
         self.stars: set[str] = set()  # modules of `from … import *`
         self.top: dict[str, ast.stmt] = dict(bindings(module))  # the last binding at module level
         self._bound = Counter(_bound(module))
+        self._dotted: dict[tuple[ast.expr, int], str] = {}
         for node in ast.walk(module):
             if isinstance(node, ast.Import):
                 for alias in node.names:
@@ -50,6 +52,11 @@ class Names:
         """The dotted name that an expression stands for (`F.softmax` -> "torch.nn.functional.softmax"), or ""."""
         if depth == 0:
             return ""
+        if (node, depth) not in self._dotted:
+            self._dotted[node, depth] = self._read(node, depth)
+        return self._dotted[node, depth]
+
+    def _read(self, node: ast.expr, depth: int) -> str:
         match node:
             case ast.Name(id=name):
                 if name in self.imports:
@@ -149,19 +156,25 @@ def _bound(module: ast.Module) -> Iterator[str]:
 
 
 def text(node: ast.expr) -> str:
-    """The text that an expression is known to be: a constant, or constants put together. "" where it is not known."""
-    match node:
-        case ast.Constant(value=str(value)):
-            return value
-        case ast.BinOp(left=left, op=ast.Add(), right=right):
-            parts = [text(left), text(right)]
-        case ast.JoinedStr(values=values):
-            parts = [text(value) for value in values]
-        case ast.FormattedValue(value=value):
-            return text(value)
-        case _:
-            return ""
-    return "".join(parts) if all(parts) else ""
+    """The text that an expression is known to be: a constant, or some constants put together. "" where it is not known.
+    """
+    parts: list[str] = []
+    waiting: list[ast.expr] = [node]
+    for _ in range(_MOST_PARTS):
+        match waiting.pop():
+            case ast.Constant(value=str(value)):
+                parts.append(value)
+            case ast.BinOp(left=left, op=ast.Add(), right=right):
+                waiting += [right, left]
+            case ast.JoinedStr(values=values):
+                waiting += reversed(values)
+            case ast.FormattedValue(value=inner):
+                waiting.append(inner)
+            case _:
+                return ""
+        if not waiting:
+            return "".join(parts) if all(parts) else ""
+    return ""
 
 
 def number(node: ast.expr) -> int | None:

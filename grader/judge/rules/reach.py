@@ -117,6 +117,7 @@ def _string(value: str, line: int, waits: set[str]) -> Iterator[Note]:
 def _harmless(names: Names) -> set[ast.AST]:
     """Nodes that look worse than they are: bare texts, `name in sys.modules`, and running `nvcc`."""
     found: set[ast.AST] = set()
+    run: dict[ast.expr, bool] = {}
     for node in ast.walk(names.module):
         match node:
             case ast.Expr(value=ast.Constant() as bare):
@@ -128,12 +129,18 @@ def _harmless(names: Names) -> set[ast.AST]:
             case ast.Call(func=func, args=[command, *_], keywords=more) if names.dotted(func).startswith("subprocess."):
                 if any(each.arg in ("shell", None) for each in more):
                     continue
-                parts = (names.value_of(part) for part in ast.walk(command) if isinstance(part, ast.expr))
-                inside = (each for part in parts for each in ast.walk(part) if isinstance(each, ast.expr))
-                words = (word for each in inside for word in text(each).split()[:1])
-                if any(word.rpartition("/")[2] in ("nvcc", "nvidia-smi") for word in words):
+                named = {names.value_of(part) for part in ast.walk(command) if isinstance(part, ast.Name)}
+                for part in {command, *named} - run.keys():
+                    run[part] = _runs_a_tool(part)
+                if any(run[part] for part in (command, *named)):
                     found.add(func)
     return found
+
+
+def _runs_a_tool(command: ast.expr) -> bool:
+    texts = (text(each) for each in ast.walk(command) if isinstance(each, ast.expr))
+    words = (word for each in texts for word in each.split(maxsplit=1)[:1])
+    return any(word.rpartition("/")[2] in ("nvcc", "nvidia-smi") for word in words)
 
 
 def _waits(names: Names) -> set[str]:
