@@ -171,12 +171,9 @@ class _Session:
             self._tell(f"{each.student}: reading", number, len(handed))
             try:
                 submission = from_file(each.path, self.exercise.id)
-            except UnusableSubmission as error:
-                self.store.add_unusable(self.run.id, each.student, _text(each.path), _text(error))
-                counts["unusable"] += 1
-                continue
             except Exception as error:  # whatever its text does to the reading, the others' is read
-                said = f"It cannot be read ({type(error).__name__}); a person has to look."
+                unread = f"It cannot be read ({type(error).__name__}); a person has to look."
+                said = _text(error) if isinstance(error, UnusableSubmission) else unread
                 self.store.add_unusable(self.run.id, each.student, _text(each.path), said)
                 counts["unusable"] += 1
                 continue
