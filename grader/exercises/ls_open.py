@@ -14,6 +14,7 @@ __all__ = ["ERROR", "LS_OPEN"]
 
 ERROR = 1e-4  # of the peak of a sine of amplitude 1, a quarter of the number of samples
 _SIXTEENTHS = (10, 14)  # a spacing is so many of the ladder's own: of 15 a high frequency would not be exact
+_NEAR = 16  # frequencies at an end of the band: too few steps to lose much
 _FEWEST = 200  # frequencies: of fewer, two bugs may well write the same
 
 
@@ -76,11 +77,20 @@ def _first_right(a: Any) -> Any:
 def _drifting(a: Any) -> Any:
     """What was written, where the error grows from one end of the band to the other, by much and without a jump."""
     errors = _errors(a)
-    if errors is None or _jump(errors):
+    if errors is None:
         return None
-    parts = [float(part.square().mean().sqrt()) for part in errors.chunk(8)]
-    up, down = (sum(each[4:]) > 16 * each[0] and each[0] < 1 for each in (parts, parts[::-1]))
-    return a["got"] if up or down else None
+    both = errors, errors.flip(0)
+    return a["got"] if any(map(_grows, both)) and not any(map(_jump, both)) else None
+
+
+def _grows(errors: Any) -> bool:
+    """Whether the first few are right and it is far from them that the error is large.
+
+    A few, not a part of the band: errors grow with the power, too, and its peak may lie where a recurrence began.
+    """
+    near = float(errors[:_NEAR].square().mean().sqrt())
+    far = max(float(part.square().mean().sqrt()) for part in errors.chunk(4)[1:])
+    return near < 0.25 and far > max(0.5, 30 * near)
 
 
 def _worse_at_the_ends(a: Any) -> Any:
