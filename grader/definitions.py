@@ -1,11 +1,40 @@
-"""Which names a cell gives a value when it runs, and by which statement."""
+"""A cell's text as Python reads it: which names it gives a value when it runs, and by which statement."""
 
 from __future__ import annotations
 
 import ast
+import re
+import warnings
 from collections.abc import Iterable, Iterator
 
-__all__ = ["bindings"]
+__all__ = ["bindings", "parsed"]
+
+_LONGEST_CHAIN = 32  # dots of a name, as in `torch.nn.functional`
+_TOKEN = re.compile(r"\w+|[^\w\s\\]")
+
+
+def parsed(source: str) -> ast.Module:
+    """The syntax tree of a stranger's text.
+
+    Of `import a.a.a…` Python's parser writes every beginning of the name down: 64 kB of it took 5 GB. So a name with so
+    many dots is refused before.
+
+    Raises:
+        SyntaxError, ValueError, RecursionError, MemoryError: it is no Python, or too much of it.
+    """
+    dots, before = 0, ""
+    for found in _TOKEN.finditer(source):
+        token = found[0]
+        if token == ".":
+            dots = dots + 1 if before.isidentifier() else 0
+        elif not (before == "." and dots):
+            dots = 0
+        if dots > _LONGEST_CHAIN:
+            raise ValueError(f"a name has more than {_LONGEST_CHAIN} dots")
+        before = token
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # of a learner's invalid escape Python warns when it runs
+        return ast.parse(source)
 
 
 def bindings(module: ast.Module) -> Iterator[tuple[str, ast.stmt]]:

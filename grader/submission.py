@@ -6,14 +6,13 @@ import ast
 import hashlib
 import os
 import re
-import warnings
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from grader.definitions import bindings
+from grader.definitions import bindings, parsed
 from grader.errors import UnusableSubmission
 from grader.exercise import MAX_SOURCE_BYTES
 from grader.exercises import EXERCISES, find
@@ -180,15 +179,9 @@ def _module(source: str) -> ast.Module | None:
     if len(source) > MAX_SOURCE_BYTES:
         return None
     try:
-        return _parse(source)
+        return parsed(source)
     except (SyntaxError, ValueError, RecursionError, MemoryError):
         return None
-
-
-def _parse(source: str) -> ast.Module:
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # a learner's invalid escape is not ours to warn of
-        return ast.parse(source)
 
 
 def _seems_to_define(source: str, name: str) -> bool:
@@ -219,14 +212,12 @@ def _only_exercise(path: Path, ids: list[str]) -> str:
         return path.stem
     if ids:
         raise UnusableSubmission(f"{path} solves several exercises, {_names(ids)}: say which one with --exercise.")
-    raise UnusableSubmission(
-        f"{path} does not say which exercise it solves: name it with --exercise. {_LISTED}"
-    )
+    raise UnusableSubmission(f"{path} does not say which exercise it solves: name it with --exercise. {_LISTED}")
 
 
 def _refuse_magics(source: str, origin: str) -> None:
     try:
-        _parse(source)
+        parsed(source)
     except SyntaxError as error:
         lines = source.split("\n")
         line = error.lineno or 0

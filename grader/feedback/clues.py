@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import ast
-import warnings
 from dataclasses import dataclass
+
+from grader.definitions import parsed
 
 __all__ = ["Clues", "clues_in"]
 
@@ -20,14 +21,11 @@ class Clues:
 def clues_in(source: str, entry: str) -> Clues:
     """The clues in a cell whose entry point is the function `entry`; none where the text is no Python."""
     try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # of a learner's `"\d"`
-            tree = ast.parse(source)
-            functions = [node for node in tree.body if isinstance(node, ast.FunctionDef)]
-            return Clues(
-                any(_returns_value(each) for each in functions if each.name == entry),
-                any(_branches_on_block(each) for each in functions if _is_kernel(each)),
-            )
+        functions = [node for node in parsed(source).body if isinstance(node, ast.FunctionDef)]
+        return Clues(
+            any(_returns_value(each) for each in functions if each.name == entry),
+            any(_branches_on_block(each) for each in functions if _is_kernel(each)),
+        )
     except (SyntaxError, ValueError, RecursionError, MemoryError):
         return Clues()
 

@@ -28,6 +28,7 @@ __all__ = ["as_html", "as_text"]
 _WIDTH = 100
 _GATE_SIGNS = {"passed": "✓", "failed": "✗", "doubt": "≈", "needs_gpu": "–", "not_reached": "–"}
 _INTERPRETER_WARNING = re.compile(r"^\S*/triton/runtime/interpreter\.py:\d+: \w*Warning: .*\n(?: .*\n?)?", re.MULTILINE)
+_LINE_CHARACTERS = 500  # of a line shown
 _CONTEXT = 2  # lines shown before and after the one that failed
 
 
@@ -171,7 +172,8 @@ def _excerpt(source: str, line: int | None) -> list[tuple[int, str, bool]]:
     if line is None or not source or not 1 <= line <= len(lines):
         return []
     first, last = max(1, line - _CONTEXT), min(len(lines), line + _CONTEXT)
-    return [(number, lines[number - 1].rstrip(), number == line) for number in range(first, last + 1)]
+    shown = range(first, last + 1)
+    return [(number, lines[number - 1][:_LINE_CHARACTERS].rstrip(), number == line) for number in shown]
 
 
 def _wrapped(line: str) -> str:

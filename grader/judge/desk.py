@@ -176,6 +176,11 @@ class Desk:
         self._bytes(spread, "outputs").fill_(POISON_BYTE)
         self.settle()
 
+    def clear(self) -> None:
+        """Takes from the outputs' arena, all of it, what a worker may have left there for another."""
+        self.arenas["outputs"].clear()
+        self.settle()
+
     def rest(self) -> None:
         """Lets go of memory that only a grading needs: between two, the GPU is the learner's."""
         self._secret = self._scratch = self._target = self._given = None

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import ast
-import warnings
 
-from grader.definitions import bindings
+from grader.definitions import bindings, parsed
 from grader.exercise import MAX_SOURCE_BYTES, Exercise
 from grader.verdict import Failure
 
@@ -34,9 +33,7 @@ def _refuse(source: str, exercise: Exercise) -> Failure | None:
             f"The submission is larger than {MAX_SOURCE_BYTES // 1000} kB; a solution is one cell of text."
         )
     try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # of '\\d' and the like: Python says so when it runs
-            tree = ast.parse(source)
+        tree = parsed(source)
     except SyntaxError as error:
         return _unusable(f"Syntax error in line {error.lineno}: {error.msg}.", error.lineno)
     except ValueError as error:

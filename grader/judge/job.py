@@ -33,6 +33,9 @@ Status = Literal["passed", "failed", "unusable"]
 _KERNELS_LIMIT_S = 20.0  # for the untimed launch under the profiler
 _STUBS = ("# YOUR CODE HERE", "// YOUR CODE HERE")
 _LOG_CHARACTERS = 4000
+_SHORT = (  # what a machine says whose processes, files or memory are used up
+    "Resource temporarily unavailable", "Too many open files in system", "Killed signal", "Cannot allocate memory",
+)  # fmt: skip
 
 
 class Job:
@@ -266,7 +269,9 @@ class Job:
 
 def _others_may_be_why(failure: Failure) -> bool:
     """Submissions that are loaded meanwhile can take memory and time: this one is tried again without them."""
-    return failure.kind in ("timeout", "limit", "crash") or out_of_memory(failure.detail)
+    said = f"{failure.message} {failure.detail}"
+    short = out_of_memory(failure.detail) or any(words in said for words in _SHORT)
+    return failure.kind in ("timeout", "limit", "crash") or short
 
 
 def _status(failure: Failure | None, correct: bool, gates: tuple[GateResult, ...]) -> Status:

@@ -29,7 +29,7 @@ class Interval:
 
 def interval(samples: Sequence[float]) -> Interval:
     """Of at least three samples, or the range of two. Of fewer than six the whole range covers the median in less than
-    95 %: there it is widened to Student's t interval of the mean.
+    95 %: there it is widened to Student's t interval of the mean, but not below 0 where no sample is.
 
     As many samples lie below the true median as a coin that is tossed once for each shows heads: the ranks that may be
     left out on either side are those of a probability of at most 2.5 %.
@@ -42,7 +42,8 @@ def interval(samples: Sequence[float]) -> Interval:
     low, high = ordered[left_out], ordered[count - 1 - left_out]
     if count in _STUDENT:
         middle, half = fmean(ordered), _STUDENT[count] * stdev(ordered) / math.sqrt(count)
-        low, high = min(low, middle - half), max(high, middle + half)
+        low = low if middle - half <= 0 < low else min(low, middle - half)
+        high = max(high, middle + half)
     return Interval(median(ordered), low, high)
 
 

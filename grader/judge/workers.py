@@ -20,7 +20,7 @@ from grader.judge.claims import death, failure_of, plain, time_of
 from grader.judge.desk import Desk
 from grader.judge.glimpse import Glimpse
 from grader.judge.round import Round, WorkerFailed
-from grader.judge.sandbox import MEMORY_BYTES, TASKS, Caged, available_share, start
+from grader.judge.sandbox import FILES, MEMORY_BYTES, TASKS, Caged, TooManyFiles, available_share, start
 from grader.judge.spread import Spread, laid
 from grader.protocol.channel import Channel, ChannelClosed, ChannelTimeout
 from grader.protocol.flag import Flag
@@ -72,6 +72,11 @@ class Worker:
         self._available = 1.0  # share of the machine's memory, when its turn came
 
     @property
+    def ended(self) -> bool:
+        """Whether its first process is gone."""
+        return self._caged.process.poll() is not None
+
+    @property
     def log(self) -> str:
         """What the process printed, up to a cap."""
         return plain(self._log.decode("utf-8", "replace"))
@@ -114,7 +119,11 @@ class Worker:
         self._ask(message, limit_s + _PLAN_LIMIT_S)
 
     def map(self, desk: Desk, trusted: bool = False) -> None:
-        """Hands over the arenas and a new flag; `trusted`: it runs nobody's submission."""
+        """Hands over the arenas and a new flag; `trusted`: it runs nobody's submission. Others find nothing there
+        of whoever had them before.
+        """
+        if not trusted:
+            desk.clear()
         self._flag, flag_fd = Flag.create()
         mapped = desk.arenas_for(trusted)
         arenas = [
@@ -181,13 +190,13 @@ class Worker:
         raised = time.perf_counter()
         while not flag.answered(number):
             waited = time.perf_counter() - raised
-            if waited > _SPIN_S[self.device]:
-                time.sleep(0.001)
-                if self._caged.process.poll() is not None:
-                    raise WorkerFailed(self._died())
-                self._watch()
             if waited > limit_s or time.monotonic() > self._deadline:
                 raise WorkerFailed(self._too_slow(limit_s))
+            if waited > _SPIN_S[self.device]:
+                time.sleep(0.001)
+                if self.ended:
+                    raise WorkerFailed(self._died())
+                self._watch()
 
     def kernels(self, name: str, limit_s: float) -> Any:
         """What ran on the GPU in one more launch, as the worker's own profiler tells it: untrusted, advice only."""
@@ -282,12 +291,17 @@ class Worker:
         over = ""
         if self._printed > _OUTPUT_BYTES:
             over = f"printed more than {_OUTPUT_BYTES >> 20} MiB"
-        elif self._caged.memory_bytes() > MEMORY_BYTES:
-            over = f"took more than {MEMORY_BYTES / 2**30:.0f} GiB of memory"
         elif self._caged.processes() > TASKS:
             over = f"started more than {TASKS} processes and threads"
-        elif available_share() < min(_LEAST_AVAILABLE, self._available / 2):
-            over = "left this machine without memory"
+        else:
+            try:
+                held = self._caged.memory_bytes()
+            except TooManyFiles:
+                return f"opened more than {FILES:,} files"
+            if held > MEMORY_BYTES:
+                over = f"took more than {MEMORY_BYTES / 2**30:.0f} GiB of memory"
+            elif available_share() < min(_LEAST_AVAILABLE, self._available / 2):
+                over = "left this machine without memory"
         return over
 
     def _too_slow(self, limit_s: float) -> Failure:

@@ -48,6 +48,10 @@ class HostArena:
             warnings.simplefilter("ignore")  # torch warns of read-only buffers; read-only is the point
             return torch.frombuffer(self._map, dtype=torch.uint8, count=count, offset=offset)
 
+    def clear(self) -> None:
+        """Makes all bytes 0; their memory is given back."""
+        self._map.madvise(mmap.MADV_REMOVE)
+
 
 class CudaArena:
     """CUDA virtual memory on GPU 0 of those visible, mapped into the current process."""
@@ -102,6 +106,10 @@ class CudaArena:
         import torch
 
         return torch.as_tensor(_Interface(self.address + offset, count), device="cuda")
+
+    def clear(self) -> None:
+        """Makes all bytes 0, in the order of the current stream."""
+        self.bytes_at(0, self.size).zero_()
 
 
 class _Interface:

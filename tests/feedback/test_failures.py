@@ -111,3 +111,13 @@ def test_an_implausible_time_is_not_called_cheating() -> None:
 
     assert "review" in words
     assert not {"cheat", "forge", "fake", "fraud"} & set(words.replace(",", " ").split())
+
+
+@pytest.mark.timeout(20)
+def test_a_line_without_end_is_looked_at_for_its_beginning_only():
+    """The worker names the line; to look for a pointer in 64 kB of it took half a minute."""
+    source = "def vector_add(x, y, out):\n    " + "ptr" * 100_000 + " = 1"
+    found = explained(
+        Failure("exception", "TypeError: 'tensor' object does not support item assignment", 2), None, source
+    )
+    assert found.line == 2

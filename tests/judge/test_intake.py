@@ -43,3 +43,10 @@ def test_whatever_the_reading_raises_is_a_sentence(monkeypatch):
     monkeypatch.setattr(intake, "bindings", raises)
     failure = refuse("def vector_add(x, y, out): pass", ADD)
     assert (failure.kind, failure.message) == ("unusable", "The submission cannot be read (ZeroDivisionError).")
+
+
+def test_a_name_with_endless_dots_is_told():
+    """Before Python's parser is asked."""
+    failure = refuse("import a" + ".a" * 1000 + "\ndef vector_add(x, y, out): pass", ADD)
+    assert failure is not None
+    assert failure.message == "Python cannot read the submission: a name has more than 32 dots."

@@ -324,3 +324,18 @@ def test_a_wrong_answer_from_a_stream_that_waits_for_nobody_is_told(made, device
     job = Job(world, f"{SOURCE}{made}\n", ADD, True, nothing)
     found = job._case(SimpleNamespace(plan=nothing, round=nothing), ADD.cases[0]).mismatch
     assert found.suspect == suspect if suspect else ("stream of its own" in found.suspect) is said
+
+
+@pytest.mark.parametrize(
+    ("said", "again"),
+    [("BlockingIOError: [Errno 11] Resource temporarily unavailable", True), ("ValueError: no", False)],
+)
+def test_what_a_machine_says_that_is_used_up_may_be_the_doing_of_others(monkeypatch, said, again):
+    """It is tried again without them; what is wrong with the submission itself is not."""
+    world = World([False, False])
+    world.pool.busy = True
+    job = world.job(monkeypatch)
+    failures = [Failure("exception", said), None]
+    monkeypatch.setattr(job, "_run", lambda loaded: failures.pop(0))
+    job.run()
+    assert bool(failures) != again

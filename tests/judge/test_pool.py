@@ -727,3 +727,18 @@ def test_baselines_load_once_in_each_worker(arbiter):
     second = here.baseline_worker(ADD, ADD.baselines)
     assert second is not first
     assert second.stages[-2:] == names
+
+
+@pytest.mark.parametrize("ended", [True, False])
+def test_a_worker_that_ended_before_it_saw_the_submission_is_no_fault_of_it(pool, workers, ended):
+    """The kernel may have chosen it when memory was short: it counts as loaded beside others, so it is tried again."""
+    here = pool(cores=1)
+    here.refill()
+    until(lambda: len(workers.made) == 1 and "warm up" in workers.made[0].stages)
+    if ended:
+        workers.made[0].killed = True
+    else:
+        workers.fails.add(source("a"))
+    loaded = here.take(source("a"), ADD)
+    assert loaded.failure is not None
+    assert loaded.beside == ended

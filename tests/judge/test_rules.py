@@ -377,3 +377,9 @@ def test_names_of_kernels_are_shown_short():
     (sentence,) = of_kernels([library("at::native::" + "x\n\x1b" * 300_000)])
     assert len(sentence) < 400
     assert sentence.isprintable()
+
+
+@pytest.mark.timeout(20)
+def test_comments_that_do_not_end_are_read_once():
+    """64 kB of openings took six seconds for each exercise: C reads such a comment to the end."""
+    assert notes('x = "{' + "/*a" * 100_000 + '"\n' + SQUARE, "square_matrix") == ()

@@ -53,3 +53,10 @@ def test_a_gate_passes_on_the_lower_bound_and_fails_on_the_upper(low, high, outc
 def test_the_geometric_mean_multiplies():
     """Twice as fast and half as fast is as fast."""
     assert geometric_mean([2.0, 0.5]) == pytest.approx(1.0)
+
+
+def test_no_interval_of_times_reaches_below_0():
+    """Three rounds that differ by more than their mean; what may be negative, as a difference, has the whole width."""
+    assert interval([1.0, 1.0, 2.0]).low == 1.0
+    assert interval([0.24, 0.24, 0.5]).low > 0
+    assert interval([-1.0, 1.0, 2.0]).low < -1.0

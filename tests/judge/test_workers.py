@@ -721,3 +721,36 @@ def test_a_round_that_fails_before_the_flag_is_not_waited_for(ready, desk, monke
     begun = time.monotonic()
     one.round("submission", desk, 30.0, True)
     assert time.monotonic() - begun < 4.0
+
+
+def test_a_look_that_is_slow_does_not_put_a_limit_off(ready, desk, monkeypatch):
+    """The time is asked for before the look: what has run out has run out."""
+    one = ready()
+    one.peer.on_round = lambda number: None
+    looks = []
+    monkeypatch.setattr(one, "_watch", lambda: looks.append(time.sleep(0.3)))
+    assert failure(one.round, "submission", desk, 0.2, False).kind == "timeout"
+    assert len(looks) == 1
+
+
+def test_a_tree_with_more_files_than_anybody_looks_at_is_ended(ready):
+    """A look goes through all of them."""
+    one = ready()
+
+    def memory_bytes():
+        raise workers.TooManyFiles
+
+    one.caged.memory_bytes = memory_bytes
+    one.peer.answers["plan"] = lambda message: None
+    found = failure(one.plan, one._spread)
+    assert (found.kind, found.message) == ("limit", "It opened more than 16,384 files and was stopped.")
+
+
+def test_who_maps_the_outputs_finds_nothing_of_whoever_had_them_before(worker, desk):
+    """A submission's worker; the baselines' one may find what a submission left, which is none of its business."""
+    outputs = desk.arenas["outputs"]
+    outputs.bytes_at(0, outputs.size).fill_(7)
+    worker().map(desk, trusted=True)
+    assert outputs.bytes_at(0, outputs.size).all()
+    worker().map(desk)
+    assert not outputs.bytes_at(0, outputs.size).any()

@@ -88,3 +88,27 @@ def test_cuda_arena_is_one_memory():
     slot, _ = place("inputs", 0, (3, 5), "float32", row_padding=3)
     tensor(arena, slot).fill_(2.0)
     assert tensor(arena, slot).sum().item() == 30
+
+
+def test_a_host_arena_that_is_cleared_holds_nothing_of_before():
+    """Not even at its end, for any who has mapped it; and its memory is given back."""
+    arena = HostArena.create(1 << 20, sealed=False)
+    other = HostArena(arena.fd, arena.size, read_only=False)
+    other.bytes_at(0, arena.size).fill_(7)
+    arena.clear()
+    assert not other.bytes_at(0, arena.size).any()
+    arena.bytes_at(0, 64).fill_(3)
+    arena.clear()
+    assert os.fstat(arena.fd).st_blocks == 0
+
+
+@pytest.mark.gpu
+def test_a_cuda_arena_that_is_cleared_holds_nothing_of_before():
+    """To its last byte."""
+    from grader.protocol.memory import CudaArena
+
+    torch.zeros(1, device="cuda")
+    arena = CudaArena.create(1 << 20)
+    arena.bytes_at(0, arena.size).fill_(7)
+    arena.clear()
+    assert not arena.bytes_at(0, arena.size).any()

@@ -7,9 +7,9 @@ from __future__ import annotations
 
 import ast
 import re
-import warnings
 from collections.abc import Iterator
 
+from grader.definitions import parsed
 from grader.exercise import Exercise
 from grader.judge.rules.flow import follow
 from grader.judge.rules.kernels import of_kernels
@@ -28,7 +28,7 @@ _MAKES_KERNELS = words(
 )
 _KERNEL_TEXT = re.compile(r"__global__|\.entry\b")
 _DEVICE_TEXT = re.compile(r"__global__|__device__|thrust::|cub::|#\s*include\s*\"")
-_COMMENT = re.compile(r"//[^\n]*|/\*.*?\*/", re.DOTALL)
+_COMMENT = re.compile(r"//[^\n]*|/\*.*?(?:\*/|\Z)", re.DOTALL)
 
 
 def of_source(source: str, exercise: Exercise) -> tuple[Finding, ...]:
@@ -37,9 +37,7 @@ def of_source(source: str, exercise: Exercise) -> tuple[Finding, ...]:
     A source that is no Python has none: the judge says so itself.
     """
     try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # a learner's invalid escape is not ours to warn of
-            module = ast.parse(source)
+        module = parsed(source)
     except (SyntaxError, ValueError, RecursionError, MemoryError):
         return ()
     try:

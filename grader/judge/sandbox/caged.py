@@ -13,6 +13,7 @@ from collections.abc import Iterable
 from pathlib import Path
 
 from grader.judge.sandbox import cgroup, tree
+from grader.judge.sandbox.limits import FILES
 
 __all__ = ["Caged", "remove"]
 
@@ -55,8 +56,12 @@ class Caged:
             tree.continue_all(self.process.pid)
 
     def memory_bytes(self) -> int:
-        """Memory and temporary files of the whole tree; takes a few milliseconds."""
-        return tree.memory_bytes(self.process.pid, self._folders) if self.process.poll() is None else 0
+        """Memory and temporary files of the whole tree; takes a few milliseconds.
+
+        Raises:
+            TooManyFiles: it has more descriptors than `FILES`.
+        """
+        return tree.memory_bytes(self.process.pid, self._folders, FILES) if self.process.poll() is None else 0
 
     def processes(self) -> int:
         """Processes and threads of the whole tree, our own part not counted."""

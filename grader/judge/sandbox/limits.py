@@ -6,7 +6,17 @@ import os
 
 from grader.judge.sandbox.room import total_bytes
 
-__all__ = ["HOME_BYTES", "MEMORY_BYTES", "MORE_TASKS", "SHARED_BYTES", "TASKS", "TEMP_BYTES", "THREADS", "rlimits"]
+__all__ = [
+    "FILES",
+    "HOME_BYTES",
+    "MEMORY_BYTES",
+    "MORE_TASKS",
+    "SHARED_BYTES",
+    "TASKS",
+    "TEMP_BYTES",
+    "THREADS",
+    "rlimits",
+]
 
 MIB, GIB = 1 << 20, 1 << 30
 
@@ -14,6 +24,7 @@ HOME_BYTES = GIB  # a build of load_inline leaves 10 MB, its temporary files som
 TEMP_BYTES = 256 * MIB  # TMPDIR lies in the home; /tmp is for programs that do not ask
 SHARED_BYTES = 256 * MIB  # /dev/shm; containers get 64 MB
 MEMORY_BYTES = min(16 * GIB, total_bytes() // 2)  # of the whole tree
+FILES = 16_384  # descriptors of the whole tree: an honest one has some hundred, and each look goes through them all
 TASKS = 1024  # processes and threads: nvcc under ninja takes tens, CUDA and torch some threads for each core
 MORE_TASKS = 128  # before the kernel refuses one: the judge is to see, and say, that there are too many
 THREADS = min(8, len(os.sched_getaffinity(0)))  # of each thread pool: on 128 cores, pools of 128 are the wait at import

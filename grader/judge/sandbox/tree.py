@@ -13,7 +13,7 @@ import signal
 import time
 from collections.abc import Iterable
 
-__all__ = ["continue_all", "descendants", "end_all", "memory_bytes", "stop_all", "tasks"]
+__all__ = ["TooManyFiles", "continue_all", "descendants", "end_all", "memory_bytes", "stop_all", "tasks"]
 
 _INODE_BYTES = 1024  # of the kernel's, for each file of a tmpfs, empty or not
 _KIB = 1024
@@ -22,6 +22,11 @@ _PF_EXITING = 0x4  # linux/sched.h
 # Of a `status` file. The name that a process chose stands in a line of its own: the kernel escapes line feeds in it.
 _SIZES = re.compile(rb"^(RssAnon|RssShmem|VmSwap|VmPTE):\s*(\d+) kB$", re.MULTILINE)
 _SWITCHES = re.compile(rb"^(?:non)?voluntary_ctxt_switches:\t(\d+)", re.MULTILINE)
+
+
+class TooManyFiles(Exception):
+    """A tree has more descriptors than anybody looks at."""
+
 
 _Switches = dict[str, list[bytes]]  # by thread
 
@@ -76,13 +81,16 @@ def end_all(root: int, limit_s: float) -> None:
         time.sleep(_WAIT_S)
 
 
-def memory_bytes(root: int, folders: Iterable[str]) -> int:
+def memory_bytes(root: int, folders: Iterable[str], most_files: int) -> int:
     """What everything below `root` holds: pages of its own, swapped ones, page tables, shared memory, tmpfs `folders`.
 
     Files of memory (memfd) that the caller has open too are the caller's, and not counted. Nor is what lies in pipes
     and sockets. Pages that a parent and its child still share after a fork count for both.
+
+    Raises:
+        TooManyFiles: all processes together have more than `most_files` descriptors, each of which takes time.
     """
-    private = mapped = 0
+    private = mapped = seen = 0
     files: dict[int, int] = {}
     pids = descendants(root)
     for pid in pids:
@@ -91,9 +99,13 @@ def memory_bytes(root: int, folders: Iterable[str]) -> int:
             if sizes:
                 private += sizes.get("RssAnon", 0) + sizes.get("VmSwap", 0) + sizes.get("VmPTE", 0)
                 mapped += sizes.get("RssShmem", 0)
-                files |= _memory_files(f"/proc/{pid}/task/{thread}/fd")
+                folder = f"/proc/{pid}/task/{thread}/fd"
+                names = _names(folder)
+                if (seen := seen + len(names)) > most_files:
+                    raise TooManyFiles
+                files |= _memory_files(folder, names)
                 break
-    ours = _memory_files("/proc/self/fd")
+    ours = _memory_files("/proc/self/fd", _names("/proc/self/fd"))
     held = sum(size for inode, size in files.items() if inode not in ours)
     held += sum(_used(f"/proc/{pids[0]}/root{folder}") for folder in folders) if pids else 0
     return private * _KIB + max(held, mapped * _KIB - sum(ours.values()))
@@ -108,8 +120,12 @@ def _children(pid: int) -> list[int]:
 
 
 def _threads(pid: int) -> list[str]:
+    return _names(f"/proc/{pid}/task")
+
+
+def _names(folder: str) -> list[str]:
     try:
-        return os.listdir(f"/proc/{pid}/task")
+        return os.listdir(folder)
     except OSError:
         return []
 
@@ -164,15 +180,14 @@ def _device_of_memory_files() -> int:
         os.close(fd)
 
 
-def _memory_files(folder: str) -> dict[int, int]:
-    """Inode and bytes of each memfd among the descriptors in a `fd` folder of /proc."""
+def _memory_files(folder: str, names: Iterable[str]) -> dict[int, int]:
+    """Inode and bytes of each memfd among these descriptors in a `fd` folder of /proc."""
     found = {}
-    with contextlib.suppress(OSError):
-        for name in os.listdir(folder):
-            with contextlib.suppress(OSError):
-                about = os.stat(f"{folder}/{name}")
-                if about.st_dev == _device_of_memory_files():
-                    found[about.st_ino] = about.st_blocks * 512
+    for name in names:
+        with contextlib.suppress(OSError):
+            about = os.stat(f"{folder}/{name}")
+            if about.st_dev == _device_of_memory_files():
+                found[about.st_ino] = about.st_blocks * 512
     return found
 
 

@@ -223,3 +223,20 @@ def test_where_there_is_no_control_group_there_is_none(monkeypatch):
         assert not cgroup.ran_out_of_memory(None)
     finally:
         cgroup._parent.cache_clear()
+
+
+def test_more_files_than_a_tree_may_have_are_not_looked_at(cage, monkeypatch):
+    """Each takes time, and some hundred processes may have a thousand each."""
+    from grader.judge.sandbox import TooManyFiles
+    from grader.judge.sandbox import caged as cages
+
+    monkeypatch.setattr(cages, "FILES", 2000)
+    many = """
+os.set_inheritable(0, True)
+for number in range(20, 520): os.dup2(0, number)
+for _ in range(4): os.posix_spawn("/bin/sleep", ["sleep", "60"], {})
+time.sleep(0.5)
+"""
+    caged = cage("bubblewrap", HOLD + many + "hold(None)")
+    with pytest.raises(TooManyFiles):
+        held(caged)
