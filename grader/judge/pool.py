@@ -237,7 +237,11 @@ class _Ahead:
 
 
 def _load(worker: Worker, source: str, exercise: Exercise, beside: bool, rehearsed: bool = False) -> Loaded:
-    ended = worker.ended  # before it was told of the submission: whatever that was, others are why
+    try:
+        worker.greet()
+    except WorkerFailed as failed:  # before it was told of the submission: whatever that was, others are why
+        worker.close()
+        return Loaded(worker, failed.failure, beside=True)
     try:
         worker.load("submission", source, exercise.entry, exercise.time_limit_s, exercise.harness)
         if rehearsed and exercise.backend in _REHEARSAL_S:
@@ -246,7 +250,7 @@ def _load(worker: Worker, source: str, exercise: Exercise, beside: bool, rehears
         worker.freeze()  # what it started while it was imported waits, too
     except WorkerFailed as failed:
         worker.close()
-        return Loaded(worker, failed.failure, beside or ended)
+        return Loaded(worker, failed.failure, beside)
     except BaseException:
         worker.close()
         raise

@@ -72,11 +72,6 @@ class Worker:
         self._available = 1.0  # share of the machine's memory, when its turn came
 
     @property
-    def ended(self) -> bool:
-        """Whether its first process is gone."""
-        return self._caged.process.poll() is not None
-
-    @property
     def log(self) -> str:
         """What the process printed, up to a cap."""
         return plain(self._log.decode("utf-8", "replace"))
@@ -102,6 +97,14 @@ class Worker:
         self._quiet, self._look_s, self._is_ahead = contextlib.nullcontext(), _LOOK_S, False
         self._available = available_share()
         self._deadline = time.monotonic() + limit_s
+
+    def greet(self) -> None:
+        """Hears from it that it is there.
+
+        Raises:
+            WorkerFailed: it is not, any more.
+        """
+        self._ask({"op": "greet"}, _PLAN_LIMIT_S)
 
     def load(
         self, name: str, source: str, entry: str, limit_s: float, harness: Callable[..., None] | None = None
@@ -194,7 +197,7 @@ class Worker:
                 raise WorkerFailed(self._too_slow(limit_s))
             if waited > _SPIN_S[self.device]:
                 time.sleep(0.001)
-                if self.ended:
+                if self._caged.process.poll() is not None:
                     raise WorkerFailed(self._died())
                 self._watch()
 

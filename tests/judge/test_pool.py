@@ -97,6 +97,10 @@ class FakeWorker:
         self.profiler = profiler
         self._stage("warm up")
 
+    def greet(self):
+        if self.ended:
+            raise WorkerFailed(Failure("crash", "ended"))
+
     def load(self, name, text, entry, limit_s, harness):
         assert (name, limit_s, harness) == ("submission", ADD.time_limit_s, ADD.harness)
         assert not self.source, "a worker is used once"
