@@ -35,7 +35,7 @@ def run(
     """
     exercise = find(exercise_id)
     from grader.judge.service import Judge
-    from grader.leaderboard.run import handed_in
+    from grader.leaderboard.handed import handed_in
     from grader.leaderboard.run import run as run_submissions
     from grader.leaderboard.store import Store
 

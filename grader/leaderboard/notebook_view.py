@@ -66,7 +66,7 @@ def standings(exercise_id: str, source: Path | str | None = None) -> View:
             f"No standings were found. Where they are published, your instructor can say: give the folder, "
             f"as in leaderboard({exercise_id}, '/path/to/folder'), or set {SOURCE_VARIABLE} to it.",
         )
-    found = tuple(board for board in _read(path) if board.exercise == exercise_id)
+    found = tuple(board for board in _read(path, exercise_id) if board.exercise == exercise_id)
     return View(exercise_id, found, "" if found else f"{title} has no standings yet: nobody has been measured.")
 
 
@@ -77,7 +77,7 @@ def _source(source: Path | str | None) -> Path | None:
     return next((Path(name) for name in (_STORE, _STANDINGS) if Path(name).is_file()), None)
 
 
-def _read(path: Path) -> list[Board]:
+def _read(path: Path, exercise_id: str) -> list[Board]:
     if path.is_dir():
         path = path / _STANDINGS
     try:
@@ -86,7 +86,7 @@ def _read(path: Path) -> list[Board]:
                 from grader.leaderboard.store import Store  # SQLAlchemy: only where a store is read
 
                 with Store(path, create=False) as store:
-                    return boards(store)
+                    return boards(store, exercise_id)
             file.seek(0)
             data = file.read(_MOST_BYTES)
     except OSError as error:

@@ -1,4 +1,4 @@
-"""From verdicts to ranks: by the ratio to the baseline, with ties where 95 % intervals overlap."""
+"""From verdicts to ranks: by the ratio to the baseline, with ties where 95 % intervals overlap, within limits."""
 
 from __future__ import annotations
 
@@ -11,7 +11,10 @@ from grader.exercise import Exercise
 from grader.feedback.findings import beside, without_quotes
 from grader.verdict import Timing, Verdict
 
-__all__ = ["Interval", "Row", "Unranked", "rank"]
+__all__ = ["TIES_WITHIN", "Interval", "Row", "Unranked", "rank"]
+
+# Two submissions 3 % apart are told apart. A wider interval is somebody's noise, which must move nobody's rank.
+TIES_WITHIN = 0.03
 
 
 class Interval(NamedTuple):
@@ -61,9 +64,9 @@ def rank(
     """Ranks (pseudonym, verdict) pairs of one run; None is a submission in which nothing could be graded.
 
     Only entries whose cases are all right are ranked, the fastest first. An entry ties with the leader of the group
-    above it when its interval overlaps the leader's; else it leads a group of its own. So two who tie may differ from
-    each other as far as both overlap their leader, but nobody ranks above a faster one. After two at rank 1
-    comes rank 3. Those without a rank follow, who has the most right first.
+    above it when its interval overlaps the leader's, where of each no more counts than its value ± 3 %; else it leads a
+    group of its own. So two who tie may differ from each other as far as both overlap their leader, but nobody ranks
+    above a faster one. After two at rank 1 comes rank 3. Those without a rank follow, who has the most right first.
     """
     rows: list[Row] = []
     unranked: list[tuple[float, Unranked]] = []
@@ -76,7 +79,7 @@ def rank(
     rows.sort(key=lambda row: (-row.speed.value, row.pseudonym))
     groups: list[list[Row]] = []
     for row in rows:
-        if groups and row.speed.high >= groups[-1][0].speed.low:
+        if groups and _ties(row.speed, groups[-1][0].speed):
             groups[-1].append(row)
         else:
             groups.append([row])
@@ -85,6 +88,11 @@ def rank(
         ranked += [replace(row, rank=place, tied=len(group) > 1) for row in group]
         place += len(group)
     return tuple(ranked), tuple(entry for _, entry in sorted(unranked, key=lambda pair: (pair[0], pair[1].pseudonym)))
+
+
+def _ties(behind: Interval, leader: Interval) -> bool:
+    high = min(behind.high, behind.value * (1 + TIES_WITHIN))
+    return high >= max(leader.low, leader.value * (1 - TIES_WITHIN))
 
 
 def _distance(verdict: Verdict | None) -> float:
@@ -147,28 +155,38 @@ def _ratio(verdict: Verdict, exercise: Exercise, time: Interval) -> Interval | N
     timed = {case.name for case in exercise.timed_cases}
     if any(gate.baseline == baseline and set(gate.cases) == timed for gate in exercise.gates):
         for result in verdict.gates:
-            if result.baseline == baseline and result.ratio and result.low and result.high:
-                return Interval(result.ratio, result.low, result.high)
+            ratio, low, high = result.ratio, result.low, result.high
+            if result.baseline != baseline or ratio is None or low is None or high is None:
+                continue
+            if 0 < ratio < math.inf:
+                return _interval(ratio, low, high)
     base = _geometric_mean(_timings(verdict, exercise, baseline) or [])
     value = base.value / time.value
     down = math.hypot(math.log(base.value / base.low), math.log(time.high / time.value))
     up = math.hypot(math.log(base.high / base.value), math.log(time.value / time.low))
-    return Interval(value, value * math.exp(-down), value * math.exp(up))
+    return _interval(value, value * math.exp(-down), value * math.exp(up))
+
+
+def _interval(value: float, low: float, high: float) -> Interval:
+    """The value and its interval, which is the value alone where that is none around it: few and wide samples can give
+    an end below 0, and an honest entry with noise keeps its rank.
+    """
+    return Interval(value, low, high) if 0 < low <= value <= high < math.inf else Interval(value, value, value)
 
 
 def _timings(verdict: Verdict, exercise: Exercise, peer: str) -> list[Timing] | None:
-    """A peer's timings of the timed cases, in their order; None unless every one is there and a positive number."""
+    """A peer's timings of the timed cases, in their order; None unless each is there, its time a positive number."""
     by_case = {timing.case: timing for timing in verdict.timings if timing.peer == peer}
     found = [by_case[case.name] for case in exercise.timed_cases if case.name in by_case]
-    numbers = [n for t in found for n in (t.median_us, t.low_us, t.high_us, t.share_of_roofline) if n is not None]
+    numbers = [n for t in found for n in (t.median_us, t.share_of_roofline) if n is not None]
     whole = bool(found) and len(found) == len(exercise.timed_cases)
     return found if whole and all(math.isfinite(n) and n > 0 for n in numbers) else None
 
 
 def _geometric_mean(timings: Sequence[Timing]) -> Interval:
     """Of times; the errors of the cases are independent, and multiply as the times do."""
-    ordered = [Interval(timing.median_us, timing.low_us, timing.high_us) for timing in timings]
+    ordered = [_interval(timing.median_us, timing.low_us, timing.high_us) for timing in timings]
     value = math.exp(math.fsum(math.log(each.value) for each in ordered) / len(ordered))
     down = math.hypot(*(math.log(each.value / each.low) for each in ordered)) / len(ordered)
     up = math.hypot(*(math.log(each.high / each.value) for each in ordered)) / len(ordered)
-    return Interval(value, value * math.exp(-down), value * math.exp(up))
+    return _interval(value, value * math.exp(-down), value * math.exp(up))

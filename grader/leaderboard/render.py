@@ -11,7 +11,8 @@ from typing import Any
 
 import jinja2
 
-from grader.leaderboard.ranking import Interval, Row, Unranked
+from grader.feedback.words import on_one_line
+from grader.leaderboard.ranking import TIES_WITHIN, Interval, Row, Unranked
 from grader.leaderboard.standings import Board
 
 __all__ = ["Axis", "as_text", "fragment", "page"]
@@ -109,7 +110,7 @@ def _text_table(board: Board, names: Mapping[str, str]) -> str:
         table.append([*line, numbers.share(row.share_of_roofline)] if board.ceiling else line)
     if names:
         for line, row in zip(table[1:], board.rows, strict=True):
-            line.append(names.get(row.pseudonym, ""))
+            line.append(on_one_line(names.get(row.pseudonym, "")))
         table[0].append("student")
     widths = [max(len(line[column]) for line in table) for column in range(len(head))]
     lines = [f"{board.title} · {board.gpu or 'no GPU'} · {day(board.measured_at)}"]
@@ -121,12 +122,12 @@ def _text_table(board: Board, names: Mapping[str, str]) -> str:
             )
             lines.append("  ".join(cells).rstrip())
     for entry in board.unranked:
-        who = f" ({names[entry.pseudonym]})" if entry.pseudonym in names else ""
+        who = f" ({on_one_line(names[entry.pseudonym])})" if entry.pseudonym in names else ""
         lines.append(f"   –  {entry.pseudonym}{_MARK if entry.remarks else ''}{who}: {entry.reason}")
     entries: list[Row | Unranked] = [*board.rows, *board.unranked]
     noted = [each for each in entries if each.remarks]
     lines += [f"{_MARK.strip()} {_BESIDE}"] if noted else []
-    lines += [f"   {each.pseudonym}: {remark}" for each in noted for remark in each.remarks]
+    lines += [f"   {each.pseudonym}: {on_one_line(remark)}" for each in noted for remark in each.remarks]
     return "\n".join(lines)
 
 
@@ -146,5 +147,6 @@ def _templates() -> jinja2.Environment:
         lstrip_blocks=True,
     )
     environment.globals.update(axis_over=Axis.over, numbers_of=_Numbers, beside_ranks=_BESIDE)
+    environment.globals["ties_within"] = f"{100 * TIES_WITHIN:g}"
     environment.filters["day"] = day
     return environment

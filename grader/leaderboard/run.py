@@ -8,19 +8,21 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, Protocol
 
-from grader.errors import GraderError, JudgeStopped, UnusableSubmission
+from grader.errors import GraderError, JudgeStopped, MachineLacks, UnusableSubmission
 from grader.exercise import Exercise
 from grader.exercises import EXERCISES, find
 from grader.feedback.findings import to_look_at
+from grader.feedback.words import on_one_line
+from grader.leaderboard.handed import Handed, handed_in, must_be_a_file, text_of
 from grader.leaderboard.store import Run, Store, fingerprint
 from grader.steps import Progress
 from grader.submission import Submission, from_file
 from grader.verdict import Environment, Verdict
 
-__all__ = ["Grades", "Handed", "RunOutcome", "handed_in", "run"]
+__all__ = ["Grades", "RunOutcome", "run"]
 
 _MOST_STOPS = 3  # different submissions in a row that the judge did not survive: then it is the machine
-_COURSE_FILE = "nbgrader_config.py"  # in nbgrader's course folders, and no submission
+_STOPS = (JudgeStopped, MachineLacks)  # where the judge grades a text of ours, the second is about one submission, too
 _STOPPED = "The judge stopped twice on this submission; a person has to look."
 
 
@@ -38,14 +40,6 @@ class Grades(Protocol):
     ) -> Verdict: ...
 
     def expect(self, submissions: Sequence[tuple[str, str]]) -> None: ...
-
-
-@dataclass(frozen=True)
-class Handed:
-    """What a student handed in for an exercise: a file, which may be missing."""
-
-    student: str
-    path: Path
 
 
 @dataclass(frozen=True)
@@ -85,32 +79,6 @@ class _OtherMachine(Exception):
     """The open run was measured on another machine, or by another grader."""
 
 
-def handed_in(course: Path, exercise: Exercise) -> list[Handed]:
-    """What was handed in, by student: nbgrader's `submitted/<student>/<chapter>/<notebook>.ipynb` under `course`, or,
-    where there is no `submitted` folder, `<student>.py` in `course` itself.
-
-    Raises:
-        GraderError: there is no such folder, or nothing was handed in.
-    """
-    if not course.is_dir():
-        raise GraderError(f"There is no folder {course}; name the course's folder with --course.")
-    submitted = course / "submitted"
-    if submitted.is_dir():
-        folders = sorted(path for path in submitted.glob(f"*/{exercise.chapter}") if path.is_dir())
-        found = [Handed(_text(folder.parent.name), folder / f"{exercise.notebook}.ipynb") for folder in folders]
-    elif (course / _COURSE_FILE).exists():
-        found = []
-    else:
-        found = [Handed(_text(path.stem), path) for path in sorted(course.glob("*.py")) if path.is_file()]
-    if not found:
-        raise GraderError(
-            f"Nobody has handed in {exercise.id!r} in {course}: there is neither a folder "
-            f"submitted/<student>/{exercise.chapter} (`grader classroom autograde` fills it) nor a file "
-            "<student>.py."
-        )
-    return found
-
-
 def run(
     exercise_id: str, course: Path | str, store: Store, judge: Grades, progress: Progress | None = None
 ) -> RunOutcome:
@@ -123,8 +91,8 @@ def run(
 
     Raises:
         UnknownExercise: no exercise has this id.
-        MachineLacks: the judge cannot work on this machine.
-        JudgeStopped: the judge stops on a text of ours too, or on several submissions in a row; the run stays open.
+        JudgeStopped, MachineLacks: the judge stops on a text of ours too, or on several submissions in a row; the run
+            stays open.
         GraderError: the exercise is not timed, nothing was handed in, or the store cannot be used.
     """
     exercise = find(exercise_id)
@@ -168,13 +136,14 @@ class _Session:
         self.stopped_on = {entry.submission_sha256 for entry in entries if entry.problem == _STOPPED}
         waiting = []
         for number, each in enumerate(handed):
-            self._tell(f"{each.student}: reading", number, len(handed))
+            self._tell(f"{on_one_line(each.student)}: reading", number, len(handed))
             try:
+                must_be_a_file(each.path)
                 submission = from_file(each.path, self.exercise.id)
             except Exception as error:  # whatever its text does to the reading, the others' is read
                 unread = f"It cannot be read ({type(error).__name__}); a person has to look."
-                said = _text(error) if isinstance(error, UnusableSubmission) else unread
-                self.store.add_unusable(self.run.id, each.student, _text(each.path), said)
+                said = on_one_line(str(error)) if isinstance(error, UnusableSubmission) else unread
+                self.store.add_unusable(self.run.id, each.student, text_of(each.path), said)
                 counts["unusable"] += 1
                 continue
             if there.get(each.student) == submission.sha256:
@@ -205,12 +174,12 @@ class _Session:
         """
         verdict, how = self.store.verdict(self.run.id, submission.sha256), "shared"
         if verdict is None and submission.sha256 not in self.stopped_on:
-            how, verdict = "measured", self._measure(submission, each.student, number, total)
+            how, verdict = "measured", self._measure(submission, on_one_line(each.student), number, total)
         if verdict is None:
             self.stopped_on.add(submission.sha256)
-            self.store.add_unusable(self.run.id, each.student, _text(each.path), _STOPPED, submission.sha256)
+            self.store.add_unusable(self.run.id, each.student, text_of(each.path), _STOPPED, submission.sha256)
             return "unusable"
-        self.store.add_entry(self.run.id, each.student, _text(each.path), verdict)
+        self.store.add_entry(self.run.id, each.student, text_of(each.path), verdict)
         return how
 
     def _measure(self, submission: Submission, student: str, number: int, total: int) -> Verdict | None:
@@ -223,7 +192,7 @@ class _Session:
         self.to_come.remove(submission.source)
         try:
             verdict = self._grade(submission.source, tell)
-        except JudgeStopped:
+        except _STOPS:
             self.stops_in_a_row += 1
             if self.stops_in_a_row == _MOST_STOPS:
                 raise
@@ -239,7 +208,7 @@ class _Session:
         """The verdict, by the second judge where the first one stops."""
         try:
             return self.judge.grade(source, self.exercise.id, timed=True, kernels=True, progress=tell)
-        except JudgeStopped:
+        except _STOPS:
             self.judge.expect([])  # it may have stopped on what it was loading ahead
             return self.judge.grade(source, self.exercise.id, timed=True, kernels=True, progress=tell)
 
@@ -247,7 +216,7 @@ class _Session:
         found = []
         for entry in self.store.entries(self.run.id):
             said = to_look_at(entry.verdict) if entry.verdict else [entry.problem]
-            found += [f"{entry.student}: {sentence}" for sentence in said]
+            found += [on_one_line(f"{entry.student}: {sentence}") for sentence in said]
         return found
 
     def _hold_to_one_machine(self, verdict: Verdict) -> None:
@@ -278,11 +247,6 @@ def _control(exercise: Exercise) -> str:
         return f"def {exercise.entry}({', '.join(exercise.parameters)}):\n    pass\n"
     source = inspect.getsource(function)
     return f"from typing import Any\n\n\n{source}\n\n{exercise.entry} = {function.__name__}\n"
-
-
-def _text(name: object) -> str:
-    """Text that a database can hold, also of a file name that is not UTF-8."""
-    return str(name).encode("utf-8", "backslashreplace").decode()
 
 
 def _count(number: int) -> str:

@@ -9,8 +9,9 @@ from pathlib import Path
 from typing import Any
 
 from grader.errors import GraderError
+from grader.exercises import EXERCISES
 from grader.leaderboard.render import page
-from grader.leaderboard.standings import MADE_BY, boards, to_json
+from grader.leaderboard.standings import MADE_BY, Board, boards, to_json
 from grader.leaderboard.store import Store
 
 __all__ = ["PublishReport", "publish"]
@@ -20,37 +21,57 @@ _MARKS = (f'<meta name="generator" content="{MADE_BY}">', f'"made_by": "{MADE_BY
 
 @dataclass(frozen=True)
 class PublishReport:
-    """What was published where."""
+    """What was published where. `left_out`: of each exercise that was not, a sentence that says why."""
 
     dest: Path
     files: tuple[str, ...]
     exercises: tuple[str, ...]
+    left_out: tuple[str, ...] = ()
 
     def to_dict(self) -> dict[str, Any]:
         """Plain data, ready for `json.dumps`."""
-        return {"dest": str(self.dest), "files": list(self.files), "exercises": list(self.exercises)}
+        lists = {"files": list(self.files), "exercises": list(self.exercises), "left_out": list(self.left_out)}
+        return {"dest": str(self.dest), **lists}
 
     def as_text(self) -> str:
-        """A line or two for a terminal."""
+        """A few lines for a terminal."""
         what = ", ".join(self.exercises) or "no exercise: nothing has been measured yet"
-        return f"Published {what}.\nOpen {self.dest / 'index.html'}"
+        return "\n".join([f"Published {what}.", *self.left_out, f"Open {self.dest / 'index.html'}"])
 
 
 def publish(store: Store, dest: Path | str) -> PublishReport:
     """Writes the site of everything in `store` to the folder `dest`, each file in one step, `index.html` last.
 
-    Files of an earlier publication are replaced; nothing else in `dest` is touched, and nothing is deleted.
+    Files of an earlier publication are replaced; nothing else in `dest` is touched, and nothing is deleted. An exercise
+    of which no page can be made is left out.
 
     Raises:
-        GraderError: `dest` holds a file of the same name that is not ours, or the store itself, or cannot be written.
+        GraderError: `dest` holds a file of the same name that is not ours, or the store itself, or cannot be written;
+            or there are standings, and not one page could be made.
     """
     dest = Path(dest).absolute()
-    found = boards(store)
+    found: list[Board] = []
+    texts: dict[str, str] = {}
+    left_out = []
+    for exercise in EXERCISES.values():
+        try:
+            own = boards(store, exercise.id)
+            text = page("exercise", made_by=MADE_BY, title=exercise.title, boards=own) if own else ""
+            (text + to_json(own)).encode()  # what cannot be written is to be found here
+        except GraderError:
+            raise  # of the store
+        except Exception as error:  # whatever is wrong with one exercise, the others' pages are made
+            left_out.append(
+                f"{exercise.id} is left out: no page of it can be made ({type(error).__name__}). A page of it that was "
+                "published before stays as it is."
+            )
+            continue
+        if own:
+            found += own
+            texts[f"{exercise.id}.html"] = text
+    if left_out and not found:
+        raise GraderError(f"Nothing was published: {' '.join(left_out)}")
     exercises = tuple(dict.fromkeys(board.exercise for board in found))
-    texts = {}
-    for exercise in exercises:
-        own = [board for board in found if board.exercise == exercise]
-        texts[f"{exercise}.html"] = page("exercise", made_by=MADE_BY, title=own[0].title, boards=own)
     texts["standings.json"] = to_json(found)
     texts["index.html"] = page("index", made_by=MADE_BY, boards=found)
     if store.path.resolve().is_relative_to(dest.resolve()):
@@ -66,7 +87,7 @@ def publish(store: Store, dest: Path | str) -> PublishReport:
             _replace(dest / name, text)
     except OSError as error:
         raise GraderError(f"The leaderboard cannot be written to {dest}: {error.strerror or error}.") from error
-    return PublishReport(dest, tuple(texts), exercises)
+    return PublishReport(dest, tuple(texts), exercises, tuple(left_out))
 
 
 def _hold_ours(path: Path) -> None:

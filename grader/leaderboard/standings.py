@@ -82,17 +82,18 @@ class Board:
         )
 
 
-def boards(store: Store) -> list[Board]:
+def boards(store: Store, only: str | None = None) -> list[Board]:
     """The newest finished run of every exercise on every GPU, in the order of the exercises, newest first.
 
-    A run without a GPU is shown only where there is none with one. Exercises that are not known here are left out.
+    A run without a GPU is shown only where there is none with one. Exercises that are not known here are left out, and
+    all others where `only` is the id of one.
     """
     found = []
     runs = store.finished_runs()
     for exercise in EXERCISES.values():
         newest: dict[str, Run] = {}
         for run in runs:
-            if run.exercise == exercise.id:
+            if run.exercise == exercise.id and only in (None, exercise.id):
                 newest.setdefault(_gpu(run), run)
         if len(newest) > 1:
             newest.pop("", None)

@@ -7,6 +7,7 @@ import fcntl
 import hashlib
 import inspect
 import json
+import os
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
@@ -99,14 +100,14 @@ class Store:
         """One run at a time; the system lets the lock go when the process that holds it dies.
 
         Raises:
-            GraderError: another process is measuring into this store.
+            GraderError: another process is measuring into this store, or its lock is another user's.
         """
-        with store_errors(self.path):
-            # A file of its own: closing any descriptor of the database would drop SQLite's own locks.
-            file = open(f"{self.path}.lock", "ab")  # noqa: SIM115 (held until the run has ended)
-        with file:
+        lock = Path(f"{self.path}.lock")
+        with store_errors(lock):
+            file = _lock_file(lock)
+        with os.fdopen(file) as held:
             try:
-                fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                fcntl.flock(held, fcntl.LOCK_EX | fcntl.LOCK_NB)
             except BlockingIOError:
                 raise GraderError(
                     f"Another leaderboard run is writing to {self.path}; wait until it has ended."
@@ -247,6 +248,28 @@ class Store:
     def _session(self) -> Iterator[Session]:
         with store_errors(self.path), Session(self._engine, expire_on_commit=False) as session, session.begin():
             yield session
+
+
+def _lock_file(path: Path) -> int:
+    """A descriptor of a file that only its owner can open: whoever can, can lock it, and so keep every run waiting.
+
+    It is none of the database's, since closing any of those would drop SQLite's own locks.
+    """
+    try:
+        file = os.open(path, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
+        try:
+            os.fchmod(file, 0o600)
+        except BaseException:
+            os.close(file)
+            raise
+    except PermissionError:
+        if not path.exists():
+            raise
+        raise GraderError(
+            f"{path} belongs to another user, who could keep every run waiting; remove it, or name another store with "
+            "--store."
+        ) from None
+    return file
 
 
 def _run(row: RunRow) -> Run:

@@ -43,8 +43,25 @@ def test_a_tie_is_with_the_leader_and_does_not_run_on(verdict):
 
 def test_a_wide_interval_far_below_does_not_jump_a_group(verdict):
     """A noisy slow entry that reaches up to the leader does not pass a faster one between them."""
-    entries = [("a", verdict(speed=2.0)), ("b", verdict(speed=1.5)), ("noisy", verdict(speed=1.4, spread=0.6))]
+    entries = [("a", verdict(speed=2.0)), ("b", verdict(speed=1.5)), ("noisy", verdict(speed=1.46, spread=0.6))]
     assert _ranks(entries) == [("a", 1, False), ("b", 2, True), ("noisy", 2, True)]
+
+
+def test_noise_lifts_nobody(verdict):
+    """Who makes its own times vary ranks where it would with quiet ones, and so do all others."""
+    quiet, noisy = verdict(speed=1.25), verdict(speed=1.25, spread=0.5)
+    others = [("first", verdict(speed=1.6)), ("second", verdict(speed=1.4)), ("last", verdict(speed=1.0))]
+    expected = [("first", 1, False), ("second", 2, False), ("own", 3, False), ("last", 4, False)]
+    assert _ranks([*others, ("own", quiet)]) == expected
+    assert _ranks([*others, ("own", noisy)]) == expected
+
+
+def test_a_noisy_leader_ties_with_nobody_far_below(verdict):
+    """An interval that reaches down to everyone puts nobody else at the first rank, with a baseline or without."""
+    noisy, slow = verdict(speed=1.6, spread=0.9), verdict(speed=1.0)
+    bare = dataclasses.replace(SOFTMAX, baselines=(), gates=())
+    for exercise in (SOFTMAX, bare):
+        assert _ranks([("noisy", noisy), ("slow", slow)], exercise) == [("noisy", 1, False), ("slow", 2, False)]
 
 
 def test_equals_stand_in_one_order(verdict):
@@ -70,6 +87,48 @@ def test_the_ratio_is_the_judges_where_it_has_one(verdict):
     gates = tuple(dataclasses.replace(gate, ratio=1.77, low=1.7, high=1.8) for gate in given.gates)
     ((row,), _) = rank([("a", dataclasses.replace(given, gates=gates))], SOFTMAX)
     assert row.ratio == (1.77, 1.7, 1.8)
+
+
+def _with_gate(verdict, *numbers):
+    gates = (
+        dataclasses.replace(gate, **dict(zip(("ratio", "low", "high"), numbers, strict=True))) for gate in verdict.gates
+    )
+    return dataclasses.replace(verdict, gates=tuple(gates))
+
+
+@pytest.mark.parametrize(("low", "high"), [(-0.1, 1.1), (0.0, 1.1), (0.6, 1.1), (0.3, 0.4), (0.3, math.inf),
+                                           (math.nan, 1.1), (0.3, math.nan)])  # fmt: skip
+def test_a_ratio_without_a_sound_interval_ranks_by_itself(verdict, low, high):
+    """Few and wide samples can give an end below 0: the entry keeps its rank, with the ratio as both ends."""
+    entries = [("a", verdict()), ("noisy", _with_gate(verdict(speed=0.5), 0.5, low, high))]
+    (_, noisy), unranked = rank(entries, SOFTMAX)
+    assert unranked == ()
+    assert (noisy.pseudonym, noisy.rank, noisy.ratio) == ("noisy", 2, (0.5, 0.5, 0.5))
+
+
+@pytest.mark.parametrize("ratio", [0.0, -1.0, math.nan, math.inf])
+def test_a_ratio_that_is_none_is_that_of_the_times(verdict, ratio):
+    """What the judge cannot have measured is not shown as if it had."""
+    ((row,), _) = rank([("a", _with_gate(verdict(speed=1.5), ratio, 0.1, 2.0))], SOFTMAX)
+    assert row.ratio.value == pytest.approx(1.5)
+
+
+@pytest.mark.parametrize("peer", ["submission", SOFTMAX.baselines[0].id])
+@pytest.mark.parametrize("ends", [(-3.0, 400.0), (0.0, 400.0), (math.nan, math.nan), (1e-323, 400.0)])
+def test_a_time_without_a_sound_interval_is_ranked(verdict, peer, ends):
+    """An honest entry whose times vary much is timed all the same, and so is one beside a baseline that varies."""
+    given = verdict(speed=1.5)
+    times = (
+        dataclasses.replace(time, low_us=ends[0], high_us=ends[1]) if time.peer == peer else time
+        for time in given.timings
+    )
+    given = dataclasses.replace(given, timings=tuple(times))
+    for exercise in (SOFTMAX, dataclasses.replace(SOFTMAX, gates=())):
+        (row,), unranked = rank([("a", given)], exercise)
+        assert unranked == ()
+        for each in (row.time_us, row.ratio, row.speed):
+            assert 0 < each.low <= each.value <= each.high < math.inf
+        assert row.ratio.value == pytest.approx(1.5)
 
 
 def test_without_such_a_gate_the_ratio_is_of_the_times(verdict):

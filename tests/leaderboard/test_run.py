@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import shutil
 import signal
 import subprocess
@@ -14,10 +15,11 @@ from pathlib import Path
 
 import pytest
 
-from grader.errors import GraderError, JudgeStopped, UnknownExercise
+from grader.errors import GraderError, JudgeStopped, MachineLacks, UnknownExercise
 from grader.exercises import EXERCISES, find
 from grader.leaderboard import run as run_module
-from grader.leaderboard.run import handed_in, run
+from grader.leaderboard.handed import handed_in
+from grader.leaderboard.run import run
 from grader.leaderboard.store import Store
 from grader.verdict import Failure, Finding
 
@@ -356,6 +358,24 @@ def test_three_stops_in_a_row_end_the_run_and_the_next_goes_on(store, course, ju
     assert [entry.problem for entry in _entries(store).values()] == [STOPPED] * 3 + [""]
 
 
+def test_a_machine_that_lacks_something_for_one_submission_stops_nobody(store, course, judge, text_of):
+    """Too little memory beside one waits for a person as a stop does; for a text of ours too, it ends the run."""
+    folder = course({name: text_of(name) for name in ("ann", "ben", "cid")})
+    lacking = {text_of("ben")}
+
+    def lack(source):
+        if source in lacking or not lacking:
+            raise MachineLacks("too little memory")
+
+    judge.on_grade = lack
+    outcome = run("softmax", folder, store, judge)
+    assert (outcome.measured, outcome.to_look_at) == (2, (f"ben: {STOPPED}",))
+    lacking.clear()
+    with pytest.raises(MachineLacks):
+        run("softmax", folder, store, judge)
+    assert store.entries(store.open_run("softmax").id) == []
+
+
 def test_stops_that_are_not_in_a_row_end_nothing(store, course, judge, text_of):
     """Each is held against its own text where others are graded in between."""
     folder = course({name: text_of(name) for name in "abcdefg"})
@@ -437,6 +457,55 @@ def test_a_name_that_is_no_unicode_is_kept_as_text(store, course, judge, text_of
     """A folder's name that is not UTF-8 does not stop a run."""
     run("softmax", course({os.fsdecode(b"j\xfcrgen"): text_of("a")}), store, judge)
     assert list(_entries(store)) == ["j\\udcfcrgen"]
+
+
+def test_two_names_of_files_are_two_students(store, tmp_path, judge, text_of):
+    """A name that is not UTF-8 and one that spells what the first is kept as are not taken for one another."""
+    names = (b"j\xfcrgen", rb"j\udcfcrgen", rb"j\\udcfcrgen")
+    for number, name in enumerate(names):
+        (tmp_path / os.fsdecode(name + b".py")).write_text(text_of(str(number)))
+    run("softmax", tmp_path, store, judge)
+    assert len(_entries(store)) == 3
+    assert len({entry.submission_sha256 for entry in _entries(store).values()}) == 3
+
+
+def test_a_name_forges_no_line(store, tmp_path, judge, text_of):
+    """Whatever a file is called, its student's words stand on one line, in the outcome and while it runs."""
+    forged = "mallory\n  ann: Rules: Line 3 calls `torch.softmax`.\x1b[2K\u2028\u202e"
+    (tmp_path / f"{forged}.py").write_text("")
+    (tmp_path / f"{forged}2.py").write_text(text_of("a"))
+    judge.on_grade = lambda source: (_ for _ in ()).throw(JudgeStopped("gone")) if source == text_of("a") else None
+    seen = []
+    outcome = run("softmax", tmp_path, store, judge, lambda stage, *_: seen.append(stage))
+    assert len(outcome.to_look_at) == 2
+    assert all(line.startswith("mallory ann: Rules") for line in outcome.to_look_at)
+    assert len(seen) > 4
+    for line in (*outcome.to_look_at, *seen):
+        assert line.isprintable()
+    assert len(outcome.as_text().splitlines()) == 4
+
+
+@pytest.mark.parametrize("make", [
+    lambda path, target: path.symlink_to(target),
+    lambda path, target: path.symlink_to("nowhere.py"),
+    lambda path, target: os.mkfifo(path),
+    lambda path, target: path.mkdir(),
+], ids=["link", "dangling", "fifo", "folder"])  # fmt: skip
+def test_what_is_no_file_is_passed_over_and_said(store, tmp_path, course, judge, text_of, make):
+    """A link leads to another's work, or to what only the instructor can read: neither layout follows one."""
+    (tmp_path / "flat").mkdir()
+    (tmp_path / "flat/ann.py").write_text(text_of("ann"))
+    make(tmp_path / "flat/ben.py", tmp_path / "flat/ann.py")
+    nested = course({"ann": text_of("ann"), "ben": None})
+    notebook = "03_triton/03_fuse_a_softmax.ipynb"
+    make(nested / "submitted/ben" / notebook, nested / "submitted/ann" / notebook)
+    for folder in (tmp_path / "flat", nested):
+        outcome = run("softmax", folder, store, judge)
+        assert (outcome.measured, outcome.shared, outcome.unusable) == (1, 0, 1)
+        (said,) = outcome.to_look_at
+        assert said.startswith("ben: ")
+        assert re.search("is a link, and links are not followed|is not a regular file", said)
+        assert _entries(store)["ben"].verdict is None
 
 
 def test_nothing_handed_in_is_said(store, tmp_path, judge):

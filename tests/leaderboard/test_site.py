@@ -11,7 +11,7 @@ from html.parser import HTMLParser
 import pytest
 
 from grader.errors import GraderError
-from grader.leaderboard import standings
+from grader.leaderboard import site, standings
 from grader.leaderboard.notebook_view import View
 from grader.leaderboard.render import as_text
 from grader.leaderboard.run import run
@@ -308,6 +308,86 @@ def test_a_publication_that_fails_midway_leaves_whole_pages(store, tmp_path, ver
     assert set(after) == set(before)
     assert after["index.html"] == before["index.html"]
     assert "1.900×" in after["softmax.html"]
+
+
+def test_an_interval_that_reaches_below_zero_is_published(store, tmp_path, verdict):
+    """Old stores hold such: the page, the notebook's view and the terminal show the entry, ranked by its ratio."""
+    given = verdict(speed=0.5)
+    gates = tuple(replace(gate, low=-0.07, high=1.07) for gate in given.gates)
+    times = tuple(replace(time, low_us=-5.0) for time in given.timings)
+    _measured(store, {"a": verdict("1"), "b": replace(given, gates=gates, timings=times)})
+    report = publish(store, tmp_path / "site")
+    assert report.left_out == ()
+    view = View("softmax", tuple(boards(store)))
+    for shown in ((tmp_path / "site/softmax.html").read_text(encoding="utf-8"), view._repr_html_(), str(view)):
+        assert "0.500–0.500" in shown
+        assert "-0.07" not in shown
+
+
+def _cannot_show(monkeypatch, *exercises):
+    """No page of these can be made: one fails where it is ranked, the others where they are rendered."""
+    real_page, real_rank = site.page, standings.rank
+
+    def rank_(entries, exercise):
+        if exercise.id == exercises[-1]:
+            raise ZeroDivisionError("of ours")
+        return real_rank(entries, exercise)
+
+    def page(template, **values):
+        if template == "exercise" and values["boards"][0].exercise in exercises:
+            raise ValueError("of ours")
+        return real_page(template, **values)
+
+    monkeypatch.setattr(standings, "rank", rank_)
+    monkeypatch.setattr(site, "page", page)
+
+
+def test_an_exercise_of_which_no_page_can_be_made_keeps_no_other_back(store, tmp_path, verdict, monkeypatch):
+    """The others are published, what failed is named with the exception's type, and its earlier page stays."""
+    for exercise in ("vector_add", "softmax", "matmul"):
+        _measured(store, {"a": verdict("1", exercise_id=exercise)}, exercise)
+    publish(store, tmp_path / "site")
+    before = _texts(tmp_path / "site")
+    _cannot_show(monkeypatch, "vector_add", "matmul")
+    report = publish(store, tmp_path / "site")
+    assert report.exercises == ("softmax",)
+    assert [sentence.split()[0] for sentence in report.left_out] == ["vector_add", "matmul"]
+    assert "vector_add is left out: no page of it can be made (ValueError)." in report.as_text()
+    assert "(ZeroDivisionError)" in report.as_text()
+    assert report.to_dict()["left_out"] == list(report.left_out)
+    after = _texts(tmp_path / "site")
+    assert after["vector_add.html"] == before["vector_add.html"]
+    assert "vector_add" not in after["index.html"] + after["standings.json"]
+    assert "softmax.html" in after["index.html"]
+
+
+def test_where_no_page_can_be_made_nothing_is_published(store, tmp_path, verdict, monkeypatch):
+    """A site that says that nothing has been measured would be wrong, so that of before stays."""
+    _measured(store, {"a": verdict()})
+    publish(store, tmp_path / "site")
+    before = _texts(tmp_path / "site")
+    _cannot_show(monkeypatch, "softmax")
+    with pytest.raises(GraderError, match=r"softmax .*\(ZeroDivisionError\)"):
+        publish(store, tmp_path / "site")
+    assert _texts(tmp_path / "site") == before
+
+
+def test_a_students_name_forges_no_line_in_a_terminal(store, verdict):
+    """The instructor's table has one line for an entry, whatever a file was called."""
+    forged = "mallory\n   1  ann: wrong\x1b[2K\u202e"
+    _measured(store, {forged: verdict("1"), forged + "2": "There is no file."})
+    found = tuple(boards(store))
+    names = {pseudonym: student for student, pseudonym in store.pseudonyms().items()}
+    shown = str(View("softmax", found, names=names))
+    assert len(shown.splitlines()) == len(str(View("softmax", found)).splitlines())
+    assert shown.count("mallory 1 ann: wrong?[2K?") == 2
+
+
+def test_the_board_says_how_far_intervals_count(store, tmp_path, verdict):
+    """The page and the table explain ties as they are made."""
+    _measured(store, {"a": verdict()})
+    publish(store, tmp_path / "site")
+    assert (tmp_path / "site/softmax.html").read_text(encoding="utf-8").count("±3&nbsp;%") == 2
 
 
 def test_the_store_is_never_put_among_what_is_served(tmp_path, verdict):

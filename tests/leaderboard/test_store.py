@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import re
 import sqlite3
 import stat
 import subprocess
@@ -239,6 +241,39 @@ with Store({str(path)!r}).lock():
         child.kill()
         child.wait()
         with store.lock():
+            pass
+
+
+def test_nobody_else_can_hold_the_lock(tmp_path):
+    """Whoever can open the lock can keep every run waiting: only its owner can, also where an older one lies there."""
+    lock = tmp_path / "s.sqlite.lock"
+    with Store(tmp_path / "s.sqlite") as store:
+        for _ in range(2):
+            with store.lock():
+                assert stat.S_IMODE(lock.stat().st_mode) == 0o600
+            lock.chmod(0o644)
+
+
+def test_a_lock_that_is_a_link_is_not_followed(tmp_path):
+    """A link in the lock's place makes no file where it leads, and is one sentence with the lock's path."""
+    lock = tmp_path / "s.sqlite.lock"
+    lock.symlink_to(tmp_path / "elsewhere")
+    with Store(tmp_path / "s.sqlite") as store, pytest.raises(GraderError, match=re.escape(str(lock))), store.lock():
+        pass
+    assert not (tmp_path / "elsewhere").exists()
+
+
+@pytest.mark.parametrize("call", ["open", "fchmod"])
+def test_a_lock_of_another_user_is_named(tmp_path, monkeypatch, call):
+    """Where the lock is not ours to open, or to keep from others, that is said, and what to do."""
+
+    def refuse(*_):
+        raise PermissionError(1, "Operation not permitted")
+
+    (tmp_path / "s.sqlite.lock").touch()
+    with Store(tmp_path / "s.sqlite") as store, monkeypatch.context() as patched:
+        patched.setattr(os, call, refuse)
+        with pytest.raises(GraderError, match=r"s\.sqlite\.lock belongs to another user.*remove it"), store.lock():
             pass
 
 
