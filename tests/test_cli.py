@@ -313,6 +313,15 @@ class Answer:
     __str__ = to_text
 
 
+def test_a_site_that_lacks_an_exercise_is_no_success(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What is there was published, all the same."""
+    monkeypatch.setattr("grader.leaderboard.commands.publish", lambda *_, **__: Answer(ok=False))
+    assert (run("leaderboard", "publish", "site").exit_code, run("leaderboard", "publish", "site").stdout) == (
+        1,
+        "as text\n",
+    )
+
+
 @pytest.mark.parametrize(
     ("arguments", "function", "called"),
     [

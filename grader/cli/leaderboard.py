@@ -62,6 +62,7 @@ def publish(
 
     site = commands.publish(dest, store=store or course / commands.STORE_NAME)
     answer(as_json, site.to_dict(), site.as_text())
+    raise typer.Exit(0 if site.ok else 1)
 
 
 @app.command("show")

@@ -28,6 +28,10 @@ class PublishReport:
     exercises: tuple[str, ...]
     left_out: tuple[str, ...] = ()
 
+    @property
+    def ok(self) -> bool:
+        return not self.left_out
+
     def to_dict(self) -> dict[str, Any]:
         """Plain data, ready for `json.dumps`."""
         lists = {"files": list(self.files), "exercises": list(self.exercises), "left_out": list(self.left_out)}
