@@ -12,10 +12,20 @@ from typing import Any
 
 from grader.errors import UnusableSubmission
 
-__all__ = ["MAX_BYTES", "CodeCell", "code_cells", "parse_notebook", "read_notebook", "read_text"]
+__all__ = [
+    "MAX_BYTES",
+    "CodeCell",
+    "code_cells",
+    "grade_id_of",
+    "parse_notebook",
+    "read_notebook",
+    "read_text",
+    "source_of",
+]
 
 MAX_BYTES = 20_000_000  # a notebook carries its plots
-_MAX_CODE = 2_000_000  # characters of all code cells: each is parsed to find the one that defines the function
+_MAX_CELLS = 1000  # each costs whatever checks and shows a notebook some milliseconds
+_MAX_SOURCES = 2_000_000  # characters of all cells: code is parsed to find what defines the function, text is shown
 
 
 @dataclass(frozen=True)
@@ -72,7 +82,8 @@ def parse_notebook(text: str, origin: str) -> dict[str, Any]:
     """A notebook's JSON text, parsed and known to have a list of cells.
 
     Raises:
-        UnusableSubmission: it is no JSON, no notebook, or of a format before 4.
+        UnusableSubmission: it is no JSON, no notebook, of a format before 4, or there is more in it than in any that
+            a person wrote.
     """
     try:
         notebook = json.loads(text)
@@ -84,8 +95,30 @@ def parse_notebook(text: str, origin: str) -> dict[str, Any]:
         raise UnusableSubmission(
             f"{origin} is not a notebook: its JSON is nested too deeply or out of range."
         ) from None
-    _cells(notebook, origin)
+    cells = _cells(notebook, origin)
+    if len(cells) > _MAX_CELLS:
+        raise UnusableSubmission(
+            f"{origin} holds {len(cells):,} cells, and at most {_MAX_CELLS:,} are read: delete those that it does not "
+            "need."
+        )
+    _refuse_long([source_of(cell) or "" for cell in cells], origin)
     return dict(notebook)
+
+
+def source_of(cell: Any) -> str | None:
+    """The text of a parsed cell, which may be a list of lines; None where it has none."""
+    source = cell.get("source", "") if isinstance(cell, Mapping) else None
+    if isinstance(source, list):
+        return "".join(line for line in source if isinstance(line, str))
+    return source if isinstance(source, str) else None
+
+
+def grade_id_of(cell: Mapping[str, Any]) -> str | None:
+    """The name by which nbgrader knows a parsed cell; None where it has none."""
+    metadata = cell.get("metadata")
+    nbgrader = metadata.get("nbgrader") if isinstance(metadata, Mapping) else None
+    grade_id = nbgrader.get("grade_id") if isinstance(nbgrader, Mapping) else None
+    return grade_id if isinstance(grade_id, str) else None
 
 
 def code_cells(nb: Any, origin: str) -> list[CodeCell]:
@@ -98,20 +131,19 @@ def code_cells(nb: Any, origin: str) -> list[CodeCell]:
     for position, cell in enumerate(_cells(nb, origin), start=1):
         if not isinstance(cell, Mapping) or cell.get("cell_type") != "code":
             continue
-        source = cell.get("source", "")
-        if isinstance(source, list):
-            source = "".join(line for line in source if isinstance(line, str))
-        if not isinstance(source, str):
-            continue
-        metadata = cell.get("metadata")
-        nbgrader = metadata.get("nbgrader") if isinstance(metadata, Mapping) else None
-        grade_id = nbgrader.get("grade_id") if isinstance(nbgrader, Mapping) else None
-        found.append(CodeCell(position, source, grade_id if isinstance(grade_id, str) else None))
-    if sum(len(cell.source) for cell in found) > _MAX_CODE:
-        raise UnusableSubmission(
-            f"{origin} holds more than {_MAX_CODE // 1_000_000} MB of code, which no notebook needs."
-        )
+        source = source_of(cell)
+        if source is not None:
+            found.append(CodeCell(position, source, grade_id_of(cell)))
+    _refuse_long([cell.source for cell in found], origin)
     return found
+
+
+def _refuse_long(sources: list[str], origin: str) -> None:
+    if sum(map(len, sources)) > _MAX_SOURCES:
+        raise UnusableSubmission(
+            f"{origin} holds more than {_MAX_SOURCES // 1_000_000} MB of code and text in its cells, which no notebook "
+            "needs."
+        )
 
 
 def _cells(nb: Any, origin: str) -> list[Any]:

@@ -164,6 +164,17 @@ def test_too_many_large_cells_are_refused() -> None:
     assert "MB of code" in refused(from_notebook, notebook(*[code(large)] * 12), "softmax")
 
 
+@pytest.mark.parametrize("source", ["x" * 250_000, ["x" * 125_000, "y" * 125_000]])
+def test_more_than_a_person_writes_is_refused(tmp_path: Path, source: str | list[str]) -> None:
+    """Text counts as code does, and so does the number of cells: each is checked and shown."""
+    text = {"cell_type": "markdown", "metadata": {}, "source": source}
+    assert reading.read_notebook(write(tmp_path / "a.ipynb", notebook(*[text] * 8)))
+    assert "2 MB of code and text" in refused(reading.read_notebook, write(tmp_path / "a.ipynb", notebook(*[text] * 9)))
+    assert reading.read_notebook(write(tmp_path / "a.ipynb", notebook(*[code("x")] * 1000)))
+    sentence = refused(reading.read_notebook, write(tmp_path / "a.ipynb", notebook(*[code("x")] * 1001)))
+    assert "holds 1,001 cells" in sentence
+
+
 @pytest.mark.parametrize(
     "source",
     [

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shutil
+from collections.abc import Iterable
 from datetime import datetime
 from pathlib import Path
 from typing import Any
@@ -11,7 +12,7 @@ from nbgrader.api import Gradebook
 from nbgrader.converters import Autograde
 from nbgrader.exchange.default import ExchangeCollect
 
-from grader.classroom.copying import copy_submission
+from grader.classroom.copying import Ignored, copy_submission
 from grader.classroom.course import unreadable
 from grader.classroom.inbox import entry_of, in_anothers_name
 from grader.errors import UnusableSubmission
@@ -19,9 +20,15 @@ from grader.feedback.words import on_one_line
 
 __all__ = ["Collect", "GradeReadable"]
 
+# What a browser would run with the instructor's rights, where Formgrader shows it. No score rests on such files.
+_RUN_BY_BROWSERS = (
+    *(".html", ".htm", ".xhtml", ".xht", ".shtml", ".svg", ".js", ".mjs", ".xml", ".xsl", ".mht", ".mhtml", ".pdf"),
+)
+
 
 class Collect(ExchangeCollect):  # type: ignore[misc]
-    """Anyone may put anything into the inbox: what is no submission is passed over, and links are not followed.
+    """Anyone may put anything into the inbox: what is no submission is passed over, links are not followed, and files
+    that a browser would run stay there.
 
     `problems`: what is the matter with what was passed over, as sentences.
     """
@@ -40,12 +47,13 @@ class Collect(ExchangeCollect):  # type: ignore[misc]
     def _path_to_record(self, path: str) -> dict[str, Any]:
         entry = entry_of(Path(path))
         if entry is None:
-            self._say(f"{on_one_line(path)} is no submission: remove it")
+            self._say(f"{path} is no submission: remove it")
             return {"username": None, "filename": path, "timestamp": datetime.min}
         return {"username": entry.student, "filename": entry.path.name, "timestamp": entry.when, "text": entry.text}
 
     def copy_files(self) -> None:
-        """Copy what is new or newer, whole or not at all."""
+        """Copy what is new or newer, all that is wanted of it or nothing."""
+        ignored = _ignored(self.coursedir.ignore)
         for record in self.src_records:
             where = self.coursedir.format_path(
                 self.coursedir.submitted_directory, record["username"], self.coursedir.assignment_id
@@ -55,7 +63,6 @@ class Collect(ExchangeCollect):  # type: ignore[misc]
                 continue
             dest.parent.mkdir(parents=True, exist_ok=True)
             source = Path(self.inbound_path, record["filename"])
-            ignored = shutil.ignore_patterns(*self.coursedir.ignore)
             try:
                 copy_submission(source, dest, record["text"], ignored, 1000 * self.coursedir.max_dir_size)
             except (OSError, UnusableSubmission) as error:
@@ -71,8 +78,18 @@ class Collect(ExchangeCollect):  # type: ignore[misc]
         return bool((self.update and newer) or (self.before_duedate and before != when))
 
     def _say(self, problem: str) -> None:
+        problem = on_one_line(problem)
         self.log.error(problem)
         self.problems.append(problem.rstrip("."))
+
+
+def _ignored(patterns: Iterable[str]) -> Ignored:
+    by_pattern = shutil.ignore_patterns(*patterns)
+
+    def ignored(folder: str, names: list[str]) -> set[str]:
+        return {*by_pattern(folder, names), *(name for name in names if name.lower().endswith(_RUN_BY_BROWSERS))}
+
+    return ignored
 
 
 class GradeReadable(Autograde):  # type: ignore[misc]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import json
 import shlex
 from dataclasses import replace
 from pathlib import Path
@@ -10,12 +11,13 @@ from typing import Any, Literal
 
 from grader.classroom import course as folder
 from grader.classroom import inbox
+from grader.classroom.feedback import write_feedback
 from grader.classroom.init import init
 from grader.classroom.results import AssignmentStatus, AutogradeResult, ReleaseResult, StatusResult, StudentResult
 from grader.classroom.settings import CONFIG_FILE
-from grader.errors import ClassroomError, UnusableSubmission
+from grader.errors import ClassroomError
 from grader.feedback.findings import to_look_at
-from grader.reading import read_notebook
+from grader.feedback.words import on_one_line
 from grader.steps import Progress
 from grader.submission import submissions_in
 from grader.verdict import Verdict
@@ -107,7 +109,7 @@ def autograde(
     if feedback and any(result.outcome != "failed" for result in results):
         tell("writing feedback", len(students), len(students))
         kept = {
-            result.student: folder.write_feedback(api, assignment, result.student, release=release_feedback)
+            result.student: write_feedback(api, assignment, result.student, release=release_feedback)
             for result in results
             if result.outcome != "failed"
         }
@@ -175,15 +177,25 @@ def _look_ahead(api: Any, to_come: list[tuple[str, str]]) -> None:
     JudgeCells(config=api.config).judge.expect(to_come)
 
 
-def _verdicts(autograded: Path) -> list[Verdict]:
-    """A student's; without those that another version of the grader wrote."""
-    found = []
+def _verdicts(autograded: Path) -> tuple[list[Verdict], list[str]]:
+    """A student's, without those that another version of the grader wrote; and which notebooks cannot be read.
+
+    We wrote them ourselves, so they are read whatever their size: else who hands in much would hide the findings.
+    """
+    found, problems = [], []
     for notebook in sorted(autograded.glob("*.ipynb")):
-        with contextlib.suppress(UnusableSubmission, KeyError, TypeError):
-            for cell in read_notebook(notebook)["cells"]:
-                if "grader" in cell["metadata"]:
-                    found.append(Verdict.from_dict(cell["metadata"]["grader"]["verdict"]))
-    return found
+        try:
+            cells = list(json.loads(notebook.read_bytes())["cells"])
+        except (OSError, ValueError, RecursionError, KeyError, TypeError) as error:
+            said = (
+                f"what the judge found cannot be read in {notebook} ({type(error).__name__}): grade again with --force"
+            )
+            problems.append(said)
+            continue
+        for cell in cells:
+            with contextlib.suppress(KeyError, TypeError):
+                found.append(Verdict.from_dict(cell["metadata"]["grader"]["verdict"]))
+    return found, problems
 
 
 def _student_result(api: Any, assignment: str, student: str, again: bool, reason: str) -> StudentResult:
@@ -198,9 +210,9 @@ def _student_result(api: Any, assignment: str, student: str, again: bool, reason
             entry = gradebook.find_submission(assignment, student)
         except MissingEntry:
             return StudentResult(student, "failed", 0.0, 0.0, submitted_at=when, reason=reason or "not graded")
-        verdicts = _verdicts(autograded)
+        verdicts, unread = _verdicts(autograded)
         said = [f"{verdict.title}: {sentence}" for verdict in verdicts for sentence in to_look_at(verdict)]
-        not_there = folder.missing(api, assignment, student)
+        said = [sentence for sentence in (folder.missing(api, assignment, student), *unread, *said) if sentence]
         penalty = sum(notebook.late_submission_penalty or 0.0 for notebook in entry.notebooks)
         return StudentResult(
             student=student,
@@ -211,6 +223,6 @@ def _student_result(api: Any, assignment: str, student: str, again: bool, reason
             seconds_late=float(entry.total_seconds_late or 0.0),
             submitted_at=when,
             reason=reason or folder.not_read(api, assignment, student),
-            to_look_at=tuple([not_there, *said] if not_there else said),
+            to_look_at=tuple(map(on_one_line, said)),
             unmeasured=sum(verdict.max_points - verdict.reachable_points for verdict in verdicts),
         )

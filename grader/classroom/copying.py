@@ -12,7 +12,7 @@ from grader.errors import UnusableSubmission
 
 __all__ = ["copy_submission"]
 
-_MOST_FILES = 2000  # and folders
+_MOST_FILES = 200  # and folders
 _DEEPEST = 20  # folders within each other
 _CHUNK = 1 << 20
 

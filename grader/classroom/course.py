@@ -40,11 +40,9 @@ __all__ = [
     "unreadable",
     "waits_for_judge",
     "why",
-    "write_feedback",
 ]
 
 _NOT_GRADED = re.compile(r"\] (\S+: not graded: .*)")  # what grader.classroom.preprocessor logs
-_SECRET = "submission_secret.txt"
 _MOST_NAMED = 5  # files of a stranger's, in a sentence
 
 
@@ -123,7 +121,7 @@ def _last_words(result: Mapping[str, Any]) -> str:
     errors = re.findall(r"^\[(?:ERROR|CRITICAL)\] (?!Traceback|Please see|There was an error)(.+)$", log, re.MULTILINE)
     last = (result.get("error") or "unknown").strip().splitlines()[-1]
     text: str = (exceptions or errors or [last])[-1]
-    return text.strip().rstrip(".") + "."
+    return on_one_line(text).rstrip(".") + "."
 
 
 @contextmanager
@@ -228,22 +226,23 @@ def grade(api: Any, assignment: str, student: str) -> str:
     failure = why(result)
     begun.unlink(missing_ok=True)
     if not failure:
-        said = [not_read(api, assignment, student), *_NOT_GRADED.findall(result.get("log") or "")]
+        not_graded = map(on_one_line, _NOT_GRADED.findall(result.get("log") or ""))
+        said = [not_read(api, assignment, student), *not_graded]
         return "; ".join(filter(None, said))
     shutil.rmtree(path(api, "autograded", assignment, student), ignore_errors=True)  # of an earlier submission
     if not any(submitted.glob("*.ipynb")):
-        return f"There is no notebook in {submitted}."
+        return on_one_line(f"There is no notebook in {submitted}.")
     return next(iter(unreadable(submitted).values()), failure)
 
 
 def unreadable(submitted: Path) -> dict[Path, str]:
-    """The notebooks of a student's that cannot be read, and why."""
+    """The notebooks of a student's that cannot be read, and why, on a line each."""
     found = {}
     for notebook in sorted(submitted.glob("*.ipynb")):
         try:
             read_notebook(notebook)
         except UnusableSubmission as error:
-            found[notebook] = str(error)
+            found[notebook] = on_one_line(str(error))
     return found
 
 
@@ -280,22 +279,6 @@ def _listed(stems: set[str]) -> str:
     names = ", ".join(f"{on_one_line(name)}.ipynb" for name in sorted(stems)[:_MOST_NAMED])
     names += f" and {len(stems) - _MOST_NAMED} more" if len(stems) > _MOST_NAMED else ""
     return f"{names} {'is' if len(stems) == 1 else 'are'}"
-
-
-def write_feedback(api: Any, assignment: str, student: str, *, release: bool) -> str:
-    """Write a student's feedback and, with `release`, put it into the exchange; what kept it from that, or nothing."""
-    if failure := why(api.generate_feedback(assignment, student)):
-        return f"the feedback cannot be written: {failure}"
-    if not release:
-        return ""
-    made = path(api, "feedback", assignment, student)
-    if not (made / _SECRET).is_file():
-        return (
-            f"the feedback is not released: this work has no {_SECRET}, by which a learner gets it from the exchange, "
-            f"as is so where it came another way; hand over {made} yourself"
-        )
-    failure = why(api.release_feedback(assignment, student))
-    return failure and f"the feedback cannot be released: {failure}"
 
 
 def exchange_problems(api: Any) -> list[str]:

@@ -10,12 +10,14 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from grader.classroom.course import must, timestamp
+from grader.feedback.words import on_one_line
 
 __all__ = ["Entry", "collect", "entry_of", "in_anothers_name", "submitted_at", "waiting"]
 
 # student+assignment+when+random, as `nbgrader submit` names it. nbgrader reads `*`, `?` and `[` in names as patterns,
-# and Formgrader writes names into pages as they are. Nor may they steer a terminal, or the direction of reading.
-_NO_NAME = r"""*?[\]<>&"'`\x00-\x1f\x7f-\x9f\u061c\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufeff\ud800-\udfff"""
+# and Formgrader writes names into pages and scripts as they are. Nor may they steer a
+# terminal, or the direction of reading.
+_NO_NAME = r"""*?[\]\\<>&"'`\x00-\x1f\x7f-\x9f\u061c\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufeff\ud800-\udfff"""
 _ENTRY = re.compile(
     rf"(?P<student>[^\s.{_NO_NAME}][^{_NO_NAME}]*(?<!\s))\+[^+]+"
     r"\+(?P<when>\d{4}-\d\d-\d\d \d\d:\d\d:\d\d(?:\.\d+)? [A-Za-z]{1,5})(?:\+[\w-]+)?"
@@ -82,7 +84,7 @@ def in_anothers_name(entries: list[Entry]) -> list[str]:
     students = {entry.student for entry in entries}
     are_users = any(owners[entry.uid] == entry.student for entry in entries)
     return [
-        f"{entry.path} is in {entry.student}'s name and was put there by {owner}: ask them"
+        f"{on_one_line(str(entry.path))} is in {entry.student}'s name and was put there by {owner}: ask them"
         for entry in entries
         if (owner := owners[entry.uid]) not in ("", entry.student) and (are_users or owner in students)
     ]

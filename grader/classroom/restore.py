@@ -16,11 +16,17 @@ from nbgrader.preprocessors import ClearHiddenTests, NbGraderPreprocessor
 
 from grader.errors import UnusableSubmission
 from grader.exercise import MAX_SOURCE_BYTES
-from grader.reading import read_notebook
+from grader.reading import grade_id_of, read_notebook
 
 __all__ = ["HideTests", "RestoreCells", "node"]
 
-_BLANKS = re.compile(r"([ \t]{100})[ \t]+")
+# What shows code takes a time that grows with the square of white space in a row, and of names, dots and stars in a
+# row; what shows text takes one that grows with the cube of a line's length. No honest solution has so much of either.
+_BLANKS = re.compile(r"(\s{100})\s+")
+_BLANKS_OF_A_SOLUTION = re.compile(r"(\s{1000})\s+")
+_NAMES = re.compile(r"[\w.*]+")
+_LONGEST = 500  # line of text, or row of names
+_LONG_LINE = re.compile(rf"([^\n]{{{_LONGEST}}})(?=[^\n])")
 
 
 def node(**keys: Any) -> NotebookNode:
@@ -41,10 +47,10 @@ class _Known:
 class RestoreCells(NbGraderPreprocessor):  # type: ignore[misc]
     """First of `Autograde.sanitize_preprocessors`: keeps cell texts, and takes all else from the gradebook.
 
-    Text cells that are not as they were released are shown as they were typed, not rendered.
+    It is given what `grader.classroom.handed_in` makes of a file. Text cells that are not as they were released are
+    shown as they were typed, not rendered.
 
-    Without it a forged schema version stops nbgrader for the whole class, forged metadata stops it for the student,
-    and a deleted check cell keeps the score of an earlier submission.
+    Without it no cell would have points, and a deleted check cell would keep the score of an earlier submission.
     """
 
     def preprocess(self, nb: NotebookNode, resources: ResourcesDict) -> tuple[NotebookNode, ResourcesDict]:
@@ -53,16 +59,13 @@ class RestoreCells(NbGraderPreprocessor):  # type: ignore[misc]
         with Gradebook(about["db_url"]) as gradebook:
             known = _known_cells(gradebook, about["notebook"], about["assignment"])
         ours = self._released_texts(about["assignment"], about["notebook"])
-        given = [cell for cell in nb.cells if isinstance(cell, dict)]
-        chosen = _choose(given, known)
-        cells = [_plain(cell, known.get(chosen.get(index, "")), ours) for index, cell in enumerate(given)]
+        chosen = _choose(nb.cells, known)
+        cells = [_plain(cell, known.get(chosen.get(index, "")), ours) for index, cell in enumerate(nb.cells)]
         for grade_id in _insert_missing(cells, known):
             self.log.warning("Cell %r was missing from %s; it was put back.", grade_id, about["notebook"])
         for index, cell in enumerate(cells):
             cell["id"] = f"cell-{index}"
         nb.cells = cells
-        nb.metadata = node(language_info=node(name="python"))
-        nb.nbformat, nb.nbformat_minor = 4, 5
         return nb, resources
 
     def _released_texts(self, assignment: str, notebook: str) -> set[str]:
@@ -109,40 +112,45 @@ def _known_cells(gradebook: Gradebook, notebook_id: str, assignment_id: str) -> 
     return known
 
 
-def _choose(cells: list[Any], known: Mapping[str, _Known]) -> dict[int, str]:
+def _choose(cells: list[NotebookNode], known: Mapping[str, _Known]) -> dict[int, str]:
     """For each grade_id the one cell that bears it: the last of the right type, else the last."""
     chosen: dict[str, int] = {}
     for index, cell in enumerate(cells):
-        metadata = cell.get("metadata")
-        nbgrader = metadata.get("nbgrader") if isinstance(metadata, Mapping) else None
-        grade_id = nbgrader.get("grade_id") if isinstance(nbgrader, Mapping) else None
-        if not isinstance(grade_id, str) or grade_id not in known:
+        grade_id = grade_id_of(cell)
+        if grade_id is None or grade_id not in known:
             continue
-        fits = cell.get("cell_type") == known[grade_id].cell_type
-        if fits or grade_id not in chosen or cells[chosen[grade_id]].get("cell_type") != known[grade_id].cell_type:
+        fits = cell.cell_type == known[grade_id].cell_type
+        if fits or grade_id not in chosen or cells[chosen[grade_id]].cell_type != known[grade_id].cell_type:
             chosen[grade_id] = index
     return {index: grade_id for grade_id, index in chosen.items()}
 
 
-def _plain(cell: Mapping[str, Any], known: _Known | None, ours: set[str]) -> NotebookNode:
-    cell_type = known.cell_type if known else cell.get("cell_type")
-    plain = _new_cell("code" if cell_type == "code" else "markdown", cell.get("source"), known)
-    if plain.cell_type == "markdown" and plain.source not in ours:
-        # Markdown may hold scripts, which would run in Formgrader with the instructor's rights.
-        ticks = max((len(run) for run in re.findall("`+", plain.source)), default=0)
-        fence = "`" * max(3, ticks + 1)
-        plain.source = f"{fence}text\n{plain.source}\n{fence}"
-    return plain
+def _plain(cell: NotebookNode, known: _Known | None, ours: set[str]) -> NotebookNode:
+    if (known or cell).cell_type == "code":
+        blanks = _BLANKS_OF_A_SOLUTION if known else _BLANKS
+        source = blanks.sub(r"\1\n", cell.source)[: MAX_SOURCE_BYTES + 1]  # what is too long stays too long
+        return _new_cell("code", _NAMES.sub(_broken, source), known)
+    return _new_cell("markdown", cell.source if cell.source in ours else _fenced(cell.source), known)
 
 
-def _new_cell(cell_type: str, source: Any, known: _Known | None) -> NotebookNode:
-    text = source if isinstance(source, str) else ""
-    text = text.encode("utf-8", "replace").decode("utf-8")  # a lone surrogate could not be written out again
+def _broken(names: re.Match[str]) -> str:
+    row = names[0]
+    if len(row) <= _LONGEST or (row.isascii() and row.replace("_", "0").isalnum()):
+        return row  # a single name, or digits in a string: read at once
+    return _LONG_LINE.sub(r"\1\n", row)
+
+
+def _fenced(text: str) -> str:
+    """Text as it was typed: Markdown may hold scripts, which would run in Formgrader with the instructor's rights."""
+    text = _LONG_LINE.sub(r"\1\n", text[:MAX_SOURCE_BYTES])
+    fence = "`" * max(3, 1 + max(map(len, re.findall("`+", text)), default=0))
+    return f"{fence}text\n{text}\n{fence}"
+
+
+def _new_cell(cell_type: str, source: str, known: _Known | None) -> NotebookNode:
     metadata = node(nbgrader=node(**known.metadata)) if known else node()
-    cell = node(cell_type=cell_type, metadata=metadata, source=text)
+    cell = node(cell_type=cell_type, metadata=metadata, source=source)
     if cell_type == "code":
-        # What shows code takes a time that grows with the square of blanks in a row; no solution is longer than this.
-        cell.source = text[: MAX_SOURCE_BYTES + 1] if known else _BLANKS.sub(r"\1", text)[: MAX_SOURCE_BYTES + 1]
         cell.outputs, cell.execution_count = [], None
     return cell
 

@@ -61,6 +61,7 @@ def apply(c: Any) -> None:
         "nbgrader.preprocessors.ComputeChecksums",
         "nbgrader.preprocessors.CheckCellMetadata",
     ]
+    c.Autograde.exporter_class = "grader.classroom.handed_in.HandedInExporter"
     c.Autograde.sanitize_preprocessors = [
         "grader.classroom.restore.RestoreCells",
         "nbgrader.preprocessors.ClearOutput",

@@ -157,7 +157,7 @@ class Classroom:
         path.write_text(json.dumps(document), encoding="utf-8")
         when = when or f"2026-01-01 00:00:{self._second:02}.000000 UTC"
         (target / "timestamp.txt").write_text(when, encoding="utf-8")
-        (target / "submission_secret.txt").write_text("secret", encoding="utf-8")
+        (target / "submission_secret.txt").write_text(f"secret-of-{student}-0123456789", encoding="utf-8")
         return path
 
     def gradebook(self) -> Any:

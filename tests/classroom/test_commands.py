@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from grader.classroom import commands
+from grader.classroom import commands, feedback
 from grader.errors import ClassroomError
 from tests.classroom.conftest import ASSIGNMENT, Classroom, ObedientJudge, code, solve
 
@@ -335,6 +335,47 @@ def test_feedback_that_cannot_be_released_stops_nobody(classroom: Classroom, jud
     assert "no submission_secret.txt" in ann.reason
     assert str(classroom.folder / "feedback" / "ann" / ASSIGNMENT) in ann.reason
     assert len(list((classroom.folder.with_name("course-exchange") / "gpu-course" / "feedback").iterdir())) == 2
+
+
+@pytest.mark.filterwarnings("ignore")  # nbgrader 0.9.6 misspells an argument, and leaves a file open
+def test_feedback_holds_nothing_that_a_student_put_there(classroom: Classroom, judge: ObedientJudge) -> None:
+    """nbgrader would publish their pages beside ours; what a link leads to stays as it is."""
+    handed_in = classroom.hand_in("ann", solve(3))
+    handed_in.with_name("01_add_vectors.ipynb").unlink()
+    outside = classroom.folder / "outside"
+    outside.mkdir()
+    (outside / "kept.txt").touch()
+    for name in ("01_add_vectors.html", "03_fuse_a_softmax.html", "x.html", "data.csv"):
+        handed_in.with_name(name).write_text("planted", encoding="utf-8")
+    handed_in.with_name("y.html").mkdir()
+    (handed_in.with_name("y.html") / "z.html").touch()
+    made = classroom.folder / "feedback" / "ann" / ASSIGNMENT
+    result = commands.autograde(classroom.folder, ASSIGNMENT, release_feedback=True)
+    assert (result.ok, result.feedback) == (True, "released")
+    assert {path.name for path in made.iterdir()} == {
+        *("03_fuse_a_softmax.html", "timestamp.txt", "submission_secret.txt")
+    }
+    pages = list((classroom.folder.with_name("course-exchange") / "gpu-course" / "feedback").iterdir())
+    assert len(pages) == 1
+    assert "planted" not in pages[0].read_text(encoding="utf-8")
+    (made / "link").symlink_to(outside)
+    (made / "timestamp.html").symlink_to(outside / "kept.txt")
+    feedback._remove_all_but(made, {"timestamp.html"})
+    assert list(made.iterdir()) == []
+    assert (outside / "kept.txt").is_file()
+
+
+@pytest.mark.parametrize("secret", ["", "secret", "0123456789abcde\n0", "0" * 301, "\udcff" * 20, "../" * 9])
+def test_a_secret_that_is_guessed_or_none_is_as_if_there_was_none(
+    classroom: Classroom, judge: ObedientJudge, secret: str
+) -> None:
+    """By it the pages are named in the exchange."""
+    file = classroom.hand_in("ann", solve(3)).with_name("submission_secret.txt")
+    file.write_text(secret, encoding="utf-8", errors="surrogateescape")
+    result = commands.autograde(classroom.folder, ASSIGNMENT, release_feedback=True)
+    assert result.feedback == "written"
+    assert "this work has no submission_secret.txt" in result.students[0].reason
+    assert not any(classroom.folder.with_name("course-exchange").glob("gpu-course/feedback/*"))
 
 
 def test_points_that_the_machine_could_not_give_are_said(classroom: Classroom, judge: ObedientJudge) -> None:

@@ -63,7 +63,7 @@ def test_what_is_no_submission_is_named_and_passed_over(
 
 
 @pytest.mark.parametrize(
-    "name", ["<img src=x onerror=alert(1)>", 'a"b', "a'b", "a&b", "a\x9bb", "a\u202eb", "a\nb", "a\udcffb"]
+    "name", ["<img src=x onerror=alert(1)>", 'a"b', "a'b", "a&b", "a\x9bb", "a\u202eb", "a\nb", "a\udcffb", r"a\x3cb"]
 )
 def test_a_name_that_a_page_or_a_terminal_would_obey_is_no_students(tmp_path: Path, name: str) -> None:
     """Formgrader writes it into a script and into the page as it stands."""
@@ -91,7 +91,7 @@ def test_what_is_no_submission_alone(classroom: Classroom, inbound: Path, judge:
     assert "tomorrow is no submission" in text
 
 
-@pytest.mark.parametrize("what", ["link to a file", "link to a folder", "fifo", "too large", "too deep"])
+@pytest.mark.parametrize("what", ["link to a file", "link to a folder", "fifo", "too large", "too deep", "too many"])
 def test_a_submission_that_is_more_than_plain_files_is_refused(
     classroom: Classroom, inbound: Path, judge: ObedientJudge, what: str
 ) -> None:
@@ -112,6 +112,9 @@ def test_a_submission_that_is_more_than_plain_files_is_refused(
     elif what == "too large":
         with (folder / "data").open("wb") as file:
             file.truncate(200_000_000)
+    elif what == "too many":
+        for number in range(200):
+            (folder / f"{number}.txt").touch()
     else:
         folder.joinpath(*["d"] * 30).mkdir(parents=True)
     result = commands.autograde(classroom.folder, ASSIGNMENT, feedback=False)
@@ -175,6 +178,34 @@ def test_the_copy_is_whole(tmp_path: Path) -> None:
     assert made["data/more/x.csv"].read_text(encoding="utf-8") == "1"
     assert made["timestamp.txt"].read_text(encoding="utf-8") == WHEN
     assert (tmp_path / "b").stat().st_mode & 0o700 == 0o700
+
+
+def test_what_a_browser_would_run_is_not_collected(classroom: Classroom, inbound: Path, judge: ObedientJudge) -> None:
+    """Formgrader shows what was handed in, and feedback publishes pages."""
+    submit(classroom, inbound, "ann", 3)
+    (folder,) = inbound.glob("ann+*")
+    (folder / "data").mkdir()
+    (folder / "page.html").mkdir()
+    for name in ("a.html", "b.SVG", "c.Js", ".htm", "data/d.pdf", "page.html/e.txt", "data/kept.csv", "kept.py"):
+        (folder / name).touch()
+    commands.autograde(classroom.folder, ASSIGNMENT, feedback=False)
+    submitted = classroom.folder / "submitted" / "ann" / ASSIGNMENT
+    found = {path.relative_to(submitted).as_posix() for path in submitted.rglob("*") if path.suffix != ".ipynb"}
+    assert found == {"data", "data/kept.csv", "kept.py", "timestamp.txt", "submission_secret.txt"}
+
+
+@pytest.mark.parametrize("name", ["\x1b]0;x\x07\n  bob  10 of 10.ipynb", "a\udcff.ipynb", "03_fuse_a_softmax.ipynb"])
+def test_a_files_name_forges_nothing_in_what_is_said(
+    classroom: Classroom, inbound: Path, judge: ObedientJudge, name: str
+) -> None:
+    """Neither a student's line, nor an escape, nor what cannot be printed."""
+    folder = inbound / f"eve+{ASSIGNMENT}+{WHEN}+abc"
+    folder.mkdir()
+    (folder / name).write_text("{", encoding="utf-8")
+    text = commands.autograde(classroom.folder, ASSIGNMENT, feedback=False).to_text()
+    assert text.replace("\n", "").isprintable()
+    assert sum(line.startswith("  ") and not line.startswith("    ") for line in text.splitlines()) == 1
+    assert "not valid JSON" in text
 
 
 @pytest.mark.parametrize(

@@ -10,6 +10,8 @@ from typing import Any
 import pytest
 
 from grader.classroom import commands, restore
+from grader.classroom import course as folder
+from grader.classroom.handed_in import made_anew
 from grader.errors import JudgeStopped, MachineLacks
 from grader.exercise import MAX_SOURCE_BYTES
 from grader.verdict import Failure, Finding
@@ -299,6 +301,25 @@ def test_findings_are_in_the_feedback_and_take_no_points(classroom: Classroom, j
     assert (again.outcome, again.to_look_at) == ("unchanged", ann.to_look_at)
 
 
+def test_much_text_hides_no_findings(
+    classroom: Classroom, judge: ObedientJudge, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Our own file is read whatever its size; where it cannot be, that is said."""
+    classroom.hand_in("ann", solve(10))
+    judge.findings = (Finding("rule", "Line 3 calls `torch.softmax`.\n  bob  10 of 10\x1b[2J", 3),)
+    autograde(classroom)
+    monkeypatch.setattr("grader.reading.MAX_BYTES", 10)
+    _, said = commands._student_result(folder.api(classroom.folder), ASSIGNMENT, "ann", False, "").to_look_at
+    assert said.startswith("Fuse a softmax: Rules: Line 3 calls `torch.softmax`. bob 10 of 10")
+    monkeypatch.undo()
+    path = classroom.folder / "autograded" / "ann" / ASSIGNMENT / "03_fuse_a_softmax.ipynb"
+    path.chmod(0o644)
+    for broken in ("{", "[]", '{"cells": 3}', "\udcff"):
+        path.write_text(broken, encoding="utf-8", errors="surrogateescape")
+        (ann,) = commands.autograde(classroom.folder, ASSIGNMENT, feedback=False).students
+        assert any(f"what the judge found cannot be read in {path}" in sentence for sentence in ann.to_look_at)
+
+
 def test_verdicts_of_an_older_grader_are_passed_over(classroom: Classroom, judge: ObedientJudge) -> None:
     """What it wrote beside a score that stands cannot be read any more, and keeps nobody waiting."""
     classroom.hand_in("ann", solve(10))
@@ -352,15 +373,101 @@ def test_other_graded_cells_wait_for_a_person(new_course: Callable[..., Classroo
     assert "not a check cell" in result["ann"].reason
 
 
-def test_code_that_takes_long_to_show_is_cut() -> None:
-    """What colours it needs hours for a megabyte of blanks; a text that is too long for a solution stays too long."""
-    scratch = {"cell_type": "code", "source": "match" + " " * 1_000_000 + "x", "metadata": {}}
-    assert restore._plain(scratch, None, set()).source == "match" + " " * 100 + "x"
-    known = restore._Known("code", "", {"grade_id": "softmax"}, True)
-    long = scratch | {"source": "match  x" + "\nx" * MAX_SOURCE_BYTES}
-    kept = restore._plain(long, known, set()).source
+def _cell_of_type(cell_type: str, source: str) -> Any:
+    return restore.node(cell_type=cell_type, source=source, metadata=restore.node())
+
+
+KNOWN = restore._Known("code", "", {"grade_id": "softmax"}, True)
+
+
+@pytest.mark.parametrize(("known", "most"), [(None, 100), (KNOWN, 1000)])
+@pytest.mark.parametrize("blanks", [" " * 1_000_000, " \n" * 500_000, "\t\f\u2003\n" * 250_000])
+def test_white_space_that_takes_long_to_show_is_cut(known: Any, most: int, blanks: str) -> None:
+    """What colours code needs hours for a megabyte of it."""
+    kept = restore._plain(_cell_of_type("code", f"match{blanks}x"), known, set()).source
+    assert kept == "match" + blanks[:most] + "\nx"
+    as_it_was = f"match{blanks[:most]}x"
+    assert restore._plain(_cell_of_type("code", as_it_was), known, set()).source == as_it_was
+
+
+@pytest.mark.parametrize("row", ["a." * 30_000, "\u00b2" * 60_000, "2*" * 30_000])
+@pytest.mark.parametrize("known", [None, KNOWN])
+def test_names_that_take_long_to_show_are_broken(known: Any, row: str) -> None:
+    """It needs a minute for 64 kB of them in a row; a long number, or digits in a string, stay whole."""
+    kept = restore._plain(_cell_of_type("code", row), known, set()).source
+    assert kept.replace("\n", "") == row
+    assert max(map(len, kept.split("\n"))) == 500
+    digits = "x = '" + "0f_" * 20_000 + "'"
+    assert restore._plain(_cell_of_type("code", digits), known, set()).source == digits
+
+
+def test_a_text_that_is_too_long_for_a_solution_stays_too_long() -> None:
+    """So it is refused, and not graded in part."""
+    long = _cell_of_type("code", "match  x" + "\nx" * MAX_SOURCE_BYTES)
+    kept = restore._plain(long, KNOWN, set()).source
     assert kept.startswith("match  x\nx")
     assert len(kept) == MAX_SOURCE_BYTES + 1
+
+
+@pytest.mark.parametrize("text", ["[](files/" * 30_000, "[" * 300_000, "`" * 300_000, "a\n" * 150_000])
+def test_a_learners_text_is_shown_in_short_lines(text: str) -> None:
+    """What looks for links in it takes a time that grows with the cube of a line's length; ours stays as it is."""
+    fence, *lines, end = restore._plain(_cell_of_type("markdown", text), None, set()).source.split("\n")
+    assert (fence, set(end)) == (f"{end}text", {"`"})
+    assert max(map(len, lines)) <= 500
+    assert "".join(lines) == text[:MAX_SOURCE_BYTES].replace("\n", "")
+    assert not any(end in line for line in lines)
+    assert restore._plain(_cell_of_type("markdown", text), None, {text}).source == text
+
+
+def test_a_learners_file_does_not_reach_nbformat(
+    classroom: Classroom, judge: ObedientJudge, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its checks take hours for a hundred kilobytes of tags, and gigabytes for a megabyte of outputs."""
+    import nbformat
+
+    seen: list[str] = []
+    real = nbformat.read
+    monkeypatch.setattr(
+        nbformat, "read", lambda file, *how, **more: (seen.append(file.name), real(file, *how, **more))[1]
+    )
+    tagged = {"cell_type": "markdown", "metadata": {"tags": [*range(500), "a"]}, "source": "mine"}
+    path = classroom.hand_in("ann", lambda notebook: (solve(7)(notebook), _append(tagged)(notebook))[0])
+    assert autograde(classroom)["ann"].score == 7
+    assert str(path.parent) not in {str(Path(name).parent) for name in seen}
+    assert {Path(name).parts[-3] for name in seen if "ann" in name} == {"ann"}, "the second pass reads what we wrote"
+
+
+def test_a_notebook_is_made_anew_of_texts_and_ids() -> None:
+    """Nothing else of a learner's gets through, and what is no cell is passed over."""
+    notebook = {
+        "metadata": {"kernelspec": 3},
+        "cells": [
+            None,
+            3,
+            {},
+            {"cell_type": "raw", "source": ["a\n", 3, "b"], "attachments": {"x": {}}, "id": "x" * 100},
+            {"cell_type": "code", "source": 3, "metadata": {"nbgrader": {"grade_id": "softmax", "points": 9}}},
+            {"cell_type": "code", "source": "\ud800", "metadata": {"nbgrader": {"grade_id": []}, "tags": []}},
+        ],
+    }
+    made = made_anew(notebook)
+    assert (made.nbformat, made.nbformat_minor, made.metadata) == (4, 5, {"language_info": {"name": "python"}})
+    assert made.cells == [
+        {"id": "cell-0", "cell_type": "markdown", "metadata": {}, "source": ""},
+        {"id": "cell-1", "cell_type": "markdown", "metadata": {}, "source": "a\nb"},
+        {**code(""), "id": "cell-2", "metadata": {"nbgrader": {"grade_id": "softmax"}}},
+        {**code("?"), "id": "cell-3"},
+    ]
+
+
+def test_too_much_in_a_notebook_counts_as_not_handed_in(classroom: Classroom, judge: ObedientJudge) -> None:
+    """The sentence says why, and the others are graded."""
+    classroom.hand_in("ann", solve(7))
+    classroom.hand_in("eve", lambda notebook: notebook["cells"].extend([code("x")] * 1000))
+    results = autograde(classroom)
+    assert (results["ann"].score, results["eve"].score) == (7, 0)
+    assert "cells, and at most 1,000 are read" in results["eve"].reason
 
 
 @pytest.mark.parametrize("cell_type", ["markdown", "raw"])

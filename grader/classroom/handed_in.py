@@ -1,0 +1,61 @@
+"""nbformat's checks of a student's file could take hours: what they see is a fresh notebook with its cells' texts."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from nbconvert.exporters import NotebookExporter
+from nbconvert.exporters.exporter import ResourcesDict
+from nbformat.notebooknode import NotebookNode, from_dict
+
+from grader.reading import grade_id_of, read_notebook, source_of
+
+__all__ = ["HandedInExporter", "made_anew"]
+
+
+class HandedInExporter(NotebookExporter):
+    """`Autograde.exporter_class`: the first of nbgrader's two passes gets a student's notebook made anew."""
+
+    def from_filename(
+        self, filename: str, resources: dict[str, Any] | None = None, **options: Any
+    ) -> tuple[NotebookNode, dict[str, Any]]:
+        """Convert a student's file, or, in the second pass, what became of it.
+
+        Raises:
+            UnusableSubmission: the student's is no notebook, or too large.
+        """
+        if not getattr(self.parent, "_sanitizing", True):
+            return super().from_filename(filename, resources, **options)
+        about = ResourcesDict()
+        about.update(resources or {})
+        about["metadata"] = ResourcesDict()
+        about["metadata"].update(name=Path(filename).stem, path=str(Path(filename).parent))
+        made = made_anew(read_notebook(filename))
+        return self.from_notebook_node(made, about, **options)  # type: ignore[no-any-return, no-untyped-call]
+
+
+def made_anew(notebook: Mapping[str, Any]) -> NotebookNode:
+    """A notebook with just the types, texts and grade_ids of a parsed one's cells."""
+    cells = [cell for cell in notebook["cells"] if isinstance(cell, Mapping)]
+    made = {
+        "nbformat": 4,
+        "nbformat_minor": 5,
+        "metadata": {"language_info": {"name": "python"}},
+        "cells": [_cell(index, cell) for index, cell in enumerate(cells)],
+    }
+    return from_dict(made)  # type: ignore[no-any-return, no-untyped-call]
+
+
+def _cell(index: int, cell: Mapping[str, Any]) -> dict[str, Any]:
+    grade_id = grade_id_of(cell)
+    text = (source_of(cell) or "").encode("utf-8", "replace").decode("utf-8")  # no lone surrogate can be written
+    made = {
+        "id": f"cell-{index}",
+        "metadata": {} if grade_id is None else {"nbgrader": {"grade_id": grade_id}},
+        "source": text,
+    }
+    if cell.get("cell_type") == "code":
+        return {"cell_type": "code", **made, "outputs": [], "execution_count": None}
+    return {"cell_type": "markdown", **made}
