@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from grader.exercise import Exercise
 from grader.feedback.meanings import explain
-from grader.feedback.words import clean
+from grader.feedback.words import LINE_CHARACTERS, clean
 from grader.verdict import Failure
 
 __all__ = ["Explained", "explained", "message_of"]
@@ -82,7 +82,6 @@ _KINDS = {
 _ENDLESS_TRITON = "Most often a loop never ends, or the grid has a program for every element in place of every block."
 _TIMEOUT_TRITON = "Does every loop's counter move towards its end, and is the grid as large as `triton.cdiv` makes it?"
 _ENDED_ITSELF = "ended itself"
-_LINE = 500  # characters of the line that failed: what is looked for in it takes time that grows with their square
 _WRAPPED = re.compile(r"^(?:(?:InterpreterError|CompilationError): )*(\w+)\((['\"].*['\"])\)$", re.DOTALL)
 
 
@@ -133,7 +132,7 @@ def message_of(failure: Failure) -> str:
 
 def _line(source: str, number: int | None) -> str:
     lines = source.split("\n")
-    return lines[number - 1][:_LINE] if number is not None and 1 <= number <= len(lines) else ""
+    return lines[number - 1][:LINE_CHARACTERS] if number is not None and 1 <= number <= len(lines) else ""
 
 
 def _detail(failure: Failure) -> str:

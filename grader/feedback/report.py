@@ -14,7 +14,7 @@ from grader.feedback.findings import BESIDE
 from grader.feedback.pictures import gate_bar, map_of, share_bar
 from grader.feedback.style import code, css, markup
 from grader.feedback.summary import Summary, case_of, gate_words, summarize, was_run
-from grader.feedback.words import clean, time
+from grader.feedback.words import LINE_CHARACTERS, clean, time
 from grader.verdict import CaseResult, Verdict
 
 if TYPE_CHECKING:
@@ -28,7 +28,6 @@ __all__ = ["as_html", "as_text"]
 _WIDTH = 100
 _GATE_SIGNS = {"passed": "✓", "failed": "✗", "doubt": "≈", "needs_gpu": "–", "not_reached": "–"}
 _INTERPRETER_WARNING = re.compile(r"^\S*/triton/runtime/interpreter\.py:\d+: \w*Warning: .*\n(?: .*\n?)?", re.MULTILINE)
-_LINE_CHARACTERS = 500  # of a line shown
 _CONTEXT = 2  # lines shown before and after the one that failed
 
 
@@ -173,7 +172,7 @@ def _excerpt(source: str, line: int | None) -> list[tuple[int, str, bool]]:
         return []
     first, last = max(1, line - _CONTEXT), min(len(lines), line + _CONTEXT)
     shown = range(first, last + 1)
-    return [(number, lines[number - 1][:_LINE_CHARACTERS].rstrip(), number == line) for number in shown]
+    return [(number, lines[number - 1][:LINE_CHARACTERS].rstrip(), number == line) for number in shown]
 
 
 def _wrapped(line: str) -> str:

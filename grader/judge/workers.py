@@ -6,7 +6,6 @@ import contextlib
 import gc
 import math
 import os
-import select
 import socket
 import subprocess
 import threading
@@ -16,9 +15,10 @@ from contextlib import AbstractContextManager
 from typing import Any
 
 from grader.exercise import Case, text_of
-from grader.judge.claims import death, failure_of, plain, time_of
+from grader.judge.claims import death, failure_of, time_of
 from grader.judge.desk import Desk
 from grader.judge.glimpse import Glimpse
+from grader.judge.printed import Printed
 from grader.judge.round import Round, WorkerFailed
 from grader.judge.sandbox import FILES, MEMORY_BYTES, TASKS, Caged, TooManyFiles, available_share, start
 from grader.judge.spread import Spread, laid
@@ -30,13 +30,10 @@ __all__ = ["FILL", "START_LIMIT_S", "Worker"]
 
 START_LIMIT_S = 120.0
 FILL = "fill"  # a function that every worker has: it fills the output, whatever an exercise's arrays are
-_LOG_BYTES = 16 << 10
-_OUTPUT_BYTES = 64 << 20  # that it may print; what is beyond the log is read and dropped
 _LEAST_AVAILABLE = 0.04  # of the machine's memory: below that the one in turn is stopped, as nothing else would see it
 _LOOK_S = 0.5  # between two looks at how much memory it takes
 _PLAN_LIMIT_S = 20.0  # to map memory and lay tensors over it: milliseconds, on a machine that is not overwhelmed
 _QUEUE_S, _CALL_S = 0.02, 2e-4  # for the calls of a round to be queued; for each of them more, up to twice as much
-_LAST_WORDS_S = 5.0  # for what a process printed last to be read
 _SPIN_S = {"cuda": 0.2, "simulator": 0.002}  # a longer wait measures no microseconds: sleep between looks
 
 
@@ -55,10 +52,8 @@ class Worker:
         self._caged: Caged = start(code, (theirs.fileno(),), device, sandbox)
         theirs.close()
         self._channel = Channel(ours)
-        self._log = bytearray()
-        self._printed = 0
-        self._reader = threading.Thread(target=self._drain, daemon=True)
-        self._reader.start()
+        assert self._caged.process.stdout is not None
+        self._printed = Printed(self._caged.process.stdout, quiet)
         self._round = 0
         self._flag: Flag | None = None
         self._spread: Spread | None = None
@@ -74,7 +69,7 @@ class Worker:
     @property
     def log(self) -> str:
         """What the process printed, up to a cap."""
-        return plain(self._log.decode("utf-8", "replace"))
+        return self._printed.log
 
     def await_imports(self) -> None:
         """Waits for the imports.
@@ -94,7 +89,8 @@ class Worker:
 
     def in_turn(self, limit_s: float = math.inf) -> None:
         """From now on this is the one that is graded, and everything together may take so long."""
-        self._quiet, self._look_s, self._is_ahead = contextlib.nullcontext(), _LOOK_S, False
+        self._look_s, self._is_ahead = _LOOK_S, False
+        self._quiet = self._printed.quiet = contextlib.nullcontext()
         self._available = available_share()
         self._deadline = time.monotonic() + limit_s
 
@@ -240,11 +236,7 @@ class Worker:
             return
         self.closed = True
         self._caged.kill()
-        self._reader.join(timeout=_LAST_WORDS_S)
-        if self._caged.process.stdout is not None:
-            if self._reader.is_alive():  # while another is timed it waits, and there is no later
-                self._read_the_rest()
-            self._caged.process.stdout.close()
+        self._printed.close()
         self._channel.close()
         if self._flag is not None:
             self._flag.close()
@@ -291,21 +283,19 @@ class Worker:
 
     def _excess(self) -> str:
         self._looked_s = time.monotonic()
-        over = ""
-        if self._printed > _OUTPUT_BYTES:
-            over = f"printed more than {_OUTPUT_BYTES >> 20} MiB"
-        elif self._caged.processes() > TASKS:
-            over = f"started more than {TASKS} processes and threads"
-        else:
-            try:
-                held = self._caged.memory_bytes()
-            except TooManyFiles:
-                return f"opened more than {FILES:,} files"
-            if held > MEMORY_BYTES:
-                over = f"took more than {MEMORY_BYTES / 2**30:.0f} GiB of memory"
-            elif available_share() < min(_LEAST_AVAILABLE, self._available / 2):
-                over = "left this machine without memory"
-        return over
+        if too_much := self._printed.too_much:
+            return too_much
+        if self._caged.processes() > TASKS:
+            return f"started more than {TASKS} processes and threads"
+        try:
+            held = self._caged.memory_bytes()
+        except TooManyFiles:
+            return f"opened more than {FILES:,} files"
+        if held > MEMORY_BYTES:
+            return f"took more than {MEMORY_BYTES / 2**30:.0f} GiB of memory"
+        if available_share() < min(_LEAST_AVAILABLE, self._available / 2):
+            return "left this machine without memory"
+        return ""
 
     def _too_slow(self, limit_s: float) -> Failure:
         self.close()
@@ -322,33 +312,3 @@ class Worker:
             return Failure("limit", "It took more memory than it may and was ended by the system.")
         self.close()  # reads what it printed last
         return death(code, self.log)
-
-    def _drain(self) -> None:
-        waiting = self._printing()
-        with contextlib.suppress(OSError, ValueError):
-            while self._printed <= _OUTPUT_BYTES:
-                waiting.poll()
-                with self._quiet:
-                    if not self._read():
-                        return
-
-    def _read_the_rest(self) -> None:
-        waiting = self._printing()
-        with contextlib.suppress(OSError, ValueError):
-            while self._printed <= _OUTPUT_BYTES and waiting.poll(0) and self._read():
-                pass
-
-    def _printing(self) -> select.poll:
-        waiting = select.poll()  # select() takes no descriptor above 1023
-        assert self._caged.process.stdout is not None
-        waiting.register(self._caged.process.stdout, select.POLLIN)
-        return waiting
-
-    def _read(self) -> int:
-        """Bytes that there were to read; 0 at the end."""
-        assert self._caged.process.stdout is not None
-        chunk = os.read(self._caged.process.stdout.fileno(), 1 << 16)
-        self._printed += len(chunk)
-        if len(self._log) < _LOG_BYTES:
-            self._log += chunk[: _LOG_BYTES - len(self._log)]
-        return len(chunk)

@@ -13,7 +13,7 @@ import pytest
 
 from grader.exercise import Array, Case
 from grader.judge import desk as desks
-from grader.judge import workers
+from grader.judge import printed, workers
 from grader.judge.desk import Desk
 from grader.judge.round import Round, WorkerFailed
 from grader.judge.workers import Worker
@@ -229,7 +229,7 @@ def test_what_takes_just_as_much_as_it_may_goes_on(ready, what):
 
 def test_a_flood_of_output_is_stopped(ready, monkeypatch):
     """What is printed is read, and the log kept short, up to a limit."""
-    monkeypatch.setattr(workers, "_OUTPUT_BYTES", 1 << 20)
+    monkeypatch.setattr(printed, "_MOST_BYTES", 1 << 20)
     one = ready()
     one.peer.answers["load"] = silent
 
@@ -241,7 +241,7 @@ def test_a_flood_of_output_is_stopped(ready, monkeypatch):
     found = failure(one.load, "submission", "x", "f", 30.0)
     assert found.kind == "limit"
     assert "printed more than 1 MiB" in found.message
-    assert len(one.log) == workers._LOG_BYTES
+    assert len(one.log) == printed.LOG_BYTES
 
 
 def test_much_output_is_no_flood(ready):
@@ -256,7 +256,7 @@ def test_much_output_is_no_flood(ready):
     one.peer.answers["load"] = chatty
     one.load("submission", "x", "f", 30.0)
     assert set(one.log) == {"y"}
-    assert len(one.log) <= workers._LOG_BYTES
+    assert len(one.log) <= printed.LOG_BYTES
 
 
 def test_it_looks_by_the_clock_however_often_it_is_asked(ready, monkeypatch):
@@ -461,7 +461,7 @@ def test_a_death_is_told_with_what_was_printed(ready, desk, during):
 
 def test_what_it_printed_last_is_read_though_another_is_timed_all_along(worker, monkeypatch):
     """One that is ahead of its turn may end then, and what is not read before its pipe is closed is never read."""
-    monkeypatch.setattr(workers, "_LAST_WORDS_S", 0.1)
+    monkeypatch.setattr(printed, "_LAST_WORDS_S", 0.1)
     monkeypatch.setattr(workers, "_LOOK_S", 30.0)
     quiet = threading.RLock()
     one = worker(quiet=quiet)
