@@ -25,6 +25,7 @@ from grader.judge.round import WorkerFailed
 from grader.judge.sandbox import strength
 from grader.judge.sizes import Sizes
 from grader.judge.spread import Spread
+from grader.judge.timing import HeldUp
 from grader.judge.trial import BaselineFailed, TimedWrong
 from grader.judge.workers import Worker
 from grader.steps import Progress
@@ -189,8 +190,8 @@ class Arbiter:
     def _plot(self, job: Job, cases: Sequence[Case]) -> Failure | None:
         job.timer.know_baselines()
         job.timer.gated = False
-        loaded = self.take(job.source, job.exercise)
-        failure = loaded.failure
+        loaded = self.take(job.source, job.exercise, job.timer.one_queue)
+        failure, held_up = loaded.failure, False
         try:
             if failure is None:
                 loaded.worker.in_turn()
@@ -200,10 +201,16 @@ class Arbiter:
             failure = failed.failure
         except TimedWrong as wrong:
             failure = Failure("wrong_answer", f"The output for {wrong.case} is wrong.")
+        except HeldUp:
+            held_up = True
         finally:
             loaded.worker.close()
             self.pool.refill()
             self.desk.rest()
+        if held_up:
+            job.timer.forget()
+            job.timer.one_queue = True
+            return self._plot(job, cases)
         return failure
 
     def _make_way(self) -> None:
@@ -212,18 +219,19 @@ class Arbiter:
         self.pool.calm()
         self.desk.rest()
 
-    def take(self, source: str, exercise: Exercise) -> Loaded:
+    def take(self, source: str, exercise: Exercise, one_queue: bool = False) -> Loaded:
         """A worker that has loaded the submission, or failed to; on the second try with no other submission alive.
+        `one_queue`: one whose streams share a queue.
 
         Raises:
             MachineLacks: no worker comes up.
         """
         try:
-            return self.pool.take(source, exercise)
+            return self.pool.take(source, exercise, one_queue)
         except WorkerFailed:
             self.pool.reset()
         try:
-            return self.pool.take(source, exercise)
+            return self.pool.take(source, exercise, one_queue)
         except WorkerFailed as failed:
             detail = failed.failure.detail[-2000:]
             raise MachineLacks(f"The worker did not start: {failed.failure.message}\n{detail}") from None

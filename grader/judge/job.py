@@ -17,7 +17,7 @@ from grader.judge.memory import TooLittle, out_of_memory, stays
 from grader.judge.pool import Loaded
 from grader.judge.round import WorkerFailed
 from grader.judge.streams import waits_for_nobody
-from grader.judge.timing import Timer
+from grader.judge.timing import HeldUp, Timer
 from grader.judge.trial import TimedWrong
 from grader.judge.workers import Worker
 from grader.steps import Progress
@@ -142,7 +142,18 @@ class Job:
             raise kind(f"{said} If other notebooks use the GPU, close them and try again.")
 
     def _attempt(self) -> Failure | None:
-        loaded = self.arbiter.take(self.source, self.exercise)
+        """In a worker, and where work of its own streams begins late, in another whose streams share one queue. That is
+        what counts then; but on one queue, what forgets to wait for another stream is right: so not in it alone.
+        """
+        try:
+            return self._in_a_worker()
+        except HeldUp:
+            self._forget()
+            self.timer.one_queue = True
+            return self._in_a_worker()
+
+    def _in_a_worker(self) -> Failure | None:
+        loaded = self.arbiter.take(self.source, self.exercise, self.timer.one_queue)
         self._beside = loaded.beside
         try:
             return self._run(loaded)

@@ -99,20 +99,22 @@ class Pool:
                 later = number > 0 and self.device == "cuda"
                 self._expected[key] = _Ahead(self._threads, self._pop(), key[0], exercise, len(wanted) > 1, later)
 
-    def take(self, source: str, exercise: Exercise) -> Loaded:
-        """A worker with this submission loaded: the one ahead where there is one.
+    def take(self, source: str, exercise: Exercise, one_queue: bool = False) -> Loaded:
+        """A worker with this submission loaded: the one ahead where there is one. `one_queue`: one that is started now,
+        whose streams share a queue.
 
         Raises:
             WorkerFailed: no worker comes up on this machine.
         """
-        ahead = self._expected.pop((source, exercise.id), None)
+        ahead = None if one_queue else self._expected.pop((source, exercise.id), None)
         self._used = True
         if self._at_once:
             self.refill(_FRESH_IN_CLASS if self._expected and self._ahead > 1 else 1)
         if ahead is not None:
             loaded = ahead.loading.result()
         else:
-            loaded = _load(self._pop().result(), source, exercise, beside=False)
+            worker = self._start(one_queue) if one_queue else self._pop().result()
+            loaded = _load(worker, source, exercise, beside=False)
         self._in_hand = loaded.worker
         if loaded.failure is None:
             loaded.worker.thaw()
@@ -187,11 +189,11 @@ class Pool:
     def _pop(self) -> Future[Worker]:
         return self._fresh.popleft() if self._fresh else self._threads.submit(self._start)
 
-    def _start(self) -> Worker:
+    def _start(self, one_queue: bool = False) -> Worker:
         with self._starting:
-            return self._started()
+            return self._started(one_queue)
 
-    def _started(self) -> Worker:
+    def _started(self, one_queue: bool) -> Worker:
         with self._still:
             worker = Worker(self.device, self.sandbox, self.quiet)
             with self._guard:
@@ -201,7 +203,7 @@ class Pool:
         try:
             worker.await_imports()
             with self.quiet:
-                worker.start_up()
+                worker.start_up(one_queue)
             worker.warm_up(self.profiled)
         except WorkerFailed:
             worker.close()

@@ -39,12 +39,16 @@ from grader.verdict import Failure, Finding, GateResult, Timing
 if TYPE_CHECKING:
     from grader.judge.arbiter import Arbiter
 
-__all__ = ["Timer"]
+__all__ = ["HeldUp", "Timer"]
 
 _FIRST_TRIALS, _TRIALS, _MOST_TRIALS = 3, 7, 28
 _WARM_UP_LIMIT_S = 120.0  # a first round may compile: Triton, or torch.compile on a slow machine
 _FEW = 1 / 8  # of the rounds: so many outliers are no reason to time the baselines anew
 _WIDE = 0.03  # of a ratio's middle: a wider interval, with others at work, is timed again without them
+
+
+class HeldUp(Exception):
+    """Work of a submission's own streams begins late: to be timed in a worker whose streams share one queue."""
 
 
 class Timer:
@@ -56,6 +60,7 @@ class Timer:
         self.launches: dict[str, int] = {}
         self.scales: dict[str, int] = {}
         self.late: set[str] = set()  # cases in which its own calls are made after the clock has started
+        self.one_queue = False  # whether its worker's streams share one: else several may be held up
         self.gated = True  # a plot shows the sizes that it names; for gates they grow with the GPU
         self.record: Record | None = None
         self.misread = False  # whether the clock runs short, by the events of workers of ours
@@ -95,6 +100,7 @@ class Timer:
         Raises:
             WorkerFailed: the submission failed.
             TimedWrong: one of its outputs is wrong.
+            HeldUp: it is to be timed in a worker of one queue, and has not been.
             JudgeStopped: a baseline failed twice, which is no fault of the submission.
         """
         self.arbiter.desk.settle()  # what the cases' oracles are still at is not part of the record
@@ -180,7 +186,8 @@ class Timer:
             return "none: a simulator has no speed"
         if not own:
             return "none: nothing was timed" if self.exercise.gates else "none: there are no points for speed"
-        late = f"; in {', '.join(sorted(self.late))} its calls came after the clock had started" if self.late else ""
+        late = "; all its streams shared one queue" if self.one_queue else ""
+        late += f"; in {', '.join(sorted(self.late))} its calls came after the clock had started" if self.late else ""
         events, share = sum(one.clock == "events" for one in own), f"{100 * AGREEMENT:g} %"
         if events == len(own):
             return f"CUDA events: the judge's own clock agrees within {share}, in {len(own)} rounds{late}"
@@ -283,14 +290,19 @@ class Timer:
                     for peer, reading in found.items():
                         kept.setdefault(peer.split(":")[-1], []).append(reading)
                     done += 1
-                    if early and worker is not None and held_up(kept[OWN]):
+                    held = early and worker is not None and held_up(kept[OWN])
+                    if held:
+                        if not self.one_queue:
+                            raise HeldUp
                         self.late.add(case.name)
                         early, done = False, 0
                         kept.clear()
                         continue
                     if done >= trials and (worker is None or _settled(kept[OWN])):
                         break
-                    if done > 1 and worker is not None and score.hopeless(exercise, case.name, claims(self.readings)):
+                    if done < 2 or worker is None or held is None:
+                        continue
+                    if score.hopeless(exercise, case.name, claims(self.readings)):
                         break
             self.taken_too_much |= clock.takes_too_much(seen)
 

@@ -79,9 +79,9 @@ class Worker:
         """
         self._receive(START_LIMIT_S)
 
-    def start_up(self) -> None:
+    def start_up(self, one_queue: bool) -> None:
         """Has it make its CUDA context: work on the GPU, so not while something is timed."""
-        self._ask({"op": "start"}, START_LIMIT_S)
+        self._ask({"op": "start", "one_queue": one_queue}, START_LIMIT_S)
 
     def warm_up(self, profiler: bool) -> None:
         """Has it pay for what compilers, and if so the profiler, take at their first use."""

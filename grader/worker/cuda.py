@@ -24,8 +24,14 @@ def _fill(out, n, BLOCK: tl.constexpr):  # type: ignore[no-untyped-def]
     tl.store(out + at, tl.sum(tl.exp(at.to(tl.float32))), mask=at < n)
 
 
-def start() -> None:
-    """Makes the context: all that is work on the GPU."""
+def start(one_queue: bool) -> None:
+    """Makes the context: all that is work on the GPU.
+
+    With `one_queue` the GPU takes what is put on any of its streams in the order of the calls. With several, as a rule,
+    a stream that waits for an event can keep it from one that waits for the flag for a time slice of two milliseconds.
+    """
+    if one_queue:
+        os.environ["CUDA_DEVICE_MAX_CONNECTIONS"] = "1"  # which the driver reads when the context is made
     torch.zeros(1, device="cuda")
     torch.cuda.synchronize()
     major, minor = torch.cuda.get_device_capability()

@@ -50,7 +50,7 @@ class Worker:
         """Does what one message asks and returns the answer."""
         operation = message["op"]
         if operation == "start" and self.device == "cuda":
-            _cuda().start()
+            _cuda().start(message["one_queue"])
         elif operation == "warm" and self.device == "cuda":
             _cuda().warm(message["profiler"])
         elif operation == "map":

@@ -4,6 +4,7 @@ import pytest
 
 from grader.authoring.reference import solution, unsolved
 from grader.exercises import EXERCISES
+from tests.honest.corpus import corpus
 from tests.judge.submissions import SOFTMAX, VECTOR_ADD, changed
 from tests.judge.test_hostile import EARLY
 
@@ -107,6 +108,17 @@ def test_a_plot_has_every_peer_at_every_size(gpu_judge, exercise):
     assert {(timing.case, timing.peer) for timing in timings} == wanted
     assert all(0 < timing.low_us <= timing.high_us for timing in timings)
     assert all((timing.share_of_roofline or 0) < 1.2 for timing in timings)  # nothing is faster than memory allows
+
+
+@pytest.mark.parametrize("name", ["own_stream", "two_streams_and_events"])
+def test_joined_streams_are_timed_on_one_queue_with_a_head_start(gpu_judge, name):
+    """On several they begin two milliseconds late, and what the host takes of a round would count."""
+    (honest,) = [one for one in corpus() if one.name == f"vector_add/{name}.py"]
+    verdict = gpu_judge.grade(honest.source, honest.exercise)
+    assert "all its streams shared one queue" in verdict.clock
+    assert "its calls came after" not in verdict.clock
+    assert verdict.findings == ()
+    assert verdict.points == verdict.max_points, verdict.gates
 
 
 def test_an_answer_before_the_work_is_no_speed(gpu_judge):

@@ -14,6 +14,7 @@ from grader.judge import rules
 from grader.judge.job import Job
 from grader.judge.memory import TooLittle
 from grader.judge.pool import Loaded
+from grader.judge.timing import HeldUp
 from grader.verdict import CaseResult, Failure, Finding, Mismatch
 
 ADD = find("vector_add")
@@ -41,7 +42,7 @@ class World:
     def __init__(self, misreads, failures=()):
         self.misreads, self.failures = list(misreads), list(failures)
         self.log, self.workers = [], []
-        self.misread = self.parted = self.disputed = self.uncalibrated = False
+        self.misread = self.parted = self.disputed = self.uncalibrated = self.one_queue = False
         self.desk = SimpleNamespace(fits=lambda case: True, warm=lambda cases: None, short=lambda: False)
         self.pool = SimpleNamespace(
             busy=False,
@@ -51,8 +52,9 @@ class World:
             be_still=lambda: self.log.append("still"),
         )
 
-    def take(self, source, exercise):
-        self.log.append("take")
+    def take(self, source, exercise, one_queue):
+        assert all(worker.closed for worker in self.workers), "no submission is alive"
+        self.log.append("take one of one queue" if one_queue else "take")
         self.workers.append(Worker())
         return Loaded(self.workers[-1], None, beside=False)
 
@@ -86,7 +88,10 @@ class World:
 
         def run(loaded):
             job.cases.append(CaseResult(f"attempt {len(self.workers)}", True))
-            return self.failures.pop(0) if self.failures else None
+            failure = self.failures.pop(0) if self.failures else None
+            if failure is HeldUp:
+                raise HeldUp
+            return failure
 
         monkeypatch.setattr(job, "_run", run)
         return job
@@ -133,6 +138,32 @@ def test_where_the_clocks_part_another_process_is_timed_and_only_that_counts(mon
     assert world.log == AFRESH
     assert [case.name for case in job.cases] == ["attempt 2"]
     assert [finding.kind for finding in job.findings] == [*RULES, "disturbed"]
+
+
+ON_ONE_QUEUE = [*ONCE, "forget the times", "take one of one queue"]
+
+
+@pytest.mark.parametrize(
+    ("then", "log"),
+    [(False, []), ("parted", ["still", "forget the times", "take one of one queue"]),
+     (True, ["still", "forget the clock", "forget the times", "know the baselines", "take one of one queue"])],
+)  # fmt: skip
+def test_what_its_streams_hold_up_is_timed_on_one_queue_from_then_on(monkeypatch, then, log):
+    """Only that counts. Others may go on to load meanwhile."""
+    world = World([False, then, False], [HeldUp])
+    job = world.job(monkeypatch)
+    assert job.run() is None
+    assert world.log == [*ON_ONE_QUEUE, *log]
+    attempt = f"attempt {3 if log else 2}"
+    assert [case.name for case in job.cases] == [attempt]
+    assert [finding.sentence for finding in job.findings[len(RULES) :]] == [attempt]
+
+
+def test_what_fails_on_one_queue_has_failed(monkeypatch):
+    """Whatever it was before."""
+    world = World([False, False], [HeldUp, Failure("crash", "second")])
+    assert world.job(monkeypatch).run().message == "second"
+    assert world.log == ON_ONE_QUEUE
 
 
 def test_a_wrong_answer_is_not_timed_in_another_process(monkeypatch):

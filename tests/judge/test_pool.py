@@ -21,6 +21,7 @@ from grader.judge.machine import Machine
 from grader.judge.memory import TooLittle
 from grader.judge.pool import Pool
 from grader.judge.round import WorkerFailed
+from grader.judge.timing import HeldUp
 from grader.verdict import Failure
 
 ADD = find("vector_add")
@@ -90,7 +91,8 @@ class FakeWorker:
     def await_imports(self):
         self._stage("imports", self.workers.start)
 
-    def start_up(self):
+    def start_up(self, one_queue):
+        self.one_queue = one_queue
         self._stage("start up")
 
     def warm_up(self, profiler):
@@ -239,6 +241,20 @@ def test_what_is_not_ahead_is_loaded_when_it_is_taken(pool, workers):
     assert loaded.worker is workers.made[0]
     assert (loaded.worker.source, loaded.worker.frozen) == (source("a"), False)
     assert not here.busy
+
+
+def test_one_of_one_queue_is_started_when_it_is_taken(pool, workers):
+    """What is ahead has several, and stays for whoever hands in the same."""
+    here = pool()
+    here.expect(jobs("a"))
+    until(lambda: workers.loaded() == [source("a")])
+    loaded = here.take(source("a"), ADD, one_queue=True)
+    assert loaded.worker is workers.made[-1]
+    assert (loaded.worker.source, loaded.worker.frozen) == (source("a"), False)
+    others = [one for one in workers.made if one is not loaded.worker and "start up" in one.stages]
+    assert others
+    assert not any(one.one_queue for one in others)
+    assert here.take(source("a"), ADD).worker is workers.of(source("a"))
 
 
 def test_the_same_source_for_another_exercise_is_another_job(pool, workers):
@@ -523,7 +539,7 @@ def test_a_worker_that_comes_up_while_the_pool_closes_is_ended_too(pool, workers
     def come_up():
         while not stop.is_set():
             with contextlib.suppress(WorkerFailed):
-                here._started()
+                here._started(False)
             if len(workers.made) > 50:
                 workers.made.clear()
 
@@ -697,6 +713,7 @@ def test_a_plot_by_a_clock_that_runs_short_is_drawn_again_once(arbiter, calm, mo
 
     class Timer:
         readings: ClassVar = {}
+        one_queue = False
 
         def __init__(self, arbiter, exercise, progress):
             pass
@@ -717,6 +734,29 @@ def test_a_plot_by_a_clock_that_runs_short_is_drawn_again_once(arbiter, calm, mo
         assert here.measure(source("plotted"), ADD) == [times]
         assert all(worker.closed for worker in drawn)
     assert [what for what, _ in measured].count("clock") == 3
+
+
+def test_a_plot_of_what_its_streams_hold_up_is_drawn_on_one_queue(arbiter, calm, monkeypatch):
+    """What it had before does not count."""
+    here, _ = arbiter
+    here.device = "cuda"
+    here.desk.fits, here.desk.rest = (lambda case: True), (lambda: None)
+    drawn, timer = [], arbiters.Job(here, "", ADD, True, lambda *_: None).timer
+
+    def time(cases, baselines, trials, worker):
+        drawn.append(worker)
+        timer.late.add("old")
+        if not timer.one_queue:
+            raise HeldUp
+        assert timer.late == {"old"}, "those of the first are forgotten"
+
+    monkeypatch.setattr("grader.judge.job.Timer", lambda *_: timer)
+    monkeypatch.setattr(timer, "know_baselines", lambda: None)
+    monkeypatch.setattr(timer, "time", time)
+    monkeypatch.setattr(timer, "timings", lambda cases: ["times"])
+    assert here.measure(source("plotted"), ADD) == ["times"]
+    assert [worker.one_queue for worker in drawn] == [False, True]
+    assert all(worker.closed for worker in drawn)
 
 
 def test_baselines_load_once_in_each_worker(arbiter):

@@ -1,7 +1,7 @@
 # honest: a stream of its own, joined by wait_stream in both directions
 # exercise: vector_add
 # runs: gpu
-# gates: may miss
+# gates: passes
 import functools
 
 import torch

@@ -1,7 +1,7 @@
 # honest: halves of the vectors on two streams, joined by events
 # exercise: vector_add
 # runs: gpu
-# gates: may miss
+# gates: passes
 import torch
 import triton
 import triton.language as tl
