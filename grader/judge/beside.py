@@ -105,7 +105,7 @@ def runs_short(readings: Readings) -> bool:
 def held_up(own: Sequence[Reading]) -> bool | None:
     """Whether a submission's rounds take longer than its events say by more than a host is late: what waits for the
     flag on several streams begins milliseconds after it, but for a round now and then. Or the events are forged. None
-    where the next round tells. Only the first rounds of a case are asked: who loses a draw cannot have it taken back.
+    where the next round tells. Only the first rounds of a case are asked: who loses a draw later cannot take it back.
     """
     if len(own) > _ASKED_ROUNDS:
         return False

@@ -142,21 +142,20 @@ class Job:
             raise kind(f"{said} If other notebooks use the GPU, close them and try again.")
 
     def _attempt(self) -> Failure | None:
-        """In a worker, and where work of its own streams begins late, in another whose streams share one queue. That is
-        what counts then; but on one queue, what forgets to wait for another stream is right: so not in it alone.
+        """In a worker; where work of its own streams begins late there, in another whose streams share one queue, and
+        that counts. Not there alone: what forgets to wait for another stream may be right on one queue.
         """
-        try:
+        with contextlib.suppress(HeldUp):
             return self._in_a_worker()
-        except HeldUp:
-            self._forget()
-            self.timer.one_queue = True
-            return self._in_a_worker()
+        self._forget()
+        self.timer.one_queue = True
+        return self._in_a_worker()
 
     def _in_a_worker(self) -> Failure | None:
         loaded = self.arbiter.take(self.source, self.exercise, self.timer.one_queue)
         self._beside = loaded.beside
         try:
-            return self._run(loaded)
+            failure = self._run(loaded)
         except RuntimeError as error:
             if not out_of_memory(error):
                 raise
@@ -165,11 +164,12 @@ class Job:
             if stays(self.arbiter.desk.short):  # without it, when what it held is free: somebody else holds the memory
                 raise
             self._must_fit()
-            return Failure("limit", "It holds so much of the GPU's memory that the grader has too little left.")
+            failure = Failure("limit", "It holds so much of the GPU's memory that the grader has too little left.")
         finally:
             loaded.worker.close()
             self.log = loaded.worker.log
-            self.findings += self.timer.settle()
+        self.findings += self.timer.settle()
+        return failure
 
     def _run(self, loaded: Loaded) -> Failure | None:
         """Cases first, then the clock, then a look at the kernels that run."""

@@ -108,9 +108,10 @@ class Timer:
             self._settle_gates(worker)
             if self.arbiter.pool.busy and self._wide() and not self._sure():
                 self.time(self.exercise.timed_cases, self._gated, _TRIALS, worker)
-            if self.arbiter.pool.busy and (self._wide() or self._mostly_slow()) and not self._sure():
+            if self.arbiter.pool.busy and (self.late or self._wide() or self._mostly_slow()) and not self._sure():
                 self.arbiter.pool.evict()
                 self.readings.clear()
+                self.late.clear()  # others may have held it up
                 self._settle_gates(worker)
 
     def settle(self) -> list[Finding]:
@@ -184,9 +185,9 @@ class Timer:
         own = [one for peers in self.readings.values() for one in counted(peers.get(OWN, ()))]
         if self.arbiter.device != "cuda":
             return "none: a simulator has no speed"
-        if not own:
-            return "none: nothing was timed" if self.exercise.gates else "none: there are no points for speed"
         late = "; all its streams shared one queue" if self.one_queue else ""
+        if not own:
+            return f"none: nothing was timed{late}" if self.exercise.gates else "none: there are no points for speed"
         late += f"; in {', '.join(sorted(self.late))} its calls came after the clock had started" if self.late else ""
         events, share = sum(one.clock == "events" for one in own), f"{100 * AGREEMENT:g} %"
         if events == len(own):

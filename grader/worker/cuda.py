@@ -27,8 +27,8 @@ def _fill(out, n, BLOCK: tl.constexpr):  # type: ignore[no-untyped-def]
 def start(one_queue: bool) -> None:
     """Makes the context: all that is work on the GPU.
 
-    With `one_queue` the GPU takes what is put on any of its streams in the order of the calls. With several, as a rule,
-    a stream that waits for an event can keep it from one that waits for the flag for a time slice of two milliseconds.
+    With `one_queue` the GPU takes what is put on any stream in the order of the calls. With several, which is the rule,
+    it may sit on a stream that waits for an event, and come to one that waits for the flag 2 ms later.
     """
     if one_queue:
         os.environ["CUDA_DEVICE_MAX_CONNECTIONS"] = "1"  # which the driver reads when the context is made

@@ -745,10 +745,10 @@ def test_a_plot_of_what_its_streams_hold_up_is_drawn_on_one_queue(arbiter, calm,
 
     def time(cases, baselines, trials, worker):
         drawn.append(worker)
+        assert not timer.late, "those of the first are forgotten"
         timer.late.add("old")
         if not timer.one_queue:
             raise HeldUp
-        assert timer.late == {"old"}, "those of the first are forgotten"
 
     monkeypatch.setattr("grader.judge.job.Timer", lambda *_: timer)
     monkeypatch.setattr(timer, "know_baselines", lambda: None)
@@ -757,6 +757,16 @@ def test_a_plot_of_what_its_streams_hold_up_is_drawn_on_one_queue(arbiter, calm,
     assert here.measure(source("plotted"), ADD) == ["times"]
     assert [worker.one_queue for worker in drawn] == [False, True]
     assert all(worker.closed for worker in drawn)
+
+
+def test_a_second_try_to_start_one_of_one_queue_is_of_one_queue(arbiter, workers, monkeypatch):
+    """The first did not come up."""
+    here, _ = arbiter
+    workers.fails.add("imports")
+    monkeypatch.setattr(here.pool, "reset", workers.fails.clear)
+    loaded = here.take(source("a"), ADD, one_queue=True)
+    assert loaded.failure is None
+    assert loaded.worker.one_queue
 
 
 def test_baselines_load_once_in_each_worker(arbiter):

@@ -382,6 +382,35 @@ def test_a_draw_that_is_lost_is_not_taken_back_by_forging_later(world, forged_fr
     assert len(found.readings["a"]["submission"]) == world.rounds()
 
 
+def test_what_others_have_held_up_is_timed_again_with_a_head_start(world):
+    """When these are gone, whatever its times are like: what they left on the GPU may have held it up."""
+
+    def own(n):
+        late = 1.2 if world.pool.busy and world.head_starts[-1] else 1.0
+        return Reading(late * BASE_S / 0.97, BASE_S / 0.97, jitter_s=0.01 * BASE_S)
+
+    world.own = own
+    found = timer(world)
+    found.one_queue = True
+    found.know_baselines()
+    world.pool.busy = True
+    evicted = world.pool.evicted
+    found.time_gates(Worker())
+    assert world.pool.evicted == evicted + 1
+    assert not found.late
+    assert world.head_starts[-1]
+    assert found.clock().endswith("; all its streams shared one queue")
+
+
+@pytest.mark.parametrize("one_queue", [True, False])
+def test_a_verdict_without_a_time_says_so_if_its_streams_shared_a_queue(world, one_queue):
+    """What fails there alone may have been right on several."""
+    found = timer(world)
+    found.one_queue = one_queue
+    said = "; all its streams shared one queue" if one_queue else ""
+    assert found.clock() == f"none: nothing was timed{said}"
+
+
 def test_a_gate_that_hangs_on_the_hosts_part_is_no_reason_to_calibrate(world):
     """Without a head start the clocks part by what the host takes: by its events the gate would be passed."""
     late = Reading(BASE_S / 0.94, BASE_S / 0.96, jitter_s=1e-3 * BASE_S)

@@ -539,6 +539,14 @@ def test_a_failure_that_the_worker_tells_is_the_submissions(ready):
     assert one.caged.kills == 0
 
 
+@pytest.mark.parametrize("one_queue", [True, False])
+def test_it_is_told_whether_its_streams_share_a_queue(worker, one_queue):
+    """Before it makes its context."""
+    one = worker()
+    one.start_up(one_queue)
+    assert one.peer.asked == [{"op": "start", "one_queue": one_queue}]
+
+
 def test_a_harness_travels_with_the_submission_that_it_calls(ready):
     """As text and by its name; without one nothing is said of it."""
     one = ready()
