@@ -1,22 +1,29 @@
-"""Work on streams of its own behind the GPU's wait for the flag: how late it begins, and what the judge makes of it."""
+"""Work on streams of its own behind the GPU's wait for the flag: how late it begins on several queues, and on one."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import astuple
+from typing import TYPE_CHECKING
+from unittest import mock
 
 from benchmarks.limits import Limit
 from benchmarks.noise import Heard, listening
 from benchmarks.rows import Recorder
+from grader.exercise import Exercise
 from grader.exercises import find
+from grader.judge.pool import Loaded
 from grader.judge.statistics import interval
 from tests.honest.corpus import Honest, corpus
 
-__all__ = ["early_and_late", "on_streams", "streams"]
+if TYPE_CHECKING:
+    from grader.judge.arbiter import Arbiter
+
+__all__ = ["by_queues", "on_streams", "streams"]
 
 _MADE = re.compile(r"\bStream\(|(?<!torch\.)\bcuda\.stream\(|\bcudaStreamCreate")
-_HEAD_START = 3  # rounds of the first case, a warm-up among them: then the judge decides
 _A_GRADING_S = 20.0
 
 
@@ -25,15 +32,33 @@ def on_streams(texts: Sequence[Honest]) -> list[Honest]:
     return [text for text in texts if _MADE.search(text.source)]
 
 
-def early_and_late(heard: Sequence[Heard]) -> tuple[list[float], list[float]]:
-    """Microseconds by which a submission's rounds exceed what is calibrated: the first of all, then all others."""
-    own = [one.switch_us for one in heard if one.peer == "submission"]
-    return own[:_HEAD_START], own[_HEAD_START:]
+def by_queues(heard: Sequence[Heard], several: int) -> dict[str, list[float]]:
+    """Microseconds by which a submission's rounds exceed what is calibrated, by metric: of the first `several` rounds,
+    baselines' among them, and of those after them.
+    """
+    parts = {"several_queues_us": heard[:several], "one_queue_us": heard[several:]}
+    return {metric: [one.switch_us for one in part if one.peer == "submission"] for metric, part in parts.items()}
+
+
+@contextmanager
+def _moves(arbiter: Arbiter, heard: Sequence[Heard]) -> Iterator[list[int]]:
+    """Collects how many rounds were heard before each worker of one queue."""
+    found: list[int] = []
+    take = arbiter.take
+
+    def noted(source: str, exercise: Exercise, one_queue: bool = False) -> Loaded:
+        if one_queue:
+            found.append(len(heard))
+        return take(source, exercise, one_queue)
+
+    with mock.patch.object(arbiter, "take", noted):
+        yield found
 
 
 def streams(recorder: Recorder) -> None:
-    """Rows `clock/streams`, a case for each honest submission that makes a stream: by how much its first rounds of all,
-    and those after them, exceed what is calibrated; its points. Which clock counted is printed.
+    """Rows `clock/streams`, a case for each honest submission that makes a stream: by how much its rounds, warm-ups
+    among them, exceed what is calibrated, on several queues and, where the judge moves it there, on one; its points.
+    Which clock counted is printed.
     """
     from grader.judge.arbiter import Arbiter
 
@@ -42,11 +67,11 @@ def streams(recorder: Recorder) -> None:
         for text in on_streams(corpus()):
             if text.lacks or not limit.allows(_A_GRADING_S):
                 continue
-            with listening() as heard:
+            with listening() as heard, _moves(arbiter, heard) as moves:
                 verdict = arbiter.grade(text.source, find(text.exercise))
             print(f"{text.name}: {verdict.points:g} points; {verdict.clock}", flush=True)
             recorder.add("clock/streams", text.name, "points", "1", verdict.points)
-            for metric, values in zip(("first_rounds_us", "later_rounds_us"), early_and_late(heard), strict=True):
+            for metric, values in by_queues(heard, (moves or [len(heard)])[0]).items():
                 if len(values) > 1:
                     recorder.add("clock/streams", text.name, metric, "µs", *astuple(interval(values)))
     finally:

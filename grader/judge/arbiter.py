@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import time
 from collections.abc import Sequence
@@ -25,8 +26,7 @@ from grader.judge.round import WorkerFailed
 from grader.judge.sandbox import strength
 from grader.judge.sizes import Sizes
 from grader.judge.spread import Spread
-from grader.judge.timing import HeldUp
-from grader.judge.trial import BaselineFailed, TimedWrong
+from grader.judge.trial import BaselineFailed, HeldUp, TimedWrong
 from grader.judge.workers import Worker
 from grader.steps import Progress
 from grader.verdict import Environment, Failure, Timing, Verdict
@@ -190,8 +190,14 @@ class Arbiter:
     def _plot(self, job: Job, cases: Sequence[Case]) -> Failure | None:
         job.timer.know_baselines()
         job.timer.gated = False
+        with contextlib.suppress(HeldUp):
+            return self._drawn(job, cases)
+        job.timer.forget()
+        return self._drawn(job, cases)
+
+    def _drawn(self, job: Job, cases: Sequence[Case]) -> Failure | None:
         loaded = self.take(job.source, job.exercise, job.timer.one_queue)
-        failure, held_up = loaded.failure, False
+        failure = loaded.failure
         try:
             if failure is None:
                 loaded.worker.in_turn()
@@ -201,16 +207,10 @@ class Arbiter:
             failure = failed.failure
         except TimedWrong as wrong:
             failure = Failure("wrong_answer", f"The output for {wrong.case} is wrong.")
-        except HeldUp:
-            held_up = True
         finally:
             loaded.worker.close()
             self.pool.refill()
             self.desk.rest()
-        if held_up:
-            job.timer.forget()
-            job.timer.one_queue = True
-            return self._plot(job, cases)
         return failure
 
     def _make_way(self) -> None:

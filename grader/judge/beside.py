@@ -21,8 +21,8 @@ _DISTURBED = 1.01  # times what a baseline takes alone: then something slows it
 _DISTURBED_THROUGHOUT = 1.005  # the same of the middle one of its rounds in a case
 _SHORT = 1.05  # times what the clock says, a baseline's events claim: then the clock takes too much off
 _NOISE = 0.1  # of its time by the arbiter's clock, a submission's events may claim less because the host is noisy
-_FEWEST = 7  # rounds: of a case that was given up after two there is nothing to say
-_HELD_UP_ROUNDS, _ASKED_ROUNDS = 2, 3  # so many of the first ones
+_FEWEST = 7  # rounds: of a case that was given up after two or three there is nothing to say
+_ASKED_ROUNDS, _HELD_UP_ROUNDS = 3, 2  # the first ones of a case; so many of them must be late
 _HELD_UP_JITTERS = 8  # times what a host varies by as a rule: more is no noise
 _SURE = 1.3  # times what a gate asks, or that part of it: some baselines take a few percent more from time to time
 
@@ -105,14 +105,15 @@ def runs_short(readings: Readings) -> bool:
 def held_up(own: Sequence[Reading]) -> bool | None:
     """Whether a submission's rounds take longer than its events say by more than a host is late: what waits for the
     flag on several streams begins milliseconds after it, but for a round now and then. Or the events are forged. None
-    where the next round tells. Only the first rounds of a case are asked: who loses a draw later cannot take it back.
+    where the next round tells. Only the first rounds of a case are asked: by later ones nobody is graded anew.
     """
-    if len(own) > _ASKED_ROUNDS:
-        return False
-    late = [one.events_s is not None and one.arbiter_s - one.events_s > _HELD_UP_JITTERS * one.jitter_s for one in own]
+    late = [
+        one.events_s is not None and one.arbiter_s - one.events_s > _HELD_UP_JITTERS * one.jitter_s
+        for one in own[:_ASKED_ROUNDS]
+    ]
     if sum(late) >= _HELD_UP_ROUNDS:
         return True
-    return None if any(late) and len(own) < _ASKED_ROUNDS else False
+    return None if any(late) and len(late) < _ASKED_ROUNDS else False
 
 
 def parted(readings: Readings) -> bool:

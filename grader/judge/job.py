@@ -17,8 +17,8 @@ from grader.judge.memory import TooLittle, out_of_memory, stays
 from grader.judge.pool import Loaded
 from grader.judge.round import WorkerFailed
 from grader.judge.streams import waits_for_nobody
-from grader.judge.timing import HeldUp, Timer
-from grader.judge.trial import TimedWrong
+from grader.judge.timing import Timer
+from grader.judge.trial import HeldUp, TimedWrong
 from grader.judge.workers import Worker
 from grader.steps import Progress
 from grader.verdict import CaseResult, Failure, Finding, GateResult, Mismatch, Verdict
@@ -148,7 +148,6 @@ class Job:
         with contextlib.suppress(HeldUp):
             return self._in_a_worker()
         self._forget()
-        self.timer.one_queue = True
         return self._in_a_worker()
 
     def _in_a_worker(self) -> Failure | None:

@@ -113,7 +113,7 @@ class Pool:
         if ahead is not None:
             loaded = ahead.loading.result()
         else:
-            worker = self._start(one_queue) if one_queue else self._pop().result()
+            worker = self._start(one_queue=True) if one_queue else self._pop().result()
             loaded = _load(worker, source, exercise, beside=False)
         self._in_hand = loaded.worker
         if loaded.failure is None:

@@ -32,23 +32,19 @@ from grader.judge.clock import Excess, launches_for
 from grader.judge.monitor import Record
 from grader.judge.reading import AGREEMENT, Reading, counted, enough
 from grader.judge.round import WorkerFailed
-from grader.judge.trial import BaselineFailed, sample, undisturbed
+from grader.judge.trial import BaselineFailed, HeldUp, sample, undisturbed
 from grader.judge.workers import Worker
 from grader.verdict import Failure, Finding, GateResult, Timing
 
 if TYPE_CHECKING:
     from grader.judge.arbiter import Arbiter
 
-__all__ = ["HeldUp", "Timer"]
+__all__ = ["Timer"]
 
 _FIRST_TRIALS, _TRIALS, _MOST_TRIALS = 3, 7, 28
 _WARM_UP_LIMIT_S = 120.0  # a first round may compile: Triton, or torch.compile on a slow machine
 _FEW = 1 / 8  # of the rounds: so many outliers are no reason to time the baselines anew
 _WIDE = 0.03  # of a ratio's middle: a wider interval, with others at work, is timed again without them
-
-
-class HeldUp(Exception):
-    """Work of a submission's own streams begins late: to be timed in a worker whose streams share one queue."""
 
 
 class Timer:
@@ -60,7 +56,7 @@ class Timer:
         self.launches: dict[str, int] = {}
         self.scales: dict[str, int] = {}
         self.late: set[str] = set()  # cases in which its own calls are made after the clock has started
-        self.one_queue = False  # whether its worker's streams share one: else several may be held up
+        self.one_queue = False  # whether its next worker's streams are to share one queue to the GPU
         self.gated = True  # a plot shows the sizes that it names; for gates they grow with the GPU
         self.record: Record | None = None
         self.misread = False  # whether the clock runs short, by the events of workers of ours
@@ -185,16 +181,16 @@ class Timer:
         own = [one for peers in self.readings.values() for one in counted(peers.get(OWN, ()))]
         if self.arbiter.device != "cuda":
             return "none: a simulator has no speed"
-        late = "; all its streams shared one queue" if self.one_queue else ""
+        more = "; all its streams shared one queue" if self.one_queue else ""
         if not own:
-            return f"none: nothing was timed{late}" if self.exercise.gates else "none: there are no points for speed"
-        late += f"; in {', '.join(sorted(self.late))} its calls came after the clock had started" if self.late else ""
+            return f"none: nothing was timed{more}" if self.exercise.gates else "none: there are no points for speed"
+        more += f"; in {', '.join(sorted(self.late))} its calls came after the clock had started" if self.late else ""
         events, share = sum(one.clock == "events" for one in own), f"{100 * AGREEMENT:g} %"
         if events == len(own):
-            return f"CUDA events: the judge's own clock agrees within {share}, in {len(own)} rounds{late}"
+            return f"CUDA events: the judge's own clock agrees within {share}, in {len(own)} rounds{more}"
         if not events:
-            return f"the judge's own: CUDA events did not agree with it within {share}, in {len(own)} rounds{late}"
-        return f"CUDA events in {events} of {len(own)} rounds, the judge's own where they were not within {share}{late}"
+            return f"the judge's own: CUDA events did not agree with it within {share}, in {len(own)} rounds{more}"
+        return f"CUDA events in {events} of {len(own)} rounds, the judge's own where they were not within {share}{more}"
 
     def implausible(self) -> Failure | None:
         """A claim below the roofline's floor is refused: no kernel is faster than the hardware."""
@@ -294,6 +290,7 @@ class Timer:
                     held = early and worker is not None and held_up(kept[OWN])
                     if held:
                         if not self.one_queue:
+                            self.one_queue = True
                             raise HeldUp
                         self.late.add(case.name)
                         early, done = False, 0
@@ -301,9 +298,8 @@ class Timer:
                         continue
                     if done >= trials and (worker is None or _settled(kept[OWN])):
                         break
-                    if done < 2 or worker is None or held is None:
-                        continue
-                    if score.hopeless(exercise, case.name, claims(self.readings)):
+                    tells = worker is not None and done > 1 and held is not None
+                    if tells and score.hopeless(exercise, case.name, claims(self.readings)):
                         break
             self.taken_too_much |= clock.takes_too_much(seen)
 

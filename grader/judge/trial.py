@@ -17,7 +17,7 @@ from grader.judge.spread import Spread
 from grader.judge.workers import FILL, Worker
 from grader.verdict import Mismatch
 
-__all__ = ["BaselineFailed", "TimedWrong", "sample", "undisturbed"]
+__all__ = ["BaselineFailed", "HeldUp", "TimedWrong", "sample", "undisturbed"]
 
 _HEAVY_S = 0.05  # of the judge's own work between two rounds: a product of large matrices warms a GPU up
 _MOST_REST_S = 0.2
@@ -26,6 +26,10 @@ _SPELL_TRIALS = 3  # a spell of the host lasts for seconds, so for more than one
 
 class BaselineFailed(Exception):
     """A baseline did not run: `args` are its name and what happened."""
+
+
+class HeldUp(Exception):
+    """What a submission puts on streams of its own begins late: it is to be timed in a worker of one queue."""
 
 
 class TimedWrong(Exception):

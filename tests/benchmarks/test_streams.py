@@ -1,7 +1,7 @@
-"""Which honest work is put on streams of its own, and which of its rounds are the first."""
+"""Which honest work is put on streams of its own, and which of its rounds are on one queue."""
 
 from benchmarks.noise import Heard
-from benchmarks.streams import early_and_late, on_streams
+from benchmarks.streams import by_queues, on_streams
 from tests.honest.corpus import corpus
 
 
@@ -17,8 +17,9 @@ def test_work_on_streams_of_its_own_is_found():
     assert not {"vector_add/cupy_kernel.py", "vector_add/numba_kernel.py", "square_matrix/nvrtc.py"} & names
 
 
-def test_the_first_rounds_are_told_from_the_others():
+def test_rounds_on_one_queue_are_told_from_those_on_several():
     """Those of the submission, in order; a baseline's are none."""
     rounds = [heard("submission", number) for number in range(5)]
     mixed = [one for own in rounds for one in (own, heard("baseline", 99.0))]
-    assert early_and_late(mixed) == ([0, 1, 2], [3, 4])
+    assert by_queues(mixed, 6) == {"several_queues_us": [0, 1, 2], "one_queue_us": [3, 4]}
+    assert by_queues(mixed, len(mixed))["one_queue_us"] == []

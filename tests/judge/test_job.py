@@ -14,7 +14,7 @@ from grader.judge import rules
 from grader.judge.job import Job
 from grader.judge.memory import TooLittle
 from grader.judge.pool import Loaded
-from grader.judge.timing import HeldUp
+from grader.judge.trial import HeldUp
 from grader.verdict import CaseResult, Failure, Finding, Mismatch
 
 ADD = find("vector_add")
@@ -90,6 +90,7 @@ class World:
             job.cases.append(CaseResult(f"attempt {len(self.workers)}", True))
             failure = self.failures.pop(0) if self.failures else None
             if failure is HeldUp:
+                self.one_queue = True
                 raise HeldUp
             return failure
 

@@ -21,7 +21,7 @@ from grader.judge.machine import Machine
 from grader.judge.memory import TooLittle
 from grader.judge.pool import Pool
 from grader.judge.round import WorkerFailed
-from grader.judge.timing import HeldUp
+from grader.judge.trial import HeldUp
 from grader.verdict import Failure
 
 ADD = find("vector_add")
@@ -748,6 +748,7 @@ def test_a_plot_of_what_its_streams_hold_up_is_drawn_on_one_queue(arbiter, calm,
         assert not timer.late, "those of the first are forgotten"
         timer.late.add("old")
         if not timer.one_queue:
+            timer.one_queue = True
             raise HeldUp
 
     monkeypatch.setattr("grader.judge.job.Timer", lambda *_: timer)

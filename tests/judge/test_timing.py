@@ -19,8 +19,8 @@ from grader.judge.machine import Machine
 from grader.judge.reading import AGREEMENT, Reading
 from grader.judge.round import WorkerFailed
 from grader.judge.sizes import Sizes
-from grader.judge.timing import HeldUp, Timer
-from grader.judge.trial import BaselineFailed
+from grader.judge.timing import Timer
+from grader.judge.trial import BaselineFailed, HeldUp
 from grader.verdict import Failure
 
 ROWS = 1 << 27  # at 4000 GB/s 268 µs: a launch of this case is a little too short
@@ -302,32 +302,38 @@ def test_three_plain_trials_have_a_t_interval_beyond_the_gate():
 # A head start
 
 
-@pytest.mark.parametrize("late", [{0, 1}, {0, 2}, {1, 2}, {0, 1, 2, 3}, {0}, {2}, {2, 3, 4, 5, 6}, {1, 3, 4, 5, 6}])
-def test_what_its_own_streams_hold_up_is_to_be_timed_on_one_queue(world, late):
-    """Two of the first three rounds of a case exceed what its events say by nine jitters: now and then one does not.
-    Who is late from then on only stays where he is.
-    """
-    in_time = Reading(OWN_S, OWN_S, jitter_s=0.01 * OWN_S)
-    world.own = lambda n: replace(in_time, arbiter_s=1.09 * OWN_S) if n in late else in_time
-    if len(late & {0, 1, 2}) < 2:
-        assert not timed(world).late
-        return
+def late_in(rounds, of):
+    """A submission's reading in each round: `of`, but late by nine jitters in these."""
+    return lambda n: replace(of, arbiter_s=of.arbiter_s + 9 * of.jitter_s) if n in rounds else of
+
+
+IN_TIME = Reading(OWN_S, OWN_S, jitter_s=0.01 * OWN_S)
+HOPELESS = replace(IN_TIME, arbiter_s=9 * OWN_S, events_s=9 * OWN_S)
+
+
+@pytest.mark.parametrize("of", [IN_TIME, HOPELESS])
+@pytest.mark.parametrize(("late", "rounds"), [({0, 1}, 2), ({0, 2}, 3), ({1, 2}, 3)])
+def test_what_its_own_streams_hold_up_is_to_be_timed_on_one_queue(world, of, late, rounds):
+    """As soon as two of the first three rounds of a case are late, however slow it is: now and then one is not."""
+    world.own = late_in(late, of)
     with pytest.raises(HeldUp):
         timed(world)
-    assert world.rounds() == sorted(late)[1] + 1
+    assert world.rounds() == rounds
 
 
-@pytest.mark.parametrize("late", [{0}, {1}, {0, 1}, {1, 2}])
-def test_a_round_that_may_be_held_up_is_not_the_last_because_the_gate_is_lost(world, late):
-    """Where two rounds say that it is far too slow, a third one says whether it is to be timed elsewhere."""
-    slow = Reading(9 * OWN_S, 9 * OWN_S, jitter_s=0.01 * OWN_S)
-    world.own = lambda n: replace(slow, arbiter_s=10 * OWN_S) if n in late else slow
-    if len(late) == 2:
-        with pytest.raises(HeldUp):
-            timed(world)
-    else:
-        timed(world)
-        assert world.rounds() == 3
+@pytest.mark.parametrize("late", [{0}, {2}, {2, 3, 4, 5, 6}, {1, 3, 4, 5, 6}])
+def test_who_is_late_from_then_on_only_stays_where_he_is(world, late):
+    """One of the first three is not enough."""
+    world.own = late_in(late, IN_TIME)
+    assert not timed(world).late
+
+
+@pytest.mark.parametrize(("late", "rounds"), [(set(), 2), ({0}, 3), ({1}, 3)])
+def test_a_case_is_not_given_up_while_its_next_round_tells_whether_it_is_held_up(world, late, rounds):
+    """Though two rounds say that it is far too slow."""
+    world.own = late_in(late, HOPELESS)
+    timed(world)
+    assert world.rounds() == rounds
 
 
 def test_what_is_held_up_on_one_queue_too_is_timed_without_a_head_start(world):
