@@ -111,6 +111,7 @@ def _judged(arbiter: Arbiter, exercise: Exercise, source: str, ahead: Sequence[t
     from grader.judge.timing import Timer
 
     timer = Timer(arbiter, exercise, lambda *_: None)
+    timer.one_queue = True  # as good as: it works on one stream, so another worker would be held up as well
     timer.know_baselines()
     arbiter.pool.expect(list(ahead))
     loaded = arbiter.take(source, exercise)
