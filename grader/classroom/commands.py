@@ -28,32 +28,50 @@ __all__ = ["autograde", "init", "release", "status", "uncollected"]
 def release(course: Path, assignment: str, *, force: bool = False) -> ReleaseResult:
     """Generate the learners' version of an assignment and put it into the exchange.
 
-    Nothing changes where the exchange holds the same version. Another version is only replaced with `force`.
+    Nothing changes where the exchange holds the same version. Another version is only replaced with `force`. A release
+    that is refused changes neither the gradebook nor `release/`: the version is generated in a scratch folder first,
+    and for good once it is in the exchange. One that is cut short in between is completed by the next call.
 
     Raises:
         ClassroomError: no such assignment, nbgrader refused it, or another version is released.
     """
     api = folder.api(course)
     folder.refuse_unknown(api, assignment)
-    made = folder.path(api, "release", assignment)
-    with folder.kept_on_failure(made):
-        folder.must(api.generate_assignment(assignment, force=True), f"{assignment} cannot be generated")
+    with folder.rehearsal(api):
+        _generate(api, assignment)
+        made = folder.path(api, "release", assignment)
+        notebooks = tuple(path.name for path in sorted(made.glob("*.ipynb")))
+        outcome = _into_exchange(api, assignment, made, force)
+    _generate(api, assignment)
+    return ReleaseResult(
+        assignment,
+        outcome,
+        notebooks,
+        str(folder.outbound(api, assignment)),
+        tuple(folder.exchange_problems(api)) if outcome != "unchanged" else (),
+    )
+
+
+def _generate(api: Any, assignment: str) -> None:
+    folder.must(api.generate_assignment(assignment, force=True), f"{assignment} cannot be generated")
+
+
+def _into_exchange(api: Any, assignment: str, made: Path, force: bool) -> Literal["released", "replaced", "unchanged"]:
+    """Puts the version at `made` into the exchange, unless it is there or may not replace the one that is."""
     outbound = folder.outbound(api, assignment)
-    notebooks = tuple(path.name for path in sorted(made.glob("*.ipynb")))
-    outcome: Literal["released", "replaced"] = "released"
-    if outbound.is_dir():
+    replaces = outbound.is_dir()
+    if replaces:
         differing = folder.differences(made, outbound)
         if not differing:
-            return ReleaseResult(assignment, "unchanged", notebooks, str(outbound))
+            return "unchanged"
         if not force:
             raise ClassroomError(
                 f"Another version of {assignment} is released already; it differs in {', '.join(differing)}. "
                 "Replace it with --force: learners who have fetched it keep what they have."
             )
-        outcome = "replaced"
         api.config.ExchangeReleaseAssignment.force = True
     folder.must(api.release_assignment(assignment), f"{assignment} cannot be released")
-    return ReleaseResult(assignment, outcome, notebooks, str(outbound), tuple(folder.exchange_problems(api)))
+    return "replaced" if replaces else "released"
 
 
 def autograde(

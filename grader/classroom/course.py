@@ -7,11 +7,12 @@ import os
 import re
 import shlex
 import shutil
+import sqlite3
 import sysconfig
 import tempfile
 import warnings
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from datetime import datetime
 from pathlib import Path
 from typing import Any
@@ -28,7 +29,6 @@ __all__ = [
     "grade",
     "graded",
     "in_gradebook",
-    "kept_on_failure",
     "missing",
     "must",
     "not_read",
@@ -36,6 +36,7 @@ __all__ = [
     "outbound",
     "path",
     "refuse_unknown",
+    "rehearsal",
     "timestamp",
     "unreadable",
     "waits_for_judge",
@@ -125,19 +126,19 @@ def _last_words(result: Mapping[str, Any]) -> str:
 
 
 @contextmanager
-def kept_on_failure(folder: Path) -> Iterator[None]:
-    """Put a folder back as it was if what is done inside fails: nbgrader removes it first."""
-    with tempfile.TemporaryDirectory() as scratch:
-        copy = Path(scratch) / "copy"
-        if folder.is_dir():
-            shutil.copytree(folder, copy)
-        try:
+def rehearsal(api: Any) -> Iterator[None]:
+    """Within it, what nbgrader generates goes to a scratch `release/` and to a copy of the gradebook."""
+    from nbgrader.utils import temp_attrs
+    from sqlalchemy.engine import make_url
+
+    url = make_url(api.coursedir.db_url)
+    with tempfile.TemporaryDirectory() as scratch, _scripts_on_path():
+        copy = Path(scratch, "gradebook.db")
+        if url.get_backend_name() == "sqlite" and url.database:  # another database's has no copy, and begins empty
+            with closing(sqlite3.connect(url.database)) as ours, closing(sqlite3.connect(copy)) as theirs:
+                ours.backup(theirs)
+        with temp_attrs(api.coursedir, release_directory=f"{scratch}/release", db_url=f"sqlite:///{copy}"):
             yield
-        except BaseException:
-            if copy.is_dir():
-                shutil.rmtree(folder, ignore_errors=True)
-                shutil.copytree(copy, folder)
-            raise
 
 
 def differences(one: Path, other: Path) -> list[str]:

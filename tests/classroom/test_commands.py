@@ -73,6 +73,77 @@ def test_failed_release_leaves_the_last_one(classroom: Classroom, judge: Obedien
     assert classroom.released("03_fuse_a_softmax") == before
 
 
+def _interrupted(*_: Any) -> None:
+    raise KeyboardInterrupt
+
+
+def change_points(classroom: Classroom, points: float) -> None:
+    """Make the softmax check cell worth something else."""
+    path = classroom.folder / "source" / ASSIGNMENT / "03_fuse_a_softmax.ipynb"
+    notebook = json.loads(path.read_text(encoding="utf-8"))
+    (cell,) = [c for c in notebook["cells"] if c["metadata"].get("nbgrader", {}).get("grade_id") == "check-softmax"]
+    cell["metadata"]["nbgrader"]["points"] = points
+    path.write_text(json.dumps(notebook), encoding="utf-8")
+
+
+def state(classroom: Classroom) -> dict[str, Any]:
+    """What a release may change: the points in the gradebook, `release/` and the exchange."""
+    folders = (classroom.folder / "release", classroom.folder.with_name("course-exchange"))
+    files = {path: path.read_bytes() for folder in folders for path in folder.rglob("*") if path.is_file()}
+    with classroom.gradebook() as gradebook:
+        maximum = gradebook.find_assignment(ASSIGNMENT).max_score
+        shares = [
+            (each.student.id, each.score, each.max_score) for each in gradebook.assignment_submissions(ASSIGNMENT)
+        ]
+    return {"files": files, "maximum": maximum, "shares": shares}
+
+
+@pytest.mark.parametrize("why", ["another version", "cells added", "exchange", "Ctrl-C", "Ctrl-C in the exchange"])
+def test_a_release_that_is_refused_changes_nothing(
+    classroom: Classroom, judge: ObedientJudge, why: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Neither the gradebook, and with it everyone's share, nor `release/`, nor the exchange."""
+    classroom.hand_in("ann", solve(3))
+    commands.autograde(classroom.folder, ASSIGNMENT, feedback=False)
+    before = state(classroom)
+    change_points(classroom, 20)
+    expected: type[BaseException] = ClassroomError
+    if why == "cells added":
+        change_source(classroom, "test-new", "pass", grade=True, locked=True, points=1)
+    elif why == "exchange":
+        monkeypatch.setattr(
+            "nbgrader.exchange.default.ExchangeReleaseAssignment.copy_files", lambda app: app.fail("no")
+        )
+    elif why.startswith("Ctrl-C"):
+        step = "exchange.default.ExchangeReleaseAssignment.copy_files"
+        step = step if "exchange" in why else "converters.GenerateAssignment.set_permissions"
+        monkeypatch.setattr(f"nbgrader.{step}", _interrupted)
+        expected = KeyboardInterrupt
+    with pytest.raises(expected):
+        commands.release(classroom.folder, ASSIGNMENT, force=why != "another version")
+    assert state(classroom) == before
+
+
+def test_a_release_that_was_cut_short_is_completed(classroom: Classroom, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Once the new version is in the exchange, the next call brings the gradebook and `release/` to it."""
+    change_points(classroom, 20)
+    with monkeypatch.context() as patch:
+        real, calls = commands._generate, [0]
+
+        def second_fails(api: Any, assignment: str) -> None:
+            calls[0] += 1
+            if calls[0] == 2:
+                raise KeyboardInterrupt
+            real(api, assignment)
+
+        patch.setattr(commands, "_generate", second_fails)
+        with pytest.raises(KeyboardInterrupt):
+            commands.release(classroom.folder, ASSIGNMENT, force=True)
+    assert commands.release(classroom.folder, ASSIGNMENT).outcome == "unchanged"
+    assert commands.status(classroom.folder).assignments[0].max_score == 25
+    assert '"points": 20' in json.dumps(classroom.released("03_fuse_a_softmax"))
+
+
 @pytest.mark.parametrize("command", [commands.release, commands.autograde])
 def test_unknown_assignment_is_refused_with_the_known(classroom: Classroom, command: Callable[..., Any]) -> None:
     """A misspelt assignment gets the list of those that there are."""
@@ -241,11 +312,8 @@ def test_an_interrupt_ends_the_run_elsewhere_too(
 ) -> None:
     """While it collects, and while it writes feedback."""
 
-    def interrupted(app: Any) -> None:
-        raise KeyboardInterrupt
-
     classroom.hand_in("ann", solve(3))
-    monkeypatch.setattr(step, interrupted)
+    monkeypatch.setattr(step, _interrupted)
     with pytest.raises(KeyboardInterrupt):
         commands.autograde(classroom.folder, ASSIGNMENT)
 
