@@ -66,7 +66,7 @@ def _scaled(cases: Sequence[Case]) -> Exercise:
     return Exercise(
         id="passes", title="", chapter="", notebook="", entry="passes", parameters=("x", "count", "out"),
         backend="triton", cases=tuple(cases), simulator_cases=(), timed_cases=tuple(cases), plot_cases=(),
-        oracle=lambda inputs: inputs["x"], budget=Budget(0.0, 0.0), correctness_points=0, job_limit_s=1e6,
+        oracle=lambda inputs: inputs["x"], budget=Budget(0.0, 0.0), correctness_points=0, wall_limit_s=1e6,
         bytes_moved=lambda case: 2 * 4 * case.arrays[0].shape[0] * case.arrays[1].shape[0], operations=lambda case: 0,
         baselines=(Baseline("copies", "torch", _copies),),
     )  # fmt: skip

@@ -118,7 +118,7 @@ def _judged(arbiter: Arbiter, exercise: Exercise, source: str, ahead: Sequence[t
     try:
         if loaded.failure is not None:
             raise SystemExit(f"A submission of the pair does not load: {loaded.failure}")
-        loaded.worker.in_turn(exercise.job_limit_s)
+        loaded.worker.in_turn(exercise.wall_limit_s)
         loaded.worker.map(arbiter.desk)
         timer.time_gates(loaded.worker)
     finally:

@@ -200,7 +200,7 @@ class Exercise:
     plot_value: Callable[[Case], int] = field(default=lambda case: case.arrays[0].shape[-1])
     time_limit_s: float = 30.0  # to import the submission, and for its first round: both may run a compiler
     round_limit_s: float = 20.0  # for one round of launches
-    job_limit_s: float = 180.0  # for everything after the import together
+    wall_limit_s: float = 90.0  # for all waits together: import, cases and timing. All limits grow on a slow host
     of_the_host: bool = False  # what a call costs the host is timed, too: else calls are queued before the clock starts
     launches: int | None = None  # of a timed round, where the bytes that are moved do not say how long one takes
     over_ceiling: float = 1.0  # good work takes at least so many times the ceiling: a timed case grows that much less

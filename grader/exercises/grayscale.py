@@ -205,7 +205,6 @@ GRAYSCALE = Exercise(
         "`(sum + 128) >> 8` divides by 256 and rounds to the nearest.",
     ),
     time_limit_s=180.0,  # torch's default headers take 20 s on a fast machine, 120 s on a busy slow one
-    job_limit_s=360.0,
     plot_axis="N, rows and columns of the image (3 bytes a pixel)",
     plot_value=lambda case: case.arrays[1].shape[1],
 )

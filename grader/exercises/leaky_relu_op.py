@@ -233,5 +233,4 @@ LEAKY_RELU_OP = Exercise(
         "gradient function returns one value for each argument of the operator, None for the slope.",
     ),
     time_limit_s=180.0,  # torch's default headers take 20 s on a fast machine, 120 s on a busy slow one
-    job_limit_s=360.0,
 )

@@ -187,7 +187,6 @@ _FOUND = rung(
 )
 LS_OPEN = replace(
     _FOUND,
-    job_limit_s=360.0,
     launches=8,  # the fastest ways take a tenth of a rung; of more, the oracle would take longer than all else
     # Those of all rungs are told by what they write, and come first; what is NaN has a reason of its own here.
     suspects=(*(each for each in _FOUND.suspects if each is not UNWRITTEN), *_SUSPECTS),

@@ -143,6 +143,5 @@ MEAN_CUDA = Exercise(
         "Several blocks for each SM are enough. More than `partials` holds are too many, and 0 are refused.",
     ),
     time_limit_s=180.0,  # torch's default headers take 20 s on a fast machine, 120 s on a busy slow one
-    job_limit_s=360.0,
     plot_axis="n, elements (float32)",
 )  # fmt: skip

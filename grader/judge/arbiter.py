@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import hashlib
+import math
 import time
 from collections.abc import Sequence
 from dataclasses import replace
@@ -47,6 +48,7 @@ class Arbiter:
         try:
             with self.pool.quiet:
                 self.machine = Machine.measure(self.device)
+            self.pool.slowness = self.machine.slowness
             self.desk = Desk(self.device, self.machine)
             self.monitor = Monitor(self.device)
             if self.device == "cuda":
@@ -196,7 +198,7 @@ class Arbiter:
         return self._drawn(job, cases)
 
     def _drawn(self, job: Job, cases: Sequence[Case]) -> Failure | None:
-        loaded = self.take(job.source, job.exercise, job.timer.one_queue)
+        loaded = self.take(job.source, job.exercise, job.whole_s, job.timer.one_queue)
         failure = loaded.failure
         try:
             if failure is None:
@@ -219,19 +221,19 @@ class Arbiter:
         self.pool.calm()
         self.desk.rest()
 
-    def take(self, source: str, exercise: Exercise, one_queue: bool = False) -> Loaded:
+    def take(self, source: str, exercise: Exercise, left_s: float = math.inf, one_queue: bool = False) -> Loaded:
         """A worker that has loaded the submission, or failed to; on the second try with no other submission alive.
-        `one_queue`: one whose streams share a queue.
+        `left_s`: of the submission's time. `one_queue`: a worker whose streams share a queue.
 
         Raises:
             MachineLacks: no worker comes up.
         """
         try:
-            return self.pool.take(source, exercise, one_queue)
+            return self.pool.take(source, exercise, left_s, one_queue)
         except WorkerFailed:
             self.pool.reset()
         try:
-            return self.pool.take(source, exercise, one_queue)
+            return self.pool.take(source, exercise, left_s, one_queue)
         except WorkerFailed as failed:
             detail = failed.failure.detail[-2000:]
             raise MachineLacks(f"The worker did not start: {failed.failure.message}\n{detail}") from None

@@ -14,6 +14,7 @@ from grader.exercise import Case, Exercise
 from grader.judge import rules
 from grader.judge.compare import uncontradicted
 from grader.judge.memory import TooLittle, out_of_memory, stays
+from grader.judge.pace import whole_limit_s
 from grader.judge.pool import Loaded
 from grader.judge.round import WorkerFailed
 from grader.judge.streams import waits_for_nobody
@@ -48,6 +49,8 @@ class Job:
         self.findings: list[Finding] = []
         self.timer = Timer(arbiter, exercise, progress)
         self.log = ""
+        self.whole_s = whole_limit_s(exercise, arbiter.device, arbiter.machine.slowness)
+        self._left_s, self._repeats = self.whole_s, False
         self._of_source: tuple[Finding, ...] = ()
         self._beside = False
 
@@ -70,7 +73,7 @@ class Job:
         self.progress(building, 0, len(self.all_cases))
         self.arbiter.pool.expect([(self.source, self.exercise), *upcoming])
         failure = self._attempt()
-        others = self._beside or self.arbiter.pool.busy
+        others = (self._beside or self.arbiter.pool.busy) and self._left_s > 0
         if others and (self._mismeasured() or (failure is not None and _others_may_be_why(failure))):
             self.arbiter.pool.reset()
             self._forget()
@@ -86,8 +89,16 @@ class Job:
         measured = {case.name for case in self.all_cases if case.measured}
         return any(case.mismatch is not None and case.name in measured for case in self.cases)
 
+    def _repeat(self) -> None:
+        """Gives work that is right, and is timed once more, its time a second time: that it is repeated is no fault of
+        its own. It is given once, however often it is repeated.
+        """
+        if not self._repeats:
+            self._left_s, self._repeats = self.whole_s, True
+
     def _afresh(self) -> Failure | None:
         """Once more, in another process and by the same clock, and that counts. Nobody else is alive meanwhile."""
+        self._repeat()
         self.arbiter.pool.be_still()
         self._forget()
         return self._attempt()
@@ -103,6 +114,7 @@ class Job:
         be wrong.
         """
         kept = copy(self.timer), [*self.cases], self.findings
+        self._repeat()
         self.arbiter.pool.be_still()
         clock = self.arbiter.forget_clock()
         self._forget()
@@ -147,11 +159,13 @@ class Job:
         """
         with contextlib.suppress(HeldUp):
             return self._in_a_worker()
+        self._repeat()
         self._forget()
         return self._in_a_worker()
 
     def _in_a_worker(self) -> Failure | None:
-        loaded = self.arbiter.take(self.source, self.exercise, self.timer.one_queue)
+        loaded = self.arbiter.take(self.source, self.exercise, self._left_s, self.timer.one_queue)
+        self._left_s -= loaded.waited_s
         self._beside = loaded.beside
         try:
             failure = self._run(loaded)
@@ -166,6 +180,7 @@ class Job:
             failure = Failure("limit", "It holds so much of the GPU's memory that the grader has too little left.")
         finally:
             loaded.worker.close()
+            self._left_s = min(self._left_s, loaded.worker.left_s)
             self.log = loaded.worker.log
         self.findings += self.timer.settle()
         return failure
@@ -176,7 +191,7 @@ class Job:
         if loaded.failure is not None:
             return loaded.failure
         try:
-            worker.in_turn(self.exercise.job_limit_s)
+            worker.in_turn(self._left_s, self.whole_s)
             worker.map(self.arbiter.desk)
         except WorkerFailed as failed:
             return failed.failure
@@ -229,7 +244,7 @@ class Job:
         try:
             worker.plan(spread)
             with self.arbiter.pool.still() if case.measured else contextlib.nullcontext():
-                limit_s = self.exercise.time_limit_s  # each shape may be compiled for
+                limit_s = self.arbiter.machine.slowness * self.exercise.time_limit_s  # each shape may be compiled for
                 one = worker.round("submission", desk, limit_s, self.exercise.head_start)
             mismatch = desk.check(spread, self.exercise, expected)
             if mismatch is None:

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 from grader.errors import MachineLacks
+from grader.judge.pace import slowness
 
 __all__ = ["Device", "Machine", "resolve"]
 
@@ -25,7 +26,8 @@ _STEADY_S = 0.1
 @dataclass(frozen=True)
 class Machine:
     """`copy_gbps`: bytes read plus bytes written by a large device-to-device copy. `peak_tflops`: of a float16 matrix
-    product, the fastest thing that a GPU does. Both are measured, and 0 in a simulator."""
+    product, the fastest thing that a GPU does. Both are measured, and 0 in a simulator. `slowness`: the factor of all
+    time limits."""
 
     device: Device
     gpu: str
@@ -36,6 +38,7 @@ class Machine:
     l2_bytes: int
     copy_gbps: float
     peak_tflops: float = 0.0
+    slowness: float = 1.0
 
     @classmethod
     def measure(cls, device: Device) -> Machine:
@@ -56,6 +59,7 @@ class Machine:
             l2_bytes=l2,
             copy_gbps=_copy_gbps(torch) if gpu else 0.0,
             peak_tflops=_peak_tflops(torch) if gpu else 0.0,
+            slowness=slowness(),
         )
 
 

@@ -1,4 +1,4 @@
-"""How fast the processor runs this thread, held against the fastest that was seen.
+"""How fast the processor runs this thread, compared with the fastest that was seen, and with the usual.
 
 A core whose other hardware thread is at work, for this machine or for a neighbour of a virtual one, runs at half its
 speed, and what the host does in a round takes up to a tenth of a millisecond longer. Who stands still, as a submission
@@ -10,11 +10,15 @@ from __future__ import annotations
 import math
 import time
 
-__all__ = ["Pace"]
+from grader.exercise import Exercise
+
+__all__ = ["Pace", "slowness", "whole_limit_s"]
 
 _STEPS = 1500  # some 40 µs
 _TRIES = 3  # of which the fastest counts: an interrupt is no slow processor
 _STRAINED = 1.4  # times the least that was seen; a core that is shared takes 1.7 to 2 times as long
+_USUAL_S = 6e-5  # for so many steps, on the hosts on which the time limits were set, beside other work
+_LOOKS = 200  # some 30 ms
 
 
 class Pace:
@@ -28,6 +32,16 @@ class Pace:
         taken_s = min(_taken_s() for _ in range(_TRIES))
         self._least_s = min(self._least_s, taken_s)
         return taken_s > _STRAINED * self._least_s
+
+
+def slowness() -> float:
+    """By what the time limits are multiplied here: how many times as long as usual the processor takes, at least 1."""
+    return max(1.0, min(_taken_s() for _ in range(_LOOKS)) / _USUAL_S)
+
+
+def whole_limit_s(exercise: Exercise, device: str, slowness: float) -> float:
+    """How long import, cases and timing of a submission may be waited for together; in a simulator twice as long."""
+    return slowness * exercise.wall_limit_s * (1 if device == "cuda" else 2)
 
 
 def _taken_s() -> float:

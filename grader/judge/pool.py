@@ -8,6 +8,7 @@ millisecond, and the making of contexts is work on the GPU.
 from __future__ import annotations
 
 import contextlib
+import math
 import os
 import threading
 import time
@@ -15,10 +16,11 @@ import weakref
 from collections import deque
 from collections.abc import Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor, wait
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from grader.exercise import Exercise
 from grader.judge.intake import refuse
+from grader.judge.pace import whole_limit_s
 from grader.judge.round import WorkerFailed
 from grader.judge.workers import START_LIMIT_S, Worker
 from grader.verdict import Failure
@@ -41,6 +43,7 @@ class Loaded:
     worker: Worker
     failure: Failure | None
     beside: bool  # others, which may have taken of its share of the machine
+    waited_s: float = 0.0  # for it to be loaded, once its turn had come
 
 
 class Pool:
@@ -59,6 +62,7 @@ class Pool:
         self._workers: weakref.WeakSet[Worker] = weakref.WeakSet()
         self._guard = threading.Lock()
         self._still = threading.Lock()  # held meanwhile, and while a worker is made
+        self.slowness = 1.0  # of this host: the factor of all time limits
         self.profiled = False  # whether workers are started with the profiler ready: see `grader.worker.cuda.warm`
         self._in_hand: Worker | None = None  # the last that was taken
         self._used = False  # whether somebody's code has run
@@ -97,11 +101,14 @@ class Pool:
             if key not in self._expected and refuse(key[0], exercise) is None:
                 self._used = True
                 later = number > 0 and self.device == "cuda"
-                self._expected[key] = _Ahead(self._threads, self._pop(), key[0], exercise, len(wanted) > 1, later)
+                limit_s = whole_limit_s(exercise, self.device, self.slowness)
+                self._expected[key] = _Ahead(
+                    self._threads, self._pop(), key[0], exercise, limit_s, beside=len(wanted) > 1, rehearsed=later
+                )
 
-    def take(self, source: str, exercise: Exercise, one_queue: bool = False) -> Loaded:
-        """A worker with this submission loaded: the one ahead where there is one. `one_queue`: one that is started now,
-        whose streams share a queue.
+    def take(self, source: str, exercise: Exercise, left_s: float = math.inf, one_queue: bool = False) -> Loaded:
+        """A worker with this submission loaded: the one ahead where there is one. `left_s` is what a submission that is
+        loaded now has for it. `one_queue`: a worker that is started now, whose streams share a queue.
 
         Raises:
             WorkerFailed: no worker comes up on this machine.
@@ -111,10 +118,14 @@ class Pool:
         if self._at_once:
             self.refill(_FRESH_IN_CLASS if self._expected and self._ahead > 1 else 1)
         if ahead is not None:
+            wait([ahead.starting])
+            begun = time.monotonic()
             loaded = ahead.loading.result()
         else:
             worker = self._start(one_queue=True) if one_queue else self._pop().result()
-            loaded = _load(worker, source, exercise, beside=False)
+            begun = time.monotonic()
+            loaded = _load(worker, source, exercise, min(left_s, self.slowness * exercise.time_limit_s), beside=False)
+        loaded = replace(loaded, waited_s=time.monotonic() - begun)
         self._in_hand = loaded.worker
         if loaded.failure is None:
             loaded.worker.thaw()
@@ -215,11 +226,11 @@ class _Ahead:
     """A submission that is being loaded ahead of its turn."""
 
     def __init__(
-        self, threads: ThreadPoolExecutor, starting: Future[Worker], source: str, exercise: Exercise, beside: bool,
-        rehearsed: bool,
+        self, threads: ThreadPoolExecutor, starting: Future[Worker], source: str, exercise: Exercise, limit_s: float,
+        *, beside: bool, rehearsed: bool,
     ) -> None:  # fmt: skip
         self.starting, self._source, self._exercise, self._beside = starting, source, exercise, beside
-        self._rehearsed = rehearsed
+        self._limit_s, self._rehearsed = limit_s, rehearsed
         self._ended = False
         self.loading = threads.submit(self._load)
 
@@ -235,20 +246,24 @@ class _Ahead:
         if self._ended:
             worker.close()
             return Loaded(worker, Failure("crash", "It was ended before it was loaded."), self._beside)
-        return _load(worker, self._source, self._exercise, self._beside, self._rehearsed)
+        return _load(worker, self._source, self._exercise, self._limit_s, self._beside, self._rehearsed)
 
 
-def _load(worker: Worker, source: str, exercise: Exercise, beside: bool, rehearsed: bool = False) -> Loaded:
+def _load(
+    worker: Worker, source: str, exercise: Exercise, limit_s: float, beside: bool, rehearsed: bool = False
+) -> Loaded:
     try:
         worker.greet()
     except WorkerFailed as failed:  # before it was told of the submission: whatever that was, others are why
         worker.close()
         return Loaded(worker, failed.failure, beside=True)
+    begun = time.monotonic()
     try:
-        worker.load("submission", source, exercise.entry, exercise.time_limit_s, exercise.harness)
+        worker.load("submission", source, exercise.entry, limit_s, exercise.harness)
         if rehearsed and exercise.backend in _REHEARSAL_S:
             cases = [*exercise.cases, *exercise.timed_cases]
-            worker.rehearse("submission", cases, _REHEARSAL_S[exercise.backend])
+            left_s = limit_s - (time.monotonic() - begun)
+            worker.rehearse("submission", cases, min(left_s, _REHEARSAL_S[exercise.backend]))
         worker.freeze()  # what it started while it was imported waits, too
     except WorkerFailed as failed:
         worker.close()

@@ -279,7 +279,8 @@ class Timer:
             with arbiter.pool.still(), undisturbed():
                 aside = arbiter.monitor.aside
                 seen: list[Excess] = []
-                desk, limit_s, done = arbiter.desk, exercise.round_limit_s, 0
+                desk, done = arbiter.desk, 0
+                limit_s = arbiter.machine.slowness * exercise.round_limit_s
                 early = exercise.head_start and case.name not in self.late
                 sample(desk, spread, exercise, peers, clock, _WARM_UP_LIMIT_S, seen, aside, early, checked=False)
                 while done < max(trials, _MOST_TRIALS):

@@ -58,7 +58,7 @@ class Worker:
         self._flag: Flag | None = None
         self._spread: Spread | None = None
         self._looked_s = 0.0
-        self._deadline = math.inf
+        self.left_s = self._whole_s = math.inf  # of the time that is spent waiting for it, once it is its turn
         self._look_s = 4 * _LOOK_S  # a thread that wakes up takes the interpreter, too
         self.closed = False  # ended, with all of its processes
         self._is_ahead = True  # of its turn
@@ -87,12 +87,14 @@ class Worker:
         """Has it pay for what compilers, and if so the profiler, take at their first use."""
         self._ask({"op": "warm", "profiler": profiler}, START_LIMIT_S)
 
-    def in_turn(self, limit_s: float = math.inf) -> None:
-        """From now on this is the one that is graded, and everything together may take so long."""
+    def in_turn(self, left_s: float = math.inf, whole_s: float = math.inf) -> None:
+        """From now on this is the one that is graded. All waits for it together may last `left_s`: what is left of the
+        `whole_s` that its exercise allows.
+        """
         self._look_s, self._is_ahead = _LOOK_S, False
         self._quiet = self._printed.quiet = contextlib.nullcontext()
         self._available = available_share()
-        self._deadline = time.monotonic() + limit_s
+        self.left_s, self._whole_s = left_s, whole_s
 
     def greet(self) -> None:
         """Hears from it that it is there.
@@ -186,16 +188,19 @@ class Worker:
             time.sleep(20e-6)
 
     def _await_answer(self, flag: Flag, number: int, limit_s: float) -> None:
-        raised = time.perf_counter()
-        while not flag.answered(number):
-            waited = time.perf_counter() - raised
-            if waited > limit_s or time.monotonic() > self._deadline:
-                raise WorkerFailed(self._too_slow(limit_s))
-            if waited > _SPIN_S[self.device]:
-                time.sleep(0.001)
-                if self._caged.process.poll() is not None:
-                    raise WorkerFailed(self._died())
-                self._watch()
+        raised, waited, most_s = time.perf_counter(), 0.0, min(limit_s, self.left_s)
+        try:
+            while not flag.answered(number):
+                waited = time.perf_counter() - raised
+                if waited > most_s:
+                    raise WorkerFailed(self._too_slow(limit_s))
+                if waited > _SPIN_S[self.device]:
+                    time.sleep(0.001)
+                    if self._caged.process.poll() is not None:
+                        raise WorkerFailed(self._died())
+                    self._watch()
+        finally:
+            self.left_s -= waited
 
     def kernels(self, name: str, limit_s: float) -> Any:
         """What ran on the GPU in one more launch, as the worker's own profiler tells it: untrusted, advice only."""
@@ -252,13 +257,15 @@ class Worker:
             raise WorkerFailed(self._died()) from None
 
     def _receive(self, limit_s: float) -> dict[str, Any]:
+        asked, most_s = time.monotonic(), min(limit_s, self.left_s)
         try:
-            left_s = min(limit_s, self._deadline - time.monotonic())
-            answer, _ = self._channel.receive(left_s, idle=self._watch, idle_s=self._look_s)
+            answer, _ = self._channel.receive(most_s, idle=self._watch, idle_s=self._look_s)
         except ChannelTimeout:
             raise WorkerFailed(self._too_slow(limit_s)) from None
         except ChannelClosed:
             raise WorkerFailed(self._died()) from None
+        finally:
+            self.left_s -= time.monotonic() - asked
         if "failure" in answer:
             raise WorkerFailed(failure_of(answer["failure"]))
         return answer
@@ -299,8 +306,9 @@ class Worker:
 
     def _too_slow(self, limit_s: float) -> Failure:
         self.close()
-        if time.monotonic() >= self._deadline:
-            return Failure("timeout", "Its grading did not end within the time for all of it, and was stopped.")
+        if self.left_s < limit_s:
+            said = f"Import, cases and timing together took more than the {self._whole_s:.0f} s that this exercise has"
+            return Failure("timeout", f"{said}, and were stopped.")
         return Failure("timeout", f"It did not end within {limit_s:.0f} s and was stopped.")
 
     def _died(self) -> Failure:

@@ -25,8 +25,8 @@ RULES = [finding.kind for finding in rules.of_source(SOURCE, ADD)]
 class Worker:
     log = ""
 
-    def __init__(self):
-        self.closed = False
+    def __init__(self, left_s):
+        self.closed, self.left_s = False, left_s
 
     def close(self):
         self.closed = True
@@ -42,6 +42,8 @@ class World:
     def __init__(self, misreads, failures=()):
         self.misreads, self.failures = list(misreads), list(failures)
         self.log, self.workers = [], []
+        self.machine = SimpleNamespace(slowness=1.0)
+        self.takes_s = 0.0  # to load it
         self.misread = self.parted = self.disputed = self.uncalibrated = self.one_queue = False
         self.desk = SimpleNamespace(fits=lambda case: True, warm=lambda cases: None, short=lambda: False)
         self.pool = SimpleNamespace(
@@ -52,11 +54,11 @@ class World:
             be_still=lambda: self.log.append("still"),
         )
 
-    def take(self, source, exercise, one_queue):
+    def take(self, source, exercise, left_s, one_queue):
         assert all(worker.closed for worker in self.workers), "no submission is alive"
         self.log.append("take one of one queue" if one_queue else "take")
-        self.workers.append(Worker())
-        return Loaded(self.workers[-1], None, beside=False)
+        self.workers.append(Worker(left_s - self.takes_s))
+        return Loaded(self.workers[-1], None, beside=self.pool.busy, waited_s=self.takes_s)
 
     def forget_clock(self):
         assert all(worker.closed for worker in self.workers), "no submission is alive"
@@ -292,6 +294,63 @@ def test_what_the_judge_itself_held_when_memory_ran_out_is_not_counted_as_somebo
 
     monkeypatch.setattr(job, "_run", run)
     assert job.run().kind == "limit"
+
+
+def test_a_grading_has_one_time_for_all_that_it_waits_for(monkeypatch):
+    """Import, cases and timing: a limit that is reached late leaves nothing for a second attempt."""
+    world = World([False])
+    world.pool.busy, world.takes_s = True, 29.0
+    job = world.job(monkeypatch)
+
+    def run(loaded):
+        assert loaded.worker.left_s == pytest.approx(ADD.wall_limit_s - 29.0)
+        loaded.worker.left_s = -0.1
+        return Failure("timeout", "late")
+
+    monkeypatch.setattr(job, "_run", run)
+    assert job.run().message == "late"
+    assert world.log == ONCE
+
+
+def test_a_second_attempt_has_what_the_first_has_left(monkeypatch):
+    """Where others were alive, who may have been why it failed."""
+    world, left = World([False, False]), []
+    world.pool.busy, world.takes_s = True, 10.0
+    job = world.job(monkeypatch)
+
+    def run(loaded):
+        left.append(loaded.worker.left_s)
+        loaded.worker.left_s -= 20.0
+        return Failure("timeout", "too slow") if len(left) == 1 else None
+
+    monkeypatch.setattr(job, "_run", run)
+    assert job.run() is None
+    assert left == [pytest.approx(ADD.wall_limit_s - spent) for spent in (10.0, 40.0)]
+
+
+def test_right_work_that_is_repeated_has_its_time_again_once(monkeypatch):
+    """The clocks part, or its streams are held up: neither is a reason to run out of time; nor to take it for ever."""
+    world, left = World(["parted", False]), []
+    job = world.job(monkeypatch)
+
+    def run(loaded):
+        left.append(loaded.worker.left_s)
+        loaded.worker.left_s -= 50.0
+        if len(left) == 1:
+            raise HeldUp
+        job.cases.append(CaseResult("right", True))
+
+    monkeypatch.setattr(job, "_run", run)
+    assert job.run() is None
+    assert left == [pytest.approx(ADD.wall_limit_s - spent) for spent in (0.0, 0.0, 50.0)]
+
+
+@pytest.mark.parametrize(("device", "times"), [("cuda", 1), ("simulator", 2)])
+def test_a_slow_host_and_a_simulator_give_more_time(device, times):
+    """As measured when the judge began."""
+    world = World([])
+    world.device, world.machine.slowness = device, 3.0
+    assert Job(world, SOURCE, ADD, False, lambda *_: None).whole_s == 3.0 * times * ADD.wall_limit_s
 
 
 def test_an_error_of_the_judges_own_is_no_submissions_failure(monkeypatch):

@@ -6,7 +6,7 @@ from types import SimpleNamespace
 import pytest
 
 from grader.judge import pace as paces
-from grader.judge.pace import Pace
+from grader.judge.pace import Pace, slowness
 
 
 @pytest.fixture
@@ -39,3 +39,10 @@ def test_it_takes_a_moment():
     for _ in range(200):
         pace.is_strained()
     assert 5e-6 < pace._least_s < 1e-3
+
+
+@pytest.mark.parametrize(("seconds", "factor"), [(30e-6, 1.0), (6e-5, 1.0), (24e-5, 4.0)])
+def test_limits_grow_on_a_slow_host_and_shrink_nowhere(taking, seconds, factor):
+    """By how much longer than usual the processor takes at its best: a moment of other work makes no host slow."""
+    taking(*(each for _ in range(paces._LOOKS // 2) for each in (seconds, 9 * seconds)))
+    assert slowness() == pytest.approx(factor)
