@@ -7,8 +7,9 @@ from collections.abc import Callable
 from typing import Any, NoReturn
 
 from grader.worker.fusion import KernelCount, can_count, compile_and_count, count_only
+from grader.worker.returned import must_be_like
 
-__all__ = ["GraphBreak", "InputChanged", "NotATensor", "Recompiled", "TooManyKernels", "TripToTheCpu", "WholeGraph"]
+__all__ = ["GraphBreak", "InputChanged", "Recompiled", "TooManyKernels", "TripToTheCpu", "WholeGraph"]
 
 _HOST = ("cpu", "item", "numpy", "tolist")  # methods of a tensor whose result lies on the host
 _SHAPES = 64  # compilations, one a shape
@@ -20,10 +21,6 @@ class GraphBreak(RuntimeError):
 
 class InputChanged(RuntimeError):
     """The function wrote to a tensor that it was given."""
-
-
-class NotATensor(TypeError):
-    """The function returned something else than a tensor of the shape and data type that are asked for."""
 
 
 class Recompiled(RuntimeError):
@@ -82,7 +79,7 @@ class WholeGraph:
         """One call as it is, whose errors are plain Python's, and one compiled; both on copies."""
         copies = [array.clone() for array in arrays]
         before = [copy._version for copy in copies]
-        _must_be_like(out, self.entry(*copies))
+        must_be_like(out, self.entry(*copies))
         if before != [copy._version for copy in copies]:
             raise InputChanged("the function wrote to a tensor that it was given")
         self._fetched.clear()
@@ -132,17 +129,6 @@ def raise_at(entry: Callable[..., Any], line: int | None, error: Exception) -> N
     error.__suppress_context__ = True
     exec(compile("\n" * (line - 1) + "raise error", code.co_filename, "exec"), {"error": error})
     raise error
-
-
-def _must_be_like(out: Any, result: Any) -> None:
-    import torch
-
-    if not isinstance(result, torch.Tensor):
-        raise NotATensor(f"a tensor is to be returned, not {type(result).__name__}")
-    if result.shape != out.shape:
-        raise NotATensor(f"the result has the shape {tuple(result.shape)}; {tuple(out.shape)} is asked for")
-    if result.dtype != out.dtype:
-        raise NotATensor(f"the result is {result.dtype}; {out.dtype} is asked for")
 
 
 def _fetched(graph: Any) -> list[tuple[str, int | None]]:

@@ -7,10 +7,10 @@ from typing import Any
 import pytest
 import torch
 
+from grader.worker.returned import NotATensor
 from grader.worker.whole_graph import (
     GraphBreak,
     InputChanged,
-    NotATensor,
     Recompiled,
     TooManyKernels,
     TripToTheCpu,
