@@ -38,7 +38,7 @@ PARTS = {
     "clock:noise": "noise.noise", "clock:looks": "looks.looks", "clock:streams": "streams.streams",
     "throughput:ours": "throughput.ours", "throughput:stock": "throughput.stock",
     "throughput:bare_ours": "throughput.bare_ours", "throughput:bare_stock": "throughput.bare_stock",
-    "throughput:stages": "stages.stages",
+    "throughput:stages": "stages.stages", "throughput:kernels": "stages.kernel_looks",
     "matmuls:sweep": "matmuls.sweep",
 }  # fmt: skip
 _IN_THE_README = {"kernels", "loop", "builds"}  # these, whole or of one exercise, write rows that it states

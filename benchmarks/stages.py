@@ -1,4 +1,4 @@
-"""Where the seconds of a class's gradings go: by the stages that the judge tells of, the next loaded ahead."""
+"""Where the seconds of a class's gradings go: by stage, and to the look at the kernels that ran."""
 
 from __future__ import annotations
 
@@ -12,10 +12,11 @@ from benchmarks.material import MIXED, Text
 from benchmarks.rows import Recorder
 from grader.judge.service import Judge
 
-__all__ = ["by_stage", "stages"]
+__all__ = ["by_stage", "kernel_looks", "stages"]
 
 _STUDENTS = 12
 _A_GRADING_S = 15.0
+_LOOKED_AT = 8  # students, of three exercises each
 
 
 def stages(recorder: Recorder) -> None:
@@ -36,6 +37,28 @@ def stages(recorder: Recorder) -> None:
         for stage, seconds in each.items():
             case = f"{exercise}, {stage}"
             recorder.add("throughput/stages", case, "seconds", "s", median(seconds), min(seconds), max(seconds))
+
+
+def kernel_looks(recorder: Recorder) -> None:
+    """Rows `throughput/kernels`: seconds a grading of the same class without and with the look, in turn, twice each.
+
+    The first grading of a pass, which waits for the judge to start, is left out.
+    """
+    handed_in = texts("cuda", _LOOKED_AT)
+    queue = [handed_in[student][exercise] for exercise in MIXED for student in handed_in]
+    found: dict[bool, list[float]] = {False: [], True: []}
+    for look in (False, True, True, False):
+        with Judge("cuda") as judge:
+            judge.expect([(text.source, text.exercise) for text in queue])
+            judge.grade(queue[0].source, queue[0].exercise, kernels=look)
+            begun = time.perf_counter()
+            for text in queue[1:]:
+                judge.grade(text.source, text.exercise, kernels=look)
+            found[look].append((time.perf_counter() - begun) / len(queue[1:]))
+            print("with" if look else "without", "kernels:", round(found[look][-1], 3), "s a grading", flush=True)
+    for look, each in found.items():
+        case = f"{len(queue) - 1} gradings, {'with' if look else 'without'} the kernels"
+        recorder.add("throughput/kernels", case, "seconds_each", "s", median(each), min(each), max(each))
 
 
 def by_stage(judge: Judge, text: Text, queue: list[Text]) -> dict[str, float]:

@@ -23,7 +23,7 @@ class SlowJudge:
     def expect(self, submissions):
         self.expected.append(submissions)
 
-    def grade(self, source, exercise, progress):
+    def grade(self, source, exercise, progress=lambda *_: None, kernels=False):
         for stage, seconds in (("importing the cell", 0.0), ("timing a", 0.05), ("timing b", 0.05), ("looking", 0.01)):
             progress(stage, 0, 1)
             time.sleep(seconds)
@@ -50,3 +50,21 @@ def test_each_exercises_first_grading_is_left_out(monkeypatch):
         f"{exercise}, {stage}" for exercise in MIXED for stage in ("waiting", "importing", "timing", "looking", "all")
     }
     assert all(row[:1] == ("throughput/stages",) and row[4] == row[5] == row[6] for row in rows)
+
+
+def test_the_look_at_kernels_is_timed_beside_gradings_without_it(monkeypatch):
+    """The same texts, in turn, each pass by a judge of its own."""
+    rows, looks = [], []
+
+    class Watched(SlowJudge):
+        def grade(self, source, exercise, kernels):
+            looks.append(kernels)
+            time.sleep(0.02 if kernels else 0.0)
+
+    monkeypatch.setattr(stages, "Judge", Watched)
+    monkeypatch.setattr(stages, "_LOOKED_AT", 2)
+    stages.kernel_looks(type("Recorder", (), {"add": lambda self, *row: rows.append(row)})())
+    count = 2 * len(MIXED)
+    assert looks == [*[False] * count, *[True] * 2 * count, *[False] * count]
+    without, with_them = (row[4] for row in rows)
+    assert without < 0.02 <= with_them
