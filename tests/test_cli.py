@@ -358,6 +358,15 @@ def test_commands_are_calls_into_the_package(
     assert seen == [called, called]
 
 
+def test_names_to_accept_reach_the_package(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As many as were typed."""
+    seen: list[Any] = []
+    monkeypatch.setattr("grader.classroom.commands.autograde", lambda *_, accept, **__: seen.append(accept) or Answer())
+    for options in ([], ["--accept", "ann", "--accept", "bob"]):
+        assert run("classroom", "autograde", "c", "03_triton", *options).exit_code == 0
+    assert [list(accept) for accept in seen] == [[], ["ann", "bob"]]
+
+
 @pytest.mark.parametrize(
     ("arguments", "function", "answer", "code"),
     [

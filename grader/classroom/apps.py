@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import os
 import shutil
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from datetime import datetime
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +16,7 @@ from nbgrader.exchange.default import ExchangeCollect
 
 from grader.classroom.copying import Ignored, copy_submission
 from grader.classroom.course import unreadable
-from grader.classroom.inbox import entry_of, in_anothers_name
+from grader.classroom.inbox import Entry, changed_ns, sift
 from grader.errors import UnusableSubmission
 from grader.feedback.words import on_one_line
 
@@ -30,57 +32,66 @@ class Collect(ExchangeCollect):  # type: ignore[misc]
     """Anyone may put anything into the inbox: what is no submission is passed over, links are not followed, and files
     that a browser would run stay there.
 
-    `problems`: what is the matter with what was passed over, as sentences.
+    `problems`: what is the matter with what was passed over, as sentences. `accept`: names whose entries are believed.
     """
+
+    accept: Collection[str] = ()
 
     def init_src(self) -> None:
         """Find each student's submission that is to be collected."""
         self.problems: list[str] = []
+        inbox = Path(self.root, self.coursedir.course_id, "inbound")
+        assignment = self.coursedir.assignment_id
+        sifted = sift(self.coursedir, assignment, inbox, check_owner=self.check_owner, accept=self.accept)
+        for problem in sifted.problems:
+            self._say(problem)
+        self._found = {entry.path.name: entry for entry in sifted.entries}
         super().init_src()
         found: list[dict[str, Any]] = self.src_records  # type: ignore[has-type]
         self.src_records = [record for record in found if record["username"] is not None]
-        if self.check_owner:
-            inbox = Path(self.inbound_path)
-            named = [entry_of(path) for path in sorted(inbox.glob(f"*+{self.coursedir.assignment_id}+*"))]
-            self.problems += in_anothers_name([entry for entry in named if entry is not None])
 
     def _path_to_record(self, path: str) -> dict[str, Any]:
-        entry = entry_of(Path(path))
-        if entry is None:
-            self._say(f"{path} is no submission: remove it")
-            return {"username": None, "filename": path, "timestamp": datetime.min}
-        return {"username": entry.student, "filename": entry.path.name, "timestamp": entry.when, "text": entry.text}
+        name = os.path.basename(path)
+        if entry := self._found.get(name):
+            return {"username": entry.student, "filename": name, "timestamp": entry.when, "entry": entry}
+        return {"username": None, "filename": name, "timestamp": datetime.min}
 
     def copy_files(self) -> None:
         """Copy what is new or newer, all that is wanted of it or nothing."""
         ignored = _ignored(self.coursedir.ignore)
         for record in self.src_records:
+            entry: Entry = record["entry"]
             where = self.coursedir.format_path(
-                self.coursedir.submitted_directory, record["username"], self.coursedir.assignment_id
+                self.coursedir.submitted_directory, entry.student, self.coursedir.assignment_id
             )
             dest = Path(where)
-            if dest.is_dir() and not self._replaces(dest, record["timestamp"]):
+            if dest.is_dir() and not self._replaces(dest, entry):
                 continue
             dest.parent.mkdir(parents=True, exist_ok=True)
-            source = Path(self.inbound_path, record["filename"])
+            most_bytes = 1000 * self.coursedir.max_dir_size
             try:
-                copy_submission(source, dest, record["text"], ignored, 1000 * self.coursedir.max_dir_size)
+                copy_submission(entry.path, dest, entry.text, ignored, most_bytes, partial(_is_as_found, entry))
             except (OSError, UnusableSubmission) as error:
                 why = getattr(error, "strerror", None) or str(error)
-                self._say(f"what {record['username']} submitted cannot be collected from {source}: {why}")
+                self._say(f"what {entry.student} submitted cannot be collected from {entry.path}: {why}")
 
-    def _replaces(self, dest: Path, when: datetime) -> bool:
+    def _replaces(self, dest: Path, entry: Entry) -> bool:
         try:
             before = self.coursedir.get_existing_timestamp(str(dest))
         except (ValueError, OverflowError, OSError):  # it came another way, and says nothing
             before = None
-        newer = before is None or when > before
-        return bool((self.update and newer) or (self.before_duedate and before != when))
+        newer = before is None or entry.when > before
+        another = self.before_duedate or entry.student in self.accept
+        return bool((self.update and newer) or (another and before != entry.when))
 
     def _say(self, problem: str) -> None:
         problem = on_one_line(problem)
         self.log.error(problem)
         self.problems.append(problem.rstrip("."))
+
+
+def _is_as_found(entry: Entry) -> bool:
+    return changed_ns(entry.path) == entry.changed_ns
 
 
 def _ignored(patterns: Iterable[str]) -> Ignored:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import json
 import shlex
+from collections.abc import Collection
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, Literal
@@ -83,13 +84,15 @@ def autograde(
     feedback: bool = True,
     release_feedback: bool = False,
     sandbox: bool = True,
+    accept: Collection[str] = (),
     progress: Progress | None = None,
 ) -> AutogradeResult:
     """Collect what was submitted, have it judged, and write feedback.
 
     A student is graded where the submission is new, where it could not be judged the last time, or with `force`. One
     whose work cannot be graded does not keep the others waiting. Without `sandbox` a submission can do on this machine
-    whatever its user can.
+    whatever its user can. In the names in `accept`, what another user put into the exchange is collected, too, and when
+    it was handed in is believed.
 
     Raises:
         ClassroomError: no such assignment or student, or the assignment was never released.
@@ -105,7 +108,7 @@ def autograde(
             f"{assignment}` first."
         )
     tell("collecting", 0, 1)
-    collected, warnings = inbox.collect(api, assignment)
+    collected, warnings = inbox.collect(api, assignment, accept)
     students = sorted(api.get_submitted_students(assignment))
     if student is not None and student not in students:
         raise ClassroomError(f"{student} has not submitted {assignment}; {len(students)} others have.")

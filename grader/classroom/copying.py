@@ -19,8 +19,17 @@ _CHUNK = 1 << 20
 Ignored = Callable[[str, list[str]], Collection[str]]  # as `shutil.ignore_patterns` gives it
 
 
-def copy_submission(source: Path, dest: Path, timestamp: str, ignored: Ignored, most_bytes: int) -> None:
+def copy_submission(
+    source: Path,
+    dest: Path,
+    timestamp: str,
+    ignored: Ignored,
+    most_bytes: int,
+    is_as_found: Callable[[], bool] = lambda: True,
+) -> None:
     """Make `dest` a copy of `source`, with `timestamp` in its `timestamp.txt`; what was at `dest` goes.
+
+    `is_as_found`: asked when all is copied, whether that is what `timestamp` was said of.
 
     Whoever made `source` can read less than we can, and may change it meanwhile. So no link is followed, and every file
     must be of the user's whose folder it is: else a link to the solutions would be graded as a submission.
@@ -37,6 +46,8 @@ def copy_submission(source: Path, dest: Path, timestamp: str, ignored: Ignored, 
             _copy(top, scratch, ignored, most_bytes)
         finally:
             os.close(top)
+        if not is_as_found():
+            raise UnusableSubmission("it was changed meanwhile; the next run collects it.")
         (scratch / "timestamp.txt").write_text(timestamp, encoding="utf-8")
         if dest.is_dir():
             shutil.rmtree(dest)

@@ -59,6 +59,13 @@ def autograde(
     force: Annotated[bool, typer.Option("--force", help="Also what is graded already.")] = False,
     feedback: Annotated[bool, typer.Option("--feedback/--no-feedback", help="Whether to write feedback.")] = True,
     release_feedback: Annotated[bool, typer.Option("--release-feedback", help="Put it into the exchange.")] = False,
+    accept: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="NAME",
+            help="Collect in this student's name what another user put there, and believe its time. May be repeated.",
+        ),
+    ] = None,
     no_sandbox: NoSandbox = False,
     as_json: AsJson = False,
 ) -> None:
@@ -72,7 +79,8 @@ def autograde(
     with Progress() as progress:
         result = commands.autograde(
             course, assignment, student=student, force=force, feedback=feedback,
-            release_feedback=release_feedback, sandbox=not no_sandbox, progress=progress,
+            release_feedback=release_feedback, sandbox=not no_sandbox, accept=accept or (),
+            progress=progress,
         )  # fmt: skip
     report(result, as_json)
 

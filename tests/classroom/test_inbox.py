@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import os
 import shutil
-from datetime import datetime
+import time
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -70,16 +72,6 @@ def test_a_name_that_a_page_or_a_terminal_would_obey_is_no_students(tmp_path: Pa
     entry = tmp_path / f"{name}+{ASSIGNMENT}+{WHEN}+ab"
     entry.mkdir()
     assert inbox.entry_of(entry) is None
-
-
-@pytest.mark.parametrize("name", ["ann", "ann.b", "Zoë Müller", "ann_b-c@example.org", "王伟", "2026-ab"])
-def test_names_as_people_have_them_are(tmp_path: Path, name: str) -> None:
-    """Of any language."""
-    entry = tmp_path / f"{name}+{ASSIGNMENT}+{WHEN}+ab"
-    entry.mkdir()
-    found = inbox.entry_of(entry)
-    assert found is not None
-    assert found.student == name
 
 
 def test_what_is_no_submission_alone(classroom: Classroom, inbound: Path, judge: ObedientJudge) -> None:
@@ -208,42 +200,261 @@ def test_a_files_name_forges_nothing_in_what_is_said(
     assert "not valid JSON" in text
 
 
+def stamp(minutes: float = 0) -> str:
+    """How `nbgrader submit` writes the time that is so many minutes before now."""
+    return f"{datetime.now(UTC) - timedelta(minutes=minutes):%Y-%m-%d %H:%M:%S.%f} UTC"
+
+
+@pytest.fixture
+def users(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Who put an entry there is what stands last in its name; that `me` is oneself."""
+    monkeypatch.setattr(inbox, "_name", lambda entry: entry.path.name.rpartition("+")[2].removesuffix("me"))
+
+
+def submit_as(
+    classroom: Classroom, inbound: Path, student: str, points: float, minutes: float = 0, by: str | None = None
+) -> Path:
+    """What is in a student's name and was put there by a user just now, whatever it says."""
+    when = stamp(minutes)
+    submit(classroom, inbound, student, points, when)
+    name = f"{student}+{ASSIGNMENT}+{when}+"
+    return (inbound / f"{name}abc").rename(inbound / f"{name}{student if by is None else by}")
+
+
+def graded(classroom: Classroom, **options: Any) -> tuple[dict[str, float], tuple[str, ...]]:
+    """Every student's score, and what else was said."""
+    result = commands.autograde(classroom.folder, ASSIGNMENT, feedback=False, **options)
+    return {student.student: student.score for student in result.students}, result.warnings
+
+
+def test_what_is_in_anothers_name_waits_until_it_is_accepted(
+    classroom: Classroom, inbound: Path, judge: ObedientJudge, users: None
+) -> None:
+    """It neither counts nor replaces what bob has handed in, and the sentence says how to accept it."""
+    submit_as(classroom, inbound, "ann", 3, 3)
+    submit_as(classroom, inbound, "bob", 4, 3)
+    submit_as(classroom, inbound, "bob", 1, 2, by="eve")
+    assert commands.status(classroom.folder).assignments[0].waiting == 2
+    for _ in range(2):
+        scores, (warning,) = graded(classroom)
+        assert scores == {"ann": 3, "bob": 4}
+        assert "is in bob's name and was put there by eve, so it stays there" in warning
+        assert "--accept bob" in warning
+        assert commands.status(classroom.folder).assignments[0].waiting == 0
+    assert graded(classroom, accept=["bob"])[0] == {"ann": 3, "bob": 1}
+    scores, (warning,) = graded(classroom)
+    assert scores == {"ann": 3, "bob": 1}
+    assert "and was collected: ask both" in warning
+
+
 @pytest.mark.parametrize(
-    ("owners", "told"),
+    ("owners", "left"),
     [
-        ({"ann": "ann", "bob": "ann"}, ["bob's name and was put there by ann"]),
-        ({"ann": "ann", "bob": "eve"}, ["bob's name and was put there by eve"]),
-        ({"ann": "jovyan", "bob": "jovyan"}, []),
-        ({"ann": "jovyan"}, []),
-        ({"ann": "u1", "bob": "u2"}, []),
-        ({"ann": "", "bob": ""}, []),
+        ({"ann": "ann", "bob": "ann"}, {"bob"}),
+        ({"ann": "ann", "bob": "eve"}, {"bob"}),
+        ({"ann": "bob", "bob": "ann"}, {"ann", "bob"}),
+        ({"root": "daemon"}, {"root"}),  # the only one there is, and root is a user of this machine
+        ({"ann": "jovyan", "bob": "jovyan"}, set()),
+        ({"ann": "jovyan"}, set()),
+        ({"ann": "u1", "bob": "u2"}, set()),
+        ({"ann": "me", "bob": "me"}, set()),
     ],
 )
-def test_a_submission_in_anothers_name_is_named(
-    owners: dict[str, str], told: list[str], monkeypatch: pytest.MonkeyPatch
+def test_whose_name_it_is_is_asked_where_learners_are_users(
+    classroom: Classroom, inbound: Path, judge: ObedientJudge, users: None, owners: dict[str, str], left: set[str]
 ) -> None:
-    """Where learners are users of the machine; else nobody is accused. An empty name is oneself."""
-    monkeypatch.setattr(inbox, "_name", lambda entry: owners[entry.student])
-    uids = {owner: 1000 + number for number, owner in enumerate(dict.fromkeys(owners.values()))}
-    when = datetime(2026, 3, 1)
-    entries = [inbox.Entry(Path(student), student, when, WHEN, uids[owner]) for student, owner in owners.items()]
-    said = inbox.in_anothers_name(entries)
-    assert len(said) == len(told)
-    assert all(part in sentence for part, sentence in zip(told, said, strict=True))
+    """Else nobody is accused: a service hands in for all."""
+    for student, owner in owners.items():
+        submit_as(classroom, inbound, student, 3, by=owner)
+    scores, warnings = graded(classroom)
+    assert set(scores) == set(owners) - left
+    assert len(warnings) == len(left)
+
+
+def test_a_student_of_the_gradebook_hands_in_for_nobody_else(
+    classroom: Classroom, inbound: Path, judge: ObedientJudge, users: None
+) -> None:
+    """Also where none of the two has handed in anything."""
+    with classroom.gradebook() as gradebook:
+        gradebook.add_student("eve")
+    submit_as(classroom, inbound, "bob", 3, by="eve")
+    scores, (warning,) = graded(classroom)
+    assert scores == {}
+    assert "put there by eve" in warning
 
 
 def test_who_checks_no_owners_is_told_of_none(
-    classroom: Classroom, inbound: Path, judge: ObedientJudge, monkeypatch: pytest.MonkeyPatch
+    classroom: Classroom, inbound: Path, judge: ObedientJudge, users: None
 ) -> None:
-    """nbgrader's own setting holds."""
-    monkeypatch.setattr(inbox, "_name", lambda entry: "ann")
-    for student in ("ann", "bob"):
-        submit(classroom, inbound, student, 3)
-    (warning,) = commands.autograde(classroom.folder, ASSIGNMENT, feedback=False).warnings
-    assert "bob's name" in warning
+    """nbgrader's own setting holds, for names and for times."""
+    submit_as(classroom, inbound, "ann", 3, 60)
+    submit_as(classroom, inbound, "bob", 3, by="ann")
     with (classroom.folder / "nbgrader_config.py").open("a", encoding="utf-8") as file:
         file.write("\nc.ExchangeCollect.check_owner = False\n")
-    assert commands.autograde(classroom.folder, ASSIGNMENT, feedback=False).warnings == ()
+    assert commands.status(classroom.folder).assignments[0].waiting == 2
+    assert graded(classroom) == ({"ann": 3, "bob": 3}, ())
+
+
+def late(classroom: Classroom, **options: Any) -> dict[str, float]:
+    """How many minutes late each student is."""
+    result = commands.autograde(classroom.folder, ASSIGNMENT, feedback=False, **options)
+    return {student.student: round(student.seconds_late / 60, 1) for student in result.students}
+
+
+def due(classroom: Classroom, minutes: float) -> None:
+    """Let the work have been due so many minutes before now."""
+    with classroom.gradebook() as gradebook:
+        when = (datetime.now(UTC) - timedelta(minutes=minutes)).replace(tzinfo=None)
+        gradebook.update_or_create_assignment(ASSIGNMENT, duedate=when)
+
+
+def test_a_time_before_the_folders_own_is_not_believed(
+    classroom: Classroom, inbound: Path, judge: ObedientJudge, users: None
+) -> None:
+    """What was put there after the due date is late whatever it says; what handing in takes is allowed."""
+    due(classroom, 30)
+    submit_as(classroom, inbound, "ann", 3, 60)
+    submit_as(classroom, inbound, "bob", 4, 2)
+    (warning,) = commands.autograde(classroom.folder, ASSIGNMENT, feedback=False).warnings
+    assert str(inbound / "ann+") in warning
+    assert "which counts" in warning
+    assert "--accept ann" in warning
+    times = late(classroom)
+    assert 30 <= times["ann"] < 60
+    assert 28 <= times["bob"] < 30
+    assert commands.autograde(classroom.folder, ASSIGNMENT, feedback=False).warnings == (), "it was said once"
+    assert late(classroom, accept=["ann"])["ann"] == 0
+    assert late(classroom)["ann"] == 0, "what was accepted stays so"
+
+
+def test_the_newest_by_the_folders_own_time_counts(
+    classroom: Classroom, inbound: Path, judge: ObedientJudge, users: None
+) -> None:
+    """A clock that is behind, or a false time, does not make older work the newest."""
+    submit_as(classroom, inbound, "ann", 3, 1)
+    submit_as(classroom, inbound, "ann", 4, 60)
+    scores, (warning,) = graded(classroom)
+    assert scores == {"ann": 4}
+    assert "which counts" in warning
+
+
+def test_a_copied_exchange_makes_no_collected_work_late(
+    classroom: Classroom, inbound: Path, judge: ObedientJudge, users: None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Nor an older submission the newest; one sentence says that folders are newer than what they say."""
+    due(classroom, 30)
+    with monkeypatch.context() as patch:
+        patch.setattr(inbox, "changed_ns", lambda folder: 0)
+        patch.setattr("grader.classroom.apps.changed_ns", lambda folder: 0)
+        for student in ("ann", "bob"):
+            submit_as(classroom, inbound, student, 1, 70)
+            submit_as(classroom, inbound, student, 3, 60)
+        assert graded(classroom) == ({"ann": 3, "bob": 3}, ())
+    scores, (warning,) = graded(classroom)
+    assert scores == {"ann": 3, "bob": 3}
+    assert late(classroom) == {"ann": 0, "bob": 0}
+    assert "as when an exchange is copied" in warning
+    assert commands.status(classroom.folder).assignments[0].waiting == 0
+
+
+def test_a_notebook_that_is_changed_in_its_place_is_as_new_as_the_change(
+    classroom: Classroom, inbound: Path, judge: ObedientJudge, users: None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The folder's own time stays as it was when a file in it is written to."""
+    entry = submit_as(classroom, inbound, "ann", 3)
+    before = inbox.changed_ns(entry)
+    assert before is not None
+    folder = entry.stat()
+    deadline = time.monotonic() + 30
+    while inbox.changed_ns(entry) == before and time.monotonic() < deadline:
+        with (entry / "03_fuse_a_softmax.ipynb").open("a", encoding="utf-8") as file:
+            file.write(" ")
+        os.utime(entry / "03_fuse_a_softmax.ipynb", (0, 0))
+    assert inbox.changed_ns(entry) > before  # type: ignore[operator]
+    assert entry.stat().st_ctime_ns == folder.st_ctime_ns
+
+
+def test_what_changes_while_it_is_collected_waits(
+    classroom: Classroom, inbound: Path, judge: ObedientJudge, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Else a file could be exchanged between the look at its time and the copying; the next run collects it."""
+    submit(classroom, inbound, "ann", 3)
+    with monkeypatch.context() as patch:
+        patch.setattr("grader.classroom.apps.changed_ns", lambda folder: 1)
+        scores, (warning,) = graded(classroom)
+    assert scores == {}
+    assert "it was changed meanwhile" in warning
+    assert graded(classroom) == ({"ann": 3}, ())
+
+
+def test_an_entry_of_files_without_end_is_none(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Looking at their times takes no hour."""
+    monkeypatch.setattr(inbox, "_MOST_FILES", 10)
+    entry = tmp_path / f"ann+{ASSIGNMENT}+{WHEN}+ab"
+    entry.mkdir()
+    for number in range(11):
+        (entry / str(number)).touch()
+    assert inbox.entry_of(entry) is None
+
+
+def test_a_name_to_accept_that_is_not_there_is_told(
+    classroom: Classroom, inbound: Path, judge: ObedientJudge, users: None
+) -> None:
+    """A misspelt one would accept nothing, in silence."""
+    submit_as(classroom, inbound, "ann", 3)
+    assert graded(classroom, accept=["anne"]) == ({"ann": 3}, ("there is nothing in anne's name to accept",))
+
+
+LOOKS_LIKE_ANN = "\u0430nn"
+
+
+def test_a_name_that_looks_like_anothers_waits_until_it_is_accepted(
+    classroom: Classroom, inbound: Path, judge: ObedientJudge
+) -> None:
+    """Both are named, with what tells them apart; the newer one that nobody knows stays where it is."""
+    submit(classroom, inbound, "paco", 3)
+    submit(classroom, inbound, "\u0440\u0430\u0441\u043e", 4, LATER)
+    submit(classroom, inbound, "Paco", 2, LATER)
+    scores, warnings = graded(classroom)
+    assert scores == {"paco": 3}
+    cyrillic, capital = sorted(warnings, reverse=True)
+    assert "looks like paco" in cyrillic
+    assert r"(spelled \u0440\u0430\u0441\u043e+" in cyrillic
+    assert "Paco looks like paco" in capital
+    assert commands.status(classroom.folder).assignments[0].waiting == 0
+    scores, warnings = graded(classroom, accept=["\u0440\u0430\u0441\u043e"])
+    assert scores == {"paco": 3, "\u0440\u0430\u0441\u043e": 4}
+    assert len(warnings) == 1
+
+
+def test_a_name_of_the_gradebook_is_the_one_that_counts(
+    classroom: Classroom, inbound: Path, judge: ObedientJudge
+) -> None:
+    """Also where its student hands in later, or never."""
+    with classroom.gradebook() as gradebook:
+        gradebook.add_student("alice")
+    submit(classroom, inbound, "a1ice", 4)
+    assert graded(classroom)[0] == {}
+    submit(classroom, inbound, "alice", 3, LATER)
+    assert graded(classroom)[0] == {"alice": 3}
+
+
+def test_a_user_of_the_machine_is_who_the_name_says(
+    classroom: Classroom, inbound: Path, judge: ObedientJudge, users: None
+) -> None:
+    """However alike two names look, each is in its owner's name."""
+    submit_as(classroom, inbound, "ian", 3)
+    submit_as(classroom, inbound, "Ian", 4)
+    assert graded(classroom) == ({"ian": 3, "Ian": 4}, ())
+
+
+def test_what_is_no_name_is_spelled(classroom: Classroom, inbound: Path, judge: ObedientJudge) -> None:
+    """So that an instructor sees why it is none."""
+    submit(classroom, inbound, LOOKS_LIKE_ANN, 3)
+    submit(classroom, inbound, "a\u3164n", 3)
+    scores, warnings = graded(classroom)
+    assert scores == {}
+    assert sum(rf"(spelled {spelling}+" in w for w in warnings for spelling in (r"\u0430nn", r"a\u3164n")) == 2
 
 
 def test_an_inbox_that_cannot_be_collected_at_all(
