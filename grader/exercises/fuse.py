@@ -208,7 +208,6 @@ FUSE = Exercise(
         "Writing into `out[:, ::2]` makes `out` whole in memory first. A factor of -1 or 1 for each column does not.",
     ),
     time_limit_s=90.0,  # Inductor compiles in the first round
-    wall_limit_s=180.0,
     round_limit_s=60.0,  # and for each size anew
     plot_axis="N, columns of a row (4096 rows, float32)",
     plot_value=lambda case: case.arrays[0].shape[1],

@@ -130,7 +130,7 @@ MATMUL_LEAKY_RELU = Exercise(
         "persistent grid.",
     ),
     time_limit_s=150.0,  # each size is tuned for: several configurations are compiled, and timed
-    wall_limit_s=300.0,
+    wall_limit_s=180.0,
     limited_by="arithmetic",
     plot_axis="N, rows and columns of each matrix (float16)",
 )

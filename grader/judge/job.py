@@ -90,11 +90,11 @@ class Job:
         return any(case.mismatch is not None and case.name in measured for case in self.cases)
 
     def _repeat(self) -> None:
-        """Gives work that is right, and is timed once more, its time a second time: that it is repeated is no fault of
-        its own. It is given once, however often it is repeated.
+        """Gives work that is right, and is timed again, half of its time at least: that it is repeated is no fault of its
+        own. It is given once, however often it is repeated.
         """
         if not self._repeats:
-            self._left_s, self._repeats = self.whole_s, True
+            self._left_s, self._repeats = max(self._left_s, self.whole_s / 2), True
 
     def _afresh(self) -> Failure | None:
         """Once more, in another process and by the same clock, and that counts. Nobody else is alive meanwhile."""

@@ -59,16 +59,21 @@ def sample(
 
     Where no baseline's round is short enough to tell a drift, another one does, which only fills outputs.
 
+    All but the judge's own work is taken off the time that the submission has: what it leaves on the GPU may hold up
+    the baselines, and its processes may be slow to stop.
+
     Raises:
         WorkerFailed: the submission failed.
         BaselineFailed: a baseline did, which is no fault of the submission.
         TimedWrong: an output of the submission is wrong.
     """
-    own, begun = peers.get("submission"), time.perf_counter()
+    own, entered = peers.get("submission"), time.perf_counter()
+    left_s = own.left_s if own is not None else 0.0
+    begun = entered
     clock = clock if exercise.head_start else clock.of_the_host
     with aside():
         desk.deal(spread, exercise.draw)
-    work_s = time.perf_counter() - begun
+    work_s = ours_s = time.perf_counter() - begun
     rounds: dict[str, Round] = {}
     strained = False
     for peer, worker in peers.items():
@@ -87,6 +92,7 @@ def sample(
                 raise TimedWrong(spread.case.name, mismatch)
             rounds[peer].must_be_unchanged()
             work_s = time.perf_counter() - begun
+            ours_s += work_s
             continue
         with _still(own):
             _rest(exercise, work_s)
@@ -97,6 +103,8 @@ def sample(
         with _still(own):
             one, slow = _round_of_ours([*peers.values()][-1], FILL, desk, spread, clock, limit_s, exercise.head_start)
         ours, strained = [*ours, one], strained or slow
+    if own is not None:
+        own.left_s = left_s - (time.perf_counter() - entered - ours_s)
     excesses.append(clock.excess(ours, strained))
     drift = clock.drift(excesses[-_SPELL_TRIALS:])
     return {

@@ -48,6 +48,8 @@ class Fixed:
 class Copies:
     """A worker whose kernel takes `LAUNCH_S`, on a machine whose switch costs `CONSTANT_S`."""
 
+    left_s = 90.0
+
     def plan(self, spread):
         self.spread = spread
 
@@ -66,7 +68,7 @@ class Copies:
 @pytest.mark.parametrize("constant_s", [CONSTANT_S, 0.0])
 def test_an_error_of_the_clock_is_found(constant_s):
     """A clock that takes the constant off agrees with the events; one that does not is off by the constant's share."""
-    machine = SimpleNamespace(copy_gbps=1.0, peak_tflops=1e3, l2_bytes=0)
+    machine = SimpleNamespace(copy_gbps=1.0, peak_tflops=1e3, l2_bytes=0, slowness=1.0)
     case = scaled_case(500, machine.copy_gbps)
     arbiter = SimpleNamespace(
         desk=Desk("simulator"), machine=machine, pool=SimpleNamespace(still=nullcontext),

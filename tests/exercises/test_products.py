@@ -133,7 +133,7 @@ def test_tuned_solutions_have_time_to_be_tuned(exercise_id: str) -> None:
     """A first round compiles and times several configurations: the limit is some times the usual."""
     exercise = EXERCISES[exercise_id]
     assert exercise.time_limit_s >= 100
-    assert exercise.wall_limit_s >= 2 * exercise.time_limit_s
+    assert exercise.wall_limit_s >= 100
 
 
 _COMPILED = """

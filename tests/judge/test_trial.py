@@ -1,5 +1,6 @@
 """A trial: the order in which things happen, whose failure is whose, and what the drift comes from."""
 
+import time
 from contextlib import contextmanager
 from dataclasses import replace
 from types import SimpleNamespace
@@ -44,6 +45,8 @@ class Trial:
         self.peers = {"submission": self.Peer(self), "e:torch": self.Peer(self), "e:compile": self.Peer(self)}
 
     class Peer:
+        left_s = 100.0
+
         def __init__(self, trial):
             self.trial = trial
 
@@ -256,6 +259,23 @@ def test_the_processors_pace_is_watched_where_the_submission_stands_still(trial,
     slow.update((6, 7))
     trial.sample()
     assert not trial.excesses[-1].strained, "after the first, and before the second"
+
+
+def test_a_submission_pays_for_what_holds_the_baselines_up(trial, monkeypatch):
+    """What it has left on the GPU, and processes that are slow to stop; not for the judge's own work."""
+    own, base = trial.peers["submission"], trial.peers["e:torch"]
+    for peer, name, seconds in ((own, "freeze", 0.1), (base, "round", 0.2), (trial, "settle", 0.7)):
+        before = getattr(peer, name)
+
+        def late(*arguments, before=before, seconds=seconds):
+            time.sleep(seconds)
+            return before(*arguments)
+
+        monkeypatch.setattr(peer, name, late)
+    begun = time.monotonic()
+    trial.sample()
+    assert 0.39 < 100.0 - own.left_s <= time.monotonic() - begun - 0.69
+    assert base.left_s == 100.0
 
 
 def test_where_no_baseline_is_short_enough_to_tell_a_drift_a_round_that_fills_does(trial):
