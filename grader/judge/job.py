@@ -90,8 +90,8 @@ class Job:
         return any(case.mismatch is not None and case.name in measured for case in self.cases)
 
     def _repeat(self) -> None:
-        """Gives work that is right, and is timed again, half of its time at least: that it is repeated is no fault of its
-        own. It is given once, however often it is repeated.
+        """Leaves work that is right, and is timed again, half of its time at least: the repeat is not its fault. It is
+        given once, however often the work is repeated.
         """
         if not self._repeats:
             self._left_s, self._repeats = max(self._left_s, self.whole_s / 2), True
