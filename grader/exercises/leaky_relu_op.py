@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import random
 from collections.abc import Callable
 from typing import Any
 
@@ -10,23 +11,46 @@ from grader.protocol.text import from_bytes, to_bytes
 
 __all__ = ["LEAKY_RELU_OP"]
 
-_HOW_BYTES = 96
+_OPERATOR = "course::leaky_relu"
+_HOW_BYTES = 300
 _HOW: dict[str, dict[str, str]] = {}  # by case: what is done with it, and how its tensors lie in memory
+_SCHEMA = (2.0, 1.0, 2.0, 0.0, 1.0, 1.0, 0.0)  # `grader.worker.operators.promises` says what these numbers are
+_PROBES = 3
+_OF_A_PROBE = 12
+_PROMISES = {"opcheck": len(_SCHEMA) + _PROBES * _OF_A_PROBE, "compile": 2}  # numbers of a step
+_EXACT = Budget(absolute=1e-30, relative=1e-12)  # float64 that went through float32 is far off
 
 
 def _case(rows: int, columns: int, note: str = "", dtype: str = "float32", **how: str) -> Case:
-    shape = (rows, columns)
+    def matrix(name: str) -> Array:
+        layout = how.get(name)
+        padding = 24 if layout == "padded" else 0
+        return Array(name, (rows, columns), dtype, row_padding=padding, transposed=layout == "transposed")
+
+    step = how.get("step", "")
     arrays = (
-        Array("x", shape, dtype),
+        matrix("x"),
         Array("slope", (1,)),
-        Array("grad", shape, dtype),
+        matrix("grad"),
         Array("how", (_HOW_BYTES,), "uint8"),
-        Array("out", shape, dtype, role="out"),
-        Array("grad_x", shape, dtype, role="out"),
+        Array("out", (rows, columns), dtype, role="out"),
+        Array("grad_x", (rows, columns), dtype, role="out"),
+        *(Array("promises", (_PROMISES[each],), "float64", role="out") for each in (step,) if each in _PROMISES),
     )
-    case = Case(f"{rows} × {columns}" + (f", {note}" if note else ""), arrays)
+    name = f"{rows} × {columns}" + (f", {note}" if note else "")
+    case = Case(name, arrays, budget=_EXACT if step == "gradcheck" else None)
     _HOW[case.name] = how
     return case
+
+
+def _probes() -> list[list[int]]:
+    """Matrices that no machine has room for: rows, columns, strides, bits. Contiguous, transposed, or padded."""
+    chance, found = random.SystemRandom(), []
+    for _ in range(_PROBES):
+        rows, columns = (chance.randrange(1 << 18, 1 << 20) for _ in range(2))
+        padded = [columns + chance.randrange(1, 64), 1]
+        found.append([rows, columns, *chance.choice(([columns, 1], [1, rows], padded)), chance.choice((32, 64))])
+    return found
 
 
 def _draw(case: Case, source: Any, machine: Any) -> Tensors:
@@ -48,31 +72,15 @@ def _draw(case: Case, source: Any, machine: Any) -> Tensors:
         first.copy_((first.abs() + 0.1) * torch.tensor(signs[:known], device=source.device))
     low, high = {"above 1": (1.5, 3.0), "below 0": (-0.9, -0.2)}.get(how.get("slope", ""), (0.05, 0.45))
     slope = low + (high - low) * torch.rand(1, generator=source, device=source.device)
-    return {"x": x, "slope": slope, "grad": grad, "how": to_bytes(how, _HOW_BYTES)}
+    asked = {**how, "operator": _OPERATOR} | ({"probes": _probes()} if how.get("step") == "opcheck" else {})
+    return {"x": x, "slope": slope, "grad": grad, "how": to_bytes(asked, _HOW_BYTES)}
 
 
-def _harness(entry: Any, x: Any, slope: Any, grad: Any, how: Any, out: Any, grad_x: Any) -> None:
-    """Values first: PyTorch's checks are for what is right, and would hide what the arbiter can say of wrong values."""
-    import torch
-
+def _harness(entry: Any, x: Any, slope: Any, grad: Any, how: Any, *outputs: Any) -> None:
     from grader.protocol.text import from_bytes
-    from grader.worker import operators
+    from grader.worker.operators import examine
 
-    asked, number = from_bytes(how), slope.item()
-    step = asked.get("step", "call")
-    x, grad = operators.laid_out(x, asked.get("x", "")), operators.laid_out(grad, asked.get("grad", ""))
-    result, gradient = operators.call(entry, x, number, grad)
-    wanted = [torch.where(x > 0, values, number * values) for values in (x, grad)]
-    right = all(torch.allclose(*pair, rtol=1e-5) for pair in zip((result, gradient), wanted, strict=True))
-    del wanted  # what is right must not lie about when the operator is called again
-    if right and step == "gradcheck":
-        operators.must_have_right_gradients(entry, x, number)
-    elif right and step == "opcheck":
-        operators.must_pass_opcheck("course::leaky_relu", x, number)
-    elif right and step == "compile":
-        result, gradient = operators.call(operators.compiled(entry), x, number, grad, watch=False)
-    out.copy_(result)
-    grad_x.copy_(gradient)
+    examine(entry, (x, slope.item(), grad), from_bytes(how), outputs)
 
 
 def _leaky(x: Any, values: Any, slope: Any) -> Any:
@@ -89,7 +97,19 @@ def _grad(a: Tensors) -> Any:
 
 
 def _oracle(a: Tensors) -> Any:
-    return _leaky(a["x"], a["x"], a["slope"]), _leaky(a["x"], _grad(a), a["slope"])
+    import torch
+
+    values = _leaky(a["x"], a["x"], a["slope"]), _leaky(a["x"], _grad(a), a["slope"])
+    asked = from_bytes(a["how"])
+    if asked.get("step") not in _PROMISES:
+        return values
+    promised = [1.0, 1.0]  # one graph, with the operator in it
+    if asked["step"] == "opcheck":
+        promised = [*_SCHEMA]
+        for rows, columns, *_, bits in asked["probes"]:
+            alike = [2, rows, columns, bits, 1]
+            promised += [*alike, columns, 1, *alike]
+    return *values, torch.tensor(promised, dtype=torch.float64)
 
 
 def _in_memory(x: Any, layout: str) -> Any:
@@ -117,8 +137,29 @@ def _grad_misread(a: Tensors) -> Any:
 
 
 def _suspect(sentence: str, output: Callable[[Tensors], Any]) -> Suspect:
-    """A suspect that is silent about a single element: that is positive, and several bugs write the same there."""
-    return Suspect(sentence, lambda a: None if a["x"].numel() == 1 else output(a))
+    """A suspect that is silent about a single element, which is positive, so that several bugs write the same there,
+    and about what the operator promises.
+    """
+    return Suspect(sentence, lambda a: None if a["x"].numel() == 1 or _promised(a) else output(a))
+
+
+def _promised(a: Tensors) -> bool:
+    return "expected" in a and a["expected"].dim() == 1
+
+
+def _broken(step: str, first: int, last: int) -> Callable[[Tensors], Any]:
+    """What was got, where one of these numbers of a step's promises is another than is asked."""
+
+    def output(a: Tensors) -> Any:
+        if not _promised(a) or from_bytes(a["how"]).get("step") != step:
+            return None
+        expected = a["expected"]
+        example = expected.clone()
+        example[first] += 1
+        got = a.get("got", example)
+        return got if bool((got != expected)[first:last].any()) else None
+
+    return output
 
 
 _NOT_CONTIGUOUS = (
@@ -214,6 +255,20 @@ LEAKY_RELU_OP = Exercise(
             "This is the result times the gradient: the derivative of leaky ReLU is 1 or the slope, and x stands only "
             "in the condition.",
             lambda a: _leaky(a["x"], a["x"], a["slope"]) * _grad(a),
+        ),
+        Suspect(
+            f"The schema of {_OPERATOR} should be (Tensor x, float slope) -> Tensor, with nothing that is written to.",
+            _broken("opcheck", 0, len(_SCHEMA)),
+        ),
+        Suspect(
+            "The fake kernels, asked about shapes, types and strides that were drawn anew, do not describe a new and "
+            "contiguous result like x, and a gradient like x.",
+            _broken("opcheck", len(_SCHEMA), _PROMISES["opcheck"]),
+        ),
+        Suspect(
+            "torch.compile did not make one graph with the operator in it: is the operator called, and is compiling "
+            "not switched off?",
+            _broken("compile", 0, 2),
         ),
     ),
     rules=Rules(

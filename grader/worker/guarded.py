@@ -6,6 +6,9 @@ import contextlib
 from collections.abc import Callable, Iterator
 from typing import Any
 
+import torch
+from torch import full
+
 from grader.protocol.layout import POISON_BYTE
 
 __all__ = ["guarded"]
@@ -23,8 +26,6 @@ def guarded(enabled: bool = True) -> Iterator[Callable[[], bool]]:
     It replaces names of torch in this process, and puts them back. Tensors that are not of floating point, and those
     that only C++ asks for, are made as ever.
     """
-    import torch
-
     made: list[tuple[Any, int]] = []
 
     def around(function: Callable[..., Any], zeros: bool) -> Callable[..., Any]:
@@ -37,7 +38,7 @@ def guarded(enabled: bool = True) -> Iterator[Callable[[], bool]]:
             spans = ((n - 1) * stride for n, stride in zip(plain.shape, plain.stride(), strict=True))
             size = (1 + sum(spans)) * plain.element_size()
             length = (size + 2 * _GUARD_BYTES,)
-            raw = torch.full(length, POISON_BYTE, dtype=torch.uint8, device=plain.device)
+            raw = full(length, POISON_BYTE, dtype=torch.uint8, device=plain.device)
             made.append((raw, size))
             offset = _GUARD_BYTES // plain.element_size()
             plain.set_(raw.untyped_storage(), offset, plain.shape, plain.stride())

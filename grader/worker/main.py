@@ -25,6 +25,7 @@ from grader.protocol.layout import Slot
 from grader.protocol.memory import CudaArena, HostArena, tensor
 from grader.worker.failures import describe
 from grader.worker.gpu_flag import GpuFlag
+from grader.worker.harness import bound
 from grader.worker.stopwatch import watch
 
 __all__ = ["main"]
@@ -56,10 +57,9 @@ class Worker:
         elif operation == "map":
             self._map(message["arenas"], fds)
         elif operation == "load":
-            self.functions[message["name"]] = _load(message["source"], message["entry"], "submission")
-            if "harness" in message:
-                harness = _load(message["harness"], message["harness_entry"], "harness")
-                self.functions[message["name"]] = functools.partial(harness, self.functions[message["name"]])
+            harness = bound(message["harness"], message["harness_entry"]) if "harness" in message else None
+            function = _load(message["source"], message["entry"], "submission")
+            self.functions[message["name"]] = functools.partial(harness, function) if harness else function
         elif operation == "rehearse":
             self._rehearse(message)
         elif operation == "plan":

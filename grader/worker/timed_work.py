@@ -11,6 +11,9 @@ import time
 from collections.abc import Callable, Mapping
 from typing import Any
 
+from grader.worker import virtual_gpu
+from grader.worker.call_only import CallOnly
+
 __all__ = ["OPERATIONS", "callable_of"]
 
 
@@ -34,10 +37,8 @@ def callable_of(description: Mapping[str, Any]) -> Callable[[], None]:
             launch()
 
     if "virtual" in description:
-        from grader.worker import virtual_gpu
-
         virtual_gpu.install()
-    return function
+    return CallOnly(function)
 
 
 def _at_work(launches: list[Callable[[], Any]]) -> None:
@@ -49,8 +50,6 @@ def _at_work(launches: list[Callable[[], Any]]) -> None:
 
 
 def _virtual(description: Mapping[str, Any]) -> list[Callable[[], Any]]:
-    from grader.worker import virtual_gpu
-
     return [
         functools.partial(virtual_gpu.launch, megabytes / gbps)  # milliseconds
         for megabytes, gbps in description["virtual"]

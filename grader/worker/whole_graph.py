@@ -6,13 +6,17 @@ import re
 from collections.abc import Callable
 from typing import Any, NoReturn
 
+import torch
+import torch._dynamo.config as settings
+
 from grader.worker.fusion import KernelCount, can_count, compile_and_count, count_only
 from grader.worker.returned import must_be_like
 
-__all__ = ["GraphBreak", "InputChanged", "Recompiled", "TooManyKernels", "TripToTheCpu", "WholeGraph"]
+__all__ = ["GraphBreak", "InputChanged", "NothingFused", "Recompiled", "TooManyKernels", "TripToTheCpu", "WholeGraph"]
 
 _HOST = ("cpu", "item", "numpy", "tolist")  # methods of a tensor whose result lies on the host
 _SHAPES = 64  # compilations, one a shape
+_compile = torch.compile  # bound before there is a submission, which could put something else in its place
 
 
 class GraphBreak(RuntimeError):
@@ -21,6 +25,10 @@ class GraphBreak(RuntimeError):
 
 class InputChanged(RuntimeError):
     """The function wrote to a tensor that it was given."""
+
+
+class NothingFused(RuntimeError):
+    """No graph was captured, or no kernel of it was counted: it cannot be told how many there are."""
 
 
 class Recompiled(RuntimeError):
@@ -43,9 +51,6 @@ class WholeGraph:
     """
 
     def __init__(self, entry: Callable[..., Any], most_kernels: int) -> None:
-        import torch
-        import torch._dynamo.config as settings
-
         entry = getattr(entry, "_torchdynamo_orig_callable", entry)  # of one that is decorated with torch.compile
         self.entry, self.most_kernels = entry, most_kernels
         self.kernels: KernelCount = None
@@ -56,14 +61,14 @@ class WholeGraph:
         for name in ("recompile_limit", "cache_size_limit"):  # of this version of PyTorch and of older ones
             if hasattr(settings, name):
                 setattr(settings, name, _SHAPES)
-        self._compiled = torch.compile(entry, fullgraph=True, dynamic=False, backend=self._backend)
+        self._compiled = _compile(entry, fullgraph=True, dynamic=False, backend=self._backend)
 
     def __call__(self, out: Any, *arrays: Any) -> Any:
         """What the compiled function returns for `arrays`: a tensor like `out`.
 
         Raises:
-            GraphBreak, InputChanged, NotATensor, Recompiled, TooManyKernels, TripToTheCpu: see there; and whatever the
-            function raises where it is not compiled.
+            GraphBreak, InputChanged, NotATensor, NothingFused, Recompiled, TooManyKernels, TripToTheCpu: see there; and
+            whatever the function raises where it is not compiled.
         """
         shapes = tuple(array.shape for array in arrays)
         if shapes not in self._known:
@@ -83,6 +88,7 @@ class WholeGraph:
         if before != [copy._version for copy in copies]:
             raise InputChanged("the function wrote to a tensor that it was given")
         self._fetched.clear()
+        graphs = self.graphs
         try:
             self._compiled(*(array.clone() for array in arrays))
         except Exception as error:
@@ -91,15 +97,17 @@ class WholeGraph:
             raise_at(self.entry, _line_of(error, self.entry), GraphBreak(_said(error)))
         for name, line in self._fetched:
             raise_at(self.entry, line, TripToTheCpu(f"the graph fetches a value to the CPU: `.{name}()`"))
+        if self.graphs == graphs:
+            raise NothingFused("torch.compile captured no graph: leave its settings as they are")
         if not can_count():
             self._say_uncounted()
-        elif self.kernels is not None and self.kernels > self.most_kernels:
+        elif not self.kernels:
+            raise NothingFused("the graph was fused into no kernel: nothing in it computes the result")
+        elif self.kernels > self.most_kernels:
             raise TooManyKernels(f"fused into {self.kernels} kernels, at most {self.most_kernels} are allowed")
 
     def _say_uncounted(self) -> None:
         """Once, for the learner's log: a limit that is not checked must not seem to be kept."""
-        import torch
-
         if not self._said_uncounted:
             print(
                 f"The grader did not count kernels: torch {torch.__version__} lacks the hook that it needs. "

@@ -53,7 +53,7 @@ def test_an_expanded_gradient_has_one_element_in_memory():
 def test_a_right_operator_passes_everything():
     """Values and gradients come back, and no check complains: plain, under both checks, and compiled."""
     scale = _register("right")
-    for entry in (scale, operators.compiled(scale)):
+    for entry in (scale, operators.Compiled(scale, "tests_worker::right")):
         result, gradient = operators.call(entry, X, 0.5, GRAD)
         assert torch.equal(result, X * 0.5)
         assert torch.equal(gradient, GRAD * 0.5)
@@ -122,7 +122,61 @@ def test_a_graph_break_is_found():
         return x * slope
 
     with pytest.raises(OperatorError, match="cannot make one graph: Call to `torch"):
-        operators.call(operators.compiled(breaks), X, 0.5, GRAD)
+        operators.call(operators.Compiled(breaks, "tests_worker::breaks"), X, 0.5, GRAD)
     wrong = _register("address", gradient=lambda ctx, grad: (grad * (grad.data_ptr() > 0), None))
     with pytest.raises(OperatorError, match="cannot make one graph: Cannot access data pointer"):
-        operators.call(operators.compiled(wrong), X, 0.5, GRAD)
+        operators.call(operators.Compiled(wrong, "tests_worker::address"), X, 0.5, GRAD)
+
+
+PROBES = [[300_000, 400_000, 400_000, 1, 32], [500_000, 600_000, 1, 500_000, 64]]
+RIGHT = [2, 1, 2, 0, 1, 1, 0]
+RIGHT += [2, 300_000, 400_000, 32, 1, 400_000, 1, 2, 300_000, 400_000, 32, 1]
+RIGHT += [2, 500_000, 600_000, 64, 1, 600_000, 1, 2, 500_000, 600_000, 64, 1]
+
+
+def test_what_a_right_operator_promises_is_known() -> None:
+    """Its schema, and what its fake kernels say of matrices that no memory holds, are numbers."""
+    _register("promises")
+    assert operators.promises("tests_worker::promises", PROBES, 0.5, "cpu") == RIGHT
+
+
+@pytest.mark.parametrize(
+    ("fake", "at"),
+    [
+        (lambda x, slope: torch.empty_like(x), [24, 25]),  # the strides of the transposed one
+        (lambda x, slope: x.new_empty(x.shape, dtype=torch.float32), [22]),
+        (lambda x, slope: x.new_empty(x.shape, device="meta"), [11, 23]),
+    ],
+    ids=["strides", "type", "device"],
+)
+def test_a_fake_that_tells_something_else_promises_something_else(fake, at) -> None:
+    """Each fact has its place among the numbers."""
+    name = f"fake_{at[0]}"
+    _register(name, fake=fake, gradient=lambda ctx, grad: (ctx.saved_tensors[0] * ctx.slope, None))
+    found = operators.promises(f"tests_worker::{name}", PROBES, 0.5, "cpu")
+    assert [place for place, (got, right) in enumerate(zip(found, RIGHT, strict=True)) if got != right] == at
+
+
+def test_without_a_fake_nothing_is_promised() -> None:
+    """A kernel that runs in its place would need more memory than there is."""
+    _register("silent", fake=False)
+    with pytest.raises(Exception, match="fake"):
+        operators.promises("tests_worker::silent", PROBES, 0.5, "cpu")
+
+
+def test_a_graph_is_told_by_the_operator_in_it() -> None:
+    """What the compiler sees into is one graph, and no operator; what is switched off is no graph at all."""
+    seen_into = operators.Compiled(lambda x, slope: x * slope, "tests_worker::nothing")
+    operators.call(seen_into, X, 0.5, GRAD, watch=False)
+    assert (seen_into.graphs, seen_into.with_operator) == (1, 0)
+    opaque = operators.Compiled(_register("opaque"), "tests_worker::opaque")
+    operators.call(opaque, X, 0.5, GRAD, watch=False)
+    operators.call(opaque, X + 1, 0.5, GRAD, watch=False)
+    assert (opaque.graphs, opaque.with_operator) == (1, 1)
+    off = operators.Compiled(lambda x, slope: x * slope, "tests_worker::nothing")
+    torch.compiler.set_stance("force_eager")
+    try:
+        operators.call(off, X, 0.5, GRAD, watch=False)
+    finally:
+        torch.compiler.set_stance("default")
+    assert off.graphs == 0

@@ -11,6 +11,7 @@ from grader.worker.returned import NotATensor
 from grader.worker.whole_graph import (
     GraphBreak,
     InputChanged,
+    NothingFused,
     Recompiled,
     TooManyKernels,
     TripToTheCpu,
@@ -105,7 +106,7 @@ def test_where_kernels_cannot_be_counted_the_log_says_so(
     def by_all(x: Any) -> Any:
         return x / x.sum()
 
-    monkeypatch.setattr("grader.worker.fusion._HOOK", "no_such_hook")
+    monkeypatch.setattr("grader.worker.fusion._HAS_HOOK", False)
     whole = WholeGraph(by_all, 1)
     for rows in (4, 5):
         x = torch.rand(rows, 50)
@@ -113,6 +114,18 @@ def test_where_kernels_cannot_be_counted_the_log_says_so(
     said = capsys.readouterr().out
     assert said.count("did not count kernels") == 1
     assert "The limit of 1 was not checked." in said
+
+
+def test_what_was_not_compiled_is_refused() -> None:
+    """A limit that nothing was counted against is not kept: compiling is switched off, or there is nothing to fuse."""
+    torch.compiler.set_stance("force_eager")
+    try:
+        with pytest.raises(NothingFused, match="captured no graph"):
+            run(lambda x: x + 1)
+    finally:
+        torch.compiler.set_stance("default")
+    with pytest.raises(NothingFused, match="no kernel"):
+        run(lambda x: x)
 
 
 def test_writing_to_an_input_is_refused_and_the_input_stays() -> None:

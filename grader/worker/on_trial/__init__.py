@@ -1,6 +1,6 @@
 """The benchmarks that the exercise `audit` puts before a learner's function: sound ones, and nine kinds that lie.
 
-A trial is a list of numbers, and every benchmark the same closure over one, so that nothing at hand names a lie. That
+A trial is a list of numbers, and a benchmark can be called and no more, so that nothing at hand names a lie. That
 cannot hide it from a submission that reads these files: what runs in a process can know all that the process knows.
 """
 
@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from grader.worker.call_only import CallOnly
 from grader.worker.on_trial.lying import LYING
 from grader.worker.on_trial.sound import ByTurns, Copies, LongerWarmUp, MoreOfOne, OnASideStream, Sound, Trial
 
@@ -34,4 +35,4 @@ def bring(numbers: Sequence[int]) -> Callable[..., float]:
     ) -> float:
         return _WAYS[trial.kind][trial.way](trial, (kernel, baseline), make_input, machine).claim()
 
-    return benchmark
+    return CallOnly(benchmark)

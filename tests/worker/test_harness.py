@@ -1,0 +1,55 @@
+"""What a harness calls is bound before there is a submission, and cannot be replaced by its name."""
+
+from __future__ import annotations
+
+import importlib
+import sys
+
+import pytest
+
+from grader.worker.harness import bound
+
+_TEXT = """
+from typing import Any
+
+def measure(entry: Any, x: Any) -> Any:
+    from math import sqrt
+    if x:
+        from grader.worker.loads import load_widths
+        import grader.worker.true_hints
+    return entry(sqrt(x)), load_widths
+"""
+
+
+@pytest.fixture(autouse=True)
+def _unknown(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("grader.worker.loads", "grader.worker.true_hints"):
+        monkeypatch.delitem(sys.modules, name, raising=False)
+
+
+def test_imports_are_done_once_and_before_the_first_call(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What is put into a module later is not looked up again, wherever in the harness the import stands."""
+    measure = bound(_TEXT, "measure")
+    monkeypatch.setattr("math.sqrt", lambda x: -1)
+    assert measure(lambda root: root, 9)[0] == 3
+
+
+def test_what_a_harness_brings_of_the_grader_is_its_own() -> None:
+    """Another import gets another copy, of the harness itself too."""
+    before = set(sys.modules)
+    measure = bound(_TEXT, "measure")
+    assert "harness" not in sys.modules
+    assert not any(name.startswith("grader.") for name in sys.modules.keys() - before)
+    import grader.worker
+    from grader.worker import loads
+
+    assert loads.load_widths is not measure(lambda root: root, 9)[1]
+    assert grader.worker.loads is loads
+    assert not hasattr(grader.worker, "true_hints")
+
+
+def test_modules_that_were_there_stay() -> None:
+    """The worker's own are shared with it: the simulator has one state."""
+    loads = importlib.import_module("grader.worker.loads")
+    assert bound(_TEXT, "measure")(lambda root: root, 9)[1] is loads.load_widths
+    assert sys.modules["grader.worker.loads"] is loads
