@@ -84,8 +84,8 @@ def _line_of_kernel(kernel_source: str, line: int) -> int | None:
         whole = Path("submission.py").read_text(encoding="utf-8")
     except OSError:
         return None
-    first = kernel_source.strip().splitlines()[0]
-    for number, candidate in enumerate(whole.splitlines(), start=1):
+    first = kernel_source.strip().split("\n")[0]
+    for number, candidate in enumerate(whole.split("\n"), start=1):
         if candidate.strip() == first.strip():
             return number + line - 1
     return None

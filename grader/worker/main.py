@@ -11,7 +11,10 @@ import ctypes
 import functools
 import gc
 import importlib.util
+import io
+import linecache
 import os
+import re
 import signal
 import socket
 import sys
@@ -31,6 +34,9 @@ from grader.worker.stopwatch import watch
 __all__ = ["main"]
 
 _PR_SET_PDEATHSIG = 1
+
+# A first line without code. An encoding is declared in the first two lines or not at all, and the first one counts.
+_BEFORE_CODE = re.compile(r"\A(?=[ \t\f]*(?:[#\r\n]|\Z))")
 
 
 class Worker:
@@ -186,15 +192,21 @@ def _cuda() -> Any:
 
 
 def _load(source: str, entry: str, name: str) -> Callable[..., Any]:
-    """Imports the text from a file in the working folder (Triton and tracebacks read it again)."""
-    path = Path(f"{name}.py")
-    path.write_text(source, encoding="utf-8")
-    spec = importlib.util.spec_from_file_location(name, path.absolute())
+    """Makes a module of the text that was scanned, and returns its function `entry`.
+
+    The string itself is compiled: Python would decode a file as its first two lines say, and run another program than
+    the judge read. Triton, Numba and tracebacks read source through `linecache`, which gets the same text and does not
+    look at the file again; other processes read the file.
+    """
+    path = Path(f"{name}.py").absolute()
+    code = compile(source, str(path), "exec", dont_inherit=True)
+    path.write_text(_BEFORE_CODE.sub("# coding: utf-8 ", source, count=1), encoding="utf-8", newline="")
+    linecache.cache[str(path)] = (len(source), None, io.StringIO(source + "\n", newline=None).readlines(), str(path))
+    spec = importlib.util.spec_from_file_location(name, path)
     assert spec is not None
-    assert spec.loader is not None
     module = importlib.util.module_from_spec(spec)
     sys.modules[name] = module
-    spec.loader.exec_module(module)
+    exec(code, module.__dict__)
     found = getattr(module, entry, None)
     if not callable(found):
         raise NameError(f"the cell ran, and afterwards there is no function {entry!r}")

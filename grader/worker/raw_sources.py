@@ -43,9 +43,9 @@ def _line_of(number: int, source: str, cell: str) -> int | None:
     """The cell's line: of a source that stands there as one string, or else the only line that reads the same."""
     if first := line_in(cell, source):
         return first + number - 1
-    lines = source.splitlines()
+    lines = source.split("\n")
     wanted = lines[number - 1].strip() if number <= len(lines) else ""
-    alike = [at for at, line in enumerate(cell.splitlines(), start=1) if line.strip() == wanted]
+    alike = [at for at, line in enumerate(cell.split("\n"), start=1) if line.strip() == wanted]
     return alike[0] if wanted and len(alike) == 1 else None
 
 

@@ -1,5 +1,10 @@
-"""A worker's round: what it does before the flag is raised, and what after."""
+"""A worker: which text it makes a module of; what a round does before the flag is raised, and what after."""
 
+import inspect
+import linecache
+import re
+import subprocess
+import sys
 from types import SimpleNamespace
 
 import pytest
@@ -81,3 +86,52 @@ def test_what_failed_on_the_gpu_is_told_by_who_waits_for_it(worker):
     with pytest.raises(RuntimeError, match="no answer"):
         arm(made, True)
     assert made.log[-2:] == ["wait", "answer"]
+
+
+COOKIE = "# -*- coding: unicode_escape -*-"
+PROGRAMS = {
+    "first line": COOKIE + "\n# \\u000a hidden = 1\n",
+    "second line": "\n" + COOKIE + "\n# \\u000a hidden = 1\n",
+    "after a comment": "#!/usr/bin/python\n" + COOKIE + "\n# \\u000a hidden = 1\n",
+    "after a form feed": "\f\n \t\f" + COOKIE + "\n# \\u000a hidden = 1\n",
+    "after a carriage return": "#\r" + COOKIE + "\n# \\u000a hidden = 1\n",
+    "utf-7": "# coding=utf_7\n# +AAo-hidden = 1\n",
+    "latin-1": "# vim: set fileencoding=latin-1 :\nhidden = 'é' != '\\xe9'\nif not hidden: del hidden\n",
+    "unknown": "# positional encoding: sine\n",
+}
+FUNCTION = "def f():\n    return 'é\f\u2028\x85'\n"
+
+
+@pytest.fixture
+def folder(tmp_path, monkeypatch):
+    """A worker's own, from which other processes import what it loaded."""
+    monkeypatch.chdir(tmp_path)
+    yield tmp_path
+    sys.modules.pop("submission", None)
+    linecache.cache.pop(str(tmp_path / "submission.py"), None)
+
+
+@pytest.mark.parametrize("program", PROGRAMS.values(), ids=PROGRAMS)
+def test_the_text_that_was_scanned_is_the_program_that_runs(folder, program):
+    """Whatever encoding its first lines declare: in this process, for what reads source again, and in another one."""
+    source = program + FUNCTION
+    function = main._load(source, "f", "submission")
+    assert not hasattr(sys.modules["submission"], "hidden")
+    assert function() == "é\f\u2028\x85"
+    assert inspect.getsource(function) == FUNCTION
+    assert function.__code__.co_firstlineno == len(re.split("\r|\n", program))
+    other = "import submission; print(hasattr(submission, 'hidden'), submission.f() == 'é\\f\\u2028\\x85')"
+    said = subprocess.run([sys.executable, "-c", other], cwd=folder, capture_output=True, text=True, check=True)
+    assert said.stdout == "False True\n"
+
+
+def test_a_submission_that_writes_over_its_file_changes_no_source(folder):
+    """Triton compiles what `inspect` finds: it is the text that was scanned."""
+    other = "def f():\n    return 'another program'\n"
+    source = f"{FUNCTION}import pathlib\npathlib.Path(__file__).write_text({other!r})\n"
+    assert inspect.getsource(main._load(source, "f", "submission")) == FUNCTION
+
+
+def test_the_last_line_needs_no_line_feed(folder):
+    """What reads it again gets a whole line."""
+    assert inspect.getsource(main._load("def f(): return 1", "f", "submission")) == "def f(): return 1\n"
