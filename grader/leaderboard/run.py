@@ -13,15 +13,15 @@ from grader.exercise import Exercise
 from grader.exercises import EXERCISES, find
 from grader.feedback.findings import to_look_at
 from grader.feedback.words import on_one_line
+from grader.leaderboard.fingerprint import fingerprint
 from grader.leaderboard.handed import Handed, handed_in, must_be_a_file, text_of
-from grader.leaderboard.store import Run, Store, fingerprint
+from grader.leaderboard.store import Run, Store
 from grader.steps import Progress
 from grader.submission import Submission, from_file
 from grader.verdict import Environment, Verdict
 
 __all__ = ["Grades", "RunOutcome", "run"]
 
-_MOST_STOPS = 3  # different submissions in a row that the judge did not survive: then it is the machine
 _STOPS = (JudgeStopped, MachineLacks)  # where the judge grades a text of ours, the second is about one submission, too
 _STOPPED = "The judge stopped twice on this submission; a person has to look."
 
@@ -91,8 +91,7 @@ def run(
 
     Raises:
         UnknownExercise: no exercise has this id.
-        JudgeStopped, MachineLacks: the judge stops on a text of ours too, or on several submissions in a row; the run
-            stays open.
+        JudgeStopped, MachineLacks: the judge stops on a text of ours too; the run stays open.
         GraderError: the exercise is not timed, nothing was handed in, or the store cannot be used.
     """
     exercise = find(exercise_id)
@@ -124,7 +123,6 @@ class _Session:
         self.store, self.judge, self.exercise, self.run = store, judge, exercise, run
         self.progress, self.resumed = progress, resumed
         self.environment, self.grader = run.environment, run.grader
-        self.stops_in_a_row = 0
         self.stopped_on: set[str] = set()  # hashes
         self.to_come: list[str] = []  # sources
 
@@ -193,13 +191,9 @@ class _Session:
         try:
             verdict = self._grade(submission.source, tell)
         except _STOPS:
-            self.stops_in_a_row += 1
-            if self.stops_in_a_row == _MOST_STOPS:
-                raise
             self._tell(f"{student}: the judge stopped; is it the machine?", number, total)
             self._grade(_control(self.exercise), tell)
             return None
-        self.stops_in_a_row = 0
         if verdict.status != "unusable":
             self._hold_to_one_machine(verdict)
         return verdict

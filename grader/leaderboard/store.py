@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import fcntl
 import hashlib
-import inspect
 import json
 import os
 from collections.abc import Iterator
@@ -18,12 +17,11 @@ import sqlalchemy as sa
 from sqlalchemy.orm import Session
 
 from grader.errors import GraderError
-from grader.exercise import Exercise
 from grader.leaderboard.database import open_database, store_errors
 from grader.leaderboard.tables import EntryRow, PseudonymRow, RunRow, SecretRow, VerdictRow
 from grader.verdict import Environment, Verdict
 
-__all__ = ["Entry", "Run", "Store", "fingerprint", "graded_key"]
+__all__ = ["Entry", "Run", "Store", "graded_key"]
 
 
 @dataclass(frozen=True)
@@ -49,11 +47,6 @@ class Entry:
     submission_sha256: str
     verdict: Verdict | None
     problem: str
-
-
-def fingerprint(exercise: Exercise) -> str:
-    """The SHA-256 of the exercise's module: its cases, its oracle, its baselines."""
-    return hashlib.sha256(Path(inspect.getfile(exercise.oracle)).read_bytes()).hexdigest()
 
 
 def graded_key(verdict: Verdict, exercise_fingerprint: str) -> str:

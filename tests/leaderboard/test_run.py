@@ -347,15 +347,31 @@ def test_a_judge_that_stops_on_everything_ends_the_run(store, course, judge, tex
     assert run("softmax", folder, store, judge).measured == 9
 
 
-def test_three_stops_in_a_row_end_the_run_and_the_next_goes_on(store, course, judge, text_of):
-    """Three different submissions in a row look like the machine; going on ends with the same entries as ever."""
-    folder = course({name: text_of(name) for name in ("ann", "ben", "cid", "dot")})
-    _stop_on(judge, *(text_of(name) for name in ("ann", "ben", "cid")))
+def test_however_many_stop_the_judge_the_others_are_measured(store, course, judge, text_of):
+    """After each of them a text of ours tells entries that stop the judge from a judge that is broken."""
+    stopping = ("ann", "ben", "cid", "dan", "eve")
+    folder = course({name: text_of(name) for name in (*stopping, "fay")})
+    _stop_on(judge, *(text_of(name) for name in stopping))
+    outcome = run("softmax", folder, store, judge)
+    assert (outcome.measured, outcome.unusable, outcome.resumed) == (1, 5, False)
+    assert [entry.problem for entry in _entries(store).values()] == [*[STOPPED] * 5, ""]
+    assert [source.startswith("from typing") for source in judge.graded] == [False, False, True] * 5 + [False]
+
+
+def test_a_judge_that_breaks_on_the_way_ends_the_run_and_the_next_goes_on(store, course, judge, text_of):
+    """The one on which it broke is not blamed, whoever stopped it before."""
+    folder = course({name: text_of(name) for name in ("ann", "ben", "cid", "dan")})
+    _stop_on(judge, text_of("ann"), text_of("ben"))
+    stop = judge.on_grade
+    judge.on_grade = lambda source: (
+        (_ for _ in ()).throw(JudgeStopped("gone")) if text_of("cid") in judge.graded else stop(source)
+    )
     with pytest.raises(JudgeStopped):
         run("softmax", folder, store, judge)
+    judge.on_grade = stop
     outcome = run("softmax", folder, store, judge)
     assert outcome.resumed
-    assert [entry.problem for entry in _entries(store).values()] == [STOPPED] * 3 + [""]
+    assert [entry.problem for entry in _entries(store).values()] == [STOPPED, STOPPED, "", ""]
 
 
 def test_a_machine_that_lacks_something_for_one_submission_stops_nobody(store, course, judge, text_of):
@@ -374,14 +390,6 @@ def test_a_machine_that_lacks_something_for_one_submission_stops_nobody(store, c
     with pytest.raises(MachineLacks):
         run("softmax", folder, store, judge)
     assert store.entries(store.open_run("softmax").id) == []
-
-
-def test_stops_that_are_not_in_a_row_end_nothing(store, course, judge, text_of):
-    """Each is held against its own text where others are graded in between."""
-    folder = course({name: text_of(name) for name in "abcdefg"})
-    _stop_on(judge, *(text_of(name) for name in "aceg"))
-    outcome = run("softmax", folder, store, judge)
-    assert (outcome.measured, outcome.unusable) == (3, 4)
 
 
 @pytest.mark.parametrize("cut", range(1, 9))
