@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import compileall
 import functools
 import os
+import py_compile
 import shutil
 import subprocess
+import tempfile
 from pathlib import Path
 
 from grader.judge.sandbox import limits, sight
@@ -50,6 +53,9 @@ def command(
 ) -> tuple[list[str], list[int]]:
     """The command that runs `inside` caged, and the descriptors that it needs, which the caller closes.
 
+    The first process inside is bubblewrap's, and everyone there can read its command line and where a mount comes from.
+    So the options lie in a file, and what is ours is copied, not mounted.
+
     Args:
         gpu: the one that it may use.
         uid: who the submission is.
@@ -84,12 +90,15 @@ def command(
             arguments += ["--symlink", str(path.resolve()), str(path)]
         else:
             arguments += ["--ro-bind-try", str(path), str(path)]
-    arguments += _folders_above(Path(GRADER, "grader/worker")) + _folders_above(Path("/etc/passwd"))
-    for name in sight.MODULES:
-        arguments += ["--ro-bind", str(sight.PACKAGE / name), f"{GRADER}/grader/{name}"]
-    for name, text in _ETC.items():
-        fds.append(_file(text.format(uid=uid).encode()))
-        arguments += ["--perms", "0644", "--file", str(fds[-1]), f"/etc/{name}"]
+    for path in sight.telling(shown):
+        arguments += ["--ro-bind-try", "/dev/null", str(path)]
+    files = {f"/etc/{name}": text.format(uid=uid).encode() for name, text in _ETC.items()}
+    files |= {f"{GRADER}/grader/{name}": data for name, data in _modules().items()}
+    for folder in sorted({folder for name in files for folder in Path(name).parents[:-1]}):
+        arguments += ["--dir", str(folder)]
+    for name, data in files.items():
+        fds.append(_file(data))
+        arguments += ["--perms", "0644", "--file", str(fds[-1]), name]
 
     for node in (*(f"/dev/{name}" for name in _NODES), *(gpu.nodes if gpu is not None else ())):
         arguments += ["--dev-bind", node, node]
@@ -97,7 +106,27 @@ def command(
     arguments += ["--proc", "/proc"]
     arguments += [part for path in _PROC_READ_ONLY for part in ("--ro-bind-try", path, path)]
     arguments += [part for path in (*secret, "/dev", "/") for part in ("--remount-ro", str(path))]
-    return [program, *arguments, "--chdir", HOME, "--", *inside], fds
+    arguments += ["--chdir", HOME]
+    fds.append(_file(b"".join(os.fsencode(argument) + b"\0" for argument in arguments)))
+    return [program, "--args", str(fds[-1]), "--", *inside], fds
+
+
+@functools.cache
+def _modules() -> dict[str, bytes]:
+    """What a worker imports, by its place in the package: as text, and compiled, which no file's time makes stale."""
+    with tempfile.TemporaryDirectory() as scratch:
+        for name in sight.MODULES:
+            ours, copy = sight.PACKAGE / name, Path(scratch, name)
+            if ours.is_dir():
+                shutil.copytree(ours, copy, ignore=shutil.ignore_patterns("__pycache__"))
+            else:
+                shutil.copyfile(ours, copy)
+        mode = py_compile.PycInvalidationMode.UNCHECKED_HASH
+        compileall.compile_dir(
+            scratch, quiet=2, stripdir=scratch, prependdir=f"{GRADER}/grader", invalidation_mode=mode
+        )
+        found = sorted(path for path in Path(scratch).rglob("*") if path.is_file())
+        return {path.relative_to(scratch).as_posix(): path.read_bytes() for path in found}
 
 
 def _folders_above(path: Path) -> list[str]:

@@ -12,7 +12,7 @@ from pathlib import Path
 
 from grader.judge.sandbox.gpu import GpuAccess
 
-__all__ = ["MODULES", "PACKAGE", "added_folders", "hidden", "hidden_in", "import_folders", "shown"]
+__all__ = ["MODULES", "PACKAGE", "added_folders", "hidden", "hidden_in", "import_folders", "shown", "telling", "within"]
 
 PACKAGE = Path(__file__).resolve().parents[2]  # grader
 MODULES = ("__init__.py", "version.py", "errors.py", "protocol", "worker")  # all of it that a worker imports
@@ -82,6 +82,21 @@ def hidden_in(shown: Iterable[Path]) -> list[Path]:
         real = path.resolve()
         found += [path / each.relative_to(real) for each in secret if each != real and each.is_relative_to(real)]
     return list(dict.fromkeys(found))
+
+
+def telling(shown: Iterable[Path]) -> list[Path]:
+    """The files that an installation of ours has within these, and that say where it came from."""
+    places = {Path(place).resolve() for place in (*site.getsitepackages(), *sys.path) if place}
+    editable = [f"{folder}__editable__{rest}*" for folder in ("", "__pycache__/") for rest in (".grader-", "_grader_")]
+    names = ["grader-*.dist-info/direct_url.json", *editable]
+    found = {file for place in places for name in names for file in place.glob(name)}
+    return sorted(path / file.relative_to(real) for path in shown for real in [path.resolve()] for file in found
+                  if file.is_relative_to(real) and not path.is_symlink())  # fmt: skip
+
+
+def within(path: str, shown: Iterable[Path]) -> bool:
+    """Whether a path is one of what is shown, or lies in it."""
+    return any(Path(path).is_relative_to(each) or Path(path).resolve().is_relative_to(each) for each in shown)
 
 
 def _home() -> Path:

@@ -45,7 +45,7 @@ def enter(cage: dict[str, Any]) -> None:
             _seccomp(bytes.fromhex(cage["seccomp"]), supervisor)
     os.chdir(os.environ["HOME"])
     os.makedirs(os.environ["TMPDIR"], exist_ok=True)
-    sys.path[:0] = cage["path"]
+    sys.path[:] = [*cage["path"], *filter(os.path.exists, sys.path)]  # an editable install names where it came from
     exec(compile(cage["code"], "<worker>", "exec"), {"__name__": "__main__"})
 
 

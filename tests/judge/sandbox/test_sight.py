@@ -1,6 +1,7 @@
 """What a submission sees of the file system, and what it can import."""
 
 import ast
+import json
 import os
 import shutil
 import sys
@@ -58,8 +59,60 @@ tell(root=lambda: names("/"), etc=lambda: names("/etc"), dev=lambda: names("/dev
     assert found["home"] == ["worker"]
     assert found["own"] == ["tmp"]
     assert found["project"] == "ENOENT" or set(found["project"]) <= {".venv", "venv"}
-    assert set(found["grader"]) == set(sight.MODULES)
+    assert set(found["grader"]) == {*sight.MODULES, "__pycache__"}
     assert not {"run", "var", "mnt", "srv", "boot"} & set(found["root"])
+
+
+def test_bubblewrap_names_neither_the_home_nor_the_project(told, tmp_path, monkeypatch, repository):
+    """Not in a command line, a mount, the environment, the paths of Python or what an installation says of itself.
+
+    Only where Python itself lies is known, since it is there inside, too.
+    """
+    home = tmp_path / "home"
+    (home / "bin").mkdir(parents=True)
+    monkeypatch.setenv("HOME", str(home))
+    monkeypatch.setenv("PATH", os.pathsep.join([str(home / "bin"), str(repository / "bin"), os.environ["PATH"]]))
+    monkeypatch.setenv("LD_LIBRARY_PATH", os.pathsep.join([str(home), str(repository / "lib"), "/usr/lib"]))
+    monkeypatch.setenv("CUDA_PATH", str(home / "cuda"))
+    found = told(
+        "bubblewrap",
+        """
+import glob, sysconfig
+import grader.worker.main
+read = lambda path: open(path, "rb").read().decode(errors="replace")
+every = lambda pattern: [read(path) for path in glob.glob(pattern)]
+links = lambda pattern: [os.readlink(path) for path in glob.glob(pattern) if os.path.lexists(path)]
+packages = sysconfig.get_paths()["purelib"]
+tell(lines=lambda: every("/proc/[0-9]*/cmdline"), own=lambda: read("/proc/self/environ"), of=lambda: dict(os.environ),
+     mounts=lambda: every("/proc/self/mount*"), maps=lambda: every("/proc/self/maps"), path=lambda: sys.path,
+     links=lambda: links("/proc/self/*") + links("/proc/self/fd/*"), files=lambda: every("/etc/[phn]*"),
+     modules=lambda: [str(vars(module).get("__file__")) for module in list(sys.modules.values())],
+     code=lambda: grader.worker.main.main.__code__.co_filename,
+     installed=lambda: every(packages + "/__editable__*") + every(packages + "/grader-*/direct_url.json"))
+""",
+    )
+    text = json.dumps(found)
+    for prefix in {sys.prefix, sys.base_prefix, os.path.dirname(sys.executable)}:
+        text = text.replace(prefix, "PYTHON")
+    assert str(home) not in text
+    assert str(repository) not in text
+    assert "/opt/grader/grader/worker/main.py" in text
+
+
+def test_the_modules_inside_are_not_compiled_at_each_start(told):
+    """Copied files are newer than what was compiled of them; that is believed without a look at their time."""
+    found = told(
+        "bubblewrap",
+        """
+import importlib._bootstrap_external as importing
+compiled = []
+real = importing.SourceLoader.source_to_code
+importing.SourceLoader.source_to_code = lambda *args, **options: compiled.append(args[2]) or real(*args, **options)
+import grader.worker.main
+tell(compiled=lambda: [path for path in compiled if "grader" in path], there=lambda: grader.worker.main.__file__)
+""",
+    )
+    assert found == {"compiled": [], "there": "/opt/grader/grader/worker/main.py"}
 
 
 @pytest.mark.parametrize("form", ["bubblewrap", "landlock", "limits", "none"])
