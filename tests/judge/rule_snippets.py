@@ -439,13 +439,14 @@ from grader import benchmark, check, device
 from grader.explore import compare
     compare(1, 2)
 ## nvcc by hand
-import subprocess
+import pathlib, subprocess
 source = "__global__ void f() {}"
+pathlib.Path('f.cu').write_text(source)
 def build(): subprocess.run(['/usr/local/cuda/bin/nvcc', '-shared', 'f.cu'], check=True)
 def vector_add(x, y, out): build()
 ## nvcc by a command that has a name, as a text that is split
 import subprocess
-source = "__global__ void f() {}"
+with open('f.cu', 'w') as file: file.write("__global__ void f() {}")
 command = f"nvcc --fatbin -arch=sm_{90} -o f.fatbin f.cu"
 subprocess.run(command.split(), check=True)
 words = ["nvcc", "--fatbin", "f.cu"]

@@ -24,6 +24,34 @@ NO_KERNEL = {
     "the library": "import torch\ndef vector_add(x, y, out): torch.add(x, y, out=out)",
     "a word in a text": "def vector_add(x, y, out): print('triton.jit')",
     "torch.jit": "import torch\n@torch.jit.script\ndef vector_add(x, y, out): out.copy_(x)",
+    "a docstring": 'def vector_add(x, y, out):\n    """__global__ void add(float* x) {}"""\n',
+    "a text that nothing compiles": "text = '__global__ void add() {}'\ndef vector_add(x, y, out): print(text)",
+    "a compiler's name in a text": "def vector_add(x, y, out): return 'RawKernel', '__global__ void add() {}'",
+    "a compiler that is imported only": "from cupy import RawKernel\ndef vector_add(x, y, out): out.copy_(x)",
+    "a compiler that is mentioned only": "import triton\ntriton.jit\ndef vector_add(x, y, out): out.copy_(x)",
+    "a star": "from math import *\ndef vector_add(x, y, out): out.copy_(x)",
+    "a decorator of one's own": "def jit(f): return f\n@jit\ndef kernel(x): pass\n"
+    "def vector_add(x, y, out): kernel[(1,)](x)",
+    "a function of one's own": "def RawKernel(text): return print\nkernel = RawKernel('__global__ void f() {}')\n"
+    "def vector_add(x, y, out): kernel(x)",
+}
+IN_CUPY = "import cupy\nkernel = cupy.RawKernel({}, 'f')\ndef vector_add(x, y, out): {}\n"
+BY_TORCH = "from torch.utils.cpp_extension import load_inline\n"
+NO_KERNEL_IN_TEXT = {
+    "in a comment": IN_CUPY.format("'void f() {} // __global__ void f() {}'", "kernel(x)"),
+    "in a comment of lines": IN_CUPY.format("'/* __global__ void f() {} */ void f() {}'", "kernel(x)"),
+    "in a text in quotes": IN_CUPY.format("""'const char* s = "__global__ void f() {}"; void g() {}'""", "kernel(x)"),
+    "declared only": IN_CUPY.format("'__global__ void f(); void g() {}'", "kernel(x)"),
+    "as its name": BY_TORCH + "m = load_inline('__global__ void f() {}', '', 'void f() {}')\n"
+    "def vector_add(x, y, out): m.f(x)",
+    "as C++": BY_TORCH + "m = load_inline('m', '/* __global__ */ void f() {}', functions=['f'])\n"
+    "def vector_add(x, y, out): m.f(x)",
+    "made while it runs": BY_TORCH + "import zlib\nm = load_inline('m', '', zlib.decompress(b'x').decode())\n"
+    "def vector_add(x, y, out): m.f(x)",
+}
+NOT_LAUNCHED = {
+    "compiled and left": IN_CUPY.format("'__global__ void f() {}'", "out.copy_(x)"),
+    "mentioned only": "import triton\n@triton.jit\ndef f(x): pass\ndef vector_add(x, y, out): assert f",
 }
 NOTED = snippets(BY_THE_LIBRARY) | snippets(REACHING)
 HONEST_SUMS = snippets(FINE)
@@ -109,6 +137,18 @@ def test_a_source_without_a_kernel_is_noted(name):
     first = notes(NO_KERNEL[name])[0]
     assert first.sentence.startswith(f"No kernel is written here: {IN_TRITON}")
     assert first.line is None
+
+
+@pytest.mark.parametrize("name", NO_KERNEL_IN_TEXT)
+def test_a_text_without_a_kernel_is_noted(name):
+    """What counts is what a compiler makes a kernel of, and not a word in a comment or in another argument."""
+    assert any("builds C++ without a kernel in it" in note.sentence for note in notes(NO_KERNEL_IN_TEXT[name]))
+
+
+@pytest.mark.parametrize("name", NOT_LAUNCHED)
+def test_a_kernel_that_is_not_launched_is_noted(name):
+    """It is compiled, and the function comes to nothing that launches it."""
+    assert any("nothing in `vector_add` launches it" in note.sentence for note in notes(NOT_LAUNCHED[name]))
 
 
 @pytest.mark.parametrize("name", NOTED)

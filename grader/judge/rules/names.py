@@ -1,9 +1,9 @@
-"""What the names in a submission stand for, and which of them its function can come across. Nothing is run."""
+"""What the names in a submission stand for. Nothing is run."""
 
 from __future__ import annotations
 
 import ast
-from collections import Counter, defaultdict
+from collections import Counter
 from collections.abc import Iterator
 
 from grader.definitions import bindings
@@ -86,61 +86,10 @@ class Names:
             return key
         return _join(holder.removesuffix(".__dict__"), key) if holder.endswith(".__dict__") else ""
 
-    def reachable(self, start: str) -> set[str]:
-        """Every identifier that the code behind `start` may come across, generously: scopes are not looked at."""
-        links: dict[str | ast.AST, set[str | ast.AST]] = defaultdict(set)
-        decorators: set[str | ast.AST] = set()
-        for node in ast.walk(self.module):
-            match node:
-                case ast.FunctionDef() | ast.AsyncFunctionDef() | ast.ClassDef():
-                    links[node.name].add(node)
-                    decorators |= _identifiers(*node.decorator_list)
-                    for name in _identifiers(*node.decorator_list):  # it may put the function into a register
-                        links[name].add(node.name)
-                case ast.Assign(targets=targets, value=value):
-                    _link(links, targets, value)
-                case ast.AnnAssign(target=target, value=ast.expr() as value):
-                    _link(links, [target], value)
-                case ast.AugAssign(target=target, value=value) | ast.NamedExpr(target=target, value=value):
-                    _link(links, [target], value)
-                case ast.For(target=target, iter=value):
-                    _link(links, [target], value)
-                case ast.Expr(value=ast.Call() as call):  # `table.append(kernel)`, `table.update(small=kernel)`
-                    _link(links, [call.func], call)
-        for node in ast.walk(self.module):
-            if isinstance(node, ast.FunctionDef) and node.name in decorators:
-                for argument in node.args.args:
-                    links[argument.arg].add(node.name)
-        found: set[str | ast.AST] = {start}
-        fresh: list[str | ast.AST] = [start]
-        while fresh:
-            link = fresh.pop()
-            new = (links[link] if isinstance(link, str) else _identifiers(link)) - found
-            found |= new
-            fresh += new
-        return {name for name in found if isinstance(name, str)}
-
 
 def _join(holder: str, attribute: str) -> str:
     whole = f"{holder}.{attribute}"
     return whole if holder and attribute and len(whole) <= _MOST_CHARACTERS else ""
-
-
-def _link(links: dict[str | ast.AST, set[str | ast.AST]], targets: list[ast.expr], value: ast.AST) -> None:
-    for name in _identifiers(*targets):
-        links[name].add(value)
-
-
-def _identifiers(*nodes: ast.AST) -> set[str | ast.AST]:
-    found: set[str | ast.AST] = set()
-    for node in nodes:
-        for inner in ast.walk(node):
-            match inner:
-                case ast.Name(id=name) | ast.Attribute(attr=name):
-                    found.add(name)
-                case ast.Constant(value=str(name)) if len(name) <= _MOST_CHARACTERS:  # getattr(…, "kernel")
-                    found.add(name)
-    return found
 
 
 def _bound(module: ast.Module) -> Iterator[str]:

@@ -19,6 +19,7 @@ __all__ = [
     "SIZES",
     "VIEWS",
     "canonical",
+    "is_jit",
     "is_kernel",
     "operation",
 ]
@@ -48,6 +49,8 @@ VIEWS = words(
     pad constant_pad_nd flip roll repeat tile index_select gather take __getitem__"""
 )
 
+_OF_KERNELS = {"triton", "numba", "cupyx"}
+
 
 def canonical(dotted: str) -> str:
     """The name if it is one of torch's or CuPy's; "" for others, among them operators that somebody registered."""
@@ -70,10 +73,13 @@ def operation(name: str) -> str:
 
 def is_kernel(names: Names, function: ast.AST) -> bool:
     """Whether a compiler for the GPU takes the function: what it says are not calls of torch."""
-    for decorator in getattr(function, "decorator_list", ()):
-        bare = decorator.func if isinstance(decorator, ast.Call) else decorator
-        dotted = names.dotted(bare)
-        last = bare.attr if isinstance(bare, ast.Attribute) else bare.id if isinstance(bare, ast.Name) else ""
-        if (last == "jit" or dotted.endswith((".jit", "jit.rawkernel"))) and not dotted.startswith("torch."):
-            return True
-    return False
+    decorators = getattr(function, "decorator_list", ())
+    return any(is_jit(names, each.func if isinstance(each, ast.Call) else each) for each in decorators)
+
+
+def is_jit(names: Names, node: ast.expr) -> bool:
+    """Whether this is what makes a kernel of a function: `triton.jit`, `cuda.jit`, `jit.rawkernel`, `gluon.jit`."""
+    dotted = names.dotted(node)
+    if dotted.split(".")[0] in _OF_KERNELS:
+        return dotted.endswith((".jit", ".rawkernel", ".JITFunction"))
+    return dotted == "builtins.jit" and any(star.split(".")[0] in _OF_KERNELS for star in names.stars)

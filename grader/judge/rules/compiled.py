@@ -1,0 +1,222 @@
+"""Whether a source has a kernel: text or a function that comes to a compiler for the GPU, and that is then launched.
+
+A text counts where it reaches a call that compiles it, without its comments. Scopes are not looked at.
+"""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections import defaultdict
+from collections.abc import Iterable, Iterator
+
+from grader.exercise import Exercise
+from grader.judge.rules.names import Names, text, words
+from grader.judge.rules.notes import Note, shown
+from grader.judge.rules.torch_names import is_jit, is_kernel
+
+__all__ = ["missing", "without_comments"]
+
+# Calls that compile a text: which argument has it, by place and by name. None: any of them.
+_TEXTS: dict[str, tuple[int | None, frozenset[str]]] = {
+    "load_inline": (2, words("cuda_sources")),
+    "RawKernel": (0, words("code")),
+    "RawModule": (0, words("code path")),
+    "_compile_kernel": (0, words("kernel_source")),
+    "SourceModule": (0, words("source")),
+    "Program": (0, words("code")),
+    "nvrtcCreateProgram": (None, frozenset()),
+    "cuModuleLoadData": (None, frozenset()),
+    "cuModuleLoadDataEx": (None, frozenset()),
+    "cuLibraryLoadData": (None, frozenset()),
+}
+_ELEMENTWISE = words("ElementwiseKernel ReductionKernel create_jit_fn create_multi_output_jit_fn _create_jit_fn")
+_LOAD = "cpp_extension.load"
+_COMMANDS = re.compile(r"subprocess\.\w+|os\.(system|popen)")
+_READS = words("open read_text read_bytes path")
+_WRITES = words("write write_text write_bytes writelines")
+_COMMENT = re.compile(r'//[^\n]*|/\*.*?(?:\*/|\Z)|"(?:\\.|[^"\\\n])*"', re.DOTALL)
+_KERNEL = re.compile(r"__global__[^;{}]*\{|\.entry\b")
+_MOST_COMPILED = 24
+
+
+def missing(names: Names, exercise: Exercise) -> Iterator[Note]:
+    """What is missing, if anything: a kernel, or its launch."""
+    flow = _Flow(names)
+    triton = [node for node in ast.walk(names.module) if isinstance(node, ast.FunctionDef) and is_kernel(names, node)]
+    compiled = list(flow.compiling())[:_MOST_COMPILED]
+    whole = [call for call in compiled if flow.has_kernel(call)]
+    reached = flow.reached(exercise.entry)
+    if any(call in reached for call in whole):
+        return
+    if any(kernel in reached for kernel in triton) and _launches(reached):
+        return
+    if triton:
+        yield Note("not launched", triton[0].lineno, shown(triton[0].name))
+    elif whole:
+        yield Note("not launched", whole[0].lineno, shown(_last(names, whole[0])))
+    elif compiled:
+        yield Note("no kernel in C++", compiled[0].lineno)
+    else:
+        yield Note("no kernel")
+
+
+def without_comments(code: str) -> str:
+    """C++ without comments and texts in quotes, its lines where they were."""
+    return _COMMENT.sub(lambda found: "\n" * found[0].count("\n") + " ", code)
+
+
+class _Flow:
+    """Which expressions come into which names."""
+
+    def __init__(self, names: Names) -> None:
+        self.names = names
+        self._links: dict[str, set[ast.AST]] = defaultdict(set)
+        self._bare: set[ast.AST] = set()
+        self._written: list[ast.AST] = []
+        for node in ast.walk(names.module):
+            self._link(node)
+
+    def _link(self, node: ast.AST) -> None:
+        match node:
+            case ast.FunctionDef() | ast.AsyncFunctionDef() | ast.ClassDef():
+                self._into([node.name], node)
+                for name in (name for each in node.decorator_list for name in _mentioned(each)):
+                    self._links[name].add(node)  # it may put the function into a register
+                for decorator in node.decorator_list:
+                    self._arguments(ast.Call(decorator, [node], []))  # type: ignore[list-item]
+                if not isinstance(node, ast.ClassDef):
+                    defaults = [each for each in (*node.args.defaults, *node.args.kw_defaults) if each]
+                    for argument in (*node.args.args, *node.args.kwonlyargs) if defaults else ():
+                        self._links[argument.arg].update(defaults)
+            case ast.Assign(targets=targets, value=value):
+                self._into((name for target in targets for name in _mentioned(target)), value)
+            case ast.AnnAssign(target=target, value=ast.expr() as value) | ast.AugAssign(target=target, value=value):
+                self._into(_mentioned(target), value)
+            case ast.NamedExpr(target=target, value=value) | ast.For(target=target, iter=value):
+                self._into(_mentioned(target), value)
+            case ast.comprehension(target=target, iter=value):
+                self._into(_mentioned(target), value)
+            case ast.withitem(context_expr=value, optional_vars=ast.expr() as target):
+                self._into(_mentioned(target), value)
+            case ast.Expr(value=ast.Constant() as bare):
+                self._bare.add(bare)
+            case ast.Expr(value=ast.Call(func=func) as call):
+                self._into(_mentioned(func), call)
+        if isinstance(node, ast.Call):
+            self._arguments(node)
+
+    def _arguments(self, node: ast.Call) -> None:
+        function = self.names.top.get(node.func.id) if isinstance(node.func, ast.Name) else None
+        if isinstance(function, ast.FunctionDef):
+            for argument, value in zip(function.args.args, node.args, strict=False):
+                self._links[argument.arg].add(value)
+            for keyword in node.keywords:
+                self._links[keyword.arg or ""].add(keyword.value)
+        if _last(self.names, node) in _WRITES:
+            self._written += node.args
+
+    def _into(self, targets: Iterable[str], value: ast.AST) -> None:
+        for name in targets:
+            self._links[name].add(value)
+
+    def compiling(self) -> Iterator[ast.Call]:
+        """The calls that compile something for the GPU, as far as there are not too many to look at."""
+        asked = 0
+        for node in ast.walk(self.names.module):
+            if not isinstance(node, ast.Call) or self._is_own(node.func):
+                continue
+            last, dotted = _last(self.names, node), self.names.dotted(node.func)
+            if last in _TEXTS or last in _ELEMENTWISE or is_jit(self.names, node.func) or dotted.endswith(_LOAD):
+                yield node
+            elif _COMMANDS.fullmatch(dotted) and asked < _MOST_COMPILED:
+                asked += 1
+                if self._is_nvcc(node):
+                    yield node
+
+    def _is_own(self, function: ast.expr) -> bool:
+        return isinstance(function, ast.Name) and function.id in self.names.top.keys() - self.names.imports.keys()
+
+    def _is_nvcc(self, node: ast.Call) -> bool:
+        command = self._texts(self._closure(node.args[:1]))
+        return any(word.rpartition("/")[2] == "nvcc" for word in command.split())
+
+    def has_kernel(self, node: ast.Call) -> bool:
+        """Whether a kernel's text comes to the call, or what it compiles lies in a file and so cannot be read here."""
+        last = _last(self.names, node)
+        if last in _ELEMENTWISE or is_jit(self.names, node.func):
+            return True
+        if last not in _TEXTS:
+            sources = self._written or [node]
+        else:
+            place, named = _TEXTS[last]
+            sources = node.args if place is None else node.args[place : place + 1]
+            given = [each.value for each in node.keywords if each.arg in named or (place is None)]
+            starred = [each.value for each in node.keywords if each.arg is None]
+            starred += [each for each in node.args if isinstance(each, ast.Starred)]
+            sources = [*sources, *given] or starred
+        closure = self._closure(sources)
+        if any(name in _READS for each in closure for name in _own(each)) or any(
+            each.arg == "path" for each in node.keywords
+        ):
+            return True
+        return _KERNEL.search(without_comments(self._texts(closure))) is not None
+
+    def reached(self, entry: str) -> set[ast.AST]:
+        """Everything that the function, and what stands at the top of the module by itself, may come across."""
+        top = [each for each in self.names.module.body if isinstance(each, ast.Expr | ast.If | ast.With | ast.Try)]
+        return self._closure([ast.Name(entry), *top])
+
+    def _closure(self, start: Iterable[ast.AST]) -> set[ast.AST]:
+        """Every node within these, and within what comes into the names that they mention."""
+        found: set[ast.AST] = set()
+        waiting, known = list(start), set[str]()
+        while waiting:
+            for node in ast.walk(waiting.pop()):
+                if node in found:
+                    continue
+                found.add(node)
+                for name in _own(node):
+                    if name not in known:
+                        known.add(name)
+                        waiting += self._links.get(name, set()) - found
+        return found
+
+    def _texts(self, nodes: Iterable[ast.AST]) -> str:
+        """The texts among them, in the order of the source, but for those that stand there by themselves."""
+        texts = [
+            (node.lineno, node.col_offset, node.value if isinstance(node.value, str) else node.value.decode("latin-1"))
+            for node in nodes
+            if isinstance(node, ast.Constant) and isinstance(node.value, str | bytes) and node not in self._bare
+        ]
+        return " ".join(value for _, _, value in sorted(texts))
+
+
+def _own(node: ast.AST) -> Iterator[str]:
+    match node:
+        case ast.Name(id=name) | ast.Attribute(attr=name):
+            yield name
+        case ast.Constant(value=str(name)) if name.isidentifier():  # getattr(…, "kernel")
+            yield name
+
+
+def _mentioned(node: ast.AST) -> Iterator[str]:
+    for inner in ast.walk(node):
+        yield from _own(inner)
+
+
+def _last(names: Names, node: ast.Call) -> str:
+    """The last part of the name of what is called."""
+    dotted = names.dotted(node.func)
+    if isinstance(node.func, ast.Attribute):
+        return node.func.attr
+    if isinstance(node.func, ast.Call) and dotted == "":
+        return text(node.func.args[1]) if len(node.func.args) > 1 else ""
+    return dotted.rpartition(".")[2] or (node.func.id if isinstance(node.func, ast.Name) else "")
+
+
+def _launches(nodes: Iterable[ast.AST]) -> bool:
+    """Whether something is called as a kernel is: `kernel[grid](…)`, at once or later."""
+    return any(isinstance(node, ast.Subscript) and isinstance(node.ctx, ast.Load) for node in nodes) or any(
+        isinstance(node, ast.Attribute) and node.attr in ("run", "forall", "configure", "warmup") for node in nodes
+    )
