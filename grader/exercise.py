@@ -147,6 +147,8 @@ class Rules:
     """What a learner is to write, and not to call. Breaking a rule is a note for a person, and takes no points."""
 
     library: tuple[str, ...] = ()  # operations of torch that would do the work, without a trailing `_` or `_out`
+    handed: tuple[str, ...] = ()  # parameters that are functions, to be called and not to be taken apart
+    methods: tuple[str, ...] = ()  # those of them that are objects, with public methods to be used
 
 
 def text_of(function: Callable[..., Any]) -> str:

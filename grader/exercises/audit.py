@@ -6,7 +6,7 @@ import random
 from collections.abc import Callable
 from typing import Any
 
-from grader.exercise import Array, Budget, Case, Exercise, Suspect
+from grader.exercise import Array, Budget, Case, Exercise, Rules, Suspect
 
 __all__ = ["AUDIT", "LIES", "ON_TRIAL"]
 
@@ -185,6 +185,7 @@ AUDIT = Exercise(
         *_MISSED,
         *_ACCUSED,
     ),
+    rules=Rules(handed=("benchmark", "machine"), methods=("machine",)),
     harness=_hear,
     draw=_draw,
     answers=tuple(f"benchmark {number}" for number in range(1, ON_TRIAL + 1)),

@@ -6,7 +6,7 @@ import random
 from collections.abc import Callable
 from typing import Any
 
-from grader.exercise import Array, Budget, Case, Exercise, Suspect
+from grader.exercise import Array, Budget, Case, Exercise, Rules, Suspect
 
 __all__ = ["TIME_GPU"]
 
@@ -185,6 +185,7 @@ TIME_GPU = Exercise(
     bytes_moved=lambda case: _ROOM,
     operations=lambda case: 1,
     correctness_points=4,
+    rules=Rules(handed=("function",)),
     harness=_times,
     draw=_draw,
     measure=_by_events,

@@ -13,6 +13,7 @@ from grader.definitions import parsed
 from grader.exercise import Exercise
 from grader.judge.rules.compiled import missing, without_comments
 from grader.judge.rules.flow import follow
+from grader.judge.rules.handed import taken_apart
 from grader.judge.rules.kernels import of_kernels
 from grader.judge.rules.names import Names
 from grader.judge.rules.notes import Note, findings, shown
@@ -33,7 +34,7 @@ def of_source(source: str, exercise: Exercise) -> tuple[Finding, ...]:
         return ()
     try:
         names = Names(module)
-        notes = list(beyond(names))
+        notes = [*beyond(names), *taken_apart(names, exercise)]
         if exercise.backend == "torch":  # it asks for no kernel: there, what is forbidden is all that matters
             notes += [note for note in follow(names, exercise) if note.rule in ("library", "fallback")]
         else:

@@ -146,15 +146,16 @@ class _Flow:
         last = _last(self.names, node)
         if last in _ELEMENTWISE or is_jit(self.names, node.func):
             return True
+        sources: list[ast.AST] = []
         if last not in _TEXTS:
-            sources = self._written or [node]
+            sources += self._written or [node]
         else:
             place, named = _TEXTS[last]
-            sources = node.args if place is None else node.args[place : place + 1]
+            sources += node.args if place is None else node.args[place : place + 1]
             given = [each.value for each in node.keywords if each.arg in named or (place is None)]
             starred = [each.value for each in node.keywords if each.arg is None]
             starred += [each for each in node.args if isinstance(each, ast.Starred)]
-            sources = [*sources, *given] or starred
+            sources = [*sources, *given] or [*starred]
         closure = self._closure(sources)
         if any(name in _READS for each in closure for name in _own(each)) or any(
             each.arg == "path" for each in node.keywords

@@ -32,6 +32,8 @@ _SENTENCES = {  # the gravest first: of too many, these are kept
     "compiler": "Line {line} uses {subject}, which writes kernels for you: this exercise asks for a {backend} kernel "
     "of your own.",
     "reach": "Line {line} uses {subject}: a solution of this exercise needs its arguments and no more.",
+    "apart": "Line {line} takes apart what it is handed, or could, with {subject}: this exercise asks to call it, "
+    "and no more.",
     "import": "Line {line} uses {subject}, a part of the grader: a solution of this exercise needs nothing of it.",
     "patch": "Line {line} replaces {subject}, which other code relies on: a solution of this exercise leaves modules "
     "as they are.",
