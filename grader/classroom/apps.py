@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import os
-import shutil
-from collections.abc import Collection, Iterable
+from collections.abc import Collection
 from datetime import datetime
+from fnmatch import fnmatch
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -14,7 +14,7 @@ from nbgrader.api import Gradebook
 from nbgrader.converters import Autograde
 from nbgrader.exchange.default import ExchangeCollect
 
-from grader.classroom.copying import Ignored, copy_submission
+from grader.classroom.copying import SECRET, TIMESTAMP, copy_submission, remove_all_but
 from grader.classroom.course import unreadable
 from grader.classroom.inbox import Entry, changed_ns, sift
 from grader.errors import UnusableSubmission
@@ -22,15 +22,13 @@ from grader.feedback.words import on_one_line
 
 __all__ = ["Collect", "GradeReadable"]
 
-# What a browser would run with the instructor's rights, where Formgrader shows it. No score rests on such files.
-_RUN_BY_BROWSERS = (
-    *(".html", ".htm", ".xhtml", ".xht", ".shtml", ".svg", ".js", ".mjs", ".xml", ".xsl", ".mht", ".mhtml", ".pdf"),
-)
+_MOST_NAMED = 5  # files of a stranger's, in a sentence
 
 
 class Collect(ExchangeCollect):  # type: ignore[misc]
-    """Anyone may put anything into the inbox: what is no submission is passed over, links are not followed, and files
-    that a browser would run stay there.
+    """Anyone may put anything into the inbox: what is no submission is passed over, links are not followed, and only
+    the assignment's own notebooks, the time and nbgrader's secret are collected. Where Formgrader shows it, a browser
+    would run much of the rest with the instructor's rights, and no score rests on it.
 
     `problems`: what is the matter with what was passed over, as sentences. `accept`: names whose entries are believed.
     """
@@ -58,7 +56,7 @@ class Collect(ExchangeCollect):  # type: ignore[misc]
 
     def copy_files(self) -> None:
         """Copy what is new or newer, all that is wanted of it or nothing."""
-        ignored = _ignored(self.coursedir.ignore)
+        wanted = {*_own_notebooks(self.coursedir), SECRET}
         for record in self.src_records:
             entry: Entry = record["entry"]
             where = self.coursedir.format_path(
@@ -70,10 +68,15 @@ class Collect(ExchangeCollect):  # type: ignore[misc]
             dest.parent.mkdir(parents=True, exist_ok=True)
             most_bytes = 1000 * self.coursedir.max_dir_size
             try:
-                copy_submission(entry.path, dest, entry.text, ignored, most_bytes, partial(_is_as_found, entry))
+                left = copy_submission(entry.path, dest, entry.text, wanted, most_bytes, partial(_is_as_found, entry))
             except (OSError, UnusableSubmission) as error:
                 why = getattr(error, "strerror", None) or str(error)
                 self._say(f"what {entry.student} submitted cannot be collected from {entry.path}: {why}")
+                continue
+            if left := [name for name in left if not any(fnmatch(name, each) for each in self.coursedir.ignore)]:
+                named = ", ".join(left[:_MOST_NAMED])
+                named += f" and {len(left) - _MOST_NAMED} more" if len(left) > _MOST_NAMED else ""
+                self._say(f"{entry.student} also submitted {named}; only the assignment's notebooks are collected")
 
     def _replaces(self, dest: Path, entry: Entry) -> bool:
         try:
@@ -94,17 +97,17 @@ def _is_as_found(entry: Entry) -> bool:
     return changed_ns(entry.path) == entry.changed_ns
 
 
-def _ignored(patterns: Iterable[str]) -> Ignored:
-    by_pattern = shutil.ignore_patterns(*patterns)
-
-    def ignored(folder: str, names: list[str]) -> set[str]:
-        return {*by_pattern(folder, names), *(name for name in names if name.lower().endswith(_RUN_BY_BROWSERS))}
-
-    return ignored
+def _own_notebooks(coursedir: Any) -> set[str]:
+    """The file names of the assignment's notebooks."""
+    with Gradebook(coursedir.db_url, coursedir.course_id) as gradebook:
+        return {f"{notebook.name}.ipynb" for notebook in gradebook.find_assignment(coursedir.assignment_id).notebooks}
 
 
 class GradeReadable(Autograde):  # type: ignore[misc]
-    """Grades a student's notebooks that can be read; the others count as not handed in, unless all are so."""
+    """Grades a student's notebooks that can be read; the others count as not handed in, unless all are so.
+
+    Of what else was handed in, on whatever way, nothing is kept beside them, where Formgrader would show it.
+    """
 
     def init_notebooks(self) -> None:
         """Find the notebooks; nbgrader would grade none where one cannot be read."""
@@ -117,6 +120,9 @@ class GradeReadable(Autograde):  # type: ignore[misc]
         """Make the gradebook's entries; what cannot be read has no points, also where an earlier one had."""
         super().init_assignment(assignment_id, student_id)
         submitted = Path(self._format_source(assignment_id, student_id))
+        source = Path(self.coursedir.format_path(self.coursedir.source_directory, ".", assignment_id))
+        ours = {path.relative_to(source).as_posix() for path in source.rglob("*") if path.is_file()}
+        remove_all_but(Path(self._format_dest(assignment_id, student_id)), {*ours, TIMESTAMP, SECRET})
         with Gradebook(self.coursedir.db_url, self.coursedir.course_id) as gradebook:
             known = {notebook.name for notebook in gradebook.find_assignment(assignment_id).notebooks}
             for path in unreadable(submitted):

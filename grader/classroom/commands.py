@@ -233,7 +233,8 @@ def _student_result(api: Any, assignment: str, student: str, again: bool, reason
             return StudentResult(student, "failed", 0.0, 0.0, submitted_at=when, reason=reason or "not graded")
         verdicts, unread = _verdicts(autograded)
         said = [f"{verdict.title}: {sentence}" for verdict in verdicts for sentence in to_look_at(verdict)]
-        said = [sentence for sentence in (folder.missing(api, assignment, student), *unread, *said) if sentence]
+        others = inbox.other_notebooks(api, assignment, student)
+        said = [sentence for sentence in (folder.missing(api, assignment, student, others), *unread, *said) if sentence]
         penalty = sum(notebook.late_submission_penalty or 0.0 for notebook in entry.notebooks)
         return StudentResult(
             student=student,

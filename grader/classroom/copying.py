@@ -1,4 +1,4 @@
-"""Copy a folder that a stranger made: plain files of one user's, whole or not at all."""
+"""Copy from a folder that a stranger made: the files that are wanted, of one user's, all of them or none."""
 
 from __future__ import annotations
 
@@ -10,24 +10,23 @@ from pathlib import Path
 
 from grader.errors import UnusableSubmission
 
-__all__ = ["copy_submission"]
+__all__ = ["SECRET", "TIMESTAMP", "copy_submission", "remove_all_but"]
 
-_MOST_FILES = 200  # and folders
-_DEEPEST = 20  # folders within each other
+TIMESTAMP = "timestamp.txt"
+SECRET = "submission_secret.txt"  # nbgrader's, by which a learner finds feedback in the exchange
 _CHUNK = 1 << 20
-
-Ignored = Callable[[str, list[str]], Collection[str]]  # as `shutil.ignore_patterns` gives it
 
 
 def copy_submission(
     source: Path,
     dest: Path,
     timestamp: str,
-    ignored: Ignored,
+    wanted: Collection[str],
     most_bytes: int,
     is_as_found: Callable[[], bool] = lambda: True,
-) -> None:
-    """Make `dest` a copy of `source`, with `timestamp` in its `timestamp.txt`; what was at `dest` goes.
+) -> list[str]:
+    """Make `dest` a copy of the `wanted` files of `source`, with `timestamp` in its `timestamp.txt`; what was at `dest`
+    goes. Return the names of what was left, sorted.
 
     `is_as_found`: asked when all is copied, whether that is what `timestamp` was said of.
 
@@ -35,7 +34,7 @@ def copy_submission(
     must be of the user's whose folder it is: else a link to the solutions would be graded as a submission.
 
     Raises:
-        UnusableSubmission: there is something else in it, or too much. `dest` is as it was.
+        UnusableSubmission: a wanted file is something else, or there is too much. `dest` is as it was.
         OSError: it could not be read or written. `dest` is as it was.
     """
     scratch = dest.with_name(f".{dest.name}.collecting")
@@ -43,34 +42,34 @@ def copy_submission(
     try:
         top = os.open(source, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW)
         try:
-            _copy(top, scratch, ignored, most_bytes)
+            there, owner = set(os.listdir(top)), os.fstat(top).st_uid
+            scratch.mkdir()
+            for name in sorted(there.intersection(wanted)):
+                most_bytes -= _copy_file(name, top, scratch / name, owner, most_bytes)
         finally:
             os.close(top)
         if not is_as_found():
             raise UnusableSubmission("it was changed meanwhile; the next run collects it.")
-        (scratch / "timestamp.txt").write_text(timestamp, encoding="utf-8")
+        (scratch / TIMESTAMP).write_text(timestamp, encoding="utf-8")
         if dest.is_dir():
             shutil.rmtree(dest)
         scratch.rename(dest)
     finally:
         shutil.rmtree(scratch, ignore_errors=True)
+    return sorted(there - {*wanted, TIMESTAMP})
 
 
-def _copy(top: int, dest: Path, ignored: Ignored, most_bytes: int) -> None:
-    owner = os.fstat(top).st_uid
-    count, left = 0, most_bytes
-    for path, folders, files, here in os.fwalk(".", onerror=_raise, follow_symlinks=False, dir_fd=top):
-        unwanted = ignored(path, [*folders, *files])
-        folders[:] = [name for name in folders if name not in unwanted]
-        count += len(folders) + len(files)
-        if count > _MOST_FILES or path.count(os.sep) > _DEEPEST:
-            raise UnusableSubmission(f"it holds more than {_MOST_FILES} files, or folders too deep in each other.")
-        for name in folders:
-            if not stat.S_ISDIR(os.stat(name, dir_fd=here, follow_symlinks=False).st_mode):
-                raise _refused(name)
-        (dest / path).mkdir(parents=True)
-        for name in sorted(set(files).difference(unwanted)):
-            left -= _copy_file(name, here, dest / path / name, owner, left)
+def remove_all_but(folder: Path, kept: Collection[str]) -> None:
+    """Remove everything from a folder but the plain files of these names, which are relative to it."""
+    with os.scandir(folder) as entries:
+        for entry in list(entries):
+            if not entry.is_dir(follow_symlinks=False):
+                if entry.name not in kept or not entry.is_file(follow_symlinks=False):
+                    os.unlink(entry.path)
+            elif inner := {name.partition("/")[2] for name in kept if name.startswith(f"{entry.name}/")}:
+                remove_all_but(Path(entry.path), inner)
+            else:
+                shutil.rmtree(entry.path)
 
 
 def _copy_file(name: str, here: int, dest: Path, owner: int, left: int) -> int:
@@ -94,7 +93,3 @@ def _copy_file(name: str, here: int, dest: Path, owner: int, left: int) -> int:
 
 def _refused(name: str) -> UnusableSubmission:
     return UnusableSubmission(f"{name!r} in it is a link, or another's file.")
-
-
-def _raise(error: OSError) -> None:
-    raise error

@@ -11,7 +11,7 @@ import sqlite3
 import sysconfig
 import tempfile
 import warnings
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from contextlib import closing, contextmanager
 from datetime import datetime
 from pathlib import Path
@@ -260,19 +260,22 @@ def notebooks(api: Any, assignment: str) -> set[str]:
         return {notebook.name for notebook in gradebook.find_assignment(assignment).notebooks}
 
 
-def missing(api: Any, assignment: str, student: str) -> str:
-    """Which of the assignment's notebooks a student did not hand in, and what may be there instead; else nothing."""
+def missing(api: Any, assignment: str, student: str, others: Collection[str] = ()) -> str:
+    """Which of the assignment's notebooks a student did not hand in, and what may be there instead; else nothing.
+
+    `others`: notebooks, without `.ipynb`, that were not collected as they are not the assignment's.
+    """
     known = notebooks(api, assignment)
     submitted = path(api, "submitted", assignment, student)
-    there = {notebook.stem for notebook in submitted.glob("*.ipynb")}
+    there = {notebook.stem for notebook in submitted.glob("*.ipynb")} | set(others)
     if not known - there:
         return ""
     said = f"{_listed(known - there)} not handed in, so nothing in it has points"
     if not there - known:
         return f"{said}."
     return (
-        f"{said}; {_listed(there - known)} none of the assignment's. If it was renamed, name it back in {submitted}, "
-        "and grade again with --force."
+        f"{said}; {_listed(there - known)} none of the assignment's. If it was renamed, put it into {submitted} "
+        "under its own name, and grade again with --force."
     )
 
 

@@ -4,17 +4,16 @@ from __future__ import annotations
 
 import os
 import re
-import shutil
 import stat
 from pathlib import Path
 from typing import Any
 
+from grader.classroom.copying import SECRET, TIMESTAMP, remove_all_but
 from grader.classroom.course import notebooks, path, why
 from grader.feedback.words import on_one_line
 
 __all__ = ["write_feedback"]
 
-_SECRET = "submission_secret.txt"
 _IS_SECRET = re.compile(rb"[A-Za-z0-9_-]{16,300}")  # nbgrader's own are 128 hexadecimal digits
 
 
@@ -26,30 +25,20 @@ def write_feedback(api: Any, assignment: str, student: str, *, release: bool) ->
     autograded = path(api, "autograded", assignment, student)
     own = {name for name in notebooks(api, assignment) if (autograded / f"{name}.ipynb").is_file()}
     try:
-        _remove_all_but(made, {"timestamp.txt", _SECRET, *(f"{name}.html" for name in own)})
+        remove_all_but(made, {TIMESTAMP, SECRET, *(f"{name}.html" for name in own)})
     except OSError as error:
         return on_one_line(
             f"the feedback is not released, as what was handed in cannot be removed from {made}: {error}"
         )
     if not release:
         return ""
-    if not _is_secret(made / _SECRET):
+    if not _is_secret(made / SECRET):
         return on_one_line(
-            f"the feedback is not released: this work has no {_SECRET}, by which a learner gets it from the exchange, "
+            f"the feedback is not released: this work has no {SECRET}, by which a learner gets it from the exchange, "
             f"as is so where it came another way; hand over {made} yourself"
         )
     failure = why(api.release_feedback(assignment, student))
     return failure and f"the feedback cannot be released: {failure}"
-
-
-def _remove_all_but(folder: Path, kept: set[str]) -> None:
-    """nbgrader copies all that was handed in there, and would publish whatever ends in `.html`."""
-    with os.scandir(folder) as entries:
-        for entry in list(entries):
-            if entry.is_dir(follow_symlinks=False):
-                shutil.rmtree(entry.path)
-            elif entry.name not in kept or not entry.is_file(follow_symlinks=False):
-                os.unlink(entry.path)
 
 
 def _is_secret(file: Path) -> bool:

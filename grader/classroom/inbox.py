@@ -12,11 +12,11 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from grader.classroom.course import must, timestamp
+from grader.classroom.course import must, notebooks, timestamp
 from grader.classroom.names import is_name, look_alikes, spelled
 from grader.feedback.words import on_one_line
 
-__all__ = ["Entry", "Sifted", "changed_ns", "collect", "entry_of", "sift", "submitted_at", "waiting"]
+__all__ = ["Entry", "Sifted", "changed_ns", "collect", "entry_of", "other_notebooks", "sift", "submitted_at", "waiting"]
 
 # student+assignment+when+random, as `nbgrader submit` names it.
 _ENTRY = re.compile(
@@ -109,6 +109,19 @@ def collect(api: Any, assignment: str, accept: Collection[str] = ()) -> tuple[in
     return sum(name not in before or before[name] != when for name, when in after.items()), list(
         getattr(app, "problems", ())  # an exchange of another kind has none
     )
+
+
+def other_notebooks(api: Any, assignment: str, student: str) -> set[str]:
+    """The notebooks, without `.ipynb`, in what a student submitted last that are none of the assignment's."""
+    inbox = _inbox(api.exchange_root, api.course_id)
+    paths = inbox.glob(f"*+{assignment}+*") if os.access(inbox, os.R_OK | os.X_OK) else []
+    entries = [entry for entry in map(entry_of, paths) if entry is not None and entry.student == student]
+    if not entries:
+        return set()
+    with contextlib.suppress(OSError):
+        names = os.listdir(max(entries, key=lambda entry: entry.when).path)
+        return {name.removesuffix(".ipynb") for name in names if name.endswith(".ipynb")} - notebooks(api, assignment)
+    return set()
 
 
 def sift(

@@ -13,7 +13,10 @@ from grader.feedback.words import clean
 if TYPE_CHECKING:
     from markupsafe import Markup
 
-__all__ = ["code", "css", "markup"]
+__all__ = ["NO_TEX", "code", "css", "markup", "note"]
+
+# Classes whose text MathJax 2 and 3 leave alone. A learner's line may hold `$` and `\href`, which makes links.
+NO_TEX = "tex2jax_ignore mathjax_ignore"
 
 
 @functools.cache
@@ -21,6 +24,11 @@ def css() -> Markup:
     """The style sheet, for everything inside a `.gr-report`: JupyterLab's colours, light or dark, with fallbacks."""
     text = (resources.files("grader.feedback") / "templates" / "report.css").read_text(encoding="utf-8")
     return markup(re.sub(r"\s*\n\s*", " ", text))
+
+
+def note(title: str, sentence: str) -> Markup:
+    """A title and a sentence, either of which may hold a stranger's text."""
+    return markup(f'<section class="{NO_TEX}"><p><strong>{code(title)}</strong></p><p>{code(sentence)}</p></section>')
 
 
 def code(text: str) -> Markup:

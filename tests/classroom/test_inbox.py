@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import shutil
 import time
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -83,8 +82,8 @@ def test_what_is_no_submission_alone(classroom: Classroom, inbound: Path, judge:
     assert "tomorrow is no submission" in text
 
 
-@pytest.mark.parametrize("what", ["link to a file", "link to a folder", "fifo", "too large", "too deep", "too many"])
-def test_a_submission_that_is_more_than_plain_files_is_refused(
+@pytest.mark.parametrize("what", ["link", "fifo", "folder", "too large"])
+def test_a_notebook_that_is_no_plain_file_is_refused(
     classroom: Classroom, inbound: Path, judge: ObedientJudge, what: str
 ) -> None:
     """A link to the solutions would be read with the instructor's rights; the one before it stays, and others count."""
@@ -93,22 +92,17 @@ def test_a_submission_that_is_more_than_plain_files_is_refused(
     commands.autograde(classroom.folder, ASSIGNMENT, feedback=False)
     submit(classroom, inbound, "eve", 9, LATER)
     folder = inbound / f"eve+{ASSIGNMENT}+{LATER}+abc"
-    source = classroom.folder / "source" / ASSIGNMENT
-    if what == "link to a file":
-        (folder / "03_fuse_a_softmax.ipynb").unlink()
-        (folder / "03_fuse_a_softmax.ipynb").symlink_to(source / "03_fuse_a_softmax.ipynb")
-    elif what == "link to a folder":
-        (folder / "data").symlink_to(source)
+    notebook = folder / "03_fuse_a_softmax.ipynb"
+    notebook.unlink()
+    if what == "link":
+        notebook.symlink_to(classroom.folder / "source" / ASSIGNMENT / notebook.name)
     elif what == "fifo":
-        os.mkfifo(folder / "data")
-    elif what == "too large":
-        with (folder / "data").open("wb") as file:
-            file.truncate(200_000_000)
-    elif what == "too many":
-        for number in range(200):
-            (folder / f"{number}.txt").touch()
+        os.mkfifo(notebook)
+    elif what == "folder":
+        notebook.mkdir()
     else:
-        folder.joinpath(*["d"] * 30).mkdir(parents=True)
+        with notebook.open("wb") as file:
+            file.truncate(200_000_000)
     result = commands.autograde(classroom.folder, ASSIGNMENT, feedback=False)
     assert [(s.student, s.score) for s in result.students] == [("bob", 4), ("eve", 2)]
     (warning,) = result.warnings
@@ -134,7 +128,7 @@ def test_another_users_file_is_refused(tmp_path: Path, monkeypatch: pytest.Monke
     real = os.fstat
     monkeypatch.setattr("grader.classroom.copying.os.fstat", fstat)
     with pytest.raises(UnusableSubmission, match=r"x\.ipynb"):
-        copy_submission(tmp_path / "a", tmp_path / "b", WHEN, shutil.ignore_patterns(), 1000)
+        copy_submission(tmp_path / "a", tmp_path / "b", WHEN, {"x.ipynb"}, 1000)
     monkeypatch.undo()
     assert seen
     assert not (tmp_path / "b").exists()
@@ -153,37 +147,71 @@ def test_a_pipe_in_the_place_of_a_file_does_not_hold_the_copy_up(
         "grader.classroom.copying.os.stat", lambda path, **how: regular if path == "x.ipynb" else real(path, **how)
     )
     with pytest.raises(UnusableSubmission, match=r"x\.ipynb"):
-        copy_submission(folder, tmp_path / "b", WHEN, shutil.ignore_patterns(), 1000)
+        copy_submission(folder, tmp_path / "b", WHEN, {"x.ipynb"}, 1000)
 
 
-def test_the_copy_is_whole(tmp_path: Path) -> None:
-    """Folders, modes that forbid us nothing, and the time by which the inbox knows it, whatever the file says."""
+def test_the_copy_holds_what_is_wanted_and_nothing_else(tmp_path: Path) -> None:
+    """And the time by which the inbox knows it, whatever the file says; what was left is told."""
     source = tmp_path / "a"
-    (source / "data" / "more").mkdir(parents=True)
-    (source / "data" / "more" / "x.csv").write_text("1", encoding="utf-8")
-    (source / ".ipynb_checkpoints").mkdir()
-    (source / "timestamp.txt").write_text("tomorrow", encoding="utf-8")
+    (source / "data" / "x.ipynb").mkdir(parents=True)
+    for name in ("x.ipynb", "X.IPYNB", "x.ipynb.html", "timestamp.txt"):
+        (source / name).write_text("tomorrow", encoding="utf-8")
+    (source / "y.ipynb").symlink_to("/etc/passwd")
     source.chmod(0o555)
-    copy_submission(source, tmp_path / "b", WHEN, shutil.ignore_patterns(".ipynb_checkpoints"), 1000)
-    made = {path.relative_to(tmp_path / "b").as_posix(): path for path in (tmp_path / "b").rglob("*")}
-    assert set(made) == {"data", "data/more", "data/more/x.csv", "timestamp.txt"}
-    assert made["data/more/x.csv"].read_text(encoding="utf-8") == "1"
-    assert made["timestamp.txt"].read_text(encoding="utf-8") == WHEN
+    left = copy_submission(source, tmp_path / "b", WHEN, {"x.ipynb", "z.ipynb"}, 1000)
+    assert left == ["X.IPYNB", "data", "x.ipynb.html", "y.ipynb"]
+    assert {path.name: path.read_text(encoding="utf-8") for path in (tmp_path / "b").rglob("*")} == {
+        "x.ipynb": "tomorrow",
+        "timestamp.txt": WHEN,
+    }
     assert (tmp_path / "b").stat().st_mode & 0o700 == 0o700
 
 
-def test_what_a_browser_would_run_is_not_collected(classroom: Classroom, inbound: Path, judge: ObedientJudge) -> None:
-    """Formgrader shows what was handed in, and feedback publishes pages."""
+def test_only_the_assignments_own_notebooks_are_collected(
+    classroom: Classroom, inbound: Path, judge: ObedientJudge
+) -> None:
+    """A browser runs more kinds of files than anybody lists. What stays is named, and so is a notebook that may have
+    been renamed.
+    """
     submit(classroom, inbound, "ann", 3)
     (folder,) = inbound.glob("ann+*")
     (folder / "data").mkdir()
-    (folder / "page.html").mkdir()
-    for name in ("a.html", "b.SVG", "c.Js", ".htm", "data/d.pdf", "page.html/e.txt", "data/kept.csv", "kept.py"):
+    (folder / ".ipynb_checkpoints").mkdir()
+    for name in ("a.html", "b.xpdl", "c.rdf", "d.wsdl", "data/e.svg", "notebook.py", "other.ipynb", "g.png"):
         (folder / name).touch()
+    result = commands.autograde(classroom.folder, ASSIGNMENT, feedback=False)
+    for step in ("submitted", "autograded"):
+        made = classroom.folder / step / "ann" / ASSIGNMENT
+        found = {path.relative_to(made).as_posix() for path in made.rglob("*") if path.is_file()}
+        own = {"01_add_vectors.ipynb", "03_fuse_a_softmax.ipynb"}
+        assert found == {*own, "timestamp.txt", "submission_secret.txt"}, step
+    (warning,) = result.warnings
+    assert warning.startswith("ann also submitted a.html, b.xpdl, c.rdf, d.wsdl, data and 3 more; only ")
+
+
+def test_a_renamed_notebook_is_named_whenever_the_class_is_graded(
+    classroom: Classroom, inbound: Path, judge: ObedientJudge
+) -> None:
+    """It stays in the exchange, and whose it is has no points for it."""
+    submit(classroom, inbound, "ann", 3)
+    (folder,) = inbound.glob("ann+*")
+    (folder / "03_fuse_a_softmax.ipynb").rename(folder / "softmax_final.ipynb")
+    for _ in range(2):
+        text = commands.autograde(classroom.folder, ASSIGNMENT, feedback=False).to_text()
+        assert "softmax_final.ipynb" in text
+
+
+def test_what_came_another_way_is_not_kept_beside_the_graded_notebooks(
+    classroom: Classroom, inbound: Path, judge: ObedientJudge
+) -> None:
+    """Formgrader serves the files there to the instructor's browser."""
+    submit(classroom, inbound, "ann", 3)
     commands.autograde(classroom.folder, ASSIGNMENT, feedback=False)
-    submitted = classroom.folder / "submitted" / "ann" / ASSIGNMENT
-    found = {path.relative_to(submitted).as_posix() for path in submitted.rglob("*") if path.suffix != ".ipynb"}
-    assert found == {"data", "data/kept.csv", "kept.py", "timestamp.txt", "submission_secret.txt"}
+    (classroom.folder / "submitted" / "ann" / ASSIGNMENT / "page.xpdl").write_text("<x/>", encoding="utf-8")
+    commands.autograde(classroom.folder, ASSIGNMENT, feedback=False, force=True)
+    made = classroom.folder / "autograded" / "ann" / ASSIGNMENT
+    assert not (made / "page.xpdl").exists()
+    assert (made / "03_fuse_a_softmax.ipynb").exists()
 
 
 @pytest.mark.parametrize("name", ["\x1b]0;x\x07\n  bob  10 of 10.ipynb", "a\udcff.ipynb", "03_fuse_a_softmax.ipynb"])
@@ -197,7 +225,7 @@ def test_a_files_name_forges_nothing_in_what_is_said(
     text = commands.autograde(classroom.folder, ASSIGNMENT, feedback=False).to_text()
     assert text.replace("\n", "").isprintable()
     assert sum(line.startswith("  ") and not line.startswith("    ") for line in text.splitlines()) == 1
-    assert "not valid JSON" in text
+    assert ("not valid JSON" if name.startswith("03") else "also submitted") in text
 
 
 def stamp(minutes: float = 0) -> str:
