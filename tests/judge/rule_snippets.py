@@ -277,6 +277,52 @@ builtins.print = len
 ## + a module replaced -> replaces `time`
 import sys
     sys.modules['time'] = None
+## + a patch by mock -> replaces `unittest.mock.patch`
+from unittest.mock import patch
+patch('torch.compile', print).start()
+## + a patch of an object by mock -> replaces `unittest.mock.patch.object`
+from unittest import mock
+mock.patch.object(print, 'x').start()
+## + a patch of any module -> replaces `json.loads`
+import json
+json.loads = print
+## + a patch of a module by a name that nobody knows -> replaces `torch.…`
+import torch
+    setattr(torch, x.name, print)
+## + a patch of what nobody knows -> replaces `setattr(each, 'compile', print)`
+    for each in x: setattr(each, 'compile', print)
+## + a patch through the names of a module -> replaces `torch.…`
+import torch
+    vars(torch).update(compile=print)
+## + a patch through the names of a module, one by one -> replaces `torch.…`
+import torch
+    torch.__dict__[x.name] = print
+## + a patch by a method of object -> replaces `torch.compile`
+import torch
+    object.__setattr__(torch, 'compile', print)
+## + compiling switched off -> replaces `torch._dynamo.config.disable`
+import torch
+torch._dynamo.config.disable = True
+## + another stance -> uses `torch.compiler.set_stance`
+import torch
+torch.compiler.set_stance('force_eager')
+## + an operation of torch -> replaces `torch.library.Library('aten', 'IMPL')`
+import torch
+library = torch.library.Library('aten', 'IMPL')
+## + an operation of torch, by its name -> replaces `torch.library.impl('aten::add.out', 'CUDA')`
+import torch
+torch.library.impl('aten::add.out', 'CUDA')
+## + a frame of a generator -> uses `gi_frame`
+    (n for n in x).gi_frame
+## + a module that is made of a file -> uses `importlib.util.spec_from_file_location`
+import importlib.util
+    importlib.util.spec_from_file_location('x', 'y')
+## + a module by a name that nobody knows -> uses `importlib.import_module(name)`
+import importlib
+    for name in x: importlib.import_module(name)
+## + the grader, by its name -> uses `grader.worker`, a part of the grader
+import importlib
+    importlib.import_module('grader.' + 'worker.main')
 ## + an address as a key -> `x.data_ptr() in kept`
 kept = {}
     if x.data_ptr() in kept: return
@@ -351,6 +397,20 @@ import torch
 torch.backends.cuda.matmul.allow_tf32 = True
 torch._dynamo.config.verbose = True
 torch.utils.cpp_extension.CUDA_HOME = '/usr/local/cuda'
+## + attributes of one's own
+class Kept: pass
+kept = Kept()
+    setattr(kept, 'last', 1)
+    kept.more = 2
+## + attributes of what a library gives
+import ctypes
+library = ctypes.CDLL('./own.so')
+library.add.argtypes = [ctypes.c_void_p]
+    library.add.restype = None
+## + an operator of one's own beside torch's
+import torch
+library = torch.library.Library('mine', 'FRAGMENT')
+torch.library.register_fake('mine::add')
 ## + a comparison in the function
 import torch
     assert torch.allclose(out, torch.add(x, y))

@@ -13,6 +13,7 @@ from collections.abc import Collection, Iterator
 from grader.exercise import Exercise
 from grader.judge.rules.names import Names, text, words
 from grader.judge.rules.notes import Note, shown, written
+from grader.judge.rules.values import Unreadable
 
 __all__ = ["taken_apart"]
 
@@ -46,10 +47,15 @@ _USES = (
     *(ast.ListComp, ast.SetComp, ast.GeneratorExp, ast.DictComp, ast.IfExp, ast.FormattedValue),
 )
 _MOST_ROUNDS = 24
+_MOST_STEPS = 1_000_000
 
 
 def taken_apart(names: Names, exercise: Exercise) -> Iterator[Note]:
-    """What is done with what is handed to the submission, other than calling it."""
+    """What is done with what is handed to the submission, other than calling it.
+
+    Raises:
+        Unreadable: the source is too long to be followed.
+    """
     methods = set(exercise.rules.methods)
     functions = set(exercise.rules.handed) - methods
     if not methods | functions:
@@ -82,6 +88,8 @@ class _Handed:
         self.giving: set[str] = set()  # functions that return it
         for node in self.nodes:
             self._define(node)
+        self.alone = self._named_alone()
+        self._steps = 0
         self._start(parameters)
         for _ in range(_MOST_ROUNDS):
             before = len(self.held) + len(self.giving)
@@ -89,6 +97,8 @@ class _Handed:
                 self._spread(node)
             if len(self.held) + len(self.giving) == before:
                 break
+        else:
+            raise Unreadable
 
     def _define(self, node: ast.AST) -> None:
         match node:
@@ -103,6 +113,16 @@ class _Handed:
                 self.functions.setdefault(name, []).append(function)
             case ast.Attribute(attr=name, ctx=ast.Store()):
                 self.own.add(name)
+
+    def _named_alone(self) -> list[ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda]:
+        """Functions that stand somewhere without being called there."""
+        alone = {
+            node.id
+            for node in self.nodes
+            if isinstance(node, ast.Name) and node.id in self.functions
+            if not isinstance(parent := self.parents.get(node), ast.Call) or parent.func is not node
+        }
+        return [function for name in sorted(alone) for function in self.functions[name]]
 
     def _start(self, handed: Collection[str]) -> None:
         entry = self.exercise.entry
@@ -187,14 +207,10 @@ class _Handed:
             return []
         if called.id in self.functions:
             return self.functions[called.id]
-        alone = {
-            node.id
-            for node in self.nodes
-            if isinstance(node, ast.Name) and node.id in self.functions
-            if not isinstance(parent := self.parents.get(node), ast.Call) or parent.func is not node
-        }
-        some = [function for name in alone for function in self.functions[name]]
-        return [function for function in some if len(_parameters(function)) == count]
+        self._steps += len(self.alone)
+        if self._steps > _MOST_STEPS:
+            raise Unreadable
+        return [function for function in self.alone if len(_parameters(function)) == count]
 
     def _is_own(self, called: ast.Name) -> bool:
         return called.id not in self.names.imports and not self.names.dotted(called).startswith("builtins.")

@@ -44,6 +44,11 @@ class Names:
             if isinstance(target, ast.Name) and self._bound[target.id] == 1
         }
 
+    @property
+    def modules(self) -> set[str]:
+        """The packages that something is imported from, and those whose names a text spells out."""
+        return {dotted.split(".")[0] for dotted in self.imports.values()} | {"torch", "triton", "time", "grader"}
+
     def value_of(self, node: ast.expr) -> ast.expr:
         """What a name was given, where it was given something once; any other expression as it is."""
         return self._aliases.get(node.id, node) if isinstance(node, ast.Name) else node

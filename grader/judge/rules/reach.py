@@ -22,7 +22,8 @@ _REACHES = re.compile(
     | (socket|socketserver|mmap|fcntl|pty|signal|urllib|http|multiprocessing(?!\.cpu_count\b))\.\w+
     | _thread\.start_new_thread
     | ctypes\.(pythonapi|PyDLL|memmove|memset|py_object|wstring_at)
-    | pynvml\.nvmlDeviceSet\w+ | unittest\.mock\.patch""",
+    | pynvml\.nvmlDeviceSet\w+ | traceback\.(walk_tb|walk_stack|extract_stack) | torch\.compiler\.set_stance
+    | importlib\.(util|machinery|_bootstrap\w*)\.\w+ | importlib\.reload | (runpy|pkgutil)\.\w+""",
     re.VERBOSE,
 )
 _WHOLLY = {"socket", "socketserver", "mmap", "fcntl", "pty", "signal", "urllib", "http", "multiprocessing"}
@@ -34,7 +35,11 @@ _EXECUTORS = {"concurrent.futures.ThreadPoolExecutor", "concurrent.futures.Proce
 _LIBRARIES_OF_THE_SYSTEM = re.compile(r"lib((c|dl|rt|pthread)\b|python|torch|c10)")
 
 _TAKES_APART = {"__closure__", "cell_contents", "__globals__", "f_locals", "f_globals", "f_back", "tb_frame"}
-_PATCHABLE = {"torch", "triton", "time", "builtins", "gc", "os", "threading", "numpy", "cupy", "functools", "types"}
+_FRAMES = {"gi_frame", "cr_frame", "ag_frame", "tb_next", "f_builtins", "f_code"}
+_SWITCHES = re.compile(r"torch\._dynamo\.config\.(disable|suppress_errors)")
+_PATCHERS = re.compile(r"unittest\.mock\.(patch|_patch\w*)|(_pytest\.monkeypatch|pytest)\.MonkeyPatch")
+_REGISTERS = re.compile(r"torch\.library\.(Library|impl|register_\w+|define)")
+_OF_TORCH = re.compile(r"(aten|prims|prim)(::.*)?")
 _MEANT_TO_BE_SET = {"config", "backends", "knobs", "environ", "flags"}
 _CURRENT = {"torch.cuda.current_stream", "torch.cuda.default_stream"}
 _WAITS_IN_CPP = re.compile(r"cuda(Stream|Device|Event)Synchronize|cudaStreamWaitEvent")
@@ -51,7 +56,7 @@ def beyond(names: Names) -> Iterator[Note]:
                     yield from _reference(names.dotted(node), node.lineno, waits)
                 if isinstance(node, ast.Attribute) and node.attr == "from_address":
                     yield Note("reach", node.lineno, "`from_address` of `ctypes`")
-                if isinstance(node, ast.Attribute) and node.attr in _TAKES_APART:
+                if isinstance(node, ast.Attribute) and node.attr in _TAKES_APART | _FRAMES:
                     yield Note("reach", node.lineno, shown(node.attr))
             case ast.Call():
                 yield from _call(names, node, waits)
@@ -61,10 +66,10 @@ def beyond(names: Names) -> Iterator[Note]:
                 wholes = [f"{module}.{alias.name}" for alias in node.names]
                 yield from (_import(whole, node.lineno) for whole in wholes if not _public(whole))
             case ast.Assign(targets=targets) | ast.Delete(targets=targets):
-                yield from (_patch(names.dotted(target), target) for target in targets if _patches(names, target))
+                yield from (_patch(_target(names, target), target) for target in targets if _patches(names, target))
             case ast.AugAssign(target=target) | ast.AnnAssign(target=target):
                 if _patches(names, target):
-                    yield _patch(names.dotted(target), target)
+                    yield _patch(_target(names, target), target)
             case ast.Constant(value=str(value)) if node not in harmless:
                 yield from _string(value, node.lineno, waits)
 
@@ -72,6 +77,8 @@ def beyond(names: Names) -> Iterator[Note]:
 def _reference(dotted: str, line: int, waits: set[str]) -> Iterator[Note]:
     if dotted in _DYNAMIC:
         yield Note("dynamic", line, shown(dotted.removeprefix("builtins.")))
+    elif _PATCHERS.match(dotted):
+        yield Note("patch", line, shown(dotted))
     elif dotted == "sys.modules" or _REACHES.fullmatch(dotted):
         module = dotted.partition(".")[0]
         yield Note("reach", line, shown(module if module in _WHOLLY else dotted))
@@ -89,8 +96,12 @@ def _call(names: Names, node: ast.Call, waits: set[str]) -> Iterator[Note]:
     called = names.dotted(node.func)
     if called == "builtins.getattr":
         yield from _reference(names.dotted(node), node.lineno, waits)
-    elif called == "importlib.import_module" and node.args and isinstance(node.args[0], ast.Call):
+    elif called == "importlib.import_module" and node.args and not text(names.value_of(node.args[0])):
         yield Note("dynamic", node.lineno, written(node))
+    elif called in ("importlib.import_module", "importlib.__import__") and not _public(names.dotted(node)):
+        yield _import(names.dotted(node), node.lineno)
+    elif _REGISTERS.fullmatch(called) and any(_OF_TORCH.fullmatch(text(each)) for each in node.args[:2]):
+        yield Note("patch", node.lineno, written(node))
     elif called in ("ctypes.CDLL", "ctypes.cdll.LoadLibrary"):
         path = node.args[0] if node.args else ast.Constant(None)
         if isinstance(path, ast.Constant) and (path.value is None or _LIBRARIES_OF_THE_SYSTEM.search(text(path))):
@@ -100,9 +111,34 @@ def _call(names: Names, node: ast.Call, waits: set[str]) -> Iterator[Note]:
         if any(isinstance(each, ast.expr) and names.dotted(each) == "builtins.id" for each in inner):
             yield Note("reach", node.lineno, written(node))
     elif called in ("builtins.setattr", "builtins.delattr") and len(node.args) > 1:
-        holder = names.dotted(node.args[0])
-        if holder and _patchable(f"{holder}.{text(node.args[1])}"):
-            yield _patch(f"{holder}.{text(node.args[1]) or '…'}", node)
+        yield from _set(names, node, *node.args[:2])
+    elif isinstance(node.func, ast.Attribute) and node.func.attr in ("__setattr__", "__delattr__") and node.args:
+        holder = names.dotted(node.func.value)
+        if holder in ("builtins.type", "builtins.object") and len(node.args) > 1:
+            yield from _set(names, node, *node.args[:2])
+        else:
+            yield from _set(names, node, node.func.value, node.args[0])
+    elif isinstance(node.func, ast.Attribute) and node.func.attr in ("update", "setdefault", "pop", "__setitem__"):
+        holder = _names_of(names, node.func.value)
+        if _patchable(names, f"{holder}.…"):
+            yield _patch(f"{holder}.…", node)
+
+
+def _set(names: Names, node: ast.Call, whose: ast.expr, name: ast.expr) -> Iterator[Note]:
+    """An attribute that is set by its name: of a module, or of what cannot be told."""
+    holder = names.dotted(whose)
+    if holder and _patchable(names, f"{holder}.{text(name)}"):
+        yield _patch(f"{holder}.{text(name) or '…'}", node)
+    elif not holder and not (isinstance(whose, ast.Name) and (whose.id == "self" or whose.id in names.top)):
+        yield Note("patch", node.lineno, written(node))
+
+
+def _names_of(names: Names, node: ast.expr) -> str:
+    """The module or class whose names these are: `vars(torch)`, `torch.__dict__`."""
+    if isinstance(node, ast.Call) and node.args and names.dotted(node.func) == "builtins.vars":
+        return names.dotted(node.args[0])
+    holder = names.dotted(node)
+    return holder.removesuffix(".__dict__") if holder.endswith(".__dict__") else ""
 
 
 def _string(value: str, line: int, waits: set[str]) -> Iterator[Note]:
@@ -176,14 +212,28 @@ def _import(module: str, line: int) -> Note:
 
 
 def _patches(names: Names, target: ast.expr) -> bool:
-    return isinstance(target, ast.Attribute | ast.Subscript) and _patchable(names.dotted(target))
+    if isinstance(target, ast.Subscript) and (
+        names.dotted(target.value) == "sys.modules" or _patchable(names, f"{_names_of(names, target.value)}.…")
+    ):
+        return True
+    return isinstance(target, ast.Attribute | ast.Subscript) and _patchable(names, names.dotted(target))
 
 
-def _patchable(dotted: str) -> bool:
+def _patchable(names: Names, dotted: str) -> bool:
+    """Whether it is an attribute of something that was imported, and none that is there to be set."""
     parts = dotted.split(".")
-    if parts[0] not in _PATCHABLE or (parts[0] == "builtins" and len(parts) != 2):
+    if not parts[0] or (parts[0] == "builtins" and len(parts) != 2):
         return False
+    if parts[0] not in names.modules | {"builtins"}:
+        return False
+    if _SWITCHES.fullmatch(dotted):
+        return True
     return not _MEANT_TO_BE_SET & set(parts) and not parts[-1].isupper()
+
+
+def _target(names: Names, target: ast.expr) -> str:
+    holder = _names_of(names, target.value) if isinstance(target, ast.Subscript) else ""
+    return names.dotted(target) or f"{holder or 'sys.modules'}.…"
 
 
 def _patch(dotted: str, node: ast.expr) -> Note:
