@@ -4,18 +4,20 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import stat
 from collections.abc import Mapping
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from grader.errors import UnusableSubmission
+from grader.file_kinds import MERGE_CONFLICT, foreign_kind, has_merge_conflict
+from grader.solution_cell import Cell
+from grader.source_encoding import decoded
 
 __all__ = [
     "MAX_BYTES",
-    "CodeCell",
-    "code_cells",
+    "cells_of",
     "grade_id_of",
     "parse_notebook",
     "read_notebook",
@@ -26,22 +28,15 @@ __all__ = [
 MAX_BYTES = 20_000_000  # a notebook carries its plots
 _MAX_CELLS = 1000  # each costs whatever checks and shows a notebook some milliseconds
 _MAX_SOURCES = 2_000_000  # characters of all cells: code is parsed to find what defines the function, text is shown
-
-
-@dataclass(frozen=True)
-class CodeCell:
-    """A code cell. `position` counts all cells from 1, as a person does."""
-
-    position: int
-    source: str
-    grade_id: str | None
+_PYTHON = re.compile(r"^(?:def|class|import|from) \w|^@\w", re.MULTILINE)
+_SAVE_AGAIN = "open the notebook in JupyterLab, save it, and hand in that file"
 
 
 def read_text(path: str | os.PathLike[str]) -> str:
-    """The UTF-8 text of a regular file of at most `MAX_BYTES`.
+    """The text of a regular file of at most `MAX_BYTES`: UTF-8, or what a Python file declares.
 
     Raises:
-        UnusableSubmission: there is none, or it is a directory, too large, empty, unreadable or not UTF-8.
+        UnusableSubmission: there is none, or it is a directory, too large, empty, unreadable, or no text of ours.
     """
     path = Path(path)
     try:
@@ -62,11 +57,17 @@ def read_text(path: str | os.PathLike[str]) -> str:
     if len(data) > MAX_BYTES:
         raise _too_large(path, len(data))
     if not data.strip():
-        raise UnusableSubmission(f"{path} is empty.")
+        raise UnusableSubmission(f"{path} is empty: save your work and hand it in again.")
+    if kind := foreign_kind(data):
+        raise UnusableSubmission(f"{path} is {kind[0]}: {kind[1]}.")
     try:
-        return data.decode("utf-8-sig")
+        return decoded(data) if path.suffix.lower() == ".py" else data.decode("utf-8-sig")
     except UnicodeDecodeError as error:
-        raise UnusableSubmission(f"{path} is not UTF-8 text (byte {error.start} is not).") from None
+        line = data.count(b"\n", 0, error.start) + 1
+        raise UnusableSubmission(
+            f"{path} is not UTF-8 text (byte {error.start}, in line {line}, is not): save it as UTF-8 in your editor, "
+            "and hand it in again."
+        ) from None
 
 
 def read_notebook(path: str | os.PathLike[str]) -> dict[str, Any]:
@@ -88,9 +89,7 @@ def parse_notebook(text: str, origin: str) -> dict[str, Any]:
     try:
         notebook = json.loads(text)
     except json.JSONDecodeError as error:
-        raise UnusableSubmission(
-            f"{origin} is not a notebook: it is not valid JSON (line {error.lineno}: {error.msg})."
-        ) from None
+        raise UnusableSubmission(f"{origin} {_no_json(text, error)}.") from None
     except (RecursionError, ValueError):
         raise UnusableSubmission(
             f"{origin} is not a notebook: its JSON is nested too deeply or out of range."
@@ -121,21 +120,31 @@ def grade_id_of(cell: Mapping[str, Any]) -> str | None:
     return grade_id if isinstance(grade_id, str) else None
 
 
-def code_cells(nb: Any, origin: str) -> list[CodeCell]:
-    """The code cells of a parsed notebook; what is malformed in it is passed over.
+def cells_of(nb: Any, origin: str) -> list[Cell]:
+    """The cells of a parsed notebook, named by their positions from 1; what is malformed in it is passed over.
 
     Raises:
         UnusableSubmission: it has no list of cells, or more code than can be parsed in a moment.
     """
     found = []
     for position, cell in enumerate(_cells(nb, origin), start=1):
-        if not isinstance(cell, Mapping) or cell.get("cell_type") != "code":
-            continue
         source = source_of(cell)
         if source is not None:
-            found.append(CodeCell(position, source, grade_id_of(cell)))
-    _refuse_long([cell.source for cell in found], origin)
+            found.append(Cell(f"cell {position}", source, str(cell.get("cell_type")), grade_id_of(cell)))
+    _refuse_long([cell.source for cell in found if cell.cell_type == "code"], origin)
     return found
+
+
+def _no_json(text: str, error: json.JSONDecodeError) -> str:
+    """What a notebook's text is that is no JSON, and what to do."""
+    if has_merge_conflict(text, whole=False):
+        return MERGE_CONFLICT
+    if not text.lstrip().startswith(("{", "[")) and _PYTHON.search(text):
+        return "is not a notebook but Python source: name it .py"
+    said = f"is not a notebook: it is not valid JSON (line {error.lineno}: {error.msg})"
+    if error.pos >= len(text.rstrip()) or error.msg.startswith("Unterminated string"):
+        return f"{said} and ends in the middle, as a file does that was cut off: {_SAVE_AGAIN}"
+    return f"{said}: {_SAVE_AGAIN}"
 
 
 def _refuse_long(sources: list[str], origin: str) -> None:
@@ -148,7 +157,7 @@ def _refuse_long(sources: list[str], origin: str) -> None:
 
 def _cells(nb: Any, origin: str) -> list[Any]:
     if not isinstance(nb, Mapping):
-        raise UnusableSubmission(f"{origin} is not a notebook: it is JSON, but not an object with cells.")
+        raise UnusableSubmission(f"{origin} is JSON but not a notebook, as it is not an object: {_SAVE_AGAIN}.")
     version = nb.get("nbformat")
     cells = nb.get("cells")
     if isinstance(version, int) and version < 4:
@@ -156,7 +165,7 @@ def _cells(nb: Any, origin: str) -> list[Any]:
             f"{origin} is in notebook format {version}, and format 4 is needed: open it in JupyterLab and save it."
         )
     if not isinstance(cells, list):
-        raise UnusableSubmission(f"{origin} is not a notebook: it has no list of cells.")
+        raise UnusableSubmission(f"{origin} is JSON but not a notebook, as it has no list of cells: {_SAVE_AGAIN}.")
     return cells
 
 

@@ -2,22 +2,24 @@
 
 from __future__ import annotations
 
-import ast
 import hashlib
 import os
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
-from functools import cached_property
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from grader.definitions import bindings, parsed
+from grader.definitions import parsed
 from grader.errors import UnusableSubmission
-from grader.exercise import MAX_SOURCE_BYTES
+from grader.exercise import MAX_SOURCE_BYTES, Exercise
 from grader.exercises import EXERCISES, find
+from grader.exported_script import cells_of_script
 from grader.feedback.words import harmless
-from grader.reading import MAX_BYTES, CodeCell, code_cells, parse_notebook, read_notebook, read_text
+from grader.file_kinds import MERGE_CONFLICT, has_merge_conflict
+from grader.reading import MAX_BYTES, cells_of, parse_notebook, read_notebook, read_text
+from grader.solution_cell import TURN_INTO_CODE, Cell, judged_cell, note_on, text_cells
+from grader.source_encoding import foreign_encoding
 
 __all__ = [
     "MAX_BYTES",
@@ -32,16 +34,20 @@ __all__ = [
 
 
 _LISTED = "`grader exercises` lists them."
+_NOTEBOOK = re.compile(r'\s*\{\s*"(?:cells|metadata|nbformat)"')
 _MAGIC = re.compile(r"^\s*(%{1,2}\w|!|\?)|=\s*(!|%\w)|\w\?{1,2}\s*$")
 
 
 @dataclass(frozen=True)
 class Submission:
-    """What is graded: `source` is the text of one cell or file, `origin` says for people where it came from."""
+    """What is graded: `source` is the text of one cell or file, `origin` says for people where it came from, and `note`
+    which cell was taken, where there was a choice.
+    """
 
     source: str
     exercise_id: str
     origin: str
+    note: str = ""
 
     @property
     def sha256(self) -> str:
@@ -54,7 +60,7 @@ def from_source(source: str, exercise_id: str, origin: str = "the cell") -> Subm
 
     Raises:
         UnknownExercise: no exercise has this id.
-        UnusableSubmission: the text is empty, too long, no text, or holds an IPython magic.
+        UnusableSubmission: the text is empty, too long, no text, or holds an IPython magic or a merge conflict.
     """
     find(exercise_id)
     source = source.replace("\r\n", "\n").replace("\r", "\n")
@@ -71,7 +77,12 @@ def from_source(source: str, exercise_id: str, origin: str = "the cell") -> Subm
         raise UnusableSubmission(
             f"{start} holds {size / 1000:,.0f} kB of code; a solution has at most {MAX_SOURCE_BYTES // 1000} kB."
         )
-    _refuse_magics(source, origin)
+    if encoding := foreign_encoding(source):
+        raise UnusableSubmission(
+            f"Line {encoding[1]} of {origin} declares the encoding {encoding[0]!r}, and only UTF-8 is graded: save it "
+            "as UTF-8, and delete that line."
+        )
+    _refuse_what_is_no_python(source, start, origin)
     return Submission(source, exercise_id, origin)
 
 
@@ -87,63 +98,43 @@ def from_file(path: str | os.PathLike[str], exercise_id: str | None = None) -> S
     path = Path(path)
     if exercise_id is not None:
         find(exercise_id)
-    text, notebook = _load(path)
-    if notebook is not None:
-        return from_notebook(notebook, exercise_id or _only_exercise(path, _ids_in_notebook(notebook)), str(path))
+    text, cells = _load(path)
+    if cells is not None:
+        return _of_cells(cells, exercise_id or _only_exercise(path, _ids_in(cells)), str(path))
     return from_source(text, exercise_id or _only_exercise(path, _ids_in_source(text)), str(path))
 
 
 def from_notebook(nb: Mapping[str, Any], exercise_id: str, origin: str = "the notebook") -> Submission:
-    """The submission in a notebook that is already parsed as JSON.
-
-    It is the code cell whose `metadata.nbgrader.grade_id` is the exercise's id and that defines its function. Where
-    there is none (the metadata was deleted, the solution stands elsewhere) it is the last code cell that does. Of
-    several with the grade_id the last counts, as when the notebook is run from top to bottom.
+    """The submission in a notebook that is already parsed as JSON; `judged_cell` has the rule.
 
     Raises:
         UnknownExercise: no exercise has this id.
-        UnusableSubmission: no code cell defines the function, or the one that does cannot be graded.
+        UnusableSubmission: no cell defines the function, or the one that does cannot be graded.
     """
-    return _of_cells(_cells(nb, origin), exercise_id, origin)
+    return _of_cells(cells_of(nb, origin), exercise_id, origin)
 
 
-@dataclass(frozen=True)
-class _Cell(CodeCell):
-    """A code cell that is parsed once, however many exercises are looked for in it."""
-
-    def defines(self, name: str) -> bool:
-        if name not in self.source:
-            return False
-        return name in self._bound if self._bound is not None else _seems_to_define(self.source, name)
-
-    @cached_property
-    def _bound(self) -> frozenset[str] | None:
-        """The names that it defines; None where it is no Python."""
-        module = _module(self.source)
-        return None if module is None else frozenset(bound for bound, _ in bindings(module))
+def _of_cells(cells: Sequence[Cell], exercise_id: str, origin: str) -> Submission:
+    exercise = find(exercise_id)
+    cell = judged_cell(cells, exercise)
+    if cell is None:
+        raise _nothing_to_grade(cells, exercise, origin)
+    submission = from_source(cell.source, exercise_id, f"{origin}, {cell.name}")
+    return replace(submission, note=note_on(cell, cells, exercise))
 
 
-def _cells(nb: Mapping[str, Any], origin: str) -> list[_Cell]:
-    return [_Cell(**vars(cell)) for cell in code_cells(nb, origin)]
-
-
-def _of_cells(cells: Sequence[_Cell], exercise_id: str, origin: str) -> Submission:
-    entry = find(exercise_id).entry
-    marked = [cell for cell in cells if cell.grade_id == exercise_id]
-    defining = [cell for cell in cells if cell.defines(entry)]
-    best = [cell for cell in defining if cell.grade_id == exercise_id] or defining or marked
-    if not best:
-        raise UnusableSubmission(
-            f"No code cell of {origin} defines `{entry}`, so there is nothing to grade for {exercise_id!r}."
+def _nothing_to_grade(cells: Sequence[Cell], exercise: Exercise, origin: str) -> UnusableSubmission:
+    marked = [cell for cell in cells if cell.grade_id == exercise.id and cell.cell_type == "code"]
+    if text := text_cells(cells, exercise):
+        said = f"{text[-1].name.capitalize()} does, but is no code cell: {TURN_INTO_CODE}."
+    elif marked:
+        return UnusableSubmission(
+            f"{marked[-1].name.capitalize()} of {origin} is the solution cell of {exercise.id!r}, but neither it nor "
+            f"any other code cell defines `{exercise.entry}`: write the function into it."
         )
-    cell = best[-1]
-    submission = from_source(cell.source, exercise_id, f"{origin}, cell {cell.position}")
-    if cell not in defining and cell._bound is not None:
-        raise UnusableSubmission(
-            f"Cell {cell.position} of {origin} is the solution cell of {exercise_id!r}, but neither it nor any other "
-            f"code cell defines `{entry}`."
-        )
-    return submission
+    else:
+        said = f"So there is nothing to grade for {exercise.id!r}."
+    return UnusableSubmission(f"No code cell of {origin} defines `{exercise.entry}`. {said}")
 
 
 def submissions_in(path: str | os.PathLike[str]) -> list[Submission]:
@@ -153,9 +144,8 @@ def submissions_in(path: str | os.PathLike[str]) -> list[Submission]:
         UnusableSubmission: the file cannot be read, or it solves no exercise.
     """
     path = Path(path)
-    text, notebook = _load(path)
-    if notebook is not None:
-        cells = _cells(notebook, str(path))
+    text, cells = _load(path)
+    if cells is not None:
         found = [_of_cells(cells, each, str(path)) for each in _ids_in(cells)]
     else:
         found = [from_source(text, each, str(path)) for each in _ids_in_source(text)]
@@ -164,44 +154,33 @@ def submissions_in(path: str | os.PathLike[str]) -> list[Submission]:
     return found
 
 
-def _load(path: Path) -> tuple[str, dict[str, Any] | None]:
+def _load(path: Path) -> tuple[str, list[Cell] | None]:
+    """The text of a file, and its cells where it has some."""
     text = read_text(path)
     suffix = path.suffix.lower()
     if suffix == ".ipynb":
-        return text, parse_notebook(text, str(path))
-    if suffix == ".py":
-        return text, None
-    raise UnusableSubmission(f"{path} is neither a Python file (.py) nor a notebook (.ipynb).")
-
-
-def _module(source: str) -> ast.Module | None:
-    """The parsed text, or None where it is no Python (or too much of it to parse here)."""
-    if len(source) > MAX_SOURCE_BYTES:
-        return None
-    try:
-        return parsed(source)
-    except (SyntaxError, ValueError, RecursionError, MemoryError):
-        return None
-
-
-def _seems_to_define(source: str, name: str) -> bool:
-    """So that a syntax error is reported, and not that the function is missing."""
-    return re.search(rf"^(?:async\s+)?(?:def|class)\s+{name}\b|^{name}\s*=", source, re.MULTILINE) is not None
-
-
-def _ids_in_notebook(nb: Mapping[str, Any]) -> list[str]:
-    return _ids_in(_cells(nb, "the notebook"))
+        return text, cells_of(parse_notebook(text, str(path)), str(path))
+    if suffix != ".py":
+        raise UnusableSubmission(
+            f"{path} is neither a Python file (.py) nor a notebook (.ipynb): if it is one, name it so."
+        )
+    if _NOTEBOOK.match(text):
+        raise UnusableSubmission(f"{path} is a notebook under the name of a Python file: name it .ipynb.")
+    return text, cells_of_script(text, str(path))
 
 
 def _ids_in_source(source: str) -> list[str]:
-    return _ids_in([_Cell(1, source, None)])
+    return _ids_in([Cell("the file", source)])
 
 
-def _ids_in(cells: Sequence[_Cell]) -> list[str]:
+def _ids_in(cells: Sequence[Cell]) -> list[str]:
+    """Of the exercises that a cell solves or is marked for."""
+    marked = {cell.grade_id for cell in cells}
+    code = [cell for cell in cells if cell.cell_type == "code"]
     return [
         exercise.id
         for exercise in EXERCISES.values()
-        if any(cell.grade_id == exercise.id or cell.defines(exercise.entry) for cell in cells)
+        if exercise.id in marked or any(cell.defines(exercise.entry) for cell in code)
     ]
 
 
@@ -215,10 +194,13 @@ def _only_exercise(path: Path, ids: list[str]) -> str:
     raise UnusableSubmission(f"{path} does not say which exercise it solves: name it with --exercise. {_LISTED}")
 
 
-def _refuse_magics(source: str, origin: str) -> None:
+def _refuse_what_is_no_python(source: str, start: str, origin: str) -> None:
+    """Raises for a merge conflict and for IPython's magics. Any other syntax error passes."""
     try:
         parsed(source)
     except SyntaxError as error:
+        if has_merge_conflict(source, whole=False):
+            raise UnusableSubmission(f"{start} {MERGE_CONFLICT}.") from None
         lines = source.split("\n")
         line = error.lineno or 0
         if 0 < line <= len(lines) and _MAGIC.search(lines[line - 1]):
@@ -230,6 +212,9 @@ def _refuse_magics(source: str, origin: str) -> None:
             ) from None
     except (ValueError, RecursionError, MemoryError):
         return  # the judge reports it
+    else:
+        if has_merge_conflict(source, whole=True):  # in a string, as the source of a kernel is
+            raise UnusableSubmission(f"{start} {MERGE_CONFLICT}.")
 
 
 def _names(items: Iterable[str]) -> str:

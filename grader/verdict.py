@@ -157,6 +157,7 @@ class Verdict:
     started_at: str = ""  # ISO 8601, UTC
     seconds: float = 0.0
     grader: str = field(default="")
+    judged: str = ""  # which cell was judged, in a sentence, where there was a choice
 
     def to_dict(self) -> dict[str, Any]:
         """Plain lists, dicts, text and numbers, ready for `json.dumps`."""

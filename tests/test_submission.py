@@ -40,31 +40,6 @@ def refused(function: Any, *arguments: Any) -> str:
     return sentence
 
 
-def test_solution_cell_is_found_by_its_grade_id() -> None:
-    """The cell with the exercise's grade_id is what is graded, even where a later cell defines the function again."""
-    nb = notebook(code("import torch"), code(SOLVED, "softmax", solution=True), code("def softmax(x, out): cheat()"))
-    found = from_notebook(nb, "softmax", "a.ipynb")
-    assert found == Submission(SOLVED, "softmax", "a.ipynb, cell 2")
-
-
-def test_deleted_metadata_falls_back_to_the_last_definition() -> None:
-    """Without a marked cell, the last code cell that defines the function at top level is graded."""
-    nb = notebook(code("def softmax(x, out): first()"), code(SOLVED), code("def other():\n    def softmax(): ..."))
-    assert from_notebook(nb, "softmax").source == SOLVED
-
-
-def test_marked_cell_that_defines_nothing_gives_way_to_one_that_does() -> None:
-    """A solution cell that was emptied loses to a cell that holds the solution."""
-    nb = notebook(code("", "softmax"), code(SOLVED))
-    assert from_notebook(nb, "softmax").source == SOLVED
-
-
-def test_last_of_several_marked_cells_counts() -> None:
-    """Of copies of the solution cell the last counts, as when the notebook runs from top to bottom."""
-    nb = notebook(code("def softmax(x, out): old()", "softmax"), code(SOLVED, "softmax"))
-    assert from_notebook(nb, "softmax").source == SOLVED
-
-
 @pytest.mark.parametrize(
     "source",
     [
@@ -111,10 +86,36 @@ def test_source_may_be_a_list_of_lines_with_any_line_ends() -> None:
     assert len(joined.sha256) == 64
 
 
-def test_only_code_cells_are_graded() -> None:
-    """A solution that was turned into a markdown cell is not code."""
-    nb = notebook({**code(SOLVED, "softmax"), "cell_type": "markdown"})
-    assert "No code cell" in refused(from_notebook, nb, "softmax")
+def test_the_note_says_which_cell_was_judged() -> None:
+    """It is empty where there was no choice; the origin names the cell always."""
+    stub = 'def softmax(x, out):\n    raise NotImplementedError("not written yet")\n'
+    found = from_notebook(notebook(code(stub, "softmax"), code(SOLVED)), "softmax", "a.ipynb")
+    note = "Judged: cell 2, as the marked cell (cell 1) is still the stub."
+    assert found == Submission(SOLVED, "softmax", "a.ipynb, cell 2", note)
+    assert from_notebook(notebook(code(SOLVED, "softmax")), "softmax").note == ""
+
+
+def test_a_markdown_cell_with_the_solution_is_named() -> None:
+    """The exercise's own is judged; of another it is said how to turn it into code."""
+    text = {**code(SOLVED), "cell_type": "markdown"}
+    found = from_notebook(notebook({**code(SOLVED, "softmax"), "cell_type": "markdown"}), "softmax")
+    assert (found.source, "press Esc and then Y" in found.note) == (SOLVED, True)
+    sentence = refused(from_notebook, notebook(text), "softmax")
+    assert "Cell 1 does, but is no code cell: select it, press Esc and then Y" in sentence
+
+
+@pytest.mark.parametrize("name", ["unicode_escape", "utf-7", "rot13", "cp1252"])
+def test_an_encoding_other_than_utf_8_is_refused(name: str) -> None:
+    """In a cell as in a file: some of them make code of what a reader takes for a comment."""
+    sentence = refused(from_source, f"# -*- coding: {name} -*-\n{SOLVED}", "softmax")
+    assert sentence.startswith(f"Line 1 of the cell declares the encoding '{name}', and only UTF-8 is graded")
+
+
+def test_a_latin_1_file_that_says_so_is_graded(tmp_path: Path) -> None:
+    """As the text that Python reads in it."""
+    text = "# -*- coding: latin-1 -*-\n# d\xe9j\xe0 vu\n" + SOLVED
+    (tmp_path / "a.py").write_bytes(text.encode("latin-1"))
+    assert from_file(tmp_path / "a.py") == Submission(text, "softmax", str(tmp_path / "a.py"))
 
 
 @pytest.mark.parametrize("magic", ["%%time", "%matplotlib inline", "!nvidia-smi", "x = !ls", "x = %time f()", "print?"])
@@ -273,12 +274,6 @@ def test_file_that_grows_is_still_held_to_the_limit(tmp_path: Path, monkeypatch:
     status = os.stat_result([*mode, 0, accessed, modified, changed])
     monkeypatch.setattr(Path, "stat", lambda *_, **__: status)
     assert "too large" in refused(from_file, path, "softmax")
-
-
-def test_not_utf8(tmp_path: Path) -> None:
-    """Bytes that are no UTF-8 are refused with the place."""
-    (tmp_path / "a.py").write_bytes(b"x = '\xff'")
-    assert "not UTF-8 text (byte 5" in refused(from_file, tmp_path / "a.py", "softmax")
 
 
 def test_byte_order_mark_is_not_code(tmp_path: Path) -> None:

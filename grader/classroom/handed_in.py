@@ -32,8 +32,8 @@ class HandedInExporter(NotebookExporter):
         about.update(resources or {})
         about["metadata"] = ResourcesDict()
         about["metadata"].update(name=Path(filename).stem, path=str(Path(filename).parent))
-        made = made_anew(read_notebook(filename))
-        return self.from_notebook_node(made, about, **options)  # type: ignore[no-any-return, no-untyped-call]
+        self.handed_in = read_notebook(filename)  # which is what is judged
+        return self.from_notebook_node(made_anew(self.handed_in), about, **options)  # type: ignore[no-any-return, no-untyped-call]
 
 
 def made_anew(notebook: Mapping[str, Any]) -> NotebookNode:

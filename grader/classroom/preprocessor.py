@@ -5,6 +5,7 @@ from __future__ import annotations
 import html
 import json
 import math
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from nbconvert.exporters.exporter import ResourcesDict
@@ -33,6 +34,8 @@ _TO_REVIEW = "grader_to_review"
 
 class JudgeCells(NbGraderPreprocessor):  # type: ignore[misc]
     """First of `Autograde.autograde_preprocessors`: runs nothing of the notebook, has its solution cells judged.
+
+    Its exporter is `grader.classroom.handed_in.HandedInExporter`.
 
     Each check cell gets a report and, as nbgrader's `determine_grade` wants it, a number as `execute_result`. A cell
     that could not be judged gets 0 and is marked for `SaveVerdicts`, which flags it for manual grading.
@@ -68,7 +71,7 @@ class JudgeCells(NbGraderPreprocessor):  # type: ignore[misc]
         for cell in nb.cells:
             if cell.cell_type != "code" or not utils.is_grade(cell) or utils.is_solution(cell):
                 continue  # written answers: nbgrader has a person grade them
-            reason = self._grade(cell, nb, resources)
+            reason = self._grade(cell, resources)
             if reason:
                 not_graded.append(cell.metadata.nbgrader.grade_id)
                 cell.outputs = [_note("Not graded", reason), _score(0.0)]
@@ -76,8 +79,11 @@ class JudgeCells(NbGraderPreprocessor):  # type: ignore[misc]
         resources[_NOT_GRADED] = not_graded
         return nb, resources
 
-    def _grade(self, cell: NotebookNode, nb: NotebookNode, resources: ResourcesDict) -> str:
-        """Write report and score into the cell; return why it could not be graded, or nothing."""
+    def _grade(self, cell: NotebookNode, resources: ResourcesDict) -> str:
+        """Write report and score into the cell; return why it could not be graded, or nothing.
+
+        What is judged is the file as it was handed in, as by `grader grade`: the notebook at hand is made for showing.
+        """
         grade_id = cell.metadata.nbgrader.grade_id
         exercise = EXERCISES.get(grade_id.removeprefix(CHECK_PREFIX)) if grade_id.startswith(CHECK_PREFIX) else None
         if exercise is None:
@@ -85,8 +91,8 @@ class JudgeCells(NbGraderPreprocessor):  # type: ignore[misc]
         points = float(cell.metadata.nbgrader.points)
         try:
             notebook = f"{resources['nbgrader']['notebook']}.ipynb"
-            handed_in = submission.from_notebook(nb, exercise.id, notebook)
-            verdict = self._verdict(handed_in)
+            handed_in = submission.from_notebook(self.parent.handed_in, exercise.id, notebook)
+            verdict = replace(self._verdict(handed_in), judged=handed_in.note)
             score = _points(verdict, points)
             cell.outputs = [_report(verdict), _score(score)]
             cell.metadata["grader"] = node(verdict=_plain_json(verdict.to_dict()))

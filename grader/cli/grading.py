@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -104,6 +105,7 @@ def _judge(
         for each in submissions:
             verdict = judge.grade(each.source, each.exercise_id, timed=timed, kernels=kernels, progress=progress)
             progress.clear()
+            verdict = replace(verdict, judged=each.note)
             verdicts.append(verdict)
             if not as_json:
                 typer.echo(harmless(as_text(verdict, each.source)))

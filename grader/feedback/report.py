@@ -36,6 +36,8 @@ def as_text(verdict: Verdict, source: str = "") -> str:
     s = summarize(verdict, source)
     head = f"{s.sign} {s.headline}: {verdict.title}. {s.points}"
     blocks = [[head + (f"; {s.points_note}." if s.points_note else ".")]]
+    if verdict.judged:
+        blocks[0].append(clean(verdict.judged))
     if s.cases:
         blocks.append([s.cases, *(f"  {sign} {case.name}" for case in verdict.cases for _, sign, _ in [_mark(case)])])
     if s.failure is not None and s.state != "not_written":

@@ -109,6 +109,7 @@ def _of_cell(verdict: Verdict, found: Found) -> Verdict:
     if verdict.failure is not None and found.error:
         said = f"The cell as you last ran it has {found.error}. Nothing was checked."
         return replace(verdict, failure=replace(verdict.failure, message=said))
+    verdict = replace(verdict, judged=found.submission.note)
     if found.number is None:
         return verdict
     return replace(verdict, environment=replace(verdict.environment, cell=f"In [{found.number}]"))

@@ -2,20 +2,19 @@
 
 from __future__ import annotations
 
-import ast
 import functools
 import inspect
 import linecache
 import os
-import re
 import sys
-import warnings
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
+from grader.definitions import parsed
 from grader.errors import UnusableSubmission
 from grader.exercise import Exercise
 from grader.exercises import EXERCISES, find
+from grader.solution_cell import Cell, judged_cell
 from grader.submission import Submission, from_source
 
 __all__ = ["Found", "exercise_of", "shell", "solution_of"]
@@ -62,10 +61,11 @@ def exercise_of(target: object) -> Exercise:
 
 
 def solution_of(target: object) -> Found:
-    """The cell that defines the function, as it was run last: all of its text, imports included.
+    """The cell that is judged for an exercise: all of its text, imports included. `judged_cell` has the rule, as for a
+    notebook that is handed in; its cells are those that were run, in that order.
 
-    Where that run ended in a syntax error, the function is still the one of an earlier run; what is returned then is
-    the text with the error.
+    A cell whose run ended in an error counts too, a syntax error among them, though the function is still the one of
+    an earlier run.
 
     Raises:
         UnknownExercise: no exercise has this id, or a function of this name.
@@ -76,23 +76,67 @@ def solution_of(target: object) -> Found:
     if running is None:
         raise UnusableSubmission(f"`check` grades the cell of a notebook, and this is none. {_GRADE_A_FILE}")
     name = exercise.entry
-    if isinstance(target, str):
-        if name not in running.user_ns and (broken := _unparsed(exercise, running, after=0)) is not None:
-            return broken
-        if name not in running.user_ns:
+    inputs = _inputs(running)
+    cells = [Cell(f"In [{number}]", raw) for number, (_, raw) in enumerate(inputs)]
+    judged = judged_cell(cells, exercise)
+    if isinstance(target, str) and name not in running.user_ns:
+        if judged is None or judged.is_python:
             raise UnusableSubmission(
                 f"Nothing named `{name}` is defined in this notebook: run the cell that defines it, then check again."
             )
-        target = running.user_ns[name]
+        return _found(judged, cells, exercise)
+    text = _text_of(running.user_ns[name] if isinstance(target, str) else target, exercise)
+    if judged is not None:
+        return _found(judged, cells, exercise)
+    numbers = [number for number, (run, _) in enumerate(inputs) if run.rstrip("\n") == text.rstrip("\n")]
+    if numbers:
+        return _found(cells[numbers[-1]], cells, exercise)  # as it was before IPython rewrote its magics
+    return Found(from_source(text, exercise.id, f"the cell of `{name}`"))
+
+
+def _found(cell: Cell, cells: list[Cell], exercise: Exercise) -> Found:
+    submission = from_source(cell.source, exercise.id, f"the cell of `{exercise.entry}`")
+    number = cells.index(cell)
+    last = [each for each in cells[number + 1 :] if each.defines(exercise.entry) and each.is_stub]
+    if last:
+        note = f"Judged: {cell.name}, as {last[-1].name}, which you ran last, is still the stub."
+        submission = replace(submission, note=note)
+    return Found(submission, number, _syntax_error(cell.source))
+
+
+def _syntax_error(source: str) -> str:
+    try:
+        parsed(source)
+    except SyntaxError as error:
+        where = f" in line {error.lineno}" if error.lineno else ""
+        return f"a syntax error{where}: {error.msg}"
+    except (ValueError, RecursionError, MemoryError):
+        pass  # the judge says so
+    return ""
+
+
+def _text_of(target: Any, exercise: Exercise) -> str:
+    """The text that a function was compiled from, as IPython had it compiled."""
+    name = exercise.entry
     code = getattr(_unwrapped(target), "__code__", None)
     if code is None:
         raise UnusableSubmission(
             f"`{name}` is a {type(target).__name__}, not a function that a cell defines: write `def {name}"
             f"({', '.join(exercise.parameters)})`, run the cell, and check again."
         )
-    text, number = _cell(code.co_filename, name, running)
-    broken = _unparsed(exercise, running, after=number) if number is not None else None
-    return broken or Found(from_source(text, exercise.id, f"the cell of `{name}`"), number)
+    filename = code.co_filename
+    entry: Any = linecache.cache.get(filename)
+    in_memory = entry is not None and len(entry) == 4 and entry[1] is None  # IPython's cells have no time of change
+    if not in_memory and os.path.exists(filename):  # JupyterLab's debugger writes cells to files, too
+        raise UnusableSubmission(
+            f"`{name}` comes from {filename}, and `check` grades the notebook's cell that defines it. {_GRADE_A_FILE}"
+        )
+    if not in_memory:
+        raise UnusableSubmission(
+            f"The text of the cell that defines `{name}` is not known: run a cell that holds just its imports and "
+            "definitions, without `%%time` or `exec`, then check again."
+        )
+    return "".join(entry[2])
 
 
 def _unwrapped(target: Any) -> Any:
@@ -109,50 +153,10 @@ def _unwrapped(target: Any) -> Any:
     return inspect.unwrap(target) if callable(target) else target
 
 
-def _unparsed(exercise: Exercise, running: Any, after: int) -> Found | None:
-    """The last cell that was to define the exercise's function and is no Python, if it was run after this number."""
-    parsed, raw = _inputs(running)
-    for number in range(len(parsed) - 1, after, -1):
-        if not re.search(rf"^\s*(?:async\s+)?def\s+{re.escape(exercise.entry)}\b", parsed[number], re.MULTILINE):
-            continue
-        try:
-            with warnings.catch_warnings():
-                warnings.simplefilter("ignore")
-                compile(parsed[number], "the cell", "exec", ast.PyCF_ONLY_AST | ast.PyCF_ALLOW_TOP_LEVEL_AWAIT)
-        except SyntaxError as error:
-            submission = from_source(raw[number], exercise.id, f"the cell of `{exercise.entry}`")
-            where = f" in line {error.lineno}" if error.lineno else ""
-            return Found(submission, number, f"a syntax error{where}: {error.msg}")
-        except (ValueError, RecursionError, MemoryError):
-            return None
-        return None
-    return None
-
-
-def _cell(filename: str, name: str, running: Any) -> tuple[str, int | None]:
-    entry: Any = linecache.cache.get(filename)
-    in_memory = entry is not None and len(entry) == 4 and entry[1] is None  # IPython's cells have no time of change
-    if not in_memory and os.path.exists(filename):  # JupyterLab's debugger writes cells to files, too
-        raise UnusableSubmission(
-            f"`{name}` comes from {filename}, and `check` grades the notebook's cell that defines it. {_GRADE_A_FILE}"
-        )
-    if not in_memory:
-        raise UnusableSubmission(
-            f"The text of the cell that defines `{name}` is not known: run a cell that holds just its imports and "
-            "definitions, without `%%time` or `exec`, then check again."
-        )
-    text = "".join(entry[2])
-    parsed, raw = _inputs(running)
-    for number in range(len(parsed) - 1, -1, -1):
-        if parsed[number].rstrip("\n") == text.rstrip("\n"):
-            return raw[number], number  # as it was before IPython rewrote its magics
-    return text, None
-
-
-def _inputs(running: Any) -> tuple[list[str], list[str]]:
+def _inputs(running: Any) -> list[tuple[str, str]]:
     """The cells that were run, by number, as Python got them and as they were written; empty without a history."""
     history = getattr(running, "history_manager", None)
     if history is None:
-        return [], []
-    both = list(zip(history.input_hist_parsed, history.input_hist_raw, strict=False))
-    return [str(parsed) for parsed, _ in both], [str(raw) for _, raw in both]
+        return []
+    both = zip(history.input_hist_parsed, history.input_hist_raw, strict=False)
+    return [(str(run), str(raw)) for run, raw in both]

@@ -14,8 +14,10 @@ from grader.classroom import course as folder
 from grader.classroom.handed_in import made_anew
 from grader.errors import JudgeStopped, MachineLacks
 from grader.exercise import MAX_SOURCE_BYTES
+from grader.submission import from_file
 from grader.verdict import Failure, Finding
 from tests.classroom.conftest import ASSIGNMENT, Classroom, Edit, ObedientJudge, cell_of, code, solve
+from tests.layouts import LAYOUTS
 
 
 def autograde(classroom: Classroom, **options: Any) -> dict[str, Any]:
@@ -176,6 +178,32 @@ def test_forged_notebooks_gain_and_lose_nothing(classroom: Classroom, judge: Obe
         FORGERIES, (points, 15, "")
     )
     assert {name: classroom.grade(name) for name in FORGERIES} == dict.fromkeys(FORGERIES, (points, False))
+
+
+def _layout(cells: list[str]) -> Edit:
+    def edit(notebook: dict[str, Any]) -> None:
+        at = notebook["cells"].index(cell_of(notebook, "softmax"))
+        notebook["cells"][at : at + 1] = [
+            code(cell[1:], "softmax", solution=True) if cell.startswith("*") else code(cell) for cell in cells
+        ]
+
+    return edit
+
+
+def test_a_class_judges_what_a_file_of_its_own_would(classroom: Classroom, judge: ObedientJudge) -> None:
+    """The same text, with the same note in the report, whichever cell it is in and however it is shown."""
+    expected = {}
+    for name, (cells, _) in LAYOUTS.items():
+        path = classroom.hand_in(name.replace(" ", "_").replace(",", ""), _layout(cells))
+        expected[path.parent.parent.name] = from_file(path, "softmax")
+    autograde(classroom)
+    judged = [source for source in judge.sources if "def softmax" in source or "softmax = mine" in source]
+    assert judged == [expected[name].source for name in sorted(expected)]
+    for name, submission in expected.items():
+        shown = text_of(outputs(classroom.autograded(name))[0])
+        said = " ".join(shown.split())
+        assert submission.note in said
+        assert ("Judged" in said) == bool(submission.note)
 
 
 def test_solution_that_was_deleted_gets_zero_and_a_sentence(classroom: Classroom, judge: ObedientJudge) -> None:

@@ -9,8 +9,10 @@ from typing import Any
 import pytest
 
 from grader.errors import JudgeStopped, UnknownExercise, UnusableSubmission
+from grader.submission import from_notebook
 from grader.verdict import CaseResult, Mismatch
 from tests.feedback.verdicts import ALL, SIMULATOR, failing
+from tests.layouts import LAYOUTS, SOLVED, STUB
 
 CELL = """import math
 
@@ -53,6 +55,45 @@ def test_the_version_that_was_run_last_is_graded(notebook: Any, judge: Any) -> N
     notebook.run("check('softmax')")
 
     assert judge.asked == [(second, "softmax")] * 2
+
+
+@pytest.mark.parametrize("layout", LAYOUTS.values(), ids=LAYOUTS)
+@pytest.mark.parametrize("call", ["check(softmax)", "check('softmax')"])
+def test_the_notebook_judges_what_is_judged_once_it_is_handed_in(
+    notebook: Any, judge: Any, layout: tuple[list[str], int], call: str
+) -> None:
+    """Run from top to bottom, it has the same text judged as its file has."""
+    cells, number = layout
+    for cell in cells:
+        notebook.run(cell.removeprefix("*"))
+
+    notebook.run(call)
+
+    metadata = [{"nbgrader": {"grade_id": "softmax"}} if cell.startswith("*") else {} for cell in cells]
+    file = [
+        {"cell_type": "code", "source": cell.removeprefix("*"), "metadata": about}
+        for cell, about in zip(cells, metadata, strict=True)
+    ]
+    handed_in = from_notebook({"nbformat": 4, "cells": file}, "softmax", "a.ipynb")
+    assert judge.asked == [(handed_in.source.rstrip("\n"), "softmax")]  # which IPython does not keep
+    assert handed_in.origin == f"a.ipynb, cell {number}"
+
+
+def test_the_report_says_where_the_stub_was_passed_over(notebook: Any, judge: Any) -> None:
+    """Also where it was run last; an older run of the cell itself is no choice."""
+    notebook.run(STUB)
+    notebook.run(SOLVED)
+    notebook.run("check(softmax)")
+    assert "Judged" not in notebook.text
+
+    number = notebook.shell.execution_count
+    notebook.run(STUB)
+    notebook.run("check(softmax)")
+
+    said = f"Judged: In [{number - 2}], as In [{number}], which you ran last, is still the stub."
+    assert said in notebook.text
+    assert said in notebook.html
+    assert judge.asked == [(SOLVED.rstrip("\n"), "softmax")] * 2
 
 
 def test_a_cell_that_the_debugger_wrote_to_a_file_is_still_a_cell(notebook: Any, judge: Any) -> None:
