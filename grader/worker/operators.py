@@ -37,6 +37,7 @@ __all__ = [
 ]
 
 Entry = Callable[..., Any]
+_operators = torch.ops
 _copy: Any = torch._C.TensorBase.copy_  # of a type of C: nobody can replace its methods
 _REASON = re.compile(r"opcheck\(op, \.\.\.\): (?P<test>\w+) failed with (?P<said>.*?)(?: \(scroll up.*)?$", re.DOTALL)
 _OTHER = 9.0  # the number of what is none of those that have a number of their own
@@ -186,8 +187,8 @@ def must_pass_opcheck(name: str, x: Any, number: float) -> None:
 
 def _registered(name: str) -> Any:
     namespace, _, operator = name.partition("::")
-    packet = getattr(getattr(torch.ops, namespace), operator, None)
-    if packet is None:
+    packet = getattr(getattr(_operators, namespace), operator, None)
+    if not isinstance(packet, OpOverloadPacket):
         raise OperatorError(
             f"No operator is registered under the name {name}. Put "
             f'`@torch.library.custom_op("{name}", mutates_args=())` above the function that launches the kernel.'
