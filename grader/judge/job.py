@@ -285,7 +285,7 @@ class Job:
             gates=gates,
             timings=self.timer.timings(exercise.timed_cases) if kept else (),
             failure=failure,
-            findings=() if stub else tuple(self.findings),
+            findings=() if stub else rules.without_doubtful(self.findings, failures),
             clock=self.timer.clock(),
             log=self.log[:_LOG_CHARACTERS],
             grader=__version__,

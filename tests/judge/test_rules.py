@@ -8,6 +8,8 @@ import pytest
 from grader.authoring.reference import solution
 from grader.exercises import EXERCISES
 from grader.judge import rules
+from grader.judge.rules.compiled import without_comments
+from grader.verdict import Failure
 from tests.judge.rule_snippets import BY_THE_LIBRARY, FINE, REACHING, honest, snippets
 from tests.judge.submissions import SOFTMAX, changed
 
@@ -83,6 +85,16 @@ OF_OTHERS = {
         ),
         "square_matrix",
         "Line 21 calls `at::mul_out`: this exercise asks for a CUDA kernel",
+    ),
+    "ATen on a line that is joined to the next": (
+        changed(SQUARE, 'extern "C"', "void f(at::Tensor x) {\n    at \\\n :: m\\\nul(x, x);\n}\nextern \"C\""),
+        "square_matrix",
+        "Line 21 calls `at :: mul`: this exercise asks for a CUDA kernel",
+    ),
+    "ATen between two quotation marks": (
+        changed(SQUARE, 'extern "C"', "void f(at::Tensor x) { '\"'; at::mul(x, x); '\"'; }\nextern \"C\""),
+        "square_matrix",
+        "calls `at::mul`",
     ),
     "C++ alone": (
         "from torch.utils.cpp_extension import load_inline\n"
@@ -423,3 +435,22 @@ def test_names_of_kernels_are_shown_short():
 def test_comments_that_do_not_end_are_read_once():
     """64 kB of openings took six seconds for each exercise: C reads such a comment to the end."""
     assert notes('x = "{' + "/*a" * 100_000 + '"\n' + SQUARE, "square_matrix") == ()
+
+
+def test_a_kernel_in_another_cell_is_not_said_to_be_missing():
+    """Its name is: what is wrong then is that a submission is one cell. Any other failure leaves the note."""
+    source = "import triton\ndef vector_add(x, y, out): add_kernel[(1,)](x, y, out)"
+    notes = rules.of_source(source, EXERCISES["vector_add"])
+    missing = Failure("exception", "NameError: name 'add_kernel' is not defined", 2)
+    kept = rules.without_doubtful(notes, [None, missing])
+    assert ["No kernel is written here" in note.sentence for note in notes if note not in kept] == [True]
+    assert rules.without_doubtful(notes, [None, Failure("exception", "ValueError: no", 2)]) == notes
+
+
+@pytest.mark.timeout(60)
+@pytest.mark.parametrize("part", ["x", "\\", '"\\', "\\\n", "'", "/*", '"', "'\\"])
+def test_no_code_takes_long_to_be_rid_of_its_comments(part):
+    """Whatever it holds, and however little of it is C++."""
+    begun = time.process_time()
+    without_comments(part * 60_000)
+    assert time.process_time() - begun < 5

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import ast
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 from grader.definitions import parsed
 from grader.exercise import Exercise
@@ -16,11 +16,11 @@ from grader.judge.rules.flow import follow
 from grader.judge.rules.handed import taken_apart
 from grader.judge.rules.kernels import of_kernels
 from grader.judge.rules.names import Names
-from grader.judge.rules.notes import Note, findings, shown
+from grader.judge.rules.notes import Note, findings, says_no_kernel, shown
 from grader.judge.rules.reach import beyond
-from grader.verdict import Finding
+from grader.verdict import Failure, Finding
 
-__all__ = ["of_kernels", "of_source"]
+__all__ = ["of_kernels", "of_source", "without_doubtful"]
 
 
 def of_source(source: str, exercise: Exercise) -> tuple[Finding, ...]:
@@ -44,12 +44,19 @@ def of_source(source: str, exercise: Exercise) -> tuple[Finding, ...]:
     return findings(notes, exercise)
 
 
+def without_doubtful(found: Iterable[Finding], failures: Iterable[Failure | None]) -> tuple[Finding, ...]:
+    """The findings, less that no kernel is written where a name that another cell defines is missing: it may be one."""
+    if not any(each is not None and each.message.startswith("NameError: ") for each in failures):
+        return tuple(found)
+    return tuple(each for each in found if not says_no_kernel(each))
+
+
 def _cpp(names: Names, exercise: Exercise) -> Iterator[Note]:
     """What the C++ in a submission's texts calls."""
     forbidden = "|".join(map(re.escape, exercise.rules.library))
     if not forbidden:
         return
-    call = re.compile(rf"\b(?:at|torch)::(?:{forbidden})(?:_out|_)?(?=\s*\()")
+    call = re.compile(rf"\b(?:at|torch)\s*::\s*(?:{forbidden})(?:_out|_)?(?=\s*\()")
     for node in ast.walk(names.module):
         if isinstance(node, ast.Constant) and isinstance(node.value, str) and "{" in node.value:
             code = without_comments(node.value)

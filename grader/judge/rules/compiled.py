@@ -35,7 +35,14 @@ _LOAD = "cpp_extension.load"
 _COMMANDS = re.compile(r"subprocess\.\w+|os\.(system|popen)")
 _READS = words("open read_text read_bytes path")
 _WRITES = words("write write_text write_bytes writelines")
-_COMMENT = re.compile(r'//[^\n]*|/\*.*?(?:\*/|\Z)|"(?:\\.|[^"\\\n])*"', re.DOTALL)
+_SPLICED = re.compile(r"^(?:[^\n]*\\\r?\n)+[^\n]*", re.MULTILINE)
+_SPLICE = re.compile(r"\\\r?\n")
+_COMMENT = re.compile(
+    r"//[^\n]*|/\*.*?(?:\*/|\Z)"
+    r"|'(?:\\.|[^'\\\n])'"
+    r'|"(?:\\.|[^"\\\n])*"?',  # what is not closed ends with its line
+    re.DOTALL,
+)
 _KERNEL = re.compile(r"__global__[^;{}]*\{|\.entry\b")
 _MOST_COMPILED = 24
 
@@ -62,7 +69,10 @@ def missing(names: Names, exercise: Exercise) -> Iterator[Note]:
 
 
 def without_comments(code: str) -> str:
-    """C++ without comments and texts in quotes, its lines where they were."""
+    """C++ without comments and texts in quotes, its lines where they were. What a backslash at the end of a line joins
+    is one line, as to a compiler, and empty lines follow it.
+    """
+    code = _SPLICED.sub(lambda found: _SPLICE.sub("", found[0]) + "\n" * found[0].count("\n"), code)
     return _COMMENT.sub(lambda found: "\n" * found[0].count("\n") + " ", code)
 
 

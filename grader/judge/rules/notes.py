@@ -11,7 +11,7 @@ from typing import NamedTuple
 from grader.exercise import Exercise
 from grader.verdict import Finding
 
-__all__ = ["Note", "findings", "shown", "written"]
+__all__ = ["Note", "findings", "says_no_kernel", "shown", "written"]
 
 _BACKENDS = {"triton": "Triton", "cuda": "CUDA", "numba": "Numba", "cupy": "CuPy", "torch": "GPU"}
 _MOST = 12  # findings of one submission
@@ -83,6 +83,11 @@ def findings(notes: Iterable[Note], exercise: Exercise) -> tuple[Finding, ...]:
         for note in kept.values()
         if note in gravest
     )
+
+
+def says_no_kernel(finding: Finding) -> bool:
+    """Whether it is the finding that a source has no kernel."""
+    return finding.sentence.startswith(_SENTENCES["no kernel"].partition(":")[0])
 
 
 def shown(name: str) -> str:
