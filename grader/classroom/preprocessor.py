@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import html
 import json
 import math
 from dataclasses import replace
@@ -150,8 +149,9 @@ def _report(verdict: Verdict) -> NotebookNode:
 
 
 def _note(title: str, sentence: str) -> NotebookNode:
-    markup = f"<p><strong>{html.escape(title)}</strong></p><p>{html.escape(sentence)}</p>"
-    return _display(markup, f"{title}. {sentence}")
+    from grader.feedback.style import note
+
+    return _display(note(title, sentence), f"{title}. {sentence}")
 
 
 def _display(markup: str, text: str) -> NotebookNode:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 from grader.feedback.facts import outside_of
 from grader.feedback.findings import BESIDE
 from grader.feedback.pictures import gate_bar, map_of, share_bar
-from grader.feedback.style import code, css, markup
+from grader.feedback.style import NO_TEX, code, css, markup
 from grader.feedback.summary import Summary, case_of, gate_words, summarize, was_run
 from grader.feedback.words import LINE_CHARACTERS, clean, time
 from grader.verdict import CaseResult, Verdict
@@ -191,6 +191,7 @@ def _template() -> Template:
     loader = PackageLoader("grader.feedback")
     environment = Environment(loader=loader, autoescape=True, undefined=StrictUndefined, finalize=_cleaned)
     environment.filters["code"] = code
+    environment.globals["no_tex"] = NO_TEX
     return environment.get_template("report.html.j2")
 
 
