@@ -33,6 +33,9 @@ c.Exchange.root = {exchange!r}
 # Judge on the GPU ("cuda"), in the simulators ("simulator"), or on the GPU where there is one ("auto").
 c.JudgeCells.device = "auto"
 
+# Have the notes beside the score rest on the kernels that ran, too: that takes longer.
+c.JudgeCells.kernels = False
+
 # Late work: "none" takes nothing off, "zero" gives nothing.
 c.LateSubmissionPlugin.penalty_method = "none"
 '''
