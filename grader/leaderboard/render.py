@@ -11,6 +11,7 @@ from typing import Any
 
 import jinja2
 
+from grader.feedback.style import NO_TEX
 from grader.feedback.words import on_one_line
 from grader.leaderboard.ranking import TIES_WITHIN, Interval, Row, Unranked
 from grader.leaderboard.standings import Board
@@ -146,7 +147,7 @@ def _templates() -> jinja2.Environment:
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    environment.globals.update(axis_over=Axis.over, numbers_of=_Numbers, beside_ranks=_BESIDE)
+    environment.globals.update(axis_over=Axis.over, numbers_of=_Numbers, beside_ranks=_BESIDE, no_tex=NO_TEX)
     environment.globals["ties_within"] = f"{100 * TIES_WITHIN:g}"
     environment.filters["day"] = day
     return environment
