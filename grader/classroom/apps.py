@@ -14,7 +14,7 @@ from nbgrader.api import Gradebook
 from nbgrader.converters import Autograde
 from nbgrader.exchange.default import ExchangeCollect
 
-from grader.classroom.copying import SECRET, TIMESTAMP, copy_submission, remove_all_but
+from grader.classroom.copying import SECRET, copy_submission
 from grader.classroom.course import unreadable
 from grader.classroom.inbox import Entry, changed_ns, sift
 from grader.errors import UnusableSubmission
@@ -104,10 +104,7 @@ def _own_notebooks(coursedir: Any) -> set[str]:
 
 
 class GradeReadable(Autograde):  # type: ignore[misc]
-    """Grades a student's notebooks that can be read; the others count as not handed in, unless all are so.
-
-    Of what else was handed in, on whatever way, nothing is kept beside them, where Formgrader would show it.
-    """
+    """Grades a student's notebooks that can be read; the others count as not handed in, unless all are so."""
 
     def init_notebooks(self) -> None:
         """Find the notebooks; nbgrader would grade none where one cannot be read."""
@@ -120,9 +117,6 @@ class GradeReadable(Autograde):  # type: ignore[misc]
         """Make the gradebook's entries; what cannot be read has no points, also where an earlier one had."""
         super().init_assignment(assignment_id, student_id)
         submitted = Path(self._format_source(assignment_id, student_id))
-        source = Path(self.coursedir.format_path(self.coursedir.source_directory, ".", assignment_id))
-        ours = {path.relative_to(source).as_posix() for path in source.rglob("*") if path.is_file()}
-        remove_all_but(Path(self._format_dest(assignment_id, student_id)), {*ours, TIMESTAMP, SECRET})
         with Gradebook(self.coursedir.db_url, self.coursedir.course_id) as gradebook:
             known = {notebook.name for notebook in gradebook.find_assignment(assignment_id).notebooks}
             for path in unreadable(submitted):

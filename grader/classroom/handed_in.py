@@ -10,13 +10,18 @@ from nbconvert.exporters import NotebookExporter
 from nbconvert.exporters.exporter import ResourcesDict
 from nbformat.notebooknode import NotebookNode, from_dict
 
+from grader.classroom.copying import SECRET, TIMESTAMP, remove_all_but
 from grader.reading import grade_id_of, read_notebook, source_of
 
 __all__ = ["HandedInExporter", "made_anew"]
 
 
 class HandedInExporter(NotebookExporter):
-    """`Autograde.exporter_class`: the first of nbgrader's two passes gets a student's notebook made anew."""
+    """`Autograde.exporter_class`: the first of nbgrader's two passes gets a student's notebook made anew.
+
+    nbgrader puts whatever else was handed in beside the graded notebooks, where Formgrader shows it to the instructor's
+    browser. It is removed here, as Formgrader's own button for autograding comes by here, too.
+    """
 
     def from_filename(
         self, filename: str, resources: dict[str, Any] | None = None, **options: Any
@@ -32,8 +37,16 @@ class HandedInExporter(NotebookExporter):
         about.update(resources or {})
         about["metadata"] = ResourcesDict()
         about["metadata"].update(name=Path(filename).stem, path=str(Path(filename).parent))
+        self._remove_what_is_not_ours(**about["nbgrader"])
         self.handed_in = read_notebook(filename)  # which is what is judged
         return self.from_notebook_node(made_anew(self.handed_in), about, **options)  # type: ignore[no-any-return, no-untyped-call]
+
+    def _remove_what_is_not_ours(self, assignment: str, student: str, **_: Any) -> None:
+        coursedir = self.parent.coursedir
+        source = Path(coursedir.format_path(coursedir.source_directory, ".", assignment))
+        ours = {path.relative_to(source).as_posix() for path in source.rglob("*") if path.is_file()}
+        graded = Path(coursedir.format_path(coursedir.autograded_directory, student, assignment))
+        remove_all_but(graded, {*ours, TIMESTAMP, SECRET})
 
 
 def made_anew(notebook: Mapping[str, Any]) -> NotebookNode:

@@ -11,7 +11,8 @@ from typing import Any
 
 import pytest
 
-from grader.classroom import commands, feedback
+from grader.classroom import commands
+from grader.classroom.copying import remove_all_but
 from grader.errors import ClassroomError
 from tests.classroom.conftest import ASSIGNMENT, Classroom, ObedientJudge, code, solve
 
@@ -428,7 +429,7 @@ def test_feedback_holds_nothing_that_a_student_put_there(classroom: Classroom, j
     assert "planted" not in pages[0].read_text(encoding="utf-8")
     (made / "link").symlink_to(outside)
     (made / "timestamp.html").symlink_to(outside / "kept.txt")
-    feedback._remove_all_but(made, {"timestamp.html"})
+    remove_all_but(made, {"timestamp.html"})
     assert list(made.iterdir()) == []
     assert (outside / "kept.txt").is_file()
 

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from grader.classroom import commands, inbox
+from grader.classroom import commands, course, inbox
 from grader.classroom.copying import copy_submission
 from grader.errors import ClassroomError, UnusableSubmission
 from tests.classroom.conftest import ASSIGNMENT, Classroom, ObedientJudge, solve
@@ -201,14 +201,18 @@ def test_a_renamed_notebook_is_named_whenever_the_class_is_graded(
         assert "softmax_final.ipynb" in text
 
 
+@pytest.mark.parametrize("by", ["grader classroom autograde", "Formgrader's button"])
 def test_what_came_another_way_is_not_kept_beside_the_graded_notebooks(
-    classroom: Classroom, inbound: Path, judge: ObedientJudge
+    classroom: Classroom, inbound: Path, judge: ObedientJudge, by: str
 ) -> None:
     """Formgrader serves the files there to the instructor's browser."""
     submit(classroom, inbound, "ann", 3)
     commands.autograde(classroom.folder, ASSIGNMENT, feedback=False)
     (classroom.folder / "submitted" / "ann" / ASSIGNMENT / "page.xpdl").write_text("<x/>", encoding="utf-8")
-    commands.autograde(classroom.folder, ASSIGNMENT, feedback=False, force=True)
+    if by == "Formgrader's button":
+        course.must(course.api(classroom.folder).autograde(ASSIGNMENT, "ann", force=True), by)
+    else:
+        commands.autograde(classroom.folder, ASSIGNMENT, feedback=False, force=True)
     made = classroom.folder / "autograded" / "ann" / ASSIGNMENT
     assert not (made / "page.xpdl").exists()
     assert (made / "03_fuse_a_softmax.ipynb").exists()
