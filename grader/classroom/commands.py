@@ -127,15 +127,12 @@ def autograde(
             del handed_in[name]
         results.append(_student_result(api, assignment, name, name in again, reason))
     wrote: Literal["none", "written", "released"] = "none"
-    if feedback and any(result.outcome != "failed" for result in results):
+    if feedback and results:
         tell("writing feedback", len(students), len(students))
-        kept = {
-            result.student: write_feedback(api, assignment, result.student, release=release_feedback)
-            for result in results
-            if result.outcome != "failed"
-        }
-        results = [replace(r, reason="; ".join(filter(None, [r.reason, kept.get(r.student)]))) for r in results]
-        wrote = "released" if release_feedback and not all(kept.values()) else "written"
+        kept = {name: write_feedback(api, assignment, name, release=release_feedback) for name in students}
+        results = [replace(r, reason="; ".join(filter(None, [r.reason, kept[r.student]]))) for r in results]
+        if any(said is not None for said in kept.values()):
+            wrote = "released" if release_feedback and "" in kept.values() else "written"
     if not sandbox:
         warnings.append("submissions ran without a sandbox, as --no-sandbox asks")
     warnings += folder.exchange_problems(api)

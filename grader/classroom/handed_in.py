@@ -42,7 +42,8 @@ class HandedInExporter(NotebookExporter):
         return self.from_notebook_node(made_anew(self.handed_in), about, **options)  # type: ignore[no-any-return, no-untyped-call]
 
     def _remove_what_is_not_ours(self, assignment: str, student: str, **_: Any) -> None:
-        coursedir = self.parent.coursedir
+        converter: Any = self.parent
+        coursedir = converter.coursedir
         source = Path(coursedir.format_path(coursedir.source_directory, ".", assignment))
         ours = {path.relative_to(source).as_posix() for path in source.rglob("*") if path.is_file()}
         graded = Path(coursedir.format_path(coursedir.autograded_directory, student, assignment))

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
     from grader.exercise import Exercise
 
-__all__ = ["as_html", "as_text"]
+__all__ = ["as_html", "as_text", "page_without_grades"]
 
 _WIDTH = 100
 _GATE_SIGNS = {"passed": "✓", "failed": "✗", "doubt": "≈", "needs_gpu": "–", "not_reached": "–"}
@@ -65,7 +65,7 @@ def as_html(verdict: Verdict, source: str = "") -> str:
     With the `source` of the cell it shows the line that failed.
     """
     s = summarize(verdict, source)
-    return _template().render(
+    return _template("report").render(
         v=verdict,
         s=s,
         css=css(),
@@ -79,6 +79,13 @@ def as_html(verdict: Verdict, source: str = "") -> str:
         log=_printed(verdict),
         **_picture(verdict, s),
     )
+
+
+def page_without_grades(notebook: str, sentence: str) -> str:
+    """The feedback on a notebook that could not be graded, as a whole HTML page that fetches nothing: why, in a
+    sentence, which may hold a learner's text.
+    """
+    return _template("without_grades").render(notebook=notebook, sentence=sentence)
 
 
 def _printed(verdict: Verdict) -> str:
@@ -185,14 +192,14 @@ def _wrapped(line: str) -> str:
 
 
 @functools.cache
-def _template() -> Template:
+def _template(name: str) -> Template:
     from jinja2 import Environment, PackageLoader, StrictUndefined
 
     loader = PackageLoader("grader.feedback")
     environment = Environment(loader=loader, autoescape=True, undefined=StrictUndefined, finalize=_cleaned)
     environment.filters["code"] = code
     environment.globals["no_tex"] = NO_TEX
-    return environment.get_template("report.html.j2")
+    return environment.get_template(f"{name}.html.j2")
 
 
 def _cleaned(value: Any) -> Any:
