@@ -28,6 +28,7 @@ __all__ = [
 MAX_BYTES = 20_000_000  # a notebook carries its plots
 _MAX_CELLS = 1000  # each costs whatever checks and shows a notebook some milliseconds
 _MAX_SOURCES = 2_000_000  # characters of all cells: code is parsed to find what defines the function, text is shown
+_MOST_KEPT = 64  # files whose cells are kept, so that a run parses each once
 _PYTHON = re.compile(r"^(?:def|class|import|from) \w|^@\w", re.MULTILINE)
 _SAVE_AGAIN = "open the notebook in JupyterLab, save it, and hand in that file"
 
@@ -71,16 +72,36 @@ def read_text(path: str | os.PathLike[str]) -> str:
 
 
 def read_notebook(path: str | os.PathLike[str]) -> dict[str, Any]:
-    """A notebook file as parsed JSON, held to `MAX_BYTES` and to notebook format 4.
+    """A notebook file as `parse_notebook` returns it, held to `MAX_BYTES`. A file that has not changed is parsed once.
 
     Raises:
         UnusableSubmission: there is no such file, or it is no notebook.
     """
-    return parse_notebook(read_text(path), str(path))
+    try:
+        found = os.stat(path)
+    except (OSError, ValueError):
+        return parse_notebook(read_text(path), str(path))  # which says why it cannot be read
+    key = str(path), found.st_ino, found.st_size, found.st_mtime_ns, found.st_ctime_ns
+    if key not in _kept:
+        while len(_kept) >= _MOST_KEPT:
+            del _kept[next(iter(_kept))]
+        try:
+            _kept[key] = parse_notebook(read_text(path), str(path))
+        except UnusableSubmission as error:
+            _kept[key] = str(error)
+    kept = _kept[key]
+    if isinstance(kept, str):
+        raise UnusableSubmission(kept)
+    return kept
+
+
+_kept: dict[tuple[Any, ...], dict[str, Any] | str] = {}  # a notebook's cells, or what is wrong with it
 
 
 def parse_notebook(text: str, origin: str) -> dict[str, Any]:
-    """A notebook's JSON text, parsed and known to have a list of cells.
+    """A notebook's JSON text, parsed: `nbformat` and `cells`, of which each has its type, text and grade_id.
+
+    Outputs and all else that a stranger's file may hold, by the megabyte, are let go.
 
     Raises:
         UnusableSubmission: it is no JSON, no notebook, of a format before 4, or there is more in it than in any that
@@ -100,8 +121,19 @@ def parse_notebook(text: str, origin: str) -> dict[str, Any]:
             f"{origin} holds {len(cells):,} cells, and at most {_MAX_CELLS:,} are read: delete those that it does not "
             "need."
         )
-    _refuse_long([source_of(cell) or "" for cell in cells], origin)
-    return dict(notebook)
+    slim = [_slim(cell) for cell in cells]
+    _refuse_long([cell["source"] for cell in slim if cell is not None], origin)
+    return {"nbformat": notebook.get("nbformat"), "cells": slim}
+
+
+def _slim(cell: Any) -> dict[str, Any] | None:
+    """A parsed cell without its outputs; None where it is none, so that those behind it keep their positions."""
+    source = source_of(cell)
+    if source is None:
+        return None
+    grade_id = grade_id_of(cell)
+    metadata = {} if grade_id is None else {"nbgrader": {"grade_id": grade_id}}
+    return {"cell_type": str(cell.get("cell_type")), "source": source, "metadata": metadata}
 
 
 def source_of(cell: Any) -> str | None:

@@ -17,7 +17,7 @@ from grader.exercises import EXERCISES, find
 from grader.exported_script import cells_of_script
 from grader.feedback.words import harmless
 from grader.file_kinds import MERGE_CONFLICT, has_merge_conflict
-from grader.reading import MAX_BYTES, cells_of, parse_notebook, read_notebook, read_text
+from grader.reading import MAX_BYTES, cells_of, read_notebook, read_text
 from grader.solution_cell import TURN_INTO_CODE, Cell, judged_cell, note_on, text_cells
 from grader.source_encoding import foreign_encoding
 
@@ -155,11 +155,11 @@ def submissions_in(path: str | os.PathLike[str]) -> list[Submission]:
 
 
 def _load(path: Path) -> tuple[str, list[Cell] | None]:
-    """The text of a file, and its cells where it has some."""
-    text = read_text(path)
+    """The text of a Python file, or the cells of a notebook or an exported script."""
     suffix = path.suffix.lower()
     if suffix == ".ipynb":
-        return text, cells_of(parse_notebook(text, str(path)), str(path))
+        return "", cells_of(read_notebook(path), str(path))
+    text = read_text(path)
     if suffix != ".py":
         raise UnusableSubmission(
             f"{path} is neither a Python file (.py) nor a notebook (.ipynb): if it is one, name it so."

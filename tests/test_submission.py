@@ -335,3 +335,35 @@ def test_all_submissions_of_a_notebook(tmp_path: Path) -> None:
 def test_exports(module: Any) -> None:
     """All that is exported exists."""
     assert all(hasattr(module, name) for name in module.__all__)
+
+
+def test_a_notebook_is_parsed_once_however_often_it_is_read(tmp_path, monkeypatch):
+    """Twenty megabytes of brackets take a second and half a gigabyte each time; of a file that changed, again."""
+    parsed, loads = [], json.loads
+    monkeypatch.setattr(reading.json, "loads", lambda text: parsed.append(len(text)) or loads(text))
+    path = write(tmp_path / "a.ipynb", notebook(code(SOLVED, "softmax")))
+    for _ in range(3):
+        assert from_file(path).source == SOLVED
+        assert submissions_in(path)[0].source == SOLVED
+    assert len(parsed) == 1
+    write(path, notebook(code(SOLVED + "\n# changed", "softmax")))
+    assert from_file(path).source.endswith("# changed")
+    path.write_text("{", encoding="utf-8")
+    for _ in range(3):
+        assert "not valid JSON" in refused(from_file, path)
+    assert len(parsed) == 3
+
+
+def test_of_a_notebook_nothing_but_its_cells_is_kept(tmp_path):
+    """Outputs and metadata may be megabytes; positions stay those of the file."""
+    nb = {**notebook(code("x"), code("y", "softmax")), "metadata": {"x": [[]] * 9}}
+    nb["cells"].insert(1, 7)
+    nb["cells"][0]["outputs"] = [{"data": "z"}]
+    assert reading.read_notebook(write(tmp_path / "a.ipynb", nb)) == {
+        "nbformat": 4,
+        "cells": [
+            {"cell_type": "code", "source": "x", "metadata": {}},
+            None,
+            {"cell_type": "code", "source": "y", "metadata": {"nbgrader": {"grade_id": "softmax"}}},
+        ],
+    }

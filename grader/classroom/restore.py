@@ -20,13 +20,10 @@ from grader.reading import grade_id_of, read_notebook
 
 __all__ = ["HideTests", "RestoreCells", "node"]
 
-# What shows code takes a time that grows with the square of white space in a row, and of names, dots and stars in a
-# row; what shows text takes one that grows with the cube of a line's length. No honest solution has so much of either.
+# To colour code takes a time that grows with the square of a line's length, and of white space in a row; to show text
+# takes one that grows with the cube of a line's length. What is judged is the file as it was handed in.
 _BLANKS = re.compile(r"(\s{100})\s+")
-_BLANKS_OF_A_SOLUTION = re.compile(r"(\s{1000})\s+")
-_NAMES = re.compile(r"[\w.*]+")
-_LONGEST = 500  # line of text, or row of names
-_LONG_LINE = re.compile(rf"([^\n]{{{_LONGEST}}})(?=[^\n])")
+_LONG_LINE = re.compile(r"([^\n]{500})(?=[^\n])")
 
 
 def node(**keys: Any) -> NotebookNode:
@@ -127,22 +124,17 @@ def _choose(cells: list[NotebookNode], known: Mapping[str, _Known]) -> dict[int,
 
 def _plain(cell: NotebookNode, known: _Known | None, ours: set[str]) -> NotebookNode:
     if (known or cell).cell_type == "code":
-        blanks = _BLANKS_OF_A_SOLUTION if known else _BLANKS
-        source = blanks.sub(r"\1\n", cell.source)[: MAX_SOURCE_BYTES + 1]  # what is too long stays too long
-        return _new_cell("code", _NAMES.sub(_broken, source), known)
+        return _new_cell("code", _in_short_lines(cell.source), known)
     return _new_cell("markdown", cell.source if cell.source in ours else _fenced(cell.source), known)
 
 
-def _broken(names: re.Match[str]) -> str:
-    row = names[0]
-    if len(row) <= _LONGEST or (row.isascii() and row.replace("_", "0").isalnum()):
-        return row  # a single name, or digits in a string: read at once
-    return _LONG_LINE.sub(r"\1\n", row)
+def _in_short_lines(text: str) -> str:
+    return _LONG_LINE.sub(r"\1\n", _BLANKS.sub(r"\1\n", text)[:MAX_SOURCE_BYTES])
 
 
 def _fenced(text: str) -> str:
     """Text as it was typed: Markdown may hold scripts, which would run in Formgrader with the instructor's rights."""
-    text = _LONG_LINE.sub(r"\1\n", text[:MAX_SOURCE_BYTES])
+    text = _in_short_lines(text)
     fence = "`" * max(3, 1 + max(map(len, re.findall("`+", text)), default=0))
     return f"{fence}text\n{text}\n{fence}"
 
