@@ -28,7 +28,7 @@ __all__ = [
 MAX_BYTES = 20_000_000  # a notebook carries its plots
 _MAX_CELLS = 1000  # each costs whatever checks and shows a notebook some milliseconds
 _MAX_SOURCES = 2_000_000  # characters of all cells: code is parsed to find what defines the function, text is shown
-_MOST_KEPT = 64  # files whose cells are kept, so that a run parses each once
+_KEPT_BYTES = 100_000_000  # about, of cells that are kept, so that a run parses each file once: a thousand notebooks
 _PYTHON = re.compile(r"^(?:def|class|import|from) \w|^@\w", re.MULTILINE)
 _SAVE_AGAIN = "open the notebook in JupyterLab, save it, and hand in that file"
 
@@ -83,19 +83,20 @@ def read_notebook(path: str | os.PathLike[str]) -> dict[str, Any]:
         return parse_notebook(read_text(path), str(path))  # which says why it cannot be read
     key = str(path), found.st_ino, found.st_size, found.st_mtime_ns, found.st_ctime_ns
     if key not in _kept:
-        while len(_kept) >= _MOST_KEPT:
-            del _kept[next(iter(_kept))]
         try:
-            _kept[key] = parse_notebook(read_text(path), str(path))
+            notebook = parse_notebook(read_text(path), str(path))
+            _kept[key] = sum(1000 + len(source_of(cell) or "") for cell in notebook["cells"]), notebook
         except UnusableSubmission as error:
-            _kept[key] = str(error)
-    kept = _kept[key]
-    if isinstance(kept, str):
-        raise UnusableSubmission(kept)
-    return kept
+            _kept[key] = 1000, str(error)
+    found_in_it = _kept[key][1]
+    while len(_kept) > 1 and sum(size for size, _ in _kept.values()) > _KEPT_BYTES:
+        del _kept[next(iter(_kept))]  # the oldest
+    if isinstance(found_in_it, str):
+        raise UnusableSubmission(found_in_it)
+    return found_in_it
 
 
-_kept: dict[tuple[Any, ...], dict[str, Any] | str] = {}  # a notebook's cells, or what is wrong with it
+_kept: dict[tuple[Any, ...], tuple[int, dict[str, Any] | str]] = {}  # bytes, and cells or what is wrong with them
 
 
 def parse_notebook(text: str, origin: str) -> dict[str, Any]:

@@ -354,6 +354,17 @@ def test_a_notebook_is_parsed_once_however_often_it_is_read(tmp_path, monkeypatc
     assert len(parsed) == 3
 
 
+def test_the_notebooks_of_a_class_are_kept_up_to_a_size(tmp_path, monkeypatch):
+    """A run reads hundreds before it comes back to the first; hostile ones of megabytes do not pile up."""
+    monkeypatch.setattr(reading, "_kept", {})
+    paths = [write(tmp_path / f"{number}.ipynb", notebook(code(SOLVED, "softmax"))) for number in range(200)]
+    first = [reading.read_notebook(path) for path in paths]
+    assert all(reading.read_notebook(path) is kept for path, kept in zip(paths, first, strict=True))
+    monkeypatch.setattr(reading, "_KEPT_BYTES", 5000)
+    reading.read_notebook(write(tmp_path / "large.ipynb", notebook(code("x" * 100_000))))
+    assert len(reading._kept) == 1
+
+
 def test_of_a_notebook_nothing_but_its_cells_is_kept(tmp_path):
     """Outputs and metadata may be megabytes; positions stay those of the file."""
     nb = {**notebook(code("x"), code("y", "softmax")), "metadata": {"x": [[]] * 9}}

@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 
+from grader import reading
 from grader.classroom import commands
 from grader.classroom.copying import remove_all_but
 from grader.errors import ClassroomError
@@ -339,6 +340,20 @@ def test_one_unreadable_notebook_costs_only_itself(classroom: Classroom, judge: 
         assert (ann.outcome, ann.score, result.ok) == (outcome, 3, False)
         assert ann.reason.startswith(str(broken))
     assert broken.read_text(encoding="utf-8") == "{"
+
+
+def test_a_run_parses_each_notebook_once(
+    classroom: Classroom, judge: ObedientJudge, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Twenty megabytes of brackets take a second and half a gigabyte each time; and many notebooks are in a class."""
+    handed_in = [classroom.hand_in(f"student{number}", solve(number)) for number in range(3)]
+    handed_in[1].write_text("[" + "[]," * 1000, encoding="utf-8")
+    parsed, loads = [], json.loads
+    monkeypatch.setattr(reading.json, "loads", lambda text, **how: (parsed.append(text), loads(text, **how))[1])
+    monkeypatch.setattr(reading, "_kept", {})
+    commands.autograde(classroom.folder, ASSIGNMENT)
+    for path in handed_in:
+        assert parsed.count(path.read_text(encoding="utf-8")) == 1
 
 
 def test_an_unreadable_notebook_loses_the_points_of_the_last_one(classroom: Classroom, judge: ObedientJudge) -> None:
