@@ -27,7 +27,8 @@ _BENCHES_S = {  # seconds that a bench may take; the others have `_BENCH_S`
     "ladder": 240, "matmuls": 200, "means": 120, "traces": 240, "fusion": 150, "lies": 150, "reductions": 180,
     "operators": 150, "kernels": 500, "clock:agreement": 200, "clock:repeats": 240, "clock:pairs": 420,
     "clock:noise": 180, "clock:looks": 180, "clock:streams": 180, "flips": 560, "throughput:ours": 560,
-    "throughput:stock": 560, "throughput:stages": 180, "throughput:kernels": 400, "throughput:bare_ours": 300, "throughput:bare_stock": 560,
+    "throughput:stock": 560, "throughput:stages": 180, "throughput:kernels": 400,
+    "throughput:bare_ours": 300, "throughput:bare_stock": 560,
     "soak": 560, "kills": 560, "loop": 200, "matmuls:sweep": 500,
 }  # fmt: skip
 _BENCH_S = 90
