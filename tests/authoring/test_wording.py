@@ -9,17 +9,28 @@ import pytest
 from .wording import files, violations
 
 ROOT = Path(__file__).resolve().parents[2]
-NOT_YET = ("README.md", "SECURITY.md", "CONTRIBUTING.md", "CHANGELOG.md", "docs", "benchmarks", "grader", "tests")
-"""What is not yet rewritten: files and folders that the rules do not apply to. It goes when it is empty."""
-
 PAGES = [*ROOT.glob("*.md"), *(ROOT / name for name in ("docs", "benchmarks", "grader", "tests"))]
+NOT_YET = (
+    *("README.md", "SECURITY.md", "CONTRIBUTING.md", "CHANGELOG.md", "docs", "benchmarks"),
+    *("grader/*.py", "grader/authoring", "grader/classroom", "grader/cli", "grader/doctor", "grader/exercises"),
+    *("grader/explore", "grader/feedback", "grader/judge", "grader/lab", "grader/leaderboard", "grader/notebook"),
+    *("grader/protocol", "grader/submission", "grader/worker"),
+    *("tests/*.py", "tests/authoring", "tests/benchmarks", "tests/browser", "tests/classroom", "tests/cli"),
+    *("tests/course", "tests/doctor", "tests/exercises", "tests/exploits", "tests/explore", "tests/feedback"),
+    *("tests/honest", "tests/judge", "tests/lab", "tests/leaderboard", "tests/mistakes", "tests/notebook"),
+    *("tests/protocol", "tests/submission", "tests/worker"),
+)
+"""Files and folders that are not yet rewritten: the rules do not apply to them. It goes when it is empty."""
 
 
 def test_every_file_keeps_the_rules_of_language() -> None:
     """A failure lists file and line, the words, and better ones."""
-    exempt = [ROOT / name for name in NOT_YET]
-    checked = [path for path in files(PAGES) if not any(path.is_relative_to(folder) for folder in exempt)]
-    assert [str(violation) for path in checked for violation in violations(path)] == []
+    listed = []
+    for path in files(PAGES):
+        name = path.relative_to(ROOT)
+        if not any(name.is_relative_to(each) or name.match(each) for each in NOT_YET):
+            listed += [str(violation) for violation in violations(path)]
+    assert listed == []
 
 
 @pytest.mark.parametrize(
@@ -40,6 +51,8 @@ def test_every_file_keeps_the_rules_of_language() -> None:
         ("The learner sees his score.", "his"),
         ("It waits. (A GPU does not.)", "(A GPU"),
         ("Moved are 8 bytes.", "Moved are"),
+        ("It is set; else nothing is read.", "else"),
+        ("It reads behind the end of the array.", "behind the end"),
         ("One " + "very " * 30 + "long sentence.", "One very"),
     ],
 )
@@ -64,6 +77,7 @@ def test_a_violation_is_found(tmp_path: Path, sentence: str, found: str) -> None
         "Call `mend(anew)` (see the table).",
         "At least 4 bytes per thread.",
         "It takes 1 row; e.g. `x` (one per block).",
+        "Rows stay as they are, a folder of that name is left as it was, and one thread reads `x`, else `y`.",
     ],
 )
 def test_good_sentences_pass(tmp_path: Path, sentence: str) -> None:

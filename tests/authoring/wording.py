@@ -31,6 +31,7 @@ _SHORT = {
     "«unit»": _UNIT,
     "«units»": _UNITS,
     "«things»": "|".join(unit for unit in _UNITS.split("|") if unit not in _VERBS.split("|")),
+    "«verbs»": _VERBS,
     "«say»": "(?:says?|said|tells?|told|knows?|known|hears?|heard|speaks?|spoken|learns?|learned)",
 }
 
@@ -51,22 +52,18 @@ what for → why
 nobody else's → its own, private
 as ever → as usual
 beside → next to, with, and
-(?:is|are|was|were|be) told(?! to\b) → gets the message, is given, the report says
-(?:is|are|was|were) said → the report says, … reports
+(?:is|are|was|were|be) told(?! (?:to|apart)\b) → gets the message, is given, the report says
+(?:is|are|was|were) said(?! to\b) → the report says, … reports
 (?:is|are|was|were) asked for → is required, is expected
 (?:is|are|was|were) spoken of → is mentioned
 (?:is|are|was|were) looked for → … searches for
-(?:is|are|was|were) to be → must be, should be, will be
-(?:stays?|stayed|left|leaves?) as (?:it|they) (?:is|are|was|were) → is unchanged
+(?:is|are) to be → must be, should be, will be
 (?:is|are|was|were) (?:not|already) there → does not exist, is missing, exists
-(?:is|are|was|were) there already → exists
-that (?:is|are|was|were) there → existing
 (?<!there )(?:is|are|was|were) no (?!longer|more|less|different|one\b|\w+er\b|\w+ \w+er than)\w+ → is not a …, there is no …
 (?:is|are|was|were) none (?:of|that) → is not one of
 comes? to (?:nothing|the same|be) → results in, amounts to
 in hand → cut
 of ours → our, the judge's
-of (?:this|that|the same|its|another) name → with this name, named
 whoever → anyone who, a learner who
 many an? → many
 masked lanes?|lanes? (?:of|in) (?:a|the|its|each) (?:block|program|tile|row)|lanes? that counts? → element: a lane belongs to a warp
@@ -75,6 +72,13 @@ therein → in it
 whereof → of which: a second sentence
 wherein → where
 hitherto → until now
+for ever → forever
+(?:lie|lies|lay) (?:there|here|behind|beside|apart|together) → is
+behind the (?:end|last) → past the end, after the last
+(?:come|comes|came) behind → follows
+something else than → something other than
+another (?:\w+ )?than → a different … from
+in the place of → instead of
 lest → so that … not
 upon → on
 amongst → among
@@ -88,12 +92,9 @@ takes? a time → takes … seconds
 may be it → perhaps
 it be → if it is
 be it → whether it is
-so be it → cut
 needs? must → must
 ought(?: not)? to → should
 shall → must, will
-nor is → and … is not
-and be it → even
 he → they: a submission, a learner
 him → them
 his → their, its
@@ -102,7 +103,7 @@ she → they
 hers? → their
 «say» (?:(?:nothing|anything|something|more|much|all|no more) )?of(?! course) → … about
 (?:ms|µs|ns|kB|MB|GB|entry|«things») an? (?:«unit»)\b(?! (?:of|is|was|has|did|does|had|can|may|needs?|that)\b) → per: bytes per thread
-(?:one|two|three|four|\d+) (?:«unit»|«units») an? (?:«unit»)\b → per: one sample per thread
+(?:one|two|three|four|\d+) (?:«unit»|«verbs») an? (?:«unit»)(?! (?:of|is|was|has|did|does|had|can|may|needs?|that)\b) → per: one sample per thread
 ,? for (?:it|they|there|this|that|he|nothing|nobody) (?:is|are|was|were|has|have|had|does|do|did|can|could|would|will|may|must|might|needs?|knows?) → because
 1 (?:«things») → singular
 \w+\(s\) → plural() of grader.feedback.words
@@ -111,8 +112,9 @@ _SHAPES = r"""
 ^(?:Who|Whoever|What|Whatever|Whichever|Which|Whose)\b.*\.$ → a noun as the subject, not a clause ("A submission that …"); of a function: "Return …"
 ^That (?:a|an|the|it|they|no|nothing|this|there)\b.*\.$ → a noun as the subject, not a clause
 ^(?:One|Those|The one|Such|All) (?:that|which|who|as)\b → name the thing: "A kernel that …"
-^Where\b[^,:]*,.*\.$ → If …, When …
+^Where\b[^,:]*,.*\.$ → If …, When …; of a function: "Return …"
 ^(?:Also|Not so|Even so|Nor) (?:where|when|if|in|on|with|for|a|the|that|what|is|does|can|of)\b → a whole sentence with its subject first
+(?:^Else|(?<=; )else)\b → Otherwise
 ^Nor\b → a whole sentence with its subject first
 ^Of (?!course) → subject first
 ^(?:\w+ed|Known|Shown|Left|Written|Said|Kept|Taken|Drawn|Told|Meant|Built|Held|Done|Seen|Found|Given) (?:is|are|was|were)\b → subject first
@@ -137,7 +139,7 @@ def _rules(kind: str, table: str) -> Iterator[Rule]:
         pattern, better = line.split(" → ")
         for short, full in _SHORT.items():
             pattern = pattern.replace(short, full)
-        if not pattern.startswith(("^", "(?<=")):
+        if kind == "word":
             pattern = rf"(?<![\w`.-])(?:{pattern})(?![\w`-])"
         yield Rule(kind, re.compile(pattern, 0 if kind == "shape" else re.IGNORECASE), better)
 
@@ -245,7 +247,8 @@ def _comments(source: str) -> Iterator[Text]:
         if token.type != tokenize.COMMENT or re.match(r"#\s*(?:fmt:|noqa|type:|pragma|ruff:|%%|!)", token.string):
             continue
         words = re.sub(r"\s*# (?:fmt|noqa|type):.*", "", token.string.lstrip("#").strip())
-        if lines and lines[-1][0] == token.start[0] - 1 and token.line.strip().startswith("#"):
+        follows = lines and lines[-1][0] == token.start[0] - 1 and token.line.strip().startswith("#")
+        if follows and not re.match(r"[a-z][a-z ]*: |[-*] |\d+\. ", words):
             lines.append((token.start[0], words))
             continue
         if lines:
