@@ -40,14 +40,13 @@ class Line:
         return self.pick([found[case] for case in self.cases or found], key=lambda row: abs(row["value"]))
 
 
-_COPY = Line("copy of 512 MiB, device to device", "copy", "bandwidth_gbps")
 _LONG_ROWS = tuple(f"4096 × {n}" for n in (4096, 8192, 16384, 32768))
 _LONG_KERNELS = ("100", "220", "470", "1000", "2200", "4700", "10000", "22000", "50000")  # µs
 
 # By the name of the results file. The H200 measured the course's kernels, the H100 the judge.
 TABLES = {
     "nvidia-h200": (
-        _COPY,
+        Line("copy of 512 MiB, device to device", "copy", "bandwidth_gbps"),
         Line(
             "`softmax` against `torch.softmax`, 4096 rows, {case}",
             "softmax", "ratio_vs_torch", ("geometric mean of 7 sizes",),
@@ -63,7 +62,6 @@ TABLES = {
         Line("… {case}", "load_inline", "build_s", ("no torch headers, called by ctypes",)),
     ),
     "nvidia-h100-80gb-hbm3": (
-        _COPY,
         Line("`check(vector_add)`, {case} session", "check/vector_add", "seconds", ("warm",)),
         Line(
             "judge's clock against CUDA events, from 100 µs, largest difference",
