@@ -19,6 +19,7 @@ from typing import Any
 
 from grader.classroom import settings
 from grader.errors import ClassroomError, UnusableSubmission
+from grader.exercises.found import use
 from grader.feedback.words import on_one_line
 from grader.reading import read_notebook
 
@@ -55,6 +56,7 @@ def api(course: Path) -> Any:
     """
     from nbgrader.apps import NbGraderAPI
 
+    use(Path(course))
     found = NbGraderAPI(config=settings.load(Path(course).expanduser()))
     if not found.course_id:
         raise ClassroomError(f"{course}/{settings.CONFIG_FILE} sets no c.CourseDirectory.course_id.")
