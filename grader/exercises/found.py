@@ -2,7 +2,7 @@
 
 The course folder is, in this order:
 
-1. the folder that a command or nbgrader was given (`use`),
+1. the folder that a command or nbgrader was given (`use`), if it holds `exercises/` or has a mark,
 2. the folder that the environment variable GRADER_COURSE names,
 3. the outermost folder from the current one upwards that belongs to this user and has a mark: `nbgrader_config.py`,
    which `grader classroom init` writes, else `.grader/`, which `grader lab` writes. Below a `.grader/`, an assignment
@@ -20,14 +20,14 @@ import os
 import shlex
 import sys
 import traceback
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from types import ModuleType
 
 from grader.errors import UnusableExercise
 from grader.exercise import Exercise
 
-__all__ = ["COURSE_VARIABLE", "FOLDER", "exercises", "file_of", "folder", "passed_over", "use"]
+__all__ = ["COURSE_VARIABLE", "FOLDER", "course", "exercises", "file_of", "folder", "passed_over", "use"]
 
 FOLDER = "exercises"
 COURSE_VARIABLE = "GRADER_COURSE"
@@ -47,18 +47,25 @@ def use(course: Path | None) -> None:
     _used = Path(course).expanduser().absolute() if course is not None else None
 
 
+def course() -> Path | None:
+    """The course folder, whether it holds exercises or not, or None where there is none."""
+    named = os.environ.get(COURSE_VARIABLE)
+    for given in (_used, Path(named).expanduser().absolute() if named else None):
+        if given is not None and _has_mark_or_exercises(given):
+            return given
+    ours = [each for each in _marked() if _is_ours(each)]
+    return next((each for each in ours if (each / FOLDER).is_dir()), ours[0] if ours else None)
+
+
 def folder() -> Path | None:
     """The course folder's `exercises/`, or None where there is none."""
-    named = os.environ.get(COURSE_VARIABLE)
-    for course in (_used, Path(named).expanduser().absolute() if named else None):
-        if course is not None and (course / FOLDER).is_dir():
-            return course / FOLDER
-    return next((course / FOLDER for course in _marked() if _is_ours(course)), None)
+    found = course()
+    return found / FOLDER if found is not None and (found / FOLDER).is_dir() else None
 
 
 def passed_over() -> str:
     """One sentence about a course folder that is not searched because it belongs to another user, or nothing."""
-    other = next((course for course in _marked() if not _is_ours(course)), None)
+    other = next((each for each in _marked() if (each / FOLDER).is_dir() and not _is_ours(each)), None)
     if other is None or folder() is not None:
         return ""
     return (
@@ -96,22 +103,25 @@ def file_of(exercise: Exercise) -> str:
     return exercise.id
 
 
-def _marked() -> Iterator[Path]:
-    """The folders around the current one that have a mark and hold exercises, outermost first."""
+def _marked() -> list[Path]:
+    """The folders around the current one that have a mark, outermost first; see the top of this file."""
     try:
         here = Path.cwd()
     except FileNotFoundError:  # it was deleted
-        return
+        return []
     around = [*reversed(here.parents), here]
-    courses = [course for course in around if (course / _COURSE_MARK).is_file()]
-    learners = [(at, course) for at, course in enumerate(around) if (course / _LEARNER_MARK).is_dir()]
-    for course in courses or [each for at, _ in learners for each in around[at : at + 2]]:
-        if (course / FOLDER).is_dir():
-            yield course
+    if courses := [each for each in around if (each / _COURSE_MARK).is_file()]:
+        return courses[:1]
+    at = next((at for at, each in enumerate(around) if (each / _LEARNER_MARK).is_dir()), None)
+    return [] if at is None else around[at : at + 2]
+
+
+def _has_mark_or_exercises(given: Path) -> bool:
+    return (given / FOLDER).is_dir() or (given / _COURSE_MARK).is_file() or (given / _LEARNER_MARK).is_dir()
 
 
 def _is_ours(course: Path) -> bool:
-    return {(course / each).stat().st_uid for each in ("", FOLDER)} <= {0, os.geteuid()}
+    return {each.stat().st_uid for each in (course, course / FOLDER) if each.exists()} <= {0, os.geteuid()}
 
 
 def _refuse_open(paths: list[Path]) -> None:
