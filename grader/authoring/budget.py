@@ -95,7 +95,9 @@ def measure_budget(
         found.use(course)
     exercise = find(exercise_id)
     if exercise.measure is not None:
-        raise GraderError(f"The answers of {exercise_id!r} are times on this machine: no rounding says how far off they may be.")
+        raise GraderError(
+            f"The answers of {exercise_id!r} are times on this machine: no rounding says how far off they may be."
+        )
     source = exercise_cells(exercise).reference
     tell = progress or (lambda text, done, total: None)
     tell("starting the judge", 0, 0)
@@ -151,8 +153,8 @@ def _error(arbiter: Arbiter, worker: Worker, exercise: Exercise, case: Case) -> 
         right = (got == answer) | (answer.isfinite() & got.isfinite())
         if not bool(right.all()):
             raise GraderError(
-                f"The reference of {exercise.id!r} is wrong: in {array.name!r} of the case {case.name} it is not finite "
-                "where the oracle is, or the other way round. `grader check` says more."
+                f"The reference of {exercise.id!r} is wrong: in {array.name!r} of {case.name} it is not finite where "
+                "the oracle is, or the other way round. `grader check` says more."
             )
         keep = answer.isfinite()
         size, error = answer[keep].abs(), (got - answer)[keep].abs()

@@ -18,13 +18,13 @@ from typing import Any
 from grader.authoring.cells import exercise_cells
 from grader.errors import GraderError
 from grader.exercise import Exercise
-from grader.exercises import EXERCISES, PACKAGED, find, found
+from grader.exercises import EXERCISES, find, found
 
 __all__ = ["NewExercise", "can_be_copied", "new_exercise"]
 
 _ID = re.compile(r"[a-z][a-z0-9_]*")
 
-_NOTEBOOK = '''\
+_NOTEBOOK = """\
 # %% [markdown]
 # # {title}
 #
@@ -43,7 +43,7 @@ from grader import check
 
 # %% nbgrader={{"grade_id": "check-{id}", "grade": true, "locked": true, "points": {points:g}}}
 check({entry})
-'''
+"""
 
 _TEST = '''\
 """The exercise `{id}`: its reference is right, mistakes are not, and the stub counts as not written."""
@@ -150,7 +150,9 @@ def can_be_copied(exercise: Exercise) -> bool:
     return path.is_file() and _definition(ast.parse(path.read_text(encoding="utf-8")), exercise.id) is not None
 
 
-def new_exercise(exercise_id: str, like: str, *, course: Path | None = None, title: str = "", chapter: str = "") -> NewExercise:
+def new_exercise(
+    exercise_id: str, like: str, *, course: Path | None = None, title: str = "", chapter: str = ""
+) -> NewExercise:
     """Write module, notebook and test of a new exercise into a course folder.
 
     Args:
@@ -173,7 +175,9 @@ def new_exercise(exercise_id: str, like: str, *, course: Path | None = None, tit
     model = find(like)
     if not can_be_copied(model):
         known = ", ".join(each.id for each in EXERCISES.values() if can_be_copied(each))
-        raise GraderError(f"{like!r} cannot be copied: it shares its module, or is no function of arrays. Copy one of: {known}.")
+        raise GraderError(
+            f"{like!r} cannot be copied: it shares its module, or is no function of arrays. Copy one of: {known}."
+        )
     cells = exercise_cells(model)
     _refuse_id(exercise_id, model, cells.text)
     title, chapter = title or exercise_id.replace("_", " ").capitalize(), chapter or model.chapter
@@ -195,7 +199,9 @@ def new_exercise(exercise_id: str, like: str, *, course: Path | None = None, tit
 
 def _refuse_id(exercise_id: str, model: Exercise, cell: str) -> None:
     if not _ID.fullmatch(exercise_id) or keyword.iskeyword(exercise_id):
-        raise GraderError(f"{exercise_id!r} cannot be an id: it takes small letters, digits and `_`, and begins with a letter.")
+        raise GraderError(
+            f"{exercise_id!r} cannot be an id: it takes small letters, digits and `_`, and begins with a letter."
+        )
     for each in EXERCISES.values():
         if exercise_id in (each.id, each.entry):
             raise GraderError(f"{exercise_id!r} is taken by the exercise in {found.file_of(each)}: choose another id.")
@@ -212,7 +218,7 @@ def _module(model: Exercise, exercise_id: str, title: str, chapter: str) -> byte
     assert definition is not None
     name, call = definition
     values = {"id": exercise_id, "title": title, "chapter": chapter, "notebook": exercise_id, "entry": exercise_id}
-    edits = [(each.value, repr_of(values[each.arg])) for each in call.keywords if each.arg in values]
+    edits = [(each.value, _quoted(values[each.arg])) for each in call.keywords if each.arg in values]
     first = tree.body[0]
     if isinstance(first, ast.Expr) and isinstance(first.value, ast.Constant) and isinstance(first.value.value, str):
         edits.append((first.value, f'"""{title}. Modelled on `{model.id}`."""'))
@@ -224,7 +230,7 @@ def _module(model: Exercise, exercise_id: str, title: str, chapter: str) -> byte
     return re.sub(rf"\b{name}\b", exercise_id.upper(), "\n".join(lines)).encode()
 
 
-def repr_of(text: str) -> str:
+def _quoted(text: str) -> str:
     """A Python string in double quotes."""
     escaped = text.replace("\\", "\\\\").replace('"', '\\"')
     return f'"{escaped}"'
@@ -233,7 +239,9 @@ def repr_of(text: str) -> str:
 def _definition(tree: ast.Module, exercise_id: str) -> tuple[str, ast.Call] | None:
     """The name and the call in `NAME = Exercise(id="…", …)`, where the module writes it out."""
     for node in tree.body:
-        if not (isinstance(node, ast.Assign) and isinstance(node.value, ast.Call) and isinstance(node.targets[0], ast.Name)):
+        if not (
+            isinstance(node, ast.Assign) and isinstance(node.value, ast.Call) and isinstance(node.targets[0], ast.Name)
+        ):
             continue
         given = {each.arg: each.value for each in node.value.keywords}
         constant = given.get("id")
@@ -276,4 +284,6 @@ def _renamed(cell: str, old: str, new: str) -> str:
 
 
 def _tokens(text: str) -> list[tokenize.TokenInfo]:
-    return [each for each in tokenize.generate_tokens(io.StringIO(text).readline) if each.type == tokenize.NAME or each.string == "."]
+    """The names of a Python text, and the dots between them."""
+    found_tokens = tokenize.generate_tokens(io.StringIO(text).readline)
+    return [each for each in found_tokens if each.type == tokenize.NAME or each.string == "."]

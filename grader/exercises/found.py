@@ -136,7 +136,7 @@ def _refuse_open(paths: list[Path]) -> None:
 def _imported(place: Path, files: list[Path], taken: Mapping[str, Exercise]) -> dict[str, Exercise]:
     for name in [name for name in sys.modules if name == _PACKAGE or name.startswith(f"{_PACKAGE}.")]:
         del sys.modules[name]
-    package = ModuleType(_PACKAGE, "The exercises of a course folder; they import each other as `from .other import …`.")
+    package = ModuleType(_PACKAGE)  # its modules import each other as `from .other import …`
     package.__path__ = [str(place)]
     sys.modules[_PACKAGE] = package
     importlib.invalidate_caches()
@@ -166,8 +166,9 @@ def _why(error: Exception, path: Path) -> str:
     if isinstance(error, SyntaxError) and error.filename is not None:
         file, line, what = error.filename, error.lineno or 0, error.msg
     else:
-        frames = [each for each in traceback.extract_tb(error.__traceback__) if each.filename.startswith(str(path.parent))]
-        file, line = (frames[-1].filename, frames[-1].lineno or 0) if frames else (str(path), 0)
+        frames = traceback.extract_tb(error.__traceback__)
+        own = [(each.filename, each.lineno or 0) for each in frames if each.filename.startswith(f"{path.parent}/")]
+        file, line = own[-1] if own else (str(path), 0)
         what = str(error)
     where = f"{file}, line {line}" if line else file
     return (
