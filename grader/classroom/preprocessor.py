@@ -65,7 +65,8 @@ class JudgeCells(NbGraderPreprocessor):  # type: ignore[misc]
         """Return the notebook with all outputs cleared and a report and a score in each graded cell."""
         not_graded: list[str] = []
         resources[_TO_REVIEW] = []
-        found.use(Path(self.parent.coursedir.root))
+        if "root" in self.config.CourseDirectory:  # as the course's nbgrader_config.py sets it
+            found.use(Path(self.config.CourseDirectory.root))
         for cell in nb.cells:
             if cell.cell_type == "code":
                 cell.outputs, cell.execution_count = [], None
