@@ -26,6 +26,7 @@ __all__ = ["CaseError", "MeasuredBudget", "errors_of", "measure_budget"]
 
 _FACTOR = 10  # room for another order of summation, another GPU, another version of a compiler
 _DRAWS = 3  # of the inputs of each case
+_MANY = 5  # times as wide a budget for the sake of one case
 _LEAST = 1e-30  # below the smallest float32, so that a result which underflows to 0 is right
 
 
@@ -69,6 +70,11 @@ class MeasuredBudget:
             lines.append(f"  {each.case:{wide}}  {each.worst:>9.2g}  {each.relative:>9.2g}{note}")
         lines.append(f"Now: {_text(self.now)}. {_FACTOR} times the worst error:")
         lines.append(f"    budget={_text(self.budget)},")
+        if stands_out := _stands_out(self.cases):
+            lines.append(
+                f"Most of that is due to {stands_out}: give that case milder inputs or a budget of its own, and the "
+                "others can have a tighter one."
+            )
         if self.device == "the simulator":
             lines.append("A GPU rounds differently: run this again on one before you release the exercise.")
         return "\n".join(lines)
@@ -176,6 +182,17 @@ def _budget(errors: list[CaseError]) -> Budget:
     if worst == 0:
         return Budget(0.0, 0.0)  # values are moved, not computed
     return Budget(max(_rounded_up(_FACTOR * small), _LEAST), _rounded_up(_FACTOR * relative))
+
+
+def _stands_out(errors: tuple[CaseError, ...]) -> str:
+    """The name of the one case without which the budget would be a fraction of what it is, or nothing."""
+    counted = [each for each in errors if not each.own_budget]
+    whole = _budget(counted) if counted else Budget(0.0, 0.0)
+    for each in counted if len(counted) > 1 else []:
+        rest = _budget([other for other in counted if other is not each])
+        if rest.absolute * _MANY <= whole.absolute and rest.relative * _MANY <= whole.relative:
+            return each.case if whole.relative else ""
+    return ""
 
 
 def _rounded_up(value: float) -> float:

@@ -99,6 +99,15 @@ def test_the_line_can_be_pasted():
     assert "run this again" not in replace(measured, device="NVIDIA H100").to_text()
 
 
+@pytest.mark.parametrize("own_budget", [False, True])
+def test_a_case_that_widens_the_budget_of_all_is_named(own_budget):
+    """Its author may want milder inputs there. With a budget of its own it widens nothing."""
+    cases = [CaseError("tame", 3e-7, 2e-7, 1e-8, False), CaseError("wild", 2e-5, 3e-5, 1e-5, False, own_budget)]
+    measured = MeasuredBudget("a", "the simulator", 3, Budget(0.0, 1.0), budget_of(cases), tuple(cases))
+    assert ("due to wild" in measured.to_text()) != own_budget
+    assert "due to tame" not in measured.to_text()
+
+
 def test_answers_that_are_times_have_no_such_budget():
     """A time on this machine has no rounding."""
     with pytest.raises(GraderError, match="are times on this machine"):
