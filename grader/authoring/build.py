@@ -12,7 +12,7 @@ from grader.authoring.errors import SourceError
 from grader.authoring.tree import Tree, checkout
 from grader.errors import MachineLacks
 from grader.exercise import Exercise
-from grader.exercises import EXERCISES
+from grader.exercises import PACKAGED
 
 __all__ = ["BuildReport", "build", "instructor_notebooks", "report_text", "solved_notebook"]
 
@@ -40,7 +40,7 @@ class BuildReport:
 
 
 def build(
-    check: bool = False, *, root: Path | None = None, exercises: Mapping[str, Exercise] = EXERCISES
+    check: bool = False, *, root: Path | None = None, exercises: Mapping[str, Exercise] = PACKAGED
 ) -> BuildReport:
     """Make `course/` from `source/`; with `check`, only say how it differs. Faults are reported, not raised.
 
@@ -119,7 +119,7 @@ def report_text(report: BuildReport) -> str:
 
 
 def instructor_notebooks(
-    dest: Path, *, root: Path | None = None, exercises: Mapping[str, Exercise] = EXERCISES
+    dest: Path, *, root: Path | None = None, exercises: Mapping[str, Exercise] = PACKAGED
 ) -> list[Path]:
     """Write the notebooks with their solutions as nbgrader's `source/` folder has them.
 

@@ -55,6 +55,7 @@ def release(course: Path, assignment: str, *, force: bool = False) -> ReleaseRes
 
 def _generate(api: Any, assignment: str) -> None:
     folder.must(api.generate_assignment(assignment, force=True), f"{assignment} cannot be generated")
+    folder.bring_exercises(api, assignment)
 
 
 def _into_exchange(api: Any, assignment: str, made: Path, force: bool) -> Literal["released", "replaced", "unchanged"]:

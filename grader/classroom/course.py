@@ -19,11 +19,13 @@ from typing import Any
 
 from grader.classroom import settings
 from grader.errors import ClassroomError, UnusableSubmission
+from grader.exercises import PACKAGED, found
 from grader.feedback.words import on_one_line
 from grader.reading import read_notebook
 
 __all__ = [
     "api",
+    "bring_exercises",
     "differences",
     "exchange_problems",
     "grade",
@@ -55,12 +57,13 @@ def api(course: Path) -> Any:
     """
     from nbgrader.apps import NbGraderAPI
 
-    found = NbGraderAPI(config=settings.load(Path(course).expanduser()))
-    if not found.course_id:
+    found.use(Path(course))
+    made = NbGraderAPI(config=settings.load(Path(course).expanduser()))
+    if not made.course_id:
         raise ClassroomError(f"{course}/{settings.CONFIG_FILE} sets no c.CourseDirectory.course_id.")
     with _scripts_on_path():
-        found.gradebook.close()  # which makes it where there is none
-    return found
+        made.gradebook.close()  # which makes it where there is none
+    return made
 
 
 @contextmanager
@@ -83,6 +86,19 @@ def path(api: Any, step: str, assignment: str, student: str = ".") -> Path:
 def outbound(api: Any, assignment: str) -> Path:
     """Where the exchange keeps a released assignment."""
     return Path(api.exchange_root, api.course_id, "outbound", assignment)
+
+
+def bring_exercises(api: Any, assignment: str) -> None:
+    """Copy the course's own exercises into a generated assignment that has one of them, so that learners can check."""
+    own = found.exercises(PACKAGED)
+    here = found.folder()
+    if here is None or not any(each.chapter == assignment for each in own.values()):
+        return
+    target = path(api, "release", assignment) / found.FOLDER
+    shutil.rmtree(target, ignore_errors=True)
+    target.mkdir()
+    for module in sorted(here.glob("*.py")):
+        shutil.copyfile(module, target / module.name)
 
 
 def refuse_unknown(api: Any, assignment: str) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import math
 from dataclasses import replace
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from nbconvert.exporters.exporter import ResourcesDict
@@ -15,8 +16,8 @@ from traitlets import Bool, Enum
 
 from grader import submission
 from grader.classroom.restore import node
-from grader.errors import GraderError, JudgeStopped, UnusableSubmission
-from grader.exercises import EXERCISES
+from grader.errors import GraderError, JudgeStopped, UnusableExercise, UnusableSubmission
+from grader.exercises import EXERCISES, found
 from grader.verdict import Verdict
 
 if TYPE_CHECKING:
@@ -64,6 +65,8 @@ class JudgeCells(NbGraderPreprocessor):  # type: ignore[misc]
         """Return the notebook with all outputs cleared and a report and a score in each graded cell."""
         not_graded: list[str] = []
         resources[_TO_REVIEW] = []
+        if "root" in self.config.CourseDirectory:  # as the course's nbgrader_config.py sets it
+            found.use(Path(self.config.CourseDirectory.root))
         for cell in nb.cells:
             if cell.cell_type == "code":
                 cell.outputs, cell.execution_count = [], None
@@ -84,7 +87,10 @@ class JudgeCells(NbGraderPreprocessor):  # type: ignore[misc]
         What is judged is the file as it was handed in, as by `grader grade`: the notebook at hand is made for showing.
         """
         grade_id = cell.metadata.nbgrader.grade_id
-        exercise = EXERCISES.get(grade_id.removeprefix(CHECK_PREFIX)) if grade_id.startswith(CHECK_PREFIX) else None
+        try:
+            exercise = EXERCISES.get(grade_id.removeprefix(CHECK_PREFIX)) if grade_id.startswith(CHECK_PREFIX) else None
+        except UnusableExercise as error:
+            return str(error)
         if exercise is None:
             return f"{grade_id!r} is not a check cell of an exercise that the grader knows; a person has to grade it."
         points = float(cell.metadata.nbgrader.points)

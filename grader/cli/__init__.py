@@ -9,7 +9,7 @@ from typing import Annotated, Any
 import typer
 import typer.core
 
-from grader.cli import classroom, course, grading, leaderboard
+from grader.cli import classroom, course, exercise, grading, leaderboard
 from grader.cli.answers import bug, complain
 from grader.errors import GraderError
 from grader.version import __version__
@@ -56,6 +56,7 @@ app.command()(course.build)
 app.command()(grading.exercises)
 app.command()(grading.check)
 app.command()(grading.grade)
+app.add_typer(exercise.app, name="exercise")
 app.add_typer(classroom.app, name="classroom")
 app.add_typer(leaderboard.app, name="leaderboard")
 

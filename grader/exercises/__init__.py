@@ -1,9 +1,12 @@
-"""The exercises by id. Adding one: its module here, one line below, its notebook."""
+"""The exercises by id: the package's, and those of the course folder at hand (`grader.exercises.found`)."""
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Mapping
+
 from grader.errors import UnknownExercise
 from grader.exercise import Exercise
+from grader.exercises import found
 from grader.exercises.audit import AUDIT
 from grader.exercises.fuse import FUSE
 from grader.exercises.grayscale import GRAYSCALE
@@ -41,7 +44,7 @@ from grader.exercises.vector_add import VECTOR_ADD
 from grader.exercises.vector_width import VECTOR_WIDTH
 from grader.exercises.widen import WIDEN
 
-__all__ = ["EXERCISES", "find"]
+__all__ = ["EXERCISES", "PACKAGED", "find"]
 
 _IN_ORDER = (  # of the course
     TIME_GPU,
@@ -77,17 +80,43 @@ _IN_ORDER = (  # of the course
     LS_CUPY_LAUNCH_BOUNDS,
     LS_OPEN,
 )
-EXERCISES: dict[str, Exercise] = {exercise.id: exercise for exercise in _IN_ORDER}
+PACKAGED: dict[str, Exercise] = {exercise.id: exercise for exercise in _IN_ORDER}
+
+
+class _Exercises(Mapping[str, Exercise]):
+    """The package's exercises, then the course folder's. Every access looks at the folder as it is now.
+
+    Raises UnusableExercise where a module of the course folder cannot be used.
+    """
+
+    def _all(self) -> dict[str, Exercise]:
+        return PACKAGED | found.exercises(PACKAGED)
+
+    def __getitem__(self, exercise_id: str) -> Exercise:
+        return self._all()[exercise_id]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._all())
+
+    def __len__(self) -> int:
+        return len(self._all())
+
+
+EXERCISES: Mapping[str, Exercise] = _Exercises()
 
 
 def find(exercise_id: str) -> Exercise:
     """The exercise with this id.
 
     Raises:
-        UnknownExercise: there is none; the message lists those that there are.
+        UnknownExercise: there is none; the message lists the exercises that exist.
+        UnusableExercise: a module of the course folder cannot be used.
     """
-    try:
-        return EXERCISES[exercise_id]
-    except KeyError:
-        known = ", ".join(EXERCISES)
-        raise UnknownExercise(f"There is no exercise {exercise_id!r}. The exercises are: {known}.") from None
+    if exercise_id in PACKAGED:
+        return PACKAGED[exercise_id]
+    every = dict(EXERCISES)
+    if exercise_id in every:
+        return every[exercise_id]
+    known = ", ".join(every)
+    said = f"There is no exercise {exercise_id!r}. The exercises are: {known}."
+    raise UnknownExercise(f"{said} {found.passed_over()}".rstrip())

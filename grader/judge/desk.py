@@ -220,6 +220,10 @@ class Desk:
             for launch in spread.launches
         ]
 
+    def expected(self, spread: Spread, exercise: Exercise) -> list[tuple[Any, ...]]:
+        """What the oracle says of the inputs that were dealt, in float64, launch by launch."""
+        return [answers for _, _, answers in self._expected(spread, exercise, None)]
+
     def check(
         self, spread: Spread, exercise: Exercise, expected: Sequence[tuple[Any, ...]] | None = None
     ) -> Mismatch | None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
-from grader.exercises import find
+from grader.exercises import find, found
 
 if TYPE_CHECKING:
     from grader.leaderboard.notebook_view import View
@@ -33,6 +33,7 @@ def run(
     Raises:
         GraderError: no such exercise, nothing handed in, the store or the machine cannot be used.
     """
+    found.use(Path(course))
     exercise = find(exercise_id)
     from grader.judge.service import Judge
     from grader.leaderboard.handed import handed_in
@@ -51,6 +52,7 @@ def publish(dest: Path | str, store: Path | str | None = None) -> PublishReport:
     Raises:
         GraderError: there is no such store, or `dest` cannot be written to.
     """
+    _use_course_of(store)
     from grader.leaderboard.site import publish as publish_store
     from grader.leaderboard.store import Store
 
@@ -66,6 +68,7 @@ def show(exercise_id: str, store: Path | str | None = None, names: bool = False)
     Raises:
         GraderError: no such exercise, or no such store.
     """
+    _use_course_of(store)
     find(exercise_id)
     from grader.leaderboard.notebook_view import View, standings
     from grader.leaderboard.store import Store
@@ -77,3 +80,8 @@ def show(exercise_id: str, store: Path | str | None = None, names: bool = False)
         kept = opened.pseudonyms().items() if names else ()
         students = {name: student for student, name in kept if name in shown}
     return View(view.exercise, view.boards, view.message, students)
+
+
+def _use_course_of(store: Path | str | None) -> None:
+    """Has the exercises of the folder of `store`, which by default is the course folder, known here."""
+    found.use(Path(store or STORE_NAME).expanduser().absolute().parent)

@@ -10,6 +10,7 @@ from collections.abc import Iterable
 from glob import glob
 from pathlib import Path
 
+from grader.exercises import found
 from grader.judge.sandbox.gpu import GpuAccess
 
 __all__ = ["MODULES", "PACKAGE", "added_folders", "hidden", "hidden_in", "import_folders", "shown", "telling", "within"]
@@ -65,12 +66,15 @@ def shown(gpu: GpuAccess | None) -> list[Path]:
 
 
 def hidden() -> list[Path]:
-    """What is not shown even where it lies in something that is: this project, every installed grader, the home."""
+    """What is not shown even if it is inside something that is: this project, every installed grader, the home, and a
+    course folder's own exercises."""
     places = [*site.getsitepackages(), *sys.path]
     installed = [Path(place, PACKAGE.name).resolve() for place in places if place]
     secret = [PACKAGE, *(path for path in installed if (path / "judge").is_dir()), _home()]
     if _in_checkout(PACKAGE):
         secret.append(PACKAGE.parent)
+    if (own := found.folder()) is not None:
+        secret.append(own.resolve())
     return list(dict.fromkeys(secret))
 
 
