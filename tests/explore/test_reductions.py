@@ -16,8 +16,7 @@ from grader.explore import (
     run_rung,
     show_rung,
 )
-from grader.explore.rung_speeds import TIMED, RungSpeeds
-from grader.explore.rungs import RUNGS
+from grader.explore.reductions import RUNGS, TIMED, RungSpeeds
 
 ON = "cuda" if torch.cuda.is_available() else "cpu"
 RIGHT = [name for name in RUNGS if name != "tree without barriers"]

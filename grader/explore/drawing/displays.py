@@ -1,0 +1,184 @@
+"""What a notebook cell can show: a picture with alt text, a picture with sliders, two listings side by side."""
+
+from __future__ import annotations
+
+import base64
+import html
+import inspect
+import io
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from html import escape
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+__all__ = [
+    "BLUE",
+    "DARK",
+    "GREY",
+    "LIGHT",
+    "ORANGE",
+    "PALE",
+    "Choices",
+    "Picture",
+    "SideBySide",
+    "canvas",
+    "finish",
+    "side_by_side",
+]
+
+
+# Okabe and Ito's colours for the colour-blind. Their brightness differs, so they differ in greyscale too; where
+# two areas must be told apart one of them is hatched as well.
+BLUE = "#0072B2"
+ORANGE = "#E69F00"
+DARK = "#222222"
+GREY = "#8C8C8C"
+PALE = "#BBDDF0"
+LIGHT = "#F4F4F4"
+
+
+@dataclass(frozen=True)
+class Picture:
+    """An SVG image and its alt text. JupyterLab shows the image, a terminal the alt text."""
+
+    svg: str
+    alt: str
+    width: int = field(default=720)
+
+    def __post_init__(self) -> None:
+        if len(self.alt.split()) < 3:
+            raise ValueError("A picture needs alt text: a sentence that says what it shows.")
+
+    def __repr__(self) -> str:
+        return f"[Picture: {self.alt}]"
+
+    def _repr_html_(self) -> str:
+        data = base64.b64encode(self.svg.encode()).decode()
+        style = f"width:{self.width}px; max-width:100%; background:white; padding:6px"
+        alt = html.escape(self.alt, quote=True)
+        return f'<img style="{style}" alt="{alt}" src="data:image/svg+xml;base64,{data}">'
+
+    def save(self, path: str | Path) -> None:
+        """Write the SVG to a file."""
+        Path(path).write_text(self.svg, encoding="utf-8")
+
+
+def canvas(width: float, height: float) -> tuple[Figure, Axes]:
+    """An empty figure of `width` × `height` inches whose axes are drawing units, y downwards and without frame."""
+    from matplotlib.figure import Figure
+
+    figure = Figure(figsize=(width, height))
+    axes = figure.add_axes((0, 0, 1, 1))
+    axes.set_axis_off()
+    return figure, axes
+
+
+def finish(figure: Figure, alt: str, width: int = 720) -> Picture:
+    """Turn a matplotlib figure into a Picture; the same figure gives the same bytes."""
+    import matplotlib
+
+    text = io.StringIO()
+    with matplotlib.rc_context({"svg.hashsalt": "grader", "svg.fonttype": "path"}):
+        figure.savefig(text, format="svg", metadata={"Date": None})
+    return Picture(text.getvalue(), alt, width)
+
+
+@dataclass(frozen=True)
+class Choices:
+    """`draw` with a knob for each of its arguments; the first value of each is what is drawn first.
+
+    In JupyterLab the knobs are sliders. A notebook that was turned into a page, and a terminal, have `first`.
+    """
+
+    draw: Callable[..., Picture]
+    knobs: Mapping[str, Sequence[int]]
+    labels: Mapping[str, str]
+
+    @property
+    def first(self) -> Picture:
+        """The picture of the first values."""
+        return self.draw(**{name: values[0] for name, values in self.knobs.items()})
+
+    def __repr__(self) -> str:
+        return repr(self.first)
+
+    def widget(self) -> Any:
+        """The knobs above the picture; a new one each time. Raises ImportError where there is no ipywidgets."""
+        import ipywidgets
+
+        page = ipywidgets.HTML(self.first._repr_html_())
+        layout = ipywidgets.Layout(width="34em")
+        sliders = {
+            name: ipywidgets.SelectionSlider(
+                options=sorted(values), value=values[0], description=self.labels[name], layout=layout,
+                style={"description_width": "14em"},
+            )
+            for name, values in self.knobs.items()
+        }  # fmt: skip
+
+        def redraw(change: Any) -> None:
+            page.value = self.draw(**{name: slider.value for name, slider in sliders.items()})._repr_html_()
+
+        for slider in sliders.values():
+            slider.observe(redraw, names="value")
+        return ipywidgets.VBox([*sliders.values(), page])
+
+    def _repr_mimebundle_(self, include: Any = None, exclude: Any = None) -> dict[str, Any]:
+        still = {"text/plain": repr(self), "text/html": self.first._repr_html_()}
+        try:
+            shown = self.widget()._repr_mimebundle_()
+        except (ImportError, AttributeError):
+            return still
+        return {**(shown or {}), **still}
+
+
+_CODE = (
+    "font-family:var(--jp-code-font-family, monospace); font-size:12px; line-height:1.4; margin:6px 0; "
+    "white-space:pre; overflow-x:auto"
+)
+
+
+@dataclass(frozen=True)
+class SideBySide:
+    """Two titled listings; HTML in a notebook, one below the other in a terminal."""
+
+    titles: tuple[str, str]
+    sources: tuple[str, str]
+
+    def __repr__(self) -> str:
+        parts = (f"# {title}\n{source}" for title, source in zip(self.titles, self.sources, strict=True))
+        return "\n\n".join(parts)
+
+    def _repr_html_(self) -> str:
+        # One column each, and one below the other where the window is narrow.
+        cell = "flex:1 1 26em; min-width:0; border:1px solid #888; border-radius:4px; padding:4px 10px"
+        parts = "".join(
+            f'<div style="{cell}"><b>{escape(title)}</b><pre style="{_CODE}">{escape(source)}</pre></div>'
+            for title, source in zip(self.titles, self.sources, strict=True)
+        )
+        return f'<div style="display:flex; flex-wrap:wrap; gap:12px">{parts}</div>'
+
+
+def side_by_side(**kernels: Callable[..., Any]) -> SideBySide:
+    """Show the source of two kernels, `side_by_side(Numba=…, Triton=…)`. They may be compiled by Numba or Triton.
+
+    Raises:
+        ValueError: not exactly two were given.
+    """
+    if len(kernels) != 2:
+        raise ValueError(
+            "side_by_side wants exactly two kernels, each with its title: side_by_side(Numba=a, Triton=b)."
+        )
+    (left, a), (right, b) = kernels.items()
+    return SideBySide((left, right), (_source(a), _source(b)))
+
+
+def _source(kernel: Any) -> str:
+    for attribute in ("py_func", "fn"):
+        kernel = getattr(kernel, attribute, kernel)
+    return inspect.getsource(inspect.unwrap(kernel)).rstrip()
