@@ -13,7 +13,7 @@ from pathlib import Path
 from statistics import median
 from typing import TYPE_CHECKING, Any, Literal
 
-from grader.explore.drawing.displays import BLUE, DARK, GREY, LIGHT, ORANGE, Picture, canvas, finish
+from grader.explore.drawing.displays import BLUE, DARK, GREY, LIGHT, ORANGE, Picture, canvas, finish, rectangle
 from grader.explore.drawing.recorded_results import Recorded, recorded
 
 if TYPE_CHECKING:
@@ -106,12 +106,9 @@ def draw_reduction_tree(threads: int = 16, addressing: Addressing = "sequential"
 
 
 def _row(axes: Axes, y: float, values: Sequence[int], written: set[int], label: str) -> None:
-    from matplotlib.patches import Rectangle
-
     for place, value in enumerate(values):
         dark = place in written
-        box = Rectangle((place, y), 1, 1, facecolor=BLUE if dark else LIGHT, edgecolor=DARK, linewidth=0.8)
-        axes.add_patch(box)
+        box = rectangle(axes, (place, y), 1, 1, facecolor=BLUE if dark else LIGHT, edgecolor=DARK, linewidth=0.8)
         colour = "white" if dark else DARK if not written and y == 0 else GREY
         axes.text(place + 0.5, y + 0.5, str(value), ha="center", va="center", fontsize=11, color=colour)
     axes.text(-0.25, y + 0.5, label, ha="right", va="center", fontsize=11, color=DARK)

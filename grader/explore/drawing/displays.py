@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
+    from matplotlib.patches import Rectangle
 
 __all__ = [
     "BLUE",
@@ -27,7 +28,9 @@ __all__ = [
     "Picture",
     "SideBySide",
     "canvas",
+    "chart",
     "finish",
+    "rectangle",
     "side_by_side",
 ]
 
@@ -76,6 +79,23 @@ def canvas(width: float, height: float) -> tuple[Figure, Axes]:
     axes = figure.add_axes((0, 0, 1, 1))
     axes.set_axis_off()
     return figure, axes
+
+
+def chart(width: float, height: float) -> tuple[Figure, Axes]:
+    """An empty plot of `width` × `height` inches, with the left and the lower axis only."""
+    from matplotlib.figure import Figure
+
+    figure = Figure(figsize=(width, height), layout="constrained")
+    axes = figure.add_subplot()
+    axes.spines[["top", "right"]].set_visible(False)
+    return figure, axes
+
+
+def rectangle(axes: Axes, corner: tuple[float, float], width: float, height: float, **style: Any) -> Rectangle:
+    """Add a rectangle to `axes` and return it; `style` is matplotlib's."""
+    from matplotlib.patches import Rectangle
+
+    return axes.add_patch(Rectangle(corner, width, height, **style))  # type: ignore[no-any-return]
 
 
 def finish(figure: Figure, alt: str, width: int = 720) -> Picture:

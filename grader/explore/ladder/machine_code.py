@@ -14,7 +14,7 @@ from html import escape
 from pathlib import Path
 from typing import Any
 
-from grader.explore.drawing.displays import BLUE, DARK, GREY, ORANGE, PALE, Picture, finish
+from grader.explore.drawing.displays import BLUE, DARK, GREY, ORANGE, PALE, Picture, chart, finish
 from grader.worker.newer_numpy import give_numba_its_names
 from grader.worker.nvcc_by_nvrtc import no_cache_options
 
@@ -498,12 +498,8 @@ def loop_parts(code: MachineCode) -> dict[str, float]:
 
 def draw_loops(*rungs: str) -> Picture:
     """A bar for each rung, as long as its loop is for one sample; "fastmath", "unsigned" and "cuda fast" are known."""
-    from matplotlib.figure import Figure
-
     parts = {TITLES[rung]: loop_parts(ladder_loop(rung)) for rung in rungs}
-    figure = Figure(figsize=(9, 0.75 * len(parts) + 1.3), layout="constrained")
-    axes = figure.add_subplot()
-    axes.spines[["top", "right"]].set_visible(False)
+    figure, axes = chart(9, 0.75 * len(parts) + 1.3)
     for row, counts in enumerate(parts.values()):
         left = 0.0
         for (kind, count), (colour, hatch) in zip(counts.items(), _LOOKS, strict=True):

@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from grader.explore.drawing.displays import BLUE, DARK, GREY, ORANGE, Picture, finish
+from grader.explore.drawing.displays import BLUE, DARK, GREY, ORANGE, Picture, chart, finish
 
 __all__ = [
     "LightCurve",
@@ -99,11 +99,7 @@ def draw_folded(t: Any, y: Any, period: float) -> Picture:
 
 
 def _wide_axes() -> tuple[Any, Any]:
-    from matplotlib.figure import Figure
-
-    figure = Figure(figsize=(9, 3.4), layout="constrained")
-    axes = figure.add_subplot()
-    axes.spines[["top", "right"]].set_visible(False)
+    figure, axes = chart(9, 3.4)
     return axes, figure
 
 
@@ -231,13 +227,8 @@ def draw_drift(steps: int = 256) -> Picture:
 
 
 def _axes(x: str, y: str) -> tuple[Any, Any]:
-    from matplotlib.figure import Figure
-
-    figure = Figure(figsize=(7.4, 3.6), layout="constrained")
-    axes = figure.add_subplot()
+    figure, axes = chart(7.4, 3.6)
     axes.set_xlabel(x, color=DARK)
     axes.set_ylabel(y, color=DARK)
     axes.grid(True, which="major", alpha=0.3)
-    for side in ("top", "right"):
-        axes.spines[side].set_visible(False)
     return figure, axes

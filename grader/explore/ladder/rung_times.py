@@ -12,7 +12,7 @@ from typing import Any
 
 from grader.exercise import Case
 from grader.exercises.ladder import FREQUENCIES, SAMPLES, draw, ladder_case, oracle
-from grader.explore.drawing.displays import BLUE, DARK, GREY, ORANGE, PALE, Picture, finish
+from grader.explore.drawing.displays import BLUE, DARK, GREY, ORANGE, PALE, Picture, chart, finish
 from grader.explore.drawing.recorded_results import Recorded, recorded
 from grader.explore.ladder.machine_code import NvrtcView, nvrtc_view
 from grader.judge.inputs import generator
@@ -320,10 +320,7 @@ def last_rung_view() -> NvrtcView:
 def draw_ladder() -> Picture:
     """The rungs that were recorded; where none are, the published ones, with the ceilings of the GPU they ran on."""
     bars, chip, samples, origin = _recorded_bars() or _published_bars()
-    from matplotlib.figure import Figure
-
-    figure = Figure(figsize=(8.6, 1.5 + 0.33 * len(bars)), layout="constrained")
-    axes = figure.add_subplot()
+    figure, axes = chart(8.6, 1.5 + 0.33 * len(bars))
     names = [name for name, _ in bars]
     axes.barh(range(len(bars)), [ms for _, ms in bars], color=[_colour(name) for name in names], edgecolor=DARK)
     for place, (_, ms) in enumerate(bars):
@@ -338,8 +335,6 @@ def draw_ladder() -> Picture:
     axes.axvline(adds, color=DARK, linestyle=":", label=f"eight multiply-adds each: {adds:.2g} ms")
     axes.legend(loc="lower right", fontsize=9, title=f"ceilings of one {chip.name}, by its data sheet")
     axes.set_title(origin, fontsize=9.5, loc="left", wrap=True)
-    for side in ("top", "right"):
-        axes.spines[side].set_visible(False)
     said_of = " ".join(origin.split())
     said = ", ".join(f"{name} {_shown(ms)} ms" for name, ms in bars)
     alt = (

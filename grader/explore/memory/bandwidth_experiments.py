@@ -8,7 +8,7 @@ from html import escape
 from statistics import median
 from typing import Any
 
-from grader.explore.drawing.displays import BLUE, DARK, PALE, Picture, canvas, finish
+from grader.explore.drawing.displays import BLUE, DARK, PALE, Picture, canvas, finish, rectangle
 from grader.explore.drawing.recorded_results import recorded
 
 __all__ = [
@@ -59,15 +59,13 @@ class Measured:
 
     def picture(self) -> Picture:
         """A bar for each case."""
-        from matplotlib.patches import Rectangle
-
         top = max(self.values.values())
         figure, axes = canvas(8.6, 0.38 * len(self.values) + 0.55)
         axes.set_xlim(-0.52, 1.24)
         axes.set_ylim(len(self.values) + 0.1, -1.1)
         axes.text(0, -0.55, f"{self.title}, {self.unit}", va="center", fontsize=11.5, weight="bold", color=DARK)
         for row, (case, value) in enumerate(self.values.items()):
-            axes.add_patch(Rectangle((0, row + 0.12), value / top, 0.72, facecolor=BLUE, edgecolor=DARK, linewidth=0.6))
+            rectangle(axes, (0, row + 0.12), value / top, 0.72, facecolor=BLUE, edgecolor=DARK, linewidth=0.6)
             axes.text(-0.02, row + 0.48, case, ha="right", va="center", fontsize=10.5, color=DARK)
             axes.text(value / top + 0.015, row + 0.48, f"{value:,.3g}" if value < 100 else f"{value:,.0f}",
                       va="center", fontsize=10.5, color=DARK)  # fmt: skip

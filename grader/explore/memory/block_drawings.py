@@ -5,7 +5,19 @@ from __future__ import annotations
 from math import ceil
 from typing import TYPE_CHECKING, Any
 
-from grader.explore.drawing.displays import BLUE, DARK, GREY, LIGHT, ORANGE, PALE, Picture, canvas, finish
+from grader.explore.drawing.displays import (
+    BLUE,
+    DARK,
+    GREY,
+    LIGHT,
+    ORANGE,
+    PALE,
+    Picture,
+    canvas,
+    chart,
+    finish,
+    rectangle,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -40,8 +52,6 @@ def draw_blocks(n: int, block_size: int) -> Picture:
     lanes = programs * block_size
     if lanes > _MOST_LANES:
         raise ValueError(f"{lanes} lanes are too many to draw: choose n and block_size for at most {_MOST_LANES}.")
-    from matplotlib.patches import Rectangle
-
     extent = max(lanes, 9) + 0.3
     figure, axes = canvas(0.56 * (extent + 0.9), 2.1)
     axes.set_xlim(-0.9, extent)
@@ -49,10 +59,9 @@ def draw_blocks(n: int, block_size: int) -> Picture:
     for lane in range(lanes):
         inside = lane < n
         fill = PALE if inside else "white"
-        cell = Rectangle((lane, 1), 1, 1, facecolor=fill, edgecolor=DARK if inside else GREY, linewidth=1)
+        cell = rectangle(axes, (lane, 1), 1, 1, facecolor=fill, edgecolor=DARK if inside else GREY, linewidth=1)
         if not inside:
             cell.set(hatch="////", linestyle="--")
-        axes.add_patch(cell)
         behind = None if inside else {"facecolor": "white", "edgecolor": "none", "pad": 1}
         axes.text(lane + 0.5, 1.5, str(lane), ha="center", va="center", fontsize=11, color=DARK, bbox=behind)
     for program in range(programs):
@@ -73,12 +82,9 @@ def draw_blocks(n: int, block_size: int) -> Picture:
 
 
 def _key(axes: Axes, y: float, text: str, *, past: bool) -> None:
-    from matplotlib.patches import Rectangle
-
-    box = Rectangle((0, y), 0.6, 0.4, facecolor="white" if past else PALE, edgecolor=GREY if past else DARK)
+    box = rectangle(axes, (0, y), 0.6, 0.4, facecolor="white" if past else PALE, edgecolor=GREY if past else DARK)
     if past:
         box.set(hatch="////", linestyle="--")
-    axes.add_patch(box)
     axes.text(0.8, y + 0.2, text, va="center", fontsize=11, color=DARK)
 
 
@@ -95,8 +101,6 @@ def draw_grid(height: int, width: int, block: tuple[int, int]) -> Picture:
     wide, high = columns * across, rows * down
     if wide * high > _MOST_THREADS or wide > 40:
         raise ValueError(f"{high} × {wide} threads are too many to draw: choose at most {_MOST_THREADS}, 40 across.")
-    from matplotlib.patches import Rectangle
-
     margin = max(0.4, (8 - wide) / 2)  # room for the label above a narrow grid
     figure, axes = canvas(0.52 * (wide + 1.4 + 2 * margin), 0.52 * (high + 1.8))
     axes.set_xlim(-1.4 - margin, wide + margin)
@@ -106,16 +110,17 @@ def draw_grid(height: int, width: int, block: tuple[int, int]) -> Picture:
         for column in range(wide):
             inside = row < height and column < width
             shade = PALE if (row // down + column // across) % 2 else LIGHT
-            cell = Rectangle((column, row), 1, 1, facecolor=shade if inside else "white", edgecolor=GREY, linewidth=0.6)
+            cell = rectangle(
+                axes, (column, row), 1, 1, facecolor=shade if inside else "white", edgecolor=GREY, linewidth=0.6
+            )
             if not inside:
                 cell.set(hatch="////", linestyle="--")
-            axes.add_patch(cell)
     for y in range(rows):
         for x in range(columns):
             frame = (x * across, y * down)
-            axes.add_patch(Rectangle(frame, across, down, fill=False, edgecolor=BLUE, linewidth=2.2))
+            rectangle(axes, frame, across, down, fill=False, edgecolor=BLUE, linewidth=2.2)
             _name_block(axes, (x, y), frame, min(across, width - frame[0]), min(down, height - frame[1]))
-    axes.add_patch(Rectangle((0, 0), width, height, fill=False, edgecolor=DARK, linewidth=3.4))
+    rectangle(axes, (0, 0), width, height, fill=False, edgecolor=DARK, linewidth=3.4)
     axes.text(wide / 2, -0.75, "x: columns, blockIdx.x and threadIdx.x →", ha="center", va="center", fontsize=10.5)
     axes.text(-0.8, high / 2, "y: rows ↓", ha="center", va="center", fontsize=10.5, rotation=90)
     idle = wide * high - width * height
@@ -195,22 +200,18 @@ def _lanes(past: int) -> str:
 
 
 def _stage_block(axes: Axes, program: int, y: float, first: int, n: int, block_size: int) -> None:
-    from matplotlib.patches import Rectangle
-
     last, share = min(first + block_size, n) - 1, min(1.0, (n - first) / block_size)
     x = _WIDTH * program
     if share < 1:
-        axes.add_patch(Rectangle((x, y), _WIDTH, _ROW, facecolor="white", edgecolor=GREY, hatch="////", linestyle="--"))
-    axes.add_patch(Rectangle((x, y), share * _WIDTH, _ROW, facecolor=LIGHT, edgecolor=DARK, linewidth=1))
+        rectangle(axes, (x, y), _WIDTH, _ROW, facecolor="white", edgecolor=GREY, hatch="////", linestyle="--")
+    rectangle(axes, (x, y), share * _WIDTH, _ROW, facecolor=LIGHT, edgecolor=DARK, linewidth=1)
     text = f"{first}–{last}" if last > first else str(first)
     behind = {"facecolor": LIGHT, "edgecolor": "none", "pad": 0.8}
     axes.text(x + _WIDTH / 2, y + _ROW / 2, text, ha="center", va="center", fontsize=10.5, color=DARK, bbox=behind)
 
 
 def _stage_cell(axes: Axes, x: float, y: float, text: str, fill: str) -> None:
-    from matplotlib.patches import Rectangle
-
-    axes.add_patch(Rectangle((x, y), _WIDTH, _ROW, facecolor=fill, edgecolor=DARK, linewidth=1))
+    rectangle(axes, (x, y), _WIDTH, _ROW, facecolor=fill, edgecolor=DARK, linewidth=1)
     colour = "white" if fill == BLUE else DARK
     axes.text(x + _WIDTH / 2, y + _ROW / 2, text, ha="center", va="center", fontsize=11, color=colour)
 
@@ -227,13 +228,10 @@ def draw_partial_traffic(n: int, ways: Mapping[str, int]) -> Picture:
     """
     if min(n, *ways.values()) < 1:
         raise ValueError("n and the numbers of programs must be at least 1.")
-    from matplotlib.figure import Figure
-
     bars = {"x, read once": _FLOAT_BYTES * n} | {
         f"partial sums of {programs:,} programs:\n{why}": partial_bytes(programs) for why, programs in ways.items()
     }
-    figure = Figure(figsize=(8.6, 0.75 * len(bars) + 0.7), layout="constrained")
-    axes = figure.add_subplot()
+    figure, axes = chart(8.6, 0.75 * len(bars) + 0.7)
     for y, moved in enumerate(bars.values()):
         own = y == 0
         axes.barh(y, moved, color=BLUE if own else ORANGE, hatch="" if own else "///", edgecolor="white", height=0.6)
@@ -242,7 +240,6 @@ def draw_partial_traffic(n: int, ways: Mapping[str, int]) -> Picture:
     axes.set_yticklabels(list(bars), fontsize=11)
     axes.invert_yaxis()
     axes.set_xlabel("bytes moved (logarithmic axis)", fontsize=11)
-    axes.spines[["top", "right"]].set_visible(False)
     alt = "Bars on a logarithmic axis. " + "; ".join(
         f"{name.replace(chr(10), ' ')}: {_bytes(moved)}" for name, moved in bars.items()
     )
@@ -267,8 +264,6 @@ def draw_padded_rows(rows: int, columns: int, stride: int) -> Picture:
         raise ValueError("rows and columns must be at least 1, and the stride at least as large as a row.")
     if stride > 24 or rows > 12:
         raise ValueError("That is too much to draw: choose at most 12 rows and a stride of 24.")
-    from matplotlib.patches import Rectangle
-
     figure, axes = canvas(0.55 * stride + 1.7, 0.5 * rows + 0.9)
     axes.set_xlim(-1.9, stride + 0.3)
     axes.set_ylim(rows + 0.9, -0.3)
@@ -276,12 +271,11 @@ def draw_padded_rows(rows: int, columns: int, stride: int) -> Picture:
         axes.text(-0.2, row + 0.5, f"row {row}", ha="right", va="center", fontsize=11, color=DARK)
         for column in range(stride):
             inside = column < columns
-            cell = Rectangle(
-                (column, row), 1, 1, facecolor=PALE if inside else "white", edgecolor=DARK if inside else GREY
+            cell = rectangle(
+                axes, (column, row), 1, 1, facecolor=PALE if inside else "white", edgecolor=DARK if inside else GREY
             )
             if not inside:
                 cell.set(hatch="////", linestyle="--")
-            axes.add_patch(cell)
             box = None if inside else {"facecolor": "white", "edgecolor": "none", "pad": 1}
             axes.text(
                 column + 0.5, row + 0.5, str(row * stride + column), ha="center", va="center", fontsize=10, bbox=box
@@ -327,9 +321,7 @@ def draw_row_in_sram() -> Picture:
 
 
 def _box(axes: Axes, left: float, top: float, right: float, bottom: float, fill: str, text: str) -> None:
-    from matplotlib.patches import Rectangle
-
-    axes.add_patch(Rectangle((left, top), right - left, bottom - top, facecolor=fill, edgecolor=DARK, linewidth=1.2))
+    rectangle(axes, (left, top), right - left, bottom - top, facecolor=fill, edgecolor=DARK, linewidth=1.2)
     axes.text((left + right) / 2, (top + bottom) / 2, text, ha="center", va="center", fontsize=11.5, color=DARK)
 
 
@@ -381,32 +373,25 @@ def draw_transposed_tile() -> Picture:
 
 
 def _matrix(axes: Axes, corner: tuple[int, int], down: int, across: int, tile: tuple[int, int], name: str) -> None:
-    from matplotlib.patches import Rectangle
-
     left, top = corner
     _grid(axes, left, top, down, across)
     axes.text(left + across * _TILE / 2, top - 0.8, name, ha="center", va="center", fontsize=11, color=DARK)
     frame = (left + tile[1] * _TILE, top + tile[0] * _TILE)
-    axes.add_patch(Rectangle(frame, _TILE, _TILE, fill=False, edgecolor=DARK, linewidth=3.2, zorder=3))
+    rectangle(axes, frame, _TILE, _TILE, fill=False, edgecolor=DARK, linewidth=3.2, zorder=3)
 
 
 def _grid(axes: Axes, left: float, top: float, down: int, across: int) -> None:
-    from matplotlib.patches import Rectangle
-
     for row in range(down * _TILE):
         for column in range(across * _TILE):
-            axes.add_patch(Rectangle((left + column, top + row), 1, 1, facecolor=LIGHT, edgecolor=GREY, linewidth=0.4))
+            rectangle(axes, (left + column, top + row), 1, 1, facecolor=LIGHT, edgecolor=GREY, linewidth=0.4)
     for y in range(down):
         for x in range(across):
             frame = (left + x * _TILE, top + y * _TILE)
-            axes.add_patch(Rectangle(frame, _TILE, _TILE, fill=False, edgecolor=DARK, linewidth=1.3))
+            rectangle(axes, frame, _TILE, _TILE, fill=False, edgecolor=DARK, linewidth=1.3)
 
 
 def _cell(axes: Axes, x: float, y: float, thread: int, *, read: bool) -> None:
-    from matplotlib.patches import Rectangle
-
     colour, ink = (BLUE, "white") if read else (ORANGE, DARK)
-    cell = Rectangle((x, y), 1, 1, facecolor=colour, edgecolor=DARK, linewidth=0.6, hatch=None if read else "///")
-    axes.add_patch(cell)
+    cell = rectangle(axes, (x, y), 1, 1, facecolor=colour, edgecolor=DARK, linewidth=0.6, hatch=None if read else "///")
     box = None if read else {"facecolor": ORANGE, "edgecolor": "none", "pad": 1}
     axes.text(x + 0.5, y + 0.5, str(thread), ha="center", va="center", fontsize=10, color=ink, bbox=box)

@@ -6,7 +6,19 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING
 
-from grader.explore.drawing.displays import BLUE, DARK, GREY, LIGHT, ORANGE, PALE, Choices, Picture, canvas, finish
+from grader.explore.drawing.displays import (
+    BLUE,
+    DARK,
+    GREY,
+    LIGHT,
+    ORANGE,
+    PALE,
+    Choices,
+    Picture,
+    canvas,
+    finish,
+    rectangle,
+)
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -115,8 +127,6 @@ def draw_sectors(stride: int = 1, offset: int = 0, item_bytes: int = 4) -> Pictu
 
 
 def _line(axes: Axes, row: int, line: int, access: Access) -> None:
-    from matplotlib.patches import Rectangle
-
     words = LINE_BYTES // _WORD
     threads: dict[int, list[int]] = {}  # of each word of this line
     for thread, start in enumerate(access.starts):
@@ -126,11 +136,10 @@ def _line(axes: Axes, row: int, line: int, access: Access) -> None:
     for word in range(words):
         used = word in threads
         fetched = (line * words + word) * _WORD // SECTOR_BYTES in access.sectors
-        cell = Rectangle((word, row), 1, 0.9, facecolor=BLUE if used else LIGHT if fetched else "white",
+        cell = rectangle(axes, (word, row), 1, 0.9, facecolor=BLUE if used else LIGHT if fetched else "white",
                          edgecolor=GREY, linewidth=0.5)  # fmt: skip
         if fetched and not used:
             cell.set(hatch="////")
-        axes.add_patch(cell)
     wide = max(1, access.item_bytes // _WORD)
     for word, readers in threads.items():
         if wide > 1 and word and threads.get(word - 1) == readers:
@@ -138,17 +147,14 @@ def _line(axes: Axes, row: int, line: int, access: Access) -> None:
         text = str(readers[0]) + ("…" if len(readers) > 1 else "")  # of bytes, several share a word
         axes.text(word + wide / 2, row + 0.45, text, ha="center", va="center", color="white", fontsize=9)
     for left in range(0, words, 8):
-        axes.add_patch(Rectangle((left, row), 8, 0.9, fill=False, edgecolor=DARK, linewidth=1.6))
+        rectangle(axes, (left, row), 8, 0.9, fill=False, edgecolor=DARK, linewidth=1.6)
 
 
 def _key(axes: Axes, x: float, y: float, text: str) -> None:
-    from matplotlib.patches import Rectangle
-
     face = {"used": BLUE, "not fetched": "white"}.get(text, LIGHT)
-    box = Rectangle((x, y), 0.9, 0.7, facecolor=face, edgecolor=GREY, linewidth=0.8)
+    box = rectangle(axes, (x, y), 0.9, 0.7, facecolor=face, edgecolor=GREY, linewidth=0.8)
     if face == LIGHT:
         box.set(hatch="////")
-    axes.add_patch(box)
     axes.text(x + 1.15, y + 0.35, text, va="center", fontsize=10.5, color=DARK)
 
 
@@ -220,8 +226,6 @@ def draw_banks(step: int = 1) -> Picture:
     Raises:
         ValueError: as `bank_access`.
     """
-    from matplotlib.patches import Rectangle
-
     access = bank_access(step)
     figure, axes = canvas(10.4, 3.3)
     axes.set_xlim(-3.4, BANKS + 0.4)
@@ -235,11 +239,9 @@ def draw_banks(step: int = 1) -> Picture:
                   linestyle=(0, (4, 1.5)) if crowded else "solid")  # fmt: skip
     for at in range(BANKS):
         words = access.per_bank[at]
-        axes.add_patch(Rectangle((at, 0), 1, 1, facecolor=LIGHT, edgecolor=GREY, linewidth=0.7))
-        axes.add_patch(
-            Rectangle((at, 4), 1, 1, facecolor=ORANGE if words > 1 else PALE if words else "white",
-                      edgecolor=DARK if words else GREY, linewidth=0.9, hatch="////" if words > 1 else None)
-        )  # fmt: skip
+        rectangle(axes, (at, 0), 1, 1, facecolor=LIGHT, edgecolor=GREY, linewidth=0.7)
+        rectangle(axes, (at, 4), 1, 1, facecolor=ORANGE if words > 1 else PALE if words else "white",
+                      edgecolor=DARK if words else GREY, linewidth=0.9, hatch="////" if words > 1 else None)  # fmt: skip
         white = {"facecolor": "white", "edgecolor": "none", "pad": 0.8} if words > 1 else None
         axes.text(at + 0.5, 0.5, str(at), ha="center", va="center", fontsize=9, color=DARK)
         axes.text(at + 0.5, 4.5, str(at), ha="center", va="center", fontsize=9, color=DARK, bbox=white)
@@ -292,19 +294,16 @@ def _small_counts(width: int) -> list[int]:
 
 
 def _small_tile(axes: Axes, left: int, width: int) -> None:
-    from matplotlib.patches import Rectangle
-
     marked = 2
     most = max(_small_counts(width))
     for row in range(_SMALL):
         for column in range(width):
             outside, chosen = column >= _SMALL, column == marked
             colour = (ORANGE if most > 1 else PALE) if chosen else "white" if outside else LIGHT
-            cell = Rectangle((left + column, row), 1, 1, facecolor=colour, edgecolor=DARK if chosen else GREY,
+            cell = rectangle(axes, (left + column, row), 1, 1, facecolor=colour, edgecolor=DARK if chosen else GREY,
                              linewidth=1.6 if chosen else 0.6)  # fmt: skip
             if outside:
                 cell.set(hatch="////", linestyle="--")
-            axes.add_patch(cell)
             white = {"facecolor": "white", "edgecolor": "none", "pad": 0.8} if outside else None
             bank = (row * width + column) % _SMALL
             axes.text(left + column + 0.5, row + 0.5, str(bank), ha="center", va="center", fontsize=10,

@@ -7,7 +7,19 @@ from collections import OrderedDict
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from grader.explore.drawing.displays import BLUE, DARK, GREY, LIGHT, ORANGE, PALE, Choices, Picture, canvas, finish
+from grader.explore.drawing.displays import (
+    BLUE,
+    DARK,
+    GREY,
+    LIGHT,
+    ORANGE,
+    PALE,
+    Choices,
+    Picture,
+    canvas,
+    finish,
+    rectangle,
+)
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -76,10 +88,8 @@ def _draw_tile(axes: Axes, x: float, y: float, wanted: bool, now: bool, done: bo
 
 
 def _cell(axes: Axes, x: float, y: float, colour: str, hatch: str, text: str = "") -> None:
-    from matplotlib.patches import Rectangle
-
     edge = GREY if colour == LIGHT else DARK
-    axes.add_patch(Rectangle((x, y), 1, 1, facecolor=colour, edgecolor=edge, linewidth=0.9, hatch=hatch or None))
+    rectangle(axes, (x, y), 1, 1, facecolor=colour, edgecolor=edge, linewidth=0.9, hatch=hatch or None)
     if text:
         axes.text(x + 0.5, y + 0.5, text, ha="center", va="center", fontsize=9.5, color=DARK)
 
@@ -154,11 +164,9 @@ def draw_pipeline(stages: int = 3) -> Picture:
 
 
 def _bar(axes: Axes, span: tuple[int, int], y: float, colour: str, text: str, hatch: str) -> None:
-    from matplotlib.patches import Rectangle
-
     start, end = span
-    axes.add_patch(Rectangle((start, y + 0.08), end - start, 0.84, facecolor=colour, edgecolor=DARK, linewidth=0.8,
-                             hatch=hatch or None))  # fmt: skip
+    rectangle(axes, (start, y + 0.08), end - start, 0.84, facecolor=colour, edgecolor=DARK, linewidth=0.8,
+                             hatch=hatch or None)  # fmt: skip
     if text:
         box = {"facecolor": colour, "edgecolor": "none", "pad": 0.8} if hatch else None
         axes.text((start + end) / 2, y + 0.5, text, ha="center", va="center", fontsize=9.5, bbox=box,
@@ -251,8 +259,6 @@ def draw_grouped_order(group: int = 8) -> Picture:
     Raises:
         ValueError: as `grouped_order`.
     """
-    from matplotlib.patches import Rectangle
-
     order = grouped_order(group)
     figure, axes = canvas(9.6, 5.0)
     axes.set_xlim(-14, 106)
@@ -263,15 +269,15 @@ def draw_grouped_order(group: int = 8) -> Picture:
     for (left, top, width, height), name in (
         ((-11, 0, 8, _TILES), "a"), ((0, -9, _TILES, 6), "b"), ((0, 0, _TILES, _TILES), "out")
     ):  # fmt: skip
-        axes.add_patch(Rectangle((left, top), width, height, facecolor=LIGHT, edgecolor=DARK, linewidth=1))
+        rectangle(axes, (left, top), width, height, facecolor=LIGHT, edgecolor=DARK, linewidth=1)
         axes.text(left + width / 2, top + height + 2 if name != "b" else top - 1.5, name, ha="center", va="center",
                   fontsize=11, color=DARK)  # fmt: skip
     for row in rows:
-        axes.add_patch(Rectangle((-11, row), 8, 1, facecolor=ORANGE, edgecolor=DARK, linewidth=0.3, hatch="////"))
+        rectangle(axes, (-11, row), 8, 1, facecolor=ORANGE, edgecolor=DARK, linewidth=0.3, hatch="////")
     for column in columns:
-        axes.add_patch(Rectangle((column, -9), 1, 6, facecolor=PALE, edgecolor=DARK, linewidth=0.3))
+        rectangle(axes, (column, -9), 1, 6, facecolor=PALE, edgecolor=DARK, linewidth=0.3)
     for row, column in order.first_wave:
-        axes.add_patch(Rectangle((column, row), 1, 1, facecolor=BLUE, edgecolor="white", linewidth=0.25))
+        rectangle(axes, (column, row), 1, 1, facecolor=BLUE, edgecolor="white", linewidth=0.25)
     _figures(axes, order, len(rows), len(columns))
     alt = (
         f"{_TILES} by {_TILES} tiles of out, computed in groups of {_count(group, 'row')}. The first {_AT_ONCE} "
@@ -283,8 +289,6 @@ def draw_grouped_order(group: int = 8) -> Picture:
 
 
 def _figures(axes: Axes, order: GroupedOrder, rows: int, columns: int) -> None:
-    from matplotlib.patches import Rectangle
-
     lines = (
         (f"groups of {_count(order.group, 'row')}", True),
         (f"{_AT_ONCE} programs at a time read, in each step:", False),
@@ -298,10 +302,8 @@ def _figures(axes: Axes, order: GroupedOrder, rows: int, columns: int) -> None:
     full = 36.0
     share = full * order.misses / grouped_order(1).misses
     axes.text(69, 41, "from DRAM, against groups of 1 row:", fontsize=10.5, color=DARK, va="center")
-    axes.add_patch(Rectangle((69, 44), full, 4, facecolor="white", edgecolor=GREY, linewidth=1))
-    axes.add_patch(
-        Rectangle((69, 44), min(share, full), 4, facecolor=ORANGE, edgecolor=DARK, linewidth=1, hatch="////")
-    )
+    rectangle(axes, (69, 44), full, 4, facecolor="white", edgecolor=GREY, linewidth=1)
+    rectangle(axes, (69, 44), min(share, full), 4, facecolor=ORANGE, edgecolor=DARK, linewidth=1, hatch="////")
     axes.text(69, 51, f"{share / full:.0%}", fontsize=10.5, color=DARK, va="center")
 
 

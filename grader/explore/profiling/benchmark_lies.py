@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from html import escape
 from typing import TYPE_CHECKING
 
-from grader.explore.drawing.displays import BLUE, DARK, GREY, ORANGE, PALE, Picture, canvas, finish
+from grader.explore.drawing.displays import BLUE, DARK, GREY, ORANGE, PALE, Picture, canvas, finish, rectangle
 from grader.worker.machines import PretendGpu, ThisMachine
 
 if TYPE_CHECKING:
@@ -142,9 +142,7 @@ def _scene(axes: Axes, top: float, title: str, rows: tuple[str, ...], stop: floa
 
 
 def _bar(axes: Axes, left: float, right: float, top: float, name: str, fill: str, hatch: str | None = None) -> None:
-    from matplotlib.patches import Rectangle
-
-    axes.add_patch(Rectangle((left, top), right - left, 0.75, facecolor=fill, edgecolor=DARK, hatch=hatch, linewidth=1))
+    rectangle(axes, (left, top), right - left, 0.75, facecolor=fill, edgecolor=DARK, hatch=hatch, linewidth=1)
     behind = {"facecolor": "white", "edgecolor": "none", "pad": 1} if hatch else None
     middle = (left + right) / 2
     axes.text(middle, top + 0.4, name, fontsize=10.5, color=DARK, ha="center", va="center", bbox=behind)

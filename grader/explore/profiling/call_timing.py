@@ -10,7 +10,7 @@ from html import escape
 from statistics import mean, median
 from typing import TYPE_CHECKING, Any
 
-from grader.explore.drawing.displays import BLUE, DARK, GREY, ORANGE, PALE, Picture, canvas, finish
+from grader.explore.drawing.displays import BLUE, DARK, GREY, ORANGE, PALE, Picture, canvas, chart, finish, rectangle
 from grader.explore.gpu_or_simulator import BusyGpu
 
 if TYPE_CHECKING:
@@ -149,9 +149,7 @@ def draw_timeline(call: Callable[[], Any], times: int = 1) -> Picture:
 def _block(
     axes: Axes, left: float, right: float, top: float, fill: str, text: str = "", *, hatch: str = "", edge: str = DARK
 ) -> None:
-    from matplotlib.patches import Rectangle
-
-    axes.add_patch(Rectangle((left, top), right - left, 1, facecolor=fill, edgecolor=edge, linewidth=1, hatch=hatch))
+    rectangle(axes, (left, top), right - left, 1, facecolor=fill, edgecolor=edge, linewidth=1, hatch=hatch)
     behind = {"facecolor": "white", "edgecolor": "none", "pad": 2} if hatch else None
     axes.text((left + right) / 2, top + 0.5, text, ha="center", va="center", fontsize=11, color=DARK, bbox=behind)
 
@@ -172,17 +170,13 @@ def draw_times(times_ms: Sequence[float]) -> Picture:
     """
     if not times_ms:
         raise ValueError("There is no time to draw.")
-    from matplotlib.figure import Figure
-
     middle, average = median(times_ms), mean(times_ms)
-    figure = Figure(figsize=(7.6, 2.8), layout="constrained")
-    axes = figure.add_subplot()
+    figure, axes = chart(7.6, 2.8)
     axes.plot(range(1, len(times_ms) + 1), times_ms, "o", color=BLUE, markersize=5, label="one call")
     axes.axhline(middle, color=DARK, linewidth=1.6, label=f"median {middle:.3g} ms")
     axes.axhline(average, color=ORANGE, linewidth=1.6, linestyle="--", label=f"mean {average:.3g} ms")
     axes.set_xlabel("call")
     axes.set_ylabel("ms")
-    axes.spines[["top", "right"]].set_visible(False)
     axes.grid(axis="y", color=GREY, alpha=0.25)
     axes.legend(frameon=False, loc="center left", bbox_to_anchor=(1.01, 0.5))
     alt = (

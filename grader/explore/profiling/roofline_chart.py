@@ -8,7 +8,7 @@ from html import escape
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from grader.explore.drawing.displays import BLUE, DARK, GREY, ORANGE, Picture, finish
+from grader.explore.drawing.displays import BLUE, DARK, GREY, ORANGE, Picture, chart, finish
 from grader.explore.drawing.recorded_results import Recorded, recorded
 from grader.explore.profiling.machine_ceilings import Ceilings, Landed, figures, rate
 
@@ -40,12 +40,9 @@ def draw_roofline(ceilings: Ceilings, *landed: Landed, predicted: bool = False) 
         landed: from `land`.
         predicted: the points' times are predictions and lie on the roof by definition.
     """
-    from matplotlib.figure import Figure
-
     unit, prefix = (1e3, "GFLOPS") if 0 < ceilings.tflops < 2 else (1.0, "TFLOPS")
     low, high = _x_range(ceilings, landed)
-    figure = Figure(figsize=(9.6, 4.6), layout="constrained")
-    axes = figure.add_subplot()
+    figure, axes = chart(9.6, 4.6)
     axes.set(xscale="log", yscale="log", xlim=(low, high))
     top = unit * 4 * max([ceilings.roof(high), *(one.tflops for one in landed)])
     bottom = unit * 0.4 * min([ceilings.roof(low), *(one.tflops for one in landed)])
@@ -65,7 +62,6 @@ def draw_roofline(ceilings: Ceilings, *landed: Landed, predicted: bool = False) 
     axes.set_title(_title(ceilings), loc="left", fontsize=12, color=DARK)
     axes.set_xlabel("arithmetic intensity: operations a byte", fontsize=11)
     axes.set_ylabel(f"operations a second: {prefix}", fontsize=11)
-    axes.spines[["top", "right"]].set_visible(False)
     axes.grid(which="major", color="#DDDDDD", linewidth=0.6)
     axes.set_axisbelow(True)
     axes.xaxis.set_major_formatter(_plain)

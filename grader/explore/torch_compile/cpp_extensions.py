@@ -15,7 +15,7 @@ from html import escape
 from pathlib import Path
 from typing import Any
 
-from grader.explore.drawing.displays import BLUE, DARK, GREY, PALE, Picture, canvas, finish
+from grader.explore.drawing.displays import BLUE, DARK, GREY, PALE, Picture, canvas, finish, rectangle
 
 __all__ = [
     "BuildFiles",
@@ -162,22 +162,21 @@ def draw_operator(operator: Any) -> Picture:
     Raises:
         TypeError: it is not what `torch.library.custom_op` returned.
     """
-    from matplotlib.patches import Rectangle
-
     there = registered(operator)
     schema = str(operator._opoverload._schema)
     figure, axes = canvas(7.2, 3.1)
     axes.set_xlim(0, 7.2)
     axes.set_ylim(4.3, 0)
-    axes.add_patch(Rectangle((2.15, 0.1), 4.95, 4.1, facecolor="none", edgecolor=BLUE, linewidth=2.2))
+    rectangle(axes, (2.15, 0.1), 4.95, 4.1, facecolor="none", edgecolor=BLUE, linewidth=2.2)
     size = min(9.5, 9.5 * _MOST_LETTERS / len(schema))  # so that it stays within the frame
     axes.text(4.62, 0.5, schema, ha="center", va="center", fontsize=size, family="monospace", color=DARK)
     for row, (asks, part, answer) in enumerate(_PARTS):
         top = 0.95 + row * _ROW
-        box = Rectangle((2.4, top), 1.7, 0.8, facecolor=PALE if there[part] else "white", edgecolor=DARK, linewidth=1.4)
+        box = rectangle(
+            axes, (2.4, top), 1.7, 0.8, facecolor=PALE if there[part] else "white", edgecolor=DARK, linewidth=1.4
+        )
         if not there[part]:
             box.set(hatch="////", linestyle="--", edgecolor=GREY)
-        axes.add_patch(box)
         behind = None if there[part] else {"facecolor": "white", "edgecolor": "none", "pad": 1.5}
         axes.text(3.25, top + 0.4, part, ha="center", va="center", fontsize=12, color=DARK, bbox=behind)
         axes.text(1.25, top + 0.4, asks, ha="right", va="center", fontsize=11, color=DARK)

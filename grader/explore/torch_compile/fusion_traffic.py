@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from grader.explore.drawing.displays import BLUE, DARK, ORANGE, Picture, SideBySide
+from grader.explore.drawing.displays import BLUE, DARK, ORANGE, Picture, SideBySide, chart
 from grader.results import RESULTS
 
 if TYPE_CHECKING:
@@ -130,15 +130,12 @@ def _size(tensor: torch.Tensor) -> int:
 
 def draw_eager_and_fused(eager: Traffic) -> Picture:
     """The counted traffic of an eager sequence, bar by bar, above that of one kernel that reads and writes once."""
-    from matplotlib.figure import Figure
-
     from grader.explore.drawing.displays import finish
 
     names = [step.operation for step in eager.steps]
     reads = [step.read_bytes / eager.unit_bytes for step in eager.steps]
     writes = [step.written_bytes / eager.unit_bytes for step in eager.steps]
-    figure = Figure(figsize=(9.4, 2.9), layout="constrained")
-    axes = figure.add_subplot()
+    figure, axes = chart(9.4, 2.9)
     for y, parts in ((1, list(zip(names, reads, writes, strict=True))), (0, [("one kernel", 1.0, 1.0)])):
         left = 0.0
         for name, read, written in parts:
@@ -152,7 +149,7 @@ def draw_eager_and_fused(eager: Traffic) -> Picture:
     axes.set(yticks=[0, 1], ylim=(-0.45, 1.75), xlim=(0, max(eager.total, 2) * 1.08))
     axes.set_yticklabels(["fused", "eager"], fontsize=13)
     axes.set_xlabel("traffic, in multiples of the matrix", fontsize=11)
-    axes.spines[["top", "right", "left"]].set_visible(False)
+    axes.spines["left"].set_visible(False)
     axes.tick_params(axis="y", length=0)
     from matplotlib.patches import Patch
 

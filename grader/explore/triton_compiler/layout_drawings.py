@@ -8,7 +8,7 @@ from itertools import product
 from math import prod
 from typing import TYPE_CHECKING
 
-from grader.explore.drawing.displays import BLUE, DARK, GREY, LIGHT, ORANGE, PALE, Picture, canvas, finish
+from grader.explore.drawing.displays import BLUE, DARK, GREY, LIGHT, ORANGE, PALE, Picture, canvas, finish, rectangle
 from grader.explore.triton_compiler.compiled_stages import Compiled
 
 if TYPE_CHECKING:
@@ -387,10 +387,8 @@ _LOOKS = {"free": ("white", ""), "arriving": (PALE, "////"), "read": (BLUE, ""),
 
 
 def _draw_slot(axes: Axes, step: float, base: float, height: float, state: str) -> None:
-    from matplotlib.patches import Rectangle
-
     fill, hatch = _LOOKS[state]
-    axes.add_patch(Rectangle((step, base), 1, height, facecolor=fill, edgecolor=GREY, hatch=hatch, linewidth=0.8))
+    rectangle(axes, (step, base), 1, height, facecolor=fill, edgecolor=GREY, hatch=hatch, linewidth=0.8)
 
 
 def _legend(axes: Axes, x: float, y: float, width: float, height: float, after: bool) -> None:
@@ -402,10 +400,8 @@ def _legend(axes: Axes, x: float, y: float, width: float, height: float, after: 
 
 
 def _slot_of_legend(axes: Axes, x: float, y: float, width: float, height: float, state: str) -> None:
-    from matplotlib.patches import Rectangle
-
     fill, hatch = _LOOKS[state]
-    axes.add_patch(Rectangle((x, y), width, height, facecolor=fill, edgecolor=GREY, hatch=hatch, linewidth=0.8))
+    rectangle(axes, (x, y), width, height, facecolor=fill, edgecolor=GREY, hatch=hatch, linewidth=0.8)
 
 
 def _shade(number: int) -> str:
@@ -414,9 +410,7 @@ def _shade(number: int) -> str:
 
 def _cell(axes: Axes, x: float, y: float, width: float, height: float, text: str, fill: str, hatched: bool,
           size: float = 10) -> None:  # fmt: skip
-    from matplotlib.patches import Rectangle
-
-    axes.add_patch(Rectangle((x, y), width, height, facecolor=fill, edgecolor=DARK, linewidth=0.7))
+    rectangle(axes, (x, y), width, height, facecolor=fill, edgecolor=DARK, linewidth=0.7)
     axes.text(x + width / 2, y + height / 2, text, ha="center", va="center", fontsize=size, color=DARK,
               weight="bold" if hatched else "normal")  # fmt: skip
 
