@@ -8,12 +8,23 @@ import tempfile
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cache, partial
-from html import escape
 from pathlib import Path
 from statistics import median
 from typing import TYPE_CHECKING, Any, Literal
 
-from grader.explore.drawing.displays import BLUE, DARK, GREY, LIGHT, ORANGE, Picture, canvas, finish, rectangle
+from grader.explore.drawing.displays import (
+    BLUE,
+    DARK,
+    GREY,
+    LIGHT,
+    ORANGE,
+    Picture,
+    Table,
+    canvas,
+    code_html,
+    finish,
+    rectangle,
+)
 from grader.explore.drawing.recorded_results import Recorded, recorded
 
 if TYPE_CHECKING:
@@ -108,7 +119,7 @@ def draw_reduction_tree(threads: int = 16, addressing: Addressing = "sequential"
 def _row(axes: Axes, y: float, values: Sequence[int], written: set[int], label: str) -> None:
     for place, value in enumerate(values):
         dark = place in written
-        box = rectangle(axes, (place, y), 1, 1, facecolor=BLUE if dark else LIGHT, edgecolor=DARK, linewidth=0.8)
+        rectangle(axes, (place, y), 1, 1, facecolor=BLUE if dark else LIGHT, edgecolor=DARK, linewidth=0.8)
         colour = "white" if dark else DARK if not written and y == 0 else GREY
         axes.text(place + 0.5, y + 0.5, str(value), ha="center", va="center", fontsize=11, color=colour)
     axes.text(-0.25, y + 0.5, label, ha="right", va="center", fontsize=11, color=DARK)
@@ -169,8 +180,7 @@ class Rung:
         return "\n".join([self.kernel.strip(), "", *self.launches])
 
     def _repr_html_(self) -> str:
-        style = "font-family:var(--jp-code-font-family, monospace); font-size:13px; line-height:1.4; overflow-x:auto"
-        return f'<pre style="{style}; margin:4px 0 10px 1em">{escape(repr(self))}</pre>'
+        return code_html(repr(self), "font-size:13px; margin:4px 0 10px 1em")
 
 
 RUNGS = {
@@ -317,8 +327,8 @@ def show_rung(name: str) -> Rung:
     return RUNGS[name]
 
 
-@dataclass(frozen=True)
-class RungResults:
+@dataclass(frozen=True, repr=False)
+class RungResults(Table):
     """What each rung gave for one vector, and how far that is from the float64 mean, relative to it."""
 
     exact: float
@@ -327,20 +337,11 @@ class RungResults:
     def error(self, name: str) -> float:
         return abs(self.means[name] - self.exact) / abs(self.exact)
 
-    def _rows(self) -> list[tuple[str, str, str]]:
+    _left = 1
+
+    def _table(self) -> list[tuple[str, str, str]]:
         rows = [(name, f"{mean:.6f}", f"{self.error(name):.1e}") for name, mean in self.means.items()]
-        return [*rows, ("float64", f"{self.exact:.6f}", "")]
-
-    def __repr__(self) -> str:
-        return "\n".join(f"{name:<14}{mean:>16}{error:>12}" for name, mean, error in self._rows())
-
-    def _repr_html_(self) -> str:
-        head = "<tr><th style='text-align:left'>rung</th><th>mean</th><th>relative error</th></tr>"
-        cells: list[Any] = [
-            f"<tr><td style='text-align:left'>{escape(name)}</td><td>{mean}</td><td>{error}</td></tr>"
-            for name, mean, error in self._rows()
-        ]
-        return f"<table>{head}{''.join(cells)}</table>"
+        return [("rung", "mean", "relative error"), *rows, ("float64", f"{self.exact:.6f}", "")]
 
 
 def compare_rungs(x: torch.Tensor) -> RungResults:
@@ -354,8 +355,8 @@ TIMED = ("atomics", "shuffles", "tree", "grid-stride")  # the slowest first
 _REPEATS, _WARM_UP = 20, 3
 
 
-@dataclass(frozen=True)
-class RungSpeeds:
+@dataclass(frozen=True, repr=False)
+class RungSpeeds(Table):
     """Bandwidth of the rungs (and of `torch.mean`), in GB/s of what is read."""
 
     how: Literal["measured", "recorded"]
@@ -371,19 +372,15 @@ class RungSpeeds:
         both = fast in self.gbps and slow in self.gbps
         return self.gbps[fast] / self.gbps[slow] if both else None
 
-    def __repr__(self) -> str:
-        if self.table is not None:
-            return repr(self.table)
-        return "\n".join(f"{name:<14}{_gbps(gbps):>10} GB/s" for name, gbps in self.gbps.items())
+    _left = 1
 
-    def _repr_html_(self) -> str:
+    def _table(self) -> Sequence[Sequence[str]]:
         if self.table is not None:
-            return self.table._repr_html_()
-        cells = (
-            f"<tr><td style='text-align:left'>{escape(name)}</td><td>{_gbps(gbps)}</td></tr>"
-            for name, gbps in self.gbps.items()
-        )
-        return f"<table><tr><th style='text-align:left'>rung</th><th>GB/s, measured</th></tr>{''.join(cells)}</table>"
+            return self.table._table()
+        return [("rung", "GB/s, measured"), *((name, _gbps(gbps)) for name, gbps in self.gbps.items())]
+
+    def _note(self) -> str:
+        return "" if self.table is None else self.table.origin
 
 
 def _gbps(gbps: float) -> str:

@@ -25,10 +25,13 @@ __all__ = [
     "ORANGE",
     "PALE",
     "Choices",
+    "Interactive",
     "Picture",
     "SideBySide",
+    "Table",
     "canvas",
     "chart",
+    "code_html",
     "finish",
     "rectangle",
     "side_by_side",
@@ -108,8 +111,70 @@ def finish(figure: Figure, alt: str, width: int = 720) -> Picture:
     return Picture(text.getvalue(), alt, width)
 
 
+_MONOSPACE = "font-family:var(--jp-code-font-family, monospace); line-height:1.4; overflow-x:auto"
+
+
+def code_html(text: str, style: str = "font-size:13px") -> str:
+    """Source code as HTML; `style` is CSS that is added to the block's own."""
+    return f'<pre style="{_MONOSPACE}; {style}">{escape(text)}</pre>'
+
+
+class Table:
+    """A table: HTML in a notebook, aligned columns in a terminal. The first row of `_table()` is the head."""
+
+    _left = 0  # this many columns are left-aligned in HTML
+
+    def _table(self) -> Sequence[Sequence[str]]:
+        raise NotImplementedError
+
+    def _note(self) -> str:
+        """A sentence below the table: where the figures are from. It stands alone when the table has no rows."""
+        return ""
+
+    def __repr__(self) -> str:
+        table = self._table()
+        widths = [max(map(len, column)) for column in zip(*table, strict=True)]
+        lines = [
+            "  ".join(
+                f"{text:{'<' if column < self._left else '>'}{width}}"
+                for column, (text, width) in enumerate(zip(row, widths, strict=True))
+            ).rstrip()
+            for row in table
+        ]
+        return "\n".join([*(lines if len(table) > 1 else []), *([self._note()] if self._note() else [])])
+
+    def _repr_html_(self) -> str:
+        note = f"<p>{escape(self._note())}</p>" if self._note() else ""
+        head, *body = self._table()
+        lines = "".join(self._html_row("td", row) for row in body)
+        return f"<table>{self._html_row('th', head)}{lines}</table>{note}" if body else note
+
+    def _html_row(self, tag: str, row: Sequence[str]) -> str:
+        left = [" style='text-align:left'"] * self._left + [""] * len(row)
+        return "<tr>" + "".join(f"<{tag}{left[at]}>{escape(text)}</{tag}>" for at, text in enumerate(row)) + "</tr>"
+
+
+class Interactive:
+    """A display with an ipywidget in JupyterLab, and a still form where no widget can run."""
+
+    def widget(self) -> Any:
+        """A new widget. Raises ImportError without ipywidgets."""
+        raise NotImplementedError
+
+    def _still_html(self) -> str:
+        raise NotImplementedError
+
+    def _repr_mimebundle_(self, include: Any = None, exclude: Any = None) -> dict[str, Any]:
+        still = {"text/plain": repr(self), "text/html": self._still_html()}
+        try:
+            shown = self.widget()._repr_mimebundle_()
+        except (ImportError, AttributeError):
+            return still
+        return {**(shown or {}), **still}
+
+
 @dataclass(frozen=True)
-class Choices:
+class Choices(Interactive):
     """`draw` with a knob for each of its arguments; the first value of each is what is drawn first.
 
     In JupyterLab the knobs are sliders. A notebook that was turned into a page, and a terminal, have `first`.
@@ -148,19 +213,11 @@ class Choices:
             slider.observe(redraw, names="value")
         return ipywidgets.VBox([*sliders.values(), page])
 
-    def _repr_mimebundle_(self, include: Any = None, exclude: Any = None) -> dict[str, Any]:
-        still = {"text/plain": repr(self), "text/html": self.first._repr_html_()}
-        try:
-            shown = self.widget()._repr_mimebundle_()
-        except (ImportError, AttributeError):
-            return still
-        return {**(shown or {}), **still}
+    def _still_html(self) -> str:
+        return self.first._repr_html_()
 
 
-_CODE = (
-    "font-family:var(--jp-code-font-family, monospace); font-size:12px; line-height:1.4; margin:6px 0; "
-    "white-space:pre; overflow-x:auto"
-)
+_LISTING = "font-size:12px; margin:6px 0; white-space:pre"
 
 
 @dataclass(frozen=True)
@@ -178,7 +235,7 @@ class SideBySide:
         # One column each, and one below the other where the window is narrow.
         cell = "flex:1 1 26em; min-width:0; border:1px solid #888; border-radius:4px; padding:4px 10px"
         parts = "".join(
-            f'<div style="{cell}"><b>{escape(title)}</b><pre style="{_CODE}">{escape(source)}</pre></div>'
+            f'<div style="{cell}"><b>{escape(title)}</b>{code_html(source, _LISTING)}</div>'
             for title, source in zip(self.titles, self.sources, strict=True)
         )
         return f'<div style="display:flex; flex-wrap:wrap; gap:12px">{parts}</div>'

@@ -6,11 +6,11 @@ import math
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
-from html import escape
 from numbers import Real
 from pathlib import Path
 from typing import Any, Literal
 
+from grader.explore.drawing.displays import Table
 from grader.results import RESULTS, files
 
 __all__ = [
@@ -25,8 +25,8 @@ _WHOLE = 1e3  # from there on whole numbers, without a power of ten
 _NONE = "No recorded result yet for {bench}. On a machine with a GPU, make bench measures and records it."
 
 
-@dataclass(frozen=True)
-class Recorded:
+@dataclass(frozen=True, repr=False)
+class Recorded(Table):
     """Rows of `benchmarks/results/*.json` for one benchmark; a table in a notebook."""
 
     bench: str
@@ -54,21 +54,8 @@ class Recorded:
         body = ([case, *(_number(metric, self.value(metric, case)) for metric in self.metrics)] for case in cases)
         return [head, *body]
 
-    def __repr__(self) -> str:
-        if not self.rows:
-            return self.origin
-        table = self._table()
-        widths = [max(map(len, column)) for column in zip(*table, strict=True)]
-        lines = ("  ".join(f"{text:>{width}}" for text, width in zip(line, widths, strict=True)) for line in table)
-        return "\n".join([*lines, self.origin])
-
-    def _repr_html_(self) -> str:
-        if not self.rows:
-            return f"<p>{escape(self.origin)}</p>"
-        head, *body = self._table()
-        lines = ["<tr>" + "".join(f"<th>{escape(text)}</th>" for text in head) + "</tr>"]
-        lines += ["<tr>" + "".join(f"<td>{escape(text)}</td>" for text in line) + "</tr>" for line in body]
-        return f"<table><caption style='white-space:nowrap'>{escape(self.origin)}</caption>{''.join(lines)}</table>"
+    def _note(self) -> str:
+        return self.origin
 
 
 def recorded(bench: str, *metrics: str, folder: Path | None = None) -> Recorded:

@@ -14,7 +14,7 @@ from html import escape
 from pathlib import Path
 from typing import Any
 
-from grader.explore.drawing.displays import BLUE, DARK, GREY, ORANGE, PALE, Picture, chart, finish
+from grader.explore.drawing.displays import BLUE, DARK, GREY, ORANGE, PALE, Picture, Table, chart, code_html, finish
 from grader.worker.newer_numpy import give_numba_its_names
 from grader.worker.nvcc_by_nvrtc import no_cache_options
 
@@ -43,7 +43,7 @@ _BRANCH = re.compile(r"\bBRA(?:\.\w+)*\s+(?:[^,]*,\s*)*`?\(?(?P<target>0x[0-9a-f
 _FLOAT64 = re.compile(r"^(?:D(?:FMA|MUL|ADD|SETP|MNMX)|F2F\.F64|F2F\.F32\.F64|MUFU\.\w*64H)")
 _SINE = "MUFU.SIN"
 _REGISTERS = re.compile(r"(?i)\bused (\d+) registers")
-_LOCAL = re.compile(r"(\d+) bytes spill stores")
+_SPILLED = re.compile(r"(\d+) bytes spill stores")
 
 
 @dataclass(frozen=True)
@@ -76,31 +76,19 @@ class MachineCode:
         return "\n".join([f"{self.title}: the loop over the samples", *self.loop])
 
     def _repr_html_(self) -> str:
-        lines = "\n".join(map(escape, self.loop))
-        style = "max-height:22em;overflow:auto;line-height:1.25;font-family:var(--jp-code-font-family, monospace)"
-        return f"<p>{escape(self.title)}: the loop over the samples</p><pre style='{style}'>{lines}</pre>"
+        listing = code_html("\n".join(self.loop), "max-height:22em; line-height:1.25")
+        return f"<p>{escape(self.title)}: the loop over the samples</p>{listing}"
 
 
-@dataclass(frozen=True)
-class CodeTable:
+@dataclass(frozen=True, repr=False)
+class CodeTable(Table):
     """Several kernels side by side."""
 
     codes: tuple[MachineCode, ...]
 
-    def _rows(self) -> list[list[str]]:
+    def _table(self) -> list[list[str]]:
         head = ["", "registers", "spilled bytes", "sines in hardware", "float64 instructions", "instructions a sample"]
         return [head, *([each.title, *map(str, _figures(each))] for each in self.codes)]
-
-    def __repr__(self) -> str:
-        rows = self._rows()
-        widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
-        return "\n".join("  ".join(f"{text:>{width}}" for text, width in zip(row, widths, strict=True)) for row in rows)
-
-    def _repr_html_(self) -> str:
-        head, *body = self._rows()
-        lines = ["<tr>" + "".join(f"<th>{escape(text)}</th>" for text in head) + "</tr>"]
-        lines += ["<tr>" + "".join(f"<td>{escape(text)}</td>" for text in row) + "</tr>" for row in body]
-        return f"<table>{''.join(lines)}</table>"
 
 
 def compare_code(codes: Mapping[str, MachineCode]) -> CodeTable:
@@ -182,23 +170,48 @@ def cuda_code(source: str, name: str, options: Sequence[str] = (), capability: i
     Raises:
         RuntimeError: it does not compile; the message is the compiler's.
     """
-    from cuda.bindings import nvrtc
-
-    given = [f"-arch=sm_{capability}", "--ptxas-options=-v", *no_cache_options(), *options]
-    _, program = nvrtc.nvrtcCreateProgram(source.encode(), b"kernel.cu", 0, [], [])
-    (status,) = nvrtc.nvrtcCompileProgram(program, len(given), [option.encode() for option in given])
-    log = _taken(nvrtc.nvrtcGetProgramLogSize, nvrtc.nvrtcGetProgramLog, program).decode(errors="replace")
-    if int(status) != 0:
-        raise RuntimeError(f"{name} does not compile: {log.strip(chr(0)).strip()}")
-    cubin = _taken(nvrtc.nvrtcGetCUBINSize, nvrtc.nvrtcGetCUBIN, program)
+    cubin, log = _compiled_by_nvrtc(source, options, capability)
     return _read(name, cubin, log)
 
 
-def _taken(size: Any, get: Any, program: Any) -> bytes:
-    _, count = size(program)
-    buffer = b" " * int(count)
-    get(program, buffer)
-    return buffer
+def _compiled_by_nvrtc(source: str, options: Sequence[str], capability: int) -> tuple[bytes, str]:
+    """The machine code (cubin) of CUDA C++, and NVRTC's log."""
+    from cuda.bindings import nvrtc
+
+    program = _checked(nvrtc, nvrtc.nvrtcCreateProgram(source.encode(), b"kernel.cu", 0, [], []))
+    try:
+        given = [f"--gpu-architecture=sm_{capability}", "--ptxas-options=-v", *no_cache_options(), *options]
+        (status,) = nvrtc.nvrtcCompileProgram(program, len(given), [option.encode() for option in given])
+        log = b" " * _checked(nvrtc, nvrtc.nvrtcGetProgramLogSize(program))
+        nvrtc.nvrtcGetProgramLog(program, log)
+        said = log.decode(errors="replace").strip("\0 \n")
+        if int(status):
+            raise RuntimeError(f"NVRTC does not compile this:\n{said}")
+        cubin = b" " * _checked(nvrtc, nvrtc.nvrtcGetCUBINSize(program))
+        nvrtc.nvrtcGetCUBIN(program, cubin)
+    finally:
+        nvrtc.nvrtcDestroyProgram(program)
+    return cubin, said
+
+
+def _checked(nvrtc: Any, result: tuple[Any, ...]) -> Any:
+    if int(result[0]):
+        raise RuntimeError(f"NVRTC answered {nvrtc.nvrtcGetErrorString(result[0])[1].decode()}.")
+    return result[1]
+
+
+def _disassembled(tool: str, option: str, cubin: bytes) -> str:
+    """What a disassembler that comes with Triton prints for the machine code."""
+    import triton
+
+    path = Path(triton.__file__).parent / "backends" / "nvidia" / "bin" / tool
+    with tempfile.NamedTemporaryFile(suffix=".cubin") as file:
+        file.write(cubin)
+        file.flush()
+        done = subprocess.run([path, option, file.name], capture_output=True, text=True, timeout=60, check=False)
+    if done.returncode:
+        raise RuntimeError(f"{tool}, which comes with Triton, failed: {done.stderr.strip()}")
+    return done.stdout
 
 
 def _assembled(ptx: str, capability: int, max_registers: int | None) -> tuple[bytes, str]:
@@ -223,17 +236,11 @@ def _assembled(ptx: str, capability: int, max_registers: int | None) -> tuple[by
 
 
 def _read(title: str, cubin: bytes, log: str, ptx: str = "") -> MachineCode:
-    import triton
-
-    tool = Path(triton.__file__).parent / "backends/nvidia/bin/cuobjdump"
-    with tempfile.TemporaryDirectory() as folder:
-        path = Path(folder, "kernel.cubin")
-        path.write_bytes(cubin)
-        done = subprocess.run([tool, "-sass", path], capture_output=True, text=True, check=True, timeout=60)
-    kernels = [part for part in done.stdout.split("Function : ")[1:] if not part.startswith(("__internal", "$"))]
+    parts = _disassembled("cuobjdump", "-sass", cubin).split("Function : ")[1:]
+    kernels = [part for part in parts if not part.startswith(("__internal", "$"))]
     found = [(int(each["address"], 16), each["text"]) for each in _SASS_LINE.finditer(max(kernels, key=len))]
     registers = max(map(int, _REGISTERS.findall(log)))
-    spilled = max(map(int, _LOCAL.findall(log)), default=0)
+    spilled = max(map(int, _SPILLED.findall(log)), default=0)
     return MachineCode(title, registers, spilled, tuple(text for _, text in found), loop_of(found), ptx)
 
 
@@ -257,12 +264,10 @@ def _bare(line: str) -> str:
 
 
 _ENTRY = re.compile(r"Compiling entry function '(\S+)'.*?Used (\d+) registers", re.DOTALL)
-_SPILLED = re.compile(r"(\d+) bytes spill stores")
 _INSTRUCTION = re.compile(r"^\s*/\*[0-9a-f]+\*/\s+(?:@!?U?P\w+\s+)?([A-Z][\w.]*)[^;]*;", re.MULTILINE)
 _LABEL = re.compile(r"^\.L_x_\d+:")
 _OF_DOUBLES = re.compile(r"D(?:ADD|MUL|FMA|SETP|MNMX)\b|F2F\.F\d+\.F64|F2F\.F64|I2F\.F64|F2I\.F64|MUFU\.R\w+64H")
 _PADDING = ("NOP",)
-_LIMIT_S = 60
 
 
 @dataclass(frozen=True)
@@ -332,44 +337,11 @@ def nvrtc_view(source: str, *options: str, capability: int = 90) -> NvrtcView:
     Raises:
         RuntimeError: it does not compile; the message is NVRTC's.
     """
-    from cuda.bindings import nvrtc
-
-    program = _asked(nvrtc, nvrtc.nvrtcCreateProgram(source.encode(), b"kern.cu", 0, [], []))
-    try:
-        given = [f"--gpu-architecture=sm_{capability}", "--ptxas-options=-v", *no_cache_options(), *options]
-        (code,) = nvrtc.nvrtcCompileProgram(program, len(given), [option.encode() for option in given])
-        log = b" " * _asked(nvrtc, nvrtc.nvrtcGetProgramLogSize(program))
-        nvrtc.nvrtcGetProgramLog(program, log)
-        said = log.decode(errors="replace").strip("\0 \n")
-        if int(code):
-            raise RuntimeError(f"NVRTC does not compile this:\n{said}")
-        binary = b" " * _asked(nvrtc, nvrtc.nvrtcGetCUBINSize(program))
-        nvrtc.nvrtcGetCUBIN(program, binary)
-    finally:
-        nvrtc.nvrtcDestroyProgram(program)
+    cubin, said = _compiled_by_nvrtc(source, options, capability)
     registers = {name: int(count) for name, count in _ENTRY.findall(said)}
-    return NvrtcView(capability, registers, sum(map(int, _SPILLED.findall(said))), _disassembled(binary))
-
-
-def _asked(nvrtc: Any, result: tuple[Any, ...]) -> Any:
-    if int(result[0]):
-        raise RuntimeError(f"NVRTC answered {nvrtc.nvrtcGetErrorString(result[0])[1].decode()}.")
-    return result[1]
-
-
-def _disassembled(binary: bytes) -> str:
-    import triton
-
-    tool = Path(triton.__file__).parent / "backends" / "nvidia" / "bin" / "nvdisasm"
-    with tempfile.NamedTemporaryFile(suffix=".cubin") as file:
-        file.write(binary)
-        file.flush()
-        command = [str(tool), "-c", file.name]
-        done = subprocess.run(command, capture_output=True, text=True, timeout=_LIMIT_S, check=False)
-    if done.returncode:
-        raise RuntimeError(f"nvdisasm, which comes with Triton, failed: {done.stderr.strip()}")
-    lines = done.stdout.splitlines()
-    return "\n".join(line for line in lines if _INSTRUCTION.match(line) or _LABEL.match(line))
+    lines = _disassembled("nvdisasm", "-c", cubin).splitlines()
+    sass = "\n".join(line for line in lines if _INSTRUCTION.match(line) or _LABEL.match(line))
+    return NvrtcView(capability, registers, sum(map(int, _SPILLED.findall(said))), sass)
 
 
 _KERNEL = """

@@ -7,12 +7,11 @@ import math
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
-from html import escape
 from typing import Any
 
 from grader.exercise import Case
 from grader.exercises.ladder import FREQUENCIES, SAMPLES, draw, ladder_case, oracle
-from grader.explore.drawing.displays import BLUE, DARK, GREY, ORANGE, PALE, Picture, chart, finish
+from grader.explore.drawing.displays import BLUE, DARK, GREY, ORANGE, PALE, Picture, Table, chart, finish
 from grader.explore.drawing.recorded_results import Recorded, recorded
 from grader.explore.ladder.machine_code import NvrtcView, nvrtc_view
 from grader.judge.inputs import generator
@@ -54,8 +53,8 @@ class Rung:
     note: str = ""
 
 
-@dataclass(frozen=True)
-class Climb:
+@dataclass(frozen=True, repr=False)
+class Climb(Table):
     """The table, and what it was measured on."""
 
     rungs: tuple[Rung, ...]
@@ -85,17 +84,8 @@ class Climb:
             )
         return [head, *body]
 
-    def __repr__(self) -> str:
-        table = self._table()
-        widths = [max(map(len, column)) for column in zip(*table, strict=True)]
-        lines = ("  ".join(text.rjust(width) for text, width in zip(row, widths, strict=True)) for row in table)
-        return "\n".join([*lines, self.origin])
-
-    def _repr_html_(self) -> str:
-        head, *body = self._table()
-        lines = ["<tr>" + "".join(f"<th>{escape(text)}</th>" for text in head) + "</tr>"]
-        lines += ["<tr>" + "".join(f"<td>{escape(text)}</td>" for text in row) + "</tr>" for row in body]
-        return f"<table>{''.join(lines)}</table><p>{escape(self.origin)}</p>"
+    def _note(self) -> str:
+        return self.origin
 
 
 def climb_cupy(**rungs: Callable[..., None]) -> Climb:
@@ -231,8 +221,8 @@ SOURCE = (
 _HEAD = ("rung", "registers, V100", "ms, V100", "float64: ms, V100")
 
 
-@dataclass(frozen=True)
-class PublishedLadder:
+@dataclass(frozen=True, repr=False)
+class PublishedLadder(Table):
     """A table: the published figures, and those that were recorded for this course (1,024 samples), where there are."""
 
     library: str
@@ -252,22 +242,8 @@ class PublishedLadder:
             rows.append(row)
         return [head, *rows]
 
-    @property
-    def notes(self) -> str:
-        """Where the numbers are from."""
+    def _note(self) -> str:
         return f"{SOURCE} {self.ours.origin}"
-
-    def __repr__(self) -> str:
-        table = self._table()
-        widths = [max(map(len, column)) for column in zip(*table, strict=True)]
-        lines = ("  ".join(text.rjust(width) for text, width in zip(row, widths, strict=True)) for row in table)
-        return "\n".join([*lines, self.notes])
-
-    def _repr_html_(self) -> str:
-        head, *body = self._table()
-        lines = ["<tr>" + "".join(f"<th>{escape(text)}</th>" for text in head) + "</tr>"]
-        lines += ["<tr>" + "".join(f"<td>{escape(text)}</td>" for text in row) + "</tr>" for row in body]
-        return f"<table>{''.join(lines)}</table><p>{escape(self.notes)}</p>"
 
 
 def published_ladder(library: str) -> PublishedLadder:

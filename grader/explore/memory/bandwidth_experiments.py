@@ -8,7 +8,7 @@ from html import escape
 from statistics import median
 from typing import Any
 
-from grader.explore.drawing.displays import BLUE, DARK, PALE, Picture, canvas, finish, rectangle
+from grader.explore.drawing.displays import BLUE, DARK, PALE, Picture, canvas, code_html, finish, rectangle
 from grader.explore.drawing.recorded_results import recorded
 
 __all__ = [
@@ -97,9 +97,7 @@ class Experiment:
         return self.source
 
     def _repr_html_(self) -> str:
-        style = "font-family:var(--jp-code-font-family, monospace); font-size:13px; line-height:1.35; overflow-x:auto"
-        box = f"{style}; border-left:4px solid {PALE}; padding:6px 12px; margin:4px 0"
-        return f'<pre style="{box}">{escape(self.source)}</pre>'
+        return code_html(self.source, f"font-size:13px; border-left:4px solid {PALE}; padding:6px 12px; margin:4px 0")
 
     def values(self, times_us: Mapping[str, float], runs: Mapping[str, Run]) -> dict[str, float]:
         """The metric of each case, from its microseconds."""

@@ -392,6 +392,6 @@ def _grid(axes: Axes, left: float, top: float, down: int, across: int) -> None:
 
 def _cell(axes: Axes, x: float, y: float, thread: int, *, read: bool) -> None:
     colour, ink = (BLUE, "white") if read else (ORANGE, DARK)
-    cell = rectangle(axes, (x, y), 1, 1, facecolor=colour, edgecolor=DARK, linewidth=0.6, hatch=None if read else "///")
+    rectangle(axes, (x, y), 1, 1, facecolor=colour, edgecolor=DARK, linewidth=0.6, hatch=None if read else "///")
     box = None if read else {"facecolor": ORANGE, "edgecolor": "none", "pad": 1}
     axes.text(x + 0.5, y + 0.5, str(thread), ha="center", va="center", fontsize=10, color=ink, bbox=box)

@@ -241,7 +241,7 @@ def draw_banks(step: int = 1) -> Picture:
         words = access.per_bank[at]
         rectangle(axes, (at, 0), 1, 1, facecolor=LIGHT, edgecolor=GREY, linewidth=0.7)
         rectangle(axes, (at, 4), 1, 1, facecolor=ORANGE if words > 1 else PALE if words else "white",
-                      edgecolor=DARK if words else GREY, linewidth=0.9, hatch="////" if words > 1 else None)  # fmt: skip
+                  edgecolor=DARK if words else GREY, linewidth=0.9, hatch="////" if words > 1 else None)  # fmt: skip
         white = {"facecolor": "white", "edgecolor": "none", "pad": 0.8} if words > 1 else None
         axes.text(at + 0.5, 0.5, str(at), ha="center", va="center", fontsize=9, color=DARK)
         axes.text(at + 0.5, 4.5, str(at), ha="center", va="center", fontsize=9, color=DARK, bbox=white)

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
-from html import escape
 from typing import TYPE_CHECKING
 
-from grader.explore.drawing.displays import BLUE, DARK, GREY, ORANGE, PALE, Picture, canvas, finish, rectangle
+from grader.explore.drawing.displays import BLUE, DARK, GREY, ORANGE, PALE, Picture, Table, canvas, finish, rectangle
 from grader.worker.machines import PretendGpu, ThisMachine
 
 if TYPE_CHECKING:
@@ -31,28 +30,16 @@ QUESTIONS: dict[str, tuple[str, str]] = {
 _PRETENDED = "on the pretend GPU"
 
 
-@dataclass(frozen=True)
-class ClaimTable:
+@dataclass(frozen=True, repr=False)
+class ClaimTable(Table):
     """Lie, what it claims for a kernel that is no faster than its baseline, the question, the probe."""
 
     rows: tuple[tuple[str, str, str, str], ...]
 
-    _HEAD = ("lie", "claims", "the question that catches it", "the probe")
+    _left = 4
 
-    def __repr__(self) -> str:
-        lines = [self._HEAD, *self.rows]
-        widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
-        return "\n".join(
-            "  ".join(f"{text:<{width}}" for text, width in zip(line, widths, strict=True)).rstrip() for line in lines
-        )
-
-    def _repr_html_(self) -> str:
-        head = "".join(f"<th style='text-align:left'>{text}</th>" for text in self._HEAD)
-        body = "".join(
-            "<tr>" + "".join(f"<td style='text-align:left'>{escape(text)}</td>" for text in row) + "</tr>"
-            for row in self.rows
-        )
-        return f"<table><tr>{head}</tr>{body}</table>"
+    def _table(self) -> list[tuple[str, ...]]:
+        return [("lie", "claims", "the question that catches it", "the probe"), *self.rows]
 
 
 def show_lies(claims: Mapping[str, float], pretended: Collection[str] = ()) -> ClaimTable:

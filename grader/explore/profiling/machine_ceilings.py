@@ -6,8 +6,9 @@ import math
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from html import escape
 from typing import Any
+
+from grader.explore.drawing.displays import Table
 
 __all__ = [
     "Ceilings",
@@ -186,29 +187,21 @@ _PRODUCT = {"cuda": 6144, "cpu": 1024}
 _NOT_WRITTEN = "Nothing to try yet: write predict_ms first, then run this cell again."
 
 
-@dataclass(frozen=True)
-class Trials:
+@dataclass(frozen=True, repr=False)
+class Trials(Table):
     """By operation: predicted and measured milliseconds; or why there are none."""
 
     rows: tuple[tuple[str, float, float], ...]
     note: str = ""
 
-    def __repr__(self) -> str:
-        if not self.rows:
-            return self.note
-        lines = [f"{'operation':<22}{'predicted':>11}{'measured':>11}  measured / predicted"]
-        lines += [f"{name:<22}{_in_ms(p):>11}{_in_ms(m):>11}  {_ratio(p, m)}" for name, p, m in self.rows]
-        return "\n".join([*lines, self.note])
+    _left = 1
 
-    def _repr_html_(self) -> str:
-        if not self.rows:
-            return f"<p>{escape(self.note)}</p>"
-        head = "".join(f"<th>{text}</th>" for text in ("operation", "predicted", "measured", "measured / predicted"))
-        body = "".join(
-            f"<tr><td>{escape(name)}</td><td>{_in_ms(p)}</td><td>{_in_ms(m)}</td><td>{_ratio(p, m)}</td></tr>"
-            for name, p, m in self.rows
-        )
-        return f"<table><tr>{head}</tr>{body}</table><p>{escape(self.note)}</p>"
+    def _table(self) -> list[tuple[str, ...]]:
+        rows = [(name, f"{figures(p)} ms", f"{figures(m)} ms", _ratio(p, m)) for name, p, m in self.rows]
+        return [("operation", "predicted", "measured", "measured / predicted"), *rows]
+
+    def _note(self) -> str:
+        return self.note
 
 
 def try_predictions(
@@ -252,10 +245,6 @@ def _name(operation: Mapping[str, Any]) -> str:
     if kind == "convert":
         return f"convert to {operation['to']}"
     return "matmul, k = 16, batch" if kind == "matmul" and operation["batch"] > 1 else kind
-
-
-def _in_ms(value: float) -> str:
-    return f"{figures(value)} ms"
 
 
 def _ratio(predicted: float, measured: float) -> str:

@@ -8,7 +8,7 @@ from html import escape
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from grader.explore.drawing.displays import BLUE, DARK, GREY, ORANGE, Picture, chart, finish
+from grader.explore.drawing.displays import BLUE, DARK, GREY, ORANGE, Interactive, Picture, chart, finish
 from grader.explore.drawing.recorded_results import Recorded, recorded
 from grader.explore.profiling.machine_ceilings import Ceilings, Landed, figures, rate
 
@@ -215,7 +215,7 @@ def predict(operation: str, n: int, dtype: str, ceilings: Ceilings) -> Landed:
 
 
 @dataclass(frozen=True)
-class RooflineView:
+class RooflineView(Interactive):
     """Controls beside a roofline. Where no widget can run, the picture shows several choices at once."""
 
     machines: Mapping[str, Ceilings]
@@ -263,14 +263,8 @@ class RooflineView:
     def __repr__(self) -> str:
         return repr(self.picture)
 
-    def _repr_mimebundle_(self, **_: Any) -> dict[str, Any]:
-        picture = self.picture
-        still = {"text/plain": repr(picture), "text/html": picture._repr_html_()}
-        try:
-            bundle: dict[str, Any] = self.widget()._repr_mimebundle_()
-        except ImportError:
-            return still
-        return bundle | still
+    def _still_html(self) -> str:
+        return self.picture._repr_html_()
 
 
 def explore_roofline(*machines: Ceilings) -> RooflineView:

@@ -13,7 +13,7 @@ from html import escape
 from pathlib import Path
 from typing import Any
 
-from grader.explore.drawing.displays import BLUE, DARK, GREY, ORANGE, PALE, Picture, canvas, finish
+from grader.explore.drawing.displays import BLUE, DARK, GREY, ORANGE, PALE, Picture, canvas, code_html, finish
 from grader.results import RESULTS
 
 __all__ = [
@@ -100,8 +100,8 @@ class RecordedOutput:
     def _repr_html_(self) -> str:
         if not self.text:
             return f"<p>{escape(self.origin)}</p>"
-        style = "font-family:var(--jp-code-font-family, monospace); font-size:12px; line-height:1.35; overflow-x:auto"
-        return f"<pre style='{style}'>$ {escape(self.command)}\n{escape(self.text)}</pre><p>{escape(self.origin)}</p>"
+        listing = code_html(f"$ {self.command}\n{self.text}", "font-size:12px")
+        return f"{listing}<p>{escape(self.origin)}</p>"
 
 
 def events_of(source: Any) -> list[Event]:

@@ -15,7 +15,7 @@ from html import escape
 from pathlib import Path
 from typing import Any
 
-from grader.explore.drawing.displays import BLUE, DARK, GREY, PALE, Picture, canvas, finish, rectangle
+from grader.explore.drawing.displays import BLUE, DARK, GREY, PALE, Picture, canvas, code_html, finish, rectangle
 
 __all__ = [
     "BuildFiles",
@@ -56,12 +56,11 @@ class BuildFiles:
         return "\n\n".join(f"=== {name}\n{text}" for name, text in self.files.items())
 
     def _repr_html_(self) -> str:
-        style = "font-family:var(--jp-code-font-family, monospace); font-size:13px; line-height:1.4; overflow-x:auto"
-        style += "; white-space:pre-wrap; margin:4px 0 10px 1em"
+        style = "font-size:13px; white-space:pre-wrap; margin:4px 0 10px 1em"
         return "".join(
             f"<details{'' if name.endswith('.ninja') else ' open'}>"
             f"<summary><b>{escape(name)}</b>, {len(text.splitlines())} lines</summary>"
-            f'<pre style="{style}">{escape(text)}</pre></details>'
+            f"{code_html(text, style)}</details>"
             for name, text in self.files.items()
         )
 

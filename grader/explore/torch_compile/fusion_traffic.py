@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from grader.explore.drawing.displays import BLUE, DARK, ORANGE, Picture, SideBySide, chart
+from grader.explore.drawing.displays import BLUE, DARK, ORANGE, Picture, SideBySide, Table, chart
 from grader.results import RESULTS
 
 if TYPE_CHECKING:
@@ -36,8 +36,8 @@ class Step:
     written_bytes: int
 
 
-@dataclass(frozen=True)
-class Traffic:
+@dataclass(frozen=True, repr=False)
+class Traffic(Table):
     """The traffic of a call, operation by operation; shown in multiples of `unit_bytes`."""
 
     steps: tuple[Step, ...]
@@ -52,26 +52,18 @@ class Traffic:
         """Bytes read and written, in multiples of the unit."""
         return self.total_bytes / self.unit_bytes
 
-    def _rows(self) -> list[tuple[str, float, float]]:
-        unit = self.unit_bytes
-        rows = [(step.operation, step.read_bytes / unit, step.written_bytes / unit) for step in self.steps]
-        return [*rows, ("together", sum(row[1] for row in rows), sum(row[2] for row in rows))]
+    _left = 1
 
-    def __repr__(self) -> str:
-        lines = [f"{'operation':<12}{'reads':>9}{'writes':>9}"]
-        lines += [f"{name:<12}{_plain(read):>9}{_plain(written):>9}" for name, read, written in self._rows()]
-        return "\n".join(lines)
+    def _table(self) -> list[tuple[str, str, str]]:
+        moved = [(step.operation, step.read_bytes, step.written_bytes) for step in self.steps]
+        moved.append(("together", sum(row[1] for row in moved), sum(row[2] for row in moved)))
+        rows = [
+            (name, _plain(read / self.unit_bytes), _plain(written / self.unit_bytes)) for name, read, written in moved
+        ]
+        return [("operation", "reads", "writes"), *rows]
 
-    def _repr_html_(self) -> str:
-        from html import escape
-
-        head = "<tr><th style='text-align:left'>operation</th><th>reads</th><th>writes</th></tr>"
-        body = "".join(
-            f"<tr><td style='text-align:left'>{escape(name)}</td><td>{_plain(read)}</td><td>{_plain(written)}</td></tr>"
-            for name, read, written in self._rows()
-        )
-        caption = f"in multiples of the matrix ({self.unit_bytes / 2**20:,.1f} MiB)"
-        return f"<table><caption style='white-space:nowrap'>{caption}</caption>{head}{body}</table>"
+    def _note(self) -> str:
+        return f"In multiples of the first tensor ({self.unit_bytes / 2**20:,.1f} MiB)."
 
 
 def _plain(multiple: float) -> str:

@@ -6,12 +6,9 @@ import ast
 import atexit
 import hashlib
 import inspect
-import json
-import os
 import re
 import shutil
 import subprocess
-import sys
 import tempfile
 import textwrap
 from collections import Counter
@@ -21,6 +18,7 @@ from html import escape
 from pathlib import Path
 from typing import Any
 
+from grader.explore.drawing.displays import Interactive
 from grader.worker.compile_only import Compiler, described
 from grader.worker.loads import asynchronous_bytes, load_widths
 
@@ -150,12 +148,16 @@ def compile_kernel(kernel: Any, *arguments: Any, capability: int = 90, **options
     """
     function = _function(kernel)
     named = dict(zip(inspect.signature(function).parameters, arguments, strict=False)) | options
+    return _compiled(function, {name: described(value) for name, value in named.items()}, capability)
+
+
+def _compiled(function: Any, told: dict[str, Any], capability: int) -> Compiled:
+    """The kernel, compiled for arguments as `described` has them."""
     source = inspect.getsource(function).rstrip()
     before = _HEAD + "".join(f"{text}\n\n" for text in _needed(function))
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder, "kernel.py")
         path.write_text(before + source + "\n", encoding="utf-8")
-        told = {name: described(value) for name, value in named.items()}
         answer = _COMPILER.compile(path, function.__name__, told, capability, extras=True)
         cubin = Path(answer["cubin"])
         texts = {name: answer[name] for name in ("ttir", "ttgir", "llir", "ptx")} | {"sass": _disassembled(cubin)}
@@ -308,22 +310,6 @@ def _squeezed(lines: list[Line]) -> list[Line]:
 
 _ACCESS = re.compile(r"(?:\.v(?P<lanes>\d+))?\.[bfus](?P<bits>\d+)\s")
 
-_COMPILE = """
-import importlib.util, json, sys
-import triton
-from triton.backends.compiler import GPUTarget
-from triton.compiler import ASTSource
-
-path, name, job = sys.argv[1], sys.argv[2], json.loads(sys.argv[3])
-spec = importlib.util.spec_from_file_location("kernel", path)
-module = importlib.util.module_from_spec(spec)
-spec.loader.exec_module(module)
-kernel = getattr(module, name)
-divisible = {(kernel.arg_names.index(a),): [["tt.divisibility", 16]] for a in job["divisible"]}
-source = ASTSource(fn=kernel, signature=job["signature"], constexprs=job["constants"], attrs=divisible)
-print(json.dumps(triton.compile(source, target=GPUTarget("cuda", job["capability"], 32)).asm["ptx"]))
-"""
-
 
 def memory_instructions(
     kernel: Any,
@@ -344,7 +330,7 @@ def memory_instructions(
     Raises:
         RuntimeError: the kernel does not compile; the message is the compiler's last line.
     """
-    ptx = _compiled_ptx(kernel, signature, constants, divisible_by_16, capability)
+    ptx = _ptx_of(kernel, signature, constants, divisible_by_16, capability)
     counts: Counter[str] = Counter()
     for line in ptx.splitlines():
         for short, word in (("ld.global", "load"), ("st.global", "store")):
@@ -366,33 +352,21 @@ def count_instructions(
     Raises:
         RuntimeError: the kernel does not compile; the message is the compiler's last line.
     """
-    lines = _compiled_ptx(kernel, signature, constants, divisible_by_16, capability).splitlines()
+    lines = _ptx_of(kernel, signature, constants, divisible_by_16, capability).splitlines()
     found = [re.sub(r"^@!?%\w+\s+", "", line.strip()) for line in lines]
     return {name: sum(line.startswith(name) for line in found) for name in names}
 
 
-def _compiled_ptx(
-    kernel: Any, signature: dict[str, str], constants: dict[str, int], divisible: tuple[str, ...], cap: int
+def _ptx_of(
+    kernel: Any, signature: dict[str, str], constants: dict[str, int], divisible: tuple[str, ...], capability: int
 ) -> str:
-    function = inspect.unwrap(getattr(kernel, "fn", kernel))
-    source = "import triton\nimport triton.language as tl\n\n" + inspect.getsource(function)
-    job = {
-        "signature": signature | dict.fromkeys(constants, "constexpr"),
-        "constants": constants,
-        "divisible": list(divisible),
-        "capability": cap,
-    }
-    # A process of its own: this one may have Triton's interpreter in place of its compiler.
-    environment = {key: value for key, value in os.environ.items() if key != "TRITON_INTERPRET"}
-    with tempfile.TemporaryDirectory() as folder:
-        path = Path(folder, "kernel.py")
-        path.write_text(source, encoding="utf-8")
-        command = [sys.executable, "-c", _COMPILE, str(path), function.__name__, json.dumps(job)]
-        done = subprocess.run(command, capture_output=True, text=True, env=environment, timeout=120, check=False)
-    if done.returncode:
-        last = (done.stderr.strip().splitlines() or ["no message"])[-1]
-        raise RuntimeError(f"{function.__name__} does not compile: {last}")
-    return str(json.loads(done.stdout.splitlines()[-1]))
+    """The PTX for arguments of these types. An integer that is divisible by 16 is compiled as 16, others as 17."""
+    told: dict[str, Any] = {name: {"value": value} for name, value in constants.items()}
+    for name, kind in signature.items():
+        aligned = name in divisible
+        dtype = kind.removeprefix("*").replace("bf", "bfloat").replace("fp", "float").replace("i", "int")
+        told[name] = {"tensor": dtype, "aligned": aligned} if kind.startswith("*") else {"value": 16 + (not aligned)}
+    return _compiled(_function(kernel), told, capability).ptx
 
 
 def _width(line: str) -> int:
@@ -420,7 +394,7 @@ _RULE = "#{id}:has(.l{n}:hover) .l{n} {{ background:#F3D79A; color:#222; font-we
 
 
 @dataclass(frozen=True)
-class CompilerView:
+class CompilerView(Interactive):
     """A kernel's Python above two of its stages. In JupyterLab the stages and the GPU can be chosen.
 
     The number before a line is the line of Python that it comes from; point at a line, and all that belong to it light
@@ -480,13 +454,8 @@ class CompilerView:
             knob.observe(redraw, names="value")
         return ipywidgets.VBox([ipywidgets.HBox([gpu, left, right]), page])
 
-    def _repr_mimebundle_(self, include: Any = None, exclude: Any = None) -> dict[str, Any]:
-        still = {"text/plain": repr(self), "text/html": self.page()}
-        try:
-            shown = self.widget()._repr_mimebundle_()
-        except (ImportError, AttributeError):
-            return still
-        return {**(shown or {}), **still}
+    def _still_html(self) -> str:
+        return self.page()
 
 
 def explore_compiler(kernel: Any, *arguments: Any, capability: int = 90, **options: Any) -> CompilerView:
