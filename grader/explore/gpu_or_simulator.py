@@ -39,7 +39,7 @@ _BUSY_THREADS = 1 << 22
 
 @dataclass(frozen=True)
 class BusyGpu:
-    """A GPU to try stopwatches on: its name, or that it is a pretend one."""
+    """A GPU to time: its name, and whether it is a pretend one."""
 
     name: str
     pretend: bool
@@ -48,15 +48,15 @@ class BusyGpu:
         return self.name
 
     def call(self) -> Callable[[], None]:
-        """A new function that keeps the GPU busy for some milliseconds. Its first call is slow: it compiles the kernel.
+        """A new function that keeps the GPU busy for a few ms. Its first call is slow: it compiles the kernel.
 
-        On the pretend GPU the first call just waits.
+        On the pretend GPU the first call only waits.
         """
         return _pretend_call() if self.pretend else _real_call()
 
 
 def busy_gpu() -> BusyGpu:
-    """This machine's GPU. Where there is none, a pretend one takes its place in `torch.cuda`, in this process."""
+    """This machine's GPU. Without one, a pretend GPU replaces it in `torch.cuda`, in this process."""
     import torch
 
     if torch.cuda.is_available():
@@ -81,7 +81,7 @@ def _real_call() -> Callable[[], None]:
 
     def function() -> None:
         if not made:
-            source = _BUSY.strip().replace("ROUNDS", str(rounds))  # a text of its own: nothing that is cached will do
+            source = _BUSY.strip().replace("ROUNDS", str(rounds))  # a unique source, so that no cached kernel is used
             made.extend((torch.cuda._compile_kernel(source, "busy"), torch.zeros(_BUSY_THREADS, device="cuda")))
         kernel, x = made
         kernel((_BUSY_THREADS // 256, 1, 1), (256, 1, 1), (x,))
@@ -90,10 +90,10 @@ def _real_call() -> Callable[[], None]:
 
 
 def load_cupy() -> ModuleType:
-    """Return `cupy`, so that from then on `import cupy` gives the same; and have `nvcc` be found.
+    """Return `cupy`, so that a later `import cupy` gives the same module, and put `nvcc` on the path.
 
     Raises:
-        RuntimeError: there is a GPU, and no CuPy.
+        RuntimeError: there is a GPU but CuPy is not installed.
     """
     import torch
 
@@ -114,7 +114,7 @@ def load_cupy() -> ModuleType:
 def load_numba_cuda() -> ModuleType:
     """Return `numba.cuda`, on the simulator where the GPU or the package `numba-cuda` is missing.
 
-    Numba reads this choice when it is imported, so call this before anything imports `numba`.
+    Numba reads this setting when it is imported, so call this before importing `numba`.
     """
     if "numba" not in sys.modules:
         os.environ.setdefault("NUMBA_ENABLE_CUDASIM", "0" if _has_gpu() else "1")

@@ -59,7 +59,7 @@ _WARP = 32
 
 
 def _steps(threads: int, addressing: Addressing) -> list[list[tuple[int, int, int]]]:
-    """Of each step, who adds: thread, its own place, the place that it adds."""
+    """Per step, the additions: (thread, its own element, the element that it adds)."""
     distances = [1 << k for k in range(threads.bit_length() - 1)]
     if addressing == "sequential":
         return [[(t, t, t + d) for t in range(d)] for d in reversed(distances)]
@@ -67,10 +67,10 @@ def _steps(threads: int, addressing: Addressing) -> list[list[tuple[int, int, in
 
 
 def active_warps(threads: int, addressing: Addressing) -> list[int]:
-    """Of each step of a tree over the elements of `threads` threads, the warps in which some thread adds.
+    """Per step of a tree over `threads` elements, the number of warps in which some thread adds.
 
     Raises:
-        ValueError: `threads` is no power of two.
+        ValueError: `threads` is not a power of two.
     """
     _must_be_power(threads)
     return [len({thread // _WARP for thread, _, _ in step}) for step in _steps(threads, addressing)]
@@ -82,10 +82,10 @@ def _must_be_power(threads: int) -> None:
 
 
 def draw_reduction_tree(threads: int = 16, addressing: Addressing = "sequential") -> Picture:
-    """A tree in shared memory, a row a step; a place that is written in a step is dark, with lines from what is added.
+    """Draw a reduction tree in shared memory, one row per step; elements written in a step are dark.
 
     Raises:
-        ValueError: no power of two, or more threads than can be read in a picture.
+        ValueError: not a power of two, or too many threads to read in a picture.
     """
     _must_be_power(threads)
     if threads > _MOST_DRAWN:
@@ -126,10 +126,10 @@ def _row(axes: Axes, y: float, values: Sequence[int], written: set[int], label: 
 
 
 def draw_shuffles(lanes: int = 8) -> Picture:
-    """The steps of `__shfl_down_sync` over `lanes` lanes: what each receives, and what lane 0 holds in the end.
+    """Draw the steps of `__shfl_down_sync` over `lanes` lanes: what each receives, and the sum in lane 0.
 
     Raises:
-        ValueError: no power of two, or more lanes than a warp has.
+        ValueError: not a power of two, or more lanes than a warp has.
     """
     _must_be_power(lanes)
     if lanes > _WARP:
@@ -167,9 +167,9 @@ _TREE = """
 
 @dataclass(frozen=True)
 class Rung:
-    """One kernel: why it is faster than the one before, its text, and the lines of C++ that launch it.
+    """One kernel: why it is faster than the previous one, its source, and the C++ lines that launch it.
 
-    The lines know `x`, `out` (1 element, 0 before), `scratch`, `n`, and `blocks`, the size of a fixed grid.
+    The lines can use `x`, `out` (1 element, initially 0), `scratch`, `n`, and `blocks`, the size of a fixed grid.
     """
 
     reason: str
@@ -266,7 +266,7 @@ def _source() -> str:
 
 @cache
 def build() -> ctypes.CDLL:
-    """All rungs, compiled once: by nvcc where torch sees a GPU, else by the C++ compiler, to run on the CPU."""
+    """All rungs, compiled once: by nvcc if torch sees a GPU, else by the C++ compiler for the CPU."""
     import torch
 
     if torch.cuda.is_available():
@@ -291,12 +291,12 @@ def _built_for_cpu() -> str:
         source.write_text('#include "cuda_on_cpu.h"\n' + translate(_source()), encoding="utf-8")
         command = ["c++", "-shared", "-fPIC", *COMPILER_FLAGS, f"-I{INCLUDE}", "-o", str(library), str(source)]
         subprocess.run(command, check=True, capture_output=True, timeout=300)
-        ctypes.CDLL(str(library))  # it stays loaded when its file is gone
+        ctypes.CDLL(str(library))  # it stays loaded after its file is deleted
         return str(library)
 
 
 def launch(name: str, x: torch.Tensor, out: torch.Tensor, scratch: torch.Tensor, blocks: int) -> None:
-    """Launch a rung on float32 tensors: `x` (n,), `out` (1,) which is 0, and `scratch` of at least `blocks` elements.
+    """Launch a rung on float32 tensors: `x` (n,), `out` (1,) filled with 0, `scratch` of at least `blocks` elements.
 
     Raises:
         RuntimeError: the launch was refused.
@@ -320,7 +320,7 @@ def show_rung(name: str) -> Rung:
     """The kernel and its launch, as text.
 
     Raises:
-        KeyError: there is no such rung; the message lists those that there are.
+        KeyError: there is no such rung; the message lists the known ones.
     """
     if name not in RUNGS:
         raise KeyError(f"There is no rung {name!r}; there are: {', '.join(RUNGS)}.")
@@ -329,7 +329,7 @@ def show_rung(name: str) -> Rung:
 
 @dataclass(frozen=True, repr=False)
 class RungResults(Table):
-    """What each rung gave for one vector, and how far that is from the float64 mean, relative to it."""
+    """Each rung's mean of one vector, and its relative error against the float64 mean."""
 
     exact: float
     means: dict[str, float]
@@ -345,7 +345,7 @@ class RungResults(Table):
 
 
 def compare_rungs(x: torch.Tensor) -> RungResults:
-    """Every rung that is right, on one float32 vector."""
+    """Run every correct rung on one float32 vector."""
     means = {name: run_rung(name, x) for name in RUNGS if name != "tree without barriers"}
     return RungResults(x.double().mean().item(), means)
 
@@ -357,18 +357,18 @@ _REPEATS, _WARM_UP = 20, 3
 
 @dataclass(frozen=True, repr=False)
 class RungSpeeds(Table):
-    """Bandwidth of the rungs (and of `torch.mean`), in GB/s of what is read."""
+    """Read bandwidth of the rungs and of `torch.mean`, in GB/s."""
 
     how: Literal["measured", "recorded"]
     gbps: dict[str, float]
     table: Recorded | None = None
 
     def value(self, name: str) -> float | None:
-        """GB/s, or None where it was neither measured nor recorded."""
+        """GB/s, or None if neither measured nor recorded."""
         return self.gbps.get(name)
 
     def ratio(self, fast: str, slow: str) -> float | None:
-        """How many times as fast one is as the other, where both are known."""
+        """How many times as fast `fast` is as `slow`; None if one is unknown."""
         both = fast in self.gbps and slow in self.gbps
         return self.gbps[fast] / self.gbps[slow] if both else None
 
@@ -384,14 +384,14 @@ class RungSpeeds(Table):
 
 
 def _gbps(gbps: float) -> str:
-    """Two digits at least: ratios are read from these."""
+    """At least two digits: readers compute ratios from these."""
     return f"{gbps:.2g}" if gbps < 10 else f"{gbps:,.0f}"
 
 
 def measure_rungs(n: int = ELEMENTS) -> RungSpeeds:
-    """Time the rungs and `torch.mean` on `n` float32 elements: by events, the median of 20 launches.
+    """Time the rungs and `torch.mean` on `n` float32 elements: the median of 20 launches by CUDA events.
 
-    Without a GPU nothing is run, and what the bench `reductions` recorded is shown.
+    Without a GPU nothing runs, and the values recorded by the bench `reductions` are returned.
     """
     import torch
 

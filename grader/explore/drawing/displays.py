@@ -38,8 +38,8 @@ __all__ = [
 ]
 
 
-# Okabe and Ito's colours for the colour-blind. Their brightness differs, so they differ in greyscale too; where
-# two areas must be told apart one of them is hatched as well.
+# Okabe and Ito's colour-blind palette. The colours differ in brightness, hence in greyscale too; adjacent areas
+# that must be told apart are also hatched.
 BLUE = "#0072B2"
 ORANGE = "#E69F00"
 DARK = "#222222"
@@ -75,7 +75,7 @@ class Picture:
 
 
 def canvas(width: float, height: float) -> tuple[Figure, Axes]:
-    """An empty figure of `width` × `height` inches whose axes are drawing units, y downwards and without frame."""
+    """An empty drawing of `width` × `height` inches without a frame; set the limits of its axes, y downwards."""
     from matplotlib.figure import Figure
 
     figure = Figure(figsize=(width, height))
@@ -175,9 +175,9 @@ class Interactive:
 
 @dataclass(frozen=True)
 class Choices(Interactive):
-    """`draw` with a knob for each of its arguments; the first value of each is what is drawn first.
+    """`draw` with a slider for each argument; the first value of each is drawn first.
 
-    In JupyterLab the knobs are sliders. A notebook that was turned into a page, and a terminal, have `first`.
+    JupyterLab shows sliders. An exported page or a terminal shows `first`.
     """
 
     draw: Callable[..., Picture]
@@ -193,7 +193,7 @@ class Choices(Interactive):
         return repr(self.first)
 
     def widget(self) -> Any:
-        """The knobs above the picture; a new one each time. Raises ImportError where there is no ipywidgets."""
+        """The sliders above the picture; a new widget each time. Raises ImportError without ipywidgets."""
         import ipywidgets
 
         page = ipywidgets.HTML(self.first._repr_html_())
@@ -222,7 +222,7 @@ _LISTING = "font-size:12px; margin:6px 0; white-space:pre"
 
 @dataclass(frozen=True)
 class SideBySide:
-    """Two titled listings; HTML in a notebook, one below the other in a terminal."""
+    """Two titled listings: side by side in a notebook, one below the other in a terminal."""
 
     titles: tuple[str, str]
     sources: tuple[str, str]

@@ -21,7 +21,7 @@ __all__ = [
 
 
 _UNIT_IN_NAME = re.compile(r"_(?:us|ms|s|gbps|tflops|percent|bytes|mib|ppb)$")
-_WHOLE = 1e3  # from there on whole numbers, without a power of ten
+_WHOLE = 1e3  # from here on, whole numbers without an exponent
 _NONE = "No recorded result yet for {bench}. On a machine with a GPU, make bench measures and records it."
 
 
@@ -35,7 +35,7 @@ class Recorded(Table):
 
     @property
     def origin(self) -> str:
-        """Where and when: the GPU and, where the rows say it, the date."""
+        """The GPU and, if recorded, the date."""
         if not self.rows:
             return _NONE.format(bench=self.bench)
         row = self.rows[0]
@@ -43,7 +43,7 @@ class Recorded(Table):
         return f"Recorded on one {row['gpu']}{date}. Not measured on this machine now."
 
     def value(self, metric: str, case: str) -> float | None:
-        """The recorded value, or None where there is none."""
+        """The recorded value, or None."""
         found = (row["value"] for row in self.rows if row["metric"] == metric and row["case"] == case)
         return next(found, None)
 
@@ -59,12 +59,12 @@ class Recorded(Table):
 
 
 def recorded(bench: str, *metrics: str, folder: Path | None = None) -> Recorded:
-    """The recorded values of `metrics` for a benchmark, of one GPU: the one that was measured last.
+    """The recorded values of `metrics` for a benchmark, on the most recently measured GPU.
 
     Args:
         bench: the name in the results' `bench`, e.g. an exercise's id.
-        metrics: e.g. `"ratio_vs_torch"`; those that no row has are left empty.
-        folder: where the results lie; by default those of the checkout that this package runs from.
+        metrics: e.g. `"ratio_vs_torch"`; a metric without rows stays empty.
+        folder: the folder of results; by default that of the checkout this package runs from.
     """
     found: tuple[Mapping[str, Any], ...] = ()
     for file in files(RESULTS if folder is None else folder):
@@ -103,13 +103,13 @@ def compare(
     *,
     how: Literal["measured", "computed", "recorded"] = "measured",
 ) -> None:
-    """Print what was predicted beside what was found. A prediction that is still `...` is left out.
+    """Print a prediction beside the value found. A prediction that is still `...` is left out.
 
     Args:
-        prediction: what you wrote down before, a number, text or a list; `...` when you wrote nothing.
-        found: what came out, or None where this machine cannot measure it.
+        prediction: your prediction: a number, text or a list; `...` if you wrote none.
+        found: the value found, or None if this machine cannot measure it.
         unit: printed after both.
-        how: where `found` comes from; printed before it.
+        how: how `found` was obtained; printed before it.
     """
     if prediction is ...:
         print("You wrote no prediction: put it in place of the three dots, then run both cells again.")

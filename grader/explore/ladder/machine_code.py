@@ -58,17 +58,17 @@ class MachineCode:
     ptx: str = ""
 
     def count(self, *beginnings: str) -> int:
-        """How many instructions of the whole kernel begin with one of these, e.g. "MUFU.SIN"."""
+        """The number of instructions in the whole kernel that begin with one of these, such as "MUFU.SIN"."""
         return sum(_bare(line).startswith(beginnings) for line in self.instructions)
 
     @property
     def float64(self) -> int:
-        """How many of them work in float64 or convert to it or from it."""
+        """The number of instructions that work in float64 or convert to or from it."""
         return sum(bool(_FLOAT64.match(_bare(line))) for line in self.instructions)
 
     @property
     def per_sample(self) -> float | None:
-        """Instructions of the inner loop for each sine that it takes. None where sines are no single instructions."""
+        """Instructions of the inner loop per sine. None if sines are not single instructions."""
         sines = sum(_bare(line).startswith(_SINE) for line in self.loop)
         return len(self.loop) / sines if sines else None
 
@@ -105,16 +105,16 @@ def numba_code(
     kernel: Any, dtype: str = "float32", *, fastmath: bool = False, max_registers: int | None = None, arrays: int = 4,
     capability: int = _CAPABILITY,
 ) -> MachineCode:  # fmt: skip
-    """Compile a kernel whose arguments are contiguous vectors, as Numba would for a GPU of this generation.
+    """Compile a kernel of contiguous vectors as Numba would for a GPU of this compute capability.
 
     Args:
-        kernel: a function, or what `@cuda.jit` made of one.
+        kernel: a function, or the kernel that `@cuda.jit` made from it.
         dtype: the type of the vectors' elements.
         arrays: how many vectors it takes.
         capability: 90 is an H100 or H200.
 
     Raises:
-        RuntimeError: Numba's simulator stands in the place of its compiler in this process.
+        RuntimeError: Numba's simulator replaces its compiler in this process.
     """
     import numba
     from numba import cuda
@@ -130,11 +130,11 @@ def numba_code(
 
 
 def built_code(build: Callable[[Any], Any], dtype: str = "float32", *, arrays: int = 4) -> MachineCode:
-    """Compile the kernel that `build` makes for elements of this type, with the options that it gives to `cuda.jit`.
+    """Compile the kernel that `build` returns for this element type, with the options it passes to `cuda.jit`.
 
     Raises:
-        TypeError: it returns no kernel of Numba's.
-        RuntimeError: Numba's simulator stands in the place of its compiler in this process.
+        TypeError: `build` does not return a Numba kernel.
+        RuntimeError: Numba's simulator replaces its compiler in this process.
     """
     import numba
     from numba import cuda
@@ -142,7 +142,7 @@ def built_code(build: Callable[[Any], Any], dtype: str = "float32", *, arrays: i
     jit = cuda.jit
 
     def lazy(first: Any = None, **options: Any) -> Any:
-        # With a signature it would be compiled at once, for a GPU that need not be there.
+        # With a signature it would be compiled immediately, which needs a GPU.
         return jit(first, **options) if callable(first) else jit(**options)
 
     cuda.jit = lazy
@@ -215,7 +215,7 @@ def _disassembled(tool: str, option: str, cubin: bytes) -> str:
 
 
 def _assembled(ptx: str, capability: int, max_registers: int | None) -> tuple[bytes, str]:
-    """The machine code of a PTX text, and what the assembler says of it."""
+    """The machine code (cubin) of PTX, and the assembler's log."""
     from cuda.bindings import nvjitlink
 
     options = [f"-arch=sm_{capability}", "-verbose"]
@@ -245,7 +245,7 @@ def _read(title: str, cubin: bytes, log: str, ptx: str = "") -> MachineCode:
 
 
 def loop_of(instructions: Sequence[tuple[int, str]]) -> tuple[str, ...]:
-    """Of (address, text): the innermost loop with the most sines; of several, the longest. Empty if there is none."""
+    """The innermost loop with the most sines among (address, text) instructions; the longest of several, or empty."""
     loops = []
     for address, text in instructions:
         branch = _BRANCH.search(text)
@@ -272,7 +272,7 @@ _PADDING = ("NOP",)
 
 @dataclass(frozen=True)
 class NvrtcView:
-    """A source, compiled: what each kernel takes, and the SASS of all of them."""
+    """Compiled CUDA C++: registers per kernel, spilled bytes, and the SASS of all kernels."""
 
     capability: int
     registers: dict[str, int]
@@ -286,19 +286,19 @@ class NvrtcView:
 
     @cached_property
     def instructions(self) -> list[str]:
-        """The names of the instructions in their order, without what fills up the end."""
+        """The instruction names in order, without padding at the end."""
         found = _INSTRUCTION.findall(self.sass)
         return [name for name in found if name not in _PADDING]
 
     def count(self, what: str) -> int:
-        """How many instructions have a name that begins so; "double": those that take or give a double."""
+        """The number of instructions whose name begins with `what`; "double" counts those that use a double."""
         if what == "double":
             return sum(bool(_OF_DOUBLES.match(name)) for name in self.instructions)
         return sum(name.startswith(what) for name in self.instructions)
 
     @property
     def kinds(self) -> Counter[str]:
-        """How often each kind of instruction occurs, by the first part of its name, or two parts of `MUFU`."""
+        """Instruction counts by the first part of the name, or the first two for `MUFU`."""
         return Counter(
             ".".join(name.split(".")[:2]) if name.startswith("MUFU") else name.split(".")[0]
             for name in self.instructions
@@ -409,8 +409,8 @@ def compiled_ladder(
     "cuda" and "cuda fast" are known.
 
     Args:
-        max_registers: a cap for Numba's kernels.
-        yours: makes a kernel of four vectors, given the type of their elements. It is left out until it is written.
+        max_registers: a register limit for Numba's kernels.
+        yours: builds a kernel of four vectors, given their element type. It is left out until it is written.
     """
     cap = "" if max_registers is None else f", at most {max_registers} registers"
     codes = {TITLES[rung] + cap: _compiled(rung, max_registers) for rung in rungs}
@@ -423,7 +423,7 @@ def compiled_ladder(
 
 
 def ladder_loop(rung: str) -> MachineCode:
-    """The loop over the samples of a rung, in the instructions of the GPU."""
+    """The machine code of a rung's loop over the samples."""
     return _compiled(rung, None)
 
 
@@ -443,7 +443,7 @@ def _function(parts: dict[str, str]) -> Any:
     return scope["power"]
 
 
-KINDS = {  # in the order of the picture; the first that fits counts
+KINDS = {  # in drawing order; the first match counts
     "sine and cosine": r"MUFU\.(SIN|COS)",
     "float32 arithmetic": r"F(MUL|FMA|ADD)\b",
     "loads": r"LD[GS]\b",
@@ -453,10 +453,10 @@ _LOOKS = ((ORANGE, ""), (BLUE, ""), (PALE, "//"), (GREY, "xx"))
 
 
 def loop_parts(code: MachineCode) -> dict[str, float]:
-    """Instructions of the loop over the samples, for one sample, by what they are for.
+    """Instructions per sample of the loop over the samples, by purpose.
 
     Raises:
-        ValueError: the kernel's sines are no single instructions, so that its passes cannot be told.
+        ValueError: the kernel has no single-instruction sines, so its samples per pass cannot be counted.
     """
     if code.per_sample is None:
         raise ValueError(f"{code.title} takes no sines by single instructions: choose a kernel with fast math.")

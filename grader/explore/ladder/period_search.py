@@ -47,7 +47,7 @@ class LightCurve:
 
 
 def load_light_curve() -> LightCurve:
-    """The star MACHO 1.3444.614. Where the data come from stands in the README beside them."""
+    """The star MACHO 1.3444.614. `data/README.md` says where the data come from."""
     import numpy as np
 
     days, magnitude, _ = np.loadtxt(_FILE, delimiter=",", skiprows=1, unpack=True)
@@ -55,7 +55,7 @@ def load_light_curve() -> LightCurve:
 
 
 def draw_sampled(t: Any, y: Any, unit: str = "days", most: int = 300) -> Picture:
-    """The first `most` measurements, as points: no line joins them, since nobody looked in between."""
+    """Draw the first `most` measurements as points, without a line between them."""
     axes, figure = _wide_axes()
     axes.plot(t[:most], y[:most], "o", color=BLUE, markersize=3)
     axes.invert_yaxis()
@@ -70,7 +70,7 @@ def draw_sampled(t: Any, y: Any, unit: str = "days", most: int = 300) -> Picture
 
 
 def draw_power(cycles: Any, power: Any, title: str = "power", mark: float | None = None) -> Picture:
-    """Power over frequency in cycles a day. `mark` is a frequency to be pointed at."""
+    """Draw power over frequency in cycles per day. `mark` is a frequency to highlight."""
     axes, figure = _wide_axes()
     axes.plot(cycles, power, color=DARK, linewidth=0.7)
     axes.set_xlabel("frequency (cycles a day)")
@@ -86,7 +86,7 @@ def draw_power(cycles: Any, power: Any, title: str = "power", mark: float | None
 
 
 def draw_folded(t: Any, y: Any, period: float) -> Picture:
-    """All measurements over their phase in this period, drawn twice side by side."""
+    """Draw all measurements over their phase in this period, twice side by side."""
     axes, figure = _wide_axes()
     phase = t / period % 1
     for shift, colour in ((0, BLUE), (1, GREY)):
@@ -108,7 +108,7 @@ _LOWEST, _SPACING, _COUNT = 5.0, 2.0**-11, 1 << 13  # radians a day: exact in fl
 
 @dataclass(frozen=True)
 class StarPeriod:
-    """The period at the highest peak, and the published one, in days; None where the function gave none."""
+    """The period at the highest peak and the published one, in days; None if the function gave none."""
 
     name: str
     days: float | None
@@ -117,7 +117,7 @@ class StarPeriod:
 
     @property
     def found(self) -> bool:
-        """Whether it is the published one, within a thousandth."""
+        """Whether it matches the published period within 0.1 %."""
         return self.days is not None and abs(self.days / self.published_days - 1) < 1e-3
 
     def __repr__(self) -> str:
@@ -128,9 +128,9 @@ class StarPeriod:
 
 
 def search_star(periodogram: Callable[..., None]) -> StarPeriod:
-    """Call `periodogram(t, y, freqs, out)` on the star's measurements, in float32, on the GPU where there is one.
+    """Call `periodogram(t, y, freqs, out)` on the star's measurements in float32, on the GPU if there is one.
 
-    Times count from the middle of the series: the smaller a phase is, the more of its digits are right.
+    Times count from the middle of the series: smaller phases have smaller float32 errors.
     """
     import torch
 
@@ -160,13 +160,13 @@ _ROTATED = 2000  # angles that are rotated
 
 
 def fast_sine(x: Any) -> Any:
-    """The sine of float32 angles with the range reduction of the GPU's fast sine: turns are counted in float32."""
+    """The sine of float32 angles with the GPU's fast range reduction, which counts turns in float32."""
     turns = x.astype(np.float32) * _TURNS_PER_RADIAN
     return np.sin(2 * np.pi * (turns.astype(np.float64) - np.round(turns)))
 
 
 def drift(steps: int, recurrence: bool = False) -> Any:
-    """The largest error of float32 sines and cosines after 0, 1, 2, … `steps` rotations by small angles.
+    """The largest error of float32 sines and cosines after 0 to `steps` rotations by small angles: (steps + 1,).
 
     `recurrence`: from the two steps before, c(k + 1) = 2 cos(d) c(k) - c(k - 1), in place of an angle addition.
     """
@@ -188,7 +188,7 @@ def drift(steps: int, recurrence: bool = False) -> Any:
 
 
 def draw_fast_sine() -> Picture:
-    """The error of the fast sine against the angle, and that of float32 angles themselves."""
+    """Draw the error of the fast sine over the angle, and that of rounding the angle to float32."""
     figure, axes = _axes("angle, radians", "largest error")
     edges = np.linspace(0, _ANGLES, 61)
     source = np.random.default_rng(0)
@@ -210,7 +210,7 @@ def draw_fast_sine() -> Picture:
 
 
 def draw_drift(steps: int = 256) -> Picture:
-    """What is lost by rotating instead of calling sine and cosine, step by step."""
+    """Draw the error of rotating instead of calling sine and cosine, by steps."""
     figure, axes = _axes("steps from the last sine and cosine", "largest error")
     rotated, recurred = drift(steps), drift(steps, recurrence=True)
     x = np.arange(1, steps + 1)

@@ -36,13 +36,13 @@ __all__ = [
 _REPEATS = 20
 _ERRORS = "Errors are shares of the number of samples."
 _KEPT = " A first call compiles only what CuPy has not yet compiled, in this notebook or before."
-_SMALL = (70, 259)  # samples and frequencies where there is no GPU
+_SMALL = (70, 259)  # samples and frequencies without a GPU
 _OF_SCIPY = 1 << 9  # frequencies that are timed; SciPy's time grows with their number
 
 
 @dataclass(frozen=True)
 class Rung:
-    """One row. What was not measured is None; `note` says why a rung has nothing at all."""
+    """One row. A value that was not measured is None; `note` says why a rung has no values."""
 
     name: str
     first_call_ms: float | None = None
@@ -55,7 +55,7 @@ class Rung:
 
 @dataclass(frozen=True, repr=False)
 class Climb(Table):
-    """The table, and what it was measured on."""
+    """The rungs in a table, and the machine they were measured on."""
 
     rungs: tuple[Rung, ...]
     origin: str
@@ -89,10 +89,10 @@ class Climb(Table):
 
 
 def climb_cupy(**rungs: Callable[..., None]) -> Climb:
-    """Call each function on the same samples. With a GPU all is measured; without one, the error alone, on few samples.
+    """Call each function on the same samples. Without a GPU only the error is measured, on a small case.
 
-    The error is the largest, as a share of the number of samples, against a power that was computed in float64. Each
-    function runs with the names of its own cell, as it is graded: several cells may each have a `source` or `kernels`.
+    The error is the largest difference from a float64 result, divided by the number of samples. Each function runs
+    with the names of its own cell, as in grading, so several cells may each define `source` or `kernels`.
     """
     import torch
 
@@ -113,7 +113,7 @@ def climb_cupy(**rungs: Callable[..., None]) -> Climb:
 
 
 def _alone(function: Callable[..., None]) -> Callable[..., None]:
-    """The function as its cell alone defines it; as it is where there is no text of a cell."""
+    """The function as its cell alone defines it; unchanged if the cell's text is not available."""
     code = getattr(function, "__code__", None)
     if code is None or function.__module__ != "__main__" or not (lines := linecache.getlines(code.co_filename)):
         return function
@@ -147,7 +147,7 @@ def measure(call: Callable[[], Any]) -> tuple[float, float]:
 
 
 def scipy_ms(tensors: dict[str, Any]) -> float:
-    """What SciPy takes on this CPU for all frequencies, from a few of them: its time grows with their number."""
+    """SciPy's time on this CPU for all frequencies, extrapolated from a few: it is proportional to their number."""
     from scipy.signal import lombscargle
 
     t, y, freqs = (tensors[name].double().cpu().numpy() for name in ("t", "y", "freqs"))
@@ -182,7 +182,7 @@ def _rung(
 
 
 def _registers(function: Callable[..., None]) -> int | None:
-    """Those of the first kernel that the function's cell keeps in `kernels`; None where it keeps none."""
+    """The registers of the first kernel that the function's cell keeps in `kernels`; None if there is none."""
     kernels = getattr(function, "__globals__", {}).get("kernels")
     for kept in kernels.values() if isinstance(kernels, dict) else ():
         for kernel in kept if isinstance(kept, tuple | list) else (kept,):
@@ -223,7 +223,7 @@ _HEAD = ("rung", "registers, V100", "ms, V100", "float64: ms, V100")
 
 @dataclass(frozen=True, repr=False)
 class PublishedLadder(Table):
-    """A table: the published figures, and those that were recorded for this course (1,024 samples), where there are."""
+    """A table of the published figures, with those recorded for this course (1,024 samples) if there are any."""
 
     library: str
     ours: Recorded
@@ -250,7 +250,7 @@ def published_ladder(library: str) -> PublishedLadder:
     """The rungs of `library`, "CuPy" or "Numba".
 
     Raises:
-        ValueError: nothing was published for another one.
+        ValueError: there are no published figures for this library.
     """
     if library not in PUBLISHED:
         raise ValueError(f"There are figures for {' and '.join(PUBLISHED)}, none for {library!r}.")
@@ -265,7 +265,7 @@ _PAPER = {"facecolor": "white", "edgecolor": "none", "pad": 0.5}  # behind a num
 
 @dataclass(frozen=True)
 class Chip:
-    """What a data sheet says of a GPU."""
+    """A GPU's figures from its data sheet."""
 
     name: str
     multiprocessors: int
@@ -273,11 +273,11 @@ class Chip:
     multiply_adds_a_clock: int = _MULTIPLY_ADDS_A_CLOCK  # of a multiprocessor
 
     def special_ms(self, samples: int = SAMPLES, each: int = 2) -> float:
-        """The least time for `each` special functions a sample and frequency: the ceiling of the last rung."""
+        """The minimum time in ms for `each` special functions per sample and frequency: the last rung's ceiling."""
         return each * samples * FREQUENCIES / (_SPECIAL_A_CLOCK * self.multiprocessors * self.ghz * 1e9) * 1e3
 
     def multiply_add_ms(self, samples: int = SAMPLES, each: int = 8) -> float:
-        """The least time for `each` multiply-adds a sample and frequency: what a rotation and four sums take."""
+        """The minimum time in ms for `each` multiply-adds per sample and frequency: a rotation and four sums."""
         a_second = self.multiply_adds_a_clock * self.multiprocessors * self.ghz * 1e9
         return each * samples * FREQUENCIES / a_second * 1e3
 
@@ -294,7 +294,7 @@ def last_rung_view() -> NvrtcView:
 
 
 def draw_ladder() -> Picture:
-    """The rungs that were recorded; where none are, the published ones, with the ceilings of the GPU they ran on."""
+    """Draw the recorded rungs, or else the published ones, with the ceilings of their GPU."""
     bars, chip, samples, origin = _recorded_bars() or _published_bars()
     figure, axes = chart(8.6, 1.5 + 0.33 * len(bars))
     names = [name for name, _ in bars]

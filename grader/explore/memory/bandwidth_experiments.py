@@ -24,13 +24,13 @@ __all__ = [
 
 _REPEATS = 25
 _WARM_UP = 3
-HEAD_START_CYCLES = 400_000  # some 0.2 ms: in that time the host has queued what is timed
-_THREADS = 256  # of a block, where the experiment does not ask for another number
+HEAD_START_CYCLES = 400_000  # about 0.2 ms, in which the host queues the timed launches
+_THREADS = 256  # per block, unless the experiment sets another number
 
 
 @dataclass(frozen=True)
 class Run:
-    """One launch: the kernel's name in the source, grid and block, arguments, and the useful bytes it moves."""
+    """One launch: the kernel's name, its grid and block, its arguments, and the useful bytes it moves."""
 
     kernel: str
     grid: tuple[int, int, int]
@@ -41,7 +41,7 @@ class Run:
 
 @dataclass(frozen=True)
 class Measured:
-    """A number for each case of an experiment: a chart in a notebook, lines in a terminal."""
+    """One number per case of an experiment: a chart in a notebook, lines in a terminal."""
 
     title: str
     unit: str
@@ -50,15 +50,15 @@ class Measured:
     how: str
 
     def value(self, case: str) -> float | None:
-        """The case's number, or None where there is none."""
+        """The case's number, or None."""
         return self.values.get(case)
 
     def ratio(self, case: str, to: str) -> float | None:
-        """The number of `case` over that of `to`, or None where one is missing."""
+        """The number of `case` divided by that of `to`, or None if one is missing."""
         return self.values[case] / self.values[to] if {case, to} <= self.values.keys() else None
 
     def picture(self) -> Picture:
-        """A bar for each case."""
+        """One bar per case."""
         top = max(self.values.values())
         figure, axes = canvas(8.6, 0.38 * len(self.values) + 0.55)
         axes.set_xlim(-0.52, 1.24)
@@ -83,7 +83,7 @@ class Measured:
 
 @dataclass(frozen=True)
 class Experiment:
-    """A CUDA C++ source with one kernel or more, and the launches that are timed. Shown, it is its source."""
+    """CUDA C++ source with one or more kernels, and the launches to time. It is displayed as its source."""
 
     name: str
     title: str
@@ -106,7 +106,7 @@ class Experiment:
         return {case: runs[case].moved / time / 1e3 for case, time in times_us.items()}
 
     def run(self) -> Measured:
-        """Measures on the GPU of this machine; where there is none, what was recorded on another."""
+        """Measure on this machine's GPU; without one, return the values recorded on another."""
         import torch
 
         if not torch.cuda.is_available():
@@ -120,7 +120,7 @@ class Experiment:
 
 
 def samples_us(of: Experiment, repeats: int = _REPEATS) -> tuple[dict[str, list[float]], dict[str, Run]]:
-    """Microseconds of each launch by CUDA events, the cases in turn, the L2 cache flushed before each; and the runs."""
+    """Time each launch by CUDA events, in µs: cases interleaved, L2 flushed before each. Also return the runs."""
     import torch
 
     cuda: Any = torch.cuda
@@ -299,7 +299,7 @@ def experiment(name: str) -> Experiment:
     """The experiment with this name: `stride`, `offset`, `width`, `in_flight`, `naive` or `banks`.
 
     Raises:
-        ValueError: there is none of this name.
+        ValueError: there is no experiment of this name.
     """
     if name not in EXPERIMENTS:
         raise ValueError(f"There is no experiment {name!r}; choose from {', '.join(EXPERIMENTS)}.")

@@ -41,17 +41,17 @@ _MOST_THREADS = 1024
 
 
 def draw_blocks(n: int, block_size: int) -> Picture:
-    """A vector of `n` elements, cut into the blocks of its programs, and the masked tail of the last one.
+    """Draw a vector of `n` elements, divided into one block per program, with the masked tail of the last one.
 
     Raises:
-        ValueError: a size below 1, or more lanes than can be read in a picture.
+        ValueError: a size below 1, or too many elements to read in a picture.
     """
     if n < 1 or block_size < 1:
         raise ValueError("n and block_size must be at least 1.")
     programs = ceil(n / block_size)
     lanes = programs * block_size
     if lanes > _MOST_LANES:
-        raise ValueError(f"{lanes} lanes are too many to draw: choose n and block_size for at most {_MOST_LANES}.")
+        raise ValueError(f"{lanes} elements are too many to draw: choose n and block_size for at most {_MOST_LANES}.")
     extent = max(lanes, 9) + 0.3
     figure, axes = canvas(0.56 * (extent + 0.9), 2.1)
     axes.set_xlim(-0.9, extent)
@@ -89,10 +89,10 @@ def _key(axes: Axes, y: float, text: str, *, past: bool) -> None:
 
 
 def draw_grid(height: int, width: int, block: tuple[int, int]) -> Picture:
-    """A matrix under a grid of thread blocks of `block = (x, y)` threads, with the threads past its edge.
+    """Draw a matrix under a grid of thread blocks of `block = (x, y)` threads, with the threads past its edge.
 
     Raises:
-        ValueError: a size below 1, or more threads than can be read in a picture.
+        ValueError: a size below 1, or too many threads to read in a picture.
     """
     across, down = block
     if min(height, width, across, down) < 1:
@@ -133,7 +133,7 @@ def draw_grid(height: int, width: int, block: tuple[int, int]) -> Picture:
 
 
 def _name_block(axes: Axes, block: tuple[int, int], corner: tuple[int, int], wide: int, high: int) -> None:
-    """The block's number in the middle of its part inside the matrix, `wide` × `high`, so that no edge is hidden."""
+    """Write the block's number in the middle of its part inside the matrix, so that it hides no edge."""
     number = f"({block[0]}, {block[1]})"
     text = f"block\n{number}" if high > 1 else f"block {number}" if wide > 2 else number
     axes.text(
@@ -148,15 +148,15 @@ _FLOAT_BYTES = 4
 
 
 def partial_bytes(programs: int) -> int:
-    """Bytes that the partial sums of so many programs move: each is written once and read once."""
+    """Bytes that the partial sums of `programs` programs move: each is written once and read once."""
     return 2 * _FLOAT_BYTES * programs
 
 
 def draw_stages(n: int, block_size: int, programs: int) -> Picture:
-    """Which program reads which elements of `n`, block by block, and how their sums meet.
+    """Draw which program reads which blocks of `n` elements, and how the partial sums are combined.
 
     Raises:
-        ValueError: a size below 1, or more programs or rounds than can be read in a picture.
+        ValueError: a size below 1, or too many programs or rounds to read in a picture.
     """
     if min(n, block_size, programs) < 1:
         raise ValueError("n, block_size and programs must be at least 1.")
@@ -221,7 +221,7 @@ def _label(axes: Axes, y: float, text: str) -> None:
 
 
 def draw_partial_traffic(n: int, ways: Mapping[str, int]) -> Picture:
-    """The bytes of `n` float32 elements, and beside them those of the partial sums of so many programs.
+    """Draw the bytes of `n` float32 elements beside those of the partial sums, per number of programs in `ways`.
 
     Raises:
         ValueError: a size below 1.
@@ -255,10 +255,10 @@ def _bytes(value: float) -> str:
 
 
 def draw_padded_rows(rows: int, columns: int, stride: int) -> Picture:
-    """A matrix whose rows start `stride` elements apart, as it lies in memory: numbers are offsets.
+    """Draw a matrix in memory whose rows start `stride` elements apart. Numbers are offsets.
 
     Raises:
-        ValueError: a stride smaller than a row, or more elements than can be read in a picture.
+        ValueError: a stride smaller than a row, or too many elements to read in a picture.
     """
     if min(rows, columns) < 1 or stride < columns:
         raise ValueError("rows and columns must be at least 1, and the stride at least as large as a row.")
@@ -291,7 +291,7 @@ def draw_padded_rows(rows: int, columns: int, stride: int) -> Picture:
 
 
 def draw_row_in_sram() -> Picture:
-    """A row's way through the eager softmax and through the fused one, between DRAM and the chip."""
+    """Draw a row's path between DRAM and the chip in the eager and in the fused softmax."""
     figure, axes = canvas(10, 4.1)
     axes.set_xlim(0, 20)
     axes.set_ylim(8.6, 0)
@@ -336,7 +336,7 @@ _DOWN, _ACROSS = 2, 3  # tiles of x
 
 
 def draw_transposed_tile() -> Picture:
-    """One block's work in a transpose of 8 × 12, with tiles of 4 × 4: where four threads read, and where they write."""
+    """Draw one block's work in an 8 × 12 transpose with 4 × 4 tiles: where four threads read and write."""
     figure, axes = canvas(11, 5.1)
     axes.set_xlim(-0.6, 33.6)
     axes.set_ylim(14.2, -1.6)

@@ -41,7 +41,7 @@ __all__ = [
 
 
 WARP = 32
-SECTOR_BYTES = 32  # the least that is fetched from DRAM or L2; of a 128-byte line, each sector is fetched or not
+SECTOR_BYTES = 32  # the smallest unit fetched from DRAM or L2; each sector of a 128-byte line is fetched separately
 LINE_BYTES = 128
 _WORD = 4
 _MOST_LINES = 9
@@ -49,7 +49,7 @@ _MOST_LINES = 9
 
 @dataclass(frozen=True)
 class Access:
-    """One load of a warp: thread t takes element `offset + t * stride`, of `item_bytes` bytes."""
+    """One load of a warp: thread t reads element `offset + t * stride`, of `item_bytes` bytes."""
 
     stride: int
     offset: int
@@ -62,7 +62,7 @@ class Access:
 
     @cached_property
     def sectors(self) -> tuple[int, ...]:
-        """The numbers of the sectors that are touched, in order."""
+        """The indices of the touched sectors, in order."""
         touched = {byte // SECTOR_BYTES for start in self.starts for byte in (start, start + self.item_bytes - 1)}
         return tuple(sorted(touched))
 
@@ -81,7 +81,7 @@ class Access:
 
 
 def warp_access(stride: int = 1, offset: int = 0, item_bytes: int = 4) -> Access:
-    """One load by the 32 threads of a warp; the array begins where a sector begins.
+    """One load by the 32 threads of a warp; the array is aligned to a sector.
 
     Args:
         stride: elements from one thread's element to the next thread's.
@@ -89,7 +89,7 @@ def warp_access(stride: int = 1, offset: int = 0, item_bytes: int = 4) -> Access
         item_bytes: 1, 2, 4, 8 or 16: what one thread loads at once.
 
     Raises:
-        ValueError: a size that no load has, or a stride or an offset below 0.
+        ValueError: an unsupported item size, or a stride or an offset below 0.
     """
     if item_bytes not in (1, 2, 4, 8, 16) or stride < 0 or offset < 0:
         raise ValueError("item_bytes must be 1, 2, 4, 8 or 16, and stride and offset at least 0.")
@@ -97,7 +97,7 @@ def warp_access(stride: int = 1, offset: int = 0, item_bytes: int = 4) -> Access
 
 
 def draw_sectors(stride: int = 1, offset: int = 0, item_bytes: int = 4) -> Picture:
-    """Memory, a line of 128 bytes a row, under one load of a warp. Numbers are threads. Arguments as `warp_access`.
+    """Draw the memory that one load of a warp touches, one 128-byte line per row. Arguments as `warp_access`.
 
     Raises:
         ValueError: as `warp_access`.
@@ -143,8 +143,8 @@ def _line(axes: Axes, row: int, line: int, access: Access) -> None:
     wide = max(1, access.item_bytes // _WORD)
     for word, readers in threads.items():
         if wide > 1 and word and threads.get(word - 1) == readers:
-            continue  # one number for an element of several words
-        text = str(readers[0]) + ("…" if len(readers) > 1 else "")  # of bytes, several share a word
+            continue  # one number per element of several words
+        text = str(readers[0]) + ("…" if len(readers) > 1 else "")  # several elements of one byte share a word
         axes.text(word + wide / 2, row + 0.45, text, ha="center", va="center", color="white", fontsize=9)
     for left in range(0, words, 8):
         rectangle(axes, (left, row), 8, 0.9, fill=False, edgecolor=DARK, linewidth=1.6)
@@ -182,13 +182,13 @@ def explore_sectors() -> Choices:
     )
 
 
-BANKS = 32  # each gives one 4-byte word a cycle: word w lies in bank w % 32
-_SMALL = 8  # banks, rows and columns of the small tile that can be read
+BANKS = 32  # each delivers one 4-byte word per cycle; word w is in bank w % 32
+_SMALL = 8  # banks, rows and columns of the small tile, few enough to read
 
 
 @dataclass(frozen=True)
 class BankAccess:
-    """One load of a warp from shared memory: thread t takes the word `t * step`."""
+    """One load of a warp from shared memory: thread t reads word `t * step`."""
 
     step: int
 
@@ -198,17 +198,17 @@ class BankAccess:
 
     @cached_property
     def per_bank(self) -> tuple[int, ...]:
-        """How many different words are asked of each bank; a word that several threads want counts once."""
+        """The number of distinct words requested from each bank; a word that several threads read counts once."""
         return tuple(len({word for word in self.words if word % BANKS == bank}) for bank in range(BANKS))
 
     @property
     def ways(self) -> int:
-        """Cycles that the load takes: the most words that one bank must give."""
+        """Cycles that the load takes: the most words that one bank must deliver."""
         return max(self.per_bank)
 
 
 def bank_access(step: int) -> BankAccess:
-    """One load by the 32 threads of a warp, whose words lie `step` words of 4 bytes apart.
+    """One load by the 32 threads of a warp, `step` words of 4 bytes apart.
 
     Down a column of `float tile[32][w]` the step is w, along a row it is 1.
 
@@ -221,7 +221,7 @@ def bank_access(step: int) -> BankAccess:
 
 
 def draw_banks(step: int = 1) -> Picture:
-    """32 threads above 32 banks, a line from each thread to its bank, and what each bank must give.
+    """Draw 32 threads above 32 banks, a line from each thread to its bank, and the words each bank delivers.
 
     Raises:
         ValueError: as `bank_access`.
@@ -266,10 +266,10 @@ def explore_banks() -> Choices:
 
 
 def draw_padded_tile(padding: int = 1) -> Picture:
-    """A tile without and with `padding` words a row, on a small machine of 8 banks. Numbers are banks.
+    """Draw a tile without and with `padding` words per row, on a small machine with 8 banks. Numbers are banks.
 
     Raises:
-        ValueError: a padding below 1, or more than can be read in a picture.
+        ValueError: a padding below 1, or too large to read in a picture.
     """
     if not 1 <= padding <= _SMALL:
         raise ValueError(f"padding must be at least 1; choose at most {_SMALL}.")

@@ -39,16 +39,16 @@ __all__ = [
 
 _DOWN, _ACROSS, _ALONG = 3, 4, 5  # tiles of the small product: of M, N and K
 _ROW, _COLUMN = 1, 2  # of the tile that is drawn
-_COPY, _MULTIPLY = 3, 1  # a tile's way from DRAM takes so many times as long as its multiplication
+_COPY, _MULTIPLY = 3, 1  # a tile's copy from DRAM takes this many times as long as its multiplication
 _ROUNDS = 8
 _MOST_STAGES = 6
 
 
 def draw_tile_loop(step: int = 2) -> Picture:
-    """One program's work: a row of tiles of `a` times a column of tiles of `b`, at one step along K.
+    """Draw one program's work: a row of tiles of `a` times a column of tiles of `b`, at one step along K.
 
     Raises:
-        ValueError: a step that the small product does not have.
+        ValueError: a step outside the small product.
     """
     if not 0 <= step < _ALONG:
         raise ValueError(f"step must be 0 to {_ALONG - 1}.")
@@ -96,7 +96,7 @@ def _cell(axes: Axes, x: float, y: float, colour: str, hatch: str, text: str = "
 
 @dataclass(frozen=True)
 class Pipeline:
-    """When each step's tiles are copied in and multiplied: (start, end), by step. A step's buffer is step % stages."""
+    """When each step's tiles are copied and multiplied: (start, end) per step. A step uses buffer step % stages."""
 
     stages: int
     copies: tuple[tuple[int, int], ...]
@@ -108,15 +108,15 @@ class Pipeline:
 
     @property
     def busy(self) -> float:
-        """The share of the time in which something is multiplied."""
+        """The share of the time in which the tensor cores are busy."""
         return sum(end - start for start, end in self.products) / self.length
 
 
 def pipeline(stages: int) -> Pipeline:
-    """Eight steps along K with `stages` buffers: a copy begins when its buffer is free, and takes 3 products' time.
+    """Schedule eight steps along K with `stages` buffers: a copy waits for a free buffer and takes 3 products' time.
 
     Raises:
-        ValueError: no buffer, or more than can be drawn.
+        ValueError: no stage, or too many to draw.
     """
     if not 1 <= stages <= _MOST_STAGES:
         raise ValueError(f"stages must be 1 to {_MOST_STAGES}.")
@@ -124,7 +124,7 @@ def pipeline(stages: int) -> Pipeline:
     products: list[tuple[int, int]] = []
     for step in range(_ROUNDS):
         free = products[step - stages][1] if step >= stages else 0
-        issued = copies[-1][0] + 1 if copies else 0  # one after the other, and then all of them are on their way
+        issued = copies[-1][0] + 1 if copies else 0  # copies are issued one after the other and overlap in flight
         start = max(free, issued)
         copies.append((start, start + _COPY))
         begin = max(copies[-1][1], products[-1][1] if products else 0)
@@ -133,7 +133,7 @@ def pipeline(stages: int) -> Pipeline:
 
 
 def draw_pipeline(stages: int = 3) -> Picture:
-    """Shared memory over time: in each buffer the copies that arrive, and below when the tensor cores have work.
+    """Draw shared memory over time: the copies that arrive in each buffer, and when the tensor cores are busy.
 
     Raises:
         ValueError: as `pipeline`.
@@ -206,18 +206,18 @@ class GroupedOrder:
 
     @property
     def hit_rate(self) -> float:
-        """The share of the loads that the L2 has."""
+        """The share of the loads that hit in L2."""
         return 1 - self.misses / self.loads
 
     @property
     def dram_gib(self) -> float:
-        """What comes from DRAM."""
+        """GiB read from DRAM."""
         return self.misses * _TILE_KIB / (1 << 20)
 
 
 @functools.cache
 def grouped_order(group: int) -> GroupedOrder:
-    """Simulates an L2 that holds the tiles used last, 132 programs at a time, all of them at the same step along K.
+    """Simulate an LRU L2 cache, with 132 programs at a time, all at the same step along K.
 
     Raises:
         ValueError: a group of less than 1 row.
@@ -246,7 +246,7 @@ def grouped_order(group: int) -> GroupedOrder:
 
 
 def _tile(number: int, group: int) -> tuple[int, int]:
-    """Row and column of the tile that a program takes."""
+    """Row and column of the tile that a program computes."""
     first = number // (group * _TILES) * group
     height = min(_TILES - first, group)
     inside = number % (group * _TILES)
@@ -254,7 +254,7 @@ def _tile(number: int, group: int) -> tuple[int, int]:
 
 
 def draw_grouped_order(group: int = 8) -> Picture:
-    """The tiles of the first 132 programs, the rows of `a` and columns of `b` that they need, and what the L2 has.
+    """Draw the tiles of the first 132 programs, the tiles of `a` and `b` they read, and the L2 hit rate.
 
     Raises:
         ValueError: as `grouped_order`.

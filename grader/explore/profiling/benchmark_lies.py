@@ -32,7 +32,7 @@ _PRETENDED = "on the pretend GPU"
 
 @dataclass(frozen=True, repr=False)
 class ClaimTable(Table):
-    """Lie, what it claims for a kernel that is no faster than its baseline, the question, the probe."""
+    """Per lie: its claim for a kernel no faster than the baseline, the question that catches it, the probe."""
 
     rows: tuple[tuple[str, str, str, str], ...]
 
@@ -43,7 +43,7 @@ class ClaimTable(Table):
 
 
 def show_lies(claims: Mapping[str, float], pretended: Collection[str] = ()) -> ClaimTable:
-    """The nine lies in a table: what each claims, where it was tried, and the question and the probe that catch it.
+    """A table of the nine lies: the claim, where it was tried, and the question and the probe that catch it.
 
     Args:
         claims: lie -> claimed speed-up; one that is missing was not tried.
@@ -58,7 +58,7 @@ def show_lies(claims: Mapping[str, float], pretended: Collection[str] = ()) -> C
 
 
 def draw_claims(claims: Mapping[str, float], pretended: Collection[str] = ()) -> Picture:
-    """A bar for each lie, on a scale of powers of ten; hatched where it was tried on the pretend GPU.
+    """Draw one bar per lie on a logarithmic axis, hatched if it was tried on the pretend GPU.
 
     Args:
         claims: lie -> claimed speed-up.
@@ -94,7 +94,7 @@ def draw_claims(claims: Mapping[str, float], pretended: Collection[str] = ()) ->
 
 
 def draw_waits() -> Picture:
-    """Host, streams and the readings of the clock: in a sound benchmark, without a wait, and on another stream."""
+    """Draw host, streams and clock readings: a sound benchmark, one without a wait, one on another stream."""
     figure, axes = canvas(7.4, 4.9)
     axes.set_xlim(-2.6, 10.2)
     axes.set_ylim(10.7, -0.6)
@@ -112,7 +112,7 @@ def draw_waits() -> Picture:
 
 
 def _scene(axes: Axes, top: float, title: str, rows: tuple[str, ...], stop: float, wait: float | None = None) -> None:
-    """The host with its launch and its wait in the first row, the kernel in the last; where the clock is read."""
+    """Draw the host's launch and wait in the first row, the kernel in the last, and the clock readings."""
     axes.text(-2.5, top - 0.25, title, fontsize=11.5, color=DARK, weight="bold", va="center")
     for row, name in enumerate(rows):
         axes.text(-0.2, top + 0.75 + row, name, fontsize=10.5, color=DARK, ha="right", va="center")

@@ -28,10 +28,10 @@ __all__ = [
 
 
 def time_after(before: Callable[[], Any], function: Callable[[], Any], repeats: int = 30) -> list[float]:
-    """Milliseconds of `function()` alone, each time right after `before()`; on the GPU, or on the CPU without one.
+    """Milliseconds of `function()` alone, right after `before()` each time; on the CPU if there is no GPU.
 
-    The GPU has other work to do before both: so they wait in the queue, and no launch is timed. A CPU uses a single
-    thread, as torch's other threads take long to wake up.
+    The GPU first gets other work, so that both are queued by then and no launch is timed. A CPU uses a single thread,
+    since torch's other threads are slow to wake up.
     """
     import torch
 
@@ -41,7 +41,7 @@ def time_after(before: Callable[[], Any], function: Callable[[], Any], repeats: 
     other()
     for _ in range(repeats):
         start, end = _event(), _event()
-        other()  # first, as it has memory of its own, which would push out of the cache what `before` left there
+        other()  # first, since its own memory would evict what `before` left in the cache
         before()
         start.record()
         function()
@@ -76,7 +76,7 @@ def _on_cpu(before: Callable[[], Any], function: Callable[[], Any], repeats: int
 
 @dataclass(frozen=True)
 class Timeline:
-    """When what began and ended, in milliseconds from the first launch on."""
+    """Start and end of launches and kernels, in ms after the first launch."""
 
     launches: tuple[tuple[float, float], ...]  # on the host
     kernels: tuple[tuple[float, float], ...]  # on the GPU
@@ -85,7 +85,7 @@ class Timeline:
 
     @classmethod
     def of(cls, call: Callable[[], Any], times: int = 1) -> Timeline:
-        """Calls the function so many times in a row, then synchronises, and notes when host and GPU did what."""
+        """Call the function `times` times, synchronise, and record what host and GPU did when."""
         import torch
 
         marks, zero = [(_event(), _event()) for _ in range(times)], _event()
@@ -105,7 +105,7 @@ class Timeline:
         return cls(tuple(launches), kernels, until, not torch.cuda.is_available())
 
     def draw(self) -> Picture:
-        """Two rows, the host's and the GPU's, over time."""
+        """Draw two rows over time: host and GPU."""
         figure, axes = canvas(7.6, 2.5)
         extent = max(self.waited_until, self.kernels[-1][1])
         axes.set_xlim(-0.13 * extent, 1.04 * extent)
@@ -139,9 +139,9 @@ class Timeline:
 
 
 def draw_timeline(call: Callable[[], Any], times: int = 1) -> Picture:
-    """Call the function so many times in a row, wait, and draw what host and GPU did meanwhile.
+    """Call the function `times` times, synchronise, and draw what host and GPU did.
 
-    It does so three times, and draws the time in which the host was disturbed least.
+    This is done three times; the least disturbed run is drawn.
     """
     return min((Timeline.of(call, times) for _ in range(3)), key=lambda one: one.waited_until).draw()
 
@@ -155,7 +155,7 @@ def _block(
 
 
 def _mark(axes: Axes, at: float, text: str, extent: float) -> None:
-    """A dashed line with its time: above for the first half, below for the second, so that two never overlap."""
+    """Draw a dashed line with its time: above in the first half, below in the second, so that labels never overlap."""
     early = at < extent / 2
     axes.plot([at, at], [-0.3, 2.8], color=DARK, linewidth=1.2, linestyle="--")
     side = "left" if early else "right"
@@ -163,7 +163,7 @@ def _mark(axes: Axes, at: float, text: str, extent: float) -> None:
 
 
 def draw_times(times_ms: Sequence[float]) -> Picture:
-    """Each time as a point, in the order of the calls, with the median and the mean as lines.
+    """Draw each time as a point, in call order, with the median and the mean as lines.
 
     Raises:
         ValueError: there is no time.
@@ -202,7 +202,7 @@ class KernelRun:
 
 @dataclass(frozen=True)
 class Kernels:
-    """The kernels of a call, in the order in which they ran; `note` says it where they did not run here."""
+    """The kernels of a call, in launch order; `note` says so if they did not run here."""
 
     runs: tuple[KernelRun, ...]
     note: str = ""
@@ -242,9 +242,9 @@ class Kernels:
 
 
 def list_kernels(function: Callable[..., Any], *arguments: Any, title: str = "") -> Kernels:
-    """Call `function(*arguments)` twice, and list the kernels of the second call (the first one warms up).
+    """Call `function(*arguments)` twice and list the kernels of the second call; the first one warms up.
 
-    Without a GPU nothing is run: what was recorded under `title` is listed instead, or that there is nothing.
+    Without a GPU nothing runs: the kernels recorded under `title` are listed instead, if there are any.
     """
     import torch
 

@@ -25,14 +25,14 @@ __all__ = [
 
 _COPY_BYTES = {"cuda": 1 << 29, "cpu": 1 << 26}
 _PRODUCT_SIZE = {"cuda": 4096, "cpu": 1024}
-_BATCH_MS = 2.0  # at least: shorter ones measure the clock
-_THOROUGH = 21  # batches, for what everything else is held against
-_SLEEP_CYCLES = 2_000_000  # about a millisecond, in which the launches get ahead of the GPU
+_BATCH_MS = 2.0  # minimum: shorter batches measure the clock
+_THOROUGH = 21  # batches, for the values that everything else is compared with
+_SLEEP_CYCLES = 2_000_000  # about 1 ms, so that the host queues the launches before the GPU starts them
 
 
 @dataclass(frozen=True)
 class Ceilings:
-    """The two ceilings of a machine. `tflops` is of a matrix product of `dtype`; 0 where nobody measured it."""
+    """The two ceilings of a machine. `tflops` is that of a matrix product in `dtype`; 0 if not measured."""
 
     machine: str
     bandwidth_gbps: float
@@ -46,11 +46,11 @@ class Ceilings:
 
     @property
     def ridge(self) -> float:
-        """Operations a byte at which both ceilings allow the same time."""
+        """The arithmetic intensity (operations per byte) at which the two ceilings meet."""
         return 1e3 * self.tflops / self.bandwidth_gbps
 
     def roof(self, intensity: float) -> float:
-        """The most TFLOPS at so many operations a byte."""
+        """The attainable TFLOPS at an arithmetic intensity in operations per byte."""
         slanted = intensity * self.bandwidth_gbps / 1e3
         return min(slanted, self.tflops) if self.tflops else slanted
 
@@ -66,7 +66,7 @@ class Ceilings:
 
 @dataclass(frozen=True)
 class Landed:
-    """A call: what was counted of it, and the time it took."""
+    """A call: its counted bytes and operations, and its time."""
 
     name: str
     bytes_moved: float
@@ -75,7 +75,7 @@ class Landed:
 
     @property
     def intensity(self) -> float:
-        """Operations a byte."""
+        """Operations per byte."""
         return self.operations / self.bytes_moved
 
     @property
@@ -93,21 +93,21 @@ class Landed:
 
 
 def figures(value: float) -> str:
-    """Three figures: 4,125, 9.14, 0.0833."""
+    """A number with three significant figures: 4,125, 9.14, 0.0833."""
     return f"{value:,.0f}" if abs(value) >= 100 else f"{value:.3g}"
 
 
 def rate(tflops: float) -> str:
-    """Operations a second, with the prefix that fits."""
+    """Operations per second, with a suitable prefix."""
     return f"{figures(tflops)} TFLOPS" if tflops >= 1 else f"{figures(1e3 * tflops)} GFLOPS"
 
 
 def time_ms(call: Callable[[], Any], batches: int = 7) -> float:
-    """Milliseconds of a call: the least of some batches, as whatever else is at work only adds.
+    """Milliseconds per call: the minimum over batches, since other load can only add time.
 
-    Calls follow each other at once, so that what fits in a cache stays there. On a GPU, events take the time, and
-    launches are queued ahead, so that their own time does not count. On a CPU it is the time that a core spends on a
-    single thread: where something else is at work, several would wait for each other far longer than they compute.
+    Calls run back to back, so data that fits in a cache stays there. On a GPU, CUDA events take the time and launches
+    are queued ahead, so that launch overhead does not count. On a CPU it is the time of a single thread: with other
+    load on the machine, several threads would mostly wait for each other.
     """
     import torch
 
@@ -146,7 +146,7 @@ def _on_gpu(call: Callable[[], Any], times: int) -> float:
 
 
 def measure_ceilings() -> Ceilings:
-    """Measure both ceilings of this machine, its GPU's where there is one; takes a few seconds.
+    """Measure both ceilings of this machine, on its GPU if it has one. This takes a few seconds.
 
     The bandwidth is that of a large copy or a large addition, whichever is higher: bytes read plus bytes written. The
     arithmetic is that of a matrix product, of float16 on a GPU and of float32 on a CPU.
@@ -166,13 +166,13 @@ def measure_ceilings() -> Ceilings:
 
 
 def land(name: str, call: Callable[[], Any], *, bytes_moved: float, operations: float) -> Landed:
-    """Time a call, and put what you counted of it beside its time.
+    """Time a call and combine the time with the bytes and operations that you counted.
 
     Args:
-        name: what the picture calls it.
+        name: its label in the picture.
         call: a function without arguments.
-        bytes_moved: bytes that it reads from memory and writes to it.
-        operations: additions, multiplications and their like.
+        bytes_moved: bytes that it reads from memory plus bytes that it writes.
+        operations: arithmetic operations, such as additions and multiplications.
 
     Raises:
         ValueError: a count that is not positive.
@@ -189,7 +189,7 @@ _NOT_WRITTEN = "Nothing to try yet: write predict_ms first, then run this cell a
 
 @dataclass(frozen=True, repr=False)
 class Trials(Table):
-    """By operation: predicted and measured milliseconds; or why there are none."""
+    """Predicted and measured milliseconds per operation, or a note why there are none."""
 
     rows: tuple[tuple[str, float, float], ...]
     note: str = ""
@@ -207,7 +207,7 @@ class Trials(Table):
 def try_predictions(
     predict_ms: Callable[[Mapping[str, Any], Mapping[str, float]], float], ceilings: Ceilings
 ) -> Trials:
-    """Run operations of each kind in torch on this machine, and put their times beside those that `predict_ms` says."""
+    """Time torch operations of each kind on this machine beside the times that `predict_ms` predicts."""
     import torch
 
     from grader.worker.operations import call_of

@@ -28,17 +28,17 @@ __all__ = [
 
 
 _LEAST_RIDGE = 4.0
-_SHORT = 54  # characters: such lines stand in two columns
-_ABOVE = 1.25  # of the roof: what lies less above it may be noise
+_SHORT = 54  # characters: shorter lines go in two columns
+_ABOVE = 1.25  # times the roof: a point less far above it may be noise
 
 
 def draw_roofline(ceilings: Ceilings, *landed: Landed, predicted: bool = False) -> Picture:
-    """The two ceilings on logarithmic axes, and a numbered point for each call.
+    """Draw the two ceilings on logarithmic axes, and one numbered point per call.
 
     Args:
         ceilings: from `measure_ceilings`.
         landed: from `land`.
-        predicted: the points' times are predictions and lie on the roof by definition.
+        predicted: the points are predictions, which lie on the roof by definition.
     """
     unit, prefix = (1e3, "GFLOPS") if 0 < ceilings.tflops < 2 else (1.0, "TFLOPS")
     low, high = _x_range(ceilings, landed)
@@ -88,7 +88,7 @@ def _roof(axes: Axes, ceilings: Ceilings, low: float, high: float, unit: float) 
     corner = min(max(ceilings.ridge, low), high) if ceilings.tflops else high
     slanted = [unit * x * ceilings.bandwidth_gbps / 1e3 for x in (low, corner)]
     axes.plot([low, corner], slanted, color=BLUE, linewidth=3.2, zorder=2, solid_capstyle="round")
-    at = low * (corner / low) ** 0.72  # below the slant, where few points lie
+    at = low * (corner / low) ** 0.72  # below the slanted roof, where there are few points
     axes.annotate(
         f"memory: {figures(ceilings.bandwidth_gbps)} GB/s", (at, unit * at * ceilings.bandwidth_gbps / 1e3),
         xytext=(14, -14), textcoords="offset points", va="center", fontsize=11, color=BLUE, weight="bold",
@@ -141,7 +141,7 @@ def _finished(figure: Any, ceilings: Ceilings, landed: Sequence[Landed], predict
 
 
 def recorded_ceilings(folder: Path | None = None) -> Ceilings | None:
-    """The ceilings of the GPU that was recorded last: of float16, or its bandwidth alone; None without either."""
+    """The most recently recorded GPU's ceilings (float16), or its bandwidth alone; None without a record."""
     found = recorded("ceilings", "bandwidth_gbps", "tflops", folder=folder)
     gbps, tflops = found.value("bandwidth_gbps", "large copy"), found.value("tflops", "float16 matrix product")
     if gbps is None:
@@ -153,9 +153,9 @@ def recorded_ceilings(folder: Path | None = None) -> Ceilings | None:
 
 
 def recorded_kernels(folder: Path | None = None) -> list[Landed]:
-    """Where the course's kernels landed, each at its largest recorded size, and the first at its smallest, too.
+    """The course's kernels at their largest recorded sizes; the first one also at its smallest.
 
-    Their times are what `make bench ARGS=kernels` recorded; points that are no exercise come from `ARGS=ceilings`.
+    `make bench ARGS=kernels` records their times; points that are not exercises come from `ARGS=ceilings`.
     """
     from grader.exercises import EXERCISES
 
@@ -181,7 +181,7 @@ def _of(found: Recorded, case: str) -> Landed | None:
 
 
 def recorded_roofline(folder: Path | None = None) -> Picture | Recorded:
-    """The recorded GPU's roofline with the course's kernels on it; where nothing was recorded, a sentence says so."""
+    """The recorded GPU's roofline with the course's kernels, or a sentence that nothing is recorded."""
     ceilings = recorded_ceilings(folder)
     if ceilings is None:
         return recorded("ceilings", "bandwidth_gbps", "tflops", folder=folder)
@@ -200,7 +200,7 @@ _STILL = (
 
 
 def count(operation: str, n: int, dtype: str = "float32") -> tuple[int, int]:
-    """Bytes and operations on matrices of `n` × `n`; the softmax is fused, the matrix product reads each input once."""
+    """Bytes and operations for `n` × `n` matrices; softmax is fused, matmul reads each input once."""
     size = _ITEM_BYTES[dtype]
     matrices = {"add": 3, "square": 2, "mean": 1, "softmax": 2, "matmul": 3}[operation]
     work = {"softmax": 5, "matmul": 2 * n}.get(operation, 1) * n * n
@@ -208,7 +208,7 @@ def count(operation: str, n: int, dtype: str = "float32") -> tuple[int, int]:
 
 
 def predict(operation: str, n: int, dtype: str, ceilings: Ceilings) -> Landed:
-    """The operation, in the time that the ceilings allow."""
+    """The operation with the minimum time that the ceilings allow."""
     moved, work = count(operation, n, dtype)
     roof_ms = work / ceilings.roof(work / moved) / 1e9
     return Landed(f"{operation}, {n:,} × {n:,}, {dtype}", moved, work, roof_ms)
@@ -216,18 +216,18 @@ def predict(operation: str, n: int, dtype: str, ceilings: Ceilings) -> Landed:
 
 @dataclass(frozen=True)
 class RooflineView(Interactive):
-    """Controls beside a roofline. Where no widget can run, the picture shows several choices at once."""
+    """Controls above a roofline. Without widgets, one picture shows several choices at once."""
 
     machines: Mapping[str, Ceilings]
 
     @property
     def picture(self) -> Picture:
-        """What is shown without widgets: a growing matrix product, and two operations that stay where they are."""
+        """The picture without widgets: matmul at growing sizes, and two operations of constant intensity."""
         ceilings = next(iter(self.machines.values()))
         return draw_roofline(ceilings, *(predict(*one, ceilings) for one in _STILL), predicted=True)
 
     def shown(self, machine: str, operation: str, n: int, dtype: str) -> str:
-        """The roofline with one choice, and the sentences below it, as HTML."""
+        """The roofline for one choice and an explanation, as HTML."""
         ceilings = self.machines[machine]
         one = predict(operation, n, dtype, ceilings)
         memory_ms, compute_ms = one.bytes_moved / ceilings.bandwidth_gbps / 1e6, one.operations / ceilings.tflops / 1e9
@@ -268,10 +268,10 @@ class RooflineView(Interactive):
 
 
 def explore_roofline(*machines: Ceilings) -> RooflineView:
-    """Choose an operation, a size and a data type, and see where it lies on the roofline: yours, or a recorded GPU's.
+    """Choose an operation, a size and a data type, and see its point on your roofline or a recorded GPU's.
 
     Raises:
-        ValueError: no machine, or one whose arithmetic is not known.
+        ValueError: no machine, or one without measured arithmetic throughput.
     """
     if not machines or not all(one.tflops for one in machines):
         raise ValueError("explore_roofline needs the ceilings of a machine, as measure_ceilings() returns them.")

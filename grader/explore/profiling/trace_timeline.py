@@ -33,9 +33,9 @@ __all__ = [
 
 
 TRACES = RESULTS / "traces"
-WORK = ("kernel", "gpu_memcpy", "gpu_memset")  # what a GPU does; the rest of its rows are ranges and waits
+WORK = ("kernel", "gpu_memcpy", "gpu_memset")  # GPU work; the other slices in its rows are ranges and waits
 _ON_GPU = (*WORK, "gpu_user_annotation")
-_LEFT_OUT = ("Trace", "cuda_sync", "overhead")  # of the profiler itself, and waits drawn across a stream
+_LEFT_OUT = ("Trace", "cuda_sync", "overhead")  # the profiler's own events, and waits drawn across a stream
 _MOST = 3_000
 _NONE = "{what} is recorded yet. On a machine with a GPU, make bench ARGS=traces records it."
 
@@ -44,7 +44,7 @@ Event = Mapping[str, Any]
 
 @dataclass(frozen=True)
 class Slice:
-    """Something that ran from `start_us` on, counted from the trace's start; `depth` is its lane in the row."""
+    """An event that starts `start_us` after the trace's start; `depth` is its level in the row."""
 
     name: str
     category: str
@@ -67,13 +67,13 @@ class TraceRow:
 
     @property
     def depth(self) -> int:
-        """How many lanes it needs: what runs inside of something else lies below it."""
+        """The number of levels: an event inside another is drawn below it."""
         return 1 + max((one.depth for one in self.slices), default=0)
 
 
 @dataclass(frozen=True)
 class RecordedTrace:
-    """A trace that was recorded on a GPU; `events` is empty where there is none yet."""
+    """A trace that was recorded on a GPU; `events` is empty if there is none yet."""
 
     name: str
     events: tuple[Event, ...]
@@ -88,7 +88,7 @@ class RecordedTrace:
 
 @dataclass(frozen=True)
 class RecordedOutput:
-    """What a command printed on a GPU machine; `text` is empty where that was not recorded yet."""
+    """A command's output on a GPU machine; `text` is empty if it is not recorded yet."""
 
     command: str
     text: str
@@ -105,10 +105,10 @@ class RecordedOutput:
 
 
 def events_of(source: Any) -> list[Event]:
-    """The events of a trace, from a file (exported by `export_chrome_trace`), a profiler that has ended, or as a list.
+    """The events of a trace: from a file of `export_chrome_trace`, a stopped profiler, or a list.
 
     Raises:
-        ValueError: the file is no trace, or the profiler has exported its own to another file already.
+        ValueError: the file is not a trace, or the profiler has already exported it to another file.
         FileNotFoundError: there is no such file.
     """
     if isinstance(source, RecordedTrace):
@@ -127,7 +127,7 @@ def events_of(source: Any) -> list[Event]:
 
 
 def _exported(profiler: Any) -> list[Event]:
-    """A profiler exports its trace once only, so it is kept with it: a cell may be run twice."""
+    """A profiler exports its trace only once, so keep the events with it: a cell may run twice."""
     kept = getattr(profiler, "_events_for_a_timeline", None)
     if kept is None:
         with tempfile.TemporaryDirectory() as folder:
@@ -142,7 +142,7 @@ def _exported(profiler: Any) -> list[Event]:
 
 
 def rows_of(events: Iterable[Event]) -> tuple[list[TraceRow], int]:
-    """Threads first, then streams; and how many slices were left out as there were too many: the shortest."""
+    """Rows, threads before streams, and the number of events left out: the shortest, if there are too many."""
     found = [event for event in events if event.get("ph") == "X" and event.get("cat") not in _LEFT_OUT]
     if not found:
         return [], 0
@@ -163,7 +163,7 @@ def rows_of(events: Iterable[Event]) -> tuple[list[TraceRow], int]:
 
 
 def _row(gpu: bool, key: str, events: list[Event], begin: float) -> TraceRow:
-    """Each event in the first lane that is free by then; what holds others comes before them."""
+    """Put each event on the first free level; enclosing events come first."""
     lanes: list[float] = []
     slices = []
     for event in sorted(events, key=lambda event: (float(event["ts"]), -float(event.get("dur", 0)))):
@@ -177,11 +177,11 @@ def _row(gpu: bool, key: str, events: list[Event], begin: float) -> TraceRow:
 
 
 def recorded_trace(name: str, folder: Path = TRACES) -> RecordedTrace:
-    """The trace of this name that was recorded last, with its GPU, or one without events that says how to record it.
+    """The latest recorded trace of this name, or one without events that says how to record it.
 
     Args:
         name: as in `benchmarks/traces.py`, e.g. "mean".
-        folder: where the traces lie; by default those of the checkout that this package runs from.
+        folder: the folder of traces; by default that of the checkout this package runs from.
     """
     found = _latest(name, "traceEvents", folder)
     if not found:
@@ -190,7 +190,7 @@ def recorded_trace(name: str, folder: Path = TRACES) -> RecordedTrace:
 
 
 def recorded_output(name: str, folder: Path = TRACES) -> RecordedOutput:
-    """What a profiler printed, recorded last on a GPU machine; without a record it says how to make one.
+    """A profiler's latest recorded output; without a record it says how to make one.
 
     Args:
         name: as in `benchmarks/traces.py`: "nsys" or "ncu".
@@ -203,7 +203,7 @@ def recorded_output(name: str, folder: Path = TRACES) -> RecordedOutput:
 
 
 def _latest(name: str, needed: str, folder: Path) -> dict[str, Any]:
-    """The record with the latest date; one that cannot be read is passed over."""
+    """The record with the latest date; unreadable records are skipped."""
     best: dict[str, Any] = {}
     for path in sorted(folder.glob(f"*-{name}.json")):
         try:
@@ -249,7 +249,7 @@ _KINDS = {
 
 @dataclass(frozen=True)
 class Timeline:
-    """Rows over time. JupyterLab lets you zoom; without scripts there is a picture, in a terminal there are words."""
+    """Rows over time. JupyterLab can zoom; without scripts it is a picture, in a terminal text."""
 
     rows: tuple[TraceRow, ...]
     title: str = ""
@@ -261,7 +261,7 @@ class Timeline:
 
     @property
     def alt(self) -> str:
-        """What can be seen, in words."""
+        """The timeline in words."""
         name = f"“{self.title}”: a" if self.title else "A"
         return " ".join([f"{name} timeline of {_time(self.end_us)}.", *(self._about(row) for row in self.rows)])
 
@@ -284,7 +284,7 @@ class Timeline:
 
     @cached_property
     def picture(self) -> Picture:
-        """The whole trace, still."""
+        """The whole trace as a picture."""
         depth = sum(row.depth for row in self.rows)
         tall = _LANE * depth + _GAP * len(self.rows) + 0.95
         figure, axes = canvas(10, tall)
@@ -374,15 +374,15 @@ class Timeline:
 
 
 def show_timeline(source: Any, title: str = "") -> Timeline:
-    """Draw a trace of `torch.profiler`: a row for each thread of the CPU and each stream of the GPU.
+    """Draw a trace of `torch.profiler`: one row per CPU thread and per GPU stream.
 
     Args:
-        source: a profiler that has ended, a file that `export_chrome_trace` wrote, a list of events, or a
-            `recorded_trace(…)`. One without events is shown as its note.
+        source: a stopped profiler, a file written by `export_chrome_trace`, a list of events, or a
+            `recorded_trace(…)`. A trace without events is shown as its note.
         title: what ran.
 
     Raises:
-        ValueError, FileNotFoundError: it is no trace.
+        ValueError, FileNotFoundError: `source` is not a trace.
     """
     rows, left_out = rows_of(events_of(source))
     note = source.origin if isinstance(source, RecordedTrace) else "" if rows else "Nothing ran in this trace."
@@ -396,7 +396,7 @@ def _kind(category: str) -> str:
 
 
 def _short(name: str) -> str:
-    """A name without namespaces, template arguments and parameters."""
+    """A name without namespaces, template arguments or parameters."""
     from grader.explore.profiling.call_timing import KernelRun
 
     return name if name.startswith("aten::") else KernelRun(name, 0.0).short_name[:60]

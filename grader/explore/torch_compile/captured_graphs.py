@@ -29,7 +29,7 @@ _JUMP = "Python must know a value of a tensor to decide which way to go."  # Dyn
 
 @dataclass(frozen=True)
 class Break:
-    """One break: the line's number in its cell or file, the line, and what Dynamo says."""
+    """One graph break: the line number in its cell or file, the line, and Dynamo's reason."""
 
     line: int | None
     code: str
@@ -38,7 +38,7 @@ class Break:
 
 @dataclass(frozen=True)
 class Breaks:
-    """The breaks of one call, in their order, and how many graphs there are. A table in a notebook."""
+    """The graph breaks of one call, in order, and the number of graphs. A table in a notebook."""
 
     found: tuple[Break, ...]
     graphs: int
@@ -66,7 +66,7 @@ class Breaks:
 
 
 def graph_breaks(function: Callable[..., Any], *arguments: Any) -> Breaks:
-    """Run `function(*arguments)` under `torch._dynamo.explain`, and list the breaks that it found.
+    """Run `function(*arguments)` under `torch._dynamo.explain` and list the graph breaks.
 
     Raises:
         RuntimeError: this version of PyTorch has no `explain`.
@@ -94,7 +94,7 @@ def _break(reason: Any) -> Break:
 
 @contextmanager
 def _quiet() -> Iterator[None]:
-    """Without the warnings that Dynamo writes to stderr of each break: they stand in the table."""
+    """Silence Dynamo's warnings on stderr: the table lists the same breaks."""
     loggers = [logging.getLogger(name) for name in ("torch._dynamo", "torch.fx")]
     levels = [logger.level for logger in loggers]
     for logger in loggers:
@@ -114,7 +114,7 @@ Edge = tuple[str, str]
 
 @dataclass(frozen=True)
 class Layout:
-    """Where each node stands, `(x, layer)`, and the points that each edge runs through, both ends included."""
+    """The position `(x, layer)` of each node, and the points of each edge, both ends included."""
 
     nodes: dict[str, tuple[float, int]]
     edges: dict[Edge, tuple[tuple[float, int], ...]]
@@ -130,13 +130,13 @@ class Layout:
 
 
 def layered(nodes: Sequence[str], edges: Sequence[Edge]) -> Layout:
-    """Place `nodes`, which stand in an order in which every edge goes forward.
+    """Lay out `nodes`, given in topological order.
 
     Source: K. Sugiyama, S. Tagawa, M. Toda, "Methods for visual understanding of hierarchical system structures", 1981:
     layers by longest path, then each layer sorted by the mean place of its neighbours, down and up in turn.
 
     Raises:
-        ValueError: an edge goes backward, or names a node that there is not.
+        ValueError: an edge goes backward or names an unknown node.
     """
     number = {name: at for at, name in enumerate(nodes)}
     for start, end in edges:
@@ -145,7 +145,7 @@ def layered(nodes: Sequence[str], edges: Sequence[Edge]) -> Layout:
     layer = dict.fromkeys(nodes, 0)
     for name in nodes:
         layer[name] = max((layer[start] + 1 for start, end in edges if end == name), default=0)
-    for name in reversed(nodes):  # what has no inputs stands just above its first use
+    for name in reversed(nodes):  # a node without inputs goes just above its first use
         if not any(end == name for _, end in edges):
             layer[name] = max(min((layer[end] for start, end in edges if start == name), default=1) - 1, 0)
     chains = {edge: _chain(edge, layer) for edge in dict.fromkeys(edges)}
@@ -169,7 +169,7 @@ def layered(nodes: Sequence[str], edges: Sequence[Edge]) -> Layout:
 
 
 def _chain(edge: Edge, layer: dict[str, int]) -> list[str]:
-    """The edge's ends, and between them a name for each layer that it passes."""
+    """The edge's ends, and a virtual node for each layer that it crosses."""
     start, end = edge
     return [start, *(f"{start}→{end}@{row}" for row in range(layer[start] + 1, layer[end])), end]
 
@@ -192,7 +192,7 @@ def _places(
 
 
 def _spread(row: list[str], wish: dict[str, float], x: dict[str, float], real: set[str]) -> None:
-    """Places as near to the wishes as the widths allow, in this order."""
+    """Positions as close to the wished ones as the widths allow, in this order."""
     place, edge = [], float("-inf")
     for name in row:
         half = (_NODE_WIDTH if name in real else _BEND_WIDTH) / 2
@@ -210,7 +210,7 @@ _BACKWARD = "#FBE3B4"  # a light form of ORANGE: dark text is read on it
 
 @dataclass(frozen=True)
 class JointGraph:
-    """A function's forward and backward: in one graph, and the two that it is cut into. All are FX GraphModules."""
+    """A function's joint graph, and the forward and backward graphs it is split into, as FX GraphModules."""
 
     joint: Any
     forward: Any
@@ -218,15 +218,15 @@ class JointGraph:
 
     @property
     def saved(self) -> tuple[str, ...]:
-        """What the forward graph keeps for the backward graph."""
+        """The names of the values that the forward graph saves for the backward graph."""
         return tuple(node.name for node in self.backward.graph.nodes if _is_input(node) and not _is_gradient(node))
 
 
 def joint_graph(function: Callable[..., Any], *tensors: Any) -> JointGraph:
-    """Trace `function(*tensors)` with AOTAutograd, and cut it in two where the least has to be saved.
+    """Trace `function(*tensors)` with AOTAutograd and split it where the least has to be saved (min-cut).
 
     Raises:
-        RuntimeError: no tensor needs a gradient, or this version of PyTorch does it in another way.
+        RuntimeError: no tensor requires a gradient, or this version of PyTorch has another interface.
     """
     import warnings
 
@@ -262,7 +262,7 @@ def joint_graph(function: Callable[..., Any], *tensors: Any) -> JointGraph:
 def draw_graph(graph: Any, title: str = "", outputs: Sequence[str] = ()) -> Picture:
     """Draw an FX graph from top to bottom: inputs, operations, outputs.
 
-    Operations that depend on an incoming gradient (an input named `tangents…`) are set apart.
+    Operations that depend on an incoming gradient (an input named `tangents…`) are drawn differently.
 
     Args:
         graph: a GraphModule, or a Graph.
@@ -320,7 +320,7 @@ def _is_gradient(node: Any) -> bool:
 def _parts(
     graph: Any, outputs: Sequence[str]
 ) -> tuple[list[str], list[tuple[str, str]], dict[str, str], dict[str, str]]:
-    """Names in order, edges, and the kind and the label of each name. Nodes that lead nowhere are left out."""
+    """Names in order, edges, and the kind and the label of each name. Unused nodes are left out."""
     names: list[str] = []
     edges: list[tuple[str, str]] = []
     kinds: dict[str, str] = {}
@@ -353,7 +353,7 @@ def _nodes(values: Any) -> Iterable[Any]:
 
 
 def _label(node: Any) -> str:
-    """The operation's plain name, and the numbers that it is given: "pow 2"."""
+    """The operation's plain name with its numeric arguments: "pow 2"."""
     if _is_input(node):
         return _plain_input(node.name)
     target = node.target

@@ -26,7 +26,7 @@ __all__ = [
 ]
 
 
-# load_inline itself, in a process of its own, with the two steps left out that compile and import.
+# load_inline itself, in a separate process, without the two steps that compile and import.
 _WRITE_ONLY = """
 import json, os, sys
 from torch.utils import cpp_extension
@@ -42,7 +42,7 @@ cpp_extension.load_inline("demo", build_directory=sys.argv[2], **job)
 
 @dataclass(frozen=True)
 class BuildFiles:
-    """The files of a build by name; in a notebook each can be unfolded."""
+    """The files of a build by name; in a notebook each can be expanded."""
 
     files: Mapping[str, str]
 
@@ -99,7 +99,7 @@ def show_build_files(
 
 
 def _shortened(text: str, folder: str) -> str:
-    """The text with absolute paths cut to the part that says something, and runs of empty lines to one."""
+    """The text with absolute paths shortened and runs of empty lines reduced to one."""
     paths = sysconfig.get_paths()
     for path, name in ((folder, "…"), (paths["purelib"], "…/site-packages"), (paths["include"], "…/include/python")):
         text = text.replace(path, name)
@@ -107,9 +107,9 @@ def _shortened(text: str, folder: str) -> str:
 
 
 def lines_after_includes(source: str) -> int | None:
-    """The lines of code that a C++ compiler reads for `source` once every `#include` is put in; None without one.
+    """Count the lines of code that a C++ compiler reads for `source` after preprocessing; None without a compiler.
 
-    Torch's and Python's headers are found. Empty lines and the preprocessor's own notes are not counted.
+    Headers of torch and Python are found. Empty lines and the preprocessor's markers are not counted.
 
     Raises:
         RuntimeError: the compiler stopped; the message is its first error.
@@ -138,16 +138,16 @@ _MOST_LETTERS = 58
 
 
 def registered(operator: Any) -> dict[str, bool]:
-    """Whether an operator that `torch.library.custom_op` returned has a "kernel", a "fake" and a "gradient".
+    """Which of "kernel", "fake" and "gradient" a `torch.library.custom_op` operator has registered.
 
     Raises:
-        TypeError: it is something else.
+        TypeError: `operator` is not a custom operator.
     """
     from torch._library.custom_ops import CustomOpDef
 
     if not isinstance(operator, CustomOpDef):
         raise TypeError(f"This takes what `torch.library.custom_op` returned, and was given {type(operator).__name__}.")
-    found: Any = operator  # what was registered is kept in attributes that are torch's own
+    found: Any = operator  # the registrations are in private attributes of torch
     return {
         "kernel": bool(found._backend_fns),
         "fake": found._abstract_fn is not None,
@@ -156,10 +156,10 @@ def registered(operator: Any) -> dict[str, bool]:
 
 
 def draw_operator(operator: Any) -> Picture:
-    """The parts of an operator that are registered, those that are missing, and who asks for them.
+    """Draw the registered and the missing parts of an operator, and what uses each.
 
     Raises:
-        TypeError: it is not what `torch.library.custom_op` returned.
+        TypeError: `operator` was not returned by `torch.library.custom_op`.
     """
     there = registered(operator)
     schema = str(operator._opoverload._schema)

@@ -29,7 +29,7 @@ __all__ = [
 
 @dataclass(frozen=True)
 class Step:
-    """One operation, and the bytes that it must read from memory and write to it."""
+    """One operation, and the bytes it must read from and write to memory."""
 
     operation: str
     read_bytes: int
@@ -67,15 +67,15 @@ class Traffic(Table):
 
 
 def _plain(multiple: float) -> str:
-    """At most four decimals, and no zeros at their end: 11, not 11.0000."""
+    """At most four decimals without trailing zeros: 11, not 11.0000."""
     return f"{multiple:.4f}".rstrip("0").rstrip(".")
 
 
 def count_traffic(function: Callable[..., Any], *tensors: torch.Tensor) -> Traffic:
-    """Run `function(*tensors)` and count, for each operation that PyTorch starts, the bytes in and out.
+    """Run `function(*tensors)` and count the bytes read and written by each PyTorch operation.
 
-    The unit is the size of the first tensor. Views move nothing and are left out. Counted is what each operation
-    must move if nothing stays in a cache: every input once, every output once.
+    The unit is the size of the first tensor. Views move nothing and are left out. Without caching, each operation
+    reads every input once and writes every output once.
     """
     from torch.utils._python_dispatch import TorchDispatchMode
 
@@ -121,7 +121,7 @@ def _size(tensor: torch.Tensor) -> int:
 
 
 def draw_eager_and_fused(eager: Traffic) -> Picture:
-    """The counted traffic of an eager sequence, bar by bar, above that of one kernel that reads and writes once."""
+    """Draw the counted traffic of an eager sequence above that of one kernel that reads and writes once."""
     from grader.explore.drawing.displays import finish
 
     names = [step.operation for step in eager.steps]
@@ -164,7 +164,7 @@ _BLOCK = re.compile(r"^(\w+) = async_compile\.(\w+)\((.*?)^'''", re.MULTILINE | 
 
 @dataclass(frozen=True)
 class Generated:
-    """The text of a compiled function, and the function. `kernels` are (name, text) in the order of the file."""
+    """The generated code of a compiled function, and the function. `kernels` are (name, source) in file order."""
 
     text: str
     kernels: tuple[tuple[str, str], ...]
@@ -184,13 +184,13 @@ class Generated:
         return "\n\n".join(text for _, text in self.kernels)
 
     def beside_eager(self) -> SideBySide:
-        """The eager operations, each a kernel of its own, beside the kernels that replace them."""
+        """The eager operations, one kernel each, beside the kernels that replace them."""
         return _beside(self.eager, self.kernels, self.language)
 
 
 @dataclass(frozen=True)
 class RecordedCode:
-    """Generated text that was recorded on a GPU, or that there is none yet."""
+    """Generated code that was recorded on a GPU, or a note that there is none yet."""
 
     text: str
     origin: str
@@ -211,12 +211,12 @@ class RecordedCode:
 
 
 def generated_code(function: Callable[..., Any], *tensors: Any) -> Generated:
-    """Compile `function` with Inductor for these tensors, call it once, and keep the text that was generated.
+    """Compile `function` with Inductor for these tensors, call it once, and return the generated code.
 
-    C++ with OpenMP for CPU tensors (this calls a C++ compiler), Triton for CUDA tensors.
+    It is C++ with OpenMP for CPU tensors, which needs a C++ compiler, and Triton for CUDA tensors.
 
     Raises:
-        RuntimeError: this version of PyTorch offers no way to read the text.
+        RuntimeError: this version of PyTorch offers no way to read the code.
     """
     import torch
     from torch._inductor.graph import GraphLowering
@@ -239,8 +239,8 @@ def generated_code(function: Callable[..., Any], *tensors: Any) -> Generated:
 def count_fused(function: Callable[..., Any], *tensors: Any) -> tuple[int, int | None]:
     """Kernels of `function(*tensors)` before and after fusion: (eager operations that move data, fused kernels).
 
-    Nothing is generated, so this needs no compiler and no GPU. The second is None where this version of PyTorch lacks
-    the hook that counting needs.
+    Nothing is generated, so this needs no compiler and no GPU. The second is None if this version of PyTorch is
+    missing the hook that counting needs.
     """
     import torch
 
@@ -259,7 +259,7 @@ def count_fused(function: Callable[..., Any], *tensors: Any) -> tuple[int, int |
 
 
 def recorded_code(name: str, folder: Path | None = None) -> RecordedCode:
-    """The generated text that the bench `fusion` recorded under `name`, of the GPU that was measured last.
+    """The generated code that the bench `fusion` recorded under `name` on the most recently measured GPU.
 
     The file is `benchmarks/results/<gpu>-fusion-<name>.txt`; its first line says where and when.
     """
@@ -271,7 +271,7 @@ def recorded_code(name: str, folder: Path | None = None) -> RecordedCode:
 
 
 def kernels_of(text: str) -> tuple[tuple[str, str], ...]:
-    """(name, source) of each kernel in the text that Inductor wrote, without the lines that only it needs."""
+    """(name, source) of each kernel in Inductor's output, without the lines that only Inductor needs."""
     return tuple((name, _body(block)) for name, _, block in _BLOCK.findall(text))
 
 
@@ -293,7 +293,7 @@ def _language(text: str) -> str:
 
 
 def _quick() -> dict[str, Any]:
-    """Settings that spare the C++ compiler what one small kernel does not repay, those of them that there are."""
+    """Settings, where this version has them, that skip C++ compiler work not worth it for one small kernel."""
     import torch._inductor.config as settings
 
     wanted = {"cpp.vec_isa_ok": True, "cpp_cache_precompile_headers": False}

@@ -66,7 +66,7 @@ atexit.register(_COMPILER.close)
 
 @dataclass(frozen=True)
 class Line:
-    """A line of a stage, and the number of the kernel's line that it comes from, where that is known."""
+    """A line of a stage, and the line of the kernel it comes from, if known."""
 
     text: str
     python: int | None = None
@@ -74,7 +74,7 @@ class Line:
 
 @dataclass(frozen=True)
 class Compiled:
-    """A kernel, compiled: the texts of all stages, and what it needs of an SM."""
+    """A compiled kernel: the text of each stage, and the SM resources it uses."""
 
     name: str
     capability: int
@@ -93,16 +93,16 @@ class Compiled:
 
     @property
     def loads(self) -> Counter[int]:
-        """How many load instructions move so many bytes for a thread: {16: 2, 4: 1}."""
+        """The number of load instructions by bytes per thread: {16: 2, 4: 1}."""
         return load_widths(self.ptx)
 
     @property
     def asynchronous_copies(self) -> Counter[int]:
-        """The same for copies from global to shared memory that go on while the kernel does."""
+        """The same for asynchronous copies from global to shared memory."""
         return asynchronous_bytes(self.ptx)
 
     def lines(self, stage: str) -> list[Line]:
-        """The lines of a stage without what only debuggers read, each with the kernel's line, counted from 1."""
+        """The lines of a stage without debug information, each with its line of the kernel, counted from 1."""
         if stage == "ast":
             return _tree(ast.parse(textwrap.dedent(self.python)), 0, None)
         found = {"llir": _llir, "ptx": _ptx, "sass": _sass}.get(stage, _mlir)(self.texts[stage])
@@ -112,7 +112,7 @@ class Compiled:
         return [Line(line.text, number) for line, number in zip(found, known, strict=True)]
 
     def facts(self) -> list[tuple[str, str]]:
-        """What it needs of an SM, and how it loads, as words."""
+        """The SM resources it uses and the widths of its loads, as (name, value)."""
         unknown = "unknown: no cuobjdump here"
         loads = [f"{n} × {width} bytes" for width, n in sorted(self.loads.items(), reverse=True)]
         copies = [f"{n} × {width} bytes" for width, n in sorted(self.asynchronous_copies.items(), reverse=True)]
@@ -141,7 +141,7 @@ class Compiled:
 def compile_kernel(kernel: Any, *arguments: Any, capability: int = 90, **options: Any) -> Compiled:
     """Compile `kernel` as the launch `kernel[grid](*arguments, **options)` would, for a GPU of this capability.
 
-    The tensors may lie anywhere: their types are looked at, and whether they are aligned, and no data. Nothing runs.
+    Tensors may be on any device: only their types and alignment are used, not their data. Nothing runs.
 
     Raises:
         CompileFailed: the kernel does not compile; the message is the compiler's.
@@ -175,7 +175,7 @@ def _function(kernel: Any) -> Any:
 
 
 def _needed(function: Any, known: set[str] | None = None) -> list[str]:
-    """The definitions that the kernel refers to, outside of it: other kernels, and numbers."""
+    """The definitions outside the kernel that it refers to: other kernels and constants."""
     known = {function.__name__} if known is None else known
     texts: list[str] = []
     for name in function.__code__.co_names:
@@ -204,7 +204,7 @@ def _tool(name: str) -> str | None:
 
 
 def _ran(name: str, *arguments: str) -> str:
-    """What a tool prints, or "" where it is missing or fails."""
+    """The output of a tool, or "" if it is missing or fails."""
     tool = _tool(name)
     if tool is None:
         return ""
@@ -225,7 +225,7 @@ def _resources(cubin: Path) -> tuple[int | None, int | None]:
 
 
 def _tree(node: ast.AST, depth: int, python: int | None) -> list[Line]:
-    """A line for each node, indented by its depth, with what the node alone says."""
+    """One line per node, indented by depth, with the node's own fields."""
     python = getattr(node, "lineno", python)
     said = " ".join(
         f"{name}={value!r}"
@@ -240,7 +240,7 @@ def _tree(node: ast.AST, depth: int, python: int | None) -> list[Line]:
 
 
 def _mlir(text: str) -> list[Line]:
-    """Each operation ends in `loc(#loc7)`; at the end of the text stands what #loc7 is, perhaps by way of others."""
+    """Each operation ends in `loc(#loc7)`; the end of the text defines #loc7, perhaps through other locations."""
     places = {found[1]: found[2] for line in text.splitlines() if (found := _LOCATION.match(line))}
 
     def line_of(name: str, depth: int = 0) -> int | None:
@@ -296,12 +296,12 @@ def _sass(text: str) -> list[Line]:
         elif lines and line.startswith("//----"):
             break
     while lines and re.search(r"  NOP$|^\.L_", lines[-1].text):
-        lines.pop()  # what fills the last 128 bytes
+        lines.pop()  # padding to 128 bytes
     return lines or [Line(text)]
 
 
 def _squeezed(lines: list[Line]) -> list[Line]:
-    """Without two empty lines one after the other, nor at the ends."""
+    """Reduce runs of empty lines to one, and drop those at the ends."""
     kept = [line for at, line in enumerate(lines) if line.text.strip() or (at and lines[at - 1].text.strip())]
     while kept and not kept[-1].text.strip():
         kept.pop()
@@ -318,13 +318,13 @@ def memory_instructions(
     divisible_by_16: tuple[str, ...] = (),
     capability: int = 90,
 ) -> dict[str, int]:
-    """Compile `kernel` and count its loads and stores by the width that one thread moves with one instruction.
+    """Compile `kernel` and count its loads and stores by bytes per thread and instruction.
 
     Args:
         kernel: a `@triton.jit` function.
         signature: the type of each argument, e.g. `{"x_ptr": "*fp32", "n": "i32"}`.
         constants: the values of the `tl.constexpr` arguments.
-        divisible_by_16: the arguments of which the compiler may assume it (Triton finds this out at each launch).
+        divisible_by_16: the arguments that the compiler may assume divisible by 16 (Triton checks this at each launch).
         capability: the target, 90 for an H100 or H200.
 
     Raises:
@@ -395,10 +395,10 @@ _RULE = "#{id}:has(.l{n}:hover) .l{n} {{ background:#F3D79A; color:#222; font-we
 
 @dataclass(frozen=True)
 class CompilerView(Interactive):
-    """A kernel's Python above two of its stages. In JupyterLab the stages and the GPU can be chosen.
+    """A kernel's Python source above two of its stages. In JupyterLab the stages and the GPU can be chosen.
 
-    The number before a line is the line of Python that it comes from; point at a line, and all that belong to it light
-    up. A page, and a terminal, have the GPU and the stages that are shown first.
+    The number before a line is the line of Python it comes from. Pointing at a line highlights all related lines.
+    An exported page or a terminal shows the first GPU and stages.
     """
 
     compile: Callable[[int], Compiled]
@@ -429,7 +429,7 @@ class CompilerView(Interactive):
         return "\n".join([head, *(row.rstrip() for row in rows), "", repr(compiled)])
 
     def widget(self) -> Any:
-        """The page under knobs for the GPU and the two stages; a new one each time. Raises ImportError."""
+        """Controls for the GPU and the two stages above the page; a new widget each time. Raises ImportError."""
         import ipywidgets
 
         wide = ipywidgets.Layout(width="22em")
@@ -459,13 +459,13 @@ class CompilerView(Interactive):
 
 
 def explore_compiler(kernel: Any, *arguments: Any, capability: int = 90, **options: Any) -> CompilerView:
-    """Show what the launch `kernel[grid](*arguments, **options)` is compiled to. It needs no GPU, and runs nothing.
+    """Show what the launch `kernel[grid](*arguments, **options)` is compiled to. Needs no GPU and runs nothing.
 
     Args:
         kernel: a `@triton.jit` function.
-        arguments: those of the launch; of tensors only the type and the alignment count.
+        arguments: those of the launch; only the type and the alignment of a tensor are used.
         capability: the GPU that is shown first, 90 for an H100 or H200.
-        options: arguments by name, and `num_warps` and its kin.
+        options: keyword arguments, and options such as `num_warps`.
 
     Raises:
         CompileFailed: the kernel does not compile; the message is the compiler's.
@@ -476,7 +476,7 @@ def explore_compiler(kernel: Any, *arguments: Any, capability: int = 90, **optio
 
 
 def _page(compiled: Compiled, stages: tuple[str, str]) -> str:
-    """The style finds partner lines by class. A notebook may show several pages, so each has an id of its own."""
+    """The style matches related lines by class. A notebook may show several pages, so each has its own id."""
     told = f"{compiled.name}{compiled.capability}{stages}{compiled.ptx}"
     own = "c" + hashlib.sha256(told.encode()).hexdigest()[:10]
     python = compiled.python.splitlines()

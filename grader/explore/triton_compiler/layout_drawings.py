@@ -42,7 +42,7 @@ _LOAD = re.compile(
 
 @dataclass(frozen=True)
 class Blocked:
-    """A layout. Each tuple has a number for each dimension; `order` begins with the dimension that is walked first."""
+    """A blocked layout, one number per dimension; `order` begins with the fastest-varying dimension."""
 
     size: tuple[int, ...]
     threads: tuple[int, ...]
@@ -50,7 +50,7 @@ class Blocked:
     order: tuple[int, ...]
 
     def holder(self, index: tuple[int, ...]) -> tuple[int, int]:
-        """The warp and the lane that hold an element; a block larger than the layout repeats it."""
+        """The warp and the lane that hold an element. The layout repeats over a larger block."""
         lanes = [i // size % threads for i, size, threads in zip(index, self.size, self.threads, strict=True)]
         across = [size * threads for size, threads in zip(self.size, self.threads, strict=True)]
         warps = [i // each % count for i, each, count in zip(index, across, self.warps, strict=True)]
@@ -65,7 +65,7 @@ class Blocked:
 
     @property
     def tile(self) -> tuple[int, ...]:
-        """The shape that all threads cover once."""
+        """The shape that all threads together cover once."""
         return tuple(a * b * c for a, b, c in zip(self.size, self.threads, self.warps, strict=True))
 
     def words(self) -> str:
@@ -78,7 +78,7 @@ class Blocked:
 
 @dataclass(frozen=True)
 class Held:
-    """A block that is loaded, and how its elements are spread over the threads."""
+    """A loaded block, and how its elements are distributed over the threads."""
 
     name: str
     shape: tuple[int, ...]
@@ -86,7 +86,7 @@ class Held:
 
     @property
     def each(self) -> int:
-        """Elements that a thread holds, if the block has one for each at least."""
+        """Elements per thread, at least 1."""
         return max(1, prod(self.shape) // (prod(self.layout.threads) * prod(self.layout.warps)))
 
 
@@ -95,7 +95,7 @@ def _numbers(text: str) -> tuple[int, ...]:
 
 
 def loaded_layouts(compiled: Compiled) -> list[Held]:
-    """The blocks that the kernel loads from global memory, in the order of the program, each layout and shape once."""
+    """The blocks that the kernel loads from global memory, in program order, each layout and shape once."""
     text = compiled.texts["ttgir"]
     layouts = {
         found["name"]: Blocked(*(_numbers(found[part]) for part in ("size", "threads", "warps", "order")))
@@ -136,7 +136,7 @@ _SLOT = re.compile(r"%(?P<slot>\w+) = ttg\.memdesc_index %(?P<buffer>\w+)\[")
 
 @dataclass(frozen=True)
 class Buffer:
-    """Shared memory for one thing: `slots` pieces of `slot_bytes` that begin at `offset`."""
+    """One buffer in shared memory: `slots` slots of `slot_bytes`, starting at `offset`."""
 
     name: str
     offset: int
@@ -150,7 +150,7 @@ class Buffer:
 
 @dataclass(frozen=True)
 class Pipeline:
-    """The buffers of a loop, how many copies are under way when it begins, and the space that is used after it."""
+    """The buffers of a loop, the copies in flight when it begins, and the space used after it."""
 
     buffers: tuple[Buffer, ...]
     ahead: int
@@ -162,10 +162,10 @@ class Pipeline:
         return max((buffer.slots for buffer in self.buffers), default=0)
 
     def state(self, slot: int, step: int, steps: int) -> str:
-        """What a slot holds in step `step` of `steps`: "free", "arriving" or "read".
+        """The state of a slot in step `step` of `steps`: "free", "arriving" or "read".
 
-        What step s needs is read in step s, and its copy starts `ahead` steps before: those of the first steps start
-        before the loop, in steps below 0.
+        The data of step s is read in step s and its copy starts `ahead` steps earlier; the first copies start before
+        the loop, in steps below 0.
         """
         for own in range(slot, steps, self.slots):
             if step == own:
@@ -180,7 +180,7 @@ def _bytes(shape: list[int], kind: str) -> int:
 
 
 def pipeline(compiled: Compiled) -> Pipeline:
-    """The buffers of the kernel's loop. There are none where the kernel has no loop that copies ahead."""
+    """The buffers of the kernel's pipelined loop, if it has one."""
     text = compiled.allocated or compiled.texts["ttgir"]
     before, _, inside = text.partition("scf.for")
     buffers = {}
@@ -215,7 +215,7 @@ _MOST_CELLS = 40
 
 
 def draw_compiler_stages() -> Picture:
-    """What each stage of Triton's compiler hands on, and what is decided there."""
+    """Draw the stages of Triton's compiler, what each produces and what it decides."""
     from matplotlib.patches import FancyBboxPatch
 
     figure, axes = canvas(8.8, 5.3)
@@ -253,7 +253,7 @@ def _only(compiled: Compiled, block: int) -> Held:
 
 
 def draw_program(compiled: Compiled, block: int = 0) -> Picture:
-    """A program's block, its warps, the lanes of the first warp, and the elements of the first lanes: three zooms.
+    """Draw a program's block, its warps, the lanes of the first warp, and the elements of the first lanes.
 
     Raises:
         ValueError: there is no such block, or it has two dimensions.
@@ -300,7 +300,7 @@ def draw_program(compiled: Compiled, block: int = 0) -> Picture:
 
 
 def draw_layout(compiled: Compiled, block: int = 0) -> Picture:
-    """A two-dimensional block as a grid: a box for each run that one thread holds, with warp and lane in it.
+    """Draw a two-dimensional block as a grid: one box per run of elements that a thread holds.
 
     Raises:
         ValueError: there is no such block, or it has another number of dimensions.
@@ -335,7 +335,7 @@ def draw_layout(compiled: Compiled, block: int = 0) -> Picture:
 
 
 def draw_shared_memory(compiled: Compiled) -> Picture:
-    """Shared memory from bottom to top, and what it holds from left to right, for a loop of six steps.
+    """Draw the contents of shared memory over time, for a loop of six steps.
 
     Raises:
         ValueError: the kernel has no loop that copies ahead into shared memory.
