@@ -9,7 +9,6 @@ import io
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from html import escape
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -68,10 +67,6 @@ class Picture:
         style = f"width:{self.width}px; max-width:100%; background:white; padding:6px"
         alt = html.escape(self.alt, quote=True)
         return f'<img style="{style}" alt="{alt}" src="data:image/svg+xml;base64,{data}">'
-
-    def save(self, path: str | Path) -> None:
-        """Write the SVG to a file."""
-        Path(path).write_text(self.svg, encoding="utf-8")
 
 
 def canvas(width: float, height: float) -> tuple[Figure, Axes]:

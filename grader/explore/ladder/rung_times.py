@@ -60,10 +60,6 @@ class Climb(Table):
     rungs: tuple[Rung, ...]
     origin: str
 
-    def rung(self, name: str) -> Rung:
-        """The row of this name."""
-        return next(rung for rung in self.rungs if rung.name == name)
-
     def _table(self) -> list[list[str]]:
         timed = any(rung.median_ms is not None for rung in self.rungs)
         head = [

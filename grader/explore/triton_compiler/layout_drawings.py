@@ -84,11 +84,6 @@ class Held:
     shape: tuple[int, ...]
     layout: Blocked
 
-    @property
-    def each(self) -> int:
-        """Elements per thread, at least 1."""
-        return max(1, prod(self.shape) // (prod(self.layout.threads) * prod(self.layout.warps)))
-
 
 def _numbers(text: str) -> tuple[int, ...]:
     return tuple(int(number) for number in text.split(","))
