@@ -1,4 +1,4 @@
-"""What a notebook cell can show: a picture with alt text, a picture with sliders, two listings side by side."""
+"""What a notebook cell can show: pictures with alt text, tables, sliders and source listings."""
 
 from __future__ import annotations
 
@@ -93,7 +93,9 @@ def rectangle(axes: Axes, corner: tuple[float, float], width: float, height: flo
     """Add a rectangle to `axes` and return it; `style` is matplotlib's."""
     from matplotlib.patches import Rectangle
 
-    return axes.add_patch(Rectangle(corner, width, height, **style))  # type: ignore[no-any-return]
+    patch = Rectangle(corner, width, height, **style)
+    axes.add_patch(patch)
+    return patch
 
 
 def finish(figure: Figure, alt: str, width: int = 720) -> Picture:
