@@ -135,7 +135,7 @@ class Table:
             "  ".join(
                 f"{text:{'<' if column < self._left else '>'}{width}}"
                 for column, (text, width) in enumerate(zip(row, widths, strict=True))
-            ).rstrip()
+            )
             for row in table
         ]
         return "\n".join([*(lines if len(table) > 1 else []), *([self._note()] if self._note() else [])])
