@@ -178,7 +178,7 @@ def _compiled_by_nvrtc(source: str, options: Sequence[str], capability: int) -> 
     """The machine code (cubin) of CUDA C++, and NVRTC's log."""
     from cuda.bindings import nvrtc
 
-    program = _checked(nvrtc, nvrtc.nvrtcCreateProgram(source.encode(), b"kernel.cu", 0, [], []))
+    program = _checked(nvrtc, nvrtc.nvrtcCreateProgram(source.encode(), b"kern.cu", 0, [], []))
     try:
         given = [f"--gpu-architecture=sm_{capability}", "--ptxas-options=-v", *no_cache_options(), *options]
         (status,) = nvrtc.nvrtcCompileProgram(program, len(given), [option.encode() for option in given])
