@@ -14,7 +14,7 @@ import torch
 
 from benchmarks.rows import Recorder
 from grader.exercises.predict_ms import large_operations, milliseconds
-from grader.explore.ceilings import Landed, land, measure_ceilings, time_ms
+from grader.explore.profiling.machine_ceilings import Landed, land, measure_ceilings, time_ms
 from grader.worker.operations import time_on_gpu
 
 __all__ = ["ceilings"]

@@ -16,8 +16,7 @@ from torch.utils.cpp_extension import load_inline
 from benchmarks.kernels import load
 from benchmarks.rows import Recorder
 from grader.exercises import find
-from grader.explore.rung_speeds import TIMED
-from grader.explore.rungs import launch
+from grader.explore.reductions import TIMED, launch
 from grader.judge.statistics import Interval, interval
 
 __all__ = ["reductions"]
