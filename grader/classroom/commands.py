@@ -101,11 +101,16 @@ def autograde(
 
     Raises:
         ClassroomError: no such assignment or student, or the assignment was never released.
+        MachineLacks: there is no sandbox on this machine, and it is not waived.
     """
+    from grader.judge.sandbox import must_be_caged
+
     tell = progress or (lambda text, done, total: None)
     api = folder.api(course)
     folder.refuse_unknown(api, assignment)
-    if not sandbox:
+    if sandbox:
+        must_be_caged()
+    else:
         api.config.JudgeCells.sandbox = False
     if not folder.in_gradebook(api, assignment):
         raise ClassroomError(

@@ -28,7 +28,7 @@ _PLOT_TRIALS = 6
 class Arbiter:
     """Grades and measures submissions, one after the other, on one bench."""
 
-    def __init__(self, device: str = "auto", sandbox: bool = True) -> None:
+    def __init__(self, device: str = "auto", sandbox: bool | None = None) -> None:
         self.bench = Bench(device, sandbox)
 
     def sick(self) -> str:

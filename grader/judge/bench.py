@@ -40,7 +40,8 @@ class Bench:
         alone: readings of baselines with no submission alive, by exercise, baseline and case.
     """
 
-    def __init__(self, device: str = "auto", sandbox: bool = True) -> None:
+    def __init__(self, device: str = "auto", sandbox: bool | None = None) -> None:
+        strength(sandbox)  # raises where a sandbox is required and there is none
         self.device = resolve(device)
         self.sandbox = sandbox
         self.pool = Pool(self.device, sandbox, memory.beside_the_desk(self.device))
