@@ -45,7 +45,7 @@ class FakeJudge:
     expected: list[str] = field(default_factory=list)
     asked_before: int = -1  # it was told what to expect
 
-    def __call__(self, device: str, sandbox: bool) -> FakeJudge:
+    def __call__(self, device: str, sandbox: bool | None) -> FakeJudge:
         self.device, self.sandbox = device, sandbox
         return self
 
@@ -69,7 +69,7 @@ class FakeJudge:
         return Verdict(
             exercise=exercise_id, title=exercise.title, status=self.statuses.get(exercise_id, "passed"),  # type: ignore[arg-type]
             points=1.0, max_points=exercise.max_points, reachable_points=1.0, submission_sha256="0" * 64,
-            environment=Environment("simulator", sandbox="" if self.sandbox else "none: --no-sandbox was given"),
+            environment=Environment("simulator", sandbox="none: --no-sandbox was given" * (self.sandbox is False)),
             findings=(Finding("rule", "Line 3 calls `torch.softmax`.", 3),),
         )  # fmt: skip
 
@@ -169,7 +169,7 @@ def test_no_sandbox_is_passed_on_and_shown(tmp_path: Path, judge: FakeJudge) -> 
     assert data["environment"]["sandbox"] == "none: --no-sandbox was given"
     for command in ("grade", "check"):
         run(command, path)
-        assert judge.sandbox is True
+        assert judge.sandbox is None
     assert run("check", path, "--no-sandbox").exit_code == 2
 
 

@@ -143,10 +143,10 @@ def test_a_cuda_compiler_of_another_version_is_a_lack(monkeypatch: pytest.Monkey
 
 
 @pytest.mark.parametrize(
-    "reason", ["landlock: bubblewrap is not installed; it sees processes", "limits: no bubblewrap, no Landlock"]
+    "reason", ["none: bubblewrap is not installed", "bubblewrap: it is root, without its capabilities"]
 )
 def test_a_weaker_sandbox_is_said(reason: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """It grades all the same, so it is a weakness; what would make it strong is named."""
+    """One's own work is graded all the same, so it is no need; what would make it strong is named."""
     monkeypatch.setattr("grader.judge.sandbox.strength", lambda: reason)
     found = system.sandbox()
     assert not found.ok

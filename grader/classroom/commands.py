@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import contextlib
 import json
+import re
 import shlex
+import shutil
+import warnings
 from collections.abc import Collection
 from dataclasses import replace
 from pathlib import Path
@@ -24,6 +27,8 @@ from grader.submission import submissions_in
 from grader.verdict import Verdict
 
 __all__ = ["autograde", "init", "release", "status", "uncollected"]
+
+_NOT_GRADED = re.compile(r"\] (\S+: not graded: .*)")  # what grader.classroom.preprocessor logs
 
 
 def release(course: Path, assignment: str, *, force: bool = False) -> ReleaseResult:
@@ -97,11 +102,16 @@ def autograde(
 
     Raises:
         ClassroomError: no such assignment or student, or the assignment was never released.
+        MachineLacks: there is no sandbox on this machine, and it is not waived.
     """
+    from grader.judge.sandbox import must_be_caged
+
     tell = progress or (lambda text, done, total: None)
     api = folder.api(course)
     folder.refuse_unknown(api, assignment)
-    if not sandbox:
+    if sandbox:
+        must_be_caged()
+    else:
         api.config.JudgeCells.sandbox = False
     if not folder.in_gradebook(api, assignment):
         raise ClassroomError(
@@ -124,7 +134,7 @@ def autograde(
         if name in handed_in:
             tell(f"grading {name}", number, len(students))
             _look_ahead(api, [pair for pairs in handed_in.values() for pair in pairs])
-            reason = folder.grade(api, assignment, name)
+            reason = _grade(api, assignment, name)
             del handed_in[name]
         results.append(_student_result(api, assignment, name, name in again, reason))
     wrote: Literal["none", "written", "released"] = "none"
@@ -178,6 +188,33 @@ def uncollected(course: Path, assignment: str) -> int:
         return inbox.waiting(folder.api(course), assignment)
     except Exception:  # nbgrader is not installed, its gradebook is locked: a hint must not fail what it stands beside
         return 0
+
+
+def _grade(api: Any, assignment: str, student: str) -> str:
+    """Autograde one student's work; why it could not be graded in full, or nothing."""
+    from nbgrader.utils import capture_log, temp_attrs
+
+    from grader.classroom.apps import GradeReadable
+
+    begun = folder.begun(api, assignment, student)
+    begun.parent.mkdir(parents=True, exist_ok=True)
+    begun.touch()
+    submitted = folder.path(api, "submitted", assignment, student)
+    with temp_attrs(api.coursedir, assignment_id=assignment, student_id=student), warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # of nbformat about the learner's file, of SQLAlchemy 2.1 about nbgrader 0.9.6
+        app = GradeReadable(coursedir=api.coursedir, parent=api)
+        app.force, app.create_student = True, True
+        result = capture_log(app)
+    failure = folder.why(result)
+    begun.unlink(missing_ok=True)
+    if not failure:
+        not_graded = map(on_one_line, _NOT_GRADED.findall(result.get("log") or ""))
+        said = [folder.not_read(api, assignment, student), *not_graded]
+        return "; ".join(filter(None, said))
+    shutil.rmtree(folder.path(api, "autograded", assignment, student), ignore_errors=True)  # of an earlier submission
+    if not any(submitted.glob("*.ipynb")):
+        return on_one_line(f"There is no notebook in {submitted}.")
+    return next(iter(folder.unreadable(submitted).values()), failure)
 
 
 def _handed_in(submitted: Path, own: set[str]) -> list[tuple[str, str]]:

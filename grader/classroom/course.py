@@ -6,11 +6,9 @@ import filecmp
 import os
 import re
 import shlex
-import shutil
 import sqlite3
 import sysconfig
 import tempfile
-import warnings
 from collections.abc import Collection, Iterator, Mapping
 from contextlib import closing, contextmanager
 from datetime import datetime
@@ -26,9 +24,9 @@ from grader.reading import read_notebook
 __all__ = [
     "api",
     "bring_exercises",
+    "begun",
     "differences",
     "exchange_problems",
-    "grade",
     "graded",
     "in_gradebook",
     "missing",
@@ -45,7 +43,6 @@ __all__ = [
     "why",
 ]
 
-_NOT_GRADED = re.compile(r"\] (\S+: not graded: .*)")  # what grader.classroom.preprocessor logs
 _MOST_NAMED = 5  # files of a stranger's, in a sentence
 
 
@@ -207,7 +204,7 @@ def graded(api: Any, assignment: str) -> set[str]:
         for student in when
         if path(api, "autograded", assignment, student).is_dir()
         and timestamp(api, assignment, student) == when[student]
-        and not _begun(api, assignment, student).exists()
+        and not begun(api, assignment, student).exists()
     }
 
 
@@ -220,36 +217,9 @@ def timestamp(api: Any, assignment: str, student: str) -> datetime | None:
     return when
 
 
-def _begun(api: Any, assignment: str, student: str) -> Path:
+def begun(api: Any, assignment: str, student: str) -> Path:
     """A file that is there while a student's work is being graded, and after a grading that was cut short."""
     return path(api, "autograded", assignment, student).with_name(f".{assignment}.begun")
-
-
-def grade(api: Any, assignment: str, student: str) -> str:
-    """Autograde one student's work; why it could not be graded in full, or nothing."""
-    from nbgrader.utils import capture_log, temp_attrs
-
-    from grader.classroom.apps import GradeReadable
-
-    begun = _begun(api, assignment, student)
-    begun.parent.mkdir(parents=True, exist_ok=True)
-    begun.touch()
-    submitted = path(api, "submitted", assignment, student)
-    with temp_attrs(api.coursedir, assignment_id=assignment, student_id=student), warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # of nbformat about the learner's file, of SQLAlchemy 2.1 about nbgrader 0.9.6
-        app = GradeReadable(coursedir=api.coursedir, parent=api)
-        app.force, app.create_student = True, True
-        result = capture_log(app)
-    failure = why(result)
-    begun.unlink(missing_ok=True)
-    if not failure:
-        not_graded = map(on_one_line, _NOT_GRADED.findall(result.get("log") or ""))
-        said = [not_read(api, assignment, student), *not_graded]
-        return "; ".join(filter(None, said))
-    shutil.rmtree(path(api, "autograded", assignment, student), ignore_errors=True)  # of an earlier submission
-    if not any(submitted.glob("*.ipynb")):
-        return on_one_line(f"There is no notebook in {submitted}.")
-    return next(iter(unreadable(submitted).values()), failure)
 
 
 def unreadable(submitted: Path) -> dict[Path, str]:

@@ -57,8 +57,11 @@ class JudgeCells(NbGraderPreprocessor):  # type: ignore[misc]
     @property
     def judge(self) -> Judge:
         """This process's judge, as it is configured here."""
+        from grader.judge.sandbox import must_be_caged
         from grader.judge.service import shared_judge
 
+        if self.sandbox:
+            must_be_caged()
         return shared_judge(self.device, self.sandbox)
 
     def preprocess(self, nb: NotebookNode, resources: ResourcesDict) -> tuple[NotebookNode, ResourcesDict]:

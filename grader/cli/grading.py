@@ -80,7 +80,7 @@ def grade(
     \b
     Example: grader grade softmax.py --exercise softmax --device auto
     """
-    _judge(file, exercise, device, as_json, timed=True, kernels=kernels, sandbox=not no_sandbox)
+    _judge(file, exercise, device, as_json, timed=True, kernels=kernels, sandbox=False if no_sandbox else None)
 
 
 def _judge(
@@ -91,7 +91,7 @@ def _judge(
     *,
     timed: bool,
     kernels: bool = False,
-    sandbox: bool = True,
+    sandbox: bool | None = None,
 ) -> None:
     """Grades what the file submits, prints it and ends with the worst status."""
     from grader.feedback.report import as_text

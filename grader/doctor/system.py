@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ctypes
 import os
 import shutil
 import subprocess
@@ -20,7 +19,6 @@ __all__ = [
     "disk",
     "find_chromium",
     "folders",
-    "landlock_abi",
     "ninja",
     "python_headers",
     "sandbox",
@@ -73,15 +71,13 @@ def ninja() -> Finding:
 
 
 def sandbox() -> Finding:
-    """How well a submission is shut in. The weaker ways grade all the same, and verdicts name them."""
+    """Whether submissions are shut in. Without a sandbox no class is graded; one's own work is, and verdicts say so."""
     from grader.judge.sandbox import strength
 
     found = strength()
-    landlock = landlock_abi()
-    kernel = f"Landlock ABI {landlock}" if landlock else "no Landlock"
     if found == "bubblewrap":
-        return Finding("sandbox", True, f"bubblewrap in namespaces of its own ({kernel} in this kernel)", needed=False)
-    value = f"weaker: {found} ({kernel} in this kernel)"
+        return Finding("sandbox", True, "bubblewrap in namespaces of its own", needed=False)
+    value = f"{found}; a class or a board is not graded without one" if found.startswith("none") else f"weaker: {found}"
     if shutil.which("bwrap") is None:
         mend = "sudo apt-get install bubblewrap"
     elif Path("/proc/sys/kernel/apparmor_restrict_unprivileged_userns").exists():
@@ -89,13 +85,6 @@ def sandbox() -> Finding:
     else:
         mend = "sudo sysctl user.max_user_namespaces=15000"
     return Finding("sandbox", False, value, mend, needed=False)
-
-
-def landlock_abi() -> int:
-    """The version of Landlock that this kernel speaks; 0 for none."""
-    create_ruleset, ask_version = 444, 1
-    answer = ctypes.CDLL(None, use_errno=True).syscall(create_ruleset, None, 0, ask_version)
-    return max(0, int(answer))
 
 
 def folders() -> Finding:

@@ -1,4 +1,4 @@
-"""Checks on readings: baselines that were slowed, a clock that runs short or long, clocks that disagree."""
+"""Checks on readings: baselines that were slowed, a clock that may run long, clocks that disagree."""
 
 from __future__ import annotations
 
@@ -7,21 +7,18 @@ from statistics import median
 
 from grader.exercise import Exercise
 from grader.judge import score
-from grader.judge.reading import Reading, counted, enough
+from grader.judge.reading import Reading, counted
 from grader.judge.statistics import decide
 from grader.verdict import Finding
 
 __all__ = [
-    "OWN", "baseline_rounds", "claims", "claims_less", "disputed", "held_up", "not_alone", "parted", "runs_short",
-    "seconds_of", "slow_rounds", "sure",
+    "OWN", "baseline_rounds", "claims_less", "disputed", "held_up", "not_alone", "seconds_of", "slow_rounds", "sure",
 ]  # fmt: skip
 
 OWN = "submission"
 _DISTURBED = 1.01  # times what a baseline takes alone: then something slows it
 _DISTURBED_THROUGHOUT = 1.005  # the same of the middle one of its rounds in a case
-_SHORT = 1.05  # times what the clock says, a baseline's events claim: then the clock takes too much off
 _NOISE = 0.1  # of its time by the arbiter's clock, a submission's events may claim less because the host is noisy
-_FEWEST = 7  # rounds: of a case that was given up after two or three there is nothing to say
 _ASKED_ROUNDS, _HELD_UP_ROUNDS = 3, 2  # the first ones of a case; so many of them must be late
 _HELD_UP_JITTERS = 8  # times what a host varies by as a rule: more is no noise
 _SURE = 1.3  # times what a gate asks, or that part of it: some baselines take a few percent more from time to time
@@ -38,7 +35,7 @@ def seconds_of(readings: Readings) -> dict[str, dict[str, list[float]]]:
     }
 
 
-def claims(readings: Readings) -> dict[str, dict[str, list[float]]]:
+def _claims(readings: Readings) -> dict[str, dict[str, list[float]]]:
     """The same by the submission's own events, where it has been timed; what it claims is not what counts."""
     return {
         case: peers | {OWN: [one.arbiter_s if one.events_s is None else one.events_s for one in readings[case][OWN]]}
@@ -89,54 +86,23 @@ def baseline_rounds(readings: Readings) -> int:
     return sum(len(found) for peers in readings.values() for peer, found in peers.items() if peer != OWN)
 
 
-def runs_short(readings: Readings) -> bool:
-    """Whether a baseline's events claim more than the clock says: noise would make that less.
-
-    No round of a submission counts here. It could claim what it likes.
-    """
-    return any(
-        median((one.events_s or 0.0) / one.arbiter_s for one in found) > _SHORT
-        for peers in readings.values()
-        for peer, found in peers.items()
-        if peer != OWN and found
-    )
-
-
-def held_up(own: Sequence[Reading]) -> bool | None:
+def held_up(own: Sequence[Reading]) -> bool:
     """Whether a submission's rounds take longer than its events say by more than a host is late: what waits for the
-    flag on several streams begins milliseconds after it, but for a round now and then. Or the events are forged. None
-    where the next round tells. Only the first rounds of a case are asked: by later ones nobody is graded anew.
+    flag on several streams begins milliseconds after it, but for a round now and then. Or the events are forged. Only
+    the first rounds of a case are asked: by later ones nobody is graded anew.
     """
     late = [
         one.events_s is not None and one.arbiter_s - one.events_s > _HELD_UP_JITTERS * one.jitter_s
         for one in own[:_ASKED_ROUNDS]
     ]
-    if sum(late) >= _HELD_UP_ROUNDS:
-        return True
-    return None if any(late) and len(late) < _ASKED_ROUNDS else False
-
-
-def parted(readings: Readings) -> bool:
-    """Whether a submission's clocks part in nearly all rounds of a case, by no more than noise accounts for.
-
-    The host's part of a round has spells of seconds in which it takes longer: all rounds of a case may fall into one.
-    """
-    return any(
-        len(own) >= _FEWEST
-        and not enough(own)
-        and all(one.events_s is not None for one in own)
-        and _noise([one.events_s or 0.0 for one in own], [one.arbiter_s for one in own], peers)
-        for peers in readings.values()
-        for own in [peers.get(OWN, ())]
-        if own
-    )
+    return sum(late) >= _HELD_UP_ROUNDS
 
 
 def disputed(exercise: Exercise, readings: Readings) -> bool:
     """Whether a gate hangs on the two clocks: by the time that counts it is not passed, by the submission's own events
     it would be, and a noisy host may be all that lies between the two.
     """
-    seconds, claimed = seconds_of(readings), claims(readings)
+    seconds, claimed = seconds_of(readings), _claims(readings)
     return any(
         all(case in claimed and _noise(claimed[case][OWN], seconds[case][OWN], readings[case]) for case in gate.cases)
         and decide(score.gate_ratio(gate, seconds), gate.at_least) != "passed"

@@ -10,7 +10,7 @@ import contextlib
 import importlib
 import os
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -89,16 +89,12 @@ class Monitor:
             self._handle = self._find(properties or _properties())
 
     @contextlib.contextmanager
-    def watch(self, own_pids: Iterable[int] = ()) -> Iterator[Record]:
-        """A record that is filled in when the block ends, well or badly.
-
-        `own_pids`, this process and what descends from them are never called others.
-        """
+    def watch(self) -> Iterator[Record]:
+        """A record that is filled in when the block ends, well or badly. Descendants of this process are no others."""
         record = Record()
-        own = {os.getpid(), *own_pids}
         began, since_us = time.perf_counter(), int(time.time() * 1e6)
         record.sm_clock_before_mhz, record.memory_clock_before_mhz = self._clock(_SM), self._clock(_MEMORY)
-        reasons, counters, others = self._reasons(), self._counters(), self._others(own)
+        reasons, counters, others = self._reasons(), self._counters(), self._others()
         self._aside_ns, self._aside_s = {}, 0.0
         try:
             yield record
@@ -114,7 +110,7 @@ class Monitor:
             ]
             seen = [name for name in reasons + self._reasons() if name not in after]  # what is counted is not guessed
             record.throttle = tuple(dict.fromkeys(held + seen))
-            others |= self._others(own)
+            others |= self._others()
             busy = self._busy(since_us) if others else None
             parents = set(_line_of(os.getpid()))
             record.other_processes = tuple(
@@ -172,8 +168,8 @@ class Monitor:
         asked = {name: self._of_gpu("nvmlDeviceGetViolationStatus", policy) for policy, name in _COUNTERS.items()}
         return {name: int(answer.violationTime) for name, answer in asked.items() if answer is not None}
 
-    def _others(self, own: set[int]) -> dict[int, str]:
-        """Pid and name of the processes that have the GPU open and are none of `own`, nor descend from them.
+    def _others(self) -> dict[int, str]:
+        """Pid and name of the processes that have the GPU open and do not descend from this one.
 
         Nobody is named where this process is not among those listed: the pids are then the host's and not ours, or
         (under MIG) those of another's share of the GPU.
@@ -185,9 +181,9 @@ class Monitor:
         if os.getpid() not in pids:
             return {}
         found = {}
-        for pid in pids - own:
+        for pid in pids:
             line = _line_of(pid)
-            if line and own.isdisjoint(line):
+            if line and os.getpid() not in line:
                 found[pid] = _name_of(pid)
         return found
 

@@ -49,7 +49,7 @@ class Loaded:
 class Pool:
     """Keeps workers ahead."""
 
-    def __init__(self, device: str, sandbox: bool = True, free_bytes: int | None = None) -> None:
+    def __init__(self, device: str, sandbox: bool | None = None, free_bytes: int | None = None) -> None:
         self.device, self.sandbox = device, sandbox
         self.quiet = threading.RLock()  # held while something is timed
         cores = len(os.sched_getaffinity(0))  # those that a batch system leaves us

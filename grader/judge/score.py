@@ -10,13 +10,11 @@ from grader.judge.statistics import Interval, decide, geometric_mean, interval
 from grader.verdict import GateResult, Timing
 
 __all__ = [
-    "Seconds", "ceiling_s", "floor_s", "gate_ratio", "hopeless", "inconclusive", "judge_gates", "plain", "timings",
+    "Seconds", "ceiling_s", "floor_s", "gate_ratio", "inconclusive", "judge_gates", "near", "timings",
     "unjudged_gates",
 ]  # fmt: skip
 
-_FAR = 4  # times slower than a gate asks, in one of several cases: the others cannot make up for it
-_ALIKE, _BEYOND = 1.01, 1.04  # of a few trials: the largest over the least, and all of them over a gate, or under it
-_SLOW = 1.3  # times slower than a gate asks, in all of them: then they may differ
+_BEYOND = 1.04  # times a gate, or that part of it: beyond that lie all of a few trials that settle it
 _CEILING = 1.25  # times the bandwidth of a copy, or the peak of a matrix product: honest kernels reach 1.05
 
 Seconds = Mapping[str, Mapping[str, Sequence[float]]]  # case -> peer -> seconds a launch, one entry a trial
@@ -72,17 +70,8 @@ def _by_trial(gate: Gate, seconds: Seconds) -> list[float]:
         [base / own for base, own in zip(seconds[name][gate.baseline], seconds[name]["submission"], strict=True)]
         for name in gate.cases
     ]
-    # A case whose outcome was plain at once has fewer trials than the others.
+    # A case in which the two clocks disagree has more trials than the others.
     return [geometric_mean(trial) for trial in zip(*per_case, strict=False)]
-
-
-def hopeless(exercise: Exercise, case: str, claims: Seconds) -> bool:
-    """Whether the submission is so slow in this case that more trials could not earn a point. By what it claims itself:
-    where that is much less than the clock says, a host that stood still for a moment may be why, and more trials tell.
-    """
-    gates = [gate for gate in exercise.gates if case in gate.cases]
-    own = min(claims[case]["submission"])
-    return bool(gates) and all(max(claims[case][gate.baseline]) / own < gate.at_least / _FAR for gate in gates)
 
 
 def ceiling_s(exercise: Exercise, case: Case, machine: Machine) -> float:
@@ -97,17 +86,10 @@ def floor_s(exercise: Exercise, case: Case, machine: Machine) -> float:
     return ceiling_s(exercise, case, machine) / _CEILING
 
 
-def plain(exercise: Exercise, seconds: Seconds) -> bool:
-    """Whether a few trials settle every gate: they are within 1 % of each other, and all of them 4 % or more to one
-    side of it. Of three or more such trials the t interval at 99 % lies on that side, too. What is much too slow in all
-    of them needs no more either.
-    """
-    return all(
-        max(trials) <= gate.at_least / _SLOW
-        or (
-            max(trials) <= _ALIKE * min(trials)
-            and (min(trials) >= _BEYOND * gate.at_least or max(trials) <= gate.at_least / _BEYOND)
-        )
+def near(exercise: Exercise, seconds: Seconds) -> bool:
+    """Whether a gate is within 4 % of a trial, or lies between two of them: then a few trials do not settle it."""
+    return any(
+        min(trials) < _BEYOND * gate.at_least and max(trials) > gate.at_least / _BEYOND
         for gate in exercise.gates
         for trials in [_by_trial(gate, seconds)]
     )

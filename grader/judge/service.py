@@ -40,9 +40,13 @@ _AHEAD = 8  # submissions that a request names beside its own
 
 
 class Judge:
-    """Grades submissions, one at a time. The process starts at the first call."""
+    """Grades submissions, one at a time. The process starts at the first call.
 
-    def __init__(self, device: Literal["auto", "cuda", "simulator"] = "auto", sandbox: bool = True) -> None:
+    `sandbox`: True refuses to grade where there is none, as for other people's code; None uses one where there is one;
+    False uses none.
+    """
+
+    def __init__(self, device: Literal["auto", "cuda", "simulator"] = "auto", sandbox: bool | None = None) -> None:
         self._device, self._sandbox = device, sandbox
         self._expected: list[tuple[str, str]] = []
         self._process: subprocess.Popen[bytes] | None = None
@@ -197,14 +201,14 @@ def _environment(folder: str) -> dict[str, str]:
 
 
 @functools.cache
-def shared_judge(device: Literal["auto", "cuda", "simulator"] = "auto", sandbox: bool = True) -> Judge:
+def shared_judge(device: Literal["auto", "cuda", "simulator"] = "auto", sandbox: bool | None = None) -> Judge:
     """This process's judge, ended with it."""
     judge = Judge(device, sandbox)
     atexit.register(judge.close)
     return judge
 
 
-def serve(fd: int, device: str, sandbox: bool) -> None:
+def serve(fd: int, device: str, sandbox: bool | None) -> None:
     """The judge's process: answers until the caller closes the socket."""
     from grader.judge.arbiter import Arbiter
     from grader.judge.memory import TooLittle

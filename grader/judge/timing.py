@@ -9,21 +9,18 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from statistics import median
-from typing import TYPE_CHECKING
 
 from grader.errors import JudgeStopped
 from grader.exercise import Baseline, Case, Exercise
 from grader.judge import score
+from grader.judge.bench import Bench
 from grader.judge.beside import (
     OWN,
     baseline_rounds,
-    claims,
     claims_less,
     disputed,
     held_up,
     not_alone,
-    parted,
-    runs_short,
     seconds_of,
     slow_rounds,
     sure,
@@ -36,9 +33,6 @@ from grader.judge.trial import BaselineFailed, HeldUp, sample, undisturbed
 from grader.judge.workers import Worker
 from grader.verdict import Failure, Finding, GateResult, Timing
 
-if TYPE_CHECKING:
-    from grader.judge.arbiter import Arbiter
-
 __all__ = ["Timer"]
 
 _FIRST_TRIALS, _TRIALS, _MOST_TRIALS = 3, 7, 28
@@ -50,8 +44,8 @@ _WIDE = 0.03  # of a ratio's middle: a wider interval, with others at work, is t
 class Timer:
     """Takes the times of one submission and of the baselines beside it."""
 
-    def __init__(self, arbiter: Arbiter, exercise: Exercise, progress: Callable[[str, int, int], None]) -> None:
-        self.arbiter, self.exercise, self.progress = arbiter, exercise, progress
+    def __init__(self, bench: Bench, exercise: Exercise, progress: Callable[[str, int, int], None]) -> None:
+        self.bench, self.exercise, self.progress = bench, exercise, progress
         self.readings: dict[str, dict[str, list[Reading]]] = {}  # by case, then by peer
         self.launches: dict[str, int] = {}
         self.scales: dict[str, int] = {}
@@ -59,10 +53,8 @@ class Timer:
         self.one_queue = False  # whether its next worker's streams are to share one queue to the GPU
         self.gated = True  # a plot shows the sizes that it names; for gates they grow with the GPU
         self.record: Record | None = None
-        self.misread = False  # whether the clock runs short, by the events of workers of ours
         self.taken_too_much = False  # by the clock, off rounds of ours
-        self.parted = False  # whether another process of the same submission may see the two clocks agree
-        self.disputed = False  # whether it may run long, and a gate hangs on it
+        self.disputed = False  # whether the clock may run long, and a gate hangs on it
         needed = {gate.baseline for gate in exercise.gates}
         self._gated = tuple(baseline for baseline in exercise.baselines if baseline.id in needed)
 
@@ -73,21 +65,20 @@ class Timer:
 
     def forget(self) -> None:
         """Begins anew."""
-        # Who has kept the old ones still has them.
         self.readings, self.launches, self.record, self.late = {}, {}, None, set()
-        self.taken_too_much = self.misread = self.parted = self.disputed = False
+        self.taken_too_much = self.disputed = False
 
     def know_baselines(self) -> None:
         """Calibrates the clock and times the gates' baselines while no submission is alive, unless that is known."""
-        known = self.arbiter.alone
+        known = self.bench.alone
         cases = self.exercise.timed_cases
         for case in cases:
-            if self.arbiter.sizes.outgrown(self.exercise, case, self.arbiter.machine, self.arbiter.desk):
+            if self.bench.sizes.outgrown(self.exercise, case, self.bench.machine, self.bench.desk):
                 for baseline in self._gated:
                     known.pop((self.exercise.id, baseline.id, case.name), None)
         if any((self.exercise.id, b.id, case.name) not in known for b in self._gated for case in cases):
             self._alone(self._gated)
-        elif not self.arbiter.calibrated:
+        elif not self.bench.calibrated:
             self.time((), (), 0)  # no case: it starts the baselines' worker and calibrates the clock
 
     def time_gates(self, worker: Worker) -> None:
@@ -99,13 +90,13 @@ class Timer:
             HeldUp: it is to be timed in a worker of one queue, and has not been.
             JudgeStopped: a baseline failed twice, which is no fault of the submission.
         """
-        self.arbiter.desk.settle()  # what the cases' oracles are still at is not part of the record
-        with self.arbiter.monitor.watch() as self.record:
+        self.bench.desk.settle()  # what the cases' oracles are still at is not part of the record
+        with self.bench.monitor.watch() as self.record:
             self._settle_gates(worker)
-            if self.arbiter.pool.busy and self._wide() and not self._sure():
+            if self.bench.pool.busy and self._wide() and not self._sure():
                 self.time(self.exercise.timed_cases, self._gated, _TRIALS, worker)
-            if self.arbiter.pool.busy and (self.late or self._wide() or self._mostly_slow()) and not self._sure():
-                self.arbiter.pool.evict()
+            if self.bench.pool.busy and (self.late or self._wide() or self._mostly_slow()) and not self._sure():
+                self.bench.pool.evict()
                 self.readings.clear()
                 self.late.clear()  # others may have held it up
                 self._settle_gates(worker)
@@ -116,9 +107,6 @@ class Timer:
         Where many were, the GPU may be warmer than it was when the baselines were timed alone; that is done again then.
         It is not where no gate hangs on it: some baselines take more than 1 % longer from one time to the next.
         """
-        self.misread = runs_short(self.readings)
-        # Without a head start the clocks part by what the host takes; another process's would, too.
-        self.parted = parted({case: found for case, found in self.readings.items() if case not in self.late})
         again = len(self._slow_rounds()) > _FEW * baseline_rounds(self.readings) and not self._sure()
         if again:
             self._alone(self._gated)
@@ -142,12 +130,12 @@ class Timer:
         try:
             self._time(cases, baselines, trials, worker)
         except BaselineFailed:
-            self.arbiter.drop_baselines()
+            self.bench.drop_baselines()
             self.readings.clear()
             try:
                 self._time(cases, baselines, max(trials, _TRIALS), worker)
             except BaselineFailed as failed:
-                self.arbiter.drop_baselines()
+                self.bench.drop_baselines()
                 name, why = failed.args
                 if worker is not None:
                     worker.close()
@@ -159,7 +147,7 @@ class Timer:
         """The gates by these times, or as not reached."""
         if judged and self.readings:
             return score.judge_gates(self.exercise, self.seconds)
-        return score.unjudged_gates(self.exercise, needs_gpu=self.arbiter.device != "cuda")
+        return score.unjudged_gates(self.exercise, needs_gpu=self.bench.device != "cuda")
 
     def timings(self, cases: Sequence[Case]) -> tuple[Timing, ...]:
         """What was measured, for a verdict or a plot."""
@@ -172,14 +160,14 @@ class Timer:
         return tuple(
             replace(timing, scale=self.scales[timing.case])
             for timing in score.timings(
-                self.exercise, measured, self.seconds, self.arbiter.machine, self.launches, events
+                self.exercise, measured, self.seconds, self.bench.machine, self.launches, events
             )
         )
 
     def clock(self) -> str:
         """Which clock counted for the submission, and why."""
         own = [one for peers in self.readings.values() for one in counted(peers.get(OWN, ()))]
-        if self.arbiter.device != "cuda":
+        if self.bench.device != "cuda":
             return "none: a simulator has no speed"
         more = "; all its streams shared one queue" if self.one_queue else ""
         if not own:
@@ -195,14 +183,14 @@ class Timer:
     def implausible(self) -> Failure | None:
         """A claim below the roofline's floor is refused: no kernel is faster than the hardware."""
         if self._below_the_floor() is not None:
-            self.arbiter.look_at_the_machine_again()
+            self.bench.look_at_the_machine_again()
         return self._below_the_floor()
 
     def _below_the_floor(self) -> Failure | None:
         for timing in self.timings(self.exercise.timed_cases):
             if timing.peer == OWN:
                 case = next(case for case in self.exercise.timed_cases if case.name == timing.case).times(timing.scale)
-                floor_us = 1e6 * score.floor_s(self.exercise, case, self.arbiter.machine)
+                floor_us = 1e6 * score.floor_s(self.exercise, case, self.bench.machine)
                 if timing.median_us < floor_us:
                     said = f"{timing.case} in {timing.median_us:.1f} µs is faster than this GPU allows"
                     return Failure("implausible", f"{said} ({floor_us:.1f} µs): not believed, and kept for a person.")
@@ -210,14 +198,15 @@ class Timer:
 
     def _settle_gates(self, worker: Worker) -> None:
         self.time(self.exercise.timed_cases, self._gated, _FIRST_TRIALS, worker)
-        if not self._plain() and self._more_trials():
+        if not self._few_suffice() and self._more_trials():
             self.time(self.exercise.timed_cases, self._gated, _TRIALS - _FIRST_TRIALS, worker)
         while score.inconclusive(self.exercise, self.seconds) and self._more_trials():
             self.time(self.exercise.timed_cases, self._gated, _TRIALS, worker)
 
-    def _plain(self) -> bool:
-        """Whether a few trials suffice: nobody disturbed them, and no gate is near."""
-        return not self._slow_rounds() and score.plain(self.exercise, self.seconds)
+    def _few_suffice(self) -> bool:
+        """Whether nobody disturbed the first trials, no gate is near, and none is in doubt."""
+        near = score.near(self.exercise, self.seconds) or score.inconclusive(self.exercise, self.seconds)
+        return not near and not self._slow_rounds()
 
     def _more_trials(self) -> bool:
         """A ratio has as many trials as the case with the fewest; one whose clocks disagree has more of them."""
@@ -226,19 +215,19 @@ class Timer:
 
     def _alone(self, baselines: Sequence[Baseline]) -> None:
         """Times baselines with no submission alive."""
-        self.arbiter.pool.evict()
-        alone = Timer(self.arbiter, self.exercise, self.progress)
+        self.bench.pool.evict()
+        alone = Timer(self.bench, self.exercise, self.progress)
         alone.time(self.exercise.timed_cases, baselines, _TRIALS)
-        if alone.taken_too_much or runs_short(alone.readings):
-            self.arbiter.forget_clock()
+        if alone.taken_too_much:
+            self.bench.forget_clock()
             alone.forget()
             alone.time(self.exercise.timed_cases, baselines, _TRIALS)
         for case, peers in alone.readings.items():
             for peer, readings in peers.items():
-                self.arbiter.alone[self.exercise.id, peer, case] = readings
+                self.bench.alone[self.exercise.id, peer, case] = readings
 
     def _by_itself(self, case: str, peer: str) -> float:
-        return median(one.events_s or 0.0 for one in self.arbiter.alone[self.exercise.id, peer, case])
+        return median(one.events_s or 0.0 for one in self.bench.alone[self.exercise.id, peer, case])
 
     def _slow_rounds(self) -> list[tuple[str, str, int]]:
         return slow_rounds(self.readings, self._by_itself)
@@ -254,20 +243,20 @@ class Timer:
         return any(ratio.high - ratio.low > _WIDE * ratio.middle for ratio in ratios)
 
     def _time(self, cases: Sequence[Case], baselines: Sequence[Baseline], trials: int, worker: Worker | None) -> None:
-        arbiter, exercise = self.arbiter, self.exercise
+        bench, exercise = self.bench, self.exercise
         self.progress("preparing the baselines", 0, len(cases))
-        base = arbiter.baseline_worker(exercise, baselines)
-        clock = arbiter.clock_for(base)
-        arbiter.desk.warm(cases)
+        base = bench.baseline_worker(exercise, baselines)
+        clock = bench.clock_for(base)
+        bench.desk.warm(cases)
         peers = {} if worker is None else {OWN: worker}
         peers |= {f"{exercise.id}:{baseline.id}": base for baseline in baselines}
         for number, case in enumerate(cases):
             self.progress(f"timing {case.name}", number, len(cases))
             self.scales[case.name] = 1
             if self.gated:
-                self.scales[case.name] = arbiter.sizes.scale(exercise, case, arbiter.machine, arbiter.desk)
+                self.scales[case.name] = bench.sizes.scale(exercise, case, bench.machine, bench.desk)
             scaled = case.times(self.scales[case.name])
-            spread = arbiter.desk.lay(scaled, launches_for(arbiter.desk, arbiter.machine, exercise, scaled))
+            spread = bench.desk.lay(scaled, launches_for(bench.desk, bench.machine, exercise, scaled))
             self.launches[case.name] = len(spread.launches)
             if worker is not None:
                 worker.plan(spread)
@@ -276,11 +265,11 @@ class Timer:
             except WorkerFailed as failed:
                 raise BaselineFailed("worker", failed.failure.message) from None
             kept = self.readings.setdefault(case.name, {})
-            with arbiter.pool.still(), undisturbed():
-                aside = arbiter.monitor.aside
+            with bench.pool.still(), undisturbed():
+                aside = bench.monitor.aside
                 seen: list[Excess] = []
-                desk, done = arbiter.desk, 0
-                limit_s = arbiter.machine.slowness * exercise.round_limit_s
+                desk, done = bench.desk, 0
+                limit_s = bench.machine.slowness * exercise.round_limit_s
                 early = exercise.head_start and case.name not in self.late
                 sample(desk, spread, exercise, peers, clock, _WARM_UP_LIMIT_S, seen, aside, early, checked=False)
                 while done < max(trials, _MOST_TRIALS):
@@ -288,8 +277,7 @@ class Timer:
                     for peer, reading in found.items():
                         kept.setdefault(peer.split(":")[-1], []).append(reading)
                     done += 1
-                    held = early and worker is not None and held_up(kept[OWN])
-                    if held:
+                    if early and worker is not None and held_up(kept[OWN]):
                         if not self.one_queue:
                             self.one_queue = True
                             raise HeldUp
@@ -298,9 +286,6 @@ class Timer:
                         kept.clear()
                         continue
                     if done >= trials and (worker is None or _settled(kept[OWN])):
-                        break
-                    tells = worker is not None and done > 1 and held is not None
-                    if tells and score.hopeless(exercise, case.name, claims(self.readings)):
                         break
             self.taken_too_much |= clock.takes_too_much(seen)
 

@@ -44,7 +44,7 @@ class Worker:
     at how much memory it takes. Either would take the interpreter from the arbiter's spinning clock.
     """
 
-    def __init__(self, device: str, sandbox: bool, quiet: AbstractContextManager[Any]) -> None:
+    def __init__(self, device: str, sandbox: bool | None, quiet: AbstractContextManager[Any]) -> None:
         self.device = device
         self._quiet = quiet
         ours, theirs = socket.socketpair()

@@ -35,11 +35,14 @@ def run(
     """
     found.use(Path(course))
     exercise = find(exercise_id)
+    from grader.judge.sandbox import must_be_caged
     from grader.judge.service import Judge
     from grader.leaderboard.handed import handed_in
     from grader.leaderboard.run import run as run_submissions
     from grader.leaderboard.store import Store
 
+    if sandbox:
+        must_be_caged()
     course = Path(course)
     handed_in(course, exercise)  # before a store is made in the wrong place
     with Store(store or course / STORE_NAME) as opened, Judge(device, sandbox=sandbox) as judge:

@@ -6,7 +6,6 @@ Before anything imports triton, call `prepare()`; once torch is there, `install(
 
 from __future__ import annotations
 
-import ctypes
 import functools
 import inspect
 import os
@@ -17,14 +16,13 @@ from typing import Any
 
 from grader.errors import GraderError
 from grader.worker.cuda_on_cpu import COMPILER_FLAGS, INCLUDE, first_error, line_mark, translate
+from grader.worker.cuda_on_cpu.kernel_failures import synchronize, watch
 from grader.worker.cuda_on_cpu.lines import cell_of_caller, sources_of
 
-__all__ = ["first_error", "install", "prepare", "synchronize", "watch"]
+__all__ = ["first_error", "install", "prepare", "synchronize"]
 
 _KEPT_CUDA_FLAGS = ("-D", "-U", "-I", "-std=")  # the rest is nvcc's own, or asks for speed
 _DROPPED_LIBRARIES = ("-lcu", "-lnv")
-
-_failures: dict[str, Callable[[], bytes | None]] = {}  # by path of the extension
 
 
 def prepare() -> None:
@@ -85,18 +83,6 @@ def _leave_masked_lanes_undefined() -> None:
     builder.create_masked_load = create_masked_load
 
 
-def synchronize() -> None:
-    """What `torch.cuda.synchronize` is to a GPU: raises what a kernel of an earlier call did wrong.
-
-    Raises:
-        RuntimeError: a kernel failed (a barrier that some threads miss, …), or its launch was refused and the
-            launcher did not ask for the error.
-    """
-    for failure in _failures.values():
-        if text := failure():
-            raise RuntimeError(text.decode())
-
-
 def _on_cpu(original: Callable[..., Any]) -> Callable[..., Any]:
     signature = inspect.signature(original)
 
@@ -130,11 +116,3 @@ def _on_cpu(original: Callable[..., Any]) -> Callable[..., Any]:
 
 def _translated(source: str, name: str, cell: str) -> str:
     return line_mark(source, name, cell) + translate(source)
-
-
-def watch(extension: Any) -> None:
-    """Remembers how to ask the extension whether a kernel failed."""
-    path = extension if isinstance(extension, str) else extension.__file__
-    ask = ctypes.CDLL(path).cuda_on_cpu_failure
-    ask.restype = ctypes.c_char_p
-    _failures[path] = ask

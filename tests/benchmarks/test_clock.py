@@ -70,14 +70,14 @@ def test_an_error_of_the_clock_is_found(constant_s):
     """A clock that takes the constant off agrees with the events; one that does not is off by the constant's share."""
     machine = SimpleNamespace(copy_gbps=1.0, peak_tflops=1e3, l2_bytes=0, slowness=1.0)
     case = scaled_case(500, machine.copy_gbps)
-    arbiter = SimpleNamespace(
+    bench = SimpleNamespace(
         desk=Desk("simulator"), machine=machine, pool=SimpleNamespace(still=nullcontext),
         monitor=SimpleNamespace(aside=nullcontext),
         baseline_worker=lambda exercise, baselines: Copies(), clock_for=lambda base: Fixed(constant_s),
     )  # fmt: skip
     found = {
         name: value.middle
-        for name, value in agree(arbiter, case, _scaled([case]), Copies(), 4, lambda launches: 2 * LAUNCH_S).items()
+        for name, value in agree(bench, case, _scaled([case]), Copies(), 4, lambda launches: 2 * LAUNCH_S).items()
     }
     expected = 100 * (CONSTANT_S - constant_s) / (LAUNCH_S * found["launches"])
     assert found["launches"] > 1

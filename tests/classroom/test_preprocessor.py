@@ -13,8 +13,10 @@ import pytest
 from grader.classroom import commands, restore
 from grader.classroom import course as folder
 from grader.classroom.handed_in import made_anew
+from grader.classroom.preprocessor import JudgeCells
 from grader.errors import JudgeStopped, MachineLacks
 from grader.exercise import MAX_SOURCE_BYTES
+from grader.judge.sandbox import launch
 from grader.submission import from_file
 from grader.verdict import Failure, Finding
 from tests.classroom.conftest import ASSIGNMENT, Classroom, Edit, ObedientJudge, cell_of, code, solve
@@ -33,6 +35,21 @@ def outputs(notebook: dict[str, Any], grade_id: str = "check-softmax") -> list[d
 
 def text_of(output: dict[str, Any]) -> str:
     return "".join(output["data"]["text/plain"])
+
+
+def test_without_a_sandbox_a_class_is_not_graded(
+    classroom: Classroom, judge: ObedientJudge, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Nobody is graded, by the command or by nbgrader's own, and the sentence says why; --no-sandbox waives it."""
+    monkeypatch.setattr("grader.judge.sandbox.bubblewrap.find", lambda: None)
+    launch.decided.cache_clear()
+    monkeypatch.setattr("grader.judge.sandbox.must_be_caged", launch.must_be_caged)
+    classroom.hand_in("ann", solve(7.5))
+    for grade in (lambda: autograde(classroom), lambda: JudgeCells().judge):
+        with pytest.raises(MachineLacks, match="bubblewrap is not installed"):
+            grade()
+    assert judge.sources == []
+    assert autograde(classroom, sandbox=False)["ann"].score == 7.5
 
 
 def test_gradebook_holds_the_verdicts(classroom: Classroom, judge: ObedientJudge) -> None:

@@ -135,7 +135,7 @@ def test_a_baseline_that_dies_is_not_the_submissions_fault():
     try:
         exercise = EXERCISES["vector_add"]
         assert arbiter.grade(VECTOR_ADD, exercise).points == 5
-        arbiter._baselines._process.kill()
+        arbiter.bench._baselines._process.kill()
         assert arbiter.grade(VECTOR_ADD, exercise).points == 5
     finally:
         arbiter.close()

@@ -11,6 +11,7 @@ from grader.exercises import find
 from grader.judge import arbiter as arbiters
 from grader.judge import memory
 from grader.judge.arbiter import Arbiter
+from grader.judge.bench import Bench
 from grader.judge.memory import TooLittle, out_of_memory, stays, with_room
 
 FULL = torch.OutOfMemoryError("CUDA out of memory. Tried to allocate 12.00 GiB. 11.70 GiB is free.")
@@ -94,8 +95,8 @@ def test_workers_ahead_get_what_the_desk_leaves(monkeypatch):
     assert memory.beside_the_desk("simulator") is None
 
 
-class Ready(Arbiter):
-    """An arbiter without a GPU and without processes; it notes what it gives back."""
+class Ready(Bench):
+    """A bench without a GPU and without processes; it notes what it gives back."""
 
     def __init__(self):
         note = self.log = []
@@ -112,21 +113,28 @@ class Ready(Arbiter):
         self._loaded = set()
 
 
+def ready(monkeypatch):
+    """An arbiter on such a bench, and the bench's notes."""
+    bench = Ready()
+    monkeypatch.setattr(arbiters, "Bench", lambda *_: bench)
+    return Arbiter(), bench.log
+
+
 WAY = ["no baselines", "nobody else", "rest"]
 
 
 @pytest.mark.parametrize("in_class", [True, False])
 def test_a_grading_that_runs_out_of_memory_is_begun_again_with_nobody_elses_code_alive(monkeypatch, in_class):
     """With a job of its own, and nothing loaded beside it. Workers for a class stand by no longer than it lasts."""
-    arbiter, upcoming = Ready(), [("next", find("softmax"))] * in_class
+    (arbiter, log), upcoming = ready(monkeypatch), [("next", find("softmax"))] * in_class
 
     class Job:
         def __init__(self, *given):
             pass
 
         def run(self, others):
-            arbiter.log.append(f"run beside {len(others)}")
-            if arbiter.log == [f"run beside {len(upcoming)}"]:
+            log.append(f"run beside {len(others)}")
+            if log == [f"run beside {len(upcoming)}"]:
                 raise FULL
 
         def verdict(self, failure):
@@ -137,13 +145,13 @@ def test_a_grading_that_runs_out_of_memory_is_begun_again_with_nobody_elses_code
     with pytest.raises(ZeroDivisionError):
         arbiter.grade(source, find("vector_add"), upcoming=upcoming)
     end = ["refill", "rest"] if in_class else ["refill", "trim", "rest"]
-    assert arbiter.log == [f"run beside {in_class:d}", *WAY, "run beside 0", *end]
+    assert log == [f"run beside {in_class:d}", *WAY, "run beside 0", *end]
 
 
 def test_a_plot_that_runs_out_of_memory_twice_says_what_is_lacking(monkeypatch):
     """And leaves nothing behind but workers."""
-    arbiter = Ready()
-    monkeypatch.setattr(Ready, "_measure", lambda *given: arbiter.log.append("measure") or (_ for _ in ()).throw(FULL))
+    arbiter, log = ready(monkeypatch)
+    monkeypatch.setattr(Arbiter, "_measure", lambda *given: log.append("measure") or (_ for _ in ()).throw(FULL))
     with pytest.raises(TooLittle):
         arbiter.measure("", find("vector_add"))
-    assert [entry for entry in arbiter.log if entry != "no baselines"] == ["measure", *WAY[1:], "measure", *WAY[1:]]
+    assert [entry for entry in log if entry != "no baselines"] == ["measure", *WAY[1:], "measure", *WAY[1:]]

@@ -7,13 +7,13 @@ import threading
 import time
 from dataclasses import replace
 from types import SimpleNamespace
-from typing import ClassVar
 
 import pytest
 
 from grader.errors import JudgeStopped
 from grader.exercises import find
 from grader.judge import arbiter as arbiters
+from grader.judge import bench as benches
 from grader.judge import memory
 from grader.judge import pool as pools
 from grader.judge.clock import Clock
@@ -580,12 +580,12 @@ def test_a_pool_of_real_workers_closes_while_they_start():
     assert children() <= before
 
 
-# What the arbiter measures meanwhile
+# What is measured meanwhile
 
 
 @pytest.fixture
-def arbiter(workers, pool, monkeypatch):
-    """An arbiter over fake workers, and the list of what was measured in it while the pool was quiet or not."""
+def bench(workers, pool, monkeypatch):
+    """A bench over fake workers, and the list of what was measured in it while the pool was quiet or not."""
     here, measured = pool(), []
 
     def others_wait():
@@ -602,37 +602,37 @@ def arbiter(workers, pool, monkeypatch):
         return not free[0]
 
     machine = Machine("cuda", "", "", "", "", "", 0, 1.0)
-    monkeypatch.setattr(arbiters, "resolve", lambda device: device)
-    monkeypatch.setattr(arbiters, "Pool", lambda *arguments: here)
-    monkeypatch.setattr(arbiters, "Desk", lambda device, machine: SimpleNamespace(arenas={}, machine=machine))
+    monkeypatch.setattr(benches, "resolve", lambda device: device)
+    monkeypatch.setattr(benches, "Pool", lambda *arguments: here)
+    monkeypatch.setattr(benches, "Desk", lambda device, machine: SimpleNamespace(arenas={}, machine=machine))
     monkeypatch.setattr(memory, "beside_the_desk", lambda device: None)
     monkeypatch.setattr(Machine, "measure", lambda device: measured.append(("machine", others_wait())) or machine)
-    monkeypatch.setattr(arbiters.health, "settled", lambda machine, limit_s: "")
+    monkeypatch.setattr(benches.health, "settled", lambda machine, limit_s: "")
     monkeypatch.setattr(Clock, "calibrate", lambda *_: measured.append(("clock", others_wait())) or "clock")
     monkeypatch.setattr(FakeWorker, "map", lambda self, desk, trusted=False: self.stages.append("map"), raising=False)
     monkeypatch.setattr(FakeWorker, "load", lambda self, name, *_: self.stages.append(name))
-    return arbiters.Arbiter("simulator"), measured
+    return benches.Bench("simulator"), measured
 
 
 @pytest.mark.parametrize(
     ("said", "error"),
     [("CUDA out of memory", TooLittle), ("CUDA_ERROR_OUT_OF_MEMORY", TooLittle), ("x", RuntimeError)],
 )
-def test_an_arbiter_that_cannot_begin_leaves_no_workers(arbiter, workers, monkeypatch, said, error):
+def test_a_judge_that_cannot_begin_leaves_no_workers(bench, workers, monkeypatch, said, error):
     """A GPU that is full is said in a sentence; either way what had started is ended."""
 
     def fail(device):
         raise RuntimeError(said)
 
-    monkeypatch.setattr(arbiters, "Monitor", fail)
+    monkeypatch.setattr(benches, "Monitor", fail)
     with pytest.raises(error):
-        arbiters.Arbiter("simulator")
+        benches.Bench("simulator")
     assert all(worker.closed for worker in workers.made)
 
 
-def test_a_second_look_at_the_machine_keeps_the_higher_ceilings(arbiter, monkeypatch):
+def test_a_second_look_at_the_machine_keeps_the_higher_ceilings(bench, monkeypatch):
     """Nothing makes a ceiling come out too high; what was at work makes it come out too low."""
-    here, _ = arbiter
+    here, _ = bench
     for gbps, tflops, kept in ((2.0, 0.0, (2.0, 0.0)), (1.5, 7.0, (2.0, 7.0)), (0.5, 3.0, (2.0, 7.0))):
         monkeypatch.setattr(
             Machine,
@@ -644,9 +644,9 @@ def test_a_second_look_at_the_machine_keeps_the_higher_ceilings(arbiter, monkeyp
         assert here.desk.machine is here.machine
 
 
-def test_machine_and_clock_are_measured_in_quiet(arbiter):
+def test_machine_and_clock_are_measured_in_quiet(bench):
     """No worker makes its context meanwhile; and the clock is calibrated once, not by each worker of the baselines."""
-    here, measured = arbiter
+    here, measured = bench
     here.clock_for(here.baseline_worker(ADD, ADD.baselines))
     here.drop_baselines()
     here.clock_for(here.baseline_worker(ADD, ADD.baselines))
@@ -661,13 +661,13 @@ def calm(monkeypatch):
     return pauses
 
 
-def test_nobody_is_alive_while_the_clock_is_calibrated_nor_was_just_now(arbiter, workers, calm, monkeypatch):
+def test_nobody_is_alive_while_the_clock_is_calibrated_nor_was_just_now(bench, workers, calm, monkeypatch):
     """Those ahead are ended; there is a pause behind the end of whatever ran somebody's code, and the GPU has settled.
     Where nobody's has run there is none.
     """
-    here, measured = arbiter
+    here, measured = bench
     settled = []
-    monkeypatch.setattr(arbiters.health, "settled", lambda machine, limit_s: settled.append(len(calm)) or "")
+    monkeypatch.setattr(benches.health, "settled", lambda machine, limit_s: settled.append(len(calm)) or "")
     here.clock_for(here.baseline_worker(ADD, ADD.baselines))
     assert (calm, settled) == ([], [0])
     here.pool.take(source("one"), ADD).worker.close()
@@ -683,9 +683,9 @@ def test_nobody_is_alive_while_the_clock_is_calibrated_nor_was_just_now(arbiter,
     assert all(worker.ended for worker in workers.made if "submission" in worker.stages)
 
 
-def test_the_clock_is_not_calibrated_beside_a_submission(arbiter, calm):
+def test_the_clock_is_not_calibrated_beside_a_submission(bench, calm):
     """That would be a judge's bug: better no verdict than one by a clock that a submission has set."""
-    here, measured = arbiter
+    here, measured = bench
     base = here.baseline_worker(ADD, ADD.baselines)
     taken = here.take(source("one"), ADD)
     with pytest.raises(RuntimeError, match="beside a submission"):
@@ -696,53 +696,22 @@ def test_the_clock_is_not_calibrated_beside_a_submission(arbiter, calm):
     assert [what for what, _ in measured] == ["machine", "clock"]
 
 
-def test_the_clock_is_not_calibrated_while_the_gpu_still_ends_what_was_killed(arbiter, calm, monkeypatch):
+def test_the_clock_is_not_calibrated_while_the_gpu_still_ends_what_was_killed(bench, calm, monkeypatch):
     """A switch that is measured too long is what forged events would feed on: another judge begins afresh."""
-    here, measured = arbiter
-    monkeypatch.setattr(arbiters.health, "settled", lambda machine, limit_s: "A kernel is still there.")
+    here, measured = bench
+    monkeypatch.setattr(benches.health, "settled", lambda machine, limit_s: "A kernel is still there.")
     with pytest.raises(JudgeStopped, match="still there"):
         here.clock_for(here.baseline_worker(ADD, ADD.baselines))
     assert [what for what, _ in measured] == ["machine"]
 
 
-def test_a_plot_by_a_clock_that_runs_short_is_drawn_again_once(arbiter, calm, monkeypatch):
-    """By a new one, calibrated after the submission's end; the second is shown whatever it is like."""
-    here, measured = arbiter
-    here.device = "cuda"
-    here.desk.fits, here.desk.rest = (lambda case: True), (lambda: None)
-    drawn, shorts = [], []
-
-    class Timer:
-        readings: ClassVar = {}
-        one_queue = False
-
-        def __init__(self, arbiter, exercise, progress):
-            pass
-
-        def know_baselines(self):
-            here.clock_for(here.baseline_worker(ADD, ()))
-
-        def time(self, cases, baselines, trials, worker):
-            drawn.append(worker)
-
-        def timings(self, cases):
-            return [len(drawn)]
-
-    monkeypatch.setattr("grader.judge.job.Timer", Timer)
-    monkeypatch.setattr(arbiters, "runs_short", lambda readings: shorts.pop(0))
-    for given, times in (([False], 1), ([True, False], 3), ([True, True], 5)):
-        shorts[:] = given
-        assert here.measure(source("plotted"), ADD) == [times]
-        assert all(worker.closed for worker in drawn)
-    assert [what for what, _ in measured].count("clock") == 3
-
-
-def test_a_plot_of_what_its_streams_hold_up_is_drawn_on_one_queue(arbiter, calm, monkeypatch):
+def test_a_plot_of_what_its_streams_hold_up_is_drawn_on_one_queue(bench, calm, monkeypatch):
     """What it had before does not count."""
-    here, _ = arbiter
+    here, _ = bench
     here.device = "cuda"
     here.desk.fits, here.desk.rest = (lambda case: True), (lambda: None)
     drawn, timer = [], arbiters.Job(here, "", ADD, True, lambda *_: None).timer
+    monkeypatch.setattr(arbiters, "Bench", lambda *_: here)
 
     def time(cases, baselines, trials, worker):
         drawn.append(worker)
@@ -756,14 +725,14 @@ def test_a_plot_of_what_its_streams_hold_up_is_drawn_on_one_queue(arbiter, calm,
     monkeypatch.setattr(timer, "know_baselines", lambda: None)
     monkeypatch.setattr(timer, "time", time)
     monkeypatch.setattr(timer, "timings", lambda cases: ["times"])
-    assert here.measure(source("plotted"), ADD) == ["times"]
+    assert arbiters.Arbiter().measure(source("plotted"), ADD) == ["times"]
     assert [worker.one_queue for worker in drawn] == [False, True]
     assert all(worker.closed for worker in drawn)
 
 
-def test_a_second_try_to_start_one_of_one_queue_is_of_one_queue(arbiter, workers, monkeypatch):
+def test_a_second_try_to_start_one_of_one_queue_is_of_one_queue(bench, workers, monkeypatch):
     """The first did not come up."""
-    here, _ = arbiter
+    here, _ = bench
     workers.fails.add("imports")
     monkeypatch.setattr(here.pool, "reset", workers.fails.clear)
     loaded = here.take(source("a"), ADD, one_queue=True)
@@ -771,9 +740,9 @@ def test_a_second_try_to_start_one_of_one_queue_is_of_one_queue(arbiter, workers
     assert loaded.worker.one_queue
 
 
-def test_baselines_load_once_in_each_worker(arbiter):
+def test_baselines_load_once_in_each_worker(bench):
     """A second submission finds them loaded; after a drop a new worker loads them again."""
-    here, _ = arbiter
+    here, _ = bench
     names = [f"vector_add:{baseline.id}" for baseline in ADD.baselines]
     first = here.baseline_worker(ADD, ADD.baselines[:1])
     assert here.baseline_worker(ADD, ADD.baselines) is first

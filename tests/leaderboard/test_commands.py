@@ -8,7 +8,8 @@ import pytest
 
 import grader.judge.service
 from grader.authoring import reference
-from grader.errors import GraderError, UnknownExercise
+from grader.errors import GraderError, MachineLacks, UnknownExercise
+from grader.judge.sandbox import launch
 from grader.leaderboard import commands
 
 
@@ -27,6 +28,7 @@ def judged(monkeypatch, judge):
             judge.closed = True
 
     monkeypatch.setattr(grader.judge.service, "Judge", Judge)
+    monkeypatch.setattr("grader.judge.sandbox.must_be_caged", lambda: None)  # nothing runs
     return judge
 
 
@@ -69,6 +71,15 @@ def test_no_sandbox_reaches_the_judge(judged, course, text_of):
     """Who asks for it gets a judge without a sandbox."""
     commands.run("softmax", course({"ann": text_of("a")}), sandbox=False)
     assert judged.sandbox is False
+
+
+def test_without_a_sandbox_no_board_is_run(tmp_path, monkeypatch):
+    """One sentence says why, and no store is made."""
+    monkeypatch.setattr("grader.judge.sandbox.bubblewrap.find", lambda: None)
+    launch.decided.cache_clear()
+    with pytest.raises(MachineLacks, match="bubblewrap is not installed"):
+        commands.run("softmax", tmp_path)
+    assert list(tmp_path.iterdir()) == []
 
 
 def test_a_wrong_call_makes_no_store(judged, tmp_path, monkeypatch):

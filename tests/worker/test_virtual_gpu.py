@@ -153,9 +153,10 @@ def test_what_a_simulated_kernel_did_wrong_is_still_raised(tmp_path: Path) -> No
         tmp_path,
         """
 from grader.worker import simulator
+from grader.worker.cuda_on_cpu import kernel_failures
 simulator.install()
 assert torch.cuda.synchronize is virtual_gpu.synchronize
-simulator._failures["some.so"] = lambda: b"threads wait"
+kernel_failures._failures["some.so"] = lambda: b"threads wait"
 raises(RuntimeError, "threads wait", torch.cuda.synchronize)
 raises(RuntimeError, "threads wait", torch.cuda.current_stream().synchronize)
 """,

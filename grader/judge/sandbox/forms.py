@@ -6,16 +6,16 @@ import os
 import platform
 from dataclasses import dataclass
 
-from grader.judge.sandbox import bubblewrap, landlock, seccomp
+from grader.judge.sandbox import bubblewrap, seccomp
 
-__all__ = ["Form", "forms"]
+__all__ = ["Form", "forms", "without"]
 
 
 @dataclass(frozen=True)
 class Form:
     """A kind of cage. `own_user`: the submission is another user of the system, which only root can do."""
 
-    kind: str  # bubblewrap, landlock, limits or none
+    kind: str  # bubblewrap or none
     own_user: bool = False
     lacking: tuple[str, ...] = ()  # clauses, for whoever reads the verdict
 
@@ -24,31 +24,20 @@ class Form:
 
 
 def forms() -> list[Form]:
-    """Those to be tried on this system, the strongest first; the last needs nothing."""
-    users = (True, False) if os.geteuid() == 0 else (False,)
-    program, version = bubblewrap.find(), landlock.abi()
-    unfiltered = () if seccomp.program(True) else (f"no filter of system calls for {platform.machine()}",)
-    unlimited = ("temporary files have no limit",)
-    found = []
-    if program is not None:
-        lacking = unfiltered + (() if bubblewrap.caps_sizes(program) else unlimited)
-        found += [("bubblewrap", lacking)]
-    reason = "bubblewrap is not installed" if program is None else "this system allows bubblewrap no namespaces"
-    if version:
-        found += [("landlock", (reason, "other processes are seen", *unlimited, *unfiltered))]
-    open_ = ("there is no Landlock", "files are protected by their permissions alone")
-    found += [("limits", (reason, *open_, "other processes are seen", *unlimited, *unfiltered))]
-    return [
-        Form(kind, own_user, lacking + _as_same_user(kind, version, own_user))
-        for kind, lacking in found
-        for own_user in users
-    ]
+    """Those to be tried on this system, the strongest first; none without bubblewrap."""
+    program = bubblewrap.find()
+    if program is None:
+        return []
+    lacking: tuple[str, ...] = () if seccomp.program() else (f"no filter of system calls for {platform.machine()}",)
+    lacking += () if bubblewrap.caps_sizes(program) else ("temporary files have no limit",)
+    if os.geteuid() != 0:
+        return [Form("bubblewrap", lacking=lacking)]
+    as_root = (*lacking, "it is root, without its capabilities")
+    return [Form("bubblewrap", own_user=True, lacking=lacking), Form("bubblewrap", lacking=as_root)]
 
 
-def _as_same_user(kind: str, landlock_version: int, own_user: bool) -> tuple[str, ...]:
-    """What it means that the submission is the grading user."""
-    if own_user:
-        return ()
-    user = ("it is root, without its capabilities",) if os.geteuid() == 0 else ()
-    namespaced = kind == "bubblewrap" or (kind == "landlock" and landlock_version >= 6)
-    return user if namespaced else (*user, "other processes of the same user can be signalled")
+def without() -> Form:
+    """A plain process, where none of `forms` works."""
+    installed = bubblewrap.find() is not None
+    reason = "this system allows bubblewrap no namespaces" if installed else "bubblewrap is not installed"
+    return Form("none", lacking=(reason,))

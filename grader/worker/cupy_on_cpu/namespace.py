@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from grader.worker import simulator
+from grader.worker.cuda_on_cpu import kernel_failures
 from grader.worker.cupy_on_cpu import arrays, errors, raw
 
 __all__ = ["module"]
@@ -36,7 +36,7 @@ class Stream:
 
     def synchronize(self) -> None:
         """Raises what a kernel did wrong."""
-        simulator.synchronize()
+        kernel_failures.synchronize()
 
     def record(self, event: Any = None) -> Any:
         """Puts an event behind what the stream has to do."""
@@ -60,7 +60,7 @@ class Event:
 
     def synchronize(self) -> None:
         """Raises what a kernel did wrong."""
-        simulator.synchronize()
+        kernel_failures.synchronize()
 
 
 class Device:
@@ -91,7 +91,7 @@ class Device:
 
     def synchronize(self) -> None:
         """Raises what a kernel did wrong."""
-        simulator.synchronize()
+        kernel_failures.synchronize()
 
 
 def _properties(device: int = 0) -> dict[str, Any]:
@@ -109,7 +109,7 @@ def _cuda() -> dict[str, Any]:
         "getDeviceProperties": _properties,
         "getDeviceCount": lambda: 1,
         "getDevice": lambda: 0,
-        "deviceSynchronize": simulator.synchronize,
+        "deviceSynchronize": kernel_failures.synchronize,
         "CUDARuntimeError": errors.CUDADriverError,
     }
     return {

@@ -11,8 +11,8 @@ from typing import Any
 
 import numpy as np
 
-from grader.worker import simulator
 from grader.worker.cuda_on_cpu import line_mark
+from grader.worker.cuda_on_cpu.kernel_failures import watch
 from grader.worker.cuda_on_cpu.lines import cell_of_caller
 from grader.worker.cupy_on_cpu.arrays import ndarray
 from grader.worker.cupy_on_cpu.build import FILE, build, checked_options
@@ -77,7 +77,7 @@ class RawModule:
     def _library(self) -> Any:
         assert self.code is not None
         path = str(build(self.code, self.options, self._names(), self._mark, self.name_expressions))
-        simulator.watch(path)
+        watch(path)
         return ctypes.CDLL(path)
 
     def _why_not(self, name: str) -> str:

@@ -5,7 +5,8 @@ import sys
 
 import pytest
 
-from grader.judge.sandbox import environment, gpu, landlock, launch, start, strength
+from grader.errors import MachineLacks
+from grader.judge.sandbox import environment, gpu, launch, must_be_caged, start, strength
 from grader.judge.sandbox.gpu import GpuAccess
 
 
@@ -17,22 +18,19 @@ def undecided():
     launch.decided.cache_clear()
 
 
-def test_without_bubblewrap_there_is_landlock_and_it_is_said(no_programs):
-    """With the reason, and what is weaker."""
-    if not landlock.abi():
-        pytest.skip("this kernel has no Landlock")
+def test_without_bubblewrap_there_is_none_and_a_class_is_refused(no_programs):
+    """With the reason, and what to do."""
     no_programs("bwrap")
-    said = strength()
-    assert said.startswith("landlock: bubblewrap is not installed; ")
-    assert "other processes are seen" in said
-    assert "temporary files have no limit" in said
+    assert strength() == "none: bubblewrap is not installed"
+    with pytest.raises(MachineLacks, match=r"there is none here: bubblewrap is not installed\. `grader doctor`"):
+        must_be_caged()
 
 
-def test_without_landlock_there_are_limits(no_programs, monkeypatch):
-    """The weakest that is still one."""
-    no_programs("bwrap")
-    monkeypatch.setattr(landlock, "abi", lambda: 0)
-    assert strength().startswith("limits: bubblewrap is not installed; there is no Landlock; ")
+def test_with_bubblewrap_a_class_is_graded():
+    """Also where something is lacking."""
+    if not strength().startswith("bubblewrap"):
+        pytest.skip("this machine has no bubblewrap")
+    must_be_caged()
 
 
 def test_a_bubblewrap_that_is_refused_its_namespaces_is_not_used(tmp_path, monkeypatch):
@@ -41,15 +39,13 @@ def test_a_bubblewrap_that_is_refused_its_namespaces_is_not_used(tmp_path, monke
     fake.write_text("#!/bin/sh\necho 'bwrap: No permissions to create new namespace' >&2\nexit 1\n")
     fake.chmod(0o755)
     monkeypatch.setenv("PATH", f"{tmp_path}{os.pathsep}{os.environ['PATH']}")
-    kind, _, lacking = strength().partition(": ")
-    assert kind in ("landlock", "limits")
-    assert lacking.startswith("this system allows bubblewrap no namespaces; ")
+    assert strength() == "none: this system allows bubblewrap no namespaces"
 
 
 def test_no_sandbox_is_none_and_the_verdict_says_so():
     """Asked for by name."""
-    assert strength(enabled=False) == "none: --no-sandbox was given"
-    caged = start("import os; print(os.getuid())", (), "simulator", enabled=False)
+    assert strength(False) == "none: --no-sandbox was given"
+    caged = start("import os; print(os.getuid())", (), "simulator", False)
     assert caged.process.stdout.read().split() == [str(os.getuid()).encode()]
     caged.kill()
     caged.process.stdout.close()
@@ -63,7 +59,7 @@ def test_the_choice_is_tried_once(monkeypatch):
     assert len(tried) == 1
 
 
-@pytest.mark.parametrize("form", ["bubblewrap", "landlock", "none"])
+@pytest.mark.parametrize("form", ["bubblewrap", "none"])
 def test_its_environment_is_its_own(form, told, monkeypatch):
     """Nothing of the caller's but the way to compilers; every cache in its home, thread pools bounded, no GPU."""
     monkeypatch.setenv("GRADEBOOK_PASSWORD", "secret")

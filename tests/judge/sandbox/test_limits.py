@@ -11,7 +11,7 @@ from grader.judge.sandbox import bubblewrap, cgroup, limits
 from grader.judge.sandbox.forms import Form
 from grader.protocol.flag import sealed_memory
 
-FORMS = ["bubblewrap", "landlock", "limits"]
+FORMS = ["bubblewrap"]
 MIB = 1 << 20
 HOLD = """
 import ctypes, os, threading, time
