@@ -110,10 +110,10 @@ def measure_budget(
     arbiter = Arbiter(device)
     try:
         errors = errors_of(arbiter, source, exercise, tell)
-        where = arbiter.machine.gpu if arbiter.device == "cuda" else "the simulator"
+        where = arbiter.bench.machine.gpu if arbiter.bench.device == "cuda" else "the simulator"
     finally:
         arbiter.close()
-    return MeasuredBudget(exercise_id, where or arbiter.device, _DRAWS, exercise.budget, _budget(errors), tuple(errors))
+    return MeasuredBudget(exercise_id, where or arbiter.bench.device, _DRAWS, exercise.budget, _budget(errors), tuple(errors))
 
 
 def errors_of(arbiter: Arbiter, source: str, exercise: Exercise, progress: Progress) -> list[CaseError]:
@@ -124,13 +124,13 @@ def errors_of(arbiter: Arbiter, source: str, exercise: Exercise, progress: Progr
     """
     from grader.judge.round import WorkerFailed
 
-    cases = exercise.cases if arbiter.device == "cuda" else exercise.simulator_cases
+    cases = exercise.cases if arbiter.bench.device == "cuda" else exercise.simulator_cases
     loaded = arbiter.take(source, exercise)
     try:
         if loaded.failure is not None:
             raise WorkerFailed(loaded.failure)
         loaded.worker.in_turn()
-        loaded.worker.map(arbiter.desk)
+        loaded.worker.map(arbiter.bench.desk)
         found = []
         for number, case in enumerate(cases):
             progress(f"measuring {case.name}", number, len(cases))
@@ -146,12 +146,12 @@ def errors_of(arbiter: Arbiter, source: str, exercise: Exercise, progress: Progr
 
 def _error(arbiter: Arbiter, worker: Worker, exercise: Exercise, case: Case) -> CaseError:
     """One draw: the reference in a worker, as a submission is run, and the oracle on the same inputs."""
-    desk = arbiter.desk
+    desk = arbiter.bench.desk
     spread = desk.lay(case)
     desk.deal(spread, exercise.draw)
     desk.poison(spread)
     worker.plan(spread)
-    limit_s = arbiter.machine.slowness * exercise.time_limit_s
+    limit_s = arbiter.bench.machine.slowness * exercise.time_limit_s
     worker.round("submission", desk, limit_s, exercise.head_start)
     (outputs,), (expected,) = desk.answers(spread), desk.expected(spread, exercise)
     worst = relative = small = 0.0

@@ -6,6 +6,7 @@ import filecmp
 import os
 import re
 import shlex
+import shutil
 import sqlite3
 import sysconfig
 import tempfile
