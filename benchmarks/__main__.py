@@ -20,7 +20,7 @@ from benchmarks.limits import Fault
 from benchmarks.readme import rewrite
 from benchmarks.rows import Recorder
 from grader.hardware import toolkit
-from grader.judge.machine import Machine
+from grader.judge.gpu.ceilings import Machine
 
 # Module and function: each is imported when it is run, since a GPU machine may lack what another bench needs.
 BENCHES = {

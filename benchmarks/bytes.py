@@ -12,7 +12,7 @@ import torch
 from benchmarks.rows import Recorder
 from benchmarks.timing import in_turn
 from grader.explore.memory.bandwidth_experiments import EXPERIMENTS, samples_us
-from grader.judge.statistics import interval
+from grader.judge.score import interval
 
 __all__ = ["GREYS", "moves"]
 

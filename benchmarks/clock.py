@@ -14,11 +14,11 @@ from benchmarks.material import honest, unique
 from benchmarks.pairs import imported, pairs
 from benchmarks.rows import Recorder
 from grader.exercise import Array, Baseline, Budget, Case, Exercise
-from grader.judge.statistics import Interval, interval
+from grader.judge.score import Interval, interval
 
 if TYPE_CHECKING:
     from grader.judge.bench import Bench
-    from grader.judge.workers import Worker
+    from grader.judge.process.worker import Worker
 
 __all__ = ["agree", "agreement", "clock", "repeats", "scaled_case"]
 
@@ -81,8 +81,8 @@ def agree(bench: Bench, case: Case, exercise: Exercise, worker: Worker, trials: 
     against; `counted_vs_events`, how far the figure that counts is; `counted_vs_another_process`, how far it is from
     `alone(launches)`, seconds of a launch by events elsewhere; `rounds_by_events`, where the events counted.
     """
-    from grader.judge.reading import counted, held_against
-    from grader.judge.timing import Timer
+    from grader.judge.timing.clock_choice import counted, held_against
+    from grader.judge.timing.timer import Timer
 
     timer = Timer(bench, exercise, lambda *_: None)
     timer.one_queue = True  # as good as: it works on one stream, so another worker would be held up as well

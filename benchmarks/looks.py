@@ -9,15 +9,15 @@ from unittest import mock
 from benchmarks.limits import Limit
 from benchmarks.rows import Recorder
 from grader.exercises import find
-from grader.judge import glimpse
-from grader.judge.clock import launches_for
-from grader.judge.round import Round
-from grader.judge.statistics import interval
+from grader.judge.process.worker import Round
+from grader.judge.score import interval
+from grader.judge.timing import output_probe
+from grader.judge.timing.clock import launches_for
 
 __all__ = ["looks"]
 
 _EXERCISES = ("vector_add", "softmax", "unblock")  # few launches, some, many
-_ELEMENTS = (glimpse.LOOKS // 4, glimpse.LOOKS, 4 * glimpse.LOOKS, 16 * glimpse.LOOKS, 64 * glimpse.LOOKS)
+_ELEMENTS = (output_probe.LOOKS // 4, output_probe.LOOKS, 4 * output_probe.LOOKS, 16 * output_probe.LOOKS, 64 * output_probe.LOOKS)
 _TURNS = 40
 _AN_EXERCISE_S = 40.0
 
@@ -27,7 +27,7 @@ def looks(recorder: Recorder) -> None:
     and its microseconds after a round of the first baseline.
     """
     from grader.judge.bench import Bench
-    from grader.judge.timing import Timer
+    from grader.judge.timing.timer import Timer
 
     limit, bench = Limit(150), Bench("cuda")
     try:
@@ -46,7 +46,7 @@ def looks(recorder: Recorder) -> None:
                 for _ in range(_TURNS):
                     for elements in _ELEMENTS:
                         bench.desk.poison(spread)
-                        with mock.patch.object(glimpse, "LOOKS", elements):
+                        with mock.patch.object(output_probe, "LOOKS", elements):
                             one = worker.round(f"{exercise.id}:{baseline.id}", bench.desk, 30.0, exercise.head_start)
                         found[elements].append(one)
             for elements, rounds in found.items():

@@ -17,7 +17,7 @@ from benchmarks.material import Text, slower, unique
 from benchmarks.rows import Recorder, commit
 from grader.exercise import Exercise
 from grader.exercises import find
-from grader.judge.statistics import Interval, interval
+from grader.judge.score import Interval, interval
 
 if TYPE_CHECKING:
     from grader.judge.bench import Bench
@@ -108,7 +108,7 @@ def _in_turn(fast: Text, slow: Text, count: int) -> Iterator[tuple[str, Text]]:
 
 def _judged(bench: Bench, exercise: Exercise, source: str, ahead: Sequence[tuple[str, Exercise]]) -> Interval:
     """The ratio that the judge comes to, as for a verdict."""
-    from grader.judge.timing import Timer
+    from grader.judge.timing.timer import Timer
 
     timer = Timer(bench, exercise, lambda *_: None)
     timer.one_queue = True  # as good as: it works on one stream, so another worker would be held up as well

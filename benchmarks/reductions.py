@@ -17,7 +17,7 @@ from benchmarks.kernels import load
 from benchmarks.rows import Recorder
 from grader.exercises import find
 from grader.explore.reductions import TIMED, launch
-from grader.judge.statistics import Interval, interval
+from grader.judge.score import Interval, interval
 
 __all__ = ["reductions"]
 

@@ -14,8 +14,8 @@ from benchmarks.noise import Heard, listening
 from benchmarks.rows import Recorder
 from grader.exercise import Exercise
 from grader.exercises import find
-from grader.judge.pool import Loaded
-from grader.judge.statistics import interval
+from grader.judge.process.pool import Loaded
+from grader.judge.score import interval
 from tests.honest.corpus import Honest, corpus
 
 if TYPE_CHECKING:

@@ -12,15 +12,15 @@ from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
-from grader.authoring.cells import exercise_cells
+from grader.authoring.new_exercise import exercise_cells
 from grader.errors import GraderError
 from grader.exercise import Budget, Case, Exercise
 from grader.exercises import find, found
-from grader.steps import Progress
+from grader.verdict import Progress
 
 if TYPE_CHECKING:
     from grader.judge.arbiter import Arbiter
-    from grader.judge.workers import Worker
+    from grader.judge.process.worker import Worker
 
 __all__ = ["CaseError", "MeasuredBudget", "errors_of", "measure_budget"]
 
@@ -113,7 +113,9 @@ def measure_budget(
         where = arbiter.bench.machine.gpu if arbiter.bench.device == "cuda" else "the simulator"
     finally:
         arbiter.close()
-    return MeasuredBudget(exercise_id, where or arbiter.bench.device, _DRAWS, exercise.budget, _budget(errors), tuple(errors))
+    return MeasuredBudget(
+        exercise_id, where or arbiter.bench.device, _DRAWS, exercise.budget, _budget(errors), tuple(errors)
+    )
 
 
 def errors_of(arbiter: Arbiter, source: str, exercise: Exercise, progress: Progress) -> list[CaseError]:
@@ -122,7 +124,7 @@ def errors_of(arbiter: Arbiter, source: str, exercise: Exercise, progress: Progr
     Raises:
         GraderError: it fails, or is not finite where it should be.
     """
-    from grader.judge.round import WorkerFailed
+    from grader.judge.process.worker import WorkerFailed
 
     cases = exercise.cases if arbiter.bench.device == "cuda" else exercise.simulator_cases
     loaded = arbiter.take(source, exercise)

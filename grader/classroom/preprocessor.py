@@ -15,7 +15,7 @@ from nbgrader.preprocessors import NbGraderPreprocessor, SaveAutoGrades
 from traitlets import Bool, Enum
 
 from grader import submission
-from grader.classroom.restore import node
+from grader.classroom.released_cells import node
 from grader.errors import GraderError, JudgeStopped, UnusableExercise, UnusableSubmission
 from grader.exercises import EXERCISES, found
 from grader.verdict import Verdict
@@ -35,7 +35,7 @@ _TO_REVIEW = "grader_to_review"
 class JudgeCells(NbGraderPreprocessor):  # type: ignore[misc]
     """First of `Autograde.autograde_preprocessors`: runs nothing of the notebook, has its solution cells judged.
 
-    Its exporter is `grader.classroom.handed_in.HandedInExporter`.
+    Its exporter is `grader.classroom.released_cells.HandedInExporter`.
 
     Each check cell gets a report and, as nbgrader's `determine_grade` wants it, a number as `execute_result`. A cell
     that could not be judged gets 0 and is marked for `SaveVerdicts`, which flags it for manual grading.
@@ -158,7 +158,7 @@ def _report(verdict: Verdict) -> NotebookNode:
 
 
 def _note(title: str, sentence: str) -> NotebookNode:
-    from grader.feedback.style import note
+    from grader.feedback.report import note
 
     return _display(note(title, sentence), f"{title}. {sentence}")
 

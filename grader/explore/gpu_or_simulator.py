@@ -61,14 +61,14 @@ def busy_gpu() -> BusyGpu:
 
     if torch.cuda.is_available():
         return BusyGpu(torch.cuda.get_device_name(), False)
-    from grader.worker import virtual_gpu
+    from grader.worker.simulator import virtual_gpu
 
     virtual_gpu.install()
     return BusyGpu(_PRETEND, True)
 
 
 def _pretend_call() -> Callable[[], None]:
-    from grader.worker.timed_work import callable_of
+    from grader.worker.harnesses.timed_work import callable_of
 
     return callable_of({"first_ms": random.uniform(150, 250), "virtual": [[random.uniform(400, 600), 50]]})
 
@@ -97,12 +97,13 @@ def load_cupy() -> ModuleType:
     """
     import torch
 
-    from grader.worker import cupy_on_cpu, nvcc_on_path
+    from grader.worker.simulator import cupy_module
+    from grader.worker.toolchain import nvcc
 
     on_gpu = torch.cuda.is_available()
     if not on_gpu:
-        cupy_on_cpu.offer()
-    nvcc_on_path.offer(simulated=not on_gpu)
+        cupy_module.offer()
+    nvcc.offer(simulated=not on_gpu)
     try:
         return import_module("cupy")
     except ImportError as error:
@@ -120,7 +121,7 @@ def load_numba_cuda() -> ModuleType:
         os.environ.setdefault("NUMBA_ENABLE_CUDASIM", "0" if _has_gpu() else "1")
         # A kernel of ten threads leaves a GPU idle on purpose here; the warning would only distract.
         os.environ.setdefault("NUMBA_CUDA_LOW_OCCUPANCY_WARNINGS", "0")
-    from grader.worker.newer_numpy import give_numba_its_names
+    from grader.worker.gpu_start import give_numba_its_names
 
     give_numba_its_names()
     return import_module("numba.cuda")

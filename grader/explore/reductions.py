@@ -284,7 +284,7 @@ def build() -> ctypes.CDLL:
 
 
 def _built_for_cpu() -> str:
-    from grader.worker.cuda_on_cpu import COMPILER_FLAGS, INCLUDE, translate
+    from grader.worker.simulator.cuda_source import COMPILER_FLAGS, INCLUDE, translate
 
     with tempfile.TemporaryDirectory() as folder:
         source, library = Path(folder, "rungs.cpp"), Path(folder, "rungs.so")

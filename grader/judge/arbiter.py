@@ -11,14 +11,13 @@ from datetime import UTC, datetime
 
 from grader.errors import MachineLacks, UnusableSubmission
 from grader.exercise import Case, Exercise
-from grader.judge import health, memory
 from grader.judge.bench import Bench
-from grader.judge.intake import refuse
+from grader.judge.gpu import health
 from grader.judge.job import Job
-from grader.judge.round import WorkerFailed
-from grader.judge.trial import HeldUp, TimedWrong
-from grader.steps import Progress
-from grader.verdict import Failure, Timing, Verdict
+from grader.judge.process.worker import WorkerFailed
+from grader.judge.screening import refuse
+from grader.judge.timing.trial import HeldUp, TimedWrong
+from grader.verdict import Failure, Progress, Timing, Verdict
 
 __all__ = ["Arbiter"]
 
@@ -69,7 +68,7 @@ class Arbiter:
             return job, refuse(source, exercise) or job.run(() if again else upcoming)
 
         try:
-            job, failure = memory.with_room(graded, self.bench.make_way)
+            job, failure = health.with_room(graded, self.bench.make_way)
         finally:
             self.bench.pool.refill()
             if not upcoming:
@@ -92,7 +91,7 @@ class Arbiter:
         """
         if self.bench.device != "cuda":
             raise MachineLacks("Speed needs a GPU; this machine has none.")
-        return memory.with_room(lambda _: self._measure(source, exercise, progress), self.bench.make_way)
+        return health.with_room(lambda _: self._measure(source, exercise, progress), self.bench.make_way)
 
     def _measure(self, source: str, exercise: Exercise, progress: Progress) -> list[Timing]:
         job = Job(self.bench, source, exercise, True, progress)

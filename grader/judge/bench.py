@@ -9,19 +9,18 @@ from typing import Any
 
 from grader.errors import JudgeStopped, MachineLacks
 from grader.exercise import Baseline, Exercise, text_of
-from grader.judge import fused, health, memory
-from grader.judge.clock import Clock
-from grader.judge.desk import Desk
-from grader.judge.machine import Machine, resolve
-from grader.judge.monitor import Monitor, Record
-from grader.judge.pool import Loaded, Pool
-from grader.judge.reading import Reading
-from grader.judge.round import WorkerFailed
+from grader.judge.checking import fused_compare
+from grader.judge.checking.buffers import Desk, Spread
+from grader.judge.gpu import health
+from grader.judge.gpu.ceilings import Machine, resolve
+from grader.judge.gpu.nvml import Monitor, Record
+from grader.judge.process.pool import Loaded, Pool
+from grader.judge.process.worker import Worker, WorkerFailed
 from grader.judge.sandbox import strength
-from grader.judge.sizes import Sizes
-from grader.judge.spread import Spread
-from grader.judge.trial import BaselineFailed
-from grader.judge.workers import Worker
+from grader.judge.timing.clock import Clock
+from grader.judge.timing.clock_choice import Reading
+from grader.judge.timing.problem_size import Sizes
+from grader.judge.timing.trial import BaselineFailed
 from grader.verdict import Environment
 
 __all__ = ["Bench"]
@@ -44,7 +43,7 @@ class Bench:
         strength(sandbox)  # raises where a sandbox is required and there is none
         self.device = resolve(device)
         self.sandbox = sandbox
-        self.pool = Pool(self.device, sandbox, memory.beside_the_desk(self.device))
+        self.pool = Pool(self.device, sandbox, health.beside_the_desk(self.device))
         try:
             with self.pool.quiet:
                 self.machine = Machine.measure(self.device)
@@ -52,11 +51,11 @@ class Bench:
             self.desk = Desk(self.device, self.machine)
             self.monitor = Monitor(self.device)
             if self.device == "cuda":
-                fused.warm(("float32",))
+                fused_compare.warm(("float32",))
         except BaseException as error:
             self.pool.close()
-            if memory.out_of_memory(error):
-                raise memory.TooLittle(memory.SHORT) from None  # what was made of a desk ends with the process only
+            if health.out_of_memory(error):
+                raise health.TooLittle(health.SHORT) from None  # what was made of a desk ends with the process only
             raise
         self.sizes = Sizes()
         self.alone: dict[tuple[str, str, str], list[Reading]] = {}

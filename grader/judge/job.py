@@ -12,17 +12,15 @@ from grader.errors import MachineLacks
 from grader.exercise import Case, Exercise
 from grader.judge import rules
 from grader.judge.bench import Bench
-from grader.judge.compare import uncontradicted
-from grader.judge.memory import TooLittle, out_of_memory, stays
-from grader.judge.pace import whole_limit_s
-from grader.judge.pool import Loaded
-from grader.judge.round import WorkerFailed
-from grader.judge.streams import waits_for_nobody
-from grader.judge.timing import Timer
-from grader.judge.trial import HeldUp, TimedWrong
-from grader.judge.workers import Worker
-from grader.steps import Progress
-from grader.verdict import CaseResult, Failure, Finding, GateResult, Mismatch, Verdict
+from grader.judge.checking.compare import uncontradicted
+from grader.judge.gpu.health import TooLittle, out_of_memory, stays
+from grader.judge.process.pool import Loaded
+from grader.judge.process.worker import Worker, WorkerFailed
+from grader.judge.screening import waits_for_nobody
+from grader.judge.timing.host_speed import whole_limit_s
+from grader.judge.timing.timer import Timer
+from grader.judge.timing.trial import HeldUp, TimedWrong
+from grader.verdict import CaseResult, Failure, Finding, GateResult, Mismatch, Progress, Verdict
 from grader.version import __version__
 
 __all__ = ["Job"]

@@ -27,8 +27,7 @@ from grader.exercise import MAX_SOURCE_BYTES
 from grader.exercises import find, found
 from grader.judge.sandbox import import_folders, remove
 from grader.protocol.channel import Channel, ChannelClosed, ChannelTimeout
-from grader.steps import Progress
-from grader.verdict import Timing, Verdict
+from grader.verdict import Progress, Timing, Verdict
 
 __all__ = ["Judge", "shared_judge"]
 
@@ -211,7 +210,7 @@ def shared_judge(device: Literal["auto", "cuda", "simulator"] = "auto", sandbox:
 def serve(fd: int, device: str, sandbox: bool | None) -> None:
     """The judge's process: answers until the caller closes the socket."""
     from grader.judge.arbiter import Arbiter
-    from grader.judge.memory import TooLittle
+    from grader.judge.gpu.health import TooLittle
 
     channel = Channel(socket.socket(fileno=fd))
     arbiter: Arbiter | None = None

@@ -7,7 +7,7 @@ import torch
 
 from grader.authoring.budget import CaseError, MeasuredBudget, errors_of, measure_budget
 from grader.authoring.budget import _budget as budget_of
-from grader.authoring.reference import solution
+from grader.authoring.stubs import solution
 from grader.errors import GraderError
 from grader.exercise import Budget
 from grader.exercises import find

@@ -9,12 +9,11 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner
 
-from grader.authoring.cells import exercise_cells
-from grader.authoring.new_exercise import can_be_copied, new_exercise
+from grader.authoring.new_exercise import can_be_copied, exercise_cells, new_exercise
 from grader.cli import app
 from grader.errors import GraderError
 from grader.exercises import PACKAGED, find, found
-from grader.solution_cell import Cell
+from grader.submission.solution_cell import Cell
 
 COPIED = [name for name, exercise in PACKAGED.items() if can_be_copied(exercise)]
 

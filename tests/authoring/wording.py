@@ -111,7 +111,7 @@ hers? → their
 (?:one|two|three|four|\d+) (?:«unit»|«verbs») an? (?:«unit»)(?! (?:of|is|was|has|did|does|had|can|may|needs?|that)\b) → per: one sample per thread
 ,? for (?:it|they|there|this|that|he|nothing|nobody) (?:is|are|was|were|has|have|had|does|do|did|can|could|would|will|may|must|might|needs?|knows?) → because
 1 (?:«things»|blocks|points) → singular
-\w+\(s\) → plural() of grader.feedback.words
+\w+\(s\) → plural() of grader.words
 """  # noqa: E501
 _SHAPES = r"""
 ^(?:Who|Whoever|What|Whatever|Whichever|Which|Whose)\b.*\.$ → a noun as the subject, not a clause ("A submission that …"); of a function: "Return …"
@@ -198,7 +198,7 @@ def violations(path: Path, kinds: Iterable[str] = ("word", "shape", "length", "p
                 hits.append((sentence, f"{length} words, at most {MAX_WORDS}: two sentences"))
             found += [Violation(path, _line(lines, text, said), _short(said), better) for said, better in hits]
     if path.suffix == ".py" and _speaks(path) and "plural" in kinds:
-        found += [Violation(path, line, said, "plural() of grader.feedback.words") for line, said in _counts(source)]
+        found += [Violation(path, line, said, "plural() of grader.words") for line, said in _counts(source)]
     return sorted(dict.fromkeys(found), key=lambda violation: violation.line)
 
 

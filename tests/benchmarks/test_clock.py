@@ -10,12 +10,12 @@ from benchmarks.clock import _scaled, agree, scaled_case
 from benchmarks.limits import Fault
 from benchmarks.pairs import counted
 from grader.exercises import find
-from grader.judge.clock import NO_DRIFT
-from grader.judge.desk import Desk
-from grader.judge.pace import Pace
-from grader.judge.reading import Reading
-from grader.judge.round import Round
-from grader.judge.statistics import Interval
+from grader.judge.checking.buffers import Desk
+from grader.judge.process.worker import Round
+from grader.judge.score import Interval
+from grader.judge.timing.clock import NO_DRIFT
+from grader.judge.timing.clock_choice import Reading
+from grader.judge.timing.host_speed import Pace
 
 LAUNCH_S = 200e-6
 CONSTANT_S = 150e-6

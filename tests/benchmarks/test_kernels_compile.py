@@ -14,7 +14,7 @@ from benchmarks import ceilings, reductions
 from grader.explore import gpu_or_simulator
 from grader.explore.ladder.machine_code import nvrtc_view
 from grader.explore.memory.bandwidth_experiments import EXPERIMENTS
-from grader.worker import ladder_kernels
+from grader.worker.harnesses import ladder_kernels
 
 GENERATIONS = (75, 90)
 

@@ -201,7 +201,7 @@ def solve(points: float, exercise_id: str = "softmax") -> Edit:
 def new_course(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, quick_gradebooks: None) -> Callable[..., Classroom]:
     """Makes a released course whose source notebooks hold the two exercises and, on request, further cells."""
     from grader.authoring import build
-    from grader.classroom import commands
+    from grader.classroom import class_actions
 
     def make(*more: dict[str, Any], points: float | None = None) -> Classroom:
         softmax = exercise_cells("softmax")
@@ -214,8 +214,8 @@ def new_course(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, quick_gradebooks
 
         monkeypatch.setattr(build, "instructor_notebooks", instructor_notebooks)
         folder = tmp_path / "course"
-        commands.init(folder)
-        commands.release(folder, ASSIGNMENT)
+        class_actions.init(folder)
+        class_actions.release(folder, ASSIGNMENT)
         return Classroom(folder)
 
     return make

@@ -4,9 +4,8 @@ import shutil
 
 import pytest
 
-from grader.authoring.cells import exercise_cells
-from grader.authoring.new_exercise import new_exercise
-from grader.classroom import commands
+from grader.authoring.new_exercise import exercise_cells, new_exercise
+from grader.classroom import class_actions
 from grader.errors import ClassroomError
 from grader.exercises import find, found
 from grader.submission import submissions_in
@@ -21,7 +20,7 @@ def course(new_course, monkeypatch):
     made = new_course()
     monkeypatch.chdir(made.folder)
     new_exercise("add_up", "vector_add")
-    commands.release(made.folder, ASSIGNMENT, force=True)
+    class_actions.release(made.folder, ASSIGNMENT, force=True)
     return made
 
 
@@ -38,7 +37,7 @@ def test_an_exercise_of_the_course_is_graded_from_end_to_end(course, tmp_path, m
     course.hand_in("ada", solve, "add_up")
     course.hand_in("bob", lambda notebook: None, "add_up")
     monkeypatch.chdir(tmp_path)
-    result = commands.autograde(course.folder, ASSIGNMENT, feedback=False)
+    result = class_actions.autograde(course.folder, ASSIGNMENT, feedback=False)
     assert [each.reason for each in result.students] == ["", ""]
     assert course.grade("ada", "check-add_up", "add_up") == (find("add_up").correctness_points, False)
     assert course.grade("bob", "check-add_up", "add_up") == (0.0, False)
@@ -58,17 +57,17 @@ def test_learners_get_the_stub_and_the_module(course, tmp_path, monkeypatch):
 
 def test_an_unchanged_release_stays_and_a_changed_exercise_is_another_version(course):
     """The modules are part of what is compared."""
-    assert commands.release(course.folder, ASSIGNMENT).outcome == "unchanged"
+    assert class_actions.release(course.folder, ASSIGNMENT).outcome == "unchanged"
     module = course.folder / "exercises/add_up.py"
     module.write_text(module.read_text(encoding="utf-8") + "\n# a word\n", encoding="utf-8")
     with pytest.raises(ClassroomError, match=r"differs in exercises/add_up\.py"):
-        commands.release(course.folder, ASSIGNMENT)
+        class_actions.release(course.folder, ASSIGNMENT)
 
 
 def test_a_module_that_fails_leaves_the_work_ungraded_and_says_why(course, judge):
     """Nobody loses points for it: a person is asked, and the next run grades."""
     course.hand_in("ada", solve, "add_up")
     (course.folder / "exercises/broken.py").write_text("x = y\n", encoding="utf-8")
-    result = commands.autograde(course.folder, ASSIGNMENT, feedback=False)
+    result = class_actions.autograde(course.folder, ASSIGNMENT, feedback=False)
     assert "broken.py, line 1: NameError" in result.students[0].reason
     assert course.grade("ada", "check-add_up", "add_up") == (None, True)

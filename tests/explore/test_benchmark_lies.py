@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from grader.exercises.audit import LIES
+from grader.exercises.profiling.audit import LIES
 from grader.explore import draw_claims, draw_waits, show_lies
 from grader.explore.profiling.benchmark_lies import QUESTIONS
 

@@ -17,7 +17,7 @@ from grader.explore import (
     memory_instructions,
 )
 from grader.explore.triton_compiler.compiled_stages import STAGES, Compiled
-from grader.worker.compile_only import CompileFailed
+from grader.worker.toolchain.compile_only import CompileFailed
 
 X = torch.zeros(1024)
 

@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 import torch
 
-from grader.exercises.traces import KINDS, trace
+from grader.exercises.profiling.trace_facts import KINDS, trace
 from grader.explore import recorded_output, recorded_trace, show_timeline
 from grader.explore.profiling.trace_timeline import events_of, rows_of
 

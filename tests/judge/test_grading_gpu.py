@@ -2,7 +2,7 @@
 
 import pytest
 
-from grader.authoring.reference import solution, unsolved
+from grader.authoring.stubs import solution, unsolved
 from grader.exercises import EXERCISES
 from tests.honest.corpus import corpus
 from tests.judge.submissions import SOFTMAX, VECTOR_ADD, changed

@@ -32,9 +32,7 @@ def arbiter():
 @pytest.fixture
 def exercise():
     """`vector_add`, asked as a function that returns its result."""
-    cases = tuple(
-        Case(f"{n}", (Array("x", (n,)), Array("y", (n,)), Array("out", (n,), role="out"))) for n in (3, 1000)
-    )
+    cases = tuple(Case(f"{n}", (Array("x", (n,)), Array("y", (n,)), Array("out", (n,), role="out"))) for n in (3, 1000))
     return replace(find("vector_add"), harness=_returns, parameters=("x", "y"), simulator_cases=cases)
 
 

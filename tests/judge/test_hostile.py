@@ -10,9 +10,9 @@ import torch
 
 from grader.errors import MachineLacks
 from grader.exercises import find
-from grader.judge.desk import Desk
-from grader.judge.glimpse import Glimpse
+from grader.judge.checking.buffers import Desk
 from grader.judge.service import Judge
+from grader.judge.timing.output_probe import Glimpse
 from tests.judge.submissions import VECTOR_ADD, changed
 
 pytestmark = pytest.mark.timeout(240)

@@ -11,10 +11,10 @@ from grader.errors import MachineLacks
 from grader.exercises import find
 from grader.judge import job as jobs
 from grader.judge import rules
+from grader.judge.gpu.health import TooLittle
 from grader.judge.job import Job
-from grader.judge.memory import TooLittle
-from grader.judge.pool import Loaded
-from grader.judge.trial import HeldUp
+from grader.judge.process.pool import Loaded
+from grader.judge.timing.trial import HeldUp
 from grader.verdict import CaseResult, Failure, Finding, Mismatch
 
 ADD = find("vector_add")

@@ -15,8 +15,8 @@ from pathlib import Path
 from typing import Any
 
 from grader.explore.drawing.displays import BLUE, DARK, GREY, ORANGE, PALE, Picture, Table, chart, code_html, finish
-from grader.worker.newer_numpy import give_numba_its_names
-from grader.worker.nvcc_by_nvrtc import no_cache_options
+from grader.worker.gpu_start import give_numba_its_names
+from grader.worker.toolchain.nvcc_by_nvrtc import no_cache_options
 
 __all__ = [
     "KINDS",

@@ -134,7 +134,7 @@ def search_star(periodogram: Callable[..., None]) -> StarPeriod:
     """
     import torch
 
-    from grader.worker.any_arrays import call
+    from grader.worker.arrays import call
 
     star = load_light_curve()
     device = "cuda" if torch.cuda.is_available() else "cpu"

@@ -10,11 +10,11 @@ from dataclasses import dataclass
 from typing import Any
 
 from grader.exercise import Case
-from grader.exercises.ladder import FREQUENCIES, SAMPLES, draw, ladder_case, oracle
+from grader.exercises.numba_cupy.ladder_rungs import FREQUENCIES, SAMPLES, draw, ladder_case, oracle
 from grader.explore.drawing.displays import BLUE, DARK, GREY, ORANGE, PALE, Picture, Table, chart, finish
 from grader.explore.drawing.recorded_results import Recorded, recorded
 from grader.explore.ladder.machine_code import NvrtcView, nvrtc_view
-from grader.judge.inputs import generator
+from grader.judge.checking.buffers import generator
 
 __all__ = [
     "H200",
@@ -92,7 +92,7 @@ def climb_cupy(**rungs: Callable[..., None]) -> Climb:
     """
     import torch
 
-    from grader.worker.cupy_arrays import device_arrays
+    from grader.worker.arrays import cupy_arrays
 
     on_gpu = torch.cuda.is_available()
     samples, count = (SAMPLES, FREQUENCIES) if on_gpu else _SMALL
@@ -101,7 +101,7 @@ def climb_cupy(**rungs: Callable[..., None]) -> Climb:
     expected = oracle({name: tensors[name].double() for name in ("t", "y", "freqs")})
     slow_ms = scipy_ms(tensors) if on_gpu else None
     found = tuple(
-        _rung(name, _alone(function), device_arrays(*tensors.values()), tensors["out"], expected, slow_ms)
+        _rung(name, _alone(function), cupy_arrays(*tensors.values()), tensors["out"], expected, slow_ms)
         for name, function in rungs.items()
     )
     where = torch.cuda.get_device_name() if on_gpu else "this machine's CPU: nothing is timed without a GPU"
@@ -284,7 +284,7 @@ V100 = Chip("NVIDIA V100", 80, 1.53, 64)
 
 def last_rung_view() -> NvrtcView:
     """The last rung's kernel in float32 with fast math, compiled."""
-    from grader.worker.ladder_kernels import SOURCE
+    from grader.worker.harnesses.ladder_kernels import SOURCE
 
     return nvrtc_view(SOURCE.substitute(T="float", f="f"), "--use_fast_math")
 

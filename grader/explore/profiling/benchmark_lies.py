@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from grader.explore.drawing.displays import BLUE, DARK, GREY, ORANGE, PALE, Picture, Table, canvas, finish, rectangle
-from grader.worker.machines import PretendGpu, ThisMachine
+from grader.worker.harnesses.benchmark_machine import PretendGpu, ThisMachine
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

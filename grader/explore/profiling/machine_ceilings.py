@@ -210,7 +210,7 @@ def try_predictions(
     """Time torch operations of each kind on this machine beside the times that `predict_ms` predicts."""
     import torch
 
-    from grader.worker.operations import call_of
+    from grader.worker.harnesses.timed_work import call_of
 
     device = "cuda" if torch.cuda.is_available() else "cpu"
     rows = []

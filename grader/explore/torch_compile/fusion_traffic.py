@@ -244,7 +244,7 @@ def count_fused(function: Callable[..., Any], *tensors: Any) -> tuple[int, int |
     """
     import torch
 
-    from grader.worker.fusion import count_only
+    from grader.worker.harnesses.compiled_graph import count_only
 
     counts: list[int | None] = []
 

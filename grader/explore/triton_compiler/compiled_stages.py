@@ -19,8 +19,8 @@ from pathlib import Path
 from typing import Any
 
 from grader.explore.drawing.displays import Interactive
-from grader.worker.compile_only import Compiler, described
-from grader.worker.loads import asynchronous_bytes, load_widths
+from grader.worker.harnesses.triton_kernels import asynchronous_bytes, load_widths
+from grader.worker.toolchain.compile_only import Compiler, described
 
 __all__ = [
     "GENERATIONS",

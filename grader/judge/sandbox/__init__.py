@@ -8,12 +8,10 @@ caged, tree    the judge's hold on everything that lives in it; cgroup, where th
 ```
 """
 
-from grader.judge.sandbox.caged import Caged, remove
+from grader.judge.sandbox.cgroup import FILES, MEMORY_BYTES, TASKS, available_share
 from grader.judge.sandbox.launch import must_be_caged, start, strength
-from grader.judge.sandbox.limits import FILES, MEMORY_BYTES, TASKS
-from grader.judge.sandbox.room import available_share
+from grader.judge.sandbox.process_tree import Caged, TooManyFiles, remove
 from grader.judge.sandbox.sight import import_folders
-from grader.judge.sandbox.tree import TooManyFiles
 
 __all__ = [
     "FILES", "MEMORY_BYTES", "TASKS", "Caged", "TooManyFiles", "available_share", "import_folders", "must_be_caged",

@@ -6,6 +6,7 @@ import contextlib
 import functools
 import json
 import os
+import platform
 import secrets
 import select
 import shutil
@@ -13,17 +14,108 @@ import subprocess
 import sys
 import tempfile
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from grader.errors import MachineLacks
-from grader.judge.sandbox import bubblewrap, cgroup, limits, seccomp, sight
-from grader.judge.sandbox.caged import Caged
-from grader.judge.sandbox.environment import environment
-from grader.judge.sandbox.forms import Form, forms, without
-from grader.judge.sandbox.gpu import GpuAccess, gpu_access
+from grader.judge.sandbox import bubblewrap, cgroup, seccomp, sight
+from grader.judge.sandbox.cgroup import THREADS
+from grader.judge.sandbox.process_tree import Caged
+from grader.judge.sandbox.sight import GpuAccess, gpu_access
 
-__all__ = ["decided", "must_be_caged", "start", "start_as", "strength", "works"]
+__all__ = [
+    "Form",
+    "decided",
+    "environment",
+    "forms",
+    "must_be_caged",
+    "start",
+    "start_as",
+    "strength",
+    "without",
+    "works",
+]
+
+
+# The kinds of cage there are, and what each lacks.
+
+
+@dataclass(frozen=True)
+class Form:
+    """A kind of cage. `own_user`: the submission is another user of the system, which only root can do."""
+
+    kind: str  # bubblewrap or none
+    own_user: bool = False
+    lacking: tuple[str, ...] = ()  # clauses, for whoever reads the verdict
+
+    def __str__(self) -> str:
+        return f"{self.kind}: {'; '.join(self.lacking)}" if self.lacking else self.kind
+
+
+def forms() -> list[Form]:
+    """Those to be tried on this system, the strongest first; none without bubblewrap."""
+    program = bubblewrap.find()
+    if program is None:
+        return []
+    lacking: tuple[str, ...] = () if seccomp.program() else (f"no filter of system calls for {platform.machine()}",)
+    lacking += () if bubblewrap.caps_sizes(program) else ("temporary files have no limit",)
+    if os.geteuid() != 0:
+        return [Form("bubblewrap", lacking=lacking)]
+    as_root = (*lacking, "it is root, without its capabilities")
+    return [Form("bubblewrap", own_user=True, lacking=lacking), Form("bubblewrap", lacking=as_root)]
+
+
+def without() -> Form:
+    """A plain process, where none of `forms` works."""
+    installed = bubblewrap.find() is not None
+    reason = "this system allows bubblewrap no namespaces" if installed else "bubblewrap is not installed"
+    return Form("none", lacking=(reason,))
+
+
+# The worker's whole environment: where compilers and libraries are, and folders of its own for all that is written.
+
+_KEPT = ("PATH", "LD_LIBRARY_PATH", "LANG", "LC_ALL", "CC", "CXX", "CUDA_HOME", "CUDA_PATH")
+_LISTS = {"PATH", "LD_LIBRARY_PATH"}
+_TOOLKIT = {"CUDA_HOME", "CUDA_PATH"}  # which is shown where there is a GPU
+_FOLDERS = {
+    "TMPDIR": "tmp",
+    "XDG_CACHE_HOME": "cache",
+    "TRITON_CACHE_DIR": "triton",
+    "TORCH_EXTENSIONS_DIR": "extensions",
+    "TORCHINDUCTOR_CACHE_DIR": "inductor",
+    "NUMBA_CACHE_DIR": "numba",
+    "CUPY_CACHE_DIR": "cupy",
+    "CUDA_CACHE_PATH": "cuda",
+}
+_POOLS = ("OMP", "MKL", "OPENBLAS", "NUMEXPR", "NUMBA")
+
+
+def environment(home: str, gpu: GpuAccess | None) -> dict[str, str]:
+    """For a worker whose home will be `home`. Of the caller's folders it names only those that a cage shows."""
+    shown = sight.shown(gpu)
+    kept = {name: os.environ[name] for name in _KEPT if name in os.environ}
+    for name in (_LISTS | _TOOLKIT if gpu is None else _LISTS) & kept.keys():
+        kept[name] = os.pathsep.join(each for each in kept[name].split(os.pathsep) if sight.within(each, shown))
+    kept = {name: value for name, value in kept.items() if value}
+    if gpu is not None and gpu.toolkit is not None and not {"CUDA_HOME", "CUDA_PATH"} & set(kept):
+        kept["CUDA_HOME"] = str(gpu.toolkit)
+    programs = os.path.dirname(sys.executable)  # pip puts ninja there; the caller's PATH may not name it
+    kept["PATH"] = os.pathsep.join([programs, kept.get("PATH", os.defpath)])
+    kept |= {name: f"{home}/{folder}" for name, folder in _FOLDERS.items()}
+    kept |= {f"{pool}_NUM_THREADS": str(THREADS) for pool in _POOLS}
+    return kept | {
+        "HOME": home,
+        "USER": "worker",
+        "LOGNAME": "worker",
+        "CUDA_VISIBLE_DEVICES": gpu.visible if gpu is not None else "",
+        "MAX_JOBS": str(THREADS),  # of ninja
+        "TORCHINDUCTOR_COMPILE_THREADS": "1",  # more are processes that each import torch
+        "PYTHONDONTWRITEBYTECODE": "1",
+    }
+
+
+# Starts a process in bubblewrap where this system allows it, which is found out by trying, once a process.
 
 _TRAMPOLINE = Path(__file__).with_name("trampoline.py")
 _TRIAL_LIMIT_S = 60.0
@@ -101,7 +193,7 @@ def start_as(form: Form, code: str, fds: tuple[int, ...], device: str) -> Caged:
         "fds": fds,
         "path": [str(path) for path in sight.added_folders()],
         "uid": _free_uid() if form.own_user else None,
-        "rlimits": limits.rlimits(limits.TASKS + (0 if form.own_user else _tasks_of_user())),
+        "rlimits": cgroup.rlimits(cgroup.TASKS + (0 if form.own_user else _tasks_of_user())),
         "locked": form.kind == "bubblewrap",
     }
     if form.kind == "none":

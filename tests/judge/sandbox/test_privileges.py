@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from grader.judge.sandbox import seccomp
-from grader.judge.sandbox.forms import Form, forms
+from grader.judge.sandbox.launch import Form, forms
 
 FORMS = ["bubblewrap"]
 STATUS = """
@@ -97,7 +97,7 @@ def test_an_ordinary_user_gets_a_cage(ordinary_user, tmp_path):
         """
 import time
 from grader.judge.sandbox import launch, tree
-from grader.judge.sandbox.forms import forms
+from grader.judge.sandbox.launch import forms
 code = '''
 import os, sys, time, grader.worker
 names = ("CapEff", "NoNewPrivs", "Seccomp:")
