@@ -19,7 +19,7 @@ from grader.exercises import find, found
 from grader.verdict import Progress
 
 if TYPE_CHECKING:
-    from grader.judge.arbiter import Arbiter
+    from grader.judge.bench import Bench
     from grader.judge.process.worker import Worker
 
 __all__ = ["CaseError", "MeasuredBudget", "errors_of", "measure_budget"]
@@ -95,7 +95,7 @@ def measure_budget(
         GraderError: the exercise's answers are measured, or the reference fails or is not finite where it should be.
         MachineLacks: this machine lacks what grading needs.
     """
-    from grader.judge.arbiter import Arbiter
+    from grader.judge.bench import Bench
 
     if course is not None:
         found.use(course)
@@ -107,18 +107,18 @@ def measure_budget(
     source = exercise_cells(exercise).reference
     tell = progress or (lambda text, done, total: None)
     tell("starting the judge", 0, 0)
-    arbiter = Arbiter(device)
+    bench = Bench(device)
     try:
-        errors = errors_of(arbiter, source, exercise, tell)
-        where = arbiter.bench.machine.gpu if arbiter.bench.device == "cuda" else "the simulator"
+        errors = errors_of(bench, source, exercise, tell)
+        where = bench.machine.gpu if bench.device == "cuda" else "the simulator"
     finally:
-        arbiter.close()
+        bench.close()
     return MeasuredBudget(
-        exercise_id, where or arbiter.bench.device, _DRAWS, exercise.budget, _budget(errors), tuple(errors)
+        exercise_id, where or bench.device, _DRAWS, exercise.budget, _budget(errors), tuple(errors)
     )
 
 
-def errors_of(arbiter: Arbiter, source: str, exercise: Exercise, progress: Progress) -> list[CaseError]:
+def errors_of(bench: Bench, source: str, exercise: Exercise, progress: Progress) -> list[CaseError]:
     """The worst errors of `source` in every case.
 
     Raises:
@@ -126,17 +126,17 @@ def errors_of(arbiter: Arbiter, source: str, exercise: Exercise, progress: Progr
     """
     from grader.judge.process.worker import WorkerFailed
 
-    cases = exercise.cases if arbiter.bench.device == "cuda" else exercise.simulator_cases
-    loaded = arbiter.take(source, exercise)
+    cases = exercise.cases if bench.device == "cuda" else exercise.simulator_cases
+    loaded = bench.take(source, exercise)
     try:
         if loaded.failure is not None:
             raise WorkerFailed(loaded.failure)
         loaded.worker.in_turn()
-        loaded.worker.map(arbiter.bench.desk)
+        loaded.worker.map(bench.desk)
         found = []
         for number, case in enumerate(cases):
             progress(f"measuring {case.name}", number, len(cases))
-            draws = [_error(arbiter, loaded.worker, exercise, case) for _ in range(_DRAWS)]
+            draws = [_error(bench, loaded.worker, exercise, case) for _ in range(_DRAWS)]
             worst = {name: max(getattr(each, name) for each in draws) for name in ("worst", "relative", "small")}
             found.append(replace(draws[0], **worst))
     except WorkerFailed as failed:
@@ -146,14 +146,14 @@ def errors_of(arbiter: Arbiter, source: str, exercise: Exercise, progress: Progr
     return found
 
 
-def _error(arbiter: Arbiter, worker: Worker, exercise: Exercise, case: Case) -> CaseError:
+def _error(bench: Bench, worker: Worker, exercise: Exercise, case: Case) -> CaseError:
     """One draw: the reference in a worker, as a submission is run, and the oracle on the same inputs."""
-    desk = arbiter.bench.desk
+    desk = bench.desk
     spread = desk.lay(case)
     desk.deal(spread, exercise.draw)
     desk.poison(spread)
     worker.plan(spread)
-    limit_s = arbiter.bench.machine.slowness * exercise.time_limit_s
+    limit_s = bench.machine.slowness * exercise.time_limit_s
     worker.round("submission", desk, limit_s, exercise.head_start)
     (outputs,), (expected,) = desk.answers(spread), desk.expected(spread, exercise)
     worst = relative = small = 0.0

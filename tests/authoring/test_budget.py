@@ -11,15 +11,15 @@ from grader.authoring.stubs import solution
 from grader.errors import GraderError
 from grader.exercise import Budget
 from grader.exercises import find
-from grader.judge.arbiter import Arbiter
+from grader.judge.bench import Bench
 
 
 @pytest.fixture(scope="module")
-def arbiter():
+def bench():
     """Without a GPU."""
-    arbiter = Arbiter("simulator")
-    yield arbiter
-    arbiter.close()
+    bench = Bench("simulator")
+    yield bench
+    bench.close()
 
 
 def silent(*_):
@@ -32,47 +32,47 @@ def few_cases(exercise_id, count=2, **changes):
     return replace(exercise, simulator_cases=exercise.simulator_cases[:count], **changes)
 
 
-def test_one_rounding_of_a_float32_gives_half_a_unit_in_the_last_place(arbiter):
+def test_one_rounding_of_a_float32_gives_half_a_unit_in_the_last_place(bench):
     """The sum of two float32 is rounded once: its relative error is at most 2^-24."""
-    errors = errors_of(arbiter, solution("vector_add"), few_cases("vector_add", 4), silent)
+    errors = errors_of(bench, solution("vector_add"), few_cases("vector_add", 4), silent)
     assert 2**-27 < max(each.relative for each in errors) <= 2**-24
     assert 10 * 2**-27 < budget_of(errors).relative < 1e-6
 
 
-def test_a_reference_that_is_off_gets_a_budget_that_covers_it_ten_times(arbiter):
+def test_a_reference_that_is_off_gets_a_budget_that_covers_it_ten_times(bench):
     """An error of 1e-3 in every element asks for 1e-2."""
     source = solution("vector_add") + "\n\n_sum = vector_add\n\n\ndef vector_add(x, y, out):\n    _sum(x, y, out)\n"
-    errors = errors_of(arbiter, source + "    out.mul_(1.001)\n", few_cases("vector_add"), silent)
+    errors = errors_of(bench, source + "    out.mul_(1.001)\n", few_cases("vector_add"), silent)
     assert 9e-3 < budget_of(errors).relative <= 2e-2
 
 
-def test_small_elements_that_are_off_ask_for_an_absolute_budget(arbiter):
+def test_small_elements_that_are_off_ask_for_an_absolute_budget(bench):
     """An error of 1e-4 everywhere is relative to nothing."""
     source = solution("vector_add") + "\n\n_sum = vector_add\n\n\ndef vector_add(x, y, out):\n    _sum(x, y, out)\n"
-    errors = errors_of(arbiter, source + "    out.add_(1e-4)\n", few_cases("vector_add"), silent)
+    errors = errors_of(bench, source + "    out.add_(1e-4)\n", few_cases("vector_add"), silent)
     wanted = budget_of(errors)
     for size in (0.0, 1e-3, 1.0, 10.0):
         assert wanted.absolute + wanted.relative * size > 0.9 * 1e-3 * (size <= 1.0)
     assert wanted.absolute < 3e-3
 
 
-def test_values_that_are_moved_get_no_budget_at_all(arbiter):
+def test_values_that_are_moved_get_no_budget_at_all(bench):
     """A transpose is exact."""
-    errors = errors_of(arbiter, solution("transpose"), few_cases("transpose"), silent)
+    errors = errors_of(bench, solution("transpose"), few_cases("transpose"), silent)
     assert budget_of(errors) == Budget(0.0, 0.0)
 
 
-def test_a_reference_that_is_not_finite_is_refused(arbiter):
+def test_a_reference_that_is_not_finite_is_refused(bench):
     """No budget would make it right."""
     source = "def vector_add(x, y, out):\n    out.fill_(float('nan'))\n"
     with pytest.raises(GraderError, match=r"'out' of .* not finite where"):
-        errors_of(arbiter, source, few_cases("vector_add"), silent)
+        errors_of(bench, source, few_cases("vector_add"), silent)
 
 
-def test_a_reference_that_fails_says_why(arbiter):
+def test_a_reference_that_fails_says_why(bench):
     """In the judge's words."""
     with pytest.raises(GraderError, match=r"reference of 'vector_add' fails: .*KeyError"):
-        errors_of(arbiter, "def vector_add(x, y, out):\n    raise KeyError('a')\n", few_cases("vector_add"), silent)
+        errors_of(bench, "def vector_add(x, y, out):\n    raise KeyError('a')\n", few_cases("vector_add"), silent)
 
 
 @pytest.mark.parametrize(
@@ -114,10 +114,10 @@ def test_answers_that_are_times_have_no_such_budget():
         measure_budget("time_gpu", device="simulator")
 
 
-def test_a_tenth_of_the_budget_covers_what_was_measured(arbiter):
+def test_a_tenth_of_the_budget_covers_what_was_measured(bench):
     """The promise of the command: for softmax, element by element, with inputs drawn anew."""
     exercise = few_cases("softmax", 2)
-    measured = budget_of(errors_of(arbiter, solution("softmax"), exercise, silent))
+    measured = budget_of(errors_of(bench, solution("softmax"), exercise, silent))
     x = torch.randn(3, 128)
     error = (torch.softmax(x, 1).double() - exercise.oracle({"x": x.double()})).abs()
     assert (error <= measured.absolute + measured.relative * torch.softmax(x.double(), 1)).all()
