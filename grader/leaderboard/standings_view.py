@@ -13,8 +13,6 @@ from grader.exercises import find
 from grader.leaderboard.site import as_text, fragment
 from grader.leaderboard.standings import MADE_BY, Board, boards, from_json
 
-__all__ = ["SOURCE_VARIABLE", "View", "standings"]
-
 SOURCE_VARIABLE = "GRADER_LEADERBOARD"
 _STANDINGS, _STORE = "standings.json", "leaderboard.sqlite"
 _MOST_BYTES = 50_000_000

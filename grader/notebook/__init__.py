@@ -15,8 +15,6 @@ from grader.notebook.display import Live, quiet, show
 from grader.notebook.notebook_machine import device, gpu_name
 from grader.verdict import Verdict
 
-__all__ = ["benchmark", "check", "leaderboard", "progress"]
-
 _T = TypeVar("_T")
 _STOPPED = "Stopped. Nothing was graded, and your notebook is as it was."
 _STOPPED_MEASURING = "Stopped. Nothing was measured, and your notebook is as it was."

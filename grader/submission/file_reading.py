@@ -14,23 +14,6 @@ from typing import Any
 from grader.errors import UnusableSubmission
 from grader.submission.solution_cell import Cell
 
-__all__ = [
-    "MAX_BYTES",
-    "MERGE_CONFLICT",
-    "cells_of",
-    "cells_of_script",
-    "decoded",
-    "foreign_encoding",
-    "foreign_kind",
-    "grade_id_of",
-    "has_merge_conflict",
-    "parse_notebook",
-    "read_notebook",
-    "read_text",
-    "source_of",
-]
-
-
 # The encoding that a Python source declares in its first two lines (PEP 263), and what is made of it.
 
 _DECLARED = re.compile(r"[ \t\f]*#.*?coding[:=][ \t]*(?P<name>[-\w.]+)", re.ASCII)

@@ -9,8 +9,6 @@ from collections.abc import Iterator
 from grader.judge.rules.names import Names, text
 from grader.judge.rules.notes import Note, shown, written
 
-__all__ = ["beyond"]
-
 _REACHES = re.compile(
     r"""gc\.(get_objects|get_referrers|get_referents|callbacks)
     | inspect\.(stack|currentframe|trace|getouterframes|getinnerframes|getmembers|getclosurevars)
