@@ -62,7 +62,7 @@ def standings(exercise_id: str, source: Path | str | None = None) -> View:
             exercise_id,
             (),
             f"No standings were found. Where they are published, your instructor can say: give the folder, "
-            f"as in leaderboard({exercise_id}, '/path/to/folder'), or set {SOURCE_VARIABLE} to it.",
+            f"as in standings({exercise_id}, '/path/to/folder'), or set {SOURCE_VARIABLE} to it.",
         )
     found = tuple(board for board in _read(path, exercise_id) if board.exercise == exercise_id)
     return View(exercise_id, found, "" if found else f"{title} has no standings yet: nobody has been measured.")

@@ -25,7 +25,7 @@ _REACHES = re.compile(
     re.VERBOSE,
 )
 _WHOLLY = {"socket", "socketserver", "mmap", "fcntl", "pty", "signal", "urllib", "http", "multiprocessing"}
-_PUBLIC = re.compile(r"grader(\.(explore(\..*)?|benchmark|check|device|leaderboard|progress|__version__))?")
+_PUBLIC = re.compile(r"grader(\.(explore(\..*)?|benchmark|check|device|leaderboard|progress|standings|__version__))?")
 _DYNAMIC = {"builtins.exec", "builtins.eval", "builtins.compile", "builtins.__import__"}
 _GRAPHS = re.compile(r"torch\.cuda\.(CUDAGraph|graph|graphs\.\w+|make_graphed_callables)")
 _THREADS = {"threading.Thread", "threading.Timer"}
