@@ -86,7 +86,7 @@ def vector_add(x, y, out):
 def vector_add(x, y, out): out.copy_(x + y)
 ## an operator and a slice -> goes into the output, `x + y`
 def vector_add(x, y, out): out[...] = x + y
-## an operator, later -> Line 3 has the library compute what goes into the output, `z.view(-1)`
+## an operator, later -> Line 3 lets the library compute what goes into the output, `z.view(-1)`
 def vector_add(x, y, out):
     z = x + y
     out[:] = z.view(-1)
@@ -112,7 +112,7 @@ def vector_add(x, y, out):
 ## by copy_ of the class -> goes into the output, `torch.Tensor.copy_(out, x + y)`
 import torch
 def vector_add(x, y, out): torch.Tensor.copy_(out, x + y)
-## in a helper -> Line 3 has the library compute what goes into the output, `a.copy_(b + c)`
+## in a helper -> Line 3 lets the library compute what goes into the output, `a.copy_(b + c)`
 def vector_add(x, y, out): helper(out, y, x)
 def helper(a, b, c):
     a.copy_(b + c)
@@ -167,13 +167,13 @@ def vector_add(x, y, out): out.copy_(x + y)
 import torch
 fast = torch.compile(lambda x, y, out: out.copy_(x + y), dynamic=False)
     if x.numel(): return fast(x, y, out)
-## + where the kernel fails -> falls back on `torch.add` where the kernel fails
+## + where the kernel fails -> falls back on `torch.add` when the kernel fails
 import torch
     try:
         kernel[(1,)](x, y, out, 0, BLOCK=7)
     except Exception:
         torch.add(x, y, out=out)
-## + where the kernel fails, by a method -> falls back on `x.add` where the kernel fails
+## + where the kernel fails, by a method -> falls back on `x.add` when the kernel fails
     try:
         kernel[(1,)](x, y, out, 0, BLOCK=7)
     except Exception:
@@ -250,7 +250,7 @@ import grader.worker.main as m
 ## + the power of the GPU -> uses `pynvml.nvmlDeviceSetPowerManagementLimit`
 import pynvml
     pynvml.nvmlDeviceSetPowerManagementLimit(0, 0)
-## + exec -> uses `exec`: code that is made while it runs
+## + exec -> uses `exec`: code that is created at run time
     exec('pass')
 ## + eval -> uses `eval`
     eval('1')

@@ -1,6 +1,7 @@
-"""The rules of an exercise, as notes for a person: write the kernel yourself, and let the library be.
+"""Checks whether a submission keeps an exercise's rules: write the kernel yourself, leave the library alone.
 
-Advice, never points: a source can be written so that none of this sees it. What is doubtful is not noted.
+The findings are advice for a person and take no points, because a source can be written to evade them. Doubtful cases
+are not reported.
 """
 
 from __future__ import annotations
@@ -23,10 +24,7 @@ __all__ = ["of_kernels", "of_source", "without_doubtful"]
 
 
 def of_source(source: str, exercise: Exercise) -> tuple[Finding, ...]:
-    """What a person should know of a submission's text, in the order of its lines.
-
-    A source that is no Python has none: the judge says so itself.
-    """
+    """Findings about a submission's text, in line order; none if it does not parse, which the judge reports itself."""
     try:
         module = parsed(source)
     except (SyntaxError, ValueError, RecursionError, MemoryError):
@@ -34,24 +32,24 @@ def of_source(source: str, exercise: Exercise) -> tuple[Finding, ...]:
     try:
         names = Names(module)
         notes = [*beyond(names), *taken_apart(names, exercise)]
-        if exercise.backend == "torch":  # it asks for no kernel: there, what is forbidden is all that matters
+        if exercise.backend == "torch":  # no kernel is required: only forbidden calls matter
             notes += [note for note in follow(names, exercise) if note.rule in ("library", "fallback")]
         else:
             notes += [*missing(names, exercise), *follow(names, exercise), *_cpp(names, exercise)]
-    except Exception:  # hostile text: whatever it does to the reading, grading goes on, and a person is told
+    except Exception:  # hostile text must not stop the grading
         notes = [Note("unread")]
     return findings(notes, exercise)
 
 
 def without_doubtful(found: Iterable[Finding], failures: Iterable[Failure | None]) -> tuple[Finding, ...]:
-    """The findings, less that no kernel is written where a name that another cell defines is missing: it may be one."""
+    """The findings, without "no kernel" if a name is undefined: the kernel may be in another cell."""
     if not any(each is not None and each.message.startswith("NameError: ") for each in failures):
         return tuple(found)
     return tuple(each for each in found if not says_no_kernel(each))
 
 
 def _cpp(names: Names, exercise: Exercise) -> Iterator[Note]:
-    """What the C++ in a submission's texts calls."""
+    """Library calls in C++ code inside string literals."""
     forbidden = "|".join(map(re.escape, exercise.rules.library))
     if not forbidden:
         return
@@ -65,5 +63,5 @@ def _cpp(names: Names, exercise: Exercise) -> Iterator[Note]:
 
 
 def _over_lines(node: ast.Constant, value: str) -> bool:
-    """Whether a text's lines are lines of the source, and not written as `\\n`."""
+    """Whether a string spans as many source lines as it has, so it is not written with `\\n`."""
     return (node.end_lineno or node.lineno) - node.lineno == value.count("\n")

@@ -1,6 +1,6 @@
-"""Whether a source has a kernel: text or a function that comes to a compiler for the GPU, and that is then launched.
+"""Kernels: does the source compile and launch one, and which kernels ran?
 
-A text counts where it reaches a call that compiles it, without its comments. Scopes are not looked at.
+A string counts as a kernel if it reaches a call that compiles it; comments in it are ignored, and so are scopes.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from grader.judge.rules.names import Names, is_jit, is_kernel, operation, text, 
 from grader.judge.rules.notes import Note, findings, shown
 from grader.verdict import Finding
 
-# What the kernels that ran say of the rules. The worker tells their names, so they are a stranger's text: advice.
+# The kernels that ran. Their names come from the worker, so they are untrusted.
 
 _MOST_ROWS = 64
 _MOST_MICROSECONDS = 1e9
@@ -24,14 +24,14 @@ _MOST_CHARACTERS = 400
 _NOTABLE = 0.3  # of the time of all kernels
 
 _LIBRARY = re.compile(
-    r"""^(at|at_cuda_detail|c10|cublas|cublasLt|cutlass|cudnn)::        # torch's own, and those that it brings along
+    r"""^(at|at_cuda_detail|c10|cublas|cublasLt|cutlass|cudnn)::        # torch's own, and the libraries it ships
     | ^(thrust|cub)::.*\bat::native\b | \bcublas[A-Z]\w*< | ^nvjet_ | ^cutlass_\d | \bcask_cudnn
     | ^sm\d+_xmma_ | ^(ampere|volta|turing|maxwell)_\w*gemm
     | ^\(anonymous\snamespace\)::softmax_warp_(for|back)ward<
     | ^triton_(poi|per|red|tem|for)_fused_ | ^cupy_\w+__""",  # what torch.compile and CuPy write
     re.VERBOSE,
 )
-_COPIES = re.compile(r"FillFunctor|direct_copy_kernel|CatArray|^cupy_(copy|fill)__")  # of the library's, and fills
+_COPIES = re.compile(r"FillFunctor|direct_copy_kernel|CatArray|^cupy_(copy|fill)__")  # of the library
 
 
 class _Row(NamedTuple):
@@ -40,19 +40,19 @@ class _Row(NamedTuple):
 
 
 def of_kernels(rows: Any, exercise: Exercise) -> tuple[Finding, ...]:
-    """What a person should know of the kernels that ran in one call: `{"name", "count", "microseconds"}` each.
+    """Findings about the kernels that ran in one call, given as `{"name", "count", "microseconds"}` each.
 
-    Rows that are anything else are left out. Without any there is nothing to say: the profiler may not work there.
+    Malformed rows are ignored. Without rows there are no findings: the profiler may not work on this machine.
     """
-    sound = [row for row in map(_sound, rows[:_MOST_ROWS] if isinstance(rows, list) else []) if row]
-    simulated = [row.name for row in sound if row.name.startswith("aten::")]
+    valid = [row for row in map(_valid, rows[:_MOST_ROWS] if isinstance(rows, list) else []) if row]
+    simulated = [row.name for row in valid if row.name.startswith("aten::")]
     notes = [
         Note("simulated library", subject=shown(name))
         for name in simulated
         if operation(name.removeprefix("aten::").partition(".")[0]) in exercise.rules.library
     ]
-    ran = [row for row in sound if not row.name.startswith("aten::")]
-    if exercise.backend != "torch":  # which asks for no kernel of one's own
+    ran = [row for row in valid if not row.name.startswith("aten::")]
+    if exercise.backend != "torch":  # which requires no kernel
         notes += _on_gpu(ran)
     return findings(notes, exercise)
 
@@ -76,8 +76,7 @@ def _on_gpu(rows: list[_Row]) -> list[Note]:
     return [Note("ran library", subject=shown(longest.name), share=share)]
 
 
-def _sound(row: Any) -> _Row | None:
-    """The row, if it is one."""
+def _valid(row: Any) -> _Row | None:
     if not isinstance(row, dict):
         return None
     name, microseconds = row.get("name"), row.get("microseconds")
@@ -88,11 +87,7 @@ def _sound(row: Any) -> _Row | None:
     return _Row(name[:_MOST_CHARACTERS].removeprefix("void "), float(microseconds))
 
 
-# Whether a source has a kernel: text or a function that comes to a compiler for the GPU, and that is then launched.
-#
-# A text counts where it reaches a call that compiles it, without its comments. Scopes are not looked at.
-
-# Calls that compile a text: which argument has it, by place and by name. None: any of them.
+# Calls that compile a string: which argument holds it, by position and by name. None: any of them.
 _TEXTS: dict[str, tuple[int | None, frozenset[str]]] = {
     "load_inline": (2, words("cuda_sources")),
     "RawKernel": (0, words("code")),
@@ -115,7 +110,7 @@ _SPLICE = re.compile(r"\\\r?\n")
 _COMMENT = re.compile(
     r"//[^\n]*|/\*.*?(?:\*/|\Z)"
     r"|'(?:\\.|[^'\\\n])'"
-    r'|"(?:\\.|[^"\\\n])*"?',  # what is not closed ends with its line
+    r'|"(?:\\.|[^"\\\n])*"?',  # an unclosed quote ends with its line
     re.DOTALL,
 )
 _KERNEL = re.compile(r"__global__[^;{}]*\{|\.entry\b")
@@ -123,7 +118,7 @@ _MOST_COMPILED = 24
 
 
 def missing(names: Names, exercise: Exercise) -> Iterator[Note]:
-    """What is missing, if anything: a kernel, or its launch."""
+    """Note a missing kernel, or a kernel that is never launched."""
     flow = _Flow(names)
     triton = [node for node in ast.walk(names.module) if isinstance(node, ast.FunctionDef) and is_kernel(names, node)]
     compiled = list(flow.compiling())[:_MOST_COMPILED]
@@ -144,15 +139,13 @@ def missing(names: Names, exercise: Exercise) -> Iterator[Note]:
 
 
 def without_comments(code: str) -> str:
-    """C++ without comments and texts in quotes, its lines where they were. What a backslash at the end of a line joins
-    is one line, as to a compiler, and empty lines follow it.
-    """
+    """C++ without comments and quoted strings; line numbers stay. Lines ending in a backslash are joined, as in C."""
     code = _SPLICED.sub(lambda found: _SPLICE.sub("", found[0]) + "\n" * found[0].count("\n"), code)
     return _COMMENT.sub(lambda found: "\n" * found[0].count("\n") + " ", code)
 
 
 class _Flow:
-    """Which expressions come into which names."""
+    """Records which expressions may reach which names."""
 
     def __init__(self, names: Names) -> None:
         self.names = names
@@ -167,7 +160,7 @@ class _Flow:
             case ast.FunctionDef() | ast.AsyncFunctionDef() | ast.ClassDef():
                 self._into([node.name], node)
                 for name in (name for each in node.decorator_list for name in _mentioned(each)):
-                    self._links[name].add(node)  # it may put the function into a register
+                    self._links[name].add(node)  # it may register the function
                 for decorator in node.decorator_list:
                     self._arguments(ast.Call(decorator, [node], []))  # type: ignore[list-item]
                 if not isinstance(node, ast.ClassDef):
@@ -206,16 +199,16 @@ class _Flow:
             self._links[name].add(value)
 
     def compiling(self) -> Iterator[ast.Call]:
-        """The calls that compile something for the GPU, as far as there are not too many to look at."""
-        asked = 0
+        """Calls that compile something for the GPU. Only the first few commands are examined."""
+        commands = 0
         for node in ast.walk(self.names.module):
             if not isinstance(node, ast.Call) or self._is_own(node.func):
                 continue
             last, dotted = _last(self.names, node), self.names.dotted(node.func)
             if last in _TEXTS or last in _ELEMENTWISE or is_jit(self.names, node.func) or dotted.endswith(_LOAD):
                 yield node
-            elif _COMMANDS.fullmatch(dotted) and asked < _MOST_COMPILED:
-                asked += 1
+            elif _COMMANDS.fullmatch(dotted) and commands < _MOST_COMPILED:
+                commands += 1
                 if self._is_nvcc(node):
                     yield node
 
@@ -227,7 +220,7 @@ class _Flow:
         return any(word.rpartition("/")[2] == "nvcc" for word in command.split())
 
     def has_kernel(self, node: ast.Call) -> bool:
-        """Whether a kernel's text comes to the call, or what it compiles lies in a file and so cannot be read here."""
+        """Whether a kernel's text reaches the call, or the call reads a file, whose content is unknown here."""
         last = _last(self.names, node)
         if last in _ELEMENTWISE or is_jit(self.names, node.func):
             return True
@@ -249,12 +242,12 @@ class _Flow:
         return _KERNEL.search(without_comments(self._texts(closure))) is not None
 
     def reached(self, entry: str) -> set[ast.AST]:
-        """Everything that the function, and what stands at the top of the module by itself, may come across."""
+        """Every node that the function and the module's own statements may reach."""
         top = [each for each in self.names.module.body if isinstance(each, ast.Expr | ast.If | ast.With | ast.Try)]
         return self._closure([ast.Name(entry), *top])
 
     def _closure(self, start: Iterable[ast.AST]) -> set[ast.AST]:
-        """Every node within these, and within what comes into the names that they mention."""
+        """Every node inside these nodes, and inside the expressions that reach the names they mention."""
         found: set[ast.AST] = set()
         waiting, known = list(start), set[str]()
         while waiting:
@@ -269,7 +262,7 @@ class _Flow:
         return found
 
     def _texts(self, nodes: Iterable[ast.AST]) -> str:
-        """The texts among them, in the order of the source, but for those that stand there by themselves."""
+        """The strings among the nodes, in source order, without docstrings and other bare strings."""
         texts = [
             (node.lineno, node.col_offset, node.value if isinstance(node.value, str) else node.value.decode("latin-1"))
             for node in nodes
@@ -292,7 +285,7 @@ def _mentioned(node: ast.AST) -> Iterator[str]:
 
 
 def _last(names: Names, node: ast.Call) -> str:
-    """The last part of the name of what is called."""
+    """The last part of the called name."""
     dotted = names.dotted(node.func)
     if isinstance(node.func, ast.Attribute):
         return node.func.attr
@@ -302,7 +295,7 @@ def _last(names: Names, node: ast.Call) -> str:
 
 
 def _launches(nodes: Iterable[ast.AST]) -> bool:
-    """Whether something is called as a kernel is: `kernel[grid](…)`, at once or later."""
+    """Whether the nodes contain a launch: `kernel[grid]`, or a launching method such as `run`."""
     return any(isinstance(node, ast.Subscript) and isinstance(node.ctx, ast.Load) for node in nodes) or any(
         isinstance(node, ast.Attribute) and node.attr in ("run", "forall", "configure", "warmup") for node in nodes
     )

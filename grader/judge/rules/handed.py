@@ -1,7 +1,7 @@
-"""What becomes of a function, or of an object with methods, that an exercise hands to a submission.
+"""Follows a function or object that an exercise passes to a submission, and notes every use that inspects it.
 
-It may be called, kept, and passed on to functions of the submission, which are followed, and to known timers. Of an
-object the public methods may be used. All else takes it apart in place of asking it, and is noted.
+A submission may call it, store it, and pass it to its own functions, which are followed, and to known timers. It may
+use an object's public methods. Any other use is noted.
 """
 
 from __future__ import annotations
@@ -11,9 +11,9 @@ import re
 from collections.abc import Collection, Iterator
 
 from grader.exercise import Exercise
+from grader.judge.rules.flow import Unreadable
 from grader.judge.rules.names import Names, text, words
 from grader.judge.rules.notes import Note, shown, written
-from grader.judge.rules.values import Unreadable
 
 _TIMERS = words(
     """torch.utils.benchmark.Timer timeit.Timer timeit.timeit timeit.repeat timeit.default_timer
@@ -24,7 +24,7 @@ _HARMLESS_CALLS = {f"builtins.{name}" for name in _HARMLESS} | {"itertools.repea
 _KEEPS = words("append add insert extend setdefault update put")  # methods of a container
 _GIVES = words("pop popleft get values items __getitem__")
 _CARRY = words("list tuple iter enumerate zip reversed next set")
-_TOOLS = re.compile(  # whatever it is done to
+_TOOLS = re.compile(  # noted whatever they are applied to
     r"""(inspect|dis|types|pickle|marshal|copyreg|cloudpickle|dill|ctypes|tracemalloc|traceback|code|pdb|bdb|symtable
         |weakref|unittest)(?<!types\.SimpleNamespace)\..+
     | gc\.(?!collect$|disable$|enable$|freeze$).+ | operator\.(attrgetter|methodcaller)
@@ -37,7 +37,7 @@ _TOOLS = re.compile(  # whatever it is done to
 _BARE = {"builtins.getattr", "builtins.hasattr", "builtins.setattr", "builtins.type", "builtins.object"}
 _DUNDER = re.compile(r"__\w+__")
 _ORDINARY = words("__init__ __name__ __doc__ __version__ __call__ __enter__ __exit__ __main__ __file__ __getattr__")
-_STATEMENT = re.compile(r"[\s\w(),;=]*")  # what a timer may be told to run: calls of names
+_STATEMENT = re.compile(r"[\s\w(),;=]*")  # what a timer may run as text: calls of plain names
 _CONTAINERS = (ast.Tuple, ast.List, ast.Set, ast.Dict, ast.Starred, ast.IfExp, ast.BoolOp, ast.BinOp, ast.NamedExpr)
 _USES = (
     *(ast.Assign, ast.AnnAssign, ast.AugAssign, ast.Return, ast.Yield, ast.Expr, ast.Assert, ast.Compare, ast.For),
@@ -49,11 +49,7 @@ _MOST_STEPS = 1_000_000
 
 
 def taken_apart(names: Names, exercise: Exercise) -> Iterator[Note]:
-    """What is done with what is handed to the submission, other than calling it.
-
-    Raises:
-        Unreadable: the source is too long to be followed.
-    """
+    """Note every use of the exercise's functions and objects other than a call. Raises Unreadable."""
     methods = set(exercise.rules.methods)
     functions = set(exercise.rules.handed) - methods
     if not methods | functions:
@@ -66,7 +62,7 @@ def taken_apart(names: Names, exercise: Exercise) -> Iterator[Note]:
 
 
 class _Handed:
-    """Follows some parameters through names and attributes; scopes are not looked at."""
+    """Follows some parameters through names and attributes; scopes are ignored."""
 
     def __init__(
         self,
@@ -77,11 +73,11 @@ class _Handed:
         also_called: Collection[str] = (),
     ) -> None:
         self.names, self.exercise, self.has_methods = names, exercise, has_methods
-        self.also_called = also_called  # of what is handed over, too: it may get this
+        self.also_called = also_called  # other functions from the exercise, which may receive this
         self.nodes = list(ast.walk(names.module))
         self.parents = {child: node for node in self.nodes for child in ast.iter_child_nodes(node)}
         self.functions: dict[str, list[ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda]] = {}
-        self.own: set[str] = set()  # attributes that the submission itself makes
+        self.own: set[str] = set()  # attributes that the submission itself defines
         self.held: set[str] = set()  # names and attributes that hold it
         self.giving: set[str] = set()  # functions that return it
         for node in self.nodes:
@@ -113,7 +109,7 @@ class _Handed:
                 self.own.add(name)
 
     def _named_alone(self) -> list[ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda]:
-        """Functions that stand somewhere without being called there."""
+        """Functions that are mentioned somewhere without a call."""
         alone = {
             node.id
             for node in self.nodes
@@ -167,7 +163,7 @@ class _Handed:
                 self._pass_on(node)
 
     def _into(self, target: ast.expr, value: ast.expr) -> None:
-        """Several names at once each get their part, where that can be told."""
+        """Bind the target; a tuple of names is matched with a tuple of values if both have the same length."""
         parts = value.elts if isinstance(value, ast.Tuple | ast.List) else []
         names = target.elts if isinstance(target, ast.Tuple | ast.List) else []
         if len(parts) == len(names) and names and not any(isinstance(each, ast.Starred) for each in (*parts, *names)):
@@ -194,8 +190,8 @@ class _Handed:
                 self.held.add(keyword.arg or "")
 
     def _called(self, called: ast.expr, count: int) -> list[ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda]:
-        """The functions of the submission that may be meant; of a name with no function, all that are named without a
-        call and take so many arguments.
+        """The submission's functions that this call may run. For an unknown name: every function that is mentioned
+        without a call and takes `count` arguments.
         """
         if isinstance(called, ast.Lambda):
             return [called]
@@ -240,7 +236,7 @@ class _Handed:
         return self._carries(node) and isinstance(node, ast.Name | ast.Attribute | ast.Call | ast.Subscript)
 
     def notes(self) -> Iterator[Note]:
-        """What is done with it."""
+        """Note uses of the object other than a call."""
         for node in self.nodes:
             if isinstance(node, ast.Name | ast.Attribute | ast.Subscript) and isinstance(node.ctx, ast.Load):
                 if self._is_held(node):
@@ -249,7 +245,7 @@ class _Handed:
                 yield from self._use(node)
 
     def tools(self) -> Iterator[Note]:
-        """What in the source serves to take things apart."""
+        """Note tools for inspecting objects, wherever the source uses them."""
         for node in self.nodes:
             yield from self._tool(node)
 
@@ -260,7 +256,7 @@ class _Handed:
         if isinstance(parent, ast.keyword):
             parent = self.parents[parent]
         match parent:
-            case ast.Attribute(attr=name) if name in _KEEPS or name in _GIVES:  # of a container that has it
+            case ast.Attribute(attr=name) if name in _KEEPS or name in _GIVES:  # methods of a container that holds it
                 return
             case ast.Attribute(attr=name) if self.has_methods and not name.startswith("_"):
                 return
@@ -272,8 +268,8 @@ class _Handed:
     def _may_get(self, call: ast.Call, held: ast.expr) -> bool:
         func, dotted, count = call.func, self.names.dotted(call.func), len(call.args)
         if dotted in _TIMERS:
-            told = [each for each in (*call.args, *(keyword.value for keyword in call.keywords)) if text(each)]
-            return all(_STATEMENT.fullmatch(text(each)) for each in told)
+            values = (*call.args, *(keyword.value for keyword in call.keywords))
+            return all(_STATEMENT.fullmatch(text(each)) for each in values)
         if dotted == "functools.partial":
             first = call.args[0] if call.args else held
             return self._carries(first) or bool(self._called(first, count - 1))

@@ -1,4 +1,4 @@
-"""What the names in a submission stand for. Nothing is run."""
+"""Resolves the names and constants of a submission from its syntax tree, and classifies torch's names."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ from collections.abc import Iterator
 from grader.submission.solution_cell import bindings
 
 Function = ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda
-_MOST_CHARACTERS = 200  # of a name that is put together
-_MOST_PARTS = 64  # of an expression that is put together: it may be asked for often
+_MOST_CHARACTERS = 200  # of a dotted name
+_MOST_PARTS = 64  # of a concatenated string, which may be evaluated often
 
 
 class Names:
@@ -44,15 +44,15 @@ class Names:
 
     @property
     def modules(self) -> set[str]:
-        """The packages that something is imported from, and those whose names a text spells out."""
+        """The packages that the module imports from, and those that it may import by a string."""
         return {dotted.split(".")[0] for dotted in self.imports.values()} | {"torch", "triton", "time", "grader"}
 
     def value_of(self, node: ast.expr) -> ast.expr:
-        """What a name was given, where it was given something once; any other expression as it is."""
+        """The value of a name that is assigned only once; any other expression unchanged."""
         return self._aliases.get(node.id, node) if isinstance(node, ast.Name) else node
 
     def dotted(self, node: ast.expr, depth: int = 12) -> str:
-        """The dotted name that an expression stands for (`F.softmax` -> "torch.nn.functional.softmax"), or ""."""
+        """The dotted name of an expression (`F.softmax` -> "torch.nn.functional.softmax"), or ""."""
         if depth == 0:
             return ""
         if (node, depth) not in self._dotted:
@@ -96,7 +96,7 @@ def _join(holder: str, attribute: str) -> str:
 
 
 def _bound(module: ast.Module) -> Iterator[str]:
-    """Names that get a value other than by an import, once for each place."""
+    """Names bound by anything but an import, once per binding."""
     for node in ast.walk(module):
         match node:
             case ast.Name(id=name, ctx=ast.Store() | ast.Del()) | ast.arg(arg=name):
@@ -108,7 +108,7 @@ def _bound(module: ast.Module) -> Iterator[str]:
 
 
 def text(node: ast.expr) -> str:
-    """The text that an expression is known to be: a constant, or some constants put together. "" where it is not known."""
+    """The string that an expression of constants evaluates to, or ""."""
     parts: list[str] = []
     waiting: list[ast.expr] = [node]
     for _ in range(_MOST_PARTS):
@@ -129,7 +129,7 @@ def text(node: ast.expr) -> str:
 
 
 def number(node: ast.expr) -> int | None:
-    """The whole number that an expression of constants is, up to 2**63, or None."""
+    """The integer that an expression of constants evaluates to, if it is small enough, or None."""
     match node:
         case ast.Constant(value=bool()):
             return None
@@ -154,11 +154,11 @@ def number(node: ast.expr) -> int | None:
 
 
 def words(text: str) -> frozenset[str]:
-    """A list of names, written as text."""
+    """Split a text into a set of names."""
     return frozenset(text.split())
 
 
-# What names of torch (and CuPy) mean for the reading of a source: which make tensors, move them, or compute.
+# Names of torch and CuPy: which ones create tensors, only move them, or compute.
 
 COMPILERS = {"torch.compile", "torch.jit.script", "torch.jit.trace", "torch._dynamo.optimize"}
 CACHES = {"functools.cache", "functools.lru_cache"}
@@ -189,7 +189,7 @@ _OF_KERNELS = {"triton", "numba", "cupyx"}
 
 
 def canonical(dotted: str) -> str:
-    """The name if it is one of torch's or CuPy's; "" for others, among them operators that somebody registered."""
+    """The name if it belongs to torch or CuPy, otherwise ""; operators registered by others do not."""
     parts = dotted.split(".")
     if parts[0] not in ("torch", "cupy"):
         return ""
@@ -199,7 +199,7 @@ def canonical(dotted: str) -> str:
 
 
 def operation(name: str) -> str:
-    """What a function does: "softmax" for `nn.functional.softmax` and `aten.softmax.int_out`, "exp" for `exp_`."""
+    """A function's operation: "softmax" for `nn.functional.softmax` and `aten.softmax.int_out`, "exp" for `exp_`."""
     parts = name.split(".")
     last = parts[3] if parts[:2] == ["torch", "ops"] and len(parts) > 3 else parts[-1]
     if last.startswith("__"):
@@ -208,13 +208,13 @@ def operation(name: str) -> str:
 
 
 def is_kernel(names: Names, function: ast.AST) -> bool:
-    """Whether a compiler for the GPU takes the function: what it says are not calls of torch."""
+    """Whether a decorator makes the function a GPU kernel."""
     decorators = getattr(function, "decorator_list", ())
     return any(is_jit(names, each.func if isinstance(each, ast.Call) else each) for each in decorators)
 
 
 def is_jit(names: Names, node: ast.expr) -> bool:
-    """Whether this is what makes a kernel of a function: `triton.jit`, `cuda.jit`, `jit.rawkernel`, `gluon.jit`."""
+    """Whether this turns a function into a kernel: `triton.jit`, `cuda.jit`, `jit.rawkernel`, `gluon.jit`."""
     dotted = names.dotted(node)
     if dotted.split(".")[0] in _OF_KERNELS:
         return dotted.endswith((".jit", ".rawkernel", ".JITFunction"))

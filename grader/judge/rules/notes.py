@@ -1,4 +1,4 @@
-"""What was seen in a submission, and the sentence that says it: what, why it matters, and that it costs nothing."""
+"""Notes on a submission, and the sentence for each: what is wrong, where, what to do, and that it takes no points."""
 
 from __future__ import annotations
 
@@ -13,54 +13,55 @@ from grader.verdict import Finding
 
 _BACKENDS = {"triton": "Triton", "cuda": "CUDA", "numba": "Numba", "cupy": "CuPy", "torch": "GPU"}
 _MOST = 12  # findings of one submission
-_MOST_CHARACTERS = 80  # of a name or an expression that is quoted
-_MOST_NODES = 60  # of an expression that is quoted
+_MOST_CHARACTERS = 80  # of a quoted name or expression
+_MOST_NODES = 60  # of a quoted expression
 
 _NO_POINTS = "It takes no points; your instructor sees this note."
-_SENTENCES = {  # the gravest first: of too many, these are kept
-    "no kernel": "No kernel is written here: this exercise asks for a {backend} kernel.",
-    "not launched": "Line {line} defines the kernel {subject}, and nothing in `{entry}` launches it: "
-    "this exercise asks for a {backend} kernel that does the work.",
-    "no kernel in C++": "Line {line} builds C++ without a kernel in it: this exercise asks for a {backend} kernel.",
+_SENTENCES = {  # the most serious first: if there are too many notes, these are kept
+    "no kernel": "No kernel is written here: this exercise asks for a {backend} kernel that `{entry}` launches.",
+    "not launched": "Line {line} defines the kernel {subject}, and nothing in `{entry}` launches it: launch it, so "
+    "that it does the work.",
+    "no kernel in C++": "Line {line} builds C++ without a kernel in it: this exercise asks for a {backend} kernel that "
+    "`{entry}` launches.",
     "library": "Line {line} calls {subject}: this exercise asks for a {backend} kernel that does this work.",
-    "fallback": "Line {line} falls back on {subject} where the kernel fails: this exercise asks for the kernel, "
-    "and one that fails should be seen to fail.",
-    "writes": "Line {line} has the library compute what goes into the output, {subject}: this exercise asks for a "
+    "fallback": "Line {line} falls back on {subject} when the kernel fails: remove the fallback, so that the failure "
+    "becomes visible.",
+    "writes": "Line {line} lets the library compute what goes into the output, {subject}: this exercise asks for a "
     "{backend} kernel that does this work.",
     "compiler": "Line {line} uses {subject}, which writes kernels for you: this exercise asks for a {backend} kernel "
     "of your own.",
-    "reach": "Line {line} uses {subject}: a solution of this exercise needs its arguments and no more.",
-    "apart": "Line {line} takes apart what it is handed, or could, with {subject}: this exercise asks to call it, "
-    "and no more.",
-    "import": "Line {line} uses {subject}, a part of the grader: a solution of this exercise needs nothing of it.",
-    "patch": "Line {line} replaces {subject}, which other code relies on: a solution of this exercise leaves modules "
-    "as they are.",
-    "dynamic": "Line {line} uses {subject}: code that is made while it runs cannot be read here, "
-    "and this exercise does not need it.",
-    "identity": "Line {line} tells tensors apart by their address or identity, {subject}: here new values come at old "
-    "addresses, so what is remembered of them is out of date.",
-    "answer": "Line {line} keeps a copy of an output, {subject}: here every call brings new inputs, so it must compute "
-    "anew.",
-    "graph": "Line {line} uses {subject}: a graph replays what was recorded at fixed addresses, and here every call "
-    "brings others.",
-    "stream": "Line {line} makes a CUDA stream, and nothing waits for it: work on it must be joined with the "
-    "current stream.",
-    "thread": "Line {line} starts a thread with {subject}, and nothing waits for it: work that goes on after the "
-    "function has returned may come too late.",
-    "size": "Line {line} treats one size in a way of its own, {subject}: a kernel should be right for every size, and "
-    "the sizes that are checked differ.",
-    "unread": "This source is too long or too deeply nested to be read for the rules of the exercise.",
-    "ran no kernel": "On the GPU no kernel of the submission ran, just {subject}: this exercise asks for a {backend} "
+    "reach": "Line {line} uses {subject}: remove it, because a solution needs nothing but its arguments.",
+    "apart": "Line {line} inspects, or can inspect, what the exercise passes to it, with {subject}: only call what "
+    "you are given.",
+    "import": "Line {line} uses {subject}, a part of the grader: remove it, because a solution does not need it.",
+    "patch": "Line {line} replaces {subject}, which other code relies on: leave modules and libraries unchanged.",
+    "dynamic": "Line {line} uses {subject}: code that is created at run time cannot be checked here, so write it out "
+    "in the cell.",
+    "identity": "Line {line} tells tensors apart by their address or identity, {subject}: new values arrive at old "
+    "addresses, so remembered results are stale; compute the output in every call.",
+    "answer": "Line {line} keeps a copy of an output, {subject}: every call brings new inputs, so compute the output "
+    "in every call.",
+    "graph": "Line {line} uses {subject}: a graph replays work that was recorded at fixed addresses, and every call "
+    "brings new ones; launch the kernel directly.",
+    "stream": "Line {line} makes a CUDA stream, and nothing waits for it: make the current stream wait for its work "
+    "before the function returns.",
+    "thread": "Line {line} starts a thread with {subject}, and nothing waits for it: join it before the function "
+    "returns, or its work may finish too late.",
+    "size": "Line {line} treats one size specially, {subject}: write a kernel that is right for every size, because "
+    "the checks use other sizes too.",
+    "unread": "This source is too long or too deeply nested to be checked against the rules of the exercise: shorten "
+    "or simplify it.",
+    "ran no kernel": "On the GPU no kernel of the submission ran, only {subject}: this exercise asks for a {backend} "
     "kernel that does the work.",
-    "ran library": "On the GPU, {share:.0%} of the time went to {subject}, a kernel of a library: this exercise asks "
-    "for a {backend} kernel that does this work.",
-    "simulated library": "When the submission ran, torch did its work with {subject}: this exercise asks for a "
-    "{backend} kernel that does it.",
+    "ran library": "On the GPU, {share:.0%} of the time went to {subject}, a library kernel: this exercise asks for a "
+    "{backend} kernel that does this work.",
+    "simulated library": "When the submission ran, torch computed the result with {subject}: this exercise asks for a "
+    "{backend} kernel that does this work.",
 }
 
 
 class Note(NamedTuple):
-    """`rule` is a key of the sentences; `subject` is what the submission names, as it is shown."""
+    """`rule` is a key of the sentences; `subject` is a quote from the submission, ready to show."""
 
     rule: str
     line: int | None = None
@@ -69,34 +70,34 @@ class Note(NamedTuple):
 
 
 def findings(notes: Iterable[Note], exercise: Exercise) -> tuple[Finding, ...]:
-    """The sentences, in the order of their lines; the same of the same thing is said once, for the first line."""
+    """The sentences in line order. Notes with the same rule and subject are reported once, for the first line."""
     kept: dict[tuple[str, str], Note] = {}
     for note in sorted(notes, key=lambda note: note.line or 0):
         kept.setdefault((note.rule, note.subject), note)
     rules = list(_SENTENCES)
-    gravest = sorted(kept.values(), key=lambda note: rules.index(note.rule))[:_MOST]
+    most_serious = sorted(kept.values(), key=lambda note: rules.index(note.rule))[:_MOST]
     words = {"entry": exercise.entry, "backend": _BACKENDS[exercise.backend]}
     return tuple(
         Finding("rule", f"{_SENTENCES[note.rule].format(**words, **note._asdict())} {_NO_POINTS}", note.line)
         for note in kept.values()
-        if note in gravest
+        if note in most_serious
     )
 
 
 def says_no_kernel(finding: Finding) -> bool:
-    """Whether it is the finding that a source has no kernel."""
+    """Whether this is the finding "no kernel"."""
     return finding.sentence.startswith(_SENTENCES["no kernel"].partition(":")[0])
 
 
 def shown(name: str) -> str:
-    """A stranger's text as it stands in a sentence: one line, no control characters, not long."""
+    """Untrusted text in a form that fits into a sentence: short, on one line, without control characters."""
     name = re.sub(r"\s+", " ", name)
     name = "".join(letter if letter.isprintable() else "?" for letter in name).replace("`", "'")
     return f"`{name if len(name) <= _MOST_CHARACTERS else name[: _MOST_CHARACTERS - 1] + '…'}`"
 
 
 def written(node: ast.AST) -> str:
-    """An expression or a statement of the source, as it stands in a sentence."""
+    """An expression or statement of the source, in a form that fits into a sentence."""
     nodes = list(islice(ast.walk(node), _MOST_NODES + 1))
     texts = [each.value for each in nodes if isinstance(each, ast.Constant) and isinstance(each.value, str | bytes)]
     if len(nodes) > _MOST_NODES or sum(map(len, texts)) > _MOST_CHARACTERS:

@@ -1,4 +1,4 @@
-"""What in a source goes beyond an exercise: other people's memory, modules that are changed, processes, graphs."""
+"""Notes code that no exercise needs: access to foreign memory, patched modules, processes, CUDA graphs, streams."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import ast
 import re
 from collections.abc import Iterator
 
-from grader.judge.rules.names import Names, text
+from grader.judge.rules.names import Names, text, words
 from grader.judge.rules.notes import Note, shown, written
 
 _REACHES = re.compile(
@@ -32,8 +32,10 @@ _THREADS = {"threading.Thread", "threading.Timer"}
 _EXECUTORS = {"concurrent.futures.ThreadPoolExecutor", "concurrent.futures.ProcessPoolExecutor"}
 _LIBRARIES_OF_THE_SYSTEM = re.compile(r"lib((c|dl|rt|pthread)\b|python|torch|c10)")
 
-_TAKES_APART = {"__closure__", "cell_contents", "__globals__", "f_locals", "f_globals", "f_back", "tb_frame"}
-_FRAMES = {"gi_frame", "cr_frame", "ag_frame", "tb_next", "f_builtins", "f_code"}
+_FRAMES = words(
+    """__closure__ cell_contents __globals__ f_locals f_globals f_back f_builtins f_code tb_frame tb_next gi_frame
+    cr_frame ag_frame"""
+)
 _SWITCHES = re.compile(r"torch\._dynamo\.config\.(disable|suppress_errors)")
 _PATCHERS = re.compile(r"unittest\.mock\.(patch|_patch\w*)|(_pytest\.monkeypatch|pytest)\.MonkeyPatch")
 _REGISTERS = re.compile(r"torch\.library\.(Library|impl|register_\w+|define)")
@@ -44,7 +46,7 @@ _WAITS_IN_CPP = re.compile(r"cuda(Stream|Device|Event)Synchronize|cudaStreamWait
 
 
 def beyond(names: Names) -> Iterator[Note]:
-    """What a person should look at, wherever in the source it stands."""
+    """Note everything in the source that an exercise does not need."""
     harmless = _harmless(names)
     waits = _waits(names)
     for node in ast.walk(names.module):
@@ -54,7 +56,7 @@ def beyond(names: Names) -> Iterator[Note]:
                     yield from _reference(names.dotted(node), node.lineno, waits)
                 if isinstance(node, ast.Attribute) and node.attr == "from_address":
                     yield Note("reach", node.lineno, "`from_address` of `ctypes`")
-                if isinstance(node, ast.Attribute) and node.attr in _TAKES_APART | _FRAMES:
+                if isinstance(node, ast.Attribute) and node.attr in _FRAMES:
                     yield Note("reach", node.lineno, shown(node.attr))
             case ast.Call():
                 yield from _call(names, node, waits)
@@ -123,7 +125,7 @@ def _call(names: Names, node: ast.Call, waits: set[str]) -> Iterator[Note]:
 
 
 def _set(names: Names, node: ast.Call, whose: ast.expr, name: ast.expr) -> Iterator[Note]:
-    """An attribute that is set by its name: of a module, or of what cannot be told."""
+    """An attribute that is set by name: of a module, or of an unknown object."""
     holder = names.dotted(whose)
     if holder and _patchable(names, f"{holder}.{text(name)}"):
         yield _patch(f"{holder}.{text(name) or '…'}", node)
@@ -132,7 +134,7 @@ def _set(names: Names, node: ast.Call, whose: ast.expr, name: ast.expr) -> Itera
 
 
 def _names_of(names: Names, node: ast.expr) -> str:
-    """The module or class whose names these are: `vars(torch)`, `torch.__dict__`."""
+    """The module or class whose dictionary this is: `vars(torch)`, `torch.__dict__`."""
     if isinstance(node, ast.Call) and node.args and names.dotted(node.func) == "builtins.vars":
         return names.dotted(node.args[0])
     holder = names.dotted(node)
@@ -149,7 +151,7 @@ def _string(value: str, line: int, waits: set[str]) -> Iterator[Note]:
 
 
 def _harmless(names: Names) -> set[ast.AST]:
-    """Nodes that look worse than they are: bare texts, `name in sys.modules`, and running `nvcc`."""
+    """Nodes that need no note: bare strings, `name in sys.modules`, and running `nvcc`."""
     found: set[ast.AST] = set()
     run: dict[ast.expr, bool] = {}
     for node in ast.walk(names.module):
@@ -173,14 +175,12 @@ def _harmless(names: Names) -> set[ast.AST]:
 
 def _runs_a_tool(command: ast.expr) -> bool:
     texts = (text(each) for each in ast.walk(command) if isinstance(each, ast.expr))
-    words = (word for each in texts for word in each.split(maxsplit=1)[:1])
-    return any(word.rpartition("/")[2] in ("nvcc", "nvidia-smi") for word in words)
+    programs = (word for each in texts for word in each.split(maxsplit=1)[:1])
+    return any(program.rpartition("/")[2] in ("nvcc", "nvidia-smi") for program in programs)
 
 
 def _waits(names: Names) -> set[str]:
-    """For what the source waits somewhere: "stream", "thread". A stream that waits for the current one is not joined by
-    that.
-    """
+    """Return what the source waits for: "stream", "thread". A side stream that waits for the current one is not joined."""
     found, inbound = set(), set()
     for node in ast.walk(names.module):
         match node:
@@ -193,7 +193,7 @@ def _waits(names: Names) -> set[str]:
             case ast.Call(func=ast.Attribute(attr="wait_stream") as func, args=[ast.Call(func=whose)]) if (
                 names.dotted(whose) in _CURRENT
             ):
-                inbound.add(func)  # a call is met before its parts
+                inbound.add(func)  # `ast.walk` yields a call before its parts
             case ast.Attribute(attr="wait" | "wait_stream" | "wait_event" | "synchronize") if node not in inbound:
                 found.add("stream")
             case ast.Constant(value=str(value)) if _WAITS_IN_CPP.search(value):
@@ -218,7 +218,7 @@ def _patches(names: Names, target: ast.expr) -> bool:
 
 
 def _patchable(names: Names, dotted: str) -> bool:
-    """Whether it is an attribute of something that was imported, and none that is there to be set."""
+    """Whether this is an attribute of an imported module that is not meant to be set."""
     parts = dotted.split(".")
     if not parts[0] or (parts[0] == "builtins" and len(parts) != 2):
         return False

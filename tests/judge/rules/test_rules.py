@@ -1,4 +1,4 @@
-"""The rules of an exercise: what is noted of a source and of the kernels that ran; honest code has no notes."""
+"""The rules of an exercise: notes on a source and on the kernels that ran. Honest code gets no notes."""
 
 import time
 from pathlib import Path
@@ -145,7 +145,7 @@ FINE_OF_OTHERS = {
 
 @pytest.mark.parametrize("name", NO_KERNEL)
 def test_a_source_without_a_kernel_is_noted(name):
-    """Where nothing makes a kernel, the first note says that one is asked for."""
+    """The first note says that the exercise requires a kernel."""
     first = notes(NO_KERNEL[name])[0]
     assert first.sentence.startswith(f"No kernel is written here: {IN_TRITON}")
     assert first.line is None
@@ -153,19 +153,19 @@ def test_a_source_without_a_kernel_is_noted(name):
 
 @pytest.mark.parametrize("name", NO_KERNEL_IN_TEXT)
 def test_a_text_without_a_kernel_is_noted(name):
-    """What counts is what a compiler makes a kernel of, and not a word in a comment or in another argument."""
+    """Only text that a compiler turns into a kernel counts, not a word in a comment or in another argument."""
     assert any("builds C++ without a kernel in it" in note.sentence for note in notes(NO_KERNEL_IN_TEXT[name]))
 
 
 @pytest.mark.parametrize("name", NOT_LAUNCHED)
 def test_a_kernel_that_is_not_launched_is_noted(name):
-    """It is compiled, and the function comes to nothing that launches it."""
+    """The kernel is compiled, but the function reaches no launch."""
     assert any("nothing in `vector_add` launches it" in note.sentence for note in notes(NOT_LAUNCHED[name]))
 
 
 @pytest.mark.parametrize("name", NOTED)
-def test_what_breaks_a_rule_of_the_sum_is_noted(name):
-    """The sentence says where, what, and that it takes no points; the line is the finding's, too."""
+def test_breaking_a_rule_of_vector_add_is_noted(name):
+    """The sentence names the line and the problem, and says that it takes no points."""
     source, wanted = NOTED[name]
     found = [note for note in notes(source) if wanted in note.sentence]
     assert len(found) == 1, [note.sentence for note in notes(source)]
@@ -175,41 +175,41 @@ def test_what_breaks_a_rule_of_the_sum_is_noted(name):
 
 
 @pytest.mark.parametrize("name", OF_OTHERS)
-def test_what_breaks_a_rule_of_the_others_is_noted(name):
-    """Each exercise forbids what would do its own work."""
+def test_breaking_a_rule_of_another_exercise_is_noted(name):
+    """Each exercise forbids the library functions that would do its work."""
     source, exercise, wanted = OF_OTHERS[name]
     assert sum(wanted in note.sentence for note in notes(source, exercise)) == 1, notes(source, exercise)
 
 
 @pytest.mark.parametrize("name", HONEST_SUMS)
 def test_an_honest_sum_has_no_notes(name):
-    """Code that looks like a trick and is none is left alone."""
+    """Code that only looks like a trick gets no note."""
     assert notes(HONEST_SUMS[name][0]) == ()
 
 
 @pytest.mark.parametrize("name", FINE_OF_OTHERS)
-def test_honest_work_of_the_others_has_no_notes(name):
-    """Any kernel of one's own will do, in whichever language."""
+def test_honest_work_in_another_exercise_has_no_notes(name):
+    """A submission may write its kernel in any language."""
     source, exercise = FINE_OF_OTHERS[name]
     assert notes(source, exercise) == ()
 
 
 @pytest.mark.parametrize("exercise", EXERCISES)
 def test_the_reference_has_no_notes(exercise):
-    """The course's own solution keeps its rules."""
+    """The course's own solution keeps the rules."""
     assert notes(solution(exercise), exercise) == ()
 
 
-def test_what_is_grave_is_not_pushed_out_by_what_is_not():
-    """Of many notes only some are shown."""
+def test_serious_notes_are_not_displaced_by_minor_ones():
+    """Only some of many notes are shown."""
     decoys = "".join(f"    if x.numel() == {1000003 + 2 * number}: y = y.clone()\n" for number in range(30))
     found = notes(f"import torch\ndef vector_add(x, y, out):\n{decoys}    torch.add(x, y, out=out)\n")
     assert len(found) == 12
     assert "torch.add" in found[-1].sentence
 
 
-def test_what_looks_like_a_stub_is_read_like_all_else():
-    """Its decorator, or what comes behind it, may put something else in its place."""
+def test_a_stub_is_read_like_any_other_source():
+    """A decorator or a later statement may replace the stub."""
     stub = "def vector_add(x, y, out): raise NotImplementedError('not written yet')\n"
     other = "lambda x, y, out: torch.add(x, y, out=out)"
     for source in (f"@lambda _: {other}\n{stub}", f"{stub}globals()['vector_add'] = {other}\n"):
@@ -217,7 +217,7 @@ def test_what_looks_like_a_stub_is_read_like_all_else():
 
 
 def test_no_honest_submission_has_notes():
-    """Of all that people may honestly hand in, nothing is noted."""
+    """No file of the honest corpus gets a note."""
     sources = {path: path.read_bytes().decode() for path in sorted(HONEST.glob("*/*.py"))}
     if not sources:
         pytest.skip("there is no corpus of honest submissions")
@@ -226,10 +226,10 @@ def test_no_honest_submission_has_notes():
 
 
 def test_baselines_are_noted():
-    """What the exercises themselves time as the library's work is noted as such, all of it."""
+    """Each baseline that runs the library is noted as a library call."""
     import inspect
 
-    kernels = {"given"}  # held against the kernel that is given; rungs of the ladder forbid nothing of a library
+    kernels = {"given"}  # compared with the given kernel; rungs of the ladder forbid no library
     for exercise in (each for each in EXERCISES.values() if each.backend != "torch" and each.rules.library):
         for baseline in (each for each in exercise.baselines if each.id not in kernels):
             name = baseline.function.__name__
@@ -243,8 +243,8 @@ def test_baselines_are_noted():
     ["def vector_add(x, y, out:", "def f(): '\ud800'", "\0", "x = " + "(" * 5000, ""],
     ids=["syntax", "no Unicode", "NUL", "brackets", "empty"],
 )
-def test_what_is_no_python_is_not_read(source):
-    """The judge says what is wrong with it; the rules say nothing, and raise nothing."""
+def test_a_source_that_does_not_parse_has_no_notes(source):
+    """The judge reports the error; the rules report and raise nothing."""
     assert [note for note in notes(source) if note.line is not None] == []
 
 
@@ -269,7 +269,7 @@ HOSTILE = {
 
 @pytest.mark.parametrize("name", HOSTILE)
 def test_a_hostile_source_costs_little_and_raises_nothing(name):
-    """However a text is made, it is read within seconds, or a note says that it was not."""
+    """Any text is read within seconds, or a note says that it could not be read."""
     begun = time.process_time()
     found = notes(HOSTILE[name] + "\n")
     assert time.process_time() - begun < 10
@@ -278,20 +278,20 @@ def test_a_hostile_source_costs_little_and_raises_nothing(name):
 
 
 def test_a_source_that_cannot_be_read_is_noted():
-    """Nobody hides from a person by writing more than can be followed."""
-    assert any("to be read for the rules" in note.sentence for note in notes(HOSTILE["many names"] + "\n"))
+    """A submission cannot avoid the checks by being too long to follow."""
+    assert any("to be checked against the rules" in note.sentence for note in notes(HOSTILE["many names"] + "\n"))
 
 
-def test_one_line_is_noted_once_for_one_deed():
-    """A call of the library whose result is copied to the output is one deed, not two."""
+def test_one_line_is_noted_once_for_one_call():
+    """A library call whose result is copied to the output gets one note, not two."""
     (note,) = (
         note for note in notes("import torch\ndef vector_add(x, y, out): out.copy_(torch.add(x, y))") if note.line
     )
     assert "calls `torch.add`" in note.sentence
 
 
-def test_the_same_thing_is_said_once_and_little_is_said_in_all():
-    """A submission that does the same in a hundred lines has one note of it; one that does everything, twelve."""
+def test_a_repeated_note_is_reported_once_and_the_total_is_limited():
+    """A submission that does the same thing in a hundred lines gets one note; one that does everything gets twelve."""
     source = honest("import gc\n" + "    gc.get_objects()\n" * 100)
     assert [note.line for note in notes(source)] == [1 + source[: source.index("gc.get")].count("\n")]
     calls = "".join(f"    x.add_({n}.5)\n" for n in range(3)) + "".join(
@@ -300,8 +300,8 @@ def test_the_same_thing_is_said_once_and_little_is_said_in_all():
     assert len(notes(honest(calls))) == 12
 
 
-def test_text_of_the_submission_is_shown_short_and_on_one_line():
-    """What a note quotes is a stranger's: it cannot fill the report."""
+def test_quotes_from_the_submission_are_short_and_on_one_line():
+    """Quoted text is untrusted, so it must not fill the report."""
     name = "z" * 5000
     (note,) = (note for note in notes(f"def vector_add({name}, y, out): out.copy_({name} + y)") if note.line)
     assert len(note.sentence) < 400
@@ -361,8 +361,8 @@ def of_kernels(rows, exercise="softmax"):
         "Numba",
     ],
 )
-def test_kernels_of_ones_own_are_not_noted(rows):
-    """Nor are fills and copies beside them, a small kernel of torch, or a profiler that does not work."""
+def test_the_submissions_own_kernels_are_not_noted(rows):
+    """Fills, copies, a small torch kernel and a profiler that does not work are not noted either."""
     assert of_kernels(rows) == []
 
 
@@ -383,7 +383,7 @@ def test_kernels_of_ones_own_are_not_noted(rows):
     ],
 )
 def test_kernels_of_a_library_that_take_the_time_are_noted(name):
-    """Which one, its share, and what the exercise asks for."""
+    """The sentence names the kernel, its share of the time, and what the exercise requires."""
     (sentence,) = of_kernels([library(name), {**TRITON, "microseconds": 20.0}])
     assert sentence.startswith("On the GPU, 50% of the time went to `")
     assert name.removeprefix("void ")[:40] in sentence
@@ -393,13 +393,13 @@ def test_kernels_of_a_library_that_take_the_time_are_noted(name):
 
 @pytest.mark.parametrize("row", [FILL, COPY])
 def test_a_call_that_only_moves_memory_ran_no_kernel(row):
-    """Fills and copies, without any kernel, are not what an exercise asks for."""
+    """Fills and copies alone do not satisfy an exercise."""
     (sentence,) = of_kernels([row])
-    assert "no kernel of the submission ran, just" in sentence
+    assert "no kernel of the submission ran, only" in sentence
 
 
-def test_operations_of_torch_in_the_simulator_are_noted_where_they_are_the_exercises_own():
-    """Others may be needed: the interpreter makes tensors, too."""
+def test_torch_operations_in_the_simulator_are_noted_if_the_exercise_forbids_them():
+    """Other operations are allowed: the interpreter creates tensors too."""
     rows = [library("aten::softmax.int_out"), library("aten::add.Tensor"), library("aten::fill_.Scalar")]
     assert [sentence.count("aten::softmax.int_out") for sentence in of_kernels(rows)] == [1]
     assert len(of_kernels(rows, "vector_add")) == 1
@@ -419,26 +419,26 @@ def test_operations_of_torch_in_the_simulator_are_noted_where_they_are_the_exerc
     ],
     ids=["none", "text", "an object", "no rows", "no times", "no name", "too many"],
 )  # fmt: skip
-def test_rows_that_are_none_are_left_out(rows):
-    """The worker can send anything; what is not a row among the first 64 says nothing."""
+def test_malformed_rows_are_ignored(rows):
+    """The worker can send anything; only valid rows among the first 64 count."""
     assert of_kernels(rows) == []
 
 
-def test_names_of_kernels_are_shown_short():
-    """A name of a megabyte full of line ends stays a sentence."""
+def test_kernel_names_are_shortened():
+    """A name of a megabyte full of line ends still fits into a sentence."""
     (sentence,) = of_kernels([library("at::native::" + "x\n\x1b" * 300_000)])
     assert len(sentence) < 400
     assert sentence.isprintable()
 
 
 @pytest.mark.timeout(20)
-def test_comments_that_do_not_end_are_read_once():
-    """64 kB of openings took six seconds for each exercise: C reads such a comment to the end."""
+def test_unterminated_comments_are_read_once():
+    """64 kB of comment openings once took six seconds per exercise."""
     assert notes('x = "{' + "/*a" * 100_000 + '"\n' + SQUARE, "square_matrix") == ()
 
 
-def test_a_kernel_in_another_cell_is_not_said_to_be_missing():
-    """Its name is: what is wrong then is that a submission is one cell. Any other failure leaves the note."""
+def test_a_kernel_in_another_cell_is_not_reported_as_missing():
+    """The failure already names the undefined kernel. Any other failure keeps the note."""
     source = "import triton\ndef vector_add(x, y, out): add_kernel[(1,)](x, y, out)"
     notes = rules.of_source(source, EXERCISES["vector_add"])
     missing = Failure("exception", "NameError: name 'add_kernel' is not defined", 2)
@@ -449,8 +449,8 @@ def test_a_kernel_in_another_cell_is_not_said_to_be_missing():
 
 @pytest.mark.timeout(60)
 @pytest.mark.parametrize("part", ["x", "\\", '"\\', "\\\n", "'", "/*", '"', "'\\"])
-def test_no_code_takes_long_to_be_rid_of_its_comments(part):
-    """Whatever it holds, and however little of it is C++."""
+def test_stripping_comments_is_fast_for_any_text(part):
+    """Text that is not valid C++ is included."""
     begun = time.process_time()
     without_comments(part * 60_000)
     assert time.process_time() - begun < 5
