@@ -1,9 +1,9 @@
 """`make bench` measures and writes `benchmarks/results/<gpu>.json` and plots; `ARGS="kernels loop"` picks benches, and
 `ARGS="kernels:softmax"` one exercise.
 
-`clock`, `throughput`, `soak` and `kills` write what they have as they go, end within `BENCH_LIMIT_S` seconds each where
-that is set, and keep their state under `BENCH_STATE` (`build/bench`): called again, those of `throughput` but
-`throughput:stages`, `clock:pairs` and `kills` go on where they were.
+`clock`, `throughput`, `soak` and `kills` write their rows as they go, and each ends within `BENCH_LIMIT_S` seconds if
+that is set. `clock:pairs`, `kills` and `throughput` (except `throughput:stages`) keep their state under `BENCH_STATE`
+(`build/bench`) and continue there when called again.
 """
 
 from __future__ import annotations
@@ -17,9 +17,10 @@ from datetime import UTC, datetime
 from functools import partial
 
 from benchmarks.limits import Fault
+from benchmarks.readme import rewrite
 from benchmarks.rows import Recorder
 from grader.hardware import toolkit
-from grader.judge.machine import Machine
+from grader.judge.gpu.ceilings import Machine
 
 # Module and function: each is imported when it is run, since a GPU machine may lack what another bench needs.
 BENCHES = {
@@ -41,7 +42,7 @@ PARTS = {
     "throughput:stages": "stages.stages", "throughput:kernels": "stages.kernel_looks",
     "matmuls:sweep": "matmuls.sweep",
 }  # fmt: skip
-_IN_THE_README = {"kernels", "loop", "builds"}  # these, whole or of one exercise, write rows that it states
+_WITH_PLOTS = {"kernels", "loop", "builds"}  # a whole run of these also records the copy that shares refer to
 
 
 def is_known(name: str) -> bool:
@@ -82,8 +83,7 @@ def main(names: list[str]) -> int:
         return 2
     chosen = names or list(BENCHES)
     recorder = Recorder(Machine.measure("cuda"), datetime.now(UTC).date().isoformat())
-    in_readme = bool(_IN_THE_README & {name.partition(":")[0] for name in chosen})
-    if _IN_THE_README & set(chosen):  # what the shares of a whole run are of
+    if _WITH_PLOTS & set(chosen):
         recorder.add("copy", "512 MiB, device to device", "bandwidth_gbps", "GB/s", recorder.machine.copy_gbps)
     faults = []
     for name in chosen:
@@ -96,19 +96,14 @@ def main(names: list[str]) -> int:
             faults.append(f"{name}: {type(error).__name__}: {error}")
     path = recorder.write()
     print("written:", path, sep="\n  ")
-    if in_readme:
+    if _WITH_PLOTS & {name.partition(":")[0] for name in chosen}:
         from benchmarks.plots import plots
-        from benchmarks.readme import README, rewrite
 
-        try:
-            rewrite(path)
-        except KeyError as missing:
-            said = f"The README stays as it is: nothing is recorded yet for {missing}."
-            if path.name in README.read_text(encoding="utf-8"):
-                faults.append(said)
-            else:  # another GPU's, of which not all has been measured
-                print(said, file=sys.stderr)
         print(*plots(path), sep="\n  ")
+    try:
+        rewrite(path)
+    except KeyError as missing:
+        faults.append(f"README.md keeps its old figures: no row is recorded for {missing}.")
     print(*faults, sep="\n", file=sys.stderr)
     return 1 if faults else 0
 

@@ -11,8 +11,8 @@ import torch
 
 from benchmarks.rows import Recorder
 from benchmarks.timing import in_turn
-from grader.explore.moves import EXPERIMENTS, samples_us
-from grader.judge.statistics import interval
+from grader.explore.memory.bandwidth_experiments import EXPERIMENTS, samples_us
+from grader.judge.score import interval
 
 __all__ = ["GREYS", "moves"]
 
@@ -118,7 +118,7 @@ GREYS = {  # name -> source, and the pixels of a thread
 
 
 def moves(recorder: Recorder) -> None:
-    """Rows `bytes/<experiment>` for each of `grader.explore.moves`; steps of `bytes/transpose`, `bytes/grayscale`."""
+    """Rows `bytes/<experiment>` for each of `EXPERIMENTS`; steps of `bytes/transpose`, `bytes/grayscale`."""
     for experiment in EXPERIMENTS.values():
         times, runs = samples_us(experiment, _REPEATS)
         against = times.get(experiment.against)

@@ -13,9 +13,9 @@ from typing import Any
 import torch
 
 from benchmarks.rows import Recorder
-from grader.exercises.predict_ms import large_operations, milliseconds
-from grader.explore.ceilings import Landed, land, measure_ceilings, time_ms
-from grader.worker.operations import time_on_gpu
+from grader.exercises.profiling.predict_ms import large_operations, milliseconds
+from grader.explore.profiling.machine_ceilings import Landed, land, measure_ceilings, time_ms
+from grader.worker.harnesses.timed_work import time_on_gpu
 
 __all__ = ["ceilings"]
 

@@ -81,9 +81,9 @@ class Class:
 
     def api(self) -> Any:
         """nbgrader's API with the course's own settings, as its commands would see them."""
-        from grader.classroom import course
+        from grader.classroom import course_folder
 
-        return course.api(self.folder)
+        return course_folder.api(self.folder)
 
 
 def texts(device: str, students: int = STUDENTS) -> dict[str, dict[str, Text]]:

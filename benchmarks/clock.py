@@ -14,11 +14,11 @@ from benchmarks.material import honest, unique
 from benchmarks.pairs import imported, pairs
 from benchmarks.rows import Recorder
 from grader.exercise import Array, Baseline, Budget, Case, Exercise
-from grader.judge.statistics import Interval, interval
+from grader.judge.score import Interval, interval
 
 if TYPE_CHECKING:
-    from grader.judge.arbiter import Arbiter
-    from grader.judge.workers import Worker
+    from grader.judge.bench import Bench
+    from grader.judge.process.worker import Worker
 
 __all__ = ["agree", "agreement", "clock", "repeats", "scaled_case"]
 
@@ -72,7 +72,7 @@ def _scaled(cases: Sequence[Case]) -> Exercise:
     )  # fmt: skip
 
 
-def agree(arbiter: Arbiter, case: Case, exercise: Exercise, worker: Worker, trials: int,
+def agree(bench: Bench, case: Case, exercise: Exercise, worker: Worker, trials: int,
           alone: Callable[[int], float]) -> dict[str, Interval]:  # fmt: skip
     """Trials of one case, as the judge makes them, in a worker that can be trusted, and with it its events.
 
@@ -81,10 +81,10 @@ def agree(arbiter: Arbiter, case: Case, exercise: Exercise, worker: Worker, tria
     against; `counted_vs_events`, how far the figure that counts is; `counted_vs_another_process`, how far it is from
     `alone(launches)`, seconds of a launch by events elsewhere; `rounds_by_events`, where the events counted.
     """
-    from grader.judge.reading import counted, held_against
-    from grader.judge.timing import Timer
+    from grader.judge.timing.clock_choice import counted, held_against
+    from grader.judge.timing.timer import Timer
 
-    timer = Timer(arbiter, exercise, lambda *_: None)
+    timer = Timer(bench, exercise, lambda *_: None)
     timer.one_queue = True  # as good as: it works on one stream, so another worker would be held up as well
     timer.gated = False  # the durations are those that are asked for
     timer.time([case], exercise.baselines, trials // 2, worker)
@@ -122,34 +122,34 @@ def agreement(recorder: Recorder) -> None:
     Raises:
         Fault: from 100 µs on a median is off by more than 1 %.
     """
-    from grader.judge.arbiter import Arbiter
+    from grader.judge.bench import Bench
 
     limit, state = Limit(150), folder("clock") / "agreement.jsonl"
     cases = [scaled_case(duration, recorder.machine.copy_gbps) for duration in _DURATIONS_US]
     exercise, faults = _scaled(cases), []
-    arbiter = Arbiter("cuda")
+    bench = Bench("cuda")
     try:
-        arbiter.clock_for(arbiter.baseline_worker(exercise, exercise.baselines))  # before a submission is alive
-        loaded = arbiter.take(_SOURCE, exercise)
+        bench.clock_for(bench.baseline_worker(exercise, exercise.baselines))  # before a submission is alive
+        loaded = bench.take(_SOURCE, exercise)
         if loaded.failure is not None:
             raise SystemExit(f"The kernel that is timed does not load: {loaded.failure}")
         worker = loaded.worker
         try:
             worker.in_turn(1e6)
-            worker.map(arbiter.desk)
+            worker.map(bench.desk)
             with tempfile.TemporaryDirectory() as scratch:
                 function = imported(_SOURCE, "passes", Path(scratch))
                 for duration, case in zip(_DURATIONS_US, cases, strict=True):
                     if not limit.allows(10):
                         faults.append(f"{case.name} and longer: not measured within the limit")
                         break
-                    found = agree(arbiter, case, exercise, worker, _TRIALS, _alone(function, case))
+                    found = agree(bench, case, exercise, worker, _TRIALS, _alone(function, case))
                     keep(state, {"case": case.name} | {name: astuple(value) for name, value in found.items()})
                     faults += _record_agreement(recorder, case.name, duration, found)
         finally:
             worker.close()
     finally:
-        arbiter.close()
+        bench.close()
     if faults:
         raise Fault("\n".join(["clock/agreement:", *faults]))
 

@@ -16,7 +16,7 @@ from benchmarks.rows import Recorder
 from benchmarks.timing import in_turn
 from grader.exercises import find
 from grader.explore import generated_code, list_kernels
-from grader.judge.inputs import generator
+from grader.judge.checking.buffers import generator
 from grader.results import RESULTS
 
 __all__ = ["fusion"]

@@ -18,14 +18,14 @@ import torch
 from benchmarks.limits import Fault
 from benchmarks.rows import Recorder
 from benchmarks.timing import HEAD_START_CYCLES, in_turn
-from grader.authoring.reference import solution
+from grader.authoring.stubs import solution
 from grader.exercise import Array, Case, Exercise
 from grader.exercises import EXERCISES
-from grader.judge.compare import within
-from grader.judge.inputs import draw, generator
-from grader.judge.statistics import geometric_mean, interval
-from grader.protocol.layout import place
-from grader.worker import nvcc_on_path
+from grader.judge.checking.buffers import draw, generator
+from grader.judge.checking.compare import within
+from grader.judge.score import geometric_mean, interval
+from grader.protocol.arena import place
+from grader.worker.toolchain import nvcc
 
 __all__ = ["cases_of", "kernels", "laid_out", "load"]
 
@@ -52,7 +52,7 @@ def kernels(recorder: Recorder, only: str = "") -> None:
     Raises:
         Fault: exercises that failed; those after them have been measured all the same.
     """
-    nvcc_on_path.offer(simulated=False)  # a reference solution may call it
+    nvcc.offer(simulated=False)  # a reference solution may call it
     failed = []
     with tempfile.TemporaryDirectory() as folder, contextlib.chdir(folder):  # some write files where they run
         for exercise in (each for each in EXERCISES.values() if each.gates and only in ("", each.id)):

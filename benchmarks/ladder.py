@@ -30,12 +30,12 @@ from benchmarks.rows import Recorder
 from benchmarks.timing import in_turn
 from grader.exercise import Exercise
 from grader.exercises import EXERCISES
-from grader.exercises.ladder import FREQUENCIES, SAMPLES, draw, ladder_case, lombscargle
-from grader.judge.inputs import generator
-from grader.judge.statistics import interval
-from grader.worker import nvcc_on_path
-from grader.worker.kernels import ran
-from grader.worker.newer_numpy import give_numba_its_names
+from grader.exercises.numba_cupy.ladder_rungs import FREQUENCIES, SAMPLES, draw, ladder_case, lombscargle
+from grader.judge.checking.buffers import generator
+from grader.judge.score import interval
+from grader.worker.gpu_start import give_numba_its_names
+from grader.worker.harnesses.compiled_graph import ran
+from grader.worker.toolchain import nvcc
 
 __all__ = [
     "LIBRARIES",
@@ -130,7 +130,7 @@ def _times(peers: dict[tuple[str, str], Callable[[], Any]]) -> dict[tuple[str, s
 
 def _loaded(folder: Path, arrays: tuple[Any, ...]) -> Iterator[tuple[Rung, Callable[[], Any], ModuleType]]:
     """The reference solutions, freshly imported: their first call compiles."""
-    nvcc_on_path.offer(simulated=False)  # for the rung that is built beforehand
+    nvcc.offer(simulated=False)  # for the rung that is built beforehand
     for library, needed in LIBRARIES.items():
         if find_spec(needed) is None:
             print(f"{needed} is not installed here: no rung of {library} is measured.", flush=True)

@@ -10,7 +10,7 @@ from statistics import median
 from typing import Any
 
 from benchmarks.rows import Recorder
-from grader.authoring.percent import read
+from grader.authoring.source_tree import read
 
 __all__ = ["NOTEBOOK", "claims_of_notebook", "lies"]
 

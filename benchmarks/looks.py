@@ -9,15 +9,15 @@ from unittest import mock
 from benchmarks.limits import Limit
 from benchmarks.rows import Recorder
 from grader.exercises import find
-from grader.judge import glimpse
-from grader.judge.clock import launches_for
-from grader.judge.round import Round
-from grader.judge.statistics import interval
+from grader.judge.process.worker import Round
+from grader.judge.score import interval
+from grader.judge.timing import output_probe
+from grader.judge.timing.clock import launches_for
 
 __all__ = ["looks"]
 
 _EXERCISES = ("vector_add", "softmax", "unblock")  # few launches, some, many
-_ELEMENTS = (glimpse.LOOKS // 4, glimpse.LOOKS, 4 * glimpse.LOOKS, 16 * glimpse.LOOKS, 64 * glimpse.LOOKS)
+_ELEMENTS = (output_probe.LOOKS // 4, output_probe.LOOKS, 4 * output_probe.LOOKS, 16 * output_probe.LOOKS, 64 * output_probe.LOOKS)
 _TURNS = 40
 _AN_EXERCISE_S = 40.0
 
@@ -26,28 +26,28 @@ def looks(recorder: Recorder) -> None:
     """Rows `clock/looks`, a case for each exercise and number of elements, which are taken in turn: the look's copies,
     and its microseconds after a round of the first baseline.
     """
-    from grader.judge.arbiter import Arbiter
-    from grader.judge.timing import Timer
+    from grader.judge.bench import Bench
+    from grader.judge.timing.timer import Timer
 
-    limit, arbiter = Limit(150), Arbiter("cuda")
+    limit, bench = Limit(150), Bench("cuda")
     try:
         for exercise in map(find, _EXERCISES):
             if not limit.allows(_AN_EXERCISE_S):
                 break
-            Timer(arbiter, exercise, lambda *_: None).know_baselines()
+            Timer(bench, exercise, lambda *_: None).know_baselines()
             case, baseline = exercise.timed_cases[0], exercise.baselines[0]
-            case = case.times(arbiter.sizes.scale(exercise, case, arbiter.machine, arbiter.desk))
-            spread = arbiter.desk.lay(case, launches_for(arbiter.desk, arbiter.machine, exercise, case))
-            worker = arbiter.baseline_worker(exercise, [baseline])
-            arbiter.desk.deal(spread, exercise.draw)
+            case = case.times(bench.sizes.scale(exercise, case, bench.machine, bench.desk))
+            spread = bench.desk.lay(case, launches_for(bench.desk, bench.machine, exercise, case))
+            worker = bench.baseline_worker(exercise, [baseline])
+            bench.desk.deal(spread, exercise.draw)
             worker.plan(spread)
             found: dict[int, list[Round]] = {elements: [] for elements in _ELEMENTS}
-            with arbiter.pool.still():
+            with bench.pool.still():
                 for _ in range(_TURNS):
                     for elements in _ELEMENTS:
-                        arbiter.desk.poison(spread)
-                        with mock.patch.object(glimpse, "LOOKS", elements):
-                            one = worker.round(f"{exercise.id}:{baseline.id}", arbiter.desk, 30.0, exercise.head_start)
+                        bench.desk.poison(spread)
+                        with mock.patch.object(output_probe, "LOOKS", elements):
+                            one = worker.round(f"{exercise.id}:{baseline.id}", bench.desk, 30.0, exercise.head_start)
                         found[elements].append(one)
             for elements, rounds in found.items():
                 label = f"{exercise.id}, {len(spread.launches)} launches, {elements} elements"
@@ -55,4 +55,4 @@ def looks(recorder: Recorder) -> None:
                 took = interval([1e6 * one.glimpse_s for one in rounds])
                 recorder.add("clock/looks", label, "look_us", "µs", *astuple(took))
     finally:
-        arbiter.close()
+        bench.close()

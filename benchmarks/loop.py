@@ -6,7 +6,7 @@ import time
 from statistics import median
 
 from benchmarks.rows import Recorder
-from grader.authoring.reference import solution
+from grader.authoring.stubs import solution
 from grader.exercises import find
 from grader.judge.service import Judge
 

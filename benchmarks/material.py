@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Literal
 
-from grader.authoring.reference import solution, unsolved
+from grader.authoring.stubs import solution, unsolved
 from grader.exercises import EXERCISES, find
 
 __all__ = ["MIXED", "Deck", "Text", "crashing", "honest", "hostile", "slower", "unique", "wrong", "wrong_while_timed"]

@@ -19,10 +19,10 @@ from benchmarks.rows import Recorder
 from benchmarks.timing import HEAD_START_CYCLES, in_turn
 from grader.exercise import Exercise
 from grader.exercises import find
-from grader.exercises.products import PLOT_CASES
-from grader.judge.compare import within
-from grader.judge.inputs import generator
-from grader.judge.statistics import interval
+from grader.exercises.triton.products import PLOT_CASES
+from grader.judge.checking.buffers import generator
+from grader.judge.checking.compare import within
+from grader.judge.score import interval
 
 __all__ = ["CUBLAS", "FUSED", "LAST", "SIZES", "Setting", "matmuls", "rungs", "settings", "sweep"]
 

@@ -17,8 +17,8 @@ from benchmarks.kernels import load
 from benchmarks.rows import Recorder
 from benchmarks.timing import in_turn
 from grader.exercises import find
-from grader.judge.compare import within
-from grader.judge.statistics import interval
+from grader.judge.checking.compare import within
+from grader.judge.score import interval
 
 __all__ = ["element_kernel", "means", "shape", "ways"]
 

@@ -17,11 +17,11 @@ from benchmarks.limits import Limit
 from benchmarks.material import honest
 from benchmarks.rows import Recorder
 from grader.exercises import find
-from grader.judge.clock import NO_DRIFT, Clock, Excess
-from grader.judge.reading import Reading
-from grader.judge.round import Round
-from grader.judge.spread import Spread
-from grader.judge.statistics import interval
+from grader.judge.checking.buffers import Spread
+from grader.judge.process.worker import Round
+from grader.judge.score import interval
+from grader.judge.timing.clock import NO_DRIFT, Clock, Excess
+from grader.judge.timing.clock_choice import Reading
 
 __all__ = ["Heard", "listening", "noise", "taken"]
 

@@ -17,10 +17,10 @@ from benchmarks.material import Text, slower, unique
 from benchmarks.rows import Recorder, commit
 from grader.exercise import Exercise
 from grader.exercises import find
-from grader.judge.statistics import Interval, interval
+from grader.judge.score import Interval, interval
 
 if TYPE_CHECKING:
-    from grader.judge.arbiter import Arbiter
+    from grader.judge.bench import Bench
 
 __all__ = ["counted", "imported", "pairs"]
 
@@ -64,13 +64,13 @@ def pairs(recorder: Recorder) -> None:
     Raises:
         Fault: fewer than 95 of 100 are ranked right.
     """
-    from grader.judge.arbiter import Arbiter
+    from grader.judge.bench import Bench
 
     limit, state = Limit(240), folder(f"clock/{commit()}") / "pairs.jsonl"
     exercise = find("vector_add")
     fast, slow, apart = _tuned_once(exercise, state)
     rows = [row for row in kept(state) if "fast" in row]
-    arbiter = Arbiter("cuda")
+    bench = Bench("cuda")
     try:
         jobs = list(_in_turn(fast, slow, _PAIRS - len(rows)))
         pair: dict[str, tuple[float, float, float]] = {}
@@ -78,13 +78,13 @@ def pairs(recorder: Recorder) -> None:
             if not limit.allows(5):
                 break
             ahead = [(each.source, exercise) for _, each in jobs[number : number + 9]]
-            pair[which] = astuple(_judged(arbiter, exercise, text.source, ahead))
+            pair[which] = astuple(_judged(bench, exercise, text.source, ahead))
             if len(pair) == 2:
                 rows.append(dict(pair))
                 keep(state, rows[-1])
                 pair.clear()
     finally:
-        arbiter.close()
+        bench.close()
         recorder.add("clock/pairs", "true difference, CUDA events", "slower_by", "%", *astuple(apart))
         found = counted(rows)
         for metric, value in found.items():
@@ -106,25 +106,25 @@ def _in_turn(fast: Text, slow: Text, count: int) -> Iterator[tuple[str, Text]]:
             yield which, unique(text, f"{chance.getrandbits(64):x}")
 
 
-def _judged(arbiter: Arbiter, exercise: Exercise, source: str, ahead: Sequence[tuple[str, Exercise]]) -> Interval:
+def _judged(bench: Bench, exercise: Exercise, source: str, ahead: Sequence[tuple[str, Exercise]]) -> Interval:
     """The ratio that the judge comes to, as for a verdict."""
-    from grader.judge.timing import Timer
+    from grader.judge.timing.timer import Timer
 
-    timer = Timer(arbiter, exercise, lambda *_: None)
+    timer = Timer(bench, exercise, lambda *_: None)
     timer.one_queue = True  # as good as: it works on one stream, so another worker would be held up as well
     timer.know_baselines()
-    arbiter.pool.expect(list(ahead))
-    loaded = arbiter.take(source, exercise)
+    bench.pool.expect(list(ahead))
+    loaded = bench.take(source, exercise)
     try:
         if loaded.failure is not None:
             raise SystemExit(f"A submission of the pair does not load: {loaded.failure}")
         loaded.worker.in_turn(exercise.wall_limit_s)
-        loaded.worker.map(arbiter.desk)
+        loaded.worker.map(bench.desk)
         timer.time_gates(loaded.worker)
     finally:
         loaded.worker.close()
     timer.settle()
-    arbiter.pool.refill()
+    bench.pool.refill()
     (gate,) = timer.gates(judged=True)
     assert gate.ratio is not None
     assert gate.low is not None

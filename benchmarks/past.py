@@ -19,12 +19,12 @@ from benchmarks.ladder import correct_digits
 from benchmarks.limits import Fault
 from benchmarks.rows import Recorder
 from benchmarks.timing import in_turn
-from grader.authoring.reference import solution
+from grader.authoring.stubs import solution
 from grader.exercises import find
-from grader.exercises.ladder import lombscargle
-from grader.judge.inputs import generator
-from grader.judge.statistics import interval
-from grader.worker.any_arrays import call
+from grader.exercises.numba_cupy.ladder_rungs import lombscargle
+from grader.judge.checking.buffers import generator
+from grader.judge.score import interval
+from grader.worker.arrays import call
 
 __all__ = ["past", "with_knobs"]
 

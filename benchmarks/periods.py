@@ -15,8 +15,8 @@ import torch
 from benchmarks.kernels import load
 from benchmarks.rows import Recorder
 from grader.exercises import find
-from grader.exercises.ladder import SAMPLES, draw, ladder_case, lombscargle
-from grader.judge.inputs import generator
+from grader.exercises.numba_cupy.ladder_rungs import SAMPLES, draw, ladder_case, lombscargle
+from grader.judge.checking.buffers import generator
 
 __all__ = ["of_this_machine", "periods"]
 

@@ -16,9 +16,8 @@ from torch.utils.cpp_extension import load_inline
 from benchmarks.kernels import load
 from benchmarks.rows import Recorder
 from grader.exercises import find
-from grader.explore.rung_speeds import TIMED
-from grader.explore.rungs import launch
-from grader.judge.statistics import Interval, interval
+from grader.explore.reductions import TIMED, launch
+from grader.judge.score import Interval, interval
 
 __all__ = ["reductions"]
 

@@ -9,7 +9,7 @@ import json
 from pathlib import Path
 
 from benchmarks.rows import Recorder
-from grader.authoring.reference import solution
+from grader.authoring.stubs import solution
 from grader.feedback.report import as_html
 from grader.judge.service import Judge
 from grader.verdict import Verdict

@@ -13,7 +13,7 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
-from grader.judge.machine import Machine
+from grader.judge.gpu.ceilings import Machine
 from grader.results import RESULTS, Row
 
 __all__ = ["Recorder", "commit", "replace_rows"]

@@ -52,11 +52,11 @@ def known(out: Path) -> list[Step]:
     later = ("stopwatches", "traces", "ceilings", "fusion", "lies", "bytes", "reductions", "operators", "kernels")
     long = ("flips", "throughput:ours", "throughput:stock", "soak", "kills")
     return [
-        _tests("judge-fused-and-sandbox", "tests/judge/test_fused.py", "tests/judge/sandbox"),
+        _tests("judge-fused-and-sandbox", "tests/judge/checking/test_fused_compare.py", "tests/judge/sandbox"),
         _tests("grading", _GRADING, "-k", "reference_solution", limit_s=540),
         _tests("grading-endings", _GRADING, "-k", "not reference_solution and not plot"),
         _tests("workers", "tests/worker", "tests/explore"),
-        _tests("judge", "tests/judge", "tests/leaderboard/test_ranking.py", "--ignore=tests/judge/test_fused.py",
+        _tests("judge", "tests/judge", "tests/leaderboard/test_ranking.py", "--ignore=tests/judge/checking/test_fused_compare.py",
                "--ignore=tests/judge/sandbox", f"--ignore={_GRADING}"),
         _tests("others", *_CORRECT, quiet=False),
         *map(_bench, early),

@@ -11,7 +11,8 @@ import torch
 from torch.utils.benchmark import Timer
 
 from benchmarks.rows import Recorder
-from grader.explore.stopwatch import busy_gpu, time_after
+from grader.explore.gpu_or_simulator import busy_gpu
+from grader.explore.profiling.call_timing import time_after
 
 __all__ = ["stopwatches"]
 

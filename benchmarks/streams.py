@@ -14,12 +14,12 @@ from benchmarks.noise import Heard, listening
 from benchmarks.rows import Recorder
 from grader.exercise import Exercise
 from grader.exercises import find
-from grader.judge.pool import Loaded
-from grader.judge.statistics import interval
+from grader.judge.process.pool import Loaded
+from grader.judge.score import interval
 from tests.honest.corpus import Honest, corpus
 
 if TYPE_CHECKING:
-    from grader.judge.arbiter import Arbiter
+    from grader.judge.bench import Bench
 
 __all__ = ["by_queues", "on_streams", "streams"]
 
@@ -41,17 +41,17 @@ def by_queues(heard: Sequence[Heard], several: int) -> dict[str, list[float]]:
 
 
 @contextmanager
-def _moves(arbiter: Arbiter, heard: Sequence[Heard]) -> Iterator[list[int]]:
+def _moves(bench: Bench, heard: Sequence[Heard]) -> Iterator[list[int]]:
     """Collects how many rounds were heard before each worker of one queue."""
     found: list[int] = []
-    take = arbiter.take
+    take = bench.take
 
-    def noted(source: str, exercise: Exercise, one_queue: bool = False) -> Loaded:
+    def noted(source: str, exercise: Exercise, left_s: float, one_queue: bool) -> Loaded:
         if one_queue:
             found.append(len(heard))
-        return take(source, exercise, one_queue)
+        return take(source, exercise, left_s, one_queue)
 
-    with mock.patch.object(arbiter, "take", noted):
+    with mock.patch.object(bench, "take", noted):
         yield found
 
 
@@ -67,7 +67,7 @@ def streams(recorder: Recorder) -> None:
         for text in on_streams(corpus()):
             if text.lacks or not limit.allows(_A_GRADING_S):
                 continue
-            with listening() as heard, _moves(arbiter, heard) as moves:
+            with listening() as heard, _moves(arbiter.bench, heard) as moves:
                 verdict = arbiter.grade(text.source, find(text.exercise))
             print(f"{text.name}: {verdict.points:g} points; {verdict.clock}", flush=True)
             recorder.add("clock/streams", text.name, "points", "1", verdict.points)

@@ -61,7 +61,7 @@ def grade_ours(made: Class, lines: Path, limit: Limit) -> None:
 
 
 def _grade_ours(made: Class, lines: Path, limit: Limit) -> None:
-    from grader.classroom import commands
+    from grader.classroom import class_actions
 
     done = {row["assignment"] for row in kept(lines)}
     for assignment in sorted({assignment for assignment, _, _ in made.handed_in} - done):
@@ -76,7 +76,7 @@ def _grade_ours(made: Class, lines: Path, limit: Limit) -> None:
             if not limit.allows(1.5 * longest):
                 raise TimeUp
 
-        result = commands.autograde(made.folder, assignment, force=True, feedback=False, progress=tell)
+        result = class_actions.autograde(made.folder, assignment, force=True, feedback=False, progress=tell)
         seconds = time.perf_counter() - begun
         bad = [each for each in result.students if each.outcome != "graded" or each.reason]
         failed = [f"{each.student}: {each.reason}" for each in bad]

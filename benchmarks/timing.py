@@ -7,7 +7,7 @@ from typing import Any
 
 import torch
 
-from grader.explore.moves import HEAD_START_CYCLES
+from grader.explore.memory.bandwidth_experiments import HEAD_START_CYCLES
 
 __all__ = ["HEAD_START_CYCLES", "in_turn"]
 

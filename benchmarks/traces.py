@@ -18,7 +18,7 @@ from torch.profiler import ProfilerActivity, profile, record_function
 from benchmarks.kernels import load
 from benchmarks.rows import Recorder
 from grader.exercises import find
-from grader.explore.traces import TRACES, WORK, events_of
+from grader.explore.profiling.trace_timeline import TRACES, WORK, events_of
 
 __all__ = ["COMMANDS", "SCRIPT", "slim", "traces", "write"]
 

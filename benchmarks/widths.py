@@ -17,8 +17,8 @@ from benchmarks.kernels import load
 from benchmarks.rows import Recorder
 from benchmarks.timing import in_turn
 from grader.exercises import find
-from grader.judge.statistics import Interval, interval
-from grader.worker.loads import load_widths
+from grader.judge.score import Interval, interval
+from grader.worker.harnesses.triton_kernels import load_widths
 
 __all__ = ["widths"]
 

@@ -27,7 +27,7 @@ def __getattr__(name: str) -> Any:
 
         return getattr(grader.notebook, name)
     if name == "device":
-        from grader.notebook.machine import device
+        from grader.notebook.notebook_machine import device
 
         return device()
     raise AttributeError(f"module 'grader' has no attribute {name!r}")
@@ -65,6 +65,6 @@ class _Package(ModuleType):
 sys.modules[__name__].__class__ = _Package
 
 if "ipykernel" in sys.modules:
-    from grader.notebook.machine import simulate_in_notebook
+    from grader.notebook.notebook_machine import simulate_in_notebook
 
     simulate_in_notebook()

@@ -3,6 +3,7 @@
 ```text
 GraderError                what happened, where, and what to do about it; exit status 2
 ├── UnknownExercise        no exercise has this id
+├── UnusableExercise       a module in a course folder's `exercises/` cannot be used
 ├── UnusableSubmission     there is nothing in it that could be graded
 ├── MachineLacks           a GPU, a compiler or a package is missing; says the command that mends it
 ├── ClassroomError         the course folder or the exchange is not as nbgrader needs it
@@ -18,6 +19,7 @@ __all__ = [
     "JudgeStopped",
     "MachineLacks",
     "UnknownExercise",
+    "UnusableExercise",
     "UnusableSubmission",
 ]
 
@@ -28,6 +30,10 @@ class GraderError(Exception):
 
 class UnknownExercise(GraderError):
     """No exercise has the id that was asked for."""
+
+
+class UnusableExercise(GraderError):
+    """An exercise of a course folder: its module fails, its id is taken, or others can write to it."""
 
 
 class UnusableSubmission(GraderError):

@@ -59,7 +59,7 @@ class Array:
 class Case:
     """One problem: its arrays, and how the inputs are drawn.
 
-    `grader.judge.inputs` lists the fills; "normal|heavy" is one of the two, drawn anew for each array of each launch.
+    `grader.judge.checking.buffers` lists the fills; "normal|heavy" is one of the two, drawn anew for each array of each launch.
     In a `measured` case what is expected is what the exercise's `measure` finds on the same inputs, on this GPU.
     `budget` takes the place of the exercise's. A case in which a submission measures has several `tries`, each with
     inputs of its own: the machine may be disturbed.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import asdict, dataclass, field
 from typing import Any, Literal
 
@@ -12,9 +13,18 @@ __all__ = [
     "Finding",
     "GateResult",
     "Mismatch",
+    "Progress",
     "Timing",
     "Verdict",
 ]
+
+
+# How a long call tells its caller how far it is.
+
+Progress = Callable[[str, int, int], None]  # what is going on, how many are done, of how many
+
+
+# What the judge says of a submission: frozen, plain, and the same in a report, a database and JSON.
 
 FailureKind = Literal[
     "unusable",  # nothing that could be graded: empty, syntax error, no such function, wrong signature

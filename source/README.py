@@ -2,8 +2,8 @@
 # # Learn to program a GPU
 #
 # This course is for people who know PyTorch and have never written a kernel. You find out where a GPU program's time
-# goes, write kernels in CUDA C++, Triton, Numba and CuPy, have each one checked, and measure it against PyTorch and
-# against what the hardware allows.
+# goes and write kernels in CUDA C++, Triton, Numba and CuPy. Each kernel is checked, and measured against PyTorch and
+# the hardware's limit.
 #
 # Every notebook works in the same way: **predict**, **measure**, **explain**. Write your prediction down before you
 # run the cell that measures. A wrong prediction is the best thing that can happen to you here: it shows where to
@@ -44,8 +44,8 @@
 # ## This machine
 #
 # The notebooks run with an NVIDIA GPU and without one. The next cell says which you have: `cuda` means a GPU, `cpu`
-# means that kernels run in simulators. There every answer is still checked. Points for speed need a GPU, and measured
-# numbers are shown as they were recorded on one.
+# means that kernels run in simulators. They check every answer, but points for speed need a GPU. The text shows
+# measurements that were recorded on one.
 
 # %%
 from grader import device
@@ -53,25 +53,25 @@ from grader import device
 device
 
 # %% [markdown]
-# If something seems to be missing, run `grader doctor` in a terminal: it says what this machine can do, and the
-# command that mends each lack.
+# If something seems to be missing, run `grader doctor` in a terminal. It says what this machine can do, and which
+# command fixes what is missing.
 
 # %% [markdown]
 # ## How an exercise works
 #
-# 1. Read what is asked and fill in the cell, where it says `YOUR CODE HERE` or `NotImplementedError`. Everything your
-#    solution needs, its imports too, stands in that one cell.
-# 2. Run the cell, then `check(…)` below it. It says what is wrong and where to look. A `NameError`? Run the exercise's
-#    cell first.
-# 3. When it is right, run `benchmark(…)`. It draws your speed over the problem's size, beside its peers.
+# 1. Read the task and fill in the cell where it says `YOUR CODE HERE` or `NotImplementedError`. Your whole solution,
+#    imports included, must be in that one cell.
+# 2. Run the cell, then `check(…)` below it. It says what is wrong and where to look. If you get a `NameError`, run the
+#    exercise's cell first.
+# 3. When your answer is right, run `benchmark(…)`. It plots your speed over the problem size, next to the baselines.
 #
 # Change the solution and check again as often as you like. If your course keeps a leaderboard, `leaderboard(…)` shows
-# how you stand: `from grader import leaderboard`, then `leaderboard("softmax")`.
+# your rank: `from grader import leaderboard`, then `leaderboard("softmax")`.
 
 # %% [markdown]
 # ## Your progress
 #
-# The best result of each exercise so far, as `check` found it on this machine.
+# `progress()` shows the best result of each exercise so far, as `check` recorded it on this machine.
 
 # %%
 from grader import progress

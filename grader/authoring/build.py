@@ -2,19 +2,125 @@
 
 from __future__ import annotations
 
+import posixpath
+import shutil
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass
+from copy import deepcopy
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
+from urllib.parse import unquote, urlsplit
 
-from grader.authoring import percent
-from grader.authoring.errors import SourceError
-from grader.authoring.tree import Tree, checkout
+from nbformat.notebooknode import NotebookNode
+
+from grader.authoring import checks, notebooks, source_tree, stubs
+from grader.authoring.prose import Results, renderer
+from grader.authoring.source_tree import SourceError, Tree, checkout
 from grader.errors import MachineLacks
 from grader.exercise import Exercise
-from grader.exercises import EXERCISES
+from grader.exercises import PACKAGED
 
-__all__ = ["BuildReport", "build", "instructor_notebooks", "report_text", "solved_notebook"]
+__all__ = [
+    "BuildReport",
+    "Plan",
+    "build",
+    "instructor_notebooks",
+    "plan",
+    "report_text",
+    "solved_notebook",
+    "write",
+]
+
+
+# The notebooks as nbgrader's `source/` folder holds them: with solutions, each chapter standing alone.
+
+
+def write(tree: Tree, dest: Path, exercises: Mapping[str, Exercise]) -> list[Path]:
+    """See `build.instructor_notebooks`."""
+    made = plan(tree, exercises)
+    if made.problems:
+        raise SourceError(" ".join(made.problems))
+    written = []
+    for path, notebook in made.instructors.items():
+        if "/" not in path:
+            continue  # the syllabus belongs to no assignment
+        target = dest / path
+        target.parent.mkdir(parents=True, exist_ok=True)
+        target.write_bytes(notebooks.as_bytes(_standing_alone(notebook, path, made, tree, dest)))
+        written.append(target)
+    return written
+
+
+def _standing_alone(notebook: NotebookNode, path: str, made: Plan, tree: Tree, dest: Path) -> NotebookNode:
+    copy = deepcopy(notebook)
+    chapter = path.split("/")[0]
+    for cell in copy.cells:
+        for link in checks.links_in(cell.source) if cell.cell_type == "markdown" else ():
+            linked = link.path_from(path)
+            if not link.is_local or linked not in made.files or linked.endswith(".ipynb"):
+                continue
+            inside = linked if linked.startswith(f"{chapter}/") else f"{chapter}/{linked}"
+            (dest / inside).parent.mkdir(parents=True, exist_ok=True)
+            shutil.copyfile(tree.source / linked, dest / inside)
+            written = unquote(urlsplit(link.target).path)
+            cell.source = cell.source.replace(written, posixpath.relpath(inside, posixpath.dirname(path)))
+    return copy
+
+
+# What `course/` is to hold: every file, in memory, before anything is written.
+
+
+@dataclass
+class Plan:
+    """Paths are from the root of the course (`03_triton/03_fuse_a_softmax.ipynb`), `cells` by path from `source/`."""
+
+    files: dict[str, bytes] = field(default_factory=dict)
+    notebooks: dict[str, NotebookNode] = field(default_factory=dict)  # as learners get them
+    instructors: dict[str, NotebookNode] = field(default_factory=dict)
+    cells: dict[str, list[source_tree.Cell]] = field(default_factory=dict)
+    promised: set[str] = field(default_factory=set)  # every path that has a source, also one that could not be made
+    unreadable: set[str] = field(default_factory=set)  # sources, by path from `source/`
+    problems: list[str] = field(default_factory=list)
+
+
+def plan(tree: Tree, exercises: Mapping[str, Exercise]) -> Plan:
+    """Make everything that can be made; what cannot is a problem of the plan."""
+    made = Plan()
+    render = renderer(exercises, Results(tree.results))
+    for source in tree.notebooks():
+        name = source.relative_to(tree.source).as_posix()
+        target = name.removesuffix(".py") + ".ipynb"
+        made.promised.add(target)
+        try:
+            text = source.read_text(encoding="utf-8")
+            made.cells[name] = _checked_cells(text, f"source/{name}")
+            made.instructors[target] = notebooks.instructor(text, f"source/{name}", render)
+            made.notebooks[target] = notebooks.learner(made.instructors[target], f"source/{name}")
+            made.files[target] = notebooks.as_bytes(made.notebooks[target])
+        except (SourceError, UnicodeDecodeError) as error:
+            not_text = isinstance(error, UnicodeDecodeError)
+            made.problems.append(f"source/{name} is not UTF-8 text." if not_text else str(error))
+            if name not in made.cells:
+                made.unreadable.add(name)
+    for source in tree.assets():
+        path = source.relative_to(tree.source).as_posix()
+        made.promised.add(path)
+        made.files[path] = source.read_bytes()
+    return made
+
+
+def _checked_cells(text: str, name: str) -> list[source_tree.Cell]:
+    """The cells, their solution regions known to be in order, so that the checks can rely on it."""
+    cells = source_tree.read(text, name)
+    for cell in cells:
+        try:
+            stubs.without_solutions(cell.text)
+        except SourceError as error:
+            raise SourceError(f"{name}:{cell.line}, {error}.") from None
+    return cells
+
+
+# `grader build`: every course notebook from its source, and every check that a build can make.
 
 
 @dataclass(frozen=True)
@@ -40,7 +146,7 @@ class BuildReport:
 
 
 def build(
-    check: bool = False, *, root: Path | None = None, exercises: Mapping[str, Exercise] = EXERCISES
+    check: bool = False, *, root: Path | None = None, exercises: Mapping[str, Exercise] = PACKAGED
 ) -> BuildReport:
     """Make `course/` from `source/`; with `check`, only say how it differs. Faults are reported, not raised.
 
@@ -51,11 +157,10 @@ def build(
         MachineLacks: this is no source checkout, or the packages of the `dev` install are missing.
     """
     tree = checkout(root)
-    from grader.authoring import checks, leaks
+    from grader.authoring import checks
 
     try:
-        from grader.authoring import links
-        from grader.authoring.plan import plan
+        from grader.authoring import checks
     except ModuleNotFoundError as error:
         raise MachineLacks(
             f"Building the course needs the package {error.name!r}, which is not installed here: "
@@ -64,8 +169,8 @@ def build(
 
     made = plan(tree, exercises)
     problems = [*made.problems, *checks.exercise_faults(made.cells, exercises, made.unreadable)]
-    problems += links.faults(made.notebooks, made.promised)
-    found = leaks.find(made.files, made.cells)
+    problems += checks.faults(made.notebooks, made.promised)
+    found = checks.find(made.files, made.cells)
     written, unchanged, stale = [], [], []
     for path, content in made.files.items():
         target = tree.course / path
@@ -83,7 +188,7 @@ def build(
         stale.append(f"course/{path} is made by no source; delete it, or add its source.")
     on_disk = {path: file.read_bytes() for path, file in standing.items()}
     changed = {path: content for path, content in on_disk.items() if made.files.get(path) != content}
-    for path, sentences in leaks.find(changed, made.cells).items():
+    for path, sentences in checks.find(changed, made.cells).items():
         found.setdefault(path, []).extend(sentence for sentence in sentences if sentence not in found.get(path, ()))
     return BuildReport(
         checked=check,
@@ -119,7 +224,7 @@ def report_text(report: BuildReport) -> str:
 
 
 def instructor_notebooks(
-    dest: Path, *, root: Path | None = None, exercises: Mapping[str, Exercise] = EXERCISES
+    dest: Path, *, root: Path | None = None, exercises: Mapping[str, Exercise] = PACKAGED
 ) -> list[Path]:
     """Write the notebooks with their solutions as nbgrader's `source/` folder has them.
 
@@ -131,7 +236,6 @@ def instructor_notebooks(
         MachineLacks: this is no source checkout.
         SourceError: a source notebook from which none can be made.
     """
-    from grader.authoring.assignment import write
 
     return write(checkout(root), Path(dest), exercises)
 
@@ -164,6 +268,6 @@ def _solution_cells(tree: Tree) -> dict[str, str]:
     return {
         cell.nbgrader["grade_id"]: without_markers(cell.text)
         for path in tree.notebooks()
-        for cell in percent.read(path.read_text(encoding="utf-8"), path.name)
+        for cell in source_tree.read(path.read_text(encoding="utf-8"), path.name)
         if cell.nbgrader.get("solution") and "grade_id" in cell.nbgrader
     }

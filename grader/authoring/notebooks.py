@@ -11,12 +11,57 @@ import jupytext
 import nbformat
 from nbformat import ValidationError
 from nbformat.notebooknode import NotebookNode
+from nbgrader import preprocessors as nbgrader
 from nbgrader.nbgraderformat import MetadataValidator
+from nbgrader.preprocessors import NbGraderPreprocessor
 
-from grader.authoring import percent, preprocess, stubs
-from grader.authoring.errors import SourceError
+from grader.authoring import source_tree, stubs
+from grader.authoring.source_tree import SourceError
 
-__all__ = ["as_bytes", "instructor", "learner"]
+__all__ = [
+    "BUILD",
+    "GENERATE",
+    "ClearSolutions",
+    "as_bytes",
+    "instructor",
+    "learner",
+]
+
+
+# nbgrader's preprocessors as this course uses them, in a build and in `nbgrader generate_assignment` alike.
+
+
+class ClearSolutions(nbgrader.ClearSolutions):  # type: ignore[misc]
+    """nbgrader's, with a stub that fits its place: its own writes a Python `raise` into CUDA C++ too."""
+
+    def _replace_solution_region(self, cell: NotebookNode, language: str) -> bool:
+        if cell.cell_type != "code":
+            return bool(super()._replace_solution_region(cell, language))
+        before = cell.source
+        cell.source = stubs.without_solutions(before)
+        return bool(cell.source != before)
+
+
+# The value for `c.GenerateAssignment.preprocessors`: nbgrader's own list, with the one replacement.
+GENERATE: list[type[NbGraderPreprocessor]] = [
+    nbgrader.IncludeHeaderFooter,
+    nbgrader.LockCells,
+    ClearSolutions,
+    nbgrader.ClearOutput,
+    nbgrader.CheckCellMetadata,
+    nbgrader.ComputeChecksums,
+    nbgrader.SaveCells,
+    nbgrader.ClearHiddenTests,
+    nbgrader.ClearMarkScheme,
+    nbgrader.ComputeChecksums,
+    nbgrader.CheckCellMetadata,
+]
+
+# A build has no gradebook to save cells to, and no header to include.
+BUILD: list[type[Any]] = [step for step in GENERATE if step not in (nbgrader.IncludeHeaderFooter, nbgrader.SaveCells)]
+
+
+# One source notebook → two: the instructor's, with solutions, and the learner's, without.
 
 _KERNEL = {"display_name": "Python 3 (ipykernel)", "language": "python", "name": "python3"}
 _LANGUAGE = {
@@ -41,7 +86,7 @@ def instructor(text: str, name: str, render: Callable[[str], str]) -> NotebookNo
     Raises:
         SourceError: what is wrong, with the line of the file.
     """
-    lines = [cell.line for cell in percent.read(text, name)]
+    lines = [cell.line for cell in source_tree.read(text, name)]
     read = jupytext.reads(text, fmt={"extension": ".py", "format_name": "percent"})
     if len(lines) != len(read.cells):
         raise SourceError(f"{name}: text stands before the first `# %%`, or a `# %%` inside of a string.")
@@ -84,7 +129,7 @@ def learner(notebook: NotebookNode, name: str) -> NotebookNode:
             raise SourceError(f"{name}, cell {cell.id}: a solution stands in a cell that is not a solution cell.")
         if solution and not found:
             raise SourceError(f"{name}, cell {cell.id}: a solution cell without BEGIN SOLUTION and END SOLUTION.")
-    for step in preprocess.BUILD:
+    for step in BUILD:
         try:
             released, resources = step().preprocess(released, resources)
         except (RuntimeError, SourceError, ValidationError) as error:

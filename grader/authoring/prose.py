@@ -22,7 +22,7 @@ from typing import Any
 
 import jinja2
 
-from grader.authoring.errors import SourceError
+from grader.authoring.source_tree import SourceError
 from grader.errors import GraderError
 from grader.exercise import Exercise, Gate
 from grader.results import Row

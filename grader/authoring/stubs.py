@@ -13,11 +13,24 @@ from __future__ import annotations
 import ast
 import re
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Literal
 
-from grader.authoring.errors import SourceError
+from grader.authoring import source_tree
+from grader.authoring.source_tree import SourceError, checkout
+from grader.exercises import find
 
-__all__ = ["Region", "regions", "solution_lines", "visible_lines", "without_markers", "without_solutions"]
+__all__ = [
+    "Region",
+    "regions",
+    "solution",
+    "solution_lines",
+    "unsolved",
+    "visible_lines",
+    "without_markers",
+    "without_solutions",
+]
+
 
 _MARKER = re.compile(r"^(?P<indent>\s*)(?P<mark>#+|//)\s*(?P<edge>BEGIN|END) SOLUTION\s*$")
 _ANY_MARKER = re.compile(r"\b(BEGIN|END) SOLUTION\b")
@@ -129,3 +142,35 @@ def _place(tree: ast.AST, region: Region) -> Place:
 def _is_jit(decorator: ast.expr) -> bool:
     target = decorator.func if isinstance(decorator, ast.Call) else decorator
     return ast.unparse(target).split(".")[-1] == "jit"
+
+
+# The reference solutions, read from `source/` without Jupyter: also on a machine that only has a GPU.
+
+
+def solution(exercise_id: str, *, root: Path | None = None) -> str:
+    """The text of the exercise's solution cell, as a learner who has solved it would have it.
+
+    Raises:
+        UnknownExercise: there is no such exercise.
+        MachineLacks: this is no source checkout.
+        SourceError: its source notebook has no such cell.
+    """
+    return without_markers(_cell(exercise_id, root))
+
+
+def unsolved(exercise_id: str, *, root: Path | None = None) -> str:
+    """The text of the same cell as learners get it, with stubs. Raises as `solution` does."""
+    return without_solutions(_cell(exercise_id, root))
+
+
+def _cell(exercise_id: str, root: Path | None) -> str:
+    exercise = find(exercise_id)
+    tree = checkout(root)
+    path = tree.source / exercise.chapter / f"{exercise.notebook}.py"
+    name = path.relative_to(tree.root).as_posix()
+    if not path.is_file():
+        raise SourceError(f"{name} is missing: the solution of {exercise_id!r} belongs there.")
+    for cell in source_tree.read(path.read_text(encoding="utf-8"), name):
+        if cell.nbgrader.get("solution") and cell.nbgrader.get("grade_id") == exercise_id:
+            return cell.text
+    raise SourceError(f"{name} has no solution cell with the grade_id {exercise_id!r}.")

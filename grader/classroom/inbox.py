@@ -12,9 +12,9 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from grader.classroom.course import must, notebooks, timestamp
-from grader.classroom.names import is_name, look_alikes, spelled
-from grader.feedback.words import on_one_line
+from grader.classroom.course_folder import must, notebooks, timestamp
+from grader.classroom.student_names import is_name, look_alikes, spelled
+from grader.words import on_one_line
 
 __all__ = ["Entry", "Sifted", "changed_ns", "collect", "entry_of", "other_notebooks", "sift", "submitted_at", "waiting"]
 

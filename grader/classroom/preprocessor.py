@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import math
 from dataclasses import replace
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from nbconvert.exporters.exporter import ResourcesDict
@@ -14,9 +15,9 @@ from nbgrader.preprocessors import NbGraderPreprocessor, SaveAutoGrades
 from traitlets import Bool, Enum
 
 from grader import submission
-from grader.classroom.restore import node
-from grader.errors import GraderError, JudgeStopped, UnusableSubmission
-from grader.exercises import EXERCISES
+from grader.classroom.released_cells import node
+from grader.errors import GraderError, JudgeStopped, UnusableExercise, UnusableSubmission
+from grader.exercises import EXERCISES, found
 from grader.verdict import Verdict
 
 if TYPE_CHECKING:
@@ -34,7 +35,7 @@ _TO_REVIEW = "grader_to_review"
 class JudgeCells(NbGraderPreprocessor):  # type: ignore[misc]
     """First of `Autograde.autograde_preprocessors`: runs nothing of the notebook, has its solution cells judged.
 
-    Its exporter is `grader.classroom.handed_in.HandedInExporter`.
+    Its exporter is `grader.classroom.released_cells.HandedInExporter`.
 
     Each check cell gets a report and, as nbgrader's `determine_grade` wants it, a number as `execute_result`. A cell
     that could not be judged gets 0 and is marked for `SaveVerdicts`, which flags it for manual grading.
@@ -56,14 +57,19 @@ class JudgeCells(NbGraderPreprocessor):  # type: ignore[misc]
     @property
     def judge(self) -> Judge:
         """This process's judge, as it is configured here."""
+        from grader.judge.sandbox import must_be_caged
         from grader.judge.service import shared_judge
 
+        if self.sandbox:
+            must_be_caged()
         return shared_judge(self.device, self.sandbox)
 
     def preprocess(self, nb: NotebookNode, resources: ResourcesDict) -> tuple[NotebookNode, ResourcesDict]:
         """Return the notebook with all outputs cleared and a report and a score in each graded cell."""
         not_graded: list[str] = []
         resources[_TO_REVIEW] = []
+        if "root" in self.config.CourseDirectory:  # as the course's nbgrader_config.py sets it
+            found.use(Path(self.config.CourseDirectory.root))
         for cell in nb.cells:
             if cell.cell_type == "code":
                 cell.outputs, cell.execution_count = [], None
@@ -84,7 +90,10 @@ class JudgeCells(NbGraderPreprocessor):  # type: ignore[misc]
         What is judged is the file as it was handed in, as by `grader grade`: the notebook at hand is made for showing.
         """
         grade_id = cell.metadata.nbgrader.grade_id
-        exercise = EXERCISES.get(grade_id.removeprefix(CHECK_PREFIX)) if grade_id.startswith(CHECK_PREFIX) else None
+        try:
+            exercise = EXERCISES.get(grade_id.removeprefix(CHECK_PREFIX)) if grade_id.startswith(CHECK_PREFIX) else None
+        except UnusableExercise as error:
+            return str(error)
         if exercise is None:
             return f"{grade_id!r} is not a check cell of an exercise that the grader knows; a person has to grade it."
         points = float(cell.metadata.nbgrader.points)
@@ -149,7 +158,7 @@ def _report(verdict: Verdict) -> NotebookNode:
 
 
 def _note(title: str, sentence: str) -> NotebookNode:
-    from grader.feedback.style import note
+    from grader.feedback.report import note
 
     return _display(note(title, sentence), f"{title}. {sentence}")
 

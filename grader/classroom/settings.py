@@ -2,12 +2,120 @@
 
 from __future__ import annotations
 
+import json
 import logging
+import os
 import shlex
+import sysconfig
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-__all__ = ["CONFIG_FILE", "VALIDATE_TIMEOUT_S", "apply", "config_text", "is_exchange", "load"]
+from grader.errors import ClassroomError
+
+__all__ = [
+    "CONFIG_FILE",
+    "VALIDATE_TIMEOUT_S",
+    "LabSetup",
+    "apply",
+    "config_text",
+    "hide_nbgrader",
+    "instructor",
+    "is_exchange",
+    "learner",
+    "load",
+]
+
+
+# What a learner's and an instructor's JupyterLab need, so that nbgrader's extensions find course and exchange.
+
+_EXTENSIONS = ("assignment_list", "course_list", "formgrader", "validate_assignment")
+_PLUGINS = ("assignment-list", "course-list", "create-assignment", "formgrader", "menu", "validate-assignment")
+
+
+@dataclass(frozen=True)
+class LabSetup:
+    """How to start `jupyter lab`: root_dir (its working directory too) and its environment."""
+
+    root_dir: Path
+    env: dict[str, str] = field(default_factory=dict)
+
+
+def learner(classroom: Path, work: Path | None = None, course_id: str | None = None) -> LabSetup:
+    """A lab in which the Assignment List fetches into `work` (default: a folder named after the course) and submits.
+
+    `classroom` is the exchange folder, or the course folder where the learner can read it.
+
+    Raises:
+        ClassroomError: `classroom` is neither, or holds several courses and none was named.
+    """
+    exchange, course_id = _find_exchange(Path(classroom).expanduser().absolute(), course_id)
+    work = Path(work).expanduser().absolute() if work else Path.cwd() / course_id
+    work.mkdir(parents=True, exist_ok=True)
+    state = work / ".grader"
+    state.mkdir(exist_ok=True)
+    (state / CONFIG_FILE).write_text(
+        f"c = get_config()\nc.CourseDirectory.course_id = {course_id!r}\nc.Exchange.root = {str(exchange)!r}\n"
+        f"c.Execute.timeout = {VALIDATE_TIMEOUT_S}\n",
+        encoding="utf-8",
+    )
+    return LabSetup(work, _hide(state, ("course-list", "create-assignment", "formgrader")))
+
+
+def instructor(course: Path) -> LabSetup:
+    """A lab in the course folder: Formgrader shows an error page where the course lies outside of the server's root.
+
+    Raises:
+        ClassroomError: `course` is no course folder.
+    """
+    course = Path(course).expanduser().absolute()
+    load(course)
+    return LabSetup(course, _path())
+
+
+def hide_nbgrader(state: Path) -> dict[str, str]:
+    """The environment of a lab without a classroom, in which nbgrader's menus would lead nowhere."""
+    return _hide(state, _PLUGINS)
+
+
+def _hide(state: Path, plugins: tuple[str, ...]) -> dict[str, str]:
+    hidden = {f"@jupyter/nbgrader:{plugin}": True for plugin in plugins}
+    servers = {name: name.replace("_", "-") not in plugins for name in _EXTENSIONS}
+    extensions = {f"nbgrader.server_extensions.{name}": on for name, on in servers.items()}
+    _write(state / "labconfig" / "page_config.json", {"disabledExtensions": hidden})
+    _write(state / "jupyter_server_config.json", {"ServerApp": {"jpserver_extensions": extensions}})
+    paths = [str(state), os.environ.get("JUPYTER_CONFIG_PATH", "")]
+    return {**_path(), "JUPYTER_CONFIG_PATH": os.pathsep.join(path for path in paths if path)}
+
+
+def _path() -> dict[str, str]:
+    """nbgrader runs `alembic` by its bare name, also where the virtual environment is not active."""
+    return {"PATH": os.pathsep.join([sysconfig.get_path("scripts"), os.environ.get("PATH", os.defpath)])}
+
+
+def _find_exchange(classroom: Path, course_id: str | None) -> tuple[Path, str]:
+    if (classroom / CONFIG_FILE).is_file():
+        config = load(classroom)
+        return Path(str(config.Exchange.root)), course_id or str(config.CourseDirectory.course_id)
+    courses = sorted(path.parent.name for path in classroom.glob("*/outbound") if path.is_dir())
+    if not courses:
+        raise ClassroomError(
+            f"{classroom} is neither an exchange with a released assignment nor a course folder: name the folder that "
+            "your instructor gave you."
+        )
+    if course_id is None and len(courses) > 1:
+        raise ClassroomError(f"{classroom} holds several courses, {', '.join(courses)}: say which with --course-id.")
+    if course_id is not None and course_id not in courses:
+        raise ClassroomError(f"{classroom} holds no course {course_id!r}; it holds {', '.join(courses)}.")
+    return classroom, course_id or courses[0]
+
+
+def _write(path: Path, data: dict[str, Any]) -> None:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(json.dumps(data, indent=2) + "\n", encoding="utf-8")
+
+
+# nbgrader's settings for a course: what `nbgrader_config.py` of a course folder applies.
 
 CONFIG_FILE = "nbgrader_config.py"
 VALIDATE_TIMEOUT_S = 600  # of a cell under the Validate button: simulated checks take longer than nbgrader's 30 s
@@ -54,7 +162,7 @@ def apply(c: Any) -> None:
     c.GenerateAssignment.preprocessors = [
         "nbgrader.preprocessors.IncludeHeaderFooter",
         "nbgrader.preprocessors.LockCells",
-        "grader.authoring.preprocess.ClearSolutions",
+        "grader.authoring.notebooks.ClearSolutions",
         "nbgrader.preprocessors.ClearOutput",
         "nbgrader.preprocessors.CheckCellMetadata",
         "nbgrader.preprocessors.ComputeChecksums",
@@ -64,9 +172,9 @@ def apply(c: Any) -> None:
         "nbgrader.preprocessors.ComputeChecksums",
         "nbgrader.preprocessors.CheckCellMetadata",
     ]
-    c.Autograde.exporter_class = "grader.classroom.handed_in.HandedInExporter"
+    c.Autograde.exporter_class = "grader.classroom.released_cells.HandedInExporter"
     c.Autograde.sanitize_preprocessors = [
-        "grader.classroom.restore.RestoreCells",
+        "grader.classroom.released_cells.RestoreCells",
         "nbgrader.preprocessors.ClearOutput",
         "nbgrader.preprocessors.DeduplicateIds",
         "nbgrader.preprocessors.OverwriteKernelspec",
@@ -82,10 +190,10 @@ def apply(c: Any) -> None:
     ]
     c.GenerateFeedback.preprocessors = [
         "nbgrader.preprocessors.GetGrades",
-        "grader.classroom.restore.HideTests",
+        "grader.classroom.released_cells.HideTests",
         "nbconvert.preprocessors.CSSHTMLHeaderPreprocessor",
     ]
-    c.ExchangeFactory.collect = "grader.classroom.apps.Collect"
+    c.ExchangeFactory.collect = "grader.classroom.nbgrader_apps.Collect"
     c.OverwriteCells.add_missing_cells = True
     c.Execute.timeout = VALIDATE_TIMEOUT_S
 

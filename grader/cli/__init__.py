@@ -9,8 +9,8 @@ from typing import Annotated, Any
 import typer
 import typer.core
 
-from grader.cli import classroom, course, grading, leaderboard
-from grader.cli.answers import bug, complain
+from grader.cli import course_commands, grading_commands, instructor_commands
+from grader.cli.output import bug, complain
 from grader.errors import GraderError
 from grader.version import __version__
 
@@ -50,14 +50,15 @@ app = typer.Typer(
     context_settings={"help_option_names": ["-h", "--help"]},
     help="Learn to program a GPU, and be graded by a judge that can be trusted.",
 )
-app.command(context_settings={"allow_extra_args": True})(course.lab)
-app.command()(course.doctor)
-app.command()(course.build)
-app.command()(grading.exercises)
-app.command()(grading.check)
-app.command()(grading.grade)
-app.add_typer(classroom.app, name="classroom")
-app.add_typer(leaderboard.app, name="leaderboard")
+app.command(context_settings={"allow_extra_args": True})(course_commands.lab)
+app.command()(course_commands.doctor)
+app.command()(course_commands.build)
+app.command()(grading_commands.exercises)
+app.command()(grading_commands.check)
+app.command()(grading_commands.grade)
+app.add_typer(course_commands.app, name="exercise")
+app.add_typer(instructor_commands.class_app, name="classroom")
+app.add_typer(instructor_commands.board_app, name="leaderboard")
 
 
 @app.callback()

@@ -1,13 +1,19 @@
-"""The exercises by id. Adding one: its module here, one line below, its notebook."""
+"""The exercises by id: the package's, and those of the course folder at hand (`grader.exercises.found`)."""
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Mapping
+
 from grader.errors import UnknownExercise
 from grader.exercise import Exercise
-from grader.exercises.audit import AUDIT
-from grader.exercises.fuse import FUSE
-from grader.exercises.grayscale import GRAYSCALE
-from grader.exercises.ladder_cupy import (
+from grader.exercises import found
+from grader.exercises.load_inline.grayscale import GRAYSCALE
+from grader.exercises.load_inline.leaky_relu_op import LEAKY_RELU_OP
+from grader.exercises.load_inline.mean_cuda import MEAN_CUDA
+from grader.exercises.load_inline.square_matrix import SQUARE_MATRIX
+from grader.exercises.load_inline.transpose import TRANSPOSE
+from grader.exercises.load_inline.vector_width import VECTOR_WIDTH
+from grader.exercises.numba_cupy.ls_cupy import (
     LS_CUPY_BASELINE,
     LS_CUPY_CACHED,
     LS_CUPY_FASTMATH,
@@ -15,33 +21,28 @@ from grader.exercises.ladder_cupy import (
     LS_CUPY_LAUNCH_BOUNDS,
     LS_CUPY_TYPED,
 )
-from grader.exercises.leaky_relu_op import LEAKY_RELU_OP
-from grader.exercises.ls_numba import (
+from grader.exercises.numba_cupy.ls_numba import (
     LS_NUMBA_BASELINE,
     LS_NUMBA_CACHED,
     LS_NUMBA_FASTMATH,
     LS_NUMBA_REGISTERS,
     LS_NUMBA_TYPED,
 )
-from grader.exercises.ls_open import LS_OPEN
-from grader.exercises.matmul import MATMUL
-from grader.exercises.matmul_leaky_relu import MATMUL_LEAKY_RELU
-from grader.exercises.matmul_open import MATMUL_OPEN
-from grader.exercises.mean_cuda import MEAN_CUDA
-from grader.exercises.mean_triton import MEAN_TRITON
-from grader.exercises.periodogram_numpy import PERIODOGRAM_NUMPY
-from grader.exercises.predict_ms import PREDICT_MS
-from grader.exercises.softmax import SOFTMAX
-from grader.exercises.square_matrix import SQUARE_MATRIX
-from grader.exercises.time_gpu import TIME_GPU
-from grader.exercises.trace_facts import TRACE_FACTS
-from grader.exercises.transpose import TRANSPOSE
-from grader.exercises.unblock import UNBLOCK
-from grader.exercises.vector_add import VECTOR_ADD
-from grader.exercises.vector_width import VECTOR_WIDTH
-from grader.exercises.widen import WIDEN
+from grader.exercises.numba_cupy.ls_open import LS_OPEN
+from grader.exercises.numba_cupy.periodogram_numpy import PERIODOGRAM_NUMPY
+from grader.exercises.profiling.audit import AUDIT
+from grader.exercises.profiling.fuse import FUSE
+from grader.exercises.profiling.predict_ms import PREDICT_MS
+from grader.exercises.profiling.time_gpu import TIME_GPU
+from grader.exercises.profiling.trace_facts import TRACE_FACTS
+from grader.exercises.triton.matmul import MATMUL, MATMUL_LEAKY_RELU, MATMUL_OPEN
+from grader.exercises.triton.mean_triton import MEAN_TRITON
+from grader.exercises.triton.softmax import SOFTMAX
+from grader.exercises.triton.unblock import UNBLOCK
+from grader.exercises.triton.vector_add import VECTOR_ADD
+from grader.exercises.triton.widen import WIDEN
 
-__all__ = ["EXERCISES", "find"]
+__all__ = ["EXERCISES", "PACKAGED", "find"]
 
 _IN_ORDER = (  # of the course
     TIME_GPU,
@@ -77,17 +78,43 @@ _IN_ORDER = (  # of the course
     LS_CUPY_LAUNCH_BOUNDS,
     LS_OPEN,
 )
-EXERCISES: dict[str, Exercise] = {exercise.id: exercise for exercise in _IN_ORDER}
+PACKAGED: dict[str, Exercise] = {exercise.id: exercise for exercise in _IN_ORDER}
+
+
+class _Exercises(Mapping[str, Exercise]):
+    """The package's exercises, then the course folder's. Every access looks at the folder as it is now.
+
+    Raises UnusableExercise where a module of the course folder cannot be used.
+    """
+
+    def _all(self) -> dict[str, Exercise]:
+        return PACKAGED | found.exercises(PACKAGED)
+
+    def __getitem__(self, exercise_id: str) -> Exercise:
+        return self._all()[exercise_id]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._all())
+
+    def __len__(self) -> int:
+        return len(self._all())
+
+
+EXERCISES: Mapping[str, Exercise] = _Exercises()
 
 
 def find(exercise_id: str) -> Exercise:
     """The exercise with this id.
 
     Raises:
-        UnknownExercise: there is none; the message lists those that there are.
+        UnknownExercise: there is none; the message lists the exercises that exist.
+        UnusableExercise: a module of the course folder cannot be used.
     """
-    try:
-        return EXERCISES[exercise_id]
-    except KeyError:
-        known = ", ".join(EXERCISES)
-        raise UnknownExercise(f"There is no exercise {exercise_id!r}. The exercises are: {known}.") from None
+    if exercise_id in PACKAGED:
+        return PACKAGED[exercise_id]
+    every = dict(EXERCISES)
+    if exercise_id in every:
+        return every[exercise_id]
+    known = ", ".join(every)
+    said = f"There is no exercise {exercise_id!r}. The exercises are: {known}."
+    raise UnknownExercise(f"{said} {found.passed_over()}".rstrip())

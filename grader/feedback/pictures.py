@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from html import escape
 
-from grader.feedback.words import count, plural
 from grader.verdict import GateResult, Mismatch
+from grader.words import count, plural
 
 __all__ = ["gate_bar", "map_alt", "map_of", "share_bar"]
 

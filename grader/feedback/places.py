@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from math import prod
 from typing import Literal
 
-from grader.feedback.words import count, index, plural
 from grader.verdict import Mismatch
+from grader.words import count, index, plural
 
 __all__ = ["SMALLEST_BLOCK", "Kind", "Place", "locate"]
 

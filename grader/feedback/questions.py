@@ -7,7 +7,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from grader.feedback.facts import Facts
-from grader.feedback.words import index
+from grader.words import index
 
 __all__ = ["OUTSIDE", "WRONG", "ask", "names_a_cause"]
 
@@ -235,8 +235,11 @@ OUTSIDE: tuple[_Rule, ...] = (
         "Is the store masked? `if` on a block does not mask it: pass `mask=`.",
     ),
     _Rule(
-        lambda f: (f.mismatch.outside, f.mismatch.wrong) == (1, 0) and len(f.mismatch.shape) == 1
-        and not f.clues.branches_on_block,
+        lambda f: (
+            (f.mismatch.outside, f.mismatch.wrong) == (1, 0)
+            and len(f.mismatch.shape) == 1
+            and not f.clues.branches_on_block
+        ),
         "One element too many: does the mask ask for `<`, not for `<=`?",
         "One element too many: is it asked for `<`, not for `<=`, before a thread writes?",
     ),

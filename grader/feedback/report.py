@@ -3,19 +3,19 @@
 from __future__ import annotations
 
 import functools
+import html
 import re
 import textwrap
 from collections.abc import Iterable
 from dataclasses import dataclass
+from importlib import resources
 from typing import TYPE_CHECKING, Any
 
 from grader.feedback.facts import outside_of
-from grader.feedback.findings import BESIDE
 from grader.feedback.pictures import gate_bar, map_of, share_bar
-from grader.feedback.style import NO_TEX, code, css, markup
-from grader.feedback.summary import Summary, case_of, gate_words, summarize, was_run
-from grader.feedback.words import LINE_CHARACTERS, clean, time
+from grader.feedback.summary import BESIDE, Summary, case_of, gate_words, summarize, was_run
 from grader.verdict import CaseResult, Verdict
+from grader.words import LINE_CHARACTERS, clean, time
 
 if TYPE_CHECKING:
     from jinja2 import Template
@@ -23,7 +23,49 @@ if TYPE_CHECKING:
 
     from grader.exercise import Exercise
 
-__all__ = ["as_html", "as_text", "page_without_grades"]
+__all__ = [
+    "NO_TEX",
+    "as_html",
+    "as_text",
+    "code",
+    "css",
+    "markup",
+    "note",
+    "page_without_grades",
+]
+
+
+# The look that reports and overviews share, and text set as HTML.
+
+# Classes whose text MathJax 2 and 3 leave alone. A learner's line may hold `$` and `\href`, which makes links.
+NO_TEX = "tex2jax_ignore mathjax_ignore"
+
+
+@functools.cache
+def css() -> Markup:
+    """The style sheet, for everything inside a `.gr-report`: JupyterLab's colours, light or dark, with fallbacks."""
+    text = (resources.files("grader.feedback") / "templates" / "report.css").read_text(encoding="utf-8")
+    return markup(re.sub(r"\s*\n\s*", " ", text))
+
+
+def note(title: str, sentence: str) -> Markup:
+    """A title and a sentence, either of which may hold a stranger's text."""
+    return markup(f'<section class="{NO_TEX}"><p><strong>{code(title)}</strong></p><p>{code(sentence)}</p></section>')
+
+
+def code(text: str) -> Markup:
+    """Escaped text in which `this` is set as code."""
+    return markup(re.sub(r"`([^`\n]+)`", r"<code>\1</code>", html.escape(clean(text))))
+
+
+def markup(text: str) -> Markup:
+    """Text that is HTML already."""
+    from markupsafe import Markup
+
+    return Markup(text)
+
+
+# The report on a verdict: HTML for notebooks and nbgrader's feedback, text for terminals.
 
 _WIDTH = 100
 _GATE_SIGNS = {"passed": "✓", "failed": "✗", "doubt": "≈", "needs_gpu": "–", "not_reached": "–"}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from contextlib import suppress
 from dataclasses import dataclass
 from typing import Literal
@@ -9,27 +10,67 @@ from typing import Literal
 from grader.errors import UnknownExercise
 from grader.exercise import Case, Exercise
 from grader.exercises import find
-from grader.feedback.clues import Clues, clues_in
-from grader.feedback.facts import Facts
-from grader.feedback.failures import Explained, explained
-from grader.feedback.findings import Remark, beside
+from grader.feedback.facts import Clues, Facts, clues_in
 from grader.feedback.places import locate
 from grader.feedback.questions import names_a_cause
-from grader.feedback.sentences import told
-from grader.feedback.words import in_points, points, ratio
+from grader.feedback.sentences import Explained, explained, told
 from grader.verdict import CaseResult, GateResult, Verdict
+from grader.words import clean, in_points, points, ratio
 
 __all__ = [
+    "BESIDE",
     "NEEDS_GPU",
+    "Remark",
     "State",
     "Summary",
+    "beside",
     "case_of",
     "environment_line",
     "gate_words",
     "state_of",
     "summarize",
+    "to_look_at",
     "was_run",
+    "without_quotes",
 ]
+
+
+# What stands beside the score: findings, and what disturbed the timing. It takes no points and accuses nobody.
+
+BESIDE = "These notes take no points. They are here for you to know, and for a person to look at."
+_LABELS = {"rule": "Rules", "clock": "Clock", "disturbed": "Timing"}
+_SAID_ABOVE = re.compile(r" It takes no points; [^.]*\.$")  # each rule's sentence stands alone elsewhere
+_QUOTED = re.compile(r"`[^`]*`")
+
+
+@dataclass(frozen=True)
+class Remark:
+    """One sentence (or a few), and the word that says what it is about."""
+
+    label: str
+    sentence: str
+
+
+def beside(verdict: Verdict) -> tuple[Remark, ...]:
+    """What is to be shown beside a verdict's score, each sentence once."""
+    found = [Remark(_LABELS[each.kind], _SAID_ABOVE.sub("", clean(each.sentence))) for each in verdict.findings]
+    found += [Remark(_LABELS["disturbed"], clean(note)) for note in verdict.environment.notes]
+    return tuple({remark.sentence: remark for remark in reversed(found)}.values())[::-1]
+
+
+def to_look_at(verdict: Verdict) -> list[str]:
+    """What a person who grades should look at: a time that is held for review, and what stands beside the score."""
+    failure = verdict.failure
+    held = [failure.message] if failure is not None and failure.kind == "implausible" else []
+    return [*held, *(f"{remark.label}: {remark.sentence}" for remark in beside(verdict))]
+
+
+def without_quotes(remark: Remark) -> str:
+    """The remark as it may be published: what stands in `backticks` is another's text, and may hold a name."""
+    return f"{remark.label}: {_QUOTED.sub('…', remark.sentence)}"
+
+
+# What a verdict amounts to for its reader: headline, points, what is wrong first, and one next step. No layout.
 
 State = Literal["unusable", "not_written", "broken", "held", "wrong", "slow", "untimed", "passed"]
 _SIMULATED = "Simulated: no GPU."

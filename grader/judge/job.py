@@ -5,28 +5,23 @@ from __future__ import annotations
 import contextlib
 import traceback
 from collections.abc import Sequence
-from copy import copy
 from dataclasses import replace
-from typing import TYPE_CHECKING, Literal
+from typing import Literal
 
-from grader.errors import JudgeStopped, MachineLacks
+from grader.errors import MachineLacks
 from grader.exercise import Case, Exercise
 from grader.judge import rules
-from grader.judge.compare import uncontradicted
-from grader.judge.memory import TooLittle, out_of_memory, stays
-from grader.judge.pace import whole_limit_s
-from grader.judge.pool import Loaded
-from grader.judge.round import WorkerFailed
-from grader.judge.streams import waits_for_nobody
-from grader.judge.timing import Timer
-from grader.judge.trial import HeldUp, TimedWrong
-from grader.judge.workers import Worker
-from grader.steps import Progress
-from grader.verdict import CaseResult, Failure, Finding, GateResult, Mismatch, Verdict
+from grader.judge.bench import Bench
+from grader.judge.checking.compare import uncontradicted
+from grader.judge.gpu.health import TooLittle, out_of_memory, stays
+from grader.judge.process.pool import Loaded
+from grader.judge.process.worker import Worker, WorkerFailed
+from grader.judge.screening import waits_for_nobody
+from grader.judge.timing.host_speed import whole_limit_s
+from grader.judge.timing.timer import Timer
+from grader.judge.timing.trial import HeldUp, TimedWrong
+from grader.verdict import CaseResult, Failure, Finding, GateResult, Mismatch, Progress, Verdict
 from grader.version import __version__
-
-if TYPE_CHECKING:
-    from grader.judge.arbiter import Arbiter
 
 __all__ = ["Job"]
 
@@ -42,21 +37,21 @@ _SHORT = (  # what a machine says whose processes, files or memory are used up
 class Job:
     """One submission on its way through cases and clock."""
 
-    def __init__(self, arbiter: Arbiter, source: str, exercise: Exercise, timed: bool, progress: Progress) -> None:
-        self.arbiter, self.source, self.exercise = arbiter, source, exercise
+    def __init__(self, bench: Bench, source: str, exercise: Exercise, timed: bool, progress: Progress) -> None:
+        self.bench, self.source, self.exercise = bench, source, exercise
         self.timed, self.progress = timed and bool(exercise.gates), progress
         self.cases: list[CaseResult] = []
         self.findings: list[Finding] = []
-        self.timer = Timer(arbiter, exercise, progress)
+        self.timer = Timer(bench, exercise, progress)
         self.log = ""
-        self.whole_s = whole_limit_s(exercise, arbiter.device, arbiter.machine.slowness)
+        self.whole_s = whole_limit_s(exercise, bench.device, bench.machine.slowness)
         self._left_s, self._repeats = self.whole_s, False
         self._of_source: tuple[Finding, ...] = ()
         self._beside = False
 
     @property
     def all_cases(self) -> tuple[Case, ...]:
-        on_gpu = self.arbiter.device == "cuda"
+        on_gpu = self.bench.device == "cuda"
         return self.exercise.cases if on_gpu else self.exercise.simulator_cases
 
     def run(self, upcoming: Sequence[tuple[str, Exercise]] = ()) -> Failure | None:
@@ -66,22 +61,20 @@ class Job:
         self._of_source = rules.of_source(self.source, self.exercise)
         self.findings += self._of_source
         self._must_fit()
-        self.arbiter.desk.warm([*self.all_cases, *(self.exercise.timed_cases if self.timed else ())])
+        self.bench.desk.warm([*self.all_cases, *(self.exercise.timed_cases if self.timed else ())])
         if self.timed:
             self.timer.know_baselines()
         building = "building the extension" if self.exercise.backend == "cuda" else "importing the cell"
         self.progress(building, 0, len(self.all_cases))
-        self.arbiter.pool.expect([(self.source, self.exercise), *upcoming])
+        self.bench.pool.expect([(self.source, self.exercise), *upcoming])
         failure = self._attempt()
-        others = (self._beside or self.arbiter.pool.busy) and self._left_s > 0
+        others = (self._beside or self.bench.pool.busy) and self._left_s > 0
         if others and (self._mismeasured() or (failure is not None and _others_may_be_why(failure))):
-            self.arbiter.pool.reset()
+            self.bench.pool.reset()
             self._forget()
             failure = self._attempt()
-        if self._is_right(failure) and (self.timer.misread or self.timer.disputed):
-            failure = self._again(failure)
-        elif self._is_right(failure) and self.timer.parted:
-            failure = self._afresh()
+        if failure is None and self.timer.disputed and all(case.passed for case in self.cases):
+            failure = self._afresh()  # what was wrong once is wrong, and gets no second draw
         return failure
 
     def _mismeasured(self) -> bool:
@@ -97,35 +90,10 @@ class Job:
             self._left_s, self._repeats = max(self._left_s, self.whole_s / 2), True
 
     def _afresh(self) -> Failure | None:
-        """Once more, in another process and by the same clock, and that counts. Nobody else is alive meanwhile."""
+        """Once more, in another process, and that counts. Nobody else is alive meanwhile."""
         self._repeat()
-        self.arbiter.pool.be_still()
+        self.bench.pool.be_still()
         self._forget()
-        return self._attempt()
-
-    def _is_right(self, failure: Failure | None) -> bool:
-        """Whether it may be timed once more: what was wrong once is wrong, and gets no second draw."""
-        return all(case.passed for case in self.cases) and (failure is None or failure.kind == "implausible")
-
-    def _again(self, first: Failure | None) -> Failure | None:
-        """Once more, and that counts. The clock is calibrated anew, and nobody else is alive meanwhile.
-
-        Where it cannot be calibrated now, as on a GPU that others use, the first attempt counts, unless it is known to
-        be wrong.
-        """
-        kept = copy(self.timer), [*self.cases], self.findings
-        self._repeat()
-        self.arbiter.pool.be_still()
-        clock = self.arbiter.forget_clock()
-        self._forget()
-        try:
-            self.timer.know_baselines()
-        except JudgeStopped:
-            if kept[0].misread:
-                raise
-            self.arbiter.keep_clock(clock)  # for the next, too: one submission's doubt does not stop the judge
-            self.timer, self.cases, self.findings = kept
-            return first
         return self._attempt()
 
     def _forget(self) -> None:
@@ -138,14 +106,14 @@ class Job:
         """Raises where a case does not fit the memory that is free with no other submission alive: TooLittle where a
         judge with smaller arenas may find room, else MachineLacks.
         """
-        desk, wanted = self.arbiter.desk, [*self.all_cases, *(self.exercise.timed_cases if self.timed else ())]
+        desk, wanted = self.bench.desk, [*self.all_cases, *(self.exercise.timed_cases if self.timed else ())]
 
         def too_large() -> list[Case]:
             return [case for case in wanted if not desk.fits(case)]
 
         if not too_large():
             return
-        self.arbiter.pool.evict()
+        self.bench.pool.evict()
         desk.rest()
         if stays(lambda: bool(too_large())):
             case, *_ = too_large() or wanted
@@ -164,7 +132,7 @@ class Job:
         return self._in_a_worker()
 
     def _in_a_worker(self) -> Failure | None:
-        loaded = self.arbiter.take(self.source, self.exercise, self._left_s, self.timer.one_queue)
+        loaded = self.bench.take(self.source, self.exercise, self._left_s, self.timer.one_queue)
         self._left_s -= loaded.waited_s
         self._beside = loaded.beside
         try:
@@ -174,7 +142,7 @@ class Job:
                 raise
             loaded.worker.close()
             traceback.clear_frames(error.__traceback__)  # they hold tensors: that memory would count as somebody else's
-            if stays(self.arbiter.desk.short):  # without it, when what it held is free: somebody else holds the memory
+            if stays(self.bench.desk.short):  # without it, when what it held is free: somebody else holds the memory
                 raise
             self._must_fit()
             failure = Failure("limit", "It holds so much of the GPU's memory that the grader has too little left.")
@@ -192,7 +160,7 @@ class Job:
             return loaded.failure
         try:
             worker.in_turn(self._left_s, self.whole_s)
-            worker.map(self.arbiter.desk)
+            worker.map(self.bench.desk)
         except WorkerFailed as failed:
             return failed.failure
         for number, case in enumerate(self.all_cases):
@@ -210,7 +178,7 @@ class Job:
         except TimedWrong as wrong:
             self.cases.append(CaseResult(f"{wrong.case}, while timed", False, mismatch=self._hinted(wrong.mismatch)))
             return None
-        if self.arbiter.pool.profiled:
+        if self.bench.pool.profiled:
             self._look_at_kernels(worker)
         return self.timer.implausible()
 
@@ -230,21 +198,21 @@ class Job:
         return result
 
     def _try(self, worker: Worker, case: Case) -> CaseResult:
-        desk = self.arbiter.desk
+        desk = self.bench.desk
         spread = desk.lay(case)
         desk.deal(spread, self.exercise.draw)
         expected = None
         if case.measured:
             worker.freeze()
             try:
-                expected = self.arbiter.measured(spread, self.exercise)
+                expected = self.bench.measured(spread, self.exercise)
             finally:
                 worker.thaw()
         desk.poison(spread)
         try:
             worker.plan(spread)
-            with self.arbiter.pool.still() if case.measured else contextlib.nullcontext():
-                limit_s = self.arbiter.machine.slowness * self.exercise.time_limit_s  # each shape may be compiled for
+            with self.bench.pool.still() if case.measured else contextlib.nullcontext():
+                limit_s = self.bench.machine.slowness * self.exercise.time_limit_s  # each shape may be compiled for
                 one = worker.round("submission", desk, limit_s, self.exercise.head_start)
             mismatch = desk.check(spread, self.exercise, expected)
             if mismatch is None:
@@ -258,13 +226,13 @@ class Job:
 
     def _hinted(self, mismatch: Mismatch) -> Mismatch:
         """With what the source says, where what came out says nothing."""
-        if mismatch.suspect or not self.exercise.head_start or self.arbiter.device != "cuda":
+        if mismatch.suspect or not self.exercise.head_start or self.bench.device != "cuda":
             return mismatch
         return replace(mismatch, suspect=waits_for_nobody(self.source))
 
     def verdict(self, failure: Failure | None) -> Verdict:
         """What the cases and the clock amount to."""
-        exercise, on_gpu = self.exercise, self.arbiter.device == "cuda"
+        exercise, on_gpu = self.exercise, self.bench.device == "cuda"
         correct = failure is None and bool(self.cases) and all(case.passed for case in self.cases)
         gates = self.timer.gates(judged=correct)
         done = {case.name for case in self.cases}
@@ -280,7 +248,7 @@ class Job:
             max_points=exercise.max_points,
             reachable_points=exercise.max_points if on_gpu else exercise.correctness_points,
             submission_sha256="",
-            environment=self.arbiter.environment(self.timer.record),
+            environment=self.bench.environment(self.timer.record),
             cases=(*uncontradicted(self.cases, exercise.suspects), *not_run),
             gates=gates,
             timings=self.timer.timings(exercise.timed_cases) if kept else (),

@@ -2,21 +2,91 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from statistics import fmean, median, stdev
+from typing import Literal
 
 from grader.exercise import Case, Exercise, Gate
-from grader.judge.machine import Machine
-from grader.judge.statistics import Interval, decide, geometric_mean, interval
+from grader.judge.gpu.ceilings import Machine
 from grader.verdict import GateResult, Timing
 
 __all__ = [
-    "Seconds", "ceiling_s", "floor_s", "gate_ratio", "hopeless", "inconclusive", "judge_gates", "plain", "timings",
+    "Interval",
+    "Seconds",
+    "ceiling_s",
+    "decide",
+    "floor_s",
+    "gate_ratio",
+    "geometric_mean",
+    "inconclusive",
+    "interval",
+    "judge_gates",
+    "near",
+    "quartile",
+    "timings",
     "unjudged_gates",
-]  # fmt: skip
+]
 
-_FAR = 4  # times slower than a gate asks, in one of several cases: the others cannot make up for it
-_ALIKE, _BEYOND = 1.01, 1.04  # of a few trials: the largest over the least, and all of them over a gate, or under it
-_SLOW = 1.3  # times slower than a gate asks, in all of them: then they may differ
+
+# Medians with 95 % intervals that ask nothing of the distribution, where there are enough samples, and gates on them.
+#
+# Times have outliers on one side, and a submission can make as many slow ones as it likes. The order statistics around
+# the median do not care how far off an outlier is, so noise cannot buy the benefit of the doubt.
+
+_STUDENT = {3: 4.303, 4: 3.182, 5: 2.776}  # 97.5 % quantile of Student's t with n − 1 degrees of freedom, by n
+
+
+@dataclass(frozen=True)
+class Interval:
+    """A median, and its 95 % interval."""
+
+    middle: float
+    low: float
+    high: float
+
+
+def interval(samples: Sequence[float]) -> Interval:
+    """Of at least three samples, or the range of two. Of fewer than six the whole range covers the median in less than
+    95 %: there it is widened to Student's t interval of the mean, but not below 0 where no sample is.
+
+    As many samples lie below the true median as a coin that is tossed once for each shows heads: the ranks that may be
+    left out on either side are those of a probability of at most 2.5 %.
+    """
+    ordered = sorted(samples)
+    count, left_out = len(ordered), 0
+    below = 1 / 2**count
+    while (below := below + math.comb(count, left_out + 1) / 2**count) <= 0.025:
+        left_out += 1
+    low, high = ordered[left_out], ordered[count - 1 - left_out]
+    if count in _STUDENT:
+        middle, half = fmean(ordered), _STUDENT[count] * stdev(ordered) / math.sqrt(count)
+        low = low if middle - half <= 0 < low else min(low, middle - half)
+        high = max(high, middle + half)
+    return Interval(median(ordered), low, high)
+
+
+def quartile(samples: Iterable[float]) -> float:
+    """One that a quarter of the samples do not exceed, where noise only adds; the least of all might be a lucky one."""
+    ordered = sorted(samples)
+    return ordered[(len(ordered) - 1) // 4]
+
+
+def geometric_mean(values: Sequence[float]) -> float:
+    return math.exp(fmean(math.log(value) for value in values))
+
+
+def decide(ratio: Interval, at_least: float) -> Literal["passed", "failed", "doubt"]:
+    """A gate passes on the lower bound and fails on the upper; between the two there is doubt."""
+    if ratio.low >= at_least:
+        return "passed"
+    return "failed" if ratio.high < at_least else "doubt"
+
+
+# From samples to timings, from timings to gates, from gates to points.
+
+_BEYOND = 1.04  # times a gate, or that part of it: beyond that lie all of a few trials that settle it
 _CEILING = 1.25  # times the bandwidth of a copy, or the peak of a matrix product: honest kernels reach 1.05
 
 Seconds = Mapping[str, Mapping[str, Sequence[float]]]  # case -> peer -> seconds a launch, one entry a trial
@@ -72,17 +142,8 @@ def _by_trial(gate: Gate, seconds: Seconds) -> list[float]:
         [base / own for base, own in zip(seconds[name][gate.baseline], seconds[name]["submission"], strict=True)]
         for name in gate.cases
     ]
-    # A case whose outcome was plain at once has fewer trials than the others.
+    # A case in which the two clocks disagree has more trials than the others.
     return [geometric_mean(trial) for trial in zip(*per_case, strict=False)]
-
-
-def hopeless(exercise: Exercise, case: str, claims: Seconds) -> bool:
-    """Whether the submission is so slow in this case that more trials could not earn a point. By what it claims itself:
-    where that is much less than the clock says, a host that stood still for a moment may be why, and more trials tell.
-    """
-    gates = [gate for gate in exercise.gates if case in gate.cases]
-    own = min(claims[case]["submission"])
-    return bool(gates) and all(max(claims[case][gate.baseline]) / own < gate.at_least / _FAR for gate in gates)
 
 
 def ceiling_s(exercise: Exercise, case: Case, machine: Machine) -> float:
@@ -97,17 +158,10 @@ def floor_s(exercise: Exercise, case: Case, machine: Machine) -> float:
     return ceiling_s(exercise, case, machine) / _CEILING
 
 
-def plain(exercise: Exercise, seconds: Seconds) -> bool:
-    """Whether a few trials settle every gate: they are within 1 % of each other, and all of them 4 % or more to one
-    side of it. Of three or more such trials the t interval at 99 % lies on that side, too. What is much too slow in all
-    of them needs no more either.
-    """
-    return all(
-        max(trials) <= gate.at_least / _SLOW
-        or (
-            max(trials) <= _ALIKE * min(trials)
-            and (min(trials) >= _BEYOND * gate.at_least or max(trials) <= gate.at_least / _BEYOND)
-        )
+def near(exercise: Exercise, seconds: Seconds) -> bool:
+    """Whether a gate is within 4 % of a trial, or lies between two of them: then a few trials do not settle it."""
+    return any(
+        min(trials) < _BEYOND * gate.at_least and max(trials) > gate.at_least / _BEYOND
         for gate in exercise.gates
         for trials in [_by_trial(gate, seconds)]
     )

@@ -24,11 +24,10 @@ from typing import Any, Literal
 from grader import errors
 from grader.errors import GraderError, JudgeStopped
 from grader.exercise import MAX_SOURCE_BYTES
-from grader.exercises import find
+from grader.exercises import find, found
 from grader.judge.sandbox import import_folders, remove
 from grader.protocol.channel import Channel, ChannelClosed, ChannelTimeout
-from grader.steps import Progress
-from grader.verdict import Timing, Verdict
+from grader.verdict import Progress, Timing, Verdict
 
 __all__ = ["Judge", "shared_judge"]
 
@@ -40,13 +39,18 @@ _AHEAD = 8  # submissions that a request names beside its own
 
 
 class Judge:
-    """Grades submissions, one at a time. The process starts at the first call."""
+    """Grades submissions, one at a time. The process starts at the first call.
 
-    def __init__(self, device: Literal["auto", "cuda", "simulator"] = "auto", sandbox: bool = True) -> None:
+    `sandbox`: True refuses to grade where there is none, as for other people's code; None uses one where there is one;
+    False uses none.
+    """
+
+    def __init__(self, device: Literal["auto", "cuda", "simulator"] = "auto", sandbox: bool | None = None) -> None:
         self._device, self._sandbox = device, sandbox
         self._expected: list[tuple[str, str]] = []
         self._process: subprocess.Popen[bytes] | None = None
         self._channel: Channel | None = None
+        self._course: str | None = None  # whose exercises the process knows
         self._folder: str | None = None  # of the workers' homes: also those of a judge that was killed go with it
 
     def __enter__(self) -> Judge:
@@ -160,11 +164,13 @@ class Judge:
         self.close()
 
     def _start(self) -> Channel:
-        if self._process is not None and self._process.poll() is not None:
+        place = found.folder()
+        course = str(place.parent) if place is not None else None
+        if self._process is not None and (self._process.poll() is not None or self._course != course):
             self.close()
         if self._process is None or self._channel is None:
             ours, theirs = socket.socketpair()
-            self._folder = tempfile.mkdtemp(prefix="grader-judge-")
+            self._course, self._folder = course, tempfile.mkdtemp(prefix="grader-judge-")
             setup = f"import sys; sys.path[:0] = {import_folders()!r}\n"
             arguments = f"{theirs.fileno()}, {self._device!r}, {self._sandbox}"
             serve = f"from grader.judge.service import serve; serve({arguments})"
@@ -172,7 +178,7 @@ class Judge:
                 [sys.executable, "-I", "-c", setup + serve],
                 pass_fds=(theirs.fileno(),),
                 stdin=subprocess.DEVNULL,
-                env=_environment(self._folder),
+                env=_environment(self._folder) | ({found.COURSE_VARIABLE: course} if course else {}),
                 start_new_session=True,  # Ctrl-C is for the caller, who then ends this process
             )
             theirs.close()
@@ -194,17 +200,17 @@ def _environment(folder: str) -> dict[str, str]:
 
 
 @functools.cache
-def shared_judge(device: Literal["auto", "cuda", "simulator"] = "auto", sandbox: bool = True) -> Judge:
+def shared_judge(device: Literal["auto", "cuda", "simulator"] = "auto", sandbox: bool | None = None) -> Judge:
     """This process's judge, ended with it."""
     judge = Judge(device, sandbox)
     atexit.register(judge.close)
     return judge
 
 
-def serve(fd: int, device: str, sandbox: bool) -> None:
+def serve(fd: int, device: str, sandbox: bool | None) -> None:
     """The judge's process: answers until the caller closes the socket."""
     from grader.judge.arbiter import Arbiter
-    from grader.judge.memory import TooLittle
+    from grader.judge.gpu.health import TooLittle
 
     channel = Channel(socket.socket(fileno=fd))
     arbiter: Arbiter | None = None

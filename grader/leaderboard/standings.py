@@ -11,8 +11,7 @@ from typing import TYPE_CHECKING, Any
 from grader.errors import GraderError
 from grader.exercise import Exercise
 from grader.exercises import EXERCISES
-from grader.leaderboard.pseudonyms import assign
-from grader.leaderboard.ranking import Interval, Row, Unranked, rank
+from grader.leaderboard.ranking import Interval, Row, Unranked, assign, rank
 
 if TYPE_CHECKING:
     from grader.leaderboard.store import Run, Store

@@ -7,21 +7,206 @@ import fcntl
 import hashlib
 import json
 import os
+import secrets
+import sqlite3
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal
 
 import sqlalchemy as sa
-from sqlalchemy.orm import Session
+from sqlalchemy import ForeignKey, ForeignKeyConstraint, LargeBinary, String, Text
+from sqlalchemy.orm import DeclarativeBase, Mapped, Session, mapped_column
 
 from grader.errors import GraderError
-from grader.leaderboard.database import open_database, store_errors
-from grader.leaderboard.tables import EntryRow, PseudonymRow, RunRow, SecretRow, VerdictRow
 from grader.verdict import Environment, Verdict
 
-__all__ = ["Entry", "Run", "Store", "graded_key"]
+__all__ = [
+    "APPLICATION_ID",
+    "SCHEMA_VERSION",
+    "Base",
+    "Entry",
+    "EntryRow",
+    "PseudonymRow",
+    "Run",
+    "RunRow",
+    "SecretRow",
+    "Store",
+    "VerdictRow",
+    "graded_key",
+    "open_database",
+    "store_errors",
+]
+
+
+# The tables of a leaderboard store, as SQLAlchemy maps them.
+
+APPLICATION_ID = 0x67726C62  # "grlb", in SQLite's header: tells a store from any other SQLite file
+SCHEMA_VERSION = 2
+
+
+class Base(DeclarativeBase):
+    """The metadata of a store."""
+
+
+class RunRow(Base):
+    """One session on one machine, measuring every submission of one exercise."""
+
+    __tablename__ = "runs"
+    __table_args__ = ({"sqlite_autoincrement": True},)
+
+    id: Mapped[int] = mapped_column(primary_key=True)
+    exercise: Mapped[str] = mapped_column(String(100), index=True)
+    fingerprint: Mapped[str] = mapped_column(String(64))
+    state: Mapped[str] = mapped_column(String(10))  # open, finished, abandoned
+    started_at: Mapped[str] = mapped_column(String(40))
+    finished_at: Mapped[str] = mapped_column(String(40), default="")
+    environment: Mapped[str] = mapped_column(Text, default="")  # JSON; empty until the first verdict is there
+    grader: Mapped[str] = mapped_column(String(100), default="")
+
+
+class VerdictRow(Base):
+    """A verdict, written once: `key` is the hash of what was graded, and each run measures anew."""
+
+    __tablename__ = "verdicts"
+
+    run_id: Mapped[int] = mapped_column(ForeignKey("runs.id"), primary_key=True)
+    key: Mapped[str] = mapped_column(String(64), primary_key=True)
+    submission_sha256: Mapped[str] = mapped_column(String(64))
+    document: Mapped[str] = mapped_column(Text)  # Verdict.to_dict() as JSON
+    written_at: Mapped[str] = mapped_column(String(40))
+
+
+class EntryRow(Base):
+    """A student's place in a run: a verdict, or the sentence that says why there is none."""
+
+    __tablename__ = "entries"
+    __table_args__ = (ForeignKeyConstraint(["run_id", "verdict_key"], ["verdicts.run_id", "verdicts.key"]),)
+
+    run_id: Mapped[int] = mapped_column(ForeignKey("runs.id"), primary_key=True)
+    student: Mapped[str] = mapped_column(String(500), primary_key=True)
+    origin: Mapped[str] = mapped_column(Text)
+    submission_sha256: Mapped[str] = mapped_column(String(64), default="")
+    verdict_key: Mapped[str | None] = mapped_column(String(64))
+    problem: Mapped[str] = mapped_column(Text, default="")
+
+
+class SecretRow(Base):
+    """The key from which a course's pseudonyms are made: one row."""
+
+    __tablename__ = "secret"
+
+    id: Mapped[int] = mapped_column(primary_key=True)
+    key: Mapped[bytes] = mapped_column(LargeBinary(32))
+
+
+class PseudonymRow(Base):
+    """The name under which a student is published: kept, so that a newcomer can never change it."""
+
+    __tablename__ = "pseudonyms"
+
+    student: Mapped[str] = mapped_column(String(500), primary_key=True)
+    pseudonym: Mapped[str] = mapped_column(String(100), unique=True)
+
+
+# The file of a leaderboard store: made, looked at before it is touched, opened.
+
+_SQLITE_HEADER = b"SQLite format 3\x00"
+
+
+def open_database(path: Path, *, create: bool) -> sa.Engine:
+    """An engine on the store at `path`; a missing one is made if `create`.
+
+    Raises:
+        GraderError: there is none, or it is no store, damaged, of another version or out of reach. It stays as it is.
+    """
+    if not path.exists() and not create:
+        raise GraderError(f"There is no leaderboard store at {path}; `grader leaderboard run EXERCISE` makes one.")
+    with store_errors(path):
+        path.parent.mkdir(parents=True, exist_ok=True)
+        # It will hold students' names and the key of their pseudonyms: for its owner alone.
+        with contextlib.suppress(FileExistsError):
+            os.close(os.open(path, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600))
+        is_new = _is_new(path)
+        engine = sa.create_engine(sa.URL.create("sqlite", database=str(path)), connect_args={"timeout": 30})
+        sa.event.listen(engine, "connect", _set_pragmas)
+        if is_new:
+            _make_tables(engine)
+    return engine
+
+
+@contextlib.contextmanager
+def store_errors(path: Path) -> Iterator[None]:
+    """Turns what SQLite and the system say of the file at `path` into one sentence."""
+    try:
+        yield
+    except (sa.exc.IntegrityError, sa.exc.ProgrammingError):
+        raise  # ours, not the file's
+    except (sa.exc.DatabaseError, sqlite3.DatabaseError) as error:
+        raise _damaged(path, getattr(error, "orig", None) or error) from error
+    except OSError as error:
+        raise GraderError(f"The leaderboard store {path} cannot be used: {error.strerror or error}.") from error
+
+
+def _is_new(path: Path) -> bool:
+    """Whether the file is empty. It is read without a way to change it, so that what is no store stays as it is."""
+    left = f"{path} was left as it is; name another file with --store, or move this one away."
+    with path.open("rb") as file:
+        header = file.read(len(_SQLITE_HEADER))
+    if not header:
+        return True
+    if header != _SQLITE_HEADER:
+        raise GraderError(f"This is no leaderboard store (it is not an SQLite database). {left}")
+    address = f"{path.as_uri()}?mode=ro"
+    with contextlib.closing(sqlite3.connect(address, uri=True, isolation_level=None, timeout=30)) as connection:
+        connection.execute("BEGIN")  # one look: another process may be making the store between two of these questions
+        (health,) = connection.execute("PRAGMA quick_check(1)").fetchone()
+        (application,) = connection.execute("PRAGMA application_id").fetchone()
+        (version,) = connection.execute("PRAGMA user_version").fetchone()
+        (tables,) = connection.execute("SELECT count(*) FROM sqlite_master").fetchone()
+    if health != "ok":
+        raise _damaged(path, health)
+    if not tables and not application:
+        return True  # a process was killed while it made the store
+    if application != APPLICATION_ID:
+        raise GraderError(f"This SQLite database belongs to another program, not to the leaderboard. {left}")
+    if version != SCHEMA_VERSION:
+        mend = "update the grader, or name" if version > SCHEMA_VERSION else "a run measures everything anew: name"
+        raise GraderError(
+            f"The leaderboard store {path} has schema {version}, and this grader knows {SCHEMA_VERSION}; "
+            f"{mend} another file with --store. The file was left as it is."
+        )
+    return False
+
+
+def _make_tables(engine: sa.Engine) -> None:
+    with engine.begin() as connection:
+        connection.exec_driver_sql("BEGIN IMMEDIATE")  # sqlite3 begins none before DDL, and half a store is none
+        Base.metadata.create_all(connection)
+        secret = sa.insert(SecretRow).prefix_with("OR IGNORE")  # another process may have made the store meanwhile
+        connection.execute(secret.values(id=1, key=secrets.token_bytes(32)))
+        connection.exec_driver_sql(f"PRAGMA application_id = {APPLICATION_ID}")
+        connection.exec_driver_sql(f"PRAGMA user_version = {SCHEMA_VERSION}")
+
+
+def _set_pragmas(connection: Any, _record: object) -> None:
+    cursor = connection.cursor()
+    cursor.execute("PRAGMA journal_mode = WAL")
+    cursor.execute("PRAGMA synchronous = FULL")  # a verdict costs seconds of a GPU, a sync milliseconds
+    cursor.execute("PRAGMA foreign_keys = ON")
+    cursor.close()
+
+
+def _damaged(path: Path, why: object) -> GraderError:
+    reason = " ".join(str(why).replace("*** in database main ***", "").split())  # SQLite's may have several lines
+    return GraderError(
+        f"The leaderboard store {path} cannot be read or written ({reason}). It was left as it is; "
+        "put a copy back, or name another file with --store."
+    )
+
+
+# Verdicts and runs in one SQLite file: written once, never overwritten, whole after a kill.
 
 
 @dataclass(frozen=True)

@@ -9,10 +9,10 @@ from pathlib import Path
 from typing import TypeVar
 
 from grader.errors import GraderError, UnusableSubmission
-from grader.notebook import record
+from grader.notebook import progress_record
 from grader.notebook.cells import Found, exercise_of, solution_of
-from grader.notebook.machine import device, gpu_name
-from grader.notebook.show import Live, quiet, show
+from grader.notebook.display import Live, quiet, show
+from grader.notebook.notebook_machine import device, gpu_name
 from grader.verdict import Verdict
 
 __all__ = ["benchmark", "check", "leaderboard", "progress"]
@@ -51,11 +51,11 @@ def benchmark(exercise: object = None) -> None:
 
 def progress() -> None:
     """Shows every exercise with the best points so far and what is left, as `check` recorded them in this folder."""
-    from grader.notebook import overview
+    from grader.notebook import progress_record
 
-    folder = record.learner_folder()
-    known = record.load(folder)
-    show(overview.as_html(known, folder), overview.as_text(known))
+    folder = progress_record.learner_folder()
+    known = progress_record.load(folder)
+    show(progress_record.as_html(known, folder), progress_record.as_text(known))
 
 
 def leaderboard(exercise: object = None, source: str | Path | None = None) -> None:
@@ -71,7 +71,7 @@ def leaderboard(exercise: object = None, source: str | Path | None = None) -> No
     """
 
     def standings() -> None:
-        from grader.leaderboard.notebook_view import standings
+        from grader.leaderboard.standings_view import standings
 
         view = standings(exercise_of(_named(exercise, "leaderboard")).id, source)
         show(view._repr_html_(), str(view))
@@ -92,7 +92,7 @@ def _check(exercise: object) -> float | None:
     except BaseException:
         live.clear()
         raise
-    record.keep(verdict)
+    progress_record.keep(verdict)
     verdict = _of_cell(verdict, found)
     live.finish(as_html(verdict, submission.source), as_text(verdict, submission.source))
     return _for_nbgrader(verdict, submission.source)
@@ -116,7 +116,7 @@ def _of_cell(verdict: Verdict, found: Found) -> Verdict:
 
 
 def _benchmark(exercise: object) -> None:
-    from grader.notebook import plot, speeds
+    from grader.notebook import speed_plot
 
     found = exercise_of(exercise)
     if not found.plot_cases:
@@ -124,13 +124,13 @@ def _benchmark(exercise: object) -> None:
         show(_note(said), said)
         return
     if device() == "cpu":
-        shown = speeds.recorded(found)
+        shown = speed_plot.recorded(found)
         if shown is None:
             said = "Speed needs a GPU, which this machine has not, and no results are recorded for this exercise yet."
             show(_note(said), said)
             return
         shown = replace(shown, origin=f"Your kernel was not run: speed needs a GPU. {shown.origin}")
-        show(plot.as_html(shown), plot.as_text(shown))
+        show(speed_plot.as_html(shown), speed_plot.as_text(shown))
         return
     from grader.judge.service import shared_judge
 
@@ -145,12 +145,12 @@ def _benchmark(exercise: object) -> None:
     except BaseException:
         live.clear()
         raise
-    shown = speeds.measured(found, timings, gpu_name())
-    live.finish(plot.as_html(shown), plot.as_text(shown))
+    shown = speed_plot.measured(found, timings, gpu_name())
+    live.finish(speed_plot.as_html(shown), speed_plot.as_text(shown))
 
 
 def _note(sentence: str) -> str:
-    from grader.feedback.style import code, css
+    from grader.feedback.report import code, css
 
     return f'<style>{css()}</style><section class="gr-report"><p class="gr-part">{code(sentence)}</p></section>'
 

@@ -10,12 +10,11 @@ import sys
 from dataclasses import dataclass, replace
 from typing import Any
 
-from grader.definitions import parsed
 from grader.errors import UnusableSubmission
 from grader.exercise import Exercise
 from grader.exercises import EXERCISES, find
-from grader.solution_cell import Cell, judged_cell
 from grader.submission import Submission, from_source
+from grader.submission.solution_cell import Cell, judged_cell, parsed
 
 __all__ = ["Found", "exercise_of", "shell", "solution_of"]
 

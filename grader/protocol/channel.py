@@ -12,7 +12,43 @@ import time
 from collections.abc import Callable
 from typing import Any
 
-__all__ = ["MAX_MESSAGE_BYTES", "Channel", "ChannelClosed", "ChannelTimeout"]
+__all__ = [
+    "MAX_MESSAGE_BYTES",
+    "Channel",
+    "ChannelClosed",
+    "ChannelTimeout",
+    "from_bytes",
+    "to_bytes",
+]
+
+
+# JSON in a tensor of bytes: how an exercise whose input is a text hands it to a submission.
+
+
+def to_bytes(value: Any, size: int) -> Any:
+    """A uint8 tensor of `size` elements that holds the value as JSON, with spaces behind it.
+
+    Raises:
+        ValueError: it does not fit.
+    """
+    import torch
+
+    text = json.dumps(value, separators=(",", ":")).encode()
+    if len(text) > size:
+        raise ValueError(f"The text has {len(text)} bytes, and there is room for {size}.")
+    return torch.frombuffer(bytearray(text.ljust(size)), dtype=torch.uint8).clone()
+
+
+def from_bytes(tensor: Any) -> Any:
+    """The value in such a tensor, wherever it lies and whatever type its elements were given since."""
+    import torch
+
+    return json.loads(bytes(tensor.cpu().to(torch.uint8).numpy()))
+
+
+# Messages between arbiter and worker: length-prefixed JSON with a size cap, file descriptors beside it.
+#
+# A worker's message is untrusted: it is read with a limit in size and time, and it is data, never an object.
 
 MAX_MESSAGE_BYTES = 8 << 20
 _HEADER = struct.Struct("!I")

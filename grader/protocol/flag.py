@@ -1,6 +1,6 @@
 """A flag in shared memory: the arbiter raises it, the worker answers, both spin. A round trip costs about 1 µs.
 
-The GPU can wait for it and answer, too: see `grader.worker.gpu_flag`.
+The GPU can wait for it and answer, too: see `grader.worker.stopwatch`.
 """
 
 from __future__ import annotations

@@ -6,8 +6,8 @@ import traceback
 from pathlib import Path
 from typing import Any
 
-from grader.worker.cuda_on_cpu import first_error
-from grader.worker.raw_sources import compiler_log
+from grader.worker.simulator.cuda_source import first_error
+from grader.worker.toolchain.compiler_errors import compiler_log
 
 __all__ = ["describe"]
 

@@ -22,14 +22,12 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
+from grader.protocol.arena import CudaArena, HostArena, Slot, tensor
 from grader.protocol.channel import Channel, ChannelClosed
 from grader.protocol.flag import Flag
-from grader.protocol.layout import Slot
-from grader.protocol.memory import CudaArena, HostArena, tensor
 from grader.worker.failures import describe
-from grader.worker.gpu_flag import GpuFlag
 from grader.worker.harness import bound
-from grader.worker.stopwatch import watch
+from grader.worker.stopwatch import GpuFlag, watch
 
 __all__ = ["main"]
 
@@ -90,7 +88,7 @@ class Worker:
             os.close(fd)  # the mappings stay
 
     def _rehearse(self, message: dict[str, Any]) -> None:
-        from grader.worker.rehearsal import rehearse
+        from grader.worker.toolchain.rehearsal import rehearse
 
         launches = [[Slot.from_dict(slot) for slot in launch] for launch in message["launches"]]
         with contextlib.suppress(Exception):  # then its kernels are compiled when its turn comes
@@ -133,7 +131,7 @@ class Worker:
         return own.seconds()
 
     def _kernels(self, function: Callable[..., Any]) -> list[dict[str, Any]]:
-        from grader.worker.kernels import ran
+        from grader.worker.harnesses.compiled_graph import ran
 
         return ran(lambda: function(*self.launches[0]))
 
@@ -172,23 +170,23 @@ def _described(error: BaseException) -> dict[str, Any]:
 def _import(device: str) -> None:
     """Pays for the imports before there is a submission."""
     if device == "simulator":
-        from grader.worker import simulator, untuned
+        from grader.worker.simulator import start
 
-        simulator.prepare()
+        start.prepare()
         import torch
         import triton  # noqa: F401
 
         torch.set_num_threads(1)
-        simulator.install()
-        untuned.take_first()
+        start.install()
+        start.take_first()
     else:
         _cuda()
 
 
 def _cuda() -> Any:
-    from grader.worker import cuda
+    from grader.worker import gpu_start
 
-    return cuda
+    return gpu_start
 
 
 def _load(source: str, entry: str, name: str) -> Callable[..., Any]:

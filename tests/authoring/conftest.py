@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 from grader.authoring.build import BuildReport, build
-from grader.exercises.softmax import SOFTMAX
-from grader.exercises.square_matrix import SQUARE_MATRIX
+from grader.exercises.load_inline.square_matrix import SQUARE_MATRIX
+from grader.exercises.triton.softmax import SOFTMAX
 
 EXERCISES = {"softmax": SOFTMAX, "square_matrix": SQUARE_MATRIX}
 

@@ -10,7 +10,7 @@ import pytest
 from nbgrader.nbgraderformat import MetadataValidator
 
 from grader.authoring.build import build, report_text, solved_notebook
-from grader.authoring.errors import SourceError
+from grader.authoring.source_tree import SourceError
 from grader.errors import MachineLacks
 
 from .conftest import SOFTMAX_BUILT, SOFTMAX_PATH, SQUARE_BUILT, SQUARE_PATH, Checkout

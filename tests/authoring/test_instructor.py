@@ -11,12 +11,12 @@ import pytest
 from nbgrader.nbgraderformat import MetadataValidator
 
 from grader.authoring.build import instructor_notebooks
-from grader.authoring.errors import SourceError
+from grader.authoring.source_tree import SourceError
 
 from .conftest import EXERCISES, SOFTMAX_BUILT, SOFTMAX_PATH, SQUARE_BUILT, Checkout
 
 CONFIG = """\
-from grader.authoring.preprocess import GENERATE
+from grader.authoring.notebooks import GENERATE
 c = get_config()
 c.CourseDirectory.course_id = "gpu"
 c.GenerateAssignment.preprocessors = GENERATE

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from grader.authoring.errors import SourceError
 from grader.authoring.prose import Results, renderer
+from grader.authoring.source_tree import SourceError
 
 from .conftest import EXERCISES, ROW, SOFTMAX_BUILT, SOFTMAX_PATH, Checkout
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from grader.authoring import stubs
-from grader.authoring.errors import SourceError
+from grader.authoring.source_tree import SourceError
 
 CELL = '''\
 import triton

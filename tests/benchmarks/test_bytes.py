@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from grader.worker.cuda_on_cpu import COMPILER_FLAGS, INCLUDE, translate
+from grader.worker.simulator.cuda_source import COMPILER_FLAGS, INCLUDE, translate
 
 torch = pytest.importorskip("torch")
 

@@ -10,12 +10,12 @@ from benchmarks.clock import _scaled, agree, scaled_case
 from benchmarks.limits import Fault
 from benchmarks.pairs import counted
 from grader.exercises import find
-from grader.judge.clock import NO_DRIFT
-from grader.judge.desk import Desk
-from grader.judge.pace import Pace
-from grader.judge.reading import Reading
-from grader.judge.round import Round
-from grader.judge.statistics import Interval
+from grader.judge.checking.buffers import Desk
+from grader.judge.process.worker import Round
+from grader.judge.score import Interval
+from grader.judge.timing.clock import NO_DRIFT
+from grader.judge.timing.clock_choice import Reading
+from grader.judge.timing.host_speed import Pace
 
 LAUNCH_S = 200e-6
 CONSTANT_S = 150e-6
@@ -70,14 +70,14 @@ def test_an_error_of_the_clock_is_found(constant_s):
     """A clock that takes the constant off agrees with the events; one that does not is off by the constant's share."""
     machine = SimpleNamespace(copy_gbps=1.0, peak_tflops=1e3, l2_bytes=0, slowness=1.0)
     case = scaled_case(500, machine.copy_gbps)
-    arbiter = SimpleNamespace(
+    bench = SimpleNamespace(
         desk=Desk("simulator"), machine=machine, pool=SimpleNamespace(still=nullcontext),
         monitor=SimpleNamespace(aside=nullcontext),
         baseline_worker=lambda exercise, baselines: Copies(), clock_for=lambda base: Fixed(constant_s),
     )  # fmt: skip
     found = {
         name: value.middle
-        for name, value in agree(arbiter, case, _scaled([case]), Copies(), 4, lambda launches: 2 * LAUNCH_S).items()
+        for name, value in agree(bench, case, _scaled([case]), Copies(), 4, lambda launches: 2 * LAUNCH_S).items()
     }
     expected = 100 * (CONSTANT_S - constant_s) / (LAUNCH_S * found["launches"])
     assert found["launches"] > 1

@@ -140,9 +140,21 @@ def test_every_step_names_what_there_is():
     assert sorted(path.name for path in left_out) == ["test_exploits.py", "test_mistakes.py"]  # chosen one by one
 
 
-@pytest.mark.parametrize("name", ["ladder", "clock:pairs", "flips/2-of-2", "exploits-rules/2-of-2",
-                                  "exploits:nan,late_", "judge", "tests:tests/honest", "mistakes:fuse",
-                                  "notebook:01_profiling/05_catch_a_lying_benchmark", "kernels:softmax"])
+@pytest.mark.parametrize(
+    "name",
+    [
+        "ladder",
+        "clock:pairs",
+        "flips/2-of-2",
+        "exploits-rules/2-of-2",
+        "exploits:nan,late_",
+        "judge",
+        "tests:tests/honest",
+        "mistakes:fuse",
+        "notebook:01_profiling/05_catch_a_lying_benchmark",
+        "kernels:softmax",
+    ],
+)
 def test_a_step_is_chosen_by_its_name(name, tmp_path):
     """Also a folder of tests, the mistakes of one exercise, and any bench."""
     assert step(name, tmp_path).name == name

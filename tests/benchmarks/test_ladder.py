@@ -8,9 +8,9 @@ import torch
 
 from benchmarks.ladder import LIBRARIES, both_at_once, correct_digits, never_compiled, numba_registers, rungs
 from benchmarks.periods import of_this_machine
-from grader.authoring.reference import solution
-from grader.exercises.ladder import draw, ladder_case, lombscargle
-from grader.judge.inputs import generator
+from grader.authoring.stubs import solution
+from grader.exercises.numba_cupy.ladder_rungs import draw, ladder_case, lombscargle
+from grader.judge.checking.buffers import generator
 
 
 def test_the_rungs_are_those_of_the_exercises_in_their_order():

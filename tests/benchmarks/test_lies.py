@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from benchmarks.lies import NOTEBOOK, claims_of_notebook
-from grader.explore.lies import QUESTIONS
+from grader.explore.profiling.benchmark_lies import QUESTIONS
 
 _CELLS = """# %% [markdown]
 # raise ValueError

@@ -9,6 +9,7 @@ import pytest
 
 from benchmarks import __main__ as benches
 from benchmarks.limits import Fault
+from benchmarks.readme import TABLES
 
 ROOT = Path(__file__).resolve().parents[2]
 LACKING = ("sqlalchemy", "nbgrader", "pandas", "matplotlib", "triton", "torch")
@@ -23,7 +24,7 @@ def test_every_bench_is_there(name):
 
 
 def test_the_command_imports_no_bench():
-    """Nor what only benches need, which a GPU machine may lack."""
+    """Packages that only benches need are not imported either, because a GPU machine may not have them."""
     code = f"""
 import sys
 sys.modules.update(dict.fromkeys({LACKING!r}))  # to import one is an ImportError
@@ -33,7 +34,8 @@ assert main.main(["nothing"]) == 2
 """
     done = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, timeout=120)
     assert done.returncode == 0, done.stderr
-    assert done.stdout.split("\n")[0] == "['benchmarks.__main__', 'benchmarks.limits', 'benchmarks.rows']"
+    loaded = ["__main__", "limits", "readme", "rows"]
+    assert done.stdout.split("\n")[0] == str([f"benchmarks.{name}" for name in loaded])
     assert "There is no bench nothing" in done.stderr
 
 
@@ -50,7 +52,7 @@ def recorded(monkeypatch, tmp_path):
 
 @pytest.mark.parametrize("how", [ModuleNotFoundError("No module named 'nbgrader'"), Fault("off by 2 %"), SystemExit(3)])
 def test_a_bench_that_fails_keeps_no_other_from_running(recorded, monkeypatch, capsys, how):
-    """What was wrong is told at the end, and by the exit status."""
+    """The message at the end and the exit status say what was wrong."""
     ran = []
 
     def bench(name):
@@ -65,16 +67,13 @@ def test_a_bench_that_fails_keeps_no_other_from_running(recorded, monkeypatch, c
     assert str(how) in capsys.readouterr().err
 
 
-@pytest.mark.parametrize(("named", "status"), [("another.json", 0), ("rows.json", 1)])
-def test_a_readme_that_lacks_rows_is_left_alone(recorded, monkeypatch, capsys, tmp_path, named, status):
-    """On another GPU than the README's not all of them are there; of its own GPU none may be missing."""
-    marks = "<!-- figures: written by `make bench` -->\n`{}`\n<!-- end of figures -->"
-    (tmp_path / "README.md").write_text(marks.format(named), encoding="utf-8")
+def test_a_row_that_the_readme_needs_is_missed(recorded, monkeypatch, capsys, tmp_path):
+    """The old figures stay, and the exit status says so."""
+    (tmp_path / "README.md").write_text("the old figures", encoding="utf-8")
+    (tmp_path / "rows.json").write_text("[]", encoding="utf-8")
     monkeypatch.setattr("benchmarks.readme.README", tmp_path / "README.md")
-    recorder = benches.Recorder(None, "")
-    recorder.machine, recorder.add = SimpleNamespace(copy_gbps=1.0), lambda *row: None
-    (tmp_path / "rows.json").write_text('[{"bench": "copy", "case": "", "metric": ""}]', encoding="utf-8")
-    monkeypatch.setitem(sys.modules, "benchmarks.plots", SimpleNamespace(plots=lambda path: []))
+    monkeypatch.setitem(TABLES, "rows", TABLES["nvidia-h200"])
     monkeypatch.setattr(benches, "bench", lambda name: lambda recorder: None)
-    assert benches.main(["loop"]) == status
-    assert "nothing is recorded yet for ('copy'" in capsys.readouterr().err
+    assert benches.main(["soak"]) == 1
+    assert "no row is recorded for ('copy', 'bandwidth_gbps')" in capsys.readouterr().err
+    assert (tmp_path / "README.md").read_text(encoding="utf-8") == "the old figures"

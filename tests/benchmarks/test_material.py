@@ -7,7 +7,7 @@ import pytest
 
 from benchmarks.classes import check_text, texts
 from benchmarks.material import MIXED, Deck, crashing, honest, hostile, slower, unique, wrong
-from grader.authoring.reference import solution
+from grader.authoring.stubs import solution
 from grader.exercises import EXERCISES, find
 
 

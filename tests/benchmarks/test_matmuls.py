@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from benchmarks.matmuls import FUSED, LAST, SIZES, Setting, settings
-from grader.exercises.products import PLOT_CASES
+from grader.exercises.triton.products import PLOT_CASES
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -18,7 +18,7 @@ _RUNGS = """
 import sys
 from pathlib import Path
 import torch
-from grader.worker.untuned import take_first
+from grader.worker.simulator.start import take_first
 take_first()
 from benchmarks.matmuls import FUSED, LAST, Setting, _globals, _persistent, rungs
 a, b = torch.randint(-3, 4, (200, 72)).half(), torch.randint(-3, 4, (72, 136)).half()

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from benchmarks.past import _FFT, LAST, STEPS, THREADS, _faults, with_knobs
-from grader.authoring.reference import solution
+from grader.authoring.stubs import solution
 from tests.mistakes.corpus import read
 
 

@@ -5,7 +5,7 @@ import re
 
 import pytest
 
-from benchmarks.readme import README, section
+from benchmarks.readme import README, TABLES, Line, rewrite, section
 from grader.results import RESULTS
 
 ROW_KEYS = {
@@ -14,17 +14,32 @@ ROW_KEYS = {
 FILES = list(RESULTS.glob("*.json"))
 
 
-def test_the_readme_states_what_was_recorded():
-    """The section of figures is, to the letter, what the rows of the file that it names make of it."""
+@pytest.mark.parametrize("gpu", TABLES)
+def test_the_readme_states_what_was_recorded(gpu, tmp_path, monkeypatch):
+    """Each table is what the rows make of it, and `make bench` would write the same."""
     text = README.read_text(encoding="utf-8")
-    named = [path for path in FILES if f"benchmarks/results/{path.name}" in text]
-    assert len(named) == 1
-    assert section(named[0]) in text
+    (tmp_path / "README.md").write_text(text.replace("| --- |", "| old |"), encoding="utf-8")
+    table = section(RESULTS / f"{gpu}.json")
+    assert table in text
+    monkeypatch.setattr("benchmarks.readme.section", lambda results: table)
+    monkeypatch.setattr("benchmarks.readme.README", tmp_path / "README.md")
+    rewrite(RESULTS / f"{gpu}.json")
+    assert table in (tmp_path / "README.md").read_text(encoding="utf-8")
+
+
+def test_of_several_cases_the_telling_one_is_shown():
+    """The lowest, or the largest in size, whatever its sign; a bench without rows is named."""
+    rows = [{"bench": "b", "metric": "m", "case": str(value), "value": value} for value in (2.0, -3.0, 1.0)]
+    assert Line("", "b", "m").row(rows)["value"] == 1.0
+    assert Line("", "b", "m", pick=max).row(rows)["value"] == -3.0
+    assert Line("", "b", "m", ("2.0",)).row(rows)["value"] == 2.0
+    with pytest.raises(KeyError, match="other"):
+        Line("", "other", "m").row(rows)
 
 
 @pytest.mark.parametrize("path", FILES, ids=lambda path: path.stem)
 def test_every_row_says_where_it_comes_from(path):
-    """A figure without its GPU, versions, commit and command is no figure."""
+    """Every figure has its GPU, versions, commit and command."""
     for row in json.loads(path.read_text(encoding="utf-8")):
         assert set(row) == ROW_KEYS
         assert all(row[key] for key in ("gpu", "driver", "torch", "commit", "command", "date")), row

@@ -5,7 +5,7 @@ import multiprocessing
 
 from benchmarks import rows
 from benchmarks.rows import Recorder
-from grader.judge.machine import Machine
+from grader.judge.gpu.ceilings import Machine
 
 MACHINE = Machine("cuda", "Some GPU", "580", "2.11", "3.6", "3.12", 1 << 20, 4000.0)
 

@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from grader.classroom import commands, course
+from grader.classroom import class_actions, course_folder
 from grader.exercises import find
 from tests.browser.conftest import START_S, TOKEN
 
@@ -52,7 +52,7 @@ OWN = "The course's own formula: $x^2 + y^2$."
 
 def _course(folder: Path) -> Any:
     """A course of one notebook, with a formula in a text of the instructor's own, released."""
-    made = commands.init(folder)
+    made = class_actions.init(folder)
     for path in (folder / "source" / ASSIGNMENT).glob("*.ipynb"):
         if path.stem != NOTEBOOK:
             path.unlink()
@@ -60,7 +60,7 @@ def _course(folder: Path) -> Any:
     notebook = json.loads(path.read_text(encoding="utf-8"))
     notebook["cells"].append({"cell_type": "markdown", "id": "own-formula", "metadata": {}, "source": [OWN]})
     path.write_text(json.dumps(notebook), encoding="utf-8")
-    commands.release(folder, ASSIGNMENT)
+    class_actions.release(folder, ASSIGNMENT)
     return made
 
 
@@ -127,7 +127,7 @@ def test_nothing_of_a_hostile_submission_runs_in_formgrader_or_feedback(
     made = _course(tmp_path / "course")
     _submit(made, "eve", SOLUTION)
     _submit(made, "mal", UNUSABLE)
-    result = commands.autograde(tmp_path / "course", ASSIGNMENT)
+    result = class_actions.autograde(tmp_path / "course", ASSIGNMENT)
     assert [(each.student, each.score, each.max_score) for each in result.students] == [
         (student, 0, find("vector_add").max_points) for student in ("eve", "mal")
     ]
@@ -136,7 +136,7 @@ def test_nothing_of_a_hostile_submission_runs_in_formgrader_or_feedback(
     page = browser_page(viewport={"width": 1400, "height": 1000})
     page.set_default_timeout(START_S * 1000)
     _with_mathjax(page)
-    api = course.api(tmp_path / "course")
+    api = course_folder.api(tmp_path / "course")
     for student in ("eve", "mal"):
         with api.gradebook as gradebook:
             number = gradebook.find_submission_notebook(NOTEBOOK, ASSIGNMENT, student).id

@@ -14,8 +14,8 @@ from typing import Any
 
 import pytest
 
-from grader.authoring import reference
-from grader.classroom import commands
+from grader.authoring import stubs
+from grader.classroom import class_actions
 from grader.exercises import find
 from tests.browser.conftest import START_S, TOKEN
 
@@ -28,7 +28,6 @@ DROPPED_S = 10  # cells that are run show it at once; after this long without a 
 # What the status bar says of the kernel of the notebook in front. The notebook's own indicator will not do: it says
 # idle from the moment it is drawn, before there is a kernel, and JupyterLab drops cells that are run then silently.
 KERNEL = "#jp-main-statusbar [title^='Change kernel for']"
-
 
 
 def choose(page: Any, menu: str, item: str) -> None:
@@ -120,8 +119,8 @@ def test_learner_and_instructor_in_jupyterlab(
 ) -> None:
     """Fetch, open, run, solve, see the report, submit; then collect, autograde and give feedback from Formgrader."""
     exercise = find("softmax")
-    made = commands.init(tmp_path / "course")
-    commands.release(tmp_path / "course", ASSIGNMENT)
+    made = class_actions.init(tmp_path / "course")
+    class_actions.release(tmp_path / "course", ASSIGNMENT)
 
     # The learner fetches the assignment.
     lab = start_lab(free_port, "--classroom", made.exchange, "--folder", tmp_path / "learner")
@@ -149,7 +148,7 @@ def test_learner_and_instructor_in_jupyterlab(
     solution = cell_with(page, "def softmax(x, out)")
     solution.locator(".cm-content").click()
     page.keyboard.press("Control+a")
-    page.keyboard.insert_text(reference.solution("softmax"))
+    page.keyboard.insert_text(stubs.solution("softmax"))
     shoot(page, "solution")
     run_cell(page, solution)
     run_cell(page, check)
@@ -163,7 +162,7 @@ def test_learner_and_instructor_in_jupyterlab(
     # The learner saves and submits.
     page.keyboard.press("Control+s")
     notebook = tmp_path / "learner" / ASSIGNMENT / f"{exercise.notebook}.ipynb"
-    _wait_until(lambda: reference.solution("softmax").splitlines()[-1] in notebook.read_text(encoding="utf-8"))
+    _wait_until(lambda: stubs.solution("softmax").splitlines()[-1] in notebook.read_text(encoding="utf-8"))
     choose(page, "Nbgrader", "Assignment List")
     page.get_by_role("button", name="Submit").click()
     # Not until "There are no submitted assignments." is hidden: it is while the list loads, too.
@@ -195,7 +194,7 @@ def test_learner_and_instructor_in_jupyterlab(
     shoot(office, "submissions")
 
     # What Formgrader shows is what the judge said.
-    status = commands.autograde(tmp_path / "course", ASSIGNMENT, feedback=False)
+    status = class_actions.autograde(tmp_path / "course", ASSIGNMENT, feedback=False)
     (graded,) = status.students
     assert (graded.student, graded.outcome) == (student, "unchanged")
     assert graded.score >= exercise.correctness_points

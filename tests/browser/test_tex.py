@@ -10,9 +10,8 @@ from typing import Any
 
 import pytest
 
-from grader.feedback.report import as_html
-from grader.feedback.style import note
-from grader.leaderboard.render import fragment
+from grader.feedback.report import as_html, note
+from grader.leaderboard.site import fragment
 from grader.verdict import Failure, Finding, Verdict
 from tests.browser.conftest import START_S, TOKEN
 

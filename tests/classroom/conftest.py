@@ -98,7 +98,8 @@ class ObedientJudge:
 
 @pytest.fixture
 def judge(monkeypatch: pytest.MonkeyPatch) -> ObedientJudge:
-    """The judge of this process is an obedient one."""
+    """The judge of this process is an obedient one, which runs nothing, so that no sandbox is needed."""
+    monkeypatch.setattr("grader.judge.sandbox.must_be_caged", lambda: None)
     obedient = ObedientJudge()
     monkeypatch.setattr("grader.judge.service.shared_judge", obedient)
     return obedient
@@ -200,7 +201,7 @@ def solve(points: float, exercise_id: str = "softmax") -> Edit:
 def new_course(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, quick_gradebooks: None) -> Callable[..., Classroom]:
     """Makes a released course whose source notebooks hold the two exercises and, on request, further cells."""
     from grader.authoring import build
-    from grader.classroom import commands
+    from grader.classroom import class_actions
 
     def make(*more: dict[str, Any], points: float | None = None) -> Classroom:
         softmax = exercise_cells("softmax")
@@ -213,8 +214,8 @@ def new_course(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, quick_gradebooks
 
         monkeypatch.setattr(build, "instructor_notebooks", instructor_notebooks)
         folder = tmp_path / "course"
-        commands.init(folder)
-        commands.release(folder, ASSIGNMENT)
+        class_actions.init(folder)
+        class_actions.release(folder, ASSIGNMENT)
         return Classroom(folder)
 
     return make

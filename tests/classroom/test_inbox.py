@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from grader.classroom import commands, course, inbox
+from grader.classroom import class_actions, course_folder, inbox
 from grader.classroom.copying import copy_submission
 from grader.errors import ClassroomError, UnusableSubmission
 from tests.classroom.conftest import ASSIGNMENT, Classroom, ObedientJudge, solve
@@ -55,12 +55,12 @@ def test_what_is_no_submission_is_named_and_passed_over(
     found = strays(inbound)
     submit(classroom, inbound, "ann", 3)
     submit(classroom, inbound, "bob", 4)
-    assert commands.status(classroom.folder).assignments[0].waiting == 2
-    result = commands.autograde(classroom.folder, ASSIGNMENT, feedback=False)
+    assert class_actions.status(classroom.folder).assignments[0].waiting == 2
+    result = class_actions.autograde(classroom.folder, ASSIGNMENT, feedback=False)
     assert [(s.student, s.score) for s in result.students] == [("ann", 3), ("bob", 4)]
     assert (result.collected, result.ok) == (2, True)
     assert sorted(result.warnings) == [f"{stray} is no submission: remove it" for stray in found]
-    assert commands.status(classroom.folder).assignments[0].waiting == 0
+    assert class_actions.status(classroom.folder).assignments[0].waiting == 0
 
 
 @pytest.mark.parametrize(
@@ -76,7 +76,7 @@ def test_a_name_that_a_page_or_a_terminal_would_obey_is_no_students(tmp_path: Pa
 def test_what_is_no_submission_alone(classroom: Classroom, inbound: Path, judge: ObedientJudge) -> None:
     """Nothing else is there: nobody has submitted, and it is named all the same."""
     (inbound / f"eve+{ASSIGNMENT}+tomorrow").mkdir()
-    text = commands.autograde(classroom.folder, ASSIGNMENT).to_text()
+    text = class_actions.autograde(classroom.folder, ASSIGNMENT).to_text()
     assert "Nobody has submitted" in text
     assert "Note: " in text
     assert "tomorrow is no submission" in text
@@ -89,7 +89,7 @@ def test_a_notebook_that_is_no_plain_file_is_refused(
     """A link to the solutions would be read with the instructor's rights; the one before it stays, and others count."""
     submit(classroom, inbound, "eve", 2)
     submit(classroom, inbound, "bob", 4)
-    commands.autograde(classroom.folder, ASSIGNMENT, feedback=False)
+    class_actions.autograde(classroom.folder, ASSIGNMENT, feedback=False)
     submit(classroom, inbound, "eve", 9, LATER)
     folder = inbound / f"eve+{ASSIGNMENT}+{LATER}+abc"
     notebook = folder / "03_fuse_a_softmax.ipynb"
@@ -103,7 +103,7 @@ def test_a_notebook_that_is_no_plain_file_is_refused(
     else:
         with notebook.open("wb") as file:
             file.truncate(200_000_000)
-    result = commands.autograde(classroom.folder, ASSIGNMENT, feedback=False)
+    result = class_actions.autograde(classroom.folder, ASSIGNMENT, feedback=False)
     assert [(s.student, s.score) for s in result.students] == [("bob", 4), ("eve", 2)]
     (warning,) = result.warnings
     assert warning.startswith(f"what eve submitted cannot be collected from {folder}: ")
@@ -179,7 +179,7 @@ def test_only_the_assignments_own_notebooks_are_collected(
     (folder / ".ipynb_checkpoints").mkdir()
     for name in ("a.html", "b.xpdl", "c.rdf", "d.wsdl", "data/e.svg", "notebook.py", "other.ipynb", "g.png"):
         (folder / name).touch()
-    result = commands.autograde(classroom.folder, ASSIGNMENT, feedback=False)
+    result = class_actions.autograde(classroom.folder, ASSIGNMENT, feedback=False)
     for step in ("submitted", "autograded"):
         made = classroom.folder / step / "ann" / ASSIGNMENT
         found = {path.relative_to(made).as_posix() for path in made.rglob("*") if path.is_file()}
@@ -197,7 +197,7 @@ def test_a_renamed_notebook_is_named_whenever_the_class_is_graded(
     (folder,) = inbound.glob("ann+*")
     (folder / "03_fuse_a_softmax.ipynb").rename(folder / "softmax_final.ipynb")
     for _ in range(2):
-        text = commands.autograde(classroom.folder, ASSIGNMENT, feedback=False).to_text()
+        text = class_actions.autograde(classroom.folder, ASSIGNMENT, feedback=False).to_text()
         assert "softmax_final.ipynb" in text
 
 
@@ -207,12 +207,12 @@ def test_what_came_another_way_is_not_kept_beside_the_graded_notebooks(
 ) -> None:
     """Formgrader serves the files there to the instructor's browser."""
     submit(classroom, inbound, "ann", 3)
-    commands.autograde(classroom.folder, ASSIGNMENT, feedback=False)
+    class_actions.autograde(classroom.folder, ASSIGNMENT, feedback=False)
     (classroom.folder / "submitted" / "ann" / ASSIGNMENT / "page.xpdl").write_text("<x/>", encoding="utf-8")
     if by == "Formgrader's button":
-        course.must(course.api(classroom.folder).autograde(ASSIGNMENT, "ann", force=True), by)
+        course_folder.must(course_folder.api(classroom.folder).autograde(ASSIGNMENT, "ann", force=True), by)
     else:
-        commands.autograde(classroom.folder, ASSIGNMENT, feedback=False, force=True)
+        class_actions.autograde(classroom.folder, ASSIGNMENT, feedback=False, force=True)
     made = classroom.folder / "autograded" / "ann" / ASSIGNMENT
     assert not (made / "page.xpdl").exists()
     assert (made / "03_fuse_a_softmax.ipynb").exists()
@@ -226,7 +226,7 @@ def test_a_files_name_forges_nothing_in_what_is_said(
     folder = inbound / f"eve+{ASSIGNMENT}+{WHEN}+abc"
     folder.mkdir()
     (folder / name).write_text("{", encoding="utf-8")
-    text = commands.autograde(classroom.folder, ASSIGNMENT, feedback=False).to_text()
+    text = class_actions.autograde(classroom.folder, ASSIGNMENT, feedback=False).to_text()
     assert text.replace("\n", "").isprintable()
     assert sum(line.startswith("  ") and not line.startswith("    ") for line in text.splitlines()) == 1
     assert ("not valid JSON" if name.startswith("03") else "also submitted") in text
@@ -255,7 +255,7 @@ def submit_as(
 
 def graded(classroom: Classroom, **options: Any) -> tuple[dict[str, float], tuple[str, ...]]:
     """Every student's score, and what else was said."""
-    result = commands.autograde(classroom.folder, ASSIGNMENT, feedback=False, **options)
+    result = class_actions.autograde(classroom.folder, ASSIGNMENT, feedback=False, **options)
     return {student.student: student.score for student in result.students}, result.warnings
 
 
@@ -266,13 +266,13 @@ def test_what_is_in_anothers_name_waits_until_it_is_accepted(
     submit_as(classroom, inbound, "ann", 3, 3)
     submit_as(classroom, inbound, "bob", 4, 3)
     submit_as(classroom, inbound, "bob", 1, 2, by="eve")
-    assert commands.status(classroom.folder).assignments[0].waiting == 2
+    assert class_actions.status(classroom.folder).assignments[0].waiting == 2
     for _ in range(2):
         scores, (warning,) = graded(classroom)
         assert scores == {"ann": 3, "bob": 4}
         assert "is in bob's name and was put there by eve, so it stays there" in warning
         assert "--accept bob" in warning
-        assert commands.status(classroom.folder).assignments[0].waiting == 0
+        assert class_actions.status(classroom.folder).assignments[0].waiting == 0
     assert graded(classroom, accept=["bob"])[0] == {"ann": 3, "bob": 1}
     scores, (warning,) = graded(classroom)
     assert scores == {"ann": 3, "bob": 1}
@@ -323,13 +323,13 @@ def test_who_checks_no_owners_is_told_of_none(
     submit_as(classroom, inbound, "bob", 3, by="ann")
     with (classroom.folder / "nbgrader_config.py").open("a", encoding="utf-8") as file:
         file.write("\nc.ExchangeCollect.check_owner = False\n")
-    assert commands.status(classroom.folder).assignments[0].waiting == 2
+    assert class_actions.status(classroom.folder).assignments[0].waiting == 2
     assert graded(classroom) == ({"ann": 3, "bob": 3}, ())
 
 
 def late(classroom: Classroom, **options: Any) -> dict[str, float]:
     """How many minutes late each student is."""
-    result = commands.autograde(classroom.folder, ASSIGNMENT, feedback=False, **options)
+    result = class_actions.autograde(classroom.folder, ASSIGNMENT, feedback=False, **options)
     return {student.student: round(student.seconds_late / 60, 1) for student in result.students}
 
 
@@ -347,14 +347,14 @@ def test_a_time_before_the_folders_own_is_not_believed(
     due(classroom, 30)
     submit_as(classroom, inbound, "ann", 3, 60)
     submit_as(classroom, inbound, "bob", 4, 2)
-    (warning,) = commands.autograde(classroom.folder, ASSIGNMENT, feedback=False).warnings
+    (warning,) = class_actions.autograde(classroom.folder, ASSIGNMENT, feedback=False).warnings
     assert str(inbound / "ann+") in warning
     assert "which counts" in warning
     assert "--accept ann" in warning
     times = late(classroom)
     assert 30 <= times["ann"] < 60
     assert 28 <= times["bob"] < 30
-    assert commands.autograde(classroom.folder, ASSIGNMENT, feedback=False).warnings == (), "it was said once"
+    assert class_actions.autograde(classroom.folder, ASSIGNMENT, feedback=False).warnings == (), "it was said once"
     assert late(classroom, accept=["ann"])["ann"] == 0
     assert late(classroom)["ann"] == 0, "what was accepted stays so"
 
@@ -377,7 +377,7 @@ def test_a_copied_exchange_makes_no_collected_work_late(
     due(classroom, 30)
     with monkeypatch.context() as patch:
         patch.setattr(inbox, "changed_ns", lambda folder: 0)
-        patch.setattr("grader.classroom.apps.changed_ns", lambda folder: 0)
+        patch.setattr("grader.classroom.nbgrader_apps.changed_ns", lambda folder: 0)
         for student in ("ann", "bob"):
             submit_as(classroom, inbound, student, 1, 70)
             submit_as(classroom, inbound, student, 3, 60)
@@ -386,7 +386,7 @@ def test_a_copied_exchange_makes_no_collected_work_late(
     assert scores == {"ann": 3, "bob": 3}
     assert late(classroom) == {"ann": 0, "bob": 0}
     assert "as when an exchange is copied" in warning
-    assert commands.status(classroom.folder).assignments[0].waiting == 0
+    assert class_actions.status(classroom.folder).assignments[0].waiting == 0
 
 
 def test_a_notebook_that_is_changed_in_its_place_is_as_new_as_the_change(
@@ -412,7 +412,7 @@ def test_what_changes_while_it_is_collected_waits(
     """Else a file could be exchanged between the look at its time and the copying; the next run collects it."""
     submit(classroom, inbound, "ann", 3)
     with monkeypatch.context() as patch:
-        patch.setattr("grader.classroom.apps.changed_ns", lambda folder: 1)
+        patch.setattr("grader.classroom.nbgrader_apps.changed_ns", lambda folder: 1)
         scores, (warning,) = graded(classroom)
     assert scores == {}
     assert "it was changed meanwhile" in warning
@@ -453,7 +453,7 @@ def test_a_name_that_looks_like_anothers_waits_until_it_is_accepted(
     assert "looks like paco" in cyrillic
     assert r"(spelled \u0440\u0430\u0441\u043e+" in cyrillic
     assert "Paco looks like paco" in capital
-    assert commands.status(classroom.folder).assignments[0].waiting == 0
+    assert class_actions.status(classroom.folder).assignments[0].waiting == 0
     scores, warnings = graded(classroom, accept=["\u0440\u0430\u0441\u043e"])
     assert scores == {"paco": 3, "\u0440\u0430\u0441\u043e": 4}
     assert len(warnings) == 1
@@ -496,4 +496,4 @@ def test_an_inbox_that_cannot_be_collected_at_all(
     submit(classroom, inbound, "ann", 3)
     monkeypatch.setattr("nbgrader.exchange.default.collect.check_mode", lambda *args, **options: False)
     with pytest.raises(ClassroomError, match="cannot be collected: You don't have read permissions"):
-        commands.autograde(classroom.folder, ASSIGNMENT)
+        class_actions.autograde(classroom.folder, ASSIGNMENT)

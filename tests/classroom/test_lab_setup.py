@@ -1,4 +1,4 @@
-"""Tests of grader.classroom.lab: what JupyterLab needs so that nbgrader's extensions find course and exchange."""
+"""Tests of grader.classroom.settings: what JupyterLab needs so that nbgrader's extensions find course and exchange."""
 
 from __future__ import annotations
 
@@ -8,12 +8,12 @@ from pathlib import Path
 
 import pytest
 
-from grader.classroom import lab
+from grader.classroom import settings
 from grader.errors import ClassroomError
 from tests.classroom.conftest import Classroom
 
 
-def config_folder(setup: lab.LabSetup) -> Path:
+def config_folder(setup: settings.LabSetup) -> Path:
     return Path(setup.env["JUPYTER_CONFIG_PATH"].split(os.pathsep)[0])
 
 
@@ -22,7 +22,7 @@ def test_learner_finds_the_exchange(classroom: Classroom, tmp_path: Path, given:
     """From the exchange, or the course folder, the learner's nbgrader gets course id and exchange."""
     from traitlets.config.loader import PyFileConfigLoader
 
-    setup = lab.learner(tmp_path / given, tmp_path / "work")
+    setup = settings.learner(tmp_path / given, tmp_path / "work")
     assert setup.root_dir == tmp_path / "work"
     config = PyFileConfigLoader("nbgrader_config.py", path=str(config_folder(setup))).load_config()
     assert config.CourseDirectory.course_id == "gpu-course"
@@ -31,7 +31,7 @@ def test_learner_finds_the_exchange(classroom: Classroom, tmp_path: Path, given:
 
 def test_learner_sees_no_instructors_tools(classroom: Classroom, tmp_path: Path) -> None:
     """Formgrader is off, in the page and in the server; the Assignment List is on."""
-    folder = config_folder(lab.learner(classroom.folder, tmp_path / "work"))
+    folder = config_folder(settings.learner(classroom.folder, tmp_path / "work"))
     page = json.loads((folder / "labconfig" / "page_config.json").read_text(encoding="utf-8"))
     server = json.loads((folder / "jupyter_server_config.json").read_text(encoding="utf-8"))
     extensions = server["ServerApp"]["jpserver_extensions"]
@@ -48,7 +48,7 @@ def test_learners_folder_is_named_after_the_course(
     monkeypatch.chdir(tmp_path)
     (tmp_path / "gpu-course" / "03_triton").mkdir(parents=True)
     (tmp_path / "gpu-course" / "03_triton" / "mine.ipynb").write_text("mine", encoding="utf-8")
-    setup = lab.learner(classroom.folder)
+    setup = settings.learner(classroom.folder)
     assert setup.root_dir == tmp_path / "gpu-course"
     assert (setup.root_dir / "03_triton" / "mine.ipynb").read_text(encoding="utf-8") == "mine"
 
@@ -56,7 +56,11 @@ def test_learners_folder_is_named_after_the_course(
 def test_other_config_paths_stay(classroom: Classroom, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """What the user has in JUPYTER_CONFIG_PATH comes after ours."""
     monkeypatch.setenv("JUPYTER_CONFIG_PATH", "/theirs")
-    assert lab.learner(classroom.folder, tmp_path / "work").env["JUPYTER_CONFIG_PATH"].endswith(os.pathsep + "/theirs")
+    assert (
+        settings.learner(classroom.folder, tmp_path / "work")
+        .env["JUPYTER_CONFIG_PATH"]
+        .endswith(os.pathsep + "/theirs")
+    )
 
 
 def test_exchange_with_several_courses(classroom: Classroom, tmp_path: Path) -> None:
@@ -64,30 +68,30 @@ def test_exchange_with_several_courses(classroom: Classroom, tmp_path: Path) -> 
     exchange = tmp_path / "course-exchange"
     (exchange / "other" / "outbound").mkdir(parents=True)
     with pytest.raises(ClassroomError, match=r"gpu-course, other.*--course-id"):
-        lab.learner(exchange, tmp_path / "work")
+        settings.learner(exchange, tmp_path / "work")
     with pytest.raises(ClassroomError, match="no course 'third'"):
-        lab.learner(exchange, tmp_path / "work", course_id="third")
-    assert lab.learner(exchange, tmp_path / "work", course_id="other").root_dir == tmp_path / "work"
+        settings.learner(exchange, tmp_path / "work", course_id="third")
+    assert settings.learner(exchange, tmp_path / "work", course_id="other").root_dir == tmp_path / "work"
 
 
 def test_folder_that_is_neither(tmp_path: Path) -> None:
     """A folder without a course gets a sentence, on both sides."""
     with pytest.raises(ClassroomError, match="neither an exchange"):
-        lab.learner(tmp_path, tmp_path / "work")
+        settings.learner(tmp_path, tmp_path / "work")
     with pytest.raises(ClassroomError, match="not a course folder"):
-        lab.instructor(tmp_path)
+        settings.instructor(tmp_path)
 
 
 def test_instructor_works_in_the_course_folder(classroom: Classroom) -> None:
     """Formgrader needs the course inside of the server's root."""
-    setup = lab.instructor(classroom.folder)
+    setup = settings.instructor(classroom.folder)
     assert setup.root_dir == classroom.folder
     assert "JUPYTER_CONFIG_PATH" not in setup.env
 
 
 def test_lab_without_a_classroom_hides_nbgrader(tmp_path: Path) -> None:
     """Menus that would lead nowhere are not shown."""
-    env = lab.hide_nbgrader(tmp_path / "state")
+    env = settings.hide_nbgrader(tmp_path / "state")
     page = json.loads((tmp_path / "state" / "labconfig" / "page_config.json").read_text(encoding="utf-8"))
     assert "@jupyter/nbgrader:menu" in page["disabledExtensions"]
     assert env["JUPYTER_CONFIG_PATH"] == str(tmp_path / "state")

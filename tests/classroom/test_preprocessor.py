@@ -10,11 +10,13 @@ from typing import Any
 
 import pytest
 
-from grader.classroom import commands, restore
-from grader.classroom import course as folder
-from grader.classroom.handed_in import made_anew
+from grader.classroom import class_actions, released_cells
+from grader.classroom import course_folder as folder
+from grader.classroom.preprocessor import JudgeCells
+from grader.classroom.released_cells import made_anew
 from grader.errors import JudgeStopped, MachineLacks
 from grader.exercise import MAX_SOURCE_BYTES
+from grader.judge.sandbox import launch
 from grader.submission import from_file
 from grader.verdict import Failure, Finding
 from tests.classroom.conftest import ASSIGNMENT, Classroom, Edit, ObedientJudge, cell_of, code, solve
@@ -23,7 +25,7 @@ from tests.layouts import LAYOUTS
 
 def autograde(classroom: Classroom, **options: Any) -> dict[str, Any]:
     """The result for each student."""
-    result = commands.autograde(classroom.folder, ASSIGNMENT, feedback=False, **options)
+    result = class_actions.autograde(classroom.folder, ASSIGNMENT, feedback=False, **options)
     return {student.student: student for student in result.students}
 
 
@@ -33,6 +35,21 @@ def outputs(notebook: dict[str, Any], grade_id: str = "check-softmax") -> list[d
 
 def text_of(output: dict[str, Any]) -> str:
     return "".join(output["data"]["text/plain"])
+
+
+def test_without_a_sandbox_a_class_is_not_graded(
+    classroom: Classroom, judge: ObedientJudge, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Nobody is graded, by the command or by nbgrader's own, and the sentence says why; --no-sandbox waives it."""
+    monkeypatch.setattr("grader.judge.sandbox.bubblewrap.find", lambda: None)
+    launch.decided.cache_clear()
+    monkeypatch.setattr("grader.judge.sandbox.must_be_caged", launch.must_be_caged)
+    classroom.hand_in("ann", solve(7.5))
+    for grade in (lambda: autograde(classroom), lambda: JudgeCells().judge):
+        with pytest.raises(MachineLacks, match="bubblewrap is not installed"):
+            grade()
+    assert judge.sources == []
+    assert autograde(classroom, sandbox=False)["ann"].score == 7.5
 
 
 def test_gradebook_holds_the_verdicts(classroom: Classroom, judge: ObedientJudge) -> None:
@@ -318,7 +335,7 @@ def test_findings_are_in_the_feedback_and_take_no_points(classroom: Classroom, j
     """The learner reads them beside the score, the instructor in the result; the gradebook knows nothing of them."""
     classroom.hand_in("ann", solve(10))
     judge.findings = (Finding("rule", "Line 3 calls `torch.softmax`.", 3),)
-    result = commands.autograde(classroom.folder, ASSIGNMENT)
+    result = class_actions.autograde(classroom.folder, ASSIGNMENT)
     ann = result.students[0]
     assert (ann.score, ann.needs_manual_grade, ann.reason, result.ok) == (10, False, "", True)
     assert "Fuse a softmax: Rules: Line 3 calls `torch.softmax`." in ann.to_look_at
@@ -326,7 +343,7 @@ def test_findings_are_in_the_feedback_and_take_no_points(classroom: Classroom, j
     page = (classroom.folder / "feedback" / "ann" / ASSIGNMENT / "03_fuse_a_softmax.html").read_text(encoding="utf-8")
     assert "Line 3 calls <code>torch.softmax</code>." in page
     assert "These notes take no points." in page
-    again = commands.autograde(classroom.folder, ASSIGNMENT, feedback=False).students[0]
+    again = class_actions.autograde(classroom.folder, ASSIGNMENT, feedback=False).students[0]
     assert (again.outcome, again.to_look_at) == ("unchanged", ann.to_look_at)
 
 
@@ -337,15 +354,15 @@ def test_much_text_hides_no_findings(
     classroom.hand_in("ann", solve(10))
     judge.findings = (Finding("rule", "Line 3 calls `torch.softmax`.\n  bob  10 of 10\x1b[2J", 3),)
     autograde(classroom)
-    monkeypatch.setattr("grader.reading.MAX_BYTES", 10)
-    _, said = commands._student_result(folder.api(classroom.folder), ASSIGNMENT, "ann", False, "").to_look_at
+    monkeypatch.setattr("grader.submission.file_reading.MAX_BYTES", 10)
+    _, said = class_actions._student_result(folder.api(classroom.folder), ASSIGNMENT, "ann", False, "").to_look_at
     assert said.startswith("Fuse a softmax: Rules: Line 3 calls `torch.softmax`. bob 10 of 10")
     monkeypatch.undo()
     path = classroom.folder / "autograded" / "ann" / ASSIGNMENT / "03_fuse_a_softmax.ipynb"
     path.chmod(0o644)
     for broken in ("{", "[]", '{"cells": 3}', "\udcff"):
         path.write_text(broken, encoding="utf-8", errors="surrogateescape")
-        (ann,) = commands.autograde(classroom.folder, ASSIGNMENT, feedback=False).students
+        (ann,) = class_actions.autograde(classroom.folder, ASSIGNMENT, feedback=False).students
         assert any(f"what the judge found cannot be read in {path}" in sentence for sentence in ann.to_look_at)
 
 
@@ -403,10 +420,10 @@ def test_other_graded_cells_wait_for_a_person(new_course: Callable[..., Classroo
 
 
 def _cell_of_type(cell_type: str, source: str) -> Any:
-    return restore.node(cell_type=cell_type, source=source, metadata=restore.node())
+    return released_cells.node(cell_type=cell_type, source=source, metadata=released_cells.node())
 
 
-KNOWN = restore._Known("code", "", {"grade_id": "softmax"}, True)
+KNOWN = released_cells._Known("code", "", {"grade_id": "softmax"}, True)
 
 
 @pytest.mark.parametrize("known", [None, KNOWN], ids=["own cell", "solution"])
@@ -417,7 +434,7 @@ KNOWN = restore._Known("code", "", {"grade_id": "softmax"}, True)
 )
 def test_code_that_takes_long_to_colour_is_shown_in_short_lines(known: Any, text: str) -> None:
     """Else what colours code needs minutes for 64 kB in a row, and hours for a megabyte of blanks."""
-    shown = restore._plain(_cell_of_type("code", f"match{text}x"), known, set()).source
+    shown = released_cells._plain(_cell_of_type("code", f"match{text}x"), known, set()).source
     assert max(map(len, shown.split("\n"))) <= 500
     assert re.search(r"\s{102}", shown) is None
     assert "".join(f"match{text}x".split()).startswith("".join(shown.split()))
@@ -426,18 +443,18 @@ def test_code_that_takes_long_to_colour_is_shown_in_short_lines(known: Any, text
 def test_lines_of_honest_code_are_shown_as_they_are() -> None:
     """Up to 500 characters, with a hundred blanks before them."""
     text = " " * 100 + "x" * 400 + "\n\ny = 1"
-    assert restore._plain(_cell_of_type("code", text), KNOWN, set()).source == text
+    assert released_cells._plain(_cell_of_type("code", text), KNOWN, set()).source == text
 
 
 @pytest.mark.parametrize("text", ["[](files/" * 30_000, "[" * 300_000, "`" * 300_000, "a\n" * 150_000])
 def test_a_learners_text_is_shown_in_short_lines(text: str) -> None:
     """What looks for links in it takes a time that grows with the cube of a line's length; ours stays as it is."""
-    fence, *lines, end = restore._plain(_cell_of_type("markdown", text), None, set()).source.split("\n")
+    fence, *lines, end = released_cells._plain(_cell_of_type("markdown", text), None, set()).source.split("\n")
     assert (fence, set(end)) == (f"{end}text", {"`"})
     assert max(map(len, lines)) <= 500
     assert "".join(lines) == text[:MAX_SOURCE_BYTES].replace("\n", "")
     assert not any(end in line for line in lines)
-    assert restore._plain(_cell_of_type("markdown", text), None, {text}).source == text
+    assert released_cells._plain(_cell_of_type("markdown", text), None, {text}).source == text
 
 
 def test_a_learners_file_does_not_reach_nbformat(
@@ -503,7 +520,7 @@ def test_script_in_a_text_cell_does_not_reach_the_instructors_browser(
         for source in (script, f"```\n{script}", f"`````\n````\n{script}")
     ]
     classroom.hand_in("ann", lambda notebook: notebook["cells"].extend(attacks))
-    commands.autograde(classroom.folder, ASSIGNMENT)
+    class_actions.autograde(classroom.folder, ASSIGNMENT)
     page = (classroom.folder / "feedback" / "ann" / ASSIGNMENT / "03_fuse_a_softmax.html").read_text(encoding="utf-8")
     assert "<b>ours</b>" in page
     assert "&lt;script&gt;fetch(" in page

@@ -15,8 +15,8 @@ from typing import Any
 
 import pytest
 
-from grader.authoring import reference
-from grader.classroom import commands, lab
+from grader.authoring import stubs
+from grader.classroom import class_actions, settings
 from grader.exercises import EXERCISES, find
 from grader.judge.sandbox import strength
 from grader.judge.service import Judge
@@ -95,9 +95,9 @@ def with_solution(notebook: dict[str, Any], grade_id: str, source: str) -> dict[
 
 def submissions(gradebook: Path) -> dict[str, dict[str, str]]:
     """For each student the texts of the solution cells that differ from the stub. Only ann submits both notebooks."""
-    softmax = reference.solution("softmax")
+    softmax = stubs.solution("softmax")
     return {
-        "ann": {"vector_add": reference.solution("vector_add"), "softmax": softmax},
+        "ann": {"vector_add": stubs.solution("vector_add"), "softmax": softmax},
         "bob": {},
         "eve": {"softmax": FORGE_SQL.format(gradebook=str(gradebook)) + "def softmax(x, out):\n    forge()\n"},
         "fay": {"softmax": FORMATTER},
@@ -136,10 +136,10 @@ def _taken_through(base: Path) -> Course:
         assert run.returncode == 0, f"nbgrader {' '.join(command)}\n{run.stdout}\n{run.stderr}"
         return run.stdout + run.stderr
 
-    made = commands.init(folder)
+    made = class_actions.init(folder)
     nbgrader(folder, "generate_assignment", ASSIGNMENT)
     nbgrader(folder, "release_assignment", ASSIGNMENT)
-    learner = lab.learner(Path(made.exchange), work).env
+    learner = settings.learner(Path(made.exchange), work).env
     assert ASSIGNMENT in nbgrader(work, "list", env=learner)
     nbgrader(work, "fetch_assignment", ASSIGNMENT, env=learner)
     fetched = {path.name: path.read_text(encoding="utf-8") for path in (work / ASSIGNMENT).glob("*.ipynb")}
@@ -209,7 +209,7 @@ def test_scores_in_the_gradebook_equal_the_verdicts(course: Course) -> None:
 def test_verdicts_are_those_of_the_judge(course: Course) -> None:
     """What nbgrader's autograding stored is what `grader grade` says of the same text."""
     with Judge() as judge:
-        direct = judge.grade(reference.solution("softmax"), "softmax")
+        direct = judge.grade(stubs.solution("softmax"), "softmax")
     stored = course.verdict("ann")
     assert [case["name"] for case in stored["cases"]] == [case.name for case in direct.cases]
     assert all(case["passed"] for case in stored["cases"])
@@ -270,7 +270,7 @@ def test_released_notebooks_hold_stubs_and_locked_checks(course: Course) -> None
         stub = "".join(cell_of(notebook, exercise)["source"])
         check = cell_of(notebook, f"check-{exercise}")
         assert "SOLUTION" not in json.dumps(notebook)
-        assert stub.rstrip("\n") == reference.unsolved(exercise).rstrip("\n")
+        assert stub.rstrip("\n") == stubs.unsolved(exercise).rstrip("\n")
         assert check["metadata"]["editable"] is False
         assert check["metadata"]["nbgrader"]["points"] == EXERCISES[exercise].max_points
 

@@ -44,9 +44,9 @@ def test_a_code_cell_holds_at_most_ten_lines(course: dict[str, Any], name: str) 
 @pytest.mark.parametrize("exercise_id", EXERCISES)
 def test_a_function_of_a_solution_holds_at_most_thirty_lines(exercise_id: str) -> None:
     """A kernel that is longer than a screen is two kernels, in Python and in CUDA C++."""
-    from grader.authoring import reference
+    from grader.authoring import stubs
 
-    text = reference.solution(exercise_id)
+    text = stubs.solution(exercise_id)
     for node in ast.walk(ast.parse(text)):
         if isinstance(node, ast.FunctionDef):
             assert (node.end_lineno or 0) - node.lineno < 30

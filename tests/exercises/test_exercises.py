@@ -11,14 +11,14 @@ from types import SimpleNamespace
 import pytest
 import torch
 
-from grader.authoring.reference import solution
+from grader.authoring.stubs import solution
 from grader.errors import UnknownExercise
 from grader.exercise import text_of
 from grader.exercises import EXERCISES, find
-from grader.judge.compare import suspected
-from grader.judge.inputs import FILLS, draw, generator
-from grader.judge.machine import Machine
-from grader.judge.sizes import Sizes
+from grader.judge.checking.buffers import FILLS, draw, generator
+from grader.judge.checking.compare import suspected
+from grader.judge.gpu.ceilings import Machine
+from grader.judge.timing.problem_size import Sizes
 from tests.mistakes.corpus import corpus
 
 each = pytest.mark.parametrize("exercise", EXERCISES.values(), ids=lambda exercise: exercise.id)

@@ -10,8 +10,8 @@ import torch
 
 from grader.exercise import Budget
 from grader.exercises import EXERCISES, means
-from grader.judge.compare import suspected, within
-from grader.judge.inputs import generator
+from grader.judge.checking.buffers import generator
+from grader.judge.checking.compare import suspected, within
 
 BUDGET = EXERCISES["mean_cuda"].budget
 HALF = Budget(BUDGET.absolute / 2, BUDGET.relative / 2)

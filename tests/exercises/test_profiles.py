@@ -10,8 +10,8 @@ import pytest
 import torch
 
 from grader.exercises import find
-from grader.exercises.traces import KINDS, trace
-from grader.judge.inputs import generator
+from grader.exercises.profiling.trace_facts import KINDS, trace
+from grader.judge.checking.buffers import generator
 
 NOTEBOOK = Path(__file__).resolve().parents[2] / "source" / "01_profiling" / "02_read_a_profile.py"
 

@@ -1,4 +1,4 @@
-"""Kernels as machine code: what is counted is what stands there, and the ladder's claims hold of today's compilers."""
+"""Machine code of Numba and CUDA C++ is read without a GPU."""
 
 from __future__ import annotations
 
@@ -6,9 +6,18 @@ import math
 
 import pytest
 
-from grader.explore.ladder_code import compiled_ladder, ladder_loop
-from grader.explore.loop_parts import draw_loops, loop_parts
-from grader.explore.machine_code import MachineCode, built_code, cuda_code, loop_of, numba_code
+from grader.explore.ladder.machine_code import (
+    MachineCode,
+    built_code,
+    compiled_ladder,
+    cuda_code,
+    draw_loops,
+    ladder_loop,
+    loop_of,
+    loop_parts,
+    numba_code,
+    nvrtc_view,
+)
 
 _LISTING = [
     (0x00, "MOV R1, c[0x0][0x28]"),
@@ -151,3 +160,36 @@ def test_the_ladder_shows_a_kernel_of_ones_own_below_its_rungs(capsys):
     (mine,) = compiled_ladder(yours=build).codes
     assert mine.title == "yours"
     assert mine.float64 > 0  # an int64 times a float32
+
+
+_SCALED = 'extern "C" __global__ void f(const float* x, float* out) {{ out[0] = {0} * x[0]; }}'
+_SINE = 'extern "C" __global__ void f(const float* x, float* out) { out[0] = sinf(x[0]); }'
+
+
+@pytest.mark.parametrize(("literal", "doubles"), [("0.1", 3), ("0.1f", 0), ("2.0", 0)])
+def test_a_double_literal_is_seen_in_the_machine_code(literal: str, doubles: int) -> None:
+    """A conversion, a multiplication and a conversion back; a factor of 2 is exact either way."""
+    assert nvrtc_view(_SCALED.format(literal)).count("double") == doubles
+
+
+def test_fast_math_makes_a_sine_one_instruction() -> None:
+    """And the accurate one has none of the special-function unit's."""
+    assert nvrtc_view(_SINE).count("MUFU.SIN") == 0
+    fast = nvrtc_view(_SINE, "--use_fast_math")
+    assert fast.count("MUFU.SIN") == 1
+    assert len(fast.instructions) < 20
+
+
+def test_registers_are_told_for_each_kernel_and_architecture() -> None:
+    """A kernel of many sums takes more."""
+    view = nvrtc_view(_SINE + _SCALED.format("2.0f").replace("f(", "g("), capability=80)
+    assert set(view.registers) == {"f", "g"}
+    assert all(8 <= count <= 255 for count in view.registers.values())
+    assert "sm_80" in repr(view)
+    assert "SASS" in view._repr_html_()
+
+
+def test_what_does_not_compile_is_told_in_nvrtcs_words() -> None:
+    """With the line of the text."""
+    with pytest.raises(RuntimeError, match=r'kern\.cu\(2\): error: identifier "b" is undefined'):
+        nvrtc_view('extern "C" __global__ void f() {\n int a = b; }')

@@ -333,7 +333,7 @@ TEXTS: tuple[tuple[str, str], ...] = (
         "device=x.device",
     ),
     ("RecursionError: maximum recursion depth exceeded", "calls itself"),
-    # torch.compile, as grader/worker/whole_graph.py passes it on
+    # torch.compile, as grader/worker/harnesses/compiled_graph.py passes it on
     (
         "GraphBreak: Data-dependent branching: Detected data-dependent branching (e.g. `if my_tensor.sum() > 0:`). "
         "Dynamo does not support tracing dynamic control flow.",
@@ -384,7 +384,7 @@ TEXTS: tuple[tuple[str, str], ...] = (
     ("InputChanged: the function wrote to a tensor that it was given", "`y = y / peak`"),
     ("NotATensor: the result is torch.float64; torch.float32 is asked for", "`.double()`"),
     ("NotATensor: a tensor is to be returned, not NoneType", "`return`"),
-    # grader/worker/wide_loads.py, and the harness of vector_width
+    # grader/worker/harnesses/triton_kernels.py, and the harness of vector_width
     (
         "NarrowLoads: wide_kernel: its loads are 4 bytes wide for a thread, where 16 are asked for; a block "
         "gives each of its 128 threads 2 elements",
@@ -410,7 +410,7 @@ TEXTS: tuple[tuple[str, str], ...] = (
         "the mask do not allow more",
         "Say both",
     ),
-    # grader/worker/true_hints.py
+    # grader/worker/harnesses/triton_kernels.py
     (
         "FalseHint: tl.max_contiguous(…, 4) is false: neighbours in a run are 1 and 5",
         "If `tl.max_contiguous` does not hold",

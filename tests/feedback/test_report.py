@@ -9,9 +9,8 @@ from html.parser import HTMLParser
 import pytest
 
 from grader.exercises import find
-from grader.feedback.findings import beside, without_quotes
 from grader.feedback.report import as_html, as_text
-from grader.feedback.summary import NEEDS_GPU, gate_words, state_of, summarize
+from grader.feedback.summary import NEEDS_GPU, beside, gate_words, state_of, summarize, without_quotes
 from grader.verdict import CaseResult, Failure, Finding, GateResult, Timing, Verdict
 from tests.feedback.verdicts import ALL, CLOCK, GPU, SIMULATOR, SOURCE, failing, make
 

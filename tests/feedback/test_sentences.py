@@ -12,8 +12,8 @@ from grader.exercise import Array, Case
 from grader.exercises import find
 from grader.feedback.sentences import describe, sentences
 from grader.feedback.summary import summarize
-from grader.judge import desk as desks
-from grader.judge.desk import Desk
+from grader.judge.checking import buffers as desks
+from grader.judge.checking.buffers import Desk
 from grader.verdict import Mismatch, Verdict
 from tests.feedback.verdicts import SIMULATOR, make
 

@@ -14,7 +14,7 @@ from benchmarks import flips
 from benchmarks.limits import Limit
 from benchmarks.rows import Recorder
 from grader.errors import JudgeStopped
-from grader.judge.machine import Machine
+from grader.judge.gpu.ceilings import Machine
 from grader.verdict import Environment, Finding, GateResult, Verdict
 from tests.honest.corpus import Honest
 

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from grader.exercises import find
-from grader.judge.intake import refuse
+from grader.judge.screening import refuse
 from grader.judge.service import Judge
 from grader.verdict import Verdict
 from tests.honest.corpus import SUBMISSIONS, HeaderError, Honest, corpus, read

@@ -4,8 +4,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from grader.exercise import Array, Case
-from grader.judge.clock import Clock, Curve
-from grader.judge.round import Round
+from grader.judge.process.worker import Round
+from grader.judge.timing.clock import Clock, Curve
 
 US = 1e-6
 CASE = Case("case", (Array("x", (64,)), Array("out", (64,), role="out")))

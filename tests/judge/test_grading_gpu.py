@@ -2,7 +2,7 @@
 
 import pytest
 
-from grader.authoring.reference import solution, unsolved
+from grader.authoring.stubs import solution, unsolved
 from grader.exercises import EXERCISES
 from tests.honest.corpus import corpus
 from tests.judge.submissions import SOFTMAX, VECTOR_ADD, changed
@@ -135,7 +135,7 @@ def test_a_baseline_that_dies_is_not_the_submissions_fault():
     try:
         exercise = EXERCISES["vector_add"]
         assert arbiter.grade(VECTOR_ADD, exercise).points == 5
-        arbiter._baselines._process.kill()
+        arbiter.bench._baselines._process.kill()
         assert arbiter.grade(VECTOR_ADD, exercise).points == 5
     finally:
         arbiter.close()

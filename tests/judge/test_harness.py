@@ -32,9 +32,7 @@ def arbiter():
 @pytest.fixture
 def exercise():
     """`vector_add`, asked as a function that returns its result."""
-    cases = tuple(
-        Case(f"{n}", (Array("x", (n,)), Array("y", (n,)), Array("out", (n,), role="out"))) for n in (3, 1000)
-    )
+    cases = tuple(Case(f"{n}", (Array("x", (n,)), Array("y", (n,)), Array("out", (n,), role="out"))) for n in (3, 1000))
     return replace(find("vector_add"), harness=_returns, parameters=("x", "y"), simulator_cases=cases)
 
 
@@ -84,25 +82,25 @@ def measured(exercise):
 
 def test_what_is_expected_may_be_measured(arbiter, measured):
     """A trusted worker's answer on the same inputs counts, and a disturbed one costs nobody a point."""
-    arbiter.drop_baselines()
+    arbiter.bench.drop_baselines()
     assert arbiter.grade("def vector_add(x, y): return x + y", measured).points == 3
     assert arbiter.grade("def vector_add(x, y): return x + 2 * y", measured).points == 0
-    arbiter.drop_baselines()
+    arbiter.bench.drop_baselines()
     once = tuple(replace(case, tries=1) for case in measured.simulator_cases)
     assert arbiter.grade("def vector_add(x, y): return x + y", replace(measured, simulator_cases=once)).points == 0
 
 
 def test_what_is_measured_never_lies_where_a_submission_looks(arbiter, measured):
     """The right answers are written to memory that only trusted workers map; the outputs keep what they held."""
-    arbiter.drop_baselines()
-    spread = arbiter.desk.lay(measured.simulator_cases[1])
-    arbiter.desk.deal(spread)
-    arbiter.desk.poison(spread)
-    ((answer,),) = arbiter.measured(spread, measured)
-    inputs = [arbiter.desk._private(spread.launches[0][name]) for name in ("x", "y")]
+    arbiter.bench.drop_baselines()
+    spread = arbiter.bench.desk.lay(measured.simulator_cases[1])
+    arbiter.bench.desk.deal(spread)
+    arbiter.bench.desk.poison(spread)
+    ((answer,),) = arbiter.bench.measured(spread, measured)
+    inputs = [arbiter.bench.desk._private(spread.launches[0][name]) for name in ("x", "y")]
     assert (answer - sum(inputs).double() - 1).abs().max() < 1e-5
-    assert arbiter.desk.unwritten(spread)
-    assert "own" not in arbiter.desk.arenas_for(trusted=False)
+    assert arbiter.bench.desk.unwritten(spread)
+    assert "own" not in arbiter.bench.desk.arenas_for(trusted=False)
 
 
 def _fails(x, y):
@@ -111,7 +109,7 @@ def _fails(x, y):
 
 def test_a_measurement_that_fails_is_not_the_submissions_fault(arbiter, measured):
     """Nothing is graded: nobody knows the right answer."""
-    arbiter.drop_baselines()
+    arbiter.bench.drop_baselines()
     with pytest.raises(JudgeStopped, match="could not be measured"):
         arbiter.grade("def vector_add(x, y): return x + y", replace(measured, measure=_fails))
 

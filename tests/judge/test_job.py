@@ -7,14 +7,14 @@ from types import SimpleNamespace
 import pytest
 import torch
 
-from grader.errors import JudgeStopped, MachineLacks
+from grader.errors import MachineLacks
 from grader.exercises import find
 from grader.judge import job as jobs
 from grader.judge import rules
+from grader.judge.gpu.health import TooLittle
 from grader.judge.job import Job
-from grader.judge.memory import TooLittle
-from grader.judge.pool import Loaded
-from grader.judge.trial import HeldUp
+from grader.judge.process.pool import Loaded
+from grader.judge.timing.trial import HeldUp
 from grader.verdict import CaseResult, Failure, Finding, Mismatch
 
 ADD = find("vector_add")
@@ -33,18 +33,16 @@ class Worker:
 
 
 class World:
-    """An arbiter and a timer at once; `misreads` says for each attempt whether the clock runs short in it, or is
-    "disputed", or has "parted" from the events. `uncalibrated`: later than at first the baselines cannot be known.
-    """
+    """A bench and a timer at once; `disputes` says for each attempt whether a gate hangs on the clock in it."""
 
     device = "cuda"
 
-    def __init__(self, misreads, failures=()):
-        self.misreads, self.failures = list(misreads), list(failures)
+    def __init__(self, disputes, failures=()):
+        self.disputes, self.failures = list(disputes), list(failures)
         self.log, self.workers = [], []
         self.machine = SimpleNamespace(slowness=1.0)
         self.takes_s = 0.0  # to load it
-        self.misread = self.parted = self.disputed = self.uncalibrated = self.one_queue = False
+        self.disputed = self.one_queue = False
         self.desk = SimpleNamespace(fits=lambda case: True, warm=lambda cases: None, short=lambda: False)
         self.pool = SimpleNamespace(
             busy=False,
@@ -60,28 +58,17 @@ class World:
         self.workers.append(Worker(left_s - self.takes_s))
         return Loaded(self.workers[-1], None, beside=self.pool.busy, waited_s=self.takes_s)
 
-    def forget_clock(self):
-        assert all(worker.closed for worker in self.workers), "no submission is alive"
-        self.log.append("forget the clock")
-        return "the clock"
-
-    def keep_clock(self, clock):
-        self.log.append(f"keep {clock}")
-
     def know_baselines(self):
         assert all(worker.closed for worker in self.workers), "no submission is alive"
         self.log.append("know the baselines")
-        if self.uncalibrated and len(self.workers) == 1:
-            raise JudgeStopped("busy")
 
     def forget(self):
-        self.misread = self.parted = self.disputed = False
+        self.disputed = False
         self.log.append("forget the times")
 
     def settle(self):
         assert self.workers[-1].closed
-        found = self.misreads.pop(0)
-        self.misread, self.parted, self.disputed = found is True, found == "parted", found == "disputed"
+        self.disputed = self.disputes.pop(0)
         return [Finding("disturbed", f"attempt {len(self.workers)}")]
 
     def job(self, monkeypatch):
@@ -101,10 +88,10 @@ class World:
 
 
 ONCE = ["know the baselines", "take"]
-AGAIN = [*ONCE, "still", "forget the clock", "forget the times", "know the baselines", "take"]
+AGAIN = [*ONCE, "still", "forget the times", "take"]
 
 
-def test_a_submission_is_graded_once_where_the_clock_is_right(monkeypatch):
+def test_a_submission_is_graded_once_where_no_gate_hangs_on_the_clock(monkeypatch):
     """What the source says of the rules comes first among the findings."""
     world = World([False])
     job = world.job(monkeypatch)
@@ -114,13 +101,10 @@ def test_a_submission_is_graded_once_where_the_clock_is_right(monkeypatch):
     assert [finding.kind for finding in job.findings] == [*RULES, "disturbed"]
 
 
-@pytest.mark.parametrize("second", [False, True, "disputed"])
-@pytest.mark.parametrize("first", [True, "disputed"])
-def test_where_the_clock_ran_short_it_is_graded_again_with_another_and_only_that_counts(monkeypatch, first, second):
-    """Once, and so where a gate hung on it; the clock is calibrated, and the worker taken, when the first one has
-    ended, and no other is loaded.
-    """
-    world = World([first, second])
+@pytest.mark.parametrize("second", [False, True])
+def test_where_a_gate_hangs_on_the_clock_another_process_is_timed_and_only_that_counts(monkeypatch, second):
+    """Once, with nobody else alive: there is no third draw."""
+    world = World([True, second])
     job = world.job(monkeypatch)
     assert job.run() is None
     assert world.log == AGAIN
@@ -129,28 +113,13 @@ def test_where_the_clock_ran_short_it_is_graded_again_with_another_and_only_that
     assert job.findings[-1].sentence == "attempt 2"
 
 
-AFRESH = [*ONCE, "still", "forget the times", "take"]
-
-
-@pytest.mark.parametrize("second", [False, "parted", "disputed"])
-def test_where_the_clocks_part_another_process_is_timed_and_only_that_counts(monkeypatch, second):
-    """Once, by the same clock, with nobody else alive: there is no third draw."""
-    world = World(["parted", second])
-    job = world.job(monkeypatch)
-    assert job.run() is None
-    assert world.log == AFRESH
-    assert [case.name for case in job.cases] == ["attempt 2"]
-    assert [finding.kind for finding in job.findings] == [*RULES, "disturbed"]
-
-
 ON_ONE_QUEUE = [*ONCE, "forget the times", "take one of one queue"]
 
 
 @pytest.mark.parametrize(
     ("then", "log"),
-    [(False, []), ("parted", ["still", "forget the times", "take one of one queue"]),
-     (True, ["still", "forget the clock", "forget the times", "know the baselines", "take one of one queue"])],
-)  # fmt: skip
+    [(False, []), (True, ["still", "forget the times", "take one of one queue"])],
+)
 def test_what_its_streams_hold_up_is_timed_on_one_queue_from_then_on(monkeypatch, then, log):
     """Only that counts, and nothing is settled of what does not. Others may go on to load meanwhile."""
     world = World([then, False], [HeldUp])
@@ -169,42 +138,16 @@ def test_what_fails_on_one_queue_has_failed(monkeypatch):
     assert world.log == ON_ONE_QUEUE
 
 
-def test_a_wrong_answer_is_not_timed_in_another_process(monkeypatch):
-    """Nor is what crashed."""
-    world = World(["parted", False], [Failure("crash", "first")])
+@pytest.mark.parametrize("kind", ["implausible", "crash"])
+def test_what_failed_is_not_timed_in_another_process(monkeypatch, kind):
+    """Whatever the clocks say of it."""
+    world = World([True, False], [Failure(kind, "first")])
     assert world.job(monkeypatch).run() is not None
     assert world.log == ONCE
 
 
-@pytest.mark.parametrize(("kind", "log"), [("implausible", AGAIN), ("crash", ONCE), ("exception", ONCE)])
-def test_a_short_clock_excuses_a_time_that_is_not_believed_and_no_other_failure(monkeypatch, kind, log):
-    """Too short a time may be the clock's own; that it crashed is not."""
-    world = World([True, False], [Failure(kind, "first")])
-    failure = world.job(monkeypatch).run()
-    assert world.log == log
-    assert (failure is None) == (log is AGAIN)
-
-
-@pytest.mark.parametrize(("first", "counts"), [("disputed", True), (True, False)])
-def test_where_the_clock_cannot_be_calibrated_now_the_first_attempt_counts(monkeypatch, first, counts):
-    """A GPU that others use just then takes no verdict away. One by a clock that is known to be wrong is none."""
-    world = World([first, False])
-    world.uncalibrated = True
-    job = world.job(monkeypatch)
-    if not counts:
-        with pytest.raises(JudgeStopped):
-            job.run()
-        return
-    assert job.run() is None
-    assert [case.name for case in job.cases] == ["attempt 1"]
-    assert job.timer.disputed
-    assert [finding.kind for finding in job.findings] == [*RULES, "disturbed"]
-    assert len(world.workers) == 1
-    assert world.log[-1] == "keep the clock", "the next is not refused where this one was graded"
-
-
 def test_a_wrong_answer_gets_no_second_draw(monkeypatch):
-    """What is right by chance, now and then, is not asked again because the clock ran short."""
+    """What is right by chance, now and then, is not asked again because a gate hangs on the clock."""
     world = World([True, False])
     job = world.job(monkeypatch)
     monkeypatch.setattr(job, "_run", lambda loaded: job.cases.append(CaseResult("x, while timed", False)))
@@ -330,7 +273,7 @@ def test_a_second_attempt_has_what_the_first_has_left(monkeypatch):
 
 def test_right_work_that_is_repeated_has_half_of_its_time_again_once(monkeypatch):
     """The clocks part, or its streams are held up: neither is a reason to run out of time; nor to take it for ever."""
-    world, left = World(["parted", False]), []
+    world, left = World([True, False]), []
     job = world.job(monkeypatch)
 
     def run(loaded):
@@ -394,8 +337,8 @@ def test_a_clock_is_for_gates_alone(monkeypatch):
 
 
 def test_a_second_failure_stands(monkeypatch):
-    """With the new clock, too, it is faster than the hardware allows."""
-    world = World([True, True], [Failure("implausible", "first"), Failure("implausible", "second")])
+    """In the other process, too, it counts."""
+    world = World([True, True], [None, Failure("implausible", "second")])
     assert world.job(monkeypatch).run().message == "second"
     assert world.log == AGAIN
 

@@ -101,7 +101,7 @@ import ctypes
     return globals()
 ## import_module -> `importlib.import_module`
 import importlib
-    return importlib.import_module('grader.worker.timed_work')
+    return importlib.import_module('grader.worker.harnesses.timed_work')
 ## an exception's frames -> `error.__traceback__`
     try: function(1)
     except TypeError as error: return error.__traceback__.tb_frame

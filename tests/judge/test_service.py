@@ -17,7 +17,7 @@ from grader.errors import JudgeStopped, MachineLacks, UnknownExercise
 from grader.exercise import MAX_SOURCE_BYTES
 from grader.judge import arbiter as arbiters
 from grader.judge import service
-from grader.judge.memory import TooLittle
+from grader.judge.gpu.health import TooLittle
 from grader.judge.service import Judge
 from grader.protocol.channel import Channel
 from grader.verdict import Environment, Verdict

@@ -16,9 +16,10 @@ import pytest
 
 import grader
 from grader.exercise import Budget
-from grader.exercises import EXERCISES, find, means, products
+from grader.exercises import EXERCISES, find, means
+from grader.exercises.triton import products
+from grader.leaderboard.board_run import run
 from grader.leaderboard.fingerprint import fingerprint
-from grader.leaderboard.run import run
 from grader.leaderboard.store import Store
 
 FIELDS = [field.name for field in fields(find("softmax"))]
@@ -62,7 +63,7 @@ def test_it_is_the_same_in_every_process_and_place(package):
         softmax.bytes_moved(softmax.cases[0])
     assert fingerprint(softmax) == here["softmax"]
     assert _in_a_child(seed="7") == here
-    _edit(package, "exercises/softmax.py", "import torch", "import torch  # a comment")
+    _edit(package, "exercises/triton/softmax.py", "import torch", "import torch  # a comment")
     assert _in_a_child(package, "8") == here
 
 
@@ -70,8 +71,8 @@ def test_it_is_the_same_in_every_process_and_place(package):
     ("name", "old", "new", "changed"),
     [
         ("exercises/means.py", "0.999", "0.99", {"mean_cuda", "mean_triton"}),
-        ("worker/returned.py", "def copy_out(", "NEW = 1\n\n\ndef copy_out(", {"unblock", "fuse"}),
-        ("protocol/text.py", "def from_bytes(", "NEW = 1\n\n\ndef from_bytes(", {"audit", "time_gpu"}),
+        ("worker/outputs.py", "def copy_out(", "NEW = 1\n\n\ndef copy_out(", {"unblock", "fuse"}),
+        ("protocol/channel.py", "def from_bytes(", "NEW = 1\n\n\ndef from_bytes(", {"audit", "time_gpu"}),
     ],
 )
 def test_a_change_elsewhere_is_one_of_all_that_use_it(package, name, old, new, changed):
@@ -254,11 +255,11 @@ def test_what_has_no_hash_is_said():
 def test_a_run_does_not_go_on_with_another_budget(tmp_path, monkeypatch, course, judge, text_of, exercise_id):
     """The budget of these is written in no module of their own."""
     exercise = find(exercise_id)
-    monkeypatch.setattr("grader.leaderboard.run.handed_in", lambda folder, exercise: [])
+    monkeypatch.setattr("grader.leaderboard.board_run.handed_in", lambda folder, exercise: [])
     with Store(tmp_path / "s.sqlite") as store:
         store.start_run(exercise_id, fingerprint(exercise))
         assert run(exercise_id, tmp_path, store, judge).resumed
         store.start_run(exercise_id, fingerprint(exercise))
         changed = replace(exercise, budget=Budget(absolute=1, relative=1))
-        monkeypatch.setattr("grader.leaderboard.run.find", lambda exercise_id: changed)
+        monkeypatch.setattr("grader.leaderboard.board_run.find", lambda exercise_id: changed)
         assert not run(exercise_id, tmp_path, store, judge).resumed

@@ -234,11 +234,11 @@ def test_ranking_needs_neither_torch_nor_a_database():
 @pytest.mark.gpu
 def test_a_verdict_of_a_real_gpu_is_ranked():
     """What the judge says of the reference solution on a GPU has a rank, a time within its interval, and a ratio."""
-    from grader.authoring import reference
+    from grader.authoring import stubs
     from grader.judge.service import Judge
 
     with Judge("cuda") as judge:
-        verdict = judge.grade(reference.solution("vector_add"), "vector_add")
+        verdict = judge.grade(stubs.solution("vector_add"), "vector_add")
     (row,), unranked = rank([("a", verdict)], find("vector_add"))
     assert unranked == ()
     assert row.rank == 1

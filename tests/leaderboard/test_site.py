@@ -12,11 +12,10 @@ import pytest
 
 from grader.errors import GraderError
 from grader.leaderboard import site, standings
-from grader.leaderboard.notebook_view import View
-from grader.leaderboard.render import as_text
-from grader.leaderboard.run import run
-from grader.leaderboard.site import publish
+from grader.leaderboard.board_run import run
+from grader.leaderboard.site import as_text, publish
 from grader.leaderboard.standings import boards, from_json
+from grader.leaderboard.standings_view import View
 from grader.leaderboard.store import Store
 from grader.verdict import Failure, Finding
 

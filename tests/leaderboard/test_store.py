@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from grader.errors import GraderError
-from grader.leaderboard import database
+from grader.leaderboard import store as store_module
 from grader.leaderboard.store import Store, graded_key
 from grader.verdict import Failure, Finding
 
@@ -187,7 +187,7 @@ def test_a_store_is_made_whole_or_not_at_all(tmp_path, monkeypatch):
     """A process that ends between the tables and the mark leaves no half store that is taken for another program's."""
     path = tmp_path / "s.sqlite"
     with monkeypatch.context() as patched:
-        patched.setattr(database, "SCHEMA_VERSION", "no number")  # SQLite stops here, before the commit
+        patched.setattr(store_module, "SCHEMA_VERSION", "no number")  # SQLite stops here, before the commit
         with pytest.raises(GraderError):
             Store(path)
     with Store(path) as store:

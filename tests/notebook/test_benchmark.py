@@ -12,7 +12,7 @@ import pytest
 import grader.notebook
 from grader.errors import UnusableSubmission
 from grader.exercises import find
-from grader.notebook import plot, speeds
+from grader.notebook import speed_plot
 from grader.verdict import Timing
 
 SOFTMAX = find("softmax")
@@ -52,7 +52,7 @@ def without_gpu(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_every_peer_has_a_line_with_its_interval() -> None:
     """The submission, each baseline and the copy bandwidth are there, bandwidth turned around from time."""
-    found = speeds.measured(SOFTMAX, timings(), "NVIDIA H200")
+    found = speed_plot.measured(SOFTMAX, timings(), "NVIDIA H200")
 
     assert [series.label for series in found.series] == [
         "your softmax", "torch.softmax", "the eager sequence", "torch.compile", "measured copy bandwidth",
@@ -67,8 +67,8 @@ def test_every_peer_has_a_line_with_its_interval() -> None:
 
 def test_the_plot_is_self_contained_and_described() -> None:
     """One SVG with alt text, in the theme's colours, telling lines apart by more than colour; the numbers beside it."""
-    found = speeds.measured(SOFTMAX, timings())
-    html = plot.as_html(found)
+    found = speed_plot.measured(SOFTMAX, timings())
+    html = speed_plot.as_html(found)
 
     assert html.count("<svg") == 1
     assert 'role="img" aria-label="Plot of bandwidth in GB/s over N' in html
@@ -77,7 +77,7 @@ def test_the_plot_is_self_contained_and_described() -> None:
     assert "#010203" not in html
     assert not {"<script", "<?xml", "<!DOCTYPE", "<metadata"} & {word for word in html.split() if word.startswith("<")}
     assert "src=" not in html
-    assert len(set(plot._STYLES)) == len({style[1:] for style in plot._STYLES})
+    assert len(set(speed_plot._STYLES)) == len({style[1:] for style in speed_plot._STYLES})
     assert "<td>2,000</td>" in html
 
 
@@ -86,12 +86,12 @@ def test_what_is_limited_by_arithmetic_is_plotted_in_tflops() -> None:
     exercise = find("matmul")
     case = next(case for case in exercise.plot_cases if case.arrays[0].shape == (4096, 4096))
     gbps = exercise.bytes_moved(case) / 200e-6 / 1e9
-    found = speeds.measured(exercise, [Timing(case.name, "submission", 200, 180, 250, gbps, gbps / 4250, 5, 16)])
+    found = speed_plot.measured(exercise, [Timing(case.name, "submission", 200, 180, 250, gbps, gbps / 4250, 5, 16)])
 
     assert [series.label for series in found.series] == ["your matmul"]
     assert found.series[0].points[0].rate == pytest.approx(687.2, abs=0.1)
     assert found.series[0].points[0].low == pytest.approx(687.2 * 200 / 250, abs=0.1)
-    for shown in (plot.as_html(found), plot.as_text(found), plot.alt_text(found)):
+    for shown in (speed_plot.as_html(found), speed_plot.as_text(found), speed_plot.alt_text(found)):
         assert "TFLOPS" in shown
         assert "GB/s" not in shown
 
@@ -102,10 +102,10 @@ def test_a_periodogram_is_plotted_in_pairs() -> None:
     case = exercise.plot_cases[0]
     pairs = case.arrays[0].shape[0] * case.arrays[-1].shape[0]
     gbps = exercise.bytes_moved(case) / 1e-3 / 1e9
-    found = speeds.measured(exercise, [Timing(case.name, "submission", 1e3, 900, 1100, gbps, None, 5, 16)])
+    found = speed_plot.measured(exercise, [Timing(case.name, "submission", 1e3, 900, 1100, gbps, None, 5, 16)])
 
     assert found.series[0].points[0].rate == pytest.approx(pairs / 1e-3 / 1e9)
-    assert "billion pairs/s" in plot.as_text(found)
+    assert "billion pairs/s" in speed_plot.as_text(found)
 
 
 def test_recorded_tflops_come_from_recorded_bandwidths(tmp_path: Path) -> None:
@@ -116,7 +116,7 @@ def test_recorded_tflops_come_from_recorded_bandwidths(tmp_path: Path) -> None:
     common = {"metric": "bandwidth_gbps", "unit": "GB/s", "low": None, "high": None, "gpu": "NVIDIA H200", "date": ""}
     made = [{"bench": bench, "case": case.name, "value": gbps, **common} for bench in ("matmul", "matmul/copy")]
     (tmp_path / "gpu.json").write_text(json.dumps(made))
-    found = speeds.recorded(exercise, tmp_path)
+    found = speed_plot.recorded(exercise, tmp_path)
 
     assert found is not None
     assert [series.label for series in found.series] == ["the course's matmul"]
@@ -125,7 +125,7 @@ def test_recorded_tflops_come_from_recorded_bandwidths(tmp_path: Path) -> None:
 
 def test_text_has_the_same_numbers() -> None:
     """Where nothing can be drawn the numbers are a table."""
-    text = plot.as_text(speeds.measured(SOFTMAX, timings()))
+    text = speed_plot.as_text(speed_plot.measured(SOFTMAX, timings()))
 
     line = next(line for line in text.splitlines() if line.split()[:1] == ["781"])
     assert line.split() == ["781", "4,000", "2,000", "500", "3,000"]
@@ -137,15 +137,15 @@ def test_the_newest_recording_is_shown_as_recorded(tmp_path: Path) -> None:
     (tmp_path / "new.json").write_text(json.dumps(rows()))
     (tmp_path / "broken.json").write_text("{")
 
-    found = speeds.recorded(SOFTMAX, tmp_path)
+    found = speed_plot.recorded(SOFTMAX, tmp_path)
 
     assert found is not None
     assert found.origin == "Recorded on one NVIDIA H200 on 2026-11-21 by `make bench`, not measured here."
     assert [series.label for series in found.series] == [
         "the course's softmax", "torch.softmax", "measured copy bandwidth",
     ]  # fmt: skip
-    assert speeds.recorded(find("vector_add"), tmp_path) is None
-    assert speeds.recorded(SOFTMAX, tmp_path / "nowhere") is None
+    assert speed_plot.recorded(find("vector_add"), tmp_path) is None
+    assert speed_plot.recorded(SOFTMAX, tmp_path / "nowhere") is None
 
 
 @pytest.mark.usefixtures("without_gpu")
@@ -153,7 +153,7 @@ def test_without_a_gpu_the_recording_is_drawn(notebook: Any, tmp_path: Path, mon
     """No judge is asked, and nothing is made up."""
     results = tmp_path / "results"
     results.mkdir()
-    monkeypatch.setattr(speeds, "RESULTS", results)
+    monkeypatch.setattr(speed_plot, "RESULTS", results)
 
     assert notebook.run("benchmark('softmax')").success
     assert "no results are recorded for this exercise yet" in notebook.text

@@ -9,7 +9,7 @@ from types import ModuleType
 import pytest
 
 import grader
-from grader.notebook import machine
+from grader.notebook import notebook_machine
 
 
 def run(code: str, **environment: str) -> str:
@@ -59,7 +59,7 @@ def test_in_a_kernel_without_a_gpu_the_simulators_are_ready() -> None:
         "from torch.utils.cpp_extension import load_inline\n"
         "import triton\n"
         "print(hasattr(load_inline, '__wrapped__'), type(triton.jit(lambda: None)).__name__)\n"
-        "print(any(type(finder).__module__ == 'grader.notebook.machine' for finder in sys.meta_path))\n"
+        "print(any(type(finder).__module__ == 'grader.notebook.notebook_machine' for finder in sys.meta_path))\n"
     )
 
     assert run(code, CUDA_VISIBLE_DEVICES="").splitlines() == ["cpu 1 False", "True InterpretedFunction", "False"]
@@ -70,10 +70,10 @@ def test_in_a_kernel_without_a_gpu_the_simulators_are_ready() -> None:
 def test_only_where_there_is_no_gpu(monkeypatch: pytest.MonkeyPatch, device: str, simulated: int) -> None:
     """On a GPU kernels run on the GPU."""
     called: list[bool] = []
-    monkeypatch.setattr(machine, "device", lambda: device)
-    monkeypatch.setattr(machine, "simulate", lambda: called.append(True))
+    monkeypatch.setattr(notebook_machine, "device", lambda: device)
+    monkeypatch.setattr(notebook_machine, "simulate", lambda: called.append(True))
 
-    machine.simulate_in_notebook()
+    notebook_machine.simulate_in_notebook()
 
     assert len(called) == simulated
 
@@ -94,19 +94,19 @@ def test_triton_imported_too_early_is_told() -> None:
 def test_load_inline_that_is_already_imported_is_patched() -> None:
     """The order of torch and grader does not matter for CUDA C++."""
     code = (
-        "import torch.utils.cpp_extension as e\nfrom grader.notebook.machine import simulate\nsimulate()\n"
+        "import torch.utils.cpp_extension as e\nfrom grader.notebook.notebook_machine import simulate\nsimulate()\n"
         "print(hasattr(e.load_inline, '__wrapped__'))"
     )
 
     assert run(code) == "True"
 
 
-@pytest.mark.parametrize("first", ["import grader.leaderboard.notebook_view", "pass"])
+@pytest.mark.parametrize("first", ["import grader.leaderboard.standings_view", "pass"])
 def test_leaderboard_is_a_function_and_a_package(first: str) -> None:
     """`from grader import leaderboard` can be called, whatever was imported before, and the package still works."""
     code = (
         f"{first}\nfrom grader import leaderboard\nimport grader.leaderboard.ranking as ranking\n"
-        "from grader.leaderboard.notebook_view import standings\nprint(callable(leaderboard), ranking.__name__)\n"
+        "from grader.leaderboard.standings_view import standings\nprint(callable(leaderboard), ranking.__name__)\n"
         "leaderboard('softmax')\nfrom grader import leaderboard as again\nprint(callable(again))"
     )
 
@@ -126,14 +126,14 @@ def test_names() -> None:
 
 def test_the_device_follows_torch_and_the_driver(monkeypatch: pytest.MonkeyPatch) -> None:
     """torch's answer counts where torch is loaded; else a GPU and a torch built for one are both needed."""
-    monkeypatch.setattr(machine, "_gpus", lambda: ("a GPU",))
+    monkeypatch.setattr(notebook_machine, "_gpus", lambda: ("a GPU",))
     monkeypatch.delitem(sys.modules, "torch", raising=False)
-    monkeypatch.setattr(machine, "torch_cuda", lambda: 13)
-    assert machine.device() == "cuda"
-    monkeypatch.setattr(machine, "torch_cuda", lambda: None)
-    assert machine.device() == "cpu"
+    monkeypatch.setattr(notebook_machine, "torch_cuda", lambda: 13)
+    assert notebook_machine.device() == "cuda"
+    monkeypatch.setattr(notebook_machine, "torch_cuda", lambda: None)
+    assert notebook_machine.device() == "cpu"
 
     torch = ModuleType("torch")
     torch.cuda = type("cuda", (), {"is_available": staticmethod(lambda: True)})  # type: ignore[attr-defined]
     monkeypatch.setitem(sys.modules, "torch", torch)
-    assert machine.device() == "cuda"
+    assert notebook_machine.device() == "cuda"

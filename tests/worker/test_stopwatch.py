@@ -7,7 +7,7 @@ import sys
 
 import pytest
 
-from grader.worker import simulator
+from grader.worker.simulator import start
 from grader.worker.stopwatch import watch
 
 _TIMED = """
@@ -53,7 +53,7 @@ def test_in_the_simulator_there_is_no_time(monkeypatch: pytest.MonkeyPatch) -> N
     own = watch("simulator")
     own.start()
     own.stop()
-    monkeypatch.setattr(simulator, "synchronize", fails)
+    monkeypatch.setattr(start, "synchronize", fails)
     with pytest.raises(RuntimeError, match="a kernel failed"):
         own.wait()
     assert own.seconds() is None

@@ -9,15 +9,14 @@ import ast
 import re
 from collections.abc import Iterable, Iterator
 
-from grader.definitions import parsed
 from grader.exercise import Exercise
-from grader.judge.rules.compiled import missing, without_comments
+from grader.judge.rules.compiled import missing, of_kernels, without_comments
 from grader.judge.rules.flow import follow
 from grader.judge.rules.handed import taken_apart
-from grader.judge.rules.kernels import of_kernels
 from grader.judge.rules.names import Names
 from grader.judge.rules.notes import Note, findings, says_no_kernel, shown
 from grader.judge.rules.reach import beyond
+from grader.submission.solution_cell import parsed
 from grader.verdict import Failure, Finding
 
 __all__ = ["of_kernels", "of_source", "without_doubtful"]

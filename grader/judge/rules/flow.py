@@ -9,7 +9,7 @@ import ast
 from collections.abc import Iterable, Sequence
 
 from grader.exercise import Exercise
-from grader.judge.rules import torch_names as torch
+from grader.judge.rules import names as torch
 from grader.judge.rules.names import Function, Names
 from grader.judge.rules.notes import Note, written
 from grader.judge.rules.values import COMPUTED, IN, OUT, SIZE, TENSORS, Place, Values, strongest

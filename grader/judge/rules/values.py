@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from grader.exercise import Exercise
-from grader.judge.rules import torch_names as torch
+from grader.judge.rules import names as torch
 from grader.judge.rules.names import Function, Names, number
 from grader.judge.rules.notes import Note, shown, written
 

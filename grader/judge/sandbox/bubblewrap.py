@@ -11,14 +11,14 @@ import subprocess
 import tempfile
 from pathlib import Path
 
-from grader.judge.sandbox import limits, sight
-from grader.judge.sandbox.gpu import GpuAccess
+from grader.judge.sandbox import cgroup, sight
+from grader.judge.sandbox.sight import GpuAccess
 
 __all__ = ["GRADER", "HOME", "WRITABLE", "caps_sizes", "command", "find"]
 
 HOME = "/home/worker"
 GRADER = "/opt/grader"  # what a worker imports of this package lies below
-WRITABLE = {HOME: limits.HOME_BYTES, "/tmp": limits.TEMP_BYTES, "/dev/shm": limits.SHARED_BYTES}
+WRITABLE = {HOME: cgroup.HOME_BYTES, "/tmp": cgroup.TEMP_BYTES, "/dev/shm": cgroup.SHARED_BYTES}
 
 _NODES = ("null", "zero", "full", "random", "urandom")
 _LINKS = {"fd": "/proc/self/fd", "stdin": "fd/0", "stdout": "fd/1", "stderr": "fd/2"}

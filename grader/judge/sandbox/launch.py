@@ -1,4 +1,4 @@
-"""Starts a process in the strongest cage that this system allows, which is found out by trying, once a process."""
+"""Starts a process in bubblewrap where this system allows it, which is found out by trying, once a process."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import contextlib
 import functools
 import json
 import os
+import platform
 import secrets
 import select
 import shutil
@@ -13,48 +14,160 @@ import subprocess
 import sys
 import tempfile
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from grader.judge.sandbox import bubblewrap, cgroup, landlock, limits, seccomp, sight
-from grader.judge.sandbox.caged import Caged
-from grader.judge.sandbox.environment import environment
-from grader.judge.sandbox.forms import Form, forms
-from grader.judge.sandbox.gpu import GpuAccess, gpu_access
+from grader.errors import MachineLacks
+from grader.judge.sandbox import bubblewrap, cgroup, seccomp, sight
+from grader.judge.sandbox.cgroup import THREADS
+from grader.judge.sandbox.process_tree import Caged
+from grader.judge.sandbox.sight import GpuAccess, gpu_access
 
-__all__ = ["decided", "start", "start_as", "strength", "works"]
+__all__ = [
+    "Form",
+    "decided",
+    "environment",
+    "forms",
+    "must_be_caged",
+    "start",
+    "start_as",
+    "strength",
+    "without",
+    "works",
+]
+
+
+# The kinds of cage there are, and what each lacks.
+
+
+@dataclass(frozen=True)
+class Form:
+    """A kind of cage. `own_user`: the submission is another user of the system, which only root can do."""
+
+    kind: str  # bubblewrap or none
+    own_user: bool = False
+    lacking: tuple[str, ...] = ()  # clauses, for whoever reads the verdict
+
+    def __str__(self) -> str:
+        return f"{self.kind}: {'; '.join(self.lacking)}" if self.lacking else self.kind
+
+
+def forms() -> list[Form]:
+    """Those to be tried on this system, the strongest first; none without bubblewrap."""
+    program = bubblewrap.find()
+    if program is None:
+        return []
+    lacking: tuple[str, ...] = () if seccomp.program() else (f"no filter of system calls for {platform.machine()}",)
+    lacking += () if bubblewrap.caps_sizes(program) else ("temporary files have no limit",)
+    if os.geteuid() != 0:
+        return [Form("bubblewrap", lacking=lacking)]
+    as_root = (*lacking, "it is root, without its capabilities")
+    return [Form("bubblewrap", own_user=True, lacking=lacking), Form("bubblewrap", lacking=as_root)]
+
+
+def without() -> Form:
+    """A plain process, where none of `forms` works."""
+    installed = bubblewrap.find() is not None
+    reason = "this system allows bubblewrap no namespaces" if installed else "bubblewrap is not installed"
+    return Form("none", lacking=(reason,))
+
+
+# The worker's whole environment: where compilers and libraries are, and folders of its own for all that is written.
+
+_KEPT = ("PATH", "LD_LIBRARY_PATH", "LANG", "LC_ALL", "CC", "CXX", "CUDA_HOME", "CUDA_PATH")
+_LISTS = {"PATH", "LD_LIBRARY_PATH"}
+_TOOLKIT = {"CUDA_HOME", "CUDA_PATH"}  # which is shown where there is a GPU
+_FOLDERS = {
+    "TMPDIR": "tmp",
+    "XDG_CACHE_HOME": "cache",
+    "TRITON_CACHE_DIR": "triton",
+    "TORCH_EXTENSIONS_DIR": "extensions",
+    "TORCHINDUCTOR_CACHE_DIR": "inductor",
+    "NUMBA_CACHE_DIR": "numba",
+    "CUPY_CACHE_DIR": "cupy",
+    "CUDA_CACHE_PATH": "cuda",
+}
+_POOLS = ("OMP", "MKL", "OPENBLAS", "NUMEXPR", "NUMBA")
+
+
+def environment(home: str, gpu: GpuAccess | None) -> dict[str, str]:
+    """For a worker whose home will be `home`. Of the caller's folders it names only those that a cage shows."""
+    shown = sight.shown(gpu)
+    kept = {name: os.environ[name] for name in _KEPT if name in os.environ}
+    for name in (_LISTS | _TOOLKIT if gpu is None else _LISTS) & kept.keys():
+        kept[name] = os.pathsep.join(each for each in kept[name].split(os.pathsep) if sight.within(each, shown))
+    kept = {name: value for name, value in kept.items() if value}
+    if gpu is not None and gpu.toolkit is not None and not {"CUDA_HOME", "CUDA_PATH"} & set(kept):
+        kept["CUDA_HOME"] = str(gpu.toolkit)
+    programs = os.path.dirname(sys.executable)  # pip puts ninja there; the caller's PATH may not name it
+    kept["PATH"] = os.pathsep.join([programs, kept.get("PATH", os.defpath)])
+    kept |= {name: f"{home}/{folder}" for name, folder in _FOLDERS.items()}
+    kept |= {f"{pool}_NUM_THREADS": str(THREADS) for pool in _POOLS}
+    return kept | {
+        "HOME": home,
+        "USER": "worker",
+        "LOGNAME": "worker",
+        "CUDA_VISIBLE_DEVICES": gpu.visible if gpu is not None else "",
+        "MAX_JOBS": str(THREADS),  # of ninja
+        "TORCHINDUCTOR_COMPILE_THREADS": "1",  # more are processes that each import torch
+        "PYTHONDONTWRITEBYTECODE": "1",
+    }
+
+
+# Starts a process in bubblewrap where this system allows it, which is found out by trying, once a process.
 
 _TRAMPOLINE = Path(__file__).with_name("trampoline.py")
 _TRIAL_LIMIT_S = 60.0
 _BEGIN_LIMIT_S = 20.0  # bubblewrap's first process is there after milliseconds
 _FIRST_UID, _UIDS = 61184, 4096  # the range that systemd, too, takes users from for services that end
-_DEVICES = ("/dev/null", "/dev/zero", "/dev/full", "/dev/random", "/dev/urandom")
 
 
-def start(code: str, fds: tuple[int, ...], device: str, enabled: bool = True) -> Caged:
+def start(code: str, fds: tuple[int, ...], device: str, sandbox: bool | None = None) -> Caged:
     """Runs Python code in a cage; stdout and stderr come through one pipe.
 
     Args:
         code: it can import grader.worker and grader.protocol, and what is installed.
         fds: descriptors that it inherits, under the same numbers.
         device: "cuda" or "simulator"; the second sees no GPU.
-        enabled: False for a plain process.
+        sandbox: as for `decided`.
     """
-    return start_as(decided(enabled), code, fds, device)
+    return start_as(decided(sandbox), code, fds, device)
 
 
-def strength(enabled: bool = True) -> str:
-    """ "bubblewrap"; or a weaker kind with what it lacks, as in "landlock: bubblewrap is not installed; …"."""
-    return str(decided(enabled))
+def strength(sandbox: bool | None = None) -> str:
+    """ "bubblewrap", perhaps with what it lacks; or "none" with the reason: "none: bubblewrap is not installed"."""
+    return str(decided(sandbox))
+
+
+def must_be_caged() -> None:
+    """To be called before other people's submissions are run.
+
+    Raises:
+        MachineLacks: there is no sandbox here.
+    """
+    decided(True)
 
 
 @functools.cache
-def decided(enabled: bool) -> Form:
-    """The form that `start` uses: the first that works."""
-    if not enabled:
+def decided(sandbox: bool | None) -> Form:
+    """The form that `start` uses: the first that works.
+
+    Args:
+        sandbox: False for a plain process; None for one where no sandbox works, as for one's own code.
+
+    Raises:
+        MachineLacks: none works, and `sandbox` is True.
+    """
+    if sandbox is False:
         return Form("none", lacking=("--no-sandbox was given",))
-    found = forms()
-    return next((form for form in found if works(form)), found[-1])
+    found = next((form for form in forms() if works(form)), None) or without()
+    if sandbox and found.kind == "none":
+        raise MachineLacks(
+            f"Other people's code runs in a sandbox, and there is none here: {found.lacking[0]}. `grader doctor` says "
+            "what to do. On a machine that you can throw away, --no-sandbox runs it without one."
+        )
+    return found
 
 
 def works(form: Form) -> bool:
@@ -80,17 +193,14 @@ def start_as(form: Form, code: str, fds: tuple[int, ...], device: str) -> Caged:
         "fds": fds,
         "path": [str(path) for path in sight.added_folders()],
         "uid": _free_uid() if form.own_user else None,
-        "rlimits": limits.rlimits(limits.TASKS + (0 if form.own_user else _tasks_of_user())),
-        "locked": form.kind != "none",
-        "supervised": form.kind != "bubblewrap",
-        "seccomp": "",
-        "landlock": None,
+        "rlimits": cgroup.rlimits(cgroup.TASKS + (0 if form.own_user else _tasks_of_user())),
+        "locked": form.kind == "bubblewrap",
     }
-    group = cgroup.make() if cage["locked"] else None
+    if form.kind == "none":
+        return _plain(cage, gpu_access(device))
+    group = cgroup.make()
     try:
-        if form.kind == "bubblewrap":
-            return _in_bubblewrap(cage, gpu_access(device), group)
-        return _supervised(cage, gpu_access(device), group, form.kind == "landlock")
+        return _in_bubblewrap(cage, gpu_access(device), group)
     except BaseException:
         cgroup.remove(group)
         raise
@@ -106,7 +216,7 @@ def _in_bubblewrap(cage: dict[str, Any], gpu: GpuAccess | None, group: Path | No
         gpu,
         uid=cage["uid"] if own else _FIRST_UID,
         own_user=own,
-        seccomp=seccomp.program(namespaced=True),
+        seccomp=seccomp.program(),
         told=tell,
     )
     try:
@@ -136,20 +246,11 @@ def _first_process(told: int) -> int | None:
     return None
 
 
-def _supervised(cage: dict[str, Any], gpu: GpuAccess | None, group: Path | None, landlocked: bool) -> Caged:
+def _plain(cage: dict[str, Any], gpu: GpuAccess | None) -> Caged:
     home = Path(tempfile.mkdtemp(prefix="grader-worker-"))
     try:
         cage["path"].insert(0, _links(home))
-        if cage["uid"] is not None:
-            _give(home, cage["uid"])
-        if cage["locked"]:
-            cage["seccomp"] = seccomp.program(namespaced=False).hex()
-        if landlocked:
-            read = [*sight.shown(gpu), *(sight.PACKAGE / name for name in sight.MODULES), Path("/proc")]
-            nodes = (*_DEVICES, *(gpu.nodes if gpu is not None else ()))
-            cage["landlock"] = landlock.ruleset(read, sight.hidden(), nodes, home)
-        command = cgroup.entering(group, _python(cage))
-        return Caged(_spawn(command, cage["fds"], environment(str(home), gpu)), home=home, group=group)
+        return Caged(_spawn(_python(cage), cage["fds"], environment(str(home), gpu)), home=home)
     except BaseException:
         shutil.rmtree(home, ignore_errors=True)
         raise
@@ -166,14 +267,6 @@ def _links(home: Path) -> str:
     for name in sight.MODULES:
         (package / name).symlink_to(sight.PACKAGE / name)
     return str(package.parent)
-
-
-def _give(home: Path, uid: int) -> None:
-    """Makes it the home of another user. If the folder that it lies in is ours alone, others may pass through it."""
-    above = home.parent.stat()
-    if above.st_uid == os.geteuid():
-        home.parent.chmod(above.st_mode & 0o7777 | 0o011)
-    os.chown(home, uid, uid)
 
 
 def _free_uid() -> int:

@@ -15,10 +15,10 @@ __all__ = ["DENIED", "NUMBERS", "program"]
 
 # Name: its number on x86-64 and on aarch64 (-1: not there).
 NUMBERS = {
-    "_sysctl": (156, -1), "accept": (43, 202), "accept4": (288, 242), "acct": (163, 89), "add_key": (248, 217),
+    "_sysctl": (156, -1), "acct": (163, 89), "add_key": (248, 217),
     "adjtimex": (159, 171), "bpf": (321, 280),
     "chroot": (161, 51), "clock_adjtime": (305, 266), "clock_settime": (227, 112), "clone": (56, 220),
-    "clone3": (435, 435), "connect": (42, 203), "delete_module": (176, 106), "fanotify_init": (300, 262),
+    "clone3": (435, 435), "delete_module": (176, 106), "fanotify_init": (300, 262),
     "fcntl": (72, 25),
     "finit_module": (313, 273), "fsconfig": (431, 431), "fsmount": (432, 432), "fsopen": (430, 430),
     "fspick": (433, 433), "init_module": (175, 105), "io_uring_enter": (426, 426), "io_uring_register": (427, 427),
@@ -28,7 +28,7 @@ NUMBERS = {
     "mount": (165, 40), "mount_setattr": (442, 442), "move_mount": (429, 429), "move_pages": (279, 239),
     "mq_notify": (244, 184), "mq_open": (240, 180), "msgget": (68, 186), "nfsservctl": (180, 42),
     "open_by_handle_at": (304, 265), "open_tree": (428, 428), "open_tree_attr": (467, 467),
-    "perf_event_open": (298, 241), "personality": (135, 92), "pidfd_getfd": (438, 438), "pidfd_open": (434, 434),
+    "perf_event_open": (298, 241), "personality": (135, 92), "pidfd_getfd": (438, 438),
     "pidfd_send_signal": (424, 424),
     "pivot_root": (155, 41), "prlimit64": (302, 261), "process_madvise": (440, 440), "process_mrelease": (448, 448),
     "process_vm_readv": (310, 270), "process_vm_writev": (311, 271), "ptrace": (101, 117), "quotactl": (179, 60),
@@ -45,7 +45,6 @@ _SIGCONT, _F_SETSIG = 18, 10
 _AF_UNIX, _AF_INET, _AF_INET6, _AF_NETLINK = 1, 2, 10, 16
 _STREAM, _SEQPACKET, _FLAGS_OF_TYPE = 1, 5, 0x80800  # of a socket; its type's flags: SOCK_CLOEXEC, SOCK_NONBLOCK
 _MINUS_1 = 0xFFFFFFFF
-_SUPERVISOR, _SUPERVISORS_GROUP = 0x5E5E5E5E, -0x5E5E5E5E % 2**32  # the trampoline knows its pid and puts it in
 
 # A connected pair of datagrams could still send to any other socket, descriptors too; streams reach their peer alone.
 _STREAMS = (1, "is no type", (_STREAM, _SEQPACKET))
@@ -65,13 +64,7 @@ _CONDITIONS: dict[str, list[tuple[int, str, tuple[int, ...]]]] = {
     "tgkill": [(2, "is", (_SIGCONT,))],
     "tkill": [(1, "is", (_SIGCONT,))],
 }
-# Without namespaces: CUDA binds a stream socket to an abstract name as it starts, or does not start. What is bound must
-# lead nowhere: nobody is connected to, and who connects is not let in.
-_NO_NETWORK = ("accept", "accept4", "connect")
-_BINDABLE = [(0, "is not", (_AF_UNIX,)), _STREAMS]
-_SIGNALS = ("kill", "tkill", "tgkill", "rt_sigqueueinfo", "rt_tgsigqueueinfo", "pidfd_open")  # a pid comes first
-
-DENIED = tuple(name for name in NUMBERS if name not in {*_CONDITIONS, *_NO_NETWORK, "clone3", "pidfd_open"})
+DENIED = tuple(name for name in NUMBERS if name not in {*_CONDITIONS, "clone3"})
 
 _ARCHITECTURES = {"x86_64": (0, 0xC000003E), "aarch64": (1, 0xC00000B7)}  # column of NUMBERS, linux/audit.h
 _X32 = 0x40000000  # numbers from here on are those of another table
@@ -82,31 +75,19 @@ _NUMBER, _ARCHITECTURE, _ARGUMENTS = 0, 4, 16  # offsets in struct seccomp_data
 _Instruction = tuple[int, int, int, int]  # code, steps to skip if true, if false, operand
 
 
-def program(namespaced: bool) -> bytes:
-    """The filter for this processor; empty on one that it is not written for.
-
-    Args:
-        namespaced: the process has namespaces of its own. Without them no socket can be connected, and the supervisor
-            cannot be signalled.
-    """
+def program() -> bytes:
+    """The filter for this processor; empty on one that it is not written for."""
     column, architecture = _ARCHITECTURES.get(platform.machine(), (-1, 0))
     if column < 0:
         return b""
-    denied = DENIED if namespaced else (*DENIED, *_NO_NETWORK)
     code = [(_LOAD, 0, 0, _ARCHITECTURE), (_EQUAL, 1, 0, architecture), _return(_KILL), (_LOAD, 0, 0, _NUMBER)]
     if platform.machine() == "x86_64":
         code += [(_AT_LEAST, 0, 1, _X32), _return(_ERRNO | errno.ENOSYS)]
     code += [(_EQUAL, 0, 1, NUMBERS["clone3"][column]), _return(_ERRNO | errno.ENOSYS)]  # its flags lie in memory
-    for name in denied:
+    for name in DENIED:
         if NUMBERS[name][column] >= 0:
             code += [(_EQUAL, 0, 1, NUMBERS[name][column]), _return(_ERRNO | errno.EPERM)]
-    conditions = {name: list(tests) for name, tests in _CONDITIONS.items() if name not in denied}
-    if not namespaced:
-        conditions["socket"] = list(_BINDABLE)
-        for name in _SIGNALS:
-            guarded = (0, "is", (_MINUS_1, _SUPERVISOR, _SUPERVISORS_GROUP))
-            conditions[name] = [*conditions.get(name, []), guarded]
-    for name, tests in conditions.items():
+    for name, tests in _CONDITIONS.items():
         body = [step for test in tests for step in _refuse(*test)] + [_return(_ALLOW)]
         code += [(_EQUAL, 0, len(body), NUMBERS[name][column]), *body]
     code.append(_return(_ALLOW))

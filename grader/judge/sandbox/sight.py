@@ -2,17 +2,100 @@
 
 from __future__ import annotations
 
+import contextlib
+import ctypes
+import functools
+import importlib
 import os
 import shutil
 import site
 import sys
+import uuid
 from collections.abc import Iterable
+from dataclasses import dataclass
 from glob import glob
 from pathlib import Path
 
-from grader.judge.sandbox.gpu import GpuAccess
+from grader.exercises import found
+from grader.hardware import cuda_home, torch_cuda
 
-__all__ = ["MODULES", "PACKAGE", "added_folders", "hidden", "hidden_in", "import_folders", "shown", "telling", "within"]
+__all__ = [
+    "MODULES",
+    "PACKAGE",
+    "GpuAccess",
+    "added_folders",
+    "gpu_access",
+    "hidden",
+    "hidden_in",
+    "import_folders",
+    "shown",
+    "telling",
+    "within",
+]
+
+
+# The one GPU that a worker may use: its device nodes, the name by which CUDA finds it, the toolkit to build with.
+
+_SHARED = ("/dev/nvidiactl", "/dev/nvidia-uvm", "/dev/nvidia-uvm-tools", "/dev/dxg")  # the last is WSL's
+_MIG = "/dev/nvidia-caps"
+
+
+@dataclass(frozen=True)
+class GpuAccess:
+    """Device nodes, what CUDA_VISIBLE_DEVICES is with them, and CUDA's home."""
+
+    nodes: tuple[str, ...] = ()
+    visible: str = ""
+    toolkit: Path | None = None
+
+
+def gpu_access(device: str) -> GpuAccess | None:
+    """For "cuda", CUDA's device 0 of this process's environment; None for "simulator"."""
+    return GpuAccess(*_nodes(), cuda_home(torch_cuda())) if device == "cuda" else None
+
+
+@functools.cache
+def _nodes() -> tuple[tuple[str, ...], str]:
+    """With the nodes of every GPU there is where NVML does not know the one's minor number."""
+    bus, visible = _device_0()
+    shared = [path for path in _SHARED if os.path.exists(path)]
+    own = sorted(glob("/dev/nvidia[0-9]*"))
+    with contextlib.suppress(Exception):  # no NVML, or one that does not know this GPU
+        nvml = importlib.import_module("pynvml")
+        nvml.nvmlInit()
+        node = f"/dev/nvidia{nvml.nvmlDeviceGetMinorNumber(nvml.nvmlDeviceGetHandleByPciBusId(bus))}"
+        own = [node] if node in own else own
+    if visible.startswith("MIG-") and os.path.exists(_MIG):
+        shared.append(_MIG)
+    return (*own, *shared), visible
+
+
+def _device_0() -> tuple[str, str]:
+    """Its PCI bus id, and "GPU-…" or, for a share of one, "MIG-…". Asked of the driver, who alone knows the order."""
+    kept = os.environ.get("CUDA_VISIBLE_DEVICES", "0").split(",")[0]
+    try:
+        return _asked(ctypes.CDLL("libcuda.so.1")) or ("", kept)
+    except (OSError, AttributeError):
+        return "", kept
+
+
+def _asked(cuda: ctypes.CDLL) -> tuple[str, str] | None:
+    device, bus = ctypes.c_int(), ctypes.create_string_buffer(32)
+    whole, share = ctypes.create_string_buffer(16), ctypes.create_string_buffer(16)
+    answers = (
+        cuda.cuInit(0),
+        cuda.cuDeviceGet(ctypes.byref(device), 0),
+        cuda.cuDeviceGetPCIBusId(bus, 32, device),
+        cuda.cuDeviceGetUuid(whole, device),
+        cuda.cuDeviceGetUuid_v2(share, device),
+    )
+    if any(answers):
+        return None
+    kind = "GPU" if whole.raw == share.raw else "MIG"
+    return bus.value.decode(), f"{kind}-{uuid.UUID(bytes=share.raw)}"
+
+
+# What a cage shows of the file system, read-only and each at its own place, and what it hides within that.
 
 PACKAGE = Path(__file__).resolve().parents[2]  # grader
 MODULES = ("__init__.py", "version.py", "errors.py", "protocol", "worker")  # all of it that a worker imports
@@ -65,12 +148,15 @@ def shown(gpu: GpuAccess | None) -> list[Path]:
 
 
 def hidden() -> list[Path]:
-    """What is not shown even where it lies in something that is: this project, every installed grader, the home."""
+    """What is not shown even if it is inside something that is: this project, every installed grader, the home, and a
+    course folder's own exercises."""
     places = [*site.getsitepackages(), *sys.path]
     installed = [Path(place, PACKAGE.name).resolve() for place in places if place]
     secret = [PACKAGE, *(path for path in installed if (path / "judge").is_dir()), _home()]
     if _in_checkout(PACKAGE):
         secret.append(PACKAGE.parent)
+    if (own := found.folder()) is not None:
+        secret.append(own.resolve())
     return list(dict.fromkeys(secret))
 
 

@@ -10,7 +10,7 @@ import sys
 import pytest
 
 from grader.judge.sandbox import launch
-from grader.judge.sandbox.forms import Form, forms
+from grader.judge.sandbox.launch import Form, forms
 
 SYSTEM_PYTHON = "/usr/bin/python3"
 

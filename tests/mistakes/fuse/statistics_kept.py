@@ -13,6 +13,6 @@ def fuse(x, w):
     total = torch.zeros_like(x)
     for k in range(w.shape[0]):
         total = total + torch.relu(y - w[k]) / (1 + w[k].abs())
-    log['mean'] = total.mean()
+    log["mean"] = total.mean()
     columns = torch.arange(x.shape[1], device=x.device)
     return torch.where(columns % 2 == 0, -total, total)

@@ -1,0 +1,139 @@
+"""`grader lab`, `doctor` and `build`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from grader.cli.output import AsJson, Device, OnDevice, Progress, answer, print_json
+from grader.words import harmless
+
+__all__ = [
+    "app",
+    "build",
+    "doctor",
+    "lab",
+]
+
+
+# `grader exercise`: exercises of a course's own.
+
+app = typer.Typer(no_args_is_help=True, rich_markup_mode=None, help="Add exercises of your own to a course folder.")
+OwnCourse = Annotated[
+    Path | None, typer.Option("--course", metavar="DIR", help="The course folder; by default the one you are in.")
+]
+
+
+@app.command("new")
+def new(
+    exercise: Annotated[str, typer.Argument(metavar="ID", help="Its id, and the name of its function.")],
+    like: Annotated[str, typer.Option("--like", metavar="ID", help="The exercise to start from, as a copy.")],
+    title: Annotated[str, typer.Option(help="Its title; by default made from the id.")] = "",
+    chapter: Annotated[str, typer.Option(help="The assignment it belongs to; by default that of --like.")] = "",
+    course: OwnCourse = None,
+    as_json: AsJson = False,
+) -> None:
+    """Write the module, the notebook and the test of a new exercise into a course folder.
+
+    \b
+    Example: grader exercise new layer_norm --like softmax
+    """
+    from grader.authoring.new_exercise import new_exercise
+
+    made = new_exercise(exercise, like, course=course, title=title, chapter=chapter)
+    answer(as_json, made.to_dict(), made.to_text())
+
+
+@app.command("budget")
+def budget(
+    exercise: Annotated[str, typer.Argument(metavar="ID", help="Which exercise.")],
+    device: OnDevice = Device.auto,
+    course: OwnCourse = None,
+    as_json: AsJson = False,
+) -> None:
+    """Run the reference solution and print ten times its worst error, as a budget to paste.
+
+    \b
+    Example: grader exercise budget layer_norm
+    """
+    from grader.authoring.budget import measure_budget
+
+    with Progress() as progress:
+        found = measure_budget(exercise, device=device.value, course=course, progress=progress)
+    answer(as_json, found.to_dict(), found.to_text())
+
+
+# `grader lab`, `doctor` and `build`.
+
+
+def lab(
+    context: typer.Context,
+    port: Annotated[int | None, typer.Option(min=1, max=65535, help="By default 8888, or the next free one.")] = None,
+    browser: Annotated[bool, typer.Option("--browser/--no-browser", help="Whether to open a browser.")] = True,
+    folder: Annotated[
+        Path | None, typer.Option(metavar="DIR", help="Your folder; by default work/, in a class the course's name.")
+    ] = None,
+    course: Annotated[
+        Path | None, typer.Option(metavar="DIR", help="What it is filled from; by default course/.")
+    ] = None,
+    classroom: Annotated[
+        Path | None, typer.Option(metavar="DIR", help="The exchange that your instructor named.")
+    ] = None,
+    course_id: Annotated[str | None, typer.Option(metavar="ID", help="Which course of that exchange.")] = None,
+    instructor: Annotated[Path | None, typer.Option(metavar="DIR", help="Your course folder, with Formgrader.")] = None,
+    prepare_only: Annotated[bool, typer.Option("--prepare-only", help="Make the folder, start nothing.")] = False,
+    as_json: AsJson = False,
+) -> None:
+    """Make your folder and open JupyterLab on the syllabus. What you have changed is never overwritten.
+
+    \b
+    Example: grader lab --no-browser --port 9000
+    Arguments after -- go to JupyterLab: grader lab -- --ip=0.0.0.0
+    """
+    from grader.lab import prepare, start
+
+    if context.args and not context.args[0].startswith("-"):
+        raise typer.BadParameter(f"{context.args[0]!r} is one argument too many: name your folder with --folder.")
+    made = prepare(
+        port=port, browser=browser, folder=folder, course=course, classroom=classroom, course_id=course_id,
+        instructor=instructor, arguments=context.args,
+    )  # fmt: skip
+    if as_json:
+        print_json(made.to_dict())
+    elif made.folder is not None:
+        typer.echo(harmless(made.folder.to_text()))
+    if not prepare_only:
+        start(made)
+
+
+def doctor(as_json: AsJson = False) -> None:
+    """Say what this machine can do, what will be simulated, and how to mend each lack.
+
+    \b
+    Example: grader doctor
+    """
+    from grader.doctor import as_text, examine, healthy, to_dicts
+
+    findings = examine()
+    answer(as_json, {"ok": healthy(findings), "findings": to_dicts(findings)}, as_text(findings))
+    raise typer.Exit(0 if healthy(findings) else 1)
+
+
+def build(
+    check: Annotated[
+        bool, typer.Option("--check", help="Write nothing; fail where course/ is stale or leaks.")
+    ] = False,
+    as_json: AsJson = False,
+) -> None:
+    """Build the course's notebooks, course/, from source/.
+
+    \b
+    Example: grader build --check
+    """
+    from grader.authoring.build import build, report_text
+
+    made = build(check=check)
+    answer(as_json, made.to_dict(), report_text(made))
+    raise typer.Exit(0 if made.ok else 1)

@@ -1,0 +1,123 @@
+"""`grader check`, `grade` and `exercises`."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from grader.cli.output import AsJson, Device, NoSandbox, OnDevice, Progress, answer, print_json
+
+if TYPE_CHECKING:
+    from grader.submission import Submission
+    from grader.verdict import Verdict
+
+__all__ = ["check", "exercises", "grade"]
+
+_STATUS = {"passed": 0, "failed": 1, "unusable": 2}
+
+SolutionFile = Annotated[Path, typer.Argument(metavar="FILE", help="A .py file or a notebook.")]
+OfExercise = Annotated[
+    str | None, typer.Option("--exercise", "-e", metavar="ID", help="Which exercise; `grader exercises` lists them.")
+]
+
+
+def exercises(as_json: AsJson = False) -> None:
+    """List the exercises.
+
+    \b
+    Example: grader exercises --json
+    """
+    from grader.exercises import EXERCISES
+
+    rows = [
+        {
+            "id": each.id, "title": each.title, "notebook": f"{each.chapter}/{each.notebook}", "language": each.backend,
+            "points": each.max_points, "correctness_points": each.correctness_points,
+            "gates": [
+                {"baseline": gate.baseline, "at_least": gate.at_least, "points": gate.points} for gate in each.gates
+            ],
+        }
+        for each in EXERCISES.values()
+    ]  # fmt: skip
+    lines = []
+    for row, each in zip(rows, EXERCISES.values(), strict=True):
+        gates = ", ".join(f"{gate.at_least:g}× {each.baseline(gate.baseline).label}" for gate in each.gates)
+        lines.append(f"{each.id:<16} {each.max_points:>3g} points  {row['notebook']:<36} {each.title}")
+        lines += [f"{'':<16} {'':>10}  at least {gates}"] if gates else []
+    answer(as_json, rows, "\n".join(lines))
+
+
+def check(
+    file: SolutionFile,
+    exercise: OfExercise = None,
+    device: OnDevice = Device.auto,
+    as_json: AsJson = False,
+) -> None:
+    """Say whether a solution is right; nothing is timed.
+
+    \b
+    Example: grader check softmax.py
+    """
+    _judge(file, exercise, device, as_json, timed=False)
+
+
+def grade(
+    file: SolutionFile,
+    exercise: OfExercise = None,
+    device: OnDevice = Device.auto,
+    kernels: Annotated[
+        bool, typer.Option("--kernels", help="Look at the kernels that run, too, for the notes beside the score.")
+    ] = False,
+    no_sandbox: NoSandbox = False,
+    as_json: AsJson = False,
+) -> None:
+    """Grade a solution: right, how fast, how many points. A notebook's exercises are all graded unless one is named.
+
+    \b
+    Example: grader grade softmax.py --exercise softmax --device auto
+    """
+    _judge(file, exercise, device, as_json, timed=True, kernels=kernels, sandbox=False if no_sandbox else None)
+
+
+def _judge(
+    file: Path,
+    exercise: str | None,
+    device: Device,
+    as_json: bool,
+    *,
+    timed: bool,
+    kernels: bool = False,
+    sandbox: bool | None = None,
+) -> None:
+    """Grades what the file submits, prints it and ends with the worst status."""
+    from grader.feedback.report import as_text
+    from grader.judge.service import Judge
+    from grader.words import harmless
+
+    several, submissions = _submissions(file, exercise)
+    verdicts: list[Verdict] = []
+    with Judge(device.value, sandbox=sandbox) as judge, Progress() as progress:
+        judge.expect([(each.source, each.exercise_id) for each in submissions])
+        for each in submissions:
+            verdict = judge.grade(each.source, each.exercise_id, timed=timed, kernels=kernels, progress=progress)
+            progress.clear()
+            verdict = replace(verdict, judged=each.note)
+            verdicts.append(verdict)
+            if not as_json:
+                typer.echo(harmless(as_text(verdict, each.source)))
+    if as_json:
+        answers = [verdict.to_dict() for verdict in verdicts]
+        print_json(answers if several else answers[0])
+    raise typer.Exit(max(_STATUS[verdict.status] for verdict in verdicts))
+
+
+def _submissions(file: Path, exercise: str | None) -> tuple[bool, list[Submission]]:
+    """What is to be graded, and whether the answer is a list: of a notebook without --exercise it always is."""
+    from grader.submission import from_file, submissions_in
+
+    if exercise is None and file.suffix.lower() == ".ipynb":
+        return True, submissions_in(file)
+    return False, [from_file(file, exercise)]

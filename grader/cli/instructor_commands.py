@@ -1,0 +1,188 @@
+"""`grader leaderboard`: measure a course anew and rank it."""
+
+from __future__ import annotations
+
+import shlex
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from grader.cli.output import (
+    AsJson,
+    CourseFolder,
+    Device,
+    NoSandbox,
+    OfCourse,
+    OnDevice,
+    Progress,
+    StoreFile,
+    answer,
+    complain,
+    report,
+)
+
+__all__ = [
+    "board_app",
+    "class_app",
+]
+
+
+# `grader classroom`: a class with nbgrader.
+
+Assignment = Annotated[str, typer.Argument(help="A chapter, as 03_triton.")]
+
+class_app = typer.Typer(no_args_is_help=True, rich_markup_mode=None, help="A class with nbgrader: hand out and grade.")
+
+
+@class_app.command("init")
+def init(
+    course: CourseFolder,
+    course_id: Annotated[str, typer.Option(metavar="ID", help="Its name in the exchange.")] = "gpu-course",
+    exchange: Annotated[Path | None, typer.Option(metavar="DIR", help="By default beside the course folder.")] = None,
+    as_json: AsJson = False,
+) -> None:
+    """Make a course folder that nbgrader works in, and its exchange.
+
+    \b
+    Example: grader classroom init ~/gpu-course
+    """
+    from grader.classroom import class_actions
+
+    report(class_actions.init(course, course_id=course_id, exchange=exchange), as_json)
+
+
+@class_app.command("release")
+def release(
+    course: CourseFolder,
+    assignment: Assignment,
+    force: Annotated[bool, typer.Option("--force", help="Replace another version that is released.")] = False,
+    as_json: AsJson = False,
+) -> None:
+    """Put an assignment into the exchange.
+
+    \b
+    Example: grader classroom release ~/gpu-course 03_triton
+    """
+    from grader.classroom import class_actions
+
+    report(class_actions.release(course, assignment, force=force), as_json)
+
+
+@class_app.command("autograde")
+def autograde(
+    course: CourseFolder,
+    assignment: Assignment,
+    student: Annotated[str | None, typer.Option(metavar="ID", help="Only this student's.")] = None,
+    force: Annotated[bool, typer.Option("--force", help="Also what is graded already.")] = False,
+    feedback: Annotated[bool, typer.Option("--feedback/--no-feedback", help="Whether to write feedback.")] = True,
+    release_feedback: Annotated[bool, typer.Option("--release-feedback", help="Put it into the exchange.")] = False,
+    accept: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="NAME",
+            help="Collect in this student's name what another user put there, and believe its time. May be repeated.",
+        ),
+    ] = None,
+    no_sandbox: NoSandbox = False,
+    as_json: AsJson = False,
+) -> None:
+    """Collect what was submitted, have it judged, write feedback.
+
+    \b
+    Example: grader classroom autograde ~/gpu-course 03_triton --release-feedback
+    """
+    from grader.classroom import class_actions
+
+    with Progress() as progress:
+        result = class_actions.autograde(
+            course, assignment, student=student, force=force, feedback=feedback,
+            release_feedback=release_feedback, sandbox=not no_sandbox, accept=accept or (),
+            progress=progress,
+        )  # fmt: skip
+    report(result, as_json)
+
+
+@class_app.command("status")
+def status(course: CourseFolder, as_json: AsJson = False) -> None:
+    """Say what is released, submitted and graded.
+
+    \b
+    Example: grader classroom status ~/gpu-course
+    """
+    from grader.classroom import class_actions
+
+    report(class_actions.status(course), as_json)
+
+
+# `grader leaderboard`: measure a course anew and rank it.
+
+ExerciseId = Annotated[str, typer.Argument(metavar="EXERCISE", help="Which exercise; `grader exercises` lists them.")]
+
+board_app = typer.Typer(no_args_is_help=True, rich_markup_mode=None, help="Measure a course anew and rank it.")
+
+
+@board_app.command("run")
+def run(
+    exercise: ExerciseId,
+    course: OfCourse = Path(),
+    store: StoreFile = None,
+    device: OnDevice = Device.auto,
+    no_sandbox: NoSandbox = False,
+    as_json: AsJson = False,
+) -> None:
+    """Measure a course's submissions anew, in turn, in one session. A run that was stopped goes on where it was.
+
+    \b
+    Example: grader leaderboard run softmax --course ~/gpu-course
+    """
+    from grader.classroom.class_actions import uncollected
+    from grader.exercises import find
+    from grader.leaderboard import board_actions
+
+    with Progress() as progress:
+        outcome = board_actions.run(
+            exercise, course=course, store=store, device=device.value, sandbox=not no_sandbox, progress=progress
+        )
+    answer(as_json, outcome.to_dict(), outcome.as_text())
+    chapter, quoted = find(exercise).chapter, shlex.quote(str(course))
+    if waiting := uncollected(course, chapter):
+        complain(f"{waiting} newer in the exchange: `grader classroom autograde {quoted} {chapter}` collects them.")
+
+
+@board_app.command("publish")
+def publish(
+    dest: Annotated[Path, typer.Argument(metavar="DIR", help="Where the site is written to.")],
+    course: OfCourse = Path(),
+    store: StoreFile = None,
+    as_json: AsJson = False,
+) -> None:
+    """Write the leaderboard as a static site: pseudonyms only, nothing fetched from elsewhere.
+
+    \b
+    Example: grader leaderboard publish site/ --course ~/gpu-course
+    """
+    from grader.leaderboard import board_actions
+
+    site = board_actions.publish(dest, store=store or course / board_actions.STORE_NAME)
+    answer(as_json, site.to_dict(), site.as_text())
+    raise typer.Exit(0 if site.ok else 1)
+
+
+@board_app.command("show")
+def show(
+    exercise: ExerciseId,
+    course: OfCourse = Path(),
+    store: StoreFile = None,
+    names: Annotated[bool, typer.Option("--names", help="Also the students' own names, for your eyes.")] = False,
+    as_json: AsJson = False,
+) -> None:
+    """Show the standings of an exercise.
+
+    \b
+    Example: grader leaderboard show softmax --course ~/gpu-course
+    """
+    from grader.leaderboard import board_actions
+
+    view = board_actions.show(exercise, store=store or course / board_actions.STORE_NAME, names=names)
+    answer(as_json, view.to_dict(), str(view))

@@ -1,0 +1,188 @@
+"""A course folder's own exercises: `exercises/*.py` in it, imported as the package's are.
+
+The course folder is, in this order:
+
+1. the folder that a command or nbgrader was given (`use`), if it holds `exercises/` or has a mark,
+2. the folder that the environment variable GRADER_COURSE names,
+3. the outermost folder from the current one upwards that belongs to this user and has a mark: `nbgrader_config.py`,
+   which `grader classroom init` writes, else `.grader/`, which `grader lab` writes. Below a `.grader/`, an assignment
+   that was fetched may bring its own `exercises/`.
+
+The modules are imported by callers and by the judge, never by a worker: a worker is sent the text of a harness or a
+baseline, and the sandbox hides the folder from it. The outermost folder counts so that an `exercises/` which a student
+hands in does not, when the grader runs inside that student's folder of a course.
+"""
+
+from __future__ import annotations
+
+import importlib
+import os
+import shlex
+import sys
+import traceback
+from collections.abc import Mapping
+from pathlib import Path
+from types import ModuleType
+
+from grader.errors import UnusableExercise
+from grader.exercise import Exercise
+
+__all__ = ["COURSE_VARIABLE", "FOLDER", "course", "exercises", "file_of", "folder", "passed_over", "use"]
+
+FOLDER = "exercises"
+COURSE_VARIABLE = "GRADER_COURSE"
+_COURSE_MARK, _LEARNER_MARK = "nbgrader_config.py", ".grader"
+_PACKAGE = "grader_course_exercises"
+_OPEN_TO_ALL = 0o002
+
+_Stamp = tuple[tuple[str, int, int], ...]  # name, time of the last change, size: of every module
+
+_used: Path | None = None
+_loaded: tuple[Path, _Stamp, dict[str, Exercise]] | None = None
+
+
+def use(course: Path | None) -> None:
+    """Make `course` the course folder of this process, where it holds `exercises/`; None: search again."""
+    global _used
+    _used = Path(course).expanduser().absolute() if course is not None else None
+
+
+def course() -> Path | None:
+    """The course folder, whether it holds exercises or not, or None where there is none."""
+    named = os.environ.get(COURSE_VARIABLE)
+    for given in (_used, Path(named).expanduser().absolute() if named else None):
+        if given is not None and _has_mark_or_exercises(given):
+            return given
+    ours = [each for each in _marked() if _is_ours(each)]
+    return next((each for each in ours if (each / FOLDER).is_dir()), ours[0] if ours else None)
+
+
+def folder() -> Path | None:
+    """The course folder's `exercises/`, or None where there is none."""
+    found = course()
+    return found / FOLDER if found is not None and (found / FOLDER).is_dir() else None
+
+
+def passed_over() -> str:
+    """One sentence about a course folder that is not searched because it belongs to another user, or nothing."""
+    other = next((each for each in _marked() if (each / FOLDER).is_dir() and not _is_ours(each)), None)
+    if other is None or folder() is not None:
+        return ""
+    return (
+        f"{other / FOLDER} was not searched, since it belongs to another user: if you trust it, set "
+        f"{COURSE_VARIABLE}={shlex.quote(str(other))}."
+    )
+
+
+def exercises(taken: Mapping[str, Exercise]) -> dict[str, Exercise]:
+    """The exercises of the course folder by id, in the order of their files; `taken` are the package's.
+
+    They are imported once, and again when a file changes.
+
+    Raises:
+        UnusableExercise: a module fails, an id or a function is defined twice, or others can write to a file.
+    """
+    global _loaded
+    place = folder()
+    if place is None:
+        return {}
+    files = sorted(path for path in place.glob("*.py") if not path.name.startswith("_"))
+    stamp = tuple((path.name, path.stat().st_mtime_ns, path.stat().st_size) for path in sorted(place.glob("*.py")))
+    if _loaded is None or _loaded[:2] != (place, stamp):
+        _loaded = None
+        _refuse_open([place, *(place / name for name, _, _ in stamp)])
+        _loaded = place, stamp, _imported(place, files, taken)
+    return _loaded[2]
+
+
+def file_of(exercise: Exercise) -> str:
+    """The file that defines an exercise, for a message; its id where that is not known."""
+    for name, module in list(sys.modules.items()):
+        if name.startswith(("grader.exercises.", f"{_PACKAGE}.")) and exercise in vars(module).values():
+            return str(module.__file__)
+    return exercise.id
+
+
+def _marked() -> list[Path]:
+    """The folders around the current one that have a mark, outermost first; see the top of this file."""
+    try:
+        here = Path.cwd()
+    except FileNotFoundError:  # it was deleted
+        return []
+    around = [*reversed(here.parents), here]
+    if courses := [each for each in around if (each / _COURSE_MARK).is_file()]:
+        return courses[:1]
+    at = next((at for at, each in enumerate(around) if (each / _LEARNER_MARK).is_dir()), None)
+    return [] if at is None else around[at : at + 2]
+
+
+def _has_mark_or_exercises(given: Path) -> bool:
+    return (given / FOLDER).is_dir() or (given / _COURSE_MARK).is_file() or (given / _LEARNER_MARK).is_dir()
+
+
+def _is_ours(course: Path) -> bool:
+    return {each.stat().st_uid for each in (course, course / FOLDER) if each.exists()} <= {0, os.geteuid()}
+
+
+def _refuse_open(paths: list[Path]) -> None:
+    for path in paths:
+        if path.stat().st_mode & _OPEN_TO_ALL:
+            raise UnusableExercise(
+                f"Every user of this machine can write to {path}, and the judge runs what is in it: close it with "
+                f"`chmod o-w {shlex.quote(str(path))}`."
+            )
+
+
+def _imported(place: Path, files: list[Path], taken: Mapping[str, Exercise]) -> dict[str, Exercise]:
+    for name in [name for name in sys.modules if name == _PACKAGE or name.startswith(f"{_PACKAGE}.")]:
+        del sys.modules[name]
+    package = ModuleType(_PACKAGE)  # its modules import each other as `from .other import …`
+    package.__path__ = [str(place)]
+    sys.modules[_PACKAGE] = package
+    importlib.invalidate_caches()
+    known = dict(taken)
+    for path in files:
+        module = _module(path)
+        for name in getattr(module, "__all__", sorted(vars(module))):
+            each = vars(module).get(name)
+            if isinstance(each, Exercise) and not any(each is other for other in known.values()):
+                _refuse_taken(each, path, known)
+                known[each.id] = each
+    return {exercise_id: each for exercise_id, each in known.items() if exercise_id not in taken}
+
+
+def _module(path: Path) -> ModuleType:
+    before, sys.dont_write_bytecode = sys.dont_write_bytecode, True  # the folder is the instructor's: leave it clean
+    try:
+        return importlib.import_module(f"{_PACKAGE}.{path.stem}")
+    except Exception as error:
+        raise UnusableExercise(_why(error, path)) from None
+    finally:
+        sys.dont_write_bytecode = before
+
+
+def _why(error: Exception, path: Path) -> str:
+    """Where a module fails, and what to do."""
+    if isinstance(error, SyntaxError) and error.filename is not None:
+        file, line, what = error.filename, error.lineno or 0, error.msg
+    else:
+        frames = traceback.extract_tb(error.__traceback__)
+        own = [(each.filename, each.lineno or 0) for each in frames if each.filename.startswith(f"{path.parent}/")]
+        file, line = own[-1] if own else (str(path), 0)
+        what = str(error)
+    where = f"{file}, line {line}" if line else file
+    return (
+        f"{where}: {type(error).__name__}: {what}. Fix it, or move {path.name} out of {path.parent}: nothing is graded "
+        "here while a module of the course fails."
+    )
+
+
+def _refuse_taken(exercise: Exercise, path: Path, known: Mapping[str, Exercise]) -> None:
+    for other in known.values():
+        same = "id" if other.id == exercise.id else "function" if other.entry == exercise.entry else ""
+        if same:
+            value = exercise.id if same == "id" else exercise.entry
+            raise UnusableExercise(
+                f"Two exercises have the {same} {value!r}: the one in {file_of(other)} and the one in {path}. "
+                f"Rename the one in {path.name}."
+            )

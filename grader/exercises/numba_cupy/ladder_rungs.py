@@ -1,0 +1,394 @@
+"""What every rung of the Lomb–Scargle ladder shares: its cases, its inputs, its oracle, its budgets, its known bugs.
+
+`out` is the unnormalised power, as `scipy.signal.lombscargle(t, y, freqs)` gives it: half the sum of the squared
+projections on a cosine and on a sine that a shift in time, tau, makes orthogonal. A sine of amplitude A that is sampled
+N times peaks near N A² / 4. Frequencies are angular. Method: Lomb, Astrophys. Space Sci. 39, 447 (1976); Scargle,
+Astrophys. J. 263, 835 (1982); with the sums in one pass: Townsend, Astrophys. J. Suppl. 191, 247 (2010).
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import Any, Literal
+
+from grader.exercise import Baseline, Budget, Case, Exercise, Gate, Rules, Suspect
+from grader.exercises.numba_cupy.ladder_cases import (
+    ABSOLUTE,
+    CASES,
+    FLOAT64_CASES,
+    FREQUENCIES,
+    PARAMETERS,
+    PLOT,
+    RELATIVE,
+    SAMPLES,
+    SIMULATOR_CASES,
+    SIMULATOR_FLOAT64_CASES,
+    TIMED,
+    draw,
+    eager,
+    ladder_case,
+    lombscargle,
+    oracle,
+    power,
+    terms,
+)
+from grader.protocol.arena import POISON_BYTE
+
+__all__ = [
+    "BEYOND_THE_GRID",
+    "CASES",
+    "FLOAT64_CASES",
+    "FREQUENCIES",
+    "HALF",
+    "PARAMETERS",
+    "SAMPLES",
+    "SIMULATOR_CASES",
+    "SIMULATOR_FLOAT64_CASES",
+    "SUSPECTS",
+    "TIMED",
+    "UNWRITTEN",
+    "draw",
+    "eager",
+    "ladder_case",
+    "lombscargle",
+    "numba_arrays",
+    "oracle",
+    "power",
+    "rung",
+]
+
+
+# What bugs in a Lomb–Scargle kernel write, and the sentences that name them.
+
+_FEWEST = 200  # frequencies: of fewer, two bugs may well write the same
+_GRID = 20 * 128  # threads of the ladder's grid, for each multiprocessor
+_NEAR = 0.02  # of what the bug changes: so near to what it would write must be what was written
+
+
+def _from(change: Callable[[Any], Any], near: float = _NEAR) -> Callable[[Any], Any]:
+    """What a bug writes; what was written itself, where it is as near to that as float32 comes: powers can be tiny."""
+
+    def output(a: Any) -> Any:
+        if a["freqs"].numel() < _FEWEST:
+            return None
+        bug, got = change(a), a.get("got")
+        this = got is not None and bool((got - bug).norm() <= near * (bug - a["expected"]).norm())
+        return got if this else bug
+
+    return output
+
+
+def _other_power(sums_to: Callable[..., Any]) -> Callable[[Any], Any]:
+    return _from(lambda a: lombscargle(a["t"], a["y"], a["freqs"], sums_to=sums_to))
+
+
+def _atan2(cs: Any, difference: Any) -> Any:
+    import torch
+
+    return torch.atan2(cs, difference)
+
+
+def _shift(cc: Any, ss: Any, cs: Any) -> tuple[Any, Any]:
+    wtau = _atan2(2 * cs, cc - ss) / 2
+    return wtau.cos(), wtau.sin()
+
+
+def _first_term_turned_back(w: Any, xc: Any, xs: Any, cc: Any, ss: Any, cs: Any) -> Any:
+    c, s = _shift(cc, ss, cs)
+    return terms(c * xc - s * xs, c * xs - s * xc, c, s, cc, ss, 2 * c * s * cs)
+
+
+def _second_term_turned_back(w: Any, xc: Any, xs: Any, cc: Any, ss: Any, cs: Any) -> Any:
+    c, s = _shift(cc, ss, cs)
+    return terms(c * xc + s * xs, c * xs + s * xc, c, s, cc, ss, 2 * c * s * cs)
+
+
+def _mixed_once(w: Any, xc: Any, xs: Any, cc: Any, ss: Any, cs: Any) -> Any:
+    c, s = _shift(cc, ss, cs)
+    return terms(c * xc + s * xs, c * xs - s * xc, c, s, cc, ss, c * s * cs)
+
+
+def _mixed_turned_back(w: Any, xc: Any, xs: Any, cc: Any, ss: Any, cs: Any) -> Any:
+    c, s = _shift(cc, ss, cs)
+    return terms(c * xc + s * xs, c * xs - s * xc, c, s, cc, ss, -2 * c * s * cs)
+
+
+def _mixed_added_twice(w: Any, xc: Any, xs: Any, cc: Any, ss: Any, cs: Any) -> Any:
+    c, s = _shift(cc, ss, cs)
+    first = terms(c * xc + s * xs, 0, c, s, cc, ss, 2 * c * s * cs)
+    return first + terms(0, c * xs - s * xc, c, s, cc, ss, -2 * c * s * cs)
+
+
+def _samples(which: slice) -> Callable[[Any], Any]:
+    return _from(lambda a: lombscargle(a["t"][which], a["y"][which], a["freqs"]))
+
+
+def _short_pi(phase: Any) -> Any:
+    """What a range reduction leaves whose π has four decimals, exact as it is else."""
+    return phase - 2 * 3.1416 * (phase / (2 * 3.1416)).round()
+
+
+def _not_a_number(a: Any) -> Any:
+    return a["expected"] * float("nan") if a["freqs"].numel() >= _FEWEST else None
+
+
+def _double(a: Any) -> bool:
+    """Whether the arrays of the case are of float64: few of their numbers are float32's as well."""
+    return bool((a["t"].float().double() != a["t"]).any()) and a["freqs"].numel() > 1
+
+
+def _halved(a: Any) -> Any:
+    """What was written, where that is the first half of the bytes, and wrong.
+
+    It may be anything: the lower half of a double is a random float, and one NaN among these makes every sum NaN. Two
+    NaN of a GPU's floats, ones but for the sign, are a NaN of double, too; so the bits tell what was written. Of an odd
+    number the middle one is half of each.
+    """
+    if not _double(a):
+        return None
+    got = a.get("got", _half_written(a["expected"] / 3))
+    count, written = got.numel(), ~_poison(got)
+    halved = bool(written[: count // 2].all()) and not bool(written[-(-count // 2) :].any())
+    right = (got - a["expected"]).abs() <= 1e-3 * a["expected"].abs()
+    return got if halved and 4 * int(right.sum()) < count else None
+
+
+def _poison(got: Any) -> Any:
+    """Where a float64 was never written."""
+    import torch
+
+    return got.view(torch.int64) == int.from_bytes(bytes([POISON_BYTE]) * 8, "little", signed=True)
+
+
+def _half_written(values: Any) -> Any:
+    import torch
+
+    changed = values.clone()
+    changed.view(torch.uint8)[changed.numel() * 4 :] = POISON_BYTE
+    return changed
+
+
+def _from_there(values: Any, first: int, factor: float) -> Any:
+    changed = values.clone()
+    changed[first:] *= factor
+    return changed
+
+
+def _beyond_the_grid(got: Any, expected: Any) -> Any:
+    """What was written beyond the threads of a whole number of multiprocessors, where all before is right."""
+    wrong = ~((got - expected).abs() <= 1e-3 * expected.max())
+    first = int(wrong.nonzero()[0]) if bool(wrong.any()) else 0
+    return got[first:] if first and first % _GRID == 0 else got[:0]
+
+
+def _one_each(a: Any) -> Any:
+    got = a.get("got", _from_there(a["expected"], _GRID, math.nan))
+    beyond = _beyond_the_grid(got, a["expected"])
+    return got if beyond.numel() and bool(beyond.isnan().all()) else None
+
+
+def _sums_go_on(a: Any) -> Any:
+    got = a.get("got", _from_there(a["expected"], _GRID, 2.0))
+    beyond = _beyond_the_grid(got, a["expected"])
+    return got if beyond.numel() and bool(beyond.isfinite().all()) else None
+
+
+HALF = Suspect(
+    "The arrays are float64 here, and what was written is what a kernel of floats makes of their bytes: half of `out`, "
+    "from their first halves. A kernel is built for one type: does each type get its own text, and is the type a part "
+    "of the key, where kernels are kept?",
+    _halved,
+)
+BEYOND_THE_GRID = (
+    Suspect(
+        "There are more frequencies than threads, and each thread took one: it goes on to the one that lies a whole "
+        "grid further, until there are no more.",
+        _one_each,
+        missing=True,
+    ),
+    Suspect(
+        "Each thread's first frequency is right, and its next ones are not: do the sums begin at 0, and is `w` read "
+        "anew, for each of them?",
+        _sums_go_on,
+    ),
+)
+UNWRITTEN = Suspect(
+    "Every power is NaN: is memory read before anything was written to it? A new device array holds whatever lay "
+    "there before: fill `y_dot`, or leave it out.",
+    _not_a_number,
+)
+SUSPECTS = (
+    UNWRITTEN,
+    Suspect(
+        "This is the normalised power, 2 / Σy² times as large. Asked for is the unnormalised one.",
+        _from(lambda a: a["expected"] * 2 / (a["y"] ** 2).sum()),
+    ),
+    Suspect(
+        "Every power is twice what it should be: the sum of the two terms is halved.",
+        _from(lambda a: 2 * a["expected"]),
+    ),
+    Suspect(
+        "tau was divided by the frequency, not by twice the frequency: atan2 gives the angle 2 w tau.",
+        _other_power(lambda w, xc, xs, cc, ss, cs: power(w, xc, xs, cc, ss, cs, _atan2(2 * cs, cc - ss) / w)),
+    ),
+    Suspect(
+        "The angle lacks the factor 2 of the sum of products: 2 w tau is atan2(2 D, C - S).",
+        _other_power(lambda w, xc, xs, cc, ss, cs: power(w, xc, xs, cc, ss, cs, _atan2(cs, cc - ss) / (2 * w))),
+    ),
+    Suspect(
+        "tau has the wrong sign: it is atan2(2 D, C - S) / (2 w), with the cosines' squares first.",
+        _other_power(lambda w, xc, xs, cc, ss, cs: power(w, xc, xs, cc, ss, cs, -_atan2(2 * cs, cc - ss) / (2 * w))),
+    ),
+    Suspect(
+        "atan2 has its arguments in the other order: the sine's part comes first. 2 w tau is atan2(2 D, C - S).",
+        _other_power(lambda w, xc, xs, cc, ss, cs: power(w, xc, xs, cc, ss, cs, _atan2(cc - ss, 2 * cs) / (2 * w))),
+    ),
+    Suspect(
+        "tau was multiplied by the frequency: `/ 2 * w` divides by 2 and then multiplies. Divide by `(2 * w)`.",
+        _other_power(lambda w, xc, xs, cc, ss, cs: power(w, xc, xs, cc, ss, cs, _atan2(2 * cs, cc - ss) / 2 * w)),
+    ),
+    Suspect(
+        "tau was not divided by `(2 * w)`: atan2 gives the angle 2 w tau.",
+        _other_power(lambda w, xc, xs, cc, ss, cs: power(w, xc, xs, cc, ss, cs, _atan2(2 * cs, cc - ss))),
+    ),
+    Suspect(
+        "The first numerator has a wrong sign: it is the square of c Xc + s Xs. c is the cosine of w tau, s its sine.",
+        _other_power(_first_term_turned_back),
+    ),
+    Suspect(
+        "The second numerator has a wrong sign: it is the square of c Xs - s Xc. c is the cosine of w tau, s its sine.",
+        _other_power(_second_term_turned_back),
+    ),
+    Suspect(
+        "The denominators lack a factor of 2: the product of sine and cosine stands there as 2 c s D.",
+        _other_power(_mixed_once),
+    ),
+    Suspect(
+        "The denominators have a wrong sign: 2 c s D is added in the first, and subtracted in the second.",
+        _other_power(_mixed_turned_back),
+    ),
+    Suspect(
+        "The second denominator has a wrong sign: 2 c s D is subtracted there.",
+        _other_power(_mixed_added_twice),
+    ),
+    Suspect(
+        "tau was left out: without the shift in time cosine and sine are not orthogonal on samples that lie unevenly.",
+        _other_power(lambda w, xc, xs, cc, ss, cs: power(w, xc, xs, cc, ss, cs, 0 * w)),
+    ),
+    Suspect(
+        "This is the classical periodogram, |Σ y exp(iwt)|² / N: on samples that lie unevenly the cosines' and the "
+        "sines' squares do not add up to N / 2 each.",
+        _from(lambda a: lombscargle(a["t"], a["y"], a["freqs"],
+                                    sums_to=lambda w, xc, xs, cc, ss, cs: (xc**2 + xs**2) / (cc + ss))),
+    ),
+    Suspect("The last sample is missing from the sums: where does the loop over the samples end?",
+            _samples(slice(0, -1))),
+    Suspect("The first sample is missing from the sums: where does the loop over the samples begin?",
+            _samples(slice(1, None))),
+    Suspect(
+        "The frequencies were taken for cycles and multiplied by 2π: they are angular already.",
+        _from(lambda a: lombscargle(a["t"], a["y"], 2 * math.pi * a["freqs"])),
+    ),
+    Suspect(
+        "The phase is off by more than the error budget allows, and the more the larger it is: a range reduction needs "
+        "π in full, not 3.1416.",
+        _from(lambda a: lombscargle(a["t"], a["y"], a["freqs"], turn=_short_pi), near=0.4),
+    ),
+    Suspect(
+        "Each power stands at another frequency's place, the last first: which index has `freqs`, and which has `out`?",
+        _from(lambda a: a["expected"].flip(0)),
+    ),
+)  # fmt: skip
+
+
+# One rung of the ladder as an exercise, and how its arrays come to the entry point.
+
+_OPERATIONS = 13  # a sample and frequency: the phase, its sine and cosine, two sums of products and three of squares
+
+
+def numba_arrays(entry: Any, t: Any, y: Any, freqs: Any, out: Any) -> None:
+    """The harness of the rungs in Numba: the arrays come to the entry point as Numba's device arrays, uncopied."""
+    from grader.worker.arrays import numba_arrays
+
+    entry(*numba_arrays(t, y, freqs, out))
+
+
+_HARNESSES: dict[str, Callable[..., None] | None] = {"numba": numba_arrays}
+
+
+def rung(
+    exercise_id: str,
+    title: str,
+    notebook: str,
+    backend: Literal["torch", "numba", "cupy"],
+    *,
+    baselines: tuple[Baseline, ...],
+    gates: tuple[Gate, ...],
+    hints: tuple[str, ...],
+    correctness_points: float = 2,
+    float64: bool = True,
+    harness: Callable[..., None] | None = None,
+    suspects: tuple[Suspect, ...] = (),
+    cases: tuple[Case, ...] = CASES,
+    simulator_cases: tuple[Case, ...] = SIMULATOR_CASES,
+    library: tuple[str, ...] = (),
+    operations: Callable[[Case], int] | None = None,
+    time_limit_s: float = 60.0,
+) -> Exercise:
+    """One rung as an exercise: its entry point has the name of the exercise.
+
+    Args:
+        baselines: the peers of its gates; each function takes what the entry point takes.
+        float64: whether the arrays may be of float64 as well.
+        harness: by default the one that suits the backend.
+        library: operations of torch that would do the work.
+        suspects: bugs of this rung alone, asked before those that all share.
+        operations: what is needed at least, where that is less than a sine and a cosine a sample and frequency.
+    """
+    return Exercise(
+        id=exercise_id,
+        title=title,
+        chapter="04_numba_cupy",
+        notebook=notebook,
+        entry=exercise_id,
+        parameters=PARAMETERS,
+        backend=backend,
+        cases=cases + (FLOAT64_CASES if float64 else ()),
+        simulator_cases=simulator_cases + (SIMULATOR_FLOAT64_CASES if float64 else ()),
+        timed_cases=TIMED if gates else (),
+        plot_cases=PLOT,
+        oracle=oracle,
+        budget=Budget(ABSOLUTE["float32"], RELATIVE["float32"]),  # each case has its own
+        draw=draw,
+        bytes_moved=_bytes_moved,
+        operations=operations or _operations,
+        limited_by="arithmetic",
+        work=_pairs,
+        work_unit="pairs",
+        correctness_points=correctness_points,
+        baselines=baselines,
+        gates=gates,
+        suspects=suspects + (BEYOND_THE_GRID if backend != "torch" else ()) + SUSPECTS,
+        rules=Rules(library),
+        harness=harness or _HARNESSES.get(backend),
+        hints=hints,
+        launches=4,  # by the bytes it would be hundreds
+        plot_axis=f"frequencies ({SAMPLES:,} samples, float32)",
+        plot_value=lambda case: case.arrays[-1].shape[0],
+        time_limit_s=time_limit_s,
+    )
+
+
+def _bytes_moved(case: Case) -> int:
+    item = 8 if case.arrays[0].dtype == "float64" else 4
+    return item * 2 * (case.arrays[0].shape[0] + case.arrays[-1].shape[0])
+
+
+def _pairs(case: Case) -> int:
+    """Of a sample and a frequency."""
+    return case.arrays[0].shape[0] * case.arrays[-1].shape[0]
+
+
+def _operations(case: Case) -> int:
+    return _OPERATIONS * _pairs(case)

@@ -1,0 +1,217 @@
+"""Climb with Numba: five rungs of the Lomb–Scargle ladder, each against the rung below it."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+from grader.exercise import Baseline, Gate
+from grader.exercises.numba_cupy.ladder_cases import eager
+from grader.exercises.numba_cupy.ladder_rungs import HALF, TIMED, rung
+
+__all__ = [
+    "EAGER",
+    "LS_NUMBA_BASELINE",
+    "LS_NUMBA_CACHED",
+    "LS_NUMBA_FASTMATH",
+    "LS_NUMBA_REGISTERS",
+    "LS_NUMBA_TYPED",
+    "NUMBA_BASELINE",
+    "NUMBA_FASTMATH",
+    "NUMBA_TYPED",
+    "as_they_are",
+]
+
+
+# The rungs in Numba as baselines: each is what the rung below hands up, and stands on its own in a worker.
+
+cuda: Any  # set by each function, which a worker runs without this module
+math: Any
+
+
+def as_they_are(entry: Any, t: Any, y: Any, freqs: Any, out: Any) -> None:
+    """The harness of a baseline in torch, where the exercise's would hand it another library's arrays."""
+    entry(t, y, freqs, out)
+
+
+def _numba_baseline(t: Any, y: Any, freqs: Any, out: Any) -> None:
+    global cuda, math  # Numba's simulator looks for `cuda` among a kernel's globals
+    import math
+
+    from numba import cuda
+
+    kernel = globals().get("_kernel")
+    if kernel is None:
+
+        @cuda.jit  # type: ignore[untyped-decorator]
+        def power(t: Any, y: Any, freqs: Any, out: Any) -> None:
+            for i in range(cuda.grid(1), freqs.size, cuda.gridsize(1)):
+                w = freqs[i]
+                xc = xs = cc = ss = cs = 0.0
+                for j in range(t.size):
+                    c, s = math.cos(w * t[j]), math.sin(w * t[j])
+                    xc += y[j] * c
+                    xs += y[j] * s
+                    cc += c * c
+                    ss += s * s
+                    cs += c * s
+                tau = math.atan2(2.0 * cs, cc - ss) / (2.0 * w)
+                c, s = math.cos(w * tau), math.sin(w * tau)
+                along = (c * xc + s * xs) ** 2 / (c * c * cc + 2.0 * c * s * cs + s * s * ss)
+                across = (c * xs - s * xc) ** 2 / (c * c * ss - 2.0 * c * s * cs + s * s * cc)
+                out[i] = 0.5 * (along + across)
+
+        kernel = globals()["_kernel"] = power
+    kernel[20 * cuda.get_current_device().MULTIPROCESSOR_COUNT, 128](t, y, freqs, out)
+
+
+def _numba_typed(t: Any, y: Any, freqs: Any, out: Any) -> None:
+    global cuda, math
+    import math
+
+    from numba import cuda, from_dtype, int32, void
+
+    kernels = globals().setdefault("_kernels", {})
+    if out.dtype not in kernels:
+        real = from_dtype(out.dtype)
+
+        @cuda.jit(void(*[real[::1]] * 4))  # type: ignore[untyped-decorator]
+        def power(t: Any, y: Any, freqs: Any, out: Any) -> None:
+            for i in range(int32(cuda.grid(1)), int32(freqs.size), int32(cuda.gridsize(1))):
+                w = freqs[i]
+                xc = xs = cc = ss = cs = real(0.0)
+                for j in range(int32(t.size)):
+                    c, s = math.cos(w * t[j]), math.sin(w * t[j])
+                    xc += y[j] * c
+                    xs += y[j] * s
+                    cc += c * c
+                    ss += s * s
+                    cs += c * s
+                two = real(2.0)
+                tau = math.atan2(two * cs, cc - ss) / (two * w)
+                c, s = math.cos(w * tau), math.sin(w * tau)
+                along = (c * xc + s * xs) ** 2 / (c * c * cc + two * c * s * cs + s * s * ss)
+                across = (c * xs - s * xc) ** 2 / (c * c * ss - two * c * s * cs + s * s * cc)
+                out[i] = real(0.5) * (along + across)
+
+        kernels[out.dtype] = power
+    kernels[out.dtype][20 * cuda.get_current_device().MULTIPROCESSOR_COUNT, 128](t, y, freqs, out)
+
+
+def _numba_fastmath(t: Any, y: Any, freqs: Any, out: Any) -> None:
+    global cuda, math
+    import math
+
+    from numba import cuda, from_dtype, int32, void
+
+    kernels = globals().setdefault("_fast_kernels", {})
+    if out.dtype not in kernels:
+        real = from_dtype(out.dtype)
+
+        @cuda.jit(void(*[real[::1]] * 4), fastmath=True)  # type: ignore[untyped-decorator]
+        def power(t: Any, y: Any, freqs: Any, out: Any) -> None:
+            for i in range(int32(cuda.grid(1)), int32(freqs.size), int32(cuda.gridsize(1))):
+                w = freqs[i]
+                xc = xs = cc = ss = cs = real(0.0)
+                for j in range(int32(t.size)):
+                    c, s = math.cos(w * t[j]), math.sin(w * t[j])
+                    xc += y[j] * c
+                    xs += y[j] * s
+                    cc += c * c
+                    ss += s * s
+                    cs += c * s
+                two = real(2.0)
+                tau = math.atan2(two * cs, cc - ss) / (two * w)
+                c, s = math.cos(w * tau), math.sin(w * tau)
+                along = (c * xc + s * xs) ** 2 / (c * c * cc + two * c * s * cs + s * s * ss)
+                across = (c * xs - s * xc) ** 2 / (c * c * ss - two * c * s * cs + s * s * cc)
+                out[i] = real(0.5) * (along + across)
+
+        kernels[out.dtype] = power
+    kernels[out.dtype][20 * cuda.get_current_device().MULTIPROCESSOR_COUNT, 128](t, y, freqs, out)
+
+
+EAGER = Baseline("eager", "the eager sequence in torch", eager, harness=as_they_are)
+NUMBA_BASELINE = Baseline("baseline", "the Numba baseline", _numba_baseline)
+NUMBA_TYPED = Baseline("typed", "the typed kernel", _numba_typed)
+NUMBA_FASTMATH = Baseline("fastmath", "the fast-math kernel", _numba_fastmath)
+
+
+# Climb with Numba: five rungs of the Lomb–Scargle ladder, each against the rung below it.
+
+_NOTEBOOK = "02_climb_with_numba"
+_TIMED = tuple(case.name for case in TIMED)
+_TYPES = "Key the dictionary by `out.dtype`: a kernel for float32 reads a float64 array as if it were of float32."
+
+LS_NUMBA_BASELINE = rung(
+    "ls_numba_baseline",
+    "The Numba baseline",
+    _NOTEBOOK,
+    "numba",
+    baselines=(EAGER,),
+    gates=(Gate("eager", 2.0, 1, _TIMED),),
+    correctness_points=3,
+    hints=(
+        "`for i in range(cuda.grid(1), freqs.size, cuda.gridsize(1)):` gives each thread its share of the frequencies.",
+        "Five sums in one pass over the samples: Xc, Xs, C, S and D. Begin each of them at 0 for each frequency.",
+        "tau = atan2(2 D, C - S) / (2 w). The power is half the sum of the two terms.",
+    ),
+)
+LS_NUMBA_CACHED = replace(
+    rung(
+        "ls_numba_cached",
+        "Keep what was compiled",
+        _NOTEBOOK,
+        "numba",
+        baselines=(NUMBA_BASELINE,),
+        gates=(Gate("baseline", 0.9, 1, _TIMED),),
+        suspects=(HALF,),
+        hints=(
+            "`from_dtype(out.dtype)` is Numba's type, `[::1]` behind it a contiguous vector of it.",
+            "`cuda.jit(signature)(function)` compiles at once. Do it where the dictionary has no entry yet.",
+            _TYPES,
+        ),
+    ),
+    of_the_host=True,
+)
+LS_NUMBA_TYPED = rung(
+    "ls_numba_typed",
+    "Say each type",
+    _NOTEBOOK,
+    "numba",
+    baselines=(NUMBA_BASELINE,),
+    gates=(Gate("baseline", 1.08, 2, _TIMED),),
+    suspects=(HALF,),
+    hints=(
+        "A literal like 0.0 is float64, and so is every sum that begins with it. `real(0.0)` is of the array's type.",
+        "`2 * D` is float64, too: 2 is an int64. Write `real(2.0) * D`.",
+        "`range(int32(t.size))` counts in 32 bits. So does `int32(cuda.grid(1))` in the loop over the frequencies.",
+        _TYPES,
+    ),
+)
+LS_NUMBA_FASTMATH = rung(
+    "ls_numba_fastmath",
+    "Let sines be fast",
+    _NOTEBOOK,
+    "numba",
+    baselines=(NUMBA_TYPED,),
+    gates=(Gate("typed", 1.5, 2, _TIMED),),
+    hints=(
+        "`cuda.jit(signature, fastmath=True)`: nothing else changes.",
+        "A sine of your own needs its phase reduced with π in full.",
+    ),
+)
+LS_NUMBA_REGISTERS = rung(
+    "ls_numba_registers",
+    "Cap the registers",
+    _NOTEBOOK,
+    "numba",
+    baselines=(NUMBA_FASTMATH,),
+    gates=(Gate("fastmath", 0.95, 1, _TIMED),),
+    suspects=(HALF,),
+    hints=(
+        "`cuda.jit(signature, fastmath=True, max_registers=…)`.",
+        "A cap below what the kernel needs makes the compiler spill to memory: look at the table of registers first.",
+        '`compiled_ladder("fastmath", yours=build)` says what a cap does to your kernel, without a GPU.',
+    ),
+)

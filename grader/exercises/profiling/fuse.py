@@ -1,0 +1,214 @@
+"""Rewrite a function full of graph breaks: one graph, at most two kernels, the same numbers."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from grader.exercise import Array, Baseline, Budget, Case, Exercise, Gate, Rules, Suspect
+
+__all__ = ["FUSE", "MOST_KERNELS"]
+
+MOST_KERNELS = 2  # one for what the weights decide, one for the rows; the harness below states it again
+_WEIGHTS = 8  # of fewer, Inductor writes the mean out as additions on a GPU: one kernel less there than on a CPU
+
+
+def _case(rows: int, columns: int, fill: str = "normal", note: str = "") -> Case:
+    arrays = (
+        Array("x", (rows, columns)),
+        Array("w", (_WEIGHTS,), grows=None),
+        Array("out", (rows, columns), role="out"),
+    )
+    return Case(f"{rows} × {columns}" + (f", {note}" if note else ""), arrays, fill)
+
+
+def _draw(case: Case, source: Any, machine: Any) -> Any:
+    """Rows of any magnitude, one of them zero; weights within the curve's range whose mean has the sign of the fill."""
+    import random
+
+    import torch
+
+    x, w = (array.shape for array in case.inputs)
+    fill = random.SystemRandom().choice(case.fill.split("|"))
+    uniform = torch.rand(*w, generator=source, device=source.device)
+    weights = (uniform - uniform.mean()) * 0.6 + (-0.2 if fill == "below" else 0.2)
+    values = torch.randn(*x, generator=source, device=source.device)
+    values *= torch.exp(2 * torch.randn(x[0], 1, generator=source, device=source.device))
+    if x[0] > 1:
+        values[int(torch.randint(x[0], (), generator=source, device=source.device))] = 0
+    return {"x": values, "w": weights}
+
+
+def _as_one_graph(entry: Any, x: Any, w: Any, out: Any) -> None:
+    from grader.worker.outputs import copy_out
+
+    whole = globals().get("_whole")
+    if whole is None:
+        from grader.worker.harnesses.compiled_graph import WholeGraph
+
+        whole = globals()["_whole"] = WholeGraph(entry, most_kernels=2)
+    copy_out(whole(out, x, w), out)
+
+
+def _as_it_is(entry: Any, x: Any, w: Any, out: Any) -> None:
+    from grader.worker.outputs import copy_out
+
+    copy_out(entry(x, w), out)
+
+
+def _original(x: Any, w: Any) -> Any:
+    import numpy as np
+    import torch
+
+    log = {}
+    y = x.clone().div_(x.abs().amax(dim=1, keepdim=True).clamp(min=1e-6))
+    y = torch.tanh(y) if w.mean() > 0 else y.clamp(-0.5, 0.5)
+    gains = 1 / (1 + np.abs(w.cpu().numpy()))
+    out = sum(gain * torch.relu(y - knot) for knot, gain in zip(w.tolist(), gains.tolist(), strict=True))
+    out[:, ::2] *= -1
+    log["mean"] = out.mean().item()
+    if log["mean"] > 1000:
+        print("suspiciously large:", log)
+    return out
+
+
+def _scaled(a: Any, peak: Any = None) -> Any:
+    x = a["x"]
+    return x / (x.abs().amax(1, keepdim=True).clamp(min=1e-6) if peak is None else peak)
+
+
+def _bent(a: Any, y: Any) -> Any:
+    return y.tanh() if a["w"].mean() > 0 else y.clamp(-0.5, 0.5)
+
+
+def _hinges(a: Any, y: Any, gain: Any = None) -> Any:
+    """The sum over the weights, before any sign is turned."""
+    import torch
+
+    out = torch.zeros_like(y)
+    for knot in a["w"]:
+        out = out + (1 / (1 + knot.abs()) if gain is None else gain) * (y - knot).relu()
+    return out
+
+
+def _turned(out: Any, first: int = 0) -> Any:
+    turned = out.clone()
+    turned[:, first::2] *= -1
+    return turned
+
+
+def _oracle(inputs: Any) -> Any:
+    return _turned(_hinges(inputs, _bent(inputs, _scaled(inputs))))
+
+
+def _after(a: Any, y: Any) -> Any:
+    return _turned(_hinges(a, y))
+
+
+def _by_element(a: Any) -> Any:
+    y = _scaled(a)
+    return _after(a, y.tanh().where(y > 0, y.clamp(-0.5, 0.5)))
+
+
+def _other_curve(a: Any) -> Any:
+    y = _scaled(a)
+    return _after(a, y.tanh() if a["w"].mean() <= 0 else y.clamp(-0.5, 0.5))
+
+
+def _peak_of_all(a: Any) -> Any:
+    return _after(a, _bent(a, _scaled(a, a["x"].abs().amax()))) if a["x"].shape[0] > 1 else None
+
+
+def _peak_signed(a: Any) -> Any:
+    return _after(a, _bent(a, _scaled(a, a["x"].amax(1, keepdim=True).clamp(min=1e-6))))
+
+
+def _zero_rows_divided(a: Any) -> Any:
+    x = a["x"]
+    return _after(a, _bent(a, _scaled(a, x.abs().amax(1, keepdim=True))))
+
+
+def _bytes(case: Case) -> int:
+    return 2 * 4 * case.arrays[0].shape[0] * case.arrays[0].shape[1]
+
+
+_TIMED = (_case(4096, 4096, "normal|below"),)
+
+FUSE = Exercise(
+    id="fuse",
+    title="Let the compiler fuse",
+    chapter="01_profiling",
+    notebook="04_let_the_compiler_fuse",
+    entry="fuse",
+    parameters=("x", "w"),
+    backend="torch",
+    cases=(
+        _case(37, 53, note="weights above zero on average"),
+        _case(64, 1000, "below", note="weights below zero on average"),
+        _case(1, 129, "normal|below"),
+    ),
+    simulator_cases=(
+        _case(37, 53, note="weights above zero on average"),
+        _case(6, 200, "below", note="weights below zero on average"),
+    ),
+    timed_cases=_TIMED,
+    plot_cases=tuple(_case(4096, n, "normal|below") for n in (256, 1024, 4096, 8192)),
+    oracle=_oracle,
+    budget=Budget(absolute=2e-5, relative=1e-5),
+    bytes_moved=_bytes,
+    operations=lambda case: 3 * case.arrays[1].shape[0] * case.arrays[0].shape[0] * case.arrays[0].shape[1],
+    correctness_points=3,
+    baselines=(Baseline("eager", "the original (eager)", _original, _as_it_is),),
+    gates=(Gate("eager", 3.0, 2, (_TIMED[0].name,)),),
+    suspects=(
+        Suspect(
+            "The other curve was taken: either the two are swapped, or only one is left. The original has `tanh` where "
+            "the mean of `w` is above zero, and `clamp` where it is not. Compute both, and choose: "
+            "`torch.where(w.mean() > 0, …, …)`.",
+            _other_curve,
+        ),
+        Suspect(
+            "The branch is chosen element by element. In the original, one condition decides for the whole tensor: "
+            "`w.mean() > 0`.",
+            _by_element,
+        ),
+        Suspect(
+            "Everything was divided by the largest magnitude of the whole tensor; each row has its own.",
+            _peak_of_all,
+        ),
+        Suspect("The rows were divided by their largest value, not by their largest magnitude.", _peak_signed),
+        Suspect(
+            "A row of zeros became NaN: 0 / 0. The original divides by at least 1e-6.",
+            _zero_rows_divided,
+        ),
+        Suspect(
+            "No sign was turned: in the original every second column is multiplied by -1, from column 0.",
+            lambda a: _turned(_oracle(a)),
+        ),
+        Suspect(
+            "The signs of the wrong columns were turned: `::2` begins at column 0.",
+            lambda a: _turned(_turned(_oracle(a)), 1),
+        ),
+        Suspect(
+            "The gains are missing: each term is multiplied by `1 / (1 + |knot|)`.",
+            lambda a: _turned(_hinges(a, _bent(a, _scaled(a)), 1.0)),
+        ),
+        Suspect(
+            "The knots were subtracted from `x`: the terms are made of `y`, scaled and bent.",
+            lambda a: _after(a, a["x"]),
+        ),
+        Suspect("The rows were not bent: neither `tanh` nor `clamp` was applied.", lambda a: _after(a, _scaled(a))),
+    ),
+    rules=Rules(("compile", "disable")),
+    harness=_as_one_graph,
+    draw=_draw,
+    hints=(
+        "What is printed and logged is no part of the result: leave it out.",
+        "`torch.where(condition, a, b)` takes a condition of one element as well.",
+        "A loop over `range(w.shape[0])` is unrolled while the graph is captured; `w[k]` stays a tensor.",
+        "Writing into `out[:, ::2]` makes `out` whole in memory first. A factor of -1 or 1 for each column does not.",
+    ),
+    time_limit_s=90.0,  # Inductor compiles in the first round
+    round_limit_s=60.0,  # and for each size anew
+    plot_axis="N, columns of a row (4096 rows, float32)",
+    plot_value=lambda case: case.arrays[0].shape[1],
+)

@@ -1,0 +1,208 @@
+"""Free a pipeline of its waits: no answer fetched from the GPU, no copy to the CPU, no kernel for each row."""
+
+from __future__ import annotations
+
+import random
+from typing import Any
+
+from grader.exercise import Array, Baseline, Budget, Case, Exercise, Gate, Suspect
+
+__all__ = ["UNBLOCK"]
+
+_FULL_SCALE = 100.0
+_KINDS = ("plain", "outliers", "dead", "saturated")
+
+
+def _case(rows: int, columns: int, note: str, padding: int = 0) -> Case:
+    """It grows in length: what each row costs the host stays the same."""
+    arrays = (
+        Array("x", (rows, columns), row_padding=padding, grows=1),
+        Array("gain", (rows,), grows=None),
+        Array("out", (rows, columns), role="out", grows=1),
+    )
+    return Case(f"{rows} × {columns}, {note}", arrays)
+
+
+def _returns(entry: Any, x: Any, gain: Any, out: Any) -> None:
+    from grader.worker.outputs import copy_out
+
+    copy_out(entry(x, gain), out)
+
+
+def _blocking(x: Any, gain: Any) -> Any:
+    import torch
+
+    def clean(row: Any, gain: Any) -> Any:
+        low, high = row.min().item(), row.max().item()
+        if low == high:
+            return torch.zeros_like(row)
+        z = (row - row.mean()) / row.std().cpu().to(row.device)
+        if torch.any(z.abs() > 3):
+            z = z.clamp(-3, 3)
+        if max(abs(low), abs(high)) > 100:
+            z = z * 0.5
+        return z * gain.to(row.device)
+
+    gain = gain.cpu()
+    return torch.stack([clean(x[i], gain[i]) for i in range(x.shape[0])])
+
+
+def _draw(case: Case, source: Any, machine: Any = None) -> dict[str, Any]:
+    """Rows of the kinds that the case names; of all kinds, where it names none."""
+    import torch
+
+    chance, device = random.SystemRandom(), source.device
+    rows, columns = next(array.shape for array in case.arrays if array.name == "x")
+    named = [kind for kind in _KINDS if kind in case.name] or list(_KINDS)
+    kinds = [named[i % len(named)] for i in range(rows)]
+    chance.shuffle(kinds)
+    x = torch.randn(rows, columns, generator=source, device=device)
+
+    def some(kind: str) -> tuple[Any, Any]:
+        """The rows of a kind, and a column in each."""
+        found = [i for i, one in enumerate(kinds) if one == kind]
+        places = [chance.randrange(columns) for _ in found]
+        return torch.tensor(found, dtype=torch.long, device=device), torch.tensor(
+            places, dtype=torch.long, device=device
+        )
+
+    def one_of(values: tuple[float, ...], count: int) -> Any:
+        return torch.tensor([chance.choice(values) for _ in range(count)], device=device)
+
+    at = some("outliers")
+    x[at] = one_of((-12.0, 12.0), len(at[0]))
+    x.mul_(0.5 + 3.5 * torch.rand(rows, 1, generator=source, device=device))
+    x.add_(20 * torch.rand(rows, 1, generator=source, device=device) - 10)
+    at = some("saturated")
+    x[at] = torch.tensor([(-120.0, 120.0)[i % 2] for i in range(len(at[0]))], device=device)  # at both ends
+    dead = some("dead")[0]
+    x[dead] = one_of((0.0,) if "all at 0" in case.name else (0.0, -0.5, 12.25, 150.0), len(dead))[:, None]
+    gain = 0.5 + 1.5 * torch.rand(rows, generator=source, device=device)
+    return {"x": x, "gain": torch.where(torch.rand(rows, generator=source, device=device) < 0.3, -gain, gain)}
+
+
+def _pipeline(a: Any, *, over: Any = 1, unbiased: bool = True, clip: bool = True, halve: str = "row",
+              gained: str = "last", dead: str = "zero", centred: bool = True) -> Any:  # fmt: skip
+    """The pipeline over whole matrices; the keywords are ways to get it wrong."""
+    import torch
+
+    x, gain = a["x"], a["gain"][:, None]
+    low, high = x.amin(1, keepdim=True), x.amax(1, keepdim=True)
+    std, mean = torch.std_mean(x, dim=over, keepdim=True, correction=1 if unbiased else 0)
+    z = (x - mean if centred else x) / std
+    z = z * gain if gained == "first" else z
+    z = z.clamp(-3, 3) if clip else z
+    saturated: Any = torch.maximum(low.abs(), high.abs()) > _FULL_SCALE
+    halved = {"row": saturated, "any": saturated.any(), "element": x.abs() > _FULL_SCALE, "none": x.isinf(),
+              "high": high > _FULL_SCALE}[halve]  # fmt: skip
+    z = torch.where(halved, 0.5 * z, z)
+    z = z * gain if gained == "last" else z
+    if dead == "zero":
+        return torch.where(low == high, 0.0, z)
+    return torch.where((low == high).any(), 0.0 * x, z) if dead == "any" else z
+
+
+_TIMED = (_case(160, 65_536, "every kind of row"),)
+_EVERY = "every kind of row"
+
+UNBLOCK = Exercise(
+    id="unblock",
+    title="Free a pipeline of its waits",
+    chapter="01_profiling",
+    notebook="02_read_a_profile",
+    entry="unblock",
+    parameters=("x", "gain"),
+    backend="torch",
+    cases=(
+        _case(1, 2, "a plain row"),
+        _case(5, 37, "plain rows"),
+        _case(6, 100, "rows with outliers"),
+        _case(6, 100, "dead sensors, all at 0"),
+        _case(8, 77, "dead and plain rows"),
+        _case(8, 100, "saturated and plain rows"),
+        _case(64, 333, _EVERY),
+        _case(37, 200, f"{_EVERY}, rows padded to 256", padding=56),
+        _case(9, 65_536, _EVERY),
+    ),
+    simulator_cases=(
+        _case(1, 2, "a plain row"),
+        _case(5, 37, "plain rows"),
+        _case(6, 100, "rows with outliers"),
+        _case(6, 100, "dead sensors, all at 0"),
+        _case(8, 77, "dead and plain rows"),
+        _case(8, 100, "saturated and plain rows"),
+        _case(64, 333, _EVERY),
+        _case(37, 200, f"{_EVERY}, rows padded to 256", padding=56),
+    ),
+    timed_cases=_TIMED,
+    # Long rows: a round moves a given number of bytes, and the baseline waits for each row of them.
+    plot_cases=tuple(_case(rows, 1 << 20, _EVERY) for rows in (4, 8, 16, 32)),
+    harness=_returns,
+    draw=_draw,
+    oracle=_pipeline,
+    budget=Budget(absolute=1e-4, relative=1e-4),
+    bytes_moved=lambda case: 2 * 4 * case.arrays[0].shape[0] * case.arrays[0].shape[1],
+    operations=lambda case: 4 * case.arrays[0].shape[0] * case.arrays[0].shape[1],
+    over_ceiling=2.0,  # a long row stays in no cache, so it is read twice; eager work moves ten times the bytes
+    correctness_points=3,
+    baselines=(Baseline("blocking", "the blocking pipeline", _blocking),),
+    gates=(Gate("blocking", 5.0, 2, (_TIMED[0].name,)),),
+    suspects=(
+        Suspect(
+            "Dead rows come out as NaN: their standard deviation is 0, and 0 / 0 is NaN, which no multiplication by 0 "
+            "removes. Choose zeros for them with `torch.where`.",
+            lambda a: _pipeline(a, dead="nan"),
+        ),
+        Suspect(
+            "One dead row made every row zero: a branch that was taken row by row became one for the whole matrix.",
+            lambda a: _pipeline(a, dead="any"),
+        ),
+        Suspect(
+            "Mean and standard deviation were taken over the whole matrix. Each row has its own: `dim=1, "
+            "keepdim=True`.",
+            lambda a: _pipeline(a, over=(0, 1)),
+        ),
+        Suspect(
+            "Mean and standard deviation were taken over columns: a sensor is a row, so reduce `dim=1`.",
+            lambda a: _pipeline(a, over=0) if a["x"].shape[0] > 1 else None,
+        ),
+        Suspect(
+            "The standard deviation was divided by n. `row.std()` divides by n - 1, and the numbers are to stay "
+            "the same.",
+            lambda a: _pipeline(a, unbiased=False),
+        ),
+        Suspect("Outliers were not clipped to 3 standard deviations.", lambda a: _pipeline(a, clip=False)),
+        Suspect(
+            "Saturated rows were not halved. The test is on the raw readings, before they are centred.",
+            lambda a: _pipeline(a, halve="none"),
+        ),
+        Suspect(
+            "One saturated row had every row halved: the branch was taken row by row, so it needs a condition for "
+            "each row.",
+            lambda a: _pipeline(a, halve="any"),
+        ),
+        Suspect(
+            "Rows that are saturated at the negative end were not halved: a reading below -100 counts, too.",
+            lambda a: _pipeline(a, halve="high"),
+        ),
+        Suspect(
+            "Only the saturated readings were halved. The whole row of a saturated sensor is.",
+            lambda a: _pipeline(a, halve="element"),
+        ),
+        Suspect("The gain was left out.", lambda a: _pipeline(a, gained="never")),
+        Suspect(
+            "The gain came before the clipping: the pipeline clips to 3 standard deviations, then applies the gain.",
+            lambda a: _pipeline(a, gained="first"),
+        ),
+        Suspect("The mean was not subtracted.", lambda a: _pipeline(a, centred=False)),
+    ),
+    hints=(
+        "Reduce all rows at once: `torch.std_mean(x, dim=1, keepdim=True)`, `torch.aminmax(x, dim=1, keepdim=True)`.",
+        "A branch that does nothing where it is not taken needs no `if`: clip always.",
+        "A branch that does something is a `torch.where(condition, this, that)`, with a condition for each row.",
+        "`torch.where` drops the side that it does not choose: choose last, and a 0 / 0 there does no harm.",
+        "Nothing may ask the GPU for a value: no `.item()`, `.cpu()`, `if tensor:`, `float(tensor)`.",
+    ),
+    plot_axis="rows (1,048,576 columns, float32)",
+    plot_value=lambda case: case.arrays[0].shape[0],
+)

@@ -1,0 +1,357 @@
+"""The Lomb–Scargle ladder in figures: a learner's rungs, the published ones, and a chart of all."""
+
+from __future__ import annotations
+
+import linecache
+import math
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from grader.exercise import Case
+from grader.exercises.numba_cupy.ladder_rungs import FREQUENCIES, SAMPLES, draw, ladder_case, oracle
+from grader.explore.drawing.displays import BLUE, DARK, GREY, ORANGE, PALE, Picture, Table, chart, finish
+from grader.explore.drawing.recorded_results import Recorded, recorded
+from grader.explore.ladder.machine_code import NvrtcView, nvrtc_view
+from grader.judge.checking.buffers import generator
+
+__all__ = [
+    "H200",
+    "PUBLISHED",
+    "V100",
+    "Chip",
+    "Climb",
+    "PublishedLadder",
+    "Rung",
+    "climb_cupy",
+    "draw_ladder",
+    "last_rung_view",
+    "measure",
+    "published_ladder",
+    "scipy_ms",
+]
+
+
+_REPEATS = 20
+_ERRORS = "Errors are shares of the number of samples."
+_KEPT = " A first call compiles only what CuPy has not yet compiled, in this notebook or before."
+_SMALL = (70, 259)  # samples and frequencies without a GPU
+_OF_SCIPY = 1 << 9  # frequencies that are timed; SciPy's time grows with their number
+
+
+@dataclass(frozen=True)
+class Rung:
+    """One row. A value that was not measured is None; `note` says why a rung has no values."""
+
+    name: str
+    first_call_ms: float | None = None
+    median_ms: float | None = None
+    registers: int | None = None
+    speedup: float | None = None
+    error: float | None = None
+    note: str = ""
+
+
+@dataclass(frozen=True, repr=False)
+class Climb(Table):
+    """The rungs in a table, and the machine they were measured on."""
+
+    rungs: tuple[Rung, ...]
+    origin: str
+
+    def _table(self) -> list[list[str]]:
+        timed = any(rung.median_ms is not None for rung in self.rungs)
+        head = [
+            "rung",
+            *(["first call, ms", "later, ms", "registers", "times as fast as SciPy"] if timed else []),
+            "error",
+        ]
+        body = []
+        for rung in self.rungs:
+            times = [
+                _number(rung.first_call_ms, ",.1f"),
+                _number(rung.median_ms, ",.3g"),
+                _number(rung.registers, "d"),
+                _number(rung.speedup, ",.0f"),
+            ]
+            body.append(
+                [rung.name.replace("_", " "), *(times if timed else []), rung.note or _number(rung.error, ".1e")]
+            )
+        return [head, *body]
+
+    def _note(self) -> str:
+        return self.origin
+
+
+def climb_cupy(**rungs: Callable[..., None]) -> Climb:
+    """Call each function on the same samples. Without a GPU only the error is measured, on a small case.
+
+    The error is the largest difference from a float64 result, divided by the number of samples. Each function runs
+    with the names of its own cell, as in grading, so several cells may each define `source` or `kernels`.
+    """
+    import torch
+
+    from grader.worker.arrays import cupy_arrays
+
+    on_gpu = torch.cuda.is_available()
+    samples, count = (SAMPLES, FREQUENCIES) if on_gpu else _SMALL
+    case = ladder_case(samples, count)
+    tensors = _tensors(case, "cuda" if on_gpu else "cpu")
+    expected = oracle({name: tensors[name].double() for name in ("t", "y", "freqs")})
+    slow_ms = scipy_ms(tensors) if on_gpu else None
+    found = tuple(
+        _rung(name, _alone(function), cupy_arrays(*tensors.values()), tensors["out"], expected, slow_ms)
+        for name, function in rungs.items()
+    )
+    where = torch.cuda.get_device_name() if on_gpu else "this machine's CPU: nothing is timed without a GPU"
+    return Climb(found, f"{case.name}, float32, on {where}.{_KEPT if on_gpu else ''} {_ERRORS}")
+
+
+def _alone(function: Callable[..., None]) -> Callable[..., None]:
+    """The function as its cell alone defines it; unchanged if the cell's text is not available."""
+    code = getattr(function, "__code__", None)
+    if code is None or function.__module__ != "__main__" or not (lines := linecache.getlines(code.co_filename)):
+        return function
+    namespace: dict[str, Any] = {"__name__": "__main__"}
+    try:
+        exec(compile("".join(lines), code.co_filename, "exec"), namespace)  # the learner's own cell, once more
+    except Exception:
+        return function
+    return namespace.get(function.__name__, function)  # type: ignore[no-any-return]
+
+
+def measure(call: Callable[[], Any]) -> tuple[float, float]:
+    """The first call and the median of later ones, in ms, on the GPU's current stream."""
+    import torch
+
+    torch.cuda.synchronize()
+    begun = time.perf_counter()
+    call()
+    torch.cuda.synchronize()
+    first_ms = 1e3 * (time.perf_counter() - begun)
+    make: Any = torch.cuda.Event
+    times = []
+    for _ in range(_REPEATS):
+        start, end = make(enable_timing=True), make(enable_timing=True)
+        start.record()
+        call()
+        end.record()
+        end.synchronize()
+        times.append(float(start.elapsed_time(end)))
+    return first_ms, sorted(times)[len(times) // 2]
+
+
+def scipy_ms(tensors: dict[str, Any]) -> float:
+    """SciPy's time on this CPU for all frequencies, extrapolated from a few: it is proportional to their number."""
+    from scipy.signal import lombscargle
+
+    t, y, freqs = (tensors[name].double().cpu().numpy() for name in ("t", "y", "freqs"))
+    begun = time.perf_counter()
+    lombscargle(t, y, freqs[:_OF_SCIPY])
+    return 1e3 * (time.perf_counter() - begun) * len(freqs) / _OF_SCIPY
+
+
+def _tensors(case: Case, device: str) -> dict[str, Any]:
+    import torch
+
+    tensors = dict(draw(case, generator(device), None))
+    return tensors | {"out": torch.full_like(tensors["freqs"], math.nan)}
+
+
+def _rung(
+    name: str, function: Callable[..., None], arrays: list[Any], out: Any, expected: Any, slow_ms: float | None
+) -> Rung:
+    out.fill_(math.nan)
+    try:
+        times = measure(lambda: function(*arrays)) if out.is_cuda else None
+        if times is None:
+            function(*arrays)
+    except NotImplementedError:
+        return Rung(name, note="not written yet")
+    except Exception as raised:  # a learner's, whose own cell and report say more
+        return Rung(name, note=f"raises {type(raised).__name__}")
+    error = float((out.double() - expected).abs().max()) / arrays[0].size
+    if times is None or slow_ms is None:
+        return Rung(name, error=error)
+    return Rung(name, *times, _registers(function), slow_ms / times[1], error)
+
+
+def _registers(function: Callable[..., None]) -> int | None:
+    """The registers of the first kernel that the function's cell keeps in `kernels`; None if there is none."""
+    kernels = getattr(function, "__globals__", {}).get("kernels")
+    for kept in kernels.values() if isinstance(kernels, dict) else ():
+        for kernel in kept if isinstance(kept, tuple | list) else (kept,):
+            if isinstance(count := getattr(kernel, "num_regs", None), int):
+                return count
+    return None
+
+
+def _number(value: float | None, form: str) -> str:
+    return "" if value is None else format(value, form)
+
+
+# Registers and milliseconds in float32, and milliseconds in float64: 1675 samples × 2^20 frequencies. See the source.
+PUBLISHED: dict[str, dict[str, tuple[int, float, float]]] = {
+    "CuPy": {
+        "baseline": (30, 10.02, 21.2),
+        "cached": (30, 10.03, 21.2),
+        "typed": (26, 10.18, 21.2),
+        "fastmath": (32, 2.24, 21.2),
+        "fatbin": (32, 2.25, 21.2),
+        "launch_bounds": (31, 2.24, 21.2),
+        "sincos": (31, 2.24, 14.1),
+    },
+    "Numba": {
+        "baseline": (58, 13.46, 29.6),
+        "cached": (58, 13.46, 29.4),
+        "typed": (40, 10.98, 29.2),
+        "fastmath": (35, 10.91, 29.1),
+        "registers": (32, 10.88, 29.5),
+    },
+}
+SOURCE = (
+    "Published for one V100 by the authors of cuSignal (github.com/awthomp/cusignal-icassp-tutorial): "
+    "1,675 samples, 2^20 frequencies. The runs were timed with the check of their results switched off."
+)  # fmt: skip
+_HEAD = ("rung", "registers, V100", "ms, V100", "float64: ms, V100")
+
+
+@dataclass(frozen=True, repr=False)
+class PublishedLadder(Table):
+    """A table of the published figures, with those recorded for this course (1,024 samples) if there are any."""
+
+    library: str
+    ours: Recorded
+
+    def _table(self) -> list[tuple[str, ...]]:
+        head: tuple[str, ...] = _HEAD
+        rows: list[tuple[str, ...]] = []
+        if self.ours.rows:
+            gpu = str(self.ours.rows[0]["gpu"])
+            head = (*_HEAD, f"ms, {gpu}", f"float64: ms, {gpu}")
+        for rung, (registers, single, double) in PUBLISHED[self.library].items():
+            row: tuple[str, ...] = (rung.replace("_", " "), str(registers), f"{single:g}", f"{double:g}")
+            if self.ours.rows:
+                found = (self.ours.value("median_ms", f"{rung}, {dtype}") for dtype in ("float32", "float64"))
+                row = (*row, *("" if value is None else f"{value:.3g}" for value in found))
+            rows.append(row)
+        return [head, *rows]
+
+    def _note(self) -> str:
+        return f"{SOURCE} {self.ours.origin}"
+
+
+def published_ladder(library: str) -> PublishedLadder:
+    """The rungs of `library`, "CuPy" or "Numba".
+
+    Raises:
+        ValueError: there are no published figures for this library.
+    """
+    if library not in PUBLISHED:
+        raise ValueError(f"There are figures for {' and '.join(PUBLISHED)}, none for {library!r}.")
+    return PublishedLadder(library, recorded(f"ladder/{library.lower()}", "median_ms"))
+
+
+_SPECIAL_A_CLOCK, _MULTIPLY_ADDS_A_CLOCK = 16, 128  # of an SM; the latter of Hopper
+PUBLISHED_SAMPLES, PUBLISHED_SCIPY_MS = 1_675, 51_000.0
+_BENCHES = ("ladder/numba", "ladder/cupy", "ladder/past")
+_PAPER = {"facecolor": "white", "edgecolor": "none", "pad": 0.5}  # behind a number, where a ceiling's line passes
+
+
+@dataclass(frozen=True)
+class Chip:
+    """A GPU's figures from its data sheet."""
+
+    name: str
+    multiprocessors: int
+    ghz: float  # at most
+    multiply_adds_a_clock: int = _MULTIPLY_ADDS_A_CLOCK  # of a multiprocessor
+
+    def special_ms(self, samples: int = SAMPLES, each: int = 2) -> float:
+        """The minimum time in ms for `each` special functions per sample and frequency: the last rung's ceiling."""
+        return each * samples * FREQUENCIES / (_SPECIAL_A_CLOCK * self.multiprocessors * self.ghz * 1e9) * 1e3
+
+    def multiply_add_ms(self, samples: int = SAMPLES, each: int = 8) -> float:
+        """The minimum time in ms for `each` multiply-adds per sample and frequency: a rotation and four sums."""
+        a_second = self.multiply_adds_a_clock * self.multiprocessors * self.ghz * 1e9
+        return each * samples * FREQUENCIES / a_second * 1e3
+
+
+H200 = Chip("NVIDIA H200", 132, 1.98)
+V100 = Chip("NVIDIA V100", 80, 1.53, 64)
+
+
+def last_rung_view() -> NvrtcView:
+    """The last rung's kernel in float32 with fast math, compiled."""
+    from grader.worker.harnesses.ladder_kernels import SOURCE
+
+    return nvrtc_view(SOURCE.substitute(T="float", f="f"), "--use_fast_math")
+
+
+def draw_ladder() -> Picture:
+    """Draw the recorded rungs, or else the published ones, with the ceilings of their GPU."""
+    bars, chip, samples, origin = _recorded_bars() or _published_bars()
+    figure, axes = chart(8.6, 1.5 + 0.33 * len(bars))
+    names = [name for name, _ in bars]
+    axes.barh(range(len(bars)), [ms for _, ms in bars], color=[_colour(name) for name in names], edgecolor=DARK)
+    for place, (_, ms) in enumerate(bars):
+        axes.text(ms * 1.08, place, f"{_shown(ms)} ms", va="center", fontsize=9.5, color=DARK, bbox=_PAPER)
+    axes.set_yticks(range(len(bars)), names)
+    axes.invert_yaxis()
+    axes.set_xscale("log")
+    axes.set_xlim(min(ms for _, ms in bars) / 3, max(ms for _, ms in bars) * 6)
+    axes.set_xlabel(f"ms for {samples:,} samples × 2^20 frequencies, float32")
+    special, adds = chip.special_ms(samples), chip.multiply_add_ms(samples)
+    axes.axvline(special, color=DARK, linestyle="--", label=f"two special functions each: {special:.2g} ms")
+    axes.axvline(adds, color=DARK, linestyle=":", label=f"eight multiply-adds each: {adds:.2g} ms")
+    axes.legend(loc="lower right", fontsize=9, title=f"ceilings of one {chip.name}, by its data sheet")
+    axes.set_title(origin, fontsize=9.5, loc="left", wrap=True)
+    said_of = " ".join(origin.split())
+    said = ", ".join(f"{name} {_shown(ms)} ms" for name, ms in bars)
+    alt = (
+        f"The ladder on a logarithmic scale, {samples:,} samples and 2^20 frequencies: {said}. Two special functions a "
+        f"sample and frequency take at least {special:.2g} ms, eight multiply-adds {adds:.2g} ms. {said_of}"
+    )
+    return finish(figure, alt, width=820)
+
+
+def _recorded_bars() -> tuple[list[tuple[str, float]], Chip, int, str] | None:
+    found = [(bench, recorded(bench, "median_ms")) for bench in _BENCHES]
+    if not found[-1][1].rows:
+        return None
+    rows: list[tuple[str, Any]] = [(_LIBRARIES[bench], row) for bench, table in found for row in table.rows]
+    slow = [("", row) for _, row in rows if str(row["case"]).startswith("SciPy")]
+    rows = slow[:1] + [(library, row) for library, row in rows if not str(row["case"]).startswith("SciPy")]
+    bars = [
+        (f"{library} {row['case'].removesuffix(', float32')}".replace("_", " ").strip(), float(row["value"]))
+        for library, row in rows
+        if str(row["case"]).endswith("float32") and row["metric"] == "median_ms"
+    ]
+    chip = next((chip for chip in (H200, V100) if chip.name in str(found[-1][1].rows[0]["gpu"])), H200)
+    return bars, chip, SAMPLES, found[-1][1].origin
+
+
+def _published_bars() -> tuple[list[tuple[str, float]], Chip, int, str]:
+    bars = [("SciPy", PUBLISHED_SCIPY_MS)]
+    for library in ("Numba", "CuPy"):
+        bars += [(f"{library} {rung}".replace("_", " "), ms) for rung, (_, ms, _) in PUBLISHED[library].items()]
+    origin = (
+        "Published for one V100, on which both ceilings are the same: its SMs do 64 multiply-adds in a clock cycle.\n"
+        "No recorded result yet for this course's rungs, rotation and FFT."
+    )
+    return bars, V100, PUBLISHED_SAMPLES, origin
+
+
+def _shown(ms: float) -> str:
+    return f"{ms:,.0f}" if ms >= 100 else f"{ms:.3g}"
+
+
+def _colour(name: str) -> str:
+    for word, colour in (("Numba", PALE), ("CuPy", BLUE), ("SciPy", GREY)):
+        if name.startswith(word):
+            return colour
+    return ORANGE
+
+
+_LIBRARIES = {"ladder/numba": "Numba", "ladder/cupy": "CuPy", "ladder/past": ""}

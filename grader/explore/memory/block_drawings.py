@@ -1,0 +1,397 @@
+"""Which program, block or thread works on which elements: vectors, matrices, rows, tiles, two-stage sums."""
+
+from __future__ import annotations
+
+from math import ceil
+from typing import TYPE_CHECKING, Any
+
+from grader.explore.drawing.displays import (
+    BLUE,
+    DARK,
+    GREY,
+    LIGHT,
+    ORANGE,
+    PALE,
+    Picture,
+    canvas,
+    chart,
+    finish,
+    rectangle,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from matplotlib.axes import Axes
+
+__all__ = [
+    "draw_blocks",
+    "draw_grid",
+    "draw_padded_rows",
+    "draw_partial_traffic",
+    "draw_row_in_sram",
+    "draw_stages",
+    "draw_transposed_tile",
+    "partial_bytes",
+]
+
+
+_MOST_LANES = 32
+_MOST_THREADS = 1024
+
+
+def draw_blocks(n: int, block_size: int) -> Picture:
+    """Draw a vector of `n` elements, divided into one block per program, with the masked tail of the last one.
+
+    Raises:
+        ValueError: a size below 1, or too many elements to read in a picture.
+    """
+    if n < 1 or block_size < 1:
+        raise ValueError("n and block_size must be at least 1.")
+    programs = ceil(n / block_size)
+    lanes = programs * block_size
+    if lanes > _MOST_LANES:
+        raise ValueError(f"{lanes} elements are too many to draw: choose n and block_size for at most {_MOST_LANES}.")
+    extent = max(lanes, 9) + 0.3
+    figure, axes = canvas(0.56 * (extent + 0.9), 2.1)
+    axes.set_xlim(-0.9, extent)
+    axes.set_ylim(3.45, -0.35)
+    for lane in range(lanes):
+        inside = lane < n
+        fill = PALE if inside else "white"
+        cell = rectangle(axes, (lane, 1), 1, 1, facecolor=fill, edgecolor=DARK if inside else GREY, linewidth=1)
+        if not inside:
+            cell.set(hatch="////", linestyle="--")
+        behind = None if inside else {"facecolor": "white", "edgecolor": "none", "pad": 1}
+        axes.text(lane + 0.5, 1.5, str(lane), ha="center", va="center", fontsize=11, color=DARK, bbox=behind)
+    for program in range(programs):
+        left, right = program * block_size, (program + 1) * block_size
+        axes.plot([left + 0.1, left + 0.1, right - 0.1, right - 0.1], [0.9, 0.6, 0.6, 0.9], color=BLUE, linewidth=2)
+        axes.text((left + right) / 2, 0.32, f"program {program}", ha="center", va="center", fontsize=12, color=DARK)
+    axes.text(-0.1, 1.5, "i", ha="right", va="center", fontsize=12, style="italic")
+    past = lanes - n
+    _key(axes, 2.3, f"n = {n}: the lane has an element, its mask is True", past=False)
+    if past:
+        _key(axes, 2.85, f"{past} past the end: the mask is False", past=True)
+    alt = (
+        f"A vector of {n} elements cut into {programs} blocks of {block_size}, one for each program. "
+        + (f"The last {past} lanes of program {programs - 1} lie past the end and are masked." if past else "")
+        + ("Every lane has an element." if not past else "")
+    )
+    return finish(figure, alt, width=min(960, int(46 * (extent + 0.9))))
+
+
+def _key(axes: Axes, y: float, text: str, *, past: bool) -> None:
+    box = rectangle(axes, (0, y), 0.6, 0.4, facecolor="white" if past else PALE, edgecolor=GREY if past else DARK)
+    if past:
+        box.set(hatch="////", linestyle="--")
+    axes.text(0.8, y + 0.2, text, va="center", fontsize=11, color=DARK)
+
+
+def draw_grid(height: int, width: int, block: tuple[int, int]) -> Picture:
+    """Draw a matrix under a grid of thread blocks of `block = (x, y)` threads, with the threads past its edge.
+
+    Raises:
+        ValueError: a size below 1, or too many threads to read in a picture.
+    """
+    across, down = block
+    if min(height, width, across, down) < 1:
+        raise ValueError("height, width and both sizes of the block must be at least 1.")
+    columns, rows = ceil(width / across), ceil(height / down)
+    wide, high = columns * across, rows * down
+    if wide * high > _MOST_THREADS or wide > 40:
+        raise ValueError(f"{high} × {wide} threads are too many to draw: choose at most {_MOST_THREADS}, 40 across.")
+    margin = max(0.4, (8 - wide) / 2)  # room for the label above a narrow grid
+    figure, axes = canvas(0.52 * (wide + 1.4 + 2 * margin), 0.52 * (high + 1.8))
+    axes.set_xlim(-1.4 - margin, wide + margin)
+    axes.set_ylim(high + 0.4, -1.4)
+    axes.set_aspect("equal")
+    for row in range(high):
+        for column in range(wide):
+            inside = row < height and column < width
+            shade = PALE if (row // down + column // across) % 2 else LIGHT
+            cell = rectangle(
+                axes, (column, row), 1, 1, facecolor=shade if inside else "white", edgecolor=GREY, linewidth=0.6
+            )
+            if not inside:
+                cell.set(hatch="////", linestyle="--")
+    for y in range(rows):
+        for x in range(columns):
+            frame = (x * across, y * down)
+            rectangle(axes, frame, across, down, fill=False, edgecolor=BLUE, linewidth=2.2)
+            _name_block(axes, (x, y), frame, min(across, width - frame[0]), min(down, height - frame[1]))
+    rectangle(axes, (0, 0), width, height, fill=False, edgecolor=DARK, linewidth=3.4)
+    axes.text(wide / 2, -0.75, "x: columns, blockIdx.x and threadIdx.x →", ha="center", va="center", fontsize=10.5)
+    axes.text(-0.8, high / 2, "y: rows ↓", ha="center", va="center", fontsize=10.5, rotation=90)
+    idle = wide * high - width * height
+    alt = (
+        f"A matrix of {height} rows and {width} columns, within a thick line, under a grid of {columns} by {rows} "
+        f"thread blocks of {across} by {down} threads. {idle} of the {wide * high} threads lie past its right or lower "
+        "edge, hatched."
+    )
+    return finish(figure, alt, width=int(min(760, 40 * (wide + 1.4 + 2 * margin))))
+
+
+def _name_block(axes: Axes, block: tuple[int, int], corner: tuple[int, int], wide: int, high: int) -> None:
+    """Write the block's number in the middle of its part inside the matrix, so that it hides no edge."""
+    number = f"({block[0]}, {block[1]})"
+    text = f"block\n{number}" if high > 1 else f"block {number}" if wide > 2 else number
+    axes.text(
+        corner[0] + wide / 2, corner[1] + high / 2, text, ha="center", va="center", fontsize=10 if wide > 1 else 8,
+        bbox={"facecolor": "white", "edgecolor": "none", "pad": 1.5, "alpha": 0.9},
+    )  # fmt: skip
+
+
+_MOST_PROGRAMS, _MOST_ROUNDS = 8, 8
+_WIDTH, _ROW = 1.9, 0.8  # of a cell, in drawing units
+_FLOAT_BYTES = 4
+
+
+def partial_bytes(programs: int) -> int:
+    """Bytes that the partial sums of `programs` programs move: each is written once and read once."""
+    return 2 * _FLOAT_BYTES * programs
+
+
+def draw_stages(n: int, block_size: int, programs: int) -> Picture:
+    """Draw which program reads which blocks of `n` elements, and how the partial sums are combined.
+
+    Raises:
+        ValueError: a size below 1, or too many programs or rounds to read in a picture.
+    """
+    if min(n, block_size, programs) < 1:
+        raise ValueError("n, block_size and programs must be at least 1.")
+    blocks = ceil(n / block_size)
+    rounds = ceil(blocks / programs)
+    if programs > _MOST_PROGRAMS or rounds > _MOST_ROUNDS:
+        raise ValueError(
+            f"{programs} programs in {rounds} rounds are too many to draw: choose at most {_MOST_PROGRAMS} programs, "
+            f"and n for at most {_MOST_ROUNDS} rounds."
+        )
+    left, sums = 2.6, 1.0 + _ROW * rounds + 0.7
+    figure, axes = canvas(0.72 * (left + _WIDTH * programs + 0.4), 0.72 * (sums + 2.6))
+    axes.set_xlim(-left, _WIDTH * programs + 0.4)
+    axes.set_ylim(sums + 2.3, -0.3)
+    for program in range(programs):
+        middle = _WIDTH * (program + 0.5)
+        axes.text(middle, 0.5, f"program {program}", ha="center", va="center", fontsize=11.5, color=DARK)
+        for number in range(program, blocks, programs):
+            _stage_block(axes, program, 1.0 + _ROW * (number // programs), number * block_size, n, block_size)
+        axes.plot([middle, middle], [1.0 + _ROW * rounds + 0.1, sums - 0.05], color=BLUE, linewidth=2)
+        _stage_cell(axes, _WIDTH * program, sums, f"sum {program}", PALE)
+        axes.plot([middle, _WIDTH * programs / 2], [sums + _ROW, sums + 1.5], color=ORANGE, linewidth=2, linestyle="--")
+    _stage_cell(axes, _WIDTH * (programs - 1) / 2, sums + 1.5, "mean", BLUE)
+    for number in range(rounds):
+        _label(axes, 1.0 + _ROW * number, f"round {number}")
+    _label(axes, sums, "partial sums")
+    _label(axes, sums + 1.5, "second stage")
+    past = blocks * block_size - n
+    alt = (
+        f"{n} elements in {blocks} blocks of {block_size}, for {programs} programs. In each round every program reads "
+        f"one block, side by side; then it goes on {programs} blocks further. Program 0 reads the blocks "
+        f"{', '.join(str(number) for number in range(0, blocks, programs))}. "
+        + (f"{_lanes(past)} of the last block {'is' if past == 1 else 'are'} masked. " if past else "")
+        + f"Each program writes one sum, and the second stage adds these {programs} and divides by {n}."
+    )
+    return finish(figure, alt, width=min(860, int(52 * (left + _WIDTH * programs))))
+
+
+def _lanes(past: int) -> str:
+    return "The last lane" if past == 1 else f"The last {past} lanes"
+
+
+def _stage_block(axes: Axes, program: int, y: float, first: int, n: int, block_size: int) -> None:
+    last, share = min(first + block_size, n) - 1, min(1.0, (n - first) / block_size)
+    x = _WIDTH * program
+    if share < 1:
+        rectangle(axes, (x, y), _WIDTH, _ROW, facecolor="white", edgecolor=GREY, hatch="////", linestyle="--")
+    rectangle(axes, (x, y), share * _WIDTH, _ROW, facecolor=LIGHT, edgecolor=DARK, linewidth=1)
+    text = f"{first}–{last}" if last > first else str(first)
+    behind = {"facecolor": LIGHT, "edgecolor": "none", "pad": 0.8}
+    axes.text(x + _WIDTH / 2, y + _ROW / 2, text, ha="center", va="center", fontsize=10.5, color=DARK, bbox=behind)
+
+
+def _stage_cell(axes: Axes, x: float, y: float, text: str, fill: str) -> None:
+    rectangle(axes, (x, y), _WIDTH, _ROW, facecolor=fill, edgecolor=DARK, linewidth=1)
+    colour = "white" if fill == BLUE else DARK
+    axes.text(x + _WIDTH / 2, y + _ROW / 2, text, ha="center", va="center", fontsize=11, color=colour)
+
+
+def _label(axes: Axes, y: float, text: str) -> None:
+    axes.text(-0.25, y + _ROW / 2, text, ha="right", va="center", fontsize=11, color=DARK)
+
+
+def draw_partial_traffic(n: int, ways: Mapping[str, int]) -> Picture:
+    """Draw the bytes of `n` float32 elements beside those of the partial sums, per number of programs in `ways`.
+
+    Raises:
+        ValueError: a size below 1.
+    """
+    if min(n, *ways.values()) < 1:
+        raise ValueError("n and the numbers of programs must be at least 1.")
+    bars = {"x, read once": _FLOAT_BYTES * n} | {
+        f"partial sums of {programs:,} programs:\n{why}": partial_bytes(programs) for why, programs in ways.items()
+    }
+    figure, axes = chart(8.6, 0.75 * len(bars) + 0.7)
+    for y, moved in enumerate(bars.values()):
+        own = y == 0
+        axes.barh(y, moved, color=BLUE if own else ORANGE, hatch="" if own else "///", edgecolor="white", height=0.6)
+        axes.text(1.15 * moved, y, _bytes(moved), va="center", fontsize=11.5, color=DARK)
+    axes.set(xscale="log", yticks=range(len(bars)), xlim=(1, 60 * _FLOAT_BYTES * n))
+    axes.set_yticklabels(list(bars), fontsize=11)
+    axes.invert_yaxis()
+    axes.set_xlabel("bytes moved (logarithmic axis)", fontsize=11)
+    alt = "Bars on a logarithmic axis. " + "; ".join(
+        f"{name.replace(chr(10), ' ')}: {_bytes(moved)}" for name, moved in bars.items()
+    )
+    return finish(figure, f"{alt}.", width=760)
+
+
+def _bytes(value: float) -> str:
+    for unit in ("B", "KiB", "MiB"):
+        if value < 1024:
+            return f"{value:,.3g} {unit}"
+        value /= 1024
+    return f"{value:,.3g} GiB"
+
+
+def draw_padded_rows(rows: int, columns: int, stride: int) -> Picture:
+    """Draw a matrix in memory whose rows start `stride` elements apart. Numbers are offsets.
+
+    Raises:
+        ValueError: a stride smaller than a row, or too many elements to read in a picture.
+    """
+    if min(rows, columns) < 1 or stride < columns:
+        raise ValueError("rows and columns must be at least 1, and the stride at least as large as a row.")
+    if stride > 24 or rows > 12:
+        raise ValueError("That is too much to draw: choose at most 12 rows and a stride of 24.")
+    figure, axes = canvas(0.55 * stride + 1.7, 0.5 * rows + 0.9)
+    axes.set_xlim(-1.9, stride + 0.3)
+    axes.set_ylim(rows + 0.9, -0.3)
+    for row in range(rows):
+        axes.text(-0.2, row + 0.5, f"row {row}", ha="right", va="center", fontsize=11, color=DARK)
+        for column in range(stride):
+            inside = column < columns
+            cell = rectangle(
+                axes, (column, row), 1, 1, facecolor=PALE if inside else "white", edgecolor=DARK if inside else GREY
+            )
+            if not inside:
+                cell.set(hatch="////", linestyle="--")
+            box = None if inside else {"facecolor": "white", "edgecolor": "none", "pad": 1}
+            axes.text(
+                column + 0.5, row + 0.5, str(row * stride + column), ha="center", va="center", fontsize=10, bbox=box
+            )
+    axes.text(columns / 2, rows + 0.45, f"{columns} columns", ha="center", va="center", fontsize=11, color=DARK)
+    if stride > columns:
+        axes.text((columns + stride) / 2, rows + 0.45, "padding", ha="center", va="center", fontsize=11, color=DARK)
+    alt = (
+        f"A matrix of {rows} rows and {columns} columns in memory. Each row starts {stride} elements after the one "
+        "before" + (f"; the {stride - columns} elements between two rows are padding." if stride > columns else ".")
+    )
+    return finish(figure, alt, width=int(min(760, 44 * stride + 130)))
+
+
+def draw_row_in_sram() -> Picture:
+    """Draw a row's path between DRAM and the chip in the eager and in the fused softmax."""
+    figure, axes = canvas(10, 4.1)
+    axes.set_xlim(0, 20)
+    axes.set_ylim(8.6, 0)
+    eager = (("max", False), ("subtract", True), ("exp", True), ("sum", False), ("divide", True))
+    for left, right, title in ((0.3, 12.2, "eager: five kernels"), (13.6, 19.7, "fused: one kernel")):
+        _box(axes, left, 0.9, right, 4.3, LIGHT, "")
+        _box(axes, left, 6.3, right, 8.1, PALE, "")
+        axes.text(left + 0.2, 0.45, title, fontsize=13, weight="bold", color=DARK, va="center")
+        axes.text(left + 0.25, 1.35, "on the chip: registers and SRAM", fontsize=10.5, color=DARK, va="center")
+        axes.text((left + right) / 2, 7.2, "DRAM: the matrix, millions of bytes", fontsize=11, ha="center", va="center")
+    for index, (name, writes_matrix) in enumerate(eager):
+        middle = 1.65 + 2.3 * index
+        _box(axes, middle - 1, 2.1, middle + 1, 3.8, "white", name)
+        _arrow(axes, middle - 0.35, 6.2, 3.9, BLUE, dashed=False)
+        if writes_matrix:
+            _arrow(axes, middle + 0.35, 3.9, 6.2, ORANGE, dashed=True)
+    _box(axes, 13.95, 2.0, 19.35, 3.9, "white", "max → subtract → exp\n→ sum → divide")
+    _arrow(axes, 15.2, 6.2, 4.0, BLUE, dashed=False)
+    _arrow(axes, 18.1, 4.0, 6.2, ORANGE, dashed=True)
+    axes.text(15.0, 5.2, "reads", ha="right", va="center", fontsize=11, color=DARK)
+    axes.text(18.3, 5.2, "writes", ha="left", va="center", fontsize=11, color=DARK)
+    alt = (
+        "Left, the eager softmax: five kernels, each fetches the row from DRAM, and three send a whole row back. "
+        "Right, the fused softmax: the row comes in once, stays on the chip for all five steps, and goes out once."
+    )
+    return finish(figure, alt, width=800)
+
+
+def _box(axes: Axes, left: float, top: float, right: float, bottom: float, fill: str, text: str) -> None:
+    rectangle(axes, (left, top), right - left, bottom - top, facecolor=fill, edgecolor=DARK, linewidth=1.2)
+    axes.text((left + right) / 2, (top + bottom) / 2, text, ha="center", va="center", fontsize=11.5, color=DARK)
+
+
+def _arrow(axes: Axes, x: float, start: float, end: float, colour: str, *, dashed: bool) -> None:
+    properties: dict[str, Any] = {"arrowstyle": "-|>", "color": colour, "linewidth": 2.6, "mutation_scale": 16}
+    properties |= {"shrinkA": 0, "shrinkB": 0, "linestyle": (0, (4, 2)) if dashed else "solid"}
+    axes.annotate("", xy=(x, end), xytext=(x, start), arrowprops=properties)
+
+
+_TILE = 4  # rows and columns, and threads along x
+_DOWN, _ACROSS = 2, 3  # tiles of x
+
+
+def draw_transposed_tile() -> Picture:
+    """Draw one block's work in an 8 × 12 transpose with 4 × 4 tiles: where four threads read and write."""
+    figure, axes = canvas(11, 5.1)
+    axes.set_xlim(-0.6, 33.6)
+    axes.set_ylim(14.2, -1.6)
+    axes.set_aspect("equal")
+    block_x, block_y = 2, 0
+    _matrix(axes, (0, 2), _DOWN, _ACROSS, (block_y, block_x), "x, 8 × 12")
+    _matrix(axes, (25, 0), _ACROSS, _DOWN, (block_x, block_y), "out, 12 × 8")
+    left, top = 16.5, 4
+    _grid(axes, left, top, 1, 1)
+    axes.text(left + 2, top - 0.8, "tile, in shared memory", ha="center", va="center", fontsize=11, color=DARK)
+    at_x, at_y = 0 + block_x * _TILE, 2 + block_y * _TILE
+    out_x, out_y = 25 + block_y * _TILE, 0 + block_x * _TILE
+    for thread in range(_TILE):
+        _cell(axes, at_x + thread, at_y, thread, read=True)
+        _cell(axes, out_x + thread, out_y, thread, read=False)
+        if thread:
+            _cell(axes, left + thread, top, thread, read=True)
+        _cell(axes, left, top + thread, thread, read=False)
+    arrow = {"arrowstyle": "-|>", "color": DARK, "linewidth": 2, "mutation_scale": 16}
+    axes.annotate("", xy=(left - 0.2, top + 0.5), xytext=(at_x + _TILE + 0.2, at_y + 0.5), arrowprops=arrow)
+    axes.annotate("", xy=(out_x - 0.2, out_y + 0.5), xytext=(left + 1.2, top + 3.5), arrowprops=arrow)
+    axes.text(14.2, 2.5, "1", fontsize=13, weight="bold", color=DARK, ha="center")
+    axes.text(21.6, 7.2, "2", fontsize=13, weight="bold", color=DARK, ha="center")
+    axes.text(0, 12.9, "1: threads 0 to 3 read along a row of x and write along a row of the tile.", fontsize=11,
+              va="center", color=DARK)  # fmt: skip
+    axes.text(0, 13.8, "2: when the tile is full, they read down a column of the tile and write along a row of out.",
+              fontsize=11, va="center", color=DARK)  # fmt: skip
+    alt = (
+        "A block of a transpose with tiles of 4 by 4. Threads 0 to 3 read along a row of x, in the tile at tile row 0 "
+        "and tile column 2, and write it along a row of a tile in shared memory. Then they read down a column of that "
+        "tile and write along a row of out, in the tile at tile row 2 and tile column 0."
+    )
+    return finish(figure, alt, width=820)
+
+
+def _matrix(axes: Axes, corner: tuple[int, int], down: int, across: int, tile: tuple[int, int], name: str) -> None:
+    left, top = corner
+    _grid(axes, left, top, down, across)
+    axes.text(left + across * _TILE / 2, top - 0.8, name, ha="center", va="center", fontsize=11, color=DARK)
+    frame = (left + tile[1] * _TILE, top + tile[0] * _TILE)
+    rectangle(axes, frame, _TILE, _TILE, fill=False, edgecolor=DARK, linewidth=3.2, zorder=3)
+
+
+def _grid(axes: Axes, left: float, top: float, down: int, across: int) -> None:
+    for row in range(down * _TILE):
+        for column in range(across * _TILE):
+            rectangle(axes, (left + column, top + row), 1, 1, facecolor=LIGHT, edgecolor=GREY, linewidth=0.4)
+    for y in range(down):
+        for x in range(across):
+            frame = (left + x * _TILE, top + y * _TILE)
+            rectangle(axes, frame, _TILE, _TILE, fill=False, edgecolor=DARK, linewidth=1.3)
+
+
+def _cell(axes: Axes, x: float, y: float, thread: int, *, read: bool) -> None:
+    colour, ink = (BLUE, "white") if read else (ORANGE, DARK)
+    rectangle(axes, (x, y), 1, 1, facecolor=colour, edgecolor=DARK, linewidth=0.6, hatch=None if read else "///")
+    box = None if read else {"facecolor": ORANGE, "edgecolor": "none", "pad": 1}
+    axes.text(x + 0.5, y + 0.5, str(thread), ha="center", va="center", fontsize=10, color=ink, bbox=box)

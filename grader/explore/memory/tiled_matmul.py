@@ -1,0 +1,316 @@
+"""A matrix product in tiles: the loop along K, software pipelining, and the L2 cache by order of tiles."""
+
+from __future__ import annotations
+
+import functools
+from collections import OrderedDict
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from grader.explore.drawing.displays import (
+    BLUE,
+    DARK,
+    GREY,
+    LIGHT,
+    ORANGE,
+    PALE,
+    Choices,
+    Picture,
+    canvas,
+    finish,
+    rectangle,
+)
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+__all__ = [
+    "GroupedOrder",
+    "Pipeline",
+    "draw_grouped_order",
+    "draw_pipeline",
+    "draw_tile_loop",
+    "explore_grouped_order",
+    "explore_pipeline",
+    "grouped_order",
+    "pipeline",
+]
+
+
+_DOWN, _ACROSS, _ALONG = 3, 4, 5  # tiles of the small product: of M, N and K
+_ROW, _COLUMN = 1, 2  # of the tile that is drawn
+_COPY, _MULTIPLY = 3, 1  # a tile's copy from DRAM takes this many times as long as its multiplication
+_ROUNDS = 8
+_MOST_STAGES = 6
+
+
+def draw_tile_loop(step: int = 2) -> Picture:
+    """Draw one program's work: a row of tiles of `a` times a column of tiles of `b`, at one step along K.
+
+    Raises:
+        ValueError: a step outside the small product.
+    """
+    if not 0 <= step < _ALONG:
+        raise ValueError(f"step must be 0 to {_ALONG - 1}.")
+    figure, axes = canvas(9.2, 6.0)
+    axes.set_xlim(-8.4, 7.9)
+    axes.set_ylim(4.6, -6.2)
+    axes.set_aspect("equal")
+    for row in range(_DOWN):
+        for k in range(_ALONG):
+            _draw_tile(axes, k - _ALONG - 0.8, row, row == _ROW, k == step, k < step)
+        for column in range(_ACROSS):
+            _cell(axes, column, row, BLUE if (row, column) == (_ROW, _COLUMN) else LIGHT, "")
+    for k in range(_ALONG):
+        for column in range(_ACROSS):
+            _draw_tile(axes, column, k - _ALONG - 0.6, column == _COLUMN, k == step, k < step)
+    axes.text(_COLUMN + 0.5, _ROW + 0.5, "+=", ha="center", va="center", fontsize=15, color="white", weight="bold")
+    for x, y, text in (
+        (-_ALONG / 2 - 0.8, _DOWN + 0.45, "a, M × K"),
+        (_ACROSS + 0.25, -_ALONG / 2 - 0.6, "b, K × N"),
+        (_ACROSS / 2, _DOWN + 0.45, "out, M × N"),
+    ):
+        axes.text(x, y, text, ha="left" if x > _ACROSS else "center", va="center", fontsize=12, color=DARK)
+    said = f"step {step}: the tile of out takes up the product of the two marked tiles"
+    axes.text(-_ALONG - 0.8, _DOWN + 1.2, said, ha="left", va="center", fontsize=11.5, color=DARK)
+    alt = (
+        f"A product in tiles: a has {_DOWN} by {_ALONG}, b {_ALONG} by {_ACROSS} and out {_DOWN} by {_ACROSS}. One "
+        f"program computes the tile of out in row {_ROW} and column {_COLUMN}. It goes along row {_ROW} of the tiles "
+        f"of a and down column {_COLUMN} of those of b. It now multiplies tile {step} of each; {step} of "
+        f"{_ALONG} are done."
+    )
+    return finish(figure, alt, width=700)
+
+
+def _draw_tile(axes: Axes, x: float, y: float, wanted: bool, now: bool, done: bool) -> None:
+    colour = LIGHT if not wanted else ORANGE if now else PALE
+    _cell(axes, x, y, colour, "////" if wanted and now else "", "done" if wanted and done else "")
+
+
+def _cell(axes: Axes, x: float, y: float, colour: str, hatch: str, text: str = "") -> None:
+    edge = GREY if colour == LIGHT else DARK
+    rectangle(axes, (x, y), 1, 1, facecolor=colour, edgecolor=edge, linewidth=0.9, hatch=hatch or None)
+    if text:
+        axes.text(x + 0.5, y + 0.5, text, ha="center", va="center", fontsize=9.5, color=DARK)
+
+
+@dataclass(frozen=True)
+class Pipeline:
+    """When each step's tiles are copied and multiplied: (start, end) per step. A step uses buffer step % stages."""
+
+    stages: int
+    copies: tuple[tuple[int, int], ...]
+    products: tuple[tuple[int, int], ...]
+
+    @property
+    def length(self) -> int:
+        return self.products[-1][1]
+
+    @property
+    def busy(self) -> float:
+        """The share of the time in which the tensor cores are busy."""
+        return sum(end - start for start, end in self.products) / self.length
+
+
+def pipeline(stages: int) -> Pipeline:
+    """Schedule eight steps along K with `stages` buffers: a copy waits for a free buffer and takes 3 products' time.
+
+    Raises:
+        ValueError: no stage, or too many to draw.
+    """
+    if not 1 <= stages <= _MOST_STAGES:
+        raise ValueError(f"stages must be 1 to {_MOST_STAGES}.")
+    copies: list[tuple[int, int]] = []
+    products: list[tuple[int, int]] = []
+    for step in range(_ROUNDS):
+        free = products[step - stages][1] if step >= stages else 0
+        issued = copies[-1][0] + 1 if copies else 0  # copies are issued one after the other and overlap in flight
+        start = max(free, issued)
+        copies.append((start, start + _COPY))
+        begin = max(copies[-1][1], products[-1][1] if products else 0)
+        products.append((begin, begin + _MULTIPLY))
+    return Pipeline(stages, tuple(copies), tuple(products))
+
+
+def draw_pipeline(stages: int = 3) -> Picture:
+    """Draw shared memory over time: the copies that arrive in each buffer, and when the tensor cores are busy.
+
+    Raises:
+        ValueError: as `pipeline`.
+    """
+    found = pipeline(stages)
+    longest = pipeline(1).length
+    figure, axes = canvas(10.2, 0.55 * stages + 2.1)
+    axes.set_xlim(-6.6, longest + 0.6)
+    axes.set_ylim(stages + 3.0, -0.5)
+    for buffer in range(stages):
+        axes.text(-0.3, buffer + 0.5, f"buffer {buffer}", ha="right", va="center", fontsize=11, color=DARK)
+    axes.text(-0.3, stages + 0.9, "tensor cores", ha="right", va="center", fontsize=11, color=DARK)
+    for step, (copy, product) in enumerate(zip(found.copies, found.products, strict=True)):
+        buffer = step % stages
+        _bar(axes, copy, buffer, ORANGE, f"copy {step}", "////")
+        if product[0] > copy[1]:
+            _bar(axes, (copy[1], product[0]), buffer, PALE, "", "")
+        _bar(axes, product, buffer, BLUE, str(step), "")
+        _bar(axes, product, stages + 0.4, BLUE, str(step), "")
+    said = f"{_plural(stages)}: {found.length} units of time, in {found.busy:.0%} of them the tensor cores have work"
+    axes.text(0, stages + 2.2, said, ha="left", va="center", fontsize=11.5, color=DARK)
+    alt = (
+        f"Shared memory over time, with {_plural(stages)}. Eight steps along K are copied in, which takes {_COPY} "
+        f"units of time each, and multiplied, which takes {_MULTIPLY}. All is done after {found.length} units, and in "
+        f"{found.busy:.0%} of them the tensor cores have work."
+    )
+    return finish(figure, alt, width=760)
+
+
+def _bar(axes: Axes, span: tuple[int, int], y: float, colour: str, text: str, hatch: str) -> None:
+    start, end = span
+    rectangle(axes, (start, y + 0.08), end - start, 0.84, facecolor=colour, edgecolor=DARK, linewidth=0.8,
+                             hatch=hatch or None)  # fmt: skip
+    if text:
+        box = {"facecolor": colour, "edgecolor": "none", "pad": 0.8} if hatch else None
+        axes.text((start + end) / 2, y + 0.5, text, ha="center", va="center", fontsize=9.5, bbox=box,
+                  color="white" if colour == BLUE else DARK)  # fmt: skip
+
+
+def _plural(stages: int) -> str:
+    return f"{stages} stage{'' if stages == 1 else 's'}"
+
+
+def explore_pipeline() -> Choices:
+    """`draw_pipeline` with a slider for the stages."""
+    return Choices(draw_pipeline, {"stages": (3, 1, 2, 4, 5)}, {"stages": "stages"})
+
+
+_TILES = 64  # along each axis of `out`, as at 8192 × 8192 with tiles of 128 × 128
+_STEPS = 128  # along K, as at 8192 with steps of 64
+_TILE_KIB = 16  # 128 × 64 float16
+_AT_ONCE = 132  # programs that run together, one on each SM of an H100 or H200
+_CACHE_MIB = 50  # their L2
+
+
+@dataclass(frozen=True)
+class GroupedOrder:
+    """A product of 8192 × 8192 matrices whose programs take tiles in groups of `group` rows; sizes in tiles.
+
+    `first_wave` has (row, column) of the tiles that are computed at the same time first. `loads` counts tiles of `a`
+    and `b` that programs ask for, `misses` those that come from DRAM, and `distinct` is how many different ones the
+    first wave reads in a step along K.
+    """
+
+    group: int
+    first_wave: tuple[tuple[int, int], ...]
+    distinct: int
+    loads: int
+    misses: int
+
+    @property
+    def hit_rate(self) -> float:
+        """The share of the loads that hit in L2."""
+        return 1 - self.misses / self.loads
+
+    @property
+    def dram_gib(self) -> float:
+        """GiB read from DRAM."""
+        return self.misses * _TILE_KIB / (1 << 20)
+
+
+@functools.cache
+def grouped_order(group: int) -> GroupedOrder:
+    """Simulate an LRU L2 cache, with 132 programs at a time, all at the same step along K.
+
+    Raises:
+        ValueError: a group of less than 1 row.
+    """
+    if group < 1:
+        raise ValueError("group must be at least 1 row of tiles.")
+    order = [_tile(number, group) for number in range(_TILES * _TILES)]
+    waves = [order[at : at + _AT_ONCE] for at in range(0, len(order), _AT_ONCE)]
+    room = _CACHE_MIB * 1024 // _TILE_KIB
+    cache: OrderedDict[tuple[str, int, int], None] = OrderedDict()
+    misses = 0
+    for wave in waves:
+        rows, columns = ({tile[axis] for tile in wave} for axis in (0, 1))
+        for step in range(_STEPS):
+            for wanted in [("a", row, step) for row in rows] + [("b", step, column) for column in columns]:
+                if wanted in cache:
+                    cache.move_to_end(wanted)
+                    continue
+                misses += 1
+                cache[wanted] = None
+                if len(cache) > room:
+                    cache.popitem(last=False)
+    first = tuple(waves[0])
+    distinct = sum(len({tile[axis] for tile in first}) for axis in (0, 1))
+    return GroupedOrder(group, first, distinct, 2 * _STEPS * len(order), misses)
+
+
+def _tile(number: int, group: int) -> tuple[int, int]:
+    """Row and column of the tile that a program computes."""
+    first = number // (group * _TILES) * group
+    height = min(_TILES - first, group)
+    inside = number % (group * _TILES)
+    return first + inside % height, inside // height
+
+
+def draw_grouped_order(group: int = 8) -> Picture:
+    """Draw the tiles of the first 132 programs, the tiles of `a` and `b` they read, and the L2 hit rate.
+
+    Raises:
+        ValueError: as `grouped_order`.
+    """
+    order = grouped_order(group)
+    figure, axes = canvas(9.6, 5.0)
+    axes.set_xlim(-14, 106)
+    axes.set_ylim(68, -12)
+    axes.set_aspect("equal")
+    rows = {row for row, _ in order.first_wave}
+    columns = {column for _, column in order.first_wave}
+    for (left, top, width, height), name in (
+        ((-11, 0, 8, _TILES), "a"), ((0, -9, _TILES, 6), "b"), ((0, 0, _TILES, _TILES), "out")
+    ):  # fmt: skip
+        rectangle(axes, (left, top), width, height, facecolor=LIGHT, edgecolor=DARK, linewidth=1)
+        axes.text(left + width / 2, top + height + 2 if name != "b" else top - 1.5, name, ha="center", va="center",
+                  fontsize=11, color=DARK)  # fmt: skip
+    for row in rows:
+        rectangle(axes, (-11, row), 8, 1, facecolor=ORANGE, edgecolor=DARK, linewidth=0.3, hatch="////")
+    for column in columns:
+        rectangle(axes, (column, -9), 1, 6, facecolor=PALE, edgecolor=DARK, linewidth=0.3)
+    for row, column in order.first_wave:
+        rectangle(axes, (column, row), 1, 1, facecolor=BLUE, edgecolor="white", linewidth=0.25)
+    _figures(axes, order, len(rows), len(columns))
+    alt = (
+        f"{_TILES} by {_TILES} tiles of out, computed in groups of {_count(group, 'row')}. The first {_AT_ONCE} "
+        f"programs need {_count(len(rows), 'row')} of tiles of a and {_count(len(columns), 'column')} of b. Over the "
+        f"whole product the L2 cache has {order.hit_rate:.1%} of the tiles that are loaded, and "
+        f"{order.dram_gib:.2f} GiB come from DRAM."
+    )
+    return finish(figure, alt, width=760)
+
+
+def _figures(axes: Axes, order: GroupedOrder, rows: int, columns: int) -> None:
+    lines = (
+        (f"groups of {_count(order.group, 'row')}", True),
+        (f"{_AT_ONCE} programs at a time read, in each step:", False),
+        (f"{rows} + {columns} = {order.distinct} different tiles", False),
+        ("", False),
+        (f"the L2 has {order.hit_rate:.1%} of all loads", True),
+        (f"from DRAM: {order.dram_gib:.2f} GiB", False),
+    )
+    for number, (text, bold) in enumerate(lines):
+        axes.text(69, 6 + 5 * number, text, fontsize=10.5, color=DARK, va="center", weight="bold" if bold else "normal")
+    full = 36.0
+    share = full * order.misses / grouped_order(1).misses
+    axes.text(69, 41, "from DRAM, against groups of 1 row:", fontsize=10.5, color=DARK, va="center")
+    rectangle(axes, (69, 44), full, 4, facecolor="white", edgecolor=GREY, linewidth=1)
+    rectangle(axes, (69, 44), min(share, full), 4, facecolor=ORANGE, edgecolor=DARK, linewidth=1, hatch="////")
+    axes.text(69, 51, f"{share / full:.0%}", fontsize=10.5, color=DARK, va="center")
+
+
+def _count(count: int, what: str) -> str:
+    return f"{count} {what}{'' if count == 1 else 's'}"
+
+
+def explore_grouped_order() -> Choices:
+    """`draw_grouped_order` with a slider for the group."""
+    return Choices(draw_grouped_order, {"group": (8, 1, 2, 4, 16, 32, 64)}, {"group": "rows of tiles in a group"})

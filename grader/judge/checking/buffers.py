@@ -1,0 +1,483 @@
+"""The arbiter's desk: where inputs are drawn, outputs are poisoned, and answers are checked.
+
+The worker sees the arenas alone. What the oracle reads are private copies of the inputs, so that nothing a submission
+does to its inputs changes what is expected of it.
+"""
+
+from __future__ import annotations
+
+import math
+import os
+import random
+import time
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from grader.errors import MachineLacks
+from grader.exercise import Array, Budget, Case, Exercise, Tensors
+from grader.judge.checking import fused_compare
+from grader.judge.checking.compare import compare, poisoned, suspected
+from grader.judge.gpu import health
+from grader.judge.gpu.ceilings import Machine
+from grader.judge.score import quartile
+from grader.protocol.arena import (
+    GUARD_BYTES,
+    INPUT_GUARD,
+    POISON_BYTE,
+    CudaArena,
+    HostArena,
+    Slot,
+    copy_on_gpu,
+    place,
+    tensor,
+)
+from grader.verdict import Mismatch
+
+__all__ = [
+    "FILLS",
+    "Desk",
+    "Spread",
+    "draw",
+    "generator",
+    "laid",
+    "padded",
+    "untouched",
+    "written_outside",
+]
+
+
+# Where the tensors of a case's launches lie in the arenas.
+
+
+@dataclass(frozen=True)
+class Spread:
+    """A case laid out: one dict of slots for each launch, and how much of each arena is in use."""
+
+    case: Case
+    launches: tuple[dict[str, Slot], ...]
+    used: dict[str, int]
+
+    def repeated(self, times: int) -> Spread:
+        """The same launches once more and once more, for a worker that runs nobody's submission."""
+        return replace(self, launches=self.launches * times)
+
+    def plan(self) -> list[list[dict[str, Any]]]:
+        """What a worker needs to know of it."""
+        return [[slot.to_dict() for slot in launch.values()] for launch in self.launches]
+
+
+def laid(case: Case, launches: int) -> Spread:
+    """One tensor after the other, with guards around them, however long the arenas would have to be."""
+    ends = {"inputs": 0, "outputs": 0}
+    placed = []
+    for _ in range(launches):
+        slots = {}
+        for array in case.arrays:
+            arena = "inputs" if array.role == "in" else "outputs"
+            slots[array.name], ends[arena] = place(
+                arena, ends[arena], array.shape, array.dtype, array.row_padding, array.transposed
+            )
+            ends[arena] -= GUARD_BYTES  # the guard behind a tensor is the one before the next
+        placed.append(slots)
+    return Spread(case, tuple(placed), {name: end + GUARD_BYTES for name, end in ends.items()})
+
+
+# Fresh inputs: drawn by the arbiter from the system's randomness, never from a seed that anyone else has.
+
+
+def generator(device: str) -> Any:
+    """A torch generator on `device`, seeded from `os.urandom`."""
+    import torch
+
+    return torch.Generator(device=device).manual_seed(int.from_bytes(os.urandom(8), "big") >> 1)
+
+
+def draw(array: Array, fill: str, source: Any) -> Any:
+    """A contiguous tensor of the array's shape and dtype, drawn as the fill says."""
+    import torch
+
+    device = source.device
+    if not array.dtype.startswith(("float", "bfloat")):
+        high = 256 if array.dtype == "uint8" else 1 << 16
+        return torch.randint(0, high, array.shape, generator=source, device=device, dtype=getattr(torch, array.dtype))
+    values = torch.randn(array.shape, generator=source, device=device, dtype=torch.float32)
+    return FILLS[_chosen(fill)](values, source).to(getattr(torch, array.dtype))
+
+
+def _chosen(fill: str) -> str:
+    """One of the fills in "normal|heavy", drawn anew for each array of each launch."""
+    return random.SystemRandom().choice(fill.split("|"))
+
+
+def _heavy(values: Any, source: Any) -> Any:
+    import torch
+
+    return values * torch.exp(3 * torch.randn(values.shape, generator=source, device=values.device))
+
+
+def _large(values: Any, source: Any) -> Any:
+    import torch
+
+    offset = torch.rand(values.shape[:1] + (1,) * (values.dim() - 1), generator=source, device=values.device)
+    sign = torch.where(torch.arange(values.shape[0], device=values.device) % 2 == 0, 1.0, -1.0)
+    return values + (5_000 + 5_000 * offset) * sign.reshape(offset.shape)
+
+
+def _minus_inf(values: Any, source: Any) -> Any:
+    import torch
+
+    holes = torch.rand(values.shape, generator=source, device=values.device) < 0.1
+    holes[..., 0] = False  # a row of nothing but minus infinity has no softmax
+    return values.masked_fill(holes, float("-inf"))
+
+
+FILLS = {
+    "normal": lambda values, source: values,  # standard normal
+    "heavy": _heavy,  # heavy tails: magnitudes from 1e-4 to 1e4
+    "large": _large,  # rows around ±5,000 … ±10,000
+    "below": lambda values, source: values - 200.0,  # exp of every value is 0 in float32
+    "minus_inf": _minus_inf,  # one value in ten is minus infinity
+}
+
+
+# What lies around the outputs: whether anything was written there, and where.
+
+
+def padded(slot: Slot) -> bool:
+    """Whether there is something between its rows, too."""
+    return slot.span != math.prod(slot.shape)
+
+
+def untouched(arena: CudaArena | HostArena, launches: Sequence[Sequence[Slot]]) -> bool:
+    """Whether all guards still hold the poison, of every launch in one go. Between rows nobody looks here.
+
+    The slots of a launch follow each other as in every other launch, at equal distances: so do the gaps behind them.
+    """
+    import torch
+
+    slots = sorted({slot.offset: slot for launch in launches for slot in launch}.values(), key=lambda one: one.offset)
+    ends = [slot.offset + slot.bytes for slot in slots]
+    raw = arena.bytes_at(0, ends[-1] + GUARD_BYTES)
+    least = [raw[slots[0].offset - GUARD_BYTES : slots[0].offset].amin(), raw[ends[-1] :].amin()]
+    gaps = [(end, after.offset - end) for end, after in zip(ends, slots[1:], strict=False)]
+    for first in range(len(launches[0])):
+        least += [part.amin() for part in _rows(raw, gaps[first :: len(launches[0])])]
+    return bool((torch.stack(least) == POISON_BYTE).all())  # no byte is larger than the poison
+
+
+def _rows(raw: Any, gaps: Sequence[tuple[int, int]]) -> list[Any]:
+    """The gaps as one tensor, where they are as long and as far apart as each other."""
+    if not gaps:
+        return []
+    length, pitch = gaps[0][1], gaps[1][0] - gaps[0][0] if len(gaps) > 1 else 0
+    if gaps == [(gaps[0][0] + number * pitch, length) for number in range(len(gaps))]:
+        return [raw.as_strided((len(gaps), length), (pitch, 1), gaps[0][0])]
+    return [raw[start : start + size] for start, size in gaps]
+
+
+def written_outside(arena: CudaArena | HostArena, slot: Slot) -> list[int]:
+    """Offsets, in elements from the tensor's start, of what was written in its guards and between its rows."""
+    import torch
+
+    item = slot.bytes // slot.span
+    if not padded(slot) and not _written(arena, slot):
+        return []
+    raw = arena.bytes_at(slot.offset - GUARD_BYTES, slot.bytes + 2 * GUARD_BYTES)
+    elements = (raw.view(-1, item) != POISON_BYTE).any(-1)
+    first = GUARD_BYTES // item
+    own = elements[first : first + slot.span]
+    own.as_strided(slot.shape, slot.strides, storage_offset=first).fill_(False)
+    return (torch.nonzero(elements).flatten() - first).tolist()
+
+
+def _written(arena: CudaArena | HostArena, slot: Slot) -> bool:
+    before = arena.bytes_at(slot.offset - GUARD_BYTES, GUARD_BYTES)
+    after = arena.bytes_at(slot.offset + slot.bytes, GUARD_BYTES)
+    return bool((before != POISON_BYTE).any() | (after != POISON_BYTE).any())
+
+
+# The arbiter's desk: where inputs are drawn, outputs are poisoned, and answers are checked.
+#
+# The worker sees the arenas alone. What the oracle reads are private copies of the inputs, so that nothing a submission
+# does to its inputs changes what is expected of it.
+
+_HOST_BYTES = 1 << 28
+_OWN_BYTES = 1 << 21
+_SCRATCH_BYTES = 256
+_COPIES_IN = 12
+_FLOAT64_COPIES = 6  # of the largest array: inputs, expected values, errors, and what the oracle needs besides
+
+
+class Desk:
+    """Two arenas on one device ("cuda" or "simulator"): `inputs`, read-only for workers, and `outputs`. A third, `own`,
+    is for trusted workers alone: what they find there is expected of a submission."""
+
+    def __init__(self, device: str, machine: Machine | None = None) -> None:
+        import torch
+
+        self.machine = machine  # for exercises that ask about it
+        self.torch_device = "cuda" if device == "cuda" else "cpu"
+        make: Any = CudaArena if device == "cuda" else HostArena
+        size = _HOST_BYTES
+        if device == "cuda":
+            torch.cuda.empty_cache()  # of what was measured before
+            size = health.arena_bytes(health.available())
+        self.arenas: dict[str, CudaArena | HostArena] = {
+            "inputs": make.create(size, sealed=True),
+            "outputs": make.create(size, sealed=False),
+        }
+        self._own: CudaArena | HostArena = make.create(_OWN_BYTES, sealed=False)
+        self._source = generator(self.torch_device)
+        self._secret: Any = None  # bytes laid out as in the input arena; grows with what is asked
+        self._target: Any = None
+        self._given: Any = None
+        self._scratch: Any = None  # to and from
+
+    def capacity(self, case: Case) -> int:
+        """How many launches with inputs and outputs of their own fit."""
+        used = laid(case, 1).used
+        return min(arena.size // max(1, used[name]) for name, arena in self.arenas.items())
+
+    def fits(self, case: Case, launches: int = 1) -> bool:
+        """Whether the launches fit the arenas, and what they need besides the memory that is free: private inputs, and
+        the oracle and the comparison in float64.
+        """
+        if self.capacity(case) < launches:
+            return False
+        elements = max(math.prod(array.shape) for array in case.arrays)
+        return not self.short(laid(case, launches).used["inputs"], _FLOAT64_COPIES * 8 * elements)
+
+    def short(self, private: int | None = None, besides: int = 0) -> bool:
+        """Whether too little memory is free for so many bytes of private inputs, by default all that the arena can
+        take, and for so many besides.
+        """
+        if self.torch_device == "cpu":
+            return False
+        wanted = self.arenas["inputs"].size if private is None else private
+        held = 0 if self._secret is None else self._secret.numel()
+        return max(0, wanted - held) + besides >= health.available()
+
+    def lay(self, case: Case, launches: int = 1) -> Spread:
+        """Places the tensors of `launches` launches.
+
+        Raises:
+            MachineLacks: they do not fit.
+        """
+        spread = laid(case, launches)
+        if any(spread.used[name] > arena.size for name, arena in self.arenas.items()):
+            raise MachineLacks(f"The case {case.name} needs more memory than this machine has free.")
+        return spread
+
+    def arenas_for(self, trusted: bool) -> dict[str, CudaArena | HostArena]:
+        """What a worker maps."""
+        return self.arenas | {"own": self._own} if trusted else self.arenas
+
+    def apart(self, spread: Spread) -> Spread:
+        """The same inputs, and outputs where no submission can see them, poisoned.
+
+        Raises:
+            MachineLacks: the outputs are too large for that.
+        """
+        if spread.used["outputs"] > self._own.size:
+            raise MachineLacks(f"The case {spread.case.name} cannot be measured: its outputs are too large.")
+        self._own.bytes_at(0, self._own.size).fill_(POISON_BYTE)
+        self.settle()
+        launches = tuple(
+            {name: slot if slot.arena == "inputs" else replace(slot, arena="own") for name, slot in launch.items()}
+            for launch in spread.launches
+        )
+        return replace(spread, launches=launches)
+
+    def deal(self, spread: Spread, own_draw: Callable[[Case, Any, Any], Tensors] | None = None) -> None:
+        """Draws fresh inputs for every launch, NaN all around them, in memory that no worker maps."""
+        import torch
+
+        count = spread.used["inputs"]
+        self._make_room(count)
+        self._secret[: count & ~1].view(torch.int16).fill_(INPUT_GUARD)
+        self._aim(count)
+        for launch in spread.launches:
+            if own_draw is not None:
+                for name, value in own_draw(spread.case, self._source, self.machine).items():
+                    self._private(launch[name]).copy_(value)
+                continue
+            for array in spread.case.inputs:
+                self._private(launch[array.name]).copy_(draw(array, spread.case.fill, self._source))
+        self.settle()
+
+    def hand_over(self) -> None:
+        """Copies the inputs that were dealt to where the workers see them, and waits until they are there."""
+        self._hand(self._target, self._given)
+
+    def copy_in_s(self, count: int) -> float:
+        """Seconds that `hand_over` takes for so many bytes: the lower quartile of some, with nobody else at work.
+
+        Where other judges leave no room for private inputs of that size, the outputs are copied: memory like any other.
+        """
+        source = None
+        try:
+            self._make_room(count)
+        except RuntimeError as error:
+            if not health.out_of_memory(error):
+                raise
+            source = self.arenas["outputs"].bytes_at(0, count)
+        seconds = []
+        for _ in range(_COPIES_IN):
+            self._aim(count, source)
+            self.settle()
+            started = time.perf_counter()
+            self.hand_over()
+            seconds.append(time.perf_counter() - started)
+        return quartile(seconds[2:])
+
+    def _make_room(self, count: int) -> None:
+        import torch
+
+        if self._secret is None or self._secret.numel() < count:
+            self._secret = self._given = None  # the old one is let go before the new one is made
+            self._secret = torch.empty(count, dtype=torch.uint8, device=self.torch_device)
+
+    def _aim(self, count: int, source: Any = None) -> None:
+        """Makes the tensors that `hand_over` copies. Done beforehand, since `hand_over` is timed."""
+        if self._scratch is None:
+            import torch
+
+            self._scratch = torch.zeros(2, _SCRATCH_BYTES, dtype=torch.uint8, device=self.torch_device).unbind()
+        self._target = self.arenas["inputs"].bytes_at(0, count)
+        self._given = self._secret[:count] if source is None else source
+
+    def poison(self, spread: Spread) -> None:
+        """Fills the outputs and their guards with the poison, and waits until that is done."""
+        self._bytes(spread, "outputs").fill_(POISON_BYTE)
+        self.settle()
+
+    def clear(self) -> None:
+        """Takes from the outputs' arena, all of it, what a worker may have left there for another."""
+        self.arenas["outputs"].clear()
+        self.settle()
+
+    def rest(self) -> None:
+        """Lets go of memory that only a grading needs: between two, the GPU is the learner's."""
+        self._secret = self._scratch = self._target = self._given = None
+        if self.torch_device == "cuda":
+            import torch
+
+            torch.cuda.empty_cache()
+
+    def wake(self) -> None:
+        """Has the GPU switch to this process, by a small copy of private bytes.
+
+        Before `hand_over` it leaves that no switch to wait for, and fills the host's caches. After it, it waits for
+        whoever had the GPU begin as soon as the inputs were there.
+        """
+        self._hand(*self._scratch)
+
+    def _hand(self, target: Any, given: Any) -> None:
+        """Copies, and waits: what the host does here is in the clock."""
+        if self.torch_device == "cpu":
+            target.copy_(given)
+        else:
+            copy_on_gpu(target, given)
+
+    def settle(self) -> None:
+        """Waits for this process's own work on the device."""
+        if self.torch_device == "cuda":
+            import torch
+
+            torch.cuda.synchronize()
+
+    def answers(self, spread: Spread) -> list[tuple[Any, ...]]:
+        """What stands in the outputs now, in float64, launch by launch: a trusted worker's answers, to be expected."""
+        import torch
+
+        return [
+            tuple(self._view(slot).to(torch.float64, copy=True) for slot in self._outputs(spread, launch))
+            for launch in spread.launches
+        ]
+
+    def expected(self, spread: Spread, exercise: Exercise) -> list[tuple[Any, ...]]:
+        """What the oracle says of the inputs that were dealt, in float64, launch by launch."""
+        return [answers for _, _, answers in self._expected(spread, exercise, None)]
+
+    def check(
+        self, spread: Spread, exercise: Exercise, expected: Sequence[tuple[Any, ...]] | None = None
+    ) -> Mismatch | None:
+        """The first output, launch by launch, that is not as `expected`: by default, what the oracle says."""
+        guarded = untouched(self.arenas["outputs"], [self._outputs(spread, launch) for launch in spread.launches])
+        if guarded and self._all_right(spread, exercise, expected):
+            return None
+        for launch, inputs, answers in self._expected(spread, exercise, expected):
+            for array, answer in zip(spread.case.outputs, answers, strict=True):
+                slot = launch[array.name]
+                got = self._view(slot)
+                looked_at = guarded and not padded(slot)
+                outside = [] if looked_at else written_outside(self.arenas[slot.arena], slot)
+                found = compare(array.name, got, answer, _budget(spread, exercise), outside)
+                if found is None:
+                    continue
+                sure = got.is_floating_point()  # an integer that looks unwritten may be a bug's
+                nothing = sure and found.unwritten == found.wrong  # what was never written is NaN, as some bugs write
+                suspects = [suspect for suspect in exercise.suspects if suspect.missing or not nothing]
+                sentence = suspected(got, answer, inputs, suspects)
+                unwritten = 0 if sentence else found.unwritten
+                return Mismatch(**{**vars(found), "suspect": sentence, "unwritten": unwritten})
+        return None
+
+    def _all_right(self, spread: Spread, exercise: Exercise, expected: Sequence[tuple[Any, ...]] | None) -> bool:
+        """Whether all of it is, found in one pass and waited for once; where that saves nothing it says no."""
+        outputs = self._outputs(spread, spread.launches[0])
+        if not fused_compare.saves(self.torch_device) or any(padded(slot) for slot in outputs):
+            return False
+        import torch
+
+        wrong = torch.zeros((), dtype=torch.int64, device=self.torch_device)
+        for launch, _, answers in self._expected(spread, exercise, expected):
+            for slot, answer in zip(self._outputs(spread, launch), answers, strict=True):
+                fused_compare.add_wrong(self._view(slot), answer, _budget(spread, exercise), wrong)
+        return not int(wrong)
+
+    def _expected(
+        self, spread: Spread, exercise: Exercise, expected: Sequence[tuple[Any, ...]] | None
+    ) -> Iterator[tuple[dict[str, Slot], dict[str, Any], tuple[Any, ...]]]:
+        """Of each launch where its tensors lie, its inputs, and what is expected of its outputs."""
+        for number, launch in enumerate(spread.launches):
+            inputs = {array.name: self._private(launch[array.name]) for array in spread.case.inputs}
+            if expected is None:
+                answers = _tuple(exercise.oracle({name: value.double() for name, value in inputs.items()}))
+            else:
+                answers = expected[number]
+            yield launch, inputs, tuple(answer.to(self.torch_device) for answer in answers)  # some are on the CPU
+
+    def _outputs(self, spread: Spread, launch: dict[str, Slot]) -> list[Slot]:
+        return [launch[array.name] for array in spread.case.outputs]
+
+    def warm(self, cases: Sequence[Case]) -> None:
+        """Has the comparison compiled for the outputs of these cases."""
+        if self.torch_device == "cuda":
+            fused_compare.warm(sorted({array.dtype for case in cases for array in case.outputs}))
+
+    def unwritten(self, spread: Spread) -> bool:
+        """Whether no element of any output was written."""
+        slots = [slot for launch in spread.launches for slot in self._outputs(spread, launch)]
+        return all(bool(poisoned(self._view(slot)).all()) for slot in slots)
+
+    def _bytes(self, spread: Spread, arena: str) -> Any:
+        return self.arenas[arena].bytes_at(0, spread.used[arena])
+
+    def _private(self, slot: Slot) -> Any:
+        import torch
+
+        raw = self._secret[slot.offset : slot.offset + slot.bytes].view(getattr(torch, slot.dtype))
+        return raw.as_strided(slot.shape, slot.strides)
+
+    def _view(self, slot: Slot) -> Any:
+        return tensor(self.arenas_for(trusted=True)[slot.arena], slot)
+
+
+def _budget(spread: Spread, exercise: Exercise) -> Budget:
+    return spread.case.budget or exercise.budget
+
+
+def _tuple(expected: Any) -> tuple[Any, ...]:
+    return expected if isinstance(expected, tuple) else (expected,)

@@ -1,0 +1,38 @@
+"""The judge's own kernel: how many elements of an output are wrong, in one pass over it and what is expected."""
+
+from __future__ import annotations
+
+import triton
+import triton.language as tl
+
+__all__ = ["add_wrong"]
+
+
+@triton.jit
+def _at(row, column, stride_row, stride_column):  # type: ignore[no-untyped-def]
+    return row[:, None] * stride_row + column[None, :] * stride_column
+
+
+@triton.jit(  # type: ignore[untyped-decorator]
+    do_not_specialize=["rows", "columns", "got_row", "got_column", "expected_row", "expected_column"]
+)
+def add_wrong(  # type: ignore[no-untyped-def]
+    got_ptr, expected_ptr, budget_ptr, wrong_ptr,
+    rows, columns, got_row, got_column, expected_row, expected_column,
+    ROWS: tl.constexpr, COLUMNS: tl.constexpr,
+):  # fmt: skip
+    """Adds the wrong elements of a tile to `wrong_ptr`; `budget_ptr`: absolute, relative, infinity, in float64.
+
+    What is right is `grader.judge.checking.compare.within`, to the last bit: so no product and sum may become one operation.
+    """
+    tiles = tl.cdiv(columns, COLUMNS)
+    row = (tl.program_id(0) // tiles).to(tl.int64) * ROWS + tl.arange(0, ROWS)
+    column = (tl.program_id(0) % tiles).to(tl.int64) * COLUMNS + tl.arange(0, COLUMNS)
+    mask = (row < rows)[:, None] & (column < columns)[None, :]
+    got = tl.load(got_ptr + _at(row, column, got_row, got_column), mask=mask, other=0).to(tl.float64)
+    expected = tl.load(expected_ptr + _at(row, column, expected_row, expected_column), mask=mask, other=0.0)
+    allowed = tl.load(budget_ptr + 1) * tl.abs(expected) + tl.load(budget_ptr)
+    near = (tl.abs(got - expected) <= allowed) & (tl.abs(expected) < tl.load(budget_ptr + 2))
+    wrong = mask & ~(near | (got == expected))
+    count = tl.sum(tl.sum(wrong.to(tl.int32), axis=1), axis=0)
+    tl.atomic_add(wrong_ptr, count.to(tl.int64), mask=count > 0)

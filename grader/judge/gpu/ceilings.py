@@ -1,0 +1,127 @@
+"""The machine that a verdict was reached on: its names, and the ceilings measured on it."""
+
+from __future__ import annotations
+
+import contextlib
+import importlib.metadata
+import math
+import platform
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from grader.errors import MachineLacks
+from grader.judge.timing.host_speed import slowness
+
+__all__ = ["Device", "Machine", "resolve"]
+
+Device = Literal["cuda", "simulator"]
+_COPY_BYTES = 1 << 29
+_PRODUCT_SIZE = 4096
+_REPEATS = 9
+_STEADY_S = 0.1
+
+
+@dataclass(frozen=True)
+class Machine:
+    """`copy_gbps`: bytes read plus bytes written by a large device-to-device copy. `peak_tflops`: of a float16 matrix
+    product, the fastest thing that a GPU does. Both are measured, and 0 in a simulator. `slowness`: the factor of all
+    time limits."""
+
+    device: Device
+    gpu: str
+    driver: str
+    torch: str
+    triton: str
+    python: str
+    l2_bytes: int
+    copy_gbps: float
+    peak_tflops: float = 0.0
+    slowness: float = 1.0
+
+    @classmethod
+    def measure(cls, device: Device) -> Machine:
+        """Looks at this machine; where there is a GPU it times a copy and a float16 product."""
+        import torch
+
+        gpu, l2 = "", 0
+        if device == "cuda":
+            properties = torch.cuda.get_device_properties(0)
+            gpu, l2 = properties.name, properties.L2_cache_size
+        return cls(
+            device=device,
+            gpu=gpu,
+            driver=_driver() if gpu else "",
+            torch=torch.__version__,
+            triton=_version("triton"),
+            python=platform.python_version(),
+            l2_bytes=l2,
+            copy_gbps=_copy_gbps(torch) if gpu else 0.0,
+            peak_tflops=_peak_tflops(torch) if gpu else 0.0,
+            slowness=slowness(),
+        )
+
+
+def resolve(device: str) -> Device:
+    """ "auto" is the GPU where there is one.
+
+    Raises:
+        MachineLacks: "cuda" was asked for and torch sees no GPU.
+    """
+    import torch
+
+    if device == "simulator":
+        return "simulator"
+    if torch.cuda.is_available():
+        return "cuda"
+    if device == "cuda":
+        raise MachineLacks(
+            "torch sees no GPU on this machine. `grader doctor` says why; `--device simulator` does without."
+        )
+    return "simulator"
+
+
+def _copy_gbps(torch: Any) -> float:
+    source = torch.empty(min(_COPY_BYTES, torch.cuda.mem_get_info()[0] // 4), dtype=torch.uint8, device="cuda")
+    target = torch.empty_like(source)
+    return float(2 * source.numel() / _seconds(torch, lambda: target.copy_(source)) / 1e9)
+
+
+def _peak_tflops(torch: Any) -> float:
+    size = _PRODUCT_SIZE
+    a, b = (torch.ones(size, size, dtype=torch.float16, device="cuda") for _ in range(2))
+    out = torch.empty_like(a)
+    return 2 * size**3 / _seconds(torch, lambda: torch.mm(a, b, out=out)) / 1e12
+
+
+def _seconds(torch: Any, call: Callable[[], Any]) -> float:
+    """The least time of a call, by events, until it gets no less: what else is at work, and low clocks, only add."""
+    seconds: list[float] = []
+    least_at = time.monotonic()
+    while len(seconds) < _REPEATS or time.monotonic() - least_at < _STEADY_S:
+        start, end = (torch.cuda.Event(enable_timing=True) for _ in range(2))
+        start.record()
+        call()
+        end.record()
+        end.synchronize()
+        seconds.append(start.elapsed_time(end) / 1e3)
+        if seconds[-1] < 0.99 * min(seconds[:-1], default=math.inf):
+            least_at = time.monotonic()
+    return float(min(seconds))
+
+
+def _driver() -> str:
+    with contextlib.suppress(Exception):  # NVML is for the record; a verdict does not hang on it
+        import pynvml
+
+        pynvml.nvmlInit()
+        return str(pynvml.nvmlSystemGetDriverVersion())
+    return ""
+
+
+def _version(package: str) -> str:
+    try:
+        return importlib.metadata.version(package)
+    except importlib.metadata.PackageNotFoundError:
+        return ""

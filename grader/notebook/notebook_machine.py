@@ -1,0 +1,99 @@
+"""What a notebook's machine has: a GPU, or simulators that are put in its place. Costs no import of torch."""
+
+from __future__ import annotations
+
+import functools
+import importlib.util
+import sys
+import warnings
+from collections.abc import Callable, Sequence
+from importlib.abc import Loader, MetaPathFinder
+from importlib.machinery import ModuleSpec
+from types import ModuleType
+from typing import Literal
+
+from grader.errors import GraderError
+from grader.hardware import Gpu, gpus, torch_cuda
+
+__all__ = ["device", "gpu_name", "simulate", "simulate_in_notebook"]
+
+_EXTENSION, _AUTOTUNER = "torch.utils.cpp_extension", "triton.runtime.autotuner"
+
+
+def device() -> Literal["cuda", "cpu"]:
+    """The device for a learner's tensors: "cuda" where the driver sees a GPU and the installed torch was built for one.
+
+    torch's own answer counts where torch is imported already.
+    """
+    torch = sys.modules.get("torch")
+    if torch is not None and hasattr(torch, "cuda"):
+        return "cuda" if torch.cuda.is_available() else "cpu"
+    return "cuda" if torch_cuda() is not None and _gpus() else "cpu"
+
+
+def gpu_name() -> str:
+    """What the driver calls the first GPU, or an empty text."""
+    return next((gpu.name for gpu in _gpus()), "")
+
+
+def simulate_in_notebook() -> None:
+    """`simulate()` where this process is a notebook's kernel and there is no GPU; else nothing."""
+    ipython = sys.modules.get("IPython")
+    shell = ipython.get_ipython() if ipython is not None else None
+    if shell is None or not hasattr(shell, "kernel") or device() == "cuda":
+        return
+    try:
+        simulate()
+    except GraderError as error:
+        warnings.warn(f"{error} Restart the kernel and import grader first.", stacklevel=3)
+
+
+def simulate() -> None:
+    """Has kernels of this process run without a GPU: Triton interpreted, CUDA C++ built for the CPU.
+
+    Raises:
+        GraderError: triton was imported already, as a compiler.
+    """
+    from grader.worker.simulator import start
+
+    start.prepare()
+    for name, patch in ((_EXTENSION, start.install), (_AUTOTUNER, start.take_first)):
+        if name in sys.modules:
+            patch()
+        elif not any(isinstance(finder, _AfterImport) and finder.name == name for finder in sys.meta_path):
+            sys.meta_path.insert(0, _AfterImport(name, patch))
+
+
+class _AfterImport(MetaPathFinder):
+    """Patches a module when it is imported, and not before: importing torch takes seconds."""
+
+    def __init__(self, name: str, patch: Callable[[], None]) -> None:
+        self.name, self._patch = name, patch
+
+    def find_spec(self, name: str, path: Sequence[str] | None, target: ModuleType | None = None) -> ModuleSpec | None:
+        if name != self.name:
+            return None
+        sys.meta_path.remove(self)
+        spec = importlib.util.find_spec(name)
+        if spec is not None and spec.loader is not None:
+            spec.loader = _Patching(spec.loader, self._patch)
+        return spec
+
+
+class _Patching(Loader):
+    """A loader that has its module patched once it is there."""
+
+    def __init__(self, loader: Loader, patch: Callable[[], None]) -> None:
+        self._loader, self._patch = loader, patch
+
+    def create_module(self, spec: ModuleSpec) -> ModuleType | None:
+        return self._loader.create_module(spec)
+
+    def exec_module(self, module: ModuleType) -> None:
+        self._loader.exec_module(module)
+        self._patch()
+
+
+@functools.cache
+def _gpus() -> tuple[Gpu, ...]:
+    return gpus()

@@ -1,0 +1,201 @@
+"""The learner's progress as a table: every exercise, the best points so far, and what is left."""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import html
+import json
+import os
+import re
+import tempfile
+from collections.abc import Iterator, Mapping
+from dataclasses import asdict, dataclass, fields
+from pathlib import Path
+from typing import Any
+
+from grader.exercise import Exercise
+from grader.exercises import EXERCISES
+from grader.feedback.report import css
+from grader.verdict import Verdict
+from grader.words import points
+
+__all__ = [
+    "Best",
+    "as_html",
+    "as_text",
+    "keep",
+    "learner_folder",
+    "left",
+    "load",
+]
+
+
+# The learner's best result of each exercise, kept in `.grader/progress.json` in the learner's folder.
+
+_FOLDER, _FILE = ".grader", "progress.json"
+_CHAPTER = re.compile(r"\d\d_\w+")
+
+
+@dataclass(frozen=True)
+class Best:
+    """The best verdict so far on one exercise. `reachable_points` is what that machine could have given."""
+
+    points: float
+    max_points: float
+    reachable_points: float
+    status: str
+    device: str
+    gpu: str
+    at: str
+    submission_sha256: str
+    checks: int = 1
+
+    @classmethod
+    def of(cls, verdict: Verdict) -> Best:
+        environment = verdict.environment
+        return cls(verdict.points, verdict.max_points, verdict.reachable_points, verdict.status, environment.device,
+                   environment.gpu, verdict.started_at, verdict.submission_sha256)  # fmt: skip
+
+
+def learner_folder(start: Path | None = None) -> Path:
+    """The folder that holds the chapters: the nearest one above that has a `.grader`, else the chapter's parent."""
+    here = (start or Path.cwd()).absolute()
+    for folder in (here, *here.parents):
+        if (folder / _FOLDER).is_dir():
+            return folder
+    return here.parent if _CHAPTER.fullmatch(here.name) else here
+
+
+def load(folder: Path | None = None) -> dict[str, Best]:
+    """The best results by exercise id; none where there is no record, or none that can be read."""
+    return _read((folder or learner_folder()) / _FOLDER / _FILE)[0]
+
+
+def keep(verdict: Verdict, folder: Path | None = None) -> None:
+    """Records a verdict where it is at least as good as the best so far. One that cannot be written is left alone."""
+    if verdict.status == "unusable":
+        return
+    path = (folder or learner_folder()) / _FOLDER / _FILE
+    with contextlib.suppress(OSError), _locked(path):
+        known, sound = _read(path)
+        if not sound:
+            os.replace(path, path.with_suffix(".unreadable.json"))
+        best, before = Best.of(verdict), known.get(verdict.exercise)
+        if before is not None:
+            better = (best.points, best.reachable_points) >= (before.points, before.reachable_points)
+            best = Best(**{**asdict(best if better else before), "checks": before.checks + 1})
+        known[verdict.exercise] = best
+        _write(path, {"version": 1, "exercises": {name: asdict(value) for name, value in known.items()}})
+
+
+def _read(path: Path) -> tuple[dict[str, Best], bool]:
+    """What can be read of the record, and whether that is all of it."""
+    try:
+        entries = json.loads(path.read_text(encoding="utf-8"))["exercises"].items()
+    except FileNotFoundError:
+        return {}, True
+    except (OSError, ValueError, LookupError, TypeError, AttributeError):
+        return {}, False
+    found, sound = {}, True
+    for exercise_id, entry in entries:
+        try:
+            found[str(exercise_id)] = _best(entry)
+        except (TypeError, ValueError, LookupError):
+            sound = False
+    return found, sound
+
+
+def _best(entry: dict[str, Any]) -> Best:
+    kinds = {"points": float, "max_points": float, "reachable_points": float, "checks": int}
+    return Best(**{each.name: kinds.get(each.name, str)(entry[each.name]) for each in fields(Best)})
+
+
+@contextlib.contextmanager
+def _locked(path: Path) -> Iterator[None]:
+    """Two notebooks may finish a check at once."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with (path.parent / "lock").open("w") as file:
+        fcntl.flock(file, fcntl.LOCK_EX)
+        yield
+
+
+def _write(path: Path, data: dict[str, Any]) -> None:
+    """All of it or nothing: the file that was there stays until the new one is complete."""
+    handle, name = tempfile.mkstemp(dir=path.parent, prefix=".progress-")
+    try:
+        with os.fdopen(handle, "w", encoding="utf-8") as file:
+            json.dump(data, file, indent=1, ensure_ascii=False)
+        os.replace(name, path)
+    except BaseException:
+        Path(name).unlink(missing_ok=True)
+        raise
+
+
+# The learner's progress as a table: every exercise, the best points so far, and what is left.
+
+
+def left(exercise: Exercise, best: Best | None) -> str:
+    """What is left to do in an exercise, in a few words."""
+    if best is None:
+        return "not checked yet"
+    if best.points >= exercise.max_points:
+        return "done"
+    if best.points < exercise.correctness_points:
+        return "not right yet"
+    missing = f"{points(exercise.max_points - best.points)} points for speed"
+    return f"{missing}: needs a GPU" if best.device != "cuda" else missing
+
+
+def as_html(known: Mapping[str, Best], folder: Path) -> str:
+    """The table, with links to the notebooks that lie in the learner's folder."""
+    rows = []
+    for exercise in EXERCISES.values():
+        best = known.get(exercise.id)
+        done = best is not None and best.points >= exercise.max_points
+        share = 100 * (best.points / exercise.max_points if best else 0)
+        bar = (
+            '<svg class="gr-svg" aria-hidden="true" viewBox="0 0 60 8" width="60" height="8"><rect class="gr-track" '
+            f'width="60" height="8"/><rect class="gr-bar-good" width="{0.6 * min(share, 100):.1f}" height="8"/></svg>'
+        )
+        rows.append(
+            f'<tr><td><b aria-hidden="true">{"✓" if done else "·"}</b> {_link(exercise, folder)}</td>'
+            f"<td>{_earned(exercise, best)}{bar}</td>"
+            f'<td style="text-align:left;white-space:normal">{html.escape(left(exercise, best))}</td></tr>'
+        )
+    return (
+        f'<style>{css()}</style><section class="gr-report" aria-label="Your progress"><div class="gr-head">'
+        f'<span class="gr-headline">Your progress</span><span class="gr-points">{_total(known)}</span></div>'
+        '<div class="gr-part gr-scroll"><table style="margin:0"><thead><tr><th scope="col">exercise</th>'
+        '<th scope="col">best</th><th scope="col" style="text-align:left">what is left</th></tr></thead>'
+        f"<tbody>{''.join(rows)}</tbody></table></div></section>"
+    )
+
+
+def as_text(known: Mapping[str, Best]) -> str:
+    """The same for a terminal."""
+    lines = [f"Your progress: {_total(known)}"]
+    wide = max(len(exercise.title) for exercise in EXERCISES.values())
+    for exercise in EXERCISES.values():
+        best = known.get(exercise.id)
+        where = f"{exercise.chapter}/{exercise.notebook}.ipynb"
+        lines.append(f"  {exercise.title:{wide}} {_earned(exercise, best):>8}  {left(exercise, best):32} {where}")
+    return "\n".join(lines)
+
+
+def _earned(exercise: Exercise, best: Best | None) -> str:
+    return f"{points(best.points) if best else '–'} of {points(exercise.max_points)}"
+
+
+def _total(known: Mapping[str, Best]) -> str:
+    have = sum(known[each].points for each in EXERCISES if each in known)
+    return f"{points(have)} of {points(sum(each.max_points for each in EXERCISES.values()))} points"
+
+
+def _link(exercise: Exercise, folder: Path) -> str:
+    notebook = folder / exercise.chapter / f"{exercise.notebook}.ipynb"
+    title = html.escape(exercise.title)
+    if not notebook.is_file():
+        return title
+    href = html.escape(Path(os.path.relpath(notebook)).as_posix())
+    return f'<a href="{href}">{title}</a>'

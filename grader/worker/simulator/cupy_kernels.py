@@ -1,0 +1,390 @@
+"""`RawModule` and `RawKernel`: found by name, launched with arguments that are copied byte for byte."""
+
+from __future__ import annotations
+
+import ctypes
+import functools
+import hashlib
+import json
+import re
+import subprocess
+import sys
+import tempfile
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from grader.worker.simulator.cuda_source import (
+    COMPILER_FLAGS,
+    INCLUDE,
+    Token,
+    closing,
+    line_mark,
+    next_token,
+    opening,
+    previous_token,
+    tokenize,
+    translate,
+    watch,
+)
+from grader.worker.simulator.cupy_arrays import CompileException, CUDADriverError, ndarray
+from grader.worker.toolchain.compiler_errors import cell_of_caller
+
+__all__ = [
+    "FILE",
+    "MAGIC",
+    "Function",
+    "Kernel",
+    "RawKernel",
+    "RawModule",
+    "build",
+    "checked_options",
+    "entries",
+    "kernels_in",
+]
+
+
+# Which kernels a source of CUDA C++ defines, and what C++ lets Python call them.
+
+_DEFINE = r"#\s*define\s+{name}\s+(\d+)\b|\bconstexpr\s+(?:static\s+)?(?:int|unsigned)\s+{name}\s*=\s*(\d+)"
+
+
+@dataclass(frozen=True)
+class Kernel:
+    """A `__global__` function. Without `extern "C"` its symbol is mangled, so its name alone does not find it."""
+
+    name: str
+    plain: bool  # its symbol is its name
+    template: bool
+    most_threads: int | None  # of a block, by its launch bounds
+
+
+def kernels_in(source: str) -> list[Kernel]:
+    """The kernels in the order of the source."""
+    tokens = tokenize(source)
+    code = [token for token in tokens if not token.blank]
+    return [
+        found
+        for at, token in enumerate(code)
+        if token.text == "__global__" and (found := _kernel(code, at, source)) is not None
+    ]
+
+
+def entries(names: Sequence[str]) -> str:
+    """C++ behind the source: for the kernel number i, `cuda_on_cpu_enter_i` and `cuda_on_cpu_parameters_i`."""
+    return "".join(
+        f'\nextern "C" void cuda_on_cpu_enter_{i}(const unsigned* cuda_on_cpu_s, size_t cuda_on_cpu_b, '
+        "int cuda_on_cpu_l, void** cuda_on_cpu_a) {\n"
+        f"    ::cuda_on_cpu::enter(({name}), cuda_on_cpu_s, cuda_on_cpu_b, cuda_on_cpu_l, cuda_on_cpu_a);\n}}\n"
+        f'extern "C" int cuda_on_cpu_parameters_{i}() {{ return ::cuda_on_cpu::parameters_of(({name})); }}\n'
+        for i, name in enumerate(names)
+    )
+
+
+def _kernel(code: list[Token], at: int, source: str) -> Kernel | None:
+    begin, bound = at + 1, None
+    while begin < len(code) and code[begin].text != "(":
+        if code[begin].text in ("__launch_bounds__", "__attribute__") and code[begin + 1 : begin + 2]:
+            end = closing(code, begin + 1)
+            if end < 0:
+                return None
+            if code[begin].text == "__launch_bounds__":
+                bound = _number(code[begin + 2].text, source)
+            begin = end
+        begin += 1
+    if begin >= len(code) or code[begin - 1].kind != "word":
+        return None
+    end = closing(code, begin)
+    if end < 0 or next_token(code, end + 1) >= len(code) or code[end + 1].text != "{":
+        return None  # a declaration
+    before = _before(code, at)
+    linkage = any(token.text == '"C"' for token in before) or _in_block_of_c(code, at)
+    return Kernel(code[begin - 1].text, linkage, any(token.text == "template" for token in before), bound)
+
+
+def _before(code: list[Token], at: int) -> list[Token]:
+    """What stands before `__global__` in the same declaration."""
+    start = at
+    while start > 0 and code[start - 1].text not in (";", "}", "{"):
+        start -= 1
+    return code[start:at]
+
+
+def _in_block_of_c(code: list[Token], at: int) -> bool:
+    """Whether an `extern "C" {` is open here."""
+    i = previous_token(code, at - 1)
+    while i >= 0:
+        if code[i].text == "}":
+            i = opening(code, i)
+        elif code[i].text == "{" and i >= 2 and code[i - 1].text == '"C"' and code[i - 2].text == "extern":
+            return True
+        i -= 1
+    return False
+
+
+def _number(text: str, source: str) -> int | None:
+    if text.isdigit():
+        return int(text)
+    found = re.search(_DEFINE.format(name=re.escape(text)), source)
+    return int(found[1] or found[2]) if found else None
+
+
+# A source of CUDA C++ as NVRTC takes it: options, headers, errors; built by the C++ compiler, once for each text.
+
+FILE = "kern.cu"
+_FAST = re.compile(r"--?use_fast_math\Z")
+_MACRO = re.compile(r"(?:-D|--?define-macro=)(\w+)(?:=(.*))?\Z", re.DOTALL)
+_ARCHITECTURE = "--gpu-architecture=compute_90"
+_COMPILE_LIMIT_S = 60
+_MOST_CHARACTERS = 4000  # of what the compiler says
+
+
+def checked_options(options: Sequence[str]) -> tuple[str, ...]:
+    """The options, if they are texts in a tuple.
+
+    Raises:
+        TypeError: they are not, which is what CuPy says, too.
+    """
+    if isinstance(options, str) or not all(isinstance(option, str) for option in options):
+        raise TypeError(f"options must be a tuple of strings, such as ('--use_fast_math',); this is {options!r}")
+    return tuple(options)
+
+
+@functools.cache
+def build(
+    source: str, options: tuple[str, ...], names: tuple[str, ...], mark: str, expressions: tuple[str, ...] = ()
+) -> Path:
+    """The library with an entry for each of `names`, kernels and name expressions; `mark` is the source's `#line`.
+
+    Raises:
+        CompileException: the source, an option or a name is wrong.
+    """
+    _must_compile(source, options, expressions)
+    folder = Path(tempfile.mkdtemp(prefix="cupy-"))
+    text = folder / f"{hashlib.sha256(source.encode()).hexdigest()[:16]}.cpp"
+    header = "fast_math.h" if any(map(_FAST.match, options)) else "enter.h"
+    macros = (found for found in map(_MACRO.match, options) if found)
+    lines = ['#include "cuda_on_cpu.h"', f'#include "cuda_on_cpu/{header}"']  # before any macro of a learner's
+    lines += [f"#define {macro[1]} {macro[2] if macro[2] is not None else 1}" for macro in macros]
+    text.write_text("\n".join([*lines, mark + translate(source), '#line 1 "name_expressions"', entries(names)]))
+    library = text.with_suffix(".so")
+    command = ["g++", "-shared", "-fPIC", "-w", *COMPILER_FLAGS, f"-I{INCLUDE}", str(text), "-o", str(library)]
+    try:
+        done = subprocess.run(command, capture_output=True, text=True, timeout=_COMPILE_LIMIT_S, check=False)
+    except FileNotFoundError:
+        raise RuntimeError("There is no g++ here: CUDA C++ cannot be built for the CPU.") from None
+    if done.returncode:
+        raise CompileException(done.stderr[:_MOST_CHARACTERS], source, FILE, options)
+    return library
+
+
+def _must_compile(source: str, options: tuple[str, ...], names: tuple[str, ...]) -> None:
+    """NVRTC's own word on the source: it needs no GPU to compile. What it takes runs on a GPU, too."""
+    from cuda.bindings import nvrtc
+
+    try:
+        program = nvrtc.nvrtcCreateProgram(source.encode(), FILE.encode(), 0, [], [])[1]
+    except RuntimeError:  # its library is not here: the C++ compiler alone has to do
+        return
+    try:
+        for name in names:
+            nvrtc.nvrtcAddNameExpression(program, name.encode())
+        given = [option.encode() for option in (_ARCHITECTURE, *options)]
+        (code,) = nvrtc.nvrtcCompileProgram(program, len(given), given)
+        if not int(code):
+            return
+        log = b" " * nvrtc.nvrtcGetProgramLogSize(program)[1]
+        nvrtc.nvrtcGetProgramLog(program, log)
+        said = log.decode("utf-8", "replace").strip("\0 \n")
+        raise CompileException(
+            said or f"nvrtc: error: {nvrtc.nvrtcGetErrorString(code)[1].decode()}", source, FILE, options
+        )
+    finally:
+        nvrtc.nvrtcDestroyProgram(program)
+
+
+# `RawModule` and `RawKernel`: found by name, launched with arguments that are copied byte for byte.
+
+MAGIC = "cuda-on-cpu fatbin\n"  # how a file begins that this machine's `nvcc` wrote
+_SLOT_BYTES = 16  # of an argument: what is beyond it is 0
+
+
+class RawModule:
+    """The kernels of a source, or of a file that `nvcc` wrote."""
+
+    def __init__(
+        self,
+        code: str | None = None,
+        *,
+        path: Any = None,
+        options: Sequence[str] = (),
+        backend: str = "nvrtc",
+        translate_cucomplex: bool = False,
+        enable_cooperative_groups: bool = False,
+        name_expressions: Sequence[str] | None = None,
+        jitify: bool = False,
+    ) -> None:
+        if (code is None) == (path is None):
+            raise TypeError("Exactly one of `code` and `path` keyword arguments must be given.")
+        if path is not None and not isinstance(path, str):  # nor does CuPy take a Path
+            raise TypeError(f"Argument 'path' has incorrect type (expected str, got {type(path).__name__})")
+        if path is not None and name_expressions is not None:
+            raise ValueError("name_expressions cannot be used with path")
+        self.options, self.name_expressions = checked_options(options), tuple(name_expressions or ())
+        self.code, self.file_path, self.backend = code, path, backend
+        self._mark = ""
+        if path is not None:
+            self.code, self.options, self._mark = _loaded(Path(path))
+        assert self.code is not None
+        self._kernels = {kernel.name: kernel for kernel in kernels_in(self.code)}
+        self._mark = self._mark or line_mark(self.code, FILE, cell_of_caller())
+        if self.name_expressions:
+            self.compile()
+
+    def compile(self, log_stream: Any = None) -> None:
+        """Builds it now, not at the first `get_function`."""
+        self._library()
+
+    def get_function(self, name: str) -> Function:
+        """The kernel of this name: a symbol, or one of the name expressions."""
+        library = self._library()
+        names = self._names()
+        if name not in names:
+            raise CUDADriverError(f"CUDA_ERROR_NOT_FOUND: named symbol not found: {self._why_not(name)}")
+        kernel = self._kernels.get(name.partition("<")[0].strip().rpartition("::")[2])
+        return Function(library, names.index(name), name, kernel)
+
+    def _names(self) -> tuple[str, ...]:
+        plain = (name for name, kernel in self._kernels.items() if kernel.plain and not kernel.template)
+        return (*plain, *self.name_expressions)
+
+    def _library(self) -> Any:
+        assert self.code is not None
+        path = str(build(self.code, self.options, self._names(), self._mark, self.name_expressions))
+        watch(path)
+        return ctypes.CDLL(path)
+
+    def _why_not(self, name: str) -> str:
+        kernel = self._kernels.get(name.partition("<")[0].strip())
+        if kernel is None:
+            return f"the source has no kernel {name!r}"
+        if kernel.template:
+            return f"{kernel.name!r} is a template: name it in name_expressions, such as '{kernel.name}<float>'"
+        return f'C++ mangles the name of {name!r}: write `extern "C"` before `__global__`, or use name_expressions'
+
+
+class RawKernel:
+    """One kernel of a source, which must be `extern "C"`."""
+
+    def __init__(
+        self, code: str, name: str, options: Sequence[str] = (), backend: str = "nvrtc", **keywords: Any
+    ) -> None:
+        self.code, self.name = code, name
+        self._module = RawModule(code=code, options=options, backend=backend, **keywords)
+        self._function: Function | None = None
+
+    @property
+    def kernel(self) -> Function:
+        """Built where it is first asked for."""
+        if self._function is None:
+            self._function = self._module.get_function(self.name)
+        return self._function
+
+    def compile(self, log_stream: Any = None) -> None:
+        """Builds it now, not at the first launch."""
+        self._module.compile()
+
+    def __call__(self, grid: Any, block: Any, args: Any, *, shared_mem: int = 0, stream: Any = None) -> None:
+        self.kernel(grid, block, args, shared_mem=shared_mem)
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self.kernel, name)
+
+
+class Function:
+    """A kernel that can be launched: `function((blocks,), (threads,), (arguments, …))`."""
+
+    def __init__(self, library: Any, number: int, name: str, kernel: Kernel | None) -> None:
+        self.name = name
+        self._enter = library[f"cuda_on_cpu_enter_{number}"]
+        self._parameters = int(library[f"cuda_on_cpu_parameters_{number}"]())
+        self._failure = library.cuda_on_cpu_failure
+        self._failure.restype = ctypes.c_char_p
+        self._clear = library.cuda_on_cpu_clear
+        self.max_threads_per_block = (kernel.most_threads if kernel else None) or 1024
+
+    def __getattr__(self, name: str) -> Any:
+        if name in ("num_regs", "attributes", "local_size_bytes", "shared_size_bytes", "ptx_version", "binary_version"):
+            raise AttributeError(f"{name!r} is known only where the kernel was compiled for a GPU.")
+        raise AttributeError(name)
+
+    def __call__(self, grid: Any, block: Any, args: Any, *, shared_mem: int = 0, stream: Any = None) -> None:
+        sizes = (*_three(grid, "grid"), *_three(block, "block"))
+        arguments = [_bytes_of(value, number, self.name) for number, value in enumerate(args, start=1)]
+        if len(arguments) != self._parameters:
+            raise CUDADriverError(
+                f"CUDA_ERROR_INVALID_VALUE: the kernel {self.name!r} has {self._parameters} parameters, and "
+                f"{len(arguments)} arguments were given. (On a GPU the driver does not count them: it reads "
+                "whatever lies in memory.)"
+            )
+        if sizes[3] * sizes[4] * sizes[5] > self.max_threads_per_block:
+            raise CUDADriverError(
+                f"CUDA_ERROR_INVALID_VALUE: invalid argument: {self.name!r} was compiled for blocks of at most "
+                f"{self.max_threads_per_block} threads (__launch_bounds__, or what a GPU has), and the launch asks for "
+                f"{sizes[3] * sizes[4] * sizes[5]}"
+            )
+        slots = [ctypes.create_string_buffer(each, max(len(each), _SLOT_BYTES)) for each in arguments]
+        addresses = (ctypes.c_void_p * max(len(slots), 1))(*(ctypes.addressof(slot) for slot in slots))
+        self._enter((ctypes.c_uint * 6)(*sizes), ctypes.c_size_t(shared_mem), _line_of_caller(), addresses)
+        text = self._failure()
+        if text and self._clear():
+            raise CUDADriverError(f"CUDA_ERROR_INVALID_VALUE: invalid argument: {text.decode()}")
+
+
+def _bytes_of(value: Any, number: int, kernel: str) -> bytes:
+    """What the driver is pointed to: an address, or the bytes of a number in the type that CuPy gives it."""
+    if isinstance(value, ndarray):
+        return value.ctypes.data.to_bytes(8, sys.byteorder)
+    if value is None:
+        return bytes(8)
+    if isinstance(value, np.generic):
+        return value.tobytes()
+    for kind, scalar in ((bool, np.bool_), (int, np.int64), (float, np.float64), (complex, np.complex128)):
+        if isinstance(value, kind):
+            return np.asarray(value, scalar).tobytes()
+    raise TypeError(
+        f"Unsupported type {type(value)} of argument {number} of {kernel!r}: a kernel takes CuPy's arrays and numbers."
+    )
+
+
+def _three(sizes: Any, what: str) -> tuple[int, int, int]:
+    if not isinstance(sizes, tuple | list) or not 1 <= len(sizes) <= 3:
+        raise TypeError(f"the {what} must be a tuple of one to three ints, such as ({sizes},), not {sizes!r}")
+    if not all(isinstance(size, int | np.integer) for size in sizes):
+        raise TypeError(f"the {what} must be ints, not {sizes!r}: is there a `/` in place of a `//`?")
+    return (*(int(size) for size in sizes), *(1,) * (3 - len(sizes)))  # type: ignore[return-value]
+
+
+def _line_of_caller() -> int:
+    frame = sys._getframe(1)
+    while frame.f_back is not None and frame.f_code.co_filename.startswith(_OURS):
+        frame = frame.f_back
+    return frame.f_lineno
+
+
+def _loaded(path: Path) -> tuple[str, tuple[str, ...], str]:
+    """The source, options and mark in a file of this machine's `nvcc`."""
+    try:
+        text = path.read_text(encoding="utf-8", errors="replace")
+    except OSError:
+        raise CUDADriverError(f"CUDA_ERROR_FILE_NOT_FOUND: file not found: {path}") from None
+    if not text.startswith(MAGIC):
+        raise CUDADriverError(f"CUDA_ERROR_INVALID_IMAGE: device kernel image is invalid: {path} is no fatbin")
+    held = json.loads(text.removeprefix(MAGIC))
+    return held["source"], tuple(held["options"]), held["mark"]
+
+
+_OURS = str(Path(__file__).parent)

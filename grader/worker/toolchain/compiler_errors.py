@@ -1,0 +1,202 @@
+"""What NVRTC and nvcc say of a source that Python handed to them, with the lines of the cell it stands in."""
+
+from __future__ import annotations
+
+import ast
+import functools
+import inspect
+import linecache
+import re
+import sys
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from types import FrameType
+from typing import Any
+
+__all__ = [
+    "CELL",
+    "cell_of_caller",
+    "compiler_log",
+    "first_error",
+    "install_line_marks",
+    "line_in",
+    "line_mark",
+    "sources_of",
+]
+
+
+# `#line` marks, so that g++ and nvcc name lines of the learner's cell, not of the files that `load_inline` writes.
+
+CELL = "cell"  # the file name in marks whose lines are the cell's; others count from the start of their string
+
+_OURS = str(Path(__file__).parents[2])
+
+
+def line_mark(source: str, name: str, cell: str) -> str:
+    """The mark for `source`: its place in `cell`, where it stands there as one string, else line 1 of `name`."""
+    line = line_in(cell, source)
+    return f'#line {line} "{CELL}"\n' if line else f'#line 1 "{name}"\n'
+
+
+def install_line_marks() -> None:
+    """On a machine with a GPU: has torch's `load_inline` mark what it compiles. A second call does nothing."""
+    from torch.utils import cpp_extension
+
+    if not hasattr(cpp_extension.load_inline, "__wrapped__"):
+        cpp_extension.load_inline = _marking(cpp_extension.load_inline)
+
+
+def _marking(original: Callable[..., Any]) -> Callable[..., Any]:
+    signature = inspect.signature(original)
+
+    @functools.wraps(original)
+    def load_inline(*args: Any, **kwargs: Any) -> Any:
+        call = signature.bind(*args, **kwargs).arguments
+        cell = cell_of_caller()
+        for parameter, name in (("cpp_sources", "cpp_source"), ("cuda_sources", "cuda_source")):
+            if marked := [line_mark(source, name, cell) + source for source in sources_of(call.get(parameter))]:
+                call[parameter] = marked
+        if call.get("functions"):
+            call["cpp_sources"] = [*call["cpp_sources"], '#line 1 "binding"']
+        return original(**call)
+
+    return load_inline
+
+
+def sources_of(argument: str | list[str] | None) -> list[str]:
+    """`cpp_sources` or `cuda_sources` as a list, in whichever form it was given."""
+    return [argument] if isinstance(argument, str) else list(argument or [])
+
+
+def cell_of_caller() -> str:
+    """The source of the file or notebook cell that called into this package; empty where it has none."""
+    frame: FrameType | None = sys._getframe(1)
+    while frame is not None and frame.f_code.co_filename.startswith(_OURS):
+        frame = frame.f_back
+    return "".join(linecache.getlines(frame.f_code.co_filename, frame.f_globals)) if frame else ""
+
+
+def line_in(cell: str, source: str) -> int | None:
+    """The line of the cell on which the string `source` begins, where it stands there as one."""
+    try:
+        tree = ast.parse(cell)
+    except (SyntaxError, ValueError):
+        return None
+    for node in ast.walk(tree):
+        if not isinstance(node, ast.Constant) or node.value != source or node.end_lineno is None:
+            continue
+        if node.end_lineno - node.lineno == source.count("\n"):  # else escapes or joined strings moved the lines
+            return node.lineno
+    return None
+
+
+# The first error in what g++, nvcc, ptxas or the linker printed, as a line and a sentence.
+
+_COMPILER = re.compile(  # g++: file:5:12: error: text     nvcc: file(5): error: text, or error #20: text
+    r"^(?:In file included from )?(?P<file>[^\s:(][^:(\n]*?)(?::(?P<gcc>\d+)(?::\d+)?|\((?P<nvcc>\d+)\)):\s+"
+    r"(?:fatal |catastrophic )?error(?: #[\w-]+)?:\s*(?P<text>.+)$",
+    re.MULTILINE,
+)
+_ELSEWHERE = re.compile(
+    r"(?:ptxas (?:fatal|error)\s*:\s*(?P<ptxas>.+)|nvcc (?:fatal|error)\s*:\s*(?P<nvcc>.+)"
+    r"|(?P<undefined>undefined (?:reference to|symbol:?) .+)|multiple definition of (?P<twice>.+?);?)"
+    r"(?:\n|$)"
+)
+_MENTION = re.compile(r"(?P<file>[^\s:(]+)(?::(?P<gcc>\d+)(?::\d+)?|\((?P<nvcc>\d+)\))[:,]")
+_STRINGS = {
+    "cuda_source": "the CUDA source",
+    "cuda.cu": "the CUDA source",
+    "cpp_source": "the C++ source",
+    "main.cpp": "the C++ source",
+}
+
+
+def first_error(text: str) -> tuple[int | None, str]:
+    """The first error's line in the cell, if that is known, and what is wrong.
+
+    Lines are those of the cell where the source was marked (`line_mark`). Otherwise they count from the start of the
+    learner's string, and stand in the sentence. An error within a header is put at the learner's line that led there.
+    """
+    match = _COMPILER.search(text)
+    if match is None:
+        return None, _without_line(text)
+    message = _clean(match["text"])
+    place = _place(match)
+    if place is None:
+        before = [found for found in map(_place, _MENTION.finditer(text, 0, match.start())) if found]
+        behind = [found for found in map(_place, _MENTION.finditer(text, match.end())) if found]
+        place = before[-1] if before else behind[0] if behind else None
+    if place is None:
+        return None, message
+    name, line = place
+    return (line, message) if name == CELL else (None, f"In {_STRINGS[name]}, line {line}: {message}")
+
+
+def _place(match: re.Match[str]) -> tuple[str, int] | None:
+    """The learner's file that a match names, and its line."""
+    name = match["file"].strip().rsplit("/", 1)[-1]
+    return (name, int(match["gcc"] or match["nvcc"])) if name == CELL or name in _STRINGS else None
+
+
+def _without_line(text: str) -> str:
+    if found := _ELSEWHERE.search(text):
+        twice = found["twice"]
+        return (
+            f"{twice.strip()} is defined twice" if twice else _clean(next(group for group in found.groups() if group))
+        )
+    lines = [line.strip() for line in text.splitlines() if line.strip()]
+    return next(
+        (line for line in lines if "error" in line.lower()), lines[0] if lines else "The compiler gave no reason."
+    )
+
+
+def _clean(message: str) -> str:
+    return message.strip().replace("‘", "'").replace("’", "'")
+
+
+# What NVRTC and nvcc say of a source that Python handed to them, with the lines of the cell it stands in.
+
+_PLACE = re.compile(r"^[^\s:(]*\.cu(?:\((?P<nvcc>\d+)\)|:(?P<gcc>\d+):\d+)", re.MULTILINE)
+_IN_A_RAW_SOURCE = "cuda_source"
+
+
+def compiler_log(error: BaseException, file: Path) -> str | None:
+    """The log behind a `CompileException` of CuPy's, or behind an `nvcc` that failed and whose output was kept."""
+    if type(error).__name__ == "CompileException":
+        source = getattr(error, "source", "")
+        return _placed(str(error), source if isinstance(source, str) else "", _text(file))
+    command, output = getattr(error, "cmd", None), getattr(error, "stderr", None)
+    if type(error).__name__ != "CalledProcessError" or not isinstance(command, Sequence) or not output:
+        return None
+    words = [str(word) for word in ([command] if isinstance(command, str) else command)]
+    if not words or words[0].rpartition("/")[2] != "nvcc":
+        return None
+    sources = [Path(word) for word in words if word.endswith(".cu")]
+    log = output.decode("utf-8", "replace") if isinstance(output, bytes) else str(output)
+    return _placed(log, _text(sources[0]) if sources else "", _text(file))
+
+
+def _placed(log: str, source: str, cell: str) -> str:
+    def place(found: re.Match[str]) -> str:
+        number = int(found["nvcc"] or found["gcc"])
+        line = _line_of(number, source, cell)
+        return f"{CELL}({line})" if line else f"{_IN_A_RAW_SOURCE}({number})"
+
+    return _PLACE.sub(place, log)
+
+
+def _line_of(number: int, source: str, cell: str) -> int | None:
+    """The cell's line: of a source that stands there as one string, or else the only line that reads the same."""
+    if first := line_in(cell, source):
+        return first + number - 1
+    lines = source.split("\n")
+    wanted = lines[number - 1].strip() if number <= len(lines) else ""
+    alike = [at for at, line in enumerate(cell.split("\n"), start=1) if line.strip() == wanted]
+    return alike[0] if wanted and len(alike) == 1 else None
+
+
+def _text(path: Path) -> str:
+    try:
+        return path.read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError):
+        return ""

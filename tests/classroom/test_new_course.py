@@ -1,0 +1,135 @@
+"""Tests of grader.classroom.new_course: a course folder that works at once, and keeps what is in it."""
+
+from __future__ import annotations
+
+import os
+import stat
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from traitlets.utils.importstring import import_item
+
+from grader.classroom import class_actions, settings
+from grader.errors import ClassroomError
+from tests.classroom.conftest import Classroom
+
+
+def test_init_makes_a_course(classroom: Classroom) -> None:
+    """Settings, sources, gradebook and exchange are there, with permissions that fit what they hold."""
+    exchange = classroom.folder.with_name("course-exchange")
+    assert (classroom.folder / "nbgrader_config.py").is_file()
+    assert (classroom.folder / "source" / "03_triton" / "03_fuse_a_softmax.ipynb").is_file()
+    assert (classroom.folder / "gradebook.db").is_file()
+    assert stat.S_IMODE(classroom.folder.stat().st_mode) == 0o700
+    assert stat.S_IMODE(exchange.stat().st_mode) == 0o1777
+
+
+def test_init_keeps_what_is_there(classroom: Classroom) -> None:
+    """A second call adds what is missing and touches nothing else."""
+    config = classroom.folder / "nbgrader_config.py"
+    source = classroom.folder / "source" / "03_triton"
+    config.write_text(config.read_text(encoding="utf-8") + "# mine\n", encoding="utf-8")
+    (source / "01_add_vectors.ipynb").write_text("mine", encoding="utf-8")
+    (source / "03_fuse_a_softmax.ipynb").unlink()
+    result = class_actions.init(classroom.folder, course_id="other")
+    assert result.created == ("source/03_triton/03_fuse_a_softmax.ipynb",)
+    assert "# mine" in config.read_text(encoding="utf-8")
+    assert (source / "01_add_vectors.ipynb").read_text(encoding="utf-8") == "mine"
+    assert result.course_id == "gpu-course"
+    assert any("called gpu-course" in warning for warning in result.warnings)
+
+
+def test_a_folder_that_was_there_is_closed(tmp_path: Path, classroom: Classroom) -> None:
+    """Solutions and grades come into it; who opens it afterwards, to other teachers, is only reminded."""
+    folder = tmp_path / "mine"
+    folder.mkdir(mode=0o755)
+    assert any(f"{folder} is closed to other users now" in warning for warning in class_actions.init(folder).warnings)
+    assert stat.S_IMODE(folder.stat().st_mode) == 0o700
+    assert not any("solutions" in warning for warning in class_actions.init(folder).warnings)
+    folder.chmod(0o750)
+    assert any(f"`chmod 700 {folder}`" in warning for warning in class_actions.init(folder).warnings)
+    assert stat.S_IMODE(folder.stat().st_mode) == 0o750
+
+
+@pytest.mark.parametrize("mode", [0o1777, 0o755])
+def test_an_exchange_is_no_place_for_a_course(classroom: Classroom, mode: int) -> None:
+    """Learners can reach it: neither `init` nor what other commands advise puts solutions there."""
+    exchange = classroom.folder.with_name("course-exchange")
+    exchange.chmod(mode)
+    with pytest.raises(ClassroomError, match="is an exchange, open to all learners"):
+        class_actions.init(exchange)
+    with pytest.raises(ClassroomError, match="is an exchange; name the course folder") as caught:
+        class_actions.status(exchange)
+    assert "init" not in str(caught.value)
+    assert [path.name for path in exchange.iterdir()] == ["gpu-course"]
+
+
+def test_home_is_no_course(home: Path) -> None:
+    """It would be closed to other users, and all in it taken for the course's."""
+    with pytest.raises(ClassroomError, match="is your home"):
+        class_actions.init(home)
+
+
+def test_closed_parent_of_the_exchange_is_noted(classroom: Classroom, tmp_path: Path) -> None:
+    """An exchange that other users cannot reach is said to be so."""
+    tmp_path.chmod(0o700)
+    assert any("closed to other users" in warning for warning in class_actions.init(classroom.folder).warnings)
+
+
+@pytest.mark.parametrize(
+    ("dest", "options", "words"),
+    [
+        ("course", {"course_id": "a+b"}, "cannot be a course id"),
+        ("course", {"course_id": ""}, "cannot be a course id"),
+        ("course", {"course_id": "../x"}, "cannot be a course id"),
+        ("co[ur]se", {}, "reads `\\[`"),
+        ("file", {}, "is a file"),
+        ("course", {"exchange": "file"}, "is a file"),
+        ("course", {"exchange": "course/exchange"}, "neither can lie in the other"),
+        ("course", {"exchange": "."}, "neither can lie in the other"),
+        ("file/course", {}, "cannot be written"),
+    ],
+)
+def test_impossible_places_are_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, dest: str, options: dict[str, str], words: str
+) -> None:
+    """Names and places that nbgrader cannot work with get a sentence, and nothing is made."""
+    monkeypatch.chdir(tmp_path)
+    Path("file").touch()
+    with pytest.raises(ClassroomError, match=words):
+        class_actions.init(Path(dest), **options)  # type: ignore[arg-type]
+    assert sorted(path.name for path in tmp_path.iterdir() if path.name != "home") == ["file"]
+
+
+def test_every_named_preprocessor_exists(classroom: Classroom) -> None:
+    """The dotted paths in the settings are importable, and generating uses the authors' own list."""
+    from grader.authoring import notebooks
+
+    config = settings.load(classroom.folder)
+    named = {
+        name: [import_item(path) for path in paths]
+        for name, paths in (
+            ("generate", config.GenerateAssignment.preprocessors),
+            ("sanitize", config.Autograde.sanitize_preprocessors),
+            ("autograde", config.Autograde.autograde_preprocessors),
+            ("feedback", config.GenerateFeedback.preprocessors),
+        )
+    }
+    assert named["generate"] == notebooks.GENERATE
+    assert not any("Execute" in step.__name__ for steps in named.values() for step in steps)
+
+
+def test_moved_course_folder_still_works(classroom: Classroom) -> None:
+    """The settings find the course where they lie."""
+    moved = classroom.folder.rename(classroom.folder.with_name("moved"))
+    assert class_actions.status(moved).course == str(moved)
+
+
+def test_course_without_an_active_environment(tmp_path: Path) -> None:
+    """`.venv/bin/python -m grader` works although nbgrader looks for `alembic` on the PATH."""
+    script = f"import pathlib, grader.classroom.class_actions as c; c.init(pathlib.Path({str(tmp_path)!r}, 'c'))"
+    environment = {**os.environ, "PATH": "/usr/bin:/bin"}
+    subprocess.run([sys.executable, "-c", script], check=True, env=environment, cwd=Path(__file__).parents[2])
+    assert (tmp_path / "c" / "gradebook.db").is_file()

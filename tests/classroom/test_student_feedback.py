@@ -1,0 +1,88 @@
+"""Tests of grader.classroom.student_feedback: each of the assignment's notebooks has a page, also one that cannot be read."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from nbgrader.utils import notebook_hash
+
+from grader.classroom import class_actions
+from grader.feedback.report import page_without_grades
+from tests.classroom.conftest import ASSIGNMENT, Classroom, ObedientJudge, solve
+
+pytestmark = pytest.mark.filterwarnings("ignore")  # nbgrader 0.9.6 misspells an argument, and leaves a file open
+
+OWN = ("01_add_vectors", "03_fuse_a_softmax")
+
+
+def page(classroom: Classroom, student: str, notebook: str) -> str:
+    """What is in the student's folder and, under the name by which nbgrader fetches it, in the exchange."""
+    made = classroom.folder / "feedback" / student / ASSIGNMENT
+    text = (made / f"{notebook}.html").read_text(encoding="utf-8")
+    secret = (made / "submission_secret.txt").read_text(encoding="utf-8")
+    name = f"{notebook_hash(secret=secret, notebook_id=notebook)}.html"
+    released = classroom.folder.with_name("course-exchange") / "gpu-course" / "feedback" / name
+    assert released.read_text(encoding="utf-8") == text
+    return text
+
+
+def test_a_notebook_that_cannot_be_read_has_a_page_that_says_why(classroom: Classroom, judge: ObedientJudge) -> None:
+    """Beside the pages of those that were graded; once it can be read, its page is the usual one."""
+    broken = classroom.hand_in("ann", solve(3)).with_name("01_add_vectors.ipynb")
+    before = broken.read_text(encoding="utf-8")
+    for force in (False, False, True):
+        broken.write_text("{", encoding="utf-8")
+        result = class_actions.autograde(classroom.folder, ASSIGNMENT, force=force, release_feedback=True)
+        assert result.feedback == "released"
+        assert "01_add_vectors.ipynb is not a notebook: it is not valid JSON" in page(classroom, "ann", OWN[0])
+        assert "points" in page(classroom, "ann", OWN[1])
+        assert str(classroom.folder) not in page(classroom, "ann", OWN[0])
+    broken.write_text(before, encoding="utf-8")
+    class_actions.autograde(classroom.folder, ASSIGNMENT, force=True, release_feedback=True)
+    assert "not a notebook" not in page(classroom, "ann", OWN[0])
+
+
+def test_work_of_which_nothing_can_be_read_has_pages(classroom: Classroom, judge: ObedientJudge) -> None:
+    """nbgrader makes no feedback where it has graded nothing; what was there of an earlier submission goes."""
+    classroom.hand_in("ann", solve(3))
+    classroom.hand_in("bob", solve(4))
+    class_actions.autograde(classroom.folder, ASSIGNMENT)
+    handed_in = classroom.hand_in("ann", solve(3))
+    handed_in.write_bytes(b"\xff\xfe{")
+    handed_in.with_name("01_add_vectors.ipynb").unlink()
+    handed_in.with_name("x.html").write_text("planted", encoding="utf-8")
+    result = class_actions.autograde(classroom.folder, ASSIGNMENT, release_feedback=True)
+    assert [(each.student, each.outcome) for each in result.students] == [("ann", "failed"), ("bob", "unchanged")]
+    assert "There was no <code>01_add_vectors.ipynb</code> in what you submitted." in page(classroom, "ann", OWN[0])
+    assert "03_fuse_a_softmax.ipynb is UTF-16 text: " in page(classroom, "ann", OWN[1])
+    assert not (classroom.folder / "feedback" / "ann" / ASSIGNMENT / "x.html").exists()
+    assert "points" in page(classroom, "bob", OWN[1])
+
+
+def test_a_page_is_for_the_learner_whose_work_it_is(classroom: Classroom, judge: ObedientJudge, tmp_path: Path) -> None:
+    """Where no secret names it in the exchange, or a link to another's, it stays in the course folder."""
+    other = tmp_path / "secret"
+    other.write_text("0" * 128, encoding="utf-8")
+    for number, student in enumerate(("ann", "bob")):
+        folder = classroom.hand_in(student, solve(3)).parent
+        for name in OWN:
+            (folder / f"{name}.ipynb").write_text("{", encoding="utf-8")
+        (folder / "submission_secret.txt").unlink()
+        if number:
+            (folder / "submission_secret.txt").symlink_to(other)
+    result = class_actions.autograde(classroom.folder, ASSIGNMENT, release_feedback=True)
+    assert result.feedback == "written"
+    for each in result.students:
+        assert "the feedback is not released: this work has no submission_secret.txt" in each.reason
+        assert (classroom.folder / "feedback" / each.student / ASSIGNMENT / f"{OWN[0]}.html").is_file()
+    assert not any(classroom.folder.with_name("course-exchange").glob("gpu-course/feedback/*"))
+
+
+def test_a_page_without_grades_holds_text_alone() -> None:
+    """What it quotes is escaped, it asks for nothing, and no script may run in it."""
+    text = page_without_grades("a.ipynb", "Line 1 is `<script>x</script>`: <img src=//x> $x$ \x1b]0;y\x07")
+    assert "<code>&lt;script&gt;x&lt;/script&gt;</code>: &lt;img src=//x&gt;" in text
+    assert "default-src 'none'" in text
+    assert 'class="tex2jax_ignore mathjax_ignore"' in text
+    assert not [each for each in ("<script", "<img", "http:", "https:", "\x1b") if each in text]

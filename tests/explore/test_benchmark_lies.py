@@ -1,0 +1,42 @@
+"""The nine lies in pictures and in a table."""
+
+from __future__ import annotations
+
+import pytest
+
+from grader.exercises.profiling.audit import LIES
+from grader.explore import draw_claims, draw_waits, show_lies
+from grader.explore.profiling.benchmark_lies import QUESTIONS
+
+_CLAIMS = {"no sync": 200.6, "hot data": 5.5, "constant data": 0.9}
+
+
+def test_the_table_has_each_lie_of_the_exercise() -> None:
+    """Nine rows in the exercise's order; what was not tried is said to be so."""
+    rows = show_lies(_CLAIMS).rows
+    assert tuple(row[0] for row in rows) == LIES == tuple(QUESTIONS)
+    assert [row[1] for row in rows[:3]] == ["201×", "5.50×", "not tried yet"]
+
+
+def test_what_was_pretended_is_named_as_such() -> None:
+    """In the table and in the picture; a lie that was not tried is not."""
+    table = repr(show_lies(_CLAIMS, pretended=("no sync", "other stream")))
+    assert table.count("on the pretend GPU") == 1
+    assert "201×, on the pretend GPU" in table
+    assert "201×, on the pretend GPU" in show_lies(_CLAIMS, pretended=("no sync",))._repr_html_()
+    assert draw_claims(_CLAIMS, ("no sync",)).svg != draw_claims(_CLAIMS).svg
+
+
+def test_the_pictures_say_what_they_show() -> None:
+    """The claims stand in the alt text, and the same call gives the same bytes."""
+    alt = draw_claims(_CLAIMS).alt
+    assert "no sync 201×; hot data 5.50×; constant data 0.90×" in alt
+    assert draw_claims(_CLAIMS).svg == draw_claims(_CLAIMS).svg
+    assert draw_waits().svg == draw_waits().svg
+    assert "Other stream" in draw_waits().alt
+
+
+def test_no_claims_are_an_error() -> None:
+    """It says which cells to run."""
+    with pytest.raises(ValueError, match="nine lies first"):
+        draw_claims({})

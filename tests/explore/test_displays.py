@@ -1,0 +1,192 @@
+"""Pictures say in words what they show; sliders redraw them; listings stand side by side."""
+
+from __future__ import annotations
+
+import re
+import sys
+from html.parser import HTMLParser
+from xml.etree import ElementTree
+
+import pytest
+import torch
+
+from grader.explore import (
+    Picture,
+    count_traffic,
+    draw_banks,
+    draw_blocks,
+    draw_eager_and_fused,
+    draw_grid,
+    draw_padded_rows,
+    draw_padded_tile,
+    draw_reduction_tree,
+    draw_row_in_sram,
+    draw_sectors,
+    draw_shuffles,
+    draw_transposed_tile,
+    explore_banks,
+    explore_sectors,
+    side_by_side,
+)
+from grader.explore.drawing.displays import BLUE, GREY, LIGHT, ORANGE, PALE
+
+
+def _traffic_picture() -> Picture:
+
+    return draw_eager_and_fused(count_traffic(lambda x: x.exp() + 1, torch.ones(4, 4)))
+
+
+DRAWINGS = {
+    "reduction tree": lambda: draw_reduction_tree(8),
+    "shuffles": lambda: draw_shuffles(8),
+    "blocks": lambda: draw_blocks(10, 4),
+    "blocks without a tail": lambda: draw_blocks(8, 4),
+    "one block": lambda: draw_blocks(1, 1),
+    "grid": lambda: draw_grid(5, 7, block=(4, 2)),
+    "padded rows": lambda: draw_padded_rows(3, 5, 8),
+    "row in SRAM": draw_row_in_sram,
+    "sectors": lambda: draw_sectors(8),
+    "banks": lambda: draw_banks(32),
+    "padded tile": draw_padded_tile,
+    "transposed tile": draw_transposed_tile,
+    "traffic": _traffic_picture,
+}
+
+
+class _Images(HTMLParser):
+    def __init__(self) -> None:
+        super().__init__()
+        self.found: list[dict[str, str | None]] = []
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        if tag == "img":
+            self.found.append(dict(attrs))
+
+
+@pytest.mark.parametrize("name", DRAWINGS)
+def test_a_picture_is_one_image_with_alt_text(name: str) -> None:
+    """Every picture reaches the notebook as one image whose alt text is at least a sentence."""
+    picture = DRAWINGS[name]()
+    parser = _Images()
+    parser.feed(picture._repr_html_())
+    (image,) = parser.found
+    assert image["alt"] == picture.alt
+    assert picture.alt.endswith(".")
+    assert len(picture.alt) > 40
+    assert (image["src"] or "").startswith("data:image/svg+xml;base64,")
+
+
+@pytest.mark.parametrize("name", DRAWINGS)
+def test_a_picture_is_the_same_each_time(name: str) -> None:
+    """Drawing twice gives the same bytes, and they are well-formed XML that asks for nothing from outside."""
+    first, second = DRAWINGS[name](), DRAWINGS[name]()
+    assert first.svg == second.svg
+    ElementTree.fromstring(first.svg)
+    assert not re.search(r'(?:href|src)="https?:', first.svg)
+
+
+def test_a_picture_without_words_is_refused() -> None:
+    """Alt text cannot be forgotten."""
+    with pytest.raises(ValueError, match="alt text"):
+        Picture("<svg/>", "")
+
+
+def test_a_terminal_gets_the_words() -> None:
+    """Where no image can be shown, the picture prints its alt text."""
+    assert "2 lanes of program 2" in repr(draw_blocks(10, 4))
+
+
+@pytest.mark.parametrize(
+    ("n", "block", "words"),
+    [
+        (10, 4, "3 blocks of 4, one for each program. The last 2 lanes of program 2"),
+        (8, 4, "Every lane has an element"),
+        (1, 8, "The last 7 lanes of program 0"),
+    ],
+)
+def test_blocks_are_counted(n: int, block: int, words: str) -> None:
+    """The words under a vector's picture count programs and masked lanes."""
+    assert words in draw_blocks(n, block).alt
+
+
+def test_threads_past_the_edge_are_counted() -> None:
+    """5 × 7 under blocks of 4 × 2 threads are 6 blocks, 48 threads, 13 of them idle."""
+    alt = draw_grid(5, 7, block=(4, 2)).alt
+    assert "grid of 2 by 3 thread blocks of 4 by 2 threads" in alt
+    assert "13 of the 48 threads" in alt
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        lambda: draw_blocks(0, 4),
+        lambda: draw_blocks(100, 4),
+        lambda: draw_grid(0, 1, (1, 1)),
+        lambda: draw_grid(100, 100, (8, 8)),
+        lambda: draw_padded_rows(3, 5, 4),
+        lambda: draw_padded_rows(3, 5, 100),
+    ],
+)
+def test_what_cannot_be_drawn_is_refused_with_a_sentence(call) -> None:  # type: ignore[no-untyped-def]
+    """A learner who tries other numbers learns which ones can be drawn."""
+    with pytest.raises(ValueError, match=r"must be|choose"):
+        call()
+
+
+def test_colours_differ_in_greyscale() -> None:
+    """Colours that stand for different things differ in brightness, too."""
+
+    def brightness(colour: str) -> float:
+        red, green, blue = (int(colour[i : i + 2], 16) / 255 for i in (1, 3, 5))
+        return 0.2126 * red + 0.7152 * green + 0.0722 * blue
+
+    assert brightness(ORANGE) - brightness(BLUE) > 0.2
+    assert brightness(LIGHT) - brightness(PALE) > 0.08
+    assert brightness(PALE) - brightness(GREY) > 0.2
+
+
+def test_moving_a_knob_draws_the_picture_anew() -> None:
+    """The image below the sliders is the one of their values, alt text and all."""
+    choices = explore_sectors()
+    box = choices.widget()
+    stride, offset, item_bytes, page = box.children
+    assert choices.first.alt in page.value
+    stride.value, offset.value, item_bytes.value = 4, 2, 8
+    assert draw_sectors(4, 2, 8)._repr_html_() == page.value
+
+
+@pytest.mark.parametrize("choices", [explore_sectors, explore_banks])
+def test_a_notebook_gets_widgets_and_a_still_picture(choices) -> None:  # type: ignore[no-untyped-def]
+    """A front end that knows no widgets shows the picture, a terminal its words."""
+    bundle = choices()._repr_mimebundle_()
+    assert "application/vnd.jupyter.widget-view+json" in bundle
+    assert bundle["text/html"] == choices().first._repr_html_()
+    assert choices().first.alt in bundle["text/plain"]
+
+
+def test_without_widgets_the_picture_is_left(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where ipywidgets is not installed, nothing is lost but the sliders."""
+    monkeypatch.setitem(sys.modules, "ipywidgets", None)
+    bundle = explore_banks()._repr_mimebundle_()
+    assert set(bundle) == {"text/html", "text/plain"}
+
+
+def _first(a: int) -> int:
+    return a
+
+
+def _second(b: int) -> int:
+    return b
+
+
+def test_two_kernels_stand_side_by_side() -> None:
+    """Both sources are shown under their titles, escaped, whatever compiler wraps them."""
+
+    class Wrapped:
+        fn = staticmethod(_second)
+
+    shown = side_by_side(Numba=_first, Triton=Wrapped())
+    assert shown.titles == ("Numba", "Triton")
+    assert "def _second(b: int) -&gt; int" in shown._repr_html_()
+    with pytest.raises(ValueError, match="exactly two"):
+        side_by_side(Numba=_first)

@@ -1,0 +1,15 @@
+"""The public list of `grader.explore`."""
+
+from __future__ import annotations
+
+import pytest
+
+import grader.explore
+
+
+def test_the_name_of_every_aid_leads_to_it() -> None:
+    """Each name that `grader.explore` offers exists, and no other does."""
+    for name in grader.explore.__all__:
+        assert getattr(grader.explore, name) is not None
+    with pytest.raises(AttributeError, match="draw_nothing"):
+        _ = grader.explore.draw_nothing

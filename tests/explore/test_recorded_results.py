@@ -1,0 +1,89 @@
+"""Predictions and recorded results, as a learner reads them."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from grader.explore import compare, recorded
+
+
+@pytest.mark.parametrize(
+    ("prediction", "measured", "words"),
+    [
+        (..., 12, ["You wrote no prediction", "measured:  12 threads"]),
+        (12, 12, ["predicted: 12 threads", "measured:  12 threads", "Right."]),
+        (11.9, 12, ["Close: within 10 %."]),
+        (3, 12, ["Off by a factor of 4.0"]),
+        (24, 12, ["Off by a factor of 2.0"]),
+        ((0, 7), (1, 0), ["Not the same"]),
+        ("slower", 12, ["Not the same"]),
+        (0, 12, ["Not the same"]),
+        (True, 1.5, ["Not the same"]),
+        (7, None, ["not on this machine"]),
+        (2, 1, ["predicted: 2 threads", "measured:  1 thread\n"]),
+    ],
+)
+def test_a_prediction_is_held_against_the_measurement(prediction, measured, words, capsys) -> None:  # type: ignore[no-untyped-def]
+    """Whatever a learner writes down is answered with both values and a word, never with an error."""
+    compare(prediction, measured, "threads")
+    text = capsys.readouterr().out
+    for word in words:
+        assert word in text
+
+
+@pytest.mark.parametrize("how", ["measured", "computed", "recorded"])
+def test_it_is_said_where_a_value_comes_from(how, capsys) -> None:  # type: ignore[no-untyped-def]
+    """What was calculated or recorded is not called measured."""
+    compare(3, 4, "s", how=how)
+    assert capsys.readouterr().out.splitlines()[1] == f"{how}:  4 s"
+
+
+def _row(case: str, metric: str, value: float, **more: object) -> dict[str, object]:
+    return {"bench": "softmax", "case": case, "metric": metric, "value": value, "unit": "", "gpu": "H200"} | more
+
+
+def test_recorded_results_name_their_gpu(tmp_path: Path) -> None:
+    """A recorded number never stands without the GPU it comes from and the word that it was recorded."""
+    old = [_row("4096 × 4096", "ratio_vs_torch", 1.23, gpu="T4", date="2025-01-01")]
+    rows = [_row("4096 × 4096", "ratio_vs_torch", 1.54, date="2026-01-01"), _row("4096 × 4096", "other", 9)]
+    (tmp_path / "h200.json").write_text(json.dumps(rows))
+    (tmp_path / "t4.json").write_text(json.dumps(old))
+    found = recorded("softmax", "ratio_vs_torch", folder=tmp_path)
+    assert found.value("ratio_vs_torch", "4096 × 4096") == 1.54
+    assert found.value("other", "4096 × 4096") is None
+    for text in (repr(found), found._repr_html_()):
+        assert "1.54" in text
+        assert "times as fast as torch" in text
+        assert "Recorded on one H200 on 2026-01-01" in text
+        assert "Not measured on this machine" in text
+
+
+def test_recorded_numbers_are_short(tmp_path: Path) -> None:
+    """Two decimals for ratios and shares, four digits for the rest, and no command of ours."""
+    rows = [
+        _row("a", "ratio_vs_torch", 4.0, command="make bench"),
+        _row("a", "share_of_copy", 0.98359),
+        _row("a", "build_s", 19.70885, unit="s"),
+        _row("b", "build_s", 0.02668, unit="s"),
+        _row("b", "idle_gap_us", 5.0, unit="µs"),
+    ]
+    (tmp_path / "h200.json").write_text(json.dumps(rows))
+    shown = recorded("softmax", "ratio_vs_torch", "share_of_copy", "build_s", "idle_gap_us", folder=tmp_path)
+    assert "<th>idle gap (µs)</th>" in shown._repr_html_()
+    for text in ("<td>4.00</td><td>0.98</td><td>19.71</td>", "<td>0.02668</td>", "seconds to build"):
+        assert text in shown._repr_html_()
+    assert "make bench" not in shown._repr_html_()
+    assert len({len(line) for line in repr(shown).splitlines()[:-1]}) == 1
+
+
+@pytest.mark.parametrize("content", [None, "[]", "no json", '{"rows": [1, {"bench": "softmax"}]}'])
+def test_nothing_recorded_is_said(tmp_path: Path, content: str | None) -> None:
+    """Without a result, or with a broken file, no number is shown, only how to record one."""
+    if content is not None:
+        (tmp_path / "gpu.json").write_text(content)
+    found = recorded("softmax", "ratio_vs_torch", folder=tmp_path)
+    assert found.value("ratio_vs_torch", "4096 × 4096") is None
+    assert "No recorded result yet for softmax" in found._repr_html_()

@@ -1,0 +1,182 @@
+"""The roofline: ceilings, points and predictions are what the formulas say, and pictures say it in words."""
+
+from __future__ import annotations
+
+import json
+import time
+from pathlib import Path
+from typing import Any
+from xml.etree import ElementTree
+
+import pytest
+import torch
+
+from grader.explore import draw_roofline, explore_roofline, land, measure_ceilings, recorded_roofline, try_predictions
+from grader.explore.profiling.machine_ceilings import Ceilings, Landed, figures, time_ms
+from grader.explore.profiling.roofline_chart import RooflineView, count, predict, recorded_ceilings, recorded_kernels
+
+MACHINE = Ceilings("a machine", bandwidth_gbps=1000, tflops=50, dtype="float16")
+NO_PEAK = Ceilings("another", bandwidth_gbps=1000, tflops=0, dtype="float16")
+
+
+def test_the_roof_is_the_lower_of_two_lines() -> None:
+    """Left of the ridge memory limits, right of it arithmetic."""
+    assert MACHINE.ridge == 50
+    assert [MACHINE.roof(x) for x in (0.25, 50, 1000)] == [0.25, 50, 50]
+    assert NO_PEAK.roof(1000) == 1000
+
+
+def test_a_point_is_what_was_counted_over_the_time() -> None:
+    """2e9 bytes and 1e9 operations in a millisecond: 2,000 GB/s, 1 TFLOPS, half an operation a byte."""
+    point = Landed("some", 2e9, 1e9, 1.0)
+    assert (point.intensity, point.gbps, point.tflops) == (0.5, 2000, 1)
+    assert repr(point) == "some: 0.5 operations a byte, 2,000 GB/s, 1 TFLOPS"
+
+
+def test_a_count_that_cannot_be_drawn_is_refused() -> None:
+    """A logarithmic axis has no place for 0."""
+    with pytest.raises(ValueError, match="copy: bytes and operations must be positive"):
+        land("copy", lambda: None, bytes_moved=8, operations=0)
+
+
+def test_the_least_time_of_a_call_counts() -> None:
+    """A call that is disturbed now and then takes what it takes undisturbed, and torch's threads are given back."""
+    calls, threads = [], torch.get_num_threads()
+
+    def call() -> None:
+        calls.append(1)
+        until = time.thread_time() + (0.02 if len(calls) % 2 else 0.005)
+        while time.thread_time() < until:
+            pass
+
+    if not torch.cuda.is_available():
+        assert 5 <= time_ms(call) < 7
+    assert torch.get_num_threads() == threads
+
+
+def test_this_machines_ceilings_are_measured() -> None:
+    """Both are positive, and named by the machine that they are of."""
+    found = measure_ceilings()
+    assert found.bandwidth_gbps > 0.1
+    assert found.tflops > 1e-4
+    assert found.as_dict() == {"bandwidth_gbps": found.bandwidth_gbps, "tflops": found.tflops}
+    assert found.machine in repr(found)
+
+
+def test_the_picture_says_its_numbers() -> None:
+    """Ceilings, ridge and each point's share of the roof stand in the alt text; the same call gives the same bytes."""
+    points = (Landed("below", 1e9, 1e9, 2.0), Landed("above", 1e9, 1e9, 0.5))
+    picture = draw_roofline(MACHINE, *points)
+    assert "memory, 1,000 GB/s; the flat one is arithmetic, 50 TFLOPS; they meet at 50 operations a byte" in picture.alt
+    assert "below: 1 op/B, 500 GFLOPS, 50 % of the roof" in picture.alt
+    assert "above: 1 op/B, 2 TFLOPS, 200 % of the roof" in picture.alt
+    assert picture.svg == draw_roofline(MACHINE, *points).svg
+    ElementTree.fromstring(picture.svg)
+
+
+def test_a_roof_without_a_peak_is_slanted_only() -> None:
+    """Where arithmetic was not recorded nothing is made up."""
+    assert "flat" not in draw_roofline(NO_PEAK).alt
+    assert "not recorded" in repr(NO_PEAK)
+
+
+def _row(bench: str, case: str, metric: str, value: float) -> dict[str, Any]:
+    return {"bench": bench, "case": case, "metric": metric, "value": value, "gpu": "GPU X", "date": "2026-01-01"}
+
+
+@pytest.fixture
+def results(tmp_path: Path) -> Path:
+    rows = [
+        _row("ceilings", "large copy", "bandwidth_gbps", 2000),
+        _row("ceilings", "float16 matrix product", "tflops", 400),
+        _row("softmax", "4096 × 256", "median_us", 10),
+        _row("softmax", "4096 × 1024", "median_us", 20),
+        _row("roofline", "matmul", "bytes", 1e6),
+        _row("roofline", "matmul", "operations", 1e9),
+        _row("roofline", "matmul", "median_us", 5),
+    ]
+    (tmp_path / "gpu-x.json").write_text(json.dumps(rows))
+    return tmp_path
+
+
+def test_a_recorded_gpu_is_drawn_with_its_kernels(results: Path) -> None:
+    """Exercises lie where their recorded times put them, and points that are no exercise beside them."""
+    ceilings = recorded_ceilings(results)
+    assert ceilings is not None
+    assert (ceilings.machine, ceilings.bandwidth_gbps, ceilings.tflops) == ("GPU X", 2000, 400)
+    landed = {one.name: one for one in recorded_kernels(results)}
+    assert list(landed) == ["softmax, 4096 × 256", "softmax, 4096 × 1024", "matmul"]
+    assert landed["softmax, 4096 × 1024"].gbps == pytest.approx(2 * 4 * 4096 * 1024 / 20 / 1e3)
+    assert landed["matmul"].tflops == pytest.approx(200)
+    assert "Roofline of GPU X" in repr(recorded_roofline(results))
+
+
+def test_where_nothing_was_recorded_a_sentence_says_so(tmp_path: Path) -> None:
+    """No picture is made up."""
+    assert "No recorded result yet" in repr(recorded_roofline(tmp_path))
+
+
+@pytest.mark.parametrize(
+    ("operation", "moved", "work"),
+    [("add", 12, 1), ("square", 8, 1), ("softmax", 8, 5), ("matmul", 12, 200)],
+)
+def test_operations_are_counted_for_each_element(operation: str, moved: int, work: int) -> None:
+    """Bytes and operations of float32 matrices of 100 × 100, for each element."""
+    assert count(operation, 100) == (10_000 * moved, 10_000 * work)
+    assert count(operation, 100, "float16") == (5_000 * moved, 10_000 * work)
+
+
+def test_a_prediction_lies_on_the_roof() -> None:
+    """The predicted time is the longer of the two."""
+    assert predict("add", 1000, "float32", MACHINE).ms == pytest.approx(12e6 / 1e12 * 1e3)
+    assert predict("matmul", 1000, "float32", MACHINE).ms == pytest.approx(2e9 / 50e12 * 1e3)
+
+
+def test_widgets_and_picture_carry_the_same_message() -> None:
+    """JupyterLab gets the controls; where they cannot run, a picture with alt text is there."""
+    view = RooflineView({"a machine": MACHINE})
+    bundle = view._repr_mimebundle_()
+    assert "application/vnd.jupyter.widget-view+json" in bundle
+    assert "alt=" in bundle["text/html"]
+    assert "matmul, 2,048 × 2,048, float32: 341 op/B, 50 TFLOPS" in bundle["text/plain"]
+    assert "limited by memory" in view.shown("a machine", "add", 4096, "float32")
+    assert "limited by arithmetic" in view.shown("a machine", "matmul", 4096, "float32")
+
+
+def test_another_choice_redraws_the_picture() -> None:
+    """Moving a control changes the picture and the sentence below it."""
+    widget = RooflineView({"a machine": MACHINE}).widget()
+    controls, picture = widget.children
+    assert "limited by memory" in picture.value
+    controls.children[2].value = 4096
+    assert "limited by arithmetic" in picture.value
+
+
+def test_a_machine_that_nobody_measured_cannot_be_explored() -> None:
+    """Half a roof gives no time."""
+    with pytest.raises(ValueError, match="measure_ceilings"):
+        explore_roofline(NO_PEAK)
+
+
+def test_a_prediction_is_tried_and_one_that_is_not_written_is_told_so(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each operation is run; a function that raises is reported, not raised."""
+    from grader.explore.profiling import machine_ceilings
+
+    monkeypatch.setattr(machine_ceilings, "_SIDE", {"cuda": 64, "cpu": 64})
+    monkeypatch.setattr(machine_ceilings, "_PRODUCT", {"cuda": 64, "cpu": 64})
+    slow = Ceilings("a machine", 1, 1, "float16" if torch.cuda.is_available() else "float32")
+
+    def unwritten(operation: Any, machine: Any) -> float:
+        raise NotImplementedError
+
+    tried = try_predictions(lambda operation, machine: 2.0, slow)
+    assert len(tried.rows) == 7
+    assert all(predicted == 2.0 and measured > 0 for _, predicted, measured in tried.rows)
+    assert "measured / predicted" in repr(tried)
+    assert "write predict_ms first" in repr(try_predictions(unwritten, slow))
+    assert "KeyError" in repr(try_predictions(lambda operation, machine: operation["none"], slow))
+
+
+def test_figures_are_readable() -> None:
+    """Three of them, thousands with commas."""
+    assert [figures(value) for value in (4124.7, 9.136, 0.08333)] == ["4,125", "9.14", "0.0833"]

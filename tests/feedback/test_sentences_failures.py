@@ -1,0 +1,123 @@
+"""Failures in a learner's words: what happened, what it means, what to do."""
+
+from __future__ import annotations
+
+from typing import get_args
+
+import pytest
+
+from grader.exercises import find
+from grader.feedback.sentences import explained, message_of
+from grader.verdict import Failure, FailureKind
+
+
+@pytest.mark.parametrize(
+    ("wrapped", "plain"),
+    [
+        ("InterpreterError: ValueError(\"arange's range\")", "ValueError: arange's range"),
+        ("InterpreterError: InterpreterError('ValueError(\"axis 1 is out\")')", "ValueError: axis 1 is out"),
+        ("InterpreterError: Foo('a', {[]: 1}, 'b')", "Foo: a', {[]: 1}, 'b"),
+        ("NameError('offs is not defined')", "NameError: offs is not defined"),
+        ("ValueError: no wrapping\nin two lines", "ValueError: no wrapping in two lines"),
+        ("\x1b[31mred\x1b[0m \u202etxt.exe", "red txt.exe"),
+    ],
+)  # fmt: skip
+def test_messages_are_unwrapped_and_harmless(wrapped: str, plain: str) -> None:
+    """A message loses Triton's wrapping, its line breaks, and whatever would steer a terminal."""
+    assert message_of(Failure("exception", wrapped)) == plain
+
+
+def test_the_table_explains_compile_errors_and_exceptions() -> None:
+    """What the table knows is said, also where only the detail holds the compiler's words."""
+    failure = Failure("compile", "Error building extension", 9, 'main.cu(9): error: expected a ";"')
+
+    told = explained(failure)
+
+    assert told.title == "It does not compile"
+    assert told.line == 9
+    assert "semicolon" in told.meaning
+    assert "`;`" in told.advice
+
+
+def test_the_line_that_failed_decides_between_causes() -> None:
+    """The failure's line is looked up in the cell, and a line that is not there is no problem."""
+    failure = Failure("exception", "TypeError: 'int' object is not iterable", 2)
+
+    told = explained(failure, source="x = 1\ne = sum(x)\n")
+    assert "`sum`" in told.meaning
+    assert told.diagnosed
+    assert not explained(failure, source="one line").diagnosed
+
+
+def test_what_we_found_is_not_called_an_exception() -> None:
+    """The learner's code raised nothing where its loads are narrow or a hint is false; the title says which it is."""
+    narrow = "NarrowLoads: k: its loads are 4 bytes wide for a thread; the addresses allow more, and the mask does not"
+    false = "FalseHint: tl.multiple_of(…, 4) is false: there is a 1"
+    titles = [explained(Failure("exception", message)).title for message in (narrow, false, "KeyError: 'x'")]
+    assert titles == ["Its loads are narrow", "A hint is false", "It raised an exception"]
+
+
+def test_an_endless_loop() -> None:
+    """A timeout speaks of loops, and of barriers where there are such."""
+    late = Failure("timeout", "It did not end within 60 s and was stopped.")
+
+    assert "barrier" not in explained(late, find("softmax")).meaning
+    assert "__syncthreads" in explained(late, find("square_matrix")).advice
+    assert "loop" in explained(late, find("softmax")).meaning
+
+
+def test_crashes_and_exits_are_told_apart() -> None:
+    """A segmentation fault is an access far outside; a submission that ends the process is told not to."""
+    crash = explained(Failure("crash", "The process that ran it crashed: it accessed memory that is not its own."))
+    exited = explained(Failure("crash", "The process that ran it ended itself (exit status 0) before it answered."))
+
+    assert "bounds" in crash.advice
+    assert "notebook is not affected" in crash.meaning
+    assert "os._exit" in exited.advice
+
+
+def test_the_judges_own_advice_comes_first() -> None:
+    """Advice that came with the failure is not replaced."""
+    failure = Failure("exception", "NameError: name 'tl' is not defined", advice="Do this.")
+
+    assert explained(failure).advice == "Do this."
+
+
+@pytest.mark.parametrize("kind", ["unusable", "not_written", "compile", "exception", "crash", "illegal_access",
+                                  "timeout", "limit", "implausible", "wrong_answer"])  # fmt: skip
+def test_every_kind_has_a_title(kind: str) -> None:
+    """No kind of failure is without its words."""
+    assert explained(Failure(kind, "x")).title  # type: ignore[arg-type]
+
+
+def test_every_kind_of_the_verdict_is_tested() -> None:
+    """A kind that is added gets its words here too."""
+    (marker,) = [mark for mark in test_every_kind_has_a_title.pytestmark if mark.name == "parametrize"]  # type: ignore[attr-defined]
+    assert set(marker.args[1]) == set(get_args(FailureKind))
+
+
+def test_a_limit_says_why_there_is_one_and_what_to_do() -> None:
+    """The message names the limit; the words around it say what it is for, and accuse nobody."""
+    told = explained(Failure("limit", "It held 5 GB of memory and was stopped."))
+
+    assert "the next" in told.meaning
+    assert "no more" in told.advice
+
+
+def test_an_implausible_time_is_not_called_cheating() -> None:
+    """It may be the judge's mistake: the words are about a review."""
+    told = explained(Failure("implausible", "x"))
+    words = f"{told.title} {told.meaning} {told.advice}".lower()
+
+    assert "review" in words
+    assert not {"cheat", "forge", "fake", "fraud"} & set(words.replace(",", " ").split())
+
+
+@pytest.mark.timeout(20)
+def test_a_line_without_end_is_looked_at_for_its_beginning_only():
+    """The worker names the line; to look for a pointer in 64 kB of it took half a minute."""
+    source = "def vector_add(x, y, out):\n    " + "ptr" * 100_000 + " = 1"
+    found = explained(
+        Failure("exception", "TypeError: 'tensor' object does not support item assignment", 2), None, source
+    )
+    assert found.line == 2

@@ -1,0 +1,344 @@
+"""The arbiter's clock: what it takes off a round and what it refuses to take off."""
+
+from types import SimpleNamespace
+
+import pytest
+
+from grader.exercise import Array, Case
+from grader.exercises import find
+from grader.judge.checking import buffers as desks
+from grader.judge.checking.buffers import Desk
+from grader.judge.gpu.ceilings import Machine
+from grader.judge.process.worker import Round
+from grader.judge.timing.clock import NO_DRIFT, Clock, Curve, Excess, launches_for
+from grader.judge.timing.output_probe import Glimpse
+from tests.judge.rounds import CASE, CLOCK, TWO_OUTPUTS, US, Looked, a_round
+
+
+@pytest.fixture
+def small_desk(monkeypatch):
+    monkeypatch.setattr(desks, "_HOST_BYTES", 1 << 24)
+    return Desk("simulator")
+
+
+def machine(copy_gbps=1000.0, l2_bytes=1 << 20):
+    return Machine("cuda", "GPU", "", "", "", "", l2_bytes, copy_gbps, 800.0)
+
+
+def test_a_curve_goes_through_its_points_and_straight_on():
+    """Between two points it is their line, beyond the last the same line, before the first it is level."""
+    curve = Curve.through([(4.0, 40.0), (1.0, 10.0), (2.0, 12.0)])
+    assert [curve(at) for at in (1.0, 2.0, 4.0)] == [10.0, 12.0, 40.0]
+    assert curve(3.0) == pytest.approx(26.0)
+    assert curve(5.0) == pytest.approx(54.0)
+    assert curve(0.5) == 10.0
+    assert [Curve((1.0,), (7.0,))(at) for at in (0.0, 1.0, 9.0)] == [7.0, 7.0, 7.0]
+
+
+class Calibrated:
+    """A worker that copies, on a machine whose costs are known; its first two rounds, and some others, take longer."""
+
+    def __init__(self, desk, switch_us=150.0, host_us=40.0):
+        self.desk, self.switch_us, self.host_us = desk, switch_us, host_us
+        self.planned = []
+
+    def plan(self, spread):
+        self.desk.log.append("plan")
+        self.planned.append(spread)
+        self.rounds = 0
+
+    def switch_s(self, event_s):
+        return self.switch_us * US + 0.01 * event_s
+
+    def glimpse_s(self, copies):
+        return (20 + 2 * copies) * US
+
+    def round(self, name, desk, limit_s, head_start):
+        assert name == ""
+        assert desk.log[-1] == "poison", "a round begins with poisoned outputs"
+        desk.log.append("round")
+        spread = self.planned[-1]
+        self.rounds += 1
+        rows = len({launch["out"].offset for launch in spread.launches})
+        event_s = 35 * US * len(spread.launches)
+        late_s = 5e-3 if self.rounds <= 2 or self.rounds in (5, 6, 7, 8) else 0.0
+        claim = None if self.rounds == 9 else event_s
+        work_s = event_s + self.switch_s(event_s) + late_s + (0.0 if head_start else self.host_us * US)
+        return Round(0.0, work_s, self.glimpse_s(rows) + late_s, claim, Looked(rows), b"")
+
+
+class LoggingDesk(Desk):
+    """A desk that notes what is asked of it, and whose copying costs what a test knows."""
+
+    def __init__(self):
+        super().__init__("simulator")
+        self.log = []
+
+    def deal(self, spread):
+        self.log.append("deal")
+
+    def poison(self, spread):
+        self.log.append("poison")
+
+    def copy_in_s(self, count):
+        return 10 * US + count * 1e-12
+
+
+@pytest.fixture
+def calibrated(monkeypatch):
+    monkeypatch.setattr(desks, "_HOST_BYTES", 1 << 24)
+
+    def calibrate(switch_us=150.0, host_us=40.0):
+        desk = LoggingDesk()
+        worker = Calibrated(desk, switch_us, host_us)
+        return Clock.calibrate(desk, machine(copy_gbps=10.0), worker), worker, desk
+
+    return calibrate
+
+
+def test_calibration_finds_what_a_round_costs_beyond_its_launches(calibrated):
+    """Switch, copying and look are found at every size, whatever the first rounds and a late one took."""
+    clock, worker, desk = calibrated()
+    for launches in (1, 4, 16, 64, 256, 1024):
+        event_s = 35 * US * launches
+        assert clock.switch_s(event_s) == pytest.approx(worker.switch_s(event_s))
+    for copies in (1, 4, 16, 100):
+        assert clock.glimpse_s(copies) == pytest.approx(worker.glimpse_s(copies))
+    for count in (1 << 12, 1 << 20, desk.arenas["inputs"].size):
+        assert clock.copy_in_s(count) == pytest.approx(desk.copy_in_s(count))
+
+
+@pytest.mark.parametrize(("host_us", "found_us"), [(40.0, 40.0), (-5.0, 0.0)])
+def test_the_hosts_way_to_the_first_launch_is_taken_off_where_it_is_in_the_round(calibrated, host_us, found_us):
+    """Of rounds that were queued ahead it is not: who could have queued them gets no credit for that."""
+    clock, _, desk = calibrated(host_us=host_us)
+    assert clock.host_s == pytest.approx(found_us * US)
+    spread = desk.lay(CASE, 10)
+    one = a_round(5e-3, spread, clock, event_s=5e-3)
+    for found, taken_off_s in ((clock, 0.0), (clock.of_the_host, found_us * US)):
+        assert found.read(spread, one).arbiter_s == pytest.approx((5e-3 - taken_off_s) / 10, rel=1e-3)
+        assert found.switch_excess_s(one) == pytest.approx(-taken_off_s, abs=1e-9)
+
+
+def test_calibration_deals_and_plans_for_each_length_of_round(calibrated):
+    """Long rounds repeat the launches that have buffers: a thousand launches are timed with sixteen buffers."""
+    _, worker, desk = calibrated()
+    assert [len(spread.launches) for spread in worker.planned] == [1, 4, 16, 64, 256, 1024]
+    assert max(len({launch["out"].offset for launch in spread.launches}) for spread in worker.planned) == 16
+    assert [entry for entry in desk.log if entry in ("deal", "plan")] == ["deal", "plan"] * 6
+
+
+def test_the_calibration_shows_the_clock_how_fast_the_processor_is(calibrated):
+    """Else the first that it sees, in a slow spell perhaps, would be as fast as it gets."""
+    clock, _, _ = calibrated()
+    assert 0 < clock.pace._least_s < 1
+
+
+def test_the_jitter_stays_well_below_the_switch(calibrated):
+    """What is let through without a meaning is a part of what a switch costs, so that no switch hides in it."""
+    for switch_us in (150.0, 60.0):
+        clock, _, _ = calibrated(switch_us)
+        least_s = min(clock.switch_s.values)
+        assert 0 < clock.jitter_s <= least_s / 3
+        assert 0 < clock.copy_in_jitter_s < least_s
+    assert calibrated(1000.0)[0].jitter_s < 50 * US
+
+
+def test_a_calibrated_clock_reads_what_the_launches_took(calibrated, small_desk):
+    """A round that costs what was calibrated gives back its launches' time, though the switch depends on that."""
+    clock, worker, desk = calibrated()
+    spread = small_desk.lay(CASE, 10)
+    launches_s = 8e-3
+    one = Round(desk.copy_in_s(spread.used["inputs"]), launches_s + worker.switch_s(launches_s),
+                worker.glimpse_s(10), launches_s, Looked(10), b"")  # fmt: skip
+    assert clock.read(spread, one).arbiter_s == pytest.approx(launches_s / 10, rel=1e-4)
+
+
+def trusted(*more_us, look_us=0.0):
+    return [a_round(3e-3, more=(0.0, more * US, look_us * US), event_s=3e-3) for more in more_us]
+
+
+def in_us(excess):
+    return pytest.approx((excess.switch_s / US, excess.look_s / US), abs=1e-6)
+
+
+def test_the_excess_of_a_trial_is_the_least_of_its_rounds():
+    """Noise only adds: what all of our own rounds took longer is the host's."""
+    rounds = [*trusted(39, look_us=70.0), *trusted(30, look_us=90.0), *trusted(500, look_us=80.0)]
+    assert in_us(CLOCK.excess(rounds, strained=False)) == (30, 70)
+    assert in_us(CLOCK.excess(trusted(-30, 10, look_us=-5.0), strained=False)) == (-30, -5)
+    assert CLOCK.excess([], strained=False) == NO_DRIFT
+    assert CLOCK.excess([], strained=True).strained
+
+
+def test_rounds_longer_than_any_of_the_calibration_tell_nothing():
+    """What a switch to so much work costs was not measured; the shorter ones decide, or nobody."""
+    long = a_round(41e-3, more=(0.0, -30 * US, 90 * US), event_s=41e-3)
+    assert CLOCK.excess([long], strained=True) == Excess(strained=True)
+    assert in_us(CLOCK.excess([long, *trusted(30, look_us=100.0)], strained=False)) == (30, 100)
+    within = a_round(39e-3, more=(0.0, -30 * US, 90 * US), event_s=39e-3)
+    assert in_us(CLOCK.excess([within], strained=False)) == (-30, 90)
+
+
+def test_rounds_without_events_tell_nothing_of_the_switch():
+    """Where a worker claims no time the others decide, or nobody."""
+    silent = a_round(3e-3, more=(0.0, -20 * US, 0.0))
+    assert CLOCK.excess([silent], strained=False).switch_s == 0.0
+    assert CLOCK.excess([silent, *trusted(30)], strained=False).switch_s == pytest.approx(30 * US)
+
+
+def trials(*found, strained=False):
+    return [Excess(switch * US, look * US, strained) for switch, look in found]
+
+
+@pytest.mark.parametrize(
+    ("found", "drift_us"),
+    [
+        (((30, 0),), (30, 0)),
+        (((30, 0), (20, 0)), (20, 0)),
+        (((30, 0), (500, 0), (20, 0)), (30, 0)),
+        (((45, 0),), (40, 0)),
+        (((500, 400), (500, 400), (30, 10)), (40, 0)),
+        (((-30, -10), (-200, -90), (-250, -95)), (-200, -90)),
+    ],
+)
+def test_a_drift_of_the_switch_is_believed_up_to_the_jitter(found, drift_us):
+    """And none of the look: work on the GPU makes both longer. That a round is shorter than calibrated nobody else can
+    bring about.
+    """
+    assert in_us(CLOCK.drift(trials(*found))) == drift_us
+
+
+@pytest.mark.parametrize(
+    ("found", "drift_us"),
+    [(((60, 70),), (60, 70)), (((60, 70), (50, 75), (500, 1)), (60, 70)), (((500, 400),), (80, 80)),
+     (((-30, -10),), (-30, -10))],
+)  # fmt: skip
+def test_where_the_processor_is_slow_twice_as_much_is_believed_and_of_the_look_as_well(found, drift_us):
+    """That is a spell of the host: its part of everything takes longer."""
+    assert in_us(CLOCK.drift(trials(*found, strained=True))) == drift_us
+
+
+def test_a_spell_is_most_of_the_last_trials():
+    """The processor is slow for a moment now and then; in a spell it is so all the time."""
+    slow, fast = trials((70, 70), strained=True), trials((70, 70))
+    for found, strained in ((slow, True), (fast, False), (slow + fast, False), (slow + fast + slow, True),
+                            (fast + slow + fast, False)):  # fmt: skip
+        assert CLOCK.drift(found).strained is strained
+        assert (CLOCK.drift(found).look_s > 0) is strained
+
+
+@pytest.mark.parametrize(
+    ("found_us", "too_much"),
+    [((), False), ((-41,), True), ((-39,), False), ((-90, -90, 0), True), ((0, 0, -90), False)],
+)
+def test_a_clock_that_was_calibrated_in_a_slow_spell_is_found_out(found_us, too_much):
+    """What it takes off would be a gift to whoever holds up the baselines until their rounds are as long."""
+    assert CLOCK.takes_too_much(trials(*((each, 0) for each in found_us))) is too_much
+
+
+@pytest.mark.parametrize("launches", [1, 8])
+def test_work_hidden_in_the_copying_in_counts_in_full(small_desk, launches):
+    """Once it is more than the jitter; within that it is noise."""
+    spread = small_desk.lay(CASE, launches)
+    for share, counted in ((0.0, 0.0), (0.95, 0.0), (1.05, 1.05), (20.0, 20.0)):
+        found = CLOCK.read(spread, a_round(3e-3, spread, more=(share * CLOCK.copy_in_jitter_s, 0.0, 0.0)))
+        assert found.arbiter_s == pytest.approx((3e-3 + counted * CLOCK.copy_in_jitter_s) / launches, rel=1e-6)
+
+
+@pytest.mark.parametrize("launches", [1, 8])
+def test_of_a_look_that_takes_longer_what_exceeds_the_jitter_counts(small_desk, launches):
+    """Honest looks are late, too: in full it would count against whoever is a microsecond beyond."""
+    spread = small_desk.lay(CASE, launches)
+    for share, counted in ((0.0, 0.0), (0.95, 0.0), (1.05, 0.05), (20.0, 19.0)):
+        found = CLOCK.read(spread, a_round(3e-3, spread, more=(0.0, 0.0, share * CLOCK.jitter_s)))
+        assert found.arbiter_s == pytest.approx((3e-3 + counted * CLOCK.jitter_s) / launches, rel=1e-6)
+
+
+def test_both_hiding_places_count_at_once(small_desk):
+    """Work in the copying-in and in the look adds up, but for the jitter of the look."""
+    spread = small_desk.lay(CASE)
+    found = CLOCK.read(spread, a_round(3e-3, spread, more=(1e-3, 0.0, 1e-3)))
+    assert found.arbiter_s == pytest.approx(5e-3 - CLOCK.jitter_s)
+
+
+def test_a_faster_copying_in_gives_nothing_back(small_desk):
+    """A round whose copying-in and look were quick is not taken for a faster one."""
+    spread = small_desk.lay(CASE)
+    assert CLOCK.read(spread, a_round(3e-3, spread, more=(-1e-3, 0.0, -1e-3))).arbiter_s == pytest.approx(3e-3)
+
+
+def test_the_look_is_expected_to_cost_as_much_as_its_copies_do(small_desk):
+    """Whatever they fetch: two outputs cost what twice as many launches do."""
+    spread = small_desk.lay(TWO_OUTPUTS, 5)
+    look = Glimpse(small_desk, spread)
+    assert look.copies == 10
+    honest = Round(CLOCK.copy_in_s(spread.used["inputs"]), 3e-3 + 150 * US, CLOCK.glimpse_s(10), None, look, b"")
+    assert CLOCK.read(spread, honest).arbiter_s == pytest.approx(3e-3 / 5)
+
+
+@pytest.mark.parametrize(("look_us", "counted_us"), [(0.0, 60.0), (50.0, 10.0), (70.0, 0.0), (-10.0, 70.0)])
+def test_of_the_look_its_drift_is_taken_off_before_the_jitter(small_desk, look_us, counted_us):
+    """What is left beyond the jitter counts; a look that is quick just now has as much less to hide in."""
+    spread = small_desk.lay(CASE)
+    one = a_round(3e-3, spread, more=(0.0, 0.0, CLOCK.jitter_s + 60 * US))
+    found = CLOCK.read(spread, one, Excess(look_s=look_us * US))
+    assert found.arbiter_s == pytest.approx(3e-3 + counted_us * US)
+
+
+def test_the_drift_is_taken_off_and_a_reading_is_for_one_launch(small_desk):
+    """Both clocks are divided by the launches, and only the arbiter's knows a drift."""
+    spread = small_desk.lay(CASE, 4)
+    one = a_round(4e-3, spread, more=(0.0, 30 * US, 0.0), event_s=3.6e-3)
+    found = CLOCK.read(spread, one, Excess(30 * US), trusted=True)
+    assert found.arbiter_s == pytest.approx(1e-3)
+    assert found.events_s == pytest.approx(0.9e-3)
+    assert found.trusted
+    without = CLOCK.read(spread, a_round(4e-3, spread))
+    assert without.events_s is None
+    assert not without.trusted
+
+
+def test_no_reading_is_zero_or_less(small_desk):
+    """A round that took less than the switch alone is still a time, which is refused as implausible."""
+    spread = small_desk.lay(CASE)
+    assert CLOCK.read(spread, Round(0.0, 1 * US, 0.0, None, Looked(0), b"")).arbiter_s > 0
+
+
+@pytest.mark.parametrize(
+    ("elements", "capacity", "copy_gbps", "l2_bytes"),
+    [
+        (1 << 25, 1000, 4000.0, 60 << 20),
+        (1 << 22, 1000, 400.0, 60 << 20),  # the L2 asks for more launches than the clock
+        (1 << 20, 1000, 4000.0, 0),
+        (1 << 10, 2000, 4000.0, 0),
+        (1 << 25, 3, 4000.0, 0),
+    ],
+)
+def test_a_round_is_long_turns_the_l2_over_and_fits(elements, capacity, copy_gbps, l2_bytes):
+    """Launches enough for 5 ms and many times the L2, unless they are as many as fit, or as may be at most."""
+    exercise = find("vector_add")
+    arrays = (Array("x", (elements,)), Array("y", (elements,)), Array("out", (elements,), role="out"))
+    case, desk = Case("case", arrays), SimpleNamespace(capacity=lambda case: capacity)
+    launches = launches_for(desk, machine(copy_gbps, l2_bytes), exercise, case)
+    moved = launches * exercise.bytes_moved(case)
+    enough = moved >= copy_gbps * 1e9 * 5e-3 and moved >= 32 * l2_bytes
+    assert 1 <= launches <= min(capacity, 512)
+    assert enough or launches == min(capacity, 512)
+    assert launches < 3 or moved < 3 * max(copy_gbps * 1e9 * 5e-3, 64 * l2_bytes), "and no longer than that"
+
+
+def test_a_round_of_products_is_as_long_as_one_of_copies():
+    """Arithmetic limits them: by their bytes they would be ten times as many, each to be drawn and checked."""
+    exercise, desk = find("matmul"), SimpleNamespace(capacity=lambda case: 1000)
+    for case in exercise.timed_cases:
+        launches = launches_for(desk, machine(4000.0, 0), exercise, case)
+        assert 5e-3 <= launches * exercise.operations(case) / 800e12 < 8e-3
+
+
+def test_a_case_that_fits_once_is_one_launch():
+    """Where not even one more fits, there is one launch and not none."""
+    case = find("vector_add").timed_cases[0]
+    for capacity in (0, 1):
+        desk = SimpleNamespace(capacity=lambda case, n=capacity: n)
+        assert launches_for(desk, machine(), find("vector_add"), case) == 1

@@ -1,0 +1,85 @@
+"""Which clock counts: honest work is believed by its events, a forged claim gains less than the agreement's share."""
+
+import pytest
+
+from grader.judge.timing.clock_choice import AGREEMENT, Reading, counted, enough, held_against
+
+QUIET = [1.0, 1.001, 0.999, 1.0, 1.002, 1.0, 0.998]
+NOISY = [1.0, 1.06, 1.03, 1.04, 1.09, 1.002, 1.04]  # of the arbiter's clock: noise only adds
+
+
+@pytest.mark.parametrize("arbiter", [QUIET, NOISY])
+def test_events_of_honest_work_count(arbiter):
+    """In quiet and in noise the figure is that of the events, which are the work's own."""
+    found = counted([Reading(wall, 1.0) for wall in arbiter])
+    assert {(one.seconds, one.clock) for one in found} == {(1.0, "events")}
+
+
+@pytest.mark.parametrize("claim", [0.5, 0.9, 0.985, None])
+def test_a_claim_of_less_does_not_count(claim):
+    """Events that claim less than the clock allows, or nothing that is a time, leave the arbiter's time standing."""
+    found = counted([Reading(wall, claim) for wall in NOISY])
+    assert [one.seconds for one in found] == NOISY
+    assert {one.clock for one in found} == {"arbiter"}
+
+
+def test_what_forging_can_gain_is_the_agreement():
+    """The best that a forger gets is a claim just within the agreement, in each round."""
+    best = min(one.seconds for one in counted([Reading(wall, (1 - AGREEMENT) * 1.001) for wall in QUIET]))
+    assert best >= (1 - AGREEMENT) * 0.998
+
+
+def test_events_are_held_against_one_of_the_fastest_rounds():
+    """A spell of noise may last for most of the rounds; a single fast one may be a slip of the clock."""
+    spell = [Reading(wall, 1.0) for wall in [1.02] * 12 + [1.003, 1.001]]
+    assert held_against(spell) == 1.003
+    assert {one.clock for one in counted(spell)} == {"events"}
+    slip = [Reading(wall, 0.98) for wall in [1.02] * 13 + [0.98]]
+    assert {one.clock for one in counted(slip)} == {"arbiter"}
+    assert held_against([Reading(float(n), 1.0) for n in range(1, 29)]) == 4.0
+    assert held_against([Reading(1.0, 1.0)]) == 1.0
+
+
+@pytest.mark.parametrize("fast", [2, 4, 9])
+@pytest.mark.parametrize("rounds", [7, 28])
+def test_a_trick_that_works_in_few_rounds_counts_in_few(rounds, fast):
+    """Events are held against no round that is faster than the middle one by more than the host's jitter."""
+    fast = min(fast, (rounds - 1) // 2)
+    walls = [0.8] * fast + [1.0] * (rounds - fast)
+    found = [one.seconds for one in counted([Reading(wall, 0.8, jitter_s=0.01) for wall in walls])]
+    assert found == walls
+    forged = [one.seconds for one in counted([Reading(wall, 0.986, jitter_s=0.01) for wall in walls])]
+    assert min(forged[fast:]) >= (1 - AGREEMENT) * 0.99, "the jitter and the agreement are what it may gain"
+    assert not enough([Reading(wall, 0.8, jitter_s=0.01) for wall in walls])
+
+
+def test_a_spell_within_the_hosts_jitter_takes_no_events_away():
+    """Most rounds longer by what the host varies by as a rule: the fast ones tell."""
+    spell = [Reading(wall, 1.0, jitter_s=0.012) for wall in [1.012] * 5 + [1.001] * 2]
+    assert {one.clock for one in counted(spell)} == {"events"}
+    assert enough(spell)
+
+
+def test_an_absurd_claim_does_not_count():
+    """Events that claim hours are not believed either: they would make the interval as wide as the forger likes."""
+    assert {one.clock for one in counted([Reading(1.0, 1e5)] * 7)} == {"arbiter"}
+
+
+def test_events_of_a_worker_of_ours_count_whatever_the_noise():
+    """A baseline's events are trusted."""
+    assert [one.seconds for one in counted([Reading(1.5, 1.0, trusted=True)] * 3)] == [1.0] * 3
+
+
+def test_more_rounds_are_wanted_until_the_clocks_agree_in_some():
+    """One in seven in which the clocks agree is enough, and two at least; else whoever forges has only to wait."""
+    agreed, noisy = Reading(1.0, 1.0), Reading(1.05, 1.0)
+    assert enough([agreed] * 2 + [noisy] * 5)
+    assert enough([agreed] * 4 + [noisy] * 24)
+    assert not enough([agreed] + [noisy] * 6)
+    assert not enough([agreed] * 3 + [noisy] * 25)
+    assert not enough([Reading(1.0, None)] * 7)
+
+
+def test_no_rounds_count_as_none():
+    """Where nothing was timed nothing counts."""
+    assert counted([]) == []

@@ -1,0 +1,150 @@
+"""The record of a learner's progress: the best counts, nothing is lost, nothing breaks on it."""
+
+from __future__ import annotations
+
+import json
+import threading
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from grader.exercises import EXERCISES, find
+from grader.notebook import progress_record
+from tests.feedback.verdicts import ALL
+
+
+def test_the_best_counts(tmp_path: Path) -> None:
+    """More points replace fewer, fewer never replace more, and a GPU's verdict replaces a simulator's equal one."""
+    progress_record.keep(ALL["simulated"], tmp_path)
+    progress_record.keep(ALL["mismatch"], tmp_path)
+    assert progress_record.load(tmp_path)["softmax"].points == 4
+
+    progress_record.keep(replace(ALL["slow"], points=4.0), tmp_path)
+    assert progress_record.load(tmp_path)["softmax"].device == "cuda"
+
+    progress_record.keep(ALL["passed"], tmp_path)
+    progress_record.keep(ALL["simulated"], tmp_path)
+    best = progress_record.load(tmp_path)["softmax"]
+    assert (best.points, best.status, best.gpu, best.checks) == (10, "passed", "NVIDIA H200", 5)
+
+
+def test_of_equal_results_the_latest_counts(tmp_path: Path) -> None:
+    """The record names the submission that the learner has now."""
+    progress_record.keep(ALL["simulated"], tmp_path)
+    progress_record.keep(replace(ALL["simulated"], submission_sha256="1" * 64), tmp_path)
+
+    assert progress_record.load(tmp_path)["softmax"].submission_sha256 == "1" * 64
+
+
+def test_what_cannot_be_graded_is_not_recorded(tmp_path: Path) -> None:
+    """A syntax error is no attempt."""
+    progress_record.keep(ALL["unusable"], tmp_path)
+
+    assert progress_record.load(tmp_path) == {}
+
+
+_BAD_ENTRY = '{"exercises": {"softmax": {"points": "x"}}}'
+
+
+@pytest.mark.parametrize("content", ["", "{", "[]", "3", '{"exercises": 3}', _BAD_ENTRY, "\udcff"])
+def test_a_damaged_record_is_set_aside(tmp_path: Path, content: str) -> None:
+    """A record that cannot be read stops nothing, and what was in it is kept beside the new one."""
+    folder = tmp_path / ".grader"
+    folder.mkdir()
+    (folder / "progress.json").write_bytes(content.encode("utf-8", "surrogateescape"))
+
+    assert progress_record.load(tmp_path) == {}
+    progress_record.keep(ALL["simulated"], tmp_path)
+
+    assert progress_record.load(tmp_path)["softmax"].points == 4
+    assert (folder / "progress.unreadable.json").read_bytes() == content.encode("utf-8", "surrogateescape")
+
+
+def test_an_interrupted_write_leaves_the_old_record(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The record is replaced as a whole or not at all, and no scraps stay behind."""
+    progress_record.keep(ALL["simulated"], tmp_path)
+
+    def fail(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(progress_record.os, "replace", fail)
+    with pytest.raises(KeyboardInterrupt):
+        progress_record.keep(ALL["passed"], tmp_path)
+
+    assert progress_record.load(tmp_path)["softmax"].points == 4
+    assert {path.name for path in (tmp_path / ".grader").iterdir()} == {"progress.json", "lock"}
+
+
+def test_two_notebooks_at_once(tmp_path: Path) -> None:
+    """Checks that end at the same time are all kept."""
+    verdicts = [replace(ALL["simulated"], exercise=f"exercise_{number}") for number in range(12)]
+    threads = [threading.Thread(target=progress_record.keep, args=(verdict, tmp_path)) for verdict in verdicts]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+
+    assert len(progress_record.load(tmp_path)) == 12
+
+
+def test_a_folder_that_cannot_be_made_is_left_alone(tmp_path: Path) -> None:
+    """Where nothing can be written the check still counts for the reader."""
+    (tmp_path / ".grader").write_text("a file where the folder should be")
+
+    progress_record.keep(ALL["simulated"], tmp_path)
+
+    assert progress_record.load(tmp_path) == {}
+
+
+def test_the_learners_folder(tmp_path: Path) -> None:
+    """It is the one with a record, else the one above the chapter, else where the notebook lies."""
+    chapter = tmp_path / "work" / "03_triton"
+    chapter.mkdir(parents=True)
+    other = tmp_path / "elsewhere"
+    other.mkdir()
+
+    assert progress_record.learner_folder(chapter) == tmp_path / "work"
+    assert progress_record.learner_folder(other) == other
+    (tmp_path / ".grader").mkdir()
+    assert progress_record.learner_folder(chapter) == tmp_path
+
+
+def test_the_overview_lists_every_exercise(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Every exercise has its row, its points and what is left, and a link where its notebook is at hand."""
+    monkeypatch.chdir(tmp_path)
+    softmax = find("softmax")
+    (tmp_path / softmax.chapter).mkdir()
+    (tmp_path / softmax.chapter / f"{softmax.notebook}.ipynb").write_text("{}")
+    progress_record.keep(ALL["slow"], tmp_path)
+    known = progress_record.load(tmp_path)
+
+    html, text = progress_record.as_html(known, tmp_path), progress_record.as_text(known)
+
+    for exercise in EXERCISES.values():
+        assert exercise.title in html
+        assert exercise.title in text
+    assert html.count("<a href=") == 1
+    assert 'href="03_triton/03_fuse_a_softmax.ipynb"' in html
+    assert f"7 of {sum(each.max_points for each in EXERCISES.values()):g} points" in html
+    assert "3 points for speed" in text
+    assert text.count("not checked yet") == len(EXERCISES) - 1
+
+
+def test_what_is_left_in_words() -> None:
+    """Done, not right, slow, and waiting for a GPU are told apart."""
+    softmax = find("softmax")
+
+    assert progress_record.left(softmax, progress_record.Best.of(ALL["passed"])) == "done"
+    assert progress_record.left(softmax, progress_record.Best.of(ALL["mismatch"])) == "not right yet"
+    assert progress_record.left(softmax, progress_record.Best.of(ALL["slow"])) == "3 points for speed"
+    assert progress_record.left(softmax, progress_record.Best.of(ALL["simulated"])) == "6 points for speed: needs a GPU"
+
+
+def test_the_record_is_plain_json(tmp_path: Path) -> None:
+    """A person can read it."""
+    progress_record.keep(ALL["simulated"], tmp_path)
+
+    data = json.loads((tmp_path / ".grader" / "progress.json").read_text())
+    assert data["version"] == 1
+    assert data["exercises"]["softmax"]["submission_sha256"] == "0" * 64

@@ -1,0 +1,134 @@
+"""The learner's folder follows the course and keeps what the learner has done."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+
+from grader.errors import MachineLacks
+from grader.lab import fill
+
+
+@pytest.fixture
+def course(tmp_path: Path) -> Path:
+    folder = tmp_path / "course"
+    (folder / "03_triton" / ".ipynb_checkpoints").mkdir(parents=True)
+    (folder / "README.ipynb").write_text("syllabus 1")
+    (folder / "03_triton" / "softmax.ipynb").write_text("softmax 1")
+    (folder / "03_triton" / ".ipynb_checkpoints" / "softmax.ipynb").write_text("no part of the course")
+    return folder
+
+
+@pytest.fixture
+def work(tmp_path: Path) -> Path:
+    return tmp_path / "work"
+
+
+def test_a_new_folder_gets_the_course(course: Path, work: Path) -> None:
+    """All of it, and nothing hidden."""
+    report = fill(work, course)
+    assert report.added == ("03_triton/softmax.ipynb", "README.ipynb")
+    assert (work / "03_triton" / "softmax.ipynb").read_text() == "softmax 1"
+    assert not (work / "03_triton" / ".ipynb_checkpoints").exists()
+    assert fill(work, course).unchanged == report.added
+
+
+def test_what_is_untouched_is_brought_up_to_date(course: Path, work: Path) -> None:
+    """Also over several versions."""
+    fill(work, course)
+    for version in ("syllabus 2", "syllabus 3"):
+        (course / "README.ipynb").write_text(version)
+        report = fill(work, course)
+        assert report.updated == ("README.ipynb",)
+        assert (work / "README.ipynb").read_text() == version
+
+
+def test_work_is_never_overwritten(course: Path, work: Path) -> None:
+    """A changed file stays, whatever becomes of the course, and the newer version is named in a sentence."""
+    fill(work, course)
+    (work / "03_triton" / "softmax.ipynb").write_text("my solution")
+    assert fill(work, course).kept == ()
+    (course / "03_triton" / "softmax.ipynb").write_text("softmax 2")
+    for _ in range(2):
+        report = fill(work, course)
+        assert report.kept == ("03_triton/softmax.ipynb",)
+        assert f"newer version is {course}/03_triton/softmax.ipynb" in report.to_text()
+        assert (work / "03_triton" / "softmax.ipynb").read_text() == "my solution"
+
+
+def test_files_that_were_there_before_are_work(course: Path, work: Path) -> None:
+    """A file of the same name that this command did not copy belongs to the learner."""
+    work.mkdir()
+    (work / "README.ipynb").write_text("mine")
+    assert fill(work, course).kept == ("README.ipynb",)
+    assert (work / "README.ipynb").read_text() == "mine"
+
+
+def test_a_deleted_file_comes_back(course: Path, work: Path) -> None:
+    """Deleting a notebook is how a learner starts it over."""
+    fill(work, course)
+    (work / "README.ipynb").unlink()
+    assert fill(work, course).added == ("README.ipynb",)
+
+
+def test_what_left_the_course_stays(course: Path, work: Path) -> None:
+    """Nothing in the learner's folder is ever deleted."""
+    fill(work, course)
+    (course / "README.ipynb").unlink()
+    fill(work, course)
+    assert (work / "README.ipynb").read_text() == "syllabus 1"
+
+
+@pytest.mark.parametrize("spoilt", ["", "{", "[]", '{"README.ipynb": 3}', "\0"])
+def test_a_spoilt_memory_costs_no_work(course: Path, work: Path, spoilt: str) -> None:
+    """Where it is not known what was copied, everything that differs counts as the learner's."""
+    fill(work, course)
+    (work / ".grader" / "copied.json").write_text(spoilt)
+    (course / "README.ipynb").write_text("syllabus 2")
+    assert fill(work, course).kept == ("README.ipynb",)
+    assert (work / "README.ipynb").read_text() == "syllabus 1"
+
+
+def test_an_interrupted_copy_is_finished_later(course: Path, work: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What was copied before the interruption is known as copied, so that it can still be updated."""
+    replace, calls = os.replace, []
+
+    def interrupted(source: Path, target: Path) -> None:
+        calls.append(target)
+        if len(calls) == 2:
+            raise KeyboardInterrupt
+        replace(source, target)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(os, "replace", interrupted)
+        with pytest.raises(KeyboardInterrupt):
+            fill(work, course)
+    assert [path.name for path in work.rglob("*.new")] == []
+    (course / "03_triton" / "softmax.ipynb").write_text("softmax 2")
+    report = fill(work, course)
+    assert (report.updated, report.added) == (("03_triton/softmax.ipynb",), ("README.ipynb",))
+
+
+def test_a_link_of_the_learners_is_followed_to_nothing(course: Path, work: Path, tmp_path: Path) -> None:
+    """A dangling link in the place of a notebook is left alone; what it points to is not made."""
+    work.mkdir()
+    (work / "README.ipynb").symlink_to(tmp_path / "elsewhere")
+    assert fill(work, course).kept == ("README.ipynb",)
+    assert not (tmp_path / "elsewhere").exists()
+
+
+def test_without_a_course_there_is_one_sentence(tmp_path: Path, work: Path) -> None:
+    """An empty course/ is not built yet; no folder is made for nothing."""
+    with pytest.raises(MachineLacks, match="grader build"):
+        fill(work, tmp_path / "course")
+    assert not work.exists()
+
+
+def test_a_folder_that_cannot_be_written_to_is_named(course: Path, tmp_path: Path) -> None:
+    """Also where a file stands in its place."""
+    blocked = tmp_path / "file"
+    blocked.write_text("")
+    with pytest.raises(MachineLacks, match=r"file"):
+        fill(blocked, course)

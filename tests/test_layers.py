@@ -1,0 +1,125 @@
+"""Who may import whom in `grader/`: no circle of modules, and between folders one way only."""
+
+from __future__ import annotations
+
+import ast
+import functools
+from collections.abc import Mapping
+from pathlib import Path
+
+import pytest
+
+Graph = Mapping[str, frozenset[str]]  # by module: the modules that it imports
+
+# From the bottom up: an import goes to a line further up in this list, or stays in its folder. Names are folders and
+# modules of `grader/`; those in a line know nothing of each other.
+LAYERS = [
+    "errors exercise hardware protocol results verdict version words",
+    "worker",
+    "exercises",
+    "submission",
+    "feedback judge",
+    "authoring doctor explore",
+    "leaderboard",
+    "classroom notebook",
+    "grader lab",  # `grader` is grader/__init__.py: what a notebook imports
+    "cli",
+    "__main__",
+]
+
+
+@functools.cache
+def imports(repository: Path) -> Graph:
+    """Every import of each module, inside functions and under TYPE_CHECKING as well. A package is a module too."""
+    paths = {_name(path.relative_to(repository)): path for path in (repository / "grader").rglob("*.py")}
+    return {name: frozenset(_imported(path, paths) - {name}) for name, path in paths.items()}
+
+
+def _name(path: Path) -> str:
+    return ".".join(path.with_suffix("").parts).removesuffix(".__init__")
+
+
+def _imported(path: Path, known: Mapping[str, Path]) -> set[str]:
+    found = set()
+    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        if isinstance(node, ast.Import):
+            found |= {alias.name for alias in node.names}
+        elif isinstance(node, ast.ImportFrom) and node.module:
+            names = [f"{node.module}.{alias.name}" for alias in node.names]
+            found |= {name if name in known else node.module for name in names}
+    return found & known.keys()
+
+
+def circle(graph: Graph) -> list[str]:
+    """Modules of which each imports the next, and the last is the first; nothing where there is no circle."""
+    done: set[str] = set()
+
+    def below(name: str, way: list[str]) -> list[str]:
+        if name in way:
+            return [*way[way.index(name) :], name]
+        if name in done:
+            return []
+        found = next(filter(None, (below(each, [*way, name]) for each in sorted(graph[name]))), [])
+        done.add(name)
+        return found
+
+    return next(filter(None, (below(name, []) for name in sorted(graph))), [])
+
+
+def upward(graph: Graph) -> list[str]:
+    """Imports that do not go down in `LAYERS`, as "module -> module"."""
+    rank = {name: number for number, line in enumerate(LAYERS) for name in line.split()}
+    return [
+        f"{name} -> {other}"
+        for name, others in sorted(graph.items())
+        for other in sorted(others)
+        if _folder(name) != _folder(other) and rank[_folder(name)] <= rank[_folder(other)]
+    ]
+
+
+def _folder(module: str) -> str:
+    return module.split(".")[1] if "." in module else module
+
+
+def test_every_folder_has_a_layer(repository: Path) -> None:
+    """A new one is put where it belongs, and one that is gone leaves the list."""
+    assert {_folder(name) for name in imports(repository)} == {name for line in LAYERS for name in line.split()}
+
+
+def test_no_module_imports_itself_by_way_of_others(repository: Path) -> None:
+    """An import inside a function, or for types alone, closes a circle as well: what both need belongs below both."""
+    assert " -> ".join(circle(imports(repository))) == ""
+
+
+def test_folders_import_one_way(repository: Path) -> None:
+    """The offending imports are named."""
+    assert upward(imports(repository)) == []
+
+
+@pytest.mark.parametrize(
+    ("graph", "found"),
+    [
+        ({"a": {"b"}, "b": {"c"}, "c": {"b"}}, ["b", "c", "b"]),
+        ({"a": {"b", "c"}, "b": {"c"}, "c": set()}, []),
+    ],
+)
+def test_a_circle_is_found(graph: dict[str, set[str]], found: list[str]) -> None:
+    """With the modules on its way."""
+    assert circle({name: frozenset(others) for name, others in graph.items()}) == found
+
+
+def test_an_import_that_goes_up_is_found() -> None:
+    """Also one between two folders of the same layer."""
+    graph = {"grader.errors": frozenset({"grader.judge.job"}), "grader.judge.job": frozenset({"grader.feedback.report"})}
+    assert upward(graph) == ["grader.errors -> grader.judge.job", "grader.judge.job -> grader.feedback.report"]
+
+
+def test_imports_in_functions_and_for_types_are_seen(tmp_path: Path) -> None:
+    """Each of a module, of a name in a module, and of a package."""
+    (tmp_path / "grader/a").mkdir(parents=True)
+    (tmp_path / "grader/a/__init__.py").write_text("")
+    (tmp_path / "grader/b.py").write_text("")
+    (tmp_path / "grader/c.py").write_text(
+        "import os\nif TYPE_CHECKING:\n    from grader.b import x\ndef f():\n    from grader import a\n"
+    )
+    assert imports(tmp_path)["grader.c"] == {"grader.a", "grader.b"}

@@ -1,0 +1,124 @@
+"""What a call runs, as the worker tells it: in the simulator operations of torch, on a GPU kernels by their names."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from grader.authoring.stubs import solution
+from grader.exercises import EXERCISES
+from grader.judge import rules
+
+pytest.importorskip("torch")
+
+START = """
+import json, sys
+from grader.worker.simulator import start
+start.prepare()
+import torch
+start.install()
+start.take_first()
+"""
+RUN = """
+import torch
+from grader.exercises import find
+from grader.worker.harnesses.compiled_graph import ran
+import submission
+exercise, device = find({exercise!r}), {device!r}
+case = (exercise.simulator_cases if device == "cpu" else exercise.timed_cases)[-1]
+make = lambda array: (torch.randn if array.role == "in" else torch.empty)(array.shape, device=device)
+arguments = [make(array) for array in case.arrays]
+call = lambda: getattr(submission, exercise.entry)(*arguments)
+if device == "cuda":
+    call()  # compiles
+import json
+print(json.dumps(ran(call)))
+"""
+LIBRARY = {
+    "softmax": "import torch\ndef softmax(x, out): torch.softmax(x, 1, out=out)",
+    "vector_add": "def vector_add(x, y, out): out.copy_(x + y)",
+    "square_matrix": "def square_matrix(x, out): out[...] = x ** 2",
+}
+TRITON = [name for name, exercise in EXERCISES.items() if exercise.backend == "triton"]
+
+
+def rows(folder: Path, source: str, exercise: str, device: str) -> list[dict[str, Any]]:
+    """What `ran` tells of one call of the submission, in a process as a worker's."""
+    (folder / "submission.py").write_text(source, encoding="utf-8")
+    start = START if device == "cpu" else ""
+    (folder / "script.py").write_text(start + RUN.format(exercise=exercise, device=device), encoding="utf-8")
+    inherited = {name: value for name, value in os.environ.items() if not name.startswith("TRITON_")}
+    environment = inherited | {
+        "PYTHONPATH": str(Path(__file__).parents[3]),
+        "TORCH_EXTENSIONS_DIR": str(folder / "built"),
+    }
+    command = [sys.executable, "script.py"]
+    done = subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True, timeout=400)
+    assert done.returncode == 0, done.stderr[-3000:]
+    found = json.loads(done.stdout.splitlines()[-1])
+    assert all(set(row) == {"name", "count", "microseconds"} for row in found)
+    return found
+
+
+@pytest.mark.parametrize("exercise", TRITON)
+def test_in_the_simulator_the_interpreter_makes_no_noise(tmp_path, exercise):
+    """A Triton kernel's run lists no operation of torch, though the interpreter uses some, nor do prints of tensors."""
+    entry = EXERCISES[exercise].entry
+    source = f"{solution(exercise)}\n_solved = {entry}\ndef {entry}(*tensors): print(_solved(*tensors), *tensors)\n"
+    assert rows(tmp_path, source, exercise, "cpu") == []
+
+
+@pytest.mark.parametrize("exercise", LIBRARY)
+def test_in_the_simulator_the_library_is_named(tmp_path, exercise):
+    """What torch computes is listed by its operation, and noted."""
+    found = rows(tmp_path, LIBRARY[exercise], exercise, "cpu")
+    assert [row["count"] for row in found] == [1]
+    (note,) = rules.of_kernels(found, EXERCISES[exercise])
+    assert found[0]["name"] in note.sentence
+
+
+def test_what_the_call_raises_passes_through(tmp_path):
+    """A submission that fails in the untimed call fails as in any other."""
+    with pytest.raises(AssertionError, match="ZeroDivisionError"):
+        rows(tmp_path, "def softmax(x, out): 1 / 0", "softmax", "cpu")
+
+
+@pytest.mark.gpu
+@pytest.mark.timeout(420)
+@pytest.mark.parametrize("exercise", LIBRARY)
+def test_on_a_gpu_the_references_kernel_is_listed_and_not_noted(tmp_path, exercise):
+    """Its name is the one in the source, its time is more than nothing, and there is nothing to say of it."""
+    source = solution(exercise)
+    found = rows(tmp_path, source, exercise, "cuda")
+    assert found, "the profiler saw nothing"
+    assert found[0]["name"].partition("(")[0] in source
+    assert found[0]["microseconds"] > 1
+    assert rules.of_kernels(found, EXERCISES[exercise]) == ()
+
+
+@pytest.mark.gpu
+@pytest.mark.timeout(420)
+@pytest.mark.parametrize("exercise", LIBRARY)
+def test_on_a_gpu_the_librarys_kernel_is_named(tmp_path, exercise):
+    """torch's own kernel is listed first, and noted with its share of the time."""
+    found = rows(tmp_path, LIBRARY[exercise], exercise, "cuda")
+    (note,) = rules.of_kernels(found, EXERCISES[exercise])
+    assert "100% of the time" in note.sentence
+
+
+@pytest.mark.gpu
+@pytest.mark.timeout(420)
+def test_on_a_gpu_fills_and_scratch_are_not_noted(tmp_path):
+    """A solution that clears its scratch memory, and copies from it, has a kernel of its own."""
+    source = "import torch\n" + solution("vector_add").replace(
+        "    n = x.numel()\n", "    n = x.numel()\n    scratch = torch.zeros_like(out)\n    out.copy_(scratch)\n"
+    )
+    found = rows(tmp_path, source, "vector_add", "cuda")
+    assert len(found) >= 3, found
+    assert rules.of_kernels(found, EXERCISES["vector_add"]) == ()

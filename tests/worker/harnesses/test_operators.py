@@ -1,0 +1,182 @@
+"""An operator is run as PyTorch would run it, and what is wrong with it is said in a sentence."""
+
+import pytest
+import torch
+
+from grader.worker.harnesses import operators
+from grader.worker.harnesses.operators import OperatorError
+
+
+def _register(name, forward=None, fake=None, gradient=None):
+    """x * slope as an operator, whose parts can be replaced; a part that is None is right, False is left out."""
+
+    def right(x: torch.Tensor, slope: float) -> torch.Tensor:
+        return x.contiguous() * slope
+
+    def replaced(x: torch.Tensor, slope: float) -> torch.Tensor:
+        return forward(x, slope)
+
+    made = torch.library.custom_op(f"tests_worker::{name}", replaced if forward else right, mutates_args=())
+    if fake is not False:
+        made.register_fake(fake or (lambda x, slope: x.new_empty(x.shape)))
+
+    def keep(ctx, inputs, output):
+        x, ctx.slope = inputs
+        ctx.save_for_backward(x)
+
+    if gradient is not False:
+        made.register_autograd(gradient or (lambda ctx, grad: (grad * ctx.slope, None)), setup_context=keep)
+    return made
+
+
+X = torch.arange(12, dtype=torch.float64).reshape(3, 4) - 5.5
+GRAD = torch.arange(12, dtype=torch.float64).reshape(3, 4)
+
+
+@pytest.mark.parametrize("layout", ["contiguous", "padded", "transposed"])
+def test_a_layout_keeps_the_values(layout):
+    """Only the way that the elements lie in memory differs."""
+    found = operators.laid_out(X, layout)
+    assert torch.equal(found, X)
+    assert found.is_contiguous() == (layout == "contiguous")
+    assert found.data_ptr() != X.data_ptr()
+
+
+def test_an_expanded_gradient_has_one_element_in_memory():
+    """Its first value stands for all, and NaN lies behind it, so that a kernel which reads on is found."""
+    found = operators.laid_out(X, "expanded")
+    assert found.stride() == (0, 0)
+    assert (found == X[0, 0]).all()
+    assert torch.as_strided(found, (12,), (1,))[1:].isnan().all()
+
+
+def test_a_right_operator_passes_everything():
+    """Values and gradients come back, and no check complains: plain, under both checks, and compiled."""
+    scale = _register("right")
+    for entry in (scale, operators.Compiled(scale, "tests_worker::right")):
+        result, gradient = operators.call(entry, X, 0.5, GRAD)
+        assert torch.equal(result, X * 0.5)
+        assert torch.equal(gradient, GRAD * 0.5)
+    operators.must_have_right_gradients(scale, X, 0.5)
+    operators.must_pass_opcheck("tests_worker::right", X.float(), 0.5)
+
+
+def _in_place(x, slope):
+    with torch.no_grad():
+        return x.mul_(slope).clone()
+
+
+def _writes_past(x, slope):
+    out = torch.empty_like(x)
+    out.as_strided((13,), (1,), out.storage_offset()).fill_(1.0)
+    return out
+
+
+@pytest.mark.parametrize(
+    ("entry", "sentence"),
+    [
+        (lambda x, slope: None, "The function returned NoneType"),
+        (lambda x, slope: x, "returned its input"),
+        (lambda x, slope: x.reshape(-1), "returned its input"),
+        (lambda x, slope: (x * slope).float(), "dtype torch.float32 where `x` has torch.float64"),
+        (lambda x, slope: (x * slope).flatten(), r"shape \(12,\) where `x` has \(3, 4\)"),
+        (lambda x, slope: (x * slope).detach(), "no way back to `x`"),
+        (lambda x, slope: _in_place(x.detach(), slope).requires_grad_(), "changed its input"),
+        (lambda x, slope: _writes_past(x.detach(), slope).requires_grad_() + x, "into memory that is not its own"),
+        (lambda x, slope: torch.zeros(3, 4, dtype=x.dtype).requires_grad_(), "got no gradient"),
+    ],
+)
+def test_a_wrong_result_is_named(entry, sentence):
+    """Each way of returning the wrong thing has a sentence."""
+    with pytest.raises(OperatorError, match=sentence):
+        operators.call(entry, X.clone(), 0.5, GRAD)
+
+
+def test_a_wrong_gradient_is_found():
+    """`gradcheck`'s own words come through, in one line."""
+    wrong = _register("wrong_gradient", gradient=lambda ctx, grad: (grad, None))
+    with pytest.raises(OperatorError, match=r"gradcheck says: Jacobian mismatch for output 0 with respect to input 0$"):
+        operators.must_have_right_gradients(wrong, X, 0.5)
+
+
+def test_a_broken_promise_is_found():
+    """No operator, no fake, a fake with other strides, and a write that the schema does not tell of."""
+    with pytest.raises(OperatorError, match="No operator is registered under the name tests_worker::nothing"):
+        operators.must_pass_opcheck("tests_worker::nothing", X, 0.5)
+    _register("no_fake", fake=False)
+    with pytest.raises(OperatorError, match="test_faketensor: There was no fake impl"):
+        operators.must_pass_opcheck("tests_worker::no_fake", X, 0.5)
+    _register("other_strides", fake=lambda x, slope: torch.empty_like(x))
+    with pytest.raises(OperatorError, match="Stride mismatch"):
+        operators.must_pass_opcheck("tests_worker::other_strides", X, 0.5)
+    _register("in_place", forward=lambda x, slope: x.mul_(slope).clone())
+    with pytest.raises(OperatorError, match="not defined as mutable but was mutated"):
+        operators.must_pass_opcheck("tests_worker::in_place", X, 0.5)
+
+
+def test_a_graph_break_is_found():
+    """What a compiler cannot follow, forwards or backwards, is an error, with its reason."""
+
+    def breaks(x, slope):
+        torch._dynamo.graph_break()
+        return x * slope
+
+    with pytest.raises(OperatorError, match="cannot make one graph: Call to `torch"):
+        operators.call(operators.Compiled(breaks, "tests_worker::breaks"), X, 0.5, GRAD)
+    wrong = _register("address", gradient=lambda ctx, grad: (grad * (grad.data_ptr() > 0), None))
+    with pytest.raises(OperatorError, match="cannot make one graph: Cannot access data pointer"):
+        operators.call(operators.Compiled(wrong, "tests_worker::address"), X, 0.5, GRAD)
+
+
+PROBES = [[300_000, 400_000, 400_000, 1, 32], [500_000, 600_000, 1, 500_000, 64]]
+RIGHT = [2, 1, 2, 0, 1, 1, 0]
+RIGHT += [2, 300_000, 400_000, 32, 1, 400_000, 1, 2, 300_000, 400_000, 32, 1]
+RIGHT += [2, 500_000, 600_000, 64, 1, 600_000, 1, 2, 500_000, 600_000, 64, 1]
+
+
+def test_what_a_right_operator_promises_is_known() -> None:
+    """Its schema, and what its fake kernels say of matrices that no memory holds, are numbers."""
+    _register("promises")
+    assert operators.promises("tests_worker::promises", PROBES, 0.5, "cpu") == RIGHT
+
+
+@pytest.mark.parametrize(
+    ("fake", "at"),
+    [
+        (lambda x, slope: torch.empty_like(x), [24, 25]),  # the strides of the transposed one
+        (lambda x, slope: x.new_empty(x.shape, dtype=torch.float32), [22]),
+        (lambda x, slope: x.new_empty(x.shape, device="meta"), [11, 23]),
+    ],
+    ids=["strides", "type", "device"],
+)
+def test_a_fake_that_tells_something_else_promises_something_else(fake, at) -> None:
+    """Each fact has its place among the numbers."""
+    name = f"fake_{at[0]}"
+    _register(name, fake=fake, gradient=lambda ctx, grad: (ctx.saved_tensors[0] * ctx.slope, None))
+    found = operators.promises(f"tests_worker::{name}", PROBES, 0.5, "cpu")
+    assert [place for place, (got, right) in enumerate(zip(found, RIGHT, strict=True)) if got != right] == at
+
+
+def test_without_a_fake_nothing_is_promised() -> None:
+    """A kernel that runs in its place would need more memory than there is."""
+    _register("silent", fake=False)
+    with pytest.raises(Exception, match="fake"):
+        operators.promises("tests_worker::silent", PROBES, 0.5, "cpu")
+
+
+def test_a_graph_is_told_by_the_operator_in_it() -> None:
+    """What the compiler sees into is one graph, and no operator; what is switched off is no graph at all."""
+    seen_into = operators.Compiled(lambda x, slope: x * slope, "tests_worker::nothing")
+    operators.call(seen_into, X, 0.5, GRAD, watch=False)
+    assert (seen_into.graphs, seen_into.with_operator) == (1, 0)
+    opaque = operators.Compiled(_register("opaque"), "tests_worker::opaque")
+    operators.call(opaque, X, 0.5, GRAD, watch=False)
+    operators.call(opaque, X + 1, 0.5, GRAD, watch=False)
+    assert (opaque.graphs, opaque.with_operator) == (1, 1)
+    off = operators.Compiled(lambda x, slope: x * slope, "tests_worker::nothing")
+    torch.compiler.set_stance("force_eager")
+    try:
+        operators.call(off, X, 0.5, GRAD, watch=False)
+    finally:
+        torch.compiler.set_stance("default")
+    assert off.graphs == 0

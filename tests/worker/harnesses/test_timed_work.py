@@ -1,0 +1,88 @@
+"""The work that a learner's timer is given."""
+
+from __future__ import annotations
+
+import time
+from typing import Any
+
+import pytest
+
+from grader.worker.harnesses import timed_work
+from grader.worker.simulator import virtual_gpu
+
+torch = pytest.importorskip("torch")
+
+
+@pytest.fixture
+def launched(monkeypatch: pytest.MonkeyPatch) -> list[float]:
+    """What is launched on the pretend GPU, which is not installed in this process."""
+    found: list[float] = []
+    monkeypatch.setattr(virtual_gpu, "install", lambda: None)
+    monkeypatch.setattr(virtual_gpu, "launch", found.append)
+    return found
+
+
+def test_a_call_launches_each_kernel_for_the_time_that_its_bytes_take(launched: list[float]) -> None:
+    """Megabytes by GB/s are milliseconds, in every call anew, in their order."""
+    function = timed_work.callable_of({"first_ms": 0, "virtual": [[100, 50], [30, 60]]})
+    assert launched == []
+    function()
+    function()
+    assert launched == [2, 0.5] * 2
+
+
+def test_only_the_first_call_is_slow(launched: list[float]) -> None:
+    """The first call waits on the host before it launches; later ones do not."""
+    function = timed_work.callable_of({"first_ms": 300, "virtual": [[1, 1]]})
+
+    def seconds() -> float:
+        begin = time.perf_counter()
+        function()
+        return time.perf_counter() - begin
+
+    assert seconds() >= 0.3
+    assert min(seconds() for _ in range(3)) < 0.1
+
+
+@pytest.mark.gpu
+@pytest.mark.parametrize("operation", timed_work.OPERATIONS)
+def test_real_work_takes_longer_the_more_there_is(operation: str) -> None:
+    """Ten times the launches take about ten times as long, so the GPU and not the host sets the time."""
+
+    def ms(launches: int) -> float:
+        size = 4096 if operation == "multiply" else 1 << 26
+        function = timed_work.callable_of({"first_ms": 0, "operation": operation, "size": size, "launches": launches})
+        function()
+        torch.cuda.synchronize()
+        start, end = (torch.cuda.Event(enable_timing=True) for _ in range(2))
+        start.record()
+        function()
+        end.record()
+        end.synchronize()
+        return float(start.elapsed_time(end))
+
+    few, many = (min(ms(launches) for _ in range(3)) for launches in (4, 40))
+    assert 8 < many / few < 12
+
+
+def test_each_case_of_the_exercise_describes_work_that_can_be_done() -> None:
+    """What is drawn for a case fits its array, is new each time, and holds what the work needs."""
+    from types import SimpleNamespace
+
+    from grader.exercises.profiling.time_gpu import TIME_GPU
+    from grader.protocol.channel import from_bytes
+
+    machine: Any = SimpleNamespace(copy_gbps=4200.0, peak_tflops=680.0)
+    assert TIME_GPU.draw is not None
+    for case in (*TIME_GPU.cases, *TIME_GPU.simulator_cases):
+        drawn = [from_bytes(TIME_GPU.draw(case, None, machine)["work"]) for _ in range(8)]
+        assert len({str(one) for one in drawn}) > 1
+        for one in drawn:
+            if case.measured:
+                assert one["operation"] in timed_work.OPERATIONS
+                assert one["launches"] >= 1
+                assert one["size"] <= 1 << 27
+            else:
+                total = sum(megabytes / gbps for megabytes, gbps in one["virtual"])
+                assert 8 < total < 30
+                assert total not in (value for pair in one["virtual"] for value in pair)

@@ -1,0 +1,566 @@
+"""CUDA C++ on the CPU: the kernels of `kernels.cu`, built once with g++; the rewriting and the error reading on text."""
+
+# ruff: noqa: E501
+
+from __future__ import annotations
+
+import ctypes
+import random
+import shutil
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from grader.worker.simulator.cuda_source import COMPILER_FLAGS, INCLUDE, first_error, line_mark, tokenize, translate
+
+np = pytest.importorskip("numpy")
+
+SOURCE = Path(__file__).with_name("kernels.cu").read_text()
+NOTHING_BUT_LAUNCH = "::cuda_on_cpu::launch([&](auto... cuda_on_cpu_a) {{ {kernel}(cuda_on_cpu_a...); }}, ::cuda_on_cpu::Config({config}){rest})"
+
+
+@pytest.fixture(scope="session")
+def built(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The shared library of `kernels.cu`."""
+    folder = tmp_path_factory.mktemp("kernels")
+    source, library = folder / "kernels.cpp", folder / "kernels.so"
+    source.write_text(f'#include "cuda_on_cpu.h"\n#line 1 "cuda_source"\n{translate(SOURCE)}')
+    command = [
+        "c++",
+        "-shared",
+        "-fPIC",
+        "-Wall",
+        "-Wno-unknown-pragmas",
+        *COMPILER_FLAGS,
+        f"-I{INCLUDE}",
+        "-o",
+        library,
+        source,
+    ]
+    subprocess.run(command, check=True, timeout=120)
+    return library
+
+
+@pytest.fixture
+def library(built: Path, tmp_path: Path) -> ctypes.CDLL:
+    """A copy of its own: a kernel that stops leaves the library unusable, as it leaves a CUDA context."""
+    loaded = ctypes.CDLL(shutil.copy(built, tmp_path / "kernels.so"))
+    loaded.cuda_on_cpu_failure.restype = loaded.name_of_error.restype = ctypes.c_char_p
+    return loaded
+
+
+def pointer(array: np.ndarray) -> ctypes.c_void_p:
+    return ctypes.c_void_p(array.ctypes.data)
+
+
+def failure(library: ctypes.CDLL) -> str:
+    return (library.cuda_on_cpu_failure() or b"").decode()
+
+
+def line_of(kernel: str) -> int:
+    return next(n for n, line in enumerate(SOURCE.splitlines(), 1) if line.endswith(f"// LINE {kernel}"))
+
+
+def numbers(n: int) -> np.ndarray:
+    return np.random.default_rng(n).integers(-8, 8, n).astype(np.float32)  # sums are exact
+
+
+# -- kernels ----------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("n", [1, 255, 256, 257, 3000])
+@pytest.mark.parametrize("name", ["tree_sum", "warp_sum"])
+def test_reductions_through_shared_memory_and_shuffles_are_right(library: ctypes.CDLL, name: str, n: int) -> None:
+    """Barriers, shuffles, static shared memory, templates and atomics together give the sum, on every size."""
+    x, out = numbers(n), np.zeros(1, np.float32)
+    library[f"run_{name}"](pointer(x), pointer(out), n)
+    assert not failure(library)
+    assert out[0] == x.sum()
+
+
+def test_a_missing_barrier_gives_a_wrong_sum(library: ctypes.CDLL) -> None:
+    """A reduction that reads its neighbours before they have written does not come out right by luck."""
+    x, out = numbers(3000) + 20, np.zeros(1, np.float32)
+    library.run_tree_sum_without_barrier(pointer(x), pointer(out), 3000)
+    assert out[0] != x.sum()
+
+
+def test_a_missing_barrier_shows_whichever_neighbour_is_read(library: ctypes.CDLL) -> None:
+    """Every second block runs its threads backwards, so that reading the left neighbour too early shows as well."""
+    x, out = np.arange(128, dtype=np.int32), np.zeros(128, np.int32)
+    library.run_left_neighbour(pointer(x), pointer(out))
+    expected = np.where(np.arange(128) % 64, x - 1, 0)
+    assert (out != expected).any()
+
+
+def test_dynamic_shared_memory_holds_what_the_launch_asked_for(library: ctypes.CDLL) -> None:
+    """`extern __shared__`, in a kernel and at file scope, is usable to its last byte."""
+    for n in (1, 31, 1024):
+        x, y = numbers(n), numbers(n)
+        library.run_reverse_dynamic(pointer(x), n, 4 * n)
+        library.run_reverse_file_scope(pointer(y), n)
+        assert not failure(library)
+        assert (x == numbers(n)[::-1]).all()
+        assert (y == numbers(n)[::-1]).all()
+
+
+def test_writing_past_dynamic_shared_memory_is_reported(library: ctypes.CDLL) -> None:
+    """A launch that forgets the third value is told so, with its line."""
+    x = numbers(32)
+    library.run_reverse_dynamic(pointer(x), 32, 0)
+    line = next(n for n, text in enumerate(SOURCE.splitlines(), 1) if "reverse_dynamic<<<" in text)
+    assert f"line {line} wrote past its dynamic shared memory: the launch gives it 0 bytes" in failure(library)
+
+
+@pytest.mark.parametrize(("height", "width"), [(1, 1), (16, 16), (37, 53), (100, 3)])
+def test_a_tiled_transpose_over_a_2d_grid_is_right(library: ctypes.CDLL, height: int, width: int) -> None:
+    """Two-dimensional blocks, grids and shared arrays index as in CUDA."""
+    x, out = numbers(height * width).reshape(height, width), np.full((width, height), np.nan, np.float32)
+    library.run_transpose(pointer(x), pointer(out), height, width)
+    assert not failure(library)
+    assert (out == x.T).all()
+
+
+def test_every_thread_of_a_3d_grid_runs_once(library: ctypes.CDLL) -> None:
+    """x runs fastest, then y, then z, in blocks and in grids."""
+    out = np.full(2 * 3 * 4 * 5 * 2 * 3, -1, np.int32)
+    library.run_places(pointer(out))
+    assert (out == np.arange(out.size)).all()
+
+
+def test_atomics_return_and_store_what_cuda_does(library: ctypes.CDLL) -> None:
+    """100 threads in two blocks, on int, unsigned, 64 bit and float."""
+    out = np.array([0, -1, 99, 100, 0, -1, -7, 5], np.int32)
+    counter, cell, total = np.zeros(1, np.uint32), np.zeros(1, np.uint64), np.zeros(1, np.float32)
+    library.run_atomics(pointer(out), pointer(counter), pointer(cell), pointer(total))
+    assert out[:5].tolist() == [100, 49, 0, 0, 255]
+    assert out[5] in range(50)
+    assert out[6] == 5
+    assert out[7] == out[5]
+    assert (counter[0], int(cell[0]), total[0]) == (0, 49 << 33, 100)
+
+
+def test_votes_and_shuffles_follow_cuda(library: ctypes.CDLL) -> None:
+    """Ballot, any, all, the four shuffles with and without width, half-warp masks and a counting barrier."""
+    out = np.zeros((64, 9), np.uint32)
+    library.run_votes(pointer(out))
+    assert not failure(library)
+    t = np.arange(64)
+    lane, warp = t % 32, t // 32
+    expected = [
+        np.full(64, 0x55555555),
+        warp == 1,
+        warp == 0,
+        warp * 32,
+        np.where(t % 8, t - 1, t),
+        t ^ 1,
+        np.array([t[i // 16 * 16 : i // 16 * 16 + 16].sum() for i in t]),
+        2 * np.where(lane < 30, t + 2, t) + 1,
+        np.full(64, 22),
+    ]
+    for got, want in zip(out.T, expected, strict=True):
+        assert (got == want).all()
+
+
+def test_vector_types_have_cudas_layout_and_constant_memory_is_read(library: ctypes.CDLL) -> None:
+    """uchar3 is three bytes and float4 sixteen; `cudaMemcpyToSymbol` fills `__constant__`; min and max mix types."""
+    x, out = np.random.default_rng(0).integers(0, 255, (20, 3)).astype(np.uint8), np.zeros((20, 4), np.float32)
+    assert library.run_vectors(pointer(x), pointer(out), 20) == 0
+    assert (out[:, :3] == x).all()
+    w = np.maximum(np.minimum(x[:, 0], x[:, 1]), np.maximum(x[:, 2], 1)) + np.arange(20) % 4
+    assert (out[:, 3] == w).all()
+
+
+def test_fast_functions_compute(library: ctypes.CDLL) -> None:
+    """The intrinsics that glibc half declares are CUDA's here."""
+    x = np.linspace(-3, 3, 64, dtype=np.float32)
+    out = np.zeros_like(x)
+    library.run_fast_math(pointer(x), pointer(out), 64)
+    v = x.astype(np.float64)
+    expected = (
+        np.exp(v) + np.sin(v) + np.cos(v) + np.log(1 + v * v) + 1 / np.sqrt(1 + v * v) + v / 2 + abs(v) ** 1.5 + v + 39
+    )
+    assert np.allclose(out, expected, rtol=1e-6)
+
+
+def test_kernels_named_in_every_way_launch(library: ctypes.CDLL) -> None:
+    """Explicit and deduced template arguments, namespaces, macros, function pointers, device lambdas."""
+    x = numbers(70)
+    library.run_apply(pointer(x), 70)
+    assert not failure(library)
+    assert (x == (numbers(70) * 2 + 2) * 2 * 2).all()
+
+
+def test_a_missing_bounds_check_writes_outside(library: ctypes.CDLL) -> None:
+    """Memory is the arbiter's to guard: the write lands where the kernel puts it, and no further."""
+    memory = np.zeros(100, np.float32)
+    assert library.run_fill(pointer(memory), 50, 2, 32) == 0
+    assert (memory[:64] == 1).all()
+    assert (memory[64:] == 0).all()
+
+
+def test_shared_memory_is_not_zero_to_begin_with(library: ctypes.CDLL) -> None:
+    """Who reads what no thread of the block has written gets NaN, in every block."""
+    out = np.zeros(3, np.float32)
+    library.run_uninitialised(pointer(out))
+    assert np.isnan(out).all()
+    assert (out.view(np.uint32) != 0xFFFFFFFF).all(), "that NaN says that an output was never written"
+
+
+def test_what_is_added_to_poison_is_nan_and_no_longer_poison(library: ctypes.CDLL) -> None:
+    """As on a GPU: an output that was added to without being set to 0 first is wrong, and is not "never written"."""
+    out, wide = np.full(4, 0xFF, np.uint8).view(np.float32), np.full(8, 0xFF, np.uint8).view(np.float64)
+    library.run_add_one(pointer(out), pointer(wide))
+    assert np.isnan(out[0])
+    assert out.view(np.uint32)[0] == 0x7FFFFFFF
+    assert np.isnan(wide[0])
+    assert wide.view(np.uint64)[0] != 0xFFFFFFFFFFFFFFFF
+
+
+def test_the_last_block_to_finish_adds_up_launch_after_launch(library: ctypes.CDLL) -> None:
+    """Fences, a ticket that wraps, loads of 16 bytes and the number of SMs: what a reduction in one launch needs."""
+    for n in (4, 1024, 40_000):
+        x, out = numbers(n), np.zeros(1, np.float32)
+        assert library.run_last_block_sum(pointer(x), pointer(out), n) == 0
+        assert out[0] == x.sum()
+
+
+@pytest.mark.parametrize(("grid", "block"), [(1, 1025), (0, 32), (1, 0), (-1, 32)])
+def test_a_launch_that_cuda_refuses_is_refused(library: ctypes.CDLL, grid: int, block: int) -> None:
+    """Nothing runs, `cudaGetLastError` says `invalid configuration argument` once, and the next launch works."""
+    out = np.zeros(64, np.float32)
+    code = library.run_fill(pointer(out), 64, grid, block)
+    assert library.name_of_error(code) == b"invalid configuration argument"
+    assert (out == 0).all()
+    assert not failure(library)
+    assert library.run_fill(pointer(out), 64, 2, 32) == 0
+    assert (out == 1).all()
+
+
+def test_a_refusal_that_the_launcher_does_not_read_is_kept(library: ctypes.CDLL) -> None:
+    """The worker can still ask for it, and learns line and reason."""
+    library.run_fill_unchecked(pointer(np.zeros(1, np.float32)), 1, 2048)
+    text = failure(library)
+    assert "at most 1024 threads" in text
+    assert "(2048, 1, 1)" in text
+    assert "line " in text
+
+
+@pytest.mark.parametrize(
+    ("kernel", "words"),
+    [
+        ("barrier_in_branch", ["12 of 64 threads wait at __syncthreads()", "other 52 ended"]),
+        ("two_barriers", ["different barriers"]),
+        ("lane_left", ["lane 7 of warp 0 ended without reaching __shfl_down_sync()", "31 other lanes"]),
+        ("mask_without_lane", ["Lane 16", "0x0000ffff"]),
+    ],
+)
+def test_a_divergent_call_is_reported_and_does_not_hang(library: ctypes.CDLL, kernel: str, words: list[str]) -> None:
+    """The sentence names the call and its line, and the library refuses to go on, as a broken CUDA context does."""
+    out = np.zeros(64, np.float32)
+    library[f"run_{kernel}"](pointer(out))
+    text = failure(library)
+    assert f"line {line_of(kernel)}" in text
+    assert all(word in text for word in words), text
+    out[:] = 0
+    assert library.run_fill(pointer(out), 64, 2, 32) == 719
+    assert (out == 0).all()
+
+
+def test_an_assertion_in_a_kernel_stops_it_with_its_place(library: ctypes.CDLL) -> None:
+    """As on a GPU, and with the condition and the thread."""
+    x = np.ones(8, np.float32)
+    x[5] = -1
+    library.run_asserts(pointer(x), 8)
+    assert (
+        f"Thread (5, 0, 0) of block (0, 0, 0) stopped the kernel: assert(x[threadIdx.x] > 0) does not hold, line {line_of('asserts')}."
+        in failure(library)
+    )
+
+
+def test_a_block_without_barriers_costs_microseconds(library: ctypes.CDLL) -> None:
+    """4096 blocks of 256 threads, a million threads, take well under a second."""
+    import time
+
+    out = np.zeros(4096 * 256, np.float32)
+    start = time.process_time()
+    library.run_fill(pointer(out), out.size, 4096, 256)
+    assert time.process_time() - start < 0.5  # 3 ms a block would be 12 s
+    assert (out == 1).all()
+
+
+@pytest.mark.skipif(not shutil.which("nvcc"), reason="needs nvcc")
+def test_the_kernels_are_cuda(tmp_path: Path) -> None:
+    """What the simulator is tested with is what NVIDIA's compiler takes."""
+    source = Path(__file__).with_name("kernels.cu")
+    command = [
+        "nvcc",
+        "-arch=sm_90",
+        "-std=c++17",
+        "--extended-lambda",
+        "-diag-suppress=177,549",
+        "-c",
+        source,
+        "-o",
+        tmp_path / "kernels.o",
+    ]
+    subprocess.run(command, check=True, timeout=120)
+
+
+def test_what_nvcc_refuses_is_refused(tmp_path: Path) -> None:
+    """Mixed min and max, and atomics that CUDA lacks, fail at the learner's line, not only once there is a GPU."""
+    for code, message in [
+        ("max(x[0], 0)", "write 0.0f, not 0, beside a float"),
+        ("atomicMax(x, 1.0f)", "atomicMax has no version for this type"),
+        ("__shfl_sync(~0u, Wide{}, 0).a", "at most 8 bytes"),
+    ]:
+        text = f"struct Wide {{ float a, b, c; }};\n__global__ void k(float* x) {{\n  x[0] = {code};\n}}\n"
+        source = f'#include "cuda_on_cpu.h"\n#line 1 "cell"\n{translate(text)}'
+        command = ["c++", "-fsyntax-only", *COMPILER_FLAGS, f"-I{INCLUDE}", "-x", "c++", "-"]
+        done = subprocess.run(command, input=source, capture_output=True, text=True, timeout=60)
+        line, found = first_error(done.stderr)
+        assert (line, done.returncode) == (3, 1)
+        assert message in found
+
+
+# -- rewriting --------------------------------------------------------------------------------------------------------
+
+
+def launch(kernel: str, config: str, rest: str) -> str:
+    return NOTHING_BUT_LAUNCH.format(kernel=kernel, config=config, rest=rest)
+
+
+@pytest.mark.parametrize(
+    ("source", "expected"),
+    [
+        ("k<<<1, 2>>>(x);", launch("k", "1, 2", ",x") + ";"),
+        ("k<<<1, 2>>>();", launch("k", "1, 2", "") + ";"),
+        ("k<<<1, 2>>>( /* none */ );", launch("k", "1, 2", " /* none */ ") + ";"),
+        (
+            "a::b<int>::k<A<B<C>>><<<g(1, 2), {1, 2}>>>(f(x, y), \">>>\", '(');",
+            launch("a::b<int>::k<A<B<C>>>", "g(1, 2), {1, 2}", ",f(x, y), \">>>\", '('") + ";",
+        ),
+        ("::k<(2 > 1)> <<<1, 2>>> (x);", launch("::k<(2 > 1)> ", "1, 2", ", x") + ";"),
+        ("return k<<<1, 2>>>(x);", "return " + launch("k", "1, 2", ",x") + ";"),
+        ("else (k)<<<1, 2>>>(x);", "else " + launch("(k)", "1, 2", ",x") + ";"),
+        ("else ::k<<<1, 2>>>(x);", "else " + launch("::k", "1, 2", ",x") + ";"),
+        ("if (n) k<<<1, 2>>>(x);", "if (n) " + launch("k", "1, 2", ",x") + ";"),
+        ("} else\n  k<float>\n<<<1,\n2>>>(\nx\n);", "} else\n  " + launch("k<float>\n", "1,\n2", ",\nx\n") + ";"),
+        ("(p)<<<1, 2>>>(x)", launch("(p)", "1, 2", ",x")),
+        ("pick(a, b)<<<1, 2>>>(x)", launch("pick(a, b)", "1, 2", ",x")),
+        ("k<<<a[i >> 2], b>>>(x >> 1, y << 3)", launch("k", "a[i >> 2], b", ",x >> 1, y << 3")),
+    ],
+)
+def test_launches_become_calls(source: str, expected: str) -> None:
+    """Names, template arguments, brackets, strings and line ends stay what they were."""
+    assert translate(source) == expected
+
+
+@pytest.mark.parametrize(
+    "source",
+    [
+        "// k<<<1, 2>>>(x)\n",
+        "/* k<<<1, 2>>>(x) */",
+        'auto s = "k<<<1, 2>>>(x) \\" __shared__ float a[2];";',
+        'auto s = R"q(k<<<1, 2>>>(x) )" __shared__)q";',
+        "k<<<1, 2>>(x);",
+        "k<<<1, (2>>>(x);",
+        "k<<<1, 2>>>;",
+        "<<<1, 2>>>(x);",
+        "A<B<C<int>>> a(x);",
+        "x << y; x >>= 3; a < b; c > d;",
+        "#error don't\n",
+        "auto n = 1'000'000;",
+        "extern int shared_;",
+        "}}))",
+        "/* never closed",
+        "'",
+    ],
+)
+def test_what_is_no_launch_stays_as_it_is(source: str) -> None:
+    """Comments, strings, shifts and templates, and launches too broken to be one: the compiler is to see those."""
+    assert translate(source) == source
+
+
+def test_device_checks_become_cpu_checks() -> None:
+    """A tensor on the simulated GPU is a CPU tensor: what asks for CUDA must let it pass, in code only."""
+    source = 'TORCH_CHECK(x.is_cuda() && x.device().type() == torch::kCUDA, "kCUDA"); TORCH_LIBRARY_IMPL(ns, CUDA, m) {} c10::DispatchKey::CUDA; CUDA'
+    expected = 'TORCH_CHECK(x.is_cpu() && x.device().type() == torch::kCPU, "kCUDA"); TORCH_LIBRARY_IMPL(ns, CPU, m) {} c10::DispatchKey::CPU; CUDA'
+    assert translate(source) == expected
+
+
+def test_shared_declarations_name_all_their_variables() -> None:
+    """Every declared object is filled anew for each block, whatever its type looks like."""
+    for declaration, names in [
+        ("__shared__ float a[2][3], b;", "a, b"),
+        ("__shared__ Pair<int, float> p;", "p"),
+        ("__shared__ volatile unsigned int n;", "n"),
+        ("__shared__ __align__(16) unsigned char bytes[N * sizeof(T)];", "bytes"),
+        ("static __shared__ T row[f<2>(3)];", "row"),
+    ]:
+        assert f"::cuda_on_cpu::poison({names});" in translate(declaration)
+        assert translate(declaration).count("static") == 2
+
+
+def test_any_text_keeps_its_lines() -> None:
+    """Whatever the input, tokens lose no character and the translation no line: error lines stay the learner's."""
+    pieces = [
+        *(
+            "k",
+            "<<<",
+            ">>>",
+            "(",
+            ")",
+            "[",
+            "]",
+            "{",
+            "}",
+            "<",
+            ">",
+            ">>",
+            ",",
+            ";",
+            "::",
+            "\n",
+            " ",
+            "//",
+            "/*",
+            "*/",
+            '"',
+            "'",
+            "\\",
+        ),
+        *(
+            'R"(',
+            ')"',
+            "extern",
+            "__shared__",
+            "float",
+            "static",
+            "=",
+            "template",
+            "#define X",
+            "return",
+            "1'0",
+            "CUDA",
+            "is_cuda",
+            "é",
+            "\r\n",
+        ),
+        *(
+            "TORCH_LIBRARY_IMPL",
+            "DispatchKey",
+            "extern __shared__ float s[];\n",
+            "__shared__ int n[3];",
+            "k<<<1,\n2>>>(x)",
+            "__align__(16)",
+        ),
+    ]
+    dice = random.Random(7)
+    for _ in range(4000):
+        source = "".join(dice.choices(pieces, k=dice.randint(1, 25)))
+        assert "".join(token.text for token in tokenize(source)) == source
+        assert translate(source).count("\n") == source.count("\n"), source
+
+
+def test_random_launches_are_all_rewritten() -> None:
+    """Launches put together from awkward parts are found, each with its own kernel, configuration and arguments."""
+    kernels = [
+        "k",
+        "ns::k",
+        "::k",
+        "k<float>",
+        "k<T, 3>",
+        "a<b>::k<c<d>>",
+        "k<A<B<C>>>",
+        "k<(1 > 0)>",
+        "(k)",
+        "k<sizeof(int)>",
+    ]
+    configs = [
+        "1, 2",
+        "dim3(1, 2), dim3(3)",
+        "{1, 2}, {3}",
+        "(n + 255) / 256, 256, n * sizeof(float)",
+        "g[1], b, 0, s",
+        "1 /* , */, 2",
+    ]
+    arguments = [
+        "",
+        "x",
+        "x, y",
+        'f(a, g(b)), ")>>>"',
+        "a[i], {1, 2}",
+        "[&](int i) { return i > 3; }, ')'",
+        "x // )\n",
+        "h<int>(3) >> 1",
+    ]
+    dice = random.Random(11)
+    for _ in range(500):
+        parts = [
+            (dice.choice(kernels), dice.choice(configs), dice.choice(arguments)) for _ in range(dice.randint(1, 3))
+        ]
+        gap = dice.choice(["", " ", "\n", " /* <<< */ "])
+        source = " ; ".join(f"{k}{gap}<<<{c}>>>({a})" for k, c, a in parts)
+        expected = " ; ".join(launch(k + gap, c, ("," if a else "") + a) for k, c, a in parts)
+        assert translate(source) == expected
+
+
+# -- errors -----------------------------------------------------------------------------------------------------------
+
+CELL = 'import x\nsource = r"""\n__global__ void k() {}\n"""\n'
+
+
+def test_a_mark_points_into_the_cell() -> None:
+    """Lines count from the top of the cell where the string stands there as it is, else from the string's own start."""
+    assert line_mark("\n__global__ void k() {}\n", "cuda_source", CELL) == '#line 2 "cell"\n'
+    assert line_mark("made of parts", "cuda_source", CELL) == '#line 1 "cuda_source"\n'
+    assert line_mark("a\nb", "cuda_source", 's = "a\\nb"') == '#line 1 "cuda_source"\n'
+    assert line_mark("a", "cuda_source", "not python (") == '#line 1 "cuda_source"\n'
+
+
+@pytest.mark.parametrize(
+    ("text", "line", "message"),
+    [
+        (
+            "[1/2] c++ -c main.cpp\ncell: In function ‘void f()’:\ncell:7:5: error: expected ‘,’ or ‘;’ before ‘out’\ncell:9:1: error: x",
+            7,
+            "expected ',' or ';' before 'out'",
+        ),
+        (
+            'cell(7): error: identifier "y" is undefined\n  out[i] = y;\n1 error detected in the compilation of "/tmp/cuda.cu".',
+            7,
+            'identifier "y" is undefined',
+        ),
+        ("/tmp/x/cell(12): error #20: identifier is undefined", 12, "identifier is undefined"),
+        ("cell:3:10: fatal error: cub/cub.cuh: No such file or directory", 3, "cub/cub.cuh: No such file or directory"),
+        (
+            "cell(4): warning #177-D: variable was declared\ncell(9): error: expected a declaration",
+            9,
+            "expected a declaration",
+        ),
+        ("cuda.cu(5): error: expected a declaration", None, "In the CUDA source, line 5: expected a declaration"),
+        ("/tmp/a/main.cpp:2:1: error: 'x' was not declared", None, "In the C++ source, line 2: 'x' was not declared"),
+        (
+            "In file included from /i/cuda_on_cpu.h:1,\n/i/a.h: In instantiation of ‘f’:\ncell:14:30:   required from here\n/i/a.h:20:5: error: static assertion failed: too wide",
+            14,
+            "static assertion failed: too wide",
+        ),
+        (
+            "ptxas error   : Entry function '_Z1kv' uses too much shared data (0x10000 bytes, 0xc000 max)",
+            None,
+            "Entry function '_Z1kv' uses too much shared data (0x10000 bytes, 0xc000 max)",
+        ),
+        (
+            "/usr/bin/ld: main.o: in function `f':\nmain.cpp:(.text+0x5): undefined reference to `g(int)'\ncollect2: error: ld returned 1 exit status",
+            None,
+            "undefined reference to `g(int)'",
+        ),
+        ("nothing of the kind", None, "nothing of the kind"),
+        ("", None, "The compiler gave no reason."),
+    ],
+)
+def test_the_first_error_is_found(text: str, line: int | None, message: str) -> None:
+    """In what g++, nvcc, ptxas and the linker print, past warnings and command lines."""
+    assert first_error(text) == (line, message)

@@ -1,0 +1,120 @@
+"""Numba's simulator in a worker: what it takes and refuses, as a GPU would; in a process of its own each time."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+
+import pytest
+
+_BEGIN = """
+from grader.worker.simulator import numba_on_cpu
+numba_on_cpu.offer()
+import math
+import numpy as np
+import torch
+from numba import cuda, float32, float64, void
+from grader.worker.arrays import device_arrays
+"""
+_DOUBLE = """
+def double(x, out):
+    i = cuda.grid(1)
+    if i < out.size:
+        out[i] = 2 * x[i]
+x, out = torch.arange(5.0), torch.zeros(5)
+"""
+_SUM = """
+@cuda.jit
+def total(x, out):
+    part = cuda.shared.array(8, float32)
+    i = cuda.threadIdx.x
+    part[i] = x[i]
+    cuda.syncthreads()
+    if i == 0:
+        for j in range(8):
+            out[0] += part[j]
+x, out = torch.arange(8.0), torch.zeros(1)
+total[1, 8](*device_arrays(x, out))
+print(float(out))
+"""
+
+
+def _run(tmp_path, body):
+    path = tmp_path / "case.py"
+    path.write_text(_BEGIN + body)
+    environment = {key: value for key, value in os.environ.items() if key != "NUMBA_ENABLE_CUDASIM"}
+    return subprocess.run([sys.executable, path], capture_output=True, text=True, env=environment, timeout=120)
+
+
+@pytest.mark.parametrize(
+    ("body", "printed"),
+    [
+        (_DOUBLE + "cuda.jit(double)[1, 8](*device_arrays(x, out))\nprint(out.tolist())", "[0.0, 2.0, 4.0, 6.0, 8.0]"),
+        (
+            _DOUBLE + "cuda.jit('void(float32[::1], float32[:])', fastmath=True, max_registers=32)(double)[2, 4]"
+            "(*device_arrays(x, out))\nprint(out.tolist())",
+            "[0.0, 2.0, 4.0, 6.0, 8.0]",
+        ),
+        (
+            _DOUBLE + "cuda.jit([void(float64[::1], float64[::1]), void(float32[::1], float32[::1])])(double)[2, 4]"
+            "(*device_arrays(x, out))\nprint(out.tolist())",
+            "[0.0, 2.0, 4.0, 6.0, 8.0]",
+        ),
+        (
+            _DOUBLE + "y = torch.full((5,), -1.0, dtype=torch.float64)\n"
+            "cuda.jit(void(float32[::1], float32[::1]))(double)[2, 4](*device_arrays(x, y))\n"
+            "print(y.view(torch.float32)[:5].tolist(), y[3:].tolist())",
+            "[0.0, 2.0, 4.0, 6.0, 8.0] [-1.0, -1.0]",
+        ),
+        (
+            _DOUBLE + "x = torch.arange(8.)[::2]\n"
+            "cuda.jit(void(float32[::1], float32[::1]))(double)[2, 4](*device_arrays(x, out[:3]))\n"
+            "print(out.tolist())",
+            "[0.0, 2.0, 4.0, 0.0, 0.0]",
+        ),
+        (_SUM, "28.0"),
+        ("print(cuda.get_current_device().MULTIPROCESSOR_COUNT)", "1"),
+        ("print(math.isnan(cuda.device_array(3, np.float32)[2]))", "True"),
+    ],
+)
+def test_it_runs_what_a_gpu_runs(tmp_path, body, printed):
+    """Lazy kernels and compiled ones, where one signature takes any bytes; barriers, options; the unwritten is NaN."""
+    done = _run(tmp_path, body)
+    assert (done.stdout.strip(), done.returncode) == (printed, 0), done.stderr
+
+
+@pytest.mark.parametrize(
+    ("body", "error"),
+    [
+        (
+            _DOUBLE + "cuda.jit([void(float32[::1], float32[::1])])(double)[1, 8](*device_arrays(x.double(), out))",
+            "TypeError: No matching definition for argument type(s) array(float64, 1d, C), array(float32, 1d, C)",
+        ),
+        (
+            _DOUBLE + "cuda.jit(void(float32[::1]))(double)[1, 8](*device_arrays(x, out))",
+            "TypeError: This kernel was compiled for 1 arguments, and gets 2.",
+        ),
+        (
+            _DOUBLE + "cuda.jit(void(float64[::1], float32[::1]))(double)[1, 8](*device_arrays(x, out))",
+            "it reads or writes past the end of the array, 40 bytes where there are 20",
+        ),
+        (_DOUBLE + "cuda.jit(fast_math=True)(double)", "unexpected keyword argument 'fast_math'"),
+        (
+            _DOUBLE.replace("if i < out.size", "if True") + "cuda.jit(double)[1, 8](*device_arrays(x, out))",
+            "IndexError",
+        ),
+        (
+            "import mmap, os\nfd = os.memfd_create('inputs'); os.ftruncate(fd, 64)\n"
+            "import warnings; warnings.simplefilter('ignore')\n"
+            "x = torch.frombuffer(mmap.mmap(fd, 64, prot=mmap.PROT_READ), dtype=torch.float32)\n"
+            "device_arrays(x)[0][0] = 1",
+            "read-only",
+        ),
+    ],
+)
+def test_it_refuses_what_a_gpu_refuses(tmp_path, body, error):
+    """Arguments that fit none of a list of signatures, unknown options, an index past the end, a write to an input."""
+    done = _run(tmp_path, body)
+    assert done.returncode != 0
+    assert error in done.stderr.splitlines()[-1]

@@ -1,0 +1,163 @@
+"""The pretend GPU keeps the rules of a real one. Each test has a process of its own, as a worker has."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+torch = pytest.importorskip("torch")
+
+_START = """
+import time
+from statistics import median
+import torch
+from grader.worker.simulator import virtual_gpu
+from grader.worker.simulator.virtual_gpu import launch
+virtual_gpu.install()
+
+def event():
+    return torch.cuda.Event(enable_timing=True)
+
+def raises(kind, words, call):
+    try:
+        call()
+    except kind as error:
+        assert words in str(error), error
+    else:
+        raise AssertionError("it did not raise")
+
+def clock_ms():
+    return 1e3 * time.perf_counter()
+"""
+
+
+def _run(tmp_path: Path, test: str) -> None:
+    (tmp_path / "test.py").write_text(_START + test)
+    root = Path(__file__).resolve().parents[3]
+    # no GPU is asked for, so that a machine with one behaves as one without
+    environment = os.environ | {"PYTHONPATH": str(root), "CUDA_VISIBLE_DEVICES": "", "TRITON_INTERPRET": "1"}
+    ran = subprocess.run(
+        [sys.executable, "test.py"], cwd=tmp_path, env=environment, capture_output=True, text=True, timeout=120
+    )
+    assert ran.returncode == 0, ran.stderr
+
+
+def test_a_launch_returns_at_once_and_synchronising_waits_for_all_that_is_queued(tmp_path: Path) -> None:
+    """Launches take no more than their own time on the host; their kernels run one after the other."""
+    _run(
+        tmp_path,
+        """
+def shot():
+    begin = clock_ms()
+    for _ in range(3):
+        launch(30)
+    returned = clock_ms() - begin
+    torch.cuda.synchronize()
+    return returned, clock_ms() - begin
+shots = [shot() for _ in range(3)]
+assert min(returned for returned, _ in shots) < 5, shots
+assert all(done >= 90 for _, done in shots), shots
+assert min(done for _, done in shots) < 115, shots  # less than a fourth launch would take
+""",
+    )
+
+
+def test_events_tell_what_lies_between_them_in_the_queue(tmp_path: Path) -> None:
+    """Whoever waits, and whatever was queued before, the marks are as far apart as the kernels between them take."""
+    _run(
+        tmp_path,
+        """
+def shot(wait):
+    launch(10)
+    start, end = event(), event()
+    start.record()
+    launch(20)
+    launch(5)
+    end.record()
+    wait(end)
+    assert end.query()
+    return start.elapsed_time(end)
+for wait in (
+    lambda end: torch.cuda.synchronize(),
+    lambda end: torch.cuda.current_stream().synchronize(),
+    lambda end: torch.accelerator.synchronize(),
+    lambda end: end.synchronize(),
+):
+    assert abs(median(shot(wait) for _ in range(3)) - 25) < 0.01
+""",
+    )
+
+
+def test_a_gap_on_the_host_shows_between_events(tmp_path: Path) -> None:
+    """Where the host is slow to launch, the time in which the GPU has nothing to do counts as well."""
+    _run(
+        tmp_path,
+        """
+start, end = event(), event()
+start.record()
+time.sleep(0.05)
+launch(10)
+end.record()
+end.synchronize()
+assert start.elapsed_time(end) >= 60
+""",
+    )
+
+
+def test_events_that_cannot_be_read_say_so_in_the_words_of_torch(tmp_path: Path) -> None:
+    """Not timed, not recorded, not reached yet: each is an error, as on a GPU."""
+    _run(
+        tmp_path,
+        """
+start, end = event(), event()
+raises(ValueError, "must be recorded", lambda: start.elapsed_time(end))
+start.record()
+launch(500)
+end.record()
+assert start.query() and not end.query() and not torch.cuda.current_stream().query()
+raises(RuntimeError, "must be completed", lambda: start.elapsed_time(end))
+untimed = torch.cuda.Event()
+untimed.record()
+raises(ValueError, "enable_timing=True", lambda: start.elapsed_time(untimed))
+""",
+    )
+
+
+def test_the_timers_of_torch_and_triton_wait_for_it(tmp_path: Path) -> None:
+    """`Timer` and `do_bench` find the time of a call, and torch still says that there is no GPU."""
+    _run(
+        tmp_path,
+        """
+from torch.utils.benchmark import Timer
+found = Timer("launch(10)", globals={"launch": launch}).blocked_autorange(min_run_time=0.2).median * 1e3
+assert 10 <= found < 20, found  # the machine may be busy
+import importlib.util
+if importlib.util.find_spec("triton"):
+    import triton
+    virtual_gpu._installed = False
+    virtual_gpu.install()
+    from triton.testing import do_bench
+    assert abs(do_bench(lambda: launch(10), rep=200, return_mode="median") - 10) < 0.01
+assert not torch.cuda.is_available()
+""",
+    )
+
+
+def test_what_a_simulated_kernel_did_wrong_is_still_raised(tmp_path: Path) -> None:
+    """Synchronising asks the simulator as well, and its own patches do not come back later."""
+    _run(
+        tmp_path,
+        """
+from grader.worker.simulator import start as simulator
+from grader.worker.simulator import cuda_source
+simulator.install()
+assert torch.cuda.synchronize is virtual_gpu.synchronize
+cuda_source._failures["some.so"] = lambda: b"threads wait"
+raises(RuntimeError, "threads wait", torch.cuda.synchronize)
+raises(RuntimeError, "threads wait", torch.cuda.current_stream().synchronize)
+""",
+    )
