@@ -17,6 +17,7 @@ from grader.hardware import gpus
 
 if TYPE_CHECKING:
     from grader.judge.service import Judge
+    from tests.forked import ForkingJudge
 
 REPOSITORY = Path(__file__).resolve().parents[1]
 
@@ -103,6 +104,15 @@ def simulator_judge() -> Iterator[Judge]:
     from grader.judge.service import Judge
 
     with Judge("simulator") as judge:
+        yield judge
+
+
+@pytest.fixture(scope="session")
+def quick_judge() -> Iterator[ForkingJudge]:
+    """A judge without a GPU whose workers are forked, in no cage: a fifth of the processor time."""
+    from tests.forked import forking_judge
+
+    with forking_judge() as judge:
         yield judge
 
 

@@ -7,6 +7,7 @@ for learners' mistakes, never for exploits. Everything else (arbiter, worker, me
 from __future__ import annotations
 
 import contextlib
+import importlib
 import os
 import select
 import signal
@@ -14,6 +15,7 @@ import socket
 import subprocess
 import sys
 import tempfile
+import threading
 from collections.abc import Iterator
 from pathlib import Path
 from typing import IO, Any, cast
@@ -21,16 +23,25 @@ from typing import IO, Any, cast
 import pytest
 
 from grader.exercises import find
-from grader.judge import workers
-from grader.judge.sandbox.caged import Caged
-from grader.judge.sandbox.environment import environment
+from grader.judge.process import worker as workers
+from grader.judge.sandbox.launch import environment
+from grader.judge.sandbox.process_tree import Caged
 from grader.judge.sandbox.sight import import_folders
 from grader.verdict import Verdict
 
 __all__ = ["ForkingJudge", "forking_judge"]
 
-_NURSERY = f"import sys; sys.path[:0] = {import_folders()!r}\nfrom tests.forked import nursery; nursery(int(sys.argv[1]))"
+_NURSERY = (
+    f"import sys; sys.path[:0] = {import_folders()!r}\nfrom tests.forked import nursery; nursery(int(sys.argv[1]))"
+)
 _IMPORTS_LIMIT_S = 600.0
+
+
+class _NoCage:
+    """Says to start a forked worker where other judges of this process say whether they want a sandbox."""
+
+    def __bool__(self) -> bool:
+        return False
 
 
 class ForkingJudge:
@@ -39,7 +50,7 @@ class ForkingJudge:
     def __init__(self) -> None:
         from grader.judge.arbiter import Arbiter
 
-        self._arbiter = Arbiter("simulator", sandbox=False)
+        self._arbiter = Arbiter("simulator", sandbox=cast("bool", _NoCage()))
 
     def grade(self, source: str, exercise_id: str) -> Verdict:
         return self._arbiter.grade(source, find(exercise_id))
@@ -50,7 +61,15 @@ class ForkingJudge:
 
 @contextlib.contextmanager
 def forking_judge() -> Iterator[ForkingJudge]:
-    """While it is open, every worker that this process starts is forked."""
+    """Its workers, and no others that this process starts, are forked while it is open."""
+    start, one_at_a_time = workers.start, threading.Lock()
+
+    def start_or_fork(code: str, fds: tuple[int, ...], device: str, sandbox: bool | None = None) -> Caged:
+        if not isinstance(sandbox, _NoCage):
+            return start(code, fds, device, sandbox)
+        with one_at_a_time:
+            return _forked(ours, home, fds)
+
     ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
     with tempfile.TemporaryDirectory(prefix="nursery-") as home, pytest.MonkeyPatch.context() as patch:
         process = subprocess.Popen(
@@ -65,7 +84,7 @@ def forking_judge() -> Iterator[ForkingJudge]:
         try:
             ours.settimeout(_IMPORTS_LIMIT_S)
             assert ours.recv(64) == b"ready"
-            patch.setattr(workers, "start", lambda code, fds, device, sandbox: _start(ours, home, fds))
+            patch.setattr(workers, "start", start_or_fork)
             judge = ForkingJudge()
             yield judge
             judge.close()
@@ -105,13 +124,13 @@ class _Forked:
                 signal.pidfd_send_signal(self._pidfd, signal.SIGKILL)
 
 
-def _start(nursery_: socket.socket, above: str, fds: tuple[int, ...]) -> Caged:
+def _forked(requests: socket.socket, above: str, fds: tuple[int, ...]) -> Caged:
     home = Path(tempfile.mkdtemp(prefix="worker-", dir=above))
     output, printed = os.pipe()
     ended, ends = os.pipe()
     try:
-        socket.send_fds(nursery_, [os.fsencode(home)], [*fds, printed, ends])
-        pid = int(nursery_.recv(16))
+        socket.send_fds(requests, [os.fsencode(home)], [*fds, printed, ends])
+        pid = int(requests.recv(16))
     finally:
         os.close(printed)
         os.close(ends)
@@ -143,9 +162,9 @@ def nursery(fd: int) -> None:
 
 
 def _import_more() -> None:
-    """What many submissions import, and what no worker is to have before its submission asks for it is not here."""
-    import numba.cuda
-    import torch.utils.cpp_extension  # noqa: F401
+    """What many submissions import themselves."""
+    for name in ("numba.cuda", "torch.utils.cpp_extension"):
+        importlib.import_module(name)
 
 
 def _supervise(main: Any, home: str, channel: int, printed: int, ends: int) -> None:
