@@ -19,32 +19,6 @@ from typing import Any
 
 from grader.hardware import CUDA_13_DRIVER, Gpu, cache_folder, cuda_home, cuda_version, extra, gpus
 
-__all__ = [
-    "REINSTALL",
-    "Finding",
-    "as_text",
-    "ask_torch",
-    "chromium",
-    "compiler",
-    "cuda_compiler",
-    "cupy",
-    "disk",
-    "examine",
-    "find_chromium",
-    "folders",
-    "gpu",
-    "healthy",
-    "ninja",
-    "package",
-    "python",
-    "python_headers",
-    "sandbox",
-    "simulated",
-    "to_dicts",
-    "torch_runs",
-]
-
-
 # What a check-up finds, and how it is shown.
 
 

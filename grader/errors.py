@@ -13,16 +13,6 @@ GraderError                what happened, where, and what to do about it; exit s
 
 from __future__ import annotations
 
-__all__ = [
-    "ClassroomError",
-    "GraderError",
-    "JudgeStopped",
-    "MachineLacks",
-    "UnknownExercise",
-    "UnusableExercise",
-    "UnusableSubmission",
-]
-
 
 class GraderError(Exception):
     """The base of all errors here; its text is one sentence for the person who meets it."""

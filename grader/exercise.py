@@ -10,20 +10,6 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
-__all__ = [
-    "MAX_SOURCE_BYTES",
-    "Array",
-    "Baseline",
-    "Budget",
-    "Case",
-    "Exercise",
-    "Gate",
-    "Rules",
-    "Suspect",
-    "Tensors",
-    "text_of",
-]
-
 MAX_SOURCE_BYTES = 64_000  # of a solution: Python's parser takes some hundred times that in memory, and its time
 
 Tensors = Mapping[str, Any]  # argument name -> torch.Tensor

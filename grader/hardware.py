@@ -13,18 +13,6 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-__all__ = [
-    "CUDA_13_DRIVER",
-    "Gpu",
-    "cache_folder",
-    "cuda_home",
-    "cuda_version",
-    "extra",
-    "gpus",
-    "toolkit",
-    "torch_cuda",
-]
-
 CUDA_13_DRIVER = 580  # the oldest driver branch that runs CUDA 13
 _PLACES = Path("/usr/local")
 _INSTALLED = (_PLACES / "cuda", Path("/opt/cuda"))

@@ -15,15 +15,6 @@ from typing import Any, NoReturn
 from grader.errors import MachineLacks
 from grader.hardware import cache_folder, toolkit
 
-__all__ = [
-    "FolderReport",
-    "Lab",
-    "fill",
-    "prepare",
-    "start",
-]
-
-
 # The learner's folder: a copy of the course that follows the course and never overwrites a learner's work.
 
 _MANIFEST = Path(".grader") / "copied.json"

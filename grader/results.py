@@ -12,8 +12,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-__all__ = ["RESULTS", "Row", "files"]
-
 RESULTS = Path(__file__).resolve().parents[1] / "benchmarks" / "results"
 _NEEDED = {"bench", "case", "metric", "value", "gpu"}
 

@@ -6,19 +6,6 @@ from collections.abc import Callable
 from dataclasses import asdict, dataclass, field
 from typing import Any, Literal
 
-__all__ = [
-    "CaseResult",
-    "Environment",
-    "Failure",
-    "Finding",
-    "GateResult",
-    "Mismatch",
-    "Progress",
-    "Timing",
-    "Verdict",
-]
-
-
 # How a long call tells its caller how far it is.
 
 Progress = Callable[[str, int, int], None]  # what is going on, how many are done, of how many

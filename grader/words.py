@@ -5,11 +5,6 @@ from __future__ import annotations
 import re
 import unicodedata
 
-__all__ = [
-    "LINE_CHARACTERS", "clean", "count", "harmless", "in_points", "index", "number", "on_one_line", "plural", "points",
-    "ratio", "time",
-]  # fmt: skip
-
 _ESCAPES = re.compile(r"\x1b\[[0-?]*[ -/]*[@-~]|\x1b\][^\x07\x1b]*(?:\x07|\x1b\\)?|\x1b.?")
 _KEPT = "\n\t"
 LINE_CHARACTERS = 500  # of a stranger's line: what is looked for in it takes a time that grows with their square

@@ -65,8 +65,8 @@ device
 #    exercise's cell first.
 # 3. When your answer is right, run `benchmark(…)`. It plots your speed over the problem size, next to the baselines.
 #
-# Change the solution and check again as often as you like. If your course keeps a leaderboard, `leaderboard(…)` shows
-# your rank: `from grader import leaderboard`, then `leaderboard("softmax")`.
+# Change the solution and check again as often as you like. If your course keeps a leaderboard, `standings(…)` shows
+# your rank: `from grader import standings`, then `standings("softmax")`.
 
 # %% [markdown]
 # ## Your progress

@@ -96,6 +96,21 @@ def test_folders_import_one_way(repository: Path) -> None:
     assert upward(imports(repository)) == []
 
 
+def test_the_judge_and_the_worker_never_import_each_other(repository: Path) -> None:
+    """One is trusted, the other is not: they share `protocol/`."""
+    sides = {"judge", "worker"}
+    pairs = [(a, b) for a, others in imports(repository).items() for b in others]
+    assert [(a, b) for a, b in pairs if {_folder(a), _folder(b)} == sides] == []
+
+
+def test_the_ways_in_ask_the_service(repository: Path) -> None:
+    """A caller has no worker, buffer or clock of its own; it may ask which sandbox there is."""
+    callers = {"classroom", "cli", "doctor", "leaderboard", "notebook"}
+    open_to_them = {"grader.judge.service", "grader.judge.sandbox"}
+    pairs = [(a, b) for a, others in imports(repository).items() for b in others if _folder(a) in callers]
+    assert [(a, b) for a, b in pairs if _folder(b) == "judge" and b not in open_to_them] == []
+
+
 @pytest.mark.parametrize(
     ("graph", "found"),
     [

@@ -22,8 +22,6 @@ if TYPE_CHECKING:
     from grader.judge.bench import Bench
     from grader.judge.process.worker import Worker
 
-__all__ = ["CaseError", "MeasuredBudget", "errors_of", "measure_budget"]
-
 _FACTOR = 10  # room for another order of summation, another GPU, another version of a compiler
 _DRAWS = 3  # of the inputs of each case
 _MANY = 5  # times as wide a budget for the sake of one case
@@ -113,9 +111,7 @@ def measure_budget(
         where = bench.machine.gpu if bench.device == "cuda" else "the simulator"
     finally:
         bench.close()
-    return MeasuredBudget(
-        exercise_id, where or bench.device, _DRAWS, exercise.budget, _budget(errors), tuple(errors)
-    )
+    return MeasuredBudget(exercise_id, where or bench.device, _DRAWS, exercise.budget, _budget(errors), tuple(errors))
 
 
 def errors_of(bench: Bench, source: str, exercise: Exercise, progress: Progress) -> list[CaseError]:

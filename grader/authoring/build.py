@@ -20,18 +20,6 @@ from grader.errors import MachineLacks
 from grader.exercise import Exercise
 from grader.exercises import PACKAGED
 
-__all__ = [
-    "BuildReport",
-    "Plan",
-    "build",
-    "instructor_notebooks",
-    "plan",
-    "report_text",
-    "solved_notebook",
-    "write",
-]
-
-
 # The notebooks as nbgrader's `source/` folder holds them: with solutions, each chapter standing alone.
 
 

@@ -22,19 +22,6 @@ from grader.authoring import source_tree, stubs
 from grader.authoring.source_tree import SourceError
 from grader.exercise import Exercise
 
-__all__ = [
-    "CHECK_PREFIX",
-    "Link",
-    "exercise_faults",
-    "faults",
-    "find",
-    "links_in",
-    "repeated_ids",
-    "solutions",
-    "trivial",
-]
-
-
 # Whether a line of a solution stands anywhere in `course/`.
 #
 # Lines are compared without white space, so that an indent or a line break hides nothing, and without a comment at

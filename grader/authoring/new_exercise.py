@@ -22,15 +22,6 @@ from grader.errors import GraderError
 from grader.exercise import Exercise
 from grader.exercises import EXERCISES, PACKAGED, find, found
 
-__all__ = [
-    "ExerciseCells",
-    "NewExercise",
-    "can_be_copied",
-    "exercise_cells",
-    "new_exercise",
-]
-
-
 # The two cells of an exercise in its notebook: the solution cell with the reference, and the check cell's points.
 
 

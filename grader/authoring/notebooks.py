@@ -18,16 +18,6 @@ from nbgrader.preprocessors import NbGraderPreprocessor
 from grader.authoring import source_tree, stubs
 from grader.authoring.source_tree import SourceError
 
-__all__ = [
-    "BUILD",
-    "GENERATE",
-    "ClearSolutions",
-    "as_bytes",
-    "instructor",
-    "learner",
-]
-
-
 # nbgrader's preprocessors as this course uses them, in a build and in `nbgrader generate_assignment` alike.
 
 

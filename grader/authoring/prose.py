@@ -27,8 +27,6 @@ from grader.errors import GraderError
 from grader.exercise import Exercise, Gate
 from grader.results import Row
 
-__all__ = ["Recorded", "Results", "renderer"]
-
 
 class Recorded(Row):
     """A row, as prose writes it."""

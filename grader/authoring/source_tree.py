@@ -14,15 +14,6 @@ from typing import Any, Literal
 
 from grader.errors import GraderError, MachineLacks
 
-__all__ = [
-    "Cell",
-    "SourceError",
-    "Tree",
-    "checkout",
-    "read",
-]
-
-
 # The one error of this package.
 
 

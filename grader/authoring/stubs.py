@@ -20,18 +20,6 @@ from grader.authoring import source_tree
 from grader.authoring.source_tree import SourceError, checkout
 from grader.exercises import find
 
-__all__ = [
-    "Region",
-    "regions",
-    "solution",
-    "solution_lines",
-    "unsolved",
-    "visible_lines",
-    "without_markers",
-    "without_solutions",
-]
-
-
 _MARKER = re.compile(r"^(?P<indent>\s*)(?P<mark>#+|//)\s*(?P<edge>BEGIN|END) SOLUTION\s*$")
 _ANY_MARKER = re.compile(r"\b(BEGIN|END) SOLUTION\b")
 

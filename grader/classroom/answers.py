@@ -6,16 +6,6 @@ import shlex
 from dataclasses import asdict, dataclass
 from typing import Any, Literal
 
-__all__ = [
-    "AssignmentStatus",
-    "AutogradeResult",
-    "InitResult",
-    "ReleaseResult",
-    "Result",
-    "StatusResult",
-    "StudentResult",
-]
-
 
 @dataclass(frozen=True)
 class Result:

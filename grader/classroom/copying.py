@@ -10,8 +10,6 @@ from pathlib import Path
 
 from grader.errors import UnusableSubmission
 
-__all__ = ["SECRET", "TIMESTAMP", "copy_submission", "remove_all_but"]
-
 TIMESTAMP = "timestamp.txt"
 SECRET = "submission_secret.txt"  # nbgrader's, by which a learner finds feedback in the exchange
 _CHUNK = 1 << 20

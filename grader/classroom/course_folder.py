@@ -22,28 +22,6 @@ from grader.exercises import PACKAGED, found
 from grader.submission.file_reading import read_notebook
 from grader.words import on_one_line
 
-__all__ = [
-    "api",
-    "begun",
-    "bring_exercises",
-    "differences",
-    "exchange_problems",
-    "graded",
-    "in_gradebook",
-    "missing",
-    "must",
-    "not_read",
-    "notebooks",
-    "outbound",
-    "path",
-    "refuse_unknown",
-    "rehearsal",
-    "timestamp",
-    "unreadable",
-    "waits_for_judge",
-    "why",
-]
-
 _MOST_NAMED = 5  # files of a stranger's, in a sentence
 
 

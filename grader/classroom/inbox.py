@@ -16,8 +16,6 @@ from grader.classroom.course_folder import must, notebooks, timestamp
 from grader.classroom.student_names import is_name, look_alikes, spelled
 from grader.words import on_one_line
 
-__all__ = ["Entry", "Sifted", "changed_ns", "collect", "entry_of", "other_notebooks", "sift", "submitted_at", "waiting"]
-
 # student+assignment+when+random, as `nbgrader submit` names it.
 _ENTRY = re.compile(
     r"(?P<student>.+)\+[^+]+"

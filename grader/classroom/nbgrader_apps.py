@@ -20,8 +20,6 @@ from grader.classroom.inbox import Entry, changed_ns, sift
 from grader.errors import UnusableSubmission
 from grader.words import on_one_line
 
-__all__ = ["Collect", "GradeReadable"]
-
 _MOST_NAMED = 5  # files of a stranger's, in a sentence
 
 

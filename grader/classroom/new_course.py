@@ -14,8 +14,6 @@ from grader.classroom import course_folder, settings
 from grader.classroom.answers import InitResult
 from grader.errors import ClassroomError
 
-__all__ = ["init"]
-
 _COURSE_ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]*")
 _EXCHANGE_MODE = 0o1777  # all may write, as nbgrader needs; with the sticky bit, nobody may move what others own
 

@@ -23,8 +23,6 @@ from grader.verdict import Verdict
 if TYPE_CHECKING:
     from grader.judge.service import Judge
 
-__all__ = ["CHECK_PREFIX", "JudgeCells", "SaveVerdicts"]
-
 CHECK_PREFIX = "check-"  # the check cell of exercise `softmax` has the grade_id `check-softmax`
 
 # Keys in the conversion's resources, of grade_ids that a person has to look at.

@@ -20,15 +20,6 @@ from grader.errors import UnusableSubmission
 from grader.exercise import MAX_SOURCE_BYTES
 from grader.submission.file_reading import grade_id_of, read_notebook, source_of
 
-__all__ = [
-    "HandedInExporter",
-    "HideTests",
-    "RestoreCells",
-    "made_anew",
-    "node",
-]
-
-
 # nbformat's checks of a student's file could take hours: what they see is a fresh notebook with its cells' texts.
 
 

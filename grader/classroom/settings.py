@@ -13,20 +13,6 @@ from typing import Any
 
 from grader.errors import ClassroomError
 
-__all__ = [
-    "CONFIG_FILE",
-    "VALIDATE_TIMEOUT_S",
-    "LabSetup",
-    "apply",
-    "config_text",
-    "hide_nbgrader",
-    "instructor",
-    "is_exchange",
-    "learner",
-    "load",
-]
-
-
 # What a learner's and an instructor's JupyterLab need, so that nbgrader's extensions find course and exchange.
 
 _EXTENSIONS = ("assignment_list", "course_list", "formgrader", "validate_assignment")

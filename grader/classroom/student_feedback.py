@@ -15,8 +15,6 @@ from grader.classroom.course_folder import notebooks, path, unreadable, why
 from grader.feedback.report import page_without_grades
 from grader.words import on_one_line
 
-__all__ = ["write_feedback"]
-
 _IS_SECRET = re.compile(rb"[A-Za-z0-9_-]{16,300}")  # nbgrader's own are 128 hexadecimal digits
 
 

@@ -7,8 +7,6 @@ import unicodedata
 from collections import defaultdict
 from collections.abc import Iterable
 
-__all__ = ["is_name", "look_alikes", "skeleton", "spelled"]
-
 # The letters of each script that people's names are written with today, as ranges; of them count the assigned letters
 # and, where a script cannot do without, its marks. Latin without phonetic letters, all without digits of their own.
 _SCRIPTS = {

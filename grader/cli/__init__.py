@@ -14,8 +14,6 @@ from grader.cli.output import bug, complain
 from grader.errors import GraderError
 from grader.version import __version__
 
-__all__ = ["app", "main"]
-
 
 class _Group(typer.core.TyperGroup):
     """The one place in which errors become a sentence and an exit status."""

@@ -10,14 +10,6 @@ import typer
 from grader.cli.output import AsJson, Device, OnDevice, Progress, answer, print_json
 from grader.words import harmless
 
-__all__ = [
-    "app",
-    "build",
-    "doctor",
-    "lab",
-]
-
-
 # `grader exercise`: exercises of a course's own.
 
 app = typer.Typer(no_args_is_help=True, rich_markup_mode=None, help="Add exercises of your own to a course folder.")

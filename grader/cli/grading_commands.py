@@ -14,8 +14,6 @@ if TYPE_CHECKING:
     from grader.submission import Submission
     from grader.verdict import Verdict
 
-__all__ = ["check", "exercises", "grade"]
-
 _STATUS = {"passed": 0, "failed": 1, "unusable": 2}
 
 SolutionFile = Annotated[Path, typer.Argument(metavar="FILE", help="A .py file or a notebook.")]

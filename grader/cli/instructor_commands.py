@@ -22,12 +22,6 @@ from grader.cli.output import (
     report,
 )
 
-__all__ = [
-    "board_app",
-    "class_app",
-]
-
-
 # `grader classroom`: a class with nbgrader.
 
 Assignment = Annotated[str, typer.Argument(help="A chapter, as 03_triton.")]

@@ -15,23 +15,6 @@ import typer
 from grader.hardware import cache_folder
 from grader.words import harmless
 
-__all__ = [
-    "AsJson",
-    "CourseFolder",
-    "Device",
-    "NoSandbox",
-    "OfCourse",
-    "OnDevice",
-    "Progress",
-    "StoreFile",
-    "answer",
-    "bug",
-    "complain",
-    "print_json",
-    "report",
-]
-
-
 # The options and arguments that several commands share.
 
 

@@ -42,8 +42,6 @@ from grader.exercises.triton.unblock import UNBLOCK
 from grader.exercises.triton.vector_add import VECTOR_ADD
 from grader.exercises.triton.widen import WIDEN
 
-__all__ = ["EXERCISES", "PACKAGED", "find"]
-
 _IN_ORDER = (  # of the course
     TIME_GPU,
     TRACE_FACTS,

@@ -27,8 +27,6 @@ from types import ModuleType
 from grader.errors import UnusableExercise
 from grader.exercise import Exercise
 
-__all__ = ["COURSE_VARIABLE", "FOLDER", "course", "exercises", "file_of", "folder", "passed_over", "use"]
-
 FOLDER = "exercises"
 COURSE_VARIABLE = "GRADER_COURSE"
 _COURSE_MARK, _LEARNER_MARK = "nbgrader_config.py", ".grader"

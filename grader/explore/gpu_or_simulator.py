@@ -14,14 +14,6 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     pass
 
-__all__ = [
-    "BusyGpu",
-    "busy_gpu",
-    "load_cupy",
-    "load_numba_cuda",
-]
-
-
 _PRETEND = """\
 A pretend GPU, since torch finds no real one here. It follows the rules of a real one, at a
 snail's pace: a launch returns at once, kernels wait in a queue, torch.cuda.synchronize() and

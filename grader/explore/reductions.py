@@ -33,26 +33,6 @@ if TYPE_CHECKING:
     import torch
     from matplotlib.axes import Axes
 
-__all__ = [
-    "ELEMENTS",
-    "RUNGS",
-    "TIMED",
-    "Addressing",
-    "Rung",
-    "RungResults",
-    "RungSpeeds",
-    "active_warps",
-    "build",
-    "compare_rungs",
-    "draw_reduction_tree",
-    "draw_shuffles",
-    "launch",
-    "measure_rungs",
-    "run_rung",
-    "show_rung",
-]
-
-
 Addressing = Literal["interleaved", "sequential"]
 _MOST_DRAWN = 32
 _WARP = 32

@@ -4,13 +4,6 @@ from __future__ import annotations
 
 from grader.feedback.python_errors import Meaning
 
-__all__ = [
-    "CPP",
-    "CUDA",
-    "CUPY",
-]
-
-
 # Errors of the C++ compilers: g++ on the CPU, NVIDIA's on a GPU machine.
 
 _QUOTE = "[‘'\"`]"  # g++ and NVIDIA's compiler quote differently

@@ -11,14 +11,6 @@ from grader.feedback.places import SMALLEST_BLOCK, Place, locate
 from grader.submission.solution_cell import parsed
 from grader.verdict import Mismatch
 
-__all__ = [
-    "Clues",
-    "Facts",
-    "clues_in",
-    "outside_of",
-]
-
-
 # What the text of a submission tells of a bug, read without running it.
 
 

@@ -7,8 +7,6 @@ from html import escape
 from grader.verdict import GateResult, Mismatch
 from grader.words import count, plural
 
-__all__ = ["gate_bar", "map_alt", "map_of", "share_bar"]
-
 _HATCH = 6.0
 _THIN = 3.0
 _STRIP = 14.0  # what lies outside of the output is drawn this thick

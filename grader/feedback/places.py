@@ -9,8 +9,6 @@ from typing import Literal
 from grader.verdict import Mismatch
 from grader.words import count, index, plural
 
-__all__ = ["SMALLEST_BLOCK", "Kind", "Place", "locate"]
-
 Kind = Literal[
     "everything",
     "one",

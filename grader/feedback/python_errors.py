@@ -7,16 +7,6 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
-__all__ = [
-    "COMPILER",
-    "NUMBA",
-    "OPERATOR",
-    "PYTHON",
-    "Advice",
-    "Meaning",
-]
-
-
 # One row of the table of errors.
 
 

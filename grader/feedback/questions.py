@@ -9,8 +9,6 @@ from dataclasses import dataclass
 from grader.feedback.facts import Facts
 from grader.words import index
 
-__all__ = ["OUTSIDE", "WRONG", "ask", "names_a_cause"]
-
 
 @dataclass(frozen=True)
 class _Rule:

@@ -23,18 +23,6 @@ if TYPE_CHECKING:
 
     from grader.exercise import Exercise
 
-__all__ = [
-    "NO_TEX",
-    "as_html",
-    "as_text",
-    "code",
-    "css",
-    "markup",
-    "note",
-    "page_without_grades",
-]
-
-
 # The look that reports and overviews share, and text set as HTML.
 
 # Classes whose text MathJax 2 and 3 leave alone. A learner's line may hold `$` and `\href`, which makes links.

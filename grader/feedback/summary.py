@@ -17,24 +17,6 @@ from grader.feedback.sentences import Explained, explained, told
 from grader.verdict import CaseResult, GateResult, Verdict
 from grader.words import clean, in_points, points, ratio
 
-__all__ = [
-    "BESIDE",
-    "NEEDS_GPU",
-    "Remark",
-    "State",
-    "Summary",
-    "beside",
-    "case_of",
-    "environment_line",
-    "gate_words",
-    "state_of",
-    "summarize",
-    "to_look_at",
-    "was_run",
-    "without_quotes",
-]
-
-
 # What stands beside the score: findings, and what disturbed the timing. It takes no points and accuses nobody.
 
 BESIDE = "These notes take no points. They are here for you to know, and for a person to look at."

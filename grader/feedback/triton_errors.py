@@ -4,12 +4,6 @@ from __future__ import annotations
 
 from grader.feedback.python_errors import Meaning
 
-__all__ = [
-    "PRODUCTS",
-    "TRITON",
-]
-
-
 # Errors of matrix products in Triton: `tl.dot`, `triton.autotune` and tensor descriptors.
 
 PRODUCTS: tuple[Meaning, ...] = (

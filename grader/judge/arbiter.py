@@ -19,8 +19,6 @@ from grader.judge.screening import refuse
 from grader.judge.timing.trial import HeldUp, TimedWrong
 from grader.verdict import Failure, Progress, Timing, Verdict
 
-__all__ = ["Arbiter"]
-
 _PLOT_TRIALS = 6
 
 

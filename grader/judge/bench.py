@@ -23,8 +23,6 @@ from grader.judge.timing.problem_size import Sizes
 from grader.judge.timing.trial import BaselineFailed
 from grader.verdict import Environment
 
-__all__ = ["Bench"]
-
 _SETTLED_S = 20.0  # for what a killed worker had on the GPU to be gone, before the clock is calibrated
 
 

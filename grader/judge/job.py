@@ -23,8 +23,6 @@ from grader.judge.timing.trial import HeldUp, TimedWrong
 from grader.verdict import CaseResult, Failure, Finding, GateResult, Mismatch, Progress, Verdict
 from grader.version import __version__
 
-__all__ = ["Job"]
-
 Status = Literal["passed", "failed", "unusable"]
 _KERNELS_LIMIT_S = 20.0  # for the untimed launch under the profiler
 _STUBS = ("# YOUR CODE HERE", "// YOUR CODE HERE")

@@ -12,24 +12,6 @@ from grader.exercise import Case, Exercise, Gate
 from grader.judge.gpu.ceilings import Machine
 from grader.verdict import GateResult, Timing
 
-__all__ = [
-    "Interval",
-    "Seconds",
-    "ceiling_s",
-    "decide",
-    "floor_s",
-    "gate_ratio",
-    "geometric_mean",
-    "inconclusive",
-    "interval",
-    "judge_gates",
-    "near",
-    "quartile",
-    "timings",
-    "unjudged_gates",
-]
-
-
 # Medians with 95 % intervals that ask nothing of the distribution, where there are enough samples, and gates on them.
 #
 # Times have outliers on one side, and a submission can make as many slow ones as it likes. The order statistics around

@@ -9,12 +9,6 @@ from grader.exercise import MAX_SOURCE_BYTES, Exercise
 from grader.submission.solution_cell import bindings, parsed
 from grader.verdict import Failure
 
-__all__ = [
-    "refuse",
-    "waits_for_nobody",
-]
-
-
 # A stream that waits for nobody: why an answer can be wrong here and right in a test that synchronises first.
 
 _ASKS = (

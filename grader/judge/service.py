@@ -29,8 +29,6 @@ from grader.judge.sandbox import import_folders, remove
 from grader.protocol.channel import Channel, ChannelClosed, ChannelTimeout
 from grader.verdict import Progress, Timing, Verdict
 
-__all__ = ["Judge", "shared_judge"]
-
 _IDLE_S = 900.0  # without a request, the judge ends: it holds memory of the GPU
 _ENDING_S = 10.0  # for a judge that has closed its channel to end
 _KNOBS = ("TRITON_", "MLIR_", "LLVM_", "NVPTX_", "PTXAS_", "DISABLE_", "USE_IR_LOC")

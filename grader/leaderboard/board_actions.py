@@ -13,8 +13,6 @@ if TYPE_CHECKING:
     from grader.leaderboard.standings_view import View
     from grader.verdict import Progress
 
-__all__ = ["STORE_NAME", "publish", "run", "show"]
-
 STORE_NAME = "leaderboard.sqlite"
 
 

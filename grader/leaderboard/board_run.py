@@ -19,17 +19,6 @@ from grader.submission import Submission, from_file
 from grader.verdict import Environment, Progress, Verdict
 from grader.words import on_one_line
 
-__all__ = [
-    "Grades",
-    "Handed",
-    "RunOutcome",
-    "handed_in",
-    "must_be_a_file",
-    "run",
-    "text_of",
-]
-
-
 # What was handed in, where, by whom; and how a stranger's name for it is kept as text.
 
 _COURSE_FILE = "nbgrader_config.py"  # in nbgrader's course folders, and no submission

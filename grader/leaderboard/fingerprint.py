@@ -17,8 +17,6 @@ from typing import Any
 
 from grader.exercise import Exercise
 
-__all__ = ["fingerprint"]
-
 _PACKAGE = Path(__file__).parents[1]
 _PLAIN = (type(None), bool, int, float, complex, str, bytes, range, type(...), type(NotImplemented))
 _ELSEWHERE = {"site-packages", "dist-packages"}

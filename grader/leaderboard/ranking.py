@@ -16,17 +16,6 @@ from grader.verdict import Timing, Verdict
 if TYPE_CHECKING:
     from grader.leaderboard.store import Store
 
-__all__ = [
-    "TIES_WITHIN",
-    "Interval",
-    "Row",
-    "Unranked",
-    "assign",
-    "pseudonym",
-    "rank",
-]
-
-
 # Names to publish: made with a secret key, readable, unique in a course, and never changed.
 
 _ADJECTIVES = (

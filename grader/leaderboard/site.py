@@ -22,16 +22,6 @@ from grader.leaderboard.standings import MADE_BY, Board, boards, to_json
 from grader.leaderboard.store import Store
 from grader.words import on_one_line
 
-__all__ = [
-    "Axis",
-    "PublishReport",
-    "as_text",
-    "fragment",
-    "page",
-    "publish",
-]
-
-
 # Boards as HTML and as text: numbers, the interval plot, the templates.
 
 _BESIDE = "These notes change no rank: they say what a person may want to look at."

@@ -13,8 +13,6 @@ from grader.exercises import find
 from grader.leaderboard.site import as_text, fragment
 from grader.leaderboard.standings import MADE_BY, Board, boards, from_json
 
-__all__ = ["SOURCE_VARIABLE", "View", "standings"]
-
 SOURCE_VARIABLE = "GRADER_LEADERBOARD"
 _STANDINGS, _STORE = "standings.json", "leaderboard.sqlite"
 _MOST_BYTES = 50_000_000
@@ -64,7 +62,7 @@ def standings(exercise_id: str, source: Path | str | None = None) -> View:
             exercise_id,
             (),
             f"No standings were found. Where they are published, your instructor can say: give the folder, "
-            f"as in leaderboard({exercise_id}, '/path/to/folder'), or set {SOURCE_VARIABLE} to it.",
+            f"as in standings({exercise_id}, '/path/to/folder'), or set {SOURCE_VARIABLE} to it.",
         )
     found = tuple(board for board in _read(path, exercise_id) if board.exercise == exercise_id)
     return View(exercise_id, found, "" if found else f"{title} has no standings yet: nobody has been measured.")

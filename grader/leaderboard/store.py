@@ -22,24 +22,6 @@ from sqlalchemy.orm import DeclarativeBase, Mapped, Session, mapped_column
 from grader.errors import GraderError
 from grader.verdict import Environment, Verdict
 
-__all__ = [
-    "APPLICATION_ID",
-    "SCHEMA_VERSION",
-    "Base",
-    "Entry",
-    "EntryRow",
-    "PseudonymRow",
-    "Run",
-    "RunRow",
-    "SecretRow",
-    "Store",
-    "VerdictRow",
-    "graded_key",
-    "open_database",
-    "store_errors",
-]
-
-
 # The tables of a leaderboard store, as SQLAlchemy maps them.
 
 APPLICATION_ID = 0x67726C62  # "grlb", in SQLite's header: tells a store from any other SQLite file

@@ -1,4 +1,4 @@
-"""What a learner calls in a notebook: `check`, `benchmark`, `leaderboard` and `progress`. Each shows, none returns."""
+"""The functions that a learner calls in a notebook: `check`, `benchmark`, `standings` and `progress`."""
 
 from __future__ import annotations
 
@@ -15,68 +15,64 @@ from grader.notebook.display import Live, quiet, show
 from grader.notebook.notebook_machine import device, gpu_name
 from grader.verdict import Verdict
 
-__all__ = ["benchmark", "check", "leaderboard", "progress"]
-
 _T = TypeVar("_T")
 _STOPPED = "Stopped. Nothing was graded, and your notebook is as it was."
 _STOPPED_MEASURING = "Stopped. Nothing was measured, and your notebook is as it was."
 
 
 def check(exercise: object = None) -> float | None:
-    """Grades the cell that defines a function, and shows the report.
+    """Grade the cell that defines a function, and show the report.
+
+    The cell is graded as it was last run, in a separate process that cannot harm the notebook. Returns the points under
+    nbgrader's own autograder, otherwise nothing.
 
     Args:
         exercise: the function, or the id of its exercise: `check(softmax)`, `check("softmax")`.
 
-    The text of the cell that was run last is graded in a process of its own: whatever it does, the notebook goes on.
-    Returns nothing, but for nbgrader's own autograder, which reads the points.
-
     Raises:
-        GraderError: there is no such exercise, its cell cannot be found, or this machine lacks something; one sentence.
+        GraderError: there is no such exercise, its cell cannot be found, or this machine cannot grade it.
     """
     return _calmly(_STOPPED, lambda: _check(_named(exercise, "check")))
 
 
 def benchmark(exercise: object = None) -> None:
-    """Measures a function and its peers over sizes, and draws the speed. Without a GPU it shows the recorded results.
+    """Measure a function and its baselines over sizes, and plot the speed. Without a GPU, show the recorded results.
 
     Args:
         exercise: the function, or the id of its exercise.
 
     Raises:
-        GraderError: there is no such exercise, its cell cannot be found, or it is not right yet; one sentence.
+        GraderError: there is no such exercise, or its cell cannot be found.
     """
     _calmly(_STOPPED_MEASURING, lambda: _benchmark(_named(exercise, "benchmark")))
 
 
 def progress() -> None:
-    """Shows every exercise with the best points so far and what is left, as `check` recorded them in this folder."""
-    from grader.notebook import progress_record
-
+    """Show every exercise with the best points so far and what is left, as `check` recorded them in this folder."""
     folder = progress_record.learner_folder()
     known = progress_record.load(folder)
     show(progress_record.as_html(known, folder), progress_record.as_text(known))
 
 
-def leaderboard(exercise: object = None, source: str | Path | None = None) -> None:
-    """Shows the standings of an exercise.
+def standings(exercise: object = None, source: str | Path | None = None) -> None:
+    """Show the standings of an exercise.
 
     Args:
         exercise: the function, or the id of its exercise.
-        source: a published folder, its `standings.json`, or a leaderboard's store; by default the environment variable
-            GRADER_LEADERBOARD, else what lies in the working folder.
+        source: a published folder, its `standings.json`, or a leaderboard's store. By default the path in the
+            environment variable GRADER_LEADERBOARD, otherwise the store or the `standings.json` in the working folder.
 
     Raises:
-        GraderError: there is no such exercise; one sentence.
+        GraderError: there is no such exercise, or `source` holds no standings.
     """
 
-    def standings() -> None:
-        from grader.leaderboard.standings_view import standings
+    def show_standings() -> None:
+        from grader.leaderboard import standings_view
 
-        view = standings(exercise_of(_named(exercise, "leaderboard")).id, source)
+        view = standings_view.standings(exercise_of(_named(exercise, "standings")).id, source)
         show(view._repr_html_(), str(view))
 
-    _calmly(_STOPPED, standings)
+    _calmly(_STOPPED, show_standings)
 
 
 def _check(exercise: object) -> float | None:
@@ -105,10 +101,10 @@ def _named(exercise: object, call: str) -> object:
 
 
 def _of_cell(verdict: Verdict, found: Found) -> Verdict:
-    """The verdict as that of a cell: which one it was, and that no earlier one was taken in its place."""
+    """Add the cell's number to a verdict, or its syntax error."""
     if verdict.failure is not None and found.error:
-        said = f"The cell as you last ran it has {found.error}. Nothing was checked."
-        return replace(verdict, failure=replace(verdict.failure, message=said))
+        message = f"The cell as you last ran it has {found.error}. Nothing was checked."
+        return replace(verdict, failure=replace(verdict.failure, message=message))
     verdict = replace(verdict, judged=found.submission.note)
     if found.number is None:
         return verdict
@@ -120,13 +116,13 @@ def _benchmark(exercise: object) -> None:
 
     found = exercise_of(exercise)
     if not found.plot_cases:
-        said = f"{found.id} is not measured over sizes: `check({found.entry})` says all that there is to say."
+        said = f"{found.id} is not measured over sizes; `check({found.entry})` reports everything."
         show(_note(said), said)
         return
     if device() == "cpu":
         shown = speed_plot.recorded(found)
         if shown is None:
-            said = "Speed needs a GPU, which this machine has not, and no results are recorded for this exercise yet."
+            said = "Speed needs a GPU, which this machine lacks, and no results are recorded for this exercise yet."
             show(_note(said), said)
             return
         shown = replace(shown, origin=f"Your kernel was not run: speed needs a GPU. {shown.origin}")
@@ -139,7 +135,7 @@ def _benchmark(exercise: object) -> None:
     try:
         live.progress("starting", 0, 0)
         timings = shared_judge().measure(submission.source, found.id, progress=live.progress)
-    except UnusableSubmission as error:  # it fails or is wrong: no fault of the call's
+    except UnusableSubmission as error:  # the solution fails or is wrong; the call itself is fine
         live.finish(_note(str(error)), str(error))
         return
     except BaseException:
@@ -156,7 +152,7 @@ def _note(sentence: str) -> str:
 
 
 def _for_nbgrader(verdict: Verdict, source: str) -> float | None:
-    """nbgrader's validation wants an error where something is missing; its own autograder takes a number as points."""
+    """Under nbgrader: raise an error if its validation should fail, and return the points to its autograder."""
     execution = os.environ.get("NBGRADER_EXECUTION")
     if execution == "validate" and verdict.status != "passed":
         from grader.feedback.summary import summarize
@@ -167,7 +163,7 @@ def _for_nbgrader(verdict: Verdict, source: str) -> float | None:
 
 
 def _calmly(stopped: str, work: Callable[[], _T]) -> _T:
-    """Runs it so that what ends it is one sentence in a notebook, and no traceback of ours."""
+    """Do the work, and show an error as one sentence without a traceback."""
     try:
         return work()
     except GraderError as error:

@@ -16,8 +16,6 @@ from grader.exercises import EXERCISES, find
 from grader.submission import Submission, from_source
 from grader.submission.solution_cell import Cell, judged_cell, parsed
 
-__all__ = ["Found", "exercise_of", "shell", "solution_of"]
-
 _GRADE_A_FILE = "To grade a file, run `grader check FILE` in a terminal."
 
 

@@ -9,8 +9,6 @@ from typing import Any
 
 from grader.notebook.cells import shell
 
-__all__ = ["Live", "quiet", "show"]
-
 _EVERY_S = 0.1
 _BAR = (
     '<div style="max-width:46rem;font-family:var(--jp-ui-font-family,system-ui,sans-serif);font-size:14px;'

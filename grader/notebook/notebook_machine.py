@@ -15,8 +15,6 @@ from typing import Literal
 from grader.errors import GraderError
 from grader.hardware import Gpu, gpus, torch_cuda
 
-__all__ = ["device", "gpu_name", "simulate", "simulate_in_notebook"]
-
 _EXTENSION, _AUTOTUNER = "torch.utils.cpp_extension", "triton.runtime.autotuner"
 
 

@@ -20,17 +20,6 @@ from grader.feedback.report import css
 from grader.verdict import Verdict
 from grader.words import points
 
-__all__ = [
-    "Best",
-    "as_html",
-    "as_text",
-    "keep",
-    "learner_folder",
-    "left",
-    "load",
-]
-
-
 # The learner's best result of each exercise, kept in `.grader/progress.json` in the learner's folder.
 
 _FOLDER, _FILE = ".grader", "progress.json"

@@ -17,18 +17,6 @@ from grader.results import RESULTS, files
 from grader.verdict import Timing
 from grader.words import count
 
-__all__ = [
-    "Point",
-    "Series",
-    "Speeds",
-    "alt_text",
-    "as_html",
-    "as_text",
-    "measured",
-    "recorded",
-]
-
-
 # The rate over size of a submission and its peers: as the judge measured it here, or as it was recorded elsewhere.
 
 _INTERVAL = ("value", "low", "high")

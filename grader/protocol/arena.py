@@ -17,21 +17,6 @@ from typing import Any
 
 from grader.protocol.flag import seal, sealed_memory
 
-__all__ = [
-    "GUARD_BYTES",
-    "INPUT_GUARD",
-    "ITEM_BYTES",
-    "POISON_BYTE",
-    "CudaArena",
-    "HostArena",
-    "Slot",
-    "checked",
-    "copy_on_gpu",
-    "place",
-    "tensor",
-]
-
-
 # Where each tensor lies in an arena: guard, tensor, guard, tensor, guard …, all multiples of 512 bytes.
 
 POISON_BYTE = 0xFF  # around and in outputs: NaN in every floating-point type, and no NaN that arithmetic makes

@@ -12,16 +12,6 @@ import time
 from collections.abc import Callable
 from typing import Any
 
-__all__ = [
-    "MAX_MESSAGE_BYTES",
-    "Channel",
-    "ChannelClosed",
-    "ChannelTimeout",
-    "from_bytes",
-    "to_bytes",
-]
-
-
 # JSON in a tensor of bytes: how an exercise whose input is a text hands it to a submission.
 
 

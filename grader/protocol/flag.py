@@ -10,8 +10,6 @@ import fcntl
 import mmap
 import os
 
-__all__ = ["Flag", "seal", "sealed_memory"]
-
 _ADD_SEALS, _SEAL, _SHRINK, _GROW = 1033, 0x1, 0x2, 0x4  # linux/fcntl.h
 
 _RAISED, _ANSWERED, _QUEUED = 0, 1, 2  # index of a 64-bit word

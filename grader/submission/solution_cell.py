@@ -12,17 +12,6 @@ from functools import cached_property
 
 from grader.exercise import MAX_SOURCE_BYTES, Exercise
 
-__all__ = [
-    "TURN_INTO_CODE",
-    "Cell",
-    "bindings",
-    "judged_cell",
-    "note_on",
-    "parsed",
-    "text_cells",
-]
-
-
 # A cell's text as Python reads it: which names it gives a value when it runs, and by which statement.
 
 _LONGEST_CHAIN = 32  # dots of a name, as in `torch.nn.functional`

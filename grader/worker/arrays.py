@@ -8,15 +8,6 @@ from collections.abc import Callable
 from types import ModuleType
 from typing import Any
 
-__all__ = [
-    "call",
-    "call_with_arrays",
-    "cupy_arrays",
-    "language",
-    "numba_arrays",
-]
-
-
 # Torch tensors as Numba's device arrays: the same memory, nothing copied. Where there is no GPU, Numba's simulator.
 
 _MOST_NUMBA = 1024  # tensors of a job, launches times arguments

@@ -9,8 +9,6 @@ from typing import Any
 from grader.worker.simulator.cuda_source import first_error
 from grader.worker.toolchain.compiler_errors import compiler_log
 
-__all__ = ["describe"]
-
 _LIMIT = 4000
 _ASSERTED = "device-side assert triggered"  # every CUDA error of torch's speaks of "device-side assertions"
 _ILLEGAL = ("illegal memory access", "misaligned address", _ASSERTED, "unspecified launch failure")

@@ -12,13 +12,6 @@ from grader.worker.harnesses.compiled_graph import ran
 from grader.worker.toolchain import nvcc
 from grader.worker.toolchain.compiler_errors import install_line_marks
 
-__all__ = [
-    "give_numba_its_names",
-    "start",
-    "warm",
-]
-
-
 # What numba-cuda asks NumPy for, and NumPy 2.5 has no more: a GPU machine may have one that is not ours to choose.
 
 

@@ -7,8 +7,6 @@ import sys
 from collections.abc import Callable
 from typing import Any
 
-__all__ = ["bound"]
-
 
 def bound(text: str, entry: str) -> Callable[..., Any]:
     """The function `entry` of a harness, with all of its imports done now instead of in each call.

@@ -29,8 +29,6 @@ from grader.worker.failures import describe
 from grader.worker.harness import bound
 from grader.worker.stopwatch import GpuFlag, watch
 
-__all__ = ["main"]
-
 _PR_SET_PDEATHSIG = 1
 
 # A first line without code. An encoding is declared in the first two lines or not at all, and the first one counts.

@@ -17,15 +17,6 @@ from torch import full
 
 from grader.protocol.arena import POISON_BYTE
 
-__all__ = [
-    "CallOnly",
-    "NotATensor",
-    "copy_out",
-    "guarded",
-    "must_be_like",
-]
-
-
 # A function that can be called, and that has nothing else to find: what it does is kept elsewhere.
 
 _functions: weakref.WeakKeyDictionary[CallOnly, Callable[..., Any]] = weakref.WeakKeyDictionary()

@@ -12,14 +12,6 @@ from typing import Any
 
 from grader.protocol.flag import Flag
 
-__all__ = [
-    "CudaWatch",
-    "GpuFlag",
-    "HostWatch",
-    "watch",
-]
-
-
 # The flag as the GPU has it: it waits for the flag, and it answers, in the order of a stream.
 #
 # What is called behind its wait is queued before the clock starts: what Python takes to come to its first launch is no

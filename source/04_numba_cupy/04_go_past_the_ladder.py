@@ -14,7 +14,7 @@
 # as well. Without one every answer is checked, and speed is shown as recorded on another machine.
 
 # %%
-from grader import benchmark, check, device, leaderboard
+from grader import benchmark, check, device, standings
 from grader.explore import H200, compare, draw_drift, draw_ladder, drift, last_rung_view, load_cupy, recorded, search_star
 
 cp = load_cupy()
@@ -288,7 +288,7 @@ recorded("ladder/steps", "median_ms", "registers", "correct_digits")
 # There is a board for this exercise. (It needs a GPU, and your class's settings.)
 
 # %%
-leaderboard("ls_open")
+standings("ls_open")
 
 # %% [markdown]
 # ## Run it on the star

@@ -63,7 +63,7 @@ def notebook(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Notebo
     shell.display_pub = CapturingDisplayPublisher()
     object.__setattr__(shell, "kernel", object())
     notebook = Notebook(shell)
-    notebook.run("from grader import benchmark, check, leaderboard, progress")
+    notebook.run("from grader import benchmark, check, progress, standings")
     yield notebook
     atexit.unregister(shell.atexit_operations)
     shell.atexit_operations()

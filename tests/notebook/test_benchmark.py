@@ -203,5 +203,5 @@ def test_what_has_no_sizes_is_not_drawn(notebook: Any, judge: Any, monkeypatch: 
     notebook.run("def softmax(x, out):\n    pass\n")
 
     assert notebook.run("benchmark(softmax)").success
-    assert notebook.text == "softmax is not measured over sizes: `check(softmax)` says all that there is to say."
+    assert notebook.text == "softmax is not measured over sizes; `check(softmax)` reports everything."
     assert judge.asked == []

@@ -178,7 +178,7 @@ def test_the_report_says_which_cell_it_is_on(notebook: Any, judge: Any) -> None:
     assert "Beside the score" not in notebook.text
 
 
-@pytest.mark.parametrize("call", ["check", "benchmark", "leaderboard"])
+@pytest.mark.parametrize("call", ["check", "benchmark", "standings"])
 def test_a_call_without_an_exercise_is_one_sentence(notebook: Any, judge: Any, call: str) -> None:
     """Who leaves the exercise out is told how to name it."""
     assert raised(notebook.run(f"{call}()"), UnusableSubmission) == f"Name the exercise: `{call}(softmax)`."

@@ -7,8 +7,6 @@ from typing import Any
 
 from grader.exercise import Array, Baseline, Budget, Case, Exercise, Gate, Rules, Suspect
 
-__all__ = ["GRAYSCALE"]
-
 _MANY = 100  # pixels: of fewer, two bugs may well give the same greys
 
 

@@ -6,8 +6,6 @@ from typing import Any
 
 from grader.exercise import Array, Baseline, Budget, Case, Exercise, Gate, Rules, Suspect
 
-__all__ = ["SQUARE_MATRIX"]
-
 
 def _case(rows: int, columns: int, fill: str = "normal") -> Case:
     arrays = (Array("x", (rows, columns), grows=1), Array("out", (rows, columns), role="out", grows=1))

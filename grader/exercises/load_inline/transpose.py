@@ -6,8 +6,6 @@ from typing import Any
 
 from grader.exercise import Array, Baseline, Budget, Case, Exercise, Gate, Rules, Suspect
 
-__all__ = ["TRANSPOSE"]
-
 _TILES = (64, 32, 16)  # rows and columns, as learners choose them
 _TOO_SMALL = 16  # so few rows may be right by chance
 

@@ -11,14 +11,6 @@ from typing import Any
 
 from grader.exercise import Array, Budget, Case, Exercise, Suspect
 
-__all__ = [
-    "KINDS",
-    "VECTOR_WIDTH",
-    "WIDTHS",
-    "ptx_text",
-]
-
-
 # Texts of PTX drawn at random, as Triton and nvcc write them, for an exercise that reads them.
 
 _DICE = random.SystemRandom()

@@ -8,28 +8,6 @@ from typing import Any, Literal
 
 from grader.exercise import Array, Budget, Case
 
-__all__ = [
-    "ABSOLUTE",
-    "CASES",
-    "FLOAT64_CASES",
-    "FREQUENCIES",
-    "PARAMETERS",
-    "PLOT",
-    "RELATIVE",
-    "SAMPLES",
-    "SIMULATOR_CASES",
-    "SIMULATOR_FLOAT64_CASES",
-    "TIMED",
-    "draw",
-    "eager",
-    "ladder_case",
-    "lombscargle",
-    "oracle",
-    "power",
-    "terms",
-]
-
-
 # Cases of the ladder, what is drawn for them, and the errors that are allowed.
 
 PARAMETERS = ("t", "y", "freqs", "out")

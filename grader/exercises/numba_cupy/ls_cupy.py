@@ -17,17 +17,6 @@ from grader.exercises.numba_cupy.ladder_rungs import (
     rung,
 )
 
-__all__ = [
-    "BOUNDS_PEER",
-    "LS_CUPY_BASELINE",
-    "LS_CUPY_CACHED",
-    "LS_CUPY_FASTMATH",
-    "LS_CUPY_FATBIN",
-    "LS_CUPY_LAUNCH_BOUNDS",
-    "LS_CUPY_TYPED",
-    "cupy_arrays",
-]
-
 _NOTEBOOK = "03_climb_with_cupy"
 _SMALL = ladder_case(64, 1_024)  # over before the host has asked for the next: what is timed is the host
 _SMALL_LAUNCHES = 64

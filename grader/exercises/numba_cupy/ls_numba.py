@@ -9,20 +9,6 @@ from grader.exercise import Baseline, Gate
 from grader.exercises.numba_cupy.ladder_cases import eager
 from grader.exercises.numba_cupy.ladder_rungs import HALF, TIMED, rung
 
-__all__ = [
-    "EAGER",
-    "LS_NUMBA_BASELINE",
-    "LS_NUMBA_CACHED",
-    "LS_NUMBA_FASTMATH",
-    "LS_NUMBA_REGISTERS",
-    "LS_NUMBA_TYPED",
-    "NUMBA_BASELINE",
-    "NUMBA_FASTMATH",
-    "NUMBA_TYPED",
-    "as_they_are",
-]
-
-
 # The rungs in Numba as baselines: each is what the rung below hands up, and stands on its own in a worker.
 
 cuda: Any  # set by each function, which a worker runs without this module

@@ -20,8 +20,6 @@ from grader.exercises.numba_cupy.ladder_rungs import (
     rung,
 )
 
-__all__ = ["ERROR", "LS_OPEN"]
-
 ERROR = 1e-4  # of the peak of a sine of amplitude 1, a quarter of the number of samples
 _SIXTEENTHS = (10, 14)  # a spacing is so many of the ladder's own: of 15 a high frequency would not be exact
 _NEAR = 16  # frequencies at an end of the band: too few steps to lose much

@@ -7,8 +7,6 @@ from typing import Any
 
 from grader.exercises.numba_cupy.ladder_rungs import ladder_case, rung
 
-__all__ = ["PERIODOGRAM_NUMPY"]
-
 
 def _on_host(entry: Any, t: Any, y: Any, freqs: Any, out: Any) -> None:
     import numpy as np

@@ -8,8 +8,6 @@ from typing import Any
 
 from grader.exercise import Array, Budget, Case, Exercise, Rules, Suspect
 
-__all__ = ["AUDIT", "LIES", "ON_TRIAL"]
-
 LIES = (
     "no sync",
     "hot data",

@@ -6,8 +6,6 @@ from typing import Any
 
 from grader.exercise import Array, Baseline, Budget, Case, Exercise, Gate, Rules, Suspect
 
-__all__ = ["FUSE", "MOST_KERNELS"]
-
 MOST_KERNELS = 2  # one for what the weights decide, one for the rows; the harness below states it again
 _WEIGHTS = 8  # of fewer, Inductor writes the mean out as additions on a GPU: one kernel less there than on a CPU
 

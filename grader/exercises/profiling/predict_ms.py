@@ -9,8 +9,6 @@ from typing import Any
 
 from grader.exercise import Array, Budget, Case, Exercise, Suspect
 
-__all__ = ["KINDS", "PREDICT_MS", "large_operations", "milliseconds"]
-
 KINDS = ("copy", "relu", "add", "sum", "matmul", "convert", "add_row", "batched matmul")
 _AGAIN = "copy, on a machine twice as fast"
 _MEASURED = 5  # of KINDS, the first: those that a good kernel brings to a ceiling on any GPU

@@ -10,13 +10,6 @@ from typing import Any
 
 from grader.exercise import Array, Budget, Case, Exercise, Suspect
 
-__all__ = [
-    "KINDS",
-    "TRACE_FACTS",
-    "trace",
-]
-
-
 # Traces such as `torch.profiler` exports, of programs that never ran: for `trace_facts`, which reads them.
 
 # By the name of the case: kernels, streams, and what else is in the trace.

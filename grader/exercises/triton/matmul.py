@@ -9,14 +9,6 @@ from grader.exercise import Baseline, Exercise, Gate, Rules, Suspect
 from grader.exercises.triton import products
 from grader.exercises.triton.products import suspects
 
-__all__ = [
-    "MATMUL",
-    "MATMUL_LEAKY_RELU",
-    "MATMUL_OPEN",
-    "SLOPE",
-]
-
-
 # Multiply two matrices: a tile of the result a program, in an order that the L2 cache likes, and tuned.
 
 

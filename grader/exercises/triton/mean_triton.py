@@ -7,8 +7,6 @@ from functools import partial
 from grader.exercise import Budget, Exercise, Gate, Rules, Suspect
 from grader.exercises import means
 
-__all__ = ["MEAN_TRITON"]
-
 _BLOCKS = tuple(1 << k for k in range(5, 17))  # lanes of a block, as learners choose them
 _MOST_LANES = 1 << 14  # of a block that is likely to be all that was counted
 _FEW = 32  # programs at the least: so many blocks a vector has for each that a whole block may be all that was counted

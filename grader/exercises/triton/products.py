@@ -7,26 +7,6 @@ from typing import Any
 
 from grader.exercise import Array, Budget, Case, Suspect
 
-__all__ = [
-    "BUDGET",
-    "CASES",
-    "LARGE",
-    "LIBRARY",
-    "PADDED",
-    "PLOT_CASES",
-    "SIMULATOR_CASES",
-    "TIMED",
-    "TRANSPOSED",
-    "WHOLE",
-    "bytes_moved",
-    "draw",
-    "operations",
-    "oracle",
-    "product",
-    "suspects",
-]
-
-
 # What the three exercises on matrix products share: cases, how they are drawn, the oracle, what bugs would write.
 #
 # Most inputs are small whole numbers: every sum of them is exact in float16, so that what a bug wrote is known to the

@@ -6,8 +6,6 @@ from typing import Any
 
 from grader.exercise import Array, Baseline, Budget, Case, Exercise, Gate, Rules, Suspect
 
-__all__ = ["SOFTMAX"]
-
 
 def _case(rows: int, columns: int, fill: str = "normal", padding: tuple[int, int] = (0, 0), note: str = "") -> Case:
     arrays = (

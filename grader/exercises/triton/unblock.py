@@ -7,8 +7,6 @@ from typing import Any
 
 from grader.exercise import Array, Baseline, Budget, Case, Exercise, Gate, Suspect
 
-__all__ = ["UNBLOCK"]
-
 _FULL_SCALE = 100.0
 _KINDS = ("plain", "outliers", "dead", "saturated")
 

@@ -6,8 +6,6 @@ from typing import Any
 
 from grader.exercise import Array, Baseline, Budget, Case, Exercise, Gate, Rules, Suspect
 
-__all__ = ["VECTOR_ADD"]
-
 
 def _case(n: int, fill: str = "normal") -> Case:
     arrays = (Array("x", (n,)), Array("y", (n,)), Array("out", (n,), role="out"))

@@ -16,27 +16,6 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
     from matplotlib.patches import Rectangle
 
-__all__ = [
-    "BLUE",
-    "DARK",
-    "GREY",
-    "LIGHT",
-    "ORANGE",
-    "PALE",
-    "Choices",
-    "Interactive",
-    "Picture",
-    "SideBySide",
-    "Table",
-    "canvas",
-    "chart",
-    "code_html",
-    "finish",
-    "rectangle",
-    "side_by_side",
-]
-
-
 # Okabe and Ito's colour-blind palette. The colours differ in brightness, hence in greyscale too; adjacent areas
 # that must be told apart are also hatched.
 BLUE = "#0072B2"

@@ -13,13 +13,6 @@ from typing import Any, Literal
 from grader.explore.drawing.displays import Table
 from grader.results import RESULTS, files
 
-__all__ = [
-    "Recorded",
-    "compare",
-    "recorded",
-]
-
-
 _UNIT_IN_NAME = re.compile(r"_(?:us|ms|s|gbps|tflops|percent|bytes|mib|ppb)$")
 _WHOLE = 1e3  # from here on, whole numbers without an exponent
 _NONE = "No recorded result yet for {bench}. On a machine with a GPU, make bench measures and records it."

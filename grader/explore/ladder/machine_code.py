@@ -18,25 +18,6 @@ from grader.explore.drawing.displays import BLUE, DARK, GREY, ORANGE, PALE, Pict
 from grader.worker.gpu_start import give_numba_its_names
 from grader.worker.toolchain.nvcc_by_nvrtc import no_cache_options
 
-__all__ = [
-    "KINDS",
-    "TITLES",
-    "CodeTable",
-    "MachineCode",
-    "NvrtcView",
-    "built_code",
-    "compare_code",
-    "compiled_ladder",
-    "cuda_code",
-    "draw_loops",
-    "ladder_loop",
-    "loop_of",
-    "loop_parts",
-    "numba_code",
-    "nvrtc_view",
-]
-
-
 _CAPABILITY = 90
 _SASS_LINE = re.compile(r"^\s+/\*(?P<address>[0-9a-f]{4,})\*/\s+(?P<text>[^;]*?)\s*;", re.MULTILINE)
 _BRANCH = re.compile(r"\bBRA(?:\.\w+)*\s+(?:[^,]*,\s*)*`?\(?(?P<target>0x[0-9a-f]+)")

@@ -14,21 +14,6 @@ import numpy as np
 
 from grader.explore.drawing.displays import BLUE, DARK, GREY, ORANGE, Picture, chart, finish
 
-__all__ = [
-    "LightCurve",
-    "StarPeriod",
-    "draw_drift",
-    "draw_fast_sine",
-    "draw_folded",
-    "draw_power",
-    "draw_sampled",
-    "drift",
-    "fast_sine",
-    "load_light_curve",
-    "search_star",
-]
-
-
 _FILE = Path(__file__).with_name("data") / "macho_1.3444.614_blue.csv"
 PUBLISHED_DAYS = 0.93697446  # of the tutorial that the file is from: half the time that the stars need for a turn
 

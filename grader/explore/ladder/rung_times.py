@@ -16,23 +16,6 @@ from grader.explore.drawing.recorded_results import Recorded, recorded
 from grader.explore.ladder.machine_code import NvrtcView, nvrtc_view
 from grader.judge.checking.buffers import generator
 
-__all__ = [
-    "H200",
-    "PUBLISHED",
-    "V100",
-    "Chip",
-    "Climb",
-    "PublishedLadder",
-    "Rung",
-    "climb_cupy",
-    "draw_ladder",
-    "last_rung_view",
-    "measure",
-    "published_ladder",
-    "scipy_ms",
-]
-
-
 _REPEATS = 20
 _ERRORS = "Errors are shares of the number of samples."
 _KEPT = " A first call compiles only what CuPy has not yet compiled, in this notebook or before."

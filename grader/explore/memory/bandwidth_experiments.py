@@ -11,17 +11,6 @@ from typing import Any
 from grader.explore.drawing.displays import BLUE, DARK, PALE, Picture, canvas, code_html, finish, rectangle
 from grader.explore.drawing.recorded_results import recorded
 
-__all__ = [
-    "EXPERIMENTS",
-    "HEAD_START_CYCLES",
-    "Experiment",
-    "Measured",
-    "Run",
-    "experiment",
-    "samples_us",
-]
-
-
 _REPEATS = 25
 _WARM_UP = 3
 HEAD_START_CYCLES = 400_000  # about 0.2 ms, in which the host queues the timed launches

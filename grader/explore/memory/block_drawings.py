@@ -24,18 +24,6 @@ if TYPE_CHECKING:
 
     from matplotlib.axes import Axes
 
-__all__ = [
-    "draw_blocks",
-    "draw_grid",
-    "draw_padded_rows",
-    "draw_partial_traffic",
-    "draw_row_in_sram",
-    "draw_stages",
-    "draw_transposed_tile",
-    "partial_bytes",
-]
-
-
 _MOST_LANES = 32
 _MOST_THREADS = 1024
 

@@ -23,23 +23,6 @@ from grader.explore.drawing.displays import (
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-__all__ = [
-    "BANKS",
-    "LINE_BYTES",
-    "SECTOR_BYTES",
-    "WARP",
-    "Access",
-    "BankAccess",
-    "bank_access",
-    "draw_banks",
-    "draw_padded_tile",
-    "draw_sectors",
-    "explore_banks",
-    "explore_sectors",
-    "warp_access",
-]
-
-
 WARP = 32
 SECTOR_BYTES = 32  # the smallest unit fetched from DRAM or L2; each sector of a 128-byte line is fetched separately
 LINE_BYTES = 128

@@ -24,19 +24,6 @@ from grader.explore.drawing.displays import (
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-__all__ = [
-    "GroupedOrder",
-    "Pipeline",
-    "draw_grouped_order",
-    "draw_pipeline",
-    "draw_tile_loop",
-    "explore_grouped_order",
-    "explore_pipeline",
-    "grouped_order",
-    "pipeline",
-]
-
-
 _DOWN, _ACROSS, _ALONG = 3, 4, 5  # tiles of the small product: of M, N and K
 _ROW, _COLUMN = 1, 2  # of the tile that is drawn
 _COPY, _MULTIPLY = 3, 1  # a tile's copy from DRAM takes this many times as long as its multiplication

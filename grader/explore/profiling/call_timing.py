@@ -16,16 +16,6 @@ from grader.explore.gpu_or_simulator import BusyGpu
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-__all__ = [
-    "KernelRun",
-    "Kernels",
-    "Timeline",
-    "draw_timeline",
-    "draw_times",
-    "list_kernels",
-    "time_after",
-]
-
 
 def time_after(before: Callable[[], Any], function: Callable[[], Any], repeats: int = 30) -> list[float]:
     """Milliseconds of `function()` alone, right after `before()` each time; on the CPU if there is no GPU.

@@ -10,19 +10,6 @@ from typing import Any
 
 from grader.explore.drawing.displays import Table
 
-__all__ = [
-    "Ceilings",
-    "Landed",
-    "Trials",
-    "figures",
-    "land",
-    "measure_ceilings",
-    "rate",
-    "time_ms",
-    "try_predictions",
-]
-
-
 _COPY_BYTES = {"cuda": 1 << 29, "cpu": 1 << 26}
 _PRODUCT_SIZE = {"cuda": 4096, "cpu": 1024}
 _BATCH_MS = 2.0  # minimum: shorter batches measure the clock

@@ -15,18 +15,6 @@ from grader.explore.profiling.machine_ceilings import Ceilings, Landed, figures,
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-__all__ = [
-    "RooflineView",
-    "count",
-    "draw_roofline",
-    "explore_roofline",
-    "predict",
-    "recorded_ceilings",
-    "recorded_kernels",
-    "recorded_roofline",
-]
-
-
 _LEAST_RIDGE = 4.0
 _SHORT = 54  # characters: shorter lines go in two columns
 _ABOVE = 1.25  # times the roof: a point less far above it may be noise

@@ -16,22 +16,6 @@ from typing import Any
 from grader.explore.drawing.displays import BLUE, DARK, GREY, ORANGE, PALE, Picture, canvas, code_html, finish
 from grader.results import RESULTS
 
-__all__ = [
-    "TRACES",
-    "WORK",
-    "RecordedOutput",
-    "RecordedTrace",
-    "Slice",
-    "Timeline",
-    "TraceRow",
-    "events_of",
-    "recorded_output",
-    "recorded_trace",
-    "rows_of",
-    "show_timeline",
-]
-
-
 TRACES = RESULTS / "traces"
 WORK = ("kernel", "gpu_memcpy", "gpu_memset")  # GPU work; the other slices in its rows are ranges and waits
 _ON_GPU = (*WORK, "gpu_user_annotation")

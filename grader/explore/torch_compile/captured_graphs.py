@@ -12,18 +12,6 @@ from typing import Any
 
 from grader.explore.drawing.displays import BLUE, DARK, GREY, ORANGE, PALE, Picture
 
-__all__ = [
-    "Break",
-    "Breaks",
-    "JointGraph",
-    "Layout",
-    "draw_graph",
-    "graph_breaks",
-    "joint_graph",
-    "layered",
-]
-
-
 _JUMP = "Python must know a value of a tensor to decide which way to go."  # Dynamo says "generic_jump"
 
 

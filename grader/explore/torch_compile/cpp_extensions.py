@@ -17,15 +17,6 @@ from typing import Any
 
 from grader.explore.drawing.displays import BLUE, DARK, GREY, PALE, Picture, canvas, code_html, finish, rectangle
 
-__all__ = [
-    "BuildFiles",
-    "draw_operator",
-    "lines_after_includes",
-    "registered",
-    "show_build_files",
-]
-
-
 # load_inline itself, in a separate process, without the two steps that compile and import.
 _WRITE_ONLY = """
 import json, os, sys

@@ -14,18 +14,6 @@ from grader.results import RESULTS
 if TYPE_CHECKING:
     import torch
 
-__all__ = [
-    "Generated",
-    "RecordedCode",
-    "Step",
-    "Traffic",
-    "count_fused",
-    "count_traffic",
-    "draw_eager_and_fused",
-    "generated_code",
-    "recorded_code",
-]
-
 
 @dataclass(frozen=True)
 class Step:

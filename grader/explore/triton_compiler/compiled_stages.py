@@ -22,19 +22,6 @@ from grader.explore.drawing.displays import Interactive
 from grader.worker.harnesses.triton_kernels import asynchronous_bytes, load_widths
 from grader.worker.toolchain.compile_only import Compiler, described
 
-__all__ = [
-    "GENERATIONS",
-    "STAGES",
-    "Compiled",
-    "CompilerView",
-    "Line",
-    "compile_kernel",
-    "count_instructions",
-    "explore_compiler",
-    "memory_instructions",
-]
-
-
 GENERATIONS: dict[int, str] = {
     75: "Turing, T4",
     80: "Ampere, A100",

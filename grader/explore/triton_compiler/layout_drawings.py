@@ -14,20 +14,6 @@ from grader.explore.triton_compiler.compiled_stages import Compiled
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-__all__ = [
-    "Blocked",
-    "Buffer",
-    "Held",
-    "Pipeline",
-    "draw_compiler_stages",
-    "draw_layout",
-    "draw_program",
-    "draw_shared_memory",
-    "loaded_layouts",
-    "pipeline",
-]
-
-
 _LAYOUT = re.compile(
     r"^(?P<name>#\w+) = #ttg\.blocked<\{sizePerThread = \[(?P<size>[\d, ]+)\], "
     r"threadsPerWarp = \[(?P<threads>[\d, ]+)\], "

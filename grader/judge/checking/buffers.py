@@ -34,19 +34,6 @@ from grader.protocol.arena import (
 )
 from grader.verdict import Mismatch
 
-__all__ = [
-    "FILLS",
-    "Desk",
-    "Spread",
-    "draw",
-    "generator",
-    "laid",
-    "padded",
-    "untouched",
-    "written_outside",
-]
-
-
 # Where the tensors of a case's launches lie in the arenas.
 
 

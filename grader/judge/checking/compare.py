@@ -10,8 +10,6 @@ from grader.exercise import Budget, Suspect, Tensors
 from grader.protocol.arena import POISON_BYTE
 from grader.verdict import CaseResult, Mismatch
 
-__all__ = ["compare", "poisoned", "suspected", "uncontradicted", "within"]
-
 
 def within(got: Any, expected: Any, budget: Budget) -> Any:
     """Where `got` is right: a boolean tensor. NaN is never right; an infinity is only where it is expected."""

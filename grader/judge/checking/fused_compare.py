@@ -15,8 +15,6 @@ from grader.exercise import Budget
 from grader.judge.checking.compare import within
 from grader.judge.gpu.health import out_of_memory
 
-__all__ = ["OPTIONS", "add_wrong", "agrees", "launch", "planes", "saves", "warm"]
-
 OPTIONS = {"num_warps": 4, "enable_fp_fusion": False}  # one rounding for product and sum is not what torch does
 _FLAT, _TILE = (1, 4096), (32, 64)  # rows and columns of a program; the second also reads columns in whole sectors
 _CHECK = Budget(absolute=float.fromhex("0x1.c475ce032502ap-3"), relative=float.fromhex("0x1.8e4f115c46a60p-1"))

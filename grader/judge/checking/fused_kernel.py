@@ -5,8 +5,6 @@ from __future__ import annotations
 import triton
 import triton.language as tl
 
-__all__ = ["add_wrong"]
-
 
 @triton.jit
 def _at(row, column, stride_row, stride_column):  # type: ignore[no-untyped-def]

@@ -14,8 +14,6 @@ from typing import Any, Literal
 from grader.errors import MachineLacks
 from grader.judge.timing.host_speed import slowness
 
-__all__ = ["Device", "Machine", "resolve"]
-
 Device = Literal["cuda", "simulator"]
 _COPY_BYTES = 1 << 29
 _PRODUCT_SIZE = 4096

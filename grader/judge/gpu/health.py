@@ -10,22 +10,6 @@ from typing import Any, TypeVar
 from grader.errors import JudgeStopped
 from grader.judge.gpu.ceilings import Machine
 
-__all__ = [
-    "BUSY",
-    "SHORT",
-    "GpuProbe",
-    "TooLittle",
-    "arena_bytes",
-    "available",
-    "beside_the_desk",
-    "out_of_memory",
-    "probe",
-    "settled",
-    "stays",
-    "with_room",
-]
-
-
 # The GPU's memory, which the judge shares with its workers, with learners' notebooks and with other judges.
 
 _Found = TypeVar("_Found")

@@ -17,8 +17,6 @@ from typing import Any, NamedTuple
 
 from grader.judge.gpu.ceilings import Device
 
-__all__ = ["Monitor", "OtherProcess", "Record"]
-
 _REASONS = {  # NVML's bits; idleness and clocks that a person has set are no throttling
     0x04: "power cap",
     0x08: "hardware slowdown",

@@ -12,16 +12,6 @@ from typing import IO, Any
 
 from grader.verdict import Failure
 
-__all__ = [
-    "LOG_BYTES",
-    "Printed",
-    "death",
-    "failure_of",
-    "plain",
-    "time_of",
-]
-
-
 # What a worker says of itself, and how it died: untrusted, held to the shape and lengths of what the judge knows.
 
 _KINDS = ("not_written", "compile", "exception", "illegal_access")

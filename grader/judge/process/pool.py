@@ -24,8 +24,6 @@ from grader.judge.screening import refuse
 from grader.judge.timing.host_speed import whole_limit_s
 from grader.verdict import Failure
 
-__all__ = ["Loaded", "Pool"]
-
 _MOST_AHEAD = 8
 _CORES = 6  # arbiter and worker spin on one each
 _CALM_S = 1.0  # between the end of somebody's code and a calibration

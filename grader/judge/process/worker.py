@@ -24,15 +24,6 @@ from grader.protocol.channel import Channel, ChannelClosed, ChannelTimeout
 from grader.protocol.flag import Flag
 from grader.verdict import Failure
 
-__all__ = [
-    "FILL",
-    "START_LIMIT_S",
-    "Round",
-    "Worker",
-    "WorkerFailed",
-]
-
-
 # What comes of a round in a worker: its parts by the arbiter's clock, or a failure.
 
 _NOT_AWAITED = (

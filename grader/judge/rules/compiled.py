@@ -16,13 +16,6 @@ from grader.judge.rules.names import Names, is_jit, is_kernel, operation, text, 
 from grader.judge.rules.notes import Note, findings, shown
 from grader.verdict import Finding
 
-__all__ = [
-    "missing",
-    "of_kernels",
-    "without_comments",
-]
-
-
 # What the kernels that ran say of the rules. The worker tells their names, so they are a stranger's text: advice.
 
 _MOST_ROWS = 64

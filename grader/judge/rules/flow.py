@@ -14,8 +14,6 @@ from grader.judge.rules.names import Function, Names
 from grader.judge.rules.notes import Note, written
 from grader.judge.rules.values import COMPUTED, IN, OUT, SIZE, TENSORS, Place, Values, strongest
 
-__all__ = ["follow"]
-
 _PARTS = {"unbind", "chunk", "split", "tensor_split", "hsplit", "vsplit"}  # methods whose results are tensors
 _MOST_CALLS = 24  # functions in functions
 

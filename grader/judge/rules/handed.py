@@ -15,8 +15,6 @@ from grader.judge.rules.names import Names, text, words
 from grader.judge.rules.notes import Note, shown, written
 from grader.judge.rules.values import Unreadable
 
-__all__ = ["taken_apart"]
-
 _TIMERS = words(
     """torch.utils.benchmark.Timer timeit.Timer timeit.timeit timeit.repeat timeit.default_timer
     triton.testing.do_bench triton.testing.do_bench_cudagraph torch.utils.benchmark.utils.timer.Timer"""

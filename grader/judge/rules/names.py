@@ -8,30 +8,6 @@ from collections.abc import Iterator
 
 from grader.submission.solution_cell import bindings
 
-__all__ = [
-    "CACHES",
-    "CHECKS",
-    "COMPILERS",
-    "CONTAINERS",
-    "CREATES",
-    "FACTS",
-    "FILLS",
-    "LOOKUPS",
-    "OF_SIZES",
-    "SIZES",
-    "VIEWS",
-    "Function",
-    "Names",
-    "canonical",
-    "is_jit",
-    "is_kernel",
-    "number",
-    "operation",
-    "text",
-    "words",
-]
-
-
 Function = ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda
 _MOST_CHARACTERS = 200  # of a name that is put together
 _MOST_PARTS = 64  # of an expression that is put together: it may be asked for often

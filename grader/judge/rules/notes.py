@@ -11,8 +11,6 @@ from typing import NamedTuple
 from grader.exercise import Exercise
 from grader.verdict import Finding
 
-__all__ = ["Note", "findings", "says_no_kernel", "shown", "written"]
-
 _BACKENDS = {"triton": "Triton", "cuda": "CUDA", "numba": "Numba", "cupy": "CuPy", "torch": "GPU"}
 _MOST = 12  # findings of one submission
 _MOST_CHARACTERS = 80  # of a name or an expression that is quoted

@@ -9,8 +9,6 @@ from collections.abc import Iterator
 from grader.judge.rules.names import Names, text
 from grader.judge.rules.notes import Note, shown, written
 
-__all__ = ["beyond"]
-
 _REACHES = re.compile(
     r"""gc\.(get_objects|get_referrers|get_referents|callbacks)
     | inspect\.(stack|currentframe|trace|getouterframes|getinnerframes|getmembers|getclosurevars)
@@ -27,7 +25,7 @@ _REACHES = re.compile(
     re.VERBOSE,
 )
 _WHOLLY = {"socket", "socketserver", "mmap", "fcntl", "pty", "signal", "urllib", "http", "multiprocessing"}
-_PUBLIC = re.compile(r"grader(\.(explore(\..*)?|benchmark|check|device|leaderboard|progress|__version__))?")
+_PUBLIC = re.compile(r"grader(\.(explore(\..*)?|benchmark|check|device|leaderboard|progress|standings|__version__))?")
 _DYNAMIC = {"builtins.exec", "builtins.eval", "builtins.compile", "builtins.__import__"}
 _GRAPHS = re.compile(r"torch\.cuda\.(CUDAGraph|graph|graphs\.\w+|make_graphed_callables)")
 _THREADS = {"threading.Thread", "threading.Timer"}

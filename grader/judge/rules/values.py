@@ -15,8 +15,6 @@ from grader.judge.rules import names as torch
 from grader.judge.rules.names import Function, Names, number
 from grader.judge.rules.notes import Note, shown, written
 
-__all__ = ["COMPUTED", "IN", "OUT", "OWN", "SIZE", "TENSORS", "Place", "Unreadable", "Values", "strongest"]
-
 # A tensor: an input, an output, one of its own, or one that the library computed. Else: the size of one, what tells
 # one from another (`data_ptr()`, `id`), or "", not known.
 IN, OUT, OWN, COMPUTED, SIZE, IDENTITY = "input", "output", "own", "computed", "size", "identity"

@@ -14,8 +14,6 @@ from pathlib import Path
 from grader.judge.sandbox import cgroup, sight
 from grader.judge.sandbox.sight import GpuAccess
 
-__all__ = ["GRADER", "HOME", "WRITABLE", "caps_sizes", "command", "find"]
-
 HOME = "/home/worker"
 GRADER = "/opt/grader"  # what a worker imports of this package lies below
 WRITABLE = {HOME: cgroup.HOME_BYTES, "/tmp": cgroup.TEMP_BYTES, "/dev/shm": cgroup.SHARED_BYTES}

@@ -10,25 +10,6 @@ import subprocess
 import time
 from pathlib import Path
 
-__all__ = [
-    "FILES",
-    "HOME_BYTES",
-    "MEMORY_BYTES",
-    "MORE_TASKS",
-    "SHARED_BYTES",
-    "TASKS",
-    "TEMP_BYTES",
-    "THREADS",
-    "available_share",
-    "entering",
-    "make",
-    "ran_out_of_memory",
-    "remove",
-    "rlimits",
-    "total_bytes",
-]
-
-
 # The memory that this machine, or the container that the judge runs in, has in all and has left.
 
 _CGROUP = Path("/sys/fs/cgroup")  # a container sees its own limits here

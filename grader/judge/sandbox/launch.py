@@ -24,20 +24,6 @@ from grader.judge.sandbox.cgroup import THREADS
 from grader.judge.sandbox.process_tree import Caged
 from grader.judge.sandbox.sight import GpuAccess, gpu_access
 
-__all__ = [
-    "Form",
-    "decided",
-    "environment",
-    "forms",
-    "must_be_caged",
-    "start",
-    "start_as",
-    "strength",
-    "without",
-    "works",
-]
-
-
 # The kinds of cage there are, and what each lacks.
 
 

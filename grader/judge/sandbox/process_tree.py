@@ -18,19 +18,6 @@ from pathlib import Path
 from grader.judge.sandbox import cgroup
 from grader.judge.sandbox.cgroup import FILES
 
-__all__ = [
-    "Caged",
-    "TooManyFiles",
-    "continue_all",
-    "descendants",
-    "end_all",
-    "memory_bytes",
-    "remove",
-    "stop_all",
-    "tasks",
-]
-
-
 # A tree of processes, seen from outside by /proc: who is in it, stopping and ending all of it, what memory it holds.
 #
 # A process may hide behind a first thread that has ended: every thread is looked at.

@@ -11,8 +11,6 @@ import errno
 import platform
 import struct
 
-__all__ = ["DENIED", "NUMBERS", "program"]
-
 # Name: its number on x86-64 and on aarch64 (-1: not there).
 NUMBERS = {
     "_sysctl": (156, -1), "acct": (163, 89), "add_key": (248, 217),

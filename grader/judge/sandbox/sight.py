@@ -19,21 +19,6 @@ from pathlib import Path
 from grader.exercises import found
 from grader.hardware import cuda_home, torch_cuda
 
-__all__ = [
-    "MODULES",
-    "PACKAGE",
-    "GpuAccess",
-    "added_folders",
-    "gpu_access",
-    "hidden",
-    "hidden_in",
-    "import_folders",
-    "shown",
-    "telling",
-    "within",
-]
-
-
 # The one GPU that a worker may use: its device nodes, the name by which CUDA finds it, the toolkit to build with.
 
 _SHARED = ("/dev/nvidiactl", "/dev/nvidia-uvm", "/dev/nvidia-uvm-tools", "/dev/dxg")  # the last is WSL's

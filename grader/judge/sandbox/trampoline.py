@@ -14,8 +14,6 @@ import struct
 import sys
 from typing import Any
 
-__all__ = ["enter"]
-
 PDEATHSIG, DUMPABLE, CAPBSET_DROP, SUBREAPER, NO_NEW_PRIVS = 1, 4, 24, 36, 38  # linux/prctl.h
 CAPABILITIES_V3 = 0x20080522
 

@@ -21,8 +21,6 @@ from grader.judge.score import quartile
 from grader.judge.timing.clock_choice import Reading
 from grader.judge.timing.host_speed import Pace
 
-__all__ = ["NO_DRIFT", "Clock", "Curve", "Excess", "launches_for"]
-
 _ROUND_S = 5e-3  # of launches in a round: against it the 8 µs that the switch is off in good rounds are below 0.2 %
 _JITTER_S = 45e-6  # the host's part varies by some 40 µs (`clock/noise`)
 _STRAINED_JITTERS = 2  # and by so many of these while its processor is slow

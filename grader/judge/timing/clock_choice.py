@@ -13,25 +13,6 @@ from grader.judge import score
 from grader.judge.score import decide
 from grader.verdict import Finding
 
-__all__ = [
-    "AGREEMENT",
-    "OWN",
-    "Counted",
-    "Reading",
-    "baseline_rounds",
-    "claims_less",
-    "counted",
-    "disputed",
-    "enough",
-    "held_against",
-    "held_up",
-    "not_alone",
-    "seconds_of",
-    "slow_rounds",
-    "sure",
-]
-
-
 # Which of two clocks counts: the arbiter's, which nobody can forge, or the worker's events, which have no noise.
 #
 # Noise makes a round longer by the arbiter's clock far more often than shorter: the host's part of it takes tens of

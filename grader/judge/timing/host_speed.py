@@ -12,8 +12,6 @@ import time
 
 from grader.exercise import Exercise
 
-__all__ = ["Pace", "slowness", "whole_limit_s"]
-
 _STEPS = 1500  # some 40 µs
 _TRIES = 3  # of which the fastest counts: an interrupt is no slow processor
 _STRAINED = 1.4  # times the least that was seen; a core that is shared takes 1.7 to 2 times as long

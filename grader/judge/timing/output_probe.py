@@ -17,8 +17,6 @@ from grader.protocol.arena import Slot, checked
 if TYPE_CHECKING:
     from grader.judge.checking.buffers import Desk, Spread
 
-__all__ = ["LOOKS", "Glimpse"]
-
 # Four times as many take 15 µs more (`clock/looks`).
 LOOKS = 192  # elements of each output, of all launches together, at least
 _FEWEST = 6  # elements that are looked at in each of many launches

@@ -35,8 +35,6 @@ from grader.judge.timing.clock_choice import (
 from grader.judge.timing.trial import BaselineFailed, HeldUp, sample, undisturbed
 from grader.verdict import Failure, Finding, GateResult, Timing
 
-__all__ = ["Timer"]
-
 _FIRST_TRIALS, _TRIALS, _MOST_TRIALS = 3, 7, 28
 _WARM_UP_LIMIT_S = 120.0  # a first round may compile: Triton, or torch.compile on a slow machine
 _FEW = 1 / 8  # of the rounds: so many outliers are no reason to time the baselines anew

@@ -15,8 +15,6 @@ from grader.judge.timing.clock import Clock, Excess
 from grader.judge.timing.clock_choice import Reading
 from grader.verdict import Mismatch
 
-__all__ = ["BaselineFailed", "HeldUp", "TimedWrong", "sample", "undisturbed"]
-
 _HEAVY_S = 0.05  # of the judge's own work between two rounds: a product of large matrices warms a GPU up
 _MOST_REST_S = 0.2
 _SPELL_TRIALS = 3  # a spell of the host lasts for seconds, so for more than one of these

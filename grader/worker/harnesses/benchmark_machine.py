@@ -10,8 +10,6 @@ import time
 from collections.abc import Iterator
 from typing import Any
 
-__all__ = ["PretendEvent", "PretendGpu", "PretendStream", "ThisMachine"]
-
 # What a call costs the host, in seconds; about as on a real machine.
 _LAUNCH_S = 5e-6
 _WAIT_S = 2e-6

@@ -12,29 +12,6 @@ from typing import Any, NamedTuple
 
 from grader.worker.outputs import CallOnly
 
-__all__ = [
-    "BASELINE",
-    "EVENTS_ALL",
-    "EVENTS_EACH",
-    "HOST_ALL",
-    "HOST_EACH",
-    "KERNEL",
-    "LIES",
-    "LOOSE",
-    "LYING",
-    "STYLES",
-    "VARIANTS",
-    "ByTurns",
-    "Copies",
-    "LongerWarmUp",
-    "MoreOfOne",
-    "OnASideStream",
-    "Sound",
-    "Trial",
-    "bring",
-]
-
-
 # A sound benchmark, and other styles of it that are as sound.
 
 KERNEL, BASELINE = 0, 1

@@ -5,8 +5,6 @@ from __future__ import annotations
 from string import Template
 from typing import Any
 
-__all__ = ["SOURCE", "launch", "launch_rebuilt"]
-
 THREADS, BLOCKS_OF_AN_SM = 128, 20  # as in the figures that the authors published
 SOURCE = Template(r"""
 extern "C" __global__ void power_kernel(const int samples, const int count, const $T* __restrict__ t,

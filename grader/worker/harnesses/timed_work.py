@@ -15,14 +15,6 @@ from typing import Any
 from grader.worker.outputs import CallOnly
 from grader.worker.simulator import virtual_gpu
 
-__all__ = [
-    "OPERATIONS",
-    "call_of",
-    "callable_of",
-    "time_on_gpu",
-]
-
-
 # Operations that an exercise describes, as calls of torch that can be timed.
 
 _REPEATS = 20

@@ -18,23 +18,6 @@ import numpy as np
 
 from grader.worker.toolchain.compile_only import CannotBeSeen, CompileFailed, Compiler, described
 
-__all__ = [
-    "FalseHint",
-    "Launch",
-    "NarrowLoads",
-    "NoTritonKernel",
-    "WideLoads",
-    "asynchronous_bytes",
-    "checked_hints",
-    "elements_of_a_thread",
-    "has_bulk_copies",
-    "load_widths",
-    "run_of_a_thread",
-    "share_of_wide",
-    "without_masks",
-]
-
-
 # The loads from global memory in a text of PTX, and what the text of TritonGPU IR tells of them.
 
 _LINE_COMMENT = re.compile(r"//[^\n]*")

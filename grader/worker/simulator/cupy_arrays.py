@@ -8,19 +8,6 @@ from typing import Any
 
 import numpy as np
 
-__all__ = [
-    "CUDADriverError",
-    "CompileException",
-    "asarray",
-    "asnumpy",
-    "empty",
-    "empty_like",
-    "ndarray",
-    "on_device",
-    "wrapped",
-]
-
-
 # The errors that CuPy raises, under their names.
 
 

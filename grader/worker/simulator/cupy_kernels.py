@@ -33,20 +33,6 @@ from grader.worker.simulator.cuda_source import (
 from grader.worker.simulator.cupy_arrays import CompileException, CUDADriverError, ndarray
 from grader.worker.toolchain.compiler_errors import cell_of_caller
 
-__all__ = [
-    "FILE",
-    "MAGIC",
-    "Function",
-    "Kernel",
-    "RawKernel",
-    "RawModule",
-    "build",
-    "checked_options",
-    "entries",
-    "kernels_in",
-]
-
-
 # Which kernels a source of CUDA C++ defines, and what C++ lets Python call them.
 
 _DEFINE = r"#\s*define\s+{name}\s+(\d+)\b|\bconstexpr\s+(?:static\s+)?(?:int|unsigned)\s+{name}\s*=\s*(\d+)"

@@ -19,13 +19,6 @@ import numpy as np
 
 from grader.worker.simulator import cuda_source, cupy_arrays, cupy_kernels
 
-__all__ = [
-    "PARTS",
-    "module",
-    "offer",
-]
-
-
 # What `import cupy` gives without a GPU: NumPy's functions on this package's arrays, kernels, a device.
 
 _MULTIPROCESSORS = 1  # as for Numba: a small case has more elements than a grid of some blocks for each has threads

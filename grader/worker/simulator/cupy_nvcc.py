@@ -10,8 +10,6 @@ from grader.worker.simulator.cupy_arrays import CompileException
 from grader.worker.simulator.cupy_kernels import MAGIC, build, kernels_in
 from grader.worker.toolchain.nvcc import read
 
-__all__ = ["main"]
-
 
 def main(arguments: Sequence[str]) -> None:
     """One command line. The program is built, for its errors; a worker builds it again from what is kept."""

@@ -20,8 +20,6 @@ from collections.abc import Callable, Iterator, Sequence
 from types import ModuleType, SimpleNamespace
 from typing import Any
 
-__all__ = ["array", "offer"]
-
 MULTIPROCESSORS = 1
 _OPTIONS = {
     "cache", "debug", "device", "fastmath", "forceinline", "inline", "launch_bounds", "lineinfo", "link", "lto",

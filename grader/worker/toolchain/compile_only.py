@@ -14,8 +14,6 @@ import sys
 from pathlib import Path
 from typing import Any
 
-__all__ = ["CannotBeSeen", "CompileFailed", "Compiler", "described"]
-
 _LIMIT_S = 120.0
 _PROCESS = Path(__file__).with_name("compile_process.py")
 

@@ -17,8 +17,6 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import IO, Any
 
-__all__: list[str] = []
-
 _TEXTS = ("ttir", "ttgir", "llir", "ptx")
 
 

@@ -13,18 +13,6 @@ from pathlib import Path
 from types import FrameType
 from typing import Any
 
-__all__ = [
-    "CELL",
-    "cell_of_caller",
-    "compiler_log",
-    "first_error",
-    "install_line_marks",
-    "line_in",
-    "line_mark",
-    "sources_of",
-]
-
-
 # `#line` marks, so that g++ and nvcc name lines of the learner's cell, not of the files that `load_inline` writes.
 
 CELL = "cell"  # the file name in marks whose lines are the cell's; others count from the start of their string

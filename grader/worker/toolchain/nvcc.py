@@ -12,14 +12,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-__all__ = [
-    "Asked",
-    "offer",
-    "read",
-    "refuse",
-]
-
-
 # What a command line of `nvcc --fatbin` asks for, as far as the stand-ins for nvcc know it.
 
 _WITH_VALUE = {"-arch", "-gencode", "-o", "-odir", "-std", "-D", "-I", "-maxrregcount"}

@@ -8,8 +8,6 @@ from typing import Any
 
 from grader.worker.toolchain.nvcc import read, refuse
 
-__all__ = ["main", "no_cache_options"]
-
 _IGNORES_FAST_MATH = (13, 0)  # the first whose cache gives the same binary with `--use_fast_math` and without
 
 

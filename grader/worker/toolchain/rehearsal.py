@@ -20,8 +20,6 @@ from typing import Any
 
 from grader.protocol.arena import Slot
 
-__all__ = ["rehearse"]
-
 _LOOK_S = 0.005
 _KILL_S = 5.0  # for what was killed to be gone
 
