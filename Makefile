@@ -5,7 +5,7 @@ SHELL := /bin/bash
 .SHELLFLAGS := -euo pipefail -c
 .DELETE_ON_ERROR:
 .DEFAULT_GOAL := help
-.PHONY: help lab test test-gpu bench course constraints system clean
+.PHONY: help lab test checks test-gpu bench course constraints system clean
 
 ARGS ?=
 VENV ?= .venv
@@ -29,22 +29,30 @@ extras      = $(if $(strip $(1)),[$(subst $(space),$(comma),$(strip $(1)))])
 CPU_INDEX  := https://download.pytorch.org/whl/cpu
 REACHABLE  := import urllib.request; urllib.request.urlopen("$(CPU_INDEX)/torch/", timeout=5)
 INDEX       = $(if $(EXTRA),,$(shell $(BIN)/python -c '$(REACHABLE)' 2>/dev/null && echo --extra-index-url $(CPU_INDEX)))
-INSTALL     = $(BIN)/python -m pip install --disable-pip-version-check --quiet -c $(CONSTRAINTS) $(INDEX)
+# Twice quiet: errors are shown, warnings are not. Those of pip (who is root, what its own cache lacks) are nothing to act on.
+INSTALL     = $(BIN)/python -m pip install --disable-pip-version-check -qq -c $(CONSTRAINTS) $(INDEX)
 
 help: ## Say what can be made
 	@sed -nE 's/^([a-z-]+):.*## (.*)/  make \1\t\2/p' $(firstword $(MAKEFILE_LIST)) | expand -t 22
-	@printf '\n  ARGS="…" is handed on:  make lab ARGS="--no-browser --port 9000"   make test ARGS="-k lab"\n'
+	@printf '\n  ARGS="…" is handed on:  make lab ARGS="--no-browser --port 9000"   make test ARGS="-k lab", which skips the checks\n'
 	@printf '  PYTHON=python3 makes test-gpu and bench use that interpreter as it is, with no .venv and no network.\n'
 
 lab: $(VENV)/.lab ## Install what is missing, make your folder and open JupyterLab on the syllabus
 	@exec $(BIN)/grader lab $(ARGS)
 
-test: $(VENV)/.dev system ## Install what is missing, check the code and run all tests
+# Four processes on the two cores of a small machine: many tests wait, for a limit or for a process. Two where only some
+# tests are asked for, as each process first imports every test module.
+PROCESSES = $(if $(strip $(ARGS)),2,4)
+# Compiled test modules are kept, whatever the caller's environment says: all processes, and the next run, need them.
+unexport PYTHONDONTWRITEBYTECODE
+
+test: $(VENV)/.dev system $(if $(strip $(ARGS)),,checks) ## Install what is missing, check the code and run all tests
+	$(BIN)/python -m pytest -n $(PROCESSES) --dist loadgroup $(ARGS)
+
+checks: $(VENV)/.dev
 	$(BIN)/ruff check .
 	$(BIN)/mypy
 	$(BIN)/grader build --check
-	@# Twice as many processes as the two cores of a small machine: many tests wait, for a limit or for a process.
-	$(BIN)/python -m pytest -n 4 --dist loadgroup $(ARGS)
 
 test-gpu: $(NEEDS_VENV) ## Run the tests that need a GPU
 	PYTHONPATH=. $(RUN) -m pytest -m gpu $(ARGS)

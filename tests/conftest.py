@@ -14,9 +14,11 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from grader.hardware import gpus
+from tests.pace import PACE
 
 if TYPE_CHECKING:
     from grader.judge.service import Judge
+    from tests.forked import ForkingJudge
 
 REPOSITORY = Path(__file__).resolve().parents[1]
 
@@ -25,7 +27,7 @@ if importlib.util.find_spec("nbgrader") is None:
     collect_ignore = ["authoring", "browser", "classroom"]
 
 # pytest-timeout reads this; a limit in pyproject.toml would be an unknown option where the plugin is not installed.
-os.environ.setdefault("PYTEST_TIMEOUT", "600")
+os.environ.setdefault("PYTEST_TIMEOUT", str(round(900 * PACE)))
 
 
 def pytest_configure(config: pytest.Config) -> None:
@@ -40,6 +42,8 @@ def _why_no_gpu() -> str:
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     for item in items:
+        if limit := item.get_closest_marker("timeout"):
+            item.add_marker(pytest.mark.timeout(limit.args[0] * PACE), append=False)
         if item.get_closest_marker("gpu") is None:
             continue
         if _why_no_gpu():
@@ -103,6 +107,15 @@ def simulator_judge() -> Iterator[Judge]:
     from grader.judge.service import Judge
 
     with Judge("simulator") as judge:
+        yield judge
+
+
+@pytest.fixture(scope="session")
+def quick_judge() -> Iterator[ForkingJudge]:
+    """A judge without a GPU whose workers are forked, in no cage: a fifth of the processor time."""
+    from tests.forked import forking_judge
+
+    with forking_judge() as judge:
         yield judge
 
 

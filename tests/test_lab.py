@@ -20,13 +20,14 @@ import pytest
 
 from grader.errors import MachineLacks
 from grader.lab import prepare
+from tests.pace import PACE
 
 pytest.importorskip("jupyterlab")
 pytest.importorskip("nbgrader")
 
 ROOT = Path(__file__).resolve().parents[1]
 TOKEN = "only-for-this-test"
-START_S = 90.0
+START_S = 90.0 * PACE
 NEWS = "@jupyterlab/apputils-extension:notification"
 
 
@@ -80,7 +81,7 @@ def start(private: None, tmp_path: Path) -> Iterator[Callable[..., subprocess.Po
 
 
 def _get(url: str) -> Any:
-    with urllib.request.urlopen(f"{url}?token={TOKEN}", timeout=20) as answer:
+    with urllib.request.urlopen(f"{url}?token={TOKEN}", timeout=20 * PACE) as answer:
         return answer.read()
 
 
@@ -109,7 +110,7 @@ def test_lab_opens_the_syllabus_and_ends_with_one_interrupt(
     assert settings["schema"]["properties"]["fetchNews"]["default"] == "false"
     assert b"JupyterLab" in _get(f"{url}/lab/tree/README.ipynb")
     process.send_signal(signal.SIGINT)
-    assert process.wait(timeout=30) == 0, log.read_text()
+    assert process.wait(timeout=30 * PACE) == 0, log.read_text()
     text = log.read_text()
     assert "1 file copied from the course" in text
     assert f":{free_port}/lab/tree/README.ipynb" in text

@@ -32,7 +32,7 @@ def library(tmp_path_factory: pytest.TempPathFactory) -> ctypes.CDLL:
     folder: Path = tmp_path_factory.mktemp("greys")
     (folder / "greys.cpp").write_text(f'#include "cuda_on_cpu.h"\n{translate(text)}')
     command = ["c++", "-shared", "-fPIC", *COMPILER_FLAGS, f"-I{INCLUDE}", "-o", "greys.so", "greys.cpp"]
-    subprocess.run(command, cwd=folder, check=True, timeout=120)
+    subprocess.run(command, cwd=folder, check=True)
     return ctypes.CDLL(str(folder / "greys.so"))
 
 

@@ -42,7 +42,7 @@ def test_every_rung_multiplies(tmp_path: Path) -> None:
     """In the interpreter, over sizes that fit no tile: the names that the bench takes from the solutions are there."""
     environment = os.environ | {"TRITON_INTERPRET": "1", "PYTHONPATH": str(ROOT)}
     command = [sys.executable, "-c", _RUNGS, str(tmp_path)]
-    done = subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True, timeout=300)
+    done = subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True)
     assert done.returncode == 0, done.stderr[-3000:]
     names = done.stdout.strip().split("|")
     assert {FUSED, LAST, "one tile a program", "grouped order", "autotuned"} < set(names)

@@ -38,7 +38,7 @@ def test_every_way_gives_the_mean_again_and_again() -> None:
     """In the interpreter: each is right, also on its second launch, for a size that fills no block."""
     environment = os.environ | {"PYTHONPATH": str(ROOT), "CUDA_VISIBLE_DEVICES": "", "TRITON_INTERPRET": "1"}
     done = subprocess.run(
-        [sys.executable, "-c", RUN], env=environment, cwd=ROOT, capture_output=True, text=True, timeout=120, check=False
+        [sys.executable, "-c", RUN], env=environment, cwd=ROOT, capture_output=True, text=True, check=False
     )
     assert done.returncode == 0, done.stderr
     assert done.stdout.strip() == "5"

@@ -15,9 +15,11 @@ from typing import Any
 
 import pytest
 
+from tests.pace import PACE
+
 PROJECT = Path(__file__).resolve().parents[2]
 TOKEN = "for-this-test-only"
-START_S = 90
+START_S = 90 * PACE
 
 # Every cell is in the page, also those that nobody has scrolled to yet, so that a test finds the one it asks for.
 SETTINGS = {"@jupyterlab/notebook-extension/tracker.jupyterlab-settings": {"windowingMode": "none"}}
@@ -71,7 +73,7 @@ def start_lab(tmp_path: Path, home: Path) -> Iterator[Callable[..., str]]:
             server.send_signal(signal.SIGTERM)
         for server in servers:
             try:
-                server.wait(timeout=20)
+                server.wait(timeout=20 * PACE)
             except subprocess.TimeoutExpired:
                 os.killpg(server.pid, signal.SIGKILL)
                 server.wait()

@@ -18,12 +18,13 @@ from grader.authoring import stubs
 from grader.classroom import class_actions
 from grader.exercises import find
 from tests.browser.conftest import START_S, TOKEN
+from tests.pace import PACE
 
 pytestmark = [pytest.mark.browser, pytest.mark.timeout(1800)]
 
 ASSIGNMENT = "03_triton"
-RUN_S = 400  # a whole notebook on two busy cores, Triton interpreted
-DROPPED_S = 10  # cells that are run show it at once; after this long without a sign they were not
+RUN_S = 400 * PACE  # a whole notebook on two busy cores, Triton interpreted
+DROPPED_S = 10 * PACE  # cells that are run show it at once; after this long without a sign they were not
 
 # What the status bar says of the kernel of the notebook in front. The notebook's own indicator will not do: it says
 # idle from the moment it is drawn, before there is a kernel, and JupyterLab drops cells that are run then silently.

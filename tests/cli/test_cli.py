@@ -23,6 +23,7 @@ from grader.cli.output import print_json
 from grader.errors import ClassroomError
 from grader.exercises import EXERCISES
 from grader.verdict import Environment, Finding, Verdict
+from tests.pace import PACE
 
 ROOT = Path(__file__).resolve().parents[2]
 COMMANDS = (
@@ -418,7 +419,7 @@ def test_lab_can_only_prepare(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -
 
 def _process(*arguments: str, **options: Any) -> subprocess.CompletedProcess[str]:
     return subprocess.run(
-        [sys.executable, *arguments], cwd=ROOT, capture_output=True, text=True, timeout=120, check=False, **options
+        [sys.executable, *arguments], cwd=ROOT, capture_output=True, text=True, check=False, **options
     )
 
 
@@ -445,7 +446,7 @@ def test_a_reader_that_goes_away_is_no_error() -> None:
     try:
         answer = subprocess.run(
             [sys.executable, "-m", "grader", "exercises"], cwd=ROOT, stdout=write, stderr=subprocess.PIPE, text=True,
-            timeout=60, check=False,
+            check=False,
         )  # fmt: skip
     finally:
         os.close(write)
@@ -489,7 +490,7 @@ def _alive(pids: set[int]) -> set[int]:
 
 
 def _wait_until(condition: Callable[[], object], seconds: float) -> None:
-    limit = time.monotonic() + seconds
+    limit = time.monotonic() + seconds * PACE
     while not condition():
         assert time.monotonic() < limit
         time.sleep(0.1)
@@ -507,7 +508,7 @@ def test_an_interrupt_ends_a_running_check(tmp_path: Path) -> None:
     time.sleep(2)
     below = _descendants(process.pid)
     os.killpg(process.pid, signal.SIGINT)
-    _, errors = process.communicate(timeout=60)
+    _, errors = process.communicate(timeout=60 * PACE)
     assert process.returncode == 130, errors
     assert errors.endswith("Stopped.\n")
     assert "Traceback" not in errors

@@ -16,13 +16,14 @@ import pytest
 import torch
 
 from grader.exercises import EXERCISES
+from tests.pace import PACE
 
 ROOT = Path(__file__).resolve().parents[2]
 PATHS = sorted(
     path.relative_to(ROOT / "source").with_suffix(".ipynb").as_posix() for path in (ROOT / "source").rglob("*.py")
 )
 LESSONS = [path for path in PATHS if "/" in path]
-LIMIT_S = 300
+LIMIT_S = 300 * PACE
 
 
 def _run(notebook: Any, folder: Path) -> Any:

@@ -177,5 +177,5 @@ def test_in_a_browser_the_canvas_takes_the_pictures_place(tmp_path: Path) -> Non
     page = tmp_path / "page.html"
     page.write_text(f"<html><body>{show_timeline(EVENTS)._repr_html_()}{asks}</body></html>", encoding="utf-8")
     run = [browser, "--headless", "--no-sandbox", "--disable-gpu", "--dump-dom", page.as_uri()]
-    shown = subprocess.run(run, capture_output=True, text=True, timeout=120, check=True).stdout
+    shown = subprocess.run(run, capture_output=True, text=True, check=True).stdout
     assert "<title>none,true,true,true</title>" in shown

@@ -21,6 +21,7 @@ from grader.leaderboard import board_run as run_module
 from grader.leaderboard.board_run import handed_in, run
 from grader.leaderboard.store import Store
 from grader.verdict import Failure, Finding
+from tests.pace import PACE
 
 
 @pytest.fixture
@@ -183,7 +184,7 @@ def test_a_killed_run_loses_nothing_and_measures_nothing_twice(tmp_path, course,
     folder, log = course({name: text_of(name) for name in students}), tmp_path / "log"
     for kills in (1, 2):
         child = _child(tmp_path, tmp_path / "killed.sqlite", folder, 0.2)
-        deadline = time.monotonic() + 60
+        deadline = time.monotonic() + 60 * PACE
         while not log.exists() or len(log.read_text().splitlines()) < 3 * kills:
             assert child.poll() is None, "the child ended by itself"
             assert time.monotonic() < deadline, "the child did not come so far"
@@ -292,9 +293,9 @@ _RANKED = [
 
 
 @pytest.mark.parametrize("exercise_id", _RANKED)
-def test_the_text_of_ours_is_a_right_answer(simulator_judge, exercise_id):
+def test_the_text_of_ours_is_a_right_answer(quick_judge, exercise_id):
     """It goes the whole way through a judge, so that one that is broken is found to be."""
-    verdict = simulator_judge.grade(run_module._control(find(exercise_id)), exercise_id)
+    verdict = quick_judge.grade(run_module._control(find(exercise_id)), exercise_id)
     assert verdict.failure is None, verdict.failure
     assert all(case.passed for case in verdict.cases)
 

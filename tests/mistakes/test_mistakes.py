@@ -13,7 +13,7 @@ from grader.feedback.report import as_text
 from grader.judge.service import Judge
 from grader.verdict import Verdict
 from tests.honest import corpus as honest
-from tests.mistakes.corpus import HeaderError, Submission, corpus, read
+from tests.mistakes.corpus import FOLDER, HeaderError, Submission, corpus, read
 
 pytestmark = pytest.mark.timeout(300)
 
@@ -32,18 +32,32 @@ def _graded(judge: Judge, submission: Submission) -> tuple[Verdict, str]:
 
 
 @pytest.mark.parametrize("submission", **_named([each for each in _ALL if each.runs != "gpu"]))
-def test_in_the_simulator_a_bug_is_named_and_right_work_passes(judge: Judge, submission: Submission) -> None:
+def test_in_the_simulator_a_bug_is_named_and_right_work_passes(quick_judge: Any, submission: Submission) -> None:
     """A mistake gets no point, and its sentence stands in the report; right work gets what can be had."""
-    verdict, report = _graded(judge, submission)
+    verdict, report = _graded(quick_judge, submission)
     if submission.right:
         assert (verdict.status, verdict.points) == ("passed", verdict.reachable_points), report
         assert verdict.findings == (), report
         return
     assert (verdict.status, verdict.points) == ("failed", 0), report
     if submission.says not in report:  # one draw in a hundred has a value so small that its error looks like another's
-        verdict, report = _graded(judge, submission)
+        verdict, report = _graded(quick_judge, submission)
         assert (verdict.status, verdict.points) == ("failed", 0), report
     assert submission.says in report, report
+
+
+_DIED = "import os\ndef vector_add(x, y, out):\n    print('about to end')\n    os._exit(3)\n"
+
+
+@pytest.mark.parametrize("name", ["mean_cuda/right_two_kernels", "softmax/block_too_short", "died"])
+def test_forked_workers_give_the_verdict_that_caged_ones_give(judge: Judge, quick_judge: Any, name: str) -> None:
+    """Right work, a mistake and a process that ends: the quick judge of these tests leaves out the cage alone."""
+    source = _DIED if name == "died" else read(FOLDER / f"{name}.py").source
+    exercise = "vector_add" if name == "died" else name.split("/")[0]
+    quick, caged = quick_judge.grade(source, exercise), judge.grade(source, exercise)
+    for field in ("status", "points", "failure", "findings", "log"):
+        assert getattr(quick, field) == getattr(caged, field), field
+    assert [case.passed for case in quick.cases] == [case.passed for case in caged.cases]
 
 
 @pytest.mark.gpu

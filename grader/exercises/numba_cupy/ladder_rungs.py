@@ -52,10 +52,10 @@ __all__ = [
     "eager",
     "ladder_case",
     "lombscargle",
-    "numba_arrays",
     "oracle",
     "power",
     "rung",
+    "with_numba_arrays",
 ]
 
 
@@ -307,14 +307,14 @@ SUSPECTS = (
 _OPERATIONS = 13  # a sample and frequency: the phase, its sine and cosine, two sums of products and three of squares
 
 
-def numba_arrays(entry: Any, t: Any, y: Any, freqs: Any, out: Any) -> None:
+def with_numba_arrays(entry: Any, t: Any, y: Any, freqs: Any, out: Any) -> None:
     """The harness of the rungs in Numba: the arrays come to the entry point as Numba's device arrays, uncopied."""
     from grader.worker.arrays import numba_arrays
 
     entry(*numba_arrays(t, y, freqs, out))
 
 
-_HARNESSES: dict[str, Callable[..., None] | None] = {"numba": numba_arrays}
+_HARNESSES: dict[str, Callable[..., None] | None] = {"numba": with_numba_arrays}
 
 
 def rung(

@@ -87,7 +87,7 @@ with warnings.catch_warnings():
 
 KernelCount = int | None  # None: this version of PyTorch has no hook after fusion
 _HOOK = "_post_fusion_custom_pass"
-_HAS_HOOK = hasattr(settings, _HOOK)
+_HAS_HOOK = hasattr(inductor_settings, _HOOK)
 
 
 class _Fused(Exception):

@@ -171,7 +171,7 @@ def test_the_last_rung_compiles_for_hopper(exercise_id: str, kernel: str, tmp_pa
     environment = {name: value for name, value in os.environ.items() if not name.startswith("TRITON_")}
     environment |= {"TRITON_CACHE_DIR": str(tmp_path / "cache")}
     command = [sys.executable, "-c", _COMPILED, str(tmp_path), kernel]
-    done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=300)
+    done = subprocess.run(command, env=environment, capture_output=True, text=True)
     assert done.returncode == 0, done.stderr[-3000:]
     lines = [[int(word) for word in line.split()] for line in done.stdout.splitlines()]
     assert len(lines) >= 2

@@ -84,7 +84,7 @@ def system_python(monkeypatch):
 @functools.cache
 def python_version():
     code = "import sys; print(*sys.version_info[:2])"
-    answer = subprocess.run([SYSTEM_PYTHON, "-c", code], capture_output=True, text=True, timeout=60, check=True)
+    answer = subprocess.run([SYSTEM_PYTHON, "-c", code], capture_output=True, text=True, check=True)
     return tuple(map(int, answer.stdout.split()))
 
 
@@ -109,7 +109,7 @@ def ordinary_user(repository):
         variables = {"PATH": os.environ["PATH"], "HOME": str(home), "TMPDIR": str(home), "PYTHONDONTWRITEBYTECODE": "1"}
         program = f"import sys; sys.path.insert(0, {str(repository)!r})\n{code}"
         command = [*user, "env", "-C", "/", SYSTEM_PYTHON, "-I", "-c", program]
-        answer = subprocess.run(command, capture_output=True, text=True, timeout=120, env=variables, check=False)
+        answer = subprocess.run(command, capture_output=True, text=True, env=variables, check=False)
         assert answer.returncode == 0, answer.stdout + answer.stderr
         return answer.stdout
 

@@ -14,6 +14,7 @@ import pytest
 
 from grader.judge.sandbox import import_folders, process_tree
 from grader.protocol.flag import sealed_memory
+from tests.pace import PACE
 
 FORMS = ["bubblewrap", "none"]
 SLOTS = 4
@@ -55,7 +56,7 @@ class Counters:
 
     def wait(self, seconds=10.0):
         """Until every part has moved."""
-        deadline = time.monotonic() + seconds
+        deadline = time.monotonic() + seconds * PACE
         while not all(self.moved(0.02)):
             assert time.monotonic() < deadline, list(self.words[:SLOTS])
 
@@ -76,7 +77,7 @@ def busy(cage, form, counters, more="count(0)"):
 
 def gone(pids, seconds=10.0):
     """Whether all of them end within the time; a zombie that nobody has waited for has ended."""
-    deadline = time.monotonic() + seconds
+    deadline = time.monotonic() + seconds * PACE
     while any(_lives(pid) for pid in pids):
         if time.monotonic() > deadline:
             return False
@@ -224,7 +225,7 @@ def test_what_the_kernel_continues_while_it_is_stopped_does_not_run_on(left, wai
     caged = cage("bubblewrap", left.format(fd=counters.fd, told=told, waits=waits), fds=(counters.fd, told))
     assert caged.process.stdout.readline() == b"busy\n", caged.process.stdout.read()
     for number in range(1, 7):
-        deadline = time.monotonic() + 20
+        deadline = time.monotonic() + 20 * PACE
         while counters.words[1] < number:
             assert time.monotonic() < deadline
             time.sleep(0.01)
@@ -251,12 +252,12 @@ time.sleep(60)
 """,
     )
     assert caged.process.stdout.readline() == b"ready\n"
-    deadline = time.monotonic() + 10
+    deadline = time.monotonic() + 10 * PACE
     while len(process_tree.descendants(caged.process.pid)) < 2 and time.monotonic() < deadline:
         time.sleep(0.01)
     started = time.perf_counter()
     caged.freeze()
-    assert time.perf_counter() - started < 2
+    assert time.perf_counter() - started < 2 * PACE
     assert caged.process.poll() is None
 
 
@@ -284,7 +285,7 @@ def test_a_daemon_ends_with_the_process_that_left_it(form, cage, counters):
     """What a submission leaves behind is gone when the judge hears of its end."""
     caged = busy(cage, form, counters, "time.sleep(0.2); os._exit(7)")
     pids = process_tree.descendants(caged.process.pid)
-    assert caged.process.wait(timeout=20) == 7
+    assert caged.process.wait(timeout=20 * PACE) == 7
     caged.kill()
     assert gone(pids, 0)
 
@@ -293,7 +294,7 @@ def test_a_daemon_ends_with_the_process_that_left_it(form, cage, counters):
 def test_a_signal_that_ended_it_is_told_as_shells_tell_it(form, cage):
     """The verdict names it."""
     caged = cage(form, "import os, signal; os.kill(os.getpid(), signal.SIGSEGV)")
-    assert caged.process.wait(timeout=20) == 128 + signal.SIGSEGV
+    assert caged.process.wait(timeout=20 * PACE) == 128 + signal.SIGSEGV
 
 
 @pytest.mark.parametrize("form", ["bubblewrap", "none"])
@@ -390,7 +391,7 @@ for _ in range(1500):
     os.chdir("deeper")
 """,
     )
-    assert caged.process.wait(timeout=20) == 0
+    assert caged.process.wait(timeout=20 * PACE) == 0
     home = caged._home
     assert (home / "closed").exists()
     caged.kill()

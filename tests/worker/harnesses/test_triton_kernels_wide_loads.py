@@ -276,5 +276,5 @@ NoTritonKernel no Triton kernel was launched
 def test_in_the_simulator_kernels_are_compiled_beside(kernels: Path) -> None:
     """The interpreter computes; what it ran is compiled, and judged as on a GPU."""
     command = [sys.executable, "-c", IN_A_WORKER, str(kernels.parent)]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=120, check=False)
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
     assert done.stdout == SAID, done.stdout + done.stderr

@@ -44,7 +44,7 @@ def _run(tmp_path, body):
     path = tmp_path / "case.py"
     path.write_text(_BEGIN + body)
     environment = {key: value for key, value in os.environ.items() if key != "NUMBA_ENABLE_CUDASIM"}
-    return subprocess.run([sys.executable, path], capture_output=True, text=True, env=environment, timeout=120)
+    return subprocess.run([sys.executable, path], capture_output=True, text=True, env=environment)
 
 
 @pytest.mark.parametrize(
