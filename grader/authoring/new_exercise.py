@@ -209,6 +209,8 @@ def can_be_copied(exercise: Exercise) -> bool:
     if any(array.name not in exercise.parameters for case in exercise.cases for array in case.outputs):
         return False
     path = Path(found.file_of(exercise))
+    if sum(found.file_of(each) == str(path) for each in EXERCISES.values()) > 1:
+        return False
     return path.is_file() and _definition(ast.parse(path.read_text(encoding="utf-8")), exercise.id) is not None
 
 

@@ -64,8 +64,8 @@ def test_it_needs_no_jupyter() -> None:
 import sys
 for name in ("jupytext", "nbgrader", "nbformat", "nbconvert", "jinja2", "torch", "markdown_it", "sqlalchemy"):
     sys.modules[name] = None
-from grader.authoring import reference
-print(len(reference.solution("softmax")) > len(reference.unsolved("softmax")))
+from grader.authoring import stubs
+print(len(stubs.solution("softmax")) > len(stubs.unsolved("softmax")))
 """
     done = subprocess.run(
         [sys.executable, "-c", code], capture_output=True, text=True, cwd=Path(__file__).parents[2], check=True

@@ -271,7 +271,7 @@ def test_the_course_may_do_without_a_sandbox(classroom: Classroom, judge: Obedie
 
 KILLED = """
 import os, pathlib, sys
-from grader.classroom import commands
+from grader.classroom import class_actions as commands
 from grader.judge import service
 
 class Deadly:
