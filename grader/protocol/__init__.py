@@ -1,1 +1,1 @@
-"""What the judge and the worker share: a channel, a flag, and memory. Nothing here knows of exercises or verdicts."""
+"""The protocol between judge and worker: a channel, a flag and shared memory. It knows no exercises or verdicts."""

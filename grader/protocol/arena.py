@@ -1,8 +1,9 @@
-"""Arenas: memory that the arbiter owns and a worker maps, on the host or on a GPU.
+"""Arenas: memory that the judge owns and a worker maps, on the host or on a GPU, with one slot per tensor.
 
-Host: a `memfd`; the input arena is sealed against any writable mapping but the arbiter's. GPU: CUDA virtual memory with
-file-descriptor handles (legacy CUDA IPC fails across user ids and in a sandbox). A worker maps inputs read-only: a
-kernel that writes to one dies of an illegal access.
+Between tensors are guard bytes, and every offset is a multiple of 512. On the host an arena is a `memfd`; the input
+arena is sealed, so only the judge's mapping is writable. On a GPU it is CUDA virtual memory with file-descriptor
+handles: legacy CUDA IPC fails across user ids and in a sandbox. A worker maps inputs read-only, so a kernel that writes
+to one fails with an illegal access.
 """
 
 from __future__ import annotations
@@ -13,15 +14,14 @@ import warnings
 import weakref
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, replace
+from types import SimpleNamespace
 from typing import Any
 
 from grader.protocol.flag import seal, sealed_memory
 
-# Where each tensor lies in an arena: guard, tensor, guard, tensor, guard …, all multiples of 512 bytes.
-
-POISON_BYTE = 0xFF  # around and in outputs: NaN in every floating-point type, and no NaN that arithmetic makes
-INPUT_GUARD = 0x7FF0  # 16-bit words around inputs: NaN in every type too, and another: a copy of it into a guard shows
-GUARD_BYTES = 128 << 10  # wider than the widest block that a kernel of the course masks: 32 768 float32
+POISON_BYTE = 0xFF  # in and around outputs: NaN in every floating-point type, but not one that arithmetic produces
+INPUT_GUARD = 0x7FF0  # 16-bit words around inputs: a different NaN, so that a copy of it is recognised
+GUARD_BYTES = 128 << 10  # wider than the course's widest masked block, 32,768 float32
 ITEM_BYTES = {"float64": 8, "float32": 4, "float16": 2, "bfloat16": 2, "int64": 8, "int32": 4, "uint8": 1}
 _ALIGN = 512
 
@@ -38,7 +38,7 @@ class Slot:
 
     @property
     def span(self) -> int:
-        """Elements from the first to one past the last."""
+        """Number of elements from the first to the last, gaps included."""
         return 1 + sum((n - 1) * stride for n, stride in zip(self.shape, self.strides, strict=True))
 
     @property
@@ -56,9 +56,9 @@ class Slot:
 def place(
     arena: str, start: int, shape: Sequence[int], dtype: str, row_padding: int, transposed: bool = False
 ) -> tuple[Slot, int]:
-    """A slot for a tensor that begins after a guard at `start`, and the first byte after its own guard.
+    """A row-major slot that follows a guard at `start`, and the offset after the slot's own guard.
 
-    It is row-major; `transposed`, it is a view of one whose axes stand the other way round.
+    With `transposed` it is a view of a row-major tensor with reversed axes.
     """
     if transposed:
         slot, end = place(arena, start, shape[::-1], dtype, row_padding)
@@ -76,17 +76,11 @@ def _up(value: int) -> int:
     return -(-value // _ALIGN) * _ALIGN
 
 
-# Arenas: memory that the arbiter owns and a worker maps, on the host or on a GPU.
-#
-# Host: a `memfd`; the input arena is sealed against any writable mapping but the arbiter's. GPU: CUDA virtual memory with
-# file-descriptor handles (legacy CUDA IPC fails across user ids and in a sandbox). A worker maps inputs read-only: a
-# kernel that writes to one dies of an illegal access.
-
 _SEAL_FUTURE_WRITE = 0x10  # linux/fcntl.h
 
 
 class HostArena:
-    """Shared memory on the host. `read_only` in a worker; the arbiter's own mapping is always writable."""
+    """Shared memory on the host; a worker maps its inputs `read_only`."""
 
     kind = "host"
 
@@ -97,7 +91,7 @@ class HostArena:
 
     @classmethod
     def create(cls, size: int, sealed: bool) -> HostArena:
-        """A new arena; `sealed`: whoever gets the descriptor can only read."""
+        """A new arena. If `sealed`, no other process can map it writable."""
         fd = sealed_memory("arena", size)
         arena = cls(fd, size, read_only=False)
         seal(fd, _SEAL_FUTURE_WRITE if sealed else 0)
@@ -105,20 +99,20 @@ class HostArena:
         return arena
 
     def bytes_at(self, offset: int, count: int) -> Any:
-        """A torch uint8 tensor over these bytes, without a copy."""
+        """A torch uint8 tensor that shares these bytes."""
         import torch
 
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # torch warns of read-only buffers; read-only is the point
+            warnings.simplefilter("ignore")  # torch warns about read-only buffers
             return torch.frombuffer(self._map, dtype=torch.uint8, count=count, offset=offset)
 
     def clear(self) -> None:
-        """Makes all bytes 0; their memory is given back."""
+        """Set all bytes to 0 and return their memory to the system."""
         self._map.madvise(mmap.MADV_REMOVE)
 
 
 class CudaArena:
-    """CUDA virtual memory on GPU 0 of those visible, mapped into the current process."""
+    """CUDA virtual memory on the first visible GPU, mapped into the current process."""
 
     kind = "cuda"
 
@@ -139,7 +133,7 @@ class CudaArena:
     def create(cls, size: int, sealed: bool = False) -> CudaArena:
         """A new arena of at least `size` bytes (rounded up to the allocation granularity).
 
-        `sealed` is for symmetry with the host: whoever has the handle may set access, so the arbiter also keeps copies.
+        `sealed` has no effect: any process with the handle may set access, so the judge also keeps copies.
         """
         from cuda.bindings import driver
 
@@ -158,7 +152,7 @@ class CudaArena:
 
     @classmethod
     def open(cls, fd: int, size: int, read_only: bool) -> CudaArena:
-        """The arena behind a descriptor that came from another process."""
+        """Map the arena behind a descriptor from another process."""
         from cuda.bindings import driver
 
         fd_type = driver.CUmemAllocationHandleType.CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR
@@ -166,27 +160,16 @@ class CudaArena:
         return cls(handle, fd, size, read_only)
 
     def bytes_at(self, offset: int, count: int) -> Any:
-        """A torch uint8 tensor over these bytes, with a storage of its own and without a copy."""
+        """A torch uint8 tensor that shares these bytes, with its own storage."""
         import torch
 
-        return torch.as_tensor(_Interface(self.address + offset, count), device="cuda")
+        data = (self.address + offset, False)
+        interface = {"shape": (count,), "typestr": "|u1", "data": data, "version": 3, "strides": None}
+        return torch.as_tensor(SimpleNamespace(__cuda_array_interface__=interface), device="cuda")
 
     def clear(self) -> None:
-        """Makes all bytes 0, in the order of the current stream."""
+        """Set all bytes to 0 on the current stream."""
         self.bytes_at(0, self.size).zero_()
-
-
-class _Interface:
-    """The least that `torch.as_tensor` needs to see device memory."""
-
-    def __init__(self, address: int, count: int) -> None:
-        self.__cuda_array_interface__ = {
-            "shape": (count,),
-            "typestr": "|u1",
-            "data": (address, False),
-            "version": 3,
-            "strides": None,
-        }
 
 
 def tensor(arena: HostArena | CudaArena, slot: Slot) -> Any:
@@ -198,18 +181,17 @@ def tensor(arena: HostArena | CudaArena, slot: Slot) -> Any:
 
 
 def copy_on_gpu(target: Any, source: Any) -> None:
-    """Copies the bytes of one torch tensor to another and waits: by the driver's own calls, which leave the host less
-    to do than torch's."""
+    """Copy the bytes of one torch tensor to another and wait. The driver's calls cost the host less than torch's."""
     from cuda.bindings import driver
 
-    stream = 0  # the default one
-    checked(driver.cuMemcpyDtoDAsync(target.data_ptr(), source.data_ptr(), source.nbytes, stream))
-    checked(driver.cuStreamSynchronize(stream))
+    default_stream = 0
+    checked(driver.cuMemcpyDtoDAsync(target.data_ptr(), source.data_ptr(), source.nbytes, default_stream))
+    checked(driver.cuStreamSynchronize(default_stream))
 
 
 def checked(result: tuple[Any, ...]) -> Any:
-    """What a call of the CUDA driver answered; RuntimeError where it answered an error."""
+    """The result of a CUDA driver call; raises RuntimeError for an error."""
     error, *values = result
     if int(error) != 0:
-        raise RuntimeError(f"the CUDA driver answered {error.name}")
+        raise RuntimeError(f"the CUDA driver returned {error.name}")
     return values[0] if values else None

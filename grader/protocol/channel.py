@@ -1,6 +1,6 @@
-"""Messages between arbiter and worker: length-prefixed JSON with a size cap, file descriptors beside it.
+"""Messages between judge and worker: length-prefixed JSON, optionally with file descriptors; and JSON in tensors.
 
-A worker's message is untrusted: it is read with a limit in size and time, and it is data, never an object.
+A worker's message is untrusted, so it is read with a limit on size and time, and only as JSON data.
 """
 
 from __future__ import annotations
@@ -12,33 +12,23 @@ import time
 from collections.abc import Callable
 from typing import Any
 
-# JSON in a tensor of bytes: how an exercise whose input is a text hands it to a submission.
-
 
 def to_bytes(value: Any, size: int) -> Any:
-    """A uint8 tensor of `size` elements that holds the value as JSON, with spaces behind it.
-
-    Raises:
-        ValueError: it does not fit.
-    """
+    """A uint8 tensor of `size` elements with the value as JSON, padded with spaces. Raises ValueError if too long."""
     import torch
 
     text = json.dumps(value, separators=(",", ":")).encode()
     if len(text) > size:
-        raise ValueError(f"The text has {len(text)} bytes, and there is room for {size}.")
+        raise ValueError(f"The JSON text is too long: {len(text)} B of at most {size} B.")
     return torch.frombuffer(bytearray(text.ljust(size)), dtype=torch.uint8).clone()
 
 
 def from_bytes(tensor: Any) -> Any:
-    """The value in such a tensor, wherever it lies and whatever type its elements were given since."""
+    """The value in such a tensor, on any device and after a conversion to any type."""
     import torch
 
     return json.loads(bytes(tensor.cpu().to(torch.uint8).numpy()))
 
-
-# Messages between arbiter and worker: length-prefixed JSON with a size cap, file descriptors beside it.
-#
-# A worker's message is untrusted: it is read with a limit in size and time, and it is data, never an object.
 
 MAX_MESSAGE_BYTES = 8 << 20
 _HEADER = struct.Struct("!I")
@@ -46,11 +36,11 @@ _MAX_FDS = 8
 
 
 class ChannelClosed(Exception):
-    """The other side has gone, or sent what is no message."""
+    """The other side has closed the channel or sent an invalid message."""
 
 
 class ChannelTimeout(Exception):
-    """Nothing came within the limit."""
+    """No whole message arrived within the time limit."""
 
 
 class Channel:
@@ -60,14 +50,10 @@ class Channel:
         self._socket = sock
 
     def send(self, message: dict[str, Any], fds: tuple[int, ...] = (), limit_s: float = 30.0) -> None:
-        """Sends one message.
-
-        Raises:
-            ChannelClosed: the other side has gone, or does not read within `limit_s`.
-        """
+        """Send one message. Raises ChannelClosed if the other side has gone or does not read within `limit_s`."""
         payload = json.dumps(message).encode()
         if len(payload) > MAX_MESSAGE_BYTES:
-            raise ValueError(f"a message of {len(payload)} bytes is larger than {MAX_MESSAGE_BYTES}")
+            raise ValueError(f"the message is too large: {len(payload)} B of at most {MAX_MESSAGE_BYTES} B")
         self._socket.settimeout(limit_s)
         try:
             if fds:
@@ -85,20 +71,20 @@ class Channel:
         idle: Callable[[], float] = lambda: 0.0,
         idle_s: float = 1.0,
     ) -> tuple[dict[str, Any], list[int]]:
-        """One message and the descriptors that came with it; without `with_fds` the system drops any that come.
+        """One message and its descriptors; without `with_fds` the system drops them.
 
-        `idle` is called every `idle_s` until the whole message is there; what it raises ends the wait. It returns the
-        seconds by which that is put off: those in which the other side may not have run.
+        Until the whole message has arrived, `idle` is called every `idle_s`. It returns the seconds to add to the
+        deadline, for the time in which the other side could not run; an exception from it ends the wait.
 
         Raises:
-            ChannelTimeout: the whole message did not come within `limit_s`.
-            ChannelClosed: end of stream, too large, or no JSON object.
+            ChannelTimeout: the whole message did not arrive within `limit_s`.
+            ChannelClosed: end of stream, too large, or not a JSON object.
         """
         deadline = None if limit_s is None else time.monotonic() + limit_s
         header, fds, deadline = self._exactly(_HEADER.size, deadline, idle, idle_s, with_fds)
         (length,) = _HEADER.unpack(header)
         if length > MAX_MESSAGE_BYTES:
-            raise ChannelClosed(f"a message of {length} bytes is too large")
+            raise ChannelClosed(f"a message of {length} B is too large")
         payload, _, _ = self._exactly(length, deadline, idle, idle_s)
         try:
             message = json.loads(payload)
@@ -114,15 +100,15 @@ class Channel:
     def _exactly(
         self, count: int, deadline: float | None, idle: Callable[[], float], idle_s: float, with_fds: bool = False
     ) -> tuple[bytes, list[int], float | None]:
-        """The bytes, the descriptors, and the deadline, put off by what `idle` said."""
+        """The bytes, the descriptors, and the deadline, extended by `idle`."""
         parts: list[bytes] = []
         fds: list[int] = []
-        idled = time.monotonic()
+        last_idle = time.monotonic()
         while count:
-            if time.monotonic() - idled >= idle_s:  # by the clock, not by silence: bytes may come one by one
-                put_off = idle()
-                idled = time.monotonic()
-                deadline = None if deadline is None else deadline + put_off
+            if time.monotonic() - last_idle >= idle_s:  # also between bytes that arrive one by one
+                extension = idle()
+                last_idle = time.monotonic()
+                deadline = None if deadline is None else deadline + extension
             left = None if deadline is None else deadline - time.monotonic()
             if left is not None and left <= 0:
                 raise ChannelTimeout

@@ -1,6 +1,6 @@
-"""A flag in shared memory: the arbiter raises it, the worker answers, both spin. A round trip costs about 1 µs.
+"""A flag in shared memory: the judge raises it, the worker answers, and both spin. A round trip takes about 1 µs.
 
-The GPU can wait for it and answer, too: see `grader.worker.stopwatch`.
+The GPU can also wait for the flag and answer: see `grader.worker.stopwatch`.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ _RAISED, _ANSWERED, _QUEUED = 0, 1, 2  # index of a 64-bit word
 
 
 def sealed_memory(name: str, size: int) -> int:
-    """A descriptor of shared memory whose size nobody can change: a shorter one would kill whoever reads it mapped."""
+    """A descriptor of shared memory with a fixed size; reading a mapping beyond the end would kill the process."""
     fd = os.memfd_create(name, os.MFD_CLOEXEC | os.MFD_ALLOW_SEALING)
     os.ftruncate(fd, size)
     fcntl.fcntl(fd, _ADD_SEALS, _SHRINK | _GROW)
@@ -24,16 +24,15 @@ def sealed_memory(name: str, size: int) -> int:
 
 
 def seal(fd: int, more: int = 0) -> None:
-    """Adds `more` seals, and closes the list: nobody can add any that would hinder the next worker."""
+    """Add `more` seals, then forbid new ones, which could block the next worker."""
     fcntl.fcntl(fd, _ADD_SEALS, more | _SEAL)
 
 
 class Flag:
-    """Three words: the number of the round that was asked for, of the round that was answered, and of the round for
-    which the worker has done all that it can before the flag."""
+    """Three words with round numbers: the last round raised, the last one answered, and the last one prepared."""
 
     BYTES = mmap.PAGESIZE
-    ANSWERED_AT = 8 * _ANSWERED  # bytes from its start
+    ANSWERED_AT = 8 * _ANSWERED  # offset in bytes
 
     def __init__(self, fd: int) -> None:
         self._map = mmap.mmap(fd, self.BYTES)
@@ -41,14 +40,14 @@ class Flag:
 
     @classmethod
     def create(cls) -> tuple[Flag, int]:
-        """A new flag and the descriptor to hand over."""
+        """A new flag and its descriptor."""
         fd = sealed_memory("flag", cls.BYTES)
         seal(fd)
         return cls(fd), fd
 
     @property
     def address(self) -> int:
-        """Where this process sees the word that is raised; `ANSWERED_AT` bytes on is that of the answer."""
+        """The address of the raised word in this process; the answer is `ANSWERED_AT` bytes further."""
         return ctypes.addressof(ctypes.c_char.from_buffer(self._map))
 
     def raise_(self, number: int) -> None:
@@ -63,16 +62,16 @@ class Flag:
         self.words[_ANSWERED] = number
 
     def answered(self, number: int, spins: int = 2000) -> bool:
-        """Whether the answer has come, after up to `spins` looks (about 100 µs)."""
+        """Whether the worker has answered; reads up to `spins` times (about 100 µs)."""
         words = self.words
         return any(words[_ANSWERED] >= number for _ in range(spins))
 
     def queue(self, number: int) -> None:
-        """The worker has done all that it can before the flag is raised."""
+        """Called by the worker when it has done all that it can before the flag is raised."""
         self.words[_QUEUED] = number
 
     def queued(self, number: int) -> bool:
-        """Whether it has, or has answered without."""
+        """Whether the worker is prepared for this round, or has answered it."""
         return self.words[_QUEUED] >= number or self.words[_ANSWERED] >= number
 
     def close(self) -> None:

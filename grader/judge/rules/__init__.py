@@ -57,11 +57,7 @@ def _cpp(names: Names, exercise: Exercise) -> Iterator[Note]:
     for node in ast.walk(names.module):
         if isinstance(node, ast.Constant) and isinstance(node.value, str) and "{" in node.value:
             code = without_comments(node.value)
+            spans_lines = (node.end_lineno or node.lineno) - node.lineno == node.value.count("\n")  # no `\\n` in it
             for found in call.finditer(code):
-                in_text = code.count("\n", 0, found.start()) if _over_lines(node, node.value) else 0
-                yield Note("library", node.lineno + in_text, shown(found[0]))
-
-
-def _over_lines(node: ast.Constant, value: str) -> bool:
-    """Whether a string spans as many source lines as it has, so it is not written with `\\n`."""
-    return (node.end_lineno or node.lineno) - node.lineno == value.count("\n")
+                offset = code.count("\n", 0, found.start()) if spans_lines else 0
+                yield Note("library", node.lineno + offset, shown(found[0]))

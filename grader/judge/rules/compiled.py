@@ -224,20 +224,17 @@ class _Flow:
         last = _last(self.names, node)
         if last in _ELEMENTWISE or is_jit(self.names, node.func):
             return True
-        sources: list[ast.AST] = []
-        if last not in _TEXTS:
-            sources += self._written or [node]
-        else:
+        sources: list[ast.AST] = self._written or [node]
+        if last in _TEXTS:
             place, named = _TEXTS[last]
-            sources += node.args if place is None else node.args[place : place + 1]
-            given = [each.value for each in node.keywords if each.arg in named or (place is None)]
-            starred = [each.value for each in node.keywords if each.arg is None]
-            starred += [each for each in node.args if isinstance(each, ast.Starred)]
-            sources = [*sources, *given] or [*starred]
+            sources = [*(node.args if place is None else node.args[place : place + 1])]
+            sources += [each.value for each in node.keywords if each.arg in named or place is None]
+            if not sources:  # they may be in `*args` or `**keywords`
+                sources += [each.value for each in node.keywords if each.arg is None]
+                sources += [each for each in node.args if isinstance(each, ast.Starred)]
         closure = self._closure(sources)
-        if any(name in _READS for each in closure for name in _own(each)) or any(
-            each.arg == "path" for each in node.keywords
-        ):
+        names = {name for each in closure for name in _own(each)}
+        if names & _READS or any(each.arg == "path" for each in node.keywords):
             return True
         return _KERNEL.search(without_comments(self._texts(closure))) is not None
 

@@ -233,15 +233,13 @@ class _Handed:
         return False
 
     def _is_held(self, node: ast.expr) -> bool:
-        return self._carries(node) and isinstance(node, ast.Name | ast.Attribute | ast.Call | ast.Subscript)
+        return isinstance(node, ast.Name | ast.Attribute | ast.Call | ast.Subscript) and self._carries(node)
 
     def notes(self) -> Iterator[Note]:
         """Note uses of the object other than a call."""
         for node in self.nodes:
-            if isinstance(node, ast.Name | ast.Attribute | ast.Subscript) and isinstance(node.ctx, ast.Load):
-                if self._is_held(node):
-                    yield from self._use(node)
-            elif isinstance(node, ast.Call) and self._is_held(node):
+            read = isinstance(node, ast.Call) or isinstance(getattr(node, "ctx", None), ast.Load)
+            if read and isinstance(node, ast.expr) and self._is_held(node):
                 yield from self._use(node)
 
     def tools(self) -> Iterator[Note]:

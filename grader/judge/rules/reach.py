@@ -180,7 +180,7 @@ def _runs_a_tool(command: ast.expr) -> bool:
 
 
 def _waits(names: Names) -> set[str]:
-    """Return what the source waits for: "stream", "thread". A side stream that waits for the current one is not joined."""
+    """Return what the source waits for: "stream", "thread". A side stream's own wait does not count."""
     found, inbound = set(), set()
     for node in ast.walk(names.module):
         match node:

@@ -1,11 +1,8 @@
-"""The cage around a worker, built by the trusted side; what it promises stands in SECURITY.md.
+"""The sandbox around a worker. SECURITY.md lists what it guarantees.
 
-```text
-launch         starts a process in a cage, or without one where there is none; on the way to the submission:
-  bubblewrap   namespaces, a file system of what sight shows, and seccomp
-  trampoline   our first code inside: limits, user, capabilities
-caged, tree    the judge's hold on everything that lives in it; cgroup, where the system has one for us
-```
+`launch` starts the process in bubblewrap, or without a sandbox. `bubblewrap` sets up the namespaces, the files that
+`sight` selects and the `seccomp` filter. Inside, `trampoline` sets limits and drops privileges before submissions run.
+`process_tree` stops, measures and ends the processes, with the limits and the control group of `cgroup`.
 """
 
 from grader.judge.sandbox.cgroup import FILES, MEMORY_BYTES, TASKS, available_share

@@ -1,4 +1,4 @@
-"""The command line for bubblewrap: namespaces of its own, and of the file system only what a worker needs."""
+"""Builds the bubblewrap command line: new namespaces, and only the files that a worker needs."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ from grader.judge.sandbox import cgroup, sight
 from grader.judge.sandbox.sight import GpuAccess
 
 HOME = "/home/worker"
-GRADER = "/opt/grader"  # what a worker imports of this package lies below
+GRADER = "/opt/grader"  # holds the modules of this package that a worker imports
 WRITABLE = {HOME: cgroup.HOME_BYTES, "/tmp": cgroup.TEMP_BYTES, "/dev/shm": cgroup.SHARED_BYTES}
 
 _NODES = ("null", "zero", "full", "random", "urandom")
 _LINKS = {"fd": "/proc/self/fd", "stdin": "fd/0", "stdout": "fd/1", "stderr": "fd/2"}
-_PROC_READ_ONLY = ("/proc/sys", "/proc/sysrq-trigger")  # to root without capabilities they would be open
-_PRIVILEGES = ("CAP_SETUID", "CAP_SETGID", "CAP_SETPCAP")  # with which the trampoline becomes another user
+_PROC_READ_ONLY = ("/proc/sys", "/proc/sysrq-trigger")  # root can write to them even without capabilities
+_PRIVILEGES = ("CAP_SETUID", "CAP_SETGID", "CAP_SETPCAP")  # the trampoline needs them to switch to another user
 _ETC = {
     "passwd": "worker:x:{uid}:{uid}::/home/worker:/bin/sh\n",
     "group": "worker:x:{uid}:\n",
@@ -41,26 +41,20 @@ def caps_sizes(program: str) -> bool:
 
 
 def command(
-    program: str,
-    inside: list[str],
-    gpu: GpuAccess | None,
-    uid: int,
-    own_user: bool,
-    seccomp: bytes,
-    told: int,
+    program: str, inside: list[str], gpu: GpuAccess | None, uid: int, own_user: bool, seccomp: bytes, info: int
 ) -> tuple[list[str], list[int]]:
-    """The command that runs `inside` caged, and the descriptors that it needs, which the caller closes.
+    """The command that runs `inside` in a sandbox, and the descriptors it needs, which the caller closes.
 
-    The first process inside is bubblewrap's, and everyone there can read its command line and where a mount comes from.
-    So the options lie in a file, and what is ours is copied, not mounted.
+    Every process in the sandbox can read bubblewrap's command line and the source of each mount. So the options are
+    in a file, and the grader's own modules are copied, not mounted.
 
     Args:
-        gpu: the one that it may use.
-        uid: who the submission is.
-        own_user: called by root, so that it can be another user of the system; else it is the caller, under that
-            number, in a user namespace.
-        seccomp: the filter, which bubblewrap's own first process keeps to as well; empty for none.
-        told: a pipe into which bubblewrap writes who that first process is.
+        gpu: the GPU that the sandbox may use.
+        uid: the submission's user id.
+        own_user: the caller is root, so the submission becomes another user of the system. Otherwise it stays the
+            caller, shown as `uid` in a user namespace.
+        seccomp: the filter, which also applies to bubblewrap's first process inside; empty for none.
+        info: a pipe into which bubblewrap writes the pid of that process.
     """
     fds: list[int] = []
     arguments = ["--unshare-pid", "--unshare-ipc", "--unshare-uts", "--unshare-net", "--unshare-cgroup-try"]
@@ -69,7 +63,7 @@ def command(
     else:
         arguments += ["--unshare-user", "--uid", str(uid), "--gid", str(uid), "--cap-drop", "ALL"]
         arguments += ["--disable-userns"] if "--disable-userns" in _help(program) else []
-    arguments += ["--die-with-parent", "--new-session", "--hostname", "worker", "--info-fd", str(told)]
+    arguments += ["--die-with-parent", "--new-session", "--hostname", "worker", "--info-fd", str(info)]
     if seccomp:
         fds.append(_file(seccomp))
         arguments += ["--seccomp", str(fds[-1])]
@@ -88,7 +82,7 @@ def command(
             arguments += ["--symlink", str(path.resolve()), str(path)]
         else:
             arguments += ["--ro-bind-try", str(path), str(path)]
-    for path in sight.telling(shown):
+    for path in sight.origin_files(shown):
         arguments += ["--ro-bind-try", "/dev/null", str(path)]
     files = {f"/etc/{name}": text.format(uid=uid).encode() for name, text in _ETC.items()}
     files |= {f"{GRADER}/grader/{name}": data for name, data in _modules().items()}
@@ -111,14 +105,14 @@ def command(
 
 @functools.cache
 def _modules() -> dict[str, bytes]:
-    """What a worker imports, by its place in the package: as text, and compiled, which no file's time makes stale."""
+    """The files that a worker imports, by their path in the package: sources, and bytecode that is never stale."""
     with tempfile.TemporaryDirectory() as scratch:
         for name in sight.MODULES:
-            ours, copy = sight.PACKAGE / name, Path(scratch, name)
-            if ours.is_dir():
-                shutil.copytree(ours, copy, ignore=shutil.ignore_patterns("__pycache__"))
+            original, copy = sight.PACKAGE / name, Path(scratch, name)
+            if original.is_dir():
+                shutil.copytree(original, copy, ignore=shutil.ignore_patterns("__pycache__"))
             else:
-                shutil.copyfile(ours, copy)
+                shutil.copyfile(original, copy)
         mode = py_compile.PycInvalidationMode.UNCHECKED_HASH
         compileall.compile_dir(
             scratch, quiet=2, stripdir=scratch, prependdir=f"{GRADER}/grader", invalidation_mode=mode
@@ -128,7 +122,7 @@ def _modules() -> dict[str, bytes]:
 
 
 def _folders_above(path: Path) -> list[str]:
-    """Makes the folders above it, for all to enter: those that bubblewrap makes itself are its own user's alone."""
+    """Options that create the parent folders for all users; bubblewrap's own are for its user only."""
     return [part for folder in [*path.parents][-2::-1] for part in ("--dir", str(folder))]
 
 

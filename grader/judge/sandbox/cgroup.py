@@ -1,4 +1,7 @@
-"""A control group for a cage's memory and tasks, where this system lets us make one (version 2, root or delegated)."""
+"""The sandbox's limits, the memory of this machine, and a control group (version 2) for memory and processes.
+
+A control group is used if the system lets the judge create one: as root, or in a delegated group.
+"""
 
 from __future__ import annotations
 
@@ -10,24 +13,24 @@ import subprocess
 import time
 from pathlib import Path
 
-# The memory that this machine, or the container that the judge runs in, has in all and has left.
+# The memory of this machine, or of the container that the judge runs in.
 
 _CGROUP = Path("/sys/fs/cgroup")  # a container sees its own limits here
 _FILES = (
     ("memory.max", "memory.current", "memory.stat"),
     ("memory/memory.limit_in_bytes", "memory/memory.usage_in_bytes", "memory/memory.stat"),
 )
-_CACHE = ("active_file", "inactive_file")  # pages of files: given back when memory is asked for
+_CACHE = ("active_file", "inactive_file")  # file cache, which the kernel frees on demand
 
 
 def total_bytes() -> int:
-    """Of the machine, or of the container where that has less."""
+    """Memory of the machine, or of the container if that has less."""
     limit, _ = _container()
     return min(_machine()["MemTotal"], limit or _machine()["MemTotal"])
 
 
 def available_share() -> float:
-    """What is to be had, of all there is. No process's own figures show all that is taken."""
+    """The share of all memory that is available."""
     machine = _machine()
     share = machine.get("MemAvailable", machine["MemTotal"]) / machine["MemTotal"]
     limit, used = _container()
@@ -40,7 +43,7 @@ def _machine() -> dict[str, int]:
 
 
 def _container() -> tuple[int, int]:
-    """Limit and use of a container, in bytes; zeros where there is no limit."""
+    """The container's limit and usage in bytes; zeros without a limit."""
     for limit, used, statistics in _FILES:
         with contextlib.suppress(OSError, ValueError):
             most, now = int((_CGROUP / limit).read_text()), int((_CGROUP / used).read_text())
@@ -50,30 +53,30 @@ def _container() -> tuple[int, int]:
     return 0, 0
 
 
-# Every limit of a cage, in one place: far above what an honest submission takes, far below what harms the machine.
+# The limits: far above what an honest submission needs, far below what harms the machine.
 
 MIB, GIB = 1 << 20, 1 << 30
 
-HOME_BYTES = GIB  # a build of load_inline leaves 10 MB, its temporary files some hundred
-TEMP_BYTES = 256 * MIB  # TMPDIR lies in the home; /tmp is for programs that do not ask
+HOME_BYTES = GIB  # a build with load_inline leaves 10 MB and needs some 100 MB meanwhile
+TEMP_BYTES = 256 * MIB  # TMPDIR is in the home; /tmp is for programs that ignore it
 SHARED_BYTES = 256 * MIB  # /dev/shm; containers get 64 MB
-MEMORY_BYTES = min(16 * GIB, total_bytes() // 2)  # of the whole tree
-FILES = 16_384  # descriptors of the whole tree: an honest one has some hundred, and each look goes through them all
-TASKS = 1024  # processes and threads: nvcc under ninja takes tens, CUDA and torch some threads for each core
-MORE_TASKS = 128  # before the kernel refuses one: the judge is to see, and say, that there are too many
-THREADS = min(8, len(os.sched_getaffinity(0)))  # of each thread pool: on 128 cores, pools of 128 are the wait at import
+MEMORY_BYTES = min(16 * GIB, total_bytes() // 2)  # of all processes together
+FILES = 16_384  # open descriptors of all processes: an honest one has some hundred, and each check visits them all
+TASKS = 1024  # processes and threads: nvcc under ninja needs tens, CUDA and torch some per core
+MORE_TASKS = 128  # the kernel's limit is higher, so that the judge sees and reports the excess
+THREADS = min(8, len(os.sched_getaffinity(0)))  # per thread pool: with 128 each, importing torch is slow
 
-_UNTOUCHED_BYTES = 16 * GIB  # what CUDA and torch reserve as writable and never touch
-_CPU_S = 3600  # of one process: whoever is forgotten ends
-_OPEN_FILES = 1024  # also bounds what sockets and pipes hold
+_UNTOUCHED_BYTES = 16 * GIB  # reserved as writable by CUDA and torch, but never touched
+_CPU_S = 3600  # per process, so that a forgotten one ends
+_OPEN_FILES = 1024  # also bounds the memory in sockets and pipes
 _STACK_BYTES = 8 * MIB, 64 * MIB  # gcc raises its own to 64 MiB
-_LOCKED_BYTES = 64 * MIB  # CUDA pins memory through its driver, which does not count here
+_LOCKED_BYTES = 64 * MIB  # memory that CUDA's driver pins does not count
 
 
 def rlimits(tasks: int) -> list[tuple[str, int, int]]:
-    """Names in the module `resource`, soft and hard limits.
+    """Names in the module `resource` with soft and hard limits.
 
-    Address space (RLIMIT_AS) has none: CUDA reserves more than the machine has.
+    RLIMIT_AS is not set: CUDA reserves more address space than the machine has memory.
     """
     same = {
         "NPROC": tasks + MORE_TASKS,
@@ -91,7 +94,7 @@ def rlimits(tasks: int) -> list[tuple[str, int, int]]:
     return [*((name, value, value) for name, value in same.items()), ("STACK", *_STACK_BYTES)]
 
 
-# A control group for a cage's memory and tasks, where this system lets us make one (version 2, root or delegated).
+# The control group.
 
 _PREFIX = "grader-"
 _NEEDED = {"memory", "pids"}
@@ -99,20 +102,20 @@ _number = itertools.count()
 
 
 def make() -> Path | None:
-    """A new group with its limits set, or None where this system has none for us."""
+    """A new control group with its limits set, or None if the system does not allow one."""
     parent = _parent()
     return None if parent is None else _child(parent)
 
 
 def entering(group: Path | None, command: list[str]) -> list[str]:
-    """The command that runs `command` in the group from its first instruction on."""
+    """A command that enters the group and then runs `command`."""
     if group is None:
         return command
     return ["/bin/sh", "-c", 'echo $$ > "$0" && exec "$@"', str(group / "cgroup.procs"), *command]
 
 
 def ran_out_of_memory(group: Path | None) -> bool:
-    """Whether the kernel ended it for its memory."""
+    """Whether the kernel killed a process of the group for exceeding its memory."""
     with contextlib.suppress(OSError, TypeError, ValueError):
         events = dict(line.split() for line in Path(group or "", "memory.events").read_text().splitlines())
         return int(events.get("oom_kill", 0)) > 0
@@ -120,7 +123,7 @@ def ran_out_of_memory(group: Path | None) -> bool:
 
 
 def remove(group: Path | None) -> None:
-    """To be called once its processes have ended; the kernel may take a moment to see that."""
+    """Remove the group of ended processes; the kernel may take a moment to allow it."""
     for _ in range(100 if group else 0):
         try:
             os.rmdir(group or "")
@@ -133,12 +136,12 @@ def remove(group: Path | None) -> None:
 
 @functools.cache
 def _parent() -> Path | None:
-    """The nearest group above us in which we can make one with limits. Decided by doing it."""
+    """The nearest parent group in which the judge can create one with limits, found by trying."""
     for group in _above():
         with contextlib.suppress(OSError):
             if not set((group / "cgroup.subtree_control").read_text().split()) >= _NEEDED:
                 continue
-            _tidy(group)
+            _remove_abandoned(group)
             child = _child(group)
             try:
                 trial = subprocess.run(entering(child, ["true"]), capture_output=True, timeout=20, check=False)
@@ -155,7 +158,7 @@ def _child(parent: Path) -> Path:
     try:
         for name, value in (("memory.max", MEMORY_BYTES), ("memory.oom.group", 1), ("pids.max", TASKS + MORE_TASKS)):
             (group / name).write_text(str(value))
-        with contextlib.suppress(OSError):  # absent where there is no swap
+        with contextlib.suppress(OSError):  # absent without swap
             (group / "memory.swap.max").write_text("0")
     except OSError:
         remove(group)
@@ -164,7 +167,7 @@ def _child(parent: Path) -> Path:
 
 
 def _above() -> list[Path]:
-    """Our own group and those above it, as far as they are mounted and ours to make groups in."""
+    """This process's group and its parents, if they are mounted and writable."""
     try:
         mounts = [line.split(" - ") for line in Path("/proc/self/mountinfo").read_text().splitlines()]
         own = next(line[3:] for line in Path("/proc/self/cgroup").read_text().splitlines() if line.startswith("0::"))
@@ -180,8 +183,8 @@ def _above() -> list[Path]:
     return []
 
 
-def _tidy(parent: Path) -> None:
-    """Removes what a judge left behind that was killed."""
+def _remove_abandoned(parent: Path) -> None:
+    """Remove the groups of judges that were killed."""
     for group in parent.glob(f"{_PREFIX}*-*"):
         owner = group.name.removeprefix(_PREFIX).split("-")[0]
         if not os.path.exists(f"/proc/{owner}"):

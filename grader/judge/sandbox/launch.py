@@ -1,4 +1,4 @@
-"""Starts a process in bubblewrap where this system allows it, which is found out by trying, once a process."""
+"""Starts a process in bubblewrap if this system allows it. The first start tries out which form works."""
 
 from __future__ import annotations
 
@@ -20,27 +20,24 @@ from typing import Any
 
 from grader.errors import MachineLacks
 from grader.judge.sandbox import bubblewrap, cgroup, seccomp, sight
-from grader.judge.sandbox.cgroup import THREADS
 from grader.judge.sandbox.process_tree import Caged
 from grader.judge.sandbox.sight import GpuAccess, gpu_access
-
-# The kinds of cage there are, and what each lacks.
 
 
 @dataclass(frozen=True)
 class Form:
-    """A kind of cage. `own_user`: the submission is another user of the system, which only root can do."""
+    """A kind of sandbox. `own_user`: the submission runs as another user of the system, which needs root."""
 
     kind: str  # bubblewrap or none
     own_user: bool = False
-    lacking: tuple[str, ...] = ()  # clauses, for whoever reads the verdict
+    lacking: tuple[str, ...] = ()  # clauses for the verdict: the protections that are missing
 
     def __str__(self) -> str:
         return f"{self.kind}: {'; '.join(self.lacking)}" if self.lacking else self.kind
 
 
 def forms() -> list[Form]:
-    """Those to be tried on this system, the strongest first; none without bubblewrap."""
+    """The forms to try on this system, the strongest first; none without bubblewrap."""
     program = bubblewrap.find()
     if program is None:
         return []
@@ -48,22 +45,15 @@ def forms() -> list[Form]:
     lacking += () if bubblewrap.caps_sizes(program) else ("temporary files have no limit",)
     if os.geteuid() != 0:
         return [Form("bubblewrap", lacking=lacking)]
-    as_root = (*lacking, "it is root, without its capabilities")
+    as_root = (*lacking, "the submission runs as root, without capabilities")
     return [Form("bubblewrap", own_user=True, lacking=lacking), Form("bubblewrap", lacking=as_root)]
 
 
-def without() -> Form:
-    """A plain process, where none of `forms` works."""
-    installed = bubblewrap.find() is not None
-    reason = "this system allows bubblewrap no namespaces" if installed else "bubblewrap is not installed"
-    return Form("none", lacking=(reason,))
-
-
-# The worker's whole environment: where compilers and libraries are, and folders of its own for all that is written.
+# The worker's whole environment: where compilers and libraries are, and its own folders for everything it writes.
 
 _KEPT = ("PATH", "LD_LIBRARY_PATH", "LANG", "LC_ALL", "CC", "CXX", "CUDA_HOME", "CUDA_PATH")
 _LISTS = {"PATH", "LD_LIBRARY_PATH"}
-_TOOLKIT = {"CUDA_HOME", "CUDA_PATH"}  # which is shown where there is a GPU
+_TOOLKIT = {"CUDA_HOME", "CUDA_PATH"}  # visible if the worker has a GPU
 _FOLDERS = {
     "TMPDIR": "tmp",
     "XDG_CACHE_HOME": "cache",
@@ -78,86 +68,83 @@ _POOLS = ("OMP", "MKL", "OPENBLAS", "NUMEXPR", "NUMBA")
 
 
 def environment(home: str, gpu: GpuAccess | None) -> dict[str, str]:
-    """For a worker whose home will be `home`. Of the caller's folders it names only those that a cage shows."""
+    """The environment of a worker with this home. It names only those of the caller's folders that a sandbox shows."""
     shown = sight.shown(gpu)
     kept = {name: os.environ[name] for name in _KEPT if name in os.environ}
     for name in (_LISTS | _TOOLKIT if gpu is None else _LISTS) & kept.keys():
         kept[name] = os.pathsep.join(each for each in kept[name].split(os.pathsep) if sight.within(each, shown))
     kept = {name: value for name, value in kept.items() if value}
-    if gpu is not None and gpu.toolkit is not None and not {"CUDA_HOME", "CUDA_PATH"} & set(kept):
+    if gpu is not None and gpu.toolkit is not None and not _TOOLKIT & kept.keys():
         kept["CUDA_HOME"] = str(gpu.toolkit)
-    programs = os.path.dirname(sys.executable)  # pip puts ninja there; the caller's PATH may not name it
+    programs = os.path.dirname(sys.executable)  # where pip installs ninja, even if it is not in PATH
     kept["PATH"] = os.pathsep.join([programs, kept.get("PATH", os.defpath)])
     kept |= {name: f"{home}/{folder}" for name, folder in _FOLDERS.items()}
-    kept |= {f"{pool}_NUM_THREADS": str(THREADS) for pool in _POOLS}
+    kept |= {f"{pool}_NUM_THREADS": str(cgroup.THREADS) for pool in _POOLS}
     return kept | {
         "HOME": home,
         "USER": "worker",
         "LOGNAME": "worker",
         "CUDA_VISIBLE_DEVICES": gpu.visible if gpu is not None else "",
-        "MAX_JOBS": str(THREADS),  # of ninja
-        "TORCHINDUCTOR_COMPILE_THREADS": "1",  # more are processes that each import torch
+        "MAX_JOBS": str(cgroup.THREADS),  # for ninja
+        "TORCHINDUCTOR_COMPILE_THREADS": "1",  # each further one is a process that imports torch
         "PYTHONDONTWRITEBYTECODE": "1",
     }
 
 
-# Starts a process in bubblewrap where this system allows it, which is found out by trying, once a process.
-
 _TRAMPOLINE = Path(__file__).with_name("trampoline.py")
 _TRIAL_LIMIT_S = 60.0
-_BEGIN_LIMIT_S = 20.0  # bubblewrap's first process is there after milliseconds
-_FIRST_UID, _UIDS = 61184, 4096  # the range that systemd, too, takes users from for services that end
+_BEGIN_LIMIT_S = 20.0  # bubblewrap's first process normally appears within milliseconds
+_FIRST_UID, _UIDS = 61184, 4096  # systemd's range for temporary users
 
 
 def start(code: str, fds: tuple[int, ...], device: str, sandbox: bool | None = None) -> Caged:
-    """Runs Python code in a cage; stdout and stderr come through one pipe.
+    """Run Python code in a sandbox; stdout and stderr share one pipe.
 
     Args:
-        code: it can import grader.worker and grader.protocol, and what is installed.
-        fds: descriptors that it inherits, under the same numbers.
-        device: "cuda" or "simulator"; the second sees no GPU.
+        code: may import grader.worker, grader.protocol and installed packages.
+        fds: descriptors that it inherits under the same numbers.
+        device: "cuda" or "simulator", which sees no GPU.
         sandbox: as for `decided`.
     """
     return start_as(decided(sandbox), code, fds, device)
 
 
 def strength(sandbox: bool | None = None) -> str:
-    """ "bubblewrap", perhaps with what it lacks; or "none" with the reason: "none: bubblewrap is not installed"."""
+    """Describe the sandbox: "bubblewrap", with what is missing, or "none: " and the reason."""
     return str(decided(sandbox))
 
 
 def must_be_caged() -> None:
-    """To be called before other people's submissions are run.
-
-    Raises:
-        MachineLacks: there is no sandbox here.
-    """
+    """Raise MachineLacks if there is no sandbox; called before other people's submissions run."""
     decided(True)
 
 
 @functools.cache
 def decided(sandbox: bool | None) -> Form:
-    """The form that `start` uses: the first that works.
+    """The first form that works.
 
     Args:
-        sandbox: False for a plain process; None for one where no sandbox works, as for one's own code.
+        sandbox: False for a plain process; None, for the user's own code, for a plain process only if no form works.
 
     Raises:
-        MachineLacks: none works, and `sandbox` is True.
+        MachineLacks: no form works and `sandbox` is True.
     """
     if sandbox is False:
         return Form("none", lacking=("--no-sandbox was given",))
-    found = next((form for form in forms() if works(form)), None) or without()
-    if sandbox and found.kind == "none":
+    if found := next((form for form in forms() if works(form)), None):
+        return found
+    installed = bubblewrap.find() is not None
+    reason = "bubblewrap may not create namespaces here" if installed else "bubblewrap is not installed"
+    if sandbox:
         raise MachineLacks(
-            f"Other people's code runs in a sandbox, and there is none here: {found.lacking[0]}. `grader doctor` says "
-            "what to do. On a machine that you can throw away, --no-sandbox runs it without one."
+            f"Other people's code runs only in a sandbox, and there is none here: {reason}. `grader doctor` says "
+            "what to do. On a machine that you can throw away, --no-sandbox runs the code without one."
         )
-    return found
+    return Form("none", lacking=(reason,))
 
 
 def works(form: Form) -> bool:
-    """Whether a process starts in it and finds what a worker imports."""
+    """Whether a process starts in this form and can import the worker's modules."""
     try:
         caged = start_as(form, "import grader.protocol.channel, grader.worker", (), "simulator")
     except OSError:
@@ -173,7 +160,7 @@ def works(form: Form) -> bool:
 
 
 def start_as(form: Form, code: str, fds: tuple[int, ...], device: str) -> Caged:
-    """`start` in this form of cage."""
+    """`start` in this form."""
     cage: dict[str, Any] = {
         "code": code,
         "fds": fds,
@@ -194,41 +181,32 @@ def start_as(form: Form, code: str, fds: tuple[int, ...], device: str) -> Caged:
 
 def _in_bubblewrap(cage: dict[str, Any], gpu: GpuAccess | None, group: Path | None) -> Caged:
     cage["path"].insert(0, bubblewrap.GRADER)
-    told, tell = os.pipe()
-    own = cage["uid"] is not None
-    command, ours = bubblewrap.command(
-        bubblewrap.find() or "bwrap",
-        _python(cage),
-        gpu,
-        uid=cage["uid"] if own else _FIRST_UID,
-        own_user=own,
-        seccomp=seccomp.program(),
-        told=tell,
-    )
+    program, own, uid = bubblewrap.find() or "bwrap", cage["uid"] is not None, cage["uid"] or _FIRST_UID
+    info, write_end = os.pipe()
+    command, own_fds = bubblewrap.command(program, _python(cage), gpu, uid, own, seccomp.program(), write_end)
     try:
-        process = _spawn(
-            cgroup.entering(group, command), (*cage["fds"], *ours, tell), environment(bubblewrap.HOME, gpu)
-        )
-        os.close(tell)
-        tell = -1
-        return Caged(process, _first_process(told), None, group, bubblewrap.WRITABLE)
+        fds = (*cage["fds"], *own_fds, write_end)
+        process = _spawn(cgroup.entering(group, command), fds, environment(bubblewrap.HOME, gpu))
+        os.close(write_end)
+        write_end = -1
+        return Caged(process, _first_process(info), None, group, bubblewrap.WRITABLE)
     finally:
-        for fd in (told, tell, *ours):
+        for fd in (info, write_end, *own_fds):
             with contextlib.suppress(OSError):
                 os.close(fd)
 
 
-def _first_process(told: int) -> int | None:
-    """A pidfd of bubblewrap's first process inside; None where it could not begin."""
-    said = b""
+def _first_process(info: int) -> int | None:
+    """A pidfd of bubblewrap's first process inside; None if it did not start."""
+    data = b""
     ready = select.poll()
-    ready.register(told, select.POLLIN)
-    while b"}" not in said:
-        if not ready.poll(_BEGIN_LIMIT_S * 1000) or not (more := os.read(told, 4096)):
+    ready.register(info, select.POLLIN)
+    while b"}" not in data:
+        if not ready.poll(_BEGIN_LIMIT_S * 1000) or not (more := os.read(info, 4096)):
             return None
-        said += more
+        data += more
     with contextlib.suppress(ProcessLookupError):
-        return os.pidfd_open(json.loads(said)["child-pid"])
+        return os.pidfd_open(json.loads(data)["child-pid"])
     return None
 
 
@@ -247,7 +225,7 @@ def _python(cage: dict[str, Any]) -> list[str]:
 
 
 def _links(home: Path) -> str:
-    """A folder from which `import grader.worker` finds what a worker imports, and nothing else of this package."""
+    """A folder for sys.path that contains only those modules of this package that a worker imports."""
     package = home / ".import" / "grader"
     package.mkdir(parents=True)
     for name in sight.MODULES:
@@ -256,7 +234,7 @@ def _links(home: Path) -> str:
 
 
 def _free_uid() -> int:
-    """A user id that no process has now: limits are counted, and signals allowed, by user."""
+    """A user id that no process has now, because the kernel counts limits and allows signals per user."""
     taken = {uid for uid, _ in _running()}
     while (uid := _FIRST_UID + secrets.randbelow(_UIDS)) in taken:
         pass
@@ -264,18 +242,18 @@ def _free_uid() -> int:
 
 
 def _tasks_of_user() -> int:
-    """Processes and threads of the grading user, which count towards the limit of one that is the same."""
+    """Processes and threads of the grading user, which count towards the limit of a submission with the same user."""
     return sum(threads for uid, threads in _running() if uid == os.geteuid())
 
 
 def _running() -> list[tuple[int, int]]:
-    """User and number of threads of every process."""
+    """The user and the number of threads of every process."""
     found = []
     for name in os.listdir("/proc"):
         if name.isdigit():
             with contextlib.suppress(OSError):
-                about = os.stat(f"/proc/{name}/task")
-                found.append((about.st_uid, about.st_nlink - 2))
+                status = os.stat(f"/proc/{name}/task")
+                found.append((status.st_uid, status.st_nlink - 2))
     return found
 
 
@@ -285,18 +263,12 @@ def _spawner() -> ThreadPoolExecutor:
 
 
 def _spawn(command: list[str], fds: tuple[int, ...], variables: dict[str, str]) -> subprocess.Popen[bytes]:
-    """Starts it from a thread that lives as long as this process: a cage dies with the thread that started it."""
+    """Start a command from a thread that never ends: a sandbox dies with the thread that started it."""
 
     def run() -> subprocess.Popen[bytes]:
         return subprocess.Popen(
-            command,
-            pass_fds=fds,
-            env=variables,
-            cwd="/",
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT,
-            start_new_session=True,
-        )
+            command, pass_fds=fds, env=variables, cwd="/", start_new_session=True,
+            stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
+        )  # fmt: skip
 
     return _spawner().submit(run).result()

@@ -1,4 +1,7 @@
-"""A process tree in a cage, and the three things that the judge does to it: hold it still, count it, end it."""
+"""A sandbox's process tree, seen from outside through /proc: the judge stops it, measures its memory, and ends it.
+
+A process can hide behind a first thread that has ended, so every thread is inspected.
+"""
 
 from __future__ import annotations
 
@@ -18,28 +21,24 @@ from pathlib import Path
 from grader.judge.sandbox import cgroup
 from grader.judge.sandbox.cgroup import FILES
 
-# A tree of processes, seen from outside by /proc: who is in it, stopping and ending all of it, what memory it holds.
-#
-# A process may hide behind a first thread that has ended: every thread is looked at.
-
-_INODE_BYTES = 1024  # of the kernel's, for each file of a tmpfs, empty or not
+_INODE_BYTES = 1024  # kernel memory per file of a tmpfs, even an empty one
 _KIB = 1024
 _WAIT_S = 0.0005
 _PF_EXITING = 0x4  # linux/sched.h
-# Of a `status` file. The name that a process chose stands in a line of its own: the kernel escapes line feeds in it.
+# Lines of a `status` file. A process cannot forge one by its name, because the kernel escapes line feeds in names.
 _SIZES = re.compile(rb"^(RssAnon|RssShmem|VmSwap|VmPTE):\s*(\d+) kB$", re.MULTILINE)
 _SWITCHES = re.compile(rb"^(?:non)?voluntary_ctxt_switches:\t(\d+)", re.MULTILINE)
 
 
 class TooManyFiles(Exception):
-    """A tree has more descriptors than anybody looks at."""
+    """A tree has more open descriptors than the judge inspects."""
 
 
 _Switches = dict[str, list[bytes]]  # by thread
 
 
 def descendants(root: int) -> list[int]:
-    """The pids below `root`, parents first; children are listed before their own are asked for."""
+    """The pids below `root`, level by level."""
     found: list[int] = []
     level = [root]
     while level:
@@ -49,23 +48,23 @@ def descendants(root: int) -> list[int]:
 
 
 def tasks(pids: Iterable[int]) -> int:
-    """How many processes and threads there are, as RLIMIT_NPROC counts."""
+    """The number of threads of these processes, as RLIMIT_NPROC counts."""
     return sum(len(_threads(pid)) for pid in pids)
 
 
 def stop_all(root: int, limit_s: float) -> bool:
-    """SIGSTOP for everything below `root`; whether within `limit_s` nothing runs there any more.
+    """Stop everything below `root`; return whether nothing runs there within `limit_s`.
 
-    Two looks in a row must find the same processes, all of them still, and none that ran in between; all are told to
-    stop between the two. The kernel itself sends SIGCONT when somebody ends: to an orphaned process group, to a child
-    that asked for it, to a parent. That wakes those that had stopped, and takes back a SIGSTOP that is pending.
+    Two checks in a row must find the same processes, all stopped, and none that ran in between; SIGSTOP goes to all
+    between the two. One check is not enough: when a process ends, the kernel may send SIGCONT to an orphaned process
+    group, to a child that asked for it, or to a parent. That wakes stopped processes and cancels a pending SIGSTOP.
     """
     deadline = time.monotonic() + limit_s
     before: dict[int, _Switches | None] = {}
     while True:
         pids = descendants(root)
         now = {pid: _still(pid) for pid in pids}
-        # The second list: one may have been born before its parent stopped.
+        # List again: a process may have been created before its parent stopped.
         if None not in now.values() and now == before and descendants(root) == pids:
             return True
         if time.monotonic() > deadline:
@@ -76,12 +75,12 @@ def stop_all(root: int, limit_s: float) -> bool:
 
 
 def continue_all(root: int) -> None:
-    """SIGCONT for everything below `root`."""
+    """Send SIGCONT to everything below `root`."""
     _signal(descendants(root), signal.SIGCONT)
 
 
 def end_all(root: int, limit_s: float) -> None:
-    """SIGKILL for everything below `root`, until nothing is there or `limit_s` have passed."""
+    """Send SIGKILL to everything below `root` until nothing is left or `limit_s` have passed."""
     deadline = time.monotonic() + limit_s
     while (pids := descendants(root)) and time.monotonic() < deadline:
         _signal(pids, signal.SIGKILL)
@@ -89,13 +88,13 @@ def end_all(root: int, limit_s: float) -> None:
 
 
 def memory_bytes(root: int, folders: Iterable[str], most_files: int) -> int:
-    """What everything below `root` holds: pages of its own, swapped ones, page tables, shared memory, tmpfs `folders`.
+    """The memory of everything below `root`: private and swapped pages, page tables, shared memory, tmpfs `folders`.
 
-    Files of memory (memfd) that the caller has open too are the caller's, and not counted. Nor is what lies in pipes
-    and sockets. Pages that a parent and its child still share after a fork count for both.
+    Memory files (memfd) that the caller also has open are not counted, and neither is data in pipes and sockets. Pages
+    that a parent and its child share after a fork count twice.
 
     Raises:
-        TooManyFiles: all processes together have more than `most_files` descriptors, each of which takes time.
+        TooManyFiles: the processes have more than `most_files` descriptors together.
     """
     private = mapped = seen = 0
     files: dict[int, int] = {}
@@ -112,10 +111,10 @@ def memory_bytes(root: int, folders: Iterable[str], most_files: int) -> int:
                     raise TooManyFiles
                 files |= _memory_files(folder, names)
                 break
-    ours = _memory_files("/proc/self/fd", _names("/proc/self/fd"))
-    held = sum(size for inode, size in files.items() if inode not in ours)
+    own = _memory_files("/proc/self/fd", _names("/proc/self/fd"))
+    held = sum(size for inode, size in files.items() if inode not in own)
     held += sum(_used(f"/proc/{pids[0]}/root{folder}") for folder in folders) if pids else 0
-    return private * _KIB + max(held, mapped * _KIB - sum(ours.values()))
+    return private * _KIB + max(held, mapped * _KIB - sum(own.values()))
 
 
 def _children(pid: int) -> list[int]:
@@ -138,11 +137,10 @@ def _names(folder: str) -> list[str]:
 
 
 def _still(pid: int) -> _Switches | None:
-    """How often each of its threads has left a processor; None where one is neither stopped nor ended, nor waits in
-    the kernel.
+    """The context switches of each thread; None if a thread is neither stopped, nor ended, nor waiting in the kernel.
 
-    One that waits there (for a driver, or for a stopped child to exec), and has been told to stop, stops before it
-    does anything else, unless it is about to end. It may do what it had asked the kernel for.
+    A thread may wait in the kernel for a driver, or for a stopped child to exec. With a SIGSTOP pending it finishes its
+    system call and then stops, unless it is about to end.
     """
     found = {}
     for thread in _threads(pid):
@@ -171,7 +169,7 @@ def _signal(pids: Iterable[int], number: int) -> None:
 
 
 def _sizes(path: str) -> dict[str, int]:
-    """The kilobytes in a `status` file; none of a thread that has ended."""
+    """The sizes in a `status` file, in KiB; empty for a thread that has ended."""
     try:
         return {name.decode(): int(kib) for name, kib in _SIZES.findall(_read(path))}
     except OSError:
@@ -188,32 +186,30 @@ def _device_of_memory_files() -> int:
 
 
 def _memory_files(folder: str, names: Iterable[str]) -> dict[int, int]:
-    """Inode and bytes of each memfd among these descriptors in a `fd` folder of /proc."""
+    """The size of each memfd among these descriptors of a /proc folder, by inode."""
     found = {}
     for name in names:
         with contextlib.suppress(OSError):
-            about = os.stat(f"{folder}/{name}")
-            if about.st_dev == _device_of_memory_files():
-                found[about.st_ino] = about.st_blocks * 512
+            status = os.stat(f"{folder}/{name}")
+            if status.st_dev == _device_of_memory_files():
+                found[status.st_ino] = status.st_blocks * 512
     return found
 
 
 def _used(folder: str) -> int:
     try:
-        about = os.statvfs(folder)
+        disk = os.statvfs(folder)
     except OSError:
         return 0
-    return (about.f_blocks - about.f_bfree) * about.f_frsize + (about.f_files - about.f_ffree) * _INODE_BYTES
+    return (disk.f_blocks - disk.f_bfree) * disk.f_frsize + (disk.f_files - disk.f_ffree) * _INODE_BYTES
 
-
-# A process tree in a cage, and the three things that the judge does to it: hold it still, count it, end it.
 
 _FREEZE_LIMIT_S = 5.0
-_END_LIMIT_S = 20.0  # a driver may take seconds to let go of a GPU
+_END_LIMIT_S = 20.0  # a driver may take seconds to release a GPU
 
 
 class Caged:
-    """A process tree in a cage. `process` is our own part of it: bubblewrap, or a supervisor; all else lies below."""
+    """A sandbox's process tree. Its root `process` is trusted: bubblewrap, or a supervisor."""
 
     def __init__(
         self,
@@ -223,13 +219,13 @@ class Caged:
         group: Path | None = None,
         folders: Iterable[str] = (),
     ) -> None:
-        """Owns what it is given.
+        """Take ownership of the arguments.
 
         Args:
-            init: a pidfd of the first process of its pid namespace, with which the kernel ends all of it.
+            init: a pidfd of the first process of the pid namespace; when it ends, the kernel ends the others.
             home: a folder to remove at the end.
-            group: its control group.
-            folders: the tmpfs that it can write to, in its own namespace.
+            group: the control group.
+            folders: the writable tmpfs folders, as seen inside.
         """
         self.process = process
         self._init, self._home, self._group, self._folders = init, home, group, tuple(folders)
@@ -237,33 +233,29 @@ class Caged:
         self._ended = False
 
     def freeze(self) -> None:
-        """Stops everything, until `thaw`. A tree that cannot be held still is ended."""
+        """Stop everything until `thaw`. A tree that cannot be stopped is ended."""
         if self.process.poll() is None and not stop_all(self.process.pid, _FREEZE_LIMIT_S):
             self.kill()
 
     def thaw(self) -> None:
-        """Lets everything go on."""
+        """Continue everything."""
         if self.process.poll() is None:
             continue_all(self.process.pid)
 
     def memory_bytes(self) -> int:
-        """Memory and temporary files of the whole tree; takes a few milliseconds.
-
-        Raises:
-            TooManyFiles: it has more descriptors than `FILES`.
-        """
+        """Memory and temporary files of the tree; takes a few milliseconds. Raises TooManyFiles."""
         return memory_bytes(self.process.pid, self._folders, FILES) if self.process.poll() is None else 0
 
     def processes(self) -> int:
-        """Processes and threads of the whole tree, our own part not counted."""
+        """Processes and threads of the tree, without the root."""
         return tasks(descendants(self.process.pid)) if self.process.poll() is None else 0
 
     def ran_out_of_memory(self) -> bool:
-        """Whether the kernel ended it for that; known only where it has a control group, and until `kill`."""
+        """Whether the kernel killed a process for its memory; known only with a control group, and until `kill`."""
         return cgroup.ran_out_of_memory(self._group)
 
     def kill(self) -> None:
-        """Ends everything, waits for it, removes its home. A second call does nothing. `process.stdout` stays open."""
+        """End everything, wait for it and remove the home; `process.stdout` stays open. A second call does nothing."""
         with self._lock:
             if self._ended:
                 return
@@ -272,14 +264,14 @@ class Caged:
                 with contextlib.suppress(ProcessLookupError):
                     signal.pidfd_send_signal(self._init, signal.SIGKILL)
                 ends = select.poll()
-                ends.register(self._init, select.POLLIN)  # once it and all below it have ended
+                ends.register(self._init, select.POLLIN)  # when it and everything below it has ended
                 ends.poll(_END_LIMIT_S * 1000)
                 os.close(self._init)
             elif self.process.poll() is None:
-                stop_all(self.process.pid, _FREEZE_LIMIT_S)  # what is stopped has no more children
+                stop_all(self.process.pid, _FREEZE_LIMIT_S)  # stopped processes create no children
                 end_all(self.process.pid, _END_LIMIT_S)
             with contextlib.suppress(subprocess.TimeoutExpired):
-                self.process.wait(timeout=1)  # it tells how its child ended
+                self.process.wait(timeout=1)  # it reports how its child ended
             self.process.kill()
             self.process.wait()
             cgroup.remove(self._group)
@@ -288,9 +280,9 @@ class Caged:
 
 
 def remove(folder: Path) -> None:
-    """Removes a folder, whatever a submission has made of it."""
-    with contextlib.suppress(RecursionError):  # folders in folders, a thousand deep
+    """Remove a folder, whatever a submission has put there."""
+    with contextlib.suppress(RecursionError):  # folders nested a thousand levels deep
         shutil.rmtree(folder, ignore_errors=True)
-    if os.path.lexists(folder):  # or some that their owner may not enter
+    if os.path.lexists(folder):  # or folders that their owner may not enter
         for command in (["chmod", "-R", "u+rwX"], ["rm", "-rf"]):
             subprocess.run([*command, "--", str(folder)], check=False, capture_output=True)

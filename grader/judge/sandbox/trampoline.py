@@ -1,6 +1,7 @@
-"""What runs first in a cage, as our own text: it gives up every privilege, then runs the worker's code.
+"""The first code in a sandbox: it sets limits, drops every privilege, then runs the worker's code.
 
-Its source is handed to `python -c`, for the cage shows no file of the judge's; so it imports nothing of the grader.
+Its source is passed to `python -c`, because a sandbox shows none of the judge's files. So it imports nothing of the
+grader.
 """
 
 from __future__ import annotations
@@ -21,15 +22,11 @@ libc = ctypes.CDLL(None, use_errno=True)
 
 
 def enter(cage: dict[str, Any]) -> None:
-    """Shuts this process in as `cage` says, then runs its code.
-
-    Raises:
-        OSError: a step was refused; nothing of a submission has been run.
-    """
+    """Apply the restrictions in `cage`, then run its code. An OSError ends it before any submission runs."""
     if not cage["locked"]:
         _supervise(cage["fds"])
     with contextlib.suppress(OSError), open("/proc/self/oom_score_adj", "w", encoding="ascii") as file:
-        file.write("1000")  # where memory runs out the kernel is to end this one, not the judge
+        file.write("1000")  # out of memory, the kernel ends this process before the judge
     for name, soft, hard in cage["rlimits"]:
         _limit(getattr(resource, f"RLIMIT_{name}"), soft, hard)
     if cage["locked"]:
@@ -37,7 +34,7 @@ def enter(cage: dict[str, Any]) -> None:
         _drop(cage["uid"])
     os.chdir(os.environ["HOME"])
     os.makedirs(os.environ["TMPDIR"], exist_ok=True)
-    sys.path[:] = [*cage["path"], *filter(os.path.exists, sys.path)]  # an editable install names where it came from
+    sys.path[:] = [*cage["path"], *filter(os.path.exists, sys.path)]  # an editable install adds its checkout
     exec(compile(cage["code"], "<worker>", "exec"), {"__name__": "__main__"})
 
 
@@ -49,7 +46,7 @@ def _limit(which: int, soft: int, hard: int) -> None:
 
 
 def _drop(uid: int | None) -> None:
-    """Another user, if one is given, and no capability, nor any to be had by exec."""
+    """Become another user, if one is given, and drop every capability, also for programs started later."""
     capability = 0
     while libc.prctl(CAPBSET_DROP, ctypes.c_ulong(capability), 0, 0, 0) == 0:
         capability += 1
@@ -59,16 +56,16 @@ def _drop(uid: int | None) -> None:
         os.setresuid(uid, uid, uid)
     header = ctypes.create_string_buffer(struct.pack("Ii", CAPABILITIES_V3, 0))
     _check(libc.capset(header, ctypes.create_string_buffer(24)))
-    _prctl(DUMPABLE, 1)  # else what is in /proc/self belongs to root
+    _prctl(DUMPABLE, 1)  # otherwise /proc/self belongs to root
 
 
 def _supervise(fds: list[int]) -> None:
-    """Returns in a child. The parent stays outside of the cage, and ends whatever the child leaves behind.
+    """Return in a child process. The parent supervises it and ends whatever it leaves behind.
 
-    It is what bubblewrap's first process is where there is a pid namespace, and reports a signal as that does.
+    It replaces bubblewrap's first process, and reports signals in the same way.
     """
     _prctl(SUBREAPER, 1)
-    _prctl(DUMPABLE, 0)  # a submission of the same user must not write to its memory
+    _prctl(DUMPABLE, 0)  # a submission with the same user must not write to its memory
     child = os.fork()
     if child == 0:
         os.setsid()
@@ -76,8 +73,8 @@ def _supervise(fds: list[int]) -> None:
         _prctl(PDEATHSIG, signal.SIGKILL)
         return
     signal.signal(signal.SIGTERM, lambda *_: _end(143))
-    _prctl(PDEATHSIG, signal.SIGTERM)  # the judge has gone
-    for fd in fds:  # the judge hears of it when the child closes its own
+    _prctl(PDEATHSIG, signal.SIGTERM)  # sent when the judge ends
+    for fd in fds:  # so that the judge notices when the child closes its copies
         os.close(fd)
     while True:
         pid, status = os.wait()
@@ -87,7 +84,7 @@ def _supervise(fds: list[int]) -> None:
 
 
 def _end(code: int) -> None:
-    """Orphans become children of this process: when it has none, nothing is left."""
+    """End all children, then exit. Orphans become children of this process, so nothing is left."""
     with contextlib.suppress(ChildProcessError):
         while True:
             with open(f"/proc/self/task/{os.getpid()}/children") as children:
@@ -101,8 +98,7 @@ def _prctl(option: int, value: int) -> None:
     _check(libc.prctl(option, ctypes.c_ulong(value), ctypes.c_ulong(0), ctypes.c_ulong(0), ctypes.c_ulong(0)))
 
 
-def _check(answer: int) -> int:
-    if answer < 0:
+def _check(result: int) -> None:
+    if result < 0:
         number = ctypes.get_errno()
         raise OSError(number, os.strerror(number))
-    return answer

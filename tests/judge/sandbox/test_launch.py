@@ -39,7 +39,7 @@ def test_a_bubblewrap_that_is_refused_its_namespaces_is_not_used(tmp_path, monke
     fake.write_text("#!/bin/sh\necho 'bwrap: No permissions to create new namespace' >&2\nexit 1\n")
     fake.chmod(0o755)
     monkeypatch.setenv("PATH", f"{tmp_path}{os.pathsep}{os.environ['PATH']}")
-    assert strength() == "none: this system allows bubblewrap no namespaces"
+    assert strength() == "none: bubblewrap may not create namespaces here"
 
 
 def test_no_sandbox_is_none_and_the_verdict_says_so():

@@ -96,7 +96,7 @@ def test_an_ordinary_user_gets_a_cage(ordinary_user, tmp_path):
     out = ordinary_user(
         """
 import time
-from grader.judge.sandbox import launch, tree
+from grader.judge.sandbox import launch, process_tree
 from grader.judge.sandbox.launch import forms
 code = '''
 import os, sys, time, grader.worker
@@ -117,12 +117,12 @@ for form in forms():
     said = caged.process.stdout.readline().decode().split()
     caged.process.stdout.readline()
     caged.freeze()
-    states = {open(f"/proc/{pid}/stat").read().split(") ")[1][0] for pid in tree.descendants(caged.process.pid)}
+    states = {open(f"/proc/{pid}/stat").read().split(") ")[1][0] for pid in process_tree.descendants(caged.process.pid)}
     held, tasks = caged.memory_bytes() >> 20, caged.processes()
     caged.thaw()
-    pids = tree.descendants(caged.process.pid)
+    pids = process_tree.descendants(caged.process.pid)
     caged.kill()
-    print(form.kind, *said, states, held >= 50, tasks, [pid for pid in pids if tree.tasks([pid])])
+    print(form.kind, *said, states, held >= 50, tasks, [pid for pid in pids if process_tree.tasks([pid])])
 """,
         tmp_path,
     )

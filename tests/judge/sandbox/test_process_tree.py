@@ -304,7 +304,7 @@ def test_all_of_it_ends_with_a_judge_that_is_killed(form, counters, tmp_path):
     code = f"""
 import json, sys, time
 sys.path[:0] = {import_folders()!r}
-from grader.judge.sandbox import launch, tree
+from grader.judge.sandbox import launch, process_tree
 from grader.judge.sandbox.launch import Form, forms
 kind = {form!r}
 form = Form(kind) if kind == "none" else next((f for f in forms() if f.kind == kind and launch.works(f)), None)
@@ -313,7 +313,7 @@ if form is None:
     sys.exit()
 caged = launch.start_as(form, {BUSY.format(fd=counters.fd) + "count(0)"!r}, ({counters.fd},), "simulator")
 caged.process.stdout.readline()
-print(json.dumps([caged.process.pid, *tree.descendants(caged.process.pid)]), flush=True)
+print(json.dumps([caged.process.pid, *process_tree.descendants(caged.process.pid)]), flush=True)
 time.sleep(60)
 """
     command = [sys.executable, "-I", "-c", code]
