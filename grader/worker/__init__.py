@@ -1,1 +1,1 @@
-"""The untrusted side: the one process that imports a submission. Nothing it says is believed."""
+"""The untrusted side: the process that imports a submission. Nothing that it reports is believed."""

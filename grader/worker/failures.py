@@ -1,4 +1,4 @@
-"""An exception of the submission's, as text: its kind, a sentence, the line in the cell, its part of the traceback."""
+"""Describe a submission's exception as text: its kind, a sentence, the line in the cell, and the traceback."""
 
 from __future__ import annotations
 
@@ -6,16 +6,15 @@ import traceback
 from pathlib import Path
 from typing import Any
 
-from grader.worker.simulator.cuda_source import first_error
-from grader.worker.toolchain.compiler_errors import compiler_log
+from grader.worker.toolchain.compiler_errors import compiler_log, first_error
 
 _LIMIT = 4000
-_ASSERTED = "device-side assert triggered"  # every CUDA error of torch's speaks of "device-side assertions"
+_ASSERTED = "device-side assert triggered"  # all of torch's CUDA errors mention "device-side assertions"
 _ILLEGAL = ("illegal memory access", "misaligned address", _ASSERTED, "unspecified launch failure")
 
 
 def describe(error: BaseException, file: Path) -> dict[str, Any]:
-    """`{"kind", "message", "line", "detail"}` with capped lengths; lines count from 1 in the submission."""
+    """Return `{"kind", "message", "line", "detail"}` of limited length; lines count from 1 in the submission."""
     error, frames = _innermost(error, file)
     line = frames[-1].lineno if frames else None
     text = str(error) or type(error).__name__
@@ -36,9 +35,9 @@ def describe(error: BaseException, file: Path) -> dict[str, Any]:
 
 
 def _innermost(error: BaseException, file: Path) -> tuple[BaseException, list[traceback.FrameSummary]]:
-    """The exception to show, and its frames in the submission.
+    """Return the exception to show, and its frames in the submission.
 
-    Triton's interpreter wraps what a kernel raised, and its frames end at the launch; the cause has the kernel's line.
+    Triton's interpreter wraps a kernel's exception, and its frames end at the launch. The cause has the kernel's line.
     """
     shown, frames = error, _frames(error, file)
     cause = error.__cause__
@@ -66,9 +65,9 @@ def _kind(error: BaseException, text: str) -> str:
 
 
 def _compiler_says(error: BaseException, text: str) -> tuple[int | None, str]:
-    """The line in the cell and the sentence of the first error that a compiler reported."""
+    """Return the line in the cell and the message of the first error that a compiler reported."""
     node, source = getattr(error, "node", None), getattr(error, "src", None)
-    if node is not None and source is not None:  # Triton: the node's line counts from the kernel's decorator
+    if node is not None and source is not None:  # Triton's lines count from the kernel's decorator
         message = getattr(error, "error_message", None) or text.strip().splitlines()[-1]
         cause = error.__cause__
         if cause is not None and not getattr(error, "error_message", None):

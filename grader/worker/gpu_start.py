@@ -1,4 +1,4 @@
-"""The worker's start on a GPU: imports, the CUDA context, Triton's and the profiler's first use, lines in errors."""
+"""Start a worker on a GPU: imports, the CUDA context, and the slow first use of Triton and of the profiler."""
 
 from __future__ import annotations
 
@@ -12,18 +12,14 @@ from grader.worker.harnesses.compiled_graph import ran
 from grader.worker.toolchain import nvcc
 from grader.worker.toolchain.compiler_errors import install_line_marks
 
-# What numba-cuda asks NumPy for, and NumPy 2.5 has no more: a GPU machine may have one that is not ours to choose.
-
 
 def give_numba_its_names() -> None:
-    """`numpy.row_stack` is gone since NumPy 2.5; numba-cuda 0.30 looks it up when it first compiles."""
+    """Add `numpy.row_stack`, which NumPy 2.5 removed and numba-cuda 0.30 looks up when it first compiles."""
     import numpy
 
     if not hasattr(numpy, "row_stack"):
         numpy.row_stack = numpy.vstack  # type: ignore[attr-defined,unused-ignore]
 
-
-# The worker's start on a GPU: imports, the CUDA context, Triton's and the profiler's first use, lines in errors.
 
 give_numba_its_names()
 
@@ -35,24 +31,24 @@ def _fill(out, n, BLOCK: tl.constexpr):  # type: ignore[no-untyped-def]
 
 
 def start(one_queue: bool) -> None:
-    """Makes the context: all that is work on the GPU.
+    """Make the CUDA context, and no other work on the GPU.
 
-    With `one_queue` the GPU takes what is put on any stream in the order of the calls. With several, which is the rule,
-    it may sit on a stream that waits for an event, and come to one that waits for the flag 2 ms later.
+    With `one_queue` the GPU executes work from all streams in the order of the calls. With several queues, the default,
+    it may stay with a stream that waits for an event, and get to one that waits for the flag 2 ms later.
     """
     if one_queue:
-        os.environ["CUDA_DEVICE_MAX_CONNECTIONS"] = "1"  # which the driver reads when the context is made
+        os.environ["CUDA_DEVICE_MAX_CONNECTIONS"] = "1"  # the driver reads it when the context is made
     torch.zeros(1, device="cuda")
     torch.cuda.synchronize()
     major, minor = torch.cuda.get_device_capability()
-    os.environ.setdefault("TORCH_CUDA_ARCH_LIST", f"{major}.{minor}")  # one architecture: half the build
+    os.environ.setdefault("TORCH_CUDA_ARCH_LIST", f"{major}.{minor}")  # half the build time
     nvcc.offer(simulated=False)
 
 
 def warm(profiler: bool) -> None:
-    """Has Triton build its driver stub and compile a kernel, about a second; and has CUPTI start, about three.
+    """Let Triton build its driver stub and compile a kernel, about 1 s; with `profiler` start CUPTI, about 3 s.
 
-    CUPTI, once started, adds 1.6 µs to each launch on the host's side: not where small kernels are compared.
+    Once CUPTI is started, each launch takes 1.6 µs longer on the host, so do not start it to compare small kernels.
     """
     _fill.warmup(torch.float32, 64, BLOCK=64, grid=(1,))
     install_line_marks()

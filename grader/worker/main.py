@@ -1,11 +1,11 @@
-"""A worker: starts, imports what a submission will want, then runs one submission on the arbiter's buffers.
+"""A worker process: import what a submission needs, then run one submission on the judge's buffers.
 
-It answers with failures as text, and with two words of the flag. It never sees an expected value and never states a
-verdict.
+It reports failures as text and answers by two words of the flag. It sees no expected value and gives no verdict.
 """
 
 from __future__ import annotations
 
+import ast
 import contextlib
 import ctypes
 import functools
@@ -26,23 +26,23 @@ from grader.protocol.arena import CudaArena, HostArena, Slot, tensor
 from grader.protocol.channel import Channel, ChannelClosed
 from grader.protocol.flag import Flag
 from grader.worker.failures import describe
-from grader.worker.harness import bound
 from grader.worker.stopwatch import GpuFlag, watch
 
 _PR_SET_PDEATHSIG = 1
 
-# A first line without code. An encoding is declared in the first two lines or not at all, and the first one counts.
+# An empty match before a first line without code. Python looks for an encoding in the first two lines and takes the
+# first it finds.
 _BEFORE_CODE = re.compile(r"\A(?=[ \t\f]*(?:[#\r\n]|\Z))")
 
 
 class Worker:
-    """The state of one job: the functions to call, the arenas and the launches planned on them."""
+    """The state of one job: the functions to call, the arenas, and the planned launches."""
 
     def __init__(self, device: str) -> None:
         self.device = device
         self.functions: dict[str, Callable[..., Any]] = {
             "": lambda x, out: out.copy_(x),
-            "fill": lambda *arrays: arrays[-1].zero_(),  # the last is an output
+            "fill": lambda *arrays: arrays[-1].zero_(),  # the last array is an output
         }
         self.arenas: dict[str, CudaArena | HostArena] = {}
         self.flag: Flag | None = None
@@ -50,7 +50,7 @@ class Worker:
         self.launches: list[tuple[Any, ...]] = []
 
     def handle(self, message: dict[str, Any], fds: list[int], channel: Channel) -> dict[str, Any]:
-        """Does what one message asks and returns the answer."""
+        """Carry out one message and return the answer."""
         operation = message["op"]
         if operation == "start" and self.device == "cuda":
             _cuda().start(message["one_queue"])
@@ -59,7 +59,7 @@ class Worker:
         elif operation == "map":
             self._map(message["arenas"], fds)
         elif operation == "load":
-            harness = bound(message["harness"], message["harness_entry"]) if "harness" in message else None
+            harness = bind_harness(message["harness"], message["harness_entry"]) if "harness" in message else None
             function = _load(message["source"], message["entry"], "submission")
             self.functions[message["name"]] = functools.partial(harness, function) if harness else function
         elif operation == "rehearse":
@@ -83,23 +83,24 @@ class Worker:
             else:
                 self.arenas[arena["name"]] = HostArena(fd, arena["size"], arena["read_only"])
         for fd in fds:
-            os.close(fd)  # the mappings stay
+            os.close(fd)  # the mappings remain
 
     def _rehearse(self, message: dict[str, Any]) -> None:
         from grader.worker.toolchain.rehearsal import rehearse
 
         launches = [[Slot.from_dict(slot) for slot in launch] for launch in message["launches"]]
-        with contextlib.suppress(Exception):  # then its kernels are compiled when its turn comes
+        with contextlib.suppress(Exception):  # after a failure the kernels are compiled by the first real call
             rehearse(self.functions[message["name"]], launches, message["limit_s"])
 
     def _tensor(self, slot: Slot) -> Any:
         return tensor(self.arenas[slot.arena], slot)
 
     def _run(self, message: dict[str, Any], channel: Channel) -> float | None:
-        """One round; returns what this process's own events say of it, in seconds.
+        """Run one round and return its duration by this process's own events, in seconds.
 
-        With a head start the calls are made before the flag is raised; a function that waits for the GPU waits for it.
-        The GPU answers, where it can, when the current stream has come so far; the host again when all work has ended.
+        With a head start the calls are made before the flag is raised, and a function that synchronises waits for the
+        flag. If the GPU can answer, it does so in the order of the current stream. The host answers when all work has
+        ended.
         """
         assert self.flag is not None
         number, function = message["round"], self.functions[message["name"]]
@@ -118,7 +119,7 @@ class Worker:
                 try:
                     gpu_flag.answer(number)
                 except RuntimeError:
-                    own.wait()  # which says in torch's words what failed, if it was work on the GPU
+                    own.wait()  # if work on the GPU failed, this raises torch's error, which says more
                     raise
             if ahead:
                 self.flag.queue(number)
@@ -135,10 +136,10 @@ class Worker:
 
 
 def main(fd: int, device: str) -> None:
-    """Serves one job on an inherited socket until it closes."""
+    """Serve one job on an inherited socket until it closes."""
     ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
     channel = Channel(socket.socket(fileno=fd))
-    gc.disable()  # a quarter of the time of these imports goes into looking for garbage, and they leave next to none
+    gc.disable()  # garbage collection takes a quarter of the time of these imports and finds almost nothing
     _import(device)
     gc.enable()
     worker = Worker(device)
@@ -153,7 +154,7 @@ def main(fd: int, device: str) -> None:
         except BaseException as error:
             answer = {"failure": _described(error)}
         for stream in (sys.stdout, sys.stderr):
-            with contextlib.suppress(Exception):  # they are the submission's to close
+            with contextlib.suppress(Exception):  # a submission may have closed them
                 stream.flush()
         channel.send(answer)
 
@@ -166,7 +167,7 @@ def _described(error: BaseException) -> dict[str, Any]:
 
 
 def _import(device: str) -> None:
-    """Pays for the imports before there is a submission."""
+    """Import what a submission needs, before there is one."""
     if device == "simulator":
         from grader.worker.simulator import start
 
@@ -188,11 +189,11 @@ def _cuda() -> Any:
 
 
 def _load(source: str, entry: str, name: str) -> Callable[..., Any]:
-    """Makes a module of the text that was scanned, and returns its function `entry`.
+    """Turn the scanned text into a module and return its function `entry`.
 
-    The string itself is compiled: Python would decode a file as its first two lines say, and run another program than
-    the judge read. Triton, Numba and tracebacks read source through `linecache`, which gets the same text and does not
-    look at the file again; other processes read the file.
+    The string itself is compiled. Python would decode a file by the encoding in its first two lines, and could run a
+    different program from the one that the judge scanned. Triton, Numba and tracebacks read source through `linecache`,
+    which gets the same text and does not reread the file. Other processes read the file.
     """
     path = Path(f"{name}.py").absolute()
     code = compile(source, str(path), "exec", dont_inherit=True)
@@ -207,6 +208,40 @@ def _load(source: str, entry: str, name: str) -> Callable[..., Any]:
     if not callable(found):
         raise NameError(f"the cell ran, and afterwards there is no function {entry!r}")
     return found  # type: ignore[no-any-return]
+
+
+def bind_harness(text: str, entry: str) -> Callable[..., Any]:
+    """Return the function `entry` of a harness, with all of its imports done now instead of in each call.
+
+    A submission that is loaded later cannot replace what the harness has imported. Modules of the grader that are first
+    imported here belong to the harness: they leave `sys.modules`, and a later import makes another copy.
+    """
+    imports = _Imports()
+    module = imports.visit(ast.parse(text))
+    module.body[:0] = imports.found
+    before = set(sys.modules)
+    space: dict[str, Any] = {"__name__": "harness"}
+    exec(compile(ast.fix_missing_locations(module), "harness.py", "exec"), space)
+    for name in sys.modules.keys() - before:
+        if name.startswith("grader."):
+            del sys.modules[name]
+            package, _, own = name.rpartition(".")
+            if package in sys.modules:
+                vars(sys.modules[package]).pop(own, None)
+    return space[entry]  # type: ignore[no-any-return]
+
+
+class _Imports(ast.NodeTransformer):
+    """Take the imports out of functions and blocks."""
+
+    def __init__(self) -> None:
+        self.found: list[ast.stmt] = []
+
+    def _take(self, node: ast.stmt) -> ast.Pass:
+        self.found.append(node)
+        return ast.Pass()
+
+    visit_Import = visit_ImportFrom = _take
 
 
 if __name__ == "__main__":

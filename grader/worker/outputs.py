@@ -1,8 +1,8 @@
-"""The tensor that a submission returns, and its way into the arbiter's buffer.
+"""Copy the tensor that a submission returns into the judge's buffer, and guard the memory that it allocates.
 
-The copy is part of what is timed, for submission and baselines alike, so nobody may be spared it: a subclass of
-`torch.Tensor` could compute only when it is copied, and a result that lies in the buffer already needs no copy.
-What decides that is bound when the module is imported, before there is a submission.
+The copy is timed, for submissions and baselines alike, so none may avoid it. A subclass of `torch.Tensor` could defer
+its work until it is copied, and a result that already is in the buffer needs no copy: both are refused. The functions
+that check this are bound when the module is imported, before there is a submission.
 """
 
 from __future__ import annotations
@@ -17,13 +17,11 @@ from torch import full
 
 from grader.protocol.arena import POISON_BYTE
 
-# A function that can be called, and that has nothing else to find: what it does is kept elsewhere.
-
 _functions: weakref.WeakKeyDictionary[CallOnly, Callable[..., Any]] = weakref.WeakKeyDictionary()
 
 
 class CallOnly:
-    """Calls the function that it was made of. It has no closure, no attribute and no argument of that function."""
+    """A callable that hides its function: it has no closure and no attribute to inspect."""
 
     __slots__ = ("__weakref__",)
     __name__ = "function"
@@ -35,8 +33,6 @@ class CallOnly:
         return _functions[self](*args)
 
 
-# Memory that a submission makes for its own results, poisoned and with guards around, as the arbiter's buffers are.
-
 _GUARD_BYTES = 16 << 10  # more than a block of 1024 threads can write past the end
 _EMPTY = ("empty", "empty_like", "empty_strided")
 _ZEROS = ("zeros", "zeros_like")
@@ -45,17 +41,17 @@ _METHODS = ("new_empty", "new_zeros")
 
 @contextlib.contextmanager
 def guarded(enabled: bool = True) -> Iterator[Callable[[], bool]]:
-    """Within it, `torch.empty` and its kin give tensors that hold poison. Gives a function: was one overrun?
+    """Within it, `torch.empty` and similar functions return tensors filled with poison, with guards around them.
 
-    It replaces names of torch in this process, and puts them back. Tensors that are not of floating point, and those
-    that only C++ asks for, are made as ever.
+    It yields a function that tells whether a guard was overwritten. Tensors without floating-point numbers, and tensors
+    that C++ code allocates, are made as usual.
     """
     made: list[tuple[Any, int]] = []
 
     def around(function: Callable[..., Any], zeros: bool) -> Callable[..., Any]:
         def make(*args: Any, **kwargs: Any) -> Any:
             plain = function(*args, **kwargs)
-            # torch.compile asks with fake or meta tensors, which have no memory
+            # torch.compile calls this for fake or meta tensors, which have no memory.
             real = type(plain) is torch.Tensor and plain.device.type != "meta"
             if not real or not plain.is_floating_point() or not plain.numel():
                 return plain
@@ -71,8 +67,8 @@ def guarded(enabled: bool = True) -> Iterator[Callable[[], bool]]:
         return make
 
     def overruns() -> bool:
-        beside = (part for raw, size in made for part in (raw[:_GUARD_BYTES], raw[_GUARD_BYTES + size :]))
-        return any(bool((part != POISON_BYTE).any()) for part in beside)
+        guards = (part for raw, size in made for part in (raw[:_GUARD_BYTES], raw[_GUARD_BYTES + size :]))
+        return any(bool((part != POISON_BYTE).any()) for part in guards)
 
     if not enabled:
         yield overruns
@@ -91,64 +87,54 @@ def guarded(enabled: bool = True) -> Iterator[Callable[[], bool]]:
                 delattr(owner, name)
 
 
-# The tensor that a submission returns, and its way into the arbiter's buffer.
-#
-# The copy is part of what is timed, for submission and baselines alike, so nobody may be spared it: a subclass of
-# `torch.Tensor` could compute only when it is copied, and a result that lies in the buffer already needs no copy.
-# What decides that is bound when the module is imported, before there is a submission.
-
 _type, _Tensor, _current_stream = type, torch.Tensor, torch.cuda.current_stream
-_Base: Any = torch._C.TensorBase  # a type of C: nobody can replace its methods
+_Base: Any = torch._C.TensorBase  # a C type: its methods cannot be replaced
 _function_modes, _dispatch_modes = torch._C._len_torch_function_stack, torch._C._len_torch_dispatch_stack
 try:
     from cuda.bindings import driver
 
-    _memcpy = driver.cuMemcpyDtoDAsync  # torch's own copying can be overridden in its dispatcher
-except ImportError:  # without a GPU, where nothing is timed
+    _memcpy = driver.cuMemcpyDtoDAsync  # torch's own copy can be overridden in its dispatcher
+except ImportError:  # no GPU, so nothing is timed
     _memcpy = None
 
 
 class NotATensor(TypeError):
-    """The function returned something else than a plain tensor of the shape and data type that are asked for."""
+    """The function did not return a plain tensor of the required shape and data type."""
 
 
 def must_be_like(out: Any, result: Any) -> None:
-    """Accepts a plain tensor of the shape, data type and device of `out`.
-
-    Raises:
-        NotATensor: `result` is something else.
-    """
+    """Raise `NotATensor` unless `result` is a plain tensor with the shape, data type and device of `out`."""
     if not isinstance(result, _Tensor):
-        raise NotATensor(f"a tensor is to be returned, not {_type(result).__name__}")
+        raise NotATensor(f"the function must return a tensor, not {_type(result).__name__}")
     if _type(result) is not _Tensor:
-        raise NotATensor(f"a plain torch.Tensor is to be returned, not its subclass {_type(result).__name__}")
+        raise NotATensor(f"the function must return a plain torch.Tensor, not its subclass {_type(result).__name__}")
     if result.shape != out.shape:
-        raise NotATensor(f"the result has the shape {tuple(result.shape)}; {tuple(out.shape)} is asked for")
+        raise NotATensor(f"the result has the shape {tuple(result.shape)}; it must be {tuple(out.shape)}")
     if result.dtype != out.dtype:
-        raise NotATensor(f"the result is {result.dtype}; {out.dtype} is asked for")
+        raise NotATensor(f"the result is {result.dtype}; it must be {out.dtype}")
     if result.device != out.device:
-        raise NotATensor(f"the result is on {result.device}; {out.device} is asked for")
+        raise NotATensor(f"the result is on {result.device}; it must be on {out.device}")
     if result.layout != torch.strided:
-        raise NotATensor(f"the result has the layout {result.layout}; {torch.strided} is asked for")
+        raise NotATensor(f"the result has the layout {result.layout}; it must be {torch.strided}")
 
 
 def copy_out(result: Any, out: Any) -> None:
-    """Copies what a function returned to `out`, the arbiter's buffer, on torch's current stream.
+    """Copy a function's result to `out`, the judge's buffer, on torch's current stream.
 
     Raises:
-        NotATensor: `result` is no plain tensor like `out`, with memory of its own.
+        NotATensor: `result` is not a plain tensor like `out` with its own memory.
     """
     if _type(out) is not _Tensor or _function_modes() or _dispatch_modes():
         raise NotATensor("the function changed how torch handles tensors, and did not change it back")
     must_be_like(out, result)
-    if not _Base.is_contiguous(out):  # in no case that is timed
+    if not _Base.is_contiguous(out):  # never in a timed case
         _Base.copy_(out, result)
         return
-    result = result.resolve_neg().contiguous()  # the result itself where there is nothing to do
+    result = result.resolve_neg().contiguous()  # usually the result itself
     must_be_like(out, result)
     start, own_start, size = _Base.data_ptr(result), _Base.data_ptr(out), out.numel() * out.element_size()
     if not _Base.is_contiguous(result) or -size < start - own_start < size:
-        raise NotATensor("the result lies in the grader's own buffer: return a tensor that the function has made")
+        raise NotATensor("the result is in the grader's own buffer: return a tensor that the function allocated")
     if out.is_cuda and _memcpy is not None:
         (error,) = _memcpy(own_start, start, size, _current_stream().cuda_stream)
         if error:

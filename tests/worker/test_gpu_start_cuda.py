@@ -16,6 +16,6 @@ def test_the_driver_is_told_of_one_queue_before_the_context_is_made(monkeypatch,
     monkeypatch.setattr(torch, "zeros", lambda *_, **__: heard.append(os.environ.get("CUDA_DEVICE_MAX_CONNECTIONS")))
     monkeypatch.setattr(torch.cuda, "synchronize", lambda: None)
     monkeypatch.setattr(torch.cuda, "get_device_capability", lambda: (9, 0))
-    monkeypatch.setattr(gpu_start.nvcc_on_path, "offer", lambda simulated: None)
+    monkeypatch.setattr(gpu_start.nvcc, "offer", lambda simulated: None)
     gpu_start.start(one_queue)
     assert heard == [told]

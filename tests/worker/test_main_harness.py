@@ -7,7 +7,7 @@ import sys
 
 import pytest
 
-from grader.worker.harness import bound
+from grader.worker.main import bind_harness
 
 _TEXT = """
 from typing import Any
@@ -29,7 +29,7 @@ def _unknown(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_imports_are_done_once_and_before_the_first_call(monkeypatch: pytest.MonkeyPatch) -> None:
     """What is put into a module later is not looked up again, wherever in the harness the import stands."""
-    measure = bound(_TEXT, "measure")
+    measure = bind_harness(_TEXT, "measure")
     monkeypatch.setattr("math.sqrt", lambda x: -1)
     assert measure(lambda root: root, 9)[0] == 3
 
@@ -37,7 +37,7 @@ def test_imports_are_done_once_and_before_the_first_call(monkeypatch: pytest.Mon
 def test_what_a_harness_brings_of_the_grader_is_its_own() -> None:
     """Another import gets another copy, of the harness itself too."""
     before = set(sys.modules)
-    measure = bound(_TEXT, "measure")
+    measure = bind_harness(_TEXT, "measure")
     assert "harness" not in sys.modules
     assert not any(name.startswith("grader.") for name in sys.modules.keys() - before)
     import grader.worker
@@ -51,5 +51,5 @@ def test_what_a_harness_brings_of_the_grader_is_its_own() -> None:
 def test_modules_that_were_there_stay() -> None:
     """The worker's own are shared with it: the simulator has one state."""
     loads = importlib.import_module("grader.worker.harnesses.triton_kernels")
-    assert bound(_TEXT, "measure")(lambda root: root, 9)[1] is loads.load_widths
+    assert bind_harness(_TEXT, "measure")(lambda root: root, 9)[1] is loads.load_widths
     assert sys.modules["grader.worker.harnesses.triton_kernels"] is loads

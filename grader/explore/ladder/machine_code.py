@@ -16,7 +16,7 @@ from typing import Any
 
 from grader.explore.drawing.displays import BLUE, DARK, GREY, ORANGE, PALE, Picture, Table, chart, code_html, finish
 from grader.worker.gpu_start import give_numba_its_names
-from grader.worker.toolchain.nvcc_by_nvrtc import no_cache_options
+from grader.worker.toolchain.nvcc import no_cache_options
 
 _CAPABILITY = 90
 _SASS_LINE = re.compile(r"^\s+/\*(?P<address>[0-9a-f]{4,})\*/\s+(?P<text>[^;]*?)\s*;", re.MULTILINE)

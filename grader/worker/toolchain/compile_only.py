@@ -1,6 +1,6 @@
-"""Compile Triton kernels for a GPU that need not be there, in a process of its own that Triton's interpreter is not in.
+"""Compile Triton kernels in a separate process, without a GPU and without Triton's interpreter.
 
-`compile_process` is the process.
+`compile_process` is the program that runs there.
 """
 
 from __future__ import annotations
@@ -19,15 +19,15 @@ _PROCESS = Path(__file__).with_name("compile_process.py")
 
 
 class CompileFailed(RuntimeError):
-    """The kernel does not compile; the message is the compiler's."""
+    """The kernel does not compile; the message is the compiler's own."""
 
 
 class CannotBeSeen(CompileFailed):
-    """Nothing is wrong with the kernel, as far as is known: it stands where this process does not reach it."""
+    """The compile process cannot reach the kernel, which may be right."""
 
 
 class Compiler:
-    """The process, started by the first request. Use it in a `with`, or close it."""
+    """The compile process, started by the first request. Use it in a `with` statement, or close it."""
 
     def __init__(self) -> None:
         self._process: subprocess.Popen[bytes] | None = None
@@ -35,20 +35,21 @@ class Compiler:
     def compile(
         self, path: Path, name: str, arguments: dict[str, Any], capability: int, extras: bool = False
     ) -> dict[str, Any]:
-        """`{"ttir", "ttgir", "llir", "ptx", "num_warps", "num_stages", "shared_bytes"}` of a kernel in a file.
+        """Return `{"ttir", "ttgir", "llir", "ptx", "num_warps", "num_stages", "shared_bytes"}` of a kernel in a file.
 
-        `arguments` are those of a launch, by name, options such as `num_warps` among them, each as `described` has it.
-        With `extras` there are "cubin" (its path) and "allocated", the TTGIR with shared memory's offsets in it.
+        `arguments` are those of a launch, by name and as `described` returns them, including options such as
+        `num_warps`. With `extras` there are also "cubin" (its path) and "allocated", the TTGIR with the offsets of
+        buffers in shared memory.
 
         Raises:
-            CannotBeSeen: the file has no such kernel outside of all functions.
-            CompileFailed: it does not compile, or the process ended.
+            CannotBeSeen: the file has no such kernel at module level.
+            CompileFailed: the kernel does not compile, or the process ended.
         """
         request = {"path": str(path), "name": name, "arguments": arguments, "capability": capability, "extras": extras}
         return self._answer(request)
 
     def lower(self, ttgir: str, capability: int) -> str:
-        """The PTX that comes of TritonGPU IR. Raises CompileFailed."""
+        """Compile TritonGPU IR to PTX, or raise `CompileFailed`."""
         return str(self._answer({"name": "the text", "ttgir": ttgir, "capability": capability, "extras": False})["ptx"])
 
     def _answer(self, request: dict[str, Any]) -> dict[str, Any]:
@@ -72,7 +73,7 @@ class Compiler:
         return dict(answer)
 
     def start(self) -> subprocess.Popen[bytes]:
-        """Starts the process, if it does not run; it imports what it needs before anything is asked of it."""
+        """Start the process if it is not running; it does its imports before the first request."""
         if self._process is None:
             environment = {key: value for key, value in os.environ.items() if key != "TRITON_INTERPRET"}
             self._process = subprocess.Popen(
@@ -85,7 +86,7 @@ class Compiler:
         return self._process
 
     def close(self) -> None:
-        """Ends the process; the next request would start another."""
+        """End the process; the next request starts another."""
         process, self._process = self._process, None
         if process is None:
             return
@@ -104,10 +105,10 @@ class Compiler:
 
 
 def described(value: Any) -> Any:
-    """An argument of a launch as JSON: what Triton's compiler looks at, and no data.
+    """Return a launch's argument as JSON: what Triton's compiler needs to know, without data.
 
     Raises:
-        CannotBeSeen: this kind of argument is not known here.
+        CannotBeSeen: this type of argument is not supported.
     """
     if hasattr(value, "data_ptr"):
         return {"tensor": str(value.dtype).rpartition(".")[2], "aligned": value.data_ptr() % 16 == 0}

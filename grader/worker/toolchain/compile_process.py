@@ -1,7 +1,7 @@
-"""The process that `compile_only` starts: it compiles Triton kernels for a GPU that need not be there.
+"""The process that `compile_only` starts: compile Triton kernels without a GPU.
 
-It is run as a script and imports nothing of this package. One line is one request or one answer, both JSON; what they
-hold stands at `compile_only.Compiler`.
+It is run as a script and imports nothing from this package. Each request and each answer is one line of JSON;
+`compile_only.Compiler` describes them.
 """
 
 from __future__ import annotations
@@ -25,33 +25,37 @@ class _Absent(Exception):
 
 
 class _Driver:
-    """What `warmup` asks a driver, answered without one."""
+    """The part of a driver that `warmup` uses, without a GPU."""
 
     def __init__(self, capability: int) -> None:
         self.capability = capability
 
     def get_current_device(self) -> int:
-        return self.capability  # compiled kernels are kept by device
+        return self.capability  # Triton keeps compiled kernels per device
 
     def get_current_stream(self, device: int) -> int:
         return 0
 
     def get_current_target(self) -> Any:
-        from triton.backends.compiler import GPUTarget
+        return _target(self.capability)
 
-        return GPUTarget("cuda", self.capability, 32)
+
+def _target(capability: int) -> Any:
+    from triton.backends.compiler import GPUTarget
+
+    return GPUTarget("cuda", capability, 32)
 
 
 @functools.cache
 def _dtype(name: str) -> Any:
-    """One object for each type: Triton 3.6 remembers types by their address, where a new object may come to lie."""
+    """Return one object per type: Triton 3.6 caches types by address, which a new object may reuse."""
     bits = re.search(r"\d+", name)
     size = int(bits[0]) // 8 if bits else 1
     return type("dtype", (), {"__str__": lambda self: f"torch.{name}", "itemsize": size})()
 
 
 class _Tensor:
-    """A tensor without data. Triton asks for its type by name and whether its address is a multiple of 16."""
+    """A tensor without data. Triton reads the name of its type, and whether its address is a multiple of 16."""
 
     def __init__(self, dtype: str, aligned: bool) -> None:
         self.dtype = _dtype(dtype)
@@ -85,7 +89,7 @@ def _argument(described: dict[str, Any]) -> Any:
 
 
 def _modules(path: str, known: dict[str, Any]) -> Any:
-    """The file as a module, imported once."""
+    """Import the file, once."""
     if path not in known:
         import importlib.util
 
@@ -104,8 +108,8 @@ def _kernel(module: Any, name: str) -> Any:
     while kernel is not None and hasattr(kernel, "fn"):
         if type(kernel).__name__ in ("JITFunction", "GluonJITFunction"):
             return kernel
-        kernel = kernel.fn  # of autotune and heuristics: what they chose stands among the arguments
-    raise _Absent(f"the file has no kernel {name!r} outside of all functions")
+        kernel = kernel.fn  # the choices of autotune and heuristics are among the arguments
+    raise _Absent(f"the file has no kernel {name!r} at module level")
 
 
 def _answer(request: dict[str, Any], known: dict[str, Any]) -> dict[str, Any]:
@@ -134,17 +138,16 @@ def _answer(request: dict[str, Any], known: dict[str, Any]) -> dict[str, Any]:
 
 def _lowered(ttgir: str, capability: int) -> str:
     import triton
-    from triton.backends.compiler import GPUTarget
 
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder, "kernel.ttgir")
         path.write_text(ttgir, encoding="utf-8")
-        return str(triton.compile(str(path), target=GPUTarget("cuda", capability, 32)).asm["ptx"])
+        return str(triton.compile(str(path), target=_target(capability)).asm["ptx"])
 
 
 @contextlib.contextmanager
 def _without_torch() -> Iterator[None]:
-    """Triton asks for torch only to know its tensors, and there are none here: importing it takes a second or two."""
+    """Keep Triton from importing torch, which takes 1 to 2 s: it only needs torch to recognise tensors."""
     absent = "torch" not in sys.modules
     if absent:
         sys.modules["torch"] = None  # type: ignore[assignment]
@@ -156,9 +159,9 @@ def _without_torch() -> Iterator[None]:
 
 
 def _spare(extras: bool) -> None:
-    """Leaves out what nobody asked for: to hash Triton's own files, which takes a second, and `ptxas`.
+    """Skip hashing Triton's own files, which takes 1 s, and `ptxas` unless there are `extras`.
 
-    What is kept on disk has a key of its own, so that no launch finds a kernel without machine code there.
+    The cache on disk gets a separate key, so that no launch finds a kernel without machine code.
     """
     import triton
     from triton.backends.nvidia.compiler import CUDABackend
@@ -172,9 +175,8 @@ def _spare(extras: bool) -> None:
 
 
 def _allocated(ttgir: str, request: dict[str, Any]) -> str:
-    """The TTGIR after the pass that places buffers in shared memory; "" where this Triton has no such pass."""
+    """Return the TTGIR after the pass that places buffers in shared memory, or "" if this Triton has no such pass."""
     from triton._C.libtriton import ir, nvidia
-    from triton.backends.compiler import GPUTarget
     from triton.backends.nvidia.compiler import CUDABackend
 
     path = Path(request["path"]).with_suffix(".ttgir")
@@ -182,7 +184,7 @@ def _allocated(ttgir: str, request: dict[str, Any]) -> str:
     try:
         context = ir.context()
         ir.load_dialects(context)
-        CUDABackend(GPUTarget("cuda", request["capability"], 32)).load_dialects(context)
+        CUDABackend(_target(request["capability"])).load_dialects(context)
         module = ir.parse_mlir_module(str(path), context)
         passes = ir.pass_manager(context)
         nvidia.passes.ttgpuir.add_allocate_shared_memory_nv(passes, request["capability"], 80)
@@ -214,5 +216,5 @@ def _serve(requests: IO[str], answers: IO[str]) -> None:
 
 if __name__ == "__main__":
     own = os.fdopen(os.dup(1), "w", encoding="utf-8")
-    os.dup2(2, 1)  # what the file prints is no answer
+    os.dup2(2, 1)  # keep the file's prints out of the answers
     _serve(sys.stdin, own)

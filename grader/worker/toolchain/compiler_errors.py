@@ -1,4 +1,8 @@
-"""What NVRTC and nvcc say of a source that Python handed to them, with the lines of the cell it stands in."""
+"""Find the first error in a compiler's output, and the line of the learner's cell that it belongs to.
+
+`#line` marks make g++ and nvcc report lines of the cell instead of lines of the files that `load_inline` writes. Errors
+of CuPy and captured output of `nvcc` have no marks: their lines are translated afterwards.
+"""
 
 from __future__ import annotations
 
@@ -13,21 +17,19 @@ from pathlib import Path
 from types import FrameType
 from typing import Any
 
-# `#line` marks, so that g++ and nvcc name lines of the learner's cell, not of the files that `load_inline` writes.
+CELL = "cell"  # the file name in marks with lines of the cell; other lines count from the start of their string
 
-CELL = "cell"  # the file name in marks whose lines are the cell's; others count from the start of their string
-
-_OURS = str(Path(__file__).parents[2])
+_PACKAGE = str(Path(__file__).parents[2])
 
 
 def line_mark(source: str, name: str, cell: str) -> str:
-    """The mark for `source`: its place in `cell`, where it stands there as one string, else line 1 of `name`."""
+    """Return the mark for `source`: its line in `cell` if it is one string there, otherwise line 1 of `name`."""
     line = line_in(cell, source)
     return f'#line {line} "{CELL}"\n' if line else f'#line 1 "{name}"\n'
 
 
 def install_line_marks() -> None:
-    """On a machine with a GPU: has torch's `load_inline` mark what it compiles. A second call does nothing."""
+    """Let torch's `load_inline` mark its sources, on a machine with a GPU. A second call does nothing."""
     from torch.utils import cpp_extension
 
     if not hasattr(cpp_extension.load_inline, "__wrapped__"):
@@ -52,20 +54,20 @@ def _marking(original: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def sources_of(argument: str | list[str] | None) -> list[str]:
-    """`cpp_sources` or `cuda_sources` as a list, in whichever form it was given."""
+    """Return `cpp_sources` or `cuda_sources` as a list."""
     return [argument] if isinstance(argument, str) else list(argument or [])
 
 
 def cell_of_caller() -> str:
-    """The source of the file or notebook cell that called into this package; empty where it has none."""
+    """Return the source of the file or notebook cell that called into this package, or "" without one."""
     frame: FrameType | None = sys._getframe(1)
-    while frame is not None and frame.f_code.co_filename.startswith(_OURS):
+    while frame is not None and frame.f_code.co_filename.startswith(_PACKAGE):
         frame = frame.f_back
     return "".join(linecache.getlines(frame.f_code.co_filename, frame.f_globals)) if frame else ""
 
 
 def line_in(cell: str, source: str) -> int | None:
-    """The line of the cell on which the string `source` begins, where it stands there as one."""
+    """Return the line of the cell on which the string `source` begins, if it is a single literal there."""
     try:
         tree = ast.parse(cell)
     except (SyntaxError, ValueError):
@@ -73,12 +75,10 @@ def line_in(cell: str, source: str) -> int | None:
     for node in ast.walk(tree):
         if not isinstance(node, ast.Constant) or node.value != source or node.end_lineno is None:
             continue
-        if node.end_lineno - node.lineno == source.count("\n"):  # else escapes or joined strings moved the lines
+        if node.end_lineno - node.lineno == source.count("\n"):  # otherwise escapes or joined strings moved the lines
             return node.lineno
     return None
 
-
-# The first error in what g++, nvcc, ptxas or the linker printed, as a line and a sentence.
 
 _COMPILER = re.compile(  # g++: file:5:12: error: text     nvcc: file(5): error: text, or error #20: text
     r"^(?:In file included from )?(?P<file>[^\s:(][^:(\n]*?)(?::(?P<gcc>\d+)(?::\d+)?|\((?P<nvcc>\d+)\)):\s+"
@@ -100,10 +100,10 @@ _STRINGS = {
 
 
 def first_error(text: str) -> tuple[int | None, str]:
-    """The first error's line in the cell, if that is known, and what is wrong.
+    """Return the line in the cell, if it is known, and the message of the first error of g++, nvcc, ptxas or a linker.
 
-    Lines are those of the cell where the source was marked (`line_mark`). Otherwise they count from the start of the
-    learner's string, and stand in the sentence. An error within a header is put at the learner's line that led there.
+    Without a mark, lines count from the start of the learner's string, and the message names them. An error in a header
+    is reported at the learner's line that led there.
     """
     match = _COMPILER.search(text)
     if match is None:
@@ -112,8 +112,8 @@ def first_error(text: str) -> tuple[int | None, str]:
     place = _place(match)
     if place is None:
         before = [found for found in map(_place, _MENTION.finditer(text, 0, match.start())) if found]
-        behind = [found for found in map(_place, _MENTION.finditer(text, match.end())) if found]
-        place = before[-1] if before else behind[0] if behind else None
+        after = [found for found in map(_place, _MENTION.finditer(text, match.end())) if found]
+        place = before[-1] if before else after[0] if after else None
     if place is None:
         return None, message
     name, line = place
@@ -121,35 +121,30 @@ def first_error(text: str) -> tuple[int | None, str]:
 
 
 def _place(match: re.Match[str]) -> tuple[str, int] | None:
-    """The learner's file that a match names, and its line."""
+    """Return the learner's file that a match names, and its line."""
     name = match["file"].strip().rsplit("/", 1)[-1]
     return (name, int(match["gcc"] or match["nvcc"])) if name == CELL or name in _STRINGS else None
 
 
 def _without_line(text: str) -> str:
     if found := _ELSEWHERE.search(text):
-        twice = found["twice"]
-        return (
-            f"{twice.strip()} is defined twice" if twice else _clean(next(group for group in found.groups() if group))
-        )
-    lines = [line.strip() for line in text.splitlines() if line.strip()]
-    return next(
-        (line for line in lines if "error" in line.lower()), lines[0] if lines else "The compiler gave no reason."
-    )
+        if found["twice"]:
+            return f"{found['twice'].strip()} is defined twice"
+        return _clean(next(group for group in found.groups() if group))
+    lines = [line.strip() for line in text.splitlines() if line.strip()] or ["The compiler gave no reason."]
+    return next((line for line in lines if "error" in line.lower()), lines[0])
 
 
 def _clean(message: str) -> str:
     return message.strip().replace("‘", "'").replace("’", "'")
 
 
-# What NVRTC and nvcc say of a source that Python handed to them, with the lines of the cell it stands in.
-
 _PLACE = re.compile(r"^[^\s:(]*\.cu(?:\((?P<nvcc>\d+)\)|:(?P<gcc>\d+):\d+)", re.MULTILINE)
-_IN_A_RAW_SOURCE = "cuda_source"
+_UNPLACED = "cuda_source"
 
 
 def compiler_log(error: BaseException, file: Path) -> str | None:
-    """The log behind a `CompileException` of CuPy's, or behind an `nvcc` that failed and whose output was kept."""
+    """Return the log of CuPy's `CompileException`, or of a failed `nvcc` whose output was captured."""
     if type(error).__name__ == "CompileException":
         source = getattr(error, "source", "")
         return _placed(str(error), source if isinstance(source, str) else "", _text(file))
@@ -168,13 +163,13 @@ def _placed(log: str, source: str, cell: str) -> str:
     def place(found: re.Match[str]) -> str:
         number = int(found["nvcc"] or found["gcc"])
         line = _line_of(number, source, cell)
-        return f"{CELL}({line})" if line else f"{_IN_A_RAW_SOURCE}({number})"
+        return f"{CELL}({line})" if line else f"{_UNPLACED}({number})"
 
     return _PLACE.sub(place, log)
 
 
 def _line_of(number: int, source: str, cell: str) -> int | None:
-    """The cell's line: of a source that stands there as one string, or else the only line that reads the same."""
+    """Return the cell's line, if the source is one string there; otherwise that of the only identical line."""
     if first := line_in(cell, source):
         return first + number - 1
     lines = source.split("\n")

@@ -1,8 +1,12 @@
-"""Has `nvcc` be found: the system's, else pip's, else a stand-in: NVRTC on a GPU, without one the C++ compiler."""
+"""Put an `nvcc` on the PATH: the system's, else pip's, else this module, run with `-m`.
+
+As a compiler it handles `nvcc --fatbin`: with NVRTC on a GPU, and with the C++ compiler in the simulator.
+"""
 
 from __future__ import annotations
 
 import importlib.util
+import json
 import os
 import re
 import shutil
@@ -11,8 +15,10 @@ import tempfile
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any, NoReturn
 
-# What a command line of `nvcc --fatbin` asks for, as far as the stand-ins for nvcc know it.
+_ROOT = Path(__file__).parents[3]  # the folder that contains `grader`
+_SCRIPT = '#!/bin/sh\nPYTHONPATH="{root}" exec "{python}" -m grader.worker.toolchain.nvcc {compiler} "$@"\n'
 
 _WITH_VALUE = {"-arch", "-gencode", "-o", "-odir", "-std", "-D", "-I", "-maxrregcount"}
 _LONG = {
@@ -24,11 +30,40 @@ _IGNORED = re.compile(r"-O\d|--optimize=?\d?|-lineinfo|--generate-line-info|-w|-
 _FAST = {"-use_fast_math", "--use_fast_math"}
 _ARCHITECTURE = re.compile(r"(?:sm|compute)_(\d+[af]?)")
 _ARCHITECTURES = re.compile(r"(?:sm|compute)_\d+[af]?|native|all|all-major")
+_CACHE_IGNORES_OPTIONS = (13, 0)  # the first NVRTC whose cache returns one binary with and without `--use_fast_math`
+
+
+def offer(simulated: bool) -> None:
+    """Put a folder with an `nvcc` on this process's PATH if it needs one. A second call does nothing."""
+    if os.environ.get("GRADER_NVCC") or (not simulated and shutil.which("nvcc")):
+        return
+    folder = None if simulated else _pip_folder()
+    if folder is None:
+        folder = Path(tempfile.mkdtemp(prefix="nvcc-"))
+        script = folder / "nvcc"
+        compiler = "--simulated" if simulated else "--nvrtc"
+        script.write_text(_SCRIPT.format(root=_ROOT, python=sys.executable, compiler=compiler))
+        script.chmod(0o755)
+    os.environ["PATH"] = f"{folder}{os.pathsep}{os.environ.get('PATH', os.defpath)}"
+    os.environ["GRADER_NVCC"] = str(folder)
+
+
+def _pip_folder() -> Path | None:
+    """Return the folder of the `nvcc` that pip installs with CUDA 13."""
+    try:
+        found = importlib.util.find_spec("nvidia")
+    except (ImportError, ValueError):
+        return None
+    for root in (found.submodule_search_locations or ()) if found else ():
+        for path in sorted(Path(root).glob("cu*/bin/nvcc")):
+            if os.access(path, os.X_OK):
+                return path.parent
+    return None
 
 
 @dataclass(frozen=True)
-class Asked:
-    """The source's file, where the result goes, options in NVRTC's words, architectures such as "90"."""
+class CommandLine:
+    """The source file, the output file, the options in NVRTC's syntax, and architectures such as "90"."""
 
     source: Path
     output: Path
@@ -36,8 +71,8 @@ class Asked:
     architectures: tuple[str, ...]
 
 
-def read(arguments: Sequence[str]) -> Asked:
-    """The command line, or an end of the process with nvcc's words."""
+def parse(arguments: Sequence[str]) -> CommandLine:
+    """Parse a command line, or end the process with nvcc's message."""
     sources: list[str] = []
     values: dict[str, list[str]] = {}
     options: list[str] = []
@@ -55,68 +90,90 @@ def read(arguments: Sequence[str]) -> Asked:
             options.append("--use_fast_math")
         elif name in _WITH_VALUE:
             if not equals and not rest:
-                refuse(f"argument expected after '{word}'")
+                _fail(f"argument expected after '{word}'")
             values.setdefault(name, []).append(value if equals else rest.pop(0))
         elif word[:2] in ("-D", "-I") and len(word) > 2:
             options.append(word)
         elif not _IGNORED.fullmatch(word):
-            refuse(f"Unknown option '{word}'")
+            _fail(f"Unknown option '{word}'")
     if len(sources) != 1:
-        refuse("No input files specified; use option --help for more information" if not sources else "give one source")
+        _fail("No input files specified; use option --help for more information" if not sources else "give one source")
     if not kinds:
-        refuse("this stand-in for nvcc makes fatbins only: nvcc --fatbin")
+        _fail("this replacement for nvcc makes fatbins only: nvcc --fatbin")
     source = Path(sources[0])
     if not source.is_file():
-        refuse(f"'{source}': No such file or directory", kind="gcc")
+        _fail(f"'{source}': No such file or directory", program="gcc")
     options += [f"-std={value}" for value in values.get("-std", [])]
     options += [f"{name}{value}" for name in ("-D", "-I") for value in values.get(name, [])]
     options += [f"--maxrregcount={value}" for value in values.get("-maxrregcount", [])]
-    named = source.with_suffix("." + min(kinds)).name
-    output = Path(values["-o"][-1]) if "-o" in values else Path(values.get("-odir", ["."])[-1], named)
+    default_name = source.with_suffix("." + min(kinds)).name
+    output = Path(values["-o"][-1]) if "-o" in values else Path(values.get("-odir", ["."])[-1], default_name)
     for value in values.get("-arch", []):
         if not _ARCHITECTURES.fullmatch(value):
             known = "is not defined for option 'gpu-architecture'"
-            refuse(f"Unsupported gpu architecture '{value}'" if value.isdigit() else f"Value '{value}' {known}")
+            _fail(f"Unsupported gpu architecture '{value}'" if value.isdigit() else f"Value '{value}' {known}")
     architectures = _ARCHITECTURE.findall(" ".join(values.get("-arch", []) + values.get("-gencode", [])))
-    return Asked(source, output, tuple(options), tuple(dict.fromkeys(architectures)))
+    return CommandLine(source, output, tuple(options), tuple(dict.fromkeys(architectures)))
 
 
-def refuse(reason: str, kind: str = "nvcc") -> None:
-    """Ends the process as nvcc does."""
-    sys.exit(f"{kind} fatal   : {reason}" if kind == "nvcc" else f"{kind}: fatal error: {reason}")
+def _fail(reason: str, program: str = "nvcc") -> NoReturn:
+    sys.exit(f"{program} fatal   : {reason}" if program == "nvcc" else f"{program}: fatal error: {reason}")
 
 
-# Has `nvcc` be found: the system's, else pip's, else a stand-in: NVRTC on a GPU, without one the C++ compiler.
+def no_cache_options() -> tuple[str, ...]:
+    """Return options that keep NVRTC from reusing a binary of the same source.
 
-_ROOT = Path(__file__).parents[3]  # where `grader` lies: the stand-ins are modules of it
-_SCRIPT = '#!/bin/sh\nPYTHONPATH="{root}" exec "{python}" -m {module} "$@"\n'
+    The cached binary may have been built with other options, and without a compilation there is no report of registers.
+    """
+    from cuda.bindings import nvrtc
 
-
-def offer(simulated: bool) -> None:
-    """Puts a folder with an `nvcc` into this process's PATH, where it needs one. A second call does nothing."""
-    if os.environ.get("GRADER_NVCC"):
-        return
-    if not simulated and shutil.which("nvcc"):
-        return
-    folder = None if simulated else _of_pip()
-    if folder is None:
-        module = "grader.worker.simulator.cupy_nvcc" if simulated else "grader.worker.toolchain.nvcc_by_nvrtc"
-        folder = Path(tempfile.mkdtemp(prefix="nvcc-"))
-        script = folder / "nvcc"
-        script.write_text(_SCRIPT.format(root=_ROOT, python=sys.executable, module=module))
-        script.chmod(0o755)
-    os.environ["PATH"] = f"{folder}{os.pathsep}{os.environ.get('PATH', os.defpath)}"
-    os.environ["GRADER_NVCC"] = str(folder)
+    _, major, minor = nvrtc.nvrtcVersion()
+    return ("--no-cache",) if (int(major), int(minor)) >= _CACHE_IGNORES_OPTIONS else ()
 
 
-def _of_pip() -> Path | None:
-    """The folder of the `nvcc` that pip brings with CUDA 13."""
+def _compile_with_nvrtc(line: CommandLine) -> None:
+    """Write a binary for the last architecture of the command line; CuPy loads it like a fatbin."""
+    if not line.architectures:
+        _fail("name the architecture: -arch=sm_90")
+    from cuda.bindings import nvrtc
+
+    def checked(result: tuple[Any, ...]) -> Any:
+        if int(result[0]):
+            _fail(f"NVRTC answered {nvrtc.nvrtcGetErrorString(result[0])[1].decode()}")
+        return result[1] if len(result) > 1 else None
+
+    program = checked(nvrtc.nvrtcCreateProgram(line.source.read_bytes(), line.source.name.encode(), 0, [], []))
+    options = (f"--gpu-architecture=sm_{line.architectures[-1]}", *no_cache_options(), *line.options)
+    (code,) = nvrtc.nvrtcCompileProgram(program, len(options), [option.encode() for option in options])
+    if int(code):
+        log = b" " * checked(nvrtc.nvrtcGetProgramLogSize(program))
+        nvrtc.nvrtcGetProgramLog(program, log)
+        print(log.decode(errors="replace").strip("\0 "), file=sys.stderr)
+        sys.exit(2)
+    binary = b" " * checked(nvrtc.nvrtcGetCUBINSize(program))
+    checked(nvrtc.nvrtcGetCUBIN(program, binary))
+    line.output.write_bytes(binary)
+
+
+def _compile_for_the_cpu(line: CommandLine) -> None:
+    """Build the program for its errors, and write what `RawModule(path=…)` needs to build it again."""
+    from grader.worker.simulator.cupy_arrays import CompileException
+    from grader.worker.simulator.cupy_kernels import MAGIC, build, kernels_in
+
+    source = line.source.read_text(encoding="utf-8")
+    mark = f'#line 1 "{line.source.name}"\n'
     try:
-        found = importlib.util.find_spec("nvidia")
-    except (ImportError, ValueError):
-        return None
-    for root in (found.submodule_search_locations or ()) if found else ():
-        for path in sorted(Path(root).glob("cu*/bin/nvcc")):
-            if os.access(path, os.X_OK):
-                return path.parent
-    return None
+        build(source, line.options, tuple(k.name for k in kernels_in(source) if k.plain and not k.template), mark)
+    except CompileException as error:
+        print(error, file=sys.stderr)
+        sys.exit(2)
+    kept = {"source": source, "options": line.options, "mark": mark}
+    line.output.write_text(MAGIC + json.dumps(kept), encoding="utf-8")
+
+
+if __name__ == "__main__":
+    command_line = parse(sys.argv[2:])
+    if sys.argv[1] == "--simulated":
+        _compile_for_the_cpu(command_line)
+    else:
+        _compile_with_nvrtc(command_line)

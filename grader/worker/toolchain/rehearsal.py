@@ -1,9 +1,8 @@
-"""Compile ahead of a submission's turn what it compiles when it is called, in a process that is thrown away.
+"""Compile a submission's kernels before its turn, in a forked process that is then discarded.
 
-The function is called on tensors without data. Each launch of a Triton kernel compiles it and ends there; an extension
-is built, and ends where it wants the GPU, which this process cannot use. What was compiled lies on disk, where the
-first real call finds it. What else the function did, but for files that it wrote, is gone with the process: a buffer
-that it keeps, a count, a line that it printed.
+The function is called on tensors without data. Each launch of a Triton kernel only compiles the kernel. An extension is
+built and fails when it uses the GPU, which the forked process cannot do. The compiled code is on disk, where the first
+real call finds it. All other effects of the call, except for files that it wrote, end with the process.
 """
 
 from __future__ import annotations
@@ -20,32 +19,32 @@ from typing import Any
 
 from grader.protocol.arena import Slot
 
-_LOOK_S = 0.005
-_KILL_S = 5.0  # for what was killed to be gone
+_POLL_S = 0.005
+_KILL_S = 5.0  # until killed processes are gone
 
 
 def rehearse(
     function: Callable[..., Any], launches: Sequence[Sequence[Slot]], limit_s: float, driver: Any = None
 ) -> None:
-    """Calls `function` once for the tensors of each launch; an error of one call ends that call.
+    """Call `function` once per launch on tensors without data; an exception ends that call only.
 
-    `driver`: what Triton is told of the GPU, by default what this process knows of it. The process is killed after
-    `limit_s`, and its compilers with it: what it has compiled by then is kept.
+    `driver` describes the GPU to Triton, by default as this process sees it. After `limit_s` the forked process and its
+    compilers are killed; what was compiled by then is kept.
     """
     driver = driver or _Driver.of_this_process()
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # of threads that a fork leaves behind: the child calls for none of theirs
+        warnings.simplefilter("ignore")  # about threads that a fork does not copy: the child needs none of them
         child = os.fork()
     if child == 0:
         try:
             os.setsid()
-            _quietly(function, launches, driver)
+            _call_without_data(function, launches, driver)
         finally:
             os._exit(0)
     ends, ended, status = time.monotonic() + limit_s, 0, 1
-    with contextlib.suppress(ChildProcessError):  # a submission may have had somebody else wait for its children
+    with contextlib.suppress(ChildProcessError):  # another thread of the submission may have waited for the child
         while not ended and time.monotonic() < ends:
-            time.sleep(_LOOK_S)
+            time.sleep(_POLL_S)
             ended, status = os.waitpid(child, os.WNOHANG)
         if not ended:
             with contextlib.suppress(ProcessLookupError):
@@ -57,13 +56,13 @@ def rehearse(
 
 
 def _kill_session(session: int) -> None:
-    """Kills all processes of a session. Its leader's group is not enough: ninja gives each compiler one of its own."""
+    """Kill all processes of a session. Its leader's group is not enough: ninja gives each compiler its own group."""
     ends = time.monotonic() + _KILL_S
     while (alive := _alive(session)) and time.monotonic() < ends:
         for pid in alive:
             with contextlib.suppress(ProcessLookupError, PermissionError):
                 os.kill(pid, signal.SIGKILL)
-        time.sleep(_LOOK_S)
+        time.sleep(_POLL_S)
 
 
 def _alive(session: int) -> list[int]:
@@ -77,15 +76,15 @@ def _alive(session: int) -> list[int]:
 
 
 def _unlock() -> None:
-    """Removes torch's locks on builds that were cut short: the next build would wait for them for ever."""
+    """Remove torch's locks on interrupted builds: the next build would wait for them forever."""
     folder = os.environ.get("TORCH_EXTENSIONS_DIR")
     for lock in Path(folder).rglob("lock") if folder else ():
-        with contextlib.suppress(OSError):  # a submission may have made a folder of that name
+        with contextlib.suppress(OSError):  # a submission may have made a folder with that name
             lock.unlink()
 
 
-def _quietly(function: Callable[..., Any], launches: Sequence[Sequence[Slot]], driver: Any) -> None:
-    """In the process that is thrown away, whose CUDA context is its parent's and cannot be used."""
+def _call_without_data(function: Callable[..., Any], launches: Sequence[Sequence[Slot]], driver: Any) -> None:
+    """Run in the forked process, which cannot use its parent's CUDA context."""
     nowhere = os.open(os.devnull, os.O_RDWR)
     for stream in range(3):
         os.dup2(nowhere, stream)
@@ -96,14 +95,14 @@ def _quietly(function: Callable[..., Any], launches: Sequence[Sequence[Slot]], d
 
 
 def _tensor(slot: Slot) -> Any:
-    """One of this shape at an address that is a multiple of 16, as they all are."""
+    """Make a tensor without data. Its address is a multiple of 16, as in the judge's buffers."""
     import torch
 
     return torch.empty_strided(slot.shape, slot.strides, dtype=getattr(torch, slot.dtype), device="meta")
 
 
 def _without_data() -> Any:
-    """A mode in which what would be made on the GPU has no data either."""
+    """Return a mode in which tensors that would be allocated on the GPU have no data."""
     from torch.overrides import TorchFunctionMode
 
     class WithoutData(TorchFunctionMode):
@@ -117,7 +116,7 @@ def _without_data() -> Any:
 
 
 def _compile_only(driver: Any) -> None:
-    """From now on a launch compiles the kernel, in every configuration among which an autotuner chooses."""
+    """From now on, let a launch only compile the kernel, in every configuration of an autotuner."""
     import torch
     import triton.runtime.driver
     from triton.runtime.autotuner import Autotuner
@@ -127,7 +126,7 @@ def _compile_only(driver: Any) -> None:
 
     def compile_it(self: Any, *args: Any, grid: Any, warmup: bool, **kwargs: Any) -> Any:
         kernel = run(self, *args, grid=grid, warmup=True, **kwargs)
-        if driver.launcher is not None:  # up to 3.6 Triton compiles a C function for each that launches it
+        if driver.launcher is not None:  # up to 3.6 Triton compiles a C launcher per kernel
             with contextlib.suppress(Exception):
                 driver.launcher(kernel.src, kernel.metadata)
         return kernel
@@ -135,7 +134,7 @@ def _compile_only(driver: Any) -> None:
     def compile_all(self: Any, *args: Any, grid: Any, warmup: bool = True, **kwargs: Any) -> None:
         self.nargs = dict(zip(self.arg_names, args, strict=False))
         for configuration in self.prune_configs(kwargs):
-            with contextlib.suppress(Exception):  # some do not fit
+            with contextlib.suppress(Exception):  # some configurations do not fit the GPU
                 self.fn.run(*args, grid=grid, warmup=True, **kwargs, **configuration.all_kwargs())
 
     JITFunction.run, Autotuner.run = compile_it, compile_all
@@ -146,7 +145,7 @@ def _compile_only(driver: Any) -> None:
 
 
 class _Driver:
-    """What Triton asks its driver for, as it was answered before the process was forked."""
+    """The answers that Triton's driver gave before the process was forked."""
 
     def __init__(self, target: Any, properties: Any = None, of_triton: Any = None, launcher: Any = None) -> None:
         self.target, self.properties, self.launcher = target, properties, launcher
