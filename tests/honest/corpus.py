@@ -1,8 +1,8 @@
-"""The corpus of honest work: right submissions in the styles that learners write, each with a header of its own.
+"""The corpus of honest work: right submissions in the styles that learners write, each with a header.
 
-Every file under `submissions/` is the whole text of one solution cell. Its first lines are `# key: value`:
-`honest` (what is special about its style), `exercise`, `runs` (gpu or anywhere), `gates` (passes, or may miss: whether
-it is fast enough), and `needs`, where it imports what a machine may lack.
+Every file under `submissions/` is the whole text of one solution cell. Its first lines are `# key: value`. The keys are
+`honest` (its style), `exercise`, `runs` (gpu or anywhere), `gates` (passes or may miss: whether it is fast enough), and
+`needs` (modules that may be missing). The results of `benchmarks/flips.py` belong to the exact text of a file.
 """
 
 from __future__ import annotations
@@ -24,12 +24,12 @@ _LINE = re.compile(r"# (?P<key>[a-z]+): (?P<value>\S.*)")
 
 
 class HeaderError(ValueError):
-    """A file of the corpus lacks a line of its header, or has one that nobody knows."""
+    """A file's header has a missing or unknown line."""
 
 
 @dataclass(frozen=True)
 class Honest:
-    """One file. `name` is its path under `submissions/`; `needs` are modules that it imports without asking."""
+    """One file. `name` is its path under `submissions/`; `needs` are the modules that it must be able to import."""
 
     name: str
     source: str
@@ -46,16 +46,12 @@ class Honest:
 
 
 def corpus() -> list[Honest]:
-    """Every file, by name.
-
-    Raises:
-        HeaderError: a file's header is not complete.
-    """
+    """Every file, by name. Raises HeaderError."""
     return [read(path) for path in sorted(SUBMISSIONS.rglob("*.py"))]
 
 
 def read(path: Path) -> Honest:
-    """One file; its line ends stay as they are. Raises HeaderError."""
+    """One file, with its line ends unchanged. Raises HeaderError."""
     source = path.read_bytes().decode("utf-8")
     header: dict[str, str] = {}
     for line in source.splitlines():
@@ -63,13 +59,13 @@ def read(path: Path) -> Honest:
         if match is None:
             break
         if match["key"] not in (*_REQUIRED, *_OPTIONAL) or match["key"] in header:
-            raise HeaderError(f"{path.name}: its header has a line {match['key']!r} that is not known, or twice.")
+            raise HeaderError(f"{path.name}: its header line {match['key']!r} is unknown or repeated.")
         header[match["key"]] = match["value"].strip()
     for key, values in _REQUIRED.items():
         if key not in header:
-            raise HeaderError(f"{path.name}: its header lacks the line {key!r}.")
+            raise HeaderError(f"{path.name}: add `# {key}:` to its header.")
         if values and header[key] not in values:
-            raise HeaderError(f"{path.name}: {key} is {header[key]!r}; say {' or '.join(values)}.")
+            raise HeaderError(f"{path.name}: `# {key}:` is {header[key]!r}; write {' or '.join(values)}.")
     return Honest(
         name=f"{path.parent.name}/{path.name}",
         source=source,
@@ -83,6 +79,6 @@ def read(path: Path) -> Honest:
 
 @functools.cache
 def _importable(module: str) -> bool:
-    """In a process of its own: some packages fail in the middle of their import, and leave half of it behind."""
+    """Import it in a new process: some packages fail in the middle and leave half of themselves imported."""
     asked = subprocess.run([sys.executable, "-c", f"import {module}"], capture_output=True, check=False)
     return asked.returncode == 0

@@ -1,4 +1,4 @@
-"""The bench of flips: what it counts, and that it can be stopped and taken up again."""
+"""The flips benchmark: what it counts, and that an interrupted run can continue."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ TAG = {"gpu": "none", "commit": "abc"}
 
 
 class Judged:
-    """A judge that answers from a list: points and ratio, or an exception; and what it was asked."""
+    """A judge that answers from a list (points and ratio, or an exception) and records its calls."""
 
     def __init__(self, answers: Iterator[Any]) -> None:
         self.answers, self.asked, self.expected = answers, [], []
@@ -53,7 +53,7 @@ class Judged:
 
 @pytest.fixture
 def run(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Any:
-    """Runs the bench's loop on the answers; returns the judge, and the rows in the file."""
+    """Runs the benchmark's loop on the answers; returns the judge and the rows in the file."""
 
     def run(answers: list[Any], count: int = 2, seconds: float = 1000.0, texts: list[Honest] = TEXTS) -> Any:
         judge = Judged(iter(answers))
@@ -67,8 +67,8 @@ def run(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Any:
     return run
 
 
-def test_what_takes_too_long_is_not_graded_again(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    """Not one that was slow once and quick once; whoever is left out is not announced either."""
+def test_a_slow_submission_is_not_graded_again(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """A submission that was quick once is graded again; one that is left out is not announced either."""
     lines, slow, half, quick = tmp_path / "flips.jsonl", *TEXTS
     times = {slow.name: [20.0], half.name: [20.0, 2.0], quick.name: [2.0]}
     for text in TEXTS:
@@ -84,15 +84,15 @@ def test_what_takes_too_long_is_not_graded_again(monkeypatch: pytest.MonkeyPatch
 
 
 def test_files_are_graded_in_turn_and_the_judge_knows_what_comes_next(run: Any) -> None:
-    """All files once, then all once more; before each the judge is told it and those after it."""
+    """All files once, then all again; before each one, the judge learns that file and the next ones."""
     judge, rows = run([(5, 1.0)] * 6)
     assert judge.asked == ["# a\n", "# b\n", "# c\n"] * 2
     assert judge.expected[1] == ["# b\n", "# c\n", "# a\n", "# b\n", "# c\n"]
     assert [row["file"] for row in rows[:2]] == ["vector_add/a.py", "vector_add/b.py"]
 
 
-def test_what_is_counted(run: Any) -> None:
-    """Flips are gradings beside their file's most common points; a judge that stops is a failure and no points."""
+def test_the_summary_counts_flips_and_failures(run: Any) -> None:
+    """A flip is a grading that differs from its file's most common points; a judge that stops gives no points."""
     answers = [(5, 1.0), (3, 0.9), (5, 1.0), (5, 1.02), (3, 0.9), JudgeStopped("gone"), (3, 0.94), (3, 0.9), (5, 1.0)]
     _, rows = run(answers, count=3)
     found = flips.summary(rows, TEXTS)
@@ -106,8 +106,8 @@ def test_what_is_counted(run: Any) -> None:
     assert found.seconds == sum(row["wall_s"] for row in rows)
 
 
-def test_a_run_that_was_stopped_goes_on_where_it_was(run: Any) -> None:
-    """What is in the file is not graded again, unless the text has changed; with no time left nothing begins."""
+def test_an_interrupted_run_continues(run: Any) -> None:
+    """Recorded texts are not graded again, unless they have changed; without time left nothing starts."""
     run([(5, 1.0)] * 4, count=1)
     judge, rows = run([], count=2, seconds=0.0)
     assert judge.asked == []
@@ -119,8 +119,8 @@ def test_a_run_that_was_stopped_goes_on_where_it_was(run: Any) -> None:
     assert flips.summary(rows, [TEXTS[0], changed, TEXTS[2]]).gradings == 6
 
 
-def test_time_is_kept_free_for_what_may_take_long(run: Any) -> None:
-    """A file that nobody has graded yet may build for half a minute; one that is known takes what it took."""
+def test_time_is_reserved_for_slow_submissions(run: Any) -> None:
+    """A new file may build for half a minute; a known one is expected to take as long as before."""
     run([(5, 1.0)], count=1, texts=TEXTS[:1])
     judge, _ = run([(5, 1.0)], count=2, seconds=20.0, texts=TEXTS[:2])
     assert judge.asked == []
@@ -129,7 +129,7 @@ def test_time_is_kept_free_for_what_may_take_long(run: Any) -> None:
 
 
 def test_a_judge_that_reaches_no_verdict_ends_the_run(run: Any) -> None:
-    """Three in a row are the judge's own fault; two, and then a verdict, are not."""
+    """Three in a row end the run; two followed by a verdict do not."""
     stopped = [JudgeStopped("gone")] * 2
     _, rows = run([*stopped, (5, 1.0), *stopped, (5, 1.0)])
     assert len(rows) == 6
@@ -137,8 +137,8 @@ def test_a_judge_that_reaches_no_verdict_ends_the_run(run: Any) -> None:
         run([*stopped, *stopped], count=3)
 
 
-def test_shares_leave_their_lines_in_one_file(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    """What one share graded the other does not; each line has its commit, and the rows are of all lines."""
+def test_shares_write_to_one_file(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """No share grades another share's texts; each line names its commit, and the rows cover all lines."""
     monkeypatch.delenv("BENCH_LIMIT_S", raising=False)
     monkeypatch.setattr(flips, "RESULTS", tmp_path)
     monkeypatch.setattr(flips, "corpus", lambda: TEXTS)

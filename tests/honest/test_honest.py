@@ -1,4 +1,4 @@
-"""Honest work before the judge: whatever its style, it gets what it earns, and nothing is said against it."""
+"""Grades the honest corpus: every style gets its points and no finding."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ pytestmark = pytest.mark.timeout(300)
 
 _ALL = corpus()
 _LEAST = {"vector_add": 30, "softmax": 20, "square_matrix": 10}
-_AHEAD = 8  # files that the judge is told of beside the one that is graded
+_AHEAD = 8  # files announced to the judge after the current one
 _HEADER = "# honest: plain\n# exercise: vector_add\n# runs: anywhere\n# gates: passes\n"
 
 
@@ -27,8 +27,8 @@ def _named(chosen: list[Honest]) -> dict[str, Any]:
 
 
 @pytest.mark.parametrize("honest", **_named([honest for honest in _ALL if honest.runs == "anywhere"]))
-def test_it_earns_in_the_simulator_what_can_be_earned_there(judge: Judge, honest: Honest) -> None:
-    """Every case is right, and there is no failure and no finding."""
+def test_it_gets_all_reachable_points_in_the_simulator(judge: Judge, honest: Honest) -> None:
+    """Every case is right, without a failure or finding."""
     verdict = judge.grade(honest.source, honest.exercise)
     _is_right(verdict, honest)
     assert (verdict.status, verdict.points) == ("passed", verdict.reachable_points), verdict
@@ -37,8 +37,8 @@ def test_it_earns_in_the_simulator_what_can_be_earned_there(judge: Judge, honest
 
 @pytest.mark.gpu
 @pytest.mark.parametrize("honest", **_named(_ALL))
-def test_it_earns_on_a_gpu_what_it_is_worth(gpu_judge: Judge, honest: Honest) -> None:
-    """Every case is right, no rule is said to be broken, no clock to disagree, and what is fast has all points."""
+def test_it_gets_its_points_on_a_gpu(gpu_judge: Judge, honest: Honest) -> None:
+    """Every case is right, without findings on rules or clocks; a fast submission gets full marks."""
     if honest.lacks:
         pytest.skip(f"{honest.lacks} cannot be imported here")
     following = _ALL[_ALL.index(honest) + 1 :]
@@ -56,8 +56,8 @@ def _is_right(verdict: Verdict, honest: Honest) -> None:
     assert verdict.points >= find(honest.exercise).correctness_points
 
 
-def test_the_corpus_is_large_and_of_one_form() -> None:
-    """Enough files for each exercise, in the folder of the exercise that the header names, and no style twice."""
+def test_the_corpus_is_large_and_consistent() -> None:
+    """Each exercise has enough files, each file is in its exercise's folder, and no style occurs twice."""
     counts = Counter(honest.exercise for honest in _ALL)
     assert not {exercise: counts[exercise] for exercise, least in _LEAST.items() if counts[exercise] < least}
     assert [honest.name for honest in _ALL if honest.name.split("/")[0] != honest.exercise] == []
@@ -67,12 +67,12 @@ def test_the_corpus_is_large_and_of_one_form() -> None:
 
 @pytest.mark.parametrize("honest", **_named(_ALL))
 def test_it_can_be_graded(honest: Honest) -> None:
-    """No file is refused for its text, the ones for a GPU included."""
+    """No file is refused because of its text, including those for a GPU."""
     assert refuse(honest.source, find(honest.exercise)) is None
 
 
-def test_line_ends_reach_the_judge_as_they_are() -> None:
-    """A file with the line ends of Windows is read with them, and its header as well."""
+def test_line_ends_reach_the_judge_unchanged() -> None:
+    """A file with Windows line ends keeps them, and its header is still read."""
     (windows,) = [honest for honest in _ALL if honest.name == "vector_add/windows_line_ends.py"]
     assert "\r\n" in windows.source
     assert "\n" not in windows.source.replace("\r\n", "")
@@ -89,7 +89,7 @@ def test_line_ends_reach_the_judge_as_they_are() -> None:
     ],
 )
 def test_a_header_that_is_not_complete_is_an_error(tmp_path: Path, old: str, new: str) -> None:
-    """A line that is missing, unknown, there twice, or of no known value is named together with the file."""
+    """The error names the file and the line that is missing, unknown or repeated, or has an unknown value."""
     path = tmp_path / "plain.py"
     path.write_text(_HEADER + "# needs: numpy, json\n# a comment: no part of it\n")
     assert read(path).needs == ("numpy", "json")
@@ -99,8 +99,8 @@ def test_a_header_that_is_not_complete_is_an_error(tmp_path: Path, old: str, new
 
 
 @pytest.mark.parametrize(("needs", "lacks"), [("json", ""), ("json, no_such_module.at_all", "no_such_module.at_all")])
-def test_what_a_machine_lacks_is_named(tmp_path: Path, needs: str, lacks: str) -> None:
-    """A module that cannot be imported here is what the test on a GPU gives as its reason to skip."""
+def test_a_missing_module_is_named(tmp_path: Path, needs: str, lacks: str) -> None:
+    """The GPU test gives the missing module as its reason to skip."""
     path = tmp_path / "plain.py"
     path.write_text(f"{_HEADER}# needs: {needs}\n")
     assert read(path).lacks == lacks
