@@ -1,4 +1,4 @@
-"""Arenas on the host: who can write what, and where a tensor lies."""
+"""Arenas and the flag: access, the places of tensors, and clearing."""
 
 import gc
 import mmap
@@ -12,8 +12,8 @@ from grader.protocol.arena import GUARD_BYTES, HostArena, Slot, place, tensor
 from grader.protocol.flag import Flag
 
 
-def test_a_sealed_arena_is_read_only_for_everyone_else():
-    """Whoever has the descriptor of the input arena can map it for reading only, and cannot change its size."""
+def test_a_sealed_arena_is_read_only_for_other_processes():
+    """A process with the input arena's descriptor can only map it for reading, and cannot resize it."""
     arena = HostArena.create(1 << 20, sealed=True)
     other = os.open(f"/proc/self/fd/{arena.fd}", os.O_RDWR)
     with pytest.raises(PermissionError):
@@ -25,8 +25,8 @@ def test_a_sealed_arena_is_read_only_for_everyone_else():
     os.close(other)
 
 
-def test_an_arena_that_is_dropped_closes_its_descriptor():
-    """A judge makes one for each job."""
+def test_a_deleted_arena_closes_its_descriptor():
+    """A judge creates one per job."""
     arena = HostArena.create(4096, sealed=False)
     descriptor = Path(f"/proc/self/fd/{arena.fd}")
     assert descriptor.exists()
@@ -36,7 +36,7 @@ def test_an_arena_that_is_dropped_closes_its_descriptor():
 
 
 def test_both_mappings_show_the_same_bytes():
-    """What the arbiter writes, the reader's mapping shows."""
+    """A reader's mapping shows what the judge writes."""
     arena = HostArena.create(1 << 20, sealed=True)
     reader = HostArena(arena.fd, arena.size, read_only=True)
     slot, _ = place("inputs", 0, (3, 5), "float32", row_padding=3)
@@ -47,7 +47,7 @@ def test_both_mappings_show_the_same_bytes():
 
 
 def test_tensors_have_guards_on_both_sides():
-    """Between any two tensors, and before the first and after the last, lies at least a guard."""
+    """At least one guard is between any two tensors, before the first and after the last."""
     first, end = place("a", 0, (7,), "float32", 0)
     second, end = place("a", end - GUARD_BYTES, (5, 3), "float16", 2)
     assert first.offset >= GUARD_BYTES
@@ -58,7 +58,7 @@ def test_tensors_have_guards_on_both_sides():
 
 
 def test_a_flag_is_seen_by_a_thread_that_spins():
-    """Raising the flag releases the one who waits for it; its answer is seen in turn."""
+    """Raising the flag releases the waiting thread, and its answer arrives."""
     import threading
 
     flag, fd = Flag.create()
@@ -78,8 +78,8 @@ def test_a_flag_is_seen_by_a_thread_that_spins():
 
 
 @pytest.mark.gpu
-def test_cuda_arena_is_one_memory():
-    """A tensor made over CUDA virtual memory shares the arena's bytes, strides included."""
+def test_a_cuda_arena_shares_its_memory():
+    """A tensor over CUDA virtual memory shares the arena's bytes and has the given strides."""
     from grader.protocol.arena import CudaArena
 
     torch.zeros(1, device="cuda")
@@ -89,8 +89,8 @@ def test_cuda_arena_is_one_memory():
     assert tensor(arena, slot).sum().item() == 30
 
 
-def test_a_host_arena_that_is_cleared_holds_nothing_of_before():
-    """Not even at its end, for any who has mapped it; and its memory is given back."""
+def test_a_cleared_host_arena_holds_no_old_data():
+    """Every mapping reads zeros up to its end, and the memory is returned to the system."""
     arena = HostArena.create(1 << 20, sealed=False)
     other = HostArena(arena.fd, arena.size, read_only=False)
     other.bytes_at(0, arena.size).fill_(7)
@@ -102,8 +102,8 @@ def test_a_host_arena_that_is_cleared_holds_nothing_of_before():
 
 
 @pytest.mark.gpu
-def test_a_cuda_arena_that_is_cleared_holds_nothing_of_before():
-    """To its last byte."""
+def test_a_cleared_cuda_arena_holds_no_old_data():
+    """Every byte is 0."""
     from grader.protocol.arena import CudaArena
 
     torch.zeros(1, device="cuda")

@@ -23,7 +23,7 @@ def ends():
 
 
 def test_a_message_and_its_descriptor_arrive(ends):
-    """What is sent is received, and a descriptor that travels beside it opens the same file."""
+    """The received message equals the sent one, and its descriptor opens the same file."""
     channel, raw = ends
     fd = os.memfd_create("x")
     os.write(fd, b"hello")
@@ -36,7 +36,7 @@ def test_a_message_and_its_descriptor_arrive(ends):
 
 
 def test_a_large_message_arrives_whole(ends):
-    """A message larger than a socket's buffer is put together again."""
+    """A message larger than a socket's buffer is reassembled."""
     channel, raw = ends
     text = "x" * (3 << 20)
     sender = threading.Thread(target=Channel(raw).send, args=({"text": text},))
@@ -45,8 +45,8 @@ def test_a_large_message_arrives_whole(ends):
     sender.join()
 
 
-def test_silence_ends_in_time(ends):
-    """A peer that says nothing, or half a message, costs no more than the limit."""
+def test_a_silent_peer_causes_a_timeout(ends):
+    """A peer that sends nothing, or half a message, costs no more than the limit."""
     channel, raw = ends
     with pytest.raises(ChannelTimeout):
         channel.receive(0.05)
@@ -56,7 +56,7 @@ def test_silence_ends_in_time(ends):
 
 
 def trickle(raw, data, pause_s):
-    """Sends bytes one by one, from another thread, until the other end is closed."""
+    """Send bytes one by one, from another thread, until the other end is closed."""
 
     def send():
         with contextlib.suppress(OSError):
@@ -71,8 +71,8 @@ def trickle(raw, data, pause_s):
 
 @pytest.mark.parametrize("with_fds", [False, True])
 @pytest.mark.parametrize("comes", ["nothing", "byte by byte", "a header byte by byte"])
-def test_idle_is_called_by_the_clock_whatever_comes(ends, comes, with_fds):
-    """Silence, and bytes that come one by one, give it its turn as often as it asks for, and no oftener."""
+def test_idle_is_called_regularly_whatever_arrives(ends, comes, with_fds):
+    """It is called at its interval, both in silence and between bytes that arrive one by one."""
     channel, raw = ends
     header = struct.pack("!I", 100)
     data = {"nothing": b"", "byte by byte": header + b"x" * 99, "a header byte by byte": header[:3]}[comes]
@@ -84,8 +84,8 @@ def test_idle_is_called_by_the_clock_whatever_comes(ends, comes, with_fds):
     assert 3 <= len(called) <= 10
 
 
-def test_idle_has_its_turn_between_messages_that_come_at_once(ends):
-    """It is not called where there is nothing to wait for."""
+def test_idle_is_not_called_for_complete_messages(ends):
+    """A message that is already complete needs no wait."""
     channel, raw = ends
     called = []
     for number in range(20):
@@ -95,8 +95,8 @@ def test_idle_has_its_turn_between_messages_that_come_at_once(ends):
 
 
 @pytest.mark.parametrize("data", [b"", struct.pack("!I", 1000) + b"x" * 999])
-def test_what_idle_raises_ends_the_wait(ends, data):
-    """Whoever looks meanwhile, and finds enough, need not wait for the rest."""
+def test_an_exception_from_idle_ends_the_wait(ends, data):
+    """A caller that finds a reason to stop need not wait for the rest of the message."""
     channel, raw = ends
     sender = trickle(raw, data, 0.005)
 
@@ -112,8 +112,8 @@ def test_what_idle_raises_ends_the_wait(ends, data):
 
 
 @pytest.mark.parametrize("put_off_s", [0.6, 0.0])
-def test_the_limit_is_put_off_by_what_idle_says(ends, put_off_s):
-    """A look that waits for a lock does not end the patience with whoever is waited for; a slow look does."""
+def test_idle_extends_the_limit(ends, put_off_s):
+    """Only the returned seconds extend the limit, such as a wait for a lock; a slow `idle` does not."""
     channel, raw = ends
     slept = []
 
@@ -131,8 +131,8 @@ def test_the_limit_is_put_off_by_what_idle_says(ends, put_off_s):
             channel.receive(0.4, idle=slow, idle_s=0.05)
 
 
-def test_bytes_that_come_one_by_one_do_not_prolong_the_limit(ends):
-    """The limit is for the whole message, however busy the peer seems."""
+def test_single_bytes_do_not_extend_the_limit(ends):
+    """The limit applies to the whole message, even if the peer keeps sending."""
     channel, raw = ends
     sender = trickle(raw, struct.pack("!I", 1000) + b"x" * 999, 0.005)
     started = time.monotonic()
@@ -143,8 +143,8 @@ def test_bytes_that_come_one_by_one_do_not_prolong_the_limit(ends):
     sender.join()
 
 
-def test_a_message_that_comes_byte_by_byte_is_a_message(ends):
-    """Slow is not wrong, within the limit."""
+def test_a_message_may_arrive_byte_by_byte(ends):
+    """A slow message is valid within the limit."""
     channel, raw = ends
     payload = json.dumps({"a": 1}).encode()
     sender = trickle(raw, struct.pack("!I", len(payload)) + payload, 0.005)
@@ -152,8 +152,8 @@ def test_a_message_that_comes_byte_by_byte_is_a_message(ends):
     sender.join()
 
 
-def test_a_peer_that_does_not_read_is_taken_for_gone(ends):
-    """Sending has a limit, too."""
+def test_a_peer_that_does_not_read_counts_as_gone(ends):
+    """Sending has a time limit too."""
     channel, _ = ends
     started = time.monotonic()
     with pytest.raises(ChannelClosed):
@@ -161,8 +161,8 @@ def test_a_peer_that_does_not_read_is_taken_for_gone(ends):
     assert time.monotonic() - started < 3 * PACE
 
 
-def test_descriptors_that_nobody_asked_for_are_dropped(ends):
-    """They do not fill this process's table."""
+def test_unrequested_descriptors_are_dropped(ends):
+    """They do not fill this process's descriptor table."""
     channel, raw = ends
     before = len(os.listdir("/proc/self/fd"))
     for _ in range(5):
@@ -181,8 +181,8 @@ def test_descriptors_that_nobody_asked_for_are_dropped(ends):
         struct.pack("!I", 100_000) + b"[" * 100_000,
     ],
 )
-def test_what_is_no_message_closes_the_channel(ends, raw_bytes):
-    """Too large, no JSON, no object, no UTF-8, nested too deep: each ends the conversation, not the reader."""
+def test_an_invalid_message_closes_the_channel(ends, raw_bytes):
+    """Messages that are too large or deep, or not UTF-8, JSON or an object end the channel, not the reader."""
     channel, raw = ends
     sender = threading.Thread(target=raw.sendall, args=(raw_bytes,))
     sender.start()
@@ -191,8 +191,8 @@ def test_what_is_no_message_closes_the_channel(ends, raw_bytes):
     sender.join()
 
 
-def test_a_peer_that_has_gone_is_noticed(ends):
-    """A closed socket is an error at once, on reading and on writing."""
+def test_a_closed_peer_is_noticed(ends):
+    """A closed socket causes an error at once, for reading and for writing."""
     channel, raw = ends
     raw.close()
     with pytest.raises(ChannelClosed):

@@ -1,4 +1,4 @@
-"""Cages of every form that this machine has, and programs that tell what they see from within."""
+"""Sandboxes of every form that this machine supports, and programs that report what they see inside."""
 
 import functools
 import json
@@ -17,7 +17,7 @@ SYSTEM_PYTHON = "/usr/bin/python3"
 
 @functools.cache
 def form_of(kind):
-    """The strongest of this kind that works here; None for none."""
+    """The strongest form of this kind that works here, or None."""
     if kind == "none":
         return Form("none")
     return next((form for form in forms() if form.kind == kind and launch.works(form)), None)
@@ -25,7 +25,7 @@ def form_of(kind):
 
 @pytest.fixture
 def cage():
-    """Starts cages: `caged = cage("bubblewrap", code)`. They are ended with the test."""
+    """Starts sandboxes: `caged = cage("bubblewrap", code)`. They end with the test."""
     started = []
 
     def start(form, code, fds=(), device="simulator"):
@@ -45,7 +45,7 @@ def cage():
 
 @pytest.fixture
 def told(cage):
-    """What a program in a cage prints as its last line, which is JSON."""
+    """Runs a program in a sandbox and returns its last line, which is JSON."""
 
     def ask(form, code, device="simulator"):
         caged = cage(form, TRY + code, device=device)
@@ -56,7 +56,7 @@ def told(cage):
     return ask
 
 
-# `tell(name=function)` prints what the functions return, and for one that raises an OSError the name of its number.
+# `tell(name=function)` prints what each function returns, or the name of the error number of its OSError.
 TRY = """
 import errno, json, os, resource, sys
 def tell(**functions):
@@ -73,9 +73,9 @@ def tell(**functions):
 
 @pytest.fixture
 def system_python(monkeypatch):
-    """As if the grader ran from the system's Python, which every user can read."""
+    """Makes the grader run from the system's Python, which every user can read."""
     if not os.path.exists(SYSTEM_PYTHON) or python_version() < (3, 11):
-        pytest.skip("needs a Python of the system, 3.11 or newer")
+        pytest.skip("needs a system Python, 3.11 or newer")
     monkeypatch.setattr(sys, "executable", SYSTEM_PYTHON)
     for name in ("prefix", "base_prefix", "exec_prefix"):
         monkeypatch.setattr(sys, name, "/usr")
@@ -90,11 +90,11 @@ def python_version():
 
 @pytest.fixture
 def ordinary_user(repository):
-    """Runs a program of ours as a user without privileges, under the Python of the system; returns what it printed."""
+    """Runs a trusted program as an unprivileged user under the system's Python; returns its output."""
     if os.geteuid() != 0 or shutil.which("setpriv") is None:
         pytest.skip("needs root, to become another user")
     if not os.path.exists(SYSTEM_PYTHON) or python_version() < (3, 11):
-        pytest.skip("needs a Python of the system, 3.11 or newer")
+        pytest.skip("needs a system Python, 3.11 or newer")
     user = ["setpriv", "--reuid", "60999", "--regid", "60999", "--clear-groups"]
     if subprocess.run([*user, "test", "-r", str(repository / "grader/__init__.py")], check=False).returncode:
         pytest.skip("another user cannot read this checkout")
@@ -104,7 +104,7 @@ def ordinary_user(repository):
         home.mkdir()
         os.chown(home, 60999, 60999)
         for folder in home.parents:
-            if folder.name.startswith(("pytest", "test_", "popen")):  # made by pytest, for root alone
+            if folder.name.startswith(("pytest", "test_", "popen")):  # made by pytest for root only
                 folder.chmod(folder.stat().st_mode | 0o011)
         variables = {"PATH": os.environ["PATH"], "HOME": str(home), "TMPDIR": str(home), "PYTHONDONTWRITEBYTECODE": "1"}
         program = f"import sys; sys.path.insert(0, {str(repository)!r})\n{code}"

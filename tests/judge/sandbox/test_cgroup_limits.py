@@ -1,4 +1,4 @@
-"""How much a submission may take, and that the judge sees how much it has."""
+"""The limits of a submission, and how the judge counts what it uses."""
 
 import os
 import resource
@@ -22,14 +22,14 @@ def hold(what):
 
 
 def held(caged):
-    """What the judge counts once the program says that it holds all that it wanted."""
+    """The memory that the judge counts once the program reports that it holds everything."""
     assert caged.process.stdout.readline() == b"held\n"
     return caged.memory_bytes()
 
 
 @pytest.mark.parametrize("folder", bubblewrap.WRITABLE)
-def test_each_folder_that_it_can_write_to_has_an_end(folder, told, monkeypatch):
-    """A full one is full for the submission alone."""
+def test_each_writable_folder_has_a_limit(folder, told, monkeypatch):
+    """A full folder affects only the submission."""
     monkeypatch.setattr(bubblewrap, "WRITABLE", dict.fromkeys(bubblewrap.WRITABLE, 4 * MIB))
     found = told(
         "bubblewrap",
@@ -44,15 +44,15 @@ tell(full=fill, size=lambda: os.statvfs("{folder}").f_blocks * os.statvfs("{fold
     assert found == {"full": "ENOSPC", "size": 4 * MIB}
 
 
-def test_the_folders_are_no_larger_than_the_memory_that_it_may_take():
-    """They lie in memory."""
+def test_the_folders_are_no_larger_than_the_memory_limit():
+    """The folders are in memory."""
     assert sum(bubblewrap.WRITABLE.values()) <= max(cgroup.MEMORY_BYTES, 2 << 30)
     assert set(bubblewrap.WRITABLE) == {"/home/worker", "/tmp", "/dev/shm"}
 
 
 @pytest.mark.parametrize("form", FORMS)
-def test_the_limits_of_a_process_stand_and_cannot_be_raised(form, told):
-    """Files, processor time, open files, data, and no core."""
+def test_the_limits_of_a_process_hold_and_cannot_be_raised(form, told):
+    """The limits cover file size, processor time, open files, data and core dumps."""
     names = ["FSIZE", "CPU", "NOFILE", "DATA", "CORE", "MEMLOCK", "NPROC", "STACK"]
     found = told(
         form,
@@ -63,7 +63,7 @@ def too_large():
 def raised():
     try:
         resource.setrlimit(resource.RLIMIT_NPROC, (10**6, 10**6))
-    except ValueError:  # for which Python takes EPERM
+    except ValueError:  # Python reports EPERM like this
         return "EPERM"
 tell(large=too_large, raised=raised,
      **{{name: lambda name=name: resource.getrlimit(getattr(resource, "RLIMIT_" + name))[1] for name in {names}}})
@@ -81,7 +81,7 @@ tell(large=too_large, raised=raised,
 @pytest.mark.skipif(os.geteuid() != 0, reason="needs root: otherwise the user's own processes count too")
 @pytest.mark.parametrize("kind", FORMS)
 def test_a_fork_bomb_ends_at_the_limit(kind, told, system_python):
-    """Threads and processes together are some thousand, then the kernel refuses more."""
+    """After some thousand threads and processes the kernel refuses more."""
     found = told(
         Form(kind, own_user=True),
         """
@@ -120,24 +120,24 @@ tell(made=bomb)
     ids=["its own", "a file of memory", "mapped and closed", "a child's"],
 )
 def test_the_judge_counts_memory_however_it_is_held(form, hold, cage):
-    """64 MiB more than a process that holds nothing, and not much more than that."""
+    """The count is 64 MiB above an empty process, and not much more."""
     least = held(cage(form, HOLD + "hold(None)"))
     most = held(cage(form, HOLD + hold + "\nhold(None)"))
     assert 50 * MIB < most - least < 100 * MIB
 
 
 def test_a_process_does_not_hide_behind_its_first_thread(cage):
-    """One whose first thread has ended looks like a zombie; its memory is counted, and it is stopped with the rest."""
+    """A process whose first thread has ended looks like a zombie, but it is counted and stopped."""
     caged = cage(
         "bubblewrap",
         HOLD
         + """
 def work():
     data = bytearray(64 << 20)
-    time.sleep(0.3)  # the first thread has gone by then
+    time.sleep(0.3)  # the first thread has ended by then
     hold(data)
 threading.Thread(target=work).start()
-ctypes.CDLL(None).syscall(60 if os.uname().machine == "x86_64" else 93, 0)  # exit, of this thread alone
+ctypes.CDLL(None).syscall(60 if os.uname().machine == "x86_64" else 93, 0)  # exit, only for this thread
 """,
     )
     assert held(caged) > 64 * MIB
@@ -146,7 +146,7 @@ ctypes.CDLL(None).syscall(60 if os.uname().machine == "x86_64" else 93, 0)  # ex
 
 
 def test_files_in_its_folders_count_even_empty_ones(cage, monkeypatch):
-    """The folders lie in memory, and so do the names in them."""
+    """The folders are in memory, including the names in them."""
     monkeypatch.setattr(bubblewrap, "WRITABLE", bubblewrap.WRITABLE | {"/tmp": 64 * MIB})
     least = held(cage("bubblewrap", HOLD + "hold(None)"))
     full = held(cage("bubblewrap", HOLD + "open('/tmp/file', 'wb').write(bytes(32 << 20)); hold(None)"))
@@ -156,8 +156,8 @@ def test_files_in_its_folders_count_even_empty_ones(cage, monkeypatch):
     assert 14 * MIB < many - least < 50 * MIB
 
 
-def test_memory_that_the_judge_shares_is_not_the_submissions(cage):
-    """The arenas are handed over by descriptor, and mapped by both."""
+def test_memory_shared_with_the_judge_is_not_counted(cage):
+    """The arenas are passed by descriptor and mapped by both."""
     fd = sealed_memory("arena", 64 * MIB)
     os.write(fd, bytes(64 * MIB))
     try:
@@ -167,8 +167,8 @@ def test_memory_that_the_judge_shares_is_not_the_submissions(cage):
         os.close(fd)
 
 
-def test_counting_is_quick_enough_to_be_done_ten_times_a_second(cage):
-    """With torch loaded: the judge looks while it waits."""
+def test_counting_is_fast_enough_for_ten_times_a_second(cage):
+    """The judge counts while it waits, here with torch loaded."""
     caged = cage("bubblewrap", "import torch\n" + HOLD + "hold(None)")
     assert held(caged) > 50 * MIB
     started = time.perf_counter()
@@ -178,15 +178,15 @@ def test_counting_is_quick_enough_to_be_done_ten_times_a_second(cage):
 
 
 def test_threads_count_as_processes_do(cage):
-    """As the kernel's limit counts."""
+    """The kernel's limit counts in the same way."""
     threads = "for _ in range(5): threading.Thread(target=time.sleep, args=(60,), daemon=True).start()\n"
     caged = cage("bubblewrap", HOLD + threads + "hold(None)")
     assert held(caged) > 0
-    assert caged.processes() == 1 + 1 + 5  # bubblewrap's own first process
+    assert caged.processes() == 1 + 1 + 5  # the first is bubblewrap's own
 
 
-def test_a_control_group_is_made_where_one_can_be(tmp_path, monkeypatch):
-    """In the nearest one above that passes on memory and pids; the limits are in it before the first process is."""
+def test_a_control_group_is_created_where_possible(tmp_path, monkeypatch):
+    """It is in the nearest parent that delegates memory and pids; the limits are set before a process enters."""
     near, far = tmp_path / "far/near", tmp_path / "far"
     near.mkdir(parents=True)
     (near / "cgroup.subtree_control").write_text("cpu\n")
@@ -202,7 +202,7 @@ def test_a_control_group_is_made_where_one_can_be(tmp_path, monkeypatch):
         assert (group / "memory.max").read_text() == str(cgroup.MEMORY_BYTES)
         assert (group / "pids.max").read_text() == str(cgroup.TASKS + cgroup.MORE_TASKS)
         assert (group / "memory.oom.group").read_text() == "1"
-        assert len(removed) == 1  # that of the trial
+        assert len(removed) == 1  # the one of the trial
         command = cgroup.entering(group, ["sh", "-c", f"cat {group}/cgroup.procs; echo $$"])
         entered, pid = subprocess.run(command, capture_output=True, text=True, check=True).stdout.split()
         assert entered == pid
@@ -213,8 +213,8 @@ def test_a_control_group_is_made_where_one_can_be(tmp_path, monkeypatch):
         cgroup._parent.cache_clear()
 
 
-def test_where_there_is_no_control_group_there_is_none(monkeypatch):
-    """Neither a folder nor an error."""
+def test_without_control_groups_nothing_is_created(monkeypatch):
+    """There is neither a folder nor an error."""
     monkeypatch.setattr(cgroup, "_above", list)
     cgroup._parent.cache_clear()
     try:
@@ -225,8 +225,8 @@ def test_where_there_is_no_control_group_there_is_none(monkeypatch):
         cgroup._parent.cache_clear()
 
 
-def test_more_files_than_a_tree_may_have_are_not_looked_at(cage, monkeypatch):
-    """Each takes time, and some hundred processes may have a thousand each."""
+def test_too_many_open_files_are_not_inspected(cage, monkeypatch):
+    """Each one takes time, and some hundred processes may have a thousand each."""
     from grader.judge.sandbox import TooManyFiles
     from grader.judge.sandbox import process_tree as cages
 

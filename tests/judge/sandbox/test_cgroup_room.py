@@ -1,4 +1,4 @@
-"""How much memory there is: of the machine, or of the container where that has less."""
+"""Available memory: of the machine, or of the container if that has less."""
 
 import pytest
 
@@ -9,7 +9,7 @@ GIB = 1 << 30
 
 @pytest.fixture
 def group(tmp_path, monkeypatch):
-    """A control group of 1 GiB that holds 768 MiB, 512 MiB of them pages of files."""
+    """A control group of 1 GiB that uses 768 MiB, 512 MiB of it for file cache."""
     monkeypatch.setattr(cgroup, "_CGROUP", tmp_path)
     monkeypatch.setattr(cgroup, "_machine", lambda: {"MemTotal": 16 * GIB, "MemAvailable": 15 * GIB})
     (tmp_path / "memory.max").write_text(f"{GIB}\n")
@@ -18,14 +18,14 @@ def group(tmp_path, monkeypatch):
     return tmp_path
 
 
-def test_a_containers_limit_counts_where_it_is_lower(group):
-    """A container of 1 GiB on a large machine has 1 GiB, and pages of files are not held against it."""
+def test_a_lower_container_limit_counts(group):
+    """A container of 1 GiB on a large machine has 1 GiB, and file cache counts as available."""
     assert cgroup.total_bytes() == GIB
     assert cgroup.available_share() == pytest.approx(0.75)
 
 
 def test_without_a_limit_the_machine_counts(group):
-    """A group that may take everything says "max"."""
+    """A group without a limit says "max"."""
     (group / "memory.max").write_text("max\n")
     assert cgroup.total_bytes() > GIB
     assert 0 < cgroup.available_share() <= 1

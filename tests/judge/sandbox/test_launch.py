@@ -1,4 +1,4 @@
-"""Which cage is chosen, what is said of it, and the environment inside."""
+"""The choice of the sandbox, its description, and the environment inside."""
 
 import os
 import sys
@@ -12,14 +12,14 @@ from grader.judge.sandbox.sight import GpuAccess
 
 @pytest.fixture(autouse=True)
 def undecided():
-    """The choice is made once a process; here it is made anew."""
+    """The choice is made once per process; these tests repeat it."""
     launch.decided.cache_clear()
     yield
     launch.decided.cache_clear()
 
 
 def test_without_bubblewrap_there_is_none_and_a_class_is_refused(no_programs):
-    """With the reason, and what to do."""
+    """The message gives the reason and the next step."""
     no_programs("bwrap")
     assert strength() == "none: bubblewrap is not installed"
     with pytest.raises(MachineLacks, match=r"there is none here: bubblewrap is not installed\. `grader doctor`"):
@@ -27,14 +27,14 @@ def test_without_bubblewrap_there_is_none_and_a_class_is_refused(no_programs):
 
 
 def test_with_bubblewrap_a_class_is_graded():
-    """Also where something is lacking."""
+    """This holds even if a protection is missing."""
     if not strength().startswith("bubblewrap"):
         pytest.skip("this machine has no bubblewrap")
     must_be_caged()
 
 
 def test_a_bubblewrap_that_is_refused_its_namespaces_is_not_used(tmp_path, monkeypatch):
-    """It is there, and does nothing."""
+    """An installed bubblewrap may still be forbidden to work."""
     fake = tmp_path / "bwrap"
     fake.write_text("#!/bin/sh\necho 'bwrap: No permissions to create new namespace' >&2\nexit 1\n")
     fake.chmod(0o755)
@@ -43,7 +43,7 @@ def test_a_bubblewrap_that_is_refused_its_namespaces_is_not_used(tmp_path, monke
 
 
 def test_no_sandbox_is_none_and_the_verdict_says_so():
-    """Asked for by name."""
+    """The option --no-sandbox requests it."""
     assert strength(False) == "none: --no-sandbox was given"
     caged = start("import os; print(os.getuid())", (), "simulator", False)
     assert caged.process.stdout.read().split() == [str(os.getuid()).encode()]
@@ -52,7 +52,7 @@ def test_no_sandbox_is_none_and_the_verdict_says_so():
 
 
 def test_the_choice_is_tried_once(monkeypatch):
-    """Each start would else pay for it."""
+    """Otherwise each start would repeat the trial."""
     tried = []
     monkeypatch.setattr(launch, "works", lambda form: tried.append(form) or True)
     assert strength() == strength()
@@ -61,7 +61,7 @@ def test_the_choice_is_tried_once(monkeypatch):
 
 @pytest.mark.parametrize("form", ["bubblewrap", "none"])
 def test_its_environment_is_its_own(form, told, monkeypatch):
-    """Nothing of the caller's but the way to compilers; every cache in its home, thread pools bounded, no GPU."""
+    """It has only the paths of compilers from the caller, caches in its home, bounded thread pools, and no GPU."""
     monkeypatch.setenv("GRADEBOOK_PASSWORD", "secret")
     monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "0")
     monkeypatch.setenv("LD_PRELOAD", "")
@@ -81,8 +81,8 @@ def test_its_environment_is_its_own(form, told, monkeypatch):
     assert variables["PATH"].split(os.pathsep)[0] == os.path.dirname(sys.executable)
 
 
-def test_a_gpu_is_named_and_its_toolkit(monkeypatch, tmp_path):
-    """By the name that CUDA knows it by; a toolkit that the caller named stays."""
+def test_the_environment_names_the_gpu_and_its_toolkit(monkeypatch, tmp_path):
+    """The GPU has CUDA's name; a toolkit from the caller's environment is kept."""
     monkeypatch.delenv("CUDA_HOME", raising=False)
     monkeypatch.delenv("CUDA_PATH", raising=False)
     found = launch.environment("/home/worker", GpuAccess(("/dev/nvidia3",), "GPU-1", tmp_path))
@@ -100,7 +100,7 @@ def test_a_gpu_is_named_and_its_toolkit(monkeypatch, tmp_path):
     ],
 )
 def test_the_nodes_are_those_of_one_gpu(minor, visible, wanted, monkeypatch):
-    """Of the one that is CUDA's first; where NVML does not tell which that is, of all."""
+    """They belong to CUDA's first GPU, or to every GPU if NVML does not know that one."""
 
     class Nvml:
         def nvmlInit(self):

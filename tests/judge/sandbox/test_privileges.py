@@ -1,4 +1,4 @@
-"""What a submission may ask of the kernel: next to nothing."""
+"""Privileges: a submission has no capability and few system calls."""
 
 import os
 import platform
@@ -44,7 +44,7 @@ def number(name):
 
 @pytest.mark.parametrize("form", FORMS)
 def test_it_has_no_capability_and_can_get_none(form, told):
-    """Nor can a program that it starts, which for root would have them all."""
+    """A program that it starts gets none either, even under root."""
     found = told(
         form,
         STATUS
@@ -66,7 +66,7 @@ tell(capabilities=lambda: {status[name] for name in names} | {child} == {"0" * 1
 
 @pytest.fixture
 def groups():
-    """A judge that is in a group more."""
+    """Puts the judge into one more group."""
     before = os.getgroups()
     os.setgroups([*before, 4])
     yield
@@ -76,7 +76,7 @@ def groups():
 @pytest.mark.skipif(os.geteuid() != 0, reason="needs root")
 @pytest.mark.parametrize("kind", FORMS)
 def test_a_judge_that_is_root_gives_it_another_user(kind, told, system_python, groups):
-    """One that nobody else is, under any of its names and in none of the judge's groups; it comes back under none."""
+    """All its user ids are new, it is in none of the judge's groups, and it cannot switch back."""
     found = told(
         Form(kind, own_user=True),
         STATUS
@@ -92,7 +92,7 @@ tell(users=lambda: status["Uid"].split(), groups=lambda: status["Gid"].split(), 
 
 
 def test_an_ordinary_user_gets_a_cage(ordinary_user, tmp_path):
-    """Without root there is a user namespace; there are no capabilities, and freezing, counting and ending work."""
+    """Without root it has a user namespace and no capabilities; freezing, counting and ending work."""
     out = ordinary_user(
         """
 import time
@@ -104,7 +104,7 @@ names = ("CapEff", "NoNewPrivs", "Seccomp:")
 print(*(line.split()[1] for line in open("/proc/self/status") if line.startswith(names)), end=" ")
 print(os.access("/etc/machine-id", os.R_OK), end=" ")
 try:
-    os.close(os.open(f"/proc/{os.getppid()}/mem", os.O_RDWR))  # of our own process above it, which is the same user
+    os.close(os.open(f"/proc/{os.getppid()}/mem", os.O_RDWR))  # of the supervisor, which has the same user
     print("opened", flush=True)
 except OSError as error:
     print("closed", flush=True)
@@ -129,9 +129,9 @@ for form in forms():
     lines = {line.split()[0]: line.split(maxsplit=1)[1] for line in out.splitlines()}
     assert lines
     for kind, line in lines.items():
-        tasks = 2  # one is bubblewrap's own
+        tasks = 2  # one is bubblewrap's
         assert line.startswith("0000000000000000 1 2 "), line
-        assert "closed" in line or kind == "bubblewrap", line  # whose process above is as shut in as it is
+        assert "closed" in line or kind == "bubblewrap", line  # whose parent process is as restricted as the submission
         assert line.endswith(f"{{'T'}} True {tasks} []"), line
     if "bubblewrap" in lines:
         assert lines["bubblewrap"].split()[3] == "False"
@@ -140,7 +140,7 @@ for form in forms():
 @pytest.mark.skipif(COLUMN is None, reason="the filter is not written for this processor")
 @pytest.mark.parametrize("form", FORMS)
 def test_system_calls_that_no_kernel_needs_are_refused(form, told):
-    """Each of the list, and those that are refused for what they are asked."""
+    """This covers every call of the list, and calls that are refused for their arguments."""
     assert set(NAMED) <= set(seccomp.DENIED)
     calls = {name: (number(name),) for name in seccomp.DENIED if number(name) >= 0}
     new = dict.fromkeys(("NEWNS", "NEWCGROUP", "NEWUTS", "NEWIPC", "NEWUSER", "NEWPID", "NEWNET"))
@@ -169,7 +169,7 @@ tell(**{{name: lambda arguments=arguments: call(*arguments) for name, arguments 
      personality_now=lambda: call({number("personality")}, 0xFFFFFFFF), pair=lambda: bool(socket.socketpair()))
 """,
     )
-    assert found.pop("clone3") == "ENOSYS"  # the C library then takes clone
+    assert found.pop("clone3") == "ENOSYS"  # the C library then uses clone
     assert found.pop("fork") == 0
     assert found.pop("personality_now") == "done"
     assert found.pop("pair") is True
@@ -178,7 +178,7 @@ tell(**{{name: lambda arguments=arguments: call(*arguments) for name, arguments 
 
 @pytest.mark.skipif(platform.machine() != "x86_64", reason="needs a processor with other tables of system calls")
 def test_other_tables_of_system_calls_are_closed(cage, told):
-    """The 32-bit one, by `int 0x80`, ends the process; that of x32 is not there."""
+    """A 32-bit call by `int 0x80` ends the process; x32 calls do not exist."""
     assert told("bubblewrap", CALL + "tell(x32=lambda: call(0x40000000 + 39))") == {"x32": "ENOSYS"}
     caged = cage(
         "bubblewrap",
@@ -196,21 +196,22 @@ print("REACHED")
 
 @pytest.mark.parametrize(("column", "header"), [(0, HEADERS[0]), (1, HEADERS[1])])
 def test_the_numbers_are_the_kernels(column, header):
-    """A wrong number would refuse another call."""
+    """A wrong number would refuse the wrong call."""
     path = Path(header if column else header.replace("aarch64", "x86_64"))
     if not path.is_file():
         pytest.skip(f"needs {path}")
     pairs = re.findall(r"#define __NR(?:3264)?_(\w+)\s+(\d+)", path.read_text())
     known = {name: int(number) for name, number in reversed(pairs)}
     known |= {"umount2": known.get("umount2", known.get("umount", -1))}
-    ours = {name: numbers[column] for name, numbers in seccomp.NUMBERS.items()}
-    assert {name: ours[name] for name in ours if name in known} == {name: known[name] for name in ours if name in known}
-    assert len(known.keys() & ours.keys()) > 65
+    listed = {name: numbers[column] for name, numbers in seccomp.NUMBERS.items()}
+    common = known.keys() & listed.keys()
+    assert {name: listed[name] for name in common} == {name: known[name] for name in common}
+    assert len(common) > 65
 
 
 @pytest.mark.parametrize("form", FORMS)
 def test_it_reaches_no_network(form, told):
-    """Not a server on this machine, and none on the abstract names that need no file."""
+    """It reaches no server on this machine, by address or by an abstract socket name."""
     with socket.create_server(("127.0.0.1", 0)) as server, socket.socket(socket.AF_UNIX) as local:
         name = f"grader-test-{os.getpid()}"
         local.bind("\0" + name)
@@ -247,7 +248,7 @@ unix, none = socket.AF_UNIX, socket.SOCK_NONBLOCK | socket.SOCK_CLOEXEC
 
 @pytest.mark.parametrize("form", FORMS)
 def test_no_datagram_leaves_a_connected_pair(form, told):
-    """A datagram may name another receiver than its peer, and carry a descriptor to it; there are pairs of streams."""
+    """A datagram could be sent to any receiver, with descriptors; pairs of streams are allowed."""
     found = told(
         form,
         SOCKETS
@@ -265,7 +266,7 @@ tell(stream=lambda: pair(socket.SOCK_STREAM), packets=lambda: pair(socket.SOCK_S
 
 @pytest.mark.parametrize("own_user", [True, False])
 def test_bubblewrap_gives_it_namespaces_of_its_own(own_user, told):
-    """All there are; a user namespace where it has no user of its own. None of them is the judge's."""
+    """Every namespace differs from the judge's; there is a user namespace if it has no own user."""
     if own_user and os.geteuid() != 0:
         pytest.skip("needs root")
     kinds = ["pid", "ipc", "uts", "net", "mnt", "cgroup", *([] if own_user else ["user"])]
@@ -277,7 +278,7 @@ def test_bubblewrap_gives_it_namespaces_of_its_own(own_user, told):
 
 
 def test_in_bubblewrap_it_sees_no_other_process(told):
-    """It is in a pid namespace, where our own first process is not its to touch."""
+    """It is in a pid namespace and cannot signal the judge."""
     found = told(
         "bubblewrap",
         f"""
@@ -290,12 +291,12 @@ tell(pids=lambda: sorted(pids), judge=lambda: os.kill({os.getpid()}, 0))
 
 
 def test_a_filter_is_small_enough_for_the_kernel_and_its_jumps_stay_inside():
-    """4096 instructions at most, and no jump of more than 255."""
+    """It has at most 4096 instructions, and no jump exceeds 255."""
     assert 0 < len(seccomp.program()) // 8 < 4096 or COLUMN is None
 
 
 def test_an_unknown_processor_has_no_filter_and_the_verdict_says_so(monkeypatch):
-    """The cage stands all the same."""
+    """The sandbox works without the filter."""
     monkeypatch.setattr(platform, "machine", lambda: "riscv64")
     assert seccomp.program() == b""
     assert all("no filter of system calls for riscv64" in str(form) for form in forms())

@@ -1,4 +1,4 @@
-"""The judge's hold on a process tree: it can be stopped, and nothing of it outlives its end."""
+"""Stopping and ending a process tree: everything stops, and nothing outlives its end."""
 
 import json
 import os
@@ -41,7 +41,7 @@ print("busy", flush=True)
 
 
 class Counters:
-    """What each part of a busy tree adds to."""
+    """Shared counters that the parts of a busy tree increment."""
 
     def __init__(self):
         import mmap
@@ -55,7 +55,7 @@ class Counters:
         return [now != then for now, then in zip(self.words[:SLOTS], before, strict=True)]
 
     def wait(self, seconds=10.0):
-        """Until every part has moved."""
+        """Wait until every part has counted."""
         deadline = time.monotonic() + seconds * PACE
         while not all(self.moved(0.02)):
             assert time.monotonic() < deadline, list(self.words[:SLOTS])
@@ -69,14 +69,14 @@ def counters():
 
 
 def busy(cage, form, counters, more="count(0)"):
-    """A tree of a process with a thread, a child and a daemon, all of which count."""
+    """Start a process with a thread, a child and a daemon, which all count."""
     caged = cage(form, BUSY.format(fd=counters.fd) + more, fds=(counters.fd,))
     assert caged.process.stdout.readline() == b"busy\n", caged.process.stdout.read()
     return caged
 
 
 def gone(pids, seconds=10.0):
-    """Whether all of them end within the time; a zombie that nobody has waited for has ended."""
+    """Whether all processes end in time; a zombie counts as ended."""
     deadline = time.monotonic() + seconds * PACE
     while any(_lives(pid) for pid in pids):
         if time.monotonic() > deadline:
@@ -93,8 +93,8 @@ def _lives(pid):
 
 
 @pytest.mark.parametrize("form", FORMS)
-def test_freezing_stops_all_and_thawing_lets_all_go_on(form, cage, counters):
-    """Threads, children and daemons, also in a pid namespace."""
+def test_freezing_stops_all_and_thawing_continues_all(form, cage, counters):
+    """This includes threads, children and daemons, also in a pid namespace."""
     caged = busy(cage, form, counters)
     counters.wait()
     for _ in range(3):
@@ -106,8 +106,8 @@ def test_freezing_stops_all_and_thawing_lets_all_go_on(form, cage, counters):
 
 
 @pytest.mark.parametrize("form", ["bubblewrap", "none"])
-def test_a_tree_that_forks_all_the_time_is_stopped(form, cage, counters):
-    """However many there are when the stop comes, none is left that forks."""
+def test_a_tree_that_keeps_forking_is_stopped(form, cage, counters):
+    """No process is left that forks, however many there are."""
     caged = busy(
         cage,
         form,
@@ -131,8 +131,8 @@ while True:
     counters.wait()
 
 
-def test_one_that_is_born_while_its_parent_stops_is_stopped_too(monkeypatch):
-    """All that were seen have stopped, and then there is one more."""
+def test_a_process_created_while_its_parent_stops_is_stopped_too(monkeypatch):
+    """All known processes have stopped, and then a new one appears."""
     born = iter([[10], [10, 11], [10, 11], [10, 11]])
     asked = []
     monkeypatch.setattr(process_tree, "descendants", lambda root: next(born))
@@ -141,8 +141,8 @@ def test_one_that_is_born_while_its_parent_stops_is_stopped_too(monkeypatch):
     assert asked == [10, 10, 11, 10, 11]
 
 
-def test_one_that_ran_between_two_looks_is_looked_at_again(monkeypatch):
-    """It stood still each time, but has left a processor in between: somebody has continued it."""
+def test_a_process_that_ran_between_two_checks_is_checked_again(monkeypatch):
+    """It was stopped at both checks, but a context switch shows that it ran in between."""
     looks = [{"10": [b"1"]}, {"10": [b"2"]}, None, {"10": [b"3"]}, {"10": [b"3"]}]
     monkeypatch.setattr(process_tree, "descendants", lambda root: [10])
     monkeypatch.setattr(process_tree, "_still", lambda pid: looks.pop(0))
@@ -165,12 +165,12 @@ def counts(*_):
 def ends_when_told(mib):
     block = mmap.mmap(-1, mib << 20)
     for at in range(0, len(block), 4096):
-        block[at] = 1  # its end takes a while
+        block[at] = 1  # ending it takes a while
     words[1] += 1
     os.read({told}, 1)
     os._exit(0)
 """
-ORPHANED = (  # a group, of the last process that ties it to its session
+ORPHANED = (  # a process group that loses the last process tying it to its session
     CONTINUED
     + """
 def member(tell):
@@ -202,7 +202,7 @@ while True:
     os.waitpid(tie, 0)
 """
 )
-BEREAVED = (  # a child, of a parent at whose end it has asked for SIGCONT
+BEREAVED = (  # a child that asked for SIGCONT at its parent's end
     CONTINUED
     + """
 print("busy", flush=True)
@@ -219,8 +219,8 @@ while True:
 
 
 @pytest.mark.parametrize(("left", "waits"), [(ORPHANED, False), (BEREAVED, True)], ids=["orphaned", "bereaved"])
-def test_what_the_kernel_continues_while_it_is_stopped_does_not_run_on(left, waits, cage, counters):
-    """As somebody ends: that may be after it was looked at, or take back a SIGSTOP for which it was too early."""
+def test_a_process_continued_by_the_kernel_is_stopped_again(left, waits, cage, counters):
+    """The end of another process continues it after a check, or cancels a SIGSTOP that is still pending."""
     told, tell = os.pipe()
     caged = cage("bubblewrap", left.format(fd=counters.fd, told=told, waits=waits), fds=(counters.fd, told))
     assert caged.process.stdout.readline() == b"busy\n", caged.process.stdout.read()
@@ -239,8 +239,8 @@ def test_what_the_kernel_continues_while_it_is_stopped_does_not_run_on(left, wai
     os.close(tell)
 
 
-def test_one_that_waits_for_a_stopped_child_counts_as_stopped(cage):
-    """As a parent does between vfork and exec: nothing can wake it."""
+def test_a_process_that_waits_for_a_stopped_child_counts_as_stopped(cage):
+    """A parent between vfork and exec cannot be woken."""
     caged = cage(
         "none",
         """
@@ -263,7 +263,7 @@ time.sleep(60)
 
 @pytest.mark.parametrize("form", FORMS)
 def test_the_end_takes_everything(form, cage, counters):
-    """Daemons too, stopped or not, and the home; a second end does nothing."""
+    """This includes daemons, stopped or not, and the home; a second end does nothing."""
     caged = busy(cage, form, counters)
     pids = process_tree.descendants(caged.process.pid)
     assert len(pids) >= 3
@@ -282,7 +282,7 @@ def test_the_end_takes_everything(form, cage, counters):
 
 @pytest.mark.parametrize("form", FORMS)
 def test_a_daemon_ends_with_the_process_that_left_it(form, cage, counters):
-    """What a submission leaves behind is gone when the judge hears of its end."""
+    """A submission's daemons are gone when the judge notices its end."""
     caged = busy(cage, form, counters, "time.sleep(0.2); os._exit(7)")
     pids = process_tree.descendants(caged.process.pid)
     assert caged.process.wait(timeout=20 * PACE) == 7
@@ -291,16 +291,16 @@ def test_a_daemon_ends_with_the_process_that_left_it(form, cage, counters):
 
 
 @pytest.mark.parametrize("form", FORMS)
-def test_a_signal_that_ended_it_is_told_as_shells_tell_it(form, cage):
-    """The verdict names it."""
+def test_a_fatal_signal_is_reported_like_in_a_shell(form, cage):
+    """The verdict names the signal."""
     caged = cage(form, "import os, signal; os.kill(os.getpid(), signal.SIGSEGV)")
     assert caged.process.wait(timeout=20 * PACE) == 128 + signal.SIGSEGV
 
 
 @pytest.mark.parametrize("form", ["bubblewrap", "none"])
 def test_all_of_it_ends_with_a_judge_that_is_killed(form, counters, tmp_path):
-    """Nobody is left to end it."""
-    variables = os.environ | {"TMPDIR": str(tmp_path)}  # the home is left behind; a judge's lies in a folder of its own
+    """No other process is left to end it."""
+    variables = os.environ | {"TMPDIR": str(tmp_path)}  # the home remains; a judge's home is in its own folder
     code = f"""
 import json, sys, time
 sys.path[:0] = {import_folders()!r}
@@ -330,7 +330,7 @@ time.sleep(60)
 
 @pytest.mark.parametrize("form", ["bubblewrap", "none"])
 def test_it_outlives_the_thread_that_asked_for_it(form, cage):
-    """The kernel ties a child to the thread that made it; the judge's threads come and go."""
+    """The kernel ties a child to the thread that started it, and the judge's threads end."""
     started = []
     asking = threading.Thread(target=lambda: started.append(cage(form, "import time; time.sleep(60)")))
     asking.start()
@@ -341,8 +341,8 @@ def test_it_outlives_the_thread_that_asked_for_it(form, cage):
 
 
 @pytest.mark.parametrize("form", FORMS)
-def test_descriptors_are_handed_over_and_no_others(form, cage):
-    """Those that are named, under their numbers; beside them stdin, which is empty, and the one pipe."""
+def test_only_the_given_descriptors_are_passed_on(form, cage):
+    """They keep their numbers; the others are stdin, which is empty, and the output pipe."""
     fd, other = sealed_memory("given", 4096), sealed_memory("kept", 4096)
     os.set_inheritable(other, True)
     try:
@@ -368,18 +368,18 @@ os.write(2, b"end")
 
 @pytest.mark.parametrize("form", FORMS)
 def test_a_socket_that_it_closes_is_closed(form, cage):
-    """Nothing of ours holds it open, so the judge need not wait for a time limit."""
-    ours, theirs = socket.socketpair()
+    """No trusted process holds it open, so the judge need not wait for a time limit."""
+    own, theirs = socket.socketpair()
     caged = cage(form, f"import os, time; os.close({theirs.fileno()}); time.sleep(60)", fds=(theirs.fileno(),))
     theirs.close()
-    with ours:
-        ours.settimeout(20)
-        assert ours.recv(1) == b""
+    with own:
+        own.settimeout(20)
+        assert own.recv(1) == b""
     assert caged.process.poll() is None
 
 
-def test_a_home_goes_whatever_is_in_it(cage):
-    """Folders a thousand deep, and some that their owner may not enter."""
+def test_a_home_is_removed_whatever_is_in_it(cage):
+    """It may contain folders nested a thousand deep, and some that their owner may not enter."""
     caged = cage(
         "none",
         """

@@ -1,4 +1,4 @@
-"""What a submission sees of the file system, and what it can import."""
+"""The files that a submission can see, and the modules that it can import."""
 
 import ast
 import json
@@ -19,7 +19,7 @@ READS = "read = lambda path: len(open(path, 'rb').read(100))\n"
 
 @pytest.fixture
 def secret(tmp_path, monkeypatch):
-    """A file of the grading user's, in the home and in the temporary folder."""
+    """A file of the grading user, in the home and in the temporary folder."""
     home = tmp_path / "home"
     home.mkdir()
     (home / "secret").write_text("secret")
@@ -28,8 +28,8 @@ def secret(tmp_path, monkeypatch):
 
 
 @pytest.mark.parametrize("form", FORMS)
-def test_it_reads_no_file_of_ours(form, told, secret, repository):
-    """Not the oracle's, the tests', a solution's or the user's, nor the system's passwords."""
+def test_it_reads_no_file_of_the_grader(form, told, secret, repository):
+    """It cannot read oracles, tests, solutions, the user's files or the system's passwords."""
     exercise = next((repository / "grader/exercises").rglob("*.py"))
     solution = next((repository / "source").glob("*/*.py"))
     paths = [secret, exercise, solution, Path(__file__), repository / "grader/judge/arbiter.py", Path("/etc/shadow")]
@@ -40,7 +40,7 @@ def test_it_reads_no_file_of_ours(form, told, secret, repository):
 
 
 def test_bubblewrap_shows_a_few_folders_and_no_other_name(told, repository):
-    """Programs, libraries, headers; where something of a hidden folder is shown, nothing beside it."""
+    """It shows programs, libraries and headers; of a hidden folder it shows only the parts that are needed."""
     found = told(
         "bubblewrap",
         f"""
@@ -64,9 +64,9 @@ tell(root=lambda: names("/"), etc=lambda: names("/etc"), dev=lambda: names("/dev
 
 
 def test_bubblewrap_names_neither_the_home_nor_the_project(told, tmp_path, monkeypatch, repository):
-    """Not in a command line, a mount, the environment, the paths of Python or what an installation says of itself.
+    """No command line, mount, environment variable, Python path or installation record contains them.
 
-    Only where Python itself lies is known, since it is there inside, too.
+    Only Python's own folder is known, because it has the same path inside.
     """
     home = tmp_path / "home"
     (home / "bin").mkdir(parents=True)
@@ -100,7 +100,7 @@ tell(lines=lambda: every("/proc/[0-9]*/cmdline"), own=lambda: read("/proc/self/e
 
 
 def test_the_modules_inside_are_not_compiled_at_each_start(told):
-    """Copied files are newer than what was compiled of them; that is believed without a look at their time."""
+    """Copied files are newer than their bytecode, which is used without a check of the time."""
     found = told(
         "bubblewrap",
         """
@@ -116,14 +116,14 @@ tell(compiled=lambda: [path for path in compiled if "grader" in path], there=lam
 
 
 @pytest.mark.parametrize("form", ["bubblewrap", "none"])
-def test_it_imports_the_workers_side_and_no_other(form, told):
-    """The worker and the protocol come up in every form; exercises and judge are found in none."""
+def test_it_imports_only_the_worker_and_the_protocol(form, told):
+    """The worker and the protocol can be imported in every form; exercises and judge in none."""
     found = told(
         form,
         """
 import importlib.util
 import grader.worker.main, grader.protocol.arena
-sys.meta_path[:] = [finder for finder in sys.meta_path if "editable" not in repr(finder)]  # it finds our checkout
+sys.meta_path[:] = [finder for finder in sys.meta_path if "editable" not in repr(finder)]  # it would find this checkout
 find = lambda name: importlib.util.find_spec(name) is not None
 tell(**{name: lambda name=name: find(f"grader.{name}") for name in ("exercises", "judge", "worker")})
 """,
@@ -131,13 +131,13 @@ tell(**{name: lambda name=name: find(f"grader.{name}") for name in ("exercises",
     assert found == {"exercises": False, "judge": False, "worker": True}
 
 
-def test_all_that_a_worker_imports_of_this_package_is_shown():
-    """A module that imports one which the cage hides would fail only when it is used."""
+def test_every_module_that_a_worker_imports_is_shown():
+    """A module that imports a hidden one would fail only when it is used."""
     files = [path for name in sight.MODULES for path in [sight.PACKAGE / name, *(sight.PACKAGE / name).rglob("*.py")]]
     imported = set()
     for path in files:
         if path.name in ("__init__.py",) and path.parent == sight.PACKAGE:
-            continue  # what it imports is for notebooks
+            continue  # its imports are for notebooks
         for node in ast.walk(ast.parse(path.read_text()) if path.suffix == ".py" else ast.Module([], [])):
             if isinstance(node, ast.ImportFrom) and (node.module or "").startswith("grader."):
                 imported.add(node.module.split(".")[1])
@@ -148,8 +148,8 @@ def test_all_that_a_worker_imports_of_this_package_is_shown():
 
 
 @pytest.mark.parametrize("form", FORMS)
-def test_an_installed_grader_is_hidden_where_it_lies(form, told, tmp_path, monkeypatch):
-    """Among other packages, which can be imported: its exercises can be neither read nor found."""
+def test_an_installed_grader_is_hidden(form, told, tmp_path, monkeypatch):
+    """Other packages can be imported, but the grader's exercises can be neither read nor found."""
     packages = tmp_path / "packages"
     shutil.copytree(sight.PACKAGE / "exercises", packages / "grader/exercises")
     (packages / "grader/judge").mkdir()
@@ -170,7 +170,7 @@ tell(beside=lambda: beside.number, read=lambda: read({str(packages / "grader/exe
 
 @pytest.mark.parametrize("form", FORMS)
 def test_an_installed_grader_is_hidden_under_every_name(form, told, tmp_path, monkeypatch):
-    """The folder of an environment may be a link, and its lib64 is one to lib."""
+    """The folder of an environment may be a link, and its lib64 is a link to lib."""
     real, linked = tmp_path / "real", tmp_path / "linked"
     packages = real / "lib/packages"
     shutil.copytree(sight.PACKAGE / "exercises", packages / "grader/exercises")
@@ -194,8 +194,8 @@ tell(**{{place: lambda place=place: read(place + "/grader/exercises/triton/softm
 
 
 @pytest.mark.parametrize("form", [*FORMS, Form("bubblewrap", own_user=False)], ids=str)
-def test_nothing_can_be_written_but_its_own(form, told):
-    """Folders of the system, of Python and of the cage itself refuse a file."""
+def test_it_can_write_only_to_its_own_folders(form, told):
+    """Folders of the system, of Python and of the sandbox itself refuse a file."""
     code = f"""
 folders = ["/", "/etc", "/dev", "/usr", "/usr/lib", "/opt", "/var/tmp", "/proc", "/sys", {str(sight.PACKAGE)!r},
            os.path.dirname(os.__file__), os.path.dirname(sys.executable), sys.path[0], "/opt/grader/grader/worker"]
@@ -209,8 +209,8 @@ tell(home=lambda: write(os.environ["HOME"]), **{{folder: lambda folder=folder: w
 
 
 @pytest.mark.parametrize("own_user", [True, False])
-def test_files_in_proc_that_rule_the_machine_are_closed(own_user, told):
-    """Also to a submission that must run as root, which owns them."""
+def test_files_in_proc_that_control_the_machine_are_closed(own_user, told):
+    """This holds even for a submission that must run as root, which owns them."""
     if own_user and os.geteuid() != 0:
         pytest.skip("needs root")
     found = told(
@@ -223,8 +223,8 @@ tell(core=lambda: write("/proc/sys/kernel/core_pattern"), keys=lambda: write("/p
     assert set(found.values()) <= {"EROFS", "EACCES", "ENOENT"}
 
 
-def test_a_gpus_toolkit_is_shown_and_what_leads_to_it(tmp_path, monkeypatch):
-    """Its folders, through the links of our cache too; a home is not shown because its cache holds one."""
+def test_a_gpus_toolkit_is_shown_with_the_links_to_it(tmp_path, monkeypatch):
+    """Links in the grader's cache are followed; a home is not shown just because its cache has a toolkit."""
     real = tmp_path / "site/nvidia/cu13"
     for name in ("bin", "include", "lib", "samples"):
         (real / name).mkdir(parents=True)
@@ -241,7 +241,7 @@ def test_a_gpus_toolkit_is_shown_and_what_leads_to_it(tmp_path, monkeypatch):
 
 
 def test_folders_of_the_path_show_neither_the_project_nor_the_home(tmp_path, monkeypatch, repository):
-    """PYTHONPATH and LD_LIBRARY_PATH may name anything; what would bare the home is left out."""
+    """PYTHONPATH and LD_LIBRARY_PATH may name any folder; those that contain the home are left out."""
     home, packages = tmp_path / "home", tmp_path / "home/packages"
     packages.mkdir(parents=True)
     monkeypatch.setenv("HOME", str(home))

@@ -1,4 +1,4 @@
-"""What a course on GPU kernels builds with works in a cage."""
+"""The course's compilers and libraries work in the sandbox."""
 
 import pytest
 
@@ -94,7 +94,7 @@ except (ImportError, AttributeError):
     print("numba", True)
 else:
     import numpy
-    numpy.row_stack = numpy.vstack  # gone since NumPy 2.5, and numba-cuda 0.30 asks for it
+    numpy.row_stack = numpy.vstack  # removed in NumPy 2.5, but numba-cuda 0.30 uses it
     @cuda.jit
     def five(x):
         x[cuda.grid(1)] *= 5
@@ -106,7 +106,7 @@ else:
 
 @pytest.mark.timeout(300)
 def test_the_tools_of_the_course_work(cage):
-    """torch, Triton's interpreter, Numba's simulator, the compiler; and ninja, which builds a C++ extension."""
+    """The tools are torch, Triton's interpreter, Numba's simulator, the C++ compiler and ninja."""
     caged = cage("bubblewrap", TOOLS + BUILD + DONE)
     out = caged.process.stdout.read().decode()
     assert out.endswith("tools done\n"), out
@@ -114,8 +114,8 @@ def test_the_tools_of_the_course_work(cage):
     assert caged.process.wait() == 0
 
 
-def test_without_a_gpu_of_its_own_it_opens_the_node_of_none(told):
-    """The course's other devices it does."""
+def test_without_a_gpu_it_opens_no_gpu_node(told):
+    """Other devices can be opened."""
     found = told("bubblewrap", GPU_NODES + "tell(gpus=lambda: nodes, null=lambda: opened('/dev/null'))")
     assert found == {"gpus": 0, "null": True}
 
@@ -124,7 +124,7 @@ def test_without_a_gpu_of_its_own_it_opens_the_node_of_none(told):
 @pytest.mark.timeout(600)
 @pytest.mark.parametrize("form", ["bubblewrap", "none"])
 def test_the_tools_of_the_course_work_on_a_gpu(form, cage):
-    """torch and its compiler, Triton, nvcc under ninja, CuPy and Numba where they are installed, on the one GPU."""
+    """The tools are torch and its compiler, Triton, nvcc under ninja, and CuPy and Numba if installed."""
     caged = cage(form, GPU_NODES + GPU_TOOLS + DONE, device="cuda")
     out = caged.process.stdout.read().decode()
     assert out.endswith("tools done\n"), out
