@@ -1,49 +1,32 @@
-"""CUDA C++ on a machine without a GPU: the source is rewritten into C++ that runs blocks and threads on the CPU.
+"""Rewrite CUDA C++ into C++ that runs blocks and threads on the CPU, for machines without a GPU.
 
-`translate` rewrites what C++ has no syntax for; the headers under `include/` supply the rest of CUDA. Blocks run one
-after another, the threads of a block take turns on fibers, so results are reproducible. What is UB on a GPU and often
-goes unnoticed there is reported: a barrier that some threads miss, lanes that meet at different shuffles, a write past
-the dynamic shared memory. Shared memory starts as NaN, and every second block runs its threads backwards, so that a
-missing `__syncthreads` tends to show as a wrong result.
+`translate` rewrites the syntax that C++ does not have; the headers in `include/` supply the rest. Blocks run one
+after another, and the threads of a block take turns on fibers, so results are reproducible. Errors that are undefined
+behaviour on a GPU are reported: a barrier that some threads miss, lanes at different shuffles, a write past the dynamic
+shared memory. Shared memory starts as NaN, and every second block runs its threads backwards, so that a missing
+`__syncthreads` usually gives a wrong result.
 
-Not simulated: half precision, tensor cores, cooperative groups, CUB, inline PTX, threads that spin until another
-block has done something, and time.
+Not simulated: half precision, tensor cores, cooperative groups, CUB, inline PTX, threads that spin until another block
+has done something, and time.
 """
 
 from __future__ import annotations
 
 import ctypes
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal
 
-from grader.worker.toolchain.compiler_errors import first_error, install_line_marks, line_mark
-
-__all__ = [
-    "CLOSING",
-    "COMPILER_FLAGS",
-    "INCLUDE",
-    "OPENING",
-    "Token",
-    "closing",
-    "first_error",
-    "install_line_marks",
-    "line_ends",
-    "line_mark",
-    "next_token",
-    "opening",
-    "previous_token",
-    "shared_memory",
-    "synchronize",
-    "tokenize",
-    "translate",
-    "watch",
-]
-
-
-# C++ as tokens that, joined, are the source again, and the way from one to another.
+INCLUDE = Path(__file__).parent / "include"
+COMPILER_FLAGS = (
+    "-O1",
+    "-std=c++20",
+    "-fno-strict-aliasing",  # reading float* as float4* is common in CUDA
+    "-fno-gnu-unique",  # a cell that is run again must not share statics with its earlier build
+    "-U_FORTIFY_SOURCE",  # its longjmp refuses to change stacks
+)
 
 CLOSING = {"(": ")", "[": "]", "{": "}", "[[": "]]"}
 OPENING = {close: open_ for open_, close in CLOSING.items()}
@@ -78,76 +61,58 @@ class Token:
 
 
 def tokenize(source: str) -> list[Token]:
-    """Every character of `source` is in exactly one token, also where it is no valid C++."""
+    """Split the source into tokens that, joined, are the source again, even if it is not valid C++."""
     return [Token(match.lastgroup, match[0]) for match in _TOKEN.finditer(source)]  # type: ignore[arg-type]
 
 
 def next_token(tokens: list[Token], at: int) -> int:
-    """Index of the first token from `at` on that is neither space nor comment (or the length)."""
+    """Return the index of the first token from `at` on that is not a space or a comment, or the length."""
     while at < len(tokens) and tokens[at].blank:
         at += 1
     return at
 
 
 def previous_token(tokens: list[Token], at: int) -> int:
-    """Index of the last such token up to and including `at`, or -1."""
+    """Return the index of the last such token up to and including `at`, or -1."""
     while at >= 0 and tokens[at].blank:
         at -= 1
     return at
 
 
 def closing(tokens: list[Token], at: int) -> int:
-    """Index of the bracket that closes the one at `at`, or -1."""
-    expected: list[str] = []
-    for i in range(at, len(tokens)):
-        if tokens[i].kind != "punctuation":
-            continue
-        text = tokens[i].text
-        if text in CLOSING:
-            expected.append(CLOSING[text])
-        elif text in OPENING:
-            if expected.pop() != text:
-                return -1
-            if not expected:
-                return i
-    return -1
+    """Return the index of the bracket that closes the one at `at`, or -1."""
+    return _partner(tokens, range(at, len(tokens)), CLOSING, OPENING)
 
 
 def opening(tokens: list[Token], at: int) -> int:
-    """Index of the bracket that the one at `at` closes, or -1."""
+    """Return the index of the bracket that the one at `at` closes, or -1."""
+    return _partner(tokens, range(at, -1, -1), OPENING, CLOSING)
+
+
+def _partner(tokens: list[Token], indices: range, starts: Mapping[str, str], ends: Mapping[str, str]) -> int:
     expected: list[str] = []
-    for i in range(at, -1, -1):
-        if tokens[i].kind != "punctuation":
-            continue
-        text = tokens[i].text
-        if text in OPENING:
-            expected.append(OPENING[text])
-        elif text in CLOSING:
+    for i in indices:
+        text = tokens[i].text if tokens[i].kind == "punctuation" else ""
+        if text in starts:
+            expected.append(starts[text])
+        elif text in ends:
             if expected.pop() != text:
                 return -1
             if not expected:
                 return i
     return -1
-
-
-def line_ends(tokens: list[Token]) -> str:
-    """Only the line ends of these tokens, for text that is left out."""
-    return "".join(c for token in tokens for c in token.text if c == "\n")
-
-
-# `__shared__` and `extern __shared__` as plain C++ over the memory of `launch.h`.
 
 
 @dataclass
 class _Shared:
-    """What has been written so far of the file's shared arrays."""
+    """The rewritten declarations of a file so far."""
 
     count: int = 0
     at_file_scope: set[str] = field(default_factory=set)
 
 
 def shared_memory(tokens: list[Token]) -> list[Token]:
-    """The tokens with every declaration of shared memory rewritten, on the lines where it stood."""
+    """Rewrite every declaration of shared memory as plain C++ over the memory of `launch.h`, on its own lines."""
     result: list[Token] = []
     state = _Shared()
     depth = i = 0
@@ -170,7 +135,7 @@ def shared_memory(tokens: list[Token]) -> list[Token]:
 
 
 def _statement_end(tokens: list[Token], at: int) -> int:
-    """Index behind the `;` that ends the declaration at `at`, or 0."""
+    """Return the index after the `;` that ends the declaration at `at`, or 0."""
     i = at
     while i < len(tokens):
         text = tokens[i].text if tokens[i].kind == "punctuation" else ""
@@ -187,18 +152,18 @@ def _statement_end(tokens: list[Token], at: int) -> int:
 
 
 def _extern_shared(tokens: list[Token], at: int) -> int:
-    """Index behind `extern … __shared__ … name[];`, or 0 where this `extern` is another."""
+    """Return the index after `extern … __shared__ … name[];`, or 0 if this `extern` declares something else."""
     end = _statement_end(tokens, at)
     texts = {token.text for token in tokens[at:end]}
-    return end if "__shared__" in texts and "{" not in texts else 0  # behind a function's body another statement ends
+    return end if "__shared__" in texts and "{" not in texts else 0  # a body: `;` ends a later statement
 
 
 def _dynamic(declaration: list[Token], at_file_scope: bool, state: _Shared) -> Token:
-    """`extern __shared__ T name[];` as a pointer to the block's dynamic shared memory."""
+    """Rewrite `extern __shared__ T name[];` as a pointer to the block's dynamic shared memory."""
     words = [t for t in declaration[:-1] if not t.blank and t.text not in ("extern", "__shared__")]
     kept: list[Token] = []
     skip = 0
-    for i, token in enumerate(words):  # an alignment says nothing about the pointer
+    for i, token in enumerate(words):  # the pointer needs no alignment
         if i < skip:
             continue
         if token.text in ("__align__", "alignas", "__attribute__") and i + 1 < len(words) and words[i + 1].text == "(":
@@ -207,24 +172,25 @@ def _dynamic(declaration: list[Token], at_file_scope: bool, state: _Shared) -> T
             kept.append(token)
     bracket = next((i for i, token in enumerate(kept) if token.text == "["), 0)
     if bracket < 2 or kept[bracket - 1].kind != "word":
-        return Token("punctuation", "".join(token.text for token in declaration))
+        return Token("punctuation", _text(declaration))
     name = kept[bracket - 1].text
     end = closing(kept, bracket)
     kind = " ".join(token.text for token in kept[: bracket - 1])
-    rest = "".join(token.text for token in kept[end + 1 :])  # of a two-dimensional array
+    rest = _text(kept[end + 1 :])  # of a two-dimensional array
+    ends = "".join(c for c in _text(declaration) if c == "\n")
     if at_file_scope and name in state.at_file_scope:
-        return Token("space", line_ends(declaration) or " ")
+        return Token("space", ends or " ")
     if at_file_scope:
         state.at_file_scope.add(name)
     star = f"(*const {name}){rest}" if rest else f"*const {name}"
     cast = f"{kind} (*){rest}" if rest else f"{kind}*"
     text = f"[[maybe_unused]] {kind} {star} = reinterpret_cast<{cast}>(::cuda_on_cpu::dynamic_shared);"
-    return Token("punctuation", text + line_ends(declaration))
+    return Token("punctuation", text + ends)
 
 
 def _static(declaration: list[Token], is_static: bool, state: _Shared) -> Token:
-    """`__shared__ T name[n];` as a static array that is filled anew for each block."""
-    text = ("" if is_static else "static") + "".join(token.text for token in declaration)
+    """Rewrite `__shared__ T name[n];` as a static array that is poisoned for each block."""
+    text = ("" if is_static else "static") + _text(declaration)
     if names := _declared(declaration):
         state.count += 1
         seen = f"cuda_on_cpu_seen_{state.count}"
@@ -237,7 +203,7 @@ def _static(declaration: list[Token], is_static: bool, state: _Shared) -> Token:
 
 
 def _declared(declaration: list[Token]) -> list[str]:
-    """The names that a declaration declares."""
+    """Return the names that a declaration declares."""
     words = [token for token in declaration if not token.blank]
     names: list[str] = []
     angle = i = 0
@@ -252,26 +218,23 @@ def _declared(declaration: list[Token]) -> list[str]:
     return names
 
 
-# CUDA's own syntax as C++: launches, shared memory, and the words that speak of the device.
-
 _WORDS = {
-    "__noinline__": "__attribute__((noinline))",  # libstdc++ uses this word: it cannot be a macro
+    "__noinline__": "__attribute__((noinline))",  # not a macro, because libstdc++ uses this word
     "kCUDA": "kCPU",
     "is_cuda": "is_cpu",
 }
-_NO_NAMES = ("return", "else", "do", "case")  # words before a kernel that are no part of its name
+_NO_NAMES = ("return", "else", "do", "case")  # keywords that may precede a kernel's name
 _DEVICE_NAMES = ("DeviceType", "DispatchKey", "Backend")
 _REGISTRATIONS = ("TORCH_LIBRARY_IMPL", "STABLE_TORCH_LIBRARY_IMPL")
 
 
 def translate(source: str) -> str:
-    """C++ for `cuda_on_cpu.h` with the same number of lines, so that line numbers stay the author's.
+    """Return C++ for `cuda_on_cpu.h` with the same number of lines, so that line numbers stay the author's.
 
-    What looks wrong (an unclosed launch, say) is left as it is: the compiler will say so at its place. Checks that a
-    tensor is on the GPU become checks that it is on the CPU.
+    Invalid code, such as an unclosed launch, is left unchanged for the compiler to report. Checks that a tensor is on
+    the GPU become checks that it is on the CPU.
     """
-    tokens = _device(tokenize(source))
-    return "".join(token.text for token in _launches(shared_memory(tokens)))
+    return _text(_launches(shared_memory(_device(tokenize(source)))))
 
 
 def _device(tokens: list[Token]) -> list[Token]:
@@ -296,7 +259,7 @@ def _device(tokens: list[Token]) -> list[Token]:
 
 
 def _launches(tokens: list[Token]) -> list[Token]:
-    """`kernel<<<g, b>>>(arguments)` as `launch([&](auto... a) { kernel(a...); }, Config(g, b), arguments)`."""
+    """Turn `kernel<<<g, b>>>(arguments)` into `launch([&](auto... a) { kernel(a...); }, Config(g, b), arguments)`."""
     result: list[Token] = []
     i = 0
     while i < len(tokens):
@@ -328,7 +291,7 @@ def _text(tokens: list[Token]) -> str:
 
 
 def _launch(tokens: list[Token], at: int) -> tuple[int, int, int] | None:
-    """For the `<<<` at `at`: the indices of `>>>`, and of the brackets around the arguments."""
+    """Return, for the `<<<` at `at`, the indices of `>>>` and of the brackets around the arguments."""
     i = at + 1
     while i < len(tokens):
         token = tokens[i]
@@ -350,7 +313,7 @@ def _launch(tokens: list[Token], at: int) -> tuple[int, int, int] | None:
 
 
 def _kernel_start(tokens: list[Token]) -> int:
-    """Where the expression that names the kernel begins, the tokens ending with it; -1 if they do not."""
+    """Return where the expression that names the kernel begins, at the end of the tokens, or -1 without one."""
     i = previous_token(tokens, len(tokens) - 1)
     start = -1
     while i >= 0:
@@ -378,7 +341,7 @@ def _kernel_start(tokens: list[Token]) -> int:
 
 
 def _angle_open(tokens: list[Token], at: int) -> int:
-    """Index of the `<` that the `>` at `at` closes, or -1."""
+    """Return the index of the `<` that the `>` at `at` closes, or -1."""
     depth = 0
     i = at
     while i >= 0:
@@ -400,17 +363,13 @@ def _angle_open(tokens: list[Token], at: int) -> int:
     return -1
 
 
-# What a kernel that ran on the CPU did wrong, asked of every extension that was built for it.
-
 _failures: dict[str, Callable[[], bytes | None]] = {}  # by path of the extension
 
 
 def synchronize() -> None:
-    """What `torch.cuda.synchronize` is to a GPU: raises what a kernel of an earlier call did wrong.
+    """Raise `RuntimeError` if an earlier kernel failed, as `torch.cuda.synchronize` does.
 
-    Raises:
-        RuntimeError: a kernel failed (a barrier that some threads miss, …), or its launch was refused and the
-            launcher did not ask for the error.
+    It also reports a refused launch whose launcher did not read the error.
     """
     for failure in _failures.values():
         if text := failure():
@@ -418,30 +377,8 @@ def synchronize() -> None:
 
 
 def watch(extension: Any) -> None:
-    """Remembers how to ask the extension whether a kernel failed."""
+    """Let `synchronize` ask this extension whether a kernel failed."""
     path = extension if isinstance(extension, str) else extension.__file__
     ask = ctypes.CDLL(path).cuda_on_cpu_failure
     ask.restype = ctypes.c_char_p
     _failures[path] = ask
-
-
-# CUDA C++ on a machine without a GPU: the source is rewritten into C++ that runs blocks and threads on the CPU.
-#
-# `translate` rewrites what C++ has no syntax for; the headers under `include/` supply the rest of CUDA. Blocks run one
-# after another, the threads of a block take turns on fibers, so results are reproducible. What is UB on a GPU and often
-# goes unnoticed there is reported: a barrier that some threads miss, lanes that meet at different shuffles, a write past
-# the dynamic shared memory. Shared memory starts as NaN, and every second block runs its threads backwards, so that a
-# missing `__syncthreads` tends to show as a wrong result.
-#
-# Not simulated: half precision, tensor cores, cooperative groups, CUB, inline PTX, threads that spin until another
-# block has done something, and time.
-
-INCLUDE = Path(__file__).parent / "include"
-
-COMPILER_FLAGS = (
-    "-O1",
-    "-std=c++20",
-    "-fno-strict-aliasing",  # float* read as float4* is everyday CUDA
-    "-fno-gnu-unique",  # a cell that is run again must not share statics with its earlier build
-    "-U_FORTIFY_SOURCE",  # its longjmp refuses to change stacks
-)

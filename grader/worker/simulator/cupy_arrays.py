@@ -1,4 +1,4 @@
-"""CuPy's arrays as NumPy's: what gives a scalar there gives an array without dimensions, and new memory is garbage."""
+"""CuPy's arrays on NumPy's: a scalar result is an array without dimensions, and new memory holds garbage."""
 
 from __future__ import annotations
 
@@ -8,11 +8,11 @@ from typing import Any
 
 import numpy as np
 
-# The errors that CuPy raises, under their names.
+_GARBAGE = 0xFFF9  # in every 16 bits: NaN in all floating-point types, and not the NaN that the judge puts into outputs
 
 
 class CompileException(Exception):
-    """NVRTC did not take a source; the text is its log."""
+    """CuPy's error for a source that NVRTC refused; the text is NVRTC's log."""
 
     def __init__(self, log: str, source: str, name: str, options: Sequence[str], backend: str = "nvrtc") -> None:
         super().__init__(log)
@@ -20,12 +20,7 @@ class CompileException(Exception):
 
 
 class CUDADriverError(RuntimeError):
-    """The driver refused a call."""
-
-
-# CuPy's arrays as NumPy's: what gives a scalar there gives an array without dimensions, and new memory is garbage.
-
-_NOBODYS = 0xFFF9  # in every 16 bits: NaN in all floating-point types, and not the NaN that the judge puts into outputs
+    """CuPy's error for a call that the driver refused."""
 
 
 class ndarray(np.ndarray):
@@ -41,25 +36,23 @@ class ndarray(np.ndarray):
 
     @property
     def data(self) -> Any:
-        """Where it lies: `.ptr` is the address."""
         return SimpleNamespace(ptr=self.ctypes.data, device_id=0)
 
     @property
     def device(self) -> Any:
-        """The one device."""
         return SimpleNamespace(id=0)
 
     def get(self, *arguments: Any, **keywords: Any) -> Any:
-        """A copy on the host."""
-        return np.array(self, subok=False)
+        """Return a copy on the host."""
+        return asnumpy(self)
 
     def dot(self, other: Any, out: Any = None) -> Any:
-        """The product; CuPy leaves even a single number on the GPU."""
+        """Return the product; CuPy leaves even a single number on the GPU."""
         return on_device(np.dot(np.asarray(self), np.asarray(other)))
 
 
 def on_device(value: Any) -> Any:
-    """An array of NumPy's, or a scalar, as an array of this module; anything else as it is."""
+    """Convert NumPy's arrays and scalars to arrays of this module; return anything else unchanged."""
     if isinstance(value, ndarray):
         return value
     if isinstance(value, np.ndarray | np.generic):
@@ -70,7 +63,7 @@ def on_device(value: Any) -> Any:
 
 
 def wrapped(function: Callable[..., Any]) -> Callable[..., Any]:
-    """A function of NumPy's whose arrays are of this module."""
+    """Return a function of NumPy's that returns arrays of this module."""
 
     def call(*arguments: Any, **keywords: Any) -> Any:
         return on_device(function(*arguments, **keywords))
@@ -80,7 +73,7 @@ def wrapped(function: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def asarray(value: Any, dtype: Any = None) -> Any:
-    """Without a copy where it stands for memory of the GPU, as the judge's tensors do; from the host it is a copy."""
+    """Return an array over the judge's tensors, which represent memory of the GPU; copy anything from the host."""
     if isinstance(value, ndarray) and dtype in (None, value.dtype):
         return value
     if hasattr(value, "detach") and hasattr(value, "numpy"):
@@ -90,18 +83,18 @@ def asarray(value: Any, dtype: Any = None) -> Any:
 
 
 def asnumpy(value: Any) -> Any:
-    """A copy on the host."""
+    """Return a copy on the host."""
     return np.array(value, subok=False)
 
 
 def empty(shape: Any, dtype: Any = float, order: str = "C") -> Any:
-    """Memory that nobody has written: NaN where it holds floating-point numbers."""
+    """Return unwritten memory; floating-point numbers in it are NaN."""
     made = np.empty(shape, dtype)
     halves = -(-made.nbytes // 2)
-    flat = np.full(halves, _NOBODYS, np.uint16).view(np.uint8)[: made.nbytes]
+    flat = np.full(halves, _GARBAGE, np.uint16).view(np.uint8)[: made.nbytes]
     return flat.view(made.dtype).reshape(made.shape).view(ndarray)
 
 
 def empty_like(value: Any, dtype: Any = None) -> Any:
-    """The same shape, with garbage in it."""
+    """Return unwritten memory of the same shape."""
     return empty(value.shape, dtype or value.dtype)

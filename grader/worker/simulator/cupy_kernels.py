@@ -1,4 +1,4 @@
-"""`RawModule` and `RawKernel`: found by name, launched with arguments that are copied byte for byte."""
+"""CuPy's `RawModule` and `RawKernel` on the CPU: built by the C++ compiler, with arguments copied byte for byte."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import ctypes
 import functools
 import hashlib
 import json
+import math
 import re
 import subprocess
 import sys
@@ -22,7 +23,6 @@ from grader.worker.simulator.cuda_source import (
     INCLUDE,
     Token,
     closing,
-    line_mark,
     next_token,
     opening,
     previous_token,
@@ -31,36 +31,39 @@ from grader.worker.simulator.cuda_source import (
     watch,
 )
 from grader.worker.simulator.cupy_arrays import CompileException, CUDADriverError, ndarray
-from grader.worker.toolchain.compiler_errors import cell_of_caller
+from grader.worker.toolchain.compiler_errors import cell_of_caller, line_mark
 
-# Which kernels a source of CUDA C++ defines, and what C++ lets Python call them.
-
+FILE = "kern.cu"
+MAGIC = "cuda-on-cpu fatbin\n"  # the beginning of a file that the simulator's `nvcc` wrote
+_SLOT_BYTES = 16  # per argument, padded with 0
+_COMPILE_LIMIT_S = 60
+_MAX_CHARACTERS = 4000  # of the compiler's output
+_FOLDER = str(Path(__file__).parent)
+_ARCHITECTURE = "--gpu-architecture=compute_90"
+_FAST = re.compile(r"--?use_fast_math\Z")
+_MACRO = re.compile(r"(?:-D|--?define-macro=)(\w+)(?:=(.*))?\Z", re.DOTALL)
 _DEFINE = r"#\s*define\s+{name}\s+(\d+)\b|\bconstexpr\s+(?:static\s+)?(?:int|unsigned)\s+{name}\s*=\s*(\d+)"
 
 
 @dataclass(frozen=True)
 class Kernel:
-    """A `__global__` function. Without `extern "C"` its symbol is mangled, so its name alone does not find it."""
+    """A `__global__` function. Without `extern "C"` its symbol is mangled, and it is not found by its name."""
 
     name: str
-    plain: bool  # its symbol is its name
+    plain: bool  # not mangled
     template: bool
-    most_threads: int | None  # of a block, by its launch bounds
+    most_threads: int | None  # per block, by its launch bounds
 
 
 def kernels_in(source: str) -> list[Kernel]:
-    """The kernels in the order of the source."""
-    tokens = tokenize(source)
-    code = [token for token in tokens if not token.blank]
-    return [
-        found
-        for at, token in enumerate(code)
-        if token.text == "__global__" and (found := _kernel(code, at, source)) is not None
-    ]
+    """Return the kernels that a source defines, in their order."""
+    code = [token for token in tokenize(source) if not token.blank]
+    found = (_kernel(code, at, source) for at, token in enumerate(code) if token.text == "__global__")
+    return [kernel for kernel in found if kernel is not None]
 
 
 def entries(names: Sequence[str]) -> str:
-    """C++ behind the source: for the kernel number i, `cuda_on_cpu_enter_i` and `cuda_on_cpu_parameters_i`."""
+    """Return C++ to append: `cuda_on_cpu_enter_i` and `cuda_on_cpu_parameters_i` for kernel number i."""
     return "".join(
         f'\nextern "C" void cuda_on_cpu_enter_{i}(const unsigned* cuda_on_cpu_s, size_t cuda_on_cpu_b, '
         "int cuda_on_cpu_l, void** cuda_on_cpu_a) {\n"
@@ -92,7 +95,7 @@ def _kernel(code: list[Token], at: int, source: str) -> Kernel | None:
 
 
 def _before(code: list[Token], at: int) -> list[Token]:
-    """What stands before `__global__` in the same declaration."""
+    """Return the tokens before `__global__` in the same declaration."""
     start = at
     while start > 0 and code[start - 1].text not in (";", "}", "{"):
         start -= 1
@@ -118,22 +121,8 @@ def _number(text: str, source: str) -> int | None:
     return int(found[1] or found[2]) if found else None
 
 
-# A source of CUDA C++ as NVRTC takes it: options, headers, errors; built by the C++ compiler, once for each text.
-
-FILE = "kern.cu"
-_FAST = re.compile(r"--?use_fast_math\Z")
-_MACRO = re.compile(r"(?:-D|--?define-macro=)(\w+)(?:=(.*))?\Z", re.DOTALL)
-_ARCHITECTURE = "--gpu-architecture=compute_90"
-_COMPILE_LIMIT_S = 60
-_MOST_CHARACTERS = 4000  # of what the compiler says
-
-
 def checked_options(options: Sequence[str]) -> tuple[str, ...]:
-    """The options, if they are texts in a tuple.
-
-    Raises:
-        TypeError: they are not, which is what CuPy says, too.
-    """
+    """Return the options, or raise `TypeError` as CuPy does if they are not strings in a tuple."""
     if isinstance(options, str) or not all(isinstance(option, str) for option in options):
         raise TypeError(f"options must be a tuple of strings, such as ('--use_fast_math',); this is {options!r}")
     return tuple(options)
@@ -143,17 +132,17 @@ def checked_options(options: Sequence[str]) -> tuple[str, ...]:
 def build(
     source: str, options: tuple[str, ...], names: tuple[str, ...], mark: str, expressions: tuple[str, ...] = ()
 ) -> Path:
-    """The library with an entry for each of `names`, kernels and name expressions; `mark` is the source's `#line`.
+    """Build a library with an entry for each of `names`; `mark` is the source's `#line`.
 
     Raises:
-        CompileException: the source, an option or a name is wrong.
+        CompileException: the source, an option or a name expression is wrong.
     """
     _must_compile(source, options, expressions)
     folder = Path(tempfile.mkdtemp(prefix="cupy-"))
     text = folder / f"{hashlib.sha256(source.encode()).hexdigest()[:16]}.cpp"
     header = "fast_math.h" if any(map(_FAST.match, options)) else "enter.h"
     macros = (found for found in map(_MACRO.match, options) if found)
-    lines = ['#include "cuda_on_cpu.h"', f'#include "cuda_on_cpu/{header}"']  # before any macro of a learner's
+    lines = ['#include "cuda_on_cpu.h"', f'#include "cuda_on_cpu/{header}"']  # before the learner's macros
     lines += [f"#define {macro[1]} {macro[2] if macro[2] is not None else 1}" for macro in macros]
     text.write_text("\n".join([*lines, mark + translate(source), '#line 1 "name_expressions"', entries(names)]))
     library = text.with_suffix(".so")
@@ -163,17 +152,17 @@ def build(
     except FileNotFoundError:
         raise RuntimeError("There is no g++ here: CUDA C++ cannot be built for the CPU.") from None
     if done.returncode:
-        raise CompileException(done.stderr[:_MOST_CHARACTERS], source, FILE, options)
+        raise CompileException(done.stderr[:_MAX_CHARACTERS], source, FILE, options)
     return library
 
 
 def _must_compile(source: str, options: tuple[str, ...], names: tuple[str, ...]) -> None:
-    """NVRTC's own word on the source: it needs no GPU to compile. What it takes runs on a GPU, too."""
+    """Compile with NVRTC, which needs no GPU, so that only valid CUDA C++ runs in the simulator."""
     from cuda.bindings import nvrtc
 
     try:
         program = nvrtc.nvrtcCreateProgram(source.encode(), FILE.encode(), 0, [], [])[1]
-    except RuntimeError:  # its library is not here: the C++ compiler alone has to do
+    except RuntimeError:  # NVRTC is not installed: the C++ compiler must suffice
         return
     try:
         for name in names:
@@ -184,18 +173,11 @@ def _must_compile(source: str, options: tuple[str, ...], names: tuple[str, ...])
             return
         log = b" " * nvrtc.nvrtcGetProgramLogSize(program)[1]
         nvrtc.nvrtcGetProgramLog(program, log)
-        said = log.decode("utf-8", "replace").strip("\0 \n")
-        raise CompileException(
-            said or f"nvrtc: error: {nvrtc.nvrtcGetErrorString(code)[1].decode()}", source, FILE, options
-        )
+        text = log.decode("utf-8", "replace").strip("\0 \n")
+        text = text or f"nvrtc: error: {nvrtc.nvrtcGetErrorString(code)[1].decode()}"
+        raise CompileException(text, source, FILE, options)
     finally:
         nvrtc.nvrtcDestroyProgram(program)
-
-
-# `RawModule` and `RawKernel`: found by name, launched with arguments that are copied byte for byte.
-
-MAGIC = "cuda-on-cpu fatbin\n"  # how a file begins that this machine's `nvcc` wrote
-_SLOT_BYTES = 16  # of an argument: what is beyond it is 0
 
 
 class RawModule:
@@ -215,7 +197,7 @@ class RawModule:
     ) -> None:
         if (code is None) == (path is None):
             raise TypeError("Exactly one of `code` and `path` keyword arguments must be given.")
-        if path is not None and not isinstance(path, str):  # nor does CuPy take a Path
+        if path is not None and not isinstance(path, str):  # CuPy does not take a Path either
             raise TypeError(f"Argument 'path' has incorrect type (expected str, got {type(path).__name__})")
         if path is not None and name_expressions is not None:
             raise ValueError("name_expressions cannot be used with path")
@@ -231,11 +213,11 @@ class RawModule:
             self.compile()
 
     def compile(self, log_stream: Any = None) -> None:
-        """Builds it now, not at the first `get_function`."""
+        """Build the library now instead of in the first `get_function`."""
         self._library()
 
     def get_function(self, name: str) -> Function:
-        """The kernel of this name: a symbol, or one of the name expressions."""
+        """Return the kernel with this symbol or name expression."""
         library = self._library()
         names = self._names()
         if name not in names:
@@ -274,13 +256,11 @@ class RawKernel:
 
     @property
     def kernel(self) -> Function:
-        """Built where it is first asked for."""
         if self._function is None:
             self._function = self._module.get_function(self.name)
         return self._function
 
     def compile(self, log_stream: Any = None) -> None:
-        """Builds it now, not at the first launch."""
         self._module.compile()
 
     def __call__(self, grid: Any, block: Any, args: Any, *, shared_mem: int = 0, stream: Any = None) -> None:
@@ -304,7 +284,7 @@ class Function:
 
     def __getattr__(self, name: str) -> Any:
         if name in ("num_regs", "attributes", "local_size_bytes", "shared_size_bytes", "ptx_version", "binary_version"):
-            raise AttributeError(f"{name!r} is known only where the kernel was compiled for a GPU.")
+            raise AttributeError(f"{name!r} is known only for a kernel that was compiled for a GPU.")
         raise AttributeError(name)
 
     def __call__(self, grid: Any, block: Any, args: Any, *, shared_mem: int = 0, stream: Any = None) -> None:
@@ -312,15 +292,14 @@ class Function:
         arguments = [_bytes_of(value, number, self.name) for number, value in enumerate(args, start=1)]
         if len(arguments) != self._parameters:
             raise CUDADriverError(
-                f"CUDA_ERROR_INVALID_VALUE: the kernel {self.name!r} has {self._parameters} parameters, and "
-                f"{len(arguments)} arguments were given. (On a GPU the driver does not count them: it reads "
-                "whatever lies in memory.)"
+                f"CUDA_ERROR_INVALID_VALUE: wrong number of arguments for the kernel {self.name!r}: {len(arguments)} "
+                f"instead of {self._parameters}. A GPU's driver does not count them and reads whatever is in memory."
             )
-        if sizes[3] * sizes[4] * sizes[5] > self.max_threads_per_block:
+        threads = math.prod(sizes[3:])
+        if threads > self.max_threads_per_block:
             raise CUDADriverError(
-                f"CUDA_ERROR_INVALID_VALUE: invalid argument: {self.name!r} was compiled for blocks of at most "
-                f"{self.max_threads_per_block} threads (__launch_bounds__, or what a GPU has), and the launch asks for "
-                f"{sizes[3] * sizes[4] * sizes[5]}"
+                f"CUDA_ERROR_INVALID_VALUE: invalid argument: the block size is {threads}, but {self.name!r} was "
+                f"compiled for blocks of at most {self.max_threads_per_block} (__launch_bounds__ or the GPU's limit)"
             )
         slots = [ctypes.create_string_buffer(each, max(len(each), _SLOT_BYTES)) for each in arguments]
         addresses = (ctypes.c_void_p * max(len(slots), 1))(*(ctypes.addressof(slot) for slot in slots))
@@ -331,7 +310,7 @@ class Function:
 
 
 def _bytes_of(value: Any, number: int, kernel: str) -> bytes:
-    """What the driver is pointed to: an address, or the bytes of a number in the type that CuPy gives it."""
+    """Return the bytes that the driver copies: an address, or a number in the type that CuPy converts it to."""
     if isinstance(value, ndarray):
         return value.ctypes.data.to_bytes(8, sys.byteorder)
     if value is None:
@@ -350,27 +329,24 @@ def _three(sizes: Any, what: str) -> tuple[int, int, int]:
     if not isinstance(sizes, tuple | list) or not 1 <= len(sizes) <= 3:
         raise TypeError(f"the {what} must be a tuple of one to three ints, such as ({sizes},), not {sizes!r}")
     if not all(isinstance(size, int | np.integer) for size in sizes):
-        raise TypeError(f"the {what} must be ints, not {sizes!r}: is there a `/` in place of a `//`?")
+        raise TypeError(f"the {what} must be ints, not {sizes!r}: did you write `/` instead of `//`?")
     return (*(int(size) for size in sizes), *(1,) * (3 - len(sizes)))  # type: ignore[return-value]
 
 
 def _line_of_caller() -> int:
     frame = sys._getframe(1)
-    while frame.f_back is not None and frame.f_code.co_filename.startswith(_OURS):
+    while frame.f_back is not None and frame.f_code.co_filename.startswith(_FOLDER):
         frame = frame.f_back
     return frame.f_lineno
 
 
 def _loaded(path: Path) -> tuple[str, tuple[str, ...], str]:
-    """The source, options and mark in a file of this machine's `nvcc`."""
+    """Return the source, options and mark in a file of the simulator's `nvcc`."""
     try:
         text = path.read_text(encoding="utf-8", errors="replace")
     except OSError:
         raise CUDADriverError(f"CUDA_ERROR_FILE_NOT_FOUND: file not found: {path}") from None
     if not text.startswith(MAGIC):
-        raise CUDADriverError(f"CUDA_ERROR_INVALID_IMAGE: device kernel image is invalid: {path} is no fatbin")
-    held = json.loads(text.removeprefix(MAGIC))
-    return held["source"], tuple(held["options"]), held["mark"]
-
-
-_OURS = str(Path(__file__).parent)
+        raise CUDADriverError(f"CUDA_ERROR_INVALID_IMAGE: device kernel image is invalid: {path} is not a fatbin")
+    kept = json.loads(text.removeprefix(MAGIC))
+    return kept["source"], tuple(kept["options"]), kept["mark"]

@@ -1,8 +1,8 @@
-"""Numba's CUDA simulator as the worker needs it: nearer to a GPU where that shows a bug, and fast enough.
+"""Make Numba's CUDA simulator closer to a GPU, so that it shows more bugs, and faster.
 
-What is added: of several signatures one must suit the arguments, a single one takes their bytes, as Numba does; memory
-that nobody has written holds NaN; a device with a multiprocessor; and a kernel without a barrier runs in one thread,
-which is many times as fast.
+Unwritten memory holds NaN, and the device has a multiprocessor. As on a GPU, a kernel with one signature takes the bytes
+of its arguments, and with several signatures one must match. A kernel without a barrier runs in a single thread, which
+is many times faster.
 """
 
 from __future__ import annotations
@@ -25,29 +25,29 @@ _OPTIONS = {
     "cache", "debug", "device", "fastmath", "forceinline", "inline", "launch_bounds", "lineinfo", "link", "lto",
     "max_registers", "opt", "shared_memory_carveout",
 }  # fmt: skip
-_MEETINGS = ("syncthreads", "cooperative", "this_grid", "syncwarp")  # threads wait there for each other
+_BARRIERS = ("syncthreads", "cooperative", "this_grid", "syncwarp")
 
 
 def offer() -> None:
-    """From now on `numba.cuda`, once it is imported, is the simulator. Only for workers: it is for a whole process."""
+    """Make `numba.cuda` the simulator when it is imported. This affects the whole process, so it is for workers."""
     os.environ["NUMBA_ENABLE_CUDASIM"] = "1"
     if "numba.cuda" not in sys.modules and not any(isinstance(finder, _Finder) for finder in sys.meta_path):
         sys.meta_path.insert(0, _Finder())
 
 
 def array(tensor: Any) -> Any:
-    """A device array over a tensor's memory. An input's memory can only be read: writing to it is refused."""
+    """Return a device array over a tensor's memory. An input's memory is read-only: a write to it raises."""
     import numpy as np
     from numba.cuda.simulator.cudadrv.devicearray import FakeCUDAArray
 
     host = tensor.numpy()
-    # A view over other memory, or over memory that may be written: the tensor does not say which.
     if not _writable(tensor.data_ptr()):
         host = np.lib.stride_tricks.as_strided(host, writeable=False)
     return FakeCUDAArray(host)
 
 
 def _writable(address: int) -> bool:
+    """Look up whether the memory may be written, because the tensor does not know."""
     with open("/proc/self/maps", encoding="ascii") as maps:
         for line in maps:
             span, rights, *_ = line.split()
@@ -58,7 +58,7 @@ def _writable(address: int) -> bool:
 
 
 class _Finder:
-    """Adds to `numba.cuda` at the end of its import; stands in nobody's way otherwise."""
+    """Patch `numba.cuda` at the end of its import."""
 
     def find_spec(self, name: str, path: Sequence[str] | None = None, target: ModuleType | None = None) -> Any:
         if name != "numba.cuda":
@@ -69,15 +69,15 @@ class _Finder:
             loader: Any = spec.loader
             execute = loader.exec_module
 
-            def then_add(module: ModuleType) -> None:
+            def execute_and_patch(module: ModuleType) -> None:
                 execute(module)
-                _add_to(module)
+                _patch(module)
 
-            loader.exec_module = then_add
+            loader.exec_module = execute_and_patch
         return spec
 
 
-def _add_to(cuda: Any) -> None:
+def _patch(cuda: Any) -> None:
     import numpy as np
     from numba.cuda.simulator import kernel
     from numba.cuda.simulator.cudadrv import devices
@@ -94,7 +94,7 @@ def _add_to(cuda: Any) -> None:
     devices.FakeCUDADevice.MULTIPROCESSOR_COUNT = MULTIPROCESSORS
     devices.FakeCUDADevice.name = b"SIMULATOR"
     run = kernel.BlockManager.run
-    kernel.BlockManager.run = lambda self, *args: (run if _meet(self._f) else _one_by_one)(self, *args)
+    kernel.BlockManager.run = lambda self, *args: (run if _has_barrier(self._f) else _run_in_one_thread)(self, *args)
     cuda.get_current_device = lambda: devices.gpus[0].device
     cuda.device_array = poisoned
     cuda.device_array_like = lambda like, stream=0: poisoned(shape=like.shape, dtype=like.dtype)
@@ -103,13 +103,13 @@ def _add_to(cuda: Any) -> None:
     cuda.jit = functools.partial(_jit, cuda.jit)
 
 
-def _meet(function: Any) -> bool:
+def _has_barrier(function: Any) -> bool:
     text = "".join(linecache.getlines(function.__code__.co_filename)) or "syncthreads"
-    return any(word in text for word in _MEETINGS)
+    return any(word in text for word in _BARRIERS)
 
 
-def _one_by_one(manager: Any, block: tuple[int, ...], *args: Any) -> None:
-    """The threads of a block, one after the other, in this thread: nobody waits for anybody."""
+def _run_in_one_thread(manager: Any, block: tuple[int, ...], *args: Any) -> None:
+    """Run the threads of a block one after another, in this thread."""
     import numpy as np
     from numba.cuda.simulator.kernelapi import Dim3
 
@@ -122,7 +122,7 @@ def _one_by_one(manager: Any, block: tuple[int, ...], *args: Any) -> None:
 
 
 def _jit(original: Callable[..., Any], function_or_signature: Any = None, **options: Any) -> Any:
-    """`cuda.jit`, which takes what the real one takes, and compiles for the signatures that it is given."""
+    """Act as `cuda.jit`: take the real one's options, and compile for the given signatures."""
     if unknown := set(options) - _OPTIONS:
         raise TypeError(f"_Kernel.__init__() got an unexpected keyword argument {min(unknown)!r}")  # Numba's words
     options = {name: value for name, value in options.items() if name in ("device", "fastmath", "debug")}
@@ -149,7 +149,7 @@ def _arguments(signature: Any) -> tuple[Any, ...]:
 
 
 class _Compiled:
-    """A kernel that was compiled for one signature: it takes the bytes of its arguments, and nobody asks their type."""
+    """A kernel that was compiled for one signature: it takes the bytes of its arguments, whatever their type."""
 
     def __init__(self, kernel: Any, signatures: list[tuple[Any, ...]]) -> None:
         self._kernel, self._signatures = kernel, signatures
@@ -163,25 +163,27 @@ class _Compiled:
     def __call__(self, *args: Any) -> None:
         (signature,) = self._signatures
         if len(args) != len(signature):
-            raise TypeError(f"This kernel was compiled for {len(signature)} arguments, and gets {len(args)}.")
-        taken = [_taken(*each) for each in zip(args, signature, strict=True)]
-        with _domains() if any(map(operator.is_not, taken, args)) else contextlib.nullcontext():
-            self._kernel(*taken)
+            raise TypeError(
+                f"This kernel was compiled for another number of arguments: {len(signature)}, and gets {len(args)}."
+            )
+        converted = [_reinterpreted(*each) for each in zip(args, signature, strict=True)]
+        with _nan_outside_domains() if any(map(operator.is_not, converted, args)) else contextlib.nullcontext():
+            self._kernel(*converted)
 
 
 class _Checked(_Compiled):
-    """A kernel that was compiled for several signatures: each call looks for the one of its arguments."""
+    """A kernel that was compiled for several signatures: each call needs one that matches its arguments."""
 
     def __call__(self, *args: Any) -> None:
-        if not any(_fit(args, signature) for signature in self._signatures):
-            said = ", ".join(str(_type_of(argument)) for argument in args)
-            raise TypeError(f"No matching definition for argument type(s) {said}")
+        if not any(len(args) == len(signature) and all(map(_fits, args, signature)) for signature in self._signatures):
+            types = ", ".join(str(_type_of(argument)) for argument in args)
+            raise TypeError(f"No matching definition for argument type{'(s)'} {types}")  # Numba's own message
         self._kernel(*args)
 
 
 @contextlib.contextmanager
-def _domains() -> Iterator[None]:
-    """Meanwhile functions of `math` give NaN outside of their domain, as a GPU's do: other bytes may be anything."""
+def _nan_outside_domains() -> Iterator[None]:
+    """Within it, functions of `math` return NaN outside their domain, as on a GPU: reinterpreted bytes are arbitrary."""
 
     def lenient(function: Callable[..., float]) -> Callable[..., float]:
         def compute(*args: Any) -> float:
@@ -200,8 +202,8 @@ def _domains() -> Iterator[None]:
         vars(math).update(known)
 
 
-def _taken(argument: Any, wanted: Any) -> Any:
-    """What a kernel for this type makes of an argument's bytes. It is refused what lies behind them."""
+def _reinterpreted(argument: Any, wanted: Any) -> Any:
+    """Return an argument's bytes as an array of the wanted type, unless it would need more bytes than there are."""
     import numpy as np
     from numba.cuda.simulator.cudadrv.devicearray import FakeCUDAArray
     from numba.np.numpy_support import as_dtype
@@ -214,17 +216,17 @@ def _taken(argument: Any, wanted: Any) -> Any:
     host, dtype = getattr(argument, "_ary", argument), as_dtype(wanted.dtype)
     like = np.empty(host.shape, dtype, order="F" if wanted.layout == "F" else "C")
     strides = host.strides if wanted.layout == "A" else like.strides
-    needed, there = (
+    needed, available = (
         item + sum((length - 1) * step for length, step in zip(host.shape, steps, strict=True))
         for item, steps in ((dtype.itemsize, strides), (host.itemsize, host.strides))
     )
-    if host.size and needed > there:
+    if host.size and needed > available:
         raise IndexError(
-            f"This kernel was compiled for {wanted.dtype}, and gets {found.dtype}: it reads or writes past "
-            f"the end of the array, {needed:,} bytes where there are {there:,}. A GPU does not say so."
+            f"This kernel was compiled for {wanted.dtype}, and gets {found.dtype}: it reads or writes past the end of "
+            f"the array, which has {available:,} B of the {needed:,} B that it needs. A GPU does not report this."
         )
-    seen = host.__array_interface__ | {"typestr": dtype.str, "descr": dtype.descr, "strides": strides}
-    return FakeCUDAArray(np.asarray(SimpleNamespace(__array_interface__=seen, owner=host)))
+    interface = host.__array_interface__ | {"typestr": dtype.str, "descr": dtype.descr, "strides": strides}
+    return FakeCUDAArray(np.asarray(SimpleNamespace(__array_interface__=interface, owner=host)))
 
 
 def _type_of(argument: Any) -> Any:
@@ -233,12 +235,8 @@ def _type_of(argument: Any) -> Any:
     return numba.typeof(argument._ary if hasattr(argument, "_ary") else argument)
 
 
-def _fit(arguments: tuple[Any, ...], signature: tuple[Any, ...]) -> bool:
-    return len(arguments) == len(signature) and all(map(_fits, arguments, signature))
-
-
 def _fits(argument: Any, wanted: Any) -> bool:
-    """Arrays must be of the type and as contiguous as the signature says; numbers are converted."""
+    """Arrays must have the type and contiguity of the signature; numbers are converted."""
     found = _type_of(argument)
     if not hasattr(wanted, "ndim") or not hasattr(found, "ndim"):
         return hasattr(wanted, "ndim") == hasattr(found, "ndim")

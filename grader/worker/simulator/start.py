@@ -1,7 +1,7 @@
-"""Learners' GPU code on a machine without a GPU: Triton in its interpreter, CUDA C++ compiled for the CPU.
+"""Run GPU code without a GPU: Triton in its interpreter, and CUDA C++ compiled for the CPU.
 
-Before anything imports triton, call `prepare()`; once torch is there, `install()`. From then on, with CPU tensors,
-`load_inline` builds `cuda_sources` with the C++ compiler, and `synchronize()` raises what a kernel did wrong.
+Call `prepare()` before anything imports triton, and `install()` after importing torch. Then, with CPU tensors,
+`load_inline` builds `cuda_sources` with the C++ compiler, and `synchronize()` raises a kernel's failure.
 """
 
 from __future__ import annotations
@@ -15,56 +15,17 @@ from types import SimpleNamespace
 from typing import Any
 
 from grader.errors import GraderError
-from grader.worker.simulator.cuda_source import (
-    COMPILER_FLAGS,
-    INCLUDE,
-    first_error,
-    line_mark,
-    synchronize,
-    translate,
-    watch,
-)
-from grader.worker.toolchain.compiler_errors import cell_of_caller, sources_of
+from grader.worker.simulator.cuda_source import COMPILER_FLAGS, INCLUDE, synchronize, translate, watch
+from grader.worker.toolchain.compiler_errors import cell_of_caller, line_mark, sources_of
 
-__all__ = [
-    "first_error",
-    "install",
-    "prepare",
-    "synchronize",
-    "take_first",
-]
+__all__ = ["install", "prepare", "synchronize", "take_first"]
 
-
-# `triton.autotune` in the simulator: nothing can be timed there, so the first configuration is taken.
-
-
-def take_first() -> None:
-    """Has every autotuner without a clock of its own take its first configuration. A second call changes nothing."""
-    from triton.runtime.autotuner import Autotuner
-
-    Autotuner.do_bench = property(_clock)
-
-
-def _clock(tuner: Any) -> Any:
-    """The learner's own `do_bench`, or one that runs nothing and finds all as fast."""
-    return tuner._do_bench or (lambda call, quantiles: [0.0] * len(quantiles))
-
-
-# Learners' GPU code on a machine without a GPU: Triton in its interpreter, CUDA C++ compiled for the CPU.
-#
-# Before anything imports triton, call `prepare()`; once torch is there, `install()`. From then on, with CPU tensors,
-# `load_inline` builds `cuda_sources` with the C++ compiler, and `synchronize()` raises what a kernel did wrong.
-
-_KEPT_CUDA_FLAGS = ("-D", "-U", "-I", "-std=")  # the rest is nvcc's own, or asks for speed
+_KEPT_CUDA_FLAGS = ("-D", "-U", "-I", "-std=")  # the others are nvcc's own, or for speed
 _DROPPED_LIBRARIES = ("-lcu", "-lnv")
 
 
 def prepare() -> None:
-    """Has Triton interpret its kernels. To be called before triton is imported.
-
-    Raises:
-        GraderError: triton was imported already, as a compiler.
-    """
+    """Make Triton interpret its kernels. Raise `GraderError` if triton was already imported as a compiler."""
     os.environ["TRITON_INTERPRET"] = "1"
     language = sys.modules.get("triton.language")
     if language is not None and type(getattr(language, "zeros", None)).__name__ != "InterpretedFunction":
@@ -75,9 +36,9 @@ def prepare() -> None:
 
 
 def install() -> None:
-    """Puts a `load_inline` for the CPU in the place of torch's. A second call does nothing.
+    """Replace torch's `load_inline` with one for the CPU. A second call does nothing.
 
-    `torch.cuda.synchronize` and `torch.cuda.current_stream().cuda_stream`, which a submission may well call, work too.
+    `torch.cuda.synchronize` and `torch.cuda.current_stream().cuda_stream` work too, because submissions use them.
     """
     import torch
     from torch.utils import cpp_extension
@@ -92,14 +53,15 @@ def install() -> None:
     if hasattr(original, "__wrapped__"):
         return
     cpp_extension.load_inline = _on_cpu(original)
-    _leave_masked_lanes_undefined()
+    _poison_masked_elements()
     torch.cuda.synchronize = lambda device=None: synchronize()
     torch.cuda.current_stream = lambda device=None: SimpleNamespace(cuda_stream=0, synchronize=synchronize)  # type: ignore[assignment,return-value]
 
 
-def _leave_masked_lanes_undefined() -> None:
-    """What a masked lane holds is undefined on a GPU, unless the load says it with `other`. Triton's interpreter has 0
-    there, on which code could come to rely; with this it has NaN. Integers, and types that NumPy lacks, keep their 0.
+def _poison_masked_elements() -> None:
+    """Load masked elements as NaN, so that code does not rely on the 0 of Triton's interpreter.
+
+    On a GPU they are undefined unless the load has an `other`. Integers, and types that NumPy does not have, stay 0.
     """
     import numpy as np
     from triton.runtime import interpreter
@@ -151,3 +113,10 @@ def _on_cpu(original: Callable[..., Any]) -> Callable[..., Any]:
 
 def _translated(source: str, name: str, cell: str) -> str:
     return line_mark(source, name, cell) + translate(source)
+
+
+def take_first() -> None:
+    """Let every autotuner without its own clock take its first configuration, because nothing can be timed here."""
+    from triton.runtime.autotuner import Autotuner
+
+    Autotuner.do_bench = property(lambda tuner: tuner._do_bench or (lambda call, quantiles: [0.0] * len(quantiles)))

@@ -1,8 +1,8 @@
-"""A pretend GPU for exercises about time: it follows the rules of a real one, at a snail's pace, and computes nothing.
+"""A pretend GPU for exercises about time: slow, and ordered like a real one, but it computes nothing.
 
-A launch returns at once. The kernel begins when all that was queued before it has ended, and takes its time by the
-host's clock. After `install()`, torch's own calls wait for it and read its time: `torch.cuda.synchronize`, `Event`,
-`current_stream`, and the timers of torch and Triton that rest on them.
+A launch returns at once. Its kernel starts when all earlier work has ended, and takes its time by the host's clock.
+After `install()`, torch's calls wait for this GPU and read its time: `torch.cuda.synchronize`, `Event`,
+`current_stream`, and the timers of torch and Triton that use them.
 """
 
 from __future__ import annotations
@@ -15,15 +15,15 @@ from typing import Any
 
 from grader.worker.simulator import start
 
-LAUNCH_MS = 0.1  # what a launch takes of the host: a real one takes some 0.005 ms
-_SPIN_S = 1e-4  # a sleep ends late: the last bit is waited for awake
+LAUNCH_MS = 0.1  # on the host; a real launch takes about 0.005 ms
+_SPIN_S = 1e-4  # a sleep may end late, so the last part of a wait is a busy loop
 
-_free_at = 0.0  # when all that is queued will have ended, in seconds of `time.perf_counter`
+_free_at = 0.0  # when all queued work will have ended, in seconds of `time.perf_counter`
 _installed = False
 
 
 def launch(ms: float) -> None:
-    """Queues a kernel that takes so many milliseconds; returns once it is queued, after `LAUNCH_MS`."""
+    """Queue a kernel that takes `ms` milliseconds, and return after `LAUNCH_MS`."""
     global _free_at
     now = time.perf_counter()
     _free_at = max(now, _free_at) + ms / 1e3
@@ -32,11 +32,7 @@ def launch(ms: float) -> None:
 
 
 def synchronize(device: Any = None) -> None:
-    """Waits until all that was queued has ended, and raises what a simulated kernel did wrong.
-
-    Raises:
-        RuntimeError: as `grader.worker.simulator.start.synchronize`.
-    """
+    """Wait until all queued work has ended, then raise the failure of a simulated kernel, if there is one."""
     _wait_until(_free_at)
     start.synchronize()
 
@@ -48,7 +44,7 @@ def _wait_until(at: float) -> None:
 
 
 class Event:
-    """`torch.cuda.Event`: a mark in the queue, with the time at which the queue got there."""
+    """`torch.cuda.Event`: a mark in the queue, with the time at which the queue reached it."""
 
     def __init__(self, enable_timing: bool = False, blocking: bool = False, interprocess: bool = False,
                  external: bool = False) -> None:  # fmt: skip
@@ -56,28 +52,20 @@ class Event:
         self._at: float | None = None
 
     def record(self, stream: Any = None) -> None:
-        """Puts the mark behind all that is queued."""
         self._at = max(time.perf_counter(), _free_at)
 
     def wait(self, stream: Any = None) -> None:
-        """Has what is queued later wait for the mark, as it does anyway: there is one queue."""
+        """Do nothing: there is one queue, so later work waits anyway."""
 
     def query(self) -> bool:
-        """Whether the mark has been reached."""
         return self._at is None or time.perf_counter() >= self._at
 
     def synchronize(self) -> None:
-        """Waits until the mark has been reached."""
         if self._at is not None:
             _wait_until(self._at)
 
     def elapsed_time(self, end_event: Event) -> float:
-        """Milliseconds from this mark to the other.
-
-        Raises:
-            ValueError: an event takes no time, or was not recorded; in torch's words.
-            RuntimeError: a mark has not been reached yet; in torch's words.
-        """
+        """Return the milliseconds between two events, or raise torch's own errors."""
         if not (self._timed and end_event._timed):
             raise ValueError("Both events must be created with argument 'enable_timing=True'.")
         if self._at is None or end_event._at is None:
@@ -88,7 +76,7 @@ class Event:
 
 
 class Stream:
-    """`torch.cuda.Stream`, as `current_stream` gives it: the one queue there is."""
+    """`torch.cuda.Stream`, as `current_stream` returns it: the only queue."""
 
     cuda_stream = 0
 
@@ -96,49 +84,46 @@ class Stream:
         synchronize()
 
     def query(self) -> bool:
-        """Whether all that was queued has ended."""
         return time.perf_counter() >= _free_at
 
     def record_event(self, event: Event | None = None) -> Event:
-        """The event, or a new one, recorded."""
         event = Event() if event is None else event
         event.record()
         return event
 
     def wait_event(self, event: Event) -> None:
-        """Nothing: what is queued later comes later."""
+        """Do nothing: later work runs later."""
 
     def wait_stream(self, stream: Any) -> None:
-        """Nothing: there is no other stream."""
+        """Do nothing: there is no other stream."""
 
 
 def install() -> None:
-    """Puts the pretend GPU in the place of torch's calls, for good. `torch.cuda.is_available()` stays as it is.
+    """Replace torch's calls with this GPU's, permanently; a second call does nothing.
 
-    A second call does nothing.
+    `torch.cuda.is_available()` stays as it is.
     """
     global _installed
     if _installed:
         return
     import torch
 
-    start.install()  # it puts calls of its own there, and would do so later
+    start.install()  # it replaces some of the same calls, so it must run first
     cuda: Any = torch.cuda
-    cuda.synchronize = synchronize
+    accelerator: Any = torch.accelerator
+    cuda.synchronize = accelerator.synchronize = synchronize
     cuda.Event = Event
     cuda.current_stream = cuda.default_stream = lambda device=None: Stream()
-    accelerator: Any = torch.accelerator
-    accelerator.synchronize = synchronize
-    _mend_timers()
+    _patch_timers()
     _installed = True
 
 
-def _mend_timers() -> None:
-    """Has `torch.utils.benchmark.Timer` and `triton.testing.do_bench` see this GPU: both ask for a real one."""
+def _patch_timers() -> None:
+    """Make `torch.utils.benchmark.Timer` and `triton.testing.do_bench`, which ask for a real GPU, use this one."""
     from torch.utils.benchmark import Timer
 
-    asks: Any = Timer.__init__
-    asks.__defaults__ = tuple(_now if callable(default) else default for default in asks.__defaults__)
+    make: Any = Timer.__init__
+    make.__defaults__ = tuple(_now if callable(default) else default for default in make.__defaults__)
     if "triton" in sys.modules:
         from triton.runtime import driver
 

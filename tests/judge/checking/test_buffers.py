@@ -224,7 +224,7 @@ def test_what_is_right_is_looked_at_once(desk, answered, monkeypatch):
     one_by_one = []
     compare = desks.compare
     monkeypatch.setattr(desks, "compare", lambda *given: one_by_one.append(given[0]) or compare(*given))
-    monkeypatch.setattr(buffers, "outside", lambda *_: pytest.fail("all guards were looked at in one go"))
+    monkeypatch.setattr(buffers, "written_outside", lambda *_: pytest.fail("all guards were looked at in one go"))
     assert desk.check(answered, ADD) is None
     assert len(one_by_one) == (0 if fused_compare.saves("cpu") else 3)
     desk._view(answered.launches[2]["out"])[7] = float("nan")
