@@ -1,4 +1,4 @@
-"""What the classroom's commands answer: frozen, JSON-able, and readable as text."""
+"""The results of the `grader classroom` commands, as JSON and as text."""
 
 from __future__ import annotations
 
@@ -6,27 +6,29 @@ import shlex
 from dataclasses import asdict, dataclass
 from typing import Any, Literal
 
+from grader.words import count, in_points, plural
+
 
 @dataclass(frozen=True)
 class Result:
-    """An answer. `ok` is False where something that was asked for could not be done."""
+    """The result of a command; `warnings` are sentences. `ok` is False if part of what was requested failed."""
 
     @property
     def ok(self) -> bool:
         return True
 
     def to_dict(self) -> dict[str, Any]:
-        """Plain lists, dicts, text and numbers, ready for `json.dumps`."""
+        """Plain data, ready for `json.dumps`."""
         return {**asdict(self), "ok": self.ok}
 
     def to_text(self) -> str:
-        """Several lines for a person, without a newline at the end."""
+        """Lines for a terminal, without a newline at the end."""
         raise NotImplementedError
 
 
 @dataclass(frozen=True)
 class InitResult(Result):
-    """A course folder. Paths are absolute for the folder and the exchange, relative to the folder for files."""
+    """A course folder. The paths of the folder and the exchange are absolute; files are relative to the folder."""
 
     course: str
     course_id: str
@@ -36,22 +38,20 @@ class InitResult(Result):
     warnings: tuple[str, ...] = ()
 
     def to_text(self) -> str:
-        kept = f"; {len(self.kept)} that were there are as they were" if self.kept else ""
+        kept = f"; {count(len(self.kept))} existing kept" if self.kept else ""
         assignments = sorted({name.split("/")[1] for name in (*self.created, *self.kept) if name.startswith("source/")})
-        return "\n".join(
-            [
-                f"Course {self.course_id} in {self.course}: {len(self.created)} files made{kept}.",
-                f"Exchange: {self.exchange}",
-                f"Assignments: {', '.join(assignments)}",
-                *(f"Note: {warning}" for warning in self.warnings),
-                f"Next: grader classroom release {shlex.quote(self.course)} {(*assignments, 'ASSIGNMENT')[0]}",
-            ]
-        )
+        lines = [
+            f"Course {self.course_id} in {self.course}: {plural(len(self.created), 'file')} created{kept}.",
+            f"Exchange: {self.exchange}",
+            f"Assignments: {', '.join(assignments)}",
+        ]
+        following = f"Next: grader classroom release {shlex.quote(self.course)} {(*assignments, 'ASSIGNMENT')[0]}"
+        return "\n".join([*lines, *_notes(self.warnings), following])
 
 
 @dataclass(frozen=True)
 class ReleaseResult(Result):
-    """An assignment in the exchange. `outcome` says what this call did about it."""
+    """An assignment in the exchange, and what this call did."""
 
     assignment: str
     outcome: Literal["released", "replaced", "unchanged"]
@@ -62,19 +62,19 @@ class ReleaseResult(Result):
     def to_text(self) -> str:
         said = {
             "released": "is released",
-            "replaced": "is released anew; who has fetched it keeps the old version",
-            "unchanged": "was released already, and nothing in it has changed",
+            "replaced": "is released again; learners who have fetched it keep the old version",
+            "unchanged": "is already released and has not changed",
         }[self.outcome]
         lines = [f"{self.assignment} {said}: {', '.join(self.notebooks)}", f"Exchange: {self.path}"]
-        return "\n".join([*lines, *(f"Note: {warning}" for warning in self.warnings)])
+        return "\n".join([*lines, *_notes(self.warnings)])
 
 
 @dataclass(frozen=True)
 class StudentResult:
-    """One student's work. `score` is after late penalties; `reason` says why it failed or was not graded.
+    """One student's work. `score` includes late penalties; `reason` says why it failed or was not graded.
 
-    `to_look_at`: sentences; what the judge found beside the score begins with the exercise's title. `unmeasured`: the
-    points, on the exercises' own scale, that could not be had, as speed was not measured.
+    `to_look_at` are sentences for the instructor; the judge's begin with the exercise's title. `unmeasured` are the
+    points, on the exercises' own scale, that were out of reach because speed was not measured.
     """
 
     student: str
@@ -91,7 +91,7 @@ class StudentResult:
 
 @dataclass(frozen=True)
 class AutogradeResult(Result):
-    """What a run of collecting, grading and writing feedback did."""
+    """The outcome of collecting, grading and writing feedback."""
 
     assignment: str
     collected: int
@@ -105,14 +105,13 @@ class AutogradeResult(Result):
 
     def to_text(self) -> str:
         if not self.students:
-            lines = [f"Nobody has submitted {self.assignment} yet."]
-            return "\n".join([*lines, *(f"Note: {warning}" for warning in self.warnings)])
-        lines = [f"{self.assignment}: {self.collected} collected, {len(self.students)} submissions"]
+            return "\n".join([f"Nobody has submitted {self.assignment} yet.", *_notes(self.warnings)])
+        lines = [f"{self.assignment}: {self.collected} collected, {plural(len(self.students), 'submission')}"]
         for student in self.students:
             notes = [
-                "not graded again, nothing new" if student.outcome == "unchanged" else "",
+                "unchanged, not graded again" if student.outcome == "unchanged" else "",
                 f"{student.seconds_late / 3600:.1f} h late" if student.seconds_late else "",
-                "waits for a person" if student.needs_manual_grade else "",
+                "to grade by hand" if student.needs_manual_grade else "",
                 student.reason,
             ]
             points = "failed" if student.outcome == "failed" else f"{student.score:g} of {student.max_score:g}"
@@ -122,18 +121,17 @@ class AutogradeResult(Result):
         lines.append(said[self.feedback] or "Feedback: released to the learners")
         unmeasured = [student for student in self.students if student.unmeasured]
         if unmeasured:
-            who = "1 student" if len(unmeasured) == 1 else f"{len(unmeasured)} students"
             most = max(student.unmeasured for student in unmeasured)
             lines.append(
-                f"Note: speed was not measured, so {who} could not have up to {most:g} points; grade anew with --force "
-                "on a machine with a GPU"
+                f"Note: speed was not measured, so {plural(len(unmeasured), 'student')} could not get up to "
+                f"{in_points(most)}; grade again with --force on a machine with a GPU"
             )
-        return "\n".join([*lines, *(f"Note: {warning}" for warning in self.warnings)])
+        return "\n".join([*lines, *_notes(self.warnings)])
 
 
 @dataclass(frozen=True)
 class AssignmentStatus:
-    """How far an assignment is. `waiting`: submissions in the exchange that were not collected."""
+    """The state of an assignment. `waiting` counts the submissions in the exchange that are not collected yet."""
 
     assignment: str
     released: bool
@@ -147,7 +145,7 @@ class AssignmentStatus:
 
 @dataclass(frozen=True)
 class StatusResult(Result):
-    """A course and its assignments; `problems` are sentences that say what to mend."""
+    """A course and its assignments; `problems` are sentences that say what to fix."""
 
     course: str
     course_id: str
@@ -167,9 +165,13 @@ class StatusResult(Result):
             )
         for each in self.assignments:
             average = "" if each.average_score is None else f"{each.average_score:.1f} of {each.max_score:g}"
-            manual = f"  {each.needs_manual_grade} wait for a person" if each.needs_manual_grade else ""
+            manual = f"  {each.needs_manual_grade} to grade by hand" if each.needs_manual_grade else ""
             lines.append(
                 f"  {each.assignment:<22} {'yes' if each.released else 'no':<9} {each.waiting:>4} {each.collected:>10} "
                 f"{each.graded:>7} {average:>12}{manual}".rstrip()
             )
         return "\n".join([*lines, *(f"Problem: {problem}" for problem in self.problems)])
+
+
+def _notes(warnings: tuple[str, ...]) -> list[str]:
+    return [f"Note: {warning}" for warning in warnings]

@@ -1,4 +1,4 @@
-"""Release, grade and look at a course in one process each; idempotent, and clear where nbgrader is silent."""
+"""The `grader classroom` commands: create a course, release and autograde assignments, report their status."""
 
 from __future__ import annotations
 
@@ -23,22 +23,21 @@ from grader.errors import ClassroomError
 from grader.feedback.summary import to_look_at
 from grader.submission import submissions_in
 from grader.verdict import Progress, Verdict
-from grader.words import on_one_line
+from grader.words import on_one_line, plural
 
 __all__ = ["autograde", "init", "release", "status", "uncollected"]
 
-_NOT_GRADED = re.compile(r"\] (\S+: not graded: .*)")  # what grader.classroom.preprocessor logs
+_NOT_GRADED = re.compile(r"\] (\S+: not graded: .*)")  # as logged by grader.classroom.preprocessor
 
 
 def release(course: Path, assignment: str, *, force: bool = False) -> ReleaseResult:
     """Generate the learners' version of an assignment and put it into the exchange.
 
-    Nothing changes where the exchange holds the same version. Another version is only replaced with `force`. A release
-    that is refused changes neither the gradebook nor `release/`: the version is generated in a scratch folder first,
-    and for good once it is in the exchange. One that is cut short in between is completed by the next call.
+    A different version in the exchange is replaced only with `force`. The version is generated in a scratch folder
+    first, so that a refused release changes neither the gradebook nor `release/`.
 
     Raises:
-        ClassroomError: no such assignment, nbgrader refused it, or another version is released.
+        ClassroomError: no such assignment, nbgrader refused it, or a different version is released.
     """
     api = folder.api(course)
     folder.refuse_unknown(api, assignment)
@@ -63,7 +62,7 @@ def _generate(api: Any, assignment: str) -> None:
 
 
 def _into_exchange(api: Any, assignment: str, made: Path, force: bool) -> Literal["released", "replaced", "unchanged"]:
-    """Puts the version at `made` into the exchange, unless it is there or may not replace the one that is."""
+    """Put the version at `made` into the exchange, unless it has the same one, or a different one without `force`."""
     outbound = folder.outbound(api, assignment)
     replaces = outbound.is_dir()
     if replaces:
@@ -72,8 +71,8 @@ def _into_exchange(api: Any, assignment: str, made: Path, force: bool) -> Litera
             return "unchanged"
         if not force:
             raise ClassroomError(
-                f"Another version of {assignment} is released already; it differs in {', '.join(differing)}. "
-                "Replace it with --force: learners who have fetched it keep what they have."
+                f"A different version of {assignment} is already released; it differs in {', '.join(differing)}. "
+                "Replace it with --force; learners who have fetched it keep the old version."
             )
         api.config.ExchangeReleaseAssignment.force = True
     folder.must(api.release_assignment(assignment), f"{assignment} cannot be released")
@@ -92,16 +91,15 @@ def autograde(
     accept: Collection[str] = (),
     progress: Progress | None = None,
 ) -> AutogradeResult:
-    """Collect what was submitted, have it judged, and write feedback.
+    """Collect submissions, grade them and write feedback.
 
-    A student is graded where the submission is new, where it could not be judged the last time, or with `force`. One
-    whose work cannot be graded does not keep the others waiting. Without `sandbox` a submission can do on this machine
-    whatever its user can. In the names in `accept`, what another user put into the exchange is collected, too, and when
-    it was handed in is believed.
+    New submissions are graded, and those that could not be judged before; with `force`, all. If one cannot be graded,
+    the others still are. Without `sandbox` submissions can do on this machine whatever its user can. For the students
+    in `accept`, the owners and times of their entries in the exchange are not checked.
 
     Raises:
         ClassroomError: no such assignment or student, or the assignment was never released.
-        MachineLacks: there is no sandbox on this machine, and it is not waived.
+        MachineLacks: this machine has no sandbox, but `sandbox` is true.
     """
     from grader.judge.sandbox import must_be_caged
 
@@ -121,7 +119,7 @@ def autograde(
     collected, warnings = inbox.collect(api, assignment, accept)
     students = sorted(api.get_submitted_students(assignment))
     if student is not None and student not in students:
-        raise ClassroomError(f"{student} has not submitted {assignment}; {len(students)} others have.")
+        raise ClassroomError(f"{student} has not submitted {assignment}; {plural(len(students), 'student')} did.")
     students = [student] if student is not None else students
     done = folder.graded(api, assignment)
     again = [n for n in students if force or n not in done or folder.waits_for_judge(api, assignment, n)]
@@ -139,21 +137,21 @@ def autograde(
     wrote: Literal["none", "written", "released"] = "none"
     if feedback and results:
         tell("writing feedback", len(students), len(students))
-        kept = {name: write_feedback(api, assignment, name, release=release_feedback) for name in students}
-        results = [replace(r, reason="; ".join(filter(None, [r.reason, kept[r.student]]))) for r in results]
-        if any(said is not None for said in kept.values()):
-            wrote = "released" if release_feedback and "" in kept.values() else "written"
+        problems = {name: write_feedback(api, assignment, name, release=release_feedback) for name in students}
+        results = [replace(r, reason="; ".join(filter(None, [r.reason, problems[r.student]]))) for r in results]
+        if any(problem is not None for problem in problems.values()):
+            wrote = "released" if release_feedback and "" in problems.values() else "written"
     if not sandbox:
-        warnings.append("submissions ran without a sandbox, as --no-sandbox asks")
+        warnings.append("submissions ran without a sandbox, because of --no-sandbox")
     warnings += folder.exchange_problems(api)
     return AutogradeResult(assignment, collected, tuple(results), wrote, tuple(warnings))
 
 
 def status(course: Path) -> StatusResult:
-    """How far each assignment of a course is, and what is in the way.
+    """The state of each assignment of a course, and problems with the course.
 
     Raises:
-        ClassroomError: `course` is no course folder.
+        ClassroomError: `course` is not a course folder.
     """
     api = folder.api(course)
     problems = folder.exchange_problems(api)
@@ -180,17 +178,17 @@ def status(course: Path) -> StatusResult:
 
 
 def uncollected(course: Path, assignment: str) -> int:
-    """How many students' newer submissions of an assignment wait in the exchange; 0 where nobody can say."""
+    """The number of students with newer submissions in the exchange; 0 if that is unknown."""
     if not (course / CONFIG_FILE).is_file():
         return 0
     try:
         return inbox.waiting(folder.api(course), assignment)
-    except Exception:  # nbgrader is not installed, its gradebook is locked: a hint must not fail what it stands beside
+    except Exception:  # this is only a hint, for example without nbgrader or with a locked gradebook
         return 0
 
 
 def _grade(api: Any, assignment: str, student: str) -> str:
-    """Autograde one student's work; why it could not be graded in full, or nothing."""
+    """Autograde one student's work; return why it could not be graded completely, or an empty string."""
     from nbgrader.utils import capture_log, temp_attrs
 
     from grader.classroom.nbgrader_apps import GradeReadable
@@ -200,7 +198,7 @@ def _grade(api: Any, assignment: str, student: str) -> str:
     begun.touch()
     submitted = folder.path(api, "submitted", assignment, student)
     with temp_attrs(api.coursedir, assignment_id=assignment, student_id=student), warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # of nbformat about the learner's file, of SQLAlchemy 2.1 about nbgrader 0.9.6
+        warnings.simplefilter("ignore")  # nbformat on the learner's file, SQLAlchemy 2.1 on nbgrader 0.9.6
         app = GradeReadable(coursedir=api.coursedir, parent=api)
         app.force, app.create_student = True, True
         result = capture_log(app)
@@ -208,8 +206,7 @@ def _grade(api: Any, assignment: str, student: str) -> str:
     begun.unlink(missing_ok=True)
     if not failure:
         not_graded = map(on_one_line, _NOT_GRADED.findall(result.get("log") or ""))
-        said = [folder.not_read(api, assignment, student), *not_graded]
-        return "; ".join(filter(None, said))
+        return "; ".join(filter(None, [folder.not_read(api, assignment, student), *not_graded]))
     shutil.rmtree(folder.path(api, "autograded", assignment, student), ignore_errors=True)  # of an earlier submission
     if not any(submitted.glob("*.ipynb")):
         return on_one_line(f"There is no notebook in {submitted}.")
@@ -217,35 +214,34 @@ def _grade(api: Any, assignment: str, student: str) -> str:
 
 
 def _handed_in(submitted: Path, own: set[str]) -> list[tuple[str, str]]:
-    """Source and exercise id of what a student's notebooks solve, in the order in which nbgrader comes to them."""
+    """Source and exercise id of each of a student's solutions, in nbgrader's order."""
     found = []
     for notebook in (submitted / f"{name}.ipynb" for name in sorted(own)):
-        with contextlib.suppress(Exception):  # it is read again in its turn, and then it is said what is wrong with it
+        with contextlib.suppress(Exception):  # grading it reports the error
             found += [(each.source, each.exercise_id) for each in submissions_in(notebook)]
     return found
 
 
 def _look_ahead(api: Any, to_come: list[tuple[str, str]]) -> None:
-    """Tells the judge what nbgrader, which sees one notebook at a time, will have it grade."""
+    """Tell the judge the next submissions to load; nbgrader itself grades one notebook at a time."""
     from grader.classroom.preprocessor import JudgeCells
 
     JudgeCells(config=api.config).judge.expect(to_come)
 
 
 def _verdicts(autograded: Path) -> tuple[list[Verdict], list[str]]:
-    """A student's, without those that another version of the grader wrote; and which notebooks cannot be read.
+    """The verdicts in a student's graded notebooks, except another grader version's, and problems with the notebooks.
 
-    We wrote them ourselves, so they are read whatever their size: else who hands in much would hide the findings.
+    There is no size limit, because a large submission must not hide the judge's findings.
     """
     found, problems = [], []
     for notebook in sorted(autograded.glob("*.ipynb")):
         try:
             cells = list(json.loads(notebook.read_bytes())["cells"])
         except (OSError, ValueError, RecursionError, KeyError, TypeError) as error:
-            said = (
-                f"what the judge found cannot be read in {notebook} ({type(error).__name__}): grade again with --force"
+            problems.append(
+                f"the judge's findings in {notebook} cannot be read ({type(error).__name__}): grade again with --force"
             )
-            problems.append(said)
             continue
         for cell in cells:
             with contextlib.suppress(KeyError, TypeError):
@@ -266,9 +262,8 @@ def _student_result(api: Any, assignment: str, student: str, again: bool, reason
         except MissingEntry:
             return StudentResult(student, "failed", 0.0, 0.0, submitted_at=when, reason=reason or "not graded")
         verdicts, unread = _verdicts(autograded)
-        said = [f"{verdict.title}: {sentence}" for verdict in verdicts for sentence in to_look_at(verdict)]
-        others = inbox.other_notebooks(api, assignment, student)
-        said = [sentence for sentence in (folder.missing(api, assignment, student, others), *unread, *said) if sentence]
+        missing = folder.missing(api, assignment, student, inbox.other_notebooks(api, assignment, student))
+        findings = [f"{verdict.title}: {sentence}" for verdict in verdicts for sentence in to_look_at(verdict)]
         penalty = sum(notebook.late_submission_penalty or 0.0 for notebook in entry.notebooks)
         return StudentResult(
             student=student,
@@ -279,6 +274,6 @@ def _student_result(api: Any, assignment: str, student: str, again: bool, reason
             seconds_late=float(entry.total_seconds_late or 0.0),
             submitted_at=when,
             reason=reason or folder.not_read(api, assignment, student),
-            to_look_at=tuple(map(on_one_line, said)),
+            to_look_at=tuple(map(on_one_line, filter(None, [missing, *unread, *findings]))),
             unmeasured=sum(verdict.max_points - verdict.reachable_points for verdict in verdicts),
         )

@@ -1,4 +1,4 @@
-"""Copy from a folder that a stranger made: the files that are wanted, of one user's, all of them or none."""
+"""Copy files out of a submission folder, which another user may change meanwhile, and clear graded folders."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from pathlib import Path
 from grader.errors import UnusableSubmission
 
 TIMESTAMP = "timestamp.txt"
-SECRET = "submission_secret.txt"  # nbgrader's, by which a learner finds feedback in the exchange
+SECRET = "submission_secret.txt"  # nbgrader names a learner's feedback in the exchange after it
 _CHUNK = 1 << 20
 
 
@@ -23,17 +23,16 @@ def copy_submission(
     most_bytes: int,
     is_as_found: Callable[[], bool] = lambda: True,
 ) -> list[str]:
-    """Make `dest` a copy of the `wanted` files of `source`, with `timestamp` in its `timestamp.txt`; what was at `dest`
-    goes. Return the names of what was left, sorted.
+    """Replace `dest` by a copy of the `wanted` files of `source`; return the sorted names of the other files.
 
-    `is_as_found`: asked when all is copied, whether that is what `timestamp` was said of.
+    `timestamp` is written to `timestamp.txt`. `is_as_found` is called after copying: whether `source` is unchanged.
 
-    Whoever made `source` can read less than we can, and may change it meanwhile. So no link is followed, and every file
-    must be of the user's whose folder it is: else a link to the solutions would be graded as a submission.
+    The owner of `source` can read less than we can, and may change it meanwhile. So no link is followed and every file
+    must belong to the folder's owner. Otherwise a link to the solutions would be graded as a submission.
 
     Raises:
-        UnusableSubmission: a wanted file is something else, or there is too much. `dest` is as it was.
-        OSError: it could not be read or written. `dest` is as it was.
+        UnusableSubmission: a wanted file is not a regular file of the owner's, or there is too much. `dest` is kept.
+        OSError: it could not be read or written. `dest` is kept.
     """
     scratch = dest.with_name(f".{dest.name}.collecting")
     shutil.rmtree(scratch, ignore_errors=True)
@@ -47,7 +46,7 @@ def copy_submission(
         finally:
             os.close(top)
         if not is_as_found():
-            raise UnusableSubmission("it was changed meanwhile; the next run collects it.")
+            raise UnusableSubmission("it changed while it was copied; the next run collects it.")
         (scratch / TIMESTAMP).write_text(timestamp, encoding="utf-8")
         if dest.is_dir():
             shutil.rmtree(dest)
@@ -58,7 +57,7 @@ def copy_submission(
 
 
 def remove_all_but(folder: Path, kept: Collection[str]) -> None:
-    """Remove everything from a folder but the plain files of these names, which are relative to it."""
+    """Remove everything from a folder except regular files whose relative names are in `kept`."""
     with os.scandir(folder) as entries:
         for entry in list(entries):
             if not entry.is_dir(follow_symlinks=False):
@@ -71,11 +70,11 @@ def remove_all_but(folder: Path, kept: Collection[str]) -> None:
 
 
 def _copy_file(name: str, here: int, dest: Path, owner: int, left: int) -> int:
-    """Copies one file of at most `left` bytes; returns how many it has."""
+    """Copy one file of at most `left` bytes and return its size."""
     if not stat.S_ISREG(os.stat(name, dir_fd=here, follow_symlinks=False).st_mode):
         raise _refused(name)
     done = 0
-    flags = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_NOCTTY  # it may be a pipe by now, that nobody writes to
+    flags = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_NOCTTY  # by now it may be a pipe without a writer
     with open(name, "rb", opener=lambda path, _: os.open(path, flags, dir_fd=here)) as source:
         status = os.fstat(source.fileno())
         if not stat.S_ISREG(status.st_mode) or status.st_uid != owner:
@@ -90,4 +89,4 @@ def _copy_file(name: str, here: int, dest: Path, owner: int, left: int) -> int:
 
 
 def _refused(name: str) -> UnusableSubmission:
-    return UnusableSubmission(f"{name!r} in it is a link, or another's file.")
+    return UnusableSubmission(f"{name!r} in it is a link, or belongs to another user.")

@@ -1,4 +1,4 @@
-"""nbgrader's own collecting and autograding, where one learner could make them fail, or worse, for a class."""
+"""nbgrader's collecting and autograding, changed so that one learner cannot make them fail for the class."""
 
 from __future__ import annotations
 
@@ -15,26 +15,23 @@ from nbgrader.converters import Autograde
 from nbgrader.exchange.default import ExchangeCollect
 
 from grader.classroom.copying import SECRET, copy_submission
-from grader.classroom.course_folder import unreadable
+from grader.classroom.course_folder import first_names, timestamp, unreadable
 from grader.classroom.inbox import Entry, changed_ns, sift
 from grader.errors import UnusableSubmission
 from grader.words import on_one_line
 
-_MOST_NAMED = 5  # files of a stranger's, in a sentence
-
 
 class Collect(ExchangeCollect):  # type: ignore[misc]
-    """Anyone may put anything into the inbox: what is no submission is passed over, links are not followed, and only
-    the assignment's own notebooks, the time and nbgrader's secret are collected. Where Formgrader shows it, a browser
-    would run much of the rest with the instructor's rights, and no score rests on it.
+    """Collects only the assignment's own notebooks, the time and nbgrader's secret; anyone can put other things there.
 
-    `problems`: what is the matter with what was passed over, as sentences. `accept`: names whose entries are believed.
+    Links are not followed. A browser would run other files with the instructor's rights when Formgrader shows them.
+    `problems` are messages about skipped entries. For the students in `accept`, owners and times are not checked.
     """
 
     accept: Collection[str] = ()
 
     def init_src(self) -> None:
-        """Find each student's submission that is to be collected."""
+        """Find the submissions to collect."""
         self.problems: list[str] = []
         inbox = Path(self.root, self.coursedir.course_id, "inbound")
         assignment = self.coursedir.assignment_id
@@ -53,7 +50,7 @@ class Collect(ExchangeCollect):  # type: ignore[misc]
         return {"username": None, "filename": name, "timestamp": datetime.min}
 
     def copy_files(self) -> None:
-        """Copy what is new or newer, all that is wanted of it or nothing."""
+        """Copy each new or newer submission completely or not at all."""
         wanted = {*_own_notebooks(self.coursedir), SECRET}
         for record in self.src_records:
             entry: Entry = record["entry"]
@@ -61,7 +58,7 @@ class Collect(ExchangeCollect):  # type: ignore[misc]
                 self.coursedir.submitted_directory, entry.student, self.coursedir.assignment_id
             )
             dest = Path(where)
-            if dest.is_dir() and not self._replaces(dest, entry):
+            if dest.is_dir() and not self._replaces(entry):
                 continue
             dest.parent.mkdir(parents=True, exist_ok=True)
             most_bytes = 1000 * self.coursedir.max_dir_size
@@ -69,21 +66,17 @@ class Collect(ExchangeCollect):  # type: ignore[misc]
                 left = copy_submission(entry.path, dest, entry.text, wanted, most_bytes, partial(_is_as_found, entry))
             except (OSError, UnusableSubmission) as error:
                 why = getattr(error, "strerror", None) or str(error)
-                self._say(f"what {entry.student} submitted cannot be collected from {entry.path}: {why}")
+                self._say(f"the submission of {entry.student} at {entry.path} cannot be collected: {why}")
                 continue
             if left := [name for name in left if not any(fnmatch(name, each) for each in self.coursedir.ignore)]:
-                named = ", ".join(left[:_MOST_NAMED])
-                named += f" and {len(left) - _MOST_NAMED} more" if len(left) > _MOST_NAMED else ""
-                self._say(f"{entry.student} also submitted {named}; only the assignment's notebooks are collected")
+                others = first_names(left)
+                self._say(f"{entry.student} also submitted {others}; only the assignment's notebooks are collected")
 
-    def _replaces(self, dest: Path, entry: Entry) -> bool:
-        try:
-            before = self.coursedir.get_existing_timestamp(str(dest))
-        except (ValueError, OverflowError, OSError):  # it came another way, and says nothing
-            before = None
+    def _replaces(self, entry: Entry) -> bool:
+        before = timestamp(self.coursedir, self.coursedir.assignment_id, entry.student)
         newer = before is None or entry.when > before
-        another = self.before_duedate or entry.student in self.accept
-        return bool((self.update and newer) or (another and before != entry.when))
+        may_be_older = self.before_duedate or entry.student in self.accept
+        return bool((self.update and newer) or (may_be_older and before != entry.when))
 
     def _say(self, problem: str) -> None:
         problem = on_one_line(problem)
@@ -102,17 +95,17 @@ def _own_notebooks(coursedir: Any) -> set[str]:
 
 
 class GradeReadable(Autograde):  # type: ignore[misc]
-    """Grades a student's notebooks that can be read; the others count as not handed in, unless all are so."""
+    """Grades a student's readable notebooks; unreadable ones count as missing, unless all are unreadable."""
 
     def init_notebooks(self) -> None:
-        """Find the notebooks; nbgrader would grade none where one cannot be read."""
+        """Find the readable notebooks; nbgrader would grade none if it cannot read one."""
         super().init_notebooks()
         for folder, notebooks in self.assignments.items():
             without = {path.name for path in unreadable(Path(folder))}
             self.assignments[folder] = [path for path in notebooks if Path(path).name not in without] or notebooks
 
     def init_assignment(self, assignment_id: str, student_id: str) -> None:
-        """Make the gradebook's entries; what cannot be read has no points, also where an earlier one had."""
+        """Make the gradebook's entries. Unreadable notebooks get 0 points, even if an earlier version had some."""
         super().init_assignment(assignment_id, student_id)
         submitted = Path(self._format_source(assignment_id, student_id))
         with Gradebook(self.coursedir.db_url, self.coursedir.course_id) as gradebook:

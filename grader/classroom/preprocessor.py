@@ -1,4 +1,4 @@
-"""nbgrader's gradebook, this judge's scores: a preprocessor in the place of `Execute`, and one that saves them."""
+"""nbgrader preprocessors that grade with the judge instead of running the notebook, and save its scores."""
 
 from __future__ import annotations
 
@@ -19,42 +19,41 @@ from grader.classroom.released_cells import node
 from grader.errors import GraderError, JudgeStopped, UnusableExercise, UnusableSubmission
 from grader.exercises import EXERCISES, found
 from grader.verdict import Verdict
+from grader.words import in_points
 
 if TYPE_CHECKING:
     from grader.judge.service import Judge
 
 CHECK_PREFIX = "check-"  # the check cell of exercise `softmax` has the grade_id `check-softmax`
 
-# Keys in the conversion's resources, of grade_ids that a person has to look at.
+# Keys in the conversion's resources, for the grade_ids that need manual grading.
 _NOT_GRADED = "grader_not_graded"
 _TO_REVIEW = "grader_to_review"
 
 
 class JudgeCells(NbGraderPreprocessor):  # type: ignore[misc]
-    """First of `Autograde.autograde_preprocessors`: runs nothing of the notebook, has its solution cells judged.
+    """First of `Autograde.autograde_preprocessors`: sends the solution cells to the judge and runs nothing itself.
 
-    Its exporter is `grader.classroom.released_cells.HandedInExporter`.
-
-    Each check cell gets a report and, as nbgrader's `determine_grade` wants it, a number as `execute_result`. A cell
-    that could not be judged gets 0 and is marked for `SaveVerdicts`, which flags it for manual grading.
+    Each check cell gets a report and a number as `execute_result`, which nbgrader's `determine_grade` reads. If a cell
+    could not be judged, it gets 0 and `SaveVerdicts` flags it for manual grading.
     """
 
     device = Enum(
         ("auto", "cuda", "simulator"),
         "auto",
-        help="Where submissions run: on the GPU, in the simulators, or on the GPU where there is one.",
+        help="Where submissions run: on the GPU, in the simulators, or on the GPU if there is one.",
     ).tag(config=True)
-    timed = Bool(True, help="Whether speed gates are measured; without, only correctness gives points.").tag(
+    timed = Bool(True, help="Whether to measure speed; if not, only correctness gives points.").tag(config=True)
+    kernels = Bool(False, help="Whether to inspect the kernels that ran, too: a few seconds per submission.").tag(
         config=True
     )
-    kernels = Bool(False, help="Whether findings also rest on the kernels that ran: some seconds more each.").tag(
+    sandbox = Bool(True, help="Whether to run submissions in a sandbox; without it they can do whatever you can.").tag(
         config=True
     )
-    sandbox = Bool(True, help="Without it a submission can do on this machine whatever you can.").tag(config=True)
 
     @property
     def judge(self) -> Judge:
-        """This process's judge, as it is configured here."""
+        """This process's judge, with the configured device and sandbox."""
         from grader.judge.sandbox import must_be_caged
         from grader.judge.service import shared_judge
 
@@ -66,14 +65,14 @@ class JudgeCells(NbGraderPreprocessor):  # type: ignore[misc]
         """Return the notebook with all outputs cleared and a report and a score in each graded cell."""
         not_graded: list[str] = []
         resources[_TO_REVIEW] = []
-        if "root" in self.config.CourseDirectory:  # as the course's nbgrader_config.py sets it
+        if "root" in self.config.CourseDirectory:  # set by the course's nbgrader_config.py
             found.use(Path(self.config.CourseDirectory.root))
         for cell in nb.cells:
             if cell.cell_type == "code":
                 cell.outputs, cell.execution_count = [], None
         for cell in nb.cells:
             if cell.cell_type != "code" or not utils.is_grade(cell) or utils.is_solution(cell):
-                continue  # written answers: nbgrader has a person grade them
+                continue  # nbgrader leaves written answers to manual grading
             reason = self._grade(cell, resources)
             if reason:
                 not_graded.append(cell.metadata.nbgrader.grade_id)
@@ -83,9 +82,9 @@ class JudgeCells(NbGraderPreprocessor):  # type: ignore[misc]
         return nb, resources
 
     def _grade(self, cell: NotebookNode, resources: ResourcesDict) -> str:
-        """Write report and score into the cell; return why it could not be graded, or nothing.
+        """Write report and score into the cell; return why it could not be graded, or an empty string.
 
-        What is judged is the file as it was handed in, as by `grader grade`: the notebook at hand is made for showing.
+        The judge grades the submitted file, as `grader grade` does; `nb` was rebuilt for display only.
         """
         grade_id = cell.metadata.nbgrader.grade_id
         try:
@@ -93,7 +92,7 @@ class JudgeCells(NbGraderPreprocessor):  # type: ignore[misc]
         except UnusableExercise as error:
             return str(error)
         if exercise is None:
-            return f"{grade_id!r} is not a check cell of an exercise that the grader knows; a person has to grade it."
+            return f"{grade_id!r} is not the check cell of a known exercise; grade it by hand."
         points = float(cell.metadata.nbgrader.points)
         try:
             notebook = f"{resources['nbgrader']['notebook']}.ipynb"
@@ -105,13 +104,13 @@ class JudgeCells(NbGraderPreprocessor):  # type: ignore[misc]
             if verdict.failure is not None and verdict.failure.kind == "implausible":
                 resources[_TO_REVIEW].append(grade_id)
         except UnusableSubmission as error:
-            cell.outputs = [_note(f"{exercise.title}: 0 of {points:g} points", str(error)), _score(0.0)]
+            cell.outputs = [_note(f"{exercise.title}: 0 of {in_points(points)}", str(error)), _score(0.0)]
             self.log.warning("%s: 0 of %g points: %s", grade_id, points, error)
         except GraderError as error:
-            return f"{error} Autograde again once that is mended."
-        except Exception as error:  # whatever it is, it must not delete the student's output
+            return f"{error} Fix it, then autograde again."
+        except Exception as error:  # no failure may lose the student's other results
             self.log.exception("%s: the grader failed", grade_id)
-            return f"The grader failed ({type(error).__name__}); its log says where. Autograde again or grade by hand."
+            return f"The grader failed ({type(error).__name__}); see its log. Autograde again or grade by hand."
         else:
             self.log.info("%s: %g of %g points (%s)", grade_id, score, points, verdict.status)
         return ""
@@ -120,13 +119,13 @@ class JudgeCells(NbGraderPreprocessor):  # type: ignore[misc]
         try:
             return self.judge.grade(handed_in.source, handed_in.exercise_id, timed=self.timed, kernels=self.kernels)
         except JudgeStopped as error:
-            self.log.warning("%s: %s Once more, with a fresh one.", handed_in.origin, error)
-            self.judge.expect([])  # it may have stopped on what it was loading ahead
+            self.log.warning("%s: %s Trying again with a new one.", handed_in.origin, error)
+            self.judge.expect([])  # loading the next submissions may have stopped it
             return self.judge.grade(handed_in.source, handed_in.exercise_id, timed=self.timed, kernels=self.kernels)
 
 
 class SaveVerdicts(SaveAutoGrades):  # type: ignore[misc]
-    """`SaveAutoGrades`, but what was not judged has no score, and waits for a person as what is held for review."""
+    """Saves scores. Cells that were not judged get none; they and those held for review need manual grading."""
 
     def _add_score(self, cell: NotebookNode, resources: ResourcesDict) -> None:
         super()._add_score(cell, resources)
@@ -142,9 +141,9 @@ class SaveVerdicts(SaveAutoGrades):  # type: ignore[misc]
 
 
 def _points(verdict: Verdict, points: float) -> float:
-    """The verdict's points on the scale of the check cell (an instructor may give an exercise another weight)."""
+    """The verdict's points on the scale of the check cell, whose weight an instructor may have changed."""
     if not (math.isfinite(verdict.points) and verdict.max_points > 0):
-        raise ValueError(f"a verdict of {verdict.points} of {verdict.max_points} points")
+        raise ValueError(f"a verdict of {verdict.points} of {in_points(verdict.max_points)}")
     score = verdict.points if verdict.max_points == points else verdict.points / verdict.max_points * points
     return min(max(score, 0.0), points)
 
@@ -172,9 +171,9 @@ def _score(points: float) -> NotebookNode:
 
 
 def _writable(text: str) -> str:
-    return text.encode("utf-8", "replace").decode("utf-8")  # what a submission prints may hold lone surrogates
+    return text.encode("utf-8", "replace").decode("utf-8")  # a submission's output may have lone surrogates
 
 
 def _plain_json(data: Any) -> Any:
-    """Without NaN and infinities, which are not JSON and would make the notebook unreadable elsewhere."""
+    """The data without NaN and infinities, which are not JSON and would make the notebook unreadable elsewhere."""
     return json.loads(_writable(json.dumps(data, ensure_ascii=False)), parse_constant=lambda _: None)

@@ -1,4 +1,4 @@
-"""What a student's notebook says of itself counts for nothing: ids, points and locks come from the gradebook."""
+"""Rebuild a submitted notebook from its cells' texts; cell ids, points and locks come from the gradebook."""
 
 from __future__ import annotations
 
@@ -20,23 +20,25 @@ from grader.errors import UnusableSubmission
 from grader.exercise import MAX_SOURCE_BYTES
 from grader.submission.file_reading import grade_id_of, read_notebook, source_of
 
-# nbformat's checks of a student's file could take hours: what they see is a fresh notebook with its cells' texts.
+# Colouring code takes time quadratic in the length of a line or of white space, and rendering text cubic time.
+_BLANKS = re.compile(r"(\s{100})\s+")
+_LONG_LINE = re.compile(r"([^\n]{500})(?=[^\n])")
 
 
 class HandedInExporter(NotebookExporter):
-    """`Autograde.exporter_class`: the first of nbgrader's two passes gets a student's notebook made anew.
+    """`Autograde.exporter_class`: rebuilds a submitted notebook for the first of nbgrader's two passes.
 
-    nbgrader puts whatever else was handed in beside the graded notebooks, where Formgrader shows it to the instructor's
-    browser. It is removed here, as Formgrader's own button for autograding comes by here, too.
+    nbformat could take hours to check a student's own file. nbgrader also copies other submitted files next to the
+    graded notebooks. They are removed here, because Formgrader would show them to the instructor's browser.
     """
 
     def from_filename(
         self, filename: str, resources: dict[str, Any] | None = None, **options: Any
     ) -> tuple[NotebookNode, dict[str, Any]]:
-        """Convert a student's file, or, in the second pass, what became of it.
+        """Convert a student's file or, in the second pass, the sanitized notebook.
 
         Raises:
-            UnusableSubmission: the student's is no notebook, or too large.
+            UnusableSubmission: the student's file is not a notebook, or is too large.
         """
         if not getattr(self.parent, "_sanitizing", True):
             return super().from_filename(filename, resources, **options)
@@ -44,11 +46,11 @@ class HandedInExporter(NotebookExporter):
         about.update(resources or {})
         about["metadata"] = ResourcesDict()
         about["metadata"].update(name=Path(filename).stem, path=str(Path(filename).parent))
-        self._remove_what_is_not_ours(**about["nbgrader"])
-        self.handed_in = read_notebook(filename)  # which is what is judged
-        return self.from_notebook_node(made_anew(self.handed_in), about, **options)  # type: ignore[no-any-return, no-untyped-call]
+        self._remove_other_files(**about["nbgrader"])
+        self.handed_in = read_notebook(filename)  # the judge grades this
+        return self.from_notebook_node(rebuilt(self.handed_in), about, **options)  # type: ignore[no-any-return, no-untyped-call]
 
-    def _remove_what_is_not_ours(self, assignment: str, student: str, **_: Any) -> None:
+    def _remove_other_files(self, assignment: str, student: str, **_: Any) -> None:
         converter: Any = self.parent
         coursedir = converter.coursedir
         source = Path(coursedir.format_path(coursedir.source_directory, ".", assignment))
@@ -57,8 +59,8 @@ class HandedInExporter(NotebookExporter):
         remove_all_but(graded, {*ours, TIMESTAMP, SECRET})
 
 
-def made_anew(notebook: Mapping[str, Any]) -> NotebookNode:
-    """A notebook with just the types, texts and grade_ids of a parsed one's cells."""
+def rebuilt(notebook: Mapping[str, Any]) -> NotebookNode:
+    """A notebook with only the cells' types, texts and grade_ids of a parsed one."""
     cells = [cell for cell in notebook["cells"] if isinstance(cell, Mapping)]
     made = {
         "nbformat": 4,
@@ -71,7 +73,7 @@ def made_anew(notebook: Mapping[str, Any]) -> NotebookNode:
 
 def _cell(index: int, cell: Mapping[str, Any]) -> dict[str, Any]:
     grade_id = grade_id_of(cell)
-    text = (source_of(cell) or "").encode("utf-8", "replace").decode("utf-8")  # no lone surrogate can be written
+    text = (source_of(cell) or "").encode("utf-8", "replace").decode("utf-8")  # lone surrogates cannot be written
     made = {
         "id": f"cell-{index}",
         "metadata": {} if grade_id is None else {"nbgrader": {"grade_id": grade_id}},
@@ -82,14 +84,6 @@ def _cell(index: int, cell: Mapping[str, Any]) -> dict[str, Any]:
     return {"cell_type": "markdown", **made}
 
 
-# What a student's notebook says of itself counts for nothing: ids, points and locks come from the gradebook.
-
-# To colour code takes a time that grows with the square of a line's length, and of white space in a row; to show text
-# takes one that grows with the cube of a line's length. What is judged is the file as it was handed in.
-_BLANKS = re.compile(r"(\s{100})\s+")
-_LONG_LINE = re.compile(r"([^\n]{500})(?=[^\n])")
-
-
 def node(**keys: Any) -> NotebookNode:
     """A part of a notebook."""
     return NotebookNode(keys)  # type: ignore[no-untyped-call]
@@ -97,25 +91,23 @@ def node(**keys: Any) -> NotebookNode:
 
 @dataclass(frozen=True)
 class _Known:
-    """A cell as the gradebook has it."""
+    """A cell in the gradebook."""
 
     cell_type: str
     source: str
     metadata: dict[str, Any]
-    must_be_there: bool
+    required: bool
 
 
 class RestoreCells(NbGraderPreprocessor):  # type: ignore[misc]
-    """First of `Autograde.sanitize_preprocessors`: keeps cell texts, and takes all else from the gradebook.
+    """First of `Autograde.sanitize_preprocessors`: keeps cell texts and takes everything else from the gradebook.
 
-    It is given what `grader.classroom.released_cells` makes of a file. Text cells that are not as they were released are
-    shown as they were typed, not rendered.
-
-    Without it no cell would have points, and a deleted check cell would keep the score of an earlier submission.
+    Changed text cells are shown as typed, not rendered. Without this class no cell would have points, and a deleted
+    check cell would keep the score of an earlier submission.
     """
 
     def preprocess(self, nb: NotebookNode, resources: ResourcesDict) -> tuple[NotebookNode, ResourcesDict]:
-        """Return the notebook rebuilt from cell types, cell texts and the gradebook."""
+        """Restore the notebook's cells from the gradebook."""
         about = resources["nbgrader"]
         with Gradebook(about["db_url"]) as gradebook:
             known = _known_cells(gradebook, about["notebook"], about["assignment"])
@@ -123,7 +115,7 @@ class RestoreCells(NbGraderPreprocessor):  # type: ignore[misc]
         chosen = _choose(nb.cells, known)
         cells = [_plain(cell, known.get(chosen.get(index, "")), ours) for index, cell in enumerate(nb.cells)]
         for grade_id in _insert_missing(cells, known):
-            self.log.warning("Cell %r was missing from %s; it was put back.", grade_id, about["notebook"])
+            self.log.warning("Cell %r was missing from %s and was restored.", grade_id, about["notebook"])
         for index, cell in enumerate(cells):
             cell["id"] = f"cell-{index}"
         nb.cells = cells
@@ -140,7 +132,7 @@ class RestoreCells(NbGraderPreprocessor):  # type: ignore[misc]
 
 
 class HideTests(ClearHiddenTests):  # type: ignore[misc]
-    """Takes hidden tests out of feedback (jupyter/nbgrader#917), and leaves the student's own cells alone."""
+    """Removes hidden tests from locked cells in feedback (jupyter/nbgrader#917)."""
 
     def preprocess_cell(
         self, cell: NotebookNode, resources: ResourcesDict, cell_index: int
@@ -174,7 +166,7 @@ def _known_cells(gradebook: Gradebook, notebook_id: str, assignment_id: str) -> 
 
 
 def _choose(cells: list[NotebookNode], known: Mapping[str, _Known]) -> dict[int, str]:
-    """For each grade_id the one cell that bears it: the last of the right type, else the last."""
+    """The chosen cell of each grade_id, as index: grade_id. The last one of the right type is chosen, or the last."""
     chosen: dict[str, int] = {}
     for index, cell in enumerate(cells):
         grade_id = grade_id_of(cell)
@@ -197,7 +189,7 @@ def _in_short_lines(text: str) -> str:
 
 
 def _fenced(text: str) -> str:
-    """Text as it was typed: Markdown may hold scripts, which would run in Formgrader with the instructor's rights."""
+    """Text as typed, because scripts in Markdown would run in Formgrader with the instructor's rights."""
     text = _in_short_lines(text)
     fence = "`" * max(3, 1 + max(map(len, re.findall("`+", text)), default=0))
     return f"{fence}text\n{text}\n{fence}"
@@ -212,14 +204,14 @@ def _new_cell(cell_type: str, source: str, known: _Known | None) -> NotebookNode
 
 
 def _insert_missing(cells: list[NotebookNode], known: Mapping[str, _Known]) -> list[str]:
-    """Put missing graded cells back, each after the cell that stands before it in the gradebook."""
+    """Insert missing graded cells in the gradebook's order, and return their grade_ids."""
     added = []
     after = 0
     for grade_id, info in known.items():
         places = [i for i, cell in enumerate(cells) if cell.metadata.get("nbgrader", {}).get("grade_id") == grade_id]
         if places:
             after = places[0] + 1
-        elif info.must_be_there:
+        elif info.required:
             cells.insert(after, _new_cell(info.cell_type, info.source, info))
             after += 1
             added.append(grade_id)

@@ -1,4 +1,4 @@
-"""nbgrader's settings for a course: what `nbgrader_config.py` of a course folder applies."""
+"""nbgrader's settings for a course folder, and for the JupyterLab of a learner or an instructor."""
 
 from __future__ import annotations
 
@@ -13,7 +13,8 @@ from typing import Any
 
 from grader.errors import ClassroomError
 
-# What a learner's and an instructor's JupyterLab need, so that nbgrader's extensions find course and exchange.
+CONFIG_FILE = "nbgrader_config.py"
+VALIDATE_TIMEOUT_S = 600  # for a cell under the Validate button: simulated checks take longer than nbgrader's 30 s
 
 _EXTENSIONS = ("assignment_list", "course_list", "formgrader", "validate_assignment")
 _PLUGINS = ("assignment-list", "course-list", "create-assignment", "formgrader", "menu", "validate-assignment")
@@ -21,19 +22,19 @@ _PLUGINS = ("assignment-list", "course-list", "create-assignment", "formgrader",
 
 @dataclass(frozen=True)
 class LabSetup:
-    """How to start `jupyter lab`: root_dir (its working directory too) and its environment."""
+    """How to start `jupyter lab`: its root and working directory, and its environment."""
 
     root_dir: Path
     env: dict[str, str] = field(default_factory=dict)
 
 
 def learner(classroom: Path, work: Path | None = None, course_id: str | None = None) -> LabSetup:
-    """A lab in which the Assignment List fetches into `work` (default: a folder named after the course) and submits.
+    """A lab in which the Assignment List fetches into `work`, by default a folder named after the course, and submits.
 
-    `classroom` is the exchange folder, or the course folder where the learner can read it.
+    `classroom` is the exchange, or a course folder that the learner can read.
 
     Raises:
-        ClassroomError: `classroom` is neither, or holds several courses and none was named.
+        ClassroomError: `classroom` is neither, or holds several courses and `course_id` is not given.
     """
     exchange, course_id = _find_exchange(Path(classroom).expanduser().absolute(), course_id)
     work = Path(work).expanduser().absolute() if work else Path.cwd() / course_id
@@ -49,18 +50,18 @@ def learner(classroom: Path, work: Path | None = None, course_id: str | None = N
 
 
 def instructor(course: Path) -> LabSetup:
-    """A lab in the course folder: Formgrader shows an error page where the course lies outside of the server's root.
+    """A lab in the course folder. Formgrader shows an error page if the course is outside the server's root.
 
     Raises:
-        ClassroomError: `course` is no course folder.
+        ClassroomError: `course` is not a course folder.
     """
     course = Path(course).expanduser().absolute()
     load(course)
-    return LabSetup(course, _path())
+    return LabSetup(course, scripts_path())
 
 
 def hide_nbgrader(state: Path) -> dict[str, str]:
-    """The environment of a lab without a classroom, in which nbgrader's menus would lead nowhere."""
+    """The environment of a lab without a classroom, where nbgrader's menus would be useless."""
     return _hide(state, _PLUGINS)
 
 
@@ -71,11 +72,11 @@ def _hide(state: Path, plugins: tuple[str, ...]) -> dict[str, str]:
     _write(state / "labconfig" / "page_config.json", {"disabledExtensions": hidden})
     _write(state / "jupyter_server_config.json", {"ServerApp": {"jpserver_extensions": extensions}})
     paths = [str(state), os.environ.get("JUPYTER_CONFIG_PATH", "")]
-    return {**_path(), "JUPYTER_CONFIG_PATH": os.pathsep.join(path for path in paths if path)}
+    return {**scripts_path(), "JUPYTER_CONFIG_PATH": os.pathsep.join(path for path in paths if path)}
 
 
-def _path() -> dict[str, str]:
-    """nbgrader runs `alembic` by its bare name, also where the virtual environment is not active."""
+def scripts_path() -> dict[str, str]:
+    """A PATH with the virtual environment's scripts, because nbgrader runs `alembic` by its bare name."""
     return {"PATH": os.pathsep.join([sysconfig.get_path("scripts"), os.environ.get("PATH", os.defpath)])}
 
 
@@ -86,13 +87,13 @@ def _find_exchange(classroom: Path, course_id: str | None) -> tuple[Path, str]:
     courses = sorted(path.parent.name for path in classroom.glob("*/outbound") if path.is_dir())
     if not courses:
         raise ClassroomError(
-            f"{classroom} is neither an exchange with a released assignment nor a course folder: name the folder that "
+            f"{classroom} is neither an exchange with a released assignment nor a course folder; name the folder that "
             "your instructor gave you."
         )
     if course_id is None and len(courses) > 1:
-        raise ClassroomError(f"{classroom} holds several courses, {', '.join(courses)}: say which with --course-id.")
+        raise ClassroomError(f"{classroom} has several courses, {', '.join(courses)}: choose one with --course-id.")
     if course_id is not None and course_id not in courses:
-        raise ClassroomError(f"{classroom} holds no course {course_id!r}; it holds {', '.join(courses)}.")
+        raise ClassroomError(f"{classroom} has no course {course_id!r}; it has {', '.join(courses)}.")
     return classroom, course_id or courses[0]
 
 
@@ -101,13 +102,8 @@ def _write(path: Path, data: dict[str, Any]) -> None:
     path.write_text(json.dumps(data, indent=2) + "\n", encoding="utf-8")
 
 
-# nbgrader's settings for a course: what `nbgrader_config.py` of a course folder applies.
-
-CONFIG_FILE = "nbgrader_config.py"
-VALIDATE_TIMEOUT_S = 600  # of a cell under the Validate button: simulated checks take longer than nbgrader's 30 s
-
 _TEMPLATE = '''\
-"""nbgrader's settings of this course. Made by `grader classroom init`; edit it as you like, it is never overwritten."""
+"""nbgrader's settings of this course, written once by `grader classroom init`. Your changes are never overwritten."""
 
 from pathlib import Path
 
@@ -115,22 +111,22 @@ from grader.classroom import settings
 
 c = get_config()  # noqa: F821
 
-# The judge in the place of nbgrader's Execute, stubs that fit CUDA C++, no hidden tests in feedback.
+# The judge instead of nbgrader's Execute, stubs that fit CUDA C++, no hidden tests in feedback.
 settings.apply(c)
 
 c.CourseDirectory.root = str(Path(__file__).resolve().parent)
 c.CourseDirectory.course_id = {course_id!r}
 
-# Where learners of this machine fetch and submit. They must be able to reach it; nobody else writes to it.
+# The exchange, where learners on this machine fetch and submit: they need write access.
 c.Exchange.root = {exchange!r}
 
-# Judge on the GPU ("cuda"), in the simulators ("simulator"), or on the GPU where there is one ("auto").
+# Judge on the GPU ("cuda"), in the simulators ("simulator"), or on the GPU if there is one ("auto").
 c.JudgeCells.device = "auto"
 
-# Have the notes beside the score rest on the kernels that ran, too: that takes longer.
+# Also inspect the kernels that ran, for the notes with the score. This takes longer.
 c.JudgeCells.kernels = False
 
-# Late work: "none" takes nothing off, "zero" gives nothing.
+# Late work: "none" for no penalty, "zero" for no points.
 c.LateSubmissionPlugin.penalty_method = "none"
 '''
 
@@ -141,9 +137,9 @@ def config_text(course_id: str, exchange: Path) -> str:
 
 
 def apply(c: Any) -> None:
-    """Set in nbgrader's configuration `c` what this course's grading rests on.
+    """Configure nbgrader, whose configuration is `c`, to grade with this judge.
 
-    The lists name classes by dotted path, so that commands which convert nothing import nothing.
+    Classes are given by their dotted names, so that commands that convert no notebook do not import them.
     """
     c.GenerateAssignment.preprocessors = [
         "nbgrader.preprocessors.IncludeHeaderFooter",
@@ -185,7 +181,7 @@ def apply(c: Any) -> None:
 
 
 def is_exchange(folder: Path) -> bool:
-    """Whether a folder that is no course is open to all users of this machine, or has nbgrader's inboxes in it."""
+    """Whether a folder without settings is open to all users of this machine, or contains nbgrader's inboxes."""
     if not folder.is_dir() or (folder / CONFIG_FILE).exists():
         return False
     return bool(folder.stat().st_mode & 0o002) or any(folder.glob("*/inbound"))
@@ -200,19 +196,17 @@ def load(course: Path) -> Any:
     from nbgrader.apps import NbGrader
     from traitlets.config.loader import PyFileConfigLoader
 
-    from grader.errors import ClassroomError
-
     course = course.resolve()
     if is_exchange(course):
-        raise ClassroomError(f"{course} is an exchange; name the course folder, which holds {CONFIG_FILE}.")
+        raise ClassroomError(f"{course} is an exchange; name the course folder, which has {CONFIG_FILE} in it.")
     if not (course / CONFIG_FILE).is_file():
         raise ClassroomError(
-            f"{course} is not a course folder: it has no {CONFIG_FILE}. Make one with `grader classroom init "
+            f"{course} is not a course folder: it has no {CONFIG_FILE}. Create one with `grader classroom init "
             f"{shlex.quote(str(course))}`."
         )
-    app = NbGrader(log_level=logging.ERROR)  # else it says that it found no file of the user's
+    app = NbGrader(log_level=logging.ERROR)  # no warning that the user has no configuration
     app.load_cwd_config = False
-    app.load_config_file()  # a user's or the machine's own nbgrader settings come first, the course's after them
+    app.load_config_file()  # of the user and the machine; the course's settings override them
     config = app.config
     try:
         config.merge(PyFileConfigLoader(CONFIG_FILE, path=str(course)).load_config())

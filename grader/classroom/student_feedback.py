@@ -1,4 +1,4 @@
-"""A student's feedback: nbgrader's pages, and nothing that the student put beside them."""
+"""A student's feedback pages: nbgrader's own, and pages for notebooks that were not graded."""
 
 from __future__ import annotations
 
@@ -15,17 +15,16 @@ from grader.classroom.course_folder import notebooks, path, unreadable, why
 from grader.feedback.report import page_without_grades
 from grader.words import on_one_line
 
-_IS_SECRET = re.compile(rb"[A-Za-z0-9_-]{16,300}")  # nbgrader's own are 128 hexadecimal digits
+_IS_SECRET = re.compile(rb"[A-Za-z0-9_-]{16,300}")  # nbgrader's own has 128 hexadecimal digits
 
 
 def write_feedback(api: Any, assignment: str, student: str, *, release: bool) -> str | None:
     """Write a student's feedback and, with `release`, put it into the exchange.
 
-    Of a notebook that is missing or could not be read there is a page that says so, under the name of the others.
+    A missing or unreadable notebook gets a page that says so. Files that the student added are removed.
 
     Returns:
-        What kept it from that, or nothing; None where there is no feedback, as nothing could be graded for reasons that
-        are not the learner's.
+        A message if that failed, otherwise an empty string; None if the grader failed, so that there is no feedback.
     """
     made = path(api, "feedback", assignment, student)
     autograded = path(api, "autograded", assignment, student)
@@ -40,38 +39,38 @@ def write_feedback(api: Any, assignment: str, student: str, *, release: bool) ->
     try:
         made.mkdir(parents=True, exist_ok=True)
         if not autograded.is_dir():
-            _copy_what_came_along(path(api, "submitted", assignment, student), made)
+            _copy_submission_files(path(api, "submitted", assignment, student), made)
         remove_all_but(made, kept)
         for name, text in pages.items():
             (made / name).write_text(text, encoding="utf-8", errors="replace")
     except OSError as error:
-        return on_one_line(f"the feedback is not released, as it cannot be written to {made}: {error}")
+        return on_one_line(f"the feedback is not released, because it cannot be written to {made}: {error}")
     if not release:
         return ""
     if not _is_secret(made / SECRET):
         return on_one_line(
-            f"the feedback is not released: this work has no {SECRET}, by which a learner gets it from the exchange, "
-            f"as is so where it came another way; hand over {made} yourself"
+            f"the feedback is not released: this work has no {SECRET}, which names it in the exchange, because it was "
+            f"not collected from there; send {made} to the student yourself"
         )
     failure = why(api.release_feedback(assignment, student))
     return failure and f"the feedback cannot be released: {failure}"
 
 
 def _pages_without_grades(api: Any, assignment: str, student: str, names: Collection[str]) -> dict[str, str]:
-    """By file name, for those of these notebooks that are not there or cannot be read."""
+    """Pages, by file name, for the given notebooks that are missing or cannot be read."""
     submitted = path(api, "submitted", assignment, student)
-    said = {
-        file.stem: sentence.replace(on_one_line(str(file)), file.name)  # where the course lies is no learner's business
+    reasons = {
+        file.stem: sentence.replace(on_one_line(str(file)), file.name)  # learners need not see the course's path
         for file, sentence in unreadable(submitted).items()
     }
     for name in names:
         if not (submitted / f"{name}.ipynb").exists():
-            said[name] = f"There was no `{name}.ipynb` in what you submitted."
-    return {f"{name}.html": page_without_grades(f"{name}.ipynb", said[name]) for name in sorted(names) if name in said}
+            reasons[name] = f"Your submission had no `{name}.ipynb`."
+    return {f"{n}.html": page_without_grades(f"{n}.ipynb", reasons[n]) for n in sorted(names) if n in reasons}
 
 
-def _copy_what_came_along(submitted: Path, made: Path) -> None:
-    """What names the pages in the exchange; nbgrader copies it where it has graded something."""
+def _copy_submission_files(submitted: Path, made: Path) -> None:
+    """Copy the files that name the pages in the exchange, as nbgrader does after grading."""
     for name in (TIMESTAMP, SECRET):
         if (submitted / name).is_file():
             (made / name).unlink(missing_ok=True)
@@ -79,13 +78,11 @@ def _copy_what_came_along(submitted: Path, made: Path) -> None:
 
 
 def _is_secret(file: Path) -> bool:
-    """Whether a file holds what nobody guesses: it names the pages in the exchange, where anyone may look for them."""
+    """Whether a file has a secret that nobody can guess: it names the pages in the exchange, where anyone can look."""
     try:
-        with open(
-            file, "rb", opener=lambda name, _: os.open(name, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK)
-        ) as opened:
-            if not stat.S_ISREG(os.fstat(opened.fileno()).st_mode):
-                return False
-            return _IS_SECRET.fullmatch(opened.read(301)) is not None
+        flags = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK
+        with open(file, "rb", opener=lambda name, _: os.open(name, flags)) as opened:
+            is_file = stat.S_ISREG(os.fstat(opened.fileno()).st_mode)
+            return is_file and _IS_SECRET.fullmatch(opened.read(301)) is not None
     except OSError:
         return False

@@ -1,4 +1,4 @@
-"""Which names a student can have in the exchange, and which of them look alike: anyone may invent one there."""
+"""Valid student names in the exchange, where anyone can invent one, and names that look alike."""
 
 from __future__ import annotations
 
@@ -7,8 +7,7 @@ import unicodedata
 from collections import defaultdict
 from collections.abc import Iterable
 
-# The letters of each script that people's names are written with today, as ranges; of them count the assigned letters
-# and, where a script cannot do without, its marks. Latin without phonetic letters, all without digits of their own.
+# The letters in which names are written today, by script. Phonetic letters and digits of other scripts are left out.
 _SCRIPTS = {
     "Latin": "A-Za-z\u00c0-\u01bf\u01c4-\u024f\u0253\u0254\u0257\u0259\u025b\u1e00-\u1eff",
     "Greek": "\u0386-\u03ce",
@@ -31,27 +30,27 @@ _SCRIPTS = {
     "Thai": "\u0e01-\u0e3a\u0e40-\u0e45\u0e47-\u0e4e",
     "Lao": "\u0e80-\u0ec4\u0ec8-\u0ecd",
     "Myanmar": "\u1000-\u103f",
-    "Khmer": "\u1780-\u17b3\u17b6-\u17d2",  # without two vowels that nobody sees
+    "Khmer": "\u1780-\u17b3\u17b6-\u17d2",  # without two invisible vowels
     "Chinese": "\u3105-\u312f\u3400-\u4dbf\u4e00-\u9fff\U00020000-\U0002a6df",
     "Japanese": "\u3005\u3041-\u3096\u30a1-\u30fa\u30fc\u3400-\u4dbf\u4e00-\u9fff\U00020000-\U0002a6df",
     "Korean": "\uac00-\ud7a3\u4e00-\u9fff",
 }
-_BESIDE_LATIN = {"Chinese", "Japanese", "Korean"}  # no letter of theirs passes for a Latin one
+_WITH_LATIN = {"Chinese", "Japanese", "Korean"}  # none of their letters looks like a Latin one
 _MARKS = r"0-9_.@+-"
 _NAME = re.compile(
     "|".join(
         f"[{letters}0-9_][{letters}{_MARKS}]*(?: [{letters}{_MARKS}]+)*"
         for letters in (
-            latin + own if script in _BESIDE_LATIN else own
+            latin + own if script in _WITH_LATIN else own
             for latin in [_SCRIPTS["Latin"]]
             for script, own in _SCRIPTS.items()
         )
     )
 )
 _LETTERS = {"Lu", "Ll", "Lt", "Lo", "Mn", "Mc"}
-_OF_TWO_PARTS = "\u0e33\u0eb3"  # the only ones that Unicode takes apart and that people write, in Thai and in Lao
+_OF_TWO_PARTS = "\u0e33\u0eb3"  # Thai and Lao vowels that NFKC decomposes, although people write them composed
 
-# What is drawn alike, or nearly so: pairs, each letter and what it is taken for. Python's data does not say.
+# Pairs of a letter and the letter that it looks like. Python's `unicodedata` does not have them.
 _DRAWN_ALIKE = dict(
     re.findall(
         r"(\S)>(\S)",
@@ -77,10 +76,10 @@ _TABLE = str.maketrans(_DRAWN_ALIKE)
 
 
 def is_name(text: str) -> bool:
-    """Whether it holds nothing but visible letters of one script, digits, single spaces and a few marks.
+    """Whether it consists of visible letters of one script, digits, single spaces and a few marks.
 
-    Chinese, Japanese and Korean names may have Latin letters, too. Each letter must be the one that Unicode itself
-    writes it with, so that no two names differ in what nobody sees.
+    Chinese, Japanese and Korean names may also contain Latin letters. Letters must be in Unicode's normal form, so that
+    two different names cannot look identical.
     """
     return (
         _NAME.fullmatch(text) is not None
@@ -95,18 +94,18 @@ def _is_letter(c: str) -> bool:
 
 
 def skeleton(text: str) -> str:
-    """The same for names that look alike: whatever letters they have, large or small, with accents or without."""
+    """A key that is equal for names that look alike, ignoring case and accents."""
     bare = re.sub("[\u0300-\u036f]", "", unicodedata.normalize("NFKD", text))
     drawn = unicodedata.normalize("NFKC", bare.translate(_TABLE).casefold())
     return drawn.replace("rn", "m").replace("vv", "w")
 
 
 def look_alikes(names: Iterable[str]) -> dict[str, set[str]]:
-    """Of each name that looks like others, which these are."""
+    """The names that look like others, with those others."""
     alike: defaultdict[str, set[str]] = defaultdict(set)
     names = set(names)
     for name in names:
-        for key in {skeleton(name), skeleton(name.casefold())}:  # a large I is an l to the eye, and an i to a clerk
+        for key in {skeleton(name), skeleton(name.casefold())}:  # a capital I looks like l, but is a capital i
             alike[key].add(name)
     found: defaultdict[str, set[str]] = defaultdict(set)
     for group in alike.values():
@@ -116,6 +115,6 @@ def look_alikes(names: Iterable[str]) -> dict[str, set[str]]:
 
 
 def spelled(text: str) -> str:
-    """What shows how it is spelled, as ` (spelled \\u0430lice)`, and nothing where it is plain ASCII."""
+    """The spelling in ASCII, such as ` (spelled \\u0430lice)`; empty if the text is ASCII already."""
     plain = text.encode("ascii", "backslashreplace").decode()
     return "" if plain == text else f" (spelled {plain})"

@@ -1,4 +1,4 @@
-"""The command `grader`: every sub-command is a call into the package. Exit status 0 passed, 1 failed, 2 unusable."""
+"""The command `grader`. Its exit status is 0 for passed, 1 for failed and 2 for an error."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from grader.version import __version__
 
 
 class _Group(typer.core.TyperGroup):
-    """The one place in which errors become a sentence and an exit status."""
+    """Turns errors of all commands into a sentence and an exit status."""
 
     def invoke(self, ctx: Any) -> Any:
         try:
@@ -33,7 +33,7 @@ class _Group(typer.core.TyperGroup):
         except (typer.Exit, typer.Abort, SystemExit):
             raise
         except Exception as error:
-            if type(error).__module__.startswith(("typer", "click")):  # wrong arguments: it has its own words
+            if type(error).__module__.startswith(("typer", "click")):  # wrong arguments: typer reports them
                 raise
             complain(bug(error))
             raise typer.Exit(2) from None
@@ -61,7 +61,7 @@ app.add_typer(instructor_commands.board_app, name="leaderboard")
 
 @app.callback()
 def _options(
-    version: Annotated[bool, typer.Option("--version", help="Say the version and end.", is_eager=True)] = False,
+    version: Annotated[bool, typer.Option("--version", help="Print the version.", is_eager=True)] = False,
 ) -> None:
     if version:
         typer.echo(__version__)
@@ -69,5 +69,4 @@ def _options(
 
 
 def main() -> None:
-    """The entry point of the command."""
     app(prog_name="grader")

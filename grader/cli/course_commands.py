@@ -1,4 +1,4 @@
-"""`grader lab`, `doctor` and `build`."""
+"""`grader lab`, `doctor`, `build` and `exercise`."""
 
 from __future__ import annotations
 
@@ -10,20 +10,18 @@ import typer
 from grader.cli.output import AsJson, Device, OnDevice, Progress, answer, print_json
 from grader.words import harmless
 
-# `grader exercise`: exercises of a course's own.
-
 app = typer.Typer(no_args_is_help=True, rich_markup_mode=None, help="Add exercises of your own to a course folder.")
 OwnCourse = Annotated[
-    Path | None, typer.Option("--course", metavar="DIR", help="The course folder; by default the one you are in.")
+    Path | None, typer.Option("--course", metavar="DIR", help="The course folder; by default the current one.")
 ]
 
 
 @app.command("new")
 def new(
     exercise: Annotated[str, typer.Argument(metavar="ID", help="Its id, and the name of its function.")],
-    like: Annotated[str, typer.Option("--like", metavar="ID", help="The exercise to start from, as a copy.")],
-    title: Annotated[str, typer.Option(help="Its title; by default made from the id.")] = "",
-    chapter: Annotated[str, typer.Option(help="The assignment it belongs to; by default that of --like.")] = "",
+    like: Annotated[str, typer.Option("--like", metavar="ID", help="The exercise to copy.")],
+    title: Annotated[str, typer.Option(help="Its title; by default derived from the id.")] = "",
+    chapter: Annotated[str, typer.Option(help="Its assignment; by default that of --like.")] = "",
     course: OwnCourse = None,
     as_json: AsJson = False,
 ) -> None:
@@ -40,7 +38,7 @@ def new(
 
 @app.command("budget")
 def budget(
-    exercise: Annotated[str, typer.Argument(metavar="ID", help="Which exercise.")],
+    exercise: Annotated[str, typer.Argument(metavar="ID", help="The id of the exercise.")],
     device: OnDevice = Device.auto,
     course: OwnCourse = None,
     as_json: AsJson = False,
@@ -57,28 +55,23 @@ def budget(
     answer(as_json, found.to_dict(), found.to_text())
 
 
-# `grader lab`, `doctor` and `build`.
-
-
 def lab(
     context: typer.Context,
-    port: Annotated[int | None, typer.Option(min=1, max=65535, help="By default 8888, or the next free one.")] = None,
+    port: Annotated[int | None, typer.Option(min=1, max=65535, help="By default 8888 or the next free one.")] = None,
     browser: Annotated[bool, typer.Option("--browser/--no-browser", help="Whether to open a browser.")] = True,
     folder: Annotated[
-        Path | None, typer.Option(metavar="DIR", help="Your folder; by default work/, in a class the course's name.")
+        Path | None, typer.Option(metavar="DIR", help="Your folder; by default work/, or in a class the course's id.")
     ] = None,
     course: Annotated[
-        Path | None, typer.Option(metavar="DIR", help="What it is filled from; by default course/.")
+        Path | None, typer.Option(metavar="DIR", help="The notebooks to copy; by default course/.")
     ] = None,
-    classroom: Annotated[
-        Path | None, typer.Option(metavar="DIR", help="The exchange that your instructor named.")
-    ] = None,
-    course_id: Annotated[str | None, typer.Option(metavar="ID", help="Which course of that exchange.")] = None,
+    classroom: Annotated[Path | None, typer.Option(metavar="DIR", help="The exchange of your class.")] = None,
+    course_id: Annotated[str | None, typer.Option(metavar="ID", help="The course in that exchange.")] = None,
     instructor: Annotated[Path | None, typer.Option(metavar="DIR", help="Your course folder, with Formgrader.")] = None,
-    prepare_only: Annotated[bool, typer.Option("--prepare-only", help="Make the folder, start nothing.")] = False,
+    prepare_only: Annotated[bool, typer.Option("--prepare-only", help="Make the folder only.")] = False,
     as_json: AsJson = False,
 ) -> None:
-    """Make your folder and open JupyterLab on the syllabus. What you have changed is never overwritten.
+    """Create your folder and open JupyterLab on the syllabus. Your changes are never overwritten.
 
     \b
     Example: grader lab --no-browser --port 9000
@@ -87,7 +80,7 @@ def lab(
     from grader.lab import prepare, start
 
     if context.args and not context.args[0].startswith("-"):
-        raise typer.BadParameter(f"{context.args[0]!r} is one argument too many: name your folder with --folder.")
+        raise typer.BadParameter(f"{context.args[0]!r} is an unexpected argument: name your folder with --folder.")
     made = prepare(
         port=port, browser=browser, folder=folder, course=course, classroom=classroom, course_id=course_id,
         instructor=instructor, arguments=context.args,
@@ -101,7 +94,7 @@ def lab(
 
 
 def doctor(as_json: AsJson = False) -> None:
-    """Say what this machine can do, what will be simulated, and how to mend each lack.
+    """Report what this machine can do, what is simulated, and how to fix what is missing.
 
     \b
     Example: grader doctor
@@ -115,7 +108,7 @@ def doctor(as_json: AsJson = False) -> None:
 
 def build(
     check: Annotated[
-        bool, typer.Option("--check", help="Write nothing; fail where course/ is stale or leaks.")
+        bool, typer.Option("--check", help="Write nothing; fail if course/ is out of date or has solutions in it.")
     ] = False,
     as_json: AsJson = False,
 ) -> None:

@@ -18,7 +18,7 @@ _STATUS = {"passed": 0, "failed": 1, "unusable": 2}
 
 SolutionFile = Annotated[Path, typer.Argument(metavar="FILE", help="A .py file or a notebook.")]
 OfExercise = Annotated[
-    str | None, typer.Option("--exercise", "-e", metavar="ID", help="Which exercise; `grader exercises` lists them.")
+    str | None, typer.Option("--exercise", "-e", metavar="ID", help="The exercise; `grader exercises` lists them.")
 ]
 
 
@@ -43,7 +43,9 @@ def exercises(as_json: AsJson = False) -> None:
     lines = []
     for row, each in zip(rows, EXERCISES.values(), strict=True):
         gates = ", ".join(f"{gate.at_least:g}× {each.baseline(gate.baseline).label}" for gate in each.gates)
-        lines.append(f"{each.id:<16} {each.max_points:>3g} points  {row['notebook']:<36} {each.title}")
+        lines.append(
+            f"{each.id:<16} {each.max_points:>3g} {'point ' if each.max_points == 1 else 'points'}  {row['notebook']:<36} {each.title}"
+        )
         lines += [f"{'':<16} {'':>10}  at least {gates}"] if gates else []
     answer(as_json, rows, "\n".join(lines))
 
@@ -54,7 +56,7 @@ def check(
     device: OnDevice = Device.auto,
     as_json: AsJson = False,
 ) -> None:
-    """Say whether a solution is right; nothing is timed.
+    """Check whether a solution is right, without timing it.
 
     \b
     Example: grader check softmax.py
@@ -67,12 +69,12 @@ def grade(
     exercise: OfExercise = None,
     device: OnDevice = Device.auto,
     kernels: Annotated[
-        bool, typer.Option("--kernels", help="Look at the kernels that run, too, for the notes beside the score.")
+        bool, typer.Option("--kernels", help="Also inspect the kernels that run, for the notes with the score.")
     ] = False,
     no_sandbox: NoSandbox = False,
     as_json: AsJson = False,
 ) -> None:
-    """Grade a solution: right, how fast, how many points. A notebook's exercises are all graded unless one is named.
+    """Grade a solution: whether it is right, its speed and its points. Without --exercise, grade a whole notebook.
 
     \b
     Example: grader grade softmax.py --exercise softmax --device auto
@@ -90,7 +92,7 @@ def _judge(
     kernels: bool = False,
     sandbox: bool | None = None,
 ) -> None:
-    """Grades what the file submits, prints it and ends with the worst status."""
+    """Grade and print the submissions in a file, and exit with the worst status."""
     from grader.feedback.report import as_text
     from grader.judge.service import Judge
     from grader.words import harmless
@@ -113,7 +115,7 @@ def _judge(
 
 
 def _submissions(file: Path, exercise: str | None) -> tuple[bool, list[Submission]]:
-    """What is to be graded, and whether the answer is a list: of a notebook without --exercise it always is."""
+    """The submissions to grade, and whether to print a list, as for a notebook without --exercise."""
     from grader.submission import from_file, submissions_in
 
     if exercise is None and file.suffix.lower() == ".ipynb":

@@ -1,4 +1,4 @@
-"""`grader leaderboard`: measure a course anew and rank it."""
+"""`grader classroom` and `grader leaderboard`."""
 
 from __future__ import annotations
 
@@ -22,21 +22,21 @@ from grader.cli.output import (
     report,
 )
 
-# `grader classroom`: a class with nbgrader.
+Assignment = Annotated[str, typer.Argument(help="A chapter, such as 03_triton.")]
+ExerciseId = Annotated[str, typer.Argument(metavar="EXERCISE", help="The exercise; `grader exercises` lists them.")]
 
-Assignment = Annotated[str, typer.Argument(help="A chapter, as 03_triton.")]
-
-class_app = typer.Typer(no_args_is_help=True, rich_markup_mode=None, help="A class with nbgrader: hand out and grade.")
+class_app = typer.Typer(no_args_is_help=True, rich_markup_mode=None, help="Run a class with nbgrader.")
+board_app = typer.Typer(no_args_is_help=True, rich_markup_mode=None, help="Measure a course again and rank it.")
 
 
 @class_app.command("init")
 def init(
     course: CourseFolder,
     course_id: Annotated[str, typer.Option(metavar="ID", help="Its name in the exchange.")] = "gpu-course",
-    exchange: Annotated[Path | None, typer.Option(metavar="DIR", help="By default beside the course folder.")] = None,
+    exchange: Annotated[Path | None, typer.Option(metavar="DIR", help="By default next to the course folder.")] = None,
     as_json: AsJson = False,
 ) -> None:
-    """Make a course folder that nbgrader works in, and its exchange.
+    """Create a course folder for nbgrader, and its exchange.
 
     \b
     Example: grader classroom init ~/gpu-course
@@ -50,7 +50,7 @@ def init(
 def release(
     course: CourseFolder,
     assignment: Assignment,
-    force: Annotated[bool, typer.Option("--force", help="Replace another version that is released.")] = False,
+    force: Annotated[bool, typer.Option("--force", help="Replace a different released version.")] = False,
     as_json: AsJson = False,
 ) -> None:
     """Put an assignment into the exchange.
@@ -67,21 +67,21 @@ def release(
 def autograde(
     course: CourseFolder,
     assignment: Assignment,
-    student: Annotated[str | None, typer.Option(metavar="ID", help="Only this student's.")] = None,
-    force: Annotated[bool, typer.Option("--force", help="Also what is graded already.")] = False,
+    student: Annotated[str | None, typer.Option(metavar="ID", help="Grade this student only.")] = None,
+    force: Annotated[bool, typer.Option("--force", help="Grade again what is already graded.")] = False,
     feedback: Annotated[bool, typer.Option("--feedback/--no-feedback", help="Whether to write feedback.")] = True,
     release_feedback: Annotated[bool, typer.Option("--release-feedback", help="Put it into the exchange.")] = False,
     accept: Annotated[
         list[str] | None,
         typer.Option(
             metavar="NAME",
-            help="Collect in this student's name what another user put there, and believe its time. May be repeated.",
+            help="Collect this student's work without checking its owner and time. May be repeated.",
         ),
     ] = None,
     no_sandbox: NoSandbox = False,
     as_json: AsJson = False,
 ) -> None:
-    """Collect what was submitted, have it judged, write feedback.
+    """Collect submissions, grade them and write feedback.
 
     \b
     Example: grader classroom autograde ~/gpu-course 03_triton --release-feedback
@@ -99,7 +99,7 @@ def autograde(
 
 @class_app.command("status")
 def status(course: CourseFolder, as_json: AsJson = False) -> None:
-    """Say what is released, submitted and graded.
+    """Report what is released, submitted and graded.
 
     \b
     Example: grader classroom status ~/gpu-course
@@ -107,13 +107,6 @@ def status(course: CourseFolder, as_json: AsJson = False) -> None:
     from grader.classroom import class_actions
 
     report(class_actions.status(course), as_json)
-
-
-# `grader leaderboard`: measure a course anew and rank it.
-
-ExerciseId = Annotated[str, typer.Argument(metavar="EXERCISE", help="Which exercise; `grader exercises` lists them.")]
-
-board_app = typer.Typer(no_args_is_help=True, rich_markup_mode=None, help="Measure a course anew and rank it.")
 
 
 @board_app.command("run")
@@ -125,7 +118,7 @@ def run(
     no_sandbox: NoSandbox = False,
     as_json: AsJson = False,
 ) -> None:
-    """Measure a course's submissions anew, in turn, in one session. A run that was stopped goes on where it was.
+    """Measure a course's submissions again, in one session. An interrupted run continues where it stopped.
 
     \b
     Example: grader leaderboard run softmax --course ~/gpu-course
@@ -141,17 +134,17 @@ def run(
     answer(as_json, outcome.to_dict(), outcome.as_text())
     chapter, quoted = find(exercise).chapter, shlex.quote(str(course))
     if waiting := uncollected(course, chapter):
-        complain(f"{waiting} newer in the exchange: `grader classroom autograde {quoted} {chapter}` collects them.")
+        complain(f"{waiting} newer in the exchange; collect with `grader classroom autograde {quoted} {chapter}`.")
 
 
 @board_app.command("publish")
 def publish(
-    dest: Annotated[Path, typer.Argument(metavar="DIR", help="Where the site is written to.")],
+    dest: Annotated[Path, typer.Argument(metavar="DIR", help="The site's folder.")],
     course: OfCourse = Path(),
     store: StoreFile = None,
     as_json: AsJson = False,
 ) -> None:
-    """Write the leaderboard as a static site: pseudonyms only, nothing fetched from elsewhere.
+    """Write the leaderboard as a static site, with pseudonyms only.
 
     \b
     Example: grader leaderboard publish site/ --course ~/gpu-course
@@ -168,7 +161,7 @@ def show(
     exercise: ExerciseId,
     course: OfCourse = Path(),
     store: StoreFile = None,
-    names: Annotated[bool, typer.Option("--names", help="Also the students' own names, for your eyes.")] = False,
+    names: Annotated[bool, typer.Option("--names", help="Also show the students' names, for you only.")] = False,
     as_json: AsJson = False,
 ) -> None:
     """Show the standings of an exercise.

@@ -1,4 +1,4 @@
-"""How a command answers: text or JSON on stdout, progress and complaints on stderr."""
+"""Shared options of the commands, and their output: text or JSON on stdout, progress and errors on stderr."""
 
 from __future__ import annotations
 
@@ -7,7 +7,6 @@ import sys
 import traceback
 from enum import StrEnum
 from pathlib import Path
-from types import TracebackType
 from typing import Annotated, Any
 
 import typer
@@ -15,35 +14,30 @@ import typer
 from grader.hardware import cache_folder
 from grader.words import harmless
 
-# The options and arguments that several commands share.
-
 
 class Device(StrEnum):
-    """Where submissions run."""
-
     auto = "auto"
     cuda = "cuda"
     simulator = "simulator"
 
 
 AsJson = Annotated[bool, typer.Option("--json", help="Answer in JSON.")]
-OnDevice = Annotated[Device, typer.Option("--device", help="Where it runs; auto is the GPU where there is one.")]
+OnDevice = Annotated[Device, typer.Option("--device", help="Where it runs; auto is the GPU if there is one.")]
 NoSandbox = Annotated[
-    bool, typer.Option("--no-sandbox", help="Run submissions without one: they can do here whatever you can.")
+    bool, typer.Option("--no-sandbox", help="Run submissions without a sandbox: they can do whatever you can.")
 ]
 CourseFolder = Annotated[Path, typer.Argument(metavar="DIR", help="The course folder.")]
-OfCourse = Annotated[Path, typer.Option("--course", metavar="DIR", help="The course folder, or one of NAME.py files.")]
+OfCourse = Annotated[
+    Path, typer.Option("--course", metavar="DIR", help="The course folder, or a folder of NAME.py files.")
+]
 StoreFile = Annotated[
     Path | None,
-    typer.Option("--store", metavar="FILE", help="The database; by default leaderboard.sqlite in the course."),
+    typer.Option("--store", metavar="FILE", help="The store; by default leaderboard.sqlite in the course."),
 ]
-
-
-# How a command answers: text or JSON on stdout, progress and complaints on stderr.
 
 
 def answer(as_json: bool, data: Any, text: str) -> None:
-    """`data` where JSON was asked for, else `text`."""
+    """Print `data` as JSON, or `text`."""
     if as_json:
         print_json(data)
     else:
@@ -56,7 +50,7 @@ def print_json(data: Any) -> None:
 
 
 def report(result: Any, as_json: bool) -> None:
-    """Answers with a result of `grader.classroom.class_actions`, and ends the command."""
+    """Print a result of `grader.classroom.class_actions` and exit."""
     answer(as_json, result.to_dict(), result.to_text())
     raise typer.Exit(0 if result.ok else 1)
 
@@ -66,7 +60,7 @@ def complain(sentence: str) -> None:
 
 
 def bug(error: Exception) -> str:
-    """One sentence for an error that nobody foresaw; its traceback is kept in a file for the report."""
+    """A sentence about an unexpected error, whose traceback is written to a file."""
     sentence = f"This is a bug in the grader, please report it: {type(error).__name__}: {error}"
     path = cache_folder() / "bug.txt"
     try:
@@ -78,7 +72,7 @@ def bug(error: Exception) -> str:
 
 
 class Progress:
-    """One line on stderr that is written over; silent where stderr is no terminal."""
+    """One line on stderr that is overwritten; silent if stderr is not a terminal."""
 
     def __init__(self) -> None:
         self._shown = 0
@@ -86,9 +80,7 @@ class Progress:
     def __enter__(self) -> Progress:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.clear()
 
     def __call__(self, text: str, done: int, total: int) -> None:
@@ -100,7 +92,6 @@ class Progress:
         self._shown = len(line)
 
     def clear(self) -> None:
-        """Takes the line away."""
         if self._shown:
             print(f"\r{'':<{self._shown}}\r", end="", file=sys.stderr, flush=True)
             self._shown = 0

@@ -1,7 +1,8 @@
-"""What `grader leaderboard …` does; no printing here."""
+"""The `grader leaderboard` commands: measure a course, publish the site, show the standings."""
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
@@ -24,34 +25,34 @@ def run(
     sandbox: bool = True,
     progress: Progress | None = None,
 ) -> RunOutcome:
-    """Measures a course's submissions of an exercise into `store` (by default `leaderboard.sqlite` in the course).
+    """Measure a course's submissions of an exercise into `store`, by default `leaderboard.sqlite` in the course folder.
 
     Without `sandbox` a submission can do on this machine whatever its user can.
 
     Raises:
-        GraderError: no such exercise, nothing handed in, the store or the machine cannot be used.
+        GraderError: no such exercise or submission, or the store or the machine cannot be used.
     """
-    found.use(Path(course))
-    exercise = find(exercise_id)
     from grader.judge.sandbox import must_be_caged
     from grader.judge.service import Judge
     from grader.leaderboard.board_run import handed_in
     from grader.leaderboard.board_run import run as run_submissions
     from grader.leaderboard.store import Store
 
+    course = Path(course)
+    found.use(course)
+    exercise = find(exercise_id)
     if sandbox:
         must_be_caged()
-    course = Path(course)
-    handed_in(course, exercise)  # before a store is made in the wrong place
+    handed_in(course, exercise)  # before creating a store in the wrong place
     with Store(store or course / STORE_NAME) as opened, Judge(device, sandbox=sandbox) as judge:
         return run_submissions(exercise_id, course, opened, judge, progress)
 
 
 def publish(dest: Path | str, store: Path | str | None = None) -> PublishReport:
-    """Writes the site of `store` (by default `leaderboard.sqlite` in this folder) to `dest`.
+    """Write the site of `store`, by default `leaderboard.sqlite` in this folder, to `dest`.
 
     Raises:
-        GraderError: there is no such store, or `dest` cannot be written to.
+        GraderError: there is no such store, or `dest` cannot be written.
     """
     _use_course_of(store)
     from grader.leaderboard.site import publish as publish_store
@@ -62,27 +63,26 @@ def publish(dest: Path | str, store: Path | str | None = None) -> PublishReport:
 
 
 def show(exercise_id: str, store: Path | str | None = None, names: bool = False) -> View:
-    """The standings of an exercise in `store` (by default `leaderboard.sqlite` in this folder).
+    """The standings of an exercise in `store`, by default `leaderboard.sqlite` in this folder.
 
-    `names` adds the students' own names, for the instructor's eyes.
+    `names` adds the students' names, for the instructor only.
 
     Raises:
         GraderError: no such exercise, or no such store.
     """
     _use_course_of(store)
     find(exercise_id)
-    from grader.leaderboard.standings_view import View, standings
+    from grader.leaderboard.standings_view import standings
     from grader.leaderboard.store import Store
 
     with Store(store or STORE_NAME, create=False) as opened:
         view = standings(exercise_id, opened.path)
-        shown = {row.pseudonym for board in view.boards for row in board.rows}
-        shown |= {entry.pseudonym for board in view.boards for entry in board.unranked}
+        shown = {entry.pseudonym for board in view.boards for entry in (*board.rows, *board.unranked)}
         kept = opened.pseudonyms().items() if names else ()
         students = {name: student for student, name in kept if name in shown}
-    return View(view.exercise, view.boards, view.message, students)
+    return replace(view, names=students)
 
 
 def _use_course_of(store: Path | str | None) -> None:
-    """Has the exercises of the folder of `store`, which by default is the course folder, known here."""
+    """Load the course's own exercises, from the folder of `store`."""
     found.use(Path(store or STORE_NAME).expanduser().absolute().parent)

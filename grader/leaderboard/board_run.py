@@ -1,4 +1,4 @@
-"""A leaderboard run: every submission of a course measured anew, in turn, in one session."""
+"""A leaderboard run: find every submission of a course and measure them one after another in one session."""
 
 from __future__ import annotations
 
@@ -17,27 +17,28 @@ from grader.leaderboard.fingerprint import fingerprint
 from grader.leaderboard.store import Run, Store
 from grader.submission import Submission, from_file
 from grader.verdict import Environment, Progress, Verdict
-from grader.words import on_one_line
+from grader.words import on_one_line, plural
 
-# What was handed in, where, by whom; and how a stranger's name for it is kept as text.
-
-_COURSE_FILE = "nbgrader_config.py"  # in nbgrader's course folders, and no submission
+_COURSE_FILE = "nbgrader_config.py"  # in nbgrader's course folders; not a submission
+_STOPS = (JudgeStopped, MachineLacks)  # one submission can cause both; a second one on our own text is the machine's
+_STOPPED = "The judge stopped twice on this submission; look at it yourself."
 
 
 @dataclass(frozen=True)
 class Handed:
-    """What a student handed in for an exercise: a file, which may be missing, or be none."""
+    """A student's submitted file for an exercise, which may be missing or not a regular file."""
 
     student: str
     path: Path
 
 
 def handed_in(course: Path, exercise: Exercise) -> list[Handed]:
-    """What was handed in, by student: nbgrader's `submitted/<student>/<chapter>/<notebook>.ipynb` under `course`, or,
-    where there is no `submitted` folder, `<student>.py` in `course` itself.
+    """The submitted files, by student: `submitted/<student>/<chapter>/<notebook>.ipynb` in `course`.
+
+    If `course` has no `submitted` folder, they are `<student>.py` in `course` itself.
 
     Raises:
-        GraderError: there is no such folder, or nothing was handed in.
+        GraderError: there is no such folder, or no submission.
     """
     if not course.is_dir():
         raise GraderError(f"There is no folder {course}; name the course's folder with --course.")
@@ -51,42 +52,35 @@ def handed_in(course: Path, exercise: Exercise) -> list[Handed]:
         found = [Handed(text_of(path.stem), path) for path in sorted(course.glob("*.py"))]
     if not found:
         raise GraderError(
-            f"Nobody has handed in {exercise.id!r} in {course}: there is neither a folder "
-            f"submitted/<student>/{exercise.chapter} (`grader classroom autograde` fills it) nor a file "
-            "<student>.py."
+            f"There is no submission of {exercise.id!r} in {course}: neither submitted/<student>/"
+            f"{exercise.chapter}, which `grader classroom autograde` fills, nor <student>.py."
         )
     return found
 
 
 def must_be_a_file(path: Path) -> None:
-    """Holds what is there to a regular file: a link may lead to another's work, or to what only its reader may read.
+    """Refuse links, which may lead to another student's work, and special files. A missing file is reported later.
 
     Raises:
-        UnusableSubmission: it is a link, or no file. One that is missing passes: the reading says so.
+        UnusableSubmission: the path is a link, or not a regular file.
     """
     try:
         mode = path.lstat().st_mode
     except OSError:
         return
     if stat.S_ISLNK(mode):
-        raise UnusableSubmission(f"{path} is a link, and links are not followed: hand in the file itself.")
+        raise UnusableSubmission(f"{path} is a link, and links are not followed: submit the file itself.")
     if not stat.S_ISREG(mode):
         raise UnusableSubmission(f"{path} is not a regular file.")
 
 
 def text_of(name: object) -> str:
-    """A file's name as text that a database can hold, also where it is not UTF-8; of two names, two texts."""
+    """A file's name as text that a database can store, even if it is not UTF-8; different names stay different."""
     return str(name).replace("\\", "\\\\").encode("utf-8", "backslashreplace").decode()
 
 
-# A leaderboard run: every submission of a course measured anew, in turn, in one session.
-
-_STOPS = (JudgeStopped, MachineLacks)  # where the judge grades a text of ours, the second is about one submission, too
-_STOPPED = "The judge stopped twice on this submission; a person has to look."
-
-
 class Grades(Protocol):
-    """What a run needs of a judge."""
+    """The part of a judge that a run uses."""
 
     def grade(
         self,
@@ -103,7 +97,7 @@ class Grades(Protocol):
 
 @dataclass(frozen=True)
 class RunOutcome:
-    """What a run did. `to_look_at`: sentences for the instructor's eyes, each with the student's name before it."""
+    """The outcome of a run. `to_look_at` has sentences for the instructor, each preceded by the student's name."""
 
     run_id: int
     exercise: str
@@ -119,44 +113,45 @@ class RunOutcome:
 
     def to_dict(self) -> dict[str, Any]:
         """Plain data, ready for `json.dumps`."""
-        return {**asdict(self), "to_look_at": list(self.to_look_at)}
+        return asdict(self)
 
     def as_text(self) -> str:
         """A few lines for a terminal."""
-        where = f"on {self.gpu}" if self.gpu else "without a GPU, so none was timed"
+        where = f"on {self.gpu}" if self.gpu else "without a GPU, so nothing was timed"
         parts = [f"{self.measured} measured"]
-        parts += [f"{self.already_there} there from before"] if self.resumed else []
+        parts += [f"{self.already_there} measured before"] if self.resumed else []
         parts += [f"{self.shared} with the same text as another"] if self.shared else []
         parts += [f"{self.unusable} unusable"] if self.unusable else []
-        lines = [f"{self.exercise}, run {self.run_id} {where}: {_count(self.submissions)}: {', '.join(parts)}."]
+        lines = [
+            f"{self.exercise}, run {self.run_id} {where}: {plural(self.submissions, 'submission')}: {', '.join(parts)}."
+        ]
         lines += [f"Sandbox: {self.sandbox}."] if self.sandbox else []
-        lines += ["For a person to look at:", *(f"  {each}" for each in self.to_look_at)] if self.to_look_at else []
+        lines += ["Look at:", *(f"  {each}" for each in self.to_look_at)] if self.to_look_at else []
         return "\n".join(lines)
 
 
 class _OtherMachine(Exception):
-    """The open run was measured on another machine, or by another grader."""
+    """The open run was begun on another machine, or by another version of the grader."""
 
 
 def run(
     exercise_id: str, course: Path | str, store: Store, judge: Grades, progress: Progress | None = None
 ) -> RunOutcome:
-    """Measures every submission of `exercise_id` in `course` and writes each verdict to `store` as it comes.
+    """Measure every submission of `exercise_id` in `course`, and write each verdict to `store` at once.
 
-    A run that was cut short goes on where it was: what it had measured is not measured again, and who has withdrawn
-    since is no longer in it. It is begun anew when the exercise, the grader or the machine has changed since, as the
-    times would not compare. A submission on which the judge stops twice waits for a person and keeps nobody else
-    waiting, if the judge can still grade a text of ours.
+    An interrupted run continues where it stopped, without students who have withdrawn. If the exercise, the grader or
+    the machine has changed since, a new run begins, because the times would not be comparable. A submission on which
+    the judge stops twice is left to the instructor if the judge can still grade a control, and the run continues.
 
     Raises:
         UnknownExercise: no exercise has this id.
-        JudgeStopped, MachineLacks: the judge stops on a text of ours too; the run stays open.
-        GraderError: the exercise is not timed, nothing was handed in, or the store cannot be used.
+        JudgeStopped, MachineLacks: the judge stops on the control too; the run stays open.
+        GraderError: the exercise is not timed, there is no submission, or the store cannot be used.
     """
     exercise = find(exercise_id)
     if not exercise.timed_cases:
         timed = ", ".join(each.id for each in EXERCISES.values() if each.timed_cases)
-        raise GraderError(f"{exercise_id!r} is not timed, so there is nothing to rank. Those that are: {timed}.")
+        raise GraderError(f"{exercise_id!r} is not timed, so it cannot be ranked. Timed exercises: {timed}.")
     handed = handed_in(Path(course), exercise)
     digest = fingerprint(exercise)
     with store.lock():
@@ -174,7 +169,7 @@ def run(
 
 
 class _Session:
-    """One run on its way through the submissions."""
+    """The state of a run that is going through the submissions."""
 
     def __init__(
         self, store: Store, judge: Grades, exercise: Exercise, run: Run, progress: Progress | None, *, resumed: bool
@@ -197,10 +192,10 @@ class _Session:
             try:
                 must_be_a_file(each.path)
                 submission = from_file(each.path, self.exercise.id)
-            except Exception as error:  # whatever its text does to the reading, the others' is read
-                unread = f"It cannot be read ({type(error).__name__}); a person has to look."
-                said = on_one_line(str(error)) if isinstance(error, UnusableSubmission) else unread
-                self.store.add_unusable(self.run.id, each.student, text_of(each.path), said)
+            except Exception as error:  # one unreadable file must not keep the others from being measured
+                unread = f"It cannot be read ({type(error).__name__}); look at it yourself."
+                problem = on_one_line(str(error)) if isinstance(error, UnusableSubmission) else unread
+                self.store.add_unusable(self.run.id, each.student, text_of(each.path), problem)
                 counts["unusable"] += 1
                 continue
             if there.get(each.student) == submission.sha256:
@@ -224,10 +219,10 @@ class _Session:
         )
 
     def _enter(self, each: Handed, submission: Submission, number: int, total: int) -> str:
-        """Writes a student's entry; returns how it came about.
+        """Write a student's entry; return the count that it adds to.
 
-        The same text is measured once and the verdict shared. A second measurement would differ by noise alone: it
-        would rank equals apart, and give a text that is handed in under two names two draws.
+        Equal texts are measured once and share the verdict. A second measurement would differ only by noise, and would
+        give a text that is submitted under two names two chances.
         """
         verdict, how = self.store.verdict(self.run.id, submission.sha256), "shared"
         if verdict is None and submission.sha256 not in self.stopped_on:
@@ -240,7 +235,7 @@ class _Session:
         return how
 
     def _measure(self, submission: Submission, student: str, number: int, total: int) -> Verdict | None:
-        """The verdict; None where the judge stops on this submission and on nothing else."""
+        """The verdict; None if the judge stops on this submission but not on the control."""
 
         def tell(stage: str, _done: int, _total: int) -> None:
             self._tell(f"{student}: {stage}", number, total)
@@ -250,29 +245,29 @@ class _Session:
         try:
             verdict = self._grade(submission.source, tell)
         except _STOPS:
-            self._tell(f"{student}: the judge stopped; is it the machine?", number, total)
+            self._tell(f"{student}: the judge stopped; checking the machine", number, total)
             self._grade(_control(self.exercise), tell)
             return None
         if verdict.status != "unusable":
-            self._hold_to_one_machine(verdict)
+            self._require_same_machine(verdict)
         return verdict
 
     def _grade(self, source: str, tell: Progress) -> Verdict:
-        """The verdict, by the second judge where the first one stops."""
+        """The verdict, from a second attempt if the first judge stops."""
         try:
             return self.judge.grade(source, self.exercise.id, timed=True, kernels=True, progress=tell)
         except _STOPS:
-            self.judge.expect([])  # it may have stopped on what it was loading ahead
+            self.judge.expect([])  # loading the next submissions may have stopped it
             return self.judge.grade(source, self.exercise.id, timed=True, kernels=True, progress=tell)
 
     def _to_look_at(self) -> list[str]:
         found = []
         for entry in self.store.entries(self.run.id):
-            said = to_look_at(entry.verdict) if entry.verdict else [entry.problem]
-            found += [on_one_line(f"{entry.student}: {sentence}") for sentence in said]
+            sentences = to_look_at(entry.verdict) if entry.verdict else [entry.problem]
+            found += [on_one_line(f"{entry.student}: {sentence}") for sentence in sentences]
         return found
 
-    def _hold_to_one_machine(self, verdict: Verdict) -> None:
+    def _require_same_machine(self, verdict: Verdict) -> None:
         if self.environment is None:
             self.environment, self.grader = verdict.environment, verdict.grader
         elif (_machine(verdict.environment), verdict.grader) != (_machine(self.environment), self.grader):
@@ -289,18 +284,13 @@ class _Session:
 
 
 def _machine(environment: Environment) -> tuple[str, ...]:
-    of = environment
-    return (of.device, of.gpu, of.driver, of.torch, of.triton, of.sandbox)
+    return tuple(getattr(environment, name) for name in ("device", "gpu", "driver", "torch", "triton", "sandbox"))
 
 
 def _control(exercise: Exercise) -> str:
-    """A submission of ours: the first baseline that is called as submissions are; without one, nothing is done."""
+    """The control, a submission that is known to work: a baseline, or a function that does nothing."""
     function = next((each.function for each in exercise.baselines if each.harness is None), None)
     if function is None:
         return f"def {exercise.entry}({', '.join(exercise.parameters)}):\n    pass\n"
     source = inspect.getsource(function)
     return f"from typing import Any\n\n\n{source}\n\n{exercise.entry} = {function.__name__}\n"
-
-
-def _count(number: int) -> str:
-    return "1 submission" if number == 1 else f"{number} submissions"

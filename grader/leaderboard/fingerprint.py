@@ -1,4 +1,4 @@
-"""What an exercise is, as one hash: its data, and the code of every function that it refers to."""
+"""A hash of an exercise: its data, and the code of every function that it refers to."""
 
 from __future__ import annotations
 
@@ -20,36 +20,37 @@ from grader.exercise import Exercise
 _PACKAGE = Path(__file__).parents[1]
 _PLAIN = (type(None), bool, int, float, complex, str, bytes, range, type(...), type(NotImplemented))
 _ELSEWHERE = {"site-packages", "dist-packages"}
-# What Python, `abc` and `dataclasses` put into a class, some of it in an order that differs from process to process.
+# Attributes that Python, `abc` and `dataclasses` add to a class, some in an order that differs between processes.
 _GENERATED = {
     *("__dict__", "__weakref__", "__doc__", "__module__", "__qualname__", "__annotations__", "__annotations_cache__"),
     *("__annotate__", "__annotate_func__", "__firstlineno__", "__static_attributes__", "__abstractmethods__"),
     *("_abc_impl", "__repr__", "__dataclass_fields__", "__dataclass_params__", "__match_args__", "__parameters__"),
     *("__orig_bases__", "__protocol_attrs__", "__non_callable_proto_members__"),
 }
+_OF_MODULES = {"__name__", "__file__", "__doc__", "__spec__", "__loader__", "__builtins__", "__cached__", "__package__"}
 
 
 def fingerprint(exercise: Exercise) -> str:
-    """The SHA-256 of all fields of an exercise and, of the functions among them, of their code and of all of ours that
-    it uses: helpers, values of modules, defaults, closures, classes, and modules imported in a function.
+    """The SHA-256 of all fields of an exercise, with the code of its functions and everything that they use.
 
-    It is the same wherever the package lies and in whichever process, for one version of Python. Comments do not
-    change it, docstrings do. Other packages count by name, as the machine's versions are compared elsewhere.
+    That includes helpers, values of modules, defaults, closures, classes, and modules imported in a function.
+
+    It depends on the version of Python, but not on the package's path or the process. Docstrings change it, comments do
+    not. Other packages count by name, because the machine's versions are compared elsewhere.
 
     Raises:
-        TypeError: an exercise uses a value of a kind that no hash is known for.
+        TypeError: an exercise uses a value of an unknown type.
     """
     return hashlib.sha256(json.dumps(_Description().of(exercise)).encode()).hexdigest()
 
 
 class _Description:
-    """Plain lists and texts that say what a value is. Functions, classes and modules are described once."""
+    """Describes values by lists and strings; each function, class and module only once."""
 
     def __init__(self) -> None:
-        self._number: dict[Any, int] = {}  # of what was described; the keys keep it alive, so that no id comes twice
+        self._number: dict[Any, int] = {}  # of the described values, which it keeps alive
 
     def of(self, value: Any) -> Any:
-        """A value's description."""
         if isinstance(value, enum.Enum):
             return ["enum", _name(type(value)), value.name, self.of(value.value)]
         if isinstance(value, _PLAIN):
@@ -91,8 +92,8 @@ class _Description:
         if _is_ours(type(value).__module__) and hasattr(value, "__dict__"):
             return ["object", self.of(type(value)), self.of(vars(value))]
         raise TypeError(
-            f"An exercise uses a {_name(type(value))}, for which {__name__} knows no hash: say there how to describe "
-            "it, or make it in the function that uses it."
+            f"An exercise uses a {_name(type(value))}, which {__name__} cannot describe: add a description there, "
+            "or create the value in the function that uses it."
         )
 
     def _once(self, value: Any) -> Any:
@@ -114,10 +115,10 @@ class _Description:
         return ["function", self._code(function.__code__), *parts]
 
     def _globals(self, function: types.FunctionType) -> list[Any]:
-        """What the function, or one within it, may mean by the names that it uses."""
+        """The globals whose names the function or one inside it uses."""
         found = function.__globals__
         names = sorted({name for code in _codes(function.__code__) for name in code.co_names if name in found})
-        return [[name, self._used(found[name], function.__code__)] for name in names if name not in _MODULES_OWN]
+        return [[name, self._used(found[name], function.__code__)] for name in names if name not in _OF_MODULES]
 
     def _used(self, value: Any, by: types.CodeType) -> Any:
         if not isinstance(value, types.ModuleType) or not _is_ours(value.__name__):
@@ -135,7 +136,7 @@ class _Description:
         return ["class", _name(value), [self.of(base) for base in value.__bases__], parts]
 
     def _code(self, code: types.CodeType) -> Any:
-        """A code object without where it lies; the modules of ours that it imports are part of it."""
+        """A code object without its path, with our modules that it imports."""
         imported = [self._imported(name) for name in sorted(_imports(code))]
         return [
             "code",
@@ -147,7 +148,7 @@ class _Description:
         ]
 
     def _imported(self, name: str) -> Any:
-        """A module that a function imports: by its text, as what only workers import is not loaded here."""
+        """A module that a function imports, by its text: modules that only workers import are not loaded here."""
         if name in self._number:
             return ["as", self._number[name]]
         self._number[name] = len(self._number)
@@ -158,18 +159,6 @@ class _Description:
         if file is None:
             return ["named", name]
         return ["module", name, self._code(compile(file.read_bytes(), name, "exec", dont_inherit=True))]
-
-
-_MODULES_OWN = {
-    "__name__",
-    "__file__",
-    "__doc__",
-    "__spec__",
-    "__loader__",
-    "__builtins__",
-    "__cached__",
-    "__package__",
-}
 
 
 def _name(value: Any) -> str:
@@ -206,12 +195,12 @@ def _contents(cells: tuple[types.CellType, ...]) -> Iterator[Any]:
     for cell in cells:
         try:
             yield cell.cell_contents
-        except ValueError:  # it is empty
+        except ValueError:  # an empty cell
             yield NotImplemented
 
 
 def _codes(code: types.CodeType) -> Iterator[types.CodeType]:
-    """A code object and all within it."""
+    """A code object and all code objects inside it."""
     yield code
     for constant in code.co_consts:
         if isinstance(constant, types.CodeType):
@@ -219,7 +208,7 @@ def _codes(code: types.CodeType) -> Iterator[types.CodeType]:
 
 
 def _imports(code: types.CodeType) -> set[str]:
-    """The modules of ours that a code object imports, without those within it."""
+    """The modules of `grader` that a code object imports itself."""
     found = {name for name in code.co_names if name.startswith("grader.") and _file_of(name)}
     return found | {f"{name}.{part}" for name in found for part in code.co_names if _file_of(f"{name}.{part}")}
 

@@ -1,4 +1,4 @@
-"""From verdicts to ranks: by the ratio to the baseline, with ties where 95 % intervals overlap, within limits."""
+"""Rank the verdicts of a run by their ratio to the baseline, and give each student a pseudonym."""
 
 from __future__ import annotations
 
@@ -12,11 +12,10 @@ from typing import TYPE_CHECKING, NamedTuple
 from grader.exercise import Exercise
 from grader.feedback.summary import beside, without_quotes
 from grader.verdict import Timing, Verdict
+from grader.words import plural
 
 if TYPE_CHECKING:
     from grader.leaderboard.store import Store
-
-# Names to publish: made with a secret key, readable, unique in a course, and never changed.
 
 _ADJECTIVES = (
     "agile amber ample azure balmy bold brave brisk bronze calm candid clear clever copper coral cosmic crimson crisp "
@@ -37,7 +36,7 @@ _ANIMALS = (
 
 
 def pseudonym(key: bytes, student: str, taken: Collection[str] = ()) -> str:
-    """A name such as "amber-heron-07", none of `taken`; without `key` nobody can tie it to `student` (HMAC-SHA-256)."""
+    """A name such as "amber-heron-07", not in `taken`, from the HMAC-SHA-256 of the student's name."""
     adjectives, animals = _ADJECTIVES.split(), _ANIMALS.split()
     attempt = 0
     while True:
@@ -52,21 +51,18 @@ def pseudonym(key: bytes, student: str, taken: Collection[str] = ()) -> str:
 
 
 def assign(store: Store, students: Iterable[str]) -> dict[str, str]:
-    """Student to pseudonym, for these students. New ones are kept in the store: a newcomer never moves them."""
+    """The pseudonym of each of these students. New ones are added to the store and never change."""
     wanted, key, kept = sorted(set(students)), store.secret(), store.pseudonyms()
     while missing := [student for student in wanted if student not in kept]:
         new: dict[str, str] = {}
         for student in missing:
             new[student] = pseudonym(key, student, {*kept.values(), *new.values()})
-        store.add_pseudonyms(new)  # what another process took meanwhile is not kept, and made again
+        store.add_pseudonyms(new)  # without names that another process took meanwhile; they get a new one
         kept = store.pseudonyms()
     return {student: kept[student] for student in wanted}
 
 
-# From verdicts to ranks: by the ratio to the baseline, with ties where 95 % intervals overlap, within limits.
-
-# Two submissions 3 % apart are told apart. A wider interval is somebody's noise, which must move nobody's rank.
-TIES_WITHIN = 0.03
+TIES_WITHIN = 0.03  # how much of an interval counts for a tie: wider noise must not change another's rank
 
 
 class Interval(NamedTuple):
@@ -79,11 +75,10 @@ class Interval(NamedTuple):
 
 @dataclass(frozen=True)
 class Row:
-    """A ranked entry. Several timed cases are put together by their geometric mean.
+    """A ranked entry; its numbers are geometric means over the timed cases.
 
-    `time_us`: of one launch. `ratio`: baseline time over this time, None where the exercise has no baseline.
-    `share_of_roofline`: as in a Timing. `remarks`: what stands beside the rank and changes nothing in it, without any
-    word of the submission's.
+    `time_us` is for one launch, `ratio` is the baseline's time divided by it. `remarks` are notes that do not change
+    the rank; they never quote the submission.
     """
 
     rank: int
@@ -96,14 +91,14 @@ class Row:
 
     @property
     def speed(self) -> Interval:
-        """What the ranks go by: the ratio, or else launches a microsecond."""
+        """The key of the ranking: the ratio, or launches per microsecond without a baseline."""
         time = self.time_us
         return self.ratio or Interval(1 / time.value, 1 / time.high, 1 / time.low)
 
 
 @dataclass(frozen=True)
 class Unranked:
-    """An entry without a rank. Its texts are ours alone: what a submission says of itself is never published."""
+    """An entry without a rank. Its texts never quote the submission."""
 
     pseudonym: str
     reason: str
@@ -113,12 +108,11 @@ class Unranked:
 def rank(
     entries: Iterable[tuple[str, Verdict | None]], exercise: Exercise
 ) -> tuple[tuple[Row, ...], tuple[Unranked, ...]]:
-    """Ranks (pseudonym, verdict) pairs of one run; None is a submission in which nothing could be graded.
+    """Rank the (pseudonym, verdict) pairs of one run; the verdict is None if nothing could be graded.
 
-    Only entries whose cases are all right are ranked, the fastest first. An entry ties with the leader of the group
-    above it when its interval overlaps the leader's, where of each no more counts than its value ± 3 %; else it leads a
-    group of its own. So two who tie may differ from each other as far as both overlap their leader, but nobody ranks
-    above a faster one. After two at rank 1 comes rank 3. Those without a rank follow, who has the most right first.
+    Only entries whose cases are all right are ranked, fastest first. An entry ties with the first of the group above it
+    if their intervals overlap, each limited to its value ± 3 %; otherwise it starts a new group. So no entry ranks
+    above a faster one. After two entries at rank 1 comes rank 3. Of the unranked, those with most cases right are first.
     """
     rows: list[Row] = []
     unranked: list[tuple[float, Unranked]] = []
@@ -148,14 +142,14 @@ def _ties(behind: Interval, leader: Interval) -> bool:
 
 
 def _distance(verdict: Verdict | None) -> float:
-    """How far an entry without a rank is from one: the share of its cases that are wrong; 1 where nothing is right."""
+    """The share of an entry's cases that are wrong; 1 without a verdict."""
     if verdict is None or not verdict.cases:
         return 1.0
     return sum(not case.passed for case in verdict.cases) / len(verdict.cases)
 
 
 def _reason(verdict: Verdict | None, exercise: Exercise) -> str:
-    """Why an entry has no rank; empty where it has one."""
+    """Why an entry has no rank; empty if it has one."""
     if verdict is None or verdict.status == "unusable":
         return "could not be graded"
     failures = [verdict.failure, *(case.failure for case in verdict.cases)]
@@ -165,7 +159,7 @@ def _reason(verdict: Verdict | None, exercise: Exercise) -> str:
         return "held for review"
     right = sum(case.passed for case in verdict.cases)
     if verdict.failure is not None or not right or right < len(verdict.cases):
-        return f"{right} of {len(verdict.cases)} cases right"
+        return f"{right} of {plural(len(verdict.cases), 'case')} right"
     if verdict.environment.device != "cuda":
         return "all right; speed needs a GPU"
     if _timings(verdict, exercise, "submission") is None:
@@ -199,8 +193,11 @@ def _remarks(verdict: Verdict | None) -> tuple[str, ...]:
 
 
 def _ratio(verdict: Verdict, exercise: Exercise, time: Interval) -> Interval | None:
-    """The ratio to the exercise's first baseline: the judge's where a gate has it over all timed cases (there it is
-    taken trial by trial, so drift cancels), else that of the times, with independent errors."""
+    """The ratio to the exercise's first baseline.
+
+    The judge's ratio is used if a gate has one over all timed cases: it is per trial, so drift cancels. Otherwise it is
+    the ratio of the times, with independent errors.
+    """
     if not exercise.baselines:
         return None
     baseline = exercise.baselines[0].id
@@ -220,14 +217,12 @@ def _ratio(verdict: Verdict, exercise: Exercise, time: Interval) -> Interval | N
 
 
 def _interval(value: float, low: float, high: float) -> Interval:
-    """The value and its interval, which is the value alone where that is none around it: few and wide samples can give
-    an end below 0, and an honest entry with noise keeps its rank.
-    """
+    """The value with its interval, or with an empty one if the interval is invalid: noise can give an end below 0."""
     return Interval(value, low, high) if 0 < low <= value <= high < math.inf else Interval(value, value, value)
 
 
 def _timings(verdict: Verdict, exercise: Exercise, peer: str) -> list[Timing] | None:
-    """A peer's timings of the timed cases, in their order; None unless each is there, its time a positive number."""
+    """A peer's timings of the timed cases, in order; None if one is missing or not a positive number."""
     by_case = {timing.case: timing for timing in verdict.timings if timing.peer == peer}
     found = [by_case[case.name] for case in exercise.timed_cases if case.name in by_case]
     numbers = [n for t in found for n in (t.median_us, t.share_of_roofline) if n is not None]
@@ -236,7 +231,7 @@ def _timings(verdict: Verdict, exercise: Exercise, peer: str) -> list[Timing] | 
 
 
 def _geometric_mean(timings: Sequence[Timing]) -> Interval:
-    """Of times; the errors of the cases are independent, and multiply as the times do."""
+    """The geometric mean of the times; the errors of the cases are independent."""
     ordered = [_interval(timing.median_us, timing.low_us, timing.high_us) for timing in timings]
     value = math.exp(math.fsum(math.log(each.value) for each in ordered) / len(ordered))
     down = math.hypot(*(math.log(each.value / each.low) for each in ordered)) / len(ordered)

@@ -1,4 +1,4 @@
-"""The published leaderboard: a static site that asks nobody for anything, and its standings as JSON."""
+"""The published leaderboard: a self-contained static site and `standings.json`; also the tables as text."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import math
 import os
 import tempfile
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from datetime import datetime
 from pathlib import Path
 from typing import Any
@@ -22,23 +22,21 @@ from grader.leaderboard.standings import MADE_BY, Board, boards, to_json
 from grader.leaderboard.store import Store
 from grader.words import on_one_line
 
-# Boards as HTML and as text: numbers, the interval plot, the templates.
-
-_BESIDE = "These notes change no rank: they say what a person may want to look at."
+_BESIDE = "These notes change no rank: they tell the instructor what to look at."
 _MARK = " †"
-_WIDTH, _MARGIN = 224.0, 20.0  # of the interval plot, in its own units
+_WIDTH, _MARGIN = 224.0, 20.0  # of the interval plot
 
 
 @dataclass(frozen=True)
 class Axis:
-    """A logarithmic axis of ratios that all rows of a board share, with the baseline's 1 on it."""
+    """The logarithmic axis of a board's ratios, which includes the baseline's 1."""
 
     low: float
     high: float
 
     @classmethod
     def over(cls, rows: Sequence[Row]) -> Axis | None:
-        """The axis on which every interval of `rows` and the baseline fit; None where there is no ratio."""
+        """The axis that fits every interval of `rows` and the baseline; None if there is no ratio."""
         ratios = [row.ratio for row in rows if row.ratio]
         if not ratios:
             return None
@@ -46,13 +44,13 @@ class Axis:
         return cls(low, high if high > low * 1.01 else low * 1.01)
 
     def x(self, ratio: float) -> float:
-        """Where a ratio lies, in the plot's units."""
+        """The position of a ratio in the plot."""
         share = math.log(ratio / self.low) / math.log(self.high / self.low)
         return round(_MARGIN + share * (_WIDTH - 2 * _MARGIN), 2)
 
     @property
     def ticks(self) -> list[tuple[float, str]]:
-        """The baseline and the ends, less those that would touch another's label."""
+        """The positions and labels of the baseline and the ends, without labels that would overlap."""
         kept: list[tuple[float, str]] = []
         for ratio in (1.0, self.high, self.low):
             if all(abs(self.x(ratio) - x) > 40 for x, _ in kept):
@@ -61,7 +59,7 @@ class Axis:
 
 
 class _Numbers:
-    """The numbers of a board as text, with as many decimals in every row."""
+    """Formats a board's numbers, with the same number of decimals in every row."""
 
     def __init__(self, board: Board) -> None:
         fastest = min((row.time_us.value for row in board.rows), default=1.0)
@@ -87,17 +85,17 @@ class _Numbers:
 
 
 def page(template: str, **values: Any) -> str:
-    """A whole HTML page from `templates/<template>.html.j2`; everything put into it is escaped."""
+    """The HTML page of `templates/<template>.html.j2`; all values are escaped."""
     return _templates().get_template(f"{template}.html.j2").render(**values)
 
 
 def fragment(found: Sequence[Board], message: str) -> str:
-    """HTML to stand inside a notebook's output: the tables with their own style, or the message."""
+    """HTML for a notebook's output: the tables with their own style, or the message."""
     return page("notebook", boards=found, message=message)
 
 
 def as_text(found: Sequence[Board], message: str, names: Mapping[str, str] | None = None) -> str:
-    """Tables for a terminal. `names`: pseudonym to student, for the instructor's eyes."""
+    """Tables for a terminal. `names`, from pseudonym to student, is for the instructor only."""
     if not found:
         return message
     return "\n\n".join(_text_table(board, names or {}) for board in found)
@@ -105,7 +103,7 @@ def as_text(found: Sequence[Board], message: str, names: Mapping[str, str] | Non
 
 def _text_table(board: Board, names: Mapping[str, str]) -> str:
     numbers = _Numbers(board)
-    head = ["rank", "name", "µs a launch", "95 %"]
+    head = ["rank", "name", "µs per launch", "95 %"]
     head += [f"× {board.baseline}", "95 %"] if board.baseline else []
     head += ["of roofline"] if board.ceiling else []
     table = [head]
@@ -139,7 +137,7 @@ def _text_table(board: Board, names: Mapping[str, str]) -> str:
 
 
 def day(iso: str) -> str:
-    """A date to read, from an ISO 8601 time."""
+    """A date such as 3 May 2026, from an ISO 8601 time."""
     when = datetime.fromisoformat(iso)
     return f"{when.day} {when:%B %Y}"
 
@@ -153,20 +151,23 @@ def _templates() -> jinja2.Environment:
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    environment.globals.update(axis_over=Axis.over, numbers_of=_Numbers, beside_ranks=_BESIDE, no_tex=NO_TEX)
-    environment.globals["ties_within"] = f"{100 * TIES_WITHIN:g}"
+    environment.globals.update(
+        axis_over=Axis.over,
+        numbers_of=_Numbers,
+        beside_ranks=_BESIDE,
+        no_tex=NO_TEX,
+        ties_within=f"{100 * TIES_WITHIN:g}",
+    )
     environment.filters["day"] = day
     return environment
 
-
-# The published leaderboard: a static site that asks nobody for anything, and its standings as JSON.
 
 _MARKS = (f'<meta name="generator" content="{MADE_BY}">', f'"made_by": "{MADE_BY}"')
 
 
 @dataclass(frozen=True)
 class PublishReport:
-    """What was published where. `left_out`: of each exercise that was not, a sentence that says why."""
+    """The published files. `left_out` has a sentence for each exercise that could not be published."""
 
     dest: Path
     files: tuple[str, ...]
@@ -179,24 +180,22 @@ class PublishReport:
 
     def to_dict(self) -> dict[str, Any]:
         """Plain data, ready for `json.dumps`."""
-        lists = {"files": list(self.files), "exercises": list(self.exercises), "left_out": list(self.left_out)}
-        return {"dest": str(self.dest), **lists}
+        return {**asdict(self), "dest": str(self.dest)}
 
     def as_text(self) -> str:
         """A few lines for a terminal."""
-        what = ", ".join(self.exercises) or "no exercise: nothing has been measured yet"
-        return "\n".join([f"Published {what}.", *self.left_out, f"Open {self.dest / 'index.html'}"])
+        exercises = ", ".join(self.exercises) or "no exercise: nothing has been measured yet"
+        return "\n".join([f"Published {exercises}.", *self.left_out, f"Open {self.dest / 'index.html'}"])
 
 
 def publish(store: Store, dest: Path | str) -> PublishReport:
-    """Writes the site of everything in `store` to the folder `dest`, each file in one step, `index.html` last.
+    """Write the site of everything in `store` to the folder `dest`: each file atomically, `index.html` last.
 
-    Files of an earlier publication are replaced; nothing else in `dest` is touched, and nothing is deleted. An exercise
-    of which no page can be made is left out.
+    Files of an earlier publication are replaced; other files are kept. An exercise whose page fails is left out.
 
     Raises:
-        GraderError: `dest` holds a file of the same name that is not ours, or the store itself, or cannot be written;
-            or there are standings, and not one page could be made.
+        GraderError: `dest` cannot be written, has the store in it or a file of the same name that the leaderboard did
+            not write; or no page could be made.
     """
     dest = Path(dest).absolute()
     found: list[Board] = []
@@ -206,13 +205,13 @@ def publish(store: Store, dest: Path | str) -> PublishReport:
         try:
             own = boards(store, exercise.id)
             text = page("exercise", made_by=MADE_BY, title=exercise.title, boards=own) if own else ""
-            (text + to_json(own)).encode()  # what cannot be written is to be found here
+            (text + to_json(own)).encode()  # raises for text that cannot be written
         except GraderError:
-            raise  # of the store
-        except Exception as error:  # whatever is wrong with one exercise, the others' pages are made
+            raise  # the store cannot be read
+        except Exception as error:  # one exercise must not keep the others from being published
             left_out.append(
-                f"{exercise.id} is left out: no page of it can be made ({type(error).__name__}). A page of it that was "
-                "published before stays as it is."
+                f"{exercise.id} is left out: its page cannot be made ({type(error).__name__}). A page published before "
+                "is kept."
             )
             continue
         if own:
@@ -225,13 +224,13 @@ def publish(store: Store, dest: Path | str) -> PublishReport:
     texts["index.html"] = page("index", made_by=MADE_BY, boards=found)
     if store.path.resolve().is_relative_to(dest.resolve()):
         raise GraderError(
-            f"{dest} holds the store {store.path.name}, which has the students' names in it and must not be served; "
-            "publish to another folder."
+            f"{dest} has the store {store.path.name} in it, with the students' names, which must not be served; publish "
+            "to another folder."
         )
     try:
         dest.mkdir(parents=True, exist_ok=True)
         for name in texts:
-            _hold_ours(dest / name)
+            _refuse_other_files(dest / name)
         for name, text in texts.items():
             _replace(dest / name, text)
     except OSError as error:
@@ -239,15 +238,13 @@ def publish(store: Store, dest: Path | str) -> PublishReport:
     return PublishReport(dest, tuple(texts), exercises, tuple(left_out))
 
 
-def _hold_ours(path: Path) -> None:
+def _refuse_other_files(path: Path) -> None:
     if not path.exists():
         return
     with path.open(encoding="utf-8", errors="replace") as file:
         start = file.read(4096)
     if not any(mark in start for mark in _MARKS):
-        raise GraderError(
-            f"{path} was not made by the leaderboard and will not be overwritten; publish to another folder."
-        )
+        raise GraderError(f"{path} is not the leaderboard's and stays unchanged; publish to another folder.")
 
 
 def _replace(path: Path, text: str) -> None:
@@ -256,7 +253,7 @@ def _replace(path: Path, text: str) -> None:
         with os.fdopen(handle, "w", encoding="utf-8") as file:
             file.write(text)
             file.flush()
-            os.fchmod(file.fileno(), 0o644)  # a web server's user reads it
+            os.fchmod(file.fileno(), 0o644)  # for the web server's user
             os.fsync(file.fileno())
         os.replace(temporary, path)
     except BaseException:

@@ -1,4 +1,4 @@
-"""Standings: what of a store may be published, as plain data, and as the JSON that is published."""
+"""The publishable standings in a store, as plain data and as `standings.json`."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ if TYPE_CHECKING:
     from grader.leaderboard.store import Run, Store
     from grader.verdict import Verdict
 
-MADE_BY = "grader leaderboard"  # how a published file is known for ours
+MADE_BY = "grader leaderboard"  # marks published files
 _VERSION = 3
 
 
 @dataclass(frozen=True)
 class Board:
-    """The standings of one exercise on one GPU (empty: without one), from one run. Dates are ISO 8601, UTC."""
+    """The standings of one exercise on one GPU, or on none (empty), from one run. Dates are ISO 8601, UTC."""
 
     exercise: str
     title: str
@@ -39,51 +39,38 @@ class Board:
     grader: str
     run_id: int
     measured_at: str
-    baseline: str  # its label; empty where the exercise has none
-    ceiling: str  # what the shares of the roofline are shares of; empty where the exercise has none
+    baseline: str  # its label, or empty
+    ceiling: str  # of the roofline, or empty
     cases: tuple[str, ...]
-    trials: tuple[int, ...]  # the fewest and the most that an entry had in a case; empty where nothing was timed
+    trials: tuple[int, ...]  # the minimum and maximum per case; empty if nothing was timed
     rows: tuple[Row, ...]
     unranked: tuple[Unranked, ...]
 
     def to_dict(self) -> dict[str, Any]:
         """Plain data, ready for `json.dumps`."""
         data = asdict(self)
-        data["rows"] = [
-            {**row, "time_us": row["time_us"]._asdict(), "ratio": _as_dict(row["ratio"])} for row in data["rows"]
-        ]
+        for row in data["rows"]:
+            row["time_us"] = row["time_us"]._asdict()
+            row["ratio"] = row["ratio"] and row["ratio"]._asdict()
         return data
 
     @classmethod
     def from_dict(cls, data: Mapping[str, Any]) -> Board:
         """The inverse of `to_dict`."""
-        rows = (
-            Row(
-                **{
-                    **row,
-                    "time_us": Interval(**row["time_us"]),
-                    "ratio": row["ratio"] and Interval(**row["ratio"]),
-                    "remarks": tuple(row["remarks"]),
-                }
-            )
-            for row in data["rows"]
-        )
-        return cls(
-            **{
-                **data,
-                "cases": tuple(data["cases"]),
-                "trials": tuple(data["trials"]),
-                "rows": tuple(rows),
-                "unranked": tuple(Unranked(**{**one, "remarks": tuple(one["remarks"])}) for one in data["unranked"]),
-            }
-        )
+        lists = {key: tuple(data[key]) for key in ("cases", "trials")}
+        unranked = tuple(Unranked(**{**each, "remarks": tuple(each["remarks"])}) for each in data["unranked"])
+        return cls(**{**data, **lists, "rows": tuple(map(_row, data["rows"])), "unranked": unranked})
+
+
+def _row(data: Mapping[str, Any]) -> Row:
+    intervals = {"time_us": Interval(**data["time_us"]), "ratio": data["ratio"] and Interval(**data["ratio"])}
+    return Row(**{**data, **intervals, "remarks": tuple(data["remarks"])})
 
 
 def boards(store: Store, only: str | None = None) -> list[Board]:
-    """The newest finished run of every exercise on every GPU, in the order of the exercises, newest first.
+    """The newest finished run of every known exercise, or of `only` one, on every GPU, newest first.
 
-    A run without a GPU is shown only where there is none with one. Exercises that are not known here are left out, and
-    all others where `only` is the id of one.
+    A run without a GPU is shown only if there is none with one.
     """
     found = []
     runs = store.finished_runs()
@@ -105,23 +92,21 @@ def to_json(found: list[Board]) -> str:
 
 
 def from_json(text: str, origin: Path | str) -> list[Board]:
-    """The boards of a `standings.json`.
+    """The boards in the text of a `standings.json` at `origin`.
 
     Raises:
-        GraderError: it is none, or of another version of the grader.
+        GraderError: the text is something else, or was written by another version of the grader.
     """
     try:
         data = json.loads(text)
         if data["made_by"] != MADE_BY:
             raise ValueError
         if data["version"] != _VERSION:
-            raise GraderError(
-                f"{origin} was published by another version of the grader; publish it anew, or update this one."
-            )
+            raise GraderError(f"{origin} is from another version of the grader; publish it again, or update this one.")
         return [Board.from_dict(board) for board in data["boards"]]
     except (ValueError, TypeError, KeyError, AttributeError):
         raise GraderError(
-            f"{origin} holds no standings; name a folder that `grader leaderboard publish` wrote, or the JSON in it."
+            f"{origin} has no standings in it; name a folder that `grader leaderboard publish` wrote, or its JSON file."
         ) from None
 
 
@@ -130,19 +115,15 @@ def _board(store: Store, run: Run, exercise: Exercise) -> Board:
     names = assign(store, [entry.student for entry in entries])
     rows, unranked = rank([(names[entry.student], entry.verdict) for entry in entries], exercise)
     trials = {t.trials for entry in entries if entry.verdict for t in entry.verdict.timings if t.peer == "submission"}
-    environment = run.environment
+    machine = {name: getattr(run.environment, name, "") for name in ("driver", "torch", "triton", "python", "sandbox")}
     return Board(
         exercise=exercise.id,
         title=exercise.title,
         chapter=exercise.chapter,
         gpu=_gpu(run),
-        driver=environment.driver if environment else "",
-        torch=environment.torch if environment else "",
-        triton=environment.triton if environment else "",
-        python=environment.python if environment else "",
-        sandbox=environment.sandbox if environment else "",
+        **machine,
         clock=_clock([entry.verdict for entry in entries if entry.verdict is not None and entry.verdict.timings]),
-        copy_gbps=environment.copy_gbps if environment else None,
+        copy_gbps=run.environment.copy_gbps if run.environment else None,
         grader=run.grader,
         run_id=run.id,
         measured_at=run.finished_at,
@@ -156,20 +137,16 @@ def _board(store: Store, run: Run, exercise: Exercise) -> Board:
 
 
 def _clock(timed: list[Verdict]) -> str:
-    """Which clock counted: the verdicts' own words where these agree, else how often it was which."""
-    said = {verdict.clock for verdict in timed}
-    if len(said) < 2:
-        return next(iter(said), "")
+    """The clock that counted: the verdicts' own text if they agree, otherwise how often it was which."""
+    clocks = {verdict.clock for verdict in timed}
+    if len(clocks) < 2:
+        return next(iter(clocks), "")
     own = [{time.clock for time in verdict.timings if time.peer == "submission"} for verdict in timed]
     return (
-        f"CUDA events where they agree with the arbiter's clock (throughout in {own.count({'events'})} of {len(own)} "
-        "entries), else the arbiter's"
+        f"CUDA events if they agree with the arbiter's clock (always in {own.count({'events'})} of {len(own)} "
+        "entries), otherwise the arbiter's"
     )
 
 
 def _gpu(run: Run) -> str:
     return run.environment.gpu if run.environment else ""
-
-
-def _as_dict(interval: Interval | None) -> dict[str, float] | None:
-    return interval._asdict() if interval else None

@@ -1,4 +1,4 @@
-"""The standings in a notebook or a terminal, from what was published or from a store."""
+"""Show the standings in a notebook or a terminal, from a published folder or from a store."""
 
 from __future__ import annotations
 
@@ -20,9 +20,9 @@ _MOST_BYTES = 50_000_000
 
 @dataclass(frozen=True)
 class View:
-    """Standings to look at: HTML in a notebook, text elsewhere. `message` says why there are none.
+    """Standings as HTML and text, or a `message` that says why there are none.
 
-    `names` (pseudonym to student) is for the instructor's eyes: text and `to_dict` show it, HTML never.
+    `names`, from pseudonym to student, is for the instructor only: text and `to_dict` show it, HTML never.
     """
 
     exercise: str
@@ -48,24 +48,22 @@ class View:
 def standings(exercise_id: str, source: Path | str | None = None) -> View:
     """The standings of an exercise, from a published folder, its `standings.json`, or a store.
 
-    Without `source`: what the environment variable GRADER_LEADERBOARD names, else the store or the `standings.json` in
-    this folder.
+    Without `source`, the environment variable GRADER_LEADERBOARD gives the path, or the file is in this folder.
 
     Raises:
         UnknownExercise: no exercise has this id.
-        GraderError: `source` does not exist, or is none of these.
+        GraderError: `source` cannot be read, or has no standings.
     """
     title = find(exercise_id).title
     path = _source(source)
     if path is None:
-        return View(
-            exercise_id,
-            (),
-            f"No standings were found. Where they are published, your instructor can say: give the folder, "
-            f"as in standings({exercise_id}, '/path/to/folder'), or set {SOURCE_VARIABLE} to it.",
+        message = (
+            f"No standings were found. Ask your instructor where they are published, and give that folder, as in "
+            f"standings({exercise_id}, '/path/to/folder'), or set {SOURCE_VARIABLE} to it."
         )
+        return View(exercise_id, (), message)
     found = tuple(board for board in _read(path, exercise_id) if board.exercise == exercise_id)
-    return View(exercise_id, found, "" if found else f"{title} has no standings yet: nobody has been measured.")
+    return View(exercise_id, found, "" if found else f"{title} has no standings yet: no submission has been measured.")
 
 
 def _source(source: Path | str | None) -> Path | None:
@@ -81,7 +79,7 @@ def _read(path: Path, exercise_id: str) -> list[Board]:
     try:
         with path.open("rb") as file:
             if file.read(6) == b"SQLite":
-                from grader.leaderboard.store import Store  # SQLAlchemy: only where a store is read
+                from grader.leaderboard.store import Store  # loads SQLAlchemy
 
                 with Store(path, create=False) as store:
                     return boards(store, exercise_id)

@@ -1,4 +1,4 @@
-"""Verdicts and runs in one SQLite file: written once, never overwritten, whole after a kill."""
+"""The store of a course's leaderboard: runs, verdicts, entries and pseudonyms in one SQLite file."""
 
 from __future__ import annotations
 
@@ -22,10 +22,9 @@ from sqlalchemy.orm import DeclarativeBase, Mapped, Session, mapped_column
 from grader.errors import GraderError
 from grader.verdict import Environment, Verdict
 
-# The tables of a leaderboard store, as SQLAlchemy maps them.
-
-APPLICATION_ID = 0x67726C62  # "grlb", in SQLite's header: tells a store from any other SQLite file
+APPLICATION_ID = 0x67726C62  # "grlb", in the header of the SQLite file
 SCHEMA_VERSION = 2
+_SQLITE_HEADER = b"SQLite format 3\x00"
 
 
 class Base(DeclarativeBase):
@@ -33,7 +32,7 @@ class Base(DeclarativeBase):
 
 
 class RunRow(Base):
-    """One session on one machine, measuring every submission of one exercise."""
+    """A session on one machine that measures every submission of one exercise."""
 
     __tablename__ = "runs"
     __table_args__ = ({"sqlite_autoincrement": True},)
@@ -44,12 +43,12 @@ class RunRow(Base):
     state: Mapped[str] = mapped_column(String(10))  # open, finished, abandoned
     started_at: Mapped[str] = mapped_column(String(40))
     finished_at: Mapped[str] = mapped_column(String(40), default="")
-    environment: Mapped[str] = mapped_column(Text, default="")  # JSON; empty until the first verdict is there
+    environment: Mapped[str] = mapped_column(Text, default="")  # JSON; empty before the first verdict
     grader: Mapped[str] = mapped_column(String(100), default="")
 
 
 class VerdictRow(Base):
-    """A verdict, written once: `key` is the hash of what was graded, and each run measures anew."""
+    """A verdict of one run, written once; `key` is the hash of everything that was graded."""
 
     __tablename__ = "verdicts"
 
@@ -61,7 +60,7 @@ class VerdictRow(Base):
 
 
 class EntryRow(Base):
-    """A student's place in a run: a verdict, or the sentence that says why there is none."""
+    """A student's result in a run: a verdict, or the reason why there is none."""
 
     __tablename__ = "entries"
     __table_args__ = (ForeignKeyConstraint(["run_id", "verdict_key"], ["verdicts.run_id", "verdicts.key"]),)
@@ -75,7 +74,7 @@ class EntryRow(Base):
 
 
 class SecretRow(Base):
-    """The key from which a course's pseudonyms are made: one row."""
+    """The key from which a course's pseudonyms are derived, in one row."""
 
     __tablename__ = "secret"
 
@@ -84,7 +83,7 @@ class SecretRow(Base):
 
 
 class PseudonymRow(Base):
-    """The name under which a student is published: kept, so that a newcomer can never change it."""
+    """The published name of a student, kept so that new students cannot change it."""
 
     __tablename__ = "pseudonyms"
 
@@ -92,22 +91,17 @@ class PseudonymRow(Base):
     pseudonym: Mapped[str] = mapped_column(String(100), unique=True)
 
 
-# The file of a leaderboard store: made, looked at before it is touched, opened.
-
-_SQLITE_HEADER = b"SQLite format 3\x00"
-
-
 def open_database(path: Path, *, create: bool) -> sa.Engine:
-    """An engine on the store at `path`; a missing one is made if `create`.
+    """An engine on the store at `path`, which is created if it is missing and `create` is true.
 
     Raises:
-        GraderError: there is none, or it is no store, damaged, of another version or out of reach. It stays as it is.
+        GraderError: it is missing, not a store, damaged, of another version or inaccessible. It is not changed.
     """
     if not path.exists() and not create:
-        raise GraderError(f"There is no leaderboard store at {path}; `grader leaderboard run EXERCISE` makes one.")
+        raise GraderError(f"There is no leaderboard store at {path}; `grader leaderboard run EXERCISE` creates one.")
     with store_errors(path):
         path.parent.mkdir(parents=True, exist_ok=True)
-        # It will hold students' names and the key of their pseudonyms: for its owner alone.
+        # Students' names and the key of their pseudonyms are only for the owner.
         with contextlib.suppress(FileExistsError):
             os.close(os.open(path, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600))
         is_new = _is_new(path)
@@ -120,11 +114,11 @@ def open_database(path: Path, *, create: bool) -> sa.Engine:
 
 @contextlib.contextmanager
 def store_errors(path: Path) -> Iterator[None]:
-    """Turns what SQLite and the system say of the file at `path` into one sentence."""
+    """Turn errors of SQLite and the system about the file at `path` into a GraderError."""
     try:
         yield
     except (sa.exc.IntegrityError, sa.exc.ProgrammingError):
-        raise  # ours, not the file's
+        raise  # a bug in the grader
     except (sa.exc.DatabaseError, sqlite3.DatabaseError) as error:
         raise _damaged(path, getattr(error, "orig", None) or error) from error
     except OSError as error:
@@ -132,17 +126,17 @@ def store_errors(path: Path) -> Iterator[None]:
 
 
 def _is_new(path: Path) -> bool:
-    """Whether the file is empty. It is read without a way to change it, so that what is no store stays as it is."""
-    left = f"{path} was left as it is; name another file with --store, or move this one away."
+    """Whether the file is empty. It is opened read-only, so that a file that is not a store is never changed."""
+    kept = f"{path} was not changed; name another file with --store, or move this one away."
     with path.open("rb") as file:
         header = file.read(len(_SQLITE_HEADER))
     if not header:
         return True
     if header != _SQLITE_HEADER:
-        raise GraderError(f"This is no leaderboard store (it is not an SQLite database). {left}")
+        raise GraderError(f"This is not a leaderboard store (not an SQLite database). {kept}")
     address = f"{path.as_uri()}?mode=ro"
     with contextlib.closing(sqlite3.connect(address, uri=True, isolation_level=None, timeout=30)) as connection:
-        connection.execute("BEGIN")  # one look: another process may be making the store between two of these questions
+        connection.execute("BEGIN")  # a consistent view: another process may be creating the store
         (health,) = connection.execute("PRAGMA quick_check(1)").fetchone()
         (application,) = connection.execute("PRAGMA application_id").fetchone()
         (version,) = connection.execute("PRAGMA user_version").fetchone()
@@ -150,23 +144,23 @@ def _is_new(path: Path) -> bool:
     if health != "ok":
         raise _damaged(path, health)
     if not tables and not application:
-        return True  # a process was killed while it made the store
+        return True  # a process was killed while creating the store
     if application != APPLICATION_ID:
-        raise GraderError(f"This SQLite database belongs to another program, not to the leaderboard. {left}")
+        raise GraderError(f"This SQLite database belongs to another program, not to the leaderboard. {kept}")
     if version != SCHEMA_VERSION:
-        mend = "update the grader, or name" if version > SCHEMA_VERSION else "a run measures everything anew: name"
+        remedy = "update the grader, or name" if version > SCHEMA_VERSION else "a run measures everything again: name"
         raise GraderError(
             f"The leaderboard store {path} has schema {version}, and this grader knows {SCHEMA_VERSION}; "
-            f"{mend} another file with --store. The file was left as it is."
+            f"{remedy} another file with --store. The file was not changed."
         )
     return False
 
 
 def _make_tables(engine: sa.Engine) -> None:
     with engine.begin() as connection:
-        connection.exec_driver_sql("BEGIN IMMEDIATE")  # sqlite3 begins none before DDL, and half a store is none
+        connection.exec_driver_sql("BEGIN IMMEDIATE")  # sqlite3 begins no transaction before DDL
         Base.metadata.create_all(connection)
-        secret = sa.insert(SecretRow).prefix_with("OR IGNORE")  # another process may have made the store meanwhile
+        secret = sa.insert(SecretRow).prefix_with("OR IGNORE")  # another process may have created the store meanwhile
         connection.execute(secret.values(id=1, key=secrets.token_bytes(32)))
         connection.exec_driver_sql(f"PRAGMA application_id = {APPLICATION_ID}")
         connection.exec_driver_sql(f"PRAGMA user_version = {SCHEMA_VERSION}")
@@ -175,25 +169,24 @@ def _make_tables(engine: sa.Engine) -> None:
 def _set_pragmas(connection: Any, _record: object) -> None:
     cursor = connection.cursor()
     cursor.execute("PRAGMA journal_mode = WAL")
-    cursor.execute("PRAGMA synchronous = FULL")  # a verdict costs seconds of a GPU, a sync milliseconds
+    cursor.execute("PRAGMA synchronous = FULL")  # a verdict takes seconds on a GPU, a sync milliseconds
     cursor.execute("PRAGMA foreign_keys = ON")
     cursor.close()
 
 
 def _damaged(path: Path, why: object) -> GraderError:
-    reason = " ".join(str(why).replace("*** in database main ***", "").split())  # SQLite's may have several lines
+    reason = " ".join(
+        str(why).replace("*** in database main ***", "").split()
+    )  # SQLite's message may have several lines
     return GraderError(
-        f"The leaderboard store {path} cannot be read or written ({reason}). It was left as it is; "
-        "put a copy back, or name another file with --store."
+        f"The leaderboard store {path} cannot be read or written ({reason}). It was not changed; "
+        "restore a copy, or name another file with --store."
     )
-
-
-# Verdicts and runs in one SQLite file: written once, never overwritten, whole after a kill.
 
 
 @dataclass(frozen=True)
 class Run:
-    """One session. `environment` is that of its first verdict, None before it."""
+    """A session; `environment` is that of its first verdict, or None."""
 
     id: int
     exercise: str
@@ -207,7 +200,7 @@ class Run:
 
 @dataclass(frozen=True)
 class Entry:
-    """A student's place in a run. No verdict: `problem` says why, in one sentence."""
+    """A student's result in a run; without a verdict, `problem` is a sentence that says why."""
 
     student: str
     origin: str
@@ -217,26 +210,19 @@ class Entry:
 
 
 def graded_key(verdict: Verdict, exercise_fingerprint: str) -> str:
-    """The hash of what was graded: the submission, the exercise, the grader and the machine."""
-    environment = verdict.environment
-    graded = (
-        verdict.submission_sha256,
-        verdict.exercise,
-        exercise_fingerprint,
-        verdict.grader,
-        environment.device,
-        environment.gpu,
-    )
+    """The hash of the submission, the exercise, the grader and the machine."""
+    machine = (verdict.environment.device, verdict.environment.gpu)
+    graded = (verdict.submission_sha256, verdict.exercise, exercise_fingerprint, verdict.grader, *machine)
     return hashlib.sha256(json.dumps(graded).encode()).hexdigest()
 
 
 class Store:
-    """The store of one course at `path`, made where there is none (unless `create` is false).
+    """The store of one course at `path`, which is created if it is missing and `create` is true.
 
-    The file holds students' names and the key of their pseudonyms, so only its owner may read it.
+    Only the file's owner can read it, because it has students' names and the key of their pseudonyms in it.
 
     Raises:
-        GraderError: the file is no store, is damaged, is of a newer grader, or cannot be used. It is left as it is.
+        GraderError: the file cannot be used, for example because it is not a store. It is not changed.
     """
 
     def __init__(self, path: Path | str, *, create: bool = True) -> None:
@@ -250,17 +236,14 @@ class Store:
         self.close()
 
     def close(self) -> None:
-        """Lets the file go; what was written is in it."""
         self._engine.dispose()
-
-    # -- runs
 
     @contextlib.contextmanager
     def lock(self) -> Iterator[None]:
-        """One run at a time; the system lets the lock go when the process that holds it dies.
+        """Allow one run at a time; the lock ends with the process that holds it.
 
         Raises:
-            GraderError: another process is measuring into this store, or its lock is another user's.
+            GraderError: another process is measuring into this store, or the lock file belongs to another user.
         """
         lock = Path(f"{self.path}.lock")
         with store_errors(lock):
@@ -269,20 +252,17 @@ class Store:
             try:
                 fcntl.flock(held, fcntl.LOCK_EX | fcntl.LOCK_NB)
             except BlockingIOError:
-                raise GraderError(
-                    f"Another leaderboard run is writing to {self.path}; wait until it has ended."
-                ) from None
+                raise GraderError(f"Another leaderboard run is writing to {self.path}; wait for it to end.") from None
             yield
 
     def open_run(self, exercise_id: str) -> Run | None:
-        """The run of this exercise that was begun and neither finished nor abandoned."""
+        """The run of this exercise that is neither finished nor abandoned."""
         query = sa.select(RunRow).where(RunRow.exercise == exercise_id, RunRow.state == "open")
         with self._session() as session:
             row = session.scalars(query.order_by(RunRow.id.desc())).first()
             return _run(row) if row else None
 
     def start_run(self, exercise_id: str, exercise_fingerprint: str) -> Run:
-        """Begins a run."""
         with self._session() as session:
             row = RunRow(exercise=exercise_id, fingerprint=exercise_fingerprint, state="open", started_at=_now())
             session.add(row)
@@ -290,7 +270,7 @@ class Store:
             return _run(row)
 
     def close_run(self, run_id: int, state: Literal["finished", "abandoned"]) -> None:
-        """Ends a run: finished ones are published, abandoned ones are kept and never shown."""
+        """End a run. Finished runs are published; abandoned ones are kept and never shown."""
         with self._session() as session:
             row = session.get_one(RunRow, run_id)
             row.state, row.finished_at = state, _now()
@@ -301,22 +281,16 @@ class Store:
         with self._session() as session:
             return [_run(row) for row in session.scalars(query)]
 
-    # -- verdicts and entries
-
     def verdict(self, run_id: int, submission_sha256: str) -> Verdict | None:
-        """What this run measured of this submission (a run has one exercise and one machine, so this is enough)."""
+        """The verdict of this run on a submission."""
         query = sa.select(VerdictRow.document).where(
             VerdictRow.run_id == run_id, VerdictRow.submission_sha256 == submission_sha256
         )
         with self._session() as session:
-            document = session.scalars(query).first()
-            return Verdict.from_dict(json.loads(document)) if document else None
+            return _verdict(session.scalars(query).first())
 
     def add_entry(self, run_id: int, student: str, origin: str, verdict: Verdict) -> None:
-        """Writes a student's verdict, in one transaction with the entry that names it.
-
-        A verdict that is there already stays as it is.
-        """
+        """Write a student's entry and its verdict in one transaction. An existing verdict is kept."""
         with self._session() as session:
             run = session.get_one(RunRow, run_id)
             key = graded_key(verdict, run.fingerprint)
@@ -332,34 +306,18 @@ class Store:
                         written_at=_now(),
                     )
                 )
-                session.flush()  # before the entry, whose foreign key points at it
-            session.merge(
-                EntryRow(
-                    run_id=run_id,
-                    student=student,
-                    origin=origin,
-                    submission_sha256=verdict.submission_sha256,
-                    verdict_key=key,
-                    problem="",
-                )
-            )
+                session.flush()  # before the entry, which refers to it
+            result = {"submission_sha256": verdict.submission_sha256, "verdict_key": key, "problem": ""}
+            session.merge(EntryRow(run_id=run_id, student=student, origin=origin, **result))
 
     def add_unusable(self, run_id: int, student: str, origin: str, problem: str, submission_sha256: str = "") -> None:
-        """Writes that nothing could be measured, and why (one sentence); the hash where there was a text to measure."""
+        """Write an entry without a verdict; `problem` is a sentence that says why. An unreadable file has no hash."""
         with self._session() as session:
-            session.merge(
-                EntryRow(
-                    run_id=run_id,
-                    student=student,
-                    origin=origin,
-                    submission_sha256=submission_sha256,
-                    verdict_key=None,
-                    problem=problem,
-                )
-            )
+            result = {"submission_sha256": submission_sha256, "verdict_key": None, "problem": problem}
+            session.merge(EntryRow(run_id=run_id, student=student, origin=origin, **result))
 
     def keep_only(self, run_id: int, students: set[str]) -> None:
-        """Removes the entries of all others from a run; its verdicts stay."""
+        """Remove the entries of all other students from a run; its verdicts are kept."""
         others = {entry.student for entry in self.entries(run_id)} - students
         with self._session() as session:
             for student in others:
@@ -375,30 +333,22 @@ class Store:
         )
         with self._session() as session:
             return [
-                Entry(
-                    student=row.student,
-                    origin=row.origin,
-                    submission_sha256=row.submission_sha256,
-                    verdict=Verdict.from_dict(json.loads(document)) if document else None,
-                    problem=row.problem,
-                )
+                Entry(row.student, row.origin, row.submission_sha256, _verdict(document), row.problem)
                 for row, document in session.execute(query)
             ]
 
-    # -- pseudonyms
-
     def secret(self) -> bytes:
-        """The key from which this course's pseudonyms are made."""
+        """The key from which this course's pseudonyms are derived."""
         with self._session() as session:
             return session.get_one(SecretRow, 1).key
 
     def pseudonyms(self) -> dict[str, str]:
-        """Student to pseudonym, for all that have one."""
+        """The pseudonym of each student who has one."""
         with self._session() as session:
             return {row.student: row.pseudonym for row in session.scalars(sa.select(PseudonymRow))}
 
     def add_pseudonyms(self, names: dict[str, str]) -> None:
-        """Keeps new pseudonyms; one that is taken meanwhile, or a student who has one, changes nothing."""
+        """Add pseudonyms, except names that are taken and students who have one."""
         insert = sa.insert(PseudonymRow).prefix_with("OR IGNORE")
         with self._session() as session:
             for student, pseudonym in names.items():
@@ -411,9 +361,9 @@ class Store:
 
 
 def _lock_file(path: Path) -> int:
-    """A descriptor of a file that only its owner can open: whoever can, can lock it, and so keep every run waiting.
+    """A descriptor of a file that only its owner can open, so that other users cannot lock it and block every run.
 
-    It is none of the database's, since closing any of those would drop SQLite's own locks.
+    It is not a file of the database's, because closing one of those would drop SQLite's own locks.
     """
     try:
         file = os.open(path, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
@@ -426,8 +376,7 @@ def _lock_file(path: Path) -> int:
         if not path.exists():
             raise
         raise GraderError(
-            f"{path} belongs to another user, who could keep every run waiting; remove it, or name another store with "
-            "--store."
+            f"{path} belongs to another user, who could block every run; remove it, or name another store with --store."
         ) from None
     return file
 
@@ -437,16 +386,13 @@ def _run(row: RunRow) -> Run:
     if row.environment:
         data = json.loads(row.environment)
         environment = Environment(**{**data, "notes": tuple(data["notes"])})
-    return Run(
-        row.id,
-        row.exercise,
-        row.fingerprint,
-        row.state,  # type: ignore[arg-type]
-        row.started_at,
-        row.finished_at,
-        environment,
-        row.grader,
-    )
+    state: Any = row.state
+    times = (row.started_at, row.finished_at)
+    return Run(row.id, row.exercise, row.fingerprint, state, *times, environment, row.grader)
+
+
+def _verdict(document: str | None) -> Verdict | None:
+    return Verdict.from_dict(json.loads(document)) if document else None
 
 
 def _now() -> str:

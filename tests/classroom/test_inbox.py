@@ -60,7 +60,7 @@ def test_what_is_no_submission_is_named_and_passed_over(
     result = class_actions.autograde(classroom.folder, ASSIGNMENT, feedback=False)
     assert [(s.student, s.score) for s in result.students] == [("ann", 3), ("bob", 4)]
     assert (result.collected, result.ok) == (2, True)
-    assert sorted(result.warnings) == [f"{stray} is no submission: remove it" for stray in found]
+    assert sorted(result.warnings) == [f"{stray} is not a submission: remove it" for stray in found]
     assert class_actions.status(classroom.folder).assignments[0].waiting == 0
 
 
@@ -80,7 +80,7 @@ def test_what_is_no_submission_alone(classroom: Classroom, inbound: Path, judge:
     text = class_actions.autograde(classroom.folder, ASSIGNMENT).to_text()
     assert "Nobody has submitted" in text
     assert "Note: " in text
-    assert "tomorrow is no submission" in text
+    assert "tomorrow is not a submission" in text
 
 
 @pytest.mark.parametrize("what", ["link", "fifo", "folder", "too large"])
@@ -107,7 +107,7 @@ def test_a_notebook_that_is_no_plain_file_is_refused(
     result = class_actions.autograde(classroom.folder, ASSIGNMENT, feedback=False)
     assert [(s.student, s.score) for s in result.students] == [("bob", 4), ("eve", 2)]
     (warning,) = result.warnings
-    assert warning.startswith(f"what eve submitted cannot be collected from {folder}: ")
+    assert warning.startswith(f"the submission of eve at {folder} cannot be collected: ")
     submitted = classroom.folder / "submitted" / "eve"
     assert [path.name for path in submitted.iterdir()] == [ASSIGNMENT], "something is left of the copy"
 
@@ -271,13 +271,13 @@ def test_what_is_in_anothers_name_waits_until_it_is_accepted(
     for _ in range(2):
         scores, (warning,) = graded(classroom)
         assert scores == {"ann": 3, "bob": 4}
-        assert "is in bob's name and was put there by eve, so it stays there" in warning
+        assert "is in bob's name but was put there by eve, so it was not collected" in warning
         assert "--accept bob" in warning
         assert class_actions.status(classroom.folder).assignments[0].waiting == 0
     assert graded(classroom, accept=["bob"])[0] == {"ann": 3, "bob": 1}
     scores, (warning,) = graded(classroom)
     assert scores == {"ann": 3, "bob": 1}
-    assert "and was collected: ask both" in warning
+    assert "and is already collected: ask both" in warning
 
 
 @pytest.mark.parametrize(
@@ -416,7 +416,7 @@ def test_what_changes_while_it_is_collected_waits(
         patch.setattr("grader.classroom.nbgrader_apps.changed_ns", lambda folder: 1)
         scores, (warning,) = graded(classroom)
     assert scores == {}
-    assert "it was changed meanwhile" in warning
+    assert "it changed while it was copied" in warning
     assert graded(classroom) == ({"ann": 3}, ())
 
 
@@ -435,7 +435,7 @@ def test_a_name_to_accept_that_is_not_there_is_told(
 ) -> None:
     """A misspelt one would accept nothing, in silence."""
     submit_as(classroom, inbound, "ann", 3)
-    assert graded(classroom, accept=["anne"]) == ({"ann": 3}, ("there is nothing in anne's name to accept",))
+    assert graded(classroom, accept=["anne"]) == ({"ann": 3}, ("there is no entry in anne's name to accept",))
 
 
 LOOKS_LIKE_ANN = "\u0430nn"

@@ -45,7 +45,7 @@ def test_a_folder_that_was_there_is_closed(tmp_path: Path, classroom: Classroom)
     """Solutions and grades come into it; who opens it afterwards, to other teachers, is only reminded."""
     folder = tmp_path / "mine"
     folder.mkdir(mode=0o755)
-    assert any(f"{folder} is closed to other users now" in warning for warning in class_actions.init(folder).warnings)
+    assert any(f"{folder} is now closed to other users" in warning for warning in class_actions.init(folder).warnings)
     assert stat.S_IMODE(folder.stat().st_mode) == 0o700
     assert not any("solutions" in warning for warning in class_actions.init(folder).warnings)
     folder.chmod(0o750)
@@ -87,8 +87,8 @@ def test_closed_parent_of_the_exchange_is_noted(classroom: Classroom, tmp_path: 
         ("co[ur]se", {}, "reads `\\[`"),
         ("file", {}, "is a file"),
         ("course", {"exchange": "file"}, "is a file"),
-        ("course", {"exchange": "course/exchange"}, "neither can lie in the other"),
-        ("course", {"exchange": "."}, "neither can lie in the other"),
+        ("course", {"exchange": "course/exchange"}, "neither can be inside the other"),
+        ("course", {"exchange": "."}, "neither can be inside the other"),
         ("file/course", {}, "cannot be written"),
     ],
 )

@@ -13,7 +13,7 @@ import pytest
 from grader.classroom import class_actions, released_cells
 from grader.classroom import course_folder as folder
 from grader.classroom.preprocessor import JudgeCells
-from grader.classroom.released_cells import made_anew
+from grader.classroom.released_cells import rebuilt
 from grader.errors import JudgeStopped, MachineLacks
 from grader.exercise import MAX_SOURCE_BYTES
 from grader.judge.sandbox import launch
@@ -363,7 +363,7 @@ def test_much_text_hides_no_findings(
     for broken in ("{", "[]", '{"cells": 3}', "\udcff"):
         path.write_text(broken, encoding="utf-8", errors="surrogateescape")
         (ann,) = class_actions.autograde(classroom.folder, ASSIGNMENT, feedback=False).students
-        assert any(f"what the judge found cannot be read in {path}" in sentence for sentence in ann.to_look_at)
+        assert any(f"the judge's findings in {path} cannot be read" in sentence for sentence in ann.to_look_at)
 
 
 def test_verdicts_of_an_older_grader_are_passed_over(classroom: Classroom, judge: ObedientJudge) -> None:
@@ -475,7 +475,7 @@ def test_a_learners_file_does_not_reach_nbformat(
     assert {Path(name).parts[-3] for name in seen if "ann" in name} == {"ann"}, "the second pass reads what we wrote"
 
 
-def test_a_notebook_is_made_anew_of_texts_and_ids() -> None:
+def test_a_notebook_is_rebuilt_of_texts_and_ids() -> None:
     """Nothing else of a learner's gets through, and what is no cell is passed over."""
     notebook = {
         "metadata": {"kernelspec": 3},
@@ -488,7 +488,7 @@ def test_a_notebook_is_made_anew_of_texts_and_ids() -> None:
             {"cell_type": "code", "source": "\ud800", "metadata": {"nbgrader": {"grade_id": []}, "tags": []}},
         ],
     }
-    made = made_anew(notebook)
+    made = rebuilt(notebook)
     assert (made.nbformat, made.nbformat_minor, made.metadata) == (4, 5, {"language_info": {"name": "python"}})
     assert made.cells == [
         {"id": "cell-0", "cell_type": "markdown", "metadata": {}, "source": ""},

@@ -54,7 +54,7 @@ def test_work_of_which_nothing_can_be_read_has_pages(classroom: Classroom, judge
     handed_in.with_name("x.html").write_text("planted", encoding="utf-8")
     result = class_actions.autograde(classroom.folder, ASSIGNMENT, release_feedback=True)
     assert [(each.student, each.outcome) for each in result.students] == [("ann", "failed"), ("bob", "unchanged")]
-    assert "There was no <code>01_add_vectors.ipynb</code> in what you submitted." in page(classroom, "ann", OWN[0])
+    assert "Your submission had no <code>01_add_vectors.ipynb</code>." in page(classroom, "ann", OWN[0])
     assert "03_fuse_a_softmax.ipynb is UTF-16 text: " in page(classroom, "ann", OWN[1])
     assert not (classroom.folder / "feedback" / "ann" / ASSIGNMENT / "x.html").exists()
     assert "points" in page(classroom, "bob", OWN[1])

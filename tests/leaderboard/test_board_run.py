@@ -248,7 +248,7 @@ def test_a_judge_that_stops_once_is_asked_again(store, course, judge, text_of):
     assert run("softmax", course({"ann": text_of("ann")}), store, judge).measured == 1
 
 
-STOPPED = "The judge stopped twice on this submission; a person has to look."
+STOPPED = "The judge stopped twice on this submission; look at it yourself."
 
 
 def _stop_on(judge, *sources):
@@ -518,14 +518,14 @@ def test_what_is_no_file_is_passed_over_and_said(store, tmp_path, course, judge,
 
 def test_nothing_handed_in_is_said(store, tmp_path, judge):
     """An empty course, a course that is not there and an exercise that is not there have each their sentence."""
-    with pytest.raises(GraderError, match="Nobody has handed in"):
+    with pytest.raises(GraderError, match="There is no submission"):
         run("softmax", tmp_path, store, judge)
     with pytest.raises(GraderError, match="There is no folder"):
         run("softmax", tmp_path / "nowhere", store, judge)
     with pytest.raises(UnknownExercise):
         run("sofmax", tmp_path, store, judge)
     (tmp_path / "nbgrader_config.py").write_text("c = get_config()", encoding="utf-8")
-    with pytest.raises(GraderError, match="Nobody has handed in"):  # the settings of a course are no submission
+    with pytest.raises(GraderError, match="There is no submission"):  # a course's settings are not one
         run("softmax", tmp_path, store, judge)
     assert store.open_run("softmax") is None
 

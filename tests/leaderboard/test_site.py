@@ -351,7 +351,7 @@ def test_an_exercise_of_which_no_page_can_be_made_keeps_no_other_back(store, tmp
     report = publish(store, tmp_path / "site")
     assert report.exercises == ("softmax",)
     assert [sentence.split()[0] for sentence in report.left_out] == ["vector_add", "matmul"]
-    assert "vector_add is left out: no page of it can be made (ValueError)." in report.as_text()
+    assert "vector_add is left out: its page cannot be made (ValueError)." in report.as_text()
     assert "(ZeroDivisionError)" in report.as_text()
     assert report.to_dict()["left_out"] == list(report.left_out)
     after = _texts(tmp_path / "site")
@@ -414,7 +414,7 @@ def test_a_destination_that_cannot_be_is_named(store, tmp_path):
 @pytest.mark.parametrize("text", ["", "[]", "{}", "null", '{"made_by": "someone"}', "{ no json"])
 def test_json_that_is_no_standings_is_named(text):
     """Any other JSON gives one sentence."""
-    with pytest.raises(GraderError, match="holds no standings"):
+    with pytest.raises(GraderError, match="has no standings in it"):
         from_json(text, "x.json")
 
 

@@ -69,7 +69,7 @@ def test_a_wrong_source_or_exercise_is_one_sentence(tmp_path):
     with pytest.raises(GraderError, match="cannot be read"):
         standings("softmax", tmp_path)
     (tmp_path / "x.json").write_text("{}")
-    with pytest.raises(GraderError, match="holds no standings"):
+    with pytest.raises(GraderError, match="has no standings in it"):
         standings("softmax", tmp_path / "x.json")
     with pytest.raises(UnknownExercise):
         standings("sofmax", tmp_path)

@@ -130,7 +130,7 @@ def _truncated(path: Path) -> None:
         (lambda path: path.write_text("student,grade\n"), "not an SQLite database"),
         (_foreign, "another program"),
         (_newer, "schema 99.*update the grader"),
-        (_older, "schema 1,.*a run measures everything anew"),
+        (_older, "schema 1,.*a run measures everything again"),
         (_damaged, "cannot be read"),
         (_truncated, "cannot be read"),
     ],
