@@ -1,4 +1,4 @@
-"""The facts about a wrong output that the questions rest on."""
+"""Facts about a wrong output and the submission's source, for the questions in `questions.py`."""
 
 from __future__ import annotations
 
@@ -11,19 +11,17 @@ from grader.feedback.places import SMALLEST_BLOCK, Place, locate
 from grader.submission.solution_cell import parsed
 from grader.verdict import Mismatch
 
-# What the text of a submission tells of a bug, read without running it.
-
 
 @dataclass(frozen=True)
 class Clues:
-    """What speaks for a bug."""
+    """Signs of a bug in the submission's source."""
 
-    returns_value: bool = False  # by the entry point
+    returns_value: bool = False  # from the entry point
     branches_on_block: bool = False  # with an `if` in a Triton kernel
 
 
 def clues_in(source: str, entry: str) -> Clues:
-    """The clues in a cell whose entry point is the function `entry`; none where the text is no Python."""
+    """The clues in a cell whose entry point is the function `entry`; none if the source is not valid Python."""
     try:
         functions = [node for node in parsed(source).body if isinstance(node, ast.FunctionDef)]
         return Clues(
@@ -35,7 +33,7 @@ def clues_in(source: str, entry: str) -> Clues:
 
 
 def _returns_value(function: ast.FunctionDef) -> bool:
-    """Whether it returns more than None; functions inside of it, and `return kernel[grid](…)`, do not count."""
+    """Whether it returns a value. Nested functions and `return kernel[grid](…)` do not count."""
     waiting: list[ast.AST] = list(function.body)
     while waiting:
         node = waiting.pop()
@@ -60,9 +58,9 @@ def _is_kernel(function: ast.FunctionDef) -> bool:
 
 
 def _branches_on_block(kernel: ast.FunctionDef) -> bool:
-    """Whether an `if` compares what was computed from a `tl.arange`."""
+    """Whether an `if` compares a value that was computed from a `tl.arange`."""
     blocks: set[str] = set()
-    for node in ast.walk(kernel):  # in the order of the lines, but for those nested deeper, which come later
+    for node in ast.walk(kernel):  # in line order, except that nested lines come later
         if isinstance(node, ast.Assign) and _holds_block(node.value, blocks):
             blocks |= {target.id for target in node.targets if isinstance(target, ast.Name)}
     return any(isinstance(node, ast.If) and _holds_block(node.test, blocks) for node in ast.walk(kernel))
@@ -76,20 +74,18 @@ def _holds_block(expression: ast.expr, blocks: set[str]) -> bool:
     )
 
 
-# The facts about a wrong output that the questions rest on.
-
-_CLOSE = 1e-2  # a relative error below this is lost precision rather than a wrong formula
+_CLOSE = 1e-2  # a smaller relative error is lost precision rather than a wrong formula
 
 
 @dataclass(frozen=True)
 class Facts:
-    """What the rules look at."""
+    """The facts that the rules test."""
 
     mismatch: Mismatch
     case: Case | None
     exercise: Exercise | None
     clues: Clues = field(default_factory=Clues)
-    others: tuple[Mismatch, ...] = ()  # of the other cases that are wrong
+    others: tuple[Mismatch, ...] = ()  # those of the other wrong cases
 
     @property
     def place(self) -> Place:
@@ -105,23 +101,23 @@ class Facts:
 
     @property
     def threads(self) -> bool:
-        """Whether the kernel is written for threads, and not for blocks as in Triton."""
+        """Whether the kernel is written for threads, not for blocks as in Triton."""
         return self.exercise is not None and self.exercise.backend in ("cuda", "numba", "cupy")
 
     @property
     def kernel(self) -> bool:
-        """Whether the exercise asks for a kernel."""
+        """Whether the exercise requires a kernel."""
         return self.exercise is None or self.exercise.backend != "torch"
 
     @property
     def answer(self) -> str:
-        """The name of the first wrong answer, where the output holds answers to questions."""
+        """The name of the first wrong answer, if the output holds answers to questions."""
         names, first = self.exercise.answers if self.exercise else (), self.mismatch.first_index
         return names[first[0]] if names and first is not None else ""
 
     @property
     def of_which(self) -> str:
-        """Which output it is, where there are several."""
+        """The name of the output, if there are several."""
         return f" of `{self.mismatch.output}`" if self.case is not None and len(self.case.outputs) > 1 else ""
 
     @property
@@ -139,25 +135,27 @@ class Facts:
 
     @property
     def padded(self) -> bool:
-        """Rows lie apart, the first is right and the second was written and is not: it was stepped by N."""
+        """Whether the kernel stepped by N over padded rows: the first row is right, the second is written but wrong."""
         stepped = self.mismatch.region_low[:1] == (1,) and not self.unwritten
         return self.padding > 0 and stepped and not self.run_on
 
     @property
     def run_on(self) -> bool:
-        """More elements were written than there are, and some are wrong: ends of rows landed in other rows.
+        """Whether rows overwrote others: more elements were written than the output has, and some are wrong.
 
-        No wrong stride does that: each element is then written once, wherever that is. On a GPU rows are written at the
-        same time, and what was written last stays, which may be any row's.
+        A wrong stride cannot do that, because it writes each element once, wherever that is. On a GPU, rows are written
+        concurrently, so any row may have been the last to write.
         """
         m = self.mismatch
-        counted = self.case is None or all("float" in array.dtype for array in self.case.outputs)  # what nobody wrote
+        counted = self.case is None or all(
+            "float" in array.dtype for array in self.case.outputs
+        )  # so that unwritten elements are known
         several = len(m.shape) > 1 and m.shape[0] > 1 and 0 < m.wrong < m.total
         return counted and several and m.outside > max(m.unwritten, self._room)
 
     @property
     def cut(self) -> int | None:
-        """The column from which on no row was written, where the rest was: a power of two, as blocks are long."""
+        """The first column that no row has, if all before it are written: a power of two, like the length of a block."""
         m = self.mismatch
         if len(m.shape) != 2 or not 0 < m.unwritten < m.wrong or m.got == "never written":
             return None
@@ -167,9 +165,9 @@ class Facts:
 
     @property
     def swapped(self) -> bool:
-        """A single row and a single column both lack their ends, and matrices at most whole rows or whole columns.
+        """Whether x and y are swapped: a row and a column lack their ends, and matrices whole rows or whole columns.
 
-        With one block alone, matrices would lack both rows and columns.
+        If the grid had only one block, matrices would lack both rows and columns.
         """
         lacking = [m for m in (self.mismatch, *self.others) if m.wrong and m.unwritten == m.wrong and len(m.shape) == 2]
         single_row = any(m.shape[0] == 1 < m.shape[1] for m in lacking)
@@ -179,14 +177,14 @@ class Facts:
 
     @property
     def smaller_unwritten(self) -> bool:
-        """A smaller case was not written at all: its grid was empty. Not so where each case lacks one element."""
+        """Whether a smaller case was not written at all, as with an empty grid; one element per case does not count."""
         return any(m.unwritten == m.total < self.mismatch.total for m in self.others) and any(
             m.unwritten > 1 for m in (self.mismatch, *self.others)
         )
 
     @property
     def close(self) -> bool:
-        """The first wrong element is off by little."""
+        """Whether the first wrong element is nearly right."""
         m = self.mismatch
         try:
             got, expected = float(m.got), float(m.expected)
@@ -203,9 +201,9 @@ class Facts:
 
     @property
     def side(self) -> str:
-        """Where it wrote, by the first element outside: "before" the output, "between" its rows, or "after".
+        """The place of the first element written outside: "before" the output, "between" its rows, or "after".
 
-        "beyond" is between the rows, with more elements than there is room for: past the end as well.
+        "beyond" means between the rows and past the end: more elements than fit between the rows.
         """
         offset = self.mismatch.outside_first_offset
         if offset is None:
@@ -218,7 +216,7 @@ class Facts:
 
     @property
     def _room(self) -> int:
-        """Elements between the rows of the output."""
+        """The number of elements between the rows of the output."""
         shape = self.mismatch.shape
         arrays = [a for a in (self.case.outputs if self.case else ()) if a.name == self.mismatch.output]
         padding = arrays[0].row_padding if arrays else 0
@@ -226,5 +224,5 @@ class Facts:
 
 
 def outside_of(mismatch: Mismatch, case: Case | None) -> str:
-    """Where it wrote: "before" the output, "between" its rows or "after" it; an empty text where that is not known."""
+    """The side of the writes outside: "before" the output, "between" its rows, "after" it, or empty if unknown."""
     return {"around": "", "beyond": "after"}.get(side := Facts(mismatch, case, None).side, side)

@@ -1,4 +1,4 @@
-"""Inline SVG for the report: a map of where an output is wrong, and bars for speed. No ids, no scripts."""
+"""Inline SVG for the report: a map of the wrong elements of an output, and bars for speed. No ids, no scripts."""
 
 from __future__ import annotations
 
@@ -9,14 +9,14 @@ from grader.words import count, plural
 
 _HATCH = 6.0
 _THIN = 3.0
-_STRIP = 14.0  # what lies outside of the output is drawn this thick
+_STRIP = 14.0  # thickness of the strip for writes outside the output
 
 
 def map_of(mismatch: Mismatch, side: str = "") -> str:
-    """The output's index space with the smallest rectangle that holds all wrong elements, hatched; or an empty text.
+    """The output's index space with a hatched rectangle around all wrong elements, or an empty text.
 
-    `side` is where elements were written outside of the output: "before", "between" its rows, "after", or empty. There
-    is no picture where it would say nothing: a single element, or an output that is wrong everywhere.
+    `side` says where elements were written outside the output: "before", "between" its rows, "after", or empty.
+    A single element, or an output that is wrong everywhere, gets no map.
     """
     size = _rows_columns(mismatch.shape)
     if size is None or mismatch.total < 2 or (mismatch.wrong == mismatch.total and not side):
@@ -45,7 +45,7 @@ def map_of(mismatch: Mismatch, side: str = "") -> str:
 
 
 def map_alt(mismatch: Mismatch, side: str = "") -> str:
-    """The map in words, for those who do not see it."""
+    """The map in words, for screen readers."""
     rows, columns = _rows_columns(mismatch.shape) or (1, mismatch.total)
     what = plural(columns, "element") if rows == 1 else f"{plural(rows, 'row')} of {plural(columns, 'element')}"
     said = [f"Map of {mismatch.output}: {what}."]
@@ -61,7 +61,7 @@ def map_alt(mismatch: Mismatch, side: str = "") -> str:
 
 
 def gate_bar(gate: GateResult) -> str:
-    """A bar from 0 to the measured ratio, with its interval and the gate's mark; the words beside it say the same."""
+    """A bar from 0 to the measured ratio, with its interval and the gate's mark. The text next to it says the same."""
     if gate.ratio is None:
         return ""
     wide, tall = 420.0, 26.0
@@ -105,7 +105,7 @@ def _corners(mismatch: Mismatch, rows: int) -> tuple[tuple[int, int], tuple[int,
 
 
 def _scaled(low: int, high: int, size: int, length: float) -> tuple[float, float]:
-    """Where a span of indices begins, and how long it is: never too thin to be seen, never past the edge."""
+    """Position and length of a span of indices: never too thin to see, never past the edge."""
     long = max(_THIN, length * (high - low + 1) / size)
     return min(length * low / size, length - long), long
 
@@ -120,7 +120,7 @@ def _outside(side: str, vector: bool, left: float, top: float, wide: float, tall
 
 
 def _hatch(x: float, y: float, w: float, h: float) -> str:
-    """Diagonals from lower left to upper right, cut to the rectangle."""
+    """Diagonal lines, clipped to the rectangle."""
     lines = []
     offset = _HATCH / 2
     while offset < w + h:

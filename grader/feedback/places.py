@@ -1,4 +1,4 @@
-"""Where an output is wrong, seen from the region that holds the wrong elements: one kind, and one phrase for it."""
+"""The place of the wrong elements in an output: its kind and a phrase that describes it."""
 
 from __future__ import annotations
 
@@ -31,15 +31,15 @@ Kind = Literal[
     "scattered",
 ]
 SMALLEST_BLOCK = 16
-_SOLID = 0.75  # some elements of a wrong row may happen to be right
+_SOLID = 0.75  # some elements of a wrong row may be right by chance
 
 
 @dataclass(frozen=True)
 class Place:
-    """`phrase` follows "12 of 4096 elements differ, "; it is empty where there is nothing to add.
+    """`phrase` follows "12 of 4096 elements differ, ", and may be empty.
 
-    `in_block` says that the region begins at a multiple of a power of two that exceeds what is left: a partial block;
-    `aligned` that it begins where a block may begin at all.
+    `in_block` says that the region is a partial block: its start is a multiple of a power of two that exceeds its
+    length. `aligned` says that a block may start there at all.
     """
 
     kind: Kind
@@ -49,7 +49,7 @@ class Place:
 
 
 def locate(mismatch: Mismatch) -> Place:
-    """The place of the elements that are wrong; there is at least one."""
+    """The place of the wrong elements; there must be at least one."""
     if mismatch.wrong >= mismatch.total or not mismatch.region_low:
         return Place("everything")
     kept = [axis for axis, size in enumerate(mismatch.shape) if size > 1]
@@ -122,7 +122,7 @@ def _rows(top: int, bottom: int, rows: int, solid: bool) -> Place:
 
 
 def _ends_mid_row(mismatch: Mismatch, shape: list[int]) -> bool:
-    """Whether all is wrong from the middle of a row on, seen as one long row."""
+    """Whether every element from the middle of some row to the end is wrong."""
     if mismatch.first_index is None:
         return False
     row, column = (at for at, size in zip(mismatch.first_index, mismatch.shape, strict=True) if size > 1)
@@ -146,6 +146,6 @@ def _span(noun: str, low: int, high: int, size: int) -> str:
 
 
 def _partial_block(low: int, size: int) -> bool:
-    """Whether a block that begins at `low`, a multiple of its power-of-two length, would stick out past the end."""
+    """Whether a block that starts at `low`, a multiple of its power-of-two length, extends past the end."""
     block = low & -low
     return block >= SMALLEST_BLOCK and size - low < block

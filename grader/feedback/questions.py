@@ -1,4 +1,4 @@
-"""The question that a wrong output raises: a table of rules over its facts, the first that holds asks."""
+"""Questions about a wrong output: a table of rules over its facts. The first that holds is used."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ from grader.words import index
 
 @dataclass(frozen=True)
 class _Rule:
-    """When `holds`, `triton` or `cuda` is the question; `{first}`, `{pitch}` and `{cut}` are filled in.
+    """If `holds`, the question is `triton` or `cuda`, with `{first}`, `{pitch}` and `{cut}` filled in.
 
-    A `vague` one names no cause.
+    A `vague` question names no cause.
     """
 
     holds: Callable[[Facts], bool]
@@ -24,7 +24,7 @@ class _Rule:
 
 
 def names_a_cause(facts: Facts) -> bool:
-    """Whether what is asked of a mismatch names a likely cause, rather than where to look for one."""
+    """Whether the sentences about a mismatch name a likely cause, rather than a place to look for one."""
     if facts.mismatch.suspect or facts.mismatch.outside:
         return True
     rule = next((rule for rule in WRONG if rule.holds(facts)), None) if facts.kernel else None
@@ -36,11 +36,10 @@ def ask(facts: Facts, rules: tuple[_Rule, ...]) -> str:
     rule = next((rule for rule in rules if rule.holds(facts)), None)
     if rule is None or not facts.kernel:
         return ""
-    text = rule.cuda if facts.threads and rule.cuda else rule.triton
     m = facts.mismatch
     first = index(m.first_index) if m.first_index is not None else "0"
-    columns = m.shape[-1] if m.shape else 0
-    fills = {"first": first, "pitch": str(columns + facts.padding), "cut": str(facts.cut)}
+    fills = {"first": first, "pitch": str((m.shape[-1] if m.shape else 0) + facts.padding), "cut": str(facts.cut)}
+    text = rule.cuda if facts.threads and rule.cuda else rule.triton
     return re.sub(r"\{(first|pitch|cut)\}", lambda found: fills[found[1]], text)
 
 
@@ -53,22 +52,21 @@ def _unwritten(*kinds: str) -> Callable[[Facts], bool]:
 
 
 def _nan(*kinds: str) -> Callable[[Facts], bool]:
-    """Where the first that is wrong is infinite, NaN is not what came in."""
+    """Whether NaN came in: not if the first wrong element is infinite."""
     return lambda f: f.not_finite and "inf" not in f.mismatch.got and (not kinds or f.at in kinds)
 
 
-_STRIDE = "In this case the rows lie {pitch} elements apart: step from row to row with the stride, not with N."
+_STRIDE = "The rows of this case are {pitch} elements apart: step from row to row with the stride, not with N."
 
-# The first rule that holds asks its question.
 WRONG: tuple[_Rule, ...] = (
     _Rule(lambda f: f.padded, _STRIDE),
     _Rule(
         lambda f: f.run_on,
-        "More elements were written than `out` has: what runs on past the end of a row lands in another.",
+        "More elements were written than `out` has: writes past the end of one row overwrite another row.",
     ),
     _Rule(
         lambda f: f.at == "everything" and f.unwritten and f.clues.returns_value,
-        "The function returned something; results belong in `out`.",
+        "The function returned a value, but the result must be written to `out`.",
     ),
     _Rule(
         lambda f: f.cut is not None and not f.cuda,
@@ -77,33 +75,33 @@ WRONG: tuple[_Rule, ...] = (
     _Rule(
         lambda f: f.unwritten and f.swapped,
         "",
-        "Does x go with the width and y with the height, in the kernel and in the grid?",
+        "Does x go with the width and y with the height, both in the kernel and in the grid?",
     ),
     _Rule(
         lambda f: f.unwritten and f.smaller_unwritten and f.at in ("last_block", "tail", "one", "corner"),
-        "Smaller cases were not written at all, as by an empty grid: was the division rounded down? "
+        "Smaller cases were not written at all, as if the grid were empty: was the division rounded down? "
         "`triton.cdiv(n, BLOCK_SIZE)` rounds up.",
-        "Smaller cases were not written at all, as by an empty grid: was the division rounded down? "
-        "`(n + block - 1) / block` rounds up.",
+        "Smaller cases were not written at all, as if the grid were empty: was the division rounded down? `(n + "
+        "block - 1) / block` rounds up.",
     ),
     _Rule(
         _unwritten("everything"),
-        "Is the kernel launched, and does it end with a `tl.store` to `out`?",
-        "Is the kernel launched, on enough blocks of threads, and does it assign to `out[…]`?",
+        "Is the kernel launched, and does it store to `out` with `tl.store`?",
+        "Is the kernel launched with enough thread blocks, and does it assign to `out[…]`?",
     ),
     _Rule(
         _unwritten("all_but_first"),
-        "Are the offsets a whole block, `program_id * BLOCK_SIZE + tl.arange(0, BLOCK_SIZE)`?",
+        "Do the offsets cover a whole block: `program_id * BLOCK_SIZE + tl.arange(0, BLOCK_SIZE)`?",
         "Is the index `blockIdx.x * blockDim.x + threadIdx.x`?",
     ),
     _Rule(
         _unwritten("after_first_block"),
-        "Does the offset depend on `program_id`, and is there one program for each block?",
-        "Does the index depend on `blockIdx`, and is the grid more than one block?",
+        "Does the offset depend on `program_id`, and is there one program per block?",
+        "Does the index depend on `blockIdx`, and does the grid have more than one block?",
     ),
     _Rule(
         _unwritten("all_but_first_row"),
-        "Only row 0 was written: is there a program for each row, and does the row depend on `program_id`?",
+        "Only row 0 was written: is there one program per row, and does the row depend on `program_id`?",
         "Does the row depend on `blockIdx.y`, and is the grid rounded up in y?",
     ),
     _Rule(
@@ -118,8 +116,10 @@ WRONG: tuple[_Rule, ...] = (
     ),
     _Rule(
         _at("mid_row"),
-        "The right part ends in the middle of a row: does each row start at `row * stride`, and is every row covered?",
-        "The right part ends in the middle of a row: is the index `row * width + column`, and is the grid rounded up?",
+        "The correct part ends in the middle of a row: does each row start at `row * stride`, and is every row "
+        "covered?",
+        "The correct part ends in the middle of a row: is the index `row * width + column`, and is the grid rounded "
+        "up?",
     ),
     _Rule(
         lambda f: f.unwritten and f.at == "tail" and 2 * f.mismatch.wrong > f.mismatch.total,
@@ -128,91 +128,92 @@ WRONG: tuple[_Rule, ...] = (
     ),
     _Rule(
         lambda f: f.unwritten and f.at in ("tail", "one") and not f.place.aligned,
-        "Does the mask let the last ones through: `offsets < n`?",
-        "Does the bounds check let the last ones through: `column < width`, `row < height`?",
+        "Does the mask include the last elements: `offsets < n`?",
+        "Does the bounds check include the last elements: `column < width`, `row < height`?",
     ),
     _Rule(
         _unwritten("last_block", "tail", "one", "corner"),
         "Is the grid rounded up? `triton.cdiv(n, BLOCK_SIZE)` programs are needed.",
         "Is the grid rounded up? `(n + block - 1) / block` blocks are needed.",
     ),
-    _Rule(_unwritten("head", "first_element", "first_row", "first_columns"), "Does the index begin at 0?"),
+    _Rule(_unwritten("head", "first_element", "first_row", "first_columns"), "Does the index start at 0?"),
     _Rule(
         _unwritten(),
-        "Is each step from one program to the next exactly one block long, and is the mask right?",
-        "Is the step from one block of threads to the next exactly `blockDim` long, and is the bounds check right?",
+        "Are consecutive programs exactly one block apart, and is the mask right?",
+        "Are consecutive thread blocks exactly `blockDim` apart, and is the bounds check right?",
     ),
     _Rule(
         lambda f: f.not_finite and f.case is not None and f.case.fill == "minus_inf",
-        "Some inputs are minus infinity here, and infinity minus infinity is NaN: is anything subtracted before the "
-        "row maximum is known?",
+        "Some inputs here are minus infinity, and infinity minus infinity is NaN: does the kernel subtract anything "
+        "before it knows the row maximum?",
     ),
     _Rule(
         _nan("everything", "last_block", "last_columns", "tail", "one", "last_rows", "corner", "all_but_first_row"),
-        "The memory around the inputs holds NaN here, so a load that reaches past them brings NaN in: is every load "
-        "masked, and with the right `other`?",
-        "The memory around the inputs holds NaN here, so a read that reaches past them brings NaN in: is the index "
-        "checked against the bounds before the read?",
+        "The memory around the inputs holds NaN, so a load past their end returns NaN: is every load masked, with "
+        "the right `other`?",
+        "The memory around the inputs holds NaN, so a read past their end returns NaN: does the kernel check the "
+        "index against the bounds before the read?",
     ),
     _Rule(
         _nan(),
-        "NaN comes from a load outside of the inputs, from 0/0, or from infinity minus infinity: which of them can "
+        "NaN comes from a load outside the inputs, from 0/0, or from infinity minus infinity: which of these can "
         "happen at {first}?",
     ),
     _Rule(
         lambda f: f.close and f.double,
-        "The values at {first} are close, and the arrays are float64 here: is something computed or rounded in a lower "
-        "precision, as a constant or a sum of float32 is?",
+        "The values at {first} are close, and the arrays are float64: is part of the computation in lower precision, "
+        "such as a float32 constant or sum?",
     ),
     _Rule(
         lambda f: f.close,
-        "The values at {first} are close: is something computed or rounded in a lower precision than float32?",
+        "The values at {first} are close: is part of the computation in lower precision than float32?",
     ),
     _Rule(
         _at("all_but_first_row"),
-        "Row 0 is right and the others are not: does each program start at its own row, `program_id` times the stride?",
-        "Row 0 is right and the others are not: is the index `row * width + column`?",
+        "Row 0 is right but the others are wrong: does each program start at its own row, `program_id` times the "
+        "stride?",
+        "Row 0 is right but the others are wrong: is the index `row * width + column`?",
     ),
     _Rule(
         lambda f: f.place.in_block,
-        "Is the tail masked? The last block sticks out past the end.",
-        "Is the bounds check right? The last block of threads sticks out past the end.",
+        "Is the tail masked? The last block extends past the end.",
+        "Is the bounds check right? The last thread block extends past the end.",
     ),
     _Rule(
         _at("last_columns", "tail", "one"),
-        "What is different at the end: is the tail masked, and is the grid rounded up?",
-        "What is different at the end: is the bounds check right, and is the grid rounded up?",
+        "Only the end is wrong: is the tail masked, and is the grid rounded up?",
+        "Only the end is wrong: is the bounds check right, and is the grid rounded up?",
     ),
     _Rule(
         _at("last_rows", "corner"),
-        "Is there a program for every row, and does none of them reach into the next one's row?",
+        "Is there a program for every row, and does each one stay within its own row?",
         "Is the grid rounded up in both directions, and is the bounds check `row < height && column < width`?",
     ),
     _Rule(
         _at("after_first_block"),
-        "The first block is right and the others are not: is `program_id` times the block size in every offset?",
-        "The first block of threads is right and the others are not: is `blockIdx` in every index?",
+        "The first block is right but the others are wrong: does every offset include `program_id` times the block "
+        "size?",
+        "The first thread block is right but the others are wrong: does every index include `blockIdx`?",
     ),
     _Rule(
         _at("first_element", "first_row", "head", "first_columns"),
-        "What is different at the start: does the index begin at 0, and does another program write here too?",
-        "What is different at the start: does the index begin at 0, and does another thread write here too?",
+        "Only the start is wrong: does the index start at 0, and does another program write here as well?",
+        "Only the start is wrong: does the index start at 0, and does another thread write here as well?",
     ),
     _Rule(
         lambda f: f.at == "everything" and f.mismatch.total == 1,
-        "Take the smallest case that is wrong and follow it by hand: which inputs go into its number, and what is done "
-        "to them?",
+        "Trace the smallest wrong case by hand: which inputs does its result depend on, and how are they combined?",
         vague=True,
     ),
     _Rule(
         _at("everything"),
-        "Every element differs, so take one and follow it by hand: which inputs should go into {first}, and which do?",
+        "Every element differs, so trace one by hand: which inputs should {first} depend on, and which does it use?",
         vague=True,
     ),
     _Rule(
         _at("scattered", "run", "rows", "columns"),
-        "Take {first} and follow it by hand: which inputs should go into it, and do two programs write it?",
-        "Take {first} and follow it by hand: which inputs should go into it, and do two threads write it?",
+        "Trace {first} by hand: which inputs should it depend on, and do two programs write it?",
+        "Trace {first} by hand: which inputs should it depend on, and do two threads write it?",
         vague=True,
     ),
 )
@@ -226,11 +227,11 @@ OUTSIDE: tuple[_Rule, ...] = (
     _Rule(
         lambda f: f.side == "between",
         "Is the store masked at the end of each row?",
-        "Do threads beyond the end of a row return before they write?",
+        "Do threads past the end of a row return before they write?",
     ),
     _Rule(
         lambda f: f.clues.branches_on_block and not f.cuda,
-        "Is the store masked? `if` on a block does not mask it: pass `mask=`.",
+        "Is the store masked? An `if` on a block does not mask it: pass `mask=`.",
     ),
     _Rule(
         lambda f: (
@@ -238,17 +239,17 @@ OUTSIDE: tuple[_Rule, ...] = (
             and len(f.mismatch.shape) == 1
             and not f.clues.branches_on_block
         ),
-        "One element too many: does the mask ask for `<`, not for `<=`?",
-        "One element too many: is it asked for `<`, not for `<=`, before a thread writes?",
+        "One element too many: does the mask use `<`, not `<=`?",
+        "One element too many: does the bounds check use `<`, not `<=`?",
     ),
     _Rule(
         lambda f: f.cuda and len(f.mismatch.shape) == 2,
         "",
-        "Are both `row < height` and `column < width` asked, before a thread writes?",
+        "Does each thread check both `row < height` and `column < width` before it writes?",
     ),
     _Rule(
         lambda f: True,
         "Is the store masked?",
-        "Do threads that have no element return before they write?",
+        "Do threads without an element return before they write?",
     ),
 )

@@ -7,13 +7,12 @@ import html
 import re
 import textwrap
 from collections.abc import Iterable
-from dataclasses import dataclass
 from importlib import resources
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from grader.feedback.facts import outside_of
 from grader.feedback.pictures import gate_bar, map_of, share_bar
-from grader.feedback.summary import BESIDE, Summary, case_of, gate_words, summarize, was_run
+from grader.feedback.summary import NOTES, Summary, case_of, gate_words, summarize, was_run
 from grader.verdict import CaseResult, Verdict
 from grader.words import LINE_CHARACTERS, clean, time
 
@@ -23,21 +22,19 @@ if TYPE_CHECKING:
 
     from grader.exercise import Exercise
 
-# The look that reports and overviews share, and text set as HTML.
-
 # Classes whose text MathJax 2 and 3 leave alone. A learner's line may hold `$` and `\href`, which makes links.
 NO_TEX = "tex2jax_ignore mathjax_ignore"
 
 
 @functools.cache
 def css() -> Markup:
-    """The style sheet, for everything inside a `.gr-report`: JupyterLab's colours, light or dark, with fallbacks."""
+    """The style sheet for `.gr-report`: JupyterLab's colours, light or dark, with fallbacks."""
     text = (resources.files("grader.feedback") / "templates" / "report.css").read_text(encoding="utf-8")
     return markup(re.sub(r"\s*\n\s*", " ", text))
 
 
 def note(title: str, sentence: str) -> Markup:
-    """A title and a sentence, either of which may hold a stranger's text."""
+    """A title and a sentence, which may hold untrusted text."""
     return markup(f'<section class="{NO_TEX}"><p><strong>{code(title)}</strong></p><p>{code(sentence)}</p></section>')
 
 
@@ -47,13 +44,11 @@ def code(text: str) -> Markup:
 
 
 def markup(text: str) -> Markup:
-    """Text that is HTML already."""
+    """Text that already is HTML."""
     from markupsafe import Markup
 
     return Markup(text)
 
-
-# The report on a verdict: HTML for notebooks and nbgrader's feedback, text for terminals.
 
 _WIDTH = 100
 _GATE_SIGNS = {"passed": "✓", "failed": "✗", "doubt": "≈", "needs_gpu": "–", "not_reached": "–"}
@@ -62,10 +57,9 @@ _CONTEXT = 2  # lines shown before and after the one that failed
 
 
 def as_text(verdict: Verdict, source: str = "") -> str:
-    """The report as plain text of at most 100 columns; with the `source` of the cell it shows the line that failed."""
+    """The report as plain text of at most 100 columns. With the `source` of the cell, it shows the line that failed."""
     s = summarize(verdict, source)
-    head = f"{s.sign} {s.headline}: {verdict.title}. {s.points}"
-    blocks = [[head + (f"; {s.points_note}." if s.points_note else ".")]]
+    blocks = [[f"{s.sign} {s.headline}: {verdict.title}. {s.points}{s.points_note and f'; {s.points_note}'}."]]
     if verdict.judged:
         blocks[0].append(clean(verdict.judged))
     if s.cases:
@@ -77,22 +71,22 @@ def as_text(verdict: Verdict, source: str = "") -> str:
     if s.show_speed or s.show_times:
         lines = [f"  {_GATE_SIGNS[gate.outcome]} {gate_words(gate)}" for gate in verdict.gates if s.show_speed]
         blocks.append(["Speed", *lines, *(f"    {line}" for line in _times_text(verdict, s.exercise))])
-    if s.beside:
-        blocks.append(["Beside the score", *(f"  {each.label}: {each.sentence}" for each in s.beside), f"  {BESIDE}"])
+    if s.notes:
+        blocks.append(["Notes", *(f"  {each.label}: {each.sentence}" for each in s.notes), f"  {NOTES}"])
     blocks.append([f"Next: {s.next_step}"])
     if s.hints:
         blocks[-1].append(f"  Hint 1 of {len(s.hints)}: {s.hints[0]}")
     printed = _printed(verdict).splitlines()
     if printed:
-        blocks.append(["What it printed", *(f"  | {line}" for line in printed[-20:])])
+        blocks.append(["Printed output", *(f"  | {line}" for line in printed[-20:])])
     blocks.append([s.environment])
     return "\n\n".join("\n".join(_wrapped(line) for line in block) for block in blocks) + "\n"
 
 
 def as_html(verdict: Verdict, source: str = "") -> str:
-    """The report as one HTML fragment: nothing is fetched, no script, every text of the submission's is escaped.
+    """The report as an HTML fragment that fetches nothing, has no scripts, and escapes all text from the submission.
 
-    With the `source` of the cell it shows the line that failed.
+    With the `source` of the cell, it shows the line that failed.
     """
     s = summarize(verdict, source)
     return _template("report").render(
@@ -104,7 +98,7 @@ def as_html(verdict: Verdict, source: str = "") -> str:
         gate_words=gate_words,
         gate_bar=lambda gate: markup(gate_bar(gate)),
         times=_times(verdict, s.exercise),
-        beside_note=BESIDE,
+        about_notes=NOTES,
         excerpt=_excerpt(source, s.failure.line if s.failure else None),
         log=_printed(verdict),
         **_picture(verdict, s),
@@ -112,14 +106,12 @@ def as_html(verdict: Verdict, source: str = "") -> str:
 
 
 def page_without_grades(notebook: str, sentence: str) -> str:
-    """The feedback on a notebook that could not be graded, as a whole HTML page that fetches nothing: why, in a
-    sentence, which may hold a learner's text.
-    """
+    """The feedback page for a notebook that could not be graded: a whole HTML page that fetches nothing."""
     return _template("without_grades").render(notebook=notebook, sentence=sentence)
 
 
 def _printed(verdict: Verdict) -> str:
-    """What the submission printed, without the warnings of Triton's interpreter, which no learner can act on."""
+    """The submission's output, without the warnings of Triton's interpreter."""
     return re.sub(_INTERPRETER_WARNING, "", clean(verdict.log)).strip()
 
 
@@ -134,14 +126,13 @@ def _picture(verdict: Verdict, s: Summary) -> dict[str, Any]:
     if s.failing is None or mismatch is None or (s.exercise is not None and s.exercise.answers):
         return {"picture": "", "caption": ""}
     side = outside_of(mismatch, case_of(s.failing.name, s.exercise)) if mismatch.outside else ""
-    said = ["All that is wrong lies in the hatched part."] if mismatch.wrong else []
-    said += [f"The dashed part lies outside of `{mismatch.output}` and is not to be written."] if side else []
+    said = ["All wrong elements are in the hatched part."] if mismatch.wrong else []
+    said += [f"The dashed part is outside `{mismatch.output}` and must not be written."] if side else []
     caption = f"A map of `{mismatch.output}`. {' '.join(said)}"
     return {"picture": markup(map_of(mismatch, side)), "caption": caption}
 
 
-@dataclass(frozen=True)
-class _Row:
+class _Row(NamedTuple):
     case: str
     times: tuple[str, ...]
     rate: str
@@ -149,8 +140,7 @@ class _Row:
     bar: Markup
 
 
-@dataclass(frozen=True)
-class _Times:
+class _Times(NamedTuple):
     heads: tuple[str, ...]
     rows: tuple[_Row, ...]
     unit: str
@@ -158,7 +148,7 @@ class _Times:
 
 
 def _times(verdict: Verdict, exercise: Exercise | None) -> _Times:
-    """One row for each case, one column for each peer, the submission's first. GB/s where the exercise is not known."""
+    """One row per case and one column per peer, the submission's first. The unit is GB/s if the exercise is unknown."""
     cases = {case.name: case for case in (*exercise.timed_cases, *exercise.plot_cases)} if exercise is not None else {}
     names = list(dict.fromkeys(timing.case for timing in verdict.timings))
     peers = sorted(dict.fromkeys(timing.peer for timing in verdict.timings), key=lambda peer: peer != "submission")
@@ -173,19 +163,10 @@ def _times(verdict: Verdict, exercise: Exercise | None) -> _Times:
             rate = exercise.rate(cases[name].times(own.scale), own.bandwidth_gbps)
             title = cases[name].title(own.scale)
         times = tuple(time(by_key[name, peer].median_us) if (name, peer) in by_key else "–" for peer in peers)
-        rows.append(
-            _Row(
-                case=title,
-                times=times,
-                rate=f"{rate:,.0f}" if rate is not None else "–",
-                share=f"{share:.0%}" if share is not None else "–",
-                bar=markup(share_bar(share) if share is not None else ""),
-            )
-        )
-    heads = tuple(labels.get(peer, peer) for peer in peers)
-    if exercise is None:
-        return _Times(heads, tuple(rows), "GB/s", "a copy's bandwidth")
-    return _Times(heads, tuple(rows), exercise.rate_unit, exercise.ceiling)
+        percent, bar = (f"{share:.0%}", share_bar(share)) if share is not None else ("–", "")
+        rows.append(_Row(title, times, f"{rate:,.0f}" if rate is not None else "–", percent, markup(bar)))
+    unit, ceiling = (exercise.rate_unit, exercise.ceiling) if exercise else ("GB/s", "a copy's bandwidth")
+    return _Times(tuple(labels.get(peer, peer) for peer in peers), tuple(rows), unit, ceiling)
 
 
 def _times_text(verdict: Verdict, exercise: Exercise | None) -> Iterable[str]:
@@ -205,7 +186,7 @@ def _failure_text(s: Summary, source: str) -> list[str]:
 
 
 def _excerpt(source: str, line: int | None) -> list[tuple[int, str, bool]]:
-    """The line that failed and its neighbours: number, text, and whether it is the one."""
+    """The line that failed and its neighbours: number, text, and whether it is the line that failed."""
     lines = clean(source, limit=1 << 20).split("\n")
     if line is None or not source or not 1 <= line <= len(lines):
         return []
@@ -233,5 +214,5 @@ def _template(name: str) -> Template:
 
 
 def _cleaned(value: Any) -> Any:
-    """What jinja prints, without control characters; markup is ours and stays as it is."""
+    """A value for jinja to print, without control characters. Markup is our own and stays as it is."""
     return clean(value, limit=1 << 20) if type(value) is str else value

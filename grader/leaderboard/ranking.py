@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, NamedTuple
 
 from grader.exercise import Exercise
-from grader.feedback.summary import beside, without_quotes
+from grader.feedback.summary import notes, without_quotes
 from grader.verdict import Timing, Verdict
 from grader.words import plural
 
@@ -112,7 +112,7 @@ def rank(
 
     Only entries whose cases are all right are ranked, fastest first. An entry ties with the first of the group above it
     if their intervals overlap, each limited to its value ± 3 %; otherwise it starts a new group. So no entry ranks
-    above a faster one. After two entries at rank 1 comes rank 3. Of the unranked, those with most cases right are first.
+    above a faster one. Unranked entries are sorted by their share of wrong cases.
     """
     rows: list[Row] = []
     unranked: list[tuple[float, Unranked]] = []
@@ -189,7 +189,7 @@ def _share(shares: Sequence[float | None]) -> float | None:
 
 
 def _remarks(verdict: Verdict | None) -> tuple[str, ...]:
-    return tuple(without_quotes(remark) for remark in beside(verdict)) if verdict is not None else ()
+    return tuple(without_quotes(note) for note in notes(verdict)) if verdict is not None else ()
 
 
 def _ratio(verdict: Verdict, exercise: Exercise, time: Interval) -> Interval | None:

@@ -1,4 +1,4 @@
-"""Errors, word for word, as the tools give them, each with a piece of the advice that it must get.
+"""Errors, word for word from the tools, each with a part of its advice.
 
 Provoked with triton 3.7.1 (compiler and interpreter), g++ 12.2, NVIDIA's compiler 13.0, numba 0.68.1, torch 2.13. Those
 marked "from its source" need a GPU; they were copied from the tool's own source or documentation.
@@ -12,17 +12,17 @@ _NOT_ITERABLE = "TypeError: 'int' object is not iterable"
 _NO_TENSOR = "AttributeError: 'NoneType' object has no attribute 'to_tensor'"
 _SCALARS = "TypeError: only 0-dimensional arrays can be converted to Python scalars"
 
-# What is worded alike, with the line of the submission that tells it apart.
+# Messages with several causes, each with the line of the submission that tells them apart.
 TEXTS_WITH_LINES: tuple[tuple[str, str, str], ...] = (
     (_NO_TENSOR, "    numerator = (x - tl.max(x, axis=0)).exp()", "Write `tl.exp(x)`"),
     (_NO_TENSOR, "    x = x.sqrt()", "Write `tl.sqrt(x)`"),
     (_NOT_ITERABLE, "    denominator = sum(e)", "Python's `sum` was called on a block. Use `tl.sum("),
     (_NOT_ITERABLE, "    x = x - max(x)", "Python's `max` was called on a block. Use `tl.max("),
-    (_NOT_ITERABLE, "    x = x_ptr[offsets]", "A pointer is not indexed. Load with `tl.load(x_ptr + offsets"),
+    (_NOT_ITERABLE, "    x = x_ptr[offsets]", "A pointer cannot be indexed. Load with `tl.load(x_ptr + offsets"),
     (_NOT_ITERABLE, "    y = tl.sum(x, axis=0) + y_ptr[0]", "Load with `tl.load(y_ptr"),
-    (_NOT_ITERABLE, "    denominator = numerator[0]", "neither pointers nor blocks are indexed"),
-    (_SCALARS, "    out_ptr[offsets] = x + y", "A pointer is not indexed. Store with `tl.store(out_ptr + offsets"),
-    (_SCALARS, "    x = math.exp(x)", "in place of `torch.exp` or `math.exp`"),
+    (_NOT_ITERABLE, "    denominator = numerator[0]", "pointers and blocks cannot be indexed"),
+    (_SCALARS, "    out_ptr[offsets] = x + y", "A pointer cannot be indexed. Store with `tl.store(out_ptr + offsets"),
+    (_SCALARS, "    x = math.exp(x)", "instead of `torch.exp` or `math.exp`"),
     ("error: expression must have integral or unscoped enum type", "out[i] = x[i] ^ 2;", "no power operator"),
     ("invalid type argument of unary '*' (have 'int')", "out[i] = x[i] ** 2;", "Multiply: `x[i] * x[i]`"),
     ('error: operand of "*" must be a pointer but has type "int"', "out[i] = x[i] ** 2;", "no power operator"),
@@ -31,7 +31,7 @@ TEXTS_WITH_LINES: tuple[tuple[str, str, str], ...] = (
         'module = cp.RawModule(code="kernels.fatbin")',
         "The name of a file was compiled",
     ),
-    ("KeyError: 'f'", '    code = source.substitute(T="float")', "The text holds `$f`"),
+    ("KeyError: 'f'", '    code = source.substitute(T="float")', "The template has a `$f`"),
     ("error: unrecognized token", "int row = 3; # the row", "C++ comments begin with `//`"),
 )
 
@@ -50,12 +50,12 @@ TEXTS: tuple[tuple[str, str], ...] = (
         "OpCheckError: opcheck(op, ...): test_faketensor failed with When comparing the output of "
         "course.cube.default on FakeTensor and concrete Tensors, found mismatched tensor metadata: Shapes "
         "torch.Size([3, 4]) and torch.Size([12]) are not equal! (scroll up for stack trace)",
-        "describes another tensor than the real one makes",
+        "returns a different tensor than the real one",
     ),
     (
         "OpCheckError: opcheck(op, ...): test_schema failed with Argument x is not defined as mutable but "
         "was mutated (scroll up for stack trace)",
-        "The operator writes into `x`",
+        "The operator writes to `x`",
     ),
     (
         "RuntimeError: cube (with implementation in <module 'torch._library.custom_ops' from "
@@ -71,31 +71,31 @@ TEXTS: tuple[tuple[str, str], ...] = (
     (
         "RuntimeError: Cannot access data pointer of Tensor (e.g. FakeTensor, FunctionalTensor). If you're "
         "using torch.compile/export/fx, it is likely that we are erroneously tracing into a custom kernel.",
-        "inside of an operator",
+        "inside an operator",
     ),
     (
         "OperatorError: torch.compile cannot make one graph: Unsupported method call Explanation: Dynamo "
         "does not know how to trace method `__call__` of class `_FuncPtr`",
-        "a call that it cannot see into",
+        "a call that it cannot trace",
     ),
     (
         "OperatorError: torch.autograd.gradcheck says: Backward is not reentrant, i.e., running backward "
         "with same input and grad_output multiple times gives different values",
-        "came out differently",
+        "gave different results",
     ),
     (
         "OperatorError: torch.autograd.gradcheck says: Jacobian mismatch for output 0 with respect to input 0",
-        "not what differences of the function give",
+        "does not match the finite differences",
     ),
     (
         "RuntimeError: function GeneratedBackwardFor_course_cube_defaultBackward returned an incorrect "
         "number of gradients (expected 3, got 2)",
-        "too few or too many values",
+        "wrong number of values",
     ),
     (
         "RuntimeError: function GeneratedBackwardFor_course_cube_defaultBackward returned a gradient "
         "different than None at position 2, but the corresponding forward input was not a Variable",
-        "Return None in its place",
+        "Return None for it instead",
     ),
     (
         "AttributeError: 'GeneratedBackwardFor_course_cube_defaultBackward' object has no attribute 'slope'",
@@ -103,7 +103,7 @@ TEXTS: tuple[tuple[str, str], ...] = (
     ),
     (
         "TypeError: keep() got an unexpected keyword argument 'inputs'",
-        "`ctx, inputs, output`",
+        "`ctx`, `inputs` and `output`",
     ),
     (
         "ValueError: infer_schema(func): Parameter slope must have a type annotation. Got func with "
@@ -114,7 +114,7 @@ TEXTS: tuple[tuple[str, str], ...] = (
     ("TypeError: cannot add pointers together", "Two addresses were added, not the values"),
     ("TypeError: unsupported operand type(s) for @: 'tensor' and 'tensor'", "`tl.dot(a, b)`"),
     ("AttributeError: 'InterpreterBuilder' object has no attribute 'grid_idx'", "Launch the kernel over a grid"),
-    ("TypeError: g() got an unexpected keyword argument 'num_warps'", "`num_warps` is for a launch"),
+    ("TypeError: g() got an unexpected keyword argument 'num_warps'", "`num_warps` is a launch option"),
     ("ValueError: arange's range must be a power of 2", "triton.next_power_of_2"),
     ("ValueError: arange's arguments must be of type tl.constexpr", "BLOCK_SIZE: tl.constexpr"),
     ("TypeError: arange() missing 1 required positional argument: 'end'", "tl.arange(0, BLOCK_SIZE)"),
@@ -124,13 +124,13 @@ TEXTS: tuple[tuple[str, str], ...] = (
         "different from annotating a variable as constexpr (`x: triton.language.constexpr = 42`), which is not "
         "supported.  Alternatively, set the envvar TRITON_ALLOW_NON_CONSTEXPR_GLOBALS=1, but we do not promise to "
         'support this forever.")',
-        "Pass `SCALE` as an argument",
+        "Pass `SCALE` to the kernel",
     ),
     ("NameError('offs is not defined')", "`offs` is not defined in this cell"),
-    ("NameError('math is not defined')", "use `tl` in place of `math`"),
+    ("NameError('math is not defined')", "use `tl` instead of `math`"),
     (
         "ValueError('Cannot make_shape_compatible: incompatible dimensions at index 0: 128 and 64')",
-        "different lengths meet in one operation: 128 and 64",
+        "different lengths in dimension 0: 128 and 64",
     ),
     ("ValueError: Unsupported ptr type <['128'], int32> in `tl.load`", "`x_ptr + offsets`"),
     ("ValueError: Value argument cannot be block type if pointer argument is not a block", "to a single address"),
@@ -142,52 +142,52 @@ TEXTS: tuple[tuple[str, str], ...] = (
     (
         "AssertionError('Loop-carried variable acc has initial type int32 but is re-assigned to fp32 in loop! Please "
         "make sure that the type stays consistent.')",
-        "`acc` begins as int32 and becomes fp32",
+        "`acc` starts as int32 and becomes fp32",
     ),
-    ("unsupported AST node type: Break", "does not know Python's `Break`"),
-    ("NotImplementedError('only tuple comprehensions are supported')", "cannot be"),
+    ("unsupported AST node type: Break", "cannot compile Python's `Break`"),
+    ("NotImplementedError('only tuple comprehensions are supported')", "cannot compile this"),
     (
         "Cannot evaluate f-string containing non-constexpr conversion values, found conversion of type <class "
         "'triton.language.core.tensor'>",
         "`tl.device_print`",
     ),
-    ("ValueError: Expected dtype ['fp32', 'fp64'] but got int32", "given int32"),
+    ("ValueError: Expected dtype ['fp32', 'fp64'] but got int32", "got int32"),
     ("ValueError: invalid axis 1. Expected -1 <= axis < 1", "`axis=0`"),
     ("ValueError: program_id axis must be 0, 1, or 2 but got 3", "three axes"),
     ("AssertionError: min requires at least 2 values", "`tl.max(x, axis=0)`"),
     ("InterpreterError: AssertionError('input and other must have equal reduction dimensions')", "BLOCK_K × BLOCK_N"),
     (
         "InterpreterError: AssertionError('Both operands must be same dtype. Got fp16 and fp32')",
-        "here are fp16 and fp32. Load both as they are",
+        "got fp16 and fp32. Load both as float16",
     ),
     (
         "ValueError: Conflicting meta-parameters: BLOCK_M. Make sure that you don't re-define auto-tuned symbols.",
-        "BLOCK_M is chosen by `triton.autotune`",
+        "`triton.autotune` chooses BLOCK_M",
     ),
-    ("AssertionError: strides must be 16-byte aligned", "Let a kernel with pointers do the rest"),
+    ("AssertionError: strides must be 16-byte aligned", "Use a kernel with pointers for all other layouts"),
     ("AssertionError: base must be 16-byte aligned", "multiples of 16 bytes"),
-    ("InterpreterError: AssertionError('block offset start must be 16-byte aligned')", "not the numbers of tiles"),
-    ("AssertionError: Input shapes should have M >= 1, N >= 1 and K >= 16", "at least 1 × 1, and 16"),
-    ("AttributeError(\"module 'triton.language' has no attribute 'softmaxx'\")", "no `tl.softmaxx`"),
+    ("InterpreterError: AssertionError('block offset start must be 16-byte aligned')", "not the index of the tile"),
+    ("AssertionError: Input shapes should have M >= 1, N >= 1 and K >= 16", "at least 1 × 1 elements, and 16"),
+    ("AttributeError(\"module 'triton.language' has no attribute 'softmaxx'\")", "`tl.softmaxx` does not exist"),
     ("RuntimeError: Unsupported function referenced: <built-in method exp of type object at 0x7f>", "`tl.exp`"),
     ("ValueError: unsupported tensor index: constexpr[0]", "`tl.load(x_ptr + offsets)`"),
     (
         "ValueError: Did you forget to add @triton.jit ? (`_semantic` argument must be provided outside of JIT "
         "functions.)",
-        "neither pointers nor blocks are indexed",
+        "pointers and blocks cannot be indexed",
     ),
     ("AttributeError(\"'tensor' object has no attribute 'load'\")", "has no `load`"),
     # Triton's interpreter and launcher
-    (_NO_TENSOR, "`tl.exp(x)` in place of `x.exp()`"),
+    (_NO_TENSOR, "`tl.exp(x)` instead of `x.exp()`"),
     ("InterpreterError: ValueError(\"axis 1 out of bounds for shape ['constexpr[128]']\")", "`axis=0`"),
     ("InterpreterError: ValueError('axis 0 out of bounds for shape []')", "`tl.exp`, not `math.exp`"),
     (
         "InterpreterError: TypeError(\"exp(): argument 'input' (position 1) must be Tensor, not tensor\")",
-        "in place of `torch.exp`",
+        "instead of `torch.exp`",
     ),
     (
         "InterpreterError: TypeError('only 0-dimensional arrays can be converted to Python scalars')",
-        "in place of `torch.exp` or `math.exp`",
+        "instead of `torch.exp` or `math.exp`",
     ),
     ("InterpreterError: NameError(\"name 'offs' is not defined\")", "`offs` is not defined"),
     ("InterpreterError: AttributeError(\"'numpy.ndarray' object has no attribute 'type'\")", "Pass torch tensors"),
@@ -199,7 +199,7 @@ TEXTS: tuple[tuple[str, str], ...] = (
     ("TypeError: object of type 'int' has no len()", "with the comma"),
     ("InterpreterError: TypeError(\"'float' object cannot be interpreted as an integer\")", "`triton.cdiv"),
     ("TypeError: k() missing 1 required positional argument: 'B'", "`k` was called without 'B'"),
-    ("TypeError: k() takes 4 positional arguments but 8 were given", "takes 4 arguments and was given 8"),
+    ("TypeError: k() takes 4 positional arguments but 8 were given", "takes 4 arguments but got 8"),
     ("KeyError: 'Keyword argument BLOCK was specified but unrecognised'", "no parameter `BLOCK`"),  # from its source
     ("AssertionError: num_warps must be a power of 2", "1, 2, 4, 8, 16 or 32"),  # from its source
     ("ValueError: Pointer argument cannot be accessed from Triton (cpu tensor?)", "device=x.device"),  # from its source
@@ -212,13 +212,16 @@ TEXTS: tuple[tuple[str, str], ...] = (
     ),
     ("RuntimeError: Triton Error [CUDA]: invalid argument", "at most 65,535"),
     # the CUDA runtime (the first as the CPU build gives it, too)
-    ("RuntimeError: invalid configuration argument", "was the division rounded down"),
-    ("RuntimeError: invalid argument", "was the division rounded down"),  # CUDA 13 on an H200, of 2048 threads a block
-    ("torch.AcceleratorError: CUDA error: invalid argument", "block.x * block.y at most 1024"),
+    ("RuntimeError: invalid configuration argument", "the division was probably rounded down"),
+    (
+        "RuntimeError: invalid argument",
+        "the division was probably rounded down",
+    ),  # CUDA 13 on an H200, for 2048 threads per block
+    ("torch.AcceleratorError: CUDA error: invalid argument", "block.x * block.y is at most 1024"),
     ("RuntimeError: CUDA error: no kernel image is available for execution on the device", "TORCH_CUDA_ARCH_LIST"),
     ("RuntimeError: CUDA error: an illegal memory access was encountered", "against the bounds"),
     ("RuntimeError: Triton Error [CUDA]: an illegal memory access was encountered", "against the bounds"),
-    ("RuntimeError: CUDA error: device-side assert triggered", "index out of range"),
+    ("RuntimeError: CUDA error: device-side assert triggered", "index was out of range"),
     ("RuntimeError: CUDA error: too many resources requested for launch", "fewer threads"),
     (
         "torch.AcceleratorError: CUDA error: too many resources requested for launch\nCUDA kernel errors might be "
@@ -226,7 +229,7 @@ TEXTS: tuple[tuple[str, str], ...] = (
         "consider passing CUDA_LAUNCH_BLOCKING=1\nCompile with `TORCH_USE_CUDA_DSA` to enable device-side assertions.",
         "fewer threads",
     ),
-    ("torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 64.00 GiB.", "write into `out`"),
+    ("torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 64.00 GiB.", "Write to `out`"),
     ("RuntimeError: CUDA error: CUDA driver version is insufficient for CUDA runtime version", "grader doctor"),
     ("#error -- unsupported GNU version! gcc versions later than 14 are not supported!", "grader doctor"),
     ("AssertionError: Torch not compiled with CUDA enabled", "`x.device`"),
@@ -255,10 +258,10 @@ TEXTS: tuple[tuple[str, str], ...] = (
     ("d.cpp:1:65: error: too many arguments to function ‘void g(float*)’", "too many arguments"),
     ("f.cpp:2:12: error: too few arguments to function ‘void f(const float*)’", "too few arguments"),
     ("e.cpp:1:32: error: expected primary-expression before ‘<’ token", "`cuda_sources`"),
-    ("e.cpp:1:51: error: ‘threadIdx’ was not declared in this scope", "exist in kernels alone"),
+    ("e.cpp:1:51: error: ‘threadIdx’ was not declared in this scope", "only kernels can use them"),
     ("f.cpp:1:30: error: assignment of read-only location ‘* x’", "through a `const` pointer"),
-    ("f.cpp:3:10: fatal error: nosuch.h: No such file or directory", "The header `nosuch.h`"),
-    ("OSError: /tmp/x/square.so: undefined symbol: _Z6squarePKfPfii", "defined nowhere"),
+    ("f.cpp:3:10: fatal error: nosuch.h: No such file or directory", "the header `nosuch.h`"),
+    ("OSError: /tmp/x/square.so: undefined symbol: _Z6squarePKfPfii", "no definition"),
     ("AttributeError: '_OpNamespace' 'foo' object has no attribute 'bar'", "`foo::bar`"),
     # NVIDIA's compiler
     (
@@ -268,7 +271,7 @@ TEXTS: tuple[tuple[str, str], ...] = (
     ("main.cu(3): error: unrecognized preprocessing directive", "begin with `//`"),
     ('main.cu(2): error: expected a ";"', "`;`"),
     ('main.cu(1): error: identifier "row" is undefined', "The name `row` is used"),
-    ('main.cu(1): error: identifier "threadidx" is undefined', "The names are `threadIdx`"),
+    ('main.cu(1): error: identifier "threadidx" is undefined', "CUDA's names are `threadIdx`"),
     ("main.cu(1): error: expression must be a modifiable lvalue", "through a `const` pointer"),
     ('At end of source: error: expected a "}"', "Add the missing `}`"),
     ("main.cu(1): error: a __global__ function must have a void return type", "`__global__ void`"),
@@ -282,11 +285,11 @@ TEXTS: tuple[tuple[str, str], ...] = (
     ),
     ("main.cu(2): error: too few arguments in function call", "too few arguments"),
     ('main.cu(1): error: class "uint3" has no member "w"', "no member `w`"),
-    ("main.cu(1): error: expression must have integral or unscoped enum type", "whole number"),
+    ("main.cu(1): error: expression must have integral or unscoped enum type", "must be an integer"),
     (
         'main.cu(1): catastrophic error: could not open source file "torch/extension.h" (no directories in search '
         "list)",
-        "The header `torch/extension.h`",
+        "the header `torch/extension.h`",
     ),
     (
         'main.cu(3): error: calling a __host__ function("g(float *)") from a __global__ function("k(float *)") is not '
@@ -296,13 +299,13 @@ TEXTS: tuple[tuple[str, str], ...] = (
     # Numba
     (
         "TypeError: No matching definition for argument type(s) array(float64, 1d, C), array(float64, 1d, C)",
-        "If kernels are kept, is each kept under its type?",
+        "If you cache kernels, is each stored under its type?",
     ),
     (
         "TypeError: _Kernel.__init__() got an unexpected keyword argument 'fast_math'",
         "Fast math is `fastmath=True`",
     ),
-    ("TypeError: CUDA kernel must have void return type.", "into an output array"),
+    ("TypeError: CUDA kernel must have void return type.", "to an output array"),
     (
         "TypingError: Failed in cuda mode pipeline (step: nopython frontend)\nUnknown attribute 'foo' of type float32",
         "cannot compile `.foo`",
@@ -315,13 +318,13 @@ TEXTS: tuple[tuple[str, str], ...] = (
     (
         "No implementation of function Function(<built-in function setitem>) found for signature:\n \n >>> setitem("
         "array(float32, 1d, A), int64, list(int64)<iv=[1, 2, 3]>)",
-        "an array where its element belongs",
+        "an array used instead of its element",
     ),
     ("NameError: name 'undefinedname' is not defined\nDuring: Pass nopython_type_inference", "`undefinedname`"),
     # Python and PyTorch
     ("NameError: name 'tl' is not defined", "`tl` is not imported in this cell"),
     ("NameError: name 'helper' is not defined", "`helper` is not defined in this cell"),
-    ("NameError: name 'get_ipython' is not defined", "a cell of its own"),
+    ("NameError: name 'get_ipython' is not defined", "a separate cell"),
     ("UnboundLocalError: cannot access local variable 'n' where it is not associated with a value", "`n` is read"),
     ("ModuleNotFoundError: No module named 'einops'", "`einops` is not installed"),
     (
@@ -352,18 +355,18 @@ TEXTS: tuple[tuple[str, str], ...] = (
     (
         "GraphBreak: Unsupported Tensor.item() call with capture_scalar_outputs=False: Dynamo does not support tracing "
         "`Tensor.item()` with config.capture_scalar_outputs=False.",
-        "Keep the tensor of one element",
+        "Keep the one-element tensor",
     ),
-    ("TripToTheCpu: the graph fetches a value to the CPU: `.item()`", "`.item()` takes values to the CPU"),
+    ("TripToTheCpu: the graph fetches a value to the CPU: `.item()`", "`.item()` copies values to the CPU"),
     (
         "GraphBreak: Failed to trace builtin operator: Dynamo does not know how to trace builtin operator `print` with "
         "argument types ['str'] (has_kwargs False)",
-        "Take `print` out",
+        "Remove `print`",
     ),
     (
         "GraphBreak: Consider annotating your code using torch._check*(). Could not extract specialized integer from "
         "data-dependent expression TruncToInt(zuf0) (unhinted: TruncToInt(zuf0)).  (Size-like symbols: none)",
-        "Keep the shape and mask",
+        "Keep the shape and use a mask",
     ),
     (
         "GraphBreak: Attempted to call function marked as skipped: Dynamo does not know how to trace the builtin "
@@ -374,12 +377,12 @@ TEXTS: tuple[tuple[str, str], ...] = (
     (
         "GraphBreak: Unresolved GetAttrVariable comparison: Cannot compare GetAttrVariable(LoggingLoggerVariable(), "
         "name) because the attribute could not be resolved to a concrete value.",
-        "Say it with torch operations alone",
+        "Use only torch operations",
     ),
-    ("TooManyKernels: fused into 5 kernels, at most 2 are allowed", "without being needed: 5 kernels"),
+    ("TooManyKernels: fused into 5 kernels, at most 2 are allowed", "needs 5 kernels"),
     (
         "Recompiled: a second call with the same shapes was compiled again, since something else had changed",
-        "Take counters, logs and lists out",
+        "Move counters, logs and lists out",
     ),
     ("InputChanged: the function wrote to a tensor that it was given", "`y = y / peak`"),
     ("NotATensor: the result is torch.float64; torch.float32 is asked for", "`.double()`"),
@@ -388,7 +391,7 @@ TEXTS: tuple[tuple[str, str], ...] = (
     (
         "NarrowLoads: wide_kernel: its loads are 4 bytes wide for a thread, where 16 are asked for; a block "
         "gives each of its 128 threads 2 elements",
-        "The block is too small for its threads: with 2 elements each of the 128 threads",
+        "The block is too small for its threads: with 2 elements per thread, none of the 128 threads",
     ),
     (
         "NarrowLoads: wide_kernel: its loads are 4 bytes wide for a thread, where 16 are asked for; the "
@@ -398,36 +401,36 @@ TEXTS: tuple[tuple[str, str], ...] = (
     (
         "NarrowLoads: wide_kernel: its loads are 4 bytes wide for a thread, where 16 are asked for; the "
         "addresses allow more, and the mask does not",
-        "Say so: `tl.max_constancy(column < columns, 4)`",
+        "Declare it: `tl.max_constancy(column < columns, 4)`",
     ),
     (
         "NarrowLoads: wide_kernel: its loads are 4 bytes wide for a thread, where 16 are asked for; the layout "
         "allows more, and the addresses that are loaded from do not",
-        "Say it of these rows, too",
+        "Declare it for these rows as well",
     ),
     (
         "NarrowLoads: wide_kernel: its loads are 4 bytes wide for a thread, where 16 are asked for; the addresses or "
         "the mask do not allow more",
-        "Say both",
+        "Declare both",
     ),
     # grader/worker/harnesses/triton_kernels.py
     (
         "FalseHint: tl.max_contiguous(…, 4) is false: neighbours in a run are 1 and 5",
-        "If `tl.max_contiguous` does not hold",
+        "so that `tl.max_contiguous` holds",
     ),
     ("NoTritonKernel: no Triton kernel was launched", "`@triton.jit`"),
-    ("ValueError: vector_width counts loads of 128 bytes: no load of a thread is that wide", "8 bits are a byte"),
+    ("ValueError: vector_width counts loads of 128 bytes: no load of a thread is that wide", "8 bits are one byte"),
     # CuPy 14, the driver and NVRTC 13
-    ("CUDADriverError: CUDA_ERROR_NOT_FOUND: named symbol not found", '`extern "C"` before `__global__`'),
+    ("CUDADriverError: CUDA_ERROR_NOT_FOUND: named symbol not found", '`extern "C" __global__`'),
     (
         "CUDADriverError: CUDA_ERROR_LAUNCH_OUT_OF_RESOURCES: too many resources requested for launch",
         "`__launch_bounds__`",
     ),
     ('TypeError: can only concatenate str (not "tuple") to str', "options=('--use_fast_math',)"),
-    ("TypeError: unsupported operand type(s) for +: 'int' and 'tuple'", "Grid and block are tuples"),
+    ("TypeError: unsupported operand type(s) for +: 'int' and 'tuple'", "Grid and block must be tuples"),
     ("nvrtc: error: unrecognized option -O3 found", "NVRTC has no option -O3"),
-    ("CUDADriverError: CUDA_ERROR_FILE_NOT_FOUND: file not found", "Did nvcc fail?"),
-    ("gcc: fatal error: 'kernels.cu': No such file or directory", "nvcc finds no file `kernels.cu`"),
+    ("CUDADriverError: CUDA_ERROR_FILE_NOT_FOUND: file not found", "if nvcc fails"),
+    ("gcc: fatal error: 'kernels.cu': No such file or directory", "nvcc cannot find the file `kernels.cu`"),
     ("TypeError: Argument 'path' has incorrect type (expected str, got PosixPath)", "path=str(path)"),
     ("nvcc fatal   : Value 'hopper' is not defined for option 'gpu-architecture'", "`-arch=sm_90`"),
     ("nvcc fatal   : Unsupported gpu architecture '90'", "`-arch=sm_90`"),
@@ -435,8 +438,11 @@ TEXTS: tuple[tuple[str, str], ...] = (
         "CalledProcessError: Command '['nvcc', '--fatbin', 'f.cu']' returned non-zero exit status 2.",
         "`capture_output=True`",
     ),
-    ("TypeError: expected string or bytes-like object, got 'Template'", "Fill it in: `source.substitute("),
-    ('more than one instance of overloaded function "power" has "C" linkage', "Two kernels have the name `power`"),
+    ("TypeError: expected string or bytes-like object, got 'Template'", "Fill it in first: `source.substitute("),
+    (
+        'more than one instance of overloaded function "power" has "C" linkage',
+        "Two kernels have the same name, `power`",
+    ),
     ('more than one instance of overloaded function "atan2" matches the argument list:', "The arguments of `atan2`"),
     ("error: user-defined literal operator not found", "Write `2.0f`"),
     ("__launch_bounds__ is only allowed on a __global__ function", "at each `__global__` function"),

@@ -62,7 +62,7 @@ def test_no_picture_where_it_says_nothing() -> None:
 
 
 def test_the_map_in_words() -> None:
-    """Those who do not see the map are told what it shows."""
+    """The alternative text says what the map shows."""
     said = map_alt(_mismatch((83, 781), (0, 768), (82, 780)), "after")
 
     assert said == (

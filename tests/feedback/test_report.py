@@ -10,7 +10,7 @@ import pytest
 
 from grader.exercises import find
 from grader.feedback.report import as_html, as_text
-from grader.feedback.summary import NEEDS_GPU, beside, gate_words, state_of, summarize, without_quotes
+from grader.feedback.summary import NEEDS_GPU, gate_words, notes, state_of, summarize, without_quotes
 from grader.verdict import CaseResult, Failure, Finding, GateResult, Timing, Verdict
 from tests.feedback.verdicts import ALL, CLOCK, GPU, SIMULATOR, SOURCE, failing, make
 
@@ -72,24 +72,24 @@ def test_html_is_one_closed_fragment_without_requests(verdict: Verdict) -> None:
 
 
 def test_html_and_text_tell_the_same(verdict: Verdict) -> None:
-    """Headline, points, sentences, next step and environment stand in both."""
+    """Both reports have the headline, points, sentences, next step and environment."""
     summary = summarize(verdict)
     html, text = Reader(as_html(verdict)).text, " ".join(as_text(verdict).split())
 
-    beside = [each.sentence for each in summary.beside]
-    for said in (summary.headline, summary.points, *summary.sentences, *beside, summary.next_step, summary.environment):
+    notes = [each.sentence for each in summary.notes]
+    for said in (summary.headline, summary.points, *summary.sentences, *notes, summary.next_step, summary.environment):
         plain = said.replace("`", "")
         assert " ".join(plain.split()) in re.sub(r" ([?.,;:)])", r"\1", html.replace("“ ", "“")) or plain in html
         assert " ".join(said.split()) in text
 
 
 def test_text_fits_a_terminal(verdict: Verdict) -> None:
-    """No line of ours is longer than 100 columns."""
+    """No line of the report is longer than 100 columns."""
     assert [line for line in as_text(verdict).splitlines() if len(line) > 100] == []
 
 
 def test_there_is_one_next_step_always(verdict: Verdict) -> None:
-    """Whatever happened, the reader is told what to do next, once, in whole sentences."""
+    """Every report says once what to do next, in whole sentences."""
     step = summarize(verdict).next_step
 
     assert as_text(verdict).count("Next: ") == 1
@@ -104,18 +104,18 @@ def test_there_is_one_next_step_always(verdict: Verdict) -> None:
      ("not_written", "not_written"), ("unusable", "unusable")],
 )  # fmt: skip
 def test_states(name: str, state: str) -> None:
-    """Each verdict is told as what it is."""
+    """Each verdict has its state."""
     assert state_of(ALL[name]) == state
 
 
 def test_without_a_gpu_no_speed_is_claimed() -> None:
-    """A simulated verdict says so, names the points that a GPU gives, and shows no bar and no ratio."""
+    """A simulated verdict says so and how many points need a GPU, and shows no bar and no ratio."""
     html, text = as_html(ALL["simulated"]), as_text(ALL["simulated"])
 
     assert NEEDS_GPU in html
     assert " ".join(NEEDS_GPU.split()) in " ".join(text.split())
     assert "4 of 10 points" in text
-    assert "6 of the 10 are for speed and need a GPU" in " ".join(text.split())
+    assert "6 points for speed need a GPU" in " ".join(text.split())
     assert "needs a GPU" in html
     assert 'class="gr-gate"' not in html
     assert "GB/s" not in text
@@ -141,8 +141,8 @@ def test_speed_is_shown_with_interval_and_mark() -> None:
         ("ls_open", "1,024 samples × 1,048,576 frequencies: yours"),  # it does not grow
     ],
 )
-def test_a_time_stands_beside_the_size_that_was_timed(exercise_id: str, said: str) -> None:
-    """A fast GPU is timed on more than the case's name says: by the name alone time and rate would not fit."""
+def test_a_time_names_the_size_that_was_timed(exercise_id: str, said: str) -> None:
+    """A fast GPU is timed on a larger size than the case's name says: time and rate must match."""
     name = find(exercise_id).timed_cases[0].name
     own = Timing(name, "submission", 300.0, 300.0, 300.0, 3000.0, 0.7, 7, 16, scale=2)
     verdict = make(exercise_id, GPU, status="failed", timings=(own,))
@@ -159,7 +159,7 @@ def test_a_time_stands_beside_the_size_that_was_timed(exercise_id: str, said: st
     ],
 )
 def test_speed_is_said_in_what_limits_it(exercise_id: str, said: str) -> None:
-    """A product is no matter of GB/s, and a periodogram has no ceiling that was measured; a share needs one."""
+    """A product is not limited by GB/s, and a periodogram has no measured ceiling to have a share of."""
     exercise = find(exercise_id)
     case = exercise.timed_cases[0]
     us = 200.0 if exercise.work is None else exercise.work(case) / 16e3
@@ -176,8 +176,8 @@ def test_speed_is_said_in_what_limits_it(exercise_id: str, said: str) -> None:
     assert (f"{said}," in text or "% of a" in text) == bool(exercise.ceiling)
 
 
-def test_findings_stand_beside_the_score_and_take_nothing() -> None:
-    """Each is said once, in both reports, and that they cost nothing; only "Done" is not said beside one."""
+def test_findings_take_no_points() -> None:
+    """Both reports show each note once and say that notes take no points; they replace "Done"."""
     verdict, clean = ALL["noted"], ALL["passed"]
     html, text = Reader(as_html(verdict)).text, " ".join(as_text(verdict).split())
 
@@ -185,7 +185,7 @@ def test_findings_stand_beside_the_score_and_take_nothing() -> None:
         "Rules: Line 14 calls", "this exercise asks for a Triton kernel that does this work.",
         "Clock: By its own CUDA events it took 0.71",
         "Timing: The GPU held its clock back: power cap, 1980 → 1410 MHz.",
-        "Beside the score", "These notes take no points.",
+        "Notes", "These notes take no points.",
     ):  # fmt: skip
         assert said in html
         assert html.count(said) == text.count(said) == 1
@@ -193,21 +193,21 @@ def test_findings_stand_beside_the_score_and_take_nothing() -> None:
     assert "your instructor sees this note" not in html + text
     mine, plain = summarize(verdict), summarize(clean)
     assert (mine.headline, mine.tone, mine.sign, mine.points) == (plain.headline, plain.tone, plain.sign, plain.points)
-    noted = "All cases are right. A person who grades will read what is noted about the rules."
+    noted = "All cases are right. The person who grades will read the note about the rules."
     assert mine.next_step == plain.next_step.replace("Done.", noted)
     simulated = summarize(replace(ALL["simulated"], findings=verdict.findings))
-    assert simulated.next_step == f"{noted} On a machine with a GPU `check(softmax)` also measures the speed."
+    assert simulated.next_step == f"{noted} On a machine with a GPU, `check(softmax)` also measures the speed."
 
 
-def test_without_findings_nothing_is_beside_the_score() -> None:
+def test_without_findings_there_are_no_notes() -> None:
     """An undisturbed run has no empty part in its report."""
-    assert "Beside the score" not in as_html(ALL["passed"])
-    assert "Beside the score" not in as_text(ALL["passed"])
+    assert "take no points" not in as_html(ALL["passed"])
+    assert "take no points" not in as_text(ALL["passed"])
 
 
 def test_what_may_be_published_quotes_nobody() -> None:
-    """Names that a submission or a process chose are left out; the rest of each sentence stays."""
-    said = [without_quotes(each) for each in beside(ALL["noted"])]
+    """Names from a submission or a process are left out; the rest of each sentence stays."""
+    said = [without_quotes(each) for each in notes(ALL["noted"])]
 
     assert said[0] == "Rules: Line 14 calls …: this exercise asks for a Triton kernel that does this work."
     assert said[2].startswith("Timing: Another process (pid 4242, …) used the GPU")
@@ -215,12 +215,12 @@ def test_what_may_be_published_quotes_nobody() -> None:
 
 
 def test_a_time_that_is_not_believed_is_held_and_not_condemned() -> None:
-    """The report is no red one: it says that a person looks, that the judge may be mistaken, and shows the times."""
+    """The report is not red: a person will review it, the judge may be mistaken, and the times are shown."""
     html, text = as_html(ALL["implausible"]), " ".join(as_text(ALL["implausible"]).split())
 
     assert "! Held for review: Fuse a softmax. 0 of 10 points" in text
     assert "gr-report gr-warn" in html
-    assert "The judge may be mistaken, too" in text
+    assert "The judge may also be mistaken" in text
     assert "8 of 8 cases passed" in text
     assert "Times of one launch" in html
     assert "not measured" not in html + text
@@ -228,7 +228,7 @@ def test_a_time_that_is_not_believed_is_held_and_not_condemned() -> None:
 
 
 def test_the_foot_names_the_clock_and_the_gpus_state() -> None:
-    """Which clock counted, in which sandbox, at which clocks and temperature; nothing of it in a simulator."""
+    """The report names clock, sandbox, clock rates and temperature; a simulator has none of these."""
     gpu, simulator = as_text(ALL["passed"]), as_text(make("softmax", replace(SIMULATOR, temperature_c=40)))
 
     assert f"clock: {CLOCK}" in " ".join(gpu.split())
@@ -239,8 +239,8 @@ def test_the_foot_names_the_clock_and_the_gpus_state() -> None:
     assert "at the end" not in as_text(bare)
 
 
-def test_a_missing_sandbox_is_said() -> None:
-    """A report of what was judged with --no-sandbox says so."""
+def test_a_missing_sandbox_is_reported() -> None:
+    """A report on a submission judged with --no-sandbox says so."""
     open_door = replace(GPU, sandbox="none: --no-sandbox was given")
 
     assert "sandbox: none: --no-sandbox was given" in as_html(make("softmax", open_door))
@@ -248,13 +248,13 @@ def test_a_missing_sandbox_is_said() -> None:
 
 
 def test_doubt_is_explained() -> None:
-    """Where the interval holds the mark, the reader learns who has the benefit."""
+    """If the interval includes the gate, the submission gets the benefit of the doubt."""
     assert "benefit of the doubt" in as_text(ALL["doubt"])
     assert "≈" in as_text(ALL["doubt"])
 
 
 def test_the_line_that_failed_is_shown() -> None:
-    """With the cell's text at hand the report shows the line, its neighbours and a mark."""
+    """With the cell's source, the report shows the line, its neighbours and a mark."""
     html, text = as_html(ALL["compile"], SOURCE), as_text(ALL["compile"], SOURCE)
 
     assert "<mark>  9 ▸     offsets = tl.arange(0, 100)</mark>" in html
@@ -263,12 +263,12 @@ def test_the_line_that_failed_is_shown() -> None:
 
 
 def test_a_line_that_is_not_in_the_cell_is_no_problem() -> None:
-    """A line number beyond the text (the submission's word is not to be trusted) shows no excerpt."""
+    """A line number past the end, which a submission can forge, shows no excerpt."""
     assert "<mark>" not in as_html(ALL["compile"], "one line")
 
 
 def test_the_map_of_a_wrong_region() -> None:
-    """A partial fault has a map with its words; a total one has none, for it would say nothing."""
+    """A partly wrong output has a map; a totally wrong one has none, because it would show nothing."""
     html = as_html(ALL["mismatch"])
 
     assert 'aria-label="Map of out: 83 rows of 781 elements. All wrong elements lie in columns 768 to 780 of' in html
@@ -278,7 +278,7 @@ def test_the_map_of_a_wrong_region() -> None:
 
 
 def test_hints_are_folded_and_in_order() -> None:
-    """Each hint is behind a fold of its own, the general one first; those who are done are not bothered."""
+    """Each hint has its own fold, the general one first; a finished exercise shows none."""
     html = as_html(ALL["not_written"])
     hints = find("softmax").hints
 
@@ -293,13 +293,13 @@ def test_hints_are_folded_and_in_order() -> None:
 
 @pytest.mark.parametrize("name", ["mismatch", "suspect", "outside", "unwritten", "compile", "exception"])
 def test_no_hint_where_the_cause_is_named(name: str) -> None:
-    """A hint that has nothing to do with the bug that was just named would lead away from it."""
+    """A hint that is unrelated to the named bug would distract from it."""
     assert "Hint" not in as_html(ALL[name])
     assert "Hint" not in as_text(ALL[name])
 
 
 def test_hints_where_no_cause_is_known() -> None:
-    """Who is only told where it is wrong, or that it crashed, gets the hints."""
+    """A report that only says where the output is wrong, or that it crashed, has hints."""
     scattered = replace(ALL["mismatch"].cases[2].mismatch, region_low=(0, 3), region_high=(70, 700))  # type: ignore[type-var]
 
     assert "Hint 1 of 5" in as_text(failing("softmax", SIMULATOR, 2, CaseResult("", False, scattered)))
@@ -307,7 +307,7 @@ def test_hints_where_no_cause_is_known() -> None:
 
 
 def test_a_stub_has_no_failed_case() -> None:
-    """Where the stub raised in the first case, no case is marked as failed."""
+    """If the stub raises in the first case, no case is marked as failed."""
     base = failing("softmax", SIMULATOR, 0, CaseResult("", False, failure=Failure("not_written", "Not written.", 14)))
 
     text = as_text(base)
@@ -319,7 +319,7 @@ def test_a_stub_has_no_failed_case() -> None:
 
 
 def test_the_most_telling_case_is_described() -> None:
-    """Of several wrong cases the one with a pattern is described, not the single element that is just wrong."""
+    """The report describes the wrong case with a pattern, not the one with a single element."""
     base = failing("vector_add", SIMULATOR, 0, ALL["unwritten"].cases[3])
     single = replace(base.cases[0].mismatch, shape=(1,), total=1, first_index=(0,), region_low=(0,), region_high=(0,))  # type: ignore[type-var]
     block = replace(single, shape=(98_432,), total=98_432, wrong=128, unwritten=128, first_index=(98_304,),
@@ -336,7 +336,7 @@ _NASTY = '<script>alert("x")</script> & <img src=x onerror=alert(1)> `code` \x1b
 
 
 def test_everything_of_the_submissions_is_escaped() -> None:
-    """Markup, escape sequences and direction marks in what a submission says have no effect."""
+    """Markup, escape sequences and direction marks from a submission have no effect."""
     failure = Failure("exception", _NASTY, 3, _NASTY * 3)
     base = failing("softmax", SIMULATOR, 1, CaseResult("", False, failure=failure))
     base = replace(base, log=_NASTY, findings=(Finding("rule", _NASTY),))
@@ -373,7 +373,7 @@ def test_an_exercise_that_is_not_known_here() -> None:
 
 
 def test_warnings_of_the_interpreter_are_left_out() -> None:
-    """What a submission printed is shown, without what Triton's interpreter warns of."""
+    """The report shows the printed output without the warnings of Triton's interpreter."""
     log = (
         "hello\n/usr/lib/site-packages/triton/runtime/interpreter.py:999: RuntimeWarning: All-NaN slice encountered\n"
         "  val = self.to_tensor(x)\nworld\n"
@@ -398,6 +398,6 @@ def test_a_round_trip_through_json_tells_the_same(verdict: Verdict) -> None:
     ("most", "said"), [(1.0, "earns 1 point:"), (2.0, "earns 2 points:"), (0.5, "earns 0.5 points:")]
 )
 def test_one_point_is_no_points(most, said):
-    """A gate says what it is worth as people do."""
+    """A gate uses the singular for one point."""
     words = gate_words(GateResult("eager", "the eager sequence", 2.0, "needs_gpu", 0.0, most))
     assert said in words

@@ -44,22 +44,22 @@ def test_the_tail_of_a_row() -> None:
 
     assert said == (
         "48 of 560 elements differ, all in the last partial block of each row; first at (0, 128): got 0.0, expected "
-        "1.7. Is the tail masked? The last block sticks out past the end."
+        "1.7. Is the tail masked? The last block extends past the end."
     )
 
 
 def test_the_one_number_of_an_output() -> None:
-    """Where there is only one element, none of several can be taken."""
+    """If there is only one element, the question does not ask to choose one of several."""
     said = describe(vector(1, 0, 0), exercise=find("mean_triton"))
 
     assert "The only element of `out` differs" in said
-    assert "which inputs go into its number" in said
+    assert "which inputs does its result depend on" in said
     assert "Every element" not in said
-    assert "Every element differs, so take one" in describe(vector(64, 0, 63), exercise=VECTOR_ADD)
+    assert "Every element differs, so trace one" in describe(vector(64, 0, 63), exercise=VECTOR_ADD)
 
 
 def test_elements_that_nobody_wrote() -> None:
-    """A tail that was never written asks for the grid, in the language of the exercise."""
+    """If the tail was never written, the question is about the grid, in the language of the exercise."""
     tail = unwritten(vector(1000, 976, 999))
 
     assert describe(tail, exercise=VECTOR_ADD).startswith(
@@ -69,7 +69,7 @@ def test_elements_that_nobody_wrote() -> None:
 
 
 def test_a_mask_that_is_one_too_strict() -> None:
-    """An unwritten last element where no block begins is a matter of the mask, not of the grid."""
+    """If the unwritten last element does not start a block, the mask is wrong, not the grid."""
     assert "`offsets < n`" in describe(unwritten(vector(127, 126, 126)), exercise=VECTOR_ADD)
     assert "grid" in describe(unwritten(vector(1025, 1024, 1024)), exercise=VECTOR_ADD)
     each = [(number, unwritten(vector(n, n - 1, n - 1))) for number, n in enumerate((1, 127, 1024, 1025, 98_432))]
@@ -82,21 +82,21 @@ def test_a_mask_that_is_one_too_strict() -> None:
         (unwritten(vector(98_432, 1024, 98_431)), "every one after the first 1024", "`program_id`"),
         (unwritten(vector(1000, 1, 999)), "every one but the first", "`program_id * BLOCK_SIZE"),
         (unwritten(vector(1000, 0, 999)), "All 1000 elements were never written", "launched"),
-        (vector(1000, 0, 0), "1 of 1000 elements differs, only the first; at 0", "begin at 0"),
-        (vector(1000, 0, 99), "the first 100", "begin at 0"),
+        (vector(1000, 0, 0), "1 of 1000 elements differs, only the first; at 0", "start at 0"),
+        (vector(1000, 0, 99), "the first 100", "start at 0"),
         (vector(1000, 300, 400), "all from index 300 to 400", "by hand"),
         (vector(1000, 3, 999, wrong=100), "spread from index 3 to 999 of 999", "by hand"),
         (vector(1025, 1024, 1024), "the last one; at 1024: got 0.0", "tail masked"),
-        (vector(64, 48, 63), "the last 16", "at the end"),
+        (vector(64, 48, 63), "the last 16", "Only the end"),
         (vector(1, 0, 0), "The only element of `out` differs: got 0.0, expected 1.7.", "by hand"),
         (matrix((8, 100), (1, 0), (7, 99)), "in every row but the first", "`program_id` times the stride"),
-        (matrix((8, 100), (0, 0), (0, 99)), "all in row 0", "at the start"),
+        (matrix((8, 100), (0, 0), (0, 99)), "all in row 0", "Only the start"),
         (matrix((8, 100), (7, 0), (7, 99)), "all in the last row", "every row"),
         (matrix((8, 100), (5, 0), (7, 99)), "all in the last 3 rows", "every row"),
         (matrix((8, 100), (2, 0), (3, 99)), "all in rows 2 to 3", "by hand"),
-        (matrix((8, 100), (0, 97), (7, 99)), "all in the last 3 columns", "at the end"),
-        (matrix((8, 100), (0, 0), (7, 0)), "all in column 0", "at the start"),
-        (matrix((8, 100), (0, 0), (7, 63)), "all in the first 64 columns", "at the start"),
+        (matrix((8, 100), (0, 97), (7, 99)), "all in the last 3 columns", "Only the end"),
+        (matrix((8, 100), (0, 0), (7, 0)), "all in column 0", "Only the start"),
+        (matrix((8, 100), (0, 0), (7, 63)), "all in the first 64 columns", "Only the start"),
         (matrix((8, 100), (3, 96), (3, 99)), "all in the last partial block of row 3", "tail masked"),
         (matrix((37, 53), (26, 0), (36, 52), wrong=576, first_index=(26, 7)), "all from (26, 7)", "middle of a row"),
         (unwritten(matrix((8, 100), (0, 64), (7, 99))), "never written", "cover the whole row"),
@@ -136,14 +136,14 @@ def said_of(verdict: Verdict, source: str = "") -> str:
 
 
 def test_a_program_id_without_its_block_size() -> None:
-    """Most of the tail unwritten, though the grid is right: the factor is asked for first, whatever the block size."""
+    """If most of the tail is unwritten, the first question is about the block size as a factor."""
     for first in (1120, 1601):  # blocks of 1024 and of 64
         said = describe(unwritten(vector(98_432, first, 98_431)), exercise=VECTOR_ADD)
         assert "Is `program_id` multiplied by the block size? Is the grid rounded up" in said
 
 
 def test_one_program_for_all_rows() -> None:
-    """Only row 0 is written: the case without padding is described, and not the stride is asked for."""
+    """If only row 0 is written, the report describes the case without padding and does not mention the stride."""
     said = said_of(verdict_on(
         "softmax",
         (1, unwritten(matrix((3, 128), (1, 0), (2, 127)))),
@@ -151,12 +151,12 @@ def test_one_program_for_all_rows() -> None:
     ))  # fmt: skip
 
     assert said.startswith("3 × 128:")
-    assert "Only row 0 was written: is there a program for each row" in said
+    assert "Only row 0 was written: is there one program per row" in said
     assert "stride" not in said
 
 
 def test_a_block_shorter_than_a_row() -> None:
-    """All is wrong, and each row was written up to a power of two: the block does not hold a row."""
+    """If each row is written up to a power of two, the block does not hold a row."""
     cut = matrix((3, 4096), (0, 0), (2, 4095), unwritten=3 * 3072)
     mixed = matrix((3, 4096), (0, 0), (2, 4095), unwritten=3 * 3000)
 
@@ -167,11 +167,11 @@ def test_a_block_shorter_than_a_row() -> None:
 
 
 def test_x_and_y_swapped() -> None:
-    """A single row and a single column both lack their end, and no matrix lacks rows and columns at once."""
+    """A row and a column both lack their ends, and no matrix lacks rows and columns at once."""
     row, column = unwritten(matrix((1, 300), (0, 32), (0, 299))), unwritten(matrix((300, 1), (8, 0), (299, 0)))
     rows = unwritten(matrix((65, 49), (56, 0), (64, 48)))
     one_block = unwritten(matrix((65, 49), (0, 0), (64, 48), wrong=65 * 49 - 8 * 32))
-    asks = "Does x go with the width and y with the height, in the kernel and in the grid?"
+    asks = "Does x go with the width and y with the height, both in the kernel and in the grid?"
 
     assert asks in said_of(verdict_on("square_matrix", (3, row), (4, column), (5, rows)))
     assert asks not in said_of(verdict_on("square_matrix", (3, row), (4, column), (5, one_block)))
@@ -182,7 +182,7 @@ def test_a_bounds_check_in_one_direction() -> None:
     """A matrix that is written past its end asks for both comparisons."""
     mismatch = Mismatch("out", (3, 3), 0, 9, outside=29, outside_first_offset=9)
 
-    assert "Are both `row < height` and `column < width` asked" in describe(mismatch, exercise=SQUARE)
+    assert "check both `row < height` and `column < width`" in describe(mismatch, exercise=SQUARE)
 
 
 def test_an_empty_grid() -> None:
@@ -192,7 +192,7 @@ def test_an_empty_grid() -> None:
     ))  # fmt: skip
 
     assert said.startswith("98,432 elements:")
-    assert "empty grid: was the division rounded down?" in said
+    assert "as if the grid were empty: was the division rounded down?" in said
 
 
 _RETURNS = "def vector_add(x, y, out):\n    {}\n"
@@ -205,10 +205,10 @@ _RETURNS = "def vector_add(x, y, out):\n    {}\n"
      ("def inner():\n        return x\n    inner()", False), ("return (", False)],
 )  # fmt: skip
 def test_a_result_that_was_returned(body: str, told: bool) -> None:
-    """A function that returns its result, and wrote nothing, is told where results belong."""
+    """If a function returns its result and writes nothing, the report says where results belong."""
     said = said_of(verdict_on("vector_add", (1, unwritten(vector(127, 0, 126)))), _RETURNS.format(body))
 
-    assert ("The function returned something; results belong in `out`." in said) == told
+    assert ("The function returned a value, but the result must be written to `out`." in said) == told
     assert ("Is the kernel launched" in said) == (not told)
 
 
@@ -221,17 +221,17 @@ _KERNEL = "@triton.jit\ndef k(x_ptr, n, B: tl.constexpr):\n    i = tl.program_id
      ("tl.arange(0, B)", "while i < n", False)],
 )  # fmt: skip
 def test_a_branch_that_was_meant_as_a_mask(offsets: str, test: str, told: bool) -> None:
-    """`if` on a block in a kernel that writes past the end is named; `if` on a single value is not."""
+    """The report mentions an `if` on a block in a kernel that writes past the end, but not one on a scalar."""
     outside = Mismatch("out", (127,), 0, 127, outside=897, outside_first_offset=127)
 
     said = said_of(verdict_on("vector_add", (1, outside)), _KERNEL.format(offsets, test))
 
     assert "Is the store masked?" in said
-    assert ("`if` on a block does not mask it: pass `mask=`." in said) == told
+    assert ("An `if` on a block does not mask it: pass `mask=`." in said) == told
 
 
 def test_a_suspect_comes_first_and_asks_alone() -> None:
-    """A known bug is named at once, before the facts, and no other guess is made."""
+    """A known bug comes first, before the facts, and there is no other guess."""
     known = VECTOR_ADD.suspects[0].sentence
     said = sentences(vector(1000, 0, 999, suspect=known), exercise=VECTOR_ADD)
 
@@ -245,9 +245,9 @@ def test_a_suspect_comes_first_and_asks_alone() -> None:
     [(216, "between the rows of `out`"), (1232, "between the rows and past the end of `out`")],  # by N; by x's stride
 )
 def test_rows_that_lie_apart(outside: int, where: str) -> None:
-    """Where only a padded case's first row is right, the stride is the cause: it is said once, with its number.
+    """If only the first row of a padded case is right, the report names the stride once, with its value.
 
-    As many elements are missing as were written beside the output.
+    The number of missing elements equals the number written outside the output.
     """
     case = next(case for case in SOFTMAX.simulator_cases if "padded" in case.name)
     mismatch = matrix((29, 200), (1, 0), (28, 199), not_finite=4368, unwritten=outside, outside=outside,
@@ -267,15 +267,16 @@ _RUNS_ON = Mismatch("out", (5, 100), 400, 500, (1, 0), "0.307287", "-0.1885", (1
 
 
 def test_rows_that_run_on_into_others_are_not_about_the_stride() -> None:
-    """On a GPU rows are written at the same time: without a mask all but the first may be another's. The stride does
-    not have more written than there is, and the case that nothing ran on into tells most.
+    """On a GPU, unmasked rows overwrite each other in any order, so all but the first may be wrong.
+
+    A wrong stride cannot write more elements than there are, and a case without overwritten rows is more telling.
     """
     widen = find("widen")
     case = next(case for case in widen.cases if case.name == _PADDED)
 
     said = describe(_RUNS_ON, case, widen)
     assert "stride" not in said
-    assert "runs on past the end of a row lands in another" in said
+    assert "writes past the end of one row overwrite another row" in said
     assert "wrote 956 elements between the rows and past the end of `out`. Is the store masked?" in said
     one_row = Mismatch("out", (1, 4), 0, 4, outside=1020, outside_first_offset=4)
     reported = said_of(verdict_on("widen", (0, one_row), (1, _RUNS_ON)))
@@ -285,7 +286,7 @@ def test_rows_that_run_on_into_others_are_not_about_the_stride() -> None:
 
 
 @pytest.mark.parametrize("order", [(0, 1, 2, 3, 4), (4, 3, 2, 1, 0), (4, 2, 3, 1, 0), (2, 0, 4, 1, 3), (1, 2, 3, 4, 0)])
-def test_whichever_row_is_written_last_the_mask_is_asked_for(order: tuple[int, ...], monkeypatch: Any) -> None:
+def test_whichever_row_is_written_last_the_question_is_about_the_mask(order: tuple[int, ...], monkeypatch: Any) -> None:
     """Rows of 1024 elements over rows of 100, in any order; what was to be read beyond the input is NaN."""
     monkeypatch.setattr(desks, "_HOST_BYTES", 1 << 20)
     widen = find("widen")
@@ -309,7 +310,7 @@ def test_whichever_row_is_written_last_the_mask_is_asked_for(order: tuple[int, .
 
 
 def test_a_padded_case_that_fails_from_its_first_row_on_is_not_about_the_stride() -> None:
-    """The stride is asked for only where the first row, which needs none, is right."""
+    """The question is about the stride only if the first row, which needs none, is right."""
     case = next(case for case in SOFTMAX.simulator_cases if "padded" in case.name)
 
     assert "stride" not in describe(matrix((29, 200), (0, 0), (28, 199)), case, SOFTMAX)
@@ -337,7 +338,7 @@ def test_nan_where_a_number_belongs() -> None:
     nan = vector(1000, 960, 999, not_finite=40, got="nan")
     holes = next(case for case in SOFTMAX.simulator_cases if case.fill == "minus_inf")
 
-    assert "are NaN or infinite where a finite value is expected" in describe(nan)
+    assert "are NaN or infinite but should be finite" in describe(nan)
     assert "got NaN" in describe(nan)
     assert "every load masked" in describe(nan, exercise=VECTOR_ADD)
     assert "before the read" in describe(nan, exercise=SQUARE)
@@ -352,12 +353,12 @@ def test_lost_precision() -> None:
 
 
 def test_lost_precision_in_float64() -> None:
-    """Where the arrays are float64, float32 is the precision that is too low."""
+    """For float64 arrays, float32 is the precision that is too low."""
     exercise = find("ls_numba_typed")
     double = next(case for case in exercise.simulator_cases if case.outputs[0].dtype == "float64")
     said = describe(vector(33, 0, 32, got="1.70000001", expected="1.70000002"), double, exercise)
 
-    assert "a constant or a sum of float32" in said
+    assert "a float32 constant or sum" in said
     assert "than float32" not in said
 
 
@@ -370,7 +371,7 @@ def test_a_kernel_that_writes_nothing_is_asked_for_in_no_other_language() -> Non
 
 
 def test_partly_unwritten_or_not_finite() -> None:
-    """Mixed faults are counted apart, in the singular where there is one."""
+    """Mixed errors are counted separately, in the singular for one."""
     said = sentences(vector(1000, 0, 999, unwritten=1, not_finite=2))
 
     assert "1 of these was never written." in said
@@ -392,8 +393,8 @@ def test_of_several_outputs_it_is_said_which() -> None:
     assert "3 of 9 elements differ" in describe(wrong, Case("9", arrays[:2]), SQUARE)
 
 
-def test_answers_are_named_and_no_mask_is_asked_for() -> None:
-    """Where questions are asked, it is said which answer is wrong; where no kernel is asked for, none is spoken of."""
+def test_answers_are_named_without_a_question_about_masks() -> None:
+    """If an exercise asks questions, the sentence names the wrong answer and mentions no kernel."""
     asks = replace(SOFTMAX, backend="torch", answers=("kernel count", "busy share", "longest idle gap (µs)"))
     said = describe(vector(3, 1, 2), exercise=asks)
     assert said == "`busy share`: got 0.0, expected 1.7. 2 of 3 answers are wrong."

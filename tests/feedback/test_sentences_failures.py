@@ -1,4 +1,4 @@
-"""Failures in a learner's words: what happened, what it means, what to do."""
+"""Failures in words: what happened, what it means, what to do."""
 
 from __future__ import annotations
 
@@ -23,12 +23,12 @@ from grader.verdict import Failure, FailureKind
     ],
 )  # fmt: skip
 def test_messages_are_unwrapped_and_harmless(wrapped: str, plain: str) -> None:
-    """A message loses Triton's wrapping, its line breaks, and whatever would steer a terminal."""
+    """A message loses Triton's wrapping, its line breaks and all terminal controls."""
     assert message_of(Failure("exception", wrapped)) == plain
 
 
 def test_the_table_explains_compile_errors_and_exceptions() -> None:
-    """What the table knows is said, also where only the detail holds the compiler's words."""
+    """The table's advice is used even if only the detail holds the compiler's message."""
     failure = Failure("compile", "Error building extension", 9, 'main.cu(9): error: expected a ";"')
 
     told = explained(failure)
@@ -40,7 +40,7 @@ def test_the_table_explains_compile_errors_and_exceptions() -> None:
 
 
 def test_the_line_that_failed_decides_between_causes() -> None:
-    """The failure's line is looked up in the cell, and a line that is not there is no problem."""
+    """The cell's source supplies the failure's line; a line that does not exist is ignored."""
     failure = Failure("exception", "TypeError: 'int' object is not iterable", 2)
 
     told = explained(failure, source="x = 1\ne = sum(x)\n")
@@ -50,15 +50,15 @@ def test_the_line_that_failed_decides_between_causes() -> None:
 
 
 def test_what_we_found_is_not_called_an_exception() -> None:
-    """The learner's code raised nothing where its loads are narrow or a hint is false; the title says which it is."""
+    """If the loads are narrow or a hint is false, the code raised no exception, and the title says so."""
     narrow = "NarrowLoads: k: its loads are 4 bytes wide for a thread; the addresses allow more, and the mask does not"
     false = "FalseHint: tl.multiple_of(…, 4) is false: there is a 1"
     titles = [explained(Failure("exception", message)).title for message in (narrow, false, "KeyError: 'x'")]
-    assert titles == ["Its loads are narrow", "A hint is false", "It raised an exception"]
+    assert titles == ["Its loads are too narrow", "A hint is false", "It raised an exception"]
 
 
 def test_an_endless_loop() -> None:
-    """A timeout speaks of loops, and of barriers where there are such."""
+    """A timeout mentions loops, and barriers if the language has them."""
     late = Failure("timeout", "It did not end within 60 s and was stopped.")
 
     assert "barrier" not in explained(late, find("softmax")).meaning
@@ -67,7 +67,7 @@ def test_an_endless_loop() -> None:
 
 
 def test_crashes_and_exits_are_told_apart() -> None:
-    """A segmentation fault is an access far outside; a submission that ends the process is told not to."""
+    """A segmentation fault is an access far outside; a submission that exits gets different advice."""
     crash = explained(Failure("crash", "The process that ran it crashed: it accessed memory that is not its own."))
     exited = explained(Failure("crash", "The process that ran it ended itself (exit status 0) before it answered."))
 
@@ -77,7 +77,7 @@ def test_crashes_and_exits_are_told_apart() -> None:
 
 
 def test_the_judges_own_advice_comes_first() -> None:
-    """Advice that came with the failure is not replaced."""
+    """Advice from the failure is not replaced."""
     failure = Failure("exception", "NameError: name 'tl' is not defined", advice="Do this.")
 
     assert explained(failure).advice == "Do this."
@@ -86,18 +86,18 @@ def test_the_judges_own_advice_comes_first() -> None:
 @pytest.mark.parametrize("kind", ["unusable", "not_written", "compile", "exception", "crash", "illegal_access",
                                   "timeout", "limit", "implausible", "wrong_answer"])  # fmt: skip
 def test_every_kind_has_a_title(kind: str) -> None:
-    """No kind of failure is without its words."""
+    """Every kind of failure has a title."""
     assert explained(Failure(kind, "x")).title  # type: ignore[arg-type]
 
 
 def test_every_kind_of_the_verdict_is_tested() -> None:
-    """A kind that is added gets its words here too."""
+    """A new kind of failure must be added here."""
     (marker,) = [mark for mark in test_every_kind_has_a_title.pytestmark if mark.name == "parametrize"]  # type: ignore[attr-defined]
     assert set(marker.args[1]) == set(get_args(FailureKind))
 
 
 def test_a_limit_says_why_there_is_one_and_what_to_do() -> None:
-    """The message names the limit; the words around it say what it is for, and accuse nobody."""
+    """The message names the limit; the text around it explains its purpose and accuses nobody."""
     told = explained(Failure("limit", "It held 5 GB of memory and was stopped."))
 
     assert "the next" in told.meaning
@@ -105,7 +105,7 @@ def test_a_limit_says_why_there_is_one_and_what_to_do() -> None:
 
 
 def test_an_implausible_time_is_not_called_cheating() -> None:
-    """It may be the judge's mistake: the words are about a review."""
+    """The judge may be mistaken, so the text is about a review."""
     told = explained(Failure("implausible", "x"))
     words = f"{told.title} {told.meaning} {told.advice}".lower()
 
@@ -115,7 +115,7 @@ def test_an_implausible_time_is_not_called_cheating() -> None:
 
 @pytest.mark.timeout(20)
 def test_a_line_without_end_is_looked_at_for_its_beginning_only():
-    """The worker names the line; to look for a pointer in 64 kB of it took half a minute."""
+    """The worker supplies the line; searching 64 kB of it for a pointer took half a minute."""
     source = "def vector_add(x, y, out):\n    " + "ptr" * 100_000 + " = 1"
     found = explained(
         Failure("exception", "TypeError: 'tensor' object does not support item assignment", 2), None, source

@@ -1,4 +1,4 @@
-"""The table of errors: every text that a tool really gives gets the advice that is meant for it."""
+"""The table of errors: every real message of a tool gets the right advice."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from tests.feedback.error_texts import TEXTS, TEXTS_WITH_LINES
 
 @pytest.mark.parametrize(("text", "wanted"), TEXTS, ids=[text[:50] for text, _ in TEXTS])
 def test_a_tools_own_words_are_explained(text: str, wanted: str) -> None:
-    """An error gets the advice that is meant for it, with its own names and numbers filled in."""
+    """An error gets its advice, with names and numbers filled in."""
     advice = explain(text)
 
     assert advice is not None
@@ -25,7 +25,7 @@ def test_a_tools_own_words_are_explained(text: str, wanted: str) -> None:
 
 @pytest.mark.parametrize(("text", "line", "wanted"), TEXTS_WITH_LINES, ids=[line for _, line, _ in TEXTS_WITH_LINES])
 def test_the_line_tells_apart_what_is_worded_alike(text: str, line: str, wanted: str) -> None:
-    """One message has several causes: the line that failed decides, and its own names are used."""
+    """If a message has several causes, the line that failed decides and supplies the names."""
     advice = explain(text, line)
 
     assert advice is not None
@@ -33,13 +33,13 @@ def test_the_line_tells_apart_what_is_worded_alike(text: str, line: str, wanted:
 
 
 def test_without_the_line_nothing_is_guessed() -> None:
-    """A message that has several causes is not explained by one of them where the line is not known."""
+    """If a message has several causes and the line is unknown, there is no advice."""
     assert explain("TypeError: 'int' object is not iterable") is None
     assert explain("TypeError: 'int' object is not iterable", "    for i in n:") is None
 
 
 def test_every_row_is_reached() -> None:
-    """No row is hidden behind an earlier one, and none is there without a text that needs it."""
+    """No row is hidden by an earlier one, and every row has a text that needs it."""
     known = [(text, "") for text, _ in TEXTS] + [(text, line) for text, line, _ in TEXTS_WITH_LINES]
     first = [next(row for row in MEANINGS if row.advice(text, line)) for text, line in known]
 
@@ -47,7 +47,7 @@ def test_every_row_is_reached() -> None:
 
 
 def test_no_placeholder_is_left() -> None:
-    """What is said holds no unfilled group, and ends as a sentence does."""
+    """The advice has no unfilled group and ends like a sentence."""
     for text, _ in TEXTS:
         advice = explain(text)
         assert advice is not None
@@ -57,7 +57,7 @@ def test_no_placeholder_is_left() -> None:
 
 
 def test_an_unknown_error_gets_no_advice() -> None:
-    """Nothing is better than a guess."""
+    """No advice is better than a guess."""
     assert explain("RuntimeError: the moon is full") is None
 
 
@@ -99,22 +99,20 @@ for kernel in (not_a_power, global_variable, not_known, shapes):
 
 
 def test_the_installed_triton_still_words_it_so(tmp_path: Path) -> None:
-    """What Triton's compiler says today is in the table (compile only: no GPU is needed)."""
+    """The table knows the messages of the installed Triton (compile only, so no GPU is needed)."""
     script = tmp_path / "provoke.py"
     script.write_text(_PROVOKE)
     environment = {name: value for name, value in os.environ.items() if name != "TRITON_INTERPRET"}
     environment["TRITON_CACHE_DIR"] = str(tmp_path / "cache")
 
-    run = subprocess.run(
-        [sys.executable, str(script)], capture_output=True, text=True, check=True, env=environment
-    )
+    run = subprocess.run([sys.executable, str(script)], capture_output=True, text=True, check=True, env=environment)
 
     messages = run.stdout.splitlines()
     assert len(messages) == 4
     found = [explain(message) for message in messages]
     assert [advice.says if advice else message for advice, message in zip(found, messages, strict=True)] == [
         "The length of a `tl.arange` must be a power of two.",
-        "A kernel cannot read the Python variable `SCALE`, which stands outside of it.",
-        "`tl.arange` needs numbers that are known when the kernel is compiled.",
-        "Two blocks of different lengths meet in one operation: 64 and 128 (dimension 0).",
+        "A kernel cannot read the Python variable `SCALE`, which is defined outside it.",
+        "The arguments of `tl.arange` must be known at compile time.",
+        "Two blocks have different lengths in dimension 0: 64 and 128.",
     ]

@@ -41,7 +41,7 @@ def test_the_whole_cell_is_graded(notebook: Any, judge: Any) -> None:
     assert result.success
     assert result.result is None
     assert judge.asked == [(CELL, "softmax")]
-    assert "Right; its speed was not measured" in notebook.html
+    assert "Right, but its speed was not measured" in notebook.html
     assert "4 of 10 points" in notebook.text
 
 
@@ -175,7 +175,7 @@ def test_the_report_says_which_cell_it_is_on(notebook: Any, judge: Any) -> None:
 
     assert f"checked: cell In [{number}]" in " ".join(notebook.text.split())
     assert f"checked: cell In [{number}]" in notebook.html
-    assert "Beside the score" not in notebook.text
+    assert "take no points" not in notebook.text
 
 
 @pytest.mark.parametrize("call", ["check", "benchmark", "standings"])
@@ -318,7 +318,7 @@ def test_validation_reads_the_cell_too(notebook: Any, judge: Any, monkeypatch: p
 
     result = notebook.run("check(softmax)")
 
-    assert "results belong in `out`." in result.error_in_exec._render_traceback_()[0]
+    assert "the result must be written to `out`." in result.error_in_exec._render_traceback_()[0]
 
 
 def test_stock_autograding_reads_the_points(notebook: Any, judge: Any, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -356,7 +356,7 @@ def test_in_a_terminal_it_is_text(notebook: Any, judge: Any, capsys: pytest.Capt
 
     notebook.run("check(softmax)")
 
-    assert capsys.readouterr().out.startswith("✓ Right; its speed was not measured: Fuse a softmax.")
+    assert capsys.readouterr().out.startswith("✓ Right, but its speed was not measured: Fuse a softmax.")
 
 
 def test_the_real_judge_end_to_end(notebook: Any) -> None:

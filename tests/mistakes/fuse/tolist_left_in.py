@@ -1,5 +1,5 @@
 # mistake: the loop still runs over Python numbers
-# says: takes every element to the CPU
+# says: copies every element to the CPU
 # runs: anywhere
 
 import torch

@@ -1,5 +1,5 @@
 # mistake: the grid is left as it was: one block
-# says: is the grid more than one block?
+# says: does the grid have more than one block?
 # runs: anywhere
 import ctypes
 from functools import cache

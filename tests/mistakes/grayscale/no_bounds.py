@@ -1,5 +1,5 @@
 # mistake: no thread is stopped
-# says: Are both `row < height` and `column < width` asked, before a thread writes?
+# says: Does each thread check both `row < height` and `column < width` before it writes?
 # runs: anywhere
 import ctypes
 from functools import cache

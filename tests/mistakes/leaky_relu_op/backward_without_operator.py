@@ -1,5 +1,5 @@
 # mistake: the gradient launches its kernel directly, with tensors that have no memory under a compiler
-# says: Kernels were launched where the compiler passes tensors without memory
+# says: The code launches a kernel while the compiler traces it
 # runs: anywhere
 import ctypes
 from functools import cache

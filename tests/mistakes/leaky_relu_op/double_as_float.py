@@ -1,5 +1,5 @@
 # mistake: float64 is computed in float32, in both directions
-# says: The gradient is not what differences of the function give.
+# says: The gradient does not match the finite differences of the function.
 # runs: anywhere
 import ctypes
 from functools import cache

@@ -1,5 +1,5 @@
 # mistake: the fake kernel keeps the strides of x, the real one does not
-# says: The fake kernel describes another tensor than the real one makes
+# says: The fake kernel returns a different tensor than the real one
 # runs: anywhere
 import ctypes
 from functools import cache

@@ -1,5 +1,5 @@
 # mistake: the operator of the backward pass has no fake kernel
-# says: The operator has no fake kernel, so nobody knows the shape of its result without running it.
+# says: The operator has no fake kernel, so the compiler cannot know the result's shape without running it.
 # runs: anywhere
 import ctypes
 from functools import cache

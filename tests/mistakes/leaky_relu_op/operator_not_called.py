@@ -1,5 +1,5 @@
 # mistake: an operator is registered, and the function launches the kernels without it
-# says: The compiler met a call that it cannot see into
+# says: The compiler found a call that it cannot trace
 # runs: anywhere
 import ctypes
 from functools import cache

@@ -1,5 +1,5 @@
 # mistake: the operator works in place and returns x
-# says: The operator returned its input. PyTorch takes each result for a new tensor
+# says: The operator returned its input. PyTorch assumes that a result is a new tensor
 # runs: anywhere
 import ctypes
 from functools import cache

@@ -1,5 +1,5 @@
 # mistake: the kernel is C++ to the compiler, which mangles its name
-# says: The module has no kernel of this name
+# says: The module has no kernel with this name
 # runs: anywhere
 
 from string import Template

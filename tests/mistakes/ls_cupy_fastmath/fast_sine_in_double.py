@@ -1,5 +1,5 @@
 # mistake: the GPU's own sine in the double kernel too: it takes floats
-# says: is something computed or rounded in a lower precision
+# says: is part of the computation in lower precision
 # runs: anywhere
 
 from string import Template

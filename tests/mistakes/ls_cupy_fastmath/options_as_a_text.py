@@ -1,5 +1,5 @@
 # mistake: the options are a text, not a tuple
-# says: The compiler's options are a tuple of texts
+# says: The compiler options must be a tuple of strings
 # runs: simulator
 
 from string import Template

@@ -1,5 +1,5 @@
 # mistake: what is loaded is not what was written
-# says: What was loaded is no file that nvcc made here
+# says: The file that was loaded is missing or was not built by nvcc
 # runs: anywhere
 
 import subprocess

@@ -1,5 +1,5 @@
 # mistake: the architecture is the bare number of the compute capability
-# says: nvcc knows no such architecture
+# says: nvcc does not know this architecture
 # runs: anywhere
 
 import subprocess

@@ -1,5 +1,5 @@
 # mistake: the kernel is looked for under the name of the template
-# says: The module has no kernel of this name
+# says: The module has no kernel with this name
 # runs: anywhere
 
 import subprocess

@@ -1,5 +1,5 @@
 # mistake: a promise of 64 threads, and blocks of 128
-# says: `__launch_bounds__` promises how many threads
+# says: `__launch_bounds__` sets the largest block
 # runs: simulator
 
 import cupy as cp

@@ -1,5 +1,5 @@
 # mistake: the sums are floats, also in the kernel of doubles
-# says: is something computed or rounded in a lower precision
+# says: is part of the computation in lower precision
 # runs: anywhere
 
 import cupy as cp

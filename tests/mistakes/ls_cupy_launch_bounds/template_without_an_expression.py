@@ -1,5 +1,5 @@
 # mistake: the template itself is asked for, without a name expression
-# says: The module has no kernel of this name
+# says: The module has no kernel with this name
 # runs: anywhere
 
 import cupy as cp

@@ -1,5 +1,5 @@
 # mistake: the suffix stays in the double kernel: its cosines are floats
-# says: is something computed or rounded in a lower precision
+# says: is part of the computation in lower precision
 # runs: anywhere
 
 from string import Template

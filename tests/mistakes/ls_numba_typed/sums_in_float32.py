@@ -1,5 +1,5 @@
 # mistake: the sums are float32 in the kernel for float64, too
-# says: is something computed or rounded in a lower precision
+# says: is part of the computation in lower precision
 # runs: anywhere
 import math
 

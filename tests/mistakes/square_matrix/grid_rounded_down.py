@@ -1,5 +1,5 @@
 # mistake: the grid is rounded down in both directions
-# says: An empty grid: was the division rounded down?
+# says: the division was probably rounded down
 # runs: anywhere
 import ctypes
 from functools import cache

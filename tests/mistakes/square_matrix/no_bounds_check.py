@@ -1,5 +1,5 @@
 # mistake: no thread asks whether it has an element
-# says: Are both `row < height` and `column < width` asked
+# says: Does each thread check both `row < height` and `column < width` before it writes?
 # runs: anywhere
 import ctypes
 from functools import cache

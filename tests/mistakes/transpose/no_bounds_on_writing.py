@@ -1,5 +1,5 @@
 # mistake: only reading is guarded
-# says: before a thread writes?
+# says: before it writes?
 # runs: anywhere
 import ctypes
 from functools import cache

@@ -1,5 +1,5 @@
 # mistake: the mask says <=
-# says: `<`, not for `<=`
+# says: `<`, not `<=`
 # runs: anywhere
 import triton
 import triton.language as tl

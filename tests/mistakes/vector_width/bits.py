@@ -1,5 +1,5 @@
 # mistake: the widths are in bits
-# says: Widths are in bytes, and 8 bits are a byte
+# says: Widths are in bytes, and 8 bits are one byte
 # runs: anywhere
 
 import re

@@ -1,5 +1,5 @@
 # mistake: the kernel is handed in as it was given
-# says: Either neighbours of the block are not known to lie together in memory
+# says: The compiler does not know that the block's elements are contiguous in memory
 # runs: anywhere
 
 import triton

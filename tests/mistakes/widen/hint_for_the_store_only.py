@@ -1,5 +1,5 @@
 # mistake: the rows of `out` are told to be aligned and the mask to be equal, the rows of `x` are forgotten
-# says: The compiler does not know where a row of the matrix that you load begins.
+# says: The compiler does not know how the rows of the loaded matrix are aligned.
 # runs: anywhere
 
 import triton

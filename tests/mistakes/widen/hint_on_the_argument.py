@@ -1,5 +1,5 @@
-# mistake: the hint stands around an argument of the kernel, where Triton does not see it
-# says: A hint around an argument of the kernel does nothing
+# mistake: the hint is around the argument `x_stride`, not around the product
+# says: A hint around a kernel argument has no effect
 # runs: anywhere
 
 import triton

@@ -1,5 +1,5 @@
 # mistake: the rows are told to be aligned, and the mask may end anywhere
-# says: It is the mask
+# says: The mask is the reason
 # runs: anywhere
 
 import triton

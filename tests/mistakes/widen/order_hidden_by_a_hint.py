@@ -1,5 +1,5 @@
 # mistake: the columns are still taken in steps, and a hint says that they are neighbours
-# says: A hint is a promise, and this one is broken.
+# says: A hint is a promise, and this one is false.
 # runs: simulator
 
 import triton
