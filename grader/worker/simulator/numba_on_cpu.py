@@ -1,8 +1,8 @@
 """Make Numba's CUDA simulator closer to a GPU, so that it shows more bugs, and faster.
 
-Unwritten memory holds NaN, and the device has a multiprocessor. As on a GPU, a kernel with one signature takes the bytes
-of its arguments, and with several signatures one must match. A kernel without a barrier runs in a single thread, which
-is many times faster.
+Unwritten memory holds NaN, and the device has a multiprocessor. As on a GPU, a kernel with one signature takes the
+bytes of its arguments, and with several signatures one must match. A kernel without a barrier runs in a single thread,
+which is many times faster.
 """
 
 from __future__ import annotations
@@ -183,7 +183,7 @@ class _Checked(_Compiled):
 
 @contextlib.contextmanager
 def _nan_outside_domains() -> Iterator[None]:
-    """Within it, functions of `math` return NaN outside their domain, as on a GPU: reinterpreted bytes are arbitrary."""
+    """Let functions of `math` return NaN outside their domain, as on a GPU: reinterpreted bytes may hold any value."""
 
     def lenient(function: Callable[..., float]) -> Callable[..., float]:
         def compute(*args: Any) -> float:

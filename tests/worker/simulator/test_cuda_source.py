@@ -12,7 +12,8 @@ from pathlib import Path
 
 import pytest
 
-from grader.worker.simulator.cuda_source import COMPILER_FLAGS, INCLUDE, first_error, line_mark, tokenize, translate
+from grader.worker.simulator.cuda_source import COMPILER_FLAGS, INCLUDE, tokenize, translate
+from grader.worker.toolchain.compiler_errors import first_error, line_mark
 
 np = pytest.importorskip("numpy")
 

@@ -84,7 +84,7 @@ def test_a_name_that_is_not_found_is_explained(raw: Any, name: str, words: str) 
 
 @pytest.mark.parametrize(
     ("grid", "block", "count", "words"),
-    [((1,), (65,), 4, "at most 64 threads"), ((0,), (64,), 4, "at least one block"), ((1,), (64,), 3, "4 parameters")],
+    [((1,), (65,), 4, "at most 64 ("), ((0,), (64,), 4, "at least one block"), ((1,), (64,), 3, "instead of 4")],
 )
 def test_a_launch_that_cannot_be_is_refused(cp: Any, raw: Any, grid: Any, block: Any, count: int, words: str) -> None:
     """And the kernel can be launched afterwards: nothing has failed."""

@@ -1,4 +1,4 @@
-"""Numba's simulator in a worker: what it takes and refuses, as a GPU would; in a process of its own each time."""
+"""Numba's simulator in a worker accepts and refuses what a GPU does. Each test runs in a separate process."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ import math
 import numpy as np
 import torch
 from numba import cuda, float32, float64, void
-from grader.worker.arrays import device_arrays
+from grader.worker.arrays import numba_arrays
 """
 _DOUBLE = """
 def double(x, out):
@@ -35,7 +35,7 @@ def total(x, out):
         for j in range(8):
             out[0] += part[j]
 x, out = torch.arange(8.0), torch.zeros(1)
-total[1, 8](*device_arrays(x, out))
+total[1, 8](*numba_arrays(x, out))
 print(float(out))
 """
 
@@ -50,26 +50,26 @@ def _run(tmp_path, body):
 @pytest.mark.parametrize(
     ("body", "printed"),
     [
-        (_DOUBLE + "cuda.jit(double)[1, 8](*device_arrays(x, out))\nprint(out.tolist())", "[0.0, 2.0, 4.0, 6.0, 8.0]"),
+        (_DOUBLE + "cuda.jit(double)[1, 8](*numba_arrays(x, out))\nprint(out.tolist())", "[0.0, 2.0, 4.0, 6.0, 8.0]"),
         (
             _DOUBLE + "cuda.jit('void(float32[::1], float32[:])', fastmath=True, max_registers=32)(double)[2, 4]"
-            "(*device_arrays(x, out))\nprint(out.tolist())",
+            "(*numba_arrays(x, out))\nprint(out.tolist())",
             "[0.0, 2.0, 4.0, 6.0, 8.0]",
         ),
         (
             _DOUBLE + "cuda.jit([void(float64[::1], float64[::1]), void(float32[::1], float32[::1])])(double)[2, 4]"
-            "(*device_arrays(x, out))\nprint(out.tolist())",
+            "(*numba_arrays(x, out))\nprint(out.tolist())",
             "[0.0, 2.0, 4.0, 6.0, 8.0]",
         ),
         (
             _DOUBLE + "y = torch.full((5,), -1.0, dtype=torch.float64)\n"
-            "cuda.jit(void(float32[::1], float32[::1]))(double)[2, 4](*device_arrays(x, y))\n"
+            "cuda.jit(void(float32[::1], float32[::1]))(double)[2, 4](*numba_arrays(x, y))\n"
             "print(y.view(torch.float32)[:5].tolist(), y[3:].tolist())",
             "[0.0, 2.0, 4.0, 6.0, 8.0] [-1.0, -1.0]",
         ),
         (
             _DOUBLE + "x = torch.arange(8.)[::2]\n"
-            "cuda.jit(void(float32[::1], float32[::1]))(double)[2, 4](*device_arrays(x, out[:3]))\n"
+            "cuda.jit(void(float32[::1], float32[::1]))(double)[2, 4](*numba_arrays(x, out[:3]))\n"
             "print(out.tolist())",
             "[0.0, 2.0, 4.0, 0.0, 0.0]",
         ),
@@ -88,33 +88,33 @@ def test_it_runs_what_a_gpu_runs(tmp_path, body, printed):
     ("body", "error"),
     [
         (
-            _DOUBLE + "cuda.jit([void(float32[::1], float32[::1])])(double)[1, 8](*device_arrays(x.double(), out))",
+            _DOUBLE + "cuda.jit([void(float32[::1], float32[::1])])(double)[1, 8](*numba_arrays(x.double(), out))",
             "TypeError: No matching definition for argument type(s) array(float64, 1d, C), array(float32, 1d, C)",
         ),
         (
-            _DOUBLE + "cuda.jit(void(float32[::1]))(double)[1, 8](*device_arrays(x, out))",
-            "TypeError: This kernel was compiled for 1 arguments, and gets 2.",
+            _DOUBLE + "cuda.jit(void(float32[::1]))(double)[1, 8](*numba_arrays(x, out))",
+            "TypeError: This kernel was compiled for another number of arguments: 1, and gets 2.",
         ),
         (
-            _DOUBLE + "cuda.jit(void(float64[::1], float32[::1]))(double)[1, 8](*device_arrays(x, out))",
-            "it reads or writes past the end of the array, 40 bytes where there are 20",
+            _DOUBLE + "cuda.jit(void(float64[::1], float32[::1]))(double)[1, 8](*numba_arrays(x, out))",
+            "it reads or writes past the end of the array, which has 20 B of the 40 B",
         ),
         (_DOUBLE + "cuda.jit(fast_math=True)(double)", "unexpected keyword argument 'fast_math'"),
         (
-            _DOUBLE.replace("if i < out.size", "if True") + "cuda.jit(double)[1, 8](*device_arrays(x, out))",
+            _DOUBLE.replace("if i < out.size", "if True") + "cuda.jit(double)[1, 8](*numba_arrays(x, out))",
             "IndexError",
         ),
         (
             "import mmap, os\nfd = os.memfd_create('inputs'); os.ftruncate(fd, 64)\n"
             "import warnings; warnings.simplefilter('ignore')\n"
             "x = torch.frombuffer(mmap.mmap(fd, 64, prot=mmap.PROT_READ), dtype=torch.float32)\n"
-            "device_arrays(x)[0][0] = 1",
+            "numba_arrays(x)[0][0] = 1",
             "read-only",
         ),
     ],
 )
 def test_it_refuses_what_a_gpu_refuses(tmp_path, body, error):
-    """Arguments that fit none of a list of signatures, unknown options, an index past the end, a write to an input."""
+    """Arguments without a matching signature, unknown options, an index past the end, a write to an input."""
     done = _run(tmp_path, body)
     assert done.returncode != 0
     assert error in done.stderr.splitlines()[-1]

@@ -186,7 +186,8 @@ def test_a_compiler_error_names_the_line_of_the_cell(tmp_path: Path) -> None:
     cell = CTYPES.replace("blockIdx.y * blockDim.y", "blockIdx.y * blockDimension")
     line = next(n for n, text in enumerate(cell.splitlines(), 1) if "blockDimension" in text)
     script = (
-        "try:\n    import submission\nexcept RuntimeError as error:\n    print(start.first_error(str(error)))\n"
+        "from grader.worker.toolchain.compiler_errors import first_error\n"
+        "try:\n    import submission\nexcept RuntimeError as error:\n    print(first_error(str(error)))\n"
     )
     assert good(run(tmp_path, cell, script)).startswith(f"({line}, \"'blockDimension' was not declared in this scope")
 
