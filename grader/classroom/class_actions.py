@@ -123,7 +123,7 @@ def autograde(
     students = [student] if student is not None else students
     done = folder.graded(api, assignment)
     again = [n for n in students if force or n not in done or folder.waits_for_judge(api, assignment, n)]
-    own = folder.notebooks(api, assignment)
+    own = folder.notebooks(api.coursedir, assignment)
     handed_in = {name: _handed_in(folder.path(api, "submitted", assignment, name), own) for name in again}
     results = []
     for number, name in enumerate(students):

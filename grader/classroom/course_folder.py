@@ -202,14 +202,16 @@ def unreadable(submitted: Path) -> dict[Path, str]:
 
 def not_read(api: Any, assignment: str, student: str) -> str:
     """The reasons why notebooks of the assignment cannot be read; empty if all can."""
-    own = notebooks(api, assignment)
+    own = notebooks(api.coursedir, assignment)
     found = unreadable(path(api, "submitted", assignment, student))
     return "; ".join(sentence for notebook, sentence in found.items() if notebook.stem in own)
 
 
-def notebooks(api: Any, assignment: str) -> set[str]:
+def notebooks(coursedir: Any, assignment: str) -> set[str]:
     """The names of an assignment's notebooks, without `.ipynb`."""
-    with api.gradebook as gradebook:
+    from nbgrader.api import Gradebook
+
+    with Gradebook(coursedir.db_url, coursedir.course_id) as gradebook:
         return {notebook.name for notebook in gradebook.find_assignment(assignment).notebooks}
 
 
@@ -218,7 +220,7 @@ def missing(api: Any, assignment: str, student: str, others: Collection[str] = (
 
     `others`: submitted notebooks, without `.ipynb`, that were not collected because they are not the assignment's.
     """
-    known = notebooks(api, assignment)
+    known = notebooks(api.coursedir, assignment)
     submitted = path(api, "submitted", assignment, student)
     there = {notebook.stem for notebook in submitted.glob("*.ipynb")} | set(others)
     if not known - there:

@@ -122,7 +122,9 @@ def other_notebooks(api: Any, assignment: str, student: str) -> set[str]:
         return set()
     with contextlib.suppress(OSError):
         names = os.listdir(max(entries, key=lambda entry: entry.when).path)
-        return {name.removesuffix(".ipynb") for name in names if name.endswith(".ipynb")} - notebooks(api, assignment)
+        return {name.removesuffix(".ipynb") for name in names if name.endswith(".ipynb")} - notebooks(
+            api.coursedir, assignment
+        )
     return set()
 
 

@@ -15,7 +15,7 @@ from nbgrader.converters import Autograde
 from nbgrader.exchange.default import ExchangeCollect
 
 from grader.classroom.copying import SECRET, copy_submission
-from grader.classroom.course_folder import first_names, timestamp, unreadable
+from grader.classroom.course_folder import first_names, notebooks, timestamp, unreadable
 from grader.classroom.inbox import Entry, changed_ns, sift
 from grader.errors import UnusableSubmission
 from grader.words import on_one_line
@@ -51,7 +51,8 @@ class Collect(ExchangeCollect):  # type: ignore[misc]
 
     def copy_files(self) -> None:
         """Copy each new or newer submission completely or not at all."""
-        wanted = {*_own_notebooks(self.coursedir), SECRET}
+        own = notebooks(self.coursedir, self.coursedir.assignment_id)
+        wanted = {SECRET, *(f"{name}.ipynb" for name in own)}
         for record in self.src_records:
             entry: Entry = record["entry"]
             where = self.coursedir.format_path(
@@ -88,28 +89,22 @@ def _is_as_found(entry: Entry) -> bool:
     return changed_ns(entry.path) == entry.changed_ns
 
 
-def _own_notebooks(coursedir: Any) -> set[str]:
-    """The file names of the assignment's notebooks."""
-    with Gradebook(coursedir.db_url, coursedir.course_id) as gradebook:
-        return {f"{notebook.name}.ipynb" for notebook in gradebook.find_assignment(coursedir.assignment_id).notebooks}
-
-
 class GradeReadable(Autograde):  # type: ignore[misc]
     """Grades a student's readable notebooks; unreadable ones count as missing, unless all are unreadable."""
 
     def init_notebooks(self) -> None:
         """Find the readable notebooks; nbgrader would grade none if it cannot read one."""
         super().init_notebooks()
-        for folder, notebooks in self.assignments.items():
-            without = {path.name for path in unreadable(Path(folder))}
-            self.assignments[folder] = [path for path in notebooks if Path(path).name not in without] or notebooks
+        for folder, paths in self.assignments.items():
+            skipped = {path.name for path in unreadable(Path(folder))}
+            self.assignments[folder] = [path for path in paths if Path(path).name not in skipped] or paths
 
     def init_assignment(self, assignment_id: str, student_id: str) -> None:
         """Make the gradebook's entries. Unreadable notebooks get 0 points, even if an earlier version had some."""
         super().init_assignment(assignment_id, student_id)
         submitted = Path(self._format_source(assignment_id, student_id))
+        known = notebooks(self.coursedir, assignment_id)
         with Gradebook(self.coursedir.db_url, self.coursedir.course_id) as gradebook:
-            known = {notebook.name for notebook in gradebook.find_assignment(assignment_id).notebooks}
             for path in unreadable(submitted):
                 if path.stem in known:
                     for grade in gradebook.find_submission_notebook(path.stem, assignment_id, student_id).grades:

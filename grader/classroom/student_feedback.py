@@ -28,7 +28,7 @@ def write_feedback(api: Any, assignment: str, student: str, *, release: bool) ->
     """
     made = path(api, "feedback", assignment, student)
     autograded = path(api, "autograded", assignment, student)
-    own = {name: (autograded / f"{name}.ipynb").is_file() for name in notebooks(api, assignment)}
+    own = {name: (autograded / f"{name}.ipynb").is_file() for name in notebooks(api.coursedir, assignment)}
     pages = _pages_without_grades(api, assignment, student, {name for name, graded in own.items() if not graded})
     if autograded.is_dir():
         if failure := why(api.generate_feedback(assignment, student)):

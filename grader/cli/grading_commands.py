@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from grader.cli.output import AsJson, Device, NoSandbox, OnDevice, Progress, answer, print_json
+from grader.words import harmless, in_points
 
 if TYPE_CHECKING:
     from grader.submission import Submission
@@ -43,9 +44,7 @@ def exercises(as_json: AsJson = False) -> None:
     lines = []
     for row, each in zip(rows, EXERCISES.values(), strict=True):
         gates = ", ".join(f"{gate.at_least:g}× {each.baseline(gate.baseline).label}" for gate in each.gates)
-        lines.append(
-            f"{each.id:<16} {each.max_points:>3g} {'point ' if each.max_points == 1 else 'points'}  {row['notebook']:<36} {each.title}"
-        )
+        lines.append(f"{each.id:<16} {in_points(each.max_points):>10}  {row['notebook']:<36} {each.title}")
         lines += [f"{'':<16} {'':>10}  at least {gates}"] if gates else []
     answer(as_json, rows, "\n".join(lines))
 
@@ -95,7 +94,6 @@ def _judge(
     """Grade and print the submissions in a file, and exit with the worst status."""
     from grader.feedback.report import as_text
     from grader.judge.service import Judge
-    from grader.words import harmless
 
     several, submissions = _submissions(file, exercise)
     verdicts: list[Verdict] = []

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import inspect
 import stat
-from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any
 
 from grader.errors import GraderError, JudgeStopped, MachineLacks, UnusableSubmission
 from grader.exercise import Exercise
@@ -18,6 +17,9 @@ from grader.leaderboard.store import Run, Store
 from grader.submission import Submission, from_file
 from grader.verdict import Environment, Progress, Verdict
 from grader.words import on_one_line, plural
+
+if TYPE_CHECKING:
+    from grader.judge.service import Judge
 
 _COURSE_FILE = "nbgrader_config.py"  # in nbgrader's course folders; not a submission
 _STOPS = (JudgeStopped, MachineLacks)  # one submission can cause both; a second one on our own text is the machine's
@@ -79,22 +81,6 @@ def text_of(name: object) -> str:
     return str(name).replace("\\", "\\\\").encode("utf-8", "backslashreplace").decode()
 
 
-class Grades(Protocol):
-    """The part of a judge that a run uses."""
-
-    def grade(
-        self,
-        source: str,
-        exercise_id: str,
-        *,
-        timed: bool = True,
-        kernels: bool = False,
-        progress: Progress | None = None,
-    ) -> Verdict: ...
-
-    def expect(self, submissions: Sequence[tuple[str, str]]) -> None: ...
-
-
 @dataclass(frozen=True)
 class RunOutcome:
     """The outcome of a run. `to_look_at` has sentences for the instructor, each preceded by the student's name."""
@@ -113,7 +99,7 @@ class RunOutcome:
 
     def to_dict(self) -> dict[str, Any]:
         """Plain data, ready for `json.dumps`."""
-        return asdict(self)
+        return {**asdict(self), "to_look_at": list(self.to_look_at)}
 
     def as_text(self) -> str:
         """A few lines for a terminal."""
@@ -122,9 +108,8 @@ class RunOutcome:
         parts += [f"{self.already_there} measured before"] if self.resumed else []
         parts += [f"{self.shared} with the same text as another"] if self.shared else []
         parts += [f"{self.unusable} unusable"] if self.unusable else []
-        lines = [
-            f"{self.exercise}, run {self.run_id} {where}: {plural(self.submissions, 'submission')}: {', '.join(parts)}."
-        ]
+        submissions = plural(self.submissions, "submission")
+        lines = [f"{self.exercise}, run {self.run_id} {where}: {submissions}: {', '.join(parts)}."]
         lines += [f"Sandbox: {self.sandbox}."] if self.sandbox else []
         lines += ["Look at:", *(f"  {each}" for each in self.to_look_at)] if self.to_look_at else []
         return "\n".join(lines)
@@ -135,7 +120,7 @@ class _OtherMachine(Exception):
 
 
 def run(
-    exercise_id: str, course: Path | str, store: Store, judge: Grades, progress: Progress | None = None
+    exercise_id: str, course: Path | str, store: Store, judge: Judge, progress: Progress | None = None
 ) -> RunOutcome:
     """Measure every submission of `exercise_id` in `course`, and write each verdict to `store` at once.
 
@@ -172,7 +157,7 @@ class _Session:
     """The state of a run that is going through the submissions."""
 
     def __init__(
-        self, store: Store, judge: Grades, exercise: Exercise, run: Run, progress: Progress | None, *, resumed: bool
+        self, store: Store, judge: Judge, exercise: Exercise, run: Run, progress: Progress | None, *, resumed: bool
     ) -> None:
         self.store, self.judge, self.exercise, self.run = store, judge, exercise, run
         self.progress, self.resumed = progress, resumed

@@ -7,10 +7,10 @@ import math
 import os
 import tempfile
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import jinja2
 
@@ -19,8 +19,10 @@ from grader.exercises import EXERCISES
 from grader.feedback.report import NO_TEX
 from grader.leaderboard.ranking import TIES_WITHIN, Interval, Row, Unranked
 from grader.leaderboard.standings import MADE_BY, Board, boards, to_json
-from grader.leaderboard.store import Store
 from grader.words import on_one_line
+
+if TYPE_CHECKING:
+    from grader.leaderboard.store import Store
 
 _BESIDE = "These notes change no rank: they tell the instructor what to look at."
 _MARK = " †"
@@ -180,7 +182,8 @@ class PublishReport:
 
     def to_dict(self) -> dict[str, Any]:
         """Plain data, ready for `json.dumps`."""
-        return {**asdict(self), "dest": str(self.dest)}
+        lists = {"files": list(self.files), "exercises": list(self.exercises), "left_out": list(self.left_out)}
+        return {"dest": str(self.dest), **lists}
 
     def as_text(self) -> str:
         """A few lines for a terminal."""
@@ -244,7 +247,7 @@ def _refuse_other_files(path: Path) -> None:
     with path.open(encoding="utf-8", errors="replace") as file:
         start = file.read(4096)
     if not any(mark in start for mark in _MARKS):
-        raise GraderError(f"{path} is not the leaderboard's and stays unchanged; publish to another folder.")
+        raise GraderError(f"{path} was not made by the leaderboard, so it is kept; publish to another folder.")
 
 
 def _replace(path: Path, text: str) -> None:

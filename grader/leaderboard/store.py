@@ -191,8 +191,6 @@ class Run:
     id: int
     exercise: str
     fingerprint: str
-    state: Literal["open", "finished", "abandoned"]
-    started_at: str
     finished_at: str
     environment: Environment | None
     grader: str
@@ -203,7 +201,6 @@ class Entry:
     """A student's result in a run; without a verdict, `problem` is a sentence that says why."""
 
     student: str
-    origin: str
     submission_sha256: str
     verdict: Verdict | None
     problem: str
@@ -333,7 +330,7 @@ class Store:
         )
         with self._session() as session:
             return [
-                Entry(row.student, row.origin, row.submission_sha256, _verdict(document), row.problem)
+                Entry(row.student, row.submission_sha256, _verdict(document), row.problem)
                 for row, document in session.execute(query)
             ]
 
@@ -386,9 +383,7 @@ def _run(row: RunRow) -> Run:
     if row.environment:
         data = json.loads(row.environment)
         environment = Environment(**{**data, "notes": tuple(data["notes"])})
-    state: Any = row.state
-    times = (row.started_at, row.finished_at)
-    return Run(row.id, row.exercise, row.fingerprint, state, *times, environment, row.grader)
+    return Run(row.id, row.exercise, row.fingerprint, row.finished_at, environment, row.grader)
 
 
 def _verdict(document: str | None) -> Verdict | None:

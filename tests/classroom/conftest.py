@@ -1,4 +1,4 @@
-"""A small course with nbgrader's own machinery and, where a test asks for it, a judge that does as it is told."""
+"""A small course with nbgrader's own machinery and, on request, a fake judge that returns chosen verdicts."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ Edit = Callable[[dict[str, Any]], None]
 
 @pytest.fixture(autouse=True)
 def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """Nothing outside of tmp_path is read or written: neither the user's settings nor the machine's exchange."""
+    """Keep reads and writes inside tmp_path, away from the user's settings and the machine's exchange."""
     folder = tmp_path / "home"
     folder.mkdir()
     for name in ("HOME", "IPYTHONDIR", "JUPYTER_CONFIG_DIR", "JUPYTER_DATA_DIR", "JUPYTER_RUNTIME_DIR"):
@@ -44,7 +44,7 @@ def _alembic_version() -> str:
 
 @pytest.fixture
 def quick_gradebooks(monkeypatch: pytest.MonkeyPatch) -> None:
-    """New gradebooks ask `alembic` for its version once and not, at a second each, every time."""
+    """Ask `alembic` for a new gradebook's version only once, because each call takes a second."""
     path = os.pathsep.join([sysconfig.get_path("scripts"), os.environ["PATH"]])
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("PATH", path)
@@ -53,7 +53,7 @@ def quick_gradebooks(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 class ObedientJudge:
-    """Gives the points that a submission's comment `# points: 7` asks for, and raises what it is told to."""
+    """Gives the points in a submission's comment `# points: 7`, and raises the errors that a test sets."""
 
     def __init__(self) -> None:
         self.sources: list[str] = []
@@ -98,7 +98,7 @@ class ObedientJudge:
 
 @pytest.fixture
 def judge(monkeypatch: pytest.MonkeyPatch) -> ObedientJudge:
-    """The judge of this process is an obedient one, which runs nothing, so that no sandbox is needed."""
+    """Replace this process's judge by an obedient one, which runs nothing and so needs no sandbox."""
     monkeypatch.setattr("grader.judge.sandbox.must_be_caged", lambda: None)
     obedient = ObedientJudge()
     monkeypatch.setattr("grader.judge.service.shared_judge", obedient)
@@ -106,14 +106,14 @@ def judge(monkeypatch: pytest.MonkeyPatch) -> ObedientJudge:
 
 
 def code(source: str, grade_id: str = "", **nbgrader: Any) -> dict[str, Any]:
-    """A code cell, with nbgrader metadata where it has a grade_id."""
+    """A code cell, with nbgrader metadata if it has a grade_id."""
     flags = {"schema_version": 3, "grade": False, "solution": False, "locked": False, "task": False}
     metadata = {"nbgrader": {"grade_id": grade_id, **flags, **nbgrader}} if grade_id else {}
     return {"cell_type": "code", "metadata": metadata, "source": source, "outputs": [], "execution_count": None}
 
 
 def exercise_cells(exercise_id: str) -> list[dict[str, Any]]:
-    """Solution cell and check cell as a source notebook has them."""
+    """The solution cell and check cell of a source notebook."""
     parameters = ", ".join(find(exercise_id).parameters)
     solution = (
         f"def {exercise_id}({parameters}):\n    ### BEGIN SOLUTION\n    solved = 1  # points: 3\n    ### END SOLUTION\n"
@@ -147,7 +147,7 @@ class Classroom:
         return dict(json.loads(path.read_text(encoding="utf-8")))
 
     def hand_in(self, student: str, edit: Edit, notebook: str = "03_fuse_a_softmax", when: str = "") -> Path:
-        """What `collect` would leave of a student's submission; later calls are later submissions."""
+        """Write a student's submission as `collect` would; later calls are later submissions."""
         self._second += 1
         target = self.folder / "submitted" / student / ASSIGNMENT
         shutil.rmtree(target, ignore_errors=True)
@@ -162,13 +162,13 @@ class Classroom:
         return path
 
     def gradebook(self) -> Any:
-        """nbgrader's own gradebook; to be closed."""
+        """nbgrader's own gradebook, which the caller closes."""
         from nbgrader.api import Gradebook
 
         return Gradebook(f"sqlite:///{self.folder / 'gradebook.db'}", "gpu-course")
 
     def grade(self, student: str, grade_id: str = "check-softmax", notebook: str = "03_fuse_a_softmax") -> Any:
-        """(automatic score, waits for a person) of a cell in the gradebook."""
+        """The automatic score of a cell in the gradebook, and whether it needs manual grading."""
         with self.gradebook() as gradebook:
             found = gradebook.find_grade(grade_id, notebook, ASSIGNMENT, student)
             return found.auto_score, found.needs_manual_grade
@@ -199,7 +199,7 @@ def solve(points: float, exercise_id: str = "softmax") -> Edit:
 
 @pytest.fixture
 def new_course(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, quick_gradebooks: None) -> Callable[..., Classroom]:
-    """Makes a released course whose source notebooks hold the two exercises and, on request, further cells."""
+    """Create a released course whose source notebooks have the two exercises and, on request, further cells."""
     from grader.authoring import build
     from grader.classroom import class_actions
 

@@ -1,4 +1,4 @@
-"""Tests of grader.classroom.class_actions: each step can be repeated, and says what nbgrader is silent about."""
+"""Tests of grader.classroom.class_actions: steps can be repeated, and report what nbgrader passes over."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def change_source(classroom: Classroom, grade_id: str, source: str, **metadata: 
 
 
 def test_release_puts_the_learners_version_into_the_exchange(classroom: Classroom) -> None:
-    """What is released holds the stub and not the solution, and everyone can read it."""
+    """A release has the stub and not the solution, and everyone can read it."""
     result = class_actions.release(classroom.folder, ASSIGNMENT)
     outbound = Path(result.path)
     assert outbound == classroom.folder.with_name("course-exchange") / "gpu-course" / "outbound" / ASSIGNMENT
@@ -46,14 +46,14 @@ def test_release_puts_the_learners_version_into_the_exchange(classroom: Classroo
 
 
 def test_release_again_changes_nothing(classroom: Classroom) -> None:
-    """A second release of the same version says so and succeeds; nbgrader calls it an error."""
+    """A second release of the same version succeeds and says so; for nbgrader it is an error."""
     result = class_actions.release(classroom.folder, ASSIGNMENT)
     assert (result.outcome, result.ok) == ("unchanged", True)
     assert "is already released and has not changed" in result.to_text()
 
 
 def test_release_of_another_version_needs_force(classroom: Classroom) -> None:
-    """A changed notebook is only replaced when asked, and the sentence names it."""
+    """A changed notebook is replaced only with force, and the message names it."""
     change_source(classroom, "note", "x = 1", locked=True)
     with pytest.raises(ClassroomError, match=r"differs in 03_fuse_a_softmax\.ipynb.*--force") as caught:
         class_actions.release(classroom.folder, ASSIGNMENT)
@@ -64,7 +64,7 @@ def test_release_of_another_version_needs_force(classroom: Classroom) -> None:
 
 
 def test_failed_release_leaves_the_last_one(classroom: Classroom, judge: ObedientJudge) -> None:
-    """Where nbgrader refuses a change (there are submissions), the generated version that was there stays."""
+    """If nbgrader refuses a change because there are submissions, the generated version is kept."""
     classroom.hand_in("ann", solve(1))
     class_actions.autograde(classroom.folder, ASSIGNMENT, feedback=False)
     before = classroom.released("03_fuse_a_softmax")
@@ -80,7 +80,7 @@ def _interrupted(*_: Any) -> None:
 
 
 def change_points(classroom: Classroom, points: float) -> None:
-    """Make the softmax check cell worth something else."""
+    """Change the points of the softmax check cell."""
     path = classroom.folder / "source" / ASSIGNMENT / "03_fuse_a_softmax.ipynb"
     notebook = json.loads(path.read_text(encoding="utf-8"))
     (cell,) = [c for c in notebook["cells"] if c["metadata"].get("nbgrader", {}).get("grade_id") == "check-softmax"]
@@ -89,7 +89,7 @@ def change_points(classroom: Classroom, points: float) -> None:
 
 
 def state(classroom: Classroom) -> dict[str, Any]:
-    """What a release may change: the points in the gradebook, `release/` and the exchange."""
+    """The state that a release may change: the points in the gradebook, `release/` and the exchange."""
     folders = (classroom.folder / "release", classroom.folder.with_name("course-exchange"))
     files = {path: path.read_bytes() for folder in folders for path in folder.rglob("*") if path.is_file()}
     with classroom.gradebook() as gradebook:
@@ -104,7 +104,7 @@ def state(classroom: Classroom) -> dict[str, Any]:
 def test_a_release_that_is_refused_changes_nothing(
     classroom: Classroom, judge: ObedientJudge, why: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Neither the gradebook, and with it everyone's share, nor `release/`, nor the exchange."""
+    """A refused release changes neither the gradebook, and so everyone's share, nor `release/`, nor the exchange."""
     classroom.hand_in("ann", solve(3))
     class_actions.autograde(classroom.folder, ASSIGNMENT, feedback=False)
     before = state(classroom)
@@ -127,7 +127,7 @@ def test_a_release_that_is_refused_changes_nothing(
 
 
 def test_a_release_that_was_cut_short_is_completed(classroom: Classroom, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Once the new version is in the exchange, the next call brings the gradebook and `release/` to it."""
+    """Once the new version is in the exchange, the next call updates the gradebook and `release/`."""
     change_points(classroom, 20)
     with monkeypatch.context() as patch:
         real, calls = class_actions._generate, [0]
@@ -148,13 +148,13 @@ def test_a_release_that_was_cut_short_is_completed(classroom: Classroom, monkeyp
 
 @pytest.mark.parametrize("command", [class_actions.release, class_actions.autograde])
 def test_unknown_assignment_is_refused_with_the_known(classroom: Classroom, command: Callable[..., Any]) -> None:
-    """A misspelt assignment gets the list of those that there are."""
+    """A misspelt assignment gives the list of existing ones."""
     with pytest.raises(ClassroomError, match=r"no assignment '03_tritn'.*03_triton"):
         command(classroom.folder, "03_tritn")
 
 
 def test_folder_that_is_no_course_is_refused(tmp_path: Path) -> None:
-    """Every command says how a course folder is made."""
+    """Every command says how to create a course folder."""
     for command in (
         class_actions.status,
         lambda f: class_actions.release(f, "a"),
@@ -165,14 +165,14 @@ def test_folder_that_is_no_course_is_refused(tmp_path: Path) -> None:
 
 
 def test_config_that_fails_is_named(classroom: Classroom) -> None:
-    """A broken nbgrader_config.py is a sentence with the error, not a traceback."""
+    """A broken nbgrader_config.py gives one sentence with the error, not a traceback."""
     (classroom.folder / "nbgrader_config.py").write_text("c = get_config()\n1 / 0\n", encoding="utf-8")
     with pytest.raises(ClassroomError, match="ZeroDivisionError: division by zero"):
         class_actions.status(classroom.folder)
 
 
 def test_autograde_before_release(new_course: Callable[..., Classroom], judge: ObedientJudge) -> None:
-    """Grading what was never generated says which command comes first."""
+    """Grading an assignment that was never generated says which command comes first."""
     classroom = new_course()
     (classroom.folder / "source" / "04_new").mkdir()
     with pytest.raises(ClassroomError, match="no notebook in"):
@@ -184,14 +184,14 @@ def test_autograde_before_release(new_course: Callable[..., Classroom], judge: O
 
 
 def test_autograde_without_submissions(classroom: Classroom, judge: ObedientJudge) -> None:
-    """An empty inbox is no error."""
+    """An empty inbox is not an error."""
     result = class_actions.autograde(classroom.folder, ASSIGNMENT)
     assert (result.ok, result.students, result.feedback) == (True, (), "none")
     assert "Nobody has submitted" in result.to_text()
 
 
 def test_autograde_takes_up_only_what_is_new(classroom: Classroom, judge: ObedientJudge) -> None:
-    """A second run judges nothing again; a new submission or `force` does; and the answer says which."""
+    """A second run grades only new submissions, unless forced, and the result says so."""
     classroom.hand_in("ann", solve(3))
     class_actions.autograde(classroom.folder, ASSIGNMENT, feedback=False)
     asked = len(judge.sources)
@@ -207,7 +207,7 @@ def test_autograde_takes_up_only_what_is_new(classroom: Classroom, judge: Obedie
 
 
 def test_autograde_of_one_student(classroom: Classroom, judge: ObedientJudge) -> None:
-    """One student can be graded alone, and a stranger is refused."""
+    """One student can be graded alone; an unknown one is an error."""
     classroom.hand_in("ann", solve(3))
     classroom.hand_in("bob", solve(4))
     result = class_actions.autograde(classroom.folder, ASSIGNMENT, student="bob", feedback=False)
@@ -217,12 +217,12 @@ def test_autograde_of_one_student(classroom: Classroom, judge: ObedientJudge) ->
 
 
 def _pairs(judge: ObedientJudge, turn: int) -> list[tuple[str, str]]:
-    """Exercise and points of what the judge was told to expect before a student's turn."""
+    """Exercise and points of the submissions that the judge expects before a student's turn."""
     return [(exercise_id, source.partition("# points: ")[2].strip()) for source, exercise_id in judge.expected[turn]]
 
 
 def test_the_judge_hears_of_all_submissions_ahead(classroom: Classroom, judge: ObedientJudge) -> None:
-    """Before each student's turn it knows what nbgrader will ask, in that order; what is done is not repeated."""
+    """Before each student's turn the judge gets nbgrader's next requests in order, without finished ones."""
     classroom.hand_in("ann", solve(1))
     classroom.hand_in("bob", solve(2))
     class_actions.autograde(classroom.folder, ASSIGNMENT, feedback=False)
@@ -236,7 +236,7 @@ def test_the_judge_hears_of_all_submissions_ahead(classroom: Classroom, judge: O
 
 
 def test_what_cannot_be_read_ahead_is_left_out(classroom: Classroom, judge: ObedientJudge) -> None:
-    """Broken files and folders among the submissions cost the others nothing."""
+    """Broken files and folders among the submissions do not affect the other students."""
     classroom.hand_in("ann", solve(1))
     classroom.hand_in("eve", solve(2)).write_text("{", encoding="utf-8")
     mal = classroom.hand_in("mal", solve(3)).parent
@@ -248,7 +248,7 @@ def test_what_cannot_be_read_ahead_is_left_out(classroom: Classroom, judge: Obed
 
 
 def test_no_sandbox_is_passed_on_and_said(classroom: Classroom, judge: ObedientJudge) -> None:
-    """All of one run goes to one judge: the one that was asked for; the result says that there was no sandbox."""
+    """All submissions of a run go to the requested judge; the result says that there was no sandbox."""
     classroom.hand_in("ann", solve(1))
     plain = class_actions.autograde(classroom.folder, ASSIGNMENT, feedback=False)
     assert judge.asked_for == {("auto", True)}
@@ -260,7 +260,7 @@ def test_no_sandbox_is_passed_on_and_said(classroom: Classroom, judge: ObedientJ
 
 
 def test_the_course_may_do_without_a_sandbox(classroom: Classroom, judge: ObedientJudge) -> None:
-    """A setting of the course's does the same, and its device holds for what is read ahead too."""
+    """The course's setting has the same effect, and its device also holds for the submissions to load ahead."""
     with (classroom.folder / "nbgrader_config.py").open("a", encoding="utf-8") as file:
         file.write('\nc.JudgeCells.sandbox = False\nc.JudgeCells.device = "simulator"\n')
     classroom.hand_in("ann", solve(1))
@@ -284,7 +284,7 @@ commands.autograde(pathlib.Path(sys.argv[1]), sys.argv[2], feedback=False)
 
 
 def test_what_was_cut_short_is_graded_again(classroom: Classroom, judge: ObedientJudge) -> None:
-    """A grading that is killed leaves what nbgrader takes for a graded submission, with the scores of the last one."""
+    """A killed grading leaves what nbgrader considers a graded submission, with the previous scores."""
     classroom.hand_in("ann", solve(3))
     class_actions.autograde(classroom.folder, ASSIGNMENT, feedback=False)
     classroom.hand_in("ann", solve(8))
@@ -299,7 +299,7 @@ def test_what_was_cut_short_is_graded_again(classroom: Classroom, judge: Obedien
 
 
 def test_an_interrupt_ends_the_run(classroom: Classroom, judge: ObedientJudge) -> None:
-    """Ctrl-C is not taken for one submission's failure, and who was being graded is graded the next time."""
+    """Ctrl-C is not treated as a submission's failure, and the interrupted student is graded the next time."""
     for student in ("ann", "bob"):
         classroom.hand_in(student, solve(3))
     judge.errors = [KeyboardInterrupt()]
@@ -317,7 +317,7 @@ def test_an_interrupt_ends_the_run(classroom: Classroom, judge: ObedientJudge) -
 def test_an_interrupt_ends_the_run_elsewhere_too(
     classroom: Classroom, judge: ObedientJudge, step: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """While it collects, and while it writes feedback."""
+    """Ctrl-C also ends collecting and writing feedback."""
 
     classroom.hand_in("ann", solve(3))
     monkeypatch.setattr(step, _interrupted)
@@ -326,7 +326,7 @@ def test_an_interrupt_ends_the_run_elsewhere_too(
 
 
 def test_what_waits_is_no_reason_to_fail(tmp_path: Path, classroom: Classroom, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A hint beside a board: a folder of files is no course, and where nbgrader fails nobody knows."""
+    """The hint for a board is 0 for a folder of files, and if nbgrader fails."""
     assert class_actions.uncollected(tmp_path, ASSIGNMENT) == 0
     inbound = classroom.folder.with_name("course-exchange") / "gpu-course" / "inbound"
     (inbound / f"zoe+{ASSIGNMENT}+2026-03-01 10:00:00.000000 UTC+abc").mkdir()
@@ -336,7 +336,7 @@ def test_what_waits_is_no_reason_to_fail(tmp_path: Path, classroom: Classroom, m
 
 
 def test_one_unreadable_notebook_costs_only_itself(classroom: Classroom, judge: ObedientJudge) -> None:
-    """nbgrader would grade none; the others count, the file is as it was, and each run says what is the matter."""
+    """nbgrader would grade none; the others are graded, the file is kept, and each run reports it."""
     broken = classroom.hand_in("ann", solve(3)).with_name("01_add_vectors.ipynb")
     broken.write_text("{", encoding="utf-8")
     for outcome in ("graded", "unchanged"):
@@ -350,7 +350,7 @@ def test_one_unreadable_notebook_costs_only_itself(classroom: Classroom, judge: 
 def test_a_run_parses_each_notebook_once(
     classroom: Classroom, judge: ObedientJudge, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Twenty megabytes of brackets take a second and half a gigabyte each time; and many notebooks are in a class."""
+    """Twenty megabytes of brackets take a second and half a gigabyte each time they are read."""
     handed_in = [classroom.hand_in(f"student{number}", solve(number)) for number in range(3)]
     handed_in[1].write_text("[" + "[]," * 1000, encoding="utf-8")
     parsed, loads = [], json.loads
@@ -362,7 +362,7 @@ def test_a_run_parses_each_notebook_once(
 
 
 def test_an_unreadable_notebook_loses_the_points_of_the_last_one(classroom: Classroom, judge: ObedientJudge) -> None:
-    """The newest submission counts, also where it is worse; beside it others are graded."""
+    """The newest submission counts, even if it is worse; the student's other notebooks are graded."""
     classroom.hand_in("ann", solve(3))
     class_actions.autograde(classroom.folder, ASSIGNMENT, feedback=False)
     handed_in = classroom.hand_in("ann", solve(2, "vector_add"), "01_add_vectors")
@@ -376,7 +376,7 @@ def test_an_unreadable_notebook_loses_the_points_of_the_last_one(classroom: Clas
 
 
 def test_a_submission_without_a_notebook_has_failed(classroom: Classroom, judge: ObedientJudge) -> None:
-    """And does not go by the scores of the one before it."""
+    """The scores of the earlier submission do not count."""
     classroom.hand_in("ann", solve(3))
     class_actions.autograde(classroom.folder, ASSIGNMENT, feedback=False)
     for notebook in classroom.hand_in("ann", solve(3)).parent.glob("*.ipynb"):
@@ -387,7 +387,7 @@ def test_a_submission_without_a_notebook_has_failed(classroom: Classroom, judge:
 
 
 def test_a_time_that_cannot_be_read_stops_nobody(classroom: Classroom, judge: ObedientJudge) -> None:
-    """nbgrader reads those of all students to know whom it has graded."""
+    """nbgrader reads the times of all students to find out whom it has graded."""
     for student in ("ann", "bob"):
         classroom.hand_in(student, solve(3))
     class_actions.autograde(classroom.folder, ASSIGNMENT, feedback=False)
@@ -398,13 +398,15 @@ def test_a_time_that_cannot_be_read_stops_nobody(classroom: Classroom, judge: Ob
 
 
 def test_a_renamed_notebook_is_named(classroom: Classroom, judge: ObedientJudge) -> None:
-    """nbgrader passes over it in silence and gives 0 for the one that is not there."""
+    """nbgrader passes over it silently and gives 0 for the missing one."""
     handed_in = classroom.hand_in("ann", solve(3))
     handed_in.rename(handed_in.with_name("mine.ipynb"))
     (ann,) = class_actions.autograde(classroom.folder, ASSIGNMENT, feedback=False).students
     (sentence,) = ann.to_look_at
     assert ann.score == 0
-    assert sentence.startswith("Not submitted, so without points: 03_fuse_a_softmax.ipynb. Not part of the assignment: mine.ipynb. ")
+    assert sentence.startswith(
+        "Not submitted, so without points: 03_fuse_a_softmax.ipynb. Not part of the assignment: mine.ipynb. "
+    )
     handed_in.with_name("mine.ipynb").rename(handed_in)
     (ann,) = class_actions.autograde(classroom.folder, ASSIGNMENT, feedback=False, force=True).students
     assert (ann.score, ann.to_look_at) == (3, ())
@@ -415,7 +417,7 @@ def test_a_renamed_notebook_is_named(classroom: Classroom, judge: ObedientJudge)
 
 @pytest.mark.filterwarnings("ignore")  # nbgrader 0.9.6 misspells an argument, and leaves a file open
 def test_feedback_that_cannot_be_released_stops_nobody(classroom: Classroom, judge: ObedientJudge) -> None:
-    """Work that came by another way has no secret: that student's line says what to do, the others get theirs."""
+    """Work that did not come through the exchange has no secret: the result says so, and the others get feedback."""
     (classroom.hand_in("ann", solve(3)).parent / "submission_secret.txt").unlink()
     classroom.hand_in("bob", solve(4))
     result = class_actions.autograde(classroom.folder, ASSIGNMENT, release_feedback=True)
@@ -428,7 +430,7 @@ def test_feedback_that_cannot_be_released_stops_nobody(classroom: Classroom, jud
 
 @pytest.mark.filterwarnings("ignore")  # nbgrader 0.9.6 misspells an argument, and leaves a file open
 def test_feedback_holds_nothing_that_a_student_put_there(classroom: Classroom, judge: ObedientJudge) -> None:
-    """nbgrader would publish their pages beside ours; what a link leads to stays as it is."""
+    """nbgrader would publish their pages with ours; the target of a link is not changed."""
     handed_in = classroom.hand_in("ann", solve(3))
     handed_in.with_name("01_add_vectors.ipynb").unlink()
     outside = classroom.folder / "outside"
@@ -458,7 +460,7 @@ def test_feedback_holds_nothing_that_a_student_put_there(classroom: Classroom, j
 def test_a_secret_that_is_guessed_or_none_is_as_if_there_was_none(
     classroom: Classroom, judge: ObedientJudge, secret: str
 ) -> None:
-    """By it the pages are named in the exchange."""
+    """The secret names the pages in the exchange."""
     file = classroom.hand_in("ann", solve(3)).with_name("submission_secret.txt")
     file.write_text(secret, encoding="utf-8", errors="surrogateescape")
     result = class_actions.autograde(classroom.folder, ASSIGNMENT, release_feedback=True)
@@ -468,7 +470,7 @@ def test_a_secret_that_is_guessed_or_none_is_as_if_there_was_none(
 
 
 def test_points_that_the_machine_could_not_give_are_said(classroom: Classroom, judge: ObedientJudge) -> None:
-    """Without a GPU nobody has the points for speed, which is no learner's fault."""
+    """Without a GPU nobody gets the points for speed, which is not the learner's fault."""
     classroom.hand_in("ann", solve(3))
     assert "speed" not in class_actions.autograde(classroom.folder, ASSIGNMENT, feedback=False).to_text()
     judge.lost = 2.5
@@ -478,7 +480,7 @@ def test_points_that_the_machine_could_not_give_are_said(classroom: Classroom, j
 
 
 def test_manual_grade_survives_another_run(classroom: Classroom, judge: ObedientJudge) -> None:
-    """What a person gave stands; the new automatic score is flagged for them to look at, as nbgrader does."""
+    """Points given by hand are kept; the new automatic score is flagged, as nbgrader does."""
     classroom.hand_in("ann", solve(3))
     class_actions.autograde(classroom.folder, ASSIGNMENT, feedback=False)
     with classroom.gradebook() as gradebook:
@@ -511,7 +513,7 @@ def test_late_work_is_penalised_as_the_config_says(classroom: Classroom, judge: 
 def test_feedback_holds_the_report_and_no_hidden_test(
     new_course: Callable[..., Classroom], judge: ObedientJudge
 ) -> None:
-    """Feedback shows the verdict; hidden tests stay hidden, also next to a learner who writes such markers."""
+    """Feedback shows the verdict; hidden tests stay hidden, even if a learner writes such markers."""
     hidden = "visible = 1\n### BEGIN HIDDEN TESTS\nassert secret\n### END HIDDEN TESTS"
     classroom = new_course(code(hidden, "test-own", grade=True, locked=True, points=1))
 
@@ -530,7 +532,7 @@ def test_feedback_holds_the_report_and_no_hidden_test(
 
 
 def test_progress_is_told(classroom: Classroom, judge: ObedientJudge) -> None:
-    """A run over many students says where it is."""
+    """A run over many students reports its progress."""
     classroom.hand_in("ann", solve(3))
     classroom.hand_in("bob", solve(3))
     told: list[tuple[str, int, int]] = []
@@ -539,7 +541,7 @@ def test_progress_is_told(classroom: Classroom, judge: ObedientJudge) -> None:
 
 
 def test_status_counts(classroom: Classroom, judge: ObedientJudge) -> None:
-    """Status says what is released, waiting, collected, graded and left for a person."""
+    """Status counts released, waiting, collected, graded and manually graded work."""
     inbound = classroom.folder.with_name("course-exchange") / "gpu-course" / "inbound"
     (inbound / f"zoe+{ASSIGNMENT}+2026-03-01 10:00:00.000000 UTC+abc").mkdir()
     classroom.hand_in("ann", solve(4))

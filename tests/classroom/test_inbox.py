@@ -1,4 +1,4 @@
-"""Tests of grader.classroom.inbox: one submission that cannot be fetched costs nobody else theirs."""
+"""Tests of grader.classroom.inbox: one bad submission does not affect the others."""
 
 from __future__ import annotations
 
@@ -21,12 +21,12 @@ WHEN, LATER = "2026-03-01 10:00:00.000000 UTC", "2026-03-02 10:00:00.123456 UTC"
 
 @pytest.fixture
 def inbound(classroom: Classroom) -> Path:
-    """Where the exchange keeps what learners submit."""
+    """The exchange's inbox."""
     return classroom.folder.with_name("course-exchange") / "gpu-course" / "inbound"
 
 
 def submit(classroom: Classroom, inbound: Path, student: str, points: float, when: str = WHEN) -> None:
-    """What `nbgrader submit` leaves in the inbox."""
+    """Write a submission as `nbgrader submit` does."""
     before = classroom.folder / "submitted" / student / ASSIGNMENT
     kept = before.rename(inbound.parent / "kept") if before.is_dir() else None
     handed_in = classroom.hand_in(student, solve(points)).parent
@@ -37,7 +37,7 @@ def submit(classroom: Classroom, inbound: Path, student: str, points: float, whe
 
 
 def strays(inbound: Path) -> list[Path]:
-    """What anyone may put there, and what would stop nbgrader, or make it grade a whole class as one student."""
+    """Entries that anyone can create, and that stop nbgrader or make it grade a whole class as one student."""
     (inbound / f"ann+{ASSIGNMENT}+tomorrow").mkdir()
     (inbound / f"ann+{ASSIGNMENT}+2026-99-99 10:00:00 UTC+x").mkdir()
     (inbound / f"*+{ASSIGNMENT}+{WHEN}+x").mkdir()
@@ -52,7 +52,7 @@ def strays(inbound: Path) -> list[Path]:
 def test_what_is_no_submission_is_named_and_passed_over(
     classroom: Classroom, inbound: Path, judge: ObedientJudge
 ) -> None:
-    """It costs nobody anything, not even those in whose name it is."""
+    """Bad entries affect nobody, not even the students in whose names they are."""
     found = strays(inbound)
     submit(classroom, inbound, "ann", 3)
     submit(classroom, inbound, "bob", 4)
@@ -68,14 +68,14 @@ def test_what_is_no_submission_is_named_and_passed_over(
     "name", ["<img src=x onerror=alert(1)>", 'a"b', "a'b", "a&b", "a\x9bb", "a\u202eb", "a\nb", "a\udcffb", r"a\x3cb"]
 )
 def test_a_name_that_a_page_or_a_terminal_would_obey_is_no_students(tmp_path: Path, name: str) -> None:
-    """Formgrader writes it into a script and into the page as it stands."""
+    """Formgrader writes the name into a script and into the page unescaped."""
     entry = tmp_path / f"{name}+{ASSIGNMENT}+{WHEN}+ab"
     entry.mkdir()
     assert inbox.entry_of(entry) is None
 
 
 def test_what_is_no_submission_alone(classroom: Classroom, inbound: Path, judge: ObedientJudge) -> None:
-    """Nothing else is there: nobody has submitted, and it is named all the same."""
+    """An inbox with nothing else in it: nobody has submitted, but the entry is reported."""
     (inbound / f"eve+{ASSIGNMENT}+tomorrow").mkdir()
     text = class_actions.autograde(classroom.folder, ASSIGNMENT).to_text()
     assert "Nobody has submitted" in text
@@ -87,7 +87,7 @@ def test_what_is_no_submission_alone(classroom: Classroom, inbound: Path, judge:
 def test_a_notebook_that_is_no_plain_file_is_refused(
     classroom: Classroom, inbound: Path, judge: ObedientJudge, what: str
 ) -> None:
-    """A link to the solutions would be read with the instructor's rights; the one before it stays, and others count."""
+    """A link to the solutions would be read with the instructor's rights. The earlier work is kept."""
     submit(classroom, inbound, "eve", 2)
     submit(classroom, inbound, "bob", 4)
     class_actions.autograde(classroom.folder, ASSIGNMENT, feedback=False)
@@ -113,7 +113,7 @@ def test_a_notebook_that_is_no_plain_file_is_refused(
 
 
 def test_another_users_file_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """As a hard link is."""
+    """A hard link has another owner."""
     (tmp_path / "a").mkdir()
     (tmp_path / "a" / "x.ipynb").touch()
     of_the_folder = os.stat(tmp_path / "a")
@@ -138,7 +138,7 @@ def test_another_users_file_is_refused(tmp_path: Path, monkeypatch: pytest.Monke
 def test_a_pipe_in_the_place_of_a_file_does_not_hold_the_copy_up(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """It may come there after the file was looked at."""
+    """The link may replace a file that was already checked."""
     folder = tmp_path / "a"
     folder.mkdir()
     os.mkfifo(folder / "x.ipynb")
@@ -152,7 +152,7 @@ def test_a_pipe_in_the_place_of_a_file_does_not_hold_the_copy_up(
 
 
 def test_the_copy_holds_what_is_wanted_and_nothing_else(tmp_path: Path) -> None:
-    """And the time by which the inbox knows it, whatever the file says; what was left is told."""
+    """The time in the entry's name counts, whatever the file says; other files are reported."""
     source = tmp_path / "a"
     (source / "data" / "x.ipynb").mkdir(parents=True)
     for name in ("x.ipynb", "X.IPYNB", "x.ipynb.html", "timestamp.txt"):
@@ -171,9 +171,7 @@ def test_the_copy_holds_what_is_wanted_and_nothing_else(tmp_path: Path) -> None:
 def test_only_the_assignments_own_notebooks_are_collected(
     classroom: Classroom, inbound: Path, judge: ObedientJudge
 ) -> None:
-    """A browser runs more kinds of files than anybody lists. What stays is named, and so is a notebook that may have
-    been renamed.
-    """
+    """A browser runs many kinds of files. The others are reported, with a notebook that may have been renamed."""
     submit(classroom, inbound, "ann", 3)
     (folder,) = inbound.glob("ann+*")
     (folder / "data").mkdir()
@@ -193,7 +191,7 @@ def test_only_the_assignments_own_notebooks_are_collected(
 def test_a_renamed_notebook_is_named_whenever_the_class_is_graded(
     classroom: Classroom, inbound: Path, judge: ObedientJudge
 ) -> None:
-    """It stays in the exchange, and whose it is has no points for it."""
+    """It stays in the exchange, and its student gets no points for it."""
     submit(classroom, inbound, "ann", 3)
     (folder,) = inbound.glob("ann+*")
     (folder / "03_fuse_a_softmax.ipynb").rename(folder / "softmax_final.ipynb")
@@ -223,7 +221,7 @@ def test_what_came_another_way_is_not_kept_beside_the_graded_notebooks(
 def test_a_files_name_forges_nothing_in_what_is_said(
     classroom: Classroom, inbound: Path, judge: ObedientJudge, name: str
 ) -> None:
-    """Neither a student's line, nor an escape, nor what cannot be printed."""
+    """It can forge neither a student's line nor an escape sequence."""
     folder = inbound / f"eve+{ASSIGNMENT}+{WHEN}+abc"
     folder.mkdir()
     (folder / name).write_text("{", encoding="utf-8")
@@ -234,20 +232,20 @@ def test_a_files_name_forges_nothing_in_what_is_said(
 
 
 def stamp(minutes: float = 0) -> str:
-    """How `nbgrader submit` writes the time that is so many minutes before now."""
+    """The time so many minutes ago, as `nbgrader submit` writes it."""
     return f"{datetime.now(UTC) - timedelta(minutes=minutes):%Y-%m-%d %H:%M:%S.%f} UTC"
 
 
 @pytest.fixture
 def users(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Who put an entry there is what stands last in its name; that `me` is oneself."""
+    """Take the owner of an entry from the end of its name; `me` is the current user."""
     monkeypatch.setattr(inbox, "_name", lambda entry: entry.path.name.rpartition("+")[2].removesuffix("me"))
 
 
 def submit_as(
     classroom: Classroom, inbound: Path, student: str, points: float, minutes: float = 0, by: str | None = None
 ) -> Path:
-    """What is in a student's name and was put there by a user just now, whatever it says."""
+    """An entry in a student's name that a user created just now, whatever time it claims."""
     when = stamp(minutes)
     submit(classroom, inbound, student, points, when)
     name = f"{student}+{ASSIGNMENT}+{when}+"
@@ -255,7 +253,7 @@ def submit_as(
 
 
 def graded(classroom: Classroom, **options: Any) -> tuple[dict[str, float], tuple[str, ...]]:
-    """Every student's score, and what else was said."""
+    """Every student's score, and the warnings."""
     result = class_actions.autograde(classroom.folder, ASSIGNMENT, feedback=False, **options)
     return {student.student: student.score for student in result.students}, result.warnings
 
@@ -263,7 +261,7 @@ def graded(classroom: Classroom, **options: Any) -> tuple[dict[str, float], tupl
 def test_what_is_in_anothers_name_waits_until_it_is_accepted(
     classroom: Classroom, inbound: Path, judge: ObedientJudge, users: None
 ) -> None:
-    """It neither counts nor replaces what bob has handed in, and the sentence says how to accept it."""
+    """It neither counts nor replaces bob's own work, and the message says how to accept it."""
     submit_as(classroom, inbound, "ann", 3, 3)
     submit_as(classroom, inbound, "bob", 4, 3)
     submit_as(classroom, inbound, "bob", 1, 2, by="eve")
@@ -296,7 +294,7 @@ def test_what_is_in_anothers_name_waits_until_it_is_accepted(
 def test_whose_name_it_is_is_asked_where_learners_are_users(
     classroom: Classroom, inbound: Path, judge: ObedientJudge, users: None, owners: dict[str, str], left: set[str]
 ) -> None:
-    """Else nobody is accused: a service hands in for all."""
+    """Otherwise nobody is accused: a service submits for all."""
     for student, owner in owners.items():
         submit_as(classroom, inbound, student, 3, by=owner)
     scores, warnings = graded(classroom)
@@ -307,7 +305,7 @@ def test_whose_name_it_is_is_asked_where_learners_are_users(
 def test_a_student_of_the_gradebook_hands_in_for_nobody_else(
     classroom: Classroom, inbound: Path, judge: ObedientJudge, users: None
 ) -> None:
-    """Also where none of the two has handed in anything."""
+    """This holds even if neither of them has submitted anything."""
     with classroom.gradebook() as gradebook:
         gradebook.add_student("eve")
     submit_as(classroom, inbound, "bob", 3, by="eve")
@@ -319,7 +317,7 @@ def test_a_student_of_the_gradebook_hands_in_for_nobody_else(
 def test_who_checks_no_owners_is_told_of_none(
     classroom: Classroom, inbound: Path, judge: ObedientJudge, users: None
 ) -> None:
-    """nbgrader's own setting holds, for names and for times."""
+    """nbgrader's own setting applies to names and times."""
     submit_as(classroom, inbound, "ann", 3, 60)
     submit_as(classroom, inbound, "bob", 3, by="ann")
     with (classroom.folder / "nbgrader_config.py").open("a", encoding="utf-8") as file:
@@ -329,13 +327,13 @@ def test_who_checks_no_owners_is_told_of_none(
 
 
 def late(classroom: Classroom, **options: Any) -> dict[str, float]:
-    """How many minutes late each student is."""
+    """The minutes that each student is late."""
     result = class_actions.autograde(classroom.folder, ASSIGNMENT, feedback=False, **options)
     return {student.student: round(student.seconds_late / 60, 1) for student in result.students}
 
 
 def due(classroom: Classroom, minutes: float) -> None:
-    """Let the work have been due so many minutes before now."""
+    """Set the due date to so many minutes ago."""
     with classroom.gradebook() as gradebook:
         when = (datetime.now(UTC) - timedelta(minutes=minutes)).replace(tzinfo=None)
         gradebook.update_or_create_assignment(ASSIGNMENT, duedate=when)
@@ -344,7 +342,7 @@ def due(classroom: Classroom, minutes: float) -> None:
 def test_a_time_before_the_folders_own_is_not_believed(
     classroom: Classroom, inbound: Path, judge: ObedientJudge, users: None
 ) -> None:
-    """What was put there after the due date is late whatever it says; what handing in takes is allowed."""
+    """An entry created after the due date is late whatever it claims, with a tolerance for submitting."""
     due(classroom, 30)
     submit_as(classroom, inbound, "ann", 3, 60)
     submit_as(classroom, inbound, "bob", 4, 2)
@@ -363,7 +361,7 @@ def test_a_time_before_the_folders_own_is_not_believed(
 def test_the_newest_by_the_folders_own_time_counts(
     classroom: Classroom, inbound: Path, judge: ObedientJudge, users: None
 ) -> None:
-    """A clock that is behind, or a false time, does not make older work the newest."""
+    """A slow clock, or a false time, does not make older work the newest."""
     submit_as(classroom, inbound, "ann", 3, 1)
     submit_as(classroom, inbound, "ann", 4, 60)
     scores, (warning,) = graded(classroom)
@@ -374,7 +372,7 @@ def test_the_newest_by_the_folders_own_time_counts(
 def test_a_copied_exchange_makes_no_collected_work_late(
     classroom: Classroom, inbound: Path, judge: ObedientJudge, users: None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Nor an older submission the newest; one sentence says that folders are newer than what they say."""
+    """Copying does not make an older submission the newest either; one message lists the changed folders."""
     due(classroom, 30)
     with monkeypatch.context() as patch:
         patch.setattr(inbox, "changed_ns", lambda folder: 0)
@@ -393,7 +391,7 @@ def test_a_copied_exchange_makes_no_collected_work_late(
 def test_a_notebook_that_is_changed_in_its_place_is_as_new_as_the_change(
     classroom: Classroom, inbound: Path, judge: ObedientJudge, users: None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The folder's own time stays as it was when a file in it is written to."""
+    """Writing to a file in a folder does not change the folder's own time."""
     entry = submit_as(classroom, inbound, "ann", 3)
     before = inbox.changed_ns(entry)
     assert before is not None
@@ -410,7 +408,7 @@ def test_a_notebook_that_is_changed_in_its_place_is_as_new_as_the_change(
 def test_what_changes_while_it_is_collected_waits(
     classroom: Classroom, inbound: Path, judge: ObedientJudge, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Else a file could be exchanged between the look at its time and the copying; the next run collects it."""
+    """Otherwise a file could be exchanged between checking its time and copying it; the next run collects it."""
     submit(classroom, inbound, "ann", 3)
     with monkeypatch.context() as patch:
         patch.setattr("grader.classroom.nbgrader_apps.changed_ns", lambda folder: 1)
@@ -421,7 +419,7 @@ def test_what_changes_while_it_is_collected_waits(
 
 
 def test_an_entry_of_files_without_end_is_none(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Looking at their times takes no hour."""
+    """Reading their times must not take hours."""
     monkeypatch.setattr(inbox, "_MOST_FILES", 10)
     entry = tmp_path / f"ann+{ASSIGNMENT}+{WHEN}+ab"
     entry.mkdir()
@@ -433,7 +431,7 @@ def test_an_entry_of_files_without_end_is_none(tmp_path: Path, monkeypatch: pyte
 def test_a_name_to_accept_that_is_not_there_is_told(
     classroom: Classroom, inbound: Path, judge: ObedientJudge, users: None
 ) -> None:
-    """A misspelt one would accept nothing, in silence."""
+    """A misspelt name would otherwise accept nothing without a message."""
     submit_as(classroom, inbound, "ann", 3)
     assert graded(classroom, accept=["anne"]) == ({"ann": 3}, ("there is no entry in anne's name to accept",))
 
@@ -444,7 +442,7 @@ LOOKS_LIKE_ANN = "\u0430nn"
 def test_a_name_that_looks_like_anothers_waits_until_it_is_accepted(
     classroom: Classroom, inbound: Path, judge: ObedientJudge
 ) -> None:
-    """Both are named, with what tells them apart; the newer one that nobody knows stays where it is."""
+    """Both names are reported with their spelling; the newer, unknown one is not collected."""
     submit(classroom, inbound, "paco", 3)
     submit(classroom, inbound, "\u0440\u0430\u0441\u043e", 4, LATER)
     submit(classroom, inbound, "Paco", 2, LATER)
@@ -463,7 +461,7 @@ def test_a_name_that_looks_like_anothers_waits_until_it_is_accepted(
 def test_a_name_of_the_gradebook_is_the_one_that_counts(
     classroom: Classroom, inbound: Path, judge: ObedientJudge
 ) -> None:
-    """Also where its student hands in later, or never."""
+    """This holds even if the known student submits later, or never."""
     with classroom.gradebook() as gradebook:
         gradebook.add_student("alice")
     submit(classroom, inbound, "a1ice", 4)
@@ -475,14 +473,14 @@ def test_a_name_of_the_gradebook_is_the_one_that_counts(
 def test_a_user_of_the_machine_is_who_the_name_says(
     classroom: Classroom, inbound: Path, judge: ObedientJudge, users: None
 ) -> None:
-    """However alike two names look, each is in its owner's name."""
+    """However similar two names are, each is in its owner's name."""
     submit_as(classroom, inbound, "ian", 3)
     submit_as(classroom, inbound, "Ian", 4)
     assert graded(classroom) == ({"ian": 3, "Ian": 4}, ())
 
 
 def test_what_is_no_name_is_spelled(classroom: Classroom, inbound: Path, judge: ObedientJudge) -> None:
-    """So that an instructor sees why it is none."""
+    """An instructor sees why the entry is not valid."""
     submit(classroom, inbound, LOOKS_LIKE_ANN, 3)
     submit(classroom, inbound, "a\u3164n", 3)
     scores, warnings = graded(classroom)
@@ -493,7 +491,7 @@ def test_what_is_no_name_is_spelled(classroom: Classroom, inbound: Path, judge: 
 def test_an_inbox_that_cannot_be_collected_at_all(
     classroom: Classroom, inbound: Path, judge: ObedientJudge, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Then it is the machine: the run ends, with nbgrader's own words."""
+    """The machine is at fault, so the run ends with nbgrader's own message."""
     submit(classroom, inbound, "ann", 3)
     monkeypatch.setattr("nbgrader.exchange.default.collect.check_mode", lambda *args, **options: False)
     with pytest.raises(ClassroomError, match="cannot be collected: You don't have read permissions"):

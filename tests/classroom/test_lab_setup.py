@@ -1,4 +1,4 @@
-"""Tests of grader.classroom.settings: what JupyterLab needs so that nbgrader's extensions find course and exchange."""
+"""Tests of grader.classroom.settings: JupyterLab's settings, so that nbgrader's extensions find course and exchange."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def test_learner_sees_no_instructors_tools(classroom: Classroom, tmp_path: Path)
 def test_learners_folder_is_named_after_the_course(
     classroom: Classroom, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Without a folder of their own, learners work in one named after the course, and nothing in it is touched."""
+    """Without a folder of their own, learners work in one named after the course, and its files are kept."""
     monkeypatch.chdir(tmp_path)
     (tmp_path / "gpu-course" / "03_triton").mkdir(parents=True)
     (tmp_path / "gpu-course" / "03_triton" / "mine.ipynb").write_text("mine", encoding="utf-8")
@@ -54,7 +54,7 @@ def test_learners_folder_is_named_after_the_course(
 
 
 def test_other_config_paths_stay(classroom: Classroom, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """What the user has in JUPYTER_CONFIG_PATH comes after ours."""
+    """The user's own JUPYTER_CONFIG_PATH follows ours."""
     monkeypatch.setenv("JUPYTER_CONFIG_PATH", "/theirs")
     assert (
         settings.learner(classroom.folder, tmp_path / "work")
@@ -64,7 +64,7 @@ def test_other_config_paths_stay(classroom: Classroom, tmp_path: Path, monkeypat
 
 
 def test_exchange_with_several_courses(classroom: Classroom, tmp_path: Path) -> None:
-    """Two courses in one exchange: the sentence asks which, and a wrong answer gets the list."""
+    """With two courses in one exchange the message asks which; a wrong answer gives the list."""
     exchange = tmp_path / "course-exchange"
     (exchange / "other" / "outbound").mkdir(parents=True)
     with pytest.raises(ClassroomError, match=r"gpu-course, other.*--course-id"):
@@ -75,7 +75,7 @@ def test_exchange_with_several_courses(classroom: Classroom, tmp_path: Path) -> 
 
 
 def test_folder_that_is_neither(tmp_path: Path) -> None:
-    """A folder without a course gets a sentence, on both sides."""
+    """A folder without a course gives one sentence, for learners and instructors."""
     with pytest.raises(ClassroomError, match="neither an exchange"):
         settings.learner(tmp_path, tmp_path / "work")
     with pytest.raises(ClassroomError, match="not a course folder"):
@@ -83,14 +83,14 @@ def test_folder_that_is_neither(tmp_path: Path) -> None:
 
 
 def test_instructor_works_in_the_course_folder(classroom: Classroom) -> None:
-    """Formgrader needs the course inside of the server's root."""
+    """Formgrader needs the course inside the server's root."""
     setup = settings.instructor(classroom.folder)
     assert setup.root_dir == classroom.folder
     assert "JUPYTER_CONFIG_PATH" not in setup.env
 
 
 def test_lab_without_a_classroom_hides_nbgrader(tmp_path: Path) -> None:
-    """Menus that would lead nowhere are not shown."""
+    """Useless menus are hidden."""
     env = settings.hide_nbgrader(tmp_path / "state")
     page = json.loads((tmp_path / "state" / "labconfig" / "page_config.json").read_text(encoding="utf-8"))
     assert "@jupyter/nbgrader:menu" in page["disabledExtensions"]

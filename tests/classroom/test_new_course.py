@@ -1,4 +1,4 @@
-"""Tests of grader.classroom.new_course: a course folder that works at once, and keeps what is in it."""
+"""Tests of grader.classroom.new_course: a course folder that works at once and keeps its files."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from tests.classroom.conftest import Classroom
 
 
 def test_init_makes_a_course(classroom: Classroom) -> None:
-    """Settings, sources, gradebook and exchange are there, with permissions that fit what they hold."""
+    """Settings, sources, gradebook and exchange exist, with suitable permissions."""
     exchange = classroom.folder.with_name("course-exchange")
     assert (classroom.folder / "nbgrader_config.py").is_file()
     assert (classroom.folder / "source" / "03_triton" / "03_fuse_a_softmax.ipynb").is_file()
@@ -27,7 +27,7 @@ def test_init_makes_a_course(classroom: Classroom) -> None:
 
 
 def test_init_keeps_what_is_there(classroom: Classroom) -> None:
-    """A second call adds what is missing and touches nothing else."""
+    """A second call adds missing files and changes nothing else."""
     config = classroom.folder / "nbgrader_config.py"
     source = classroom.folder / "source" / "03_triton"
     config.write_text(config.read_text(encoding="utf-8") + "# mine\n", encoding="utf-8")
@@ -42,7 +42,7 @@ def test_init_keeps_what_is_there(classroom: Classroom) -> None:
 
 
 def test_a_folder_that_was_there_is_closed(tmp_path: Path, classroom: Classroom) -> None:
-    """Solutions and grades come into it; who opens it afterwards, to other teachers, is only reminded."""
+    """Solutions and grades come into it; an instructor who opens it afterwards only gets a warning."""
     folder = tmp_path / "mine"
     folder.mkdir(mode=0o755)
     assert any(f"{folder} is now closed to other users" in warning for warning in class_actions.init(folder).warnings)
@@ -55,7 +55,7 @@ def test_a_folder_that_was_there_is_closed(tmp_path: Path, classroom: Classroom)
 
 @pytest.mark.parametrize("mode", [0o1777, 0o755])
 def test_an_exchange_is_no_place_for_a_course(classroom: Classroom, mode: int) -> None:
-    """Learners can reach it: neither `init` nor what other commands advise puts solutions there."""
+    """Learners can reach it, so neither `init` nor other commands' advice puts solutions there."""
     exchange = classroom.folder.with_name("course-exchange")
     exchange.chmod(mode)
     with pytest.raises(ClassroomError, match="is an exchange, open to all learners"):
@@ -67,13 +67,13 @@ def test_an_exchange_is_no_place_for_a_course(classroom: Classroom, mode: int) -
 
 
 def test_home_is_no_course(home: Path) -> None:
-    """It would be closed to other users, and all in it taken for the course's."""
+    """It would be closed to other users, and all its files would look like the course's."""
     with pytest.raises(ClassroomError, match="is your home"):
         class_actions.init(home)
 
 
 def test_closed_parent_of_the_exchange_is_noted(classroom: Classroom, tmp_path: Path) -> None:
-    """An exchange that other users cannot reach is said to be so."""
+    """An exchange that other users cannot reach gives a warning."""
     tmp_path.chmod(0o700)
     assert any("closed to other users" in warning for warning in class_actions.init(classroom.folder).warnings)
 
@@ -95,7 +95,7 @@ def test_closed_parent_of_the_exchange_is_noted(classroom: Classroom, tmp_path: 
 def test_impossible_places_are_refused(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, dest: str, options: dict[str, str], words: str
 ) -> None:
-    """Names and places that nbgrader cannot work with get a sentence, and nothing is made."""
+    """Names and paths that nbgrader cannot work with give one sentence, and nothing is created."""
     monkeypatch.chdir(tmp_path)
     Path("file").touch()
     with pytest.raises(ClassroomError, match=words):
@@ -104,7 +104,7 @@ def test_impossible_places_are_refused(
 
 
 def test_every_named_preprocessor_exists(classroom: Classroom) -> None:
-    """The dotted paths in the settings are importable, and generating uses the authors' own list."""
+    """The dotted names in the settings can be imported, and generating uses the authors' own list."""
     from grader.authoring import notebooks
 
     config = settings.load(classroom.folder)
@@ -122,7 +122,7 @@ def test_every_named_preprocessor_exists(classroom: Classroom) -> None:
 
 
 def test_moved_course_folder_still_works(classroom: Classroom) -> None:
-    """The settings find the course where they lie."""
+    """The settings find the course after it was moved."""
     moved = classroom.folder.rename(classroom.folder.with_name("moved"))
     assert class_actions.status(moved).course == str(moved)
 

@@ -1,4 +1,4 @@
-"""A class with an exercise of its own: made, released, fetched, handed in and graded."""
+"""A class with an exercise of its own: created, released, fetched, submitted and graded."""
 
 import shutil
 
@@ -25,7 +25,7 @@ def course(new_course, monkeypatch):
 
 
 def solve(notebook):
-    """As a learner would who knows the answer."""
+    """Replace the stub, as a learner would who knows the answer."""
     cell_of(notebook, "add_up")  # there is one
     for cell in notebook["cells"]:
         if cell["metadata"].get("nbgrader", {}).get("grade_id") == "add_up":
@@ -33,7 +33,7 @@ def solve(notebook):
 
 
 def test_an_exercise_of_the_course_is_graded_from_end_to_end(course, tmp_path, monkeypatch):
-    """By the real judge, in the simulator, from anywhere: right work gets its points, and the stub none."""
+    """The real judge grades in the simulator from any folder: right work gets its points, the stub none."""
     course.hand_in("ada", solve, "add_up")
     course.hand_in("bob", lambda notebook: None, "add_up")
     monkeypatch.chdir(tmp_path)
@@ -44,7 +44,7 @@ def test_an_exercise_of_the_course_is_graded_from_end_to_end(course, tmp_path, m
 
 
 def test_learners_get_the_stub_and_the_module(course, tmp_path, monkeypatch):
-    """What is fetched can be checked in the learner's folder; the solution is not in it."""
+    """A fetched assignment can be checked in the learner's folder, and has no solution in it."""
     released = course.folder / "release" / ASSIGNMENT
     assert "### BEGIN SOLUTION" not in (released / "add_up.ipynb").read_text(encoding="utf-8")
     (tmp_path / "work/.grader").mkdir(parents=True)
@@ -56,7 +56,7 @@ def test_learners_get_the_stub_and_the_module(course, tmp_path, monkeypatch):
 
 
 def test_an_unchanged_release_stays_and_a_changed_exercise_is_another_version(course):
-    """The modules are part of what is compared."""
+    """The modules are part of the comparison."""
     assert class_actions.release(course.folder, ASSIGNMENT).outcome == "unchanged"
     module = course.folder / "exercises/add_up.py"
     module.write_text(module.read_text(encoding="utf-8") + "\n# a word\n", encoding="utf-8")
@@ -65,7 +65,7 @@ def test_an_unchanged_release_stays_and_a_changed_exercise_is_another_version(co
 
 
 def test_a_module_that_fails_leaves_the_work_ungraded_and_says_why(course, judge):
-    """Nobody loses points for it: a person is asked, and the next run grades."""
+    """No points are lost: the work is flagged for manual grading, and the next run grades it."""
     course.hand_in("ada", solve, "add_up")
     (course.folder / "exercises/broken.py").write_text("x = y\n", encoding="utf-8")
     result = class_actions.autograde(course.folder, ASSIGNMENT, feedback=False)

@@ -1,4 +1,4 @@
-"""Tests of grader.classroom.preprocessor and .restore: the gradebook holds the verdicts, whatever a notebook says."""
+"""Tests of grader.classroom.preprocessor and released_cells: verdicts in the gradebook, whatever a notebook says."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def text_of(output: dict[str, Any]) -> str:
 def test_without_a_sandbox_a_class_is_not_graded(
     classroom: Classroom, judge: ObedientJudge, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Nobody is graded, by the command or by nbgrader's own, and the sentence says why; --no-sandbox waives it."""
+    """Neither the command nor nbgrader's own grades, and the message says why; --no-sandbox overrides it."""
     monkeypatch.setattr("grader.judge.sandbox.bubblewrap.find", lambda: None)
     launch.decided.cache_clear()
     monkeypatch.setattr("grader.judge.sandbox.must_be_caged", launch.must_be_caged)
@@ -53,7 +53,7 @@ def test_without_a_sandbox_a_class_is_not_graded(
 
 
 def test_gradebook_holds_the_verdicts(classroom: Classroom, judge: ObedientJudge) -> None:
-    """Each check cell's score is the verdict's, and the notebook carries report, score and verdict."""
+    """Each check cell's score is the verdict's, and the notebook has report, score and verdict in it."""
     classroom.hand_in("ann", solve(7.5))
     result = autograde(classroom)["ann"]
     assert (result.outcome, result.score, result.max_score, result.reason) == ("graded", 7.5, 15, "")
@@ -81,7 +81,7 @@ HOSTILE = {
 def test_nothing_of_the_notebook_runs(
     classroom: Classroom, judge: ObedientJudge, tmp_path: Path, points: float
 ) -> None:
-    """Hostile cells gain nothing on a bad solution and take nothing from a good one."""
+    """Hostile cells gain nothing for a bad solution and lose nothing for a good one."""
     marker = tmp_path / "marker"
     for name, source in HOSTILE.items():
 
@@ -183,7 +183,7 @@ FORGERIES: dict[str, Edit] = {
 
 @pytest.mark.parametrize("points", [0.0, 6.5])
 def test_forged_notebooks_gain_and_lose_nothing(classroom: Classroom, judge: ObedientJudge, points: float) -> None:
-    """Whatever a learner does to metadata, check cells and outputs, the score is that of the solution cell."""
+    """The score is that of the solution cell, whatever a learner does to metadata, check cells and outputs."""
     for name, forge in FORGERIES.items():
 
         def edit(notebook: dict[str, Any], forge: Edit = forge) -> None:
@@ -209,7 +209,7 @@ def _layout(cells: list[str]) -> Edit:
 
 
 def test_a_class_judges_what_a_file_of_its_own_would(classroom: Classroom, judge: ObedientJudge) -> None:
-    """The same text, with the same note in the report, whichever cell it is in and however it is shown."""
+    """The same text and note are in the report, in whichever cell and format the solution is."""
     expected = {}
     for name, (cells, _) in LAYOUTS.items():
         path = classroom.hand_in(name.replace(" ", "_").replace(",", ""), _layout(cells))
@@ -225,7 +225,7 @@ def test_a_class_judges_what_a_file_of_its_own_would(classroom: Classroom, judge
 
 
 def test_solution_that_was_deleted_gets_zero_and_a_sentence(classroom: Classroom, judge: ObedientJudge) -> None:
-    """Without a definition there is nothing to judge: 0 points, and the notebook says why."""
+    """Without a definition the submission gets 0 points, and the notebook says why."""
     classroom.hand_in("ann", _without("softmax"))
     classroom.hand_in("bob", _without("softmax", "check-softmax"))
     results = autograde(classroom)
@@ -237,7 +237,7 @@ def test_solution_that_was_deleted_gets_zero_and_a_sentence(classroom: Classroom
 
 
 def test_magic_in_the_solution_cell_is_explained(classroom: Classroom, judge: ObedientJudge) -> None:
-    """A solution cell with %%time gets 0 points and the line, and the judge is not asked."""
+    """A solution cell with %%time gets 0 points and a message, and the judge is not called."""
     classroom.hand_in("ann", _cell("softmax", source="%%time\ndef softmax(x, out): ...\n"))
     assert autograde(classroom)["ann"].score == 0
     assert "Line 1 of 03_fuse_a_softmax.ipynb, cell 2" in text_of(outputs(classroom.autograded("ann"))[0])
@@ -245,7 +245,7 @@ def test_magic_in_the_solution_cell_is_explained(classroom: Classroom, judge: Ob
 
 
 def test_solution_in_another_cell_counts(classroom: Classroom, judge: ObedientJudge) -> None:
-    """A learner who wrote the solution below, and emptied the given cell, is graded on it."""
+    """A learner who wrote the solution in a new cell, and emptied the given one, is graded on it."""
 
     def edit(notebook: dict[str, Any]) -> None:
         _cell("softmax", source="")(notebook)
@@ -277,7 +277,7 @@ def test_scores_stay_within_the_cell(classroom: Classroom, judge: ObedientJudge,
 
 
 def test_instructor_may_weigh_an_exercise(new_course: Callable[..., Classroom], judge: ObedientJudge) -> None:
-    """Where the gradebook gives a check cell other points, the verdict is scaled to them."""
+    """If the gradebook gives a check cell other points, the verdict is scaled to them."""
     classroom = new_course(points=20)
     classroom.hand_in("ann", solve(7.5))
     assert autograde(classroom)["ann"].score == 15
@@ -294,7 +294,7 @@ BREAKDOWNS = [
 def test_broken_judge_is_not_a_zero(
     classroom: Classroom, judge: ObedientJudge, errors: list[Exception], words: str
 ) -> None:
-    """Where the judge fails there is no score: the cell waits for a person, the report and the result say so."""
+    """If the judge fails there is no score: the cell needs manual grading, and report and result say so."""
     classroom.hand_in("ann", solve(10))
     judge.errors = errors.copy()  # met by vector_add, whose notebook is the first
     result = autograde(classroom)["ann"]
@@ -309,7 +309,7 @@ def test_broken_judge_is_not_a_zero(
 
 
 def test_what_the_judge_missed_is_graded_by_the_next_run(classroom: Classroom, judge: ObedientJudge) -> None:
-    """A second autograde takes up just the students whose work was not judged."""
+    """A second autograde grades only the students whose work was not judged."""
     classroom.hand_in("ann", solve(10))
     classroom.hand_in("bob", solve(9))
     judge.errors = [MachineLacks("There is no GPU.")]
@@ -323,7 +323,7 @@ def test_what_the_judge_missed_is_graded_by_the_next_run(classroom: Classroom, j
 
 
 def test_judge_that_stops_once_is_asked_again(classroom: Classroom, judge: ObedientJudge) -> None:
-    """One lost judge costs a retry and nothing else."""
+    """One lost judge costs only a retry."""
     classroom.hand_in("ann", solve(10))
     judge.errors = [JudgeStopped("The judge stopped.")]
     result = autograde(classroom)["ann"]
@@ -332,7 +332,7 @@ def test_judge_that_stops_once_is_asked_again(classroom: Classroom, judge: Obedi
 
 
 def test_findings_are_in_the_feedback_and_take_no_points(classroom: Classroom, judge: ObedientJudge) -> None:
-    """The learner reads them beside the score, the instructor in the result; the gradebook knows nothing of them."""
+    """The learner reads them with the score, the instructor in the result; the gradebook does not have them."""
     classroom.hand_in("ann", solve(10))
     judge.findings = (Finding("rule", "Line 3 calls `torch.softmax`.", 3),)
     result = class_actions.autograde(classroom.folder, ASSIGNMENT)
@@ -350,7 +350,7 @@ def test_findings_are_in_the_feedback_and_take_no_points(classroom: Classroom, j
 def test_much_text_hides_no_findings(
     classroom: Classroom, judge: ObedientJudge, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Our own file is read whatever its size; where it cannot be, that is said."""
+    """The grader's own file is read whatever its size; an unreadable one is reported."""
     classroom.hand_in("ann", solve(10))
     judge.findings = (Finding("rule", "Line 3 calls `torch.softmax`.\n  bob  10 of 10\x1b[2J", 3),)
     autograde(classroom)
@@ -367,7 +367,7 @@ def test_much_text_hides_no_findings(
 
 
 def test_verdicts_of_an_older_grader_are_passed_over(classroom: Classroom, judge: ObedientJudge) -> None:
-    """What it wrote beside a score that stands cannot be read any more, and keeps nobody waiting."""
+    """Findings of an older version cannot be read any more, but the score is kept and nobody has to wait."""
     classroom.hand_in("ann", solve(10))
     autograde(classroom)
     path = classroom.folder / "autograded" / "ann" / ASSIGNMENT / "03_fuse_a_softmax.ipynb"
@@ -379,7 +379,7 @@ def test_verdicts_of_an_older_grader_are_passed_over(classroom: Classroom, judge
 
 
 def test_a_time_that_is_not_believed_waits_for_a_person(classroom: Classroom, judge: ObedientJudge) -> None:
-    """It has the score that the judge gave, is flagged in the gradebook, and is not judged again by itself."""
+    """It keeps the judge's score, is flagged in the gradebook, and is not graded again automatically."""
     classroom.hand_in("ann", solve(0))
     judge.failure = Failure("implausible", "4096 × 4096 in 1 µs is faster than this GPU allows.")
     ann = autograde(classroom)["ann"]
@@ -393,21 +393,21 @@ def test_a_time_that_is_not_believed_waits_for_a_person(classroom: Classroom, ju
 
 
 def test_verdict_that_is_no_number_is_not_full_marks(classroom: Classroom, judge: ObedientJudge) -> None:
-    """nbgrader gives full marks for a score that is no number; here it waits for a person."""
+    """nbgrader gives full marks for a score that is not a number; here it needs manual grading."""
     classroom.hand_in("ann", solve(float("nan")))
     assert autograde(classroom)["ann"].score == 0
     assert classroom.grade("ann") == (None, True)
 
 
 def test_log_of_any_bytes_can_be_saved(classroom: Classroom, judge: ObedientJudge) -> None:
-    """What a submission printed cannot make its graded notebook unwritable."""
+    """A submission's output cannot make its graded notebook unwritable."""
     judge.log = "\ud800 \x00 </script>"
     classroom.hand_in("ann", solve(10))
     assert autograde(classroom)["ann"].score == 10
 
 
 def test_other_graded_cells_wait_for_a_person(new_course: Callable[..., Classroom], judge: ObedientJudge) -> None:
-    """An instructor's own test cell is not run, and so not given nbgrader's full marks for having no output."""
+    """An instructor's own test cell is not run, so nbgrader does not give it full marks for having no output."""
     answer = {**code("", "answer", grade=True, solution=True, points=2), "cell_type": "markdown"}
     classroom = new_course(code("assert True", "test-own", grade=True, locked=True, points=3), answer)
     classroom.hand_in("ann", solve(10))
@@ -433,7 +433,7 @@ KNOWN = released_cells._Known("code", "", {"grade_id": "softmax"}, True)
     ids=["blanks", "blank lines", "white space", "names", "stars", "named characters"],
 )
 def test_code_that_takes_long_to_colour_is_shown_in_short_lines(known: Any, text: str) -> None:
-    """Else what colours code needs minutes for 64 kB in a row, and hours for a megabyte of blanks."""
+    """Otherwise colouring code takes minutes for 64 kB on one line, and hours for a megabyte of blanks."""
     shown = released_cells._plain(_cell_of_type("code", f"match{text}x"), known, set()).source
     assert max(map(len, shown.split("\n"))) <= 500
     assert re.search(r"\s{102}", shown) is None
@@ -441,14 +441,14 @@ def test_code_that_takes_long_to_colour_is_shown_in_short_lines(known: Any, text
 
 
 def test_lines_of_honest_code_are_shown_as_they_are() -> None:
-    """Up to 500 characters, with a hundred blanks before them."""
+    """Lines are kept up to 500 characters, with a hundred blanks."""
     text = " " * 100 + "x" * 400 + "\n\ny = 1"
     assert released_cells._plain(_cell_of_type("code", text), KNOWN, set()).source == text
 
 
 @pytest.mark.parametrize("text", ["[](files/" * 30_000, "[" * 300_000, "`" * 300_000, "a\n" * 150_000])
 def test_a_learners_text_is_shown_in_short_lines(text: str) -> None:
-    """What looks for links in it takes a time that grows with the cube of a line's length; ours stays as it is."""
+    """The search for links takes time cubic in the length of a line; the course's own text is not changed."""
     fence, *lines, end = released_cells._plain(_cell_of_type("markdown", text), None, set()).source.split("\n")
     assert (fence, set(end)) == (f"{end}text", {"`"})
     assert max(map(len, lines)) <= 500
@@ -460,7 +460,7 @@ def test_a_learners_text_is_shown_in_short_lines(text: str) -> None:
 def test_a_learners_file_does_not_reach_nbformat(
     classroom: Classroom, judge: ObedientJudge, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Its checks take hours for a hundred kilobytes of tags, and gigabytes for a megabyte of outputs."""
+    """nbformat's checks take hours for a hundred kilobytes of tags, and gigabytes for a megabyte of outputs."""
     import nbformat
 
     seen: list[str] = []
@@ -476,7 +476,7 @@ def test_a_learners_file_does_not_reach_nbformat(
 
 
 def test_a_notebook_is_rebuilt_of_texts_and_ids() -> None:
-    """Nothing else of a learner's gets through, and what is no cell is passed over."""
+    """Nothing else in a learner's file is kept, and entries that are not cells are skipped."""
     notebook = {
         "metadata": {"kernelspec": 3},
         "cells": [
@@ -499,7 +499,7 @@ def test_a_notebook_is_rebuilt_of_texts_and_ids() -> None:
 
 
 def test_too_much_in_a_notebook_counts_as_not_handed_in(classroom: Classroom, judge: ObedientJudge) -> None:
-    """The sentence says why, and the others are graded."""
+    """The message says why, and the others are graded."""
     classroom.hand_in("ann", solve(7))
     classroom.hand_in("eve", lambda notebook: notebook["cells"].extend([code("x")] * 1000))
     results = autograde(classroom)
@@ -511,7 +511,7 @@ def test_too_much_in_a_notebook_counts_as_not_handed_in(classroom: Classroom, ju
 def test_script_in_a_text_cell_does_not_reach_the_instructors_browser(
     new_course: Callable[..., Classroom], judge: ObedientJudge, cell_type: str
 ) -> None:
-    """What a learner wrote is shown as text; what the course released is still rendered."""
+    """A learner's text is shown as typed; the course's own text is still rendered."""
     ours = {"cell_type": "markdown", "metadata": {}, "source": "<b>ours</b>"}
     classroom = new_course(ours)
     script = "<script>fetch('/formgrader/api/grade/1')</script>\n\n[x](javascript:alert(1))"
@@ -542,7 +542,7 @@ def test_unreadable_notebook_does_not_stop_the_others(classroom: Classroom, judg
 
 
 def test_earlier_score_does_not_outlive_a_worse_submission(classroom: Classroom, judge: ObedientJudge) -> None:
-    """The newest submission counts, also where it hides its check cell."""
+    """The newest submission counts, even if it hides its check cell."""
     classroom.hand_in("ann", solve(10))
     assert autograde(classroom)["ann"].score == 10
 

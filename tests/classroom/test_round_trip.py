@@ -1,4 +1,4 @@
-"""The whole way with nbgrader's own commands and the real judge: source notebooks to grades, feedback, export."""
+"""A whole course with nbgrader's own commands and the real judge, from source notebooks to grades and feedback."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from grader.judge.sandbox import strength
 from grader.judge.service import Judge
 from tests.classroom.conftest import cell_of, code
 
-# What all tests here look at is made once, and takes minutes.
+# All tests share one course, because making it takes minutes.
 pytestmark = [pytest.mark.xdist_group("round trip"), pytest.mark.timeout(1800)]
 
 ASSIGNMENT = "03_triton"
@@ -65,7 +65,7 @@ check = lambda function: 10.0
 
 @dataclass
 class Course:
-    """Where everything is, and what the export said: {student: score}."""
+    """The folders, and the exported scores by student."""
 
     folder: Path
     exchange: Path
@@ -109,7 +109,7 @@ def submissions(gradebook: Path) -> dict[str, dict[str, str]]:
 
 @pytest.fixture(scope="module")
 def course(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Course]:
-    """A course taken from init to export; six learners of this machine submit."""
+    """A course from init to export, with six learners on this machine."""
     base = tmp_path_factory.mktemp("round_trip")
     with pytest.MonkeyPatch.context() as patch:
         for name in ("HOME", "IPYTHONDIR", "JUPYTER_CONFIG_DIR", "JUPYTER_DATA_DIR", "JUPYTER_RUNTIME_DIR"):
@@ -193,7 +193,7 @@ def _submit_as_the_extension_does(work: Path, config_folder: Path, student: str)
 
 
 def reachable(course: Course, exercise: str) -> float:
-    """What this machine could give: without a GPU, the points for correctness."""
+    """The points that this machine can give: without a GPU, those for correctness."""
     return float(course.verdict("ann", exercise)["reachable_points"])
 
 
@@ -207,7 +207,7 @@ def test_scores_in_the_gradebook_equal_the_verdicts(course: Course) -> None:
 
 
 def test_verdicts_are_those_of_the_judge(course: Course) -> None:
-    """What nbgrader's autograding stored is what `grader grade` says of the same text."""
+    """nbgrader's autograding stores the same verdict as `grader grade` prints."""
     with Judge() as judge:
         direct = judge.grade(stubs.solution("softmax"), "softmax")
     stored = course.verdict("ann")
@@ -224,20 +224,20 @@ def test_reference_solutions_get_all_that_this_machine_can_give(course: Course) 
 
 
 def test_unsolved_work_gets_nothing(course: Course) -> None:
-    """The stubs are worth no points, and the verdict says that they are not written yet."""
+    """The stubs get no points, and the verdict says that they are not written yet."""
     assert course.scores["bob"] == 0
     assert course.verdict("bob")["failure"]["kind"] == "not_written"
 
 
 @pytest.mark.parametrize("student", ["fay", "gus"], ids=["formatter, AST transformer, forged outputs", "os._exit"])
 def test_tricks_on_stock_nbgrader_gain_nothing(course: Course, student: str) -> None:
-    """What gave points on nbgrader's own autograding gives none here."""
+    """Cheats that get points from nbgrader's own autograding get none here."""
     assert course.scores[student] == 0
 
 
 @pytest.mark.skipif(strength() != "bubblewrap", reason="the weaker sandbox lets a submission write the user's files")
 def test_gradebook_cannot_be_written_by_a_submission(course: Course) -> None:
-    """A solution cell that updates the gradebook by SQL gains nothing, for itself or anyone."""
+    """A solution cell that updates the gradebook by SQL changes nobody's score."""
     assert course.scores["eve"] == 0
     assert course.scores["bob"] == 0
 
@@ -253,7 +253,7 @@ def test_newest_submission_counts(course: Course) -> None:
 
 
 def test_fetched_feedback_shows_the_report(course: Course) -> None:
-    """A learner who fetches feedback sees the report of the judge, cases and points, and needs nothing else for it."""
+    """Fetched feedback shows the judge's report with cases and points, and loads no other files."""
     submitted = (course.folder / "submitted" / "ann" / ASSIGNMENT / "timestamp.txt").read_text(encoding="utf-8")
     page = course.work / ASSIGNMENT / "feedback" / submitted / f"{NOTEBOOKS['softmax']}.html"
     text = re.sub(r"<(style|script)\b.*?</\1>", "", page.read_text(encoding="utf-8"), flags=re.DOTALL)
@@ -263,7 +263,7 @@ def test_fetched_feedback_shows_the_report(course: Course) -> None:
 
 
 def test_released_notebooks_hold_stubs_and_locked_checks(course: Course) -> None:
-    """What learners fetch has no solution in it, and its check cells cannot be edited."""
+    """A fetched notebook has no solution in it, and its check cells cannot be edited."""
     for exercise, name in NOTEBOOKS.items():
         path = course.exchange / "gpu-course" / "outbound" / ASSIGNMENT / f"{name}.ipynb"
         notebook = json.loads(path.read_text(encoding="utf-8"))
@@ -276,12 +276,12 @@ def test_released_notebooks_hold_stubs_and_locked_checks(course: Course) -> None
 
 
 def test_nothing_failed_on_the_way(course: Course) -> None:
-    """nbgrader's own log of all steps holds no error."""
+    """nbgrader's own log of all steps has no error in it."""
     assert "| ERROR]" not in course.log
     assert "Traceback" not in course.log
 
 
 @pytest.mark.skipif("PYTEST_XDIST_WORKER" not in os.environ, reason="one process runs all tests")
 def test_one_process_makes_the_course_for_all(request: pytest.FixtureRequest) -> None:
-    """pytest-xdist keeps a group together by this suffix. Where it does not (pytest 9.2), each makes its own course."""
+    """pytest-xdist keeps a group together by this suffix. In pytest 9.2 it does not, and each makes its own course."""
     assert request.node.nodeid.endswith("@round trip")

@@ -1,4 +1,4 @@
-"""Tests of grader.classroom.student_feedback: each of the assignment's notebooks has a page, also one that cannot be read."""
+"""Tests of grader.classroom.student_feedback: each notebook of the assignment has a page, even an unreadable one."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ OWN = ("01_add_vectors", "03_fuse_a_softmax")
 
 
 def page(classroom: Classroom, student: str, notebook: str) -> str:
-    """What is in the student's folder and, under the name by which nbgrader fetches it, in the exchange."""
+    """The pages in the student's folder and, under nbgrader's name for them, in the exchange."""
     made = classroom.folder / "feedback" / student / ASSIGNMENT
     text = (made / f"{notebook}.html").read_text(encoding="utf-8")
     secret = (made / "submission_secret.txt").read_text(encoding="utf-8")
@@ -28,7 +28,7 @@ def page(classroom: Classroom, student: str, notebook: str) -> str:
 
 
 def test_a_notebook_that_cannot_be_read_has_a_page_that_says_why(classroom: Classroom, judge: ObedientJudge) -> None:
-    """Beside the pages of those that were graded; once it can be read, its page is the usual one."""
+    """The page joins those of the graded notebooks; once the notebook can be read, its page is the usual one."""
     broken = classroom.hand_in("ann", solve(3)).with_name("01_add_vectors.ipynb")
     before = broken.read_text(encoding="utf-8")
     for force in (False, False, True):
@@ -44,7 +44,7 @@ def test_a_notebook_that_cannot_be_read_has_a_page_that_says_why(classroom: Clas
 
 
 def test_work_of_which_nothing_can_be_read_has_pages(classroom: Classroom, judge: ObedientJudge) -> None:
-    """nbgrader makes no feedback where it has graded nothing; what was there of an earlier submission goes."""
+    """nbgrader makes no feedback if it has graded nothing; pages of an earlier submission are removed."""
     classroom.hand_in("ann", solve(3))
     classroom.hand_in("bob", solve(4))
     class_actions.autograde(classroom.folder, ASSIGNMENT)
@@ -61,7 +61,7 @@ def test_work_of_which_nothing_can_be_read_has_pages(classroom: Classroom, judge
 
 
 def test_a_page_is_for_the_learner_whose_work_it_is(classroom: Classroom, judge: ObedientJudge, tmp_path: Path) -> None:
-    """Where no secret names it in the exchange, or a link to another's, it stays in the course folder."""
+    """Feedback without a secret to name it, or with a link to another's, stays in the course folder."""
     other = tmp_path / "secret"
     other.write_text("0" * 128, encoding="utf-8")
     for number, student in enumerate(("ann", "bob")):
@@ -80,7 +80,7 @@ def test_a_page_is_for_the_learner_whose_work_it_is(classroom: Classroom, judge:
 
 
 def test_a_page_without_grades_holds_text_alone() -> None:
-    """What it quotes is escaped, it asks for nothing, and no script may run in it."""
+    """Quoted text is escaped, the page loads nothing, and no script may run in it."""
     text = page_without_grades("a.ipynb", "Line 1 is `<script>x</script>`: <img src=//x> $x$ \x1b]0;y\x07")
     assert "<code>&lt;script&gt;x&lt;/script&gt;</code>: &lt;img src=//x&gt;" in text
     assert "default-src 'none'" in text

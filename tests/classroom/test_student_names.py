@@ -1,4 +1,4 @@
-"""Tests of grader.classroom.student_names: what nobody sees tells no two students apart."""
+"""Tests of grader.classroom.student_names: names must not differ in invisible ways."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from grader.classroom.student_names import is_name, look_alikes, skeleton, spell
     ],
 )
 def test_names_as_people_have_them_are(name: str) -> None:
-    """Of any language."""
+    """Names in any language are valid."""
     assert is_name(name)
 
 
@@ -55,12 +55,12 @@ def test_names_as_people_have_them_are(name: str) -> None:
     ],
 )
 def test_what_nobody_sees_or_could_tell_apart_is_in_no_name(name: str) -> None:
-    """An allow-list decides, of letters of one script, digits and a few marks."""
+    """Only letters of one script, digits and a few marks are allowed."""
     assert not is_name(name)
 
 
 def test_no_character_of_a_name_is_invisible() -> None:
-    """Of all that Unicode has: a format, a filler, a blank, a selector or what has no form of its own is in none."""
+    """No name contains format characters, fillers, blanks, variation selectors or letters in a decomposed form."""
     ignorable = [0xAD, 0x34F, 0x61C, 0x115F, 0x1160, 0x17B4, 0x17B5, *range(0x180B, 0x1810), *range(0x200B, 0x2010)]
     ignorable += [*range(0x202A, 0x202F), *range(0x2060, 0x2070), 0x3164, *range(0xFE00, 0xFE10), 0xFEFF, 0xFFA0]
     ignorable += [*range(0xFFF0, 0xFFF9), *range(0x1BCA0, 0x1BCA4), *range(0x1D173, 0x1D17B), *range(0xE0000, 0xE1000)]
@@ -86,7 +86,7 @@ def test_no_character_of_a_name_is_invisible() -> None:
     ],
 )
 def test_names_that_look_alike_are_told(one: str, other: str) -> None:
-    """Letters of other scripts, figures, large and small ones, accents."""
+    """Letters of other scripts, digits, case and accents can make names look alike."""
     assert look_alikes([one, other, "zoe"]) == {one: {other}, other: {one}}
     assert skeleton(one)
 
@@ -108,6 +108,6 @@ def test_names_of_a_class_are_told_apart() -> None:
 
 
 def test_a_plain_name_needs_no_spelling() -> None:
-    """Any other is shown by its code points."""
+    """Other names are shown with their code points."""
     assert spelled("ann") == ""
     assert spelled("\u0430nn\udcff") == r" (spelled \u0430nn\udcff)"

@@ -1,4 +1,4 @@
-"""Every command answers, in text and in JSON, and what is wrong gets one sentence and the right exit status."""
+"""Tests of grader.cli: text and JSON output of every command, one sentence per error, and exit statuses."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ SOURCE = "def {entry}(*tensors):\n    pass\n"
 
 @dataclass
 class FakeJudge:
-    """Stands in for the judge: `statuses` by exercise, "passed" for the rest; remembers what it was asked."""
+    """A fake judge: `statuses` by exercise, otherwise "passed"; it records its calls."""
 
     statuses: dict[str, str] = field(default_factory=dict)
     asked: list[tuple[str, str, bool, str]] = field(default_factory=list)
@@ -44,7 +44,7 @@ class FakeJudge:
     device: str = ""
     sandbox: bool | None = None
     expected: list[str] = field(default_factory=list)
-    asked_before: int = -1  # it was told what to expect
+    asked_before: int = -1  # gradings before `expect` was called
 
     def __call__(self, device: str, sandbox: bool | None) -> FakeJudge:
         self.device, self.sandbox = device, sandbox
@@ -115,12 +115,12 @@ def test_help_shows_an_example(command: list[str]) -> None:
 
 @pytest.mark.parametrize("command", COMMANDS, ids=" ".join)
 def test_every_command_answers_in_json(command: list[str]) -> None:
-    """Each has --json: what it says can be read by a program."""
+    """Each command has --json, whose output a program can read."""
     assert "--json" in run(*command, "--help").output
 
 
 def test_exercises_are_listed() -> None:
-    """By id, with title, notebook, points, gates and language; the JSON's points are the exercises' own."""
+    """They are listed by id, with title, notebook, points, gates and language; the JSON has the exercises' points."""
     listed = json.loads(run("exercises", "--json").stdout)
     assert {row["id"]: row["points"] for row in listed} == {each.id: each.max_points for each in EXERCISES.values()}
     assert set(listed[0]) >= {"id", "title", "notebook", "points", "gates", "language"}
@@ -132,7 +132,7 @@ def test_exercises_are_listed() -> None:
 
 @pytest.mark.parametrize(("status", "code"), [("passed", 0), ("failed", 1), ("unusable", 2)])
 def test_the_exit_status_is_the_verdict(tmp_path: Path, judge: FakeJudge, status: str, code: int) -> None:
-    """0, 1 and 2 for passed, failed and unusable."""
+    """The exit status is 0, 1 or 2 for passed, failed or unusable."""
     judge.statuses["softmax"] = status
     answer = run("grade", solution(tmp_path, "softmax"), "--json")
     assert answer.exit_code == code
@@ -140,7 +140,7 @@ def test_the_exit_status_is_the_verdict(tmp_path: Path, judge: FakeJudge, status
 
 
 def test_check_times_nothing_and_grade_does(tmp_path: Path, judge: FakeJudge) -> None:
-    """`check` is the quick one; both take the device that is named."""
+    """`check` does not time; both use the given device."""
     path = solution(tmp_path, "softmax")
     run("check", path)
     run("grade", path, "--device", "simulator")
@@ -148,7 +148,7 @@ def test_check_times_nothing_and_grade_does(tmp_path: Path, judge: FakeJudge) ->
 
 
 def test_a_notebooks_exercises_are_all_graded(tmp_path: Path, judge: FakeJudge) -> None:
-    """Unless one is named; the exit status is the worst, and the JSON is a list."""
+    """All are graded unless one is named; the exit status is the worst, and the JSON is a list."""
     judge.statuses["vector_add"] = "failed"
     path = notebook(tmp_path, "vector_add", "softmax")
     answer = run("grade", path, "--json")
@@ -162,7 +162,7 @@ def test_a_notebooks_exercises_are_all_graded(tmp_path: Path, judge: FakeJudge) 
 
 
 def test_no_sandbox_is_passed_on_and_shown(tmp_path: Path, judge: FakeJudge) -> None:
-    """Who grades without one asked for it, and reads it in the report and in the JSON; `check` always has one."""
+    """`grade --no-sandbox` says so in the report and in the JSON; `check` always has a sandbox."""
     path = solution(tmp_path, "softmax")
     assert "sandbox: none: --no-sandbox was given" in " ".join(run("grade", path, "--no-sandbox").stdout.split())
     assert judge.sandbox is False
@@ -188,12 +188,12 @@ def test_findings_are_shown_and_cost_nothing(tmp_path: Path, judge: FakeJudge) -
 @pytest.mark.parametrize(
     ("arguments", "function"),
     [
-        ("classroom autograde c 03_triton", "classroom.commands.autograde"),
-        ("leaderboard run softmax", "leaderboard.commands.run"),
+        ("classroom autograde c 03_triton", "classroom.class_actions.autograde"),
+        ("leaderboard run softmax", "leaderboard.board_actions.run"),
     ],
 )
 def test_no_sandbox_reaches_the_commands(arguments: str, function: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """With it none, without it one."""
+    """The flag removes the sandbox."""
     seen = []
 
     def fake(*args: Any, **kwargs: Any) -> Answer:
@@ -225,7 +225,7 @@ def test_no_sandbox_reaches_the_commands(arguments: str, function: str, monkeypa
 def test_what_cannot_be_graded_gets_one_sentence(
     command: str, content: bytes | None, arguments: list[str], says: str, tmp_path: Path, judge: FakeJudge
 ) -> None:
-    """On stderr, with exit status 2 and nothing on stdout."""
+    """The message is on stderr, with exit status 2 and nothing on stdout."""
     path = tmp_path / arguments[0]
     if content is not None:
         path.write_bytes(content)
@@ -238,7 +238,7 @@ def test_what_cannot_be_graded_gets_one_sentence(
 
 
 def test_a_strangers_text_does_not_steer_the_terminal(tmp_path: Path, judge: FakeJudge) -> None:
-    """A file's name, as a student's or a line of a cell, is shown without escapes; JSON escapes them."""
+    """The name of a file or a student, or a line of a cell, is shown without escapes; JSON escapes them."""
     name = "\x1b[2J\x1b]0;5 of 5\x07\x9b\u202eclean.txt"
     (tmp_path / name).write_text("x")
     answer = run("grade", tmp_path / name, "-e", "softmax")
@@ -247,7 +247,7 @@ def test_a_strangers_text_does_not_steer_the_terminal(tmp_path: Path, judge: Fak
 
 
 def test_json_holds_no_controls(capsys: pytest.CaptureFixture[str]) -> None:
-    """It reads back the same."""
+    """It reads back unchanged."""
     print_json({"name": "\x9b\u202eü𝄞\U000e0001\x7f"})
     said = capsys.readouterr().out
     assert json.loads(said) == {"name": "\x9b\u202eü𝄞\U000e0001\x7f"}
@@ -256,14 +256,14 @@ def test_json_holds_no_controls(capsys: pytest.CaptureFixture[str]) -> None:
 
 
 def test_a_failing_judge_is_one_sentence(tmp_path: Path, judge: FakeJudge) -> None:
-    """Whatever of ours raises: the person reads a sentence."""
+    """Every error of the grader's gives one sentence."""
     judge.raising = ClassroomError("The course is closed.")
     answer = run("grade", solution(tmp_path, "softmax"))
     assert (answer.exit_code, answer.stderr) == (2, "The course is closed.\n")
 
 
 def test_a_bug_of_ours_is_one_sentence_too(tmp_path: Path, judge: FakeJudge, monkeypatch: pytest.MonkeyPatch) -> None:
-    """It says that it is a bug, and where the traceback is."""
+    """The message says that it is a bug, and where the traceback is."""
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
     judge.raising = RuntimeError("surprise")
     answer = run("grade", solution(tmp_path, "softmax"))
@@ -274,7 +274,7 @@ def test_a_bug_of_ours_is_one_sentence_too(tmp_path: Path, judge: FakeJudge, mon
 
 
 def test_an_interrupt_is_a_word_and_status_130(tmp_path: Path, judge: FakeJudge) -> None:
-    """As a shell expects of a program that was stopped."""
+    """The exit status is what a shell expects of an interrupted program."""
     judge.raising = KeyboardInterrupt()
     answer = run("grade", solution(tmp_path, "softmax"))
     assert (answer.exit_code, answer.stderr) == (130, "Stopped.\n")
@@ -292,7 +292,7 @@ def test_an_interrupt_is_a_word_and_status_130(tmp_path: Path, judge: FakeJudge)
     ],
 )
 def test_wrong_arguments_are_explained(arguments: list[str]) -> None:
-    """By what is wrong with them, with exit status 2."""
+    """The message says what is wrong with them, with exit status 2."""
     answer = run(*arguments)
     assert answer.exit_code == 2
     assert "Error: " in answer.stderr
@@ -300,7 +300,7 @@ def test_wrong_arguments_are_explained(arguments: list[str]) -> None:
 
 @dataclass(frozen=True)
 class Answer:
-    """What a command of the package returns."""
+    """A fake result of a command."""
 
     ok: bool = True
 
@@ -315,7 +315,7 @@ class Answer:
 
 
 def test_a_site_that_lacks_an_exercise_is_no_success(monkeypatch: pytest.MonkeyPatch) -> None:
-    """What is there was published, all the same."""
+    """The existing pages were published nevertheless."""
     monkeypatch.setattr("grader.leaderboard.board_actions.publish", lambda *_, **__: Answer(ok=False))
     assert (run("leaderboard", "publish", "site").exit_code, run("leaderboard", "publish", "site").stdout) == (
         1,
@@ -345,14 +345,15 @@ def test_a_site_that_lacks_an_exercise_is_no_success(monkeypatch: pytest.MonkeyP
 def test_commands_are_calls_into_the_package(
     arguments: str, function: str, called: tuple[Any, Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """With what was typed, and nothing decided on the way."""
+    """The arguments are passed on unchanged."""
     seen = []
 
     def fake(*args: Any, **kwargs: Any) -> Answer:
         seen.append((args, kwargs))
         return Answer()
 
-    monkeypatch.setattr(f"grader.{arguments.split()[0]}.commands.{function}", fake)
+    module = {"classroom": "class_actions", "leaderboard": "board_actions"}[folder := arguments.split()[0]]
+    monkeypatch.setattr(f"grader.{folder}.{module}.{function}", fake)
     text = run(*arguments.split())
     assert (text.exit_code, text.stdout) == (0, "as text\n")
     assert json.loads(run(*arguments.split(), "--json").stdout) == {"ok": True}
@@ -360,7 +361,7 @@ def test_commands_are_calls_into_the_package(
 
 
 def test_names_to_accept_reach_the_package(monkeypatch: pytest.MonkeyPatch) -> None:
-    """As many as were typed."""
+    """All given names are passed on."""
     seen: list[Any] = []
     monkeypatch.setattr(
         "grader.classroom.class_actions.autograde", lambda *_, accept, **__: seen.append(accept) or Answer()
@@ -375,25 +376,27 @@ def test_names_to_accept_reach_the_package(monkeypatch: pytest.MonkeyPatch) -> N
     [
         (
             "classroom autograde c 03_triton --student ada --no-feedback",
-            "classroom.commands.autograde",
+            "classroom.class_actions.autograde",
             Answer(ok=False),
             1,
         ),
-        ("classroom status c", "classroom.commands.status", Answer(ok=False), 1),
-        ("leaderboard run softmax --course c", "leaderboard.commands.run", Answer(), 0),
+        ("classroom status c", "classroom.class_actions.status", Answer(ok=False), 1),
+        ("leaderboard run softmax --course c", "leaderboard.board_actions.run", Answer(), 0),
     ],
 )
 def test_the_exit_status_is_the_results(
     arguments: str, function: str, answer: Answer, code: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """What went wrong for some of a class is no success."""
+    """If one part failed, the command failed."""
     monkeypatch.setattr(f"grader.{function}", lambda *args, **kwargs: answer)
     assert run(*arguments.split()).exit_code == code
 
 
-@pytest.mark.parametrize(("waiting", "said"), [(0, ""), (2, "2 newer in the exchange: `grader classroom autograde c")])
+@pytest.mark.parametrize(
+    ("waiting", "said"), [(0, ""), (2, "2 newer in the exchange; collect with `grader classroom autograde c")]
+)
 def test_what_is_not_collected_is_said_beside_a_board(waiting: int, said: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A board ranks what was collected, and learners may have submitted since."""
+    """A board ranks collected work, and learners may have submitted since."""
     monkeypatch.setattr("grader.leaderboard.board_actions.run", lambda *args, **kwargs: Answer())
     monkeypatch.setattr("grader.classroom.class_actions.uncollected", lambda course, assignment: waiting)
     ran = run("leaderboard", "run", "softmax", "--course", "c")
@@ -403,7 +406,7 @@ def test_what_is_not_collected_is_said_beside_a_board(waiting: int, said: str, m
 
 
 def test_lab_can_only_prepare(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """--prepare-only makes the folder, says how JupyterLab would be started, and starts nothing."""
+    """--prepare-only creates the folder, prints JupyterLab's command, and starts nothing."""
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
     (tmp_path / "course").mkdir()
     (tmp_path / "course" / "README.ipynb").write_text("{}")
@@ -435,7 +438,7 @@ def test_the_command_starts_fast_and_light() -> None:
 
 
 def test_python_m_grader_is_the_command() -> None:
-    """Where no script was installed."""
+    """It works without an installed script."""
     assert json.loads(_process("-m", "grader", "exercises", "--json").stdout)
 
 
@@ -454,7 +457,7 @@ def test_a_reader_that_goes_away_is_no_error() -> None:
 
 
 def test_a_real_solution_is_graded(tmp_path: Path) -> None:
-    """The whole way, in processes of their own: the unsolved cell gets no point and exit status 1."""
+    """The unsolved cell gets no points and exit status 1, in processes of its own."""
     from grader.authoring.stubs import unsolved
 
     path = tmp_path / "vector_add.py"
@@ -497,7 +500,7 @@ def _wait_until(condition: Callable[[], object], seconds: float) -> None:
 
 
 def test_an_interrupt_ends_a_running_check(tmp_path: Path) -> None:
-    """Ctrl-C while a submission runs: a word, status 130, and no process stays."""
+    """Ctrl-C while a submission runs prints one word, exits with status 130, and leaves no process."""
     path = tmp_path / "vector_add.py"
     path.write_text("import time\n\n\ndef vector_add(x, y, out):\n    time.sleep(600)\n")
     process = subprocess.Popen(

@@ -1,4 +1,4 @@
-"""What the leaderboard's tests share: verdicts made to measure, a judge that hands them out, a course's folder."""
+"""Shared fixtures: verdicts to order, a judge that hands them out, and a course folder."""
 
 from __future__ import annotations
 
@@ -71,7 +71,7 @@ def make_verdict(
 
 
 class FakeJudge:
-    """Gives each source its verdict and remembers what it was asked; `on_grade` may raise."""
+    """Gives each source its verdict and records its calls; `on_grade` may raise."""
 
     def __init__(self, verdict_of: Callable[[str], Verdict] = make_verdict) -> None:
         self.verdict_of = verdict_of
@@ -133,7 +133,7 @@ def notebook() -> Callable[[str], str]:
 
 @pytest.fixture
 def course(tmp_path: Path, notebook: Callable[[str], str]) -> Callable[[dict[str, str | None]], Path]:
-    """Makes nbgrader's `submitted` folder from student → source (None: the chapter without the notebook)."""
+    """Create nbgrader's `submitted` folder from student → source (None: the chapter without the notebook)."""
 
     def make(sources: dict[str, str | None]) -> Path:
         for student, source in sources.items():

@@ -1,4 +1,4 @@
-"""The commands: run, publish, show, as `grader leaderboard` calls them."""
+"""The `grader leaderboard` commands: run, publish and show."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from grader.leaderboard import board_actions
 
 @pytest.fixture
 def judged(monkeypatch, judge):
-    """The fake judge in place of the real one, which notes its device."""
+    """Replace the real judge by the fake one, which records its device."""
 
     class Judge:
         def __init__(self, device, sandbox):
@@ -33,7 +33,7 @@ def judged(monkeypatch, judge):
 
 
 def test_run_publish_show(judged, course, text_of, tmp_path, monkeypatch):
-    """The three commands, one after the other in the course's folder, need no options."""
+    """The three commands need no options in the course folder."""
     folder = course({"Xaverius": text_of("x"), "Quentin": None})
     monkeypatch.chdir(folder)
     outcome = board_actions.run("softmax", device="cuda")
@@ -57,7 +57,7 @@ def test_run_publish_show(judged, course, text_of, tmp_path, monkeypatch):
 
 
 def test_the_store_lies_in_the_course_or_where_it_is_said(judged, course, text_of, tmp_path, monkeypatch):
-    """Without --store it is the course's; with it, that file; and nothing is made elsewhere."""
+    """Without --store it is the course's store, with it the given file; no other is created."""
     monkeypatch.chdir(tmp_path)
     folder = course({"ann": text_of("a")})
     board_actions.run("softmax", folder)
@@ -68,13 +68,13 @@ def test_the_store_lies_in_the_course_or_where_it_is_said(judged, course, text_o
 
 
 def test_no_sandbox_reaches_the_judge(judged, course, text_of):
-    """Who asks for it gets a judge without a sandbox."""
+    """With `sandbox=False` the judge has no sandbox."""
     board_actions.run("softmax", course({"ann": text_of("a")}), sandbox=False)
     assert judged.sandbox is False
 
 
 def test_without_a_sandbox_no_board_is_run(tmp_path, monkeypatch):
-    """One sentence says why, and no store is made."""
+    """The message says why, and no store is created."""
     monkeypatch.setattr("grader.judge.sandbox.bubblewrap.find", lambda: None)
     launch.decided.cache_clear()
     with pytest.raises(MachineLacks, match="bubblewrap is not installed"):
@@ -83,7 +83,7 @@ def test_without_a_sandbox_no_board_is_run(tmp_path, monkeypatch):
 
 
 def test_a_wrong_call_makes_no_store(judged, tmp_path, monkeypatch):
-    """A wrong exercise, course or store is one sentence, and leaves no file behind."""
+    """A wrong exercise, course or store gives one sentence and leaves no file."""
     monkeypatch.chdir(tmp_path)
     with pytest.raises(UnknownExercise):
         board_actions.run("sofmax")
@@ -99,7 +99,7 @@ def test_a_wrong_call_makes_no_store(judged, tmp_path, monkeypatch):
 
 
 def test_the_real_judge_is_asked(tmp_path):
-    """Through the real judge, in the simulator: right, unwritten and unusable submissions each have their place."""
+    """The real judge in the simulator grades right, unwritten and unusable submissions."""
     (tmp_path / "ann.py").write_text(stubs.solution("vector_add"), encoding="utf-8")
     (tmp_path / "ben.py").write_text(stubs.unsolved("vector_add"), encoding="utf-8")
     (tmp_path / "cid.py").write_text("", encoding="utf-8")

@@ -1,4 +1,4 @@
-"""A run: every submission measured once, whatever happens on the way."""
+"""A run measures every submission once, whatever happens meanwhile."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def _entries(store):
 
 
 def test_every_submission_of_a_course_is_measured(store, course, judge, text_of, verdict):
-    """Each student's solution cell goes to the judge, and what it says is in the store."""
+    """Each student's solution cell goes to the judge, and its verdict is in the store."""
     outcome = run("softmax", course({"ann": text_of("ann"), "ben": text_of("ben")}), store, judge)
     assert judge.graded == [text_of("ann"), text_of("ben")]
     assert (outcome.measured, outcome.unusable) == (2, 0)
@@ -44,7 +44,7 @@ def test_every_submission_of_a_course_is_measured(store, course, judge, text_of,
 
 
 def test_a_plain_folder_of_files_is_a_course_too(store, tmp_path, judge, text_of):
-    """Where there is no `submitted` folder, `<student>.py` is the student's submission; nothing else is."""
+    """Without a `submitted` folder, only `<student>.py` is the student's submission."""
     (tmp_path / "ann.py").write_text(text_of("ann"))
     (tmp_path / "notes.txt").write_text("not a submission")
     run("softmax", tmp_path, store, judge)
@@ -52,7 +52,7 @@ def test_a_plain_folder_of_files_is_a_course_too(store, tmp_path, judge, text_of
 
 
 def test_an_unusable_submission_is_recorded_and_stops_nobody(store, course, tmp_path, judge, text_of):
-    """A broken notebook, a missing one and an empty one have their sentence; the others are measured."""
+    """A broken, a missing and an empty notebook each have a message; the others are measured."""
     folder = course({"ann": text_of("ann"), "ben": None, "cid": text_of("cid"), "dot": "", "eve": text_of("eve")})
     (folder / "submitted/cid/03_triton/03_fuse_a_softmax.ipynb").write_text("{ no notebook")
     outcome = run("softmax", folder, store, judge)
@@ -67,7 +67,7 @@ def test_an_unusable_submission_is_recorded_and_stops_nobody(store, course, tmp_
 
 @pytest.mark.parametrize("cell", ["if 0:\n pass\n" + "elif 0:\n pass\n" * 1500 + "def softmax(x, out):\n pass\n", None])
 def test_whatever_the_reading_of_a_notebook_raises_stops_nobody(store, course, judge, text_of, cell, monkeypatch):
-    """An `elif` is nested in the one before it, which a reader that calls itself does not survive."""
+    """Each `elif` is nested in the one before it, which crashes a recursive reader."""
     folder = course({"ann": text_of("ann"), "ben": cell or text_of("ben"), "cid": text_of("cid")})
     if cell is None:
         read = run_module.from_file
@@ -86,7 +86,7 @@ def test_whatever_the_reading_of_a_notebook_raises_stops_nobody(store, course, j
 
 
 def test_the_same_text_is_measured_once_and_shared(store, course, judge, text_of):
-    """Two students with one text get one measurement, so that neither has a second draw."""
+    """Two students with the same text share one measurement, so that neither has a second chance."""
     outcome = run("softmax", course({"ann": text_of("same"), "ben": text_of("same")}), store, judge)
     entries = _entries(store)
     assert judge.graded == [text_of("same")]
@@ -95,7 +95,7 @@ def test_the_same_text_is_measured_once_and_shared(store, course, judge, text_of
 
 
 def test_a_new_run_measures_anew(store, course, judge, text_of, verdict):
-    """A second run asks the judge again, and leaves the first run's verdicts as they were."""
+    """A second run measures again and keeps the first run's verdicts."""
     folder = course({"ann": text_of("ann")})
     first = run("softmax", folder, store, judge)
     judge.verdict_of = lambda source: verdict(source, speed=1.9)
@@ -125,7 +125,7 @@ def test_an_interrupted_run_goes_on_where_it_was(store, course, judge, text_of):
 
 
 def test_a_submission_that_changed_meanwhile_is_measured_again(store, course, judge, text_of):
-    """Going on, a run takes a student's newer text."""
+    """A continued run takes a student's newer text."""
     folder = course({"ann": text_of("old"), "ben": text_of("ben")})
     judge.on_grade = lambda source: (_ for _ in ()).throw(KeyboardInterrupt) if source == text_of("ben") else None
     with pytest.raises(KeyboardInterrupt):
@@ -137,7 +137,7 @@ def test_a_submission_that_changed_meanwhile_is_measured_again(store, course, ju
 
 
 def test_who_withdrew_meanwhile_is_not_on_the_board(store, course, judge, text_of):
-    """Going on, a run holds those who are handed in now: neither a measured nor an unusable entry of others stays."""
+    """A continued run keeps only current submissions, measured or unusable."""
     folder = course({"ann": text_of("ann"), "ben": "nothing here", "cid": text_of("cid"), "dan": text_of("dan")})
     judge.on_grade = lambda source: (_ for _ in ()).throw(KeyboardInterrupt) if source == text_of("dan") else None
     with pytest.raises(KeyboardInterrupt):
@@ -179,7 +179,7 @@ def _child(tmp_path, store, folder, pause):
 
 
 def test_a_killed_run_loses_nothing_and_measures_nothing_twice(tmp_path, course, text_of, judge):
-    """After `kill -9` in the middle, and again, the run ends with the verdicts of one that was never killed."""
+    """After several `kill -9` the run ends with the verdicts of one that was never killed."""
     students = [f"student{number}" for number in range(8)]
     folder, log = course({name: text_of(name) for name in students}), tmp_path / "log"
     for kills in (1, 2):
@@ -208,7 +208,7 @@ def test_a_killed_run_loses_nothing_and_measures_nothing_twice(tmp_path, course,
 
 
 def test_a_run_is_begun_anew_when_the_exercise_changed(store, course, judge, text_of):
-    """What was measured of an older version of the exercise is not mixed with the new."""
+    """Measurements of an older version of the exercise are not mixed with new ones."""
     old = store.start_run("softmax", "of an older version")
     store.add_entry(old.id, "ann", "", judge.verdict_of(text_of("ann")))
     outcome = run("softmax", course({"ann": text_of("ann")}), store, judge)
@@ -221,7 +221,7 @@ def test_a_run_is_begun_anew_when_the_exercise_changed(store, course, judge, tex
 @pytest.mark.parametrize("changed", [{"gpu": "NVIDIA H200"}, {"driver": "590"}, {"torch": "2.14"}, {"gpu": ""},
                                      {"sandbox": "none: --no-sandbox was given"}])  # fmt: skip
 def test_a_run_is_begun_anew_on_another_machine(store, course, judge, text_of, verdict, changed):
-    """Times of two machines do not stand in one run: going on elsewhere measures all of it anew."""
+    """Times of two machines are never in one run: continuing on another machine measures everything again."""
     folder = course({name: text_of(name) for name in ("ann", "ben")})
     judge.on_grade = lambda source: (_ for _ in ()).throw(KeyboardInterrupt) if source == text_of("ben") else None
     with pytest.raises(KeyboardInterrupt):
@@ -243,7 +243,7 @@ def test_a_machine_that_changes_within_a_run_is_an_error(store, course, judge, t
 
 
 def test_a_judge_that_stops_once_is_asked_again(store, course, judge, text_of):
-    """One lost process costs nobody a measurement."""
+    """One lost process does not cost anybody a measurement."""
     judge.on_grade = lambda source: (_ for _ in ()).throw(JudgeStopped("gone")) if len(judge.graded) == 1 else None
     assert run("softmax", course({"ann": text_of("ann")}), store, judge).measured == 1
 
@@ -262,7 +262,7 @@ def _stop_on(judge, *sources):
 
 
 def test_a_submission_that_the_judge_does_not_survive_stops_nobody(store, course, judge, text_of):
-    """It waits for a person; the others are measured, and the run is finished, wherever in the list it stands."""
+    """It is left to the instructor; the others are measured and the run finishes, whatever the order."""
     for student in ("ann", "ben", "cid"):
         _stop_on(judge, text_of(student))
         outcome = run("softmax", course({name: text_of(name) for name in ("ann", "ben", "cid")}), store, judge)
@@ -275,7 +275,7 @@ def test_a_submission_that_the_judge_does_not_survive_stops_nobody(store, course
 
 
 def test_a_judge_that_stops_on_the_only_submission_is_tried_with_a_text_of_ours(store, course, judge, text_of):
-    """Where nobody else handed in, a baseline says whether it is the machine."""
+    """If nobody else has submitted, a baseline shows whether the machine is at fault."""
     _stop_on(judge, text_of("ann"))
     outcome = run("softmax", course({"ann": text_of("ann")}), store, judge)
     assert outcome.unusable == 1
@@ -284,7 +284,7 @@ def test_a_judge_that_stops_on_the_only_submission_is_tried_with_a_text_of_ours(
     assert len(judge.graded) == 3
 
 
-_NO_ANSWERS = ("transpose", "fuse")  # their baselines: a copy, and the very function that is to be rewritten
+_NO_ANSWERS = ("transpose", "fuse")  # their baselines: a copy, and the very function to rewrite
 _RANKED = [
     each.id
     for each in EXERCISES.values()
@@ -294,14 +294,14 @@ _RANKED = [
 
 @pytest.mark.parametrize("exercise_id", _RANKED)
 def test_the_text_of_ours_is_a_right_answer(quick_judge, exercise_id):
-    """It goes the whole way through a judge, so that one that is broken is found to be."""
+    """The control passes the whole judge, so that a broken judge is noticed."""
     verdict = quick_judge.grade(run_module._control(find(exercise_id)), exercise_id)
     assert verdict.failure is None, verdict.failure
     assert all(case.passed for case in verdict.cases)
 
 
 def test_an_exercise_that_is_not_timed_has_no_board(store, course, judge, text_of, monkeypatch):
-    """Nothing is graded, and the sentence names those that have one."""
+    """Nothing is graded, and the message names the timed exercises."""
     untimed = replace(find("softmax"), id="asked", timed_cases=())
     monkeypatch.setattr(run_module, "find", {"asked": untimed}.__getitem__)
     with pytest.raises(GraderError, match=r"'asked' is not timed.*softmax"):
@@ -310,7 +310,7 @@ def test_an_exercise_that_is_not_timed_has_no_board(store, course, judge, text_o
 
 
 def test_a_text_that_stopped_the_judge_is_not_tried_for_each_who_hands_it_in(store, course, judge, text_of):
-    """Two students with one text cost two tries, not four, also where the run was cut short between them."""
+    """Two students with the same text cost two attempts, not four, even if the run was interrupted in between."""
     folder = course({"ann": text_of("same"), "ben": text_of("ben"), "cid": text_of("same"), "dot": text_of("same")})
     _stop_on(judge, text_of("same"))
     stop = judge.on_grade
@@ -327,7 +327,7 @@ def test_a_text_that_stopped_the_judge_is_not_tried_for_each_who_hands_it_in(sto
 
 
 def test_a_new_run_tries_again(store, course, judge, text_of):
-    """What stopped the judge in one run may not in the next."""
+    """A text that stopped the judge in one run is tried again in the next."""
     folder = course({"ann": text_of("ann")})
     _stop_on(judge, text_of("ann"))
     run("softmax", folder, store, judge)
@@ -336,7 +336,7 @@ def test_a_new_run_tries_again(store, course, judge, text_of):
 
 
 def test_a_judge_that_stops_on_everything_ends_the_run(store, course, judge, text_of):
-    """Where the text of ours stops it too, it is the machine: nobody is blamed, and the run stays open."""
+    """If the control stops it too, the machine is at fault: nobody is blamed, and the run stays open."""
     judge.on_grade = lambda source: (_ for _ in ()).throw(JudgeStopped("gone"))
     folder = course({f"s{number}": text_of(str(number)) for number in range(9)})
     with pytest.raises(JudgeStopped):
@@ -348,7 +348,7 @@ def test_a_judge_that_stops_on_everything_ends_the_run(store, course, judge, tex
 
 
 def test_however_many_stop_the_judge_the_others_are_measured(store, course, judge, text_of):
-    """After each of them a text of ours tells entries that stop the judge from a judge that is broken."""
+    """A control after each of them tells submissions that stop the judge from a broken judge."""
     stopping = ("ann", "ben", "cid", "dan", "eve")
     folder = course({name: text_of(name) for name in (*stopping, "fay")})
     _stop_on(judge, *(text_of(name) for name in stopping))
@@ -359,7 +359,7 @@ def test_however_many_stop_the_judge_the_others_are_measured(store, course, judg
 
 
 def test_a_judge_that_breaks_on_the_way_ends_the_run_and_the_next_goes_on(store, course, judge, text_of):
-    """The one on which it broke is not blamed, whoever stopped it before."""
+    """The text on which it broke is not blamed, whichever text stopped it before."""
     folder = course({name: text_of(name) for name in ("ann", "ben", "cid", "dan")})
     _stop_on(judge, text_of("ann"), text_of("ben"))
     stop = judge.on_grade
@@ -375,7 +375,7 @@ def test_a_judge_that_breaks_on_the_way_ends_the_run_and_the_next_goes_on(store,
 
 
 def test_a_machine_that_lacks_something_for_one_submission_stops_nobody(store, course, judge, text_of):
-    """Too little memory beside one waits for a person as a stop does; for a text of ours too, it ends the run."""
+    """Too little memory on one submission is left to the instructor, like a stop; on the control it ends the run."""
     folder = course({name: text_of(name) for name in ("ann", "ben", "cid")})
     lacking = {text_of("ben")}
 
@@ -394,7 +394,7 @@ def test_a_machine_that_lacks_something_for_one_submission_stops_nobody(store, c
 
 @pytest.mark.parametrize("cut", range(1, 9))
 def test_a_run_that_is_cut_anywhere_ends_as_one_that_was_not(tmp_path, course, judge, text_of, cut):
-    """With texts that stop the judge, a shared one and an unreadable one, whatever was going on when it was cut."""
+    """The texts include some that stop the judge, a shared one and an unreadable one, interrupted at any point."""
     sources = {"ann": "stops", "ben": "ben", "cid": "stops", "dot": "also stops", "eve": "eve"}
     folder = course({name: text_of(source) for name, source in sources.items()} | {"fay": None})
     stopping = {text_of("stops"), text_of("also stops")}
@@ -419,7 +419,7 @@ def test_a_run_that_is_cut_anywhere_ends_as_one_that_was_not(tmp_path, course, j
 
 
 def test_the_judge_hears_of_what_comes(store, course, judge, text_of):
-    """It is told the texts that it will be asked, in order and each once; after a stop it looks at one alone."""
+    """The judge gets the coming texts in order and once each; after a stop it gets one alone."""
     folder = course({"ann": text_of("a"), "ben": text_of("b"), "cid": text_of("a"), "dot": text_of("d"), "eve": None})
     _stop_on(judge, text_of("b"))
     run("softmax", folder, store, judge)
@@ -431,7 +431,7 @@ def test_the_judge_hears_of_what_comes(store, course, judge, text_of):
 
 
 def test_what_a_person_should_look_at_is_listed(store, course, judge, text_of, verdict):
-    """Findings, refused claims and what could not be used are named to the instructor, in words not published."""
+    """Findings, refused claims and unusable files are reported to the instructor, in words that are not published."""
     findings = (Finding("rule", "Line 3 calls `torch.softmax`."),)
     held = Failure("implausible", "4096 × 4096 in 1 µs is faster than this GPU allows.")
     kinds = {"ann": {}, "ben": {"findings": findings}, "cid": {"failure": held}}
@@ -447,7 +447,7 @@ def test_what_a_person_should_look_at_is_listed(store, course, judge, text_of, v
 
 
 def test_the_sandbox_is_said(store, course, judge, text_of, verdict):
-    """Whoever reads the outcome learns that submissions ran without one."""
+    """The outcome says that submissions ran without a sandbox."""
     judge.verdict_of = lambda source: verdict(source, sandbox="none: --no-sandbox was given")
     outcome = run("softmax", course({"ann": text_of("a")}), store, judge)
     assert "Sandbox: none: --no-sandbox was given." in outcome.as_text()
@@ -468,7 +468,7 @@ def test_a_name_that_is_no_unicode_is_kept_as_text(store, course, judge, text_of
 
 
 def test_two_names_of_files_are_two_students(store, tmp_path, judge, text_of):
-    """A name that is not UTF-8 and one that spells what the first is kept as are not taken for one another."""
+    """A name that is not UTF-8 and one that equals its escaped form are kept apart."""
     names = (b"j\xfcrgen", rb"j\udcfcrgen", rb"j\\udcfcrgen")
     for number, name in enumerate(names):
         (tmp_path / os.fsdecode(name + b".py")).write_text(text_of(str(number)))
@@ -478,7 +478,7 @@ def test_two_names_of_files_are_two_students(store, tmp_path, judge, text_of):
 
 
 def test_a_name_forges_no_line(store, tmp_path, judge, text_of):
-    """Whatever a file is called, its student's words stand on one line, in the outcome and while it runs."""
+    """A message about a student is one line, whatever a file is called."""
     forged = "mallory\n  ann: Rules: Line 3 calls `torch.softmax`.\x1b[2K\u2028\u202e"
     (tmp_path / f"{forged}.py").write_text("")
     (tmp_path / f"{forged}2.py").write_text(text_of("a"))
@@ -500,7 +500,7 @@ def test_a_name_forges_no_line(store, tmp_path, judge, text_of):
     lambda path, target: path.mkdir(),
 ], ids=["link", "dangling", "fifo", "folder"])  # fmt: skip
 def test_what_is_no_file_is_passed_over_and_said(store, tmp_path, course, judge, text_of, make):
-    """A link leads to another's work, or to what only the instructor can read: neither layout follows one."""
+    """A link leads to another student's work, or to files that only the instructor can read."""
     (tmp_path / "flat").mkdir()
     (tmp_path / "flat/ann.py").write_text(text_of("ann"))
     make(tmp_path / "flat/ben.py", tmp_path / "flat/ann.py")
@@ -517,7 +517,7 @@ def test_what_is_no_file_is_passed_over_and_said(store, tmp_path, course, judge,
 
 
 def test_nothing_handed_in_is_said(store, tmp_path, judge):
-    """An empty course, a course that is not there and an exercise that is not there have each their sentence."""
+    """An empty course, a missing course and an unknown exercise each have a message."""
     with pytest.raises(GraderError, match="There is no submission"):
         run("softmax", tmp_path, store, judge)
     with pytest.raises(GraderError, match="There is no folder"):
@@ -531,7 +531,7 @@ def test_nothing_handed_in_is_said(store, tmp_path, judge):
 
 
 def test_students_without_the_chapter_are_not_in_the_run(course, text_of):
-    """Who handed in another chapter only is no entry of this exercise."""
+    """A student who submitted only another chapter has no entry."""
     folder = course({"ann": text_of("ann")})
     (folder / "submitted/ben/02_load_inline").mkdir(parents=True)
     assert [each.student for each in handed_in(folder, find("softmax"))] == ["ann"]

@@ -1,4 +1,4 @@
-"""What an exercise is has one hash: any change of it gives another, and nothing else does."""
+"""The fingerprint of an exercise changes with every change of the exercise, and only then."""
 
 import functools
 import io
@@ -32,7 +32,7 @@ print(json.dumps({name: fingerprint(each) for name, each in EXERCISES.items()}))
 
 
 def _in_a_child(package=Path(grader.__file__).parent, seed="0"):
-    """The fingerprints as another process finds them."""
+    """The fingerprints in another process."""
     environment = {**os.environ, "PYTHONPATH": str(package.parent), "PYTHONHASHSEED": seed}
     text = subprocess.run(
         [sys.executable, "-B", "-c", CHILD], env=environment, cwd="/", capture_output=True, text=True, check=True
@@ -55,7 +55,7 @@ def _edit(package, name, old, new):
 
 
 def test_it_is_the_same_in_every_process_and_place(package):
-    """Whatever the seed of Python's hashes, wherever the package lies, and whether functions have run before."""
+    """The hash seed, the package's path and earlier calls of functions do not matter."""
     here = {name: fingerprint(each) for name, each in EXERCISES.items()}
     assert len(set(here.values())) == len(EXERCISES)
     softmax = find("softmax")
@@ -76,7 +76,7 @@ def test_it_is_the_same_in_every_process_and_place(package):
     ],
 )
 def test_a_change_elsewhere_is_one_of_all_that_use_it(package, name, old, new, changed):
-    """Of a module that exercises share, of what a harness imports, and of what that is made of."""
+    """The module is shared by exercises, imported by a harness, or used by those."""
     _edit(package, name, old, new)
     there = _in_a_child(package)
     found = {exercise for exercise, digest in there.items() if digest != fingerprint(find(exercise))}
@@ -101,7 +101,7 @@ _BY = [1]
 
 @pytest.mark.parametrize("field", FIELDS)
 def test_every_field_counts(field):
-    """There is none that could change unseen."""
+    """Changing any field changes the fingerprint."""
     softmax = find("softmax")
     value = getattr(softmax, field)
     new = (
@@ -118,7 +118,7 @@ def test_every_field_counts(field):
 
 @pytest.mark.parametrize("exercise_id", [each.id for each in EXERCISES.values() if each.timed_cases])
 def test_budget_gates_cases_and_baselines_of_each_board_count(exercise_id):
-    """Wherever they are written down."""
+    """Changing one of them changes the fingerprint."""
     exercise = find(exercise_id)
     case = exercise.timed_cases[-1]
     array = replace(case.arrays[-1], row_padding=case.arrays[-1].row_padding + 8)
@@ -223,14 +223,14 @@ def test_code_defaults_closures_and_objects_count(one, other):
     ],
 )
 def test_what_a_function_uses_counts(monkeypatch, target, name, new):
-    """A helper, a value that the helper uses, a class and its methods: wherever they are."""
+    """The change is in a helper, in a value that it uses, or in a class and its methods."""
     before = (_with(_a), _with(_Scale(1)))
     monkeypatch.setattr(target, name, new)
     assert (_with(_a), _with(_Scale(1))) != before
 
 
 def test_a_helper_of_ours_counts(monkeypatch):
-    """Of the modules that products and means are made of."""
+    """The change is in modules that matrix products and means are made of."""
     for module, exercise_id in ((products, "matmul"), (means, "mean_cuda")):
         exercise = find(exercise_id)
         before = fingerprint(exercise)
@@ -245,7 +245,7 @@ def test_a_helper_of_ours_counts(monkeypatch):
 
 
 def test_what_has_no_hash_is_said():
-    """Rather than left out: a change of it would go unseen."""
+    """If it were left out, its changes would go unnoticed."""
     with pytest.raises(TypeError, match=r"An exercise uses a _io\.StringIO"):
         _with(_closes_over(io.StringIO()))
     assert _with(_closes_over(random.SystemRandom())) == _with(_closes_over(random.SystemRandom()))
@@ -253,7 +253,7 @@ def test_what_has_no_hash_is_said():
 
 @pytest.mark.parametrize("exercise_id", ["matmul", "ls_numba_typed"])
 def test_a_run_does_not_go_on_with_another_budget(tmp_path, monkeypatch, course, judge, text_of, exercise_id):
-    """The budget of these is written in no module of their own."""
+    """The budget of these exercises is not in a module of their own."""
     exercise = find(exercise_id)
     monkeypatch.setattr("grader.leaderboard.board_run.handed_in", lambda folder, exercise: [])
     with Store(tmp_path / "s.sqlite") as store:

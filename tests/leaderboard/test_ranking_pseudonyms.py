@@ -1,4 +1,4 @@
-"""Pseudonyms: stable, unique, and nothing without the key."""
+"""Pseudonyms are stable, unique, and reveal nothing without the key."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ def test_a_pseudonym_is_readable():
 
 
 def test_a_pseudonym_hangs_on_key_and_student_alone():
-    """The same student has the same one; another student, or another course's key, gives another."""
+    """A student's pseudonym is always the same; another student, or another course's key, gives another."""
     assert pseudonym(KEY, "ann") == pseudonym(KEY, "ann")
     assert pseudonym(KEY, "ann") != pseudonym(KEY, "ben")
     assert pseudonym(KEY, "ann") != pseudonym(KEY[::-1], "ann")
 
 
 def test_names_of_a_large_course_are_all_different(tmp_path):
-    """Of 2000 students, among whom names collide, no two share one."""
+    """Among 2000 students, some with colliding names, no two share one."""
     students = [f"student{number}" for number in range(2000)]
     assert len({pseudonym(KEY, student) for student in students}) < len(students), "no collision: the test is idle"
     with Store(tmp_path / "s.sqlite") as store:
@@ -32,7 +32,7 @@ def test_names_of_a_large_course_are_all_different(tmp_path):
 
 
 def test_a_taken_name_is_passed_over():
-    """The next name of the same student is taken, and it is the same each time."""
+    """A student whose name is taken gets the next one, always the same."""
     first = pseudonym(KEY, "ann")
     second = pseudonym(KEY, "ann", {first})
     assert second != first
@@ -40,7 +40,7 @@ def test_a_taken_name_is_passed_over():
 
 
 def test_a_newcomer_changes_nobodys_name(tmp_path):
-    """Names that were given stay, whoever comes, and in a store that was closed and opened."""
+    """Given names are kept when students join, and when the store is opened again."""
     with Store(tmp_path / "s.sqlite") as store:
         before = assign(store, [f"s{number}" for number in range(0, 600, 2)])
     with Store(tmp_path / "s.sqlite") as store:

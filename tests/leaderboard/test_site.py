@@ -1,4 +1,4 @@
-"""The site: no names, nothing from outside, nothing of others overwritten."""
+"""The site has no names in it, loads nothing, and overwrites no other files."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ def _texts(folder):
 
 
 def test_no_students_name_is_published(store, course, tmp_path, judge, text_of, verdict):
-    """Neither a name, nor a path, nor a word that a submission printed, raised or is written in leaves the store."""
+    """No student's name, path, or word of a submission leaves the store."""
     sources = {student: text_of(f"by {student}") for student in STUDENTS}
     folder = course(sources)
     course({"Dotty-Unusable": None})
@@ -94,7 +94,7 @@ def test_no_students_name_is_published(store, course, tmp_path, judge, text_of, 
 
 
 def test_each_entry_is_shown_with_rank_name_time_ratio_and_share(store, tmp_path, verdict):
-    """The exercise's page has a row an entry, sorted, and those without a rank below with their reason."""
+    """The exercise's page has one row per entry, sorted; unranked entries follow with their reasons."""
     _measured(
         store,
         {
@@ -119,7 +119,7 @@ def test_each_entry_is_shown_with_rank_name_time_ratio_and_share(store, tmp_path
 
 
 def test_an_exercise_without_a_ceiling_has_no_share(store, tmp_path, verdict):
-    """Neither on its page nor in the terminal; what the share of another is of, is said."""
+    """An exercise without a roofline shows none; for others the page says what the share refers to."""
     _measured(store, {"a": verdict("1", exercise_id="ls_open")}, "ls_open")
     _measured(store, {"a": verdict("1")})
     publish(store, tmp_path / "site")
@@ -138,7 +138,7 @@ def test_a_tie_is_shown_and_said(store, tmp_path, verdict):
 
 
 def test_flagged_entries_have_a_mark_and_their_sentences(store, tmp_path, verdict):
-    """Marked in the table, said below it, and said that it changes no rank; a refused claim is held, without one."""
+    """Notes are marked in the table and explained below it; a refused claim is held for review."""
     held = verdict("3", speed=9.0, failure=Failure("implausible", "not believed"))
     finding = Finding("clock", "The worker's own events claim 0.71 of the time.")
     _measured(store, {"a": verdict("1", speed=1.2), "b": verdict("2", speed=1.6, findings=(finding,)), "c": held})
@@ -159,7 +159,7 @@ def test_flagged_entries_have_a_mark_and_their_sentences(store, tmp_path, verdic
 
 
 def test_a_board_without_findings_has_no_notes(store, tmp_path, verdict):
-    """Nothing hints at notes where there are none."""
+    """Nothing hints at notes if there are none."""
     _measured(store, {"a": verdict("1")})
     publish(store, tmp_path / "site")
     assert "notes" not in (tmp_path / "site/softmax.html").read_text(encoding="utf-8").partition("</style>")[2]
@@ -167,18 +167,18 @@ def test_a_board_without_findings_has_no_notes(store, tmp_path, verdict):
 
 
 def test_the_clock_that_counted_is_said(store, verdict):
-    """In the verdicts' own words where they agree; else how many were timed by which."""
+    """The verdicts' own words are used if they agree, otherwise the number of entries per clock."""
     _measured(store, {"a": verdict("1", clock="CUDA events"), "b": verdict("2", clock="CUDA events")})
     assert boards(store)[0].clock == "CUDA events"
     events = verdict("1", clock="CUDA events in 21 rounds")
     by_events = (replace(t, clock="events") if t.peer == "submission" else t for t in events.timings)
     events = replace(events, timings=tuple(by_events))
     _measured(store, {"a": events, "b": verdict("2", clock="the arbiter's"), "c": verdict("3", wrong=1, clock="none")})
-    assert "(throughout in 1 of 2 entries)" in boards(store)[0].clock
+    assert "(always in 1 of 2 entries)" in boards(store)[0].clock
 
 
 def test_nothing_is_asked_of_anyone(store, tmp_path, verdict):
-    """No page loads anything: no script, no link but to its siblings, no address in its style, and a policy says so."""
+    """No page loads anything: no scripts, no links except to its siblings, no addresses in its style, and a policy."""
     _measured(store, {"a": verdict()})
     report = publish(store, tmp_path / "site")
     for name, text in _texts(tmp_path / "site").items():
@@ -209,7 +209,7 @@ def test_tables_can_be_used_without_seeing_them(store, tmp_path, verdict):
 
 
 def test_everything_is_escaped(store, tmp_path, verdict):
-    """What a machine or a note says is text on the page, never markup."""
+    """A machine's or a note's text is text on the page, never markup."""
     evil = '"><script>alert(1)</script>'
     _measured(
         store,
@@ -241,7 +241,7 @@ def test_without_a_gpu_there_is_no_time(store, tmp_path, verdict):
 
 
 def test_each_gpu_has_its_board_and_the_newest_run_counts(store, verdict):
-    """Runs on two GPUs stand side by side; on one, the last; one without a GPU only where there is no other."""
+    """Runs on two GPUs are shown together; on one GPU only the last; without a GPU only if there is no other."""
     _measured(store, {"a": verdict("1", speed=1.1)})
     _measured(store, {"a": verdict("1", gpu="NVIDIA H200")})
     _measured(store, {"a": verdict("1", speed=1.9)})
@@ -262,7 +262,7 @@ def test_the_json_holds_what_the_pages_show(store, tmp_path, verdict):
 
 
 def test_publishing_again_gives_the_same_bytes_and_leaves_others_alone(store, tmp_path, verdict):
-    """A second publication of the same store changes nothing, and what is not ours stays."""
+    """A second publication of the same store changes nothing, and other files are kept."""
     _measured(store, {"a": verdict()})
     site = tmp_path / "site"
     publish(store, site)
@@ -275,7 +275,7 @@ def test_publishing_again_gives_the_same_bytes_and_leaves_others_alone(store, tm
 
 
 def test_a_file_that_is_not_ours_is_not_overwritten(store, tmp_path, verdict):
-    """A page of someone else's in the way is an error, before anything is written."""
+    """A foreign page of the same name is an error, before anything is written."""
     _measured(store, {"a": verdict()})
     site = tmp_path / "site"
     site.mkdir()
@@ -286,7 +286,7 @@ def test_a_file_that_is_not_ours_is_not_overwritten(store, tmp_path, verdict):
 
 
 def test_a_publication_that_fails_midway_leaves_whole_pages(store, tmp_path, verdict, monkeypatch):
-    """A reader never meets half a page: each file is the old one or the new one, and nothing is left lying about."""
+    """A reader never sees half a page: each file is the old one or the new one, and no temporary file is left."""
     _measured(store, {"a": verdict(speed=1.1)})
     site = tmp_path / "site"
     publish(store, site)
@@ -310,7 +310,7 @@ def test_a_publication_that_fails_midway_leaves_whole_pages(store, tmp_path, ver
 
 
 def test_an_interval_that_reaches_below_zero_is_published(store, tmp_path, verdict):
-    """Old stores hold such: the page, the notebook's view and the terminal show the entry, ranked by its ratio."""
+    """Old stores have such entries: page, notebook and terminal show them, ranked by their ratio."""
     given = verdict(speed=0.5)
     gates = tuple(replace(gate, low=-0.07, high=1.07) for gate in given.gates)
     times = tuple(replace(time, low_us=-5.0) for time in given.timings)
@@ -324,7 +324,7 @@ def test_an_interval_that_reaches_below_zero_is_published(store, tmp_path, verdi
 
 
 def _cannot_show(monkeypatch, *exercises):
-    """No page of these can be made: one fails where it is ranked, the others where they are rendered."""
+    """No page of these can be made: one fails when it is ranked, the others when they are rendered."""
     real_page, real_rank = site.page, standings.rank
 
     def rank_(entries, exercise):
@@ -342,7 +342,7 @@ def _cannot_show(monkeypatch, *exercises):
 
 
 def test_an_exercise_of_which_no_page_can_be_made_keeps_no_other_back(store, tmp_path, verdict, monkeypatch):
-    """The others are published, what failed is named with the exception's type, and its earlier page stays."""
+    """The others are published, the failure is reported with the exception's type, and its earlier page is kept."""
     for exercise in ("vector_add", "softmax", "matmul"):
         _measured(store, {"a": verdict("1", exercise_id=exercise)}, exercise)
     publish(store, tmp_path / "site")
@@ -361,7 +361,7 @@ def test_an_exercise_of_which_no_page_can_be_made_keeps_no_other_back(store, tmp
 
 
 def test_where_no_page_can_be_made_nothing_is_published(store, tmp_path, verdict, monkeypatch):
-    """A site that says that nothing has been measured would be wrong, so that of before stays."""
+    """A site that says that nothing has been measured would be wrong, so the earlier one is kept."""
     _measured(store, {"a": verdict()})
     publish(store, tmp_path / "site")
     before = _texts(tmp_path / "site")
@@ -372,7 +372,7 @@ def test_where_no_page_can_be_made_nothing_is_published(store, tmp_path, verdict
 
 
 def test_a_students_name_forges_no_line_in_a_terminal(store, verdict):
-    """The instructor's table has one line for an entry, whatever a file was called."""
+    """The instructor's table has one line per entry, whatever a file was called."""
     forged = "mallory\n   1  ann: wrong\x1b[2K\u202e"
     _measured(store, {forged: verdict("1"), forged + "2": "There is no file."})
     found = tuple(boards(store))
@@ -383,14 +383,14 @@ def test_a_students_name_forges_no_line_in_a_terminal(store, verdict):
 
 
 def test_the_board_says_how_far_intervals_count(store, tmp_path, verdict):
-    """The page and the table explain ties as they are made."""
+    """The page and the table explain ties correctly."""
     _measured(store, {"a": verdict()})
     publish(store, tmp_path / "site")
     assert (tmp_path / "site/softmax.html").read_text(encoding="utf-8").count("±3&nbsp;%") == 2
 
 
 def test_the_store_is_never_put_among_what_is_served(tmp_path, verdict):
-    """Publishing into a folder that holds the store is refused: a web server would hand out the names."""
+    """Publishing into the folder of the store is refused, because a web server would serve the names."""
     with Store(tmp_path / "site" / "s.sqlite") as store:
         _measured(store, {"a": verdict()})
         with pytest.raises(GraderError, match="names"):
@@ -420,7 +420,7 @@ def test_json_that_is_no_standings_is_named(text):
 
 @pytest.mark.parametrize("version", [2, 99])
 def test_standings_of_another_grader_are_named(version):
-    """A version that is not known is said to be so, not misread."""
+    """An unknown version is an error and is not misread."""
     text = json.dumps({"made_by": standings.MADE_BY, "version": version, "boards": []})
     with pytest.raises(GraderError, match="another version"):
         from_json(text, "x.json")

@@ -1,4 +1,4 @@
-"""Standings in a notebook: a table, or a sentence; never a name, never SQLAlchemy for a learner."""
+"""Standings in a notebook: a table or a sentence, without names, and without SQLAlchemy for a learner."""
 
 from __future__ import annotations
 
@@ -39,14 +39,14 @@ def test_standings_are_read_from_whatever_holds_them(published, source):
 
 
 def test_the_environment_says_where_they_are(published, monkeypatch):
-    """A hub's administrator sets a variable once, and notebooks need name nothing."""
+    """An administrator sets a variable once, and notebooks need no path."""
     folder, _ = published
     monkeypatch.setenv(SOURCE_VARIABLE, str(folder / "site"))
     assert standings("softmax").boards
 
 
 def test_a_store_or_json_in_this_folder_is_found(published, monkeypatch):
-    """In the course's folder nothing need be named either."""
+    """In the course folder no path is needed either."""
     folder, _ = published
     monkeypatch.delenv(SOURCE_VARIABLE, raising=False)
     monkeypatch.chdir(folder / "private")
@@ -56,7 +56,7 @@ def test_a_store_or_json_in_this_folder_is_found(published, monkeypatch):
 
 
 def test_no_standings_are_a_sentence(published, monkeypatch, tmp_path):
-    """Nothing published, or nothing of this exercise, is said in the notebook, not raised."""
+    """Missing standings give a message in the notebook, not an error."""
     folder, _ = published
     assert "no standings yet" in standings("vector_add", folder / "site")._repr_html_()
     monkeypatch.delenv(SOURCE_VARIABLE, raising=False)
@@ -65,7 +65,7 @@ def test_no_standings_are_a_sentence(published, monkeypatch, tmp_path):
 
 
 def test_a_wrong_source_or_exercise_is_one_sentence(tmp_path):
-    """A path without standings and an id without an exercise are named."""
+    """The message names a path without standings, or an unknown id."""
     with pytest.raises(GraderError, match="cannot be read"):
         standings("softmax", tmp_path)
     (tmp_path / "x.json").write_text("{}")
@@ -76,7 +76,7 @@ def test_a_wrong_source_or_exercise_is_one_sentence(tmp_path):
 
 
 def test_published_standings_are_shown_without_sqlalchemy(published):
-    """A learner's machine needs neither SQLAlchemy nor torch to look at what was published."""
+    """A learner's machine needs neither SQLAlchemy nor torch to show published standings."""
     folder, _ = published
     code = (
         "import sys; sys.modules['sqlalchemy'] = sys.modules['torch'] = None\n"

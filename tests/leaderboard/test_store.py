@@ -1,4 +1,4 @@
-"""The store: written once, never overwritten, one sentence for what it cannot use."""
+"""The store keeps verdicts unchanged, and gives one sentence for files that it cannot use."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from grader.verdict import Failure, Finding
 
 
 def test_a_verdict_comes_back_as_it_was_written(tmp_path, verdict):
-    """What is read from a reopened store equals what was written to it."""
+    """A reopened store has the same data in it."""
     with Store(tmp_path / "s.sqlite") as store:
         run = store.start_run("softmax", "f")
         store.add_entry(run.id, "ann", "ann.py", verdict())
@@ -41,7 +41,7 @@ def test_a_verdict_comes_back_as_it_was_written(tmp_path, verdict):
     ids=["findings", "implausible", "limit", "NVML", "clock"],
 )
 def test_what_a_person_has_to_look_at_is_not_lost(tmp_path, verdict, facts):
-    """Findings, refused claims and the record of the timing come back from the store as they went in."""
+    """Findings, refused claims and the timing record come back unchanged."""
     given = verdict(**facts)
     with Store(tmp_path / "s.sqlite") as store:
         run = store.start_run("softmax", "f")
@@ -54,7 +54,7 @@ def test_what_a_person_has_to_look_at_is_not_lost(tmp_path, verdict, facts):
 
 
 def test_a_submission_without_a_verdict_has_its_hash(tmp_path):
-    """What the judge did not survive is known by its text, so that it is not tried again in the same run."""
+    """A text that the judge did not survive is recorded, so that it is not tried again in the same run."""
     with Store(tmp_path / "s.sqlite") as store:
         run = store.start_run("softmax", "f")
         store.add_unusable(run.id, "ann", "ann.py", "The judge stopped.", "a" * 64)
@@ -63,7 +63,7 @@ def test_a_submission_without_a_verdict_has_its_hash(tmp_path):
 
 
 def test_a_verdict_is_written_once(tmp_path, verdict):
-    """A second verdict on the same submission in a run leaves the first in place."""
+    """A second verdict on the same submission in a run does not replace the first."""
     with Store(tmp_path / "s.sqlite") as store:
         run = store.start_run("softmax", "f")
         store.add_entry(run.id, "ann", "ann.py", verdict(speed=1.5))
@@ -137,7 +137,7 @@ def _truncated(path: Path) -> None:
     ids=["text", "foreign", "newer", "older", "damaged", "truncated"],
 )
 def test_a_file_that_is_no_store_is_named_and_left_as_it_is(tmp_path, make, says):
-    """One sentence says what is wrong with the file, and not a byte of it changes."""
+    """One sentence says what is wrong with the file, which is not changed."""
     path = tmp_path / "s.sqlite"
     make(path)
     before = path.read_bytes()
@@ -149,7 +149,7 @@ def test_a_file_that_is_no_store_is_named_and_left_as_it_is(tmp_path, make, says
 
 
 def test_damage_that_is_met_later_is_one_sentence_too(tmp_path, verdict):
-    """A file that goes bad under an open store gives an error of ours."""
+    """A file that is damaged while the store is open gives a GraderError."""
     path = tmp_path / "s.sqlite"
     with Store(path) as store:
         run = store.start_run("softmax", "f")
@@ -161,13 +161,13 @@ def test_damage_that_is_met_later_is_one_sentence_too(tmp_path, verdict):
 
 
 def test_a_folder_is_no_store(tmp_path):
-    """A path that cannot be a file is named."""
+    """The message names a path that cannot be a file."""
     with pytest.raises(GraderError, match=str(tmp_path)):
         Store(tmp_path)
 
 
 def test_a_store_that_is_only_read_is_not_made(tmp_path):
-    """Reading from a path where nothing is makes no file there."""
+    """Opening a missing store for reading creates no file."""
     with pytest.raises(GraderError, match="There is no leaderboard store"):
         Store(tmp_path / "s.sqlite", create=False)
     assert list(tmp_path.iterdir()) == []
@@ -184,7 +184,7 @@ def test_a_store_that_was_being_made_when_its_process_died_is_made_again(tmp_pat
 
 
 def test_a_store_is_made_whole_or_not_at_all(tmp_path, monkeypatch):
-    """A process that ends between the tables and the mark leaves no half store that is taken for another program's."""
+    """A process that ends before the mark leaves no half store that looks like another program's."""
     path = tmp_path / "s.sqlite"
     with monkeypatch.context() as patched:
         patched.setattr(store_module, "SCHEMA_VERSION", "no number")  # SQLite stops here, before the commit
@@ -195,7 +195,7 @@ def test_a_store_is_made_whole_or_not_at_all(tmp_path, monkeypatch):
 
 
 def test_only_its_owner_reads_a_store(tmp_path):
-    """The file and its companions hold students' names: nobody else may read them."""
+    """The file and its companions have students' names in them: nobody else may read them."""
     with Store(tmp_path / "s.sqlite") as store:
         store.start_run("softmax", "f")
         modes = {path.name: stat.S_IMODE(path.stat().st_mode) for path in tmp_path.iterdir()}
@@ -203,7 +203,7 @@ def test_only_its_owner_reads_a_store(tmp_path):
 
 
 def test_an_odd_path_is_the_path_that_is_used(tmp_path):
-    """Characters that mean something in an address mean nothing in a file's name."""
+    """Characters with a meaning in a URL have none in a file's name."""
     path = tmp_path / "a ?mode=ro #%20é.sqlite"
     Store(path).close()
     Store(path, create=False).close()
@@ -211,7 +211,7 @@ def test_an_odd_path_is_the_path_that_is_used(tmp_path):
 
 
 def test_one_run_at_a_time(tmp_path):
-    """While a process holds the lock another is told so; when it dies the lock is free."""
+    """While a process holds the lock another gets a message; when it dies the lock is free."""
     path = tmp_path / "s.sqlite"
     hold = f"""from grader.leaderboard.store import Store
 with Store({str(path)!r}).lock():
@@ -231,7 +231,7 @@ with Store({str(path)!r}).lock():
 
 
 def test_nobody_else_can_hold_the_lock(tmp_path):
-    """Whoever can open the lock can keep every run waiting: only its owner can, also where an older one lies there."""
+    """Only the owner can open the lock, even one that existed before: other users could block every run with it."""
     lock = tmp_path / "s.sqlite.lock"
     with Store(tmp_path / "s.sqlite") as store:
         for _ in range(2):
@@ -241,7 +241,7 @@ def test_nobody_else_can_hold_the_lock(tmp_path):
 
 
 def test_a_lock_that_is_a_link_is_not_followed(tmp_path):
-    """A link in the lock's place makes no file where it leads, and is one sentence with the lock's path."""
+    """A link in place of the lock creates no file at its target, and gives a sentence with the lock's path."""
     lock = tmp_path / "s.sqlite.lock"
     lock.symlink_to(tmp_path / "elsewhere")
     with Store(tmp_path / "s.sqlite") as store, pytest.raises(GraderError, match=re.escape(str(lock))), store.lock():
@@ -251,7 +251,7 @@ def test_a_lock_that_is_a_link_is_not_followed(tmp_path):
 
 @pytest.mark.parametrize("call", ["open", "fchmod"])
 def test_a_lock_of_another_user_is_named(tmp_path, monkeypatch, call):
-    """Where the lock is not ours to open, or to keep from others, that is said, and what to do."""
+    """A lock of another user's, or one that cannot be closed to others, gives a message with a remedy."""
 
     def refuse(*_):
         raise PermissionError(1, "Operation not permitted")
@@ -264,7 +264,7 @@ def test_a_lock_of_another_user_is_named(tmp_path, monkeypatch, call):
 
 
 def test_two_processes_may_make_the_store_at_once(tmp_path):
-    """Of several that open a missing store at the same time, all get the same one."""
+    """If several processes open a missing store at the same time, all get the same one."""
     path = tmp_path / "s.sqlite"
     ask = (
         f"from grader.leaderboard.store import Store\ninput()\nwith Store({str(path)!r}) as s: print(s.secret().hex())"
