@@ -253,7 +253,7 @@ COMPILER: tuple[Meaning, ...] = (
         "Use only torch operations, or remove the line.",
     ),
     Meaning(
-        r"fused into (\d+) kernels, at most (\d+) are allowed",
+        r"fused into more kernels than allowed: (\d+), at most (\d+)",
         "The compiler needs {0} kernels: an intermediate result must be complete in memory, or an unneeded one is "
         "stored.",
         "Remove work that the result does not need, such as statistics. Select with `torch.where` instead of writing "
@@ -276,19 +276,19 @@ COMPILER: tuple[Meaning, ...] = (
         "Look for `.double()`, `dtype=torch.float64` and NumPy arrays, which are float64 by default.",
     ),
     Meaning(
-        r"a tensor is to be returned, not NoneType",
+        r"must return a tensor, not NoneType",
         "The function returns nothing.",
         "End it with `return` and the tensor.",
     ),
     Meaning(
-        r"NarrowLoads.*; a block gives each of its (\d+) threads (\d+) elements",
+        r"NarrowLoads.*; the block is too small \(threads: (\d+), elements per thread: (\d+)\)",
         "The block is too small for its threads: with {1} elements per thread, none of the {0} threads can load four "
         "at once.",
         "Use a larger block or fewer warps (`num_warps`).",
         title=_NARROW,
     ),
     Meaning(
-        r"NarrowLoads.*; the compiler gave a thread runs of (\d+) elements",
+        r"NarrowLoads.*; each thread has runs of length (\d+)",
         "In the compiled kernel a thread holds runs of {0}. The compiler does not know that the block's elements are "
         "contiguous in memory, or how each row is aligned.",
         "Map consecutive elements of `tl.arange` to consecutive columns. Then declare that rows start at a multiple "
@@ -296,14 +296,14 @@ COMPILER: tuple[Meaning, ...] = (
         title=_NARROW,
     ),
     Meaning(
-        r"NarrowLoads.*; the addresses allow more, and the mask does not",
+        r"NarrowLoads.*; the addresses allow more, but the mask does not",
         "The mask is the reason: the addresses allow 16 bytes, but the compiler does not know that four adjacent "
         "elements share one mask value.",
         "Declare it: `tl.max_constancy(column < columns, 4)`.",
         title=_NARROW,
     ),
     Meaning(
-        r"NarrowLoads.*; the layout allows more, and the addresses that are loaded from do not",
+        r"NarrowLoads.*; the layout allows more, but the addresses of the loads do not",
         "A thread holds runs of four because the store's addresses allow it. The compiler does not know how the rows "
         "of the loaded matrix are aligned.",
         "Declare it for these rows as well: `tl.multiple_of(row * x_stride, 4)`. A hint around a kernel argument has "

@@ -379,37 +379,37 @@ TEXTS: tuple[tuple[str, str], ...] = (
         "name) because the attribute could not be resolved to a concrete value.",
         "Use only torch operations",
     ),
-    ("TooManyKernels: fused into 5 kernels, at most 2 are allowed", "needs 5 kernels"),
+    ("TooManyKernels: fused into more kernels than allowed: 5, at most 2", "needs 5 kernels"),
     (
-        "Recompiled: a second call with the same shapes was compiled again, since something else had changed",
+        "Recompiled: a second call with the same shapes was compiled again, because something else changed",
         "Move counters, logs and lists out",
     ),
     ("InputChanged: the function wrote to a tensor that it was given", "`y = y / peak`"),
-    ("NotATensor: the result is torch.float64; torch.float32 is asked for", "`.double()`"),
-    ("NotATensor: a tensor is to be returned, not NoneType", "`return`"),
+    ("NotATensor: the result is torch.float64; it must be torch.float32", "`.double()`"),
+    ("NotATensor: the function must return a tensor, not NoneType", "`return`"),
     # grader/worker/harnesses/triton_kernels.py, and the harness of vector_width
     (
-        "NarrowLoads: wide_kernel: its loads are 4 bytes wide for a thread, where 16 are asked for; a block "
-        "gives each of its 128 threads 2 elements",
+        "NarrowLoads: wide_kernel: its loads are too narrow, 4 B per thread instead of 16 B; the block is "
+        "too small (threads: 128, elements per thread: 2)",
         "The block is too small for its threads: with 2 elements per thread, none of the 128 threads",
     ),
     (
-        "NarrowLoads: wide_kernel: its loads are 4 bytes wide for a thread, where 16 are asked for; the "
-        "compiler gave a thread runs of 1 elements, for it does not know that 4 lie together",
+        "NarrowLoads: wide_kernel: its loads are too narrow, 4 B per thread instead of 16 B; each "
+        "thread has runs of length 1, because the compiler does not know that 4 are contiguous",
         "`tl.multiple_of(row * x_stride, 4)`",
     ),
     (
-        "NarrowLoads: wide_kernel: its loads are 4 bytes wide for a thread, where 16 are asked for; the "
-        "addresses allow more, and the mask does not",
+        "NarrowLoads: wide_kernel: its loads are too narrow, 4 B per thread instead of 16 B; the "
+        "addresses allow more, but the mask does not",
         "Declare it: `tl.max_constancy(column < columns, 4)`",
     ),
     (
-        "NarrowLoads: wide_kernel: its loads are 4 bytes wide for a thread, where 16 are asked for; the layout "
-        "allows more, and the addresses that are loaded from do not",
+        "NarrowLoads: wide_kernel: its loads are too narrow, 4 B per thread instead of 16 B; the layout "
+        "allows more, but the addresses of the loads do not",
         "Declare it for these rows as well",
     ),
     (
-        "NarrowLoads: wide_kernel: its loads are 4 bytes wide for a thread, where 16 are asked for; the addresses or "
+        "NarrowLoads: wide_kernel: its loads are too narrow, 4 B per thread instead of 16 B; the addresses or "
         "the mask do not allow more",
         "Declare both",
     ),

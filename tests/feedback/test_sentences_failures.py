@@ -51,7 +51,7 @@ def test_the_line_that_failed_decides_between_causes() -> None:
 
 def test_what_we_found_is_not_called_an_exception() -> None:
     """If the loads are narrow or a hint is false, the code raised no exception, and the title says so."""
-    narrow = "NarrowLoads: k: its loads are 4 bytes wide for a thread; the addresses allow more, and the mask does not"
+    narrow = "NarrowLoads: k: its loads are too narrow; the addresses allow more, but the mask does not"
     false = "FalseHint: tl.multiple_of(…, 4) is false: there is a 1"
     titles = [explained(Failure("exception", message)).title for message in (narrow, false, "KeyError: 'x'")]
     assert titles == ["Its loads are too narrow", "A hint is false", "It raised an exception"]

@@ -1,7 +1,7 @@
-"""The benchmarks that the exercise `audit` puts before a learner's function: sound ones, and nine kinds that lie.
+"""The benchmarks of the exercise `audit`: sound ones, and nine kinds of lying ones in three variants each.
 
-A trial is a list of numbers, and a benchmark can be called and no more, so that nothing at hand names a lie. That
-cannot hide it from a submission that reads these files: what runs in a process can know all that the process knows.
+A trial is a list of numbers, and its benchmark can only be called, so that no name gives a lie away. This does not
+stop a submission that reads these files: code in a process can find everything that the process knows.
 """
 
 from __future__ import annotations
@@ -12,8 +12,6 @@ from typing import Any, NamedTuple
 
 from grader.worker.outputs import CallOnly
 
-# A sound benchmark, and other styles of it that are as sound.
-
 KERNEL, BASELINE = 0, 1
 HOST_EACH, HOST_ALL, EVENTS_EACH, EVENTS_ALL = range(4)
 STRICT, LOOSE = 1e-5, 5e-2
@@ -21,19 +19,19 @@ _LEAST_S = 1e-9
 
 
 class Trial(NamedTuple):
-    """One benchmark: `kind` is 0 where it is sound, `way` the variant of the lie or the style."""
+    """One benchmark: `kind` is 0 for a sound one, and `way` is the variant of the lie or the style."""
 
     kind: int
     way: int
     repeats: int  # at least 6, even
     early: int  # calls before the timed ones
-    watch: int  # which of four stopwatches
+    watch: int  # one of four stopwatches
     kernel_first: int
-    median: int  # instead of the mean; of sound ones that time each call
+    median: int  # instead of the mean; only for sound ones that time each call
 
 
 class Sound:
-    """One call of a benchmark. Each variant of a lie is this class with one thing changed."""
+    """One call of a sound benchmark. Every other style and every lie is this class with one change."""
 
     tolerance = STRICT
     watches: tuple[int, ...] = (HOST_EACH, HOST_ALL, EVENTS_EACH, EVENTS_ALL)
@@ -58,11 +56,11 @@ class Sound:
         return baseline_s / max(kernel_s, _LEAST_S) if self.right() else 0.0
 
     def fresh(self, count: int) -> list[Any]:
-        """Data for so many calls of each function."""
+        """Make data for so many calls of each function."""
         return [self.make_input() for _ in range(count)]
 
     def prepared(self, who: int, x: Any) -> Any:
-        """What a function is handed of these data."""
+        """Return what a function gets of these data."""
         return x
 
     def call(self, who: int, x: Any) -> Any:
@@ -110,7 +108,7 @@ class Sound:
         event.record()
 
     def right(self) -> bool:
-        """Whether the results of the timed calls agree."""
+        """Compare the results of the timed calls."""
         return all(_close(got, want, self.tolerance) for got, want in zip(*self.results, strict=False))
 
 
@@ -153,7 +151,6 @@ class MoreOfOne(Sound):
 
 
 def _close(got: Any, want: Any, tolerance: float) -> bool:
-    """Whether both are the same tensor, but for rounding."""
     import torch
 
     if not (isinstance(got, torch.Tensor) and isinstance(want, torch.Tensor) and got.shape == want.shape):
@@ -162,7 +159,7 @@ def _close(got: Any, want: Any, tolerance: float) -> bool:
     return bool(((got - want).abs() <= tolerance * (1 + want.abs())).all())
 
 
-# Nine kinds of lies in three variants each: every class is the sound benchmark with one thing changed.
+# The lies.
 
 
 class KernelNotAwaited(Sound):
@@ -391,7 +388,7 @@ class OnlyShapes(Sound):
         return all(got.shape == want.shape for got, want in zip(*self.results, strict=False))
 
 
-LYING: tuple[tuple[type[Sound], ...], ...] = (
+_LYING: tuple[tuple[type[Sound], ...], ...] = (
     (KernelNotAwaited, AwaitedBeforeOnly, FirstAwaited),
     (OneInput, TwoInputs, InPairs),
     (LookedUp, EverySecondLookedUp, FirstForAll),
@@ -404,29 +401,22 @@ LYING: tuple[tuple[type[Sound], ...], ...] = (
 )
 
 
-# The benchmarks that the exercise `audit` puts before a learner's function: sound ones, and nine kinds that lie.
-#
-# A trial is a list of numbers, and a benchmark can be called and no more, so that nothing at hand names a lie. That
-# cannot hide it from a submission that reads these files: what runs in a process can know all that the process knows.
-
 _SOUND = (Sound, Sound, Sound, Sound, OnASideStream, Copies, LongerWarmUp, ByTurns, MoreOfOne)
-_WAYS: tuple[tuple[type[Sound], ...], ...] = (_SOUND, *LYING)
-LIES = len(LYING)  # numbered from 1, in the order of the notebook; 0 is a sound one
-VARIANTS = len(LYING[0])  # of each lie
+_WAYS: tuple[tuple[type[Sound], ...], ...] = (_SOUND, *_LYING)
+LIES = len(_LYING)  # numbered from 1, in the order of the notebook; 0 is a sound one
+VARIANTS = len(_LYING[0])  # per lie
 STYLES = len(_SOUND)  # of sound ones
 
 
 def bring(numbers: Sequence[int]) -> Callable[..., float]:
-    """The benchmark `(kernel, baseline, make_input, machine) -> claimed speed-up`, 0 where the results differ.
+    """Return a benchmark `(kernel, baseline, make_input, machine) -> claimed speed-up`, 0 if the results differ.
 
-    `kernel` and `baseline` take a tensor and return one; `make_input()` makes a tensor; `machine` is one of
+    `kernel` and `baseline` take a tensor and return one, `make_input()` makes a tensor, and `machine` comes from
     `grader.worker.harnesses.benchmark_machine`.
     """
     trial = Trial(*numbers)
 
-    def benchmark(
-        kernel: Callable[[Any], Any], baseline: Callable[[Any], Any], make_input: Callable[[], Any], machine: Any
-    ) -> float:
+    def benchmark(kernel: Any, baseline: Any, make_input: Callable[[], Any], machine: Any) -> float:
         return _WAYS[trial.kind][trial.way](trial, (kernel, baseline), make_input, machine).claim()
 
     return CallOnly(benchmark)

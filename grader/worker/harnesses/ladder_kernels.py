@@ -1,11 +1,11 @@
-"""The rungs of the ladder in CuPy that others are timed against: the same kernel, built and called in three ways."""
+"""The CuPy rungs of the ladder that serve as baselines: one kernel, built and called in three ways."""
 
 from __future__ import annotations
 
 from string import Template
 from typing import Any
 
-THREADS, BLOCKS_OF_AN_SM = 128, 20  # as in the figures that the authors published
+THREADS, BLOCKS_PER_SM = 128, 20  # as in the authors' published results
 SOURCE = Template(r"""
 extern "C" __global__ void power_kernel(const int samples, const int count, const $T* __restrict__ t,
                                         const $T* __restrict__ y, const $T* __restrict__ freqs, $T* __restrict__ out) {
@@ -34,22 +34,22 @@ _kernels: dict[tuple[str, bool], Any] = {}
 
 
 def launch(t: Any, y: Any, freqs: Any, out: Any, fast: bool) -> None:
-    """The kernel that was built once, `fast` or not; the arrays are CuPy's."""
+    """Launch the kernel on CuPy's arrays, `fast` or not; it is built once."""
     key = (out.dtype.char, fast)
     if key not in _kernels:
         import cupy
 
         multiprocessors = cupy.cuda.Device().attributes["MultiProcessorCount"]
-        _kernels[key] = _built(out, fast), BLOCKS_OF_AN_SM * multiprocessors
+        _kernels[key] = _built(out, fast), BLOCKS_PER_SM * multiprocessors
     kernel, blocks = _kernels[key]
     _call(kernel, blocks, t, y, freqs, out)
 
 
 def launch_rebuilt(t: Any, y: Any, freqs: Any, out: Any) -> None:
-    """The kernel, asked for anew at every call, as the number of multiprocessors is."""
+    """Launch the kernel after looking up the kernel and the number of multiprocessors again, as every call does."""
     import cupy
 
-    _call(_built(out, False), BLOCKS_OF_AN_SM * cupy.cuda.Device().attributes["MultiProcessorCount"], t, y, freqs, out)
+    _call(_built(out, False), BLOCKS_PER_SM * cupy.cuda.Device().attributes["MultiProcessorCount"], t, y, freqs, out)
 
 
 def _built(out: Any, fast: bool) -> Any:

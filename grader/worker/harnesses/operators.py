@@ -1,7 +1,7 @@
-"""Runs a learner's operator as PyTorch would: with a gradient, under its own checks, and compiled into one graph.
+"""Run a learner's operator as PyTorch does: with a gradient, under PyTorch's checks, and compiled into one graph.
 
-What PyTorch's checks say here is feedback: it can fail a case and never pass one. Points rest on what is written into
-the arbiter's outputs: values, gradients, and numbers that tell what the operator promises and what was compiled.
+A failed check of PyTorch is feedback: it fails a case, but a passed check earns nothing. Points depend on the judge's
+outputs: values, gradients, and numbers that describe the operator's schema and what was compiled.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ import warnings
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-# Bound here, before there is a submission: what it puts in their place later is not called.
+# Bound here, before there is a submission, which could replace them in their modules.
 import torch
 from torch import allclose, compile, empty, empty_strided, equal, full, tensor, where
 from torch._dynamo import lookup_backend
@@ -27,26 +27,26 @@ from grader.worker.outputs import guarded
 
 Entry = Callable[..., Any]
 _operators = torch.ops
-_copy: Any = torch._C.TensorBase.copy_  # of a type of C: nobody can replace its methods
+_copy: Any = torch._C.TensorBase.copy_  # of a C type: its methods cannot be replaced
 _REASON = re.compile(r"opcheck\(op, \.\.\.\): (?P<test>\w+) failed with (?P<said>.*?)(?: \(scroll up.*)?$", re.DOTALL)
-_OTHER = 9.0  # the number of what is none of those that have a number of their own
-_TYPES = {"Tensor": 1.0, "float": 2.0, "number": 2.0}  # of a schema; `Scalar` is called number there
+_OTHER = 9.0  # for a type without a number
+_TYPES = {"Tensor": 1.0, "float": 2.0, "number": 2.0}  # in a schema, where `Scalar` is called number
 
 
 class OperatorError(Exception):
-    """What is wrong with an operator, in a sentence for its author."""
+    """A fault of an operator, as a sentence for its author."""
 
 
 def examine(entry: Entry, given: tuple[Any, float, Any], asked: Mapping[str, Any], outputs: Sequence[Any]) -> None:
-    """Calls `entry` for x, slope and gradient as they are `given`, and writes into `outputs` what the arbiter compares.
+    """Call `entry` for x, slope and gradient in `given`, and write what the judge compares into `outputs`.
 
-    `asked`: how tensors lie in memory, and a "step" besides the call, for the operator that it names.
-    The first call is on a copy of -x, and for sentences: where x is positive, a kernel that works in place changes
-    nothing. Then come PyTorch's checks, if the values are right: else they would hide what the arbiter says of these.
-    The call that counts is on the arbiter's own tensors, which cannot be written to.
+    `asked` has the memory layout of the tensors, the operator's name, and a "step" in addition to the call. The first
+    call uses a copy of -x and only produces messages: for positive x, a kernel that works in place changes nothing.
+    PyTorch's checks follow if the values are right; otherwise they would hide the judge's report. The call that counts
+    uses the judge's own read-only tensors.
 
     Raises:
-        OperatorError: something is wrong, in a sentence.
+        OperatorError: the operator is wrong.
     """
     x, number, grad = given
     step, name = asked.get("step", "call"), asked.get("operator", "")
@@ -72,13 +72,11 @@ def examine(entry: Entry, given: tuple[Any, float, Any], asked: Mapping[str, Any
 
 
 def _is_right(found: tuple[Any, Any], x: Any, number: float, grad: Any) -> bool:
-    """Whether the checks are worth their time. What is right must not lie about when the operator is called again."""
     pairs = zip(found, (x, grad), strict=True)
     return all(allclose(got, where(x > 0, values, number * values), rtol=1e-5) for got, values in pairs)
 
 
 def _differentiated(entry: Entry, x: Any, number: float, grad: Any) -> tuple[Any, Any]:
-    """Result and gradient."""
     leaf = x.detach().requires_grad_()
     result = entry(leaf, number)
     (gradient,) = gradient_of(result, leaf, grad)
@@ -86,8 +84,10 @@ def _differentiated(entry: Entry, x: Any, number: float, grad: Any) -> tuple[Any
 
 
 def laid_out(x: Any, layout: str) -> Any:
-    """A copy of the matrix: "contiguous", "padded" (rows lie apart), "transposed" (columns are neighbours) or
-    "expanded" (its first element everywhere, with NaN behind it in memory)."""  # fmt: skip
+    """Return a copy of the matrix that is "contiguous", "padded" (with gaps between rows), "transposed" or "expanded".
+
+    An expanded copy has the first element everywhere, followed by NaN in memory.
+    """
     rows, columns = x.shape
     if layout == "padded":
         wide = full((rows, columns + 24), float("nan"), dtype=x.dtype, device=x.device)
@@ -102,12 +102,12 @@ def laid_out(x: Any, layout: str) -> Any:
 
 
 def call(entry: Entry, x: Any, number: float, grad: Any, watch: bool = True) -> tuple[Any, Any]:
-    """The result of `entry(x, number)` and the gradient of `x`, for a gradient `grad` of the result.
+    """Return the result of `entry(x, number)` and the gradient of `x`, for a gradient `grad` of the result.
 
-    With `watch`, what a kernel writes beside tensors that `torch.empty` and its kin make is found.
+    With `watch`, writes outside of the tensors of `torch.empty` and similar functions are found.
 
     Raises:
-        OperatorError: the result is no new tensor like `x`, it has no gradient, or `x` was changed.
+        OperatorError: the result is not a new tensor like `x`, it has no gradient, or `x` was changed.
     """
     before, leaf = x.detach().clone(), x.detach().requires_grad_()
     with guarded(watch) as overruns:
@@ -119,38 +119,34 @@ def call(entry: Entry, x: Any, number: float, grad: Any, watch: bool = True) -> 
             )
         if not result.requires_grad:
             raise OperatorError(
-                "The result knows no way back to `x`: its gradient was never recorded. Call the operator that is "
-                "registered, and give it its gradient with `register_autograd`."
+                "The result is not connected to `x`: no gradient was recorded. Call the registered operator, and register "
+                "its gradient with `register_autograd`."
             )
         result.backward(grad)
         if leaf.grad is None:
-            raise OperatorError("`x` got no gradient: the function that is registered for it returned None first.")
+            raise OperatorError("`x` got no gradient: the first value that its registered function returned is None.")
         if overruns():
             raise OperatorError(
-                "A kernel wrote beside a tensor that the function had made, into memory that is not its own: does each "
-                "thread ask whether it has an element, `if (i < n)`?"
+                "A kernel wrote past the end or before the start of a tensor that the function allocated. Does each thread "
+                "check that it has an element, `if (i < n)`?"
             )
     return result.detach(), leaf.grad
 
 
 def _must_be_like(result: Any, x: Any) -> None:
     if not isinstance(result, torch.Tensor):
-        raise OperatorError(f"The function returned {type(result).__name__}, and should return a tensor.")
+        raise OperatorError(f"The function must return a tensor, not {type(result).__name__}.")
     if result is x or result.untyped_storage().data_ptr() == x.untyped_storage().data_ptr():
-        raise OperatorError("The function returned its input: it should return a new tensor.")
+        raise OperatorError("The function returned its input: it must return a new tensor.")
     for what in ("shape", "dtype", "device"):
         got, wanted = getattr(result, what), getattr(x, what)
         if got != wanted:
             shown = [str(tuple(each) if what == "shape" else each) for each in (got, wanted)]
-            raise OperatorError(f"The result has {what} {shown[0]} where `x` has {shown[1]}.")
+            raise OperatorError(f"The {what} of the result is {shown[0]}, but that of `x` is {shown[1]}.")
 
 
 def must_have_right_gradients(entry: Entry, x: Any, number: float) -> None:
-    """Compares the gradient with differences of the function, by `torch.autograd.gradcheck`; `x` is float64.
-
-    Raises:
-        OperatorError: they differ.
-    """
+    """Compare the gradient with finite differences by `torch.autograd.gradcheck`; `x` is float64."""
     try:
         gradcheck(lambda x: entry(x, number), (x.detach().clone().requires_grad_(),))
     except GradcheckError as error:
@@ -159,11 +155,7 @@ def must_have_right_gradients(entry: Entry, x: Any, number: float) -> None:
 
 
 def must_pass_opcheck(name: str, x: Any, number: float) -> None:
-    """Has `torch.library.opcheck` test the operator of this name, as in "course::leaky_relu".
-
-    Raises:
-        OperatorError: there is no such operator, or it fails; the message has the words of torch.
-    """
+    """Test the operator of this name, such as "course::leaky_relu", with `torch.library.opcheck`."""
     operator = _registered(name)
     for sample in (laid_out(x, ""), x.double(), laid_out(x, "transposed")):
         try:
@@ -191,12 +183,15 @@ def _opcheck_says(error: Exception) -> str:
 
 
 def promises(name: str, probes: Sequence[Sequence[Any]], number: float, device: Any) -> list[float]:
-    """What an operator says of itself, as numbers: first its schema, then what its fake kernels answer for each probe,
-    which is rows, columns, the two strides, and 32 or 64 for the floating-point type.
+    """Describe an operator in numbers: its schema, and the results of its fake kernels for each probe.
 
-    Of the schema: arguments that must be given, the types of the first two (1 a tensor, 2 a number), how many are
-    written to, results, the type of the first, and how many alias an argument. Of each probe: dimensions, shape,
-    strides, type and whether it is on the probe's device, of the result; the same of the gradient but for the strides.
+    A probe is rows, columns, the two strides, and 32 or 64 for the floating-point type. The numbers per probe describe
+    the result: dimensions, shape, strides, type, and whether it is on the probe's device. Then follow those of the
+    gradient, without strides. The numbers of the schema are:
+
+    - how many arguments are required, and the types of the first two (1 for a tensor, 2 for a number)
+    - how many arguments are written to
+    - how many results there are, the type of the first, and how many alias an argument
 
     Raises:
         OperatorError: there is no such operator.
@@ -210,7 +205,7 @@ def promises(name: str, probes: Sequence[Sequence[Any]], number: float, device: 
     found = [max(2.0, needed), *types[:2], float(written), float(len(results)), types[2], float(aliases)]
     for rows, columns, *strides, bits in probes:
         kind = {32: torch.float32, 64: torch.float64}[bits]
-        with FakeTensorMode():  # no real kernel could run: there is not so much memory
+        with FakeTensorMode():  # the probes are too large for real memory
             x = empty_strided((rows, columns), strides, dtype=kind, device=device).requires_grad_()
             result = operator(x, number)
             (gradient,) = gradient_of(result, x, empty((rows, columns), dtype=kind, device=device))
@@ -228,10 +223,10 @@ def _two(numbers: Sequence[int]) -> list[int]:
 
 
 class Compiled:
-    """The entry, called from a function that `torch.compile` must turn into one graph, forwards and backwards.
+    """The entry, called from a function that `torch.compile` must turn into one graph, forward and backward.
 
-    A call raises OperatorError where it cannot. No code is generated: the graphs are run as they are. `graphs` counts
-    them, and `with_operator` those in which an operator of the name's namespace is a node.
+    A call raises `OperatorError` if it cannot. No code is generated: the graphs are run as captured. `graphs` counts
+    them, and `with_operator` counts those with an operator of the name's namespace as a node.
     """
 
     def __init__(self, entry: Entry, name: str) -> None:
@@ -260,7 +255,7 @@ class Compiled:
 
     def _look(self, graph: Any, inputs: Any) -> Any:
         self.graphs += 1
-        parts = (part for part in graph.modules() if isinstance(part, torch.fx.GraphModule))  # a gradient is one
+        parts = (part for part in graph.modules() if isinstance(part, torch.fx.GraphModule))  # one may be a gradient
         self.with_operator += any(self._is_ours(node.target) for part in parts for node in part.graph.nodes)
         return self._run(graph, inputs)
 

@@ -1,7 +1,7 @@
-"""Work of unknown duration, for a learner's timer: a function that takes nothing, gives nothing and keeps a GPU busy.
+"""Work to be timed: operations of torch by their description, and functions of unknown duration for a learner's timer.
 
-Data describe what it does. For the pretend GPU: `{"first_ms": 60, "virtual": [[480, 40], …]}`, megabytes, and the GB/s
-at which they are moved. For a real one: `{"first_ms": 60, "operation": "add", "size": …, "launches": …}`.
+Data describe such a function. For the pretend GPU: `{"first_ms": 60, "virtual": [[480, 40], …]}`, with the megabytes
+and GB/s of each kernel. For a real GPU: `{"first_ms": 60, "operation": "add", "size": …, "launches": …}`.
 """
 
 from __future__ import annotations
@@ -15,17 +15,16 @@ from typing import Any
 from grader.worker.outputs import CallOnly
 from grader.worker.simulator import virtual_gpu
 
-# Operations that an exercise describes, as calls of torch that can be timed.
-
+OPERATIONS = {"add": 2, "negate": 1, "sum": 1, "multiply": 2}  # with the number of their inputs
 _REPEATS = 20
-_WARM_UP_S = 0.1  # an idle GPU takes so long to raise its clocks
+_WARM_UP_S = 0.1  # an idle GPU needs this long to raise its clocks
 
 
 def call_of(operation: Mapping[str, Any], device: str) -> Callable[[], Any]:
-    """What runs the operation once, with its tensors allocated on `device` and its result written to one of them.
+    """Return a function that runs the operation once, on preallocated tensors on `device`.
 
-    The tensors hold ones, as those have that a machine's ceiling is measured with: power, and so the clock of a GPU,
-    depends on the data.
+    The tensors hold ones, as when a machine's ceiling is measured, because a GPU's power, and so its clock, depends on
+    the data.
     """
     import torch
 
@@ -54,9 +53,9 @@ def call_of(operation: Mapping[str, Any], device: str) -> Callable[[], Any]:
 
 
 def time_on_gpu(operation: Mapping[str, Any]) -> float:
-    """Milliseconds of the operation on this GPU, by events: the median of some calls, once its clocks are up.
+    """Return the operation's milliseconds on this GPU: the median of some calls, by events, after a warm-up.
 
-    Nothing empties the L2 cache in between: ask about operations that move far more than it holds.
+    The L2 cache is not emptied in between, so use this for operations that move far more than it holds.
     """
     import torch
 
@@ -79,17 +78,11 @@ def time_on_gpu(operation: Mapping[str, Any]) -> float:
     return float(median(start.elapsed_time(end) for start, end in marks))
 
 
-# Work of unknown duration, for a learner's timer: a function that takes nothing, gives nothing and keeps a GPU busy.
-#
-# Data describe what it does. For the pretend GPU: `{"first_ms": 60, "virtual": [[480, 40], …]}`, megabytes, and the GB/s
-# at which they are moved. For a real one: `{"first_ms": 60, "operation": "add", "size": …, "launches": …}`.
-
-
 def callable_of(description: Mapping[str, Any]) -> Callable[[], None]:
-    """The function. Its first call takes at least `first_ms` on the host: it makes its tensors, and keeps a real GPU at
-    work meanwhile, so that no clock falls.
+    """Return the described function. With `virtual` the pretend GPU is installed in this process.
 
-    A description with `virtual` installs the pretend GPU in this process.
+    The first call takes at least `first_ms` on the host: it allocates the tensors. It keeps a real GPU busy meanwhile,
+    so that the clock does not fall.
     """
     make = _virtual if "virtual" in description else _real
     launches: list[Callable[[], Any]] = []
@@ -99,7 +92,7 @@ def callable_of(description: Mapping[str, Any]) -> Callable[[], None]:
             ends = time.monotonic() + description["first_ms"] / 1e3
             launches.extend(make(description))
             while "virtual" not in description and time.monotonic() < ends:
-                _at_work(launches)
+                _run_all(launches)
             time.sleep(max(0.0, ends - time.monotonic()))
         for launch in launches:
             launch()
@@ -109,7 +102,7 @@ def callable_of(description: Mapping[str, Any]) -> Callable[[], None]:
     return CallOnly(function)
 
 
-def _at_work(launches: list[Callable[[], Any]]) -> None:
+def _run_all(launches: list[Callable[[], Any]]) -> None:
     import torch
 
     for launch in launches:
@@ -125,43 +118,15 @@ def _virtual(description: Mapping[str, Any]) -> list[Callable[[], Any]]:
 
 
 def _real(description: Mapping[str, Any]) -> list[Callable[[], Any]]:
-    return [OPERATIONS[description["operation"]](description["size"])] * int(description["launches"])
-
-
-# Zeros throughout: a product of random numbers takes so much power that a GPU slows down, the more the longer it runs.
-
-
-def _add(size: int) -> Callable[[], Any]:
+    """Make the launches of one operation, on zeros: with random numbers a GPU slows down the longer it runs."""
     import torch
 
-    x, y, out = (torch.zeros(size, device="cuda") for _ in range(3))
-    return lambda: torch.add(x, y, out=out)
-
-
-def _sum(size: int) -> Callable[[], Any]:
-    import torch
-
-    x, out = torch.zeros(size, device="cuda"), torch.zeros((), device="cuda")
-    return lambda: torch.sum(x, dim=0, out=out)
-
-
-def _negate(size: int) -> Callable[[], Any]:
-    import torch
-
-    x, out = (torch.zeros(size, device="cuda") for _ in range(2))
-    return lambda: torch.neg(x, out=out)
-
-
-def _multiply(size: int) -> Callable[[], Any]:
-    import torch
-
-    a, b, out = (torch.zeros(size, size, dtype=torch.float16, device="cuda") for _ in range(3))
-    return lambda: torch.mm(a, b, out=out)
-
-
-OPERATIONS: dict[str, Callable[[int], Callable[[], Any]]] = {
-    "add": _add,  # three vectors of float32
-    "sum": _sum,  # one
-    "negate": _negate,  # two
-    "multiply": _multiply,  # three square matrices of float16
-}
+    operation, size = description["operation"], description["size"]
+    shape, dtype = ((size, size), torch.float16) if operation == "multiply" else ((size,), torch.float32)
+    inputs = [torch.zeros(shape, dtype=dtype, device="cuda") for _ in range(OPERATIONS[operation])]
+    out = torch.zeros(() if operation == "sum" else shape, dtype=dtype, device="cuda")
+    functions: dict[str, Callable[..., Any]] = {
+        "add": torch.add, "negate": torch.neg, "multiply": torch.mm, "sum": functools.partial(torch.sum, dim=0),
+    }  # fmt: skip
+    function = functions[operation]
+    return [lambda: function(*inputs, out=out)] * int(description["launches"])

@@ -1,4 +1,8 @@
-"""Look whether what a kernel tells Triton's compiler is true: its interpreter has the values, and passes hints over."""
+"""Check the width of the loads in a submission's Triton kernels, and whether its hints to the compiler are true.
+
+On a GPU the code that ran is read. In the simulator the interpreted kernels are also compiled, without a GPU. A
+submission shares this process and can falsify these checks; its values and times are checked by the judge.
+"""
 
 from __future__ import annotations
 
@@ -18,18 +22,23 @@ import numpy as np
 
 from grader.worker.toolchain.compile_only import CannotBeSeen, CompileFailed, Compiler, described
 
-# The loads from global memory in a text of PTX, and what the text of TritonGPU IR tells of them.
+_WITHOUT_A_GPU = 90  # the compute capability to compile for
+_MIN_WIDE_SHARE = 1 / 3  # of the loaded bytes: a kernel may have a narrow copy of its loop for the end of a row
+_HINTS = {"tt.divisibility": "multiple_of", "tt.contiguity": "max_contiguous", "tt.constancy": "max_constancy"}
 
+# Patterns in PTX.
 _LINE_COMMENT = re.compile(r"//[^\n]*")
 _BLOCK_COMMENT = re.compile(r"/\*.*?\*/", re.DOTALL)
 _LOAD = re.compile(r"(?<![\w.])ld(?P<parts>(?:\.[\w:]+)+)")
-_LANES = re.compile(r"v(\d+)")
+_VECTOR = re.compile(r"v(\d+)")
 _TYPE = re.compile(r"[busf](\d+)")
 _ASYNCHRONOUS = re.compile(
     r"(?<![\w.])cp\.async\.c[ag]\.shared[\w.:]*\.global[\w.:]*\s*\[[^]]*\]\s*,\s*\[[^]]*\]\s*,\s*(\w+)"
 )
 _BULK = re.compile(r"(?<![\w.])cp\.async\.bulk[\w.:]*\.shared[\w.:]*\.global")
-_LOADED = re.compile(  # the second: a load of a loop with stages
+
+# Patterns in TritonGPU IR.
+_LOADED = re.compile(  # the second is a load in a pipelined loop
     r"(?:tt\.load|ttg\.async_copy_global_to_local) .*: tensor<([\dx]+)x!tt\.ptr<\w+>, (#\w+)>"
 )
 _MASKED = re.compile(
@@ -45,71 +54,58 @@ def _without_comments(ptx: str) -> str:
 
 
 def load_widths(ptx: str) -> Counter[int]:
-    """How many `ld` instructions from global memory move so many bytes of one thread: {16: 2, 4: 1}."""
+    """Count the `ld` instructions from global memory by the bytes that they load per thread: {16: 2, 4: 1}."""
     widths: Counter[int] = Counter()
     for found in _LOAD.finditer(_without_comments(ptx)):
         parts = found["parts"].split(".")[1:]
         sizes = [int(match[1]) for part in parts if (match := _TYPE.fullmatch(part))]
         if "global" in parts and sizes:
-            lanes = [int(match[1]) for part in parts if (match := _LANES.fullmatch(part))]
-            widths[(lanes or [1])[0] * sizes[-1] // 8] += 1
+            lengths = [int(match[1]) for part in parts if (match := _VECTOR.fullmatch(part))]
+            widths[(lengths or [1])[0] * sizes[-1] // 8] += 1
     return widths
 
 
 def asynchronous_bytes(ptx: str) -> Counter[int]:
-    """The same for `cp.async`, which copies from global to shared memory without a register in between."""
+    """Count `cp.async`, which copies from global to shared memory without a register, in the same way."""
     sizes = (found[1] for found in _ASYNCHRONOUS.finditer(_without_comments(ptx)))
     return Counter(int(size, 0) for size in sizes if size[0].isdigit())
 
 
 def has_bulk_copies(ptx: str) -> bool:
-    """Whether the Tensor Memory Accelerator moves tiles (tensor descriptors)."""
+    """Return whether the Tensor Memory Accelerator moves tiles (tensor descriptors)."""
     return _BULK.search(_without_comments(ptx)) is not None
 
 
-def _layouts(ttgir: str) -> dict[str, list[int]]:
-    return {name: [int(n) for n in sizes.split(",")] for name, sizes in _LAYOUT.findall(ttgir)}
-
-
-def elements_of_a_thread(ttgir: str) -> int:
-    """How many elements of the largest block that is loaded fall to one thread; less than 1 counts as 1."""
+def elements_per_thread(ttgir: str) -> int:
+    """Return the elements per thread of the largest loaded block, at least 1."""
     warps = _WARPS.search(ttgir)
     threads = 32 * int(warps[1]) if warps else 128
     sizes = [prod(map(int, shape.split("x"))) for shape, _ in _LOADED.findall(ttgir)]
     return max([1, *(size // threads for size in sizes)])
 
 
-def run_of_a_thread(ttgir: str) -> int:
-    """How many neighbouring elements one thread holds in the layout of a load: the most among the loads of blocks."""
-    layouts = _layouts(ttgir)
+def contiguous_elements(ttgir: str) -> int:
+    """Return how many contiguous elements one thread holds in the layout of a load, at most."""
+    layouts = {name: [int(n) for n in sizes.split(",")] for name, sizes in _LAYOUT.findall(ttgir)}
     return max([1, *(prod(layouts[name]) for _, name in _LOADED.findall(ttgir) if name in layouts)])
 
 
 def without_masks(ttgir: str) -> str:
-    """The same code with loads of everything: to find out whether a mask keeps them narrow."""
+    """Return the same code with unmasked loads, to find out whether a mask keeps them narrow."""
     return _MASKED.sub(lambda found: found[1] or found[2], ttgir)
 
 
-# Look at the compiled code of the kernels that a call launches: how many bytes does a thread load at a time?
-#
-# On a GPU it is the code that ran. In the simulator the kernels that were interpreted are compiled beside it, for a GPU
-# that is not there. A submission can lie here: what is found is a sentence, while values and times are the arbiter's.
-
-_WITHOUT_A_GPU = 90  # the compute capability to compile for
-_LEAST_SHARE = 1 / 3  # of what is loaded: a kernel may have a narrow copy of its loop, for the end of a row, beside it
-
-
 class NarrowLoads(RuntimeError):
-    """The loads are narrower than is asked for."""
+    """The loads are narrower than required."""
 
 
 class NoTritonKernel(RuntimeError):
-    """The call launched no kernel of Triton's."""
+    """The call launched no Triton kernel."""
 
 
 @dataclass(frozen=True)
 class Launch:
-    """A kernel that was launched: its texts, and how many programs of how many threads."""
+    """A launched kernel: its compiled code, its programs, and its threads per program."""
 
     name: str
     ptx: str
@@ -119,23 +115,23 @@ class Launch:
     capability: int = _WITHOUT_A_GPU
 
     def loaded(self, wide_bytes: int) -> tuple[int, int]:
-        """The bytes that all threads load, if each load runs once, by loads as wide as that; and by all loads."""
+        """Return the bytes that all threads load by wide loads, and by all loads, if each load runs once."""
         widths = load_widths(self.ptx) + asynchronous_bytes(self.ptx)
         if has_bulk_copies(self.ptx):
             widths[wide_bytes] += 1
-        each = self.programs * self.threads
+        threads = self.programs * self.threads
         wide = sum(width * count for width, count in widths.items() if width >= wide_bytes)
-        return each * wide, each * sum(width * count for width, count in widths.items())
+        return threads * wide, threads * sum(width * count for width, count in widths.items())
 
 
 def share_of_wide(launches: list[Launch], wide_bytes: int) -> float:
-    """The share of the loaded bytes that come by loads of at least `wide_bytes`."""
+    """Return the share of the loaded bytes that loads of at least `wide_bytes` bytes load."""
     both = [launch.loaded(wide_bytes) for launch in launches]
     return sum(wide for wide, _ in both) / max(1, sum(loaded for _, loaded in both))
 
 
 class WideLoads:
-    """Calls `entry`, and looks once at each shape of its first argument; what is too narrow raises."""
+    """Call `entry`, and check its loads once per shape of its first argument."""
 
     def __init__(self, entry: Callable[..., Any], wide_bytes: int) -> None:
         self.entry, self.wide_bytes = entry, wide_bytes
@@ -145,13 +141,13 @@ class WideLoads:
             self._compiler.start()  # while the first cases are interpreted
 
     def __call__(self, *tensors: Any) -> None:
-        """Raises NarrowLoads, NoTritonKernel, FalseHint, CompileFailed, and whatever the entry raises."""
+        """Raise `NarrowLoads`, `NoTritonKernel`, `FalseHint`, `CompileFailed`, and the entry's own exceptions."""
         shape = tensors[0].shape
         if shape in self._known:
             self.entry(*tensors)
             return
         if tensors[0].is_cuda:
-            self.entry(*tensors)  # what tunes itself has tuned itself after this
+            self.entry(*tensors)  # an autotuner chooses its configuration here
             with _launched() as launches:
                 self.entry(*tensors)
         else:
@@ -160,7 +156,7 @@ class WideLoads:
             try:
                 launches = self._compiled(seen)
             except CannotBeSeen as error:
-                print(f"The grader did not look at the width of the loads, since {error}.", flush=True)
+                print(f"The grader did not check the width of the loads, because {error}.", flush=True)
                 self._known.add(shape)
                 return
         self._judge(launches)
@@ -169,32 +165,32 @@ class WideLoads:
     def _judge(self, launches: list[Launch]) -> None:
         if not launches:
             raise NoTritonKernel("no Triton kernel was launched")
-        if share_of_wide(launches, self.wide_bytes) >= _LEAST_SHARE:
+        if share_of_wide(launches, self.wide_bytes) >= _MIN_WIDE_SHARE:
             return
         worst = max(launches, key=lambda one: one.loaded(self.wide_bytes)[1] - one.loaded(self.wide_bytes)[0])
         widths = load_widths(worst.ptx) + asynchronous_bytes(worst.ptx)
-        counted = max(widths.items(), key=lambda item: (item[0] * item[1], item[0]), default=(0, 0))
-        which = "its loads" if counted[1] == widths.total() else f"{counted[1]} of its {widths.total()} loads"
+        width, count = max(widths.items(), key=lambda item: (item[0] * item[1], item[0]), default=(0, 0))
+        which = "its loads" if count == widths.total() else f"some of its loads ({count} of {widths.total()})"
         raise NarrowLoads(
-            f"{worst.name}: {which} are {counted[0]} bytes wide for a thread, where {self.wide_bytes} are asked for; "
-            f"{self._why(worst)}"
+            f"{worst.name}: {which} are too narrow, {width} B per thread instead of {self.wide_bytes} B; "
+            f"{self._reason(worst)}"
         )
 
-    def _why(self, launch: Launch) -> str:
-        """What keeps them narrow: too few elements, the addresses, or the mask."""
-        elements, run = elements_of_a_thread(launch.ttgir), run_of_a_thread(launch.ttgir)
+    def _reason(self, launch: Launch) -> str:
+        """Return what keeps the loads narrow: too few elements, the addresses, or the mask."""
+        elements, run = elements_per_thread(launch.ttgir), contiguous_elements(launch.ttgir)
         if run >= min(4, elements) and elements < 4:
-            return f"a block gives each of its {launch.threads} threads {elements} elements"
+            return f"the block is too small (threads: {launch.threads}, elements per thread: {elements})"
         if run < 4:
-            return f"the compiler gave a thread runs of {run} elements, for it does not know that 4 lie together"
-        # A load takes over the layout of a store that depends on it, so that its own addresses may be unknown here.
+            return f"each thread has runs of length {run}, because the compiler does not know that 4 are contiguous"
+        # A load takes the layout of a store that depends on it, so its own addresses may still be unknown.
         try:
             bare = self._compiler.lower(without_masks(launch.ttgir), launch.capability)
         except CompileFailed:
             return "the addresses or the mask do not allow more"
-        if share_of_wide([replace(launch, ptx=bare)], self.wide_bytes) >= _LEAST_SHARE:
-            return "the addresses allow more, and the mask does not"
-        return "the layout allows more, and the addresses that are loaded from do not"
+        if share_of_wide([replace(launch, ptx=bare)], self.wide_bytes) >= _MIN_WIDE_SHARE:
+            return "the addresses allow more, but the mask does not"
+        return "the layout allows more, but the addresses of the loads do not"
 
     def _compiled(self, seen: dict[str, tuple[Path, dict[str, Any], int]]) -> list[Launch]:
         launches = []
@@ -206,19 +202,19 @@ class WideLoads:
 
 
 def _named(function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> dict[str, Any]:
-    """The arguments of a launch by name, those that were left out as well."""
+    """Return the arguments of a launch by name, including defaults."""
     parameters = inspect.signature(function).parameters
-    left_out = {name: each.default for name, each in parameters.items() if each.default is not each.empty}
-    return left_out | dict(zip(parameters, args, strict=False)) | kwargs
+    defaults = {name: each.default for name, each in parameters.items() if each.default is not each.empty}
+    return defaults | dict(zip(parameters, args, strict=False)) | kwargs
 
 
-def _count(grid: Any, named: dict[str, Any]) -> int:
+def _programs(grid: Any, named: dict[str, Any]) -> int:
     return math.prod(grid(named) if callable(grid) else grid)
 
 
 @contextlib.contextmanager
 def _launched() -> Iterator[list[Launch]]:
-    """The kernels that run on the GPU meanwhile, each launch."""
+    """Collect the launches on the GPU."""
     from triton.runtime.jit import JITFunction
 
     launches: list[Launch] = []
@@ -231,7 +227,9 @@ def _launched() -> Iterator[list[Launch]]:
             threads = 32 * kernel.metadata.num_warps
             asm = kernel.asm
             capability = kernel.metadata.target.arch
-            launches.append(Launch(self.__name__, asm["ptx"], asm["ttgir"], _count(grid, named), threads, capability))
+            launches.append(
+                Launch(self.__name__, asm["ptx"], asm["ttgir"], _programs(grid, named), threads, capability)
+            )
         return kernel
 
     JITFunction.run = run
@@ -243,7 +241,7 @@ def _launched() -> Iterator[list[Launch]]:
 
 @contextlib.contextmanager
 def _interpreted() -> Iterator[dict[str, tuple[Path, dict[str, Any], int]]]:
-    """The kernels that the interpreter runs meanwhile, by name, with the arguments of the last launch."""
+    """Collect the interpreted kernels by name: the file, and the arguments and programs of the last launch."""
     from triton.runtime import interpreter
 
     seen: dict[str, tuple[Path, dict[str, Any], int]] = {}
@@ -252,7 +250,7 @@ def _interpreted() -> Iterator[dict[str, tuple[Path, dict[str, Any], int]]]:
 
     def call(self: Any, *args: Any, **kwargs: Any) -> Any:
         named = _named(self.fn, args, kwargs)
-        programs = _count(self.grid, named)
+        programs = _programs(self.grid, named)
         seen[self.fn.__name__] = Path(self.fn.__code__.co_filename), named, programs
         return before(self, *args, **kwargs)
 
@@ -263,25 +261,20 @@ def _interpreted() -> Iterator[dict[str, tuple[Path, dict[str, Any], int]]]:
         executor.__call__ = before
 
 
-# Look whether what a kernel tells Triton's compiler is true: its interpreter has the values, and passes hints over.
-
-_NAMES = {"tt.divisibility": "multiple_of", "tt.contiguity": "max_contiguous", "tt.constancy": "max_constancy"}
-
-
 class FalseHint(RuntimeError):
-    """A hint does not hold for the values that it stands around."""
+    """A hint is false for the values that it is given."""
 
 
 @contextlib.contextmanager
 def checked_hints() -> Iterator[None]:
-    """Kernels that the interpreter runs meanwhile raise FalseHint where one of their hints is false."""
+    """Let interpreted kernels raise `FalseHint` if one of their hints is false."""
     from triton.runtime.interpreter import TensorHandle
 
     before = TensorHandle.set_attr
 
     def set_attr(self: Any, key: str, values: Any) -> None:
-        if key in _NAMES:
-            _look(_NAMES[key], self, [int(value) for value in values])
+        if key in _HINTS:
+            _check_hint(_HINTS[key], self, [int(value) for value in values])
         before(self, key, values)
 
     TensorHandle.set_attr = set_attr
@@ -291,15 +284,15 @@ def checked_hints() -> Iterator[None]:
         TensorHandle.set_attr = before
 
 
-def _look(name: str, handle: Any, values: list[int]) -> None:
-    # Of pointers, neighbours lie an element apart; what they are multiples of is counted in bytes.
+def _check_hint(name: str, handle: Any, values: list[int]) -> None:
+    # Contiguous pointers are one element apart, and their multiples count in bytes.
     is_pointer = hasattr(handle.dtype, "element_ty")
     step = max(1, handle.dtype.element_ty.primitive_bitwidth // 8) if is_pointer else 1
     data = np.atleast_1d(handle.data)
     for axis, value in enumerate(values):
         rows = np.moveaxis(data, axis, -1).reshape(-1, data.shape[axis]).astype(np.int64)
         if name == "multiple_of":
-            first = rows.reshape(len(rows), -1, _run(rows, step))[:, :, 0]
+            first = rows.reshape(len(rows), -1, _run_length(rows, step))[:, :, 0]
             wrong = first[first % value != 0]
             if wrong.size:
                 raise FalseHint(f"tl.{name}(…, {value}) is false: there is a {wrong[0]}")
@@ -313,8 +306,8 @@ def _look(name: str, handle: Any, values: list[int]) -> None:
             raise FalseHint(f"tl.{name}(…, {value}) is false: neighbours in a run are {' and '.join(map(str, pair))}")
 
 
-def _run(rows: Any, step: int) -> int:
-    """The longest power of two so that all groups of as many elements hold neighbours."""
+def _run_length(rows: Any, step: int) -> int:
+    """Return the longest power of two for which all groups of that length are contiguous."""
     longest = 1
     while rows.shape[1] % (2 * longest) == 0:
         if (np.diff(rows.reshape(len(rows), -1, 2 * longest)) != step).any():

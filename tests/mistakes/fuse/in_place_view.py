@@ -1,5 +1,5 @@
 # mistake: the signs are turned in place, through a view
-# says: fused into 3 kernels, at most 2 are allowed
+# says: fused into more kernels than allowed: 3, at most 2
 # runs: anywhere
 
 import torch

@@ -1,5 +1,5 @@
 # mistake: the log keeps the mean that nobody reads, as a tensor
-# says: kernels, at most 2 are allowed
+# says: more kernels than allowed
 # runs: anywhere
 
 import torch

@@ -1,5 +1,5 @@
 # mistake: the loop is a third dimension, and its sum a second reduction along another dimension
-# says: kernels, at most 2 are allowed
+# says: more kernels than allowed
 # runs: anywhere
 
 import torch

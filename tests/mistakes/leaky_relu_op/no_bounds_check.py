@@ -1,6 +1,6 @@
 # mistake: threads past the end write, too
-# says: A kernel wrote beside a tensor that the function had made, into memory that is not its own: does each
-#     thread ask whether it has an element
+# says: A kernel wrote past the end or before the start of a tensor that the function allocated.
+#     Does each thread check that it has an element
 # runs: anywhere
 import ctypes
 from functools import cache

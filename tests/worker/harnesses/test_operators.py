@@ -75,14 +75,17 @@ def _writes_past(x, slope):
 @pytest.mark.parametrize(
     ("entry", "sentence"),
     [
-        (lambda x, slope: None, "The function returned NoneType"),
+        (lambda x, slope: None, "must return a tensor, not NoneType"),
         (lambda x, slope: x, "returned its input"),
         (lambda x, slope: x.reshape(-1), "returned its input"),
-        (lambda x, slope: (x * slope).float(), "dtype torch.float32 where `x` has torch.float64"),
-        (lambda x, slope: (x * slope).flatten(), r"shape \(12,\) where `x` has \(3, 4\)"),
-        (lambda x, slope: (x * slope).detach(), "no way back to `x`"),
+        (
+            lambda x, slope: (x * slope).float(),
+            "dtype of the result is torch.float32, but that of `x` is torch.float64",
+        ),
+        (lambda x, slope: (x * slope).flatten(), r"shape of the result is \(12,\), but that of `x` is \(3, 4\)"),
+        (lambda x, slope: (x * slope).detach(), "not connected to `x`"),
         (lambda x, slope: _in_place(x.detach(), slope).requires_grad_(), "changed its input"),
-        (lambda x, slope: _writes_past(x.detach(), slope).requires_grad_() + x, "into memory that is not its own"),
+        (lambda x, slope: _writes_past(x.detach(), slope).requires_grad_() + x, "wrote past the end"),
         (lambda x, slope: torch.zeros(3, 4, dtype=x.dtype).requires_grad_(), "got no gradient"),
     ],
 )

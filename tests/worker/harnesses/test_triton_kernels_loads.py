@@ -6,10 +6,10 @@ import pytest
 
 from grader.worker.harnesses.triton_kernels import (
     asynchronous_bytes,
-    elements_of_a_thread,
+    contiguous_elements,
+    elements_per_thread,
     has_bulk_copies,
     load_widths,
-    run_of_a_thread,
 )
 
 TTGIR = """
@@ -64,7 +64,7 @@ def test_asynchronous_copies_have_widths_too() -> None:
 
 def test_the_layout_tells_what_a_thread_holds() -> None:
     """1,024 elements over 4 warps are 8 each; scalars are no blocks."""
-    assert elements_of_a_thread(TTGIR) == 8
-    assert run_of_a_thread(TTGIR.replace("SIZE", "4")) == 4
-    assert run_of_a_thread(TTGIR.replace("SIZE", "1")) == 1
-    assert (elements_of_a_thread(""), run_of_a_thread("")) == (1, 1)
+    assert elements_per_thread(TTGIR) == 8
+    assert contiguous_elements(TTGIR.replace("SIZE", "4")) == 4
+    assert contiguous_elements(TTGIR.replace("SIZE", "1")) == 1
+    assert (elements_per_thread(""), contiguous_elements("")) == (1, 1)

@@ -135,10 +135,10 @@ def test_arguments_are_described_without_their_data() -> None:
 @pytest.mark.parametrize(
     ("x_known", "out_known", "run", "why"),
     [
-        (4, 4, 1, "the addresses allow more, and the mask does not"),
-        (1, 4, 4, "the layout allows more, and the addresses that are loaded from do not"),
-        (1, 4, 1, "the layout allows more, and the addresses that are loaded from do not"),
-        (1, 1, 4, "the compiler gave a thread runs of 1 elements"),
+        (4, 4, 1, "the addresses allow more, but the mask does not"),
+        (1, 4, 4, "the layout allows more, but the addresses of the loads do not"),
+        (1, 4, 1, "the layout allows more, but the addresses of the loads do not"),
+        (1, 1, 4, "each thread has runs of length 1"),
     ],
 )
 def test_the_mask_is_blamed_only_where_it_is_to_blame(
@@ -167,7 +167,7 @@ def test_a_loop_with_stages_is_told_the_same(kernels: Path) -> None:
             if run == 4:
                 wide._judge([launch])
                 continue
-            with pytest.raises(NarrowLoads, match="the addresses allow more, and the mask does not"):
+            with pytest.raises(NarrowLoads, match="the addresses allow more, but the mask does not"):
                 wide._judge([launch])
 
 
@@ -265,10 +265,10 @@ for run, block in ((4, 1024), (1, 1024), (4, 256), (0, 0)):
 SAID = """\
 what a submission prints is no answer
 wide True
-NarrowLoads copy_kernel: its loads are 4 bytes wide for a thread, where 16 are asked for; the addresses allow more, \
-and the mask does not
-NarrowLoads copy_kernel: its loads are 8 bytes wide for a thread, where 16 are asked for; a block gives each of its \
-128 threads 2 elements
+NarrowLoads copy_kernel: its loads are too narrow, 4 B per thread instead of 16 B; the addresses allow more, \
+but the mask does not
+NarrowLoads copy_kernel: its loads are too narrow, 8 B per thread instead of 16 B; the block is too small \
+(threads: 128, elements per thread: 2)
 NoTritonKernel no Triton kernel was launched
 """
 

@@ -40,9 +40,7 @@ def _run(tmp_path: Path, test: str) -> None:
     root = Path(__file__).resolve().parents[3]
     # no GPU is asked for, so that a machine with one behaves as one without
     environment = os.environ | {"PYTHONPATH": str(root), "CUDA_VISIBLE_DEVICES": "", "TRITON_INTERPRET": "1"}
-    ran = subprocess.run(
-        [sys.executable, "test.py"], cwd=tmp_path, env=environment, capture_output=True, text=True
-    )
+    ran = subprocess.run([sys.executable, "test.py"], cwd=tmp_path, env=environment, capture_output=True, text=True)
     assert ran.returncode == 0, ran.stderr
 
 
