@@ -1,4 +1,4 @@
-"""A submission gets its arrays in the language that its cell imports."""
+"""A submission gets arrays of the library that its cell imports."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ from grader.worker.simulator.cupy_module import module
     [({}, "torch"), ({"np": numpy}, "torch"), ({"cp": module("cupy")}, "cupy")],
 )
 def test_the_language_is_that_of_what_was_imported(held: dict[str, Any], wanted: str) -> None:
-    """By modules, and by where things come from."""
+    """Modules count, and so do the origins of other names."""
     scope = dict(held)
     exec("def entry(): pass", scope)
     assert language(scope["entry"]) == wanted
 
 
 def test_numba_is_known_by_its_module() -> None:
-    """`from numba import cuda` is enough; its package for GPUs has another name."""
+    """`from numba import cuda` is enough; Numba's package for GPUs has another name."""
     for name in ("numba.cuda", "numba_cuda.numba.cuda"):
         made = type(numpy)(name)
         scope = {"cuda": made}

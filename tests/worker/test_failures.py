@@ -1,4 +1,4 @@
-"""An exception's kind and sentence, by the texts that CUDA and torch give."""
+"""An exception's kind and message follow from the texts of CUDA and torch."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import pytest
 
 from grader.worker.failures import describe
 
-# What torch 2.11 adds to every error of CUDA's.
+# Torch 2.11 adds this to every CUDA error.
 _HINT = (
     "\nCUDA kernel errors might be asynchronously reported at some other API call, so the stacktrace below might be "
     "incorrect.\nFor debugging consider passing CUDA_LAUNCH_BLOCKING=1\nCompile with `TORCH_USE_CUDA_DSA` to enable "
@@ -27,10 +27,8 @@ _HINT = (
     ],
 )
 @pytest.mark.parametrize("hint", ["", _HINT])
-def test_an_error_of_cuda_is_what_it_says_and_not_what_its_hint_speaks_of(
-    text: str, kind: str, words: str, hint: str
-) -> None:
-    """The hint names device-side assertions, whatever went wrong."""
+def test_an_error_of_cuda_is_classified_without_its_hint(text: str, kind: str, words: str, hint: str) -> None:
+    """Torch's hint always mentions device-side assertions."""
     said = describe(RuntimeError(text + hint), Path("submission.py"))
     assert said["kind"] == kind
     assert words in said["message"]

@@ -1,4 +1,4 @@
-"""The worker's start on a GPU, without one: what the driver is told before the context is made."""
+"""The environment is set before the CUDA context is made; no GPU is needed."""
 
 import os
 
@@ -9,8 +9,8 @@ from grader.worker import gpu_start
 
 
 @pytest.mark.parametrize(("one_queue", "told"), [(True, "1"), (False, None)])
-def test_the_driver_is_told_of_one_queue_before_the_context_is_made(monkeypatch, one_queue, told):
-    """It reads the environment then, and never again."""
+def test_one_queue_is_set_before_the_context_is_made(monkeypatch, one_queue, told):
+    """The driver reads the environment then and never again."""
     heard = []
     monkeypatch.setattr(os, "environ", {})
     monkeypatch.setattr(torch, "zeros", lambda *_, **__: heard.append(os.environ.get("CUDA_DEVICE_MAX_CONNECTIONS")))

@@ -1,4 +1,4 @@
-"""numba-cuda compiles on a NumPy that has dropped what it asks it for."""
+"""numba-cuda compiles with a NumPy that no longer has a name that it uses."""
 
 import subprocess
 import sys
@@ -7,7 +7,7 @@ import pytest
 
 pytest.importorskip("numba_cuda")
 
-# In a process of its own: Numba looks at NumPy's names once.
+# In a separate process, because Numba reads NumPy's names once.
 COMPILES = """
 import os, warnings
 warnings.simplefilter("ignore")
@@ -26,6 +26,6 @@ print(len(cuda.compile_ptx(twice, (float32[::1], float32[::1]), cc=(9, 0))[0]) >
 
 
 def test_a_kernel_compiles_without_the_name_that_is_gone():
-    """NumPy 2.5 has no `row_stack`, and numba-cuda 0.30 ends on that at its first compilation."""
+    """NumPy 2.5 has no `row_stack`, and numba-cuda 0.30 fails on that in its first compilation."""
     done = subprocess.run([sys.executable, "-c", COMPILES], capture_output=True, text=True)
     assert done.stdout == "True\n", done.stderr[-2000:]

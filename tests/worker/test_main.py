@@ -1,4 +1,4 @@
-"""A worker: which text it makes a module of; what a round does before the flag is raised, and what after."""
+"""A worker loads the scanned text, and keeps the order of a round before and after the flag is raised."""
 
 import inspect
 import linecache
@@ -17,7 +17,7 @@ WORK = ["start", "call", "call", "stop"]
 
 @pytest.fixture
 def worker(monkeypatch):
-    """One that notes in `log` what it does; `make(possible)`: whether its GPU can wait, or None where there is none."""
+    """Return `make(possible)`: a worker that logs its steps, whose GPU can wait or not (None: has no flag)."""
     log = []
 
     def says(word, found=None):
@@ -49,9 +49,7 @@ def arm(worker, head_start):
     (False, True, ["queue", "raised", *WORK, "gpu answers", "wait", "answer"]),
 ])  # fmt: skip
 def test_with_a_head_start_the_calls_come_before_the_flag_is_raised(worker, head_start, possible, order):
-    """Where the GPU can wait and the arbiter says so. The host's answer comes last; the GPU's, where there is one,
-    is put right behind the work: what the host takes to see its end does not count.
-    """
+    """The GPU and the judge must allow it. The GPU's answer directly follows the work, and the host's comes last."""
     made = worker(possible)
     assert arm(made, head_start) == {"done": "arm", "event_s": 1.0}
     assert made.log == order
@@ -59,7 +57,7 @@ def test_with_a_head_start_the_calls_come_before_the_flag_is_raised(worker, head
 
 @pytest.mark.parametrize("where", ["wait_raised", "f"])
 def test_what_fails_before_the_flag_has_answered(worker, where):
-    """So nobody waits for it."""
+    """It still answers, so that nobody waits for it."""
 
     def fail(*_):
         raise RuntimeError("no")
@@ -75,8 +73,8 @@ def test_what_fails_before_the_flag_has_answered(worker, where):
     assert not {"raised", "gpu answers"} & {*made.log}
 
 
-def test_what_failed_on_the_gpu_is_told_by_who_waits_for_it(worker):
-    """The GPU's answer cannot be queued then, and says less."""
+def test_a_failure_on_the_gpu_is_raised_by_the_wait(worker):
+    """The GPU's answer cannot be queued after a failure, and its error says less."""
 
     def fail(*_):
         raise RuntimeError("no answer")
@@ -104,7 +102,7 @@ FUNCTION = "def f():\n    return 'é\f\u2028\x85'\n"
 
 @pytest.fixture
 def folder(tmp_path, monkeypatch):
-    """A worker's own, from which other processes import what it loaded."""
+    """Make a worker's folder, from which other processes import its modules."""
     monkeypatch.chdir(tmp_path)
     yield tmp_path
     sys.modules.pop("submission", None)
@@ -113,7 +111,7 @@ def folder(tmp_path, monkeypatch):
 
 @pytest.mark.parametrize("program", PROGRAMS.values(), ids=PROGRAMS)
 def test_the_text_that_was_scanned_is_the_program_that_runs(folder, program):
-    """Whatever encoding its first lines declare: in this process, for what reads source again, and in another one."""
+    """An encoding in its first lines changes nothing: in this process, in `linecache`, or in another process."""
     source = program + FUNCTION
     function = main._load(source, "f", "submission")
     assert not hasattr(sys.modules["submission"], "hidden")
@@ -126,12 +124,12 @@ def test_the_text_that_was_scanned_is_the_program_that_runs(folder, program):
 
 
 def test_a_submission_that_writes_over_its_file_changes_no_source(folder):
-    """Triton compiles what `inspect` finds: it is the text that was scanned."""
+    """Triton compiles what `inspect` finds, which is the scanned text."""
     other = "def f():\n    return 'another program'\n"
     source = f"{FUNCTION}import pathlib\npathlib.Path(__file__).write_text({other!r})\n"
     assert inspect.getsource(main._load(source, "f", "submission")) == FUNCTION
 
 
 def test_the_last_line_needs_no_line_feed(folder):
-    """What reads it again gets a whole line."""
+    """`inspect` returns a whole line."""
     assert inspect.getsource(main._load("def f(): return 1", "f", "submission")) == "def f(): return 1\n"

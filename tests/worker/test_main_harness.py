@@ -1,4 +1,4 @@
-"""What a harness calls is bound before there is a submission, and cannot be replaced by its name."""
+"""A harness's imports are bound before there is a submission, which cannot replace them."""
 
 from __future__ import annotations
 
@@ -28,14 +28,14 @@ def _unknown(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_imports_are_done_once_and_before_the_first_call(monkeypatch: pytest.MonkeyPatch) -> None:
-    """What is put into a module later is not looked up again, wherever in the harness the import stands."""
+    """A later change to a module has no effect, wherever the import is in the harness."""
     measure = bind_harness(_TEXT, "measure")
     monkeypatch.setattr("math.sqrt", lambda x: -1)
     assert measure(lambda root: root, 9)[0] == 3
 
 
 def test_what_a_harness_brings_of_the_grader_is_its_own() -> None:
-    """Another import gets another copy, of the harness itself too."""
+    """Another import gets another copy, and the harness itself cannot be imported."""
     before = set(sys.modules)
     measure = bind_harness(_TEXT, "measure")
     assert "harness" not in sys.modules
@@ -49,7 +49,7 @@ def test_what_a_harness_brings_of_the_grader_is_its_own() -> None:
 
 
 def test_modules_that_were_there_stay() -> None:
-    """The worker's own are shared with it: the simulator has one state."""
+    """It shares the worker's own modules, because the simulator has one state."""
     loads = importlib.import_module("grader.worker.harnesses.triton_kernels")
     assert bind_harness(_TEXT, "measure")(lambda root: root, 9)[1] is loads.load_widths
     assert sys.modules["grader.worker.harnesses.triton_kernels"] is loads

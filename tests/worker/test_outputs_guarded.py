@@ -1,4 +1,4 @@
-"""Memory that a submission makes for its results is poisoned and guarded."""
+"""Memory that a submission allocates for its results is poisoned and guarded."""
 
 import torch
 
@@ -11,7 +11,7 @@ def _write_past(tensor):
 
 
 def test_what_was_never_written_is_seen():
-    """A tensor of `torch.empty` and its kin holds the poison, one of zeros holds zeros; both keep shape and strides."""
+    """`torch.empty` and similar functions return poison, zeros are zeros, and shape and strides are unchanged."""
     x = torch.randn(3, 4, dtype=torch.float64).t()
     with guarded():
         for made in (torch.empty_like(x), torch.empty(4, 3), x.new_empty(4, 3), torch.empty_strided((4, 3), (1, 4))):
@@ -24,7 +24,7 @@ def test_what_was_never_written_is_seen():
 
 
 def test_a_write_past_the_end_is_seen():
-    """One element past a tensor is enough, and none is none."""
+    """One element past a tensor is enough."""
     for make in (lambda: torch.empty(5), lambda: torch.randn(5).new_zeros(5), lambda: torch.empty_like(torch.ones(5))):
         with guarded() as overrun:
             made = make()
@@ -35,7 +35,7 @@ def test_a_write_past_the_end_is_seen():
 
 
 def test_torch_is_as_before_afterwards():
-    """The names are put back, also where the submission raised; nothing is replaced where it is not enabled."""
+    """The names are restored, even after an exception, and nothing is replaced if it is disabled."""
     before = torch.empty_like, torch.zeros, torch.Tensor.new_empty
     try:
         with guarded():

@@ -1,4 +1,4 @@
-"""What a submission returns reaches the arbiter's buffer by one copy, which nobody is spared."""
+"""A submission's result reaches the judge's buffer by one copy that cannot be avoided."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from grader.worker.outputs import NotATensor, copy_out
 
 
 class Lazy(torch.Tensor):
-    """Computes when it is copied."""
+    """It computes when it is copied."""
 
     @classmethod
     def __torch_function__(cls, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
@@ -38,7 +38,7 @@ def _fresh() -> tuple[torch.Tensor, torch.Tensor]:
 )
 @pytest.mark.parametrize("padded", [False, True])
 def test_a_plain_tensor_is_copied_however_it_lies_in_memory(form: Any, padded: bool) -> None:
-    """Strides, gaps and a sign that is to be changed later are the function's affair."""
+    """A result may have any strides, gaps, and a pending negation."""
     x, out = _fresh()
     if padded:
         out = torch.full((3, 7), torch.nan)[:, :4]
@@ -57,14 +57,14 @@ def test_a_plain_tensor_is_copied_however_it_lies_in_memory(form: Any, padded: b
     ids=["itself", "a view", "other memory's name", "detached"],
 )
 def test_a_result_in_the_arbiters_buffer_is_refused(place: Any) -> None:
-    """However the function got hold of it: there would be nothing to copy."""
+    """There would be nothing to copy, however the function got the buffer."""
     _, out = _fresh()
     with pytest.raises(NotATensor, match="own buffer"):
         copy_out(place(out), out)
 
 
 def test_a_result_that_overlaps_the_buffer_is_refused() -> None:
-    """By an element at either end."""
+    """One element at either end is enough."""
     memory = torch.zeros(36)
     for at in (1, 12, 23):
         with pytest.raises(NotATensor, match="own buffer"):
@@ -85,8 +85,8 @@ def test_a_result_that_overlaps_the_buffer_is_refused() -> None:
         (lambda x: x.to_sparse(), "layout"),
     ],
 )
-def test_what_is_no_plain_tensor_is_refused_before_it_is_asked(result: Any, words: str) -> None:
-    """A narrow type would be converted while it is copied, a short one spread; a subclass does what it likes."""
+def test_anything_but_a_plain_tensor_is_refused_unread(result: Any, words: str) -> None:
+    """A copy would convert types and broadcast shapes, and a subclass can do anything."""
     x, out = _fresh()
     with pytest.raises(NotATensor, match=words):
         copy_out(result(x), out)
@@ -94,7 +94,7 @@ def test_what_is_no_plain_tensor_is_refused_before_it_is_asked(result: Any, word
 
 
 def test_an_output_that_was_made_a_subclass_is_not_written() -> None:
-    """Nor does it get the work done that its function left for later."""
+    """Work that the function left for later is not done either."""
     x, out = _fresh()
     out.__class__ = Lazy
     with pytest.raises(NotATensor, match="changed how torch"):
@@ -103,14 +103,14 @@ def test_an_output_that_was_made_a_subclass_is_not_written() -> None:
 
 @pytest.mark.parametrize("mode", [TorchFunctionMode, TorchDispatchMode])
 def test_a_mode_that_is_left_on_is_refused(mode: Any) -> None:
-    """It would be asked in place of every operation, the copy too."""
+    """It would intercept every operation, including the copy."""
     x, out = _fresh()
     with mode(), pytest.raises(NotATensor, match="changed how torch"):
         copy_out(x, out)
 
 
 def test_methods_of_torch_that_were_replaced_are_not_called(monkeypatch: pytest.MonkeyPatch) -> None:
-    """They are bound before there is a submission."""
+    """The originals are bound before there is a submission."""
     x, out = _fresh()
     for name in ("copy_", "data_ptr", "is_contiguous"):
         monkeypatch.setattr(torch.Tensor, name, lambda *_: 1 << 40, raising=False)
@@ -123,7 +123,7 @@ def test_methods_of_torch_that_were_replaced_are_not_called(monkeypatch: pytest.
 
 @pytest.mark.gpu
 def test_on_a_gpu_the_driver_copies_in_the_order_of_the_current_stream() -> None:
-    """As torch's own copy would."""
+    """Torch's own copy does the same."""
     assert outputs._memcpy is not None
     out = torch.full((1000, 1000), torch.nan, device="cuda")
     with torch.cuda.stream(torch.cuda.Stream()) as _:

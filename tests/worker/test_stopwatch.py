@@ -1,4 +1,4 @@
-"""A round's own times: what lies between the two events, and failures in torch's words."""
+"""A round's own timing: the time between the two events, and failures with torch's message."""
 
 from __future__ import annotations
 
@@ -44,8 +44,8 @@ def _ran(text: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run([sys.executable, "-c", text], capture_output=True, text=True, check=False)
 
 
-def test_in_the_simulator_there_is_no_time(monkeypatch: pytest.MonkeyPatch) -> None:
-    """But there is work to wait for, and it may fail."""
+def test_the_simulator_has_no_clock(monkeypatch: pytest.MonkeyPatch) -> None:
+    """There is work to wait for, and it may fail."""
 
     def fails() -> None:
         raise RuntimeError("a kernel failed")
@@ -60,8 +60,8 @@ def test_in_the_simulator_there_is_no_time(monkeypatch: pytest.MonkeyPatch) -> N
 
 
 @pytest.mark.gpu
-def test_events_tell_what_the_gpu_took() -> None:
-    """Nearly all of what a clock on the host sees, and no more."""
+def test_events_measure_the_gpus_time() -> None:
+    """They cover almost all of the host's time, and no more."""
     done = _ran(_TIMED)
     assert done.returncode == 0, done.stderr
     events_s, host_s = map(float, done.stdout.split())

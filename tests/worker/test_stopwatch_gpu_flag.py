@@ -1,4 +1,4 @@
-"""The GPU's wait for the flag and its answer: what the driver is asked, and what it says to that."""
+"""The GPU waits for the flag and answers it: the calls to the driver, and its errors."""
 
 import subprocess
 import sys
@@ -25,7 +25,7 @@ def answer(name):
 
 @pytest.fixture
 def driver(monkeypatch):
-    """A driver that notes what it is asked; `answers`: an error's name, or an exception, by function."""
+    """Make a driver that records its calls; `answers` has an error's name or an exception per function."""
     from cuda import bindings
 
     found = SimpleNamespace(asked=[], answers={})
@@ -57,7 +57,7 @@ def flag():
 
 
 def test_the_current_stream_waits_until_the_flag_is_no_less_than_the_round(driver, flag):
-    """The page is registered once; each round has a wait of its own."""
+    """The page is registered once, and each round has its own wait."""
     found = GpuFlag(flag)
     assert [found.wait_raised(number) for number in (1, 2)] == [True, True]
     assert [name for name, *_ in driver.asked] == [*ASKED, ASKED[-1]]
@@ -68,7 +68,7 @@ def test_the_current_stream_waits_until_the_flag_is_no_less_than_the_round(drive
 @pytest.mark.parametrize("name", ASKED)
 @pytest.mark.parametrize("said", ["CUDA_ERROR_NOT_SUPPORTED", "CUDA_ERROR_NOT_PERMITTED", RuntimeError("not found")])
 def test_where_the_gpu_cannot_wait_there_is_no_head_start(driver, flag, name, said):
-    """That is no failure, and it is not asked again."""
+    """This is not an error, and the driver is not asked again."""
     driver.answers[name] = said
     found = GpuFlag(flag)
     assert [found.wait_raised(number) for number in (1, 2)] == [False, False]
@@ -77,14 +77,14 @@ def test_where_the_gpu_cannot_wait_there_is_no_head_start(driver, flag, name, sa
 
 @pytest.mark.parametrize("name", ASKED)
 def test_any_other_error_is_one(driver, flag, name):
-    """A worker that is out of memory, say, would else be timed otherwise than the others."""
+    """Otherwise a worker without memory, for example, would be timed differently from the others."""
     driver.answers[name] = "CUDA_ERROR_OUT_OF_MEMORY"
     with pytest.raises(RuntimeError, match=f"{name}.*OUT_OF_MEMORY"):
         GpuFlag(flag).wait_raised(1)
 
 
 def test_the_gpu_answers_in_the_second_word(driver, flag):
-    """On the current stream; a write that is seen after all that was written before it."""
+    """The write is on the current stream, and becomes visible after all earlier writes."""
     GpuFlag(flag).answer(3)
     assert driver.asked[-1] == (ANSWER, 7, 4096 + 8, 3, 0)
     flag.answer(3)
@@ -93,7 +93,7 @@ def test_the_gpu_answers_in_the_second_word(driver, flag):
 
 @pytest.mark.parametrize("name", ASKED)
 def test_where_the_gpu_cannot_wait_the_host_answers(driver, flag, name):
-    """Alone: nothing is queued."""
+    """Nothing is queued."""
     driver.answers[name] = "CUDA_ERROR_NOT_SUPPORTED"
     found = GpuFlag(flag)
     found.wait_raised(1)
@@ -149,5 +149,5 @@ assert flag.answered(2)
 
 @pytest.mark.gpu
 def test_on_a_gpu_it_waits_and_answers():
-    """In a process of its own: a wait that never ended would hold this one for ever."""
+    """It runs in a separate process, because an endless wait would block this one forever."""
     subprocess.run([sys.executable, "-c", ON_A_GPU], check=True, timeout=120)

@@ -1,4 +1,4 @@
-"""A pretend GPU follows the rules of a real one, in time that is made up; this machine has the same methods."""
+"""The pretend GPU follows a real one's rules in simulated time, and this machine has the same methods."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from grader.worker.harnesses.benchmark_machine import PretendGpu, ThisMachine
 
 
 def test_a_launch_returns_at_once_and_waiting_takes_the_kernels_time() -> None:
-    """The clock after a launch shows the launch, after synchronize the kernel."""
+    """After a launch the clock shows the launch only; after synchronize it shows the kernel too."""
     gpu = PretendGpu()
     start = gpu.clock()
     gpu.run(1.0)
@@ -30,7 +30,7 @@ def test_kernels_of_a_stream_run_one_after_another() -> None:
 
 
 def test_streams_do_not_wait_for_each_other() -> None:
-    """Work of two streams overlaps; waiting for one stream is not waiting for the other, unless it is told to."""
+    """Work in two streams overlaps, and waiting for one stream does not wait for the other, unless it is told to."""
     gpu = PretendGpu()
     side = gpu.Stream()
     with gpu.stream(side):
@@ -49,8 +49,8 @@ def test_streams_do_not_wait_for_each_other() -> None:
     assert gpu.clock() == pytest.approx(5.0, abs=1e-3)
 
 
-def test_events_tell_the_time_of_their_stream() -> None:
-    """In milliseconds; an event in an idle stream sees nothing of another's work."""
+def test_events_measure_the_time_of_their_stream() -> None:
+    """Times are in milliseconds, and an event in an idle stream does not see another stream's work."""
     gpu = PretendGpu()
     side, events = gpu.Stream(), [gpu.Event() for _ in range(4)]
     events[0].record()
@@ -63,8 +63,8 @@ def test_events_tell_the_time_of_their_stream() -> None:
     assert events[2].elapsed_time(events[3]) < 0.1
 
 
-def test_an_event_that_was_not_reached_tells_nothing() -> None:
-    """As on a real GPU: an error, not a number."""
+def test_an_event_that_was_not_reached_has_no_time() -> None:
+    """As on a real GPU, it raises an error."""
     gpu = PretendGpu()
     start, end = gpu.Event(), gpu.Event()
     start.record()
@@ -77,7 +77,7 @@ def test_an_event_that_was_not_reached_tells_nothing() -> None:
 
 
 def test_this_machine_has_the_same_methods() -> None:
-    """What is written for the pretend GPU runs on a CPU, where a call is done when it returns."""
+    """The same calls run on a CPU, where work is done when a call returns."""
     public = {name for name, _ in inspect.getmembers(PretendGpu, inspect.isfunction) if not name.startswith("_")}
     assert public - {"wait_until"} <= set(dir(ThisMachine))
     cpu = ThisMachine("cpu")
@@ -95,7 +95,7 @@ def test_this_machine_has_the_same_methods() -> None:
 
 @pytest.mark.gpu
 def test_on_a_gpu_run_keeps_it_busy_for_so_long() -> None:
-    """Within a tenth by the GPU's own events, and the call returns at once."""
+    """The GPU's own events agree within 10%, and the call returns at once."""
     gpu = ThisMachine("cuda")
     start, end = gpu.Event(), gpu.Event()
     start.record()

@@ -1,4 +1,4 @@
-"""The benchmarks of `audit`: sound ones claim what is true and nothing else, and each lie can be seen."""
+"""The benchmarks of `audit`: sound ones claim the truth, and every lie can be detected."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ from grader.worker.harnesses.benchmark_machine import PretendGpu
 from grader.worker.harnesses.benchmarks_on_trial import LIES as KINDS
 from grader.worker.harnesses.benchmarks_on_trial import STYLES, VARIANTS, bring
 
-# The lies that show in the claim for two functions whose times are known: kind and variants.
+# The lies that change the claim for two functions with known times: kind and variants.
 _SEEN_BY_THE_CLOCK = {1: (0, 1, 2), 3: (0, 1, 2), 5: (0, 1, 2), 8: (0, 2)}
 _SETTINGS = list(itertools.product((6, 10), (1, 3), range(4), (0, 1), (0, 1)))
 
 
 class Diary:
-    """Two functions of known times, the first call of each slow, and what they were handed."""
+    """Two functions with known times and a slow first call each, and a record of their arguments."""
 
     def __init__(self) -> None:
         self.gpu = PretendGpu()
@@ -53,7 +53,7 @@ class Diary:
 
 
 def _praises_idleness(numbers: tuple[int, ...]) -> bool:
-    """Whether a kernel that is right once, and then does nothing, is praised."""
+    """Return whether a kernel is praised that is right once and then does nothing."""
     diary, calls = Diary(), []
 
     def idle(x: Any) -> Any:
@@ -65,7 +65,7 @@ def _praises_idleness(numbers: tuple[int, ...]) -> bool:
 
 @pytest.mark.parametrize("style", range(STYLES))
 def test_a_sound_benchmark_is_sound(style: int) -> None:
-    """It claims the truth, hands out what was made, each tensor cold, and praises no kernel that does nothing."""
+    """It claims the truth, passes on the inputs unchanged and cold, and praises no kernel that does nothing."""
     for settings in _SETTINGS:
         diary = Diary()
         assert diary.claim((0, style, *settings)) == pytest.approx(3, rel=0.03), settings
@@ -76,8 +76,8 @@ def test_a_sound_benchmark_is_sound(style: int) -> None:
 @pytest.mark.parametrize(
     ("kind", "way"), [(0, style) for style in range(STYLES)] + list(itertools.product((6, 7), range(VARIANTS)))
 )
-def test_an_address_stands_for_one_tensor_as_long_as_a_benchmark_runs(kind: int, way: int) -> None:
-    """A spy that keeps addresses alone takes no cold data for hot, be the data right or wrong."""
+def test_an_address_belongs_to_one_tensor_while_a_benchmark_runs(kind: int, way: int) -> None:
+    """A spy that remembers only addresses never mistakes cold data for hot data."""
     for settings in _SETTINGS:
         seen: list[tuple[int, int]] = []
 
@@ -95,7 +95,7 @@ def test_an_address_stands_for_one_tensor_as_long_as_a_benchmark_runs(kind: int,
 
 @pytest.mark.parametrize(("kind", "way"), list(itertools.product(range(1, KINDS + 1), range(VARIANTS))))
 def test_each_lie_is_seen_by_its_probe(kind: int, way: int) -> None:
-    """One that tampers with time shows in the claim, others in what is handed out or in what idleness earns."""
+    """A lie about time shows in the claim; the others show in the inputs, or in praise for an idle kernel."""
     for settings in _SETTINGS:
         diary = Diary()
         claim = diary.claim((kind, way, *settings))
@@ -112,7 +112,7 @@ def test_each_lie_is_seen_by_its_probe(kind: int, way: int) -> None:
 
 
 def test_a_set_holds_each_lie_and_each_style_once() -> None:
-    """The three sets hold the three variants; where they lie is drawn anew."""
+    """The three sets have the three variants, in a new random order each time."""
     drawn = []
     for case in AUDIT.simulator_cases:
         assert AUDIT.draw is not None

@@ -1,4 +1,4 @@
-"""What a call runs, as the worker tells it: in the simulator operations of torch, on a GPU kernels by their names."""
+"""The worker lists what a call runs: operations of torch in the simulator, and kernels on a GPU."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ TRITON = [name for name, exercise in EXERCISES.items() if exercise.backend == "t
 
 
 def rows(folder: Path, source: str, exercise: str, device: str) -> list[dict[str, Any]]:
-    """What `ran` tells of one call of the submission, in a process as a worker's."""
+    """Run `ran` on one call of the submission, in a process like a worker's."""
     (folder / "submission.py").write_text(source, encoding="utf-8")
     start = START if device == "cpu" else ""
     (folder / "script.py").write_text(start + RUN.format(exercise=exercise, device=device), encoding="utf-8")
@@ -68,7 +68,7 @@ def rows(folder: Path, source: str, exercise: str, device: str) -> list[dict[str
 
 @pytest.mark.parametrize("exercise", TRITON)
 def test_in_the_simulator_the_interpreter_makes_no_noise(tmp_path, exercise):
-    """A Triton kernel's run lists no operation of torch, though the interpreter uses some, nor do prints of tensors."""
+    """A Triton kernel lists no operation of torch, though the interpreter uses some, and neither does a print."""
     entry = EXERCISES[exercise].entry
     source = f"{solution(exercise)}\n_solved = {entry}\ndef {entry}(*tensors): print(_solved(*tensors), *tensors)\n"
     assert rows(tmp_path, source, exercise, "cpu") == []
@@ -76,7 +76,7 @@ def test_in_the_simulator_the_interpreter_makes_no_noise(tmp_path, exercise):
 
 @pytest.mark.parametrize("exercise", LIBRARY)
 def test_in_the_simulator_the_library_is_named(tmp_path, exercise):
-    """What torch computes is listed by its operation, and noted."""
+    """Torch's own computation is listed by its operation, and noted."""
     found = rows(tmp_path, LIBRARY[exercise], exercise, "cpu")
     assert [row["count"] for row in found] == [1]
     (note,) = rules.of_kernels(found, EXERCISES[exercise])
@@ -84,7 +84,7 @@ def test_in_the_simulator_the_library_is_named(tmp_path, exercise):
 
 
 def test_what_the_call_raises_passes_through(tmp_path):
-    """A submission that fails in the untimed call fails as in any other."""
+    """A submission fails in the untimed call as in any other."""
     with pytest.raises(AssertionError, match="ZeroDivisionError"):
         rows(tmp_path, "def softmax(x, out): 1 / 0", "softmax", "cpu")
 
@@ -93,7 +93,7 @@ def test_what_the_call_raises_passes_through(tmp_path):
 @pytest.mark.timeout(420)
 @pytest.mark.parametrize("exercise", LIBRARY)
 def test_on_a_gpu_the_references_kernel_is_listed_and_not_noted(tmp_path, exercise):
-    """Its name is the one in the source, its time is more than nothing, and there is nothing to say of it."""
+    """It has the source's name and takes time, and there is no note."""
     source = solution(exercise)
     found = rows(tmp_path, source, exercise, "cuda")
     assert found, "the profiler saw nothing"
@@ -106,7 +106,7 @@ def test_on_a_gpu_the_references_kernel_is_listed_and_not_noted(tmp_path, exerci
 @pytest.mark.timeout(420)
 @pytest.mark.parametrize("exercise", LIBRARY)
 def test_on_a_gpu_the_librarys_kernel_is_named(tmp_path, exercise):
-    """torch's own kernel is listed first, and noted with its share of the time."""
+    """Torch's own kernel is listed first, and the note has its share of the time."""
     found = rows(tmp_path, LIBRARY[exercise], exercise, "cuda")
     (note,) = rules.of_kernels(found, EXERCISES[exercise])
     assert "100% of the time" in note.sentence
@@ -115,7 +115,7 @@ def test_on_a_gpu_the_librarys_kernel_is_named(tmp_path, exercise):
 @pytest.mark.gpu
 @pytest.mark.timeout(420)
 def test_on_a_gpu_fills_and_scratch_are_not_noted(tmp_path):
-    """A solution that clears its scratch memory, and copies from it, has a kernel of its own."""
+    """A solution that clears scratch memory and copies from it still has its own kernel."""
     source = "import torch\n" + solution("vector_add").replace(
         "    n = x.numel()\n", "    n = x.numel()\n    scratch = torch.zeros_like(out)\n    out.copy_(scratch)\n"
     )

@@ -1,4 +1,4 @@
-"""A function is called as one compiled graph, or a sentence says why it cannot be."""
+"""A function is called as one compiled graph, or a message says why it cannot be."""
 
 from __future__ import annotations
 
@@ -20,7 +20,9 @@ from grader.worker.outputs import NotATensor
 
 pytestmark = [
     pytest.mark.timeout(240),
-    pytest.mark.filterwarnings("ignore:.*torch.jit.script:DeprecationWarning"),  # torch's own, as Inductor is imported
+    pytest.mark.filterwarnings(
+        "ignore:.*torch.jit.script:DeprecationWarning"
+    ),  # torch's own, when Inductor is imported
 ]
 seen: dict[str, Any] = {"calls": 0}
 
@@ -36,7 +38,7 @@ def run(function: Any, most_kernels: int = 1, rows: int = 4) -> Any:
 
 
 def test_it_computes_what_the_function_computes() -> None:
-    """One graph a shape, and the same numbers."""
+    """There is one graph per shape, with the same results."""
 
     def twice(x: Any) -> Any:
         return x * 2
@@ -49,7 +51,7 @@ def test_it_computes_what_the_function_computes() -> None:
 
 
 def test_more_shapes_than_dynamo_allows_by_default_are_no_recompile() -> None:
-    """Each shape has its graph, however many there are."""
+    """Each shape has a graph, however many shapes there are."""
 
     def twice(x: Any) -> Any:
         return x * 2
@@ -73,12 +75,12 @@ def test_a_break_is_raised_at_its_line() -> None:
         run(branch)
     assert (raised.traceback[-1].path, raised.traceback[-1].lineno) == (
         raised.traceback[0].path,
-        branch.__code__.co_firstlineno,  # traceback counts from 0: the line after the first
+        branch.__code__.co_firstlineno,  # the line after the first
     )
 
 
 def test_a_value_that_is_fetched_is_named() -> None:
-    """`item` is captured by fullgraph, and is a trip to the CPU all the same."""
+    """`item` is captured by fullgraph, but it is a trip to the CPU."""
 
     def fetch(x: Any) -> Any:
         return x * x.max().item()
@@ -88,7 +90,7 @@ def test_a_value_that_is_fetched_is_named() -> None:
 
 
 def test_too_many_kernels_are_counted() -> None:
-    """The number stands in the message."""
+    """The message has the number."""
 
     def by_all(x: Any) -> Any:
         return x / x.sum()
@@ -101,7 +103,7 @@ def test_too_many_kernels_are_counted() -> None:
 def test_where_kernels_cannot_be_counted_the_log_says_so(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """Another version of PyTorch may lack the hook. It is said once, not for each shape, and nothing is refused."""
+    """Other versions of PyTorch may not have the hook. The log says so once, and nothing is refused."""
 
     def by_all(x: Any) -> Any:
         return x / x.sum()
@@ -117,7 +119,7 @@ def test_where_kernels_cannot_be_counted_the_log_says_so(
 
 
 def test_what_was_not_compiled_is_refused() -> None:
-    """A limit that nothing was counted against is not kept: compiling is switched off, or there is nothing to fuse."""
+    """Without a count, the limit is not kept: compilation is switched off, or there is nothing to fuse."""
     torch.compiler.set_stance("force_eager")
     try:
         with pytest.raises(NothingFused, match="captured no graph"):
@@ -141,7 +143,7 @@ def test_writing_to_an_input_is_refused_and_the_input_stays() -> None:
 
 
 def test_state_that_changes_is_a_recompile() -> None:
-    """A counter outside of the function makes every call a new graph."""
+    """A counter outside of the function causes a new graph in every call."""
 
     def count(x: Any) -> Any:
         seen["calls"] += 1
@@ -159,14 +161,14 @@ def test_state_that_changes_is_a_recompile() -> None:
         (lambda x: x[:, :1], "the shape"),
     ],
 )
-def test_something_else_than_a_tensor_like_the_output_is_refused(result: Any, words: str) -> None:
-    """Its shape must not be spread, nor its type converted, in silence."""
+def test_a_result_unlike_the_output_is_refused(result: Any, words: str) -> None:
+    """Its shape must not be broadcast silently, nor its type converted."""
     with pytest.raises(NotATensor, match=words):
         run(result)
 
 
 def test_an_error_of_the_function_is_its_own() -> None:
-    """It is called uncompiled first, so a plain error stays plain."""
+    """The function is called uncompiled first, so its errors are unchanged."""
 
     def unwritten(x: Any) -> Any:
         raise NotImplementedError("not written yet")
@@ -177,7 +179,7 @@ def test_an_error_of_the_function_is_its_own() -> None:
 
 @pytest.mark.gpu
 def test_on_a_gpu_inductor_compiles_the_graph_and_the_kernels_are_counted() -> None:
-    """The solution's shape: a reduction of a few weights, then rows; two kernels, and the same numbers."""
+    """As in the solution, a reduction of a few weights and then rows give two kernels and the same results."""
 
     def scale(x: Any, w: Any) -> Any:
         y = x / x.abs().amax(dim=1, keepdim=True)
@@ -195,7 +197,7 @@ def test_on_a_gpu_inductor_compiles_the_graph_and_the_kernels_are_counted() -> N
     ids=["to", "keyword", "function"],
 )
 def test_other_ways_to_the_cpu_are_seen(fetch: Any) -> None:
-    """Also where the tensor lies there already, as without a GPU; `.to(x.device)` is none."""
+    """They are found even if the tensor already is on the CPU, as without a GPU. `.to(x.device)` is allowed."""
     with pytest.raises(TripToTheCpu):
         run(lambda x: fetch(x) * 2)
     run(lambda x: x.to(x.device) * 2)

@@ -1,4 +1,4 @@
-"""An operator is run as PyTorch would run it, and what is wrong with it is said in a sentence."""
+"""An operator runs as in PyTorch, and a message says what is wrong with it."""
 
 import pytest
 import torch
@@ -8,7 +8,7 @@ from grader.worker.harnesses.operators import OperatorError
 
 
 def _register(name, forward=None, fake=None, gradient=None):
-    """x * slope as an operator, whose parts can be replaced; a part that is None is right, False is left out."""
+    """Register x * slope as an operator. A part that is None is right, and one that is False is left out."""
 
     def right(x: torch.Tensor, slope: float) -> torch.Tensor:
         return x.contiguous() * slope
@@ -35,7 +35,7 @@ GRAD = torch.arange(12, dtype=torch.float64).reshape(3, 4)
 
 @pytest.mark.parametrize("layout", ["contiguous", "padded", "transposed"])
 def test_a_layout_keeps_the_values(layout):
-    """Only the way that the elements lie in memory differs."""
+    """Only the elements' places in memory differ."""
     found = operators.laid_out(X, layout)
     assert torch.equal(found, X)
     assert found.is_contiguous() == (layout == "contiguous")
@@ -43,7 +43,7 @@ def test_a_layout_keeps_the_values(layout):
 
 
 def test_an_expanded_gradient_has_one_element_in_memory():
-    """Its first value stands for all, and NaN lies behind it, so that a kernel which reads on is found."""
+    """It is followed by NaN in memory, so that a kernel that reads on is found."""
     found = operators.laid_out(X, "expanded")
     assert found.stride() == (0, 0)
     assert (found == X[0, 0]).all()
@@ -51,7 +51,7 @@ def test_an_expanded_gradient_has_one_element_in_memory():
 
 
 def test_a_right_operator_passes_everything():
-    """Values and gradients come back, and no check complains: plain, under both checks, and compiled."""
+    """Values and gradients are returned, and no check fails: plain, under both checks, and compiled."""
     scale = _register("right")
     for entry in (scale, operators.Compiled(scale, "tests_worker::right")):
         result, gradient = operators.call(entry, X, 0.5, GRAD)
@@ -90,20 +90,20 @@ def _writes_past(x, slope):
     ],
 )
 def test_a_wrong_result_is_named(entry, sentence):
-    """Each way of returning the wrong thing has a sentence."""
+    """Each way of returning the wrong thing has a message."""
     with pytest.raises(OperatorError, match=sentence):
         operators.call(entry, X.clone(), 0.5, GRAD)
 
 
 def test_a_wrong_gradient_is_found():
-    """`gradcheck`'s own words come through, in one line."""
+    """The message is `gradcheck`'s own, in one line."""
     wrong = _register("wrong_gradient", gradient=lambda ctx, grad: (grad, None))
     with pytest.raises(OperatorError, match=r"gradcheck says: Jacobian mismatch for output 0 with respect to input 0$"):
         operators.must_have_right_gradients(wrong, X, 0.5)
 
 
 def test_a_broken_promise_is_found():
-    """No operator, no fake, a fake with other strides, and a write that the schema does not tell of."""
+    """There is no operator, no fake, a fake with other strides, or a write that the schema does not mention."""
     with pytest.raises(OperatorError, match="No operator is registered under the name tests_worker::nothing"):
         operators.must_pass_opcheck("tests_worker::nothing", X, 0.5)
     _register("no_fake", fake=False)
@@ -118,7 +118,7 @@ def test_a_broken_promise_is_found():
 
 
 def test_a_graph_break_is_found():
-    """What a compiler cannot follow, forwards or backwards, is an error, with its reason."""
+    """Code that the compiler cannot trace, forward or backward, is an error with its reason."""
 
     def breaks(x, slope):
         torch._dynamo.graph_break()
@@ -138,7 +138,7 @@ RIGHT += [2, 500_000, 600_000, 64, 1, 600_000, 1, 2, 500_000, 600_000, 64, 1]
 
 
 def test_what_a_right_operator_promises_is_known() -> None:
-    """Its schema, and what its fake kernels say of matrices that no memory holds, are numbers."""
+    """Its schema, and its fake kernels' results for matrices too large for memory, are numbers."""
     _register("promises")
     assert operators.promises("tests_worker::promises", PROBES, 0.5, "cpu") == RIGHT
 
@@ -146,13 +146,13 @@ def test_what_a_right_operator_promises_is_known() -> None:
 @pytest.mark.parametrize(
     ("fake", "at"),
     [
-        (lambda x, slope: torch.empty_like(x), [24, 25]),  # the strides of the transposed one
+        (lambda x, slope: torch.empty_like(x), [24, 25]),  # the strides of the transposed probe
         (lambda x, slope: x.new_empty(x.shape, dtype=torch.float32), [22]),
         (lambda x, slope: x.new_empty(x.shape, device="meta"), [11, 23]),
     ],
     ids=["strides", "type", "device"],
 )
-def test_a_fake_that_tells_something_else_promises_something_else(fake, at) -> None:
+def test_another_fake_gives_other_numbers(fake, at) -> None:
     """Each fact has its place among the numbers."""
     name = f"fake_{at[0]}"
     _register(name, fake=fake, gradient=lambda ctx, grad: (ctx.saved_tensors[0] * ctx.slope, None))
@@ -161,14 +161,14 @@ def test_a_fake_that_tells_something_else_promises_something_else(fake, at) -> N
 
 
 def test_without_a_fake_nothing_is_promised() -> None:
-    """A kernel that runs in its place would need more memory than there is."""
+    """A real kernel would need more memory than there is."""
     _register("silent", fake=False)
     with pytest.raises(Exception, match="fake"):
         operators.promises("tests_worker::silent", PROBES, 0.5, "cpu")
 
 
-def test_a_graph_is_told_by_the_operator_in_it() -> None:
-    """What the compiler sees into is one graph, and no operator; what is switched off is no graph at all."""
+def test_a_graph_is_recognised_by_its_operator() -> None:
+    """Traced code is one graph without an operator; disabled code is not a graph."""
     seen_into = operators.Compiled(lambda x, slope: x * slope, "tests_worker::nothing")
     operators.call(seen_into, X, 0.5, GRAD, watch=False)
     assert (seen_into.graphs, seen_into.with_operator) == (1, 0)

@@ -1,4 +1,4 @@
-"""The work that a learner's timer is given."""
+"""The work that a learner's timer measures."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ torch = pytest.importorskip("torch")
 
 @pytest.fixture
 def launched(monkeypatch: pytest.MonkeyPatch) -> list[float]:
-    """What is launched on the pretend GPU, which is not installed in this process."""
+    """Record the launches on the pretend GPU, which is not installed in this process."""
     found: list[float] = []
     monkeypatch.setattr(virtual_gpu, "install", lambda: None)
     monkeypatch.setattr(virtual_gpu, "launch", found.append)
@@ -23,7 +23,7 @@ def launched(monkeypatch: pytest.MonkeyPatch) -> list[float]:
 
 
 def test_a_call_launches_each_kernel_for_the_time_that_its_bytes_take(launched: list[float]) -> None:
-    """Megabytes by GB/s are milliseconds, in every call anew, in their order."""
+    """Every call launches all kernels in order; megabytes divided by GB/s are milliseconds."""
     function = timed_work.callable_of({"first_ms": 0, "virtual": [[100, 50], [30, 60]]})
     assert launched == []
     function()
@@ -47,7 +47,7 @@ def test_only_the_first_call_is_slow(launched: list[float]) -> None:
 @pytest.mark.gpu
 @pytest.mark.parametrize("operation", timed_work.OPERATIONS)
 def test_real_work_takes_longer_the_more_there_is(operation: str) -> None:
-    """Ten times the launches take about ten times as long, so the GPU and not the host sets the time."""
+    """Ten times as many launches take about ten times as long, so the GPU sets the time, not the host."""
 
     def ms(launches: int) -> float:
         size = 4096 if operation == "multiply" else 1 << 26
@@ -66,7 +66,7 @@ def test_real_work_takes_longer_the_more_there_is(operation: str) -> None:
 
 
 def test_each_case_of_the_exercise_describes_work_that_can_be_done() -> None:
-    """What is drawn for a case fits its array, is new each time, and holds what the work needs."""
+    """A draw fits the case's array, is new each time, and has all that the work needs."""
     from types import SimpleNamespace
 
     from grader.exercises.profiling.time_gpu import TIME_GPU

@@ -1,4 +1,4 @@
-"""Operations that an exercise describes run as they are described."""
+"""An exercise's operations run as described."""
 
 import pytest
 import torch

@@ -1,4 +1,4 @@
-"""What is read from PTX and from TritonGPU IR."""
+"""Load widths and layouts are read from PTX and from TritonGPU IR."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ module attributes {"ttg.num-ctas" = 1 : i32, "ttg.num-warps" = 4 : i32, ttg.targ
     ],
 )
 def test_a_load_moves_so_many_bytes(line: str, width: int) -> None:
-    """Vectors, predicates and qualifiers as Triton and nvcc write them."""
+    """Vectors, predicates and qualifiers are read as Triton and nvcc write them."""
     assert load_widths(line) == {width: 1}
 
 
@@ -49,21 +49,21 @@ def test_a_load_moves_so_many_bytes(line: str, width: int) -> None:
         "cp.async.cg.shared.global [ %r15 + 0 ], [ %rd8 + 0 ], 0x10, %r16;",
     ],
 )
-def test_what_is_no_load_from_global_memory_is_not_counted(line: str) -> None:
-    """Comments, stores, other memories and asynchronous copies."""
+def test_other_instructions_are_not_counted(line: str) -> None:
+    """These are comments, stores, other memories and asynchronous copies."""
     assert load_widths(line) == {}
 
 
 def test_asynchronous_copies_have_widths_too() -> None:
-    """Triton writes the size in hexadecimal digits, nvcc in decimal ones; the TMA's copies move whole tiles."""
+    """Triton writes the size in hexadecimal, nvcc in decimal; the TMA copies whole tiles."""
     ptx = "cp.async.cg.shared.global [ %r1 + 0 ], [ %rd8 + 0 ], 0x10, %r16;\ncp.async.ca.shared.global [%r1], [%rd], 4;"
     assert asynchronous_bytes(ptx) == {16: 1, 4: 1}
     assert not has_bulk_copies(ptx)
     assert has_bulk_copies("cp.async.bulk.tensor.2d.shared::cluster.global.mbarrier::complete_tx::bytes [%r1], [%rd1];")
 
 
-def test_the_layout_tells_what_a_thread_holds() -> None:
-    """1,024 elements over 4 warps are 8 each; scalars are no blocks."""
+def test_elements_per_thread_follow_from_the_layout() -> None:
+    """1,024 elements over 4 warps are 8 per thread; a scalar is not a block."""
     assert elements_per_thread(TTGIR) == 8
     assert contiguous_elements(TTGIR.replace("SIZE", "4")) == 4
     assert contiguous_elements(TTGIR.replace("SIZE", "1")) == 1

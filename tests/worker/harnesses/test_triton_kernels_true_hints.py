@@ -1,4 +1,4 @@
-"""What a kernel tells the compiler is held against the values that the interpreter has."""
+"""A kernel's hints to the compiler are compared with the interpreter's values."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def _hint(name: str, values: list[int], data: Any, dtype: Any) -> None:
     [
         ("multiple_of", [4], np.array([1004], dtype=np.int32), tl.int32),
         ("multiple_of", [1], COLUMNS + 1, tl.int32),
-        ("multiple_of", [16], COLUMNS + 32, tl.int32),  # of the first of each run
+        ("multiple_of", [16], COLUMNS + 32, tl.int32),  # only the first of each run counts
         ("multiple_of", [16], ADDRESSES, FLOATS),
         ("multiple_of", [1, 16], QUADS[:1], tl.int32),
         ("max_contiguous", [4], COLUMNS, tl.int32),
@@ -39,8 +39,8 @@ def _hint(name: str, values: list[int], data: Any, dtype: Any) -> None:
         ("max_constancy", [2, 1], np.zeros((2, 3), dtype=np.int32), tl.int32),
     ],
 )
-def test_what_is_true_may_be_told(name: str, values: list[int], data: Any, dtype: Any) -> None:
-    """Runs begin at multiples of their length; of pointers, multiples are bytes and neighbours are elements."""
+def test_a_true_hint_is_accepted(name: str, values: list[int], data: Any, dtype: Any) -> None:
+    """Runs begin at multiples of their length. For pointers, multiples are in bytes and neighbours are elements."""
     _hint(name, values, data, dtype)
 
 
@@ -59,14 +59,14 @@ def test_what_is_true_may_be_told(name: str, values: list[int], data: Any, dtype
         ("max_constancy", [8], COLUMNS < 12, tl.int1, "neighbours in a run are True and False"),
     ],
 )
-def test_what_is_false_raises(name: str, values: list[int], data: Any, dtype: Any, said: str) -> None:
-    """The hint is named, and so are the values that break it."""
+def test_a_false_hint_raises(name: str, values: list[int], data: Any, dtype: Any, said: str) -> None:
+    """The message names the hint and the values that contradict it."""
     with pytest.raises(FalseHint, match=rf"tl\.{name}\(…, \d+\) is false: {said}$"):
         _hint(name, values, data, dtype)
 
 
-def test_hints_are_looked_at_only_meanwhile() -> None:
-    """Other exercises may give hints that hold for the lanes that count alone, as is usual for products of matrices."""
+def test_hints_are_checked_only_within_the_context() -> None:
+    """Other exercises may give hints that only hold for unmasked elements, as is usual in matrix products."""
     before = TensorHandle.set_attr
     with checked_hints():
         assert TensorHandle.set_attr is not before

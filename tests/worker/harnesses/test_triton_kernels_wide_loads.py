@@ -1,4 +1,4 @@
-"""Kernels are compiled for a GPU that is not there, and those that load narrowly are told why."""
+"""Kernels are compiled without a GPU, and narrow loads are reported with their reason."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ TENSOR = {"tensor": "float32", "aligned": True}
 
 @pytest.fixture(scope="module")
 def compiler() -> Iterator[Compiler]:
-    """One process for all tests of this module."""
+    """Start one process for all tests of this module."""
     with Compiler() as found:
         yield found
 
@@ -80,7 +80,7 @@ def _arguments(run: int, **options: Any) -> dict[str, Any]:
 def test_a_kernel_that_is_given_a_tile_by_its_descriptor_is_compiled_too(
     compiler: Compiler, kernels: Path, dtype: str, size: int
 ) -> None:
-    """A bulk copy of the tile stands in the code, and its elements are as wide as they are."""
+    """The code has a bulk copy of the tile, for elements of any width."""
     tile = {"descriptor": dtype, "shape": [size, size], "strides": [size, 1], "block_shape": [32, 32]}
     arguments = {"tile": tile, "out_ptr": {"tensor": dtype, "aligned": True}}
     assert "cp.async.bulk.tensor" in compiler.compile(kernels, "tile_kernel", arguments, 90)["ptx"]
@@ -89,20 +89,20 @@ def test_a_kernel_that_is_given_a_tile_by_its_descriptor_is_compiled_too(
 @pytest.mark.parametrize("capability", [75, 80, 90, 100, 120])
 @pytest.mark.parametrize("run", [2, 4])
 def test_the_width_follows_the_hint_on_every_gpu(compiler: Compiler, kernels: Path, capability: int, run: int) -> None:
-    """The mask is known to be equal for 2 or 4 neighbours: loads of 8 or 16 bytes."""
+    """The mask is known to be equal for 2 or 4 neighbours, so loads have 8 or 16 bytes."""
     found = compiler.compile(kernels, "copy_kernel", _arguments(run), capability)
     assert set(load_widths(found["ptx"])) == {4 * run}
     assert found["num_warps"] == 4
 
 
 def test_options_of_a_launch_count(compiler: Compiler, kernels: Path) -> None:
-    """With 16 warps a block of 1,024 has two elements for a thread, and no load is wider than 8 bytes."""
+    """With 16 warps, a block of 1,024 has two elements per thread, so no load is wider than 8 bytes."""
     found = compiler.compile(kernels, "copy_kernel", _arguments(4, num_warps=16), 90)
     assert (set(load_widths(found["ptx"])), found["num_warps"]) == ({8}, 16)
 
 
 def test_a_kernel_that_is_wrong_is_told_apart_from_one_that_is_not_found(compiler: Compiler, kernels: Path) -> None:
-    """What the compiler says is passed on; the next request is answered as if nothing had been."""
+    """The compiler's message is passed on, and the next request works."""
     with pytest.raises(CompileFailed, match="no_such_thing") as raised:
         compiler.compile(kernels, "broken_kernel", {"x_ptr": TENSOR, "BLOCK": {"value": 16}}, 90)
     assert not isinstance(raised.value, CannotBeSeen)
@@ -112,14 +112,14 @@ def test_a_kernel_that_is_wrong_is_told_apart_from_one_that_is_not_found(compile
 
 
 def test_a_type_is_one_object() -> None:
-    """Triton 3.6 remembers types by their address: it took float32 for float16 where a new type lay in an old place."""
+    """Triton 3.6 caches types by address, and took float32 for float16 when a new type reused an address."""
     assert _Tensor("float16", True).dtype is _Tensor("float16", False).dtype
     assert str(_Tensor("float16", True).dtype) == "torch.float16"
     assert _Tensor("float16", True).dtype is not _Tensor("float32", True).dtype
 
 
 def test_arguments_are_described_without_their_data() -> None:
-    """Tensors by type and alignment, numbers as they are; anything else is refused with its type."""
+    """Tensors are described by type and alignment, numbers by value; other types are refused."""
     import torch
 
     x = torch.zeros(8)
@@ -144,7 +144,7 @@ def test_arguments_are_described_without_their_data() -> None:
 def test_the_mask_is_blamed_only_where_it_is_to_blame(
     kernels: Path, x_known: int, out_known: int, run: int, why: str, capability: int
 ) -> None:
-    """A load shares its layout with a store, whose addresses may be better known: runs of four alone prove nothing."""
+    """A load shares its layout with a store that may have better known addresses, so runs of four prove nothing."""
     wide = WideLoads(lambda *_: None, 16)
     numbers = {"stride": 1004, "columns": 1000, "X": x_known, "OUT": out_known, "RUN": run, "BLOCK": 1024}
     arguments = {"x_ptr": TENSOR, "out_ptr": TENSOR} | {name: {"value": value} for name, value in numbers.items()}
@@ -154,8 +154,8 @@ def test_the_mask_is_blamed_only_where_it_is_to_blame(
             wide._judge([Launch("row_kernel", found["ptx"], found["ttgir"], 1, 128, capability)])
 
 
-def test_a_loop_with_stages_is_told_the_same(kernels: Path) -> None:
-    """Its loads are copies to shared memory, with a mask of their own."""
+def test_a_pipelined_loop_gets_the_same_report(kernels: Path) -> None:
+    """Its loads are copies to shared memory with their own masks."""
     wide = WideLoads(lambda *_: None, 16)
     numbers = {"stride": 1004, "columns": 5000, "BLOCK": 1024}
     arguments = {"x_ptr": TENSOR, "out_ptr": TENSOR} | {name: {"value": value} for name, value in numbers.items()}
@@ -179,7 +179,7 @@ WIDE, NARROW = "ld.global.v4.b32 {%r1, %r2, %r3, %r4}, [%rd1];\n", "ld.global.b3
 
 
 def test_what_counts_is_the_share_of_the_bytes() -> None:
-    """A short kernel for the rest of the rows, and a scalar for each program, do not make wide work narrow."""
+    """A short kernel for the remaining rows, or a scalar per program, does not make wide loads narrow."""
     assert share_of_wide([_launch("all", WIDE, 100)], 16) == 1
     assert share_of_wide([_launch("all", NARROW, 100)], 16) == 0
     assert share_of_wide([_launch("whole", WIDE + NARROW, 100), _launch("rest", 4 * NARROW, 1)], 16) > 0.75
@@ -189,7 +189,7 @@ def test_what_counts_is_the_share_of_the_bytes() -> None:
 
 
 def test_on_a_gpu_the_launches_are_those_of_the_second_call(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The first call may try many versions of a kernel; the code and the grid of the next are looked at."""
+    """The first call may try many configurations of a kernel, so the next call is checked."""
     from triton.runtime.jit import JITFunction
 
     def run(self: Any, *args: Any, grid: Any, warmup: bool, **kwargs: Any) -> Any:
@@ -223,7 +223,7 @@ def test_on_a_gpu_the_launches_are_those_of_the_second_call(monkeypatch: pytest.
 
 @pytest.mark.gpu
 def test_on_a_gpu_the_code_that_ran_is_seen(kernels: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The hook stands where this Triton launches: a launch through it has its code, its programs and its threads."""
+    """The hook sees this Triton's launches: their code, programs and threads."""
     import importlib
     import os
 
@@ -273,8 +273,8 @@ NoTritonKernel no Triton kernel was launched
 """
 
 
-def test_in_the_simulator_kernels_are_compiled_beside(kernels: Path) -> None:
-    """The interpreter computes; what it ran is compiled, and judged as on a GPU."""
+def test_in_the_simulator_kernels_are_compiled_as_well(kernels: Path) -> None:
+    """The interpreter computes, and the interpreted kernels are compiled and checked as on a GPU."""
     command = [sys.executable, "-c", IN_A_WORKER, str(kernels.parent)]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     assert done.stdout == SAID, done.stdout + done.stderr

@@ -1,4 +1,4 @@
-"""CUDA C++ on the CPU: the kernels of `kernels.cu`, built once with g++; the rewriting and the error reading on text."""
+"""CUDA C++ on the CPU: `kernels.cu`, built once with g++, the rewriting, and the compilers' errors."""
 
 # ruff: noqa: E501
 
@@ -23,7 +23,7 @@ NOTHING_BUT_LAUNCH = "::cuda_on_cpu::launch([&](auto... cuda_on_cpu_a) {{ {kerne
 
 @pytest.fixture(scope="session")
 def built(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The shared library of `kernels.cu`."""
+    """Build the shared library of `kernels.cu`."""
     folder = tmp_path_factory.mktemp("kernels")
     source, library = folder / "kernels.cpp", folder / "kernels.so"
     source.write_text(f'#include "cuda_on_cpu.h"\n#line 1 "cuda_source"\n{translate(SOURCE)}')
@@ -45,7 +45,7 @@ def built(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture
 def library(built: Path, tmp_path: Path) -> ctypes.CDLL:
-    """A copy of its own: a kernel that stops leaves the library unusable, as it leaves a CUDA context."""
+    """Load a separate copy, because a stopped kernel makes the library unusable, like a CUDA context."""
     loaded = ctypes.CDLL(shutil.copy(built, tmp_path / "kernels.so"))
     loaded.cuda_on_cpu_failure.restype = loaded.name_of_error.restype = ctypes.c_char_p
     return loaded
@@ -73,7 +73,7 @@ def numbers(n: int) -> np.ndarray:
 @pytest.mark.parametrize("n", [1, 255, 256, 257, 3000])
 @pytest.mark.parametrize("name", ["tree_sum", "warp_sum"])
 def test_reductions_through_shared_memory_and_shuffles_are_right(library: ctypes.CDLL, name: str, n: int) -> None:
-    """Barriers, shuffles, static shared memory, templates and atomics together give the sum, on every size."""
+    """Barriers, shuffles, static shared memory, templates and atomics give the sum for every size."""
     x, out = numbers(n), np.zeros(1, np.float32)
     library[f"run_{name}"](pointer(x), pointer(out), n)
     assert not failure(library)
@@ -81,14 +81,14 @@ def test_reductions_through_shared_memory_and_shuffles_are_right(library: ctypes
 
 
 def test_a_missing_barrier_gives_a_wrong_sum(library: ctypes.CDLL) -> None:
-    """A reduction that reads its neighbours before they have written does not come out right by luck."""
+    """A reduction that reads its neighbours too early is not right by luck."""
     x, out = numbers(3000) + 20, np.zeros(1, np.float32)
     library.run_tree_sum_without_barrier(pointer(x), pointer(out), 3000)
     assert out[0] != x.sum()
 
 
 def test_a_missing_barrier_shows_whichever_neighbour_is_read(library: ctypes.CDLL) -> None:
-    """Every second block runs its threads backwards, so that reading the left neighbour too early shows as well."""
+    """Every second block runs its threads backwards, so reading the left neighbour too early shows as well."""
     x, out = np.arange(128, dtype=np.int32), np.zeros(128, np.int32)
     library.run_left_neighbour(pointer(x), pointer(out))
     expected = np.where(np.arange(128) % 64, x - 1, 0)
@@ -107,7 +107,7 @@ def test_dynamic_shared_memory_holds_what_the_launch_asked_for(library: ctypes.C
 
 
 def test_writing_past_dynamic_shared_memory_is_reported(library: ctypes.CDLL) -> None:
-    """A launch that forgets the third value is told so, with its line."""
+    """A launch without the third value is reported with its line."""
     x = numbers(32)
     library.run_reverse_dynamic(pointer(x), 32, 0)
     line = next(n for n, text in enumerate(SOURCE.splitlines(), 1) if "reverse_dynamic<<<" in text)
@@ -116,7 +116,7 @@ def test_writing_past_dynamic_shared_memory_is_reported(library: ctypes.CDLL) ->
 
 @pytest.mark.parametrize(("height", "width"), [(1, 1), (16, 16), (37, 53), (100, 3)])
 def test_a_tiled_transpose_over_a_2d_grid_is_right(library: ctypes.CDLL, height: int, width: int) -> None:
-    """Two-dimensional blocks, grids and shared arrays index as in CUDA."""
+    """Two-dimensional blocks, grids and shared arrays have CUDA's indices."""
     x, out = numbers(height * width).reshape(height, width), np.full((width, height), np.nan, np.float32)
     library.run_transpose(pointer(x), pointer(out), height, width)
     assert not failure(library)
@@ -124,14 +124,14 @@ def test_a_tiled_transpose_over_a_2d_grid_is_right(library: ctypes.CDLL, height:
 
 
 def test_every_thread_of_a_3d_grid_runs_once(library: ctypes.CDLL) -> None:
-    """x runs fastest, then y, then z, in blocks and in grids."""
+    """In blocks and grids x is the fastest index, then y, then z."""
     out = np.full(2 * 3 * 4 * 5 * 2 * 3, -1, np.int32)
     library.run_places(pointer(out))
     assert (out == np.arange(out.size)).all()
 
 
 def test_atomics_return_and_store_what_cuda_does(library: ctypes.CDLL) -> None:
-    """100 threads in two blocks, on int, unsigned, 64 bit and float."""
+    """100 threads in two blocks use int, unsigned, 64-bit and float atomics."""
     out = np.array([0, -1, 99, 100, 0, -1, -7, 5], np.int32)
     counter, cell, total = np.zeros(1, np.uint32), np.zeros(1, np.uint64), np.zeros(1, np.float32)
     library.run_atomics(pointer(out), pointer(counter), pointer(cell), pointer(total))
@@ -143,7 +143,7 @@ def test_atomics_return_and_store_what_cuda_does(library: ctypes.CDLL) -> None:
 
 
 def test_votes_and_shuffles_follow_cuda(library: ctypes.CDLL) -> None:
-    """Ballot, any, all, the four shuffles with and without width, half-warp masks and a counting barrier."""
+    """Ballot, any, all, the four shuffles with and without width, half-warp masks and a counting barrier work."""
     out = np.zeros((64, 9), np.uint32)
     library.run_votes(pointer(out))
     assert not failure(library)
@@ -165,7 +165,7 @@ def test_votes_and_shuffles_follow_cuda(library: ctypes.CDLL) -> None:
 
 
 def test_vector_types_have_cudas_layout_and_constant_memory_is_read(library: ctypes.CDLL) -> None:
-    """uchar3 is three bytes and float4 sixteen; `cudaMemcpyToSymbol` fills `__constant__`; min and max mix types."""
+    """uchar3 has 3 bytes and float4 16; `cudaMemcpyToSymbol` fills `__constant__`; min and max mix types."""
     x, out = np.random.default_rng(0).integers(0, 255, (20, 3)).astype(np.uint8), np.zeros((20, 4), np.float32)
     assert library.run_vectors(pointer(x), pointer(out), 20) == 0
     assert (out[:, :3] == x).all()
@@ -174,7 +174,7 @@ def test_vector_types_have_cudas_layout_and_constant_memory_is_read(library: cty
 
 
 def test_fast_functions_compute(library: ctypes.CDLL) -> None:
-    """The intrinsics that glibc half declares are CUDA's here."""
+    """Intrinsics that glibc partly declares are CUDA's here."""
     x = np.linspace(-3, 3, 64, dtype=np.float32)
     out = np.zeros_like(x)
     library.run_fast_math(pointer(x), pointer(out), 64)
@@ -186,7 +186,7 @@ def test_fast_functions_compute(library: ctypes.CDLL) -> None:
 
 
 def test_kernels_named_in_every_way_launch(library: ctypes.CDLL) -> None:
-    """Explicit and deduced template arguments, namespaces, macros, function pointers, device lambdas."""
+    """Template arguments, namespaces, macros, function pointers and device lambdas work."""
     x = numbers(70)
     library.run_apply(pointer(x), 70)
     assert not failure(library)
@@ -194,7 +194,7 @@ def test_kernels_named_in_every_way_launch(library: ctypes.CDLL) -> None:
 
 
 def test_a_missing_bounds_check_writes_outside(library: ctypes.CDLL) -> None:
-    """Memory is the arbiter's to guard: the write lands where the kernel puts it, and no further."""
+    """The judge guards memory: the write goes where the kernel puts it, and no further."""
     memory = np.zeros(100, np.float32)
     assert library.run_fill(pointer(memory), 50, 2, 32) == 0
     assert (memory[:64] == 1).all()
@@ -202,7 +202,7 @@ def test_a_missing_bounds_check_writes_outside(library: ctypes.CDLL) -> None:
 
 
 def test_shared_memory_is_not_zero_to_begin_with(library: ctypes.CDLL) -> None:
-    """Who reads what no thread of the block has written gets NaN, in every block."""
+    """A read of shared memory that no thread of the block has written gives NaN, in every block."""
     out = np.zeros(3, np.float32)
     library.run_uninitialised(pointer(out))
     assert np.isnan(out).all()
@@ -210,7 +210,7 @@ def test_shared_memory_is_not_zero_to_begin_with(library: ctypes.CDLL) -> None:
 
 
 def test_what_is_added_to_poison_is_nan_and_no_longer_poison(library: ctypes.CDLL) -> None:
-    """As on a GPU: an output that was added to without being set to 0 first is wrong, and is not "never written"."""
+    """As on a GPU, an output that is added to without being zeroed is wrong, but not "never written"."""
     out, wide = np.full(4, 0xFF, np.uint8).view(np.float32), np.full(8, 0xFF, np.uint8).view(np.float64)
     library.run_add_one(pointer(out), pointer(wide))
     assert np.isnan(out[0])
@@ -220,7 +220,7 @@ def test_what_is_added_to_poison_is_nan_and_no_longer_poison(library: ctypes.CDL
 
 
 def test_the_last_block_to_finish_adds_up_launch_after_launch(library: ctypes.CDLL) -> None:
-    """Fences, a ticket that wraps, loads of 16 bytes and the number of SMs: what a reduction in one launch needs."""
+    """A reduction in one launch needs fences, a ticket that wraps, 16-byte loads and the number of SMs."""
     for n in (4, 1024, 40_000):
         x, out = numbers(n), np.zeros(1, np.float32)
         assert library.run_last_block_sum(pointer(x), pointer(out), n) == 0
@@ -240,7 +240,7 @@ def test_a_launch_that_cuda_refuses_is_refused(library: ctypes.CDLL, grid: int, 
 
 
 def test_a_refusal_that_the_launcher_does_not_read_is_kept(library: ctypes.CDLL) -> None:
-    """The worker can still ask for it, and learns line and reason."""
+    """The worker can still read it, with line and reason."""
     library.run_fill_unchecked(pointer(np.zeros(1, np.float32)), 1, 2048)
     text = failure(library)
     assert "at most 1024 threads" in text
@@ -258,7 +258,7 @@ def test_a_refusal_that_the_launcher_does_not_read_is_kept(library: ctypes.CDLL)
     ],
 )
 def test_a_divergent_call_is_reported_and_does_not_hang(library: ctypes.CDLL, kernel: str, words: list[str]) -> None:
-    """The sentence names the call and its line, and the library refuses to go on, as a broken CUDA context does."""
+    """The message names the call and its line, and the library stops working, like a broken CUDA context."""
     out = np.zeros(64, np.float32)
     library[f"run_{kernel}"](pointer(out))
     text = failure(library)
@@ -270,7 +270,7 @@ def test_a_divergent_call_is_reported_and_does_not_hang(library: ctypes.CDLL, ke
 
 
 def test_an_assertion_in_a_kernel_stops_it_with_its_place(library: ctypes.CDLL) -> None:
-    """As on a GPU, and with the condition and the thread."""
+    """As on a GPU, and the message has the condition and the thread."""
     x = np.ones(8, np.float32)
     x[5] = -1
     library.run_asserts(pointer(x), 8)
@@ -281,19 +281,19 @@ def test_an_assertion_in_a_kernel_stops_it_with_its_place(library: ctypes.CDLL) 
 
 
 def test_a_block_without_barriers_costs_microseconds(library: ctypes.CDLL) -> None:
-    """4096 blocks of 256 threads, a million threads, take well under a second."""
+    """4096 blocks of 256 threads take far less than 1 s."""
     import time
 
     out = np.zeros(4096 * 256, np.float32)
     start = time.process_time()
     library.run_fill(pointer(out), out.size, 4096, 256)
-    assert time.process_time() - start < 0.5  # 3 ms a block would be 12 s
+    assert time.process_time() - start < 0.5  # 3 ms per block would be 12 s
     assert (out == 1).all()
 
 
 @pytest.mark.skipif(not shutil.which("nvcc"), reason="needs nvcc")
 def test_the_kernels_are_cuda(tmp_path: Path) -> None:
-    """What the simulator is tested with is what NVIDIA's compiler takes."""
+    """NVIDIA's compiler accepts the kernels of these tests."""
     source = Path(__file__).with_name("kernels.cu")
     command = [
         "nvcc",
@@ -310,7 +310,7 @@ def test_the_kernels_are_cuda(tmp_path: Path) -> None:
 
 
 def test_what_nvcc_refuses_is_refused(tmp_path: Path) -> None:
-    """Mixed min and max, and atomics that CUDA lacks, fail at the learner's line, not only once there is a GPU."""
+    """Mixed min and max, and atomics that CUDA does not have, fail here too, at the learner's line."""
     for code, message in [
         ("max(x[0], 0)", "write 0.0f, not 0, beside a float"),
         ("atomicMax(x, 1.0f)", "atomicMax has no version for this type"),
@@ -354,7 +354,7 @@ def launch(kernel: str, config: str, rest: str) -> str:
     ],
 )
 def test_launches_become_calls(source: str, expected: str) -> None:
-    """Names, template arguments, brackets, strings and line ends stay what they were."""
+    """Names, template arguments, brackets, strings and line ends are unchanged."""
     assert translate(source) == expected
 
 
@@ -379,20 +379,20 @@ def test_launches_become_calls(source: str, expected: str) -> None:
         "'",
     ],
 )
-def test_what_is_no_launch_stays_as_it_is(source: str) -> None:
-    """Comments, strings, shifts and templates, and launches too broken to be one: the compiler is to see those."""
+def test_other_code_is_unchanged(source: str) -> None:
+    """Comments, strings, shifts, templates and broken launches are left for the compiler."""
     assert translate(source) == source
 
 
 def test_device_checks_become_cpu_checks() -> None:
-    """A tensor on the simulated GPU is a CPU tensor: what asks for CUDA must let it pass, in code only."""
+    """A tensor on the simulated GPU is a CPU tensor, so checks in code must accept it."""
     source = 'TORCH_CHECK(x.is_cuda() && x.device().type() == torch::kCUDA, "kCUDA"); TORCH_LIBRARY_IMPL(ns, CUDA, m) {} c10::DispatchKey::CUDA; CUDA'
     expected = 'TORCH_CHECK(x.is_cpu() && x.device().type() == torch::kCPU, "kCUDA"); TORCH_LIBRARY_IMPL(ns, CPU, m) {} c10::DispatchKey::CPU; CUDA'
     assert translate(source) == expected
 
 
 def test_shared_declarations_name_all_their_variables() -> None:
-    """Every declared object is filled anew for each block, whatever its type looks like."""
+    """Every declared object is poisoned for each block, whatever its type looks like."""
     for declaration, names in [
         ("__shared__ float a[2][3], b;", "a, b"),
         ("__shared__ Pair<int, float> p;", "p"),
@@ -405,7 +405,7 @@ def test_shared_declarations_name_all_their_variables() -> None:
 
 
 def test_any_text_keeps_its_lines() -> None:
-    """Whatever the input, tokens lose no character and the translation no line: error lines stay the learner's."""
+    """Tokens lose no character and the translation loses no line, so error lines stay the learner's."""
     pieces = [
         *(
             "k",
@@ -466,7 +466,7 @@ def test_any_text_keeps_its_lines() -> None:
 
 
 def test_random_launches_are_all_rewritten() -> None:
-    """Launches put together from awkward parts are found, each with its own kernel, configuration and arguments."""
+    """Launches made of awkward parts are found, with the right kernel, configuration and arguments."""
     kernels = [
         "k",
         "ns::k",
@@ -514,7 +514,7 @@ CELL = 'import x\nsource = r"""\n__global__ void k() {}\n"""\n'
 
 
 def test_a_mark_points_into_the_cell() -> None:
-    """Lines count from the top of the cell where the string stands there as it is, else from the string's own start."""
+    """Lines count from the top of the cell if the string is unchanged there, otherwise from its own start."""
     assert line_mark("\n__global__ void k() {}\n", "cuda_source", CELL) == '#line 2 "cell"\n'
     assert line_mark("made of parts", "cuda_source", CELL) == '#line 1 "cuda_source"\n'
     assert line_mark("a\nb", "cuda_source", 's = "a\\nb"') == '#line 1 "cuda_source"\n'
@@ -563,5 +563,5 @@ def test_a_mark_points_into_the_cell() -> None:
     ],
 )
 def test_the_first_error_is_found(text: str, line: int | None, message: str) -> None:
-    """In what g++, nvcc, ptxas and the linker print, past warnings and command lines."""
+    """The output of g++, nvcc, ptxas and the linker also has warnings and command lines."""
     assert first_error(text) == (line, message)

@@ -1,4 +1,4 @@
-"""The stand-in for CuPy does what CuPy and the driver do: with names, with arguments byte for byte, with errors."""
+"""The replacement for CuPy treats names, argument bytes and errors as CuPy and the driver do."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ __global__ void mangled(float* out) { out[0] = T; }
 
 @pytest.fixture
 def cp() -> Any:
-    """The stand-in, without being found by `import cupy` in this process."""
+    """Return the replacement without offering it to `import cupy` in this process."""
     return module("cupy")
 
 
@@ -44,14 +44,14 @@ def raw(cp: Any) -> Any:
 
 
 def test_a_kernel_writes_into_the_tensors_memory(cp: Any, raw: Any) -> None:
-    """An array over a tensor is that tensor, and options define macros."""
+    """An array shares its tensor's memory, and options define macros."""
     x, out = torch.arange(40, dtype=torch.float32), torch.zeros(40)
     raw.get_function("scale")((1,), (64,), (cp.asarray(x), cp.asarray(out), np.int32(40), np.float32(3)))
     assert torch.equal(out, 6 * x + 1)
 
 
 def test_a_template_is_found_by_its_name_expression(cp: Any, raw: Any) -> None:
-    """Both instances work, each with its type."""
+    """Both instances work, each for its type."""
     for kind, dtype in (("float", np.float32), ("double", np.float64)):
         x = cp.asarray(np.random.default_rng(0).random(50).astype(dtype))
         out = cp.empty_like(x)
@@ -60,7 +60,7 @@ def test_a_template_is_found_by_its_name_expression(cp: Any, raw: Any) -> None:
 
 
 def test_a_python_float_is_a_double_to_the_driver(cp: Any, raw: Any) -> None:
-    """A parameter that is a float gets the low half of it, as on a GPU: of 1.5 that is 0."""
+    """A float parameter gets its low half, as on a GPU: for 1.5 that is 0."""
     x, out = cp.ones(3, dtype=cp.float32), cp.empty(3, dtype=cp.float32)
     raw.get_function("scale")((1,), (64,), (x, out, 3, 1.5))
     assert out.tolist() == [1, 1, 1]
@@ -76,7 +76,7 @@ def test_a_python_float_is_a_double_to_the_driver(cp: Any, raw: Any) -> None:
     ],
 )
 def test_a_name_that_is_not_found_is_explained(raw: Any, name: str, words: str) -> None:
-    """CuPy's error, and why."""
+    """The error is CuPy's, with the reason."""
     with pytest.raises(CUDADriverError, match="CUDA_ERROR_NOT_FOUND") as caught:
         raw.get_function(name)
     assert words in str(caught.value)
@@ -87,7 +87,7 @@ def test_a_name_that_is_not_found_is_explained(raw: Any, name: str, words: str) 
     [((1,), (65,), 4, "at most 64 ("), ((0,), (64,), 4, "at least one block"), ((1,), (64,), 3, "instead of 4")],
 )
 def test_a_launch_that_cannot_be_is_refused(cp: Any, raw: Any, grid: Any, block: Any, count: int, words: str) -> None:
-    """And the kernel can be launched afterwards: nothing has failed."""
+    """The kernel can be launched afterwards, because nothing has failed."""
     x, out = cp.ones(3, dtype=cp.float32), cp.empty(3, dtype=cp.float32)
     arguments = (x, out, np.int32(3), np.float32(1))
     kernel = raw.get_function("scale")
@@ -100,13 +100,13 @@ def test_a_launch_that_cannot_be_is_refused(cp: Any, raw: Any, grid: Any, block:
 
 @pytest.mark.parametrize("sizes", [5, (5.0,), ()])
 def test_a_grid_is_a_tuple_of_ints(cp: Any, raw: Any, sizes: Any) -> None:
-    """A number alone, or a quotient, is refused with what to do."""
+    """A single number, or a quotient, is refused with advice."""
     with pytest.raises(TypeError, match="the grid must be"):
         raw.get_function("scale")(sizes, (64,), ())
 
 
-def test_what_is_no_array_of_the_gpu_is_refused(raw: Any) -> None:
-    """A tensor, or an array of NumPy's, is no argument."""
+def test_an_array_that_is_not_on_the_gpu_is_refused(raw: Any) -> None:
+    """A kernel takes neither a tensor nor an array of NumPy's."""
     for wrong in (torch.zeros(3), np.zeros(3)):
         with pytest.raises(TypeError, match="argument 1 of 'scale'"):
             raw.get_function("scale")((1,), (64,), (wrong, wrong, 3, 1))
@@ -120,15 +120,15 @@ def test_what_is_no_array_of_the_gpu_is_refused(raw: Any) -> None:
         ("", ("-O3",), "unrecognized option -O3"),
     ],
 )
-def test_a_source_that_does_not_compile_is_told_as_nvrtc_would(cp: Any, code: str, options: Any, words: str) -> None:
-    """The exception is CuPy's, and has the source."""
+def test_a_source_that_does_not_compile_raises_nvrtcs_error(cp: Any, code: str, options: Any, words: str) -> None:
+    """The exception is CuPy's and has the source."""
     with pytest.raises(CompileException, match=words) as caught:
         cp.RawModule(code=code, options=options).compile()
     assert caught.value.source == code
 
 
 def test_the_line_of_an_error_is_the_cells(tmp_path: Path) -> None:
-    """Whether the source stands in the cell as it is, or was made from a template: the report gets the cell's line."""
+    """The report has the cell's line, both for a literal source and for one made from a template."""
     whole = 'extern "C" __global__ void f() {\n    int a = b;\n}\n'
     cell = tmp_path / "submission.py"
     for text, source in (
@@ -146,7 +146,7 @@ def test_the_line_of_an_error_is_the_cells(tmp_path: Path) -> None:
 
 
 def test_fast_math_makes_the_sine_of_a_large_angle_worse(cp: Any) -> None:
-    """As the GPU's own sine is, which takes its angle in turns; doubles stay as they are."""
+    """The GPU's fast sine reduces its angle in float; doubles are unchanged."""
     code = 'extern "C" __global__ void f(const {T}* x, {T}* out) {{ out[threadIdx.x] = sin(x[threadIdx.x]); }}'
     for kind, dtype, least, most in (("float", np.float32, 1e-6, 1e-4), ("double", np.float64, 0, 1e-14)):
         x = cp.asarray(np.linspace(200, 300, 64).astype(dtype))
@@ -157,7 +157,7 @@ def test_fast_math_makes_the_sine_of_a_large_angle_worse(cp: Any) -> None:
 
 
 def test_arrays_behave_as_cupys(cp: Any) -> None:
-    """A single number stays an array, new memory is garbage, what comes from the host is a copy."""
+    """A single number stays an array, new memory holds garbage, and data from the host are copied."""
     host = np.ones(4, np.float32)
     x = cp.asarray(host)
     host[0] = 7
@@ -170,7 +170,7 @@ def test_arrays_behave_as_cupys(cp: Any) -> None:
 
 
 def test_kernels_are_read_from_a_source() -> None:
-    """Their names, whether C++ mangles them, and what their launch bounds promise."""
+    """Their names, their mangling and their launch bounds are found."""
     text = 'extern "C" { __global__ void a(); __global__ void a() {} }\n#define N 96\n'
     text += "__global__ __launch_bounds__(N, 2) void b(int x) {}"
     found = [
@@ -200,7 +200,7 @@ print(float(out[0]), wrong.returncode, "VALUE" in wrong.stderr, said)
 
 
 def test_nvcc_builds_a_fatbin_that_is_loaded(tmp_path: Path) -> None:
-    """In a worker of the simulator `import cupy` and `nvcc` are there. An error of nvcc's is one, a Path no path."""
+    """A worker in the simulator finds `cupy` and `nvcc`. A failure of nvcc is one, and a Path is refused."""
     environment = os.environ | {"PYTHONPATH": str(ROOT)}
     done = subprocess.run(
         [sys.executable, "-c", _FATBIN], cwd=tmp_path, env=environment, capture_output=True, text=True, check=False

@@ -79,7 +79,7 @@ def _run(tmp_path, body):
     ],
 )
 def test_it_runs_what_a_gpu_runs(tmp_path, body, printed):
-    """Lazy kernels and compiled ones, where one signature takes any bytes; barriers, options; the unwritten is NaN."""
+    """Lazy and compiled kernels, barriers and options work; one signature takes any bytes; unwritten memory is NaN."""
     done = _run(tmp_path, body)
     assert (done.stdout.strip(), done.returncode) == (printed, 0), done.stderr
 

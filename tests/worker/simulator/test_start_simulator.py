@@ -1,4 +1,4 @@
-"""Learners' cells on a machine without a GPU: each runs in a process of its own, as in a worker."""
+"""Learners' cells on a machine without a GPU. Each runs in a separate process, as in a worker."""
 
 # ruff: noqa: E501
 
@@ -144,7 +144,7 @@ torch.cuda.synchronize()
 
 
 def run(folder: Path, cell: str, script: str) -> subprocess.CompletedProcess[str]:
-    """Runs `script` after the simulator's start, with `cell` as the module `submission`."""
+    """Run `script` after the simulator's start, with `cell` as the module `submission`."""
     (folder / "submission.py").write_text(cell, encoding="utf-8")
     (folder / "script.py").write_text(START + script, encoding="utf-8")
     inherited = {
@@ -167,12 +167,12 @@ def good(done: subprocess.CompletedProcess[str]) -> str:
     ids=["ctypes", "operator", "stable_abi", "pybind"],
 )
 def test_a_cell_written_for_the_gpu_runs_unchanged(tmp_path: Path, cell: str, extra: str) -> None:
-    """Whatever the binding, the device checks pass, the result is right and a launch that CUDA refuses raises."""
+    """With every binding the device checks pass, the result is right, and a launch that CUDA refuses raises."""
     good(run(tmp_path, cell, CHECK + extra))
 
 
 def test_an_edited_cell_can_be_run_again(tmp_path: Path) -> None:
-    """The second build in one process is the one that is called: edit, run again is what a notebook is for."""
+    """The second build in one process is called, as in a notebook."""
     edited = CTYPES.replace("cuda_source = ", "side_effect = 1\ncuda_source = ").replace("= x[row", "= 1 + x[row")
     script = (
         CHECK
@@ -182,7 +182,7 @@ def test_an_edited_cell_can_be_run_again(tmp_path: Path) -> None:
 
 
 def test_a_compiler_error_names_the_line_of_the_cell(tmp_path: Path) -> None:
-    """Not the line of a file that `load_inline` writes, and not a line of ours."""
+    """It is not a line of a generated file or of the grader."""
     cell = CTYPES.replace("blockIdx.y * blockDim.y", "blockIdx.y * blockDimension")
     line = next(n for n, text in enumerate(cell.splitlines(), 1) if "blockDimension" in text)
     script = (
@@ -193,7 +193,7 @@ def test_a_compiler_error_names_the_line_of_the_cell(tmp_path: Path) -> None:
 
 
 def test_a_failed_kernel_raises_at_the_next_synchronisation(tmp_path: Path) -> None:
-    """As on a GPU: the launcher may look at no error at all, and the failure is still not lost."""
+    """As on a GPU, the failure is not lost if the launcher ignores errors."""
     cell = CTYPES.replace(
         "{\n    int column", "{\n    if (threadIdx.x == 0) return;\n    __syncthreads();\n    int column"
     )
@@ -231,8 +231,8 @@ def add_one(x, out):
 
 
 @pytest.mark.parametrize("dtype", ["float32", "float16", "float64"])
-def test_a_masked_lane_holds_nothing_to_rely_on(tmp_path: Path, dtype: str) -> None:
-    """As on a GPU, where it is undefined, unless the load says it; integers have their 0."""
+def test_a_masked_element_is_undefined(tmp_path: Path, dtype: str) -> None:
+    """As on a GPU, it is undefined without `other`; integers stay 0."""
     cell = """
 import triton
 import triton.language as tl
@@ -262,8 +262,8 @@ assert out == 5
     good(run(tmp_path, cell, script))
 
 
-def test_preparing_too_late_is_said() -> None:
-    """Triton decides at import whether it interprets; the message says what to do."""
+def test_preparing_too_late_raises() -> None:
+    """Triton chooses its interpreter at import, and the message says what to do."""
     script = "import triton.language\nfrom grader.worker.simulator import start\n"
     script += "try:\n    start.prepare()\nexcept Exception as error:\n    print(type(error).__name__, error)\n"
     environment = {name: value for name, value in os.environ.items() if not name.startswith("TRITON_")}

@@ -37,7 +37,7 @@ print(tuned(), tuned(do_bench=lambda call, quantiles: (timed.append(1), [3.0 - l
 
 
 def test_the_first_configuration_is_taken(tmp_path: Path) -> None:
-    """Nothing asks for a driver; a learner who brings a clock has it asked, once for each configuration."""
+    """No driver is needed, and a learner's own clock is called once per configuration."""
     script = tmp_path / "tuned.py"
     script.write_text(_TUNED, encoding="utf-8")
     environment = os.environ | {"TRITON_INTERPRET": "1", "PYTHONPATH": str(ROOT)}

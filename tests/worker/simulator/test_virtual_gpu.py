@@ -1,4 +1,4 @@
-"""The pretend GPU keeps the rules of a real one. Each test has a process of its own, as a worker has."""
+"""The pretend GPU follows a real one's rules. Each test runs in a separate process, as in a worker."""
 
 from __future__ import annotations
 
@@ -38,14 +38,14 @@ def clock_ms():
 def _run(tmp_path: Path, test: str) -> None:
     (tmp_path / "test.py").write_text(_START + test)
     root = Path(__file__).resolve().parents[3]
-    # no GPU is asked for, so that a machine with one behaves as one without
+    # Hide a GPU, so that every machine behaves like one without.
     environment = os.environ | {"PYTHONPATH": str(root), "CUDA_VISIBLE_DEVICES": "", "TRITON_INTERPRET": "1"}
     ran = subprocess.run([sys.executable, "test.py"], cwd=tmp_path, env=environment, capture_output=True, text=True)
     assert ran.returncode == 0, ran.stderr
 
 
 def test_a_launch_returns_at_once_and_synchronising_waits_for_all_that_is_queued(tmp_path: Path) -> None:
-    """Launches take no more than their own time on the host; their kernels run one after the other."""
+    """A launch takes only its own time on the host, and kernels run one after another."""
     _run(
         tmp_path,
         """
@@ -64,8 +64,8 @@ assert min(done for _, done in shots) < 115, shots  # less than a fourth launch 
     )
 
 
-def test_events_tell_what_lies_between_them_in_the_queue(tmp_path: Path) -> None:
-    """Whoever waits, and whatever was queued before, the marks are as far apart as the kernels between them take."""
+def test_events_measure_the_kernels_between_them(tmp_path: Path) -> None:
+    """Two events are as far apart as the kernels between them, whatever waits or was queued before."""
     _run(
         tmp_path,
         """
@@ -91,7 +91,7 @@ for wait in (
 
 
 def test_a_gap_on_the_host_shows_between_events(tmp_path: Path) -> None:
-    """Where the host is slow to launch, the time in which the GPU has nothing to do counts as well."""
+    """If the host launches slowly, the GPU's idle time counts too."""
     _run(
         tmp_path,
         """
@@ -107,7 +107,7 @@ assert start.elapsed_time(end) >= 60
 
 
 def test_events_that_cannot_be_read_say_so_in_the_words_of_torch(tmp_path: Path) -> None:
-    """Not timed, not recorded, not reached yet: each is an error, as on a GPU."""
+    """As on a GPU, an untimed, unrecorded or unreached event raises an error."""
     _run(
         tmp_path,
         """
@@ -126,7 +126,7 @@ raises(ValueError, "enable_timing=True", lambda: start.elapsed_time(untimed))
 
 
 def test_the_timers_of_torch_and_triton_wait_for_it(tmp_path: Path) -> None:
-    """`Timer` and `do_bench` find the time of a call, and torch still says that there is no GPU."""
+    """`Timer` and `do_bench` find a call's time, and torch still reports no GPU."""
     _run(
         tmp_path,
         """
@@ -146,7 +146,7 @@ assert not torch.cuda.is_available()
 
 
 def test_what_a_simulated_kernel_did_wrong_is_still_raised(tmp_path: Path) -> None:
-    """Synchronising asks the simulator as well, and its own patches do not come back later."""
+    """Synchronising also asks the simulator, whose own patches do not return."""
     _run(
         tmp_path,
         """

@@ -1,4 +1,4 @@
-"""What a rehearsal leaves: kernels in Triton's cache, and nothing else. The compiler needs no GPU."""
+"""A rehearsal leaves kernels in Triton's cache and nothing else. The compiler needs no GPU."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def add(x, y, out):
 def tuned(x, y, out):
     tuned_kernel[lambda meta: (triton.cdiv(x.numel(), meta["BLOCK"]),)](x, y, out, x.numel())
 
-def for_ever(x, y, out):
+def forever(x, y, out):
     while True:
         pass
 
@@ -51,7 +51,7 @@ def waits_with_a_lock(x, y, out):
     folder = pathlib.Path(os.environ["TORCH_EXTENSIONS_DIR"], "a")
     folder.mkdir(parents=True)
     (folder / "lock").touch()
-    # ninja, too, gives each compiler a process group of its own
+    # ninja also gives each compiler its own process group
     compiler = subprocess.Popen(["sh", "-c", "echo $$ > pid; exec sleep 100"], process_group=0)
     if x.numel() == 9:
         while not pathlib.Path("pid").exists() or not pathlib.Path("pid").read_text():
@@ -92,8 +92,10 @@ def rehearsed(name, sizes, limit_s=60.0, gpu=None):
 
 @pytest.fixture
 def rehearsals(tmp_path):
-    """Runs lines of `rehearsed(function, sizes)`; what each prints: binaries in the cache, the submission's own
-    variables, and whether it took less than 30 s."""
+    """Run lines of `rehearsed(function, sizes)` and return what each prints.
+
+    That is the number of cached binaries, the submission's variables, and whether it took less than 30 s.
+    """
 
     def run(*lines: str) -> list[str]:
         (tmp_path / "submission.py").write_text(_SUBMISSION)
@@ -114,29 +116,29 @@ def rehearsals(tmp_path):
 
 
 def test_what_triton_will_want_is_compiled_and_nothing_else_stays(rehearsals):
-    """One binary for each way in which Triton specialises; what the function keeps, counts and prints is gone."""
+    """There is one binary per specialisation, and the function's other effects are gone."""
     once = 'rehearsed("add", [1000, 1, 7, 1024, 1040])'
-    assert rehearsals(once, once) == ["3 0 None True"] * 2  # 1000 and 1; of 7 none; 1024 and 1040 are multiples of 16
+    assert rehearsals(once, once) == ["3 0 None True"] * 2  # for 1000, 1, and the multiples of 16; 7 raises
 
 
 def test_what_launches_a_kernel_is_compiled_too(rehearsals, tmp_path):
-    """As Triton 3.6 does it at a kernel's first launch."""
+    """Triton 3.6 compiles a launcher at a kernel's first launch."""
     rehearsals('rehearsed("add", [1000])')
     assert (tmp_path / "cache" / "launcher of add_kernel").exists()
 
 
 def test_an_autotuners_configurations_are_compiled_and_what_asks_for_the_gpu_is_answered(rehearsals):
-    """Two configurations; then one more kernel, of a block that depends on the number of multiprocessors."""
+    """There are two configurations, then one more kernel with a block that depends on the number of SMs."""
     assert rehearsals('rehearsed("tuned", [1000])', 'rehearsed("asks", [1000])') == ["2 0 None True", "3 0 None True"]
 
 
 def test_what_does_not_end_is_ended_and_what_ends_itself_harms_nobody(rehearsals):
-    """The process that was forked is waited for no longer than it may take."""
-    assert rehearsals('rehearsed("for_ever", [8], 1.0)', 'rehearsed("ends_itself", [8])') == ["0 0 None True"] * 2
+    """The forked process is waited for no longer than the limit."""
+    assert rehearsals('rehearsed("forever", [8], 1.0)', 'rehearsed("ends_itself", [8])') == ["0 0 None True"] * 2
 
 
 def test_an_extension_is_built(rehearsals, tmp_path):
-    """It lies where the first call looks for it, and no lock is left."""
+    """It is where the first call looks for it, and no lock is left."""
     assert rehearsals('rehearsed("builds", [8, 9])') == ["0 0 None True"]
     assert [path.name for path in tmp_path.glob("extensions/**/*.so")] == ["seven.so"]
     assert not [*tmp_path.glob("extensions/**/lock")]
@@ -144,8 +146,7 @@ def test_an_extension_is_built(rehearsals, tmp_path):
 
 @pytest.mark.parametrize(("elements", "limit_s"), [(8, 2.0), (9, 60.0)])
 def test_a_build_that_is_cut_short_leaves_no_lock_and_no_compiler(rehearsals, tmp_path, elements, limit_s):
-    """By the limit, or because its process ended: the submission's own call would wait for the lock for ever, and two
-    compilers would write one file."""
+    """Otherwise the real call would wait for the lock forever, and two compilers would write one file."""
     assert rehearsals(f'rehearsed("waits_with_a_lock", [{elements}], {limit_s})') == ["0 0 None True"]
     assert (tmp_path / "extensions" / "a").is_dir()
     assert not [*tmp_path.glob("extensions/**/lock")]
@@ -155,7 +156,7 @@ def test_a_build_that_is_cut_short_leaves_no_lock_and_no_compiler(rehearsals, tm
 
 @pytest.mark.gpu
 def test_on_a_gpu_the_real_launches_compile_nothing_more(rehearsals):
-    """The process's own CUDA context outlives the rehearsal, and what Triton wants of this GPU is what it found."""
+    """The CUDA context survives the rehearsal, and the compiled kernels fit this GPU."""
     real = """
 import torch
 made = torch.ones(1040, device="cuda")
