@@ -77,7 +77,8 @@ def show(exercise_id: str, store: Path | str | None = None, names: bool = False)
 
     with Store(store or STORE_NAME, create=False) as opened:
         view = standings(exercise_id, opened.path)
-        shown = {entry.pseudonym for board in view.boards for entry in (*board.rows, *board.unranked)}
+        shown = {row.pseudonym for board in view.boards for row in board.rows}
+        shown |= {entry.pseudonym for board in view.boards for entry in board.unranked}
         kept = opened.pseudonyms().items() if names else ()
         students = {name: student for student, name in kept if name in shown}
     return replace(view, names=students)

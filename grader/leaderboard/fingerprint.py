@@ -100,6 +100,8 @@ class _Description:
         if value in self._number:
             return ["as", self._number[value]]
         self._number[value] = len(self._number)
+        if isinstance(value, str):  # the name of a module that only workers may load
+            return self._module(value)
         if isinstance(value, types.FunctionType):
             return self._function(value)
         if isinstance(value, type):
@@ -137,7 +139,7 @@ class _Description:
 
     def _code(self, code: types.CodeType) -> Any:
         """A code object without its path, with our modules that it imports."""
-        imported = [self._imported(name) for name in sorted(_imports(code))]
+        imported = [self._once(name) for name in sorted(_imports(code))]
         return [
             "code",
             [code.co_code.hex(), code.co_exceptiontable.hex(), code.co_flags],
@@ -147,14 +149,8 @@ class _Description:
             imported,
         ]
 
-    def _imported(self, name: str) -> Any:
-        """A module that a function imports, by its text: modules that only workers import are not loaded here."""
-        if name in self._number:
-            return ["as", self._number[name]]
-        self._number[name] = len(self._number)
-        return self._module(name)
-
     def _module(self, name: str) -> Any:
+        """A module by its text, because modules that only workers import cannot be loaded here."""
         file = _file_of(name)
         if file is None:
             return ["named", name]
