@@ -1,4 +1,4 @@
-"""The arbiter: takes the text of a submission, puts it before its cases and the clock, and gives the verdict."""
+"""The arbiter grades and measures submissions: it takes their text and returns a verdict or timings."""
 
 from __future__ import annotations
 
@@ -29,15 +29,12 @@ class Arbiter:
         self.bench = Bench(device, sandbox)
 
     def sick(self) -> str:
-        """Why the GPU is of no use to this process any more, or an empty text.
-
-        Work of somebody else that goes on is no sickness: the notes of a verdict tell of it.
-        """
+        """Return why this process can no longer use the GPU, or "". A busy GPU does not count; the verdict notes it."""
         said = health.settled(self.bench.machine)
         return "" if said.startswith(health.BUSY) else said
 
     def close(self) -> None:
-        """Ends the workers."""
+        """End the workers."""
         self.bench.close()
 
     def grade(
@@ -49,14 +46,10 @@ class Arbiter:
         upcoming: Sequence[tuple[str, Exercise]] = (),
         kernels: bool = False,
     ) -> Verdict:
-        """The verdict on one submission; whatever the submission does, there is one.
+        """Return the verdict on one submission, whatever the submission does.
 
-        `upcoming` are those that will be asked for next: some of them are loaded meanwhile. `kernels` asks for findings
-        by the kernels that ran, too.
-
-        Raises:
-            MachineLacks: this machine lacks what grading needs.
-            JudgeStopped: a baseline failed twice; as TooLittle, the GPU's memory was short twice.
+        The `upcoming` submissions are graded next; some load in the background. `kernels` adds findings from a profile.
+        Raises as `service.Judge.grade` does, and TooLittle if the GPU ran out of memory twice.
         """
         begun, started = time.perf_counter(), datetime.now(UTC)
         self.bench.pool.profiled = kernels
@@ -80,13 +73,7 @@ class Arbiter:
         )
 
     def measure(self, source: str, exercise: Exercise, progress: Progress = lambda *_: None) -> list[Timing]:
-        """Times the submission and every baseline over the exercise's plot cases; every output is checked.
-
-        Raises:
-            MachineLacks: there is no GPU.
-            UnusableSubmission: it fails or is wrong; `grade` says more.
-            JudgeStopped: as `grade`.
-        """
+        """Time the submission and every baseline on the plot cases, as `service.Judge.measure`; check every output."""
         if self.bench.device != "cuda":
             raise MachineLacks("Speed needs a GPU; this machine has none.")
         return health.with_room(lambda _: self._measure(source, exercise, progress), self.bench.make_way)

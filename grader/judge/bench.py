@@ -1,4 +1,4 @@
-"""What a judge keeps between submissions: workers, buffers, the clock, and what it knows of the machine."""
+"""A judge's state between submissions: workers, buffers, the clock, and the machine's measurements."""
 
 from __future__ import annotations
 
@@ -23,22 +23,17 @@ from grader.judge.timing.problem_size import Sizes
 from grader.judge.timing.trial import BaselineFailed
 from grader.verdict import Environment
 
-_SETTLED_S = 20.0  # for what a killed worker had on the GPU to be gone, before the clock is calibrated
+_SETTLED_S = 20.0  # time for a killed worker's GPU work to end before the clock is calibrated
 
 
 class Bench:
-    """Made once per judge, and shared by every submission that it grades.
+    """Made once per judge and shared by all submissions that it grades.
 
-    Attributes:
-        pool: workers, started before they are needed.
-        desk: the buffers that workers map, and the check of what they leave there.
-        monitor: NVML's record of a timing.
-        sizes: how large each timed case is on this GPU.
-        alone: readings of baselines with no submission alive, by exercise, baseline and case.
+    `alone`: readings of baselines while no submission was alive, by exercise, baseline and case.
     """
 
     def __init__(self, device: str = "auto", sandbox: bool | None = None) -> None:
-        strength(sandbox)  # raises where a sandbox is required and there is none
+        strength(sandbox)  # raises if a sandbox is required and none is available
         self.device = resolve(device)
         self.sandbox = sandbox
         self.pool = Pool(self.device, sandbox, health.beside_the_desk(self.device))
@@ -53,7 +48,7 @@ class Bench:
         except BaseException as error:
             self.pool.close()
             if health.out_of_memory(error):
-                raise health.TooLittle(health.SHORT) from None  # what was made of a desk ends with the process only
+                raise health.TooLittle(health.SHORT) from None  # only the process's end frees the buffers
             raise
         self.sizes = Sizes()
         self.alone: dict[tuple[str, str, str], list[Reading]] = {}
@@ -62,21 +57,20 @@ class Bench:
         self._loaded: set[str] = set()
 
     def clock_for(self, base: Worker) -> Clock:
-        """The clock, calibrated with the baselines' worker if it is not yet.
+        """Return the clock; the first call calibrates it with the baselines' worker.
 
-        No submission may be alive, and what one left on the GPU must have ended: either would stretch what is
-        calibrated.
+        Live submissions, or work that one left on the GPU, would lengthen the calibration.
 
         Raises:
             BaselineFailed: that worker failed.
-            JudgeStopped: the GPU is busy or slow, or does not answer as it should.
+            JudgeStopped: the GPU is busy, slow or broken.
             RuntimeError: a submission is alive.
         """
         if self._clock is None:
             if not self.pool.calm():
-                raise RuntimeError("the clock was to be calibrated beside a submission")
+                raise RuntimeError("cannot calibrate the clock while a submission is alive")
             if problem := health.settled(self.machine, limit_s=_SETTLED_S):
-                raise JudgeStopped(problem)  # a context that is still being torn down would stretch what is calibrated
+                raise JudgeStopped(problem)
             try:
                 with self.pool.still():
                     self._clock = Clock.calibrate(self.desk, self.machine, base)
@@ -89,11 +83,11 @@ class Bench:
         return self._clock is not None
 
     def forget_clock(self) -> None:
-        """Drops the clock; the next timing calibrates another. No submission may be alive."""
+        """Drop the clock; the next timing calibrates a new one."""
         self._clock = None
 
     def look_at_the_machine_again(self) -> None:
-        """Measures its ceilings once more, and keeps the higher ones: nothing makes them come out too high."""
+        """Measure the ceilings again and keep the higher ones: noise can only lower them."""
         again = Machine.measure(self.device)
         self.machine = replace(
             self.machine,
@@ -103,22 +97,23 @@ class Bench:
         self.desk.machine = self.machine
 
     def make_way(self) -> None:
-        """Ends all other code and frees what is kept for later: baselines may wait in the middle of a round."""
+        """End all workers with code, baselines in mid-round included, and free cached memory."""
         self.drop_baselines()
         self.pool.calm()
         self.desk.rest()
 
     def close(self) -> None:
-        """Ends the workers."""
+        """End the workers."""
         self.drop_baselines()
         self.pool.close()
 
     def take(self, source: str, exercise: Exercise, left_s: float = math.inf, one_queue: bool = False) -> Loaded:
-        """A worker that has loaded the submission, or failed to; on the second try with no other submission alive.
-        `left_s`: of the submission's time. `one_queue`: a worker whose streams share a queue.
+        """Return a worker that has loaded the submission, or failed to. A second try ends all other submissions first.
+
+        `left_s`: the submission's remaining time. `one_queue`: the worker's streams share a hardware queue.
 
         Raises:
-            MachineLacks: no worker comes up.
+            MachineLacks: no worker starts.
         """
         try:
             return self.pool.take(source, exercise, left_s, one_queue)
@@ -131,11 +126,7 @@ class Bench:
             raise MachineLacks(f"The worker did not start: {failed.failure.message}\n{detail}") from None
 
     def baseline_worker(self, exercise: Exercise, baselines: Sequence[Baseline]) -> Worker:
-        """The worker that runs baselines, with these loaded.
-
-        Raises:
-            BaselineFailed: one cannot be loaded.
-        """
+        """Return the baselines' worker with these loaded, or raise BaselineFailed."""
         name = "worker"
         try:
             if self._baselines is None:
@@ -153,11 +144,7 @@ class Bench:
         return self._baselines
 
     def measured(self, spread: Spread, exercise: Exercise) -> list[tuple[Any, ...]]:
-        """The answers of the exercise's own `measure` on the inputs that were dealt.
-
-        Raises:
-            JudgeStopped: it failed twice, so that nobody knows the right answer.
-        """
+        """Return the answers of the exercise's own `measure` on the current inputs, or raise JudgeStopped."""
         assert exercise.measure is not None
         measure = Baseline("measure", "the exercise's own measurement", exercise.measure)
         for last in (False, True):
@@ -171,31 +158,20 @@ class Bench:
             except (WorkerFailed, BaselineFailed) as failed:
                 self.drop_baselines()
                 if last:
-                    said = f"What is expected of {exercise.id} could not be measured"
-                    raise JudgeStopped(f"{said}: {failed.args[-1]}") from None
+                    raise JudgeStopped(f"Measuring the answer of {exercise.id} failed: {failed.args[-1]}") from None
         raise AssertionError
 
     def drop_baselines(self) -> None:
-        """Ends the worker of the baselines; the next timing starts another."""
+        """End the baselines' worker; the next timing starts a new one."""
         if self._baselines is not None:
             self._baselines.close()
         self._baselines = None
         self._loaded.clear()
 
     def environment(self, record: Record | None) -> Environment:
-        """Where this verdict was reached; `record` is what NVML saw while it was timed."""
-        machine = self.machine
-        return Environment(
-            device=self.device,
-            gpu=machine.gpu,
-            driver=machine.driver,
-            torch=machine.torch,
-            triton=machine.triton,
-            python=machine.python,
-            sandbox=strength(self.sandbox),
-            copy_gbps=machine.copy_gbps or None,
-            sm_clock_mhz=record.sm_clock_mhz if record else None,
-            memory_clock_mhz=record.memory_clock_mhz if record else None,
-            temperature_c=record.temperature_c if record else None,
-            notes=record.notes() if record else (),
-        )
+        """Return the environment of a verdict; `record` is NVML's record of its timing."""
+        seen = record or Record()
+        names = {name: getattr(self.machine, name) for name in ("device", "gpu", "driver", "torch", "triton", "python")}
+        clocks = {name: getattr(seen, name) for name in ("sm_clock_mhz", "memory_clock_mhz", "temperature_c")}
+        bandwidth = self.machine.copy_gbps or None
+        return Environment(**names, **clocks, sandbox=strength(self.sandbox), copy_gbps=bandwidth, notes=seen.notes())

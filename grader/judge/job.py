@@ -1,4 +1,4 @@
-"""One submission on its way through cases and clock to its verdict."""
+"""The grading of one submission: its cases, its timing, its verdict."""
 
 from __future__ import annotations
 
@@ -15,25 +15,25 @@ from grader.judge.bench import Bench
 from grader.judge.checking.compare import uncontradicted
 from grader.judge.gpu.health import TooLittle, out_of_memory, stays
 from grader.judge.process.pool import Loaded
-from grader.judge.process.worker import Worker, WorkerFailed
+from grader.judge.process.worker import Worker, WorkerFailed, stopped
 from grader.judge.screening import waits_for_nobody
 from grader.judge.timing.host_speed import whole_limit_s
 from grader.judge.timing.timer import Timer
 from grader.judge.timing.trial import HeldUp, TimedWrong
-from grader.verdict import CaseResult, Failure, Finding, GateResult, Mismatch, Progress, Verdict
+from grader.verdict import CaseResult, Failure, Finding, Mismatch, Progress, Verdict
 from grader.version import __version__
 
 Status = Literal["passed", "failed", "unusable"]
-_KERNELS_LIMIT_S = 20.0  # for the untimed launch under the profiler
+_KERNELS_LIMIT_S = 20.0  # for the untimed, profiled launch
 _STUBS = ("# YOUR CODE HERE", "// YOUR CODE HERE")
 _LOG_CHARACTERS = 4000
-_SHORT = (  # what a machine says whose processes, files or memory are used up
+_SHORT = (  # errors of a machine that has run out of processes, files or memory
     "Resource temporarily unavailable", "Too many open files in system", "Killed signal", "Cannot allocate memory",
 )  # fmt: skip
 
 
 class Job:
-    """One submission on its way through cases and clock."""
+    """The grading of one submission."""
 
     def __init__(self, bench: Bench, source: str, exercise: Exercise, timed: bool, progress: Progress) -> None:
         self.bench, self.source, self.exercise = bench, source, exercise
@@ -52,14 +52,16 @@ class Job:
         on_gpu = self.bench.device == "cuda"
         return self.exercise.cases if on_gpu else self.exercise.simulator_cases
 
+    @property
+    def _all_wanted(self) -> list[Case]:
+        return [*self.all_cases, *(self.exercise.timed_cases if self.timed else ())]
+
     def run(self, upcoming: Sequence[tuple[str, Exercise]] = ()) -> Failure | None:
-        """Everything, worker and all. Returns the failure that ended the grading, or None; a wrong answer is no failure
-        but a mismatch of its case.
-        """
+        """Grade the submission. Return the failure that ended the grading, or None. A wrong answer is not a failure."""
         self._of_source = rules.of_source(self.source, self.exercise)
         self.findings += self._of_source
         self._must_fit()
-        self.bench.desk.warm([*self.all_cases, *(self.exercise.timed_cases if self.timed else ())])
+        self.bench.desk.warm(self._all_wanted)
         if self.timed:
             self.timer.know_baselines()
         building = "building the extension" if self.exercise.backend == "cuda" else "importing the cell"
@@ -72,39 +74,37 @@ class Job:
             self._forget()
             failure = self._attempt()
         if failure is None and self.timer.disputed and all(case.passed for case in self.cases):
-            failure = self._afresh()  # what was wrong once is wrong, and gets no second draw
+            failure = self._afresh()  # only if all is right: a wrong answer gets no second draw
         return failure
 
     def _mismeasured(self) -> bool:
-        """Whether an answer about a time is wrong: others on the GPU may have changed it between truth and answer."""
+        """Whether a case that asks for a measured time is wrong: other work on the GPU may have changed the time."""
         measured = {case.name for case in self.all_cases if case.measured}
         return any(case.mismatch is not None and case.name in measured for case in self.cases)
 
     def _repeat(self) -> None:
-        """Leaves work that is right, and is timed again, half of its time at least: the repeat is not its fault. It is
-        given once, however often the work is repeated.
-        """
+        """Leave at least half of the time limit for a repeat, but only once per grading."""
         if not self._repeats:
             self._left_s, self._repeats = max(self._left_s, self.whole_s / 2), True
 
     def _afresh(self) -> Failure | None:
-        """Once more, in another process, and that counts. Nobody else is alive meanwhile."""
+        """Grade again in a new process, with no other submission alive. This result counts."""
         self._repeat()
         self.bench.pool.be_still()
         self._forget()
         return self._attempt()
 
     def _forget(self) -> None:
-        """What an attempt has left; what the source says of the rules stays."""
         self.cases.clear()
         self.findings = list(self._of_source)
         self.timer.forget()
 
     def _must_fit(self) -> None:
-        """Raises where a case does not fit the memory that is free with no other submission alive: TooLittle where a
-        judge with smaller arenas may find room, else MachineLacks.
+        """Raise if a case does not fit the memory that is free with no other submission alive.
+
+        TooLittle means that a judge with smaller arenas may have room; MachineLacks means that none does.
         """
-        desk, wanted = self.bench.desk, [*self.all_cases, *(self.exercise.timed_cases if self.timed else ())]
+        desk, wanted = self.bench.desk, self._all_wanted
 
         def too_large() -> list[Case]:
             return [case for case in wanted if not desk.fits(case)]
@@ -120,8 +120,9 @@ class Job:
             raise kind(f"{said} If other notebooks use the GPU, close them and try again.")
 
     def _attempt(self) -> Failure | None:
-        """In a worker; where work of its own streams begins late there, in another whose streams share one queue, and
-        that counts. Not there alone: what forgets to wait for another stream may be right on one queue.
+        """Grade in one worker. If its own streams start late there, grade again in a worker whose streams share a queue.
+
+        A single queue hides a missing wait between streams, so it is never the only attempt.
         """
         with contextlib.suppress(HeldUp):
             return self._in_a_worker()
@@ -139,8 +140,10 @@ class Job:
             if not out_of_memory(error):
                 raise
             loaded.worker.close()
-            traceback.clear_frames(error.__traceback__)  # they hold tensors: that memory would count as somebody else's
-            if stays(self.bench.desk.short):  # without it, when what it held is free: somebody else holds the memory
+            traceback.clear_frames(
+                error.__traceback__
+            )  # the frames hold tensors, whose memory would look like someone else's
+            if stays(self.bench.desk.short):  # still short without the submission: someone else holds the memory
                 raise
             self._must_fit()
             failure = Failure("limit", "It holds so much of the GPU's memory that the grader has too little left.")
@@ -152,7 +155,7 @@ class Job:
         return failure
 
     def _run(self, loaded: Loaded) -> Failure | None:
-        """Cases first, then the clock, then a look at the kernels that run."""
+        """Check the cases, time the submission, then profile its kernels."""
         worker = loaded.worker
         if loaded.failure is not None:
             return loaded.failure
@@ -182,11 +185,8 @@ class Job:
 
     def _look_at_kernels(self, worker: Worker) -> None:
         self.progress("looking at the kernels that ran", len(self.all_cases), len(self.all_cases))
-        try:
-            rows = worker.kernels("submission", _KERNELS_LIMIT_S)
-        except WorkerFailed:
-            return  # its time is taken and its outputs are checked: what it does under a profiler is no matter
-        self.findings += rules.of_kernels(rows, self.exercise)
+        with contextlib.suppress(WorkerFailed):  # it is graded already: a failure under the profiler does not count
+            self.findings += rules.of_kernels(worker.kernels("submission", _KERNELS_LIMIT_S), self.exercise)
 
     def _case(self, worker: Worker, case: Case) -> CaseResult:
         for _ in range(case.tries):
@@ -201,16 +201,13 @@ class Job:
         desk.deal(spread, self.exercise.draw)
         expected = None
         if case.measured:
-            worker.freeze()
-            try:
+            with stopped(worker):
                 expected = self.bench.measured(spread, self.exercise)
-            finally:
-                worker.thaw()
         desk.poison(spread)
         try:
             worker.plan(spread)
             with self.bench.pool.still() if case.measured else contextlib.nullcontext():
-                limit_s = self.bench.machine.slowness * self.exercise.time_limit_s  # each shape may be compiled for
+                limit_s = self.bench.machine.slowness * self.exercise.time_limit_s  # it may compile for each shape
                 one = worker.round("submission", desk, limit_s, self.exercise.head_start)
             mismatch = desk.check(spread, self.exercise, expected)
             if mismatch is None:
@@ -218,30 +215,34 @@ class Job:
         except WorkerFailed as failed:
             return CaseResult(case.name, False, failure=failed.failure)
         if mismatch and desk.unwritten(spread) and any(stub in self.source for stub in _STUBS):
-            failure = Failure("not_written", "The exercise is not written yet.")
-            return CaseResult(case.name, False, failure=failure)
+            return CaseResult(case.name, False, failure=Failure("not_written", "The exercise is not written yet."))
         return CaseResult(case.name, mismatch is None, mismatch=self._hinted(mismatch) if mismatch else None)
 
     def _hinted(self, mismatch: Mismatch) -> Mismatch:
-        """With what the source says, where what came out says nothing."""
+        """Add a hint from the source if the output suggests none."""
         if mismatch.suspect or not self.exercise.head_start or self.bench.device != "cuda":
             return mismatch
         return replace(mismatch, suspect=waits_for_nobody(self.source))
 
     def verdict(self, failure: Failure | None) -> Verdict:
-        """What the cases and the clock amount to."""
+        """Return the verdict by the cases and the timing."""
         exercise, on_gpu = self.exercise, self.bench.device == "cuda"
         correct = failure is None and bool(self.cases) and all(case.passed for case in self.cases)
         gates = self.timer.gates(judged=correct)
+        status: Status = "passed" if correct and all(gate.outcome != "failed" for gate in gates) else "failed"
+        if failure is not None and failure.kind == "unusable":
+            status = "unusable"
         done = {case.name for case in self.cases}
         not_run = [CaseResult(case.name, False) for case in self.all_cases if case.name not in done]
         failures = [failure, *(case.failure for case in self.cases)]
-        stub = any(each is not None and each.kind == "not_written" for each in failures)  # its text may say so, and lie
+        stub = any(
+            each is not None and each.kind == "not_written" for each in failures
+        )  # or its text says so, perhaps falsely
         kept = correct or (failure is not None and failure.kind == "implausible")
         return Verdict(
             exercise=exercise.id,
             title=exercise.title,
-            status=_status(failure, correct, gates),
+            status=status,
             points=(exercise.correctness_points if correct else 0.0) + sum(gate.points for gate in gates),
             max_points=exercise.max_points,
             reachable_points=exercise.max_points if on_gpu else exercise.correctness_points,
@@ -259,13 +260,7 @@ class Job:
 
 
 def _others_may_be_why(failure: Failure) -> bool:
-    """Submissions that are loaded meanwhile can take memory and time: this one is tried again without them."""
+    """Whether submissions loading in the background could have caused this, by their use of memory and time."""
     said = f"{failure.message} {failure.detail}"
     short = out_of_memory(failure.detail) or any(words in said for words in _SHORT)
     return failure.kind in ("timeout", "limit", "crash") or short
-
-
-def _status(failure: Failure | None, correct: bool, gates: tuple[GateResult, ...]) -> Status:
-    if failure is not None and failure.kind == "unusable":
-        return "unusable"
-    return "passed" if correct and all(gate.outcome != "failed" for gate in gates) else "failed"

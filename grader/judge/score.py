@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from statistics import fmean, median, stdev
 from typing import Literal
 
@@ -12,17 +12,18 @@ from grader.exercise import Case, Exercise, Gate
 from grader.judge.gpu.ceilings import Machine
 from grader.verdict import GateResult, Timing
 
-# Medians with 95 % intervals that ask nothing of the distribution, where there are enough samples, and gates on them.
-#
-# Times have outliers on one side, and a submission can make as many slow ones as it likes. The order statistics around
-# the median do not care how far off an outlier is, so noise cannot buy the benefit of the doubt.
+# Medians with distribution-free 95 % intervals: a submission cannot widen one by making its slow rounds even slower.
 
 _STUDENT = {3: 4.303, 4: 3.182, 5: 2.776}  # 97.5 % quantile of Student's t with n − 1 degrees of freedom, by n
+_NEAR_GATE = 1.04  # a few trials settle a gate if all their ratios are above or below it by this factor
+_CEILING = 1.25  # times the measured ceiling (copy bandwidth or matrix-product peak): honest kernels reach 1.05
+
+Seconds = Mapping[str, Mapping[str, Sequence[float]]]  # case -> peer -> seconds per launch, one entry per trial
 
 
 @dataclass(frozen=True)
 class Interval:
-    """A median, and its 95 % interval."""
+    """A median and its 95 % interval."""
 
     middle: float
     low: float
@@ -30,11 +31,11 @@ class Interval:
 
 
 def interval(samples: Sequence[float]) -> Interval:
-    """Of at least three samples, or the range of two. Of fewer than six the whole range covers the median in less than
-    95 %: there it is widened to Student's t interval of the mean, but not below 0 where no sample is.
+    """Return the median and its 95 % interval by order statistics; of two samples, their range.
 
-    As many samples lie below the true median as a coin that is tossed once for each shows heads: the ranks that may be
-    left out on either side are those of a probability of at most 2.5 %.
+    The number of samples below the true median is binomial. Either side leaves out the ranks of at most 2.5 %.
+    With three to five samples the full range covers less than 95 %. It is then widened to Student's t interval of the
+    mean, but not below 0 unless a sample is.
     """
     ordered = sorted(samples)
     count, left_out = len(ordered), 0
@@ -50,7 +51,7 @@ def interval(samples: Sequence[float]) -> Interval:
 
 
 def quartile(samples: Iterable[float]) -> float:
-    """One that a quarter of the samples do not exceed, where noise only adds; the least of all might be a lucky one."""
+    """Return the lower quartile, for times to which noise only adds. The minimum could be a fluke."""
     ordered = sorted(samples)
     return ordered[(len(ordered) - 1) // 4]
 
@@ -60,18 +61,10 @@ def geometric_mean(values: Sequence[float]) -> float:
 
 
 def decide(ratio: Interval, at_least: float) -> Literal["passed", "failed", "doubt"]:
-    """A gate passes on the lower bound and fails on the upper; between the two there is doubt."""
+    """Pass a gate by the interval's lower bound, fail it by the upper; "doubt" is in between."""
     if ratio.low >= at_least:
         return "passed"
     return "failed" if ratio.high < at_least else "doubt"
-
-
-# From samples to timings, from timings to gates, from gates to points.
-
-_BEYOND = 1.04  # times a gate, or that part of it: beyond that lie all of a few trials that settle it
-_CEILING = 1.25  # times the bandwidth of a copy, or the peak of a matrix product: honest kernels reach 1.05
-
-Seconds = Mapping[str, Mapping[str, Sequence[float]]]  # case -> peer -> seconds a launch, one entry a trial
 
 
 def timings(
@@ -82,9 +75,9 @@ def timings(
     launches: Mapping[str, int],
     events: Mapping[tuple[str, str], bool],
 ) -> tuple[Timing, ...]:
-    """Every peer of every case, with bandwidth and its share of what was measured to be possible.
+    """Return the timing of every peer in every case, with its bandwidth and share of the roofline.
 
-    `events` says by case and peer whether the times are the worker's events, which the arbiter's clock confirmed.
+    `events` says by case and peer whether the times are the worker's CUDA events, confirmed by the arbiter's clock.
     """
     found = []
     for case in cases:
@@ -115,7 +108,7 @@ def _share(exercise: Exercise, case: Case, gbps: float, machine: Machine) -> flo
 
 
 def gate_ratio(gate: Gate, seconds: Seconds) -> Interval:
-    """Baseline over submission: in each trial the geometric mean over the gate's cases, then the interval of trials."""
+    """Return the interval, over trials, of the ratio baseline / submission (geometric mean over the gate's cases)."""
     return interval(_by_trial(gate, seconds))
 
 
@@ -129,55 +122,45 @@ def _by_trial(gate: Gate, seconds: Seconds) -> list[float]:
 
 
 def ceiling_s(exercise: Exercise, case: Case, machine: Machine) -> float:
-    """Seconds at the ceilings that were measured: bytes over the bandwidth, or operations over the peak."""
+    """Return the roofline's time for a case: the larger of bytes / bandwidth and operations / peak."""
     memory_s = exercise.bytes_moved(case) / (machine.copy_gbps * 1e9)
     compute_s = exercise.operations(case) / (machine.peak_tflops * 1e12)
     return max(memory_s, compute_s)
 
 
 def floor_s(exercise: Exercise, case: Case, machine: Machine) -> float:
-    """Seconds below which no time is believed."""
+    """Return the time below which a measurement is implausible."""
     return ceiling_s(exercise, case, machine) / _CEILING
 
 
 def near(exercise: Exercise, seconds: Seconds) -> bool:
-    """Whether a gate is within 4 % of a trial, or lies between two of them: then a few trials do not settle it."""
+    """Whether a gate is within 4 % of a trial or between two trials, so that a few trials do not settle it."""
     return any(
-        min(trials) < _BEYOND * gate.at_least and max(trials) > gate.at_least / _BEYOND
+        min(trials) < _NEAR_GATE * gate.at_least and max(trials) > gate.at_least / _NEAR_GATE
         for gate in exercise.gates
         for trials in [_by_trial(gate, seconds)]
     )
 
 
 def inconclusive(exercise: Exercise, seconds: Seconds) -> bool:
-    """Whether more trials could settle a gate."""
+    """Whether a gate is in doubt, so that more trials could settle it."""
     return any(decide(gate_ratio(gate, seconds), gate.at_least) == "doubt" for gate in exercise.gates)
 
 
 def judge_gates(exercise: Exercise, seconds: Seconds) -> tuple[GateResult, ...]:
-    """Every gate with its ratio; where doubt is left, the submission has its benefit."""
+    """Return every gate with its ratio. A gate in doubt counts as passed."""
     results = []
-    for gate in exercise.gates:
+    for gate, blank in zip(exercise.gates, unjudged_gates(exercise, needs_gpu=False), strict=True):
         ratio = gate_ratio(gate, seconds)
         outcome = decide(ratio, gate.at_least)
-        results.append(
-            GateResult(
-                baseline=gate.baseline,
-                label=exercise.baseline(gate.baseline).label,
-                at_least=gate.at_least,
-                outcome=outcome,
-                points=0.0 if outcome == "failed" else gate.points,
-                max_points=gate.points,
-                ratio=ratio.middle,
-                low=ratio.low,
-                high=ratio.high,
-            )
-        )
+        points = 0.0 if outcome == "failed" else gate.points
+        judged = replace(blank, outcome=outcome, points=points)
+        results.append(replace(judged, ratio=ratio.middle, low=ratio.low, high=ratio.high))
     return tuple(results)
 
 
 def unjudged_gates(exercise: Exercise, needs_gpu: bool) -> tuple[GateResult, ...]:
-    """The gates of a submission that was not timed."""
+    """Return the gates of a submission that was not timed."""
     return tuple(
         GateResult(
             baseline=gate.baseline,

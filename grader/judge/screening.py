@@ -1,4 +1,4 @@
-"""What can be said of a submission before anything runs: is there a function of this name and signature?"""
+"""Checks of a submission's text before it runs: is there a function of the right name and signature?"""
 
 from __future__ import annotations
 
@@ -9,39 +9,33 @@ from grader.exercise import MAX_SOURCE_BYTES, Exercise
 from grader.submission.solution_cell import bindings, parsed
 from grader.verdict import Failure
 
-# A stream that waits for nobody: why an answer can be wrong here and right in a test that synchronises first.
-
 _ASKS = (
     "It works on a stream of its own: does that wait for the current one, on which the inputs arrive? "
     "`stream.wait_stream(torch.cuda.current_stream())` comes before the first launch on it."
 )
-# Those that do not wait for the default stream by themselves.
+# Streams that do not wait for the default stream implicitly.
 _MADE = re.compile(r"\btorch\.cuda\.Stream\(|non_blocking=True\)|StreamNonBlocking|getStreamFromPool")
-# That the current one waits for it is another matter.
+# `current_stream().wait_stream(s)` is the opposite direction.
 _WAITS = re.compile(r"(?<!current_stream\(\)\.)wait_stream|wait_event|StreamWaitEvent|StreamWaitValue")
 
 
+_MOST_CHARACTERS = 200  # of a quoted signature
+
+
 def waits_for_nobody(source: str) -> str:
-    """A question where the text makes a stream and has none wait, else an empty text. For what is wrong already: a
-    comment can fool it.
-    """
+    """Return a question if the text creates a stream that waits for none, else "". Only a hint: comments can fool it."""
     return _ASKS if _MADE.search(source) and not _WAITS.search(source) else ""
 
 
-# What can be said of a submission before anything runs: is there a function of this name and signature?
-
-_MOST_CHARACTERS = 200  # of a signature that is quoted
-
-
 def refuse(source: str, exercise: Exercise) -> Failure | None:
-    """The reason for which the source cannot be graded, or None."""
+    """Return why the source cannot be graded, or None."""
     try:
         return _refuse(source, exercise)
     except (RecursionError, MemoryError):
         return _unusable("The submission is nested too deeply to be read.")
     except UnicodeEncodeError as error:
-        return _unusable(f"The submission holds text that is no Unicode ({error.reason}).")
-    except Exception as error:  # whatever Python's own tools make of it: others' gradings look at it, too
+        return _unusable(f"The submission holds text that is not valid Unicode ({error.reason}).")
+    except Exception as error:  # from Python's own parser; it must not end another submission's grading
         return _unusable(f"The submission cannot be read ({type(error).__name__}).")
 
 
@@ -49,9 +43,8 @@ def _refuse(source: str, exercise: Exercise) -> Failure | None:
     if not source.strip():
         return _unusable("The submission is empty.")
     if len(source.encode()) > MAX_SOURCE_BYTES:
-        return _unusable(
-            f"The submission is larger than {MAX_SOURCE_BYTES // 1000} kB; a solution is one cell of text."
-        )
+        limit = f"{MAX_SOURCE_BYTES // 1000} kB"
+        return _unusable(f"The submission is larger than {limit}; a solution is one cell of text.")
     try:
         tree = parsed(source)
     except SyntaxError as error:
@@ -77,7 +70,7 @@ def _unusable(message: str, line: int | None = None) -> Failure:
 
 
 def _without_values(arguments: ast.arguments) -> ast.arguments:
-    """Default values as `...`, and no annotations: either may be long, or what `ast.unparse` cannot write."""
+    """Replace default values by `...` and drop annotations, which may be long or break `ast.unparse`."""
     for each in ast.walk(arguments):
         if isinstance(each, ast.arg):
             each.annotation = None

@@ -1,6 +1,6 @@
-"""The judge as everything else sees it: a process of its own, kept warm, asked over a socket.
+"""The judge's service: a process of its own, kept warm, that answers requests over a socket.
 
-A caller imports no torch and holds no CUDA context; whatever happens to the judge's process costs it one sentence.
+A caller imports no torch and holds no CUDA context. If the judge's process dies, the caller gets an error message.
 """
 
 from __future__ import annotations
@@ -18,7 +18,6 @@ import traceback
 from collections.abc import Sequence
 from dataclasses import asdict
 from pathlib import Path
-from types import TracebackType
 from typing import Any, Literal
 
 from grader import errors
@@ -29,18 +28,17 @@ from grader.judge.sandbox import import_folders, remove
 from grader.protocol.channel import Channel, ChannelClosed, ChannelTimeout
 from grader.verdict import Progress, Timing, Verdict
 
-_IDLE_S = 900.0  # without a request, the judge ends: it holds memory of the GPU
-_ENDING_S = 10.0  # for a judge that has closed its channel to end
+_IDLE_S = 900.0  # after this time without a request the judge exits, to free its GPU memory
+_ENDING_S = 10.0  # time for a judge that has closed its channel to exit
 _KNOBS = ("TRITON_", "MLIR_", "LLVM_", "NVPTX_", "PTXAS_", "DISABLE_", "USE_IR_LOC")
-_PLACES = ("TRITON_LIBCUDA_PATH",)  # where the driver's library lies, which turns nothing
-_AHEAD = 8  # submissions that a request names beside its own
+_PLACES = ("TRITON_LIBCUDA_PATH",)  # the path of the driver's library, which changes no compilation
+_AHEAD = 8  # upcoming submissions in a request
 
 
 class Judge:
     """Grades submissions, one at a time. The process starts at the first call.
 
-    `sandbox`: True refuses to grade where there is none, as for other people's code; None uses one where there is one;
-    False uses none.
+    `sandbox`: True requires one, for other people's code; None uses one if the machine has one; False uses none.
     """
 
     def __init__(self, device: Literal["auto", "cuda", "simulator"] = "auto", sandbox: bool | None = None) -> None:
@@ -48,15 +46,13 @@ class Judge:
         self._expected: list[tuple[str, str]] = []
         self._process: subprocess.Popen[bytes] | None = None
         self._channel: Channel | None = None
-        self._course: str | None = None  # whose exercises the process knows
-        self._folder: str | None = None  # of the workers' homes: also those of a judge that was killed go with it
+        self._course: str | None = None  # the course folder whose exercises the process has loaded
+        self._folder: str | None = None  # holds the workers' homes; deleted even if the judge was killed
 
     def __enter__(self) -> Judge:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.close()
 
     def grade(
@@ -68,15 +64,15 @@ class Judge:
         kernels: bool = False,
         progress: Progress | None = None,
     ) -> Verdict:
-        """The verdict on `source`, the text of a solution cell.
+        """Return the verdict on `source`, the text of a solution cell.
 
-        `kernels`: also look, in an untimed launch, at the kernels that run, for the findings. The profiler takes three
-        seconds to start, so it is for grading, where workers start ahead, and not for a learner who waits.
+        `kernels` also profiles an untimed launch for findings. The profiler takes three seconds to start. Graders start
+        workers ahead, so use it there, not while a learner waits.
 
         Raises:
             UnknownExercise: no exercise has this id.
-            MachineLacks: this machine lacks what grading needs.
-            JudgeStopped: the judge reached no verdict; the next call starts afresh.
+            MachineLacks: this machine is missing something that grading needs.
+            JudgeStopped: the judge reached no verdict; the next call starts a new one.
         """
         find(exercise_id)
         source = _cut(source)
@@ -87,27 +83,26 @@ class Judge:
         return Verdict.from_dict(answer["verdict"])
 
     def expect(self, submissions: Sequence[tuple[str, str]]) -> None:
-        """Says what will be asked next, in order: pairs of source and exercise id.
+        """Announce the next submissions in order, as pairs of source and exercise id.
 
-        Those next in line are imported and built while another is graded. It changes no verdict, and nothing happens
-        where one is not asked for after all.
+        The judge imports and builds them while it grades another. This changes no verdict and obliges to nothing.
         """
         self._expected = [(_cut(source), find(exercise).id) for source, exercise in submissions]
 
     def measure(self, source: str, exercise_id: str, *, progress: Progress | None = None) -> list[Timing]:
-        """Times over the exercise's plot cases: the submission and every baseline. Needs a GPU.
+        """Time the submission and every baseline on the exercise's plot cases.
 
         Raises:
             MachineLacks: there is no GPU.
             UnusableSubmission: the submission fails or is wrong.
-            JudgeStopped: as `grade`.
+            JudgeStopped: see `grade`.
         """
         find(exercise_id)
         answer = self._ask({"op": "measure", "source": _cut(source), "exercise": exercise_id}, progress)
         return [Timing(**timing) for timing in answer["timings"]]
 
     def close(self) -> None:
-        """Ends the judge's process and its workers."""
+        """End the judge's process and its workers."""
         if self._channel is not None:
             self._channel.close()
         if self._process is not None:
@@ -149,11 +144,11 @@ class Judge:
                     self._process.wait(timeout=_ENDING_S)
             idle = self._process is not None and self._process.returncode == 0
             self._kill()
-            if idle:  # it ended itself just as the request was on its way
+            if idle:  # it exited while the request was on its way
                 return {"restart": "The judge ended itself."}
             raise JudgeStopped("The judge's process ended before its verdict; `grader doctor` may say why.") from None
         except BaseException:
-            self._kill()  # interrupted: the judge is in the middle of something that nobody waits for
+            self._kill()  # interrupted: nobody waits for the judge's answer any more
             raise
 
     def _kill(self) -> None:
@@ -185,13 +180,14 @@ class Judge:
 
 
 def _cut(source: str) -> str:
-    """What need travel of a source: one that is a character too long is refused anyway."""
+    """Cut the source one character past the limit: the judge refuses it anyway."""
     return source[: MAX_SOURCE_BYTES + 1]
 
 
 def _environment(folder: str) -> dict[str, str]:
-    """The caller's, without what turns Triton's and its compilers' knobs: the judge's own kernel is to be compiled as
-    it stands, and in a folder where nobody can have put another.
+    """The caller's environment without the settings of Triton and its compilers, and with a private Triton cache.
+
+    The judge's own kernel must be compiled unchanged, and nobody else may put a binary into its cache.
     """
     kept = {name: value for name, value in os.environ.items() if not name.startswith(_KNOBS) or name in _PLACES}
     return kept | {"TMPDIR": folder, "TRITON_CACHE_DIR": f"{folder}/triton"}
@@ -199,26 +195,26 @@ def _environment(folder: str) -> dict[str, str]:
 
 @functools.cache
 def shared_judge(device: Literal["auto", "cuda", "simulator"] = "auto", sandbox: bool | None = None) -> Judge:
-    """This process's judge, ended with it."""
+    """Return this process's judge, which ends with the process."""
     judge = Judge(device, sandbox)
     atexit.register(judge.close)
     return judge
 
 
 def serve(fd: int, device: str, sandbox: bool | None) -> None:
-    """The judge's process: answers until the caller closes the socket."""
+    """Answer requests, in the judge's process, until the caller closes the socket."""
+    gc.disable()  # importing torch creates next to no garbage, but collection takes a quarter of its time
     from grader.judge.arbiter import Arbiter
     from grader.judge.gpu.health import TooLittle
 
     channel = Channel(socket.socket(fileno=fd))
     arbiter: Arbiter | None = None
-    gc.disable()  # a quarter of the time of importing torch goes into looking for garbage, and it leaves next to none
-    with contextlib.suppress(Exception):  # said again, to the caller, at the first request
+    with contextlib.suppress(Exception):  # the first request tries again and reports the error
         arbiter = Arbiter(device, sandbox)
     gc.enable()
 
-    def progress(stage: str, done: int, total: int) -> None:
-        channel.send({"progress": [stage, done, total]})
+    def progress(*stage: str | int) -> None:
+        channel.send({"progress": [*stage]})
 
     with contextlib.suppress(ChannelClosed, ChannelTimeout):
         while True:
@@ -237,14 +233,14 @@ def serve(fd: int, device: str, sandbox: bool | None) -> None:
                 else:
                     times = arbiter.measure(request["source"], exercise, progress)
                     channel.send({"timings": [asdict(time) for time in times]})
-            except TooLittle as error:  # of what is free now: a fresh judge makes do with less
+            except TooLittle as error:  # a new judge sizes its buffers by the memory that is free now
                 channel.send({"restart": str(error), "error": "JudgeStopped", "message": str(error)})
                 break
             except GraderError as error:
                 channel.send({"error": type(error).__name__, "message": str(error)})
             except ChannelClosed:
                 raise
-            except Exception as error:  # ours, or one that a submission found: the next is judged by a fresh arbiter
+            except Exception as error:  # a bug of the judge: a new arbiter grades the next submission
                 traceback.print_exc()
                 what = "The judge could not start" if arbiter is None else "The judge failed on this submission"
                 said = f"{what} ({type(error).__name__}); the next try gets a fresh one."
@@ -253,5 +249,5 @@ def serve(fd: int, device: str, sandbox: bool | None) -> None:
     channel.close()
     if arbiter is not None:
         arbiter.close()
-    if "grader-judge-" in tempfile.gettempdir():  # the caller, who removes it, may have been killed
+    if "grader-judge-" in tempfile.gettempdir():  # the caller usually removes it, but may have been killed
         remove(Path(tempfile.gettempdir()))

@@ -1,7 +1,6 @@
-"""The arbiter's desk: where inputs are drawn, outputs are poisoned, and answers are checked.
+"""The arbiter's buffers: they draw inputs, poison outputs and check answers.
 
-The worker sees the arenas alone. What the oracle reads are private copies of the inputs, so that nothing a submission
-does to its inputs changes what is expected of it.
+Workers map only the arenas. The oracle reads private copies of the inputs, which no submission can change.
 """
 
 from __future__ import annotations
@@ -13,6 +12,8 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
+
+import torch
 
 from grader.errors import MachineLacks
 from grader.exercise import Array, Budget, Case, Exercise, Tensors
@@ -34,28 +35,26 @@ from grader.protocol.arena import (
 )
 from grader.verdict import Mismatch
 
-# Where the tensors of a case's launches lie in the arenas.
-
 
 @dataclass(frozen=True)
 class Spread:
-    """A case laid out: one dict of slots for each launch, and how much of each arena is in use."""
+    """A case's tensors in the arenas: a dict of slots per launch, and the bytes used of each arena."""
 
     case: Case
     launches: tuple[dict[str, Slot], ...]
     used: dict[str, int]
 
     def repeated(self, times: int) -> Spread:
-        """The same launches once more and once more, for a worker that runs nobody's submission."""
+        """Repeat the same launches, for a trusted worker."""
         return replace(self, launches=self.launches * times)
 
     def plan(self) -> list[list[dict[str, Any]]]:
-        """What a worker needs to know of it."""
+        """Return the layout as a message to a worker."""
         return [[slot.to_dict() for slot in launch.values()] for launch in self.launches]
 
 
 def laid(case: Case, launches: int) -> Spread:
-    """One tensor after the other, with guards around them, however long the arenas would have to be."""
+    """Lay out the tensors one after the other with guards around them, ignoring the arenas' sizes."""
     ends = {"inputs": 0, "outputs": 0}
     placed = []
     for _ in range(launches):
@@ -65,57 +64,43 @@ def laid(case: Case, launches: int) -> Spread:
             slots[array.name], ends[arena] = place(
                 arena, ends[arena], array.shape, array.dtype, array.row_padding, array.transposed
             )
-            ends[arena] -= GUARD_BYTES  # the guard behind a tensor is the one before the next
+            ends[arena] -= GUARD_BYTES  # two neighbours share a guard
         placed.append(slots)
     return Spread(case, tuple(placed), {name: end + GUARD_BYTES for name, end in ends.items()})
 
 
-# Fresh inputs: drawn by the arbiter from the system's randomness, never from a seed that anyone else has.
+# Fresh inputs, seeded from `os.urandom`.
 
 
 def generator(device: str) -> Any:
-    """A torch generator on `device`, seeded from `os.urandom`."""
-    import torch
-
+    """Return a torch generator on `device`, seeded from `os.urandom`."""
     return torch.Generator(device=device).manual_seed(int.from_bytes(os.urandom(8), "big") >> 1)
 
 
 def draw(array: Array, fill: str, source: Any) -> Any:
-    """A contiguous tensor of the array's shape and dtype, drawn as the fill says."""
-    import torch
-
+    """Return a contiguous random tensor of the array's shape and dtype, drawn by the fill."""
     device = source.device
     if not array.dtype.startswith(("float", "bfloat")):
         high = 256 if array.dtype == "uint8" else 1 << 16
         return torch.randint(0, high, array.shape, generator=source, device=device, dtype=getattr(torch, array.dtype))
     values = torch.randn(array.shape, generator=source, device=device, dtype=torch.float32)
-    return FILLS[_chosen(fill)](values, source).to(getattr(torch, array.dtype))
-
-
-def _chosen(fill: str) -> str:
-    """One of the fills in "normal|heavy", drawn anew for each array of each launch."""
-    return random.SystemRandom().choice(fill.split("|"))
+    chosen = random.SystemRandom().choice(fill.split("|"))  # again for each array of each launch
+    return FILLS[chosen](values, source).to(getattr(torch, array.dtype))
 
 
 def _heavy(values: Any, source: Any) -> Any:
-    import torch
-
     return values * torch.exp(3 * torch.randn(values.shape, generator=source, device=values.device))
 
 
 def _large(values: Any, source: Any) -> Any:
-    import torch
-
     offset = torch.rand(values.shape[:1] + (1,) * (values.dim() - 1), generator=source, device=values.device)
     sign = torch.where(torch.arange(values.shape[0], device=values.device) % 2 == 0, 1.0, -1.0)
     return values + (5_000 + 5_000 * offset) * sign.reshape(offset.shape)
 
 
 def _minus_inf(values: Any, source: Any) -> Any:
-    import torch
-
     holes = torch.rand(values.shape, generator=source, device=values.device) < 0.1
-    holes[..., 0] = False  # a row of nothing but minus infinity has no softmax
+    holes[..., 0] = False  # a row of minus infinity alone has no softmax
     return values.masked_fill(holes, float("-inf"))
 
 
@@ -128,21 +113,19 @@ FILLS = {
 }
 
 
-# What lies around the outputs: whether anything was written there, and where.
+# The guards around outputs.
 
 
 def padded(slot: Slot) -> bool:
-    """Whether there is something between its rows, too."""
+    """Whether the tensor has padding between its rows."""
     return slot.span != math.prod(slot.shape)
 
 
 def untouched(arena: CudaArena | HostArena, launches: Sequence[Sequence[Slot]]) -> bool:
-    """Whether all guards still hold the poison, of every launch in one go. Between rows nobody looks here.
+    """Whether the guards of all launches still hold the poison, checked in one pass. Padding is not checked.
 
-    The slots of a launch follow each other as in every other launch, at equal distances: so do the gaps behind them.
+    Each launch lays out its slots in the same order, so the gaps after them have equal distances.
     """
-    import torch
-
     slots = sorted({slot.offset: slot for launch in launches for slot in launch}.values(), key=lambda one: one.offset)
     ends = [slot.offset + slot.bytes for slot in slots]
     raw = arena.bytes_at(0, ends[-1] + GUARD_BYTES)
@@ -154,7 +137,7 @@ def untouched(arena: CudaArena | HostArena, launches: Sequence[Sequence[Slot]]) 
 
 
 def _rows(raw: Any, gaps: Sequence[tuple[int, int]]) -> list[Any]:
-    """The gaps as one tensor, where they are as long and as far apart as each other."""
+    """Return the gaps as one tensor if their lengths and distances are equal, else one by one."""
     if not gaps:
         return []
     length, pitch = gaps[0][1], gaps[1][0] - gaps[0][0] if len(gaps) > 1 else 0
@@ -164,9 +147,7 @@ def _rows(raw: Any, gaps: Sequence[tuple[int, int]]) -> list[Any]:
 
 
 def written_outside(arena: CudaArena | HostArena, slot: Slot) -> list[int]:
-    """Offsets, in elements from the tensor's start, of what was written in its guards and between its rows."""
-    import torch
-
+    """Return the offsets, in elements from the tensor's start, of writes to its guards and padding."""
     item = slot.bytes // slot.span
     if not padded(slot) and not _written(arena, slot):
         return []
@@ -184,61 +165,50 @@ def _written(arena: CudaArena | HostArena, slot: Slot) -> bool:
     return bool((before != POISON_BYTE).any() | (after != POISON_BYTE).any())
 
 
-# The arbiter's desk: where inputs are drawn, outputs are poisoned, and answers are checked.
-#
-# The worker sees the arenas alone. What the oracle reads are private copies of the inputs, so that nothing a submission
-# does to its inputs changes what is expected of it.
-
 _HOST_BYTES = 1 << 28
 _OWN_BYTES = 1 << 21
 _SCRATCH_BYTES = 256
 _COPIES_IN = 12
-_FLOAT64_COPIES = 6  # of the largest array: inputs, expected values, errors, and what the oracle needs besides
+_FLOAT64_COPIES = 6  # of the largest array: inputs, expected values, errors and the oracle's temporaries
 
 
 class Desk:
-    """Two arenas on one device ("cuda" or "simulator"): `inputs`, read-only for workers, and `outputs`. A third, `own`,
-    is for trusted workers alone: what they find there is expected of a submission."""
+    """The arenas on one device ("cuda" or "simulator"): `inputs`, read-only for workers, and `outputs`.
+
+    A third arena, `own`, is for trusted workers, whose answers there are the expected ones.
+    """
 
     def __init__(self, device: str, machine: Machine | None = None) -> None:
-        import torch
-
-        self.machine = machine  # for exercises that ask about it
+        self.machine = machine  # for exercises that draw by it
         self.torch_device = "cuda" if device == "cuda" else "cpu"
         make: Any = CudaArena if device == "cuda" else HostArena
         size = _HOST_BYTES
         if device == "cuda":
-            torch.cuda.empty_cache()  # of what was measured before
+            torch.cuda.empty_cache()  # frees the memory of earlier measurements
             size = health.arena_bytes(health.available())
-        self.arenas: dict[str, CudaArena | HostArena] = {
-            "inputs": make.create(size, sealed=True),
-            "outputs": make.create(size, sealed=False),
-        }
+        self.arenas: dict[str, CudaArena | HostArena]
+        self.arenas = {name: make.create(size, sealed=name == "inputs") for name in ("inputs", "outputs")}
         self._own: CudaArena | HostArena = make.create(_OWN_BYTES, sealed=False)
         self._source = generator(self.torch_device)
-        self._secret: Any = None  # bytes laid out as in the input arena; grows with what is asked
+        self._secret: Any = None  # the private inputs, laid out as in the input arena; grows on demand
         self._target: Any = None
         self._given: Any = None
-        self._scratch: Any = None  # to and from
+        self._scratch: Any = None  # target and source of a small copy
 
     def capacity(self, case: Case) -> int:
-        """How many launches with inputs and outputs of their own fit."""
+        """Return how many launches with separate inputs and outputs fit."""
         used = laid(case, 1).used
         return min(arena.size // max(1, used[name]) for name, arena in self.arenas.items())
 
     def fits(self, case: Case, launches: int = 1) -> bool:
-        """Whether the launches fit the arenas, and what they need besides the memory that is free: private inputs, and
-        the oracle and the comparison in float64.
-        """
+        """Whether the launches fit the arenas, and private inputs and float64 temporaries fit the free memory."""
         if self.capacity(case) < launches:
             return False
         elements = max(math.prod(array.shape) for array in case.arrays)
         return not self.short(laid(case, launches).used["inputs"], _FLOAT64_COPIES * 8 * elements)
 
     def short(self, private: int | None = None, besides: int = 0) -> bool:
-        """Whether too little memory is free for so many bytes of private inputs, by default all that the arena can
-        take, and for so many besides.
-        """
+        """Whether too little memory is free for `private` bytes of inputs (default: a full arena) and `besides` more."""
         if self.torch_device == "cpu":
             return False
         wanted = self.arenas["inputs"].size if private is None else private
@@ -246,26 +216,17 @@ class Desk:
         return max(0, wanted - held) + besides >= health.available()
 
     def lay(self, case: Case, launches: int = 1) -> Spread:
-        """Places the tensors of `launches` launches.
-
-        Raises:
-            MachineLacks: they do not fit.
-        """
+        """Lay out the tensors of `launches` launches, or raise MachineLacks."""
         spread = laid(case, launches)
         if any(spread.used[name] > arena.size for name, arena in self.arenas.items()):
             raise MachineLacks(f"The case {case.name} needs more memory than this machine has free.")
         return spread
 
     def arenas_for(self, trusted: bool) -> dict[str, CudaArena | HostArena]:
-        """What a worker maps."""
         return self.arenas | {"own": self._own} if trusted else self.arenas
 
     def apart(self, spread: Spread) -> Spread:
-        """The same inputs, and outputs where no submission can see them, poisoned.
-
-        Raises:
-            MachineLacks: the outputs are too large for that.
-        """
+        """Return the layout with its outputs moved to the `own` arena and poisoned, or raise MachineLacks."""
         if spread.used["outputs"] > self._own.size:
             raise MachineLacks(f"The case {spread.case.name} cannot be measured: its outputs are too large.")
         self._own.bytes_at(0, self._own.size).fill_(POISON_BYTE)
@@ -277,9 +238,7 @@ class Desk:
         return replace(spread, launches=launches)
 
     def deal(self, spread: Spread, own_draw: Callable[[Case, Any, Any], Tensors] | None = None) -> None:
-        """Draws fresh inputs for every launch, NaN all around them, in memory that no worker maps."""
-        import torch
-
+        """Draw fresh inputs for every launch into private memory, with NaN in the guards."""
         count = spread.used["inputs"]
         self._make_room(count)
         self._secret[: count & ~1].view(torch.int16).fill_(INPUT_GUARD)
@@ -294,13 +253,13 @@ class Desk:
         self.settle()
 
     def hand_over(self) -> None:
-        """Copies the inputs that were dealt to where the workers see them, and waits until they are there."""
+        """Copy the drawn inputs to the workers' arena, and wait for the copy."""
         self._hand(self._target, self._given)
 
     def copy_in_s(self, count: int) -> float:
-        """Seconds that `hand_over` takes for so many bytes: the lower quartile of some, with nobody else at work.
+        """Return the lower quartile of the seconds that `hand_over` takes for `count` bytes.
 
-        Where other judges leave no room for private inputs of that size, the outputs are copied: memory like any other.
+        If memory is short of private inputs of that size, copy the outputs instead.
         """
         source = None
         try:
@@ -319,78 +278,68 @@ class Desk:
         return quartile(seconds[2:])
 
     def _make_room(self, count: int) -> None:
-        import torch
-
         if self._secret is None or self._secret.numel() < count:
-            self._secret = self._given = None  # the old one is let go before the new one is made
+            self._secret = self._given = None  # frees the old one before the new one is allocated
             self._secret = torch.empty(count, dtype=torch.uint8, device=self.torch_device)
 
     def _aim(self, count: int, source: Any = None) -> None:
-        """Makes the tensors that `hand_over` copies. Done beforehand, since `hand_over` is timed."""
+        """Make the tensors that `hand_over` copies: beforehand, since `hand_over` is timed."""
         if self._scratch is None:
-            import torch
-
             self._scratch = torch.zeros(2, _SCRATCH_BYTES, dtype=torch.uint8, device=self.torch_device).unbind()
         self._target = self.arenas["inputs"].bytes_at(0, count)
         self._given = self._secret[:count] if source is None else source
 
     def poison(self, spread: Spread) -> None:
-        """Fills the outputs and their guards with the poison, and waits until that is done."""
-        self._bytes(spread, "outputs").fill_(POISON_BYTE)
+        """Fill the outputs and their guards with the poison, and wait for that."""
+        self.arenas["outputs"].bytes_at(0, spread.used["outputs"]).fill_(POISON_BYTE)
         self.settle()
 
     def clear(self) -> None:
-        """Takes from the outputs' arena, all of it, what a worker may have left there for another."""
+        """Clear the whole output arena, so that no worker finds another's data."""
         self.arenas["outputs"].clear()
         self.settle()
 
     def rest(self) -> None:
-        """Lets go of memory that only a grading needs: between two, the GPU is the learner's."""
+        """Free the memory that only a grading needs: between gradings, the GPU is the learner's."""
         self._secret = self._scratch = self._target = self._given = None
         if self.torch_device == "cuda":
-            import torch
-
             torch.cuda.empty_cache()
 
     def wake(self) -> None:
-        """Has the GPU switch to this process, by a small copy of private bytes.
+        """Make the GPU switch to this process, by a small copy of private bytes.
 
-        Before `hand_over` it leaves that no switch to wait for, and fills the host's caches. After it, it waits for
-        whoever had the GPU begin as soon as the inputs were there.
+        Before `hand_over` this takes the switch out of its time and warms the host's caches. After `hand_over` it waits
+        for work that another process started as soon as the inputs arrived.
         """
         self._hand(*self._scratch)
 
     def _hand(self, target: Any, given: Any) -> None:
-        """Copies, and waits: what the host does here is in the clock."""
+        """Copy and wait. The clock includes the host's part of this."""
         if self.torch_device == "cpu":
             target.copy_(given)
         else:
             copy_on_gpu(target, given)
 
     def settle(self) -> None:
-        """Waits for this process's own work on the device."""
+        """Wait for this process's own work on the device."""
         if self.torch_device == "cuda":
-            import torch
-
             torch.cuda.synchronize()
 
     def answers(self, spread: Spread) -> list[tuple[Any, ...]]:
-        """What stands in the outputs now, in float64, launch by launch: a trusted worker's answers, to be expected."""
-        import torch
-
+        """Return the current outputs per launch in float64, as the expected answers of a trusted worker."""
         return [
             tuple(self._view(slot).to(torch.float64, copy=True) for slot in self._outputs(spread, launch))
             for launch in spread.launches
         ]
 
     def expected(self, spread: Spread, exercise: Exercise) -> list[tuple[Any, ...]]:
-        """What the oracle says of the inputs that were dealt, in float64, launch by launch."""
+        """Return the oracle's answers to the current inputs per launch, in float64."""
         return [answers for _, _, answers in self._expected(spread, exercise, None)]
 
     def check(
         self, spread: Spread, exercise: Exercise, expected: Sequence[tuple[Any, ...]] | None = None
     ) -> Mismatch | None:
-        """The first output, launch by launch, that is not as `expected`: by default, what the oracle says."""
+        """Return the mismatch of the first output that differs from `expected` (default: the oracle's answers)."""
         guarded = untouched(self.arenas["outputs"], [self._outputs(spread, launch) for launch in spread.launches])
         if guarded and self._all_right(spread, exercise, expected):
             return None
@@ -403,8 +352,8 @@ class Desk:
                 found = compare(array.name, got, answer, _budget(spread, exercise), outside)
                 if found is None:
                     continue
-                sure = got.is_floating_point()  # an integer that looks unwritten may be a bug's
-                nothing = sure and found.unwritten == found.wrong  # what was never written is NaN, as some bugs write
+                sure = got.is_floating_point()  # a bug may write an integer that looks like poison
+                nothing = sure and found.unwritten == found.wrong  # the poison is NaN, which some bugs write
                 suspects = [suspect for suspect in exercise.suspects if suspect.missing or not nothing]
                 sentence = suspected(got, answer, inputs, suspects)
                 unwritten = 0 if sentence else found.unwritten
@@ -412,12 +361,10 @@ class Desk:
         return None
 
     def _all_right(self, spread: Spread, exercise: Exercise, expected: Sequence[tuple[Any, ...]] | None) -> bool:
-        """Whether all of it is, found in one pass and waited for once; where that saves nothing it says no."""
+        """Whether all outputs are right, in one pass with one wait; False if that pass is no faster here."""
         outputs = self._outputs(spread, spread.launches[0])
         if not fused_compare.saves(self.torch_device) or any(padded(slot) for slot in outputs):
             return False
-        import torch
-
         wrong = torch.zeros((), dtype=torch.int64, device=self.torch_device)
         for launch, _, answers in self._expected(spread, exercise, expected):
             for slot, answer in zip(self._outputs(spread, launch), answers, strict=True):
@@ -427,20 +374,21 @@ class Desk:
     def _expected(
         self, spread: Spread, exercise: Exercise, expected: Sequence[tuple[Any, ...]] | None
     ) -> Iterator[tuple[dict[str, Slot], dict[str, Any], tuple[Any, ...]]]:
-        """Of each launch where its tensors lie, its inputs, and what is expected of its outputs."""
+        """Yield each launch's slots, inputs and expected outputs."""
         for number, launch in enumerate(spread.launches):
             inputs = {array.name: self._private(launch[array.name]) for array in spread.case.inputs}
             if expected is None:
-                answers = _tuple(exercise.oracle({name: value.double() for name, value in inputs.items()}))
+                answer = exercise.oracle({name: value.double() for name, value in inputs.items()})
+                answers = answer if isinstance(answer, tuple) else (answer,)
             else:
                 answers = expected[number]
-            yield launch, inputs, tuple(answer.to(self.torch_device) for answer in answers)  # some are on the CPU
+            yield launch, inputs, tuple(answer.to(self.torch_device) for answer in answers)
 
     def _outputs(self, spread: Spread, launch: dict[str, Slot]) -> list[Slot]:
         return [launch[array.name] for array in spread.case.outputs]
 
     def warm(self, cases: Sequence[Case]) -> None:
-        """Has the comparison compiled for the outputs of these cases."""
+        """Compile the comparison for the outputs of these cases."""
         if self.torch_device == "cuda":
             fused_compare.warm(sorted({array.dtype for case in cases for array in case.outputs}))
 
@@ -449,12 +397,7 @@ class Desk:
         slots = [slot for launch in spread.launches for slot in self._outputs(spread, launch)]
         return all(bool(poisoned(self._view(slot)).all()) for slot in slots)
 
-    def _bytes(self, spread: Spread, arena: str) -> Any:
-        return self.arenas[arena].bytes_at(0, spread.used[arena])
-
     def _private(self, slot: Slot) -> Any:
-        import torch
-
         raw = self._secret[slot.offset : slot.offset + slot.bytes].view(getattr(torch, slot.dtype))
         return raw.as_strided(slot.shape, slot.strides)
 
@@ -464,7 +407,3 @@ class Desk:
 
 def _budget(spread: Spread, exercise: Exercise) -> Budget:
     return spread.case.budget or exercise.budget
-
-
-def _tuple(expected: Any) -> tuple[Any, ...]:
-    return expected if isinstance(expected, tuple) else (expected,)

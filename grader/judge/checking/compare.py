@@ -1,4 +1,4 @@
-"""Outputs against the float64 oracle: finite values first, then the error budget, then where and how they differ."""
+"""Comparison of outputs with the float64 oracle: the error budget, and where and how an output differs."""
 
 from __future__ import annotations
 
@@ -6,44 +6,44 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
+import torch
+
 from grader.exercise import Budget, Suspect, Tensors
 from grader.protocol.arena import POISON_BYTE
 from grader.verdict import CaseResult, Mismatch
 
 
 def within(got: Any, expected: Any, budget: Budget) -> Any:
-    """Where `got` is right: a boolean tensor. NaN is never right; an infinity is only where it is expected."""
+    """Return where `got` is right, as a boolean tensor. NaN is never right, an infinity only if it is expected."""
     error = (got.double() - expected).abs()
     allowed = budget.absolute + budget.relative * expected.abs()
     return ((error <= allowed) & expected.isfinite()) | (got.double() == expected)
 
 
 def _all_right(got: Any, expected: Any, budget: Budget) -> bool:
-    """`within` where everything is finite, in few passes over memory."""
+    """Whether `got` is within the budget, in few passes over memory; False if a value is not finite."""
     error = (expected - got).abs_()
     allowed = expected.abs().mul_(budget.relative).add_(budget.absolute)
     return bool(((error <= allowed) & (allowed < float("inf"))).all())
 
 
 def poisoned(got: Any) -> Any:
-    """Where `got` still holds the poison. In an integer type that is a value like any other: 255, or -1."""
-    import torch
-
+    """Return where `got` still holds the poison. As an integer that is an ordinary value: 255, or -1."""
     raw = got.contiguous().view(torch.uint8).reshape(*got.shape, got.element_size())
     return (raw == POISON_BYTE).all(-1)
 
 
 def _unwritten(got: Any, wrong: Any) -> Any:
-    """Where an element was never written. Of integers this is said only where it explains all that is wrong."""
+    """Return where an element was never written. Integers count only if that explains every wrong element."""
     unwritten = poisoned(got) & wrong
     sure = got.is_floating_point() or bool((unwritten == wrong).all())
     return unwritten if sure else unwritten.zero_()
 
 
 def compare(name: str, got: Any, expected: Any, budget: Budget, outside: Sequence[int] = ()) -> Mismatch | None:
-    """How `got` differs from `expected` (same shape, float64), or None.
+    """Return how `got` differs from `expected` (same shape, float64), or None.
 
-    `outside` are the offsets, in elements from the output's start, of the elements that were written around it.
+    `outside`: the offsets, in elements from the output's start, of writes outside it.
     """
     if not outside and _all_right(got, expected, budget):
         return None
@@ -80,13 +80,11 @@ def _where(got: Any, expected: Any, wrong: Any) -> dict[str, Any]:
 
 
 def suspected(got: Any, expected: Any, inputs: Tensors, suspects: Sequence[Suspect]) -> str:
-    """The sentence of the first suspect whose output this is, or an empty text."""
-    import torch
-
+    """Return the sentence of the first suspected bug that gives this output, or ""."""
     double = {name: value.double() for name, value in inputs.items()} | {"expected": expected, "got": got.double()}
     for suspect in suspects:
         bug = suspect.output(double)
-        if bug is None or _same(bug, expected):
+        if bug is None or torch.isclose(bug.double(), expected, rtol=1e-3, atol=1e-7).all():
             continue
         if torch.isclose(got.double(), bug.double(), rtol=suspect.relative, atol=1e-7, equal_nan=True).all():
             return suspect.sentence
@@ -94,7 +92,7 @@ def suspected(got: Any, expected: Any, inputs: Tensors, suspects: Sequence[Suspe
 
 
 def uncontradicted(cases: Sequence[CaseResult], suspects: Sequence[Suspect]) -> tuple[CaseResult, ...]:
-    """The cases without the sentences of suspects that would have left a case right which is wrong."""
+    """Drop the sentences of suspected bugs that would not explain another wrong case."""
     wrong = {case.name for case in cases if case.mismatch is not None}
     denied = {suspect.sentence for suspect in suspects if wrong.intersection(suspect.spares)}
     return tuple(
@@ -105,14 +103,8 @@ def uncontradicted(cases: Sequence[CaseResult], suspects: Sequence[Suspect]) -> 
     )
 
 
-def _same(bug: Any, expected: Any) -> bool:
-    import torch
-
-    return bool(torch.isclose(bug.double(), expected, rtol=1e-3, atol=1e-7).all())
-
-
 def _texts(got: Any, expected: Any) -> tuple[str, str]:
-    """Both with six digits, or with as many as tell them apart."""
+    """Format both with six digits, or with as many as it takes to distinguish them."""
     for digits in (6, 9, 12, 17):
         one, other = f"{float(got):.{digits}g}", f"{float(expected):.{digits}g}"
         if one != other:

@@ -1,6 +1,6 @@
-"""How many elements of an output are wrong, in one pass on the GPU: timed rounds check gigabytes.
+"""Counts an output's wrong elements in one pass on the GPU, because timed rounds check gigabytes.
 
-What is right is `compare.within`. Where the kernel does not compile, or counts anything else than that, torch counts.
+`compare.within` defines what is right. If the kernel does not compile or counts differently, torch counts.
 """
 
 from __future__ import annotations
@@ -11,24 +11,26 @@ import sys
 from collections.abc import Iterable
 from typing import Any
 
+import torch
+
 from grader.exercise import Budget
 from grader.judge.checking.compare import within
 from grader.judge.gpu.health import out_of_memory
 
-OPTIONS = {"num_warps": 4, "enable_fp_fusion": False}  # one rounding for product and sum is not what torch does
-_FLAT, _TILE = (1, 4096), (32, 64)  # rows and columns of a program; the second also reads columns in whole sectors
+OPTIONS = {"num_warps": 4, "enable_fp_fusion": False}  # torch rounds the product, then the sum
+_FLAT, _TILE = (1, 4096), (32, 64)  # rows × columns per program; a tile reads columns in whole sectors
 _CHECK = Budget(absolute=float.fromhex("0x1.c475ce032502ap-3"), relative=float.fromhex("0x1.8e4f115c46a60p-1"))
-_found: dict[str, bool] = {}  # by type: whether the kernel counts what `within` does
-_ON_THE_EDGE = float.fromhex("0x1.fd67d46af82d1p-1")  # right only where product and sum are rounded once, not twice
+_found: dict[str, bool] = {}  # by dtype: whether the kernel agrees with `within`
+_ON_THE_EDGE = float.fromhex("0x1.fd67d46af82d1p-1")  # right only if product and sum are rounded once
 
 
 def saves(device: str) -> bool:
-    """Whether one pass is any faster there."""
+    """Whether one pass is faster on this device."""
     return device == "cuda"
 
 
 def add_wrong(got: Any, expected: Any, budget: Budget, wrong: Any) -> None:
-    """Adds to `wrong`, an int64 on the same device, how many elements of `got` are; nothing is waited for."""
+    """Add the number of wrong elements of `got` to `wrong`, an int64 on the same device, without waiting."""
     plane = planes(got, expected)
     if plane is not None and got.is_cuda and _works(str(got.dtype)):
         launch(got, expected, budget, wrong, plane)
@@ -37,19 +39,14 @@ def add_wrong(got: Any, expected: Any, budget: Budget, wrong: Any) -> None:
 
 
 def warm(dtypes: Iterable[str]) -> None:
-    """Compiles for outputs of these types and tries that out, before a clock runs."""
+    """Compile the kernel for these dtypes and test it, before a clock runs."""
     for dtype in dtypes:
-        if not _found.get(f"torch.{dtype}"):  # what failed once, in a process that had too little, may work now
+        if not _found.get(f"torch.{dtype}"):  # retried after a failure, which may have been temporary
             _try(f"torch.{dtype}")
 
 
 def planes(got: Any, expected: Any) -> tuple[int, ...] | None:
-    """Rows, columns, and the strides of both tensors over them; None where they lie in no such plane.
-
-    The kernel takes float64 for what is expected. An oracle that answers in another type is compared by torch.
-    """
-    import torch
-
+    """Return rows, columns and the strides of both tensors; None if they do not form a plane or are not float64."""
     if got.shape != expected.shape or expected.dtype != torch.float64 or not got.numel():
         return None
     sides: list[list[int]] = []
@@ -67,7 +64,6 @@ def planes(got: Any, expected: Any) -> tuple[int, ...] | None:
 
 
 def launch(got: Any, expected: Any, budget: Budget, wrong: Any, plane: tuple[int, ...]) -> None:
-    """The kernel itself."""
     kernel = importlib.import_module("grader.judge.checking.fused_kernel").add_wrong
     rows, columns = _FLAT if plane[0] == 1 else _TILE
     programs = -(-plane[0] // rows) * -(-plane[1] // columns)
@@ -77,8 +73,6 @@ def launch(got: Any, expected: Any, budget: Budget, wrong: Any, plane: tuple[int
 
 @functools.lru_cache(maxsize=64)
 def _numbers(budget: Budget, device: str) -> Any:
-    import torch
-
     return torch.tensor([budget.absolute, budget.relative, float("inf")], dtype=torch.float64, device=device)
 
 
@@ -89,12 +83,12 @@ def _works(dtype: str) -> bool:
 
 
 def _try(dtype: str) -> None:
-    """Without a compiler, or with a Triton that has changed, a judge is only slower."""
+    """Test the kernel. Without a compiler, or with another Triton, the judge is only slower."""
     try:
         _found[dtype] = agrees(dtype.removeprefix("torch."), "cuda")
         reason = "it counts something else"
     except Exception as error:
-        if out_of_memory(error):  # a submission's doing, perhaps, and soon over: no answer yet
+        if out_of_memory(error):  # perhaps a submission holds the memory: try again later
             return
         _found[dtype], reason = False, f"{type(error).__name__}: {error}"
     if not _found[dtype]:
@@ -102,9 +96,7 @@ def _try(dtype: str) -> None:
 
 
 def agrees(dtype: str, device: str) -> bool:
-    """Whether the kernel counts what `within` does: of a row, of padded rows, and of columns; NaN and infinity too."""
-    import torch
-
+    """Whether the kernel agrees with `within` on a row, padded rows and columns, with NaN and infinity."""
     for rows, columns in ((1, 5000), (40, 70)):
         expected = torch.linspace(0, 9, rows * columns, dtype=torch.float64, device=device).reshape(columns, rows).t()
         if rows == 1:

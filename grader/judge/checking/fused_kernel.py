@@ -1,4 +1,4 @@
-"""The judge's own kernel: how many elements of an output are wrong, in one pass over it and what is expected."""
+"""The judge's own kernel: it counts an output's wrong elements in one pass."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ def add_wrong(  # type: ignore[no-untyped-def]
     rows, columns, got_row, got_column, expected_row, expected_column,
     ROWS: tl.constexpr, COLUMNS: tl.constexpr,
 ):  # fmt: skip
-    """Adds the wrong elements of a tile to `wrong_ptr`; `budget_ptr`: absolute, relative, infinity, in float64.
+    """Add the number of a tile's wrong elements to `wrong_ptr`; `budget_ptr`: absolute, relative, infinity, in float64.
 
-    What is right is `grader.judge.checking.compare.within`, to the last bit: so no product and sum may become one operation.
+    The result equals `compare.within` to the last bit, so the compiler must not fuse products and sums.
     """
     tiles = tl.cdiv(columns, COLUMNS)
     row = (tl.program_id(0) // tiles).to(tl.int64) * ROWS + tl.arange(0, ROWS)

@@ -1,4 +1,4 @@
-"""The machine that a verdict was reached on: its names, and the ceilings measured on it."""
+"""The machine of a verdict: its names, and its measured bandwidth and compute ceilings."""
 
 from __future__ import annotations
 
@@ -10,6 +10,8 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Literal
+
+import torch
 
 from grader.errors import MachineLacks
 from grader.judge.timing.host_speed import slowness
@@ -23,9 +25,9 @@ _STEADY_S = 0.1
 
 @dataclass(frozen=True)
 class Machine:
-    """`copy_gbps`: bytes read plus bytes written by a large device-to-device copy. `peak_tflops`: of a float16 matrix
-    product, the fastest thing that a GPU does. Both are measured, and 0 in a simulator. `slowness`: the factor of all
-    time limits."""
+    """A machine. `copy_gbps`: bytes read plus written by a large device-to-device copy. `peak_tflops`: of a float16
+    matrix product. Both are measured, and 0 in a simulator. `slowness`: the factor of all time limits.
+    """
 
     device: Device
     gpu: str
@@ -40,9 +42,7 @@ class Machine:
 
     @classmethod
     def measure(cls, device: Device) -> Machine:
-        """Looks at this machine; where there is a GPU it times a copy and a float16 product."""
-        import torch
-
+        """Measure this machine; on a GPU, time a copy and a float16 product."""
         gpu, l2 = "", 0
         if device == "cuda":
             properties = torch.cuda.get_device_properties(0)
@@ -62,13 +62,7 @@ class Machine:
 
 
 def resolve(device: str) -> Device:
-    """ "auto" is the GPU where there is one.
-
-    Raises:
-        MachineLacks: "cuda" was asked for and torch sees no GPU.
-    """
-    import torch
-
+    """Resolve "auto" to the GPU, if torch sees one. MachineLacks: "cuda" is required and torch sees none."""
     if device == "simulator":
         return "simulator"
     if torch.cuda.is_available():
@@ -94,7 +88,7 @@ def _peak_tflops(torch: Any) -> float:
 
 
 def _seconds(torch: Any, call: Callable[[], Any]) -> float:
-    """The least time of a call, by events, until it gets no less: what else is at work, and low clocks, only add."""
+    """Return the least seconds of a call by events, once it stops falling: other work and low clocks only add."""
     seconds: list[float] = []
     least_at = time.monotonic()
     while len(seconds) < _REPEATS or time.monotonic() - least_at < _STEADY_S:
@@ -110,7 +104,7 @@ def _seconds(torch: Any, call: Callable[[], Any]) -> float:
 
 
 def _driver() -> str:
-    with contextlib.suppress(Exception):  # NVML is for the record; a verdict does not hang on it
+    with contextlib.suppress(Exception):  # NVML is optional
         import pynvml
 
         pynvml.nvmlInit()
@@ -119,7 +113,6 @@ def _driver() -> str:
 
 
 def _version(package: str) -> str:
-    try:
+    with contextlib.suppress(importlib.metadata.PackageNotFoundError):
         return importlib.metadata.version(package)
-    except importlib.metadata.PackageNotFoundError:
-        return ""
+    return ""

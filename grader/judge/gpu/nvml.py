@@ -1,7 +1,7 @@
-"""The record of a timing: clocks, temperature, what held the clock back, who else was on the GPU. By NVML.
+"""NVML's record of a timing: clocks, temperature, throttling, and other processes on the GPU.
 
-It looks at the start and at the end, and by the driver's own counters at what lay between. There is no thread: it would
-disturb the arbiter's clock. What NVML does not tell here (MIG, a container, an old driver) is not known, in silence.
+It reads NVML at the start and the end, and the driver's counters for the time between; a thread would disturb the
+clock. Values that NVML does not report (MIG, containers, old drivers) stay unknown.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from typing import Any, NamedTuple
 
 from grader.judge.gpu.ceilings import Device
 
-_REASONS = {  # NVML's bits; idleness and clocks that a person has set are no throttling
+_REASONS = {  # NVML's bits of throttling; idleness and application clocks do not count
     0x04: "power cap",
     0x08: "hardware slowdown",
     0x10: "sync boost",
@@ -25,23 +25,23 @@ _REASONS = {  # NVML's bits; idleness and clocks that a person has set are no th
     0x40: "heat",
     0x80: "power brake",
 }
-_COUNTERS = {0: "power cap", 1: "heat"}  # NVML's performance policies, counted in nanoseconds
-_LEAST_SHARE = 0.01  # of the time watched: a clock that was held back for less disturbs nothing
+_COUNTERS = {0: "power cap", 1: "heat"}  # NVML's performance policies, in nanoseconds
+_LEAST_SHARE = 0.01  # of the time: shorter throttling is ignored
 _SM, _MEMORY, _GPU_SENSOR = 1, 2, 0
 
 
 class OtherProcess(NamedTuple):
-    """A process that is not ours with the GPU open. `busy`: kernels of it ran meanwhile; None where that is unknown."""
+    """Another process with the GPU open. `busy`: whether its kernels ran during the timing, None if unknown."""
 
     pid: int
     name: str
     busy: bool | None
-    above_us: bool = False  # one of our parents, such as a learner's notebook: that it has the GPU open is no news
+    above_us: bool = False  # a parent of this process, such as a learner's notebook
 
 
 @dataclass
 class Record:
-    """What is known of a timing once it has ended. None and () stand for "not known"."""
+    """The record of a timing. None and () mean unknown."""
 
     sm_clock_mhz: int | None = None
     memory_clock_mhz: int | None = None
@@ -52,13 +52,11 @@ class Record:
     other_processes: tuple[OtherProcess, ...] = ()
 
     def notes(self) -> tuple[str, ...]:
-        """What may have disturbed the timing, in sentences; what others wrote stands in `backticks`."""
+        """Return sentences on what may have disturbed the timing; other processes' text is in `backticks`."""
         found = []
-        busy = [each for each in self.other_processes if each.busy]
-        if busy:
+        if busy := [each for each in self.other_processes if each.busy]:
             found.append(f"{_who(busy)} used the GPU while this was timed; times may be off.")
-        idle = [each for each in self.other_processes if each.busy is None and not each.above_us]
-        if idle:
+        if idle := [each for each in self.other_processes if each.busy is None and not each.above_us]:
             found.append(f"{_who(idle)} had the GPU open while this was timed; if it was used, times may be off.")
         if self.throttle:
             before, after = self.sm_clock_before_mhz, self.sm_clock_mhz
@@ -69,10 +67,7 @@ class Record:
 
 
 class Monitor:
-    """NVML on the GPU that is CUDA's device 0 of those visible; in the simulator it knows nothing.
-
-    `nvml` and `properties` stand for pynvml and `torch.cuda.get_device_properties(0)`, which are asked otherwise.
-    """
+    """NVML on CUDA's device 0; all is unknown in the simulator. Tests replace pynvml (`nvml`) and torch (`properties`)."""
 
     def __init__(self, device: Device, nvml: Any = None, properties: Any = None) -> None:
         self._nvml: Any = None
@@ -84,11 +79,11 @@ class Monitor:
         with contextlib.suppress(Exception):
             self._nvml = nvml or importlib.import_module("pynvml")
             self._nvml.nvmlInit()
-            self._handle = self._find(properties or _properties())
+            self._handle = self._find(properties or importlib.import_module("torch").cuda.get_device_properties(0))
 
     @contextlib.contextmanager
     def watch(self) -> Iterator[Record]:
-        """A record that is filled in when the block ends, well or badly. Descendants of this process are no others."""
+        """Yield a record that is filled in when the block ends. This process's descendants do not count as others."""
         record = Record()
         began, since_us = time.perf_counter(), int(time.time() * 1e6)
         record.sm_clock_before_mhz, record.memory_clock_before_mhz = self._clock(_SM), self._clock(_MEMORY)
@@ -101,12 +96,11 @@ class Monitor:
             record.temperature_c = self._number("nvmlDeviceGetTemperature", _GPU_SENSOR)
             least_ns = _LEAST_SHARE * (time.perf_counter() - began - self._aside_s) * 1e9
             after = self._counters()
-            held = [
-                name
-                for name, ns in after.items()
-                if ns - counters.get(name, ns) - self._aside_ns.get(name, 0) > least_ns
-            ]
-            seen = [name for name in reasons + self._reasons() if name not in after]  # what is counted is not guessed
+            spent_ns = {name: ns - counters.get(name, ns) - self._aside_ns.get(name, 0) for name, ns in after.items()}
+            held = [name for name, ns in spent_ns.items() if ns > least_ns]
+            seen = [
+                name for name in reasons + self._reasons() if name not in after
+            ]  # counters are more exact than the reasons
             record.throttle = tuple(dict.fromkeys(held + seen))
             others |= self._others()
             busy = self._busy(since_us) if others else None
@@ -118,7 +112,7 @@ class Monitor:
 
     @contextlib.contextmanager
     def aside(self) -> Iterator[None]:
-        """Leaves out of the record that is being taken how far this block holds the clock back: it is not timed."""
+        """Exclude this block's throttling from the current record."""
         began, before = time.perf_counter(), self._counters()
         try:
             yield
@@ -140,7 +134,6 @@ class Monitor:
         return self._ask("nvmlDeviceGetHandleByPciBusId", f"{domain:08x}:{bus:02x}:{device:02x}.0")
 
     def _ask(self, name: str, *arguments: Any) -> Any:
-        """NVML's answer, or None."""
         with contextlib.suppress(Exception):
             return getattr(self._nvml, name)(*arguments)
         return None
@@ -162,39 +155,28 @@ class Monitor:
         return [name for bit, name in _REASONS.items() if bits & bit]
 
     def _counters(self) -> dict[str, int]:
-        """Nanoseconds for which the clock has been held back so far, by reason."""
+        """Return the nanoseconds of throttling so far, by reason."""
         asked = {name: self._of_gpu("nvmlDeviceGetViolationStatus", policy) for policy, name in _COUNTERS.items()}
         return {name: int(answer.violationTime) for name, answer in asked.items() if answer is not None}
 
     def _others(self) -> dict[int, str]:
-        """Pid and name of the processes that have the GPU open and do not descend from this one.
+        """Return pid and name of the processes that have the GPU open and do not descend from this one.
 
-        Nobody is named where this process is not among those listed: the pids are then the host's and not ours, or
-        (under MIG) those of another's share of the GPU.
+        If NVML's list does not contain this process, the pids belong to another namespace: return nothing.
         """
-        mode = self._of_gpu("nvmlDeviceGetMigMode")  # now, and after the next reset
+        mode = self._of_gpu("nvmlDeviceGetMigMode")  # current and pending
         if mode and mode[0]:
             return {}
         pids = {process.pid for process in self._of_gpu("nvmlDeviceGetComputeRunningProcesses") or ()}
         if os.getpid() not in pids:
             return {}
-        found = {}
-        for pid in pids:
-            line = _line_of(pid)
-            if line and os.getpid() not in line:
-                found[pid] = _name_of(pid)
-        return found
+        lines = {pid: _line_of(pid) for pid in pids}
+        return {pid: _name_of(pid) for pid, line in lines.items() if line and os.getpid() not in line}
 
     def _busy(self, since_us: int) -> set[int] | None:
-        """The pids whose kernels ran since then; None where NVML's samples show no process at work, not even ours."""
+        """Return the pids whose kernels ran since then; None if NVML's samples show no process at all."""
         samples = self._of_gpu("nvmlDeviceGetProcessUtilization", since_us) or ()
         return {sample.pid for sample in samples if sample.smUtil > 0} or None
-
-
-def _properties() -> Any:
-    import torch
-
-    return torch.cuda.get_device_properties(0)
 
 
 def _who(processes: list[OtherProcess]) -> str:
@@ -203,7 +185,7 @@ def _who(processes: list[OtherProcess]) -> str:
 
 
 def _line_of(pid: int) -> list[int]:
-    """A process, its parent, and so on up; empty where there is no such process (or none that we may see)."""
+    """Return a process and its ancestors; empty if the process does not exist or is not visible."""
     line: list[int] = []
     while pid > 0 and pid not in line:
         try:
@@ -216,7 +198,7 @@ def _line_of(pid: int) -> list[int]:
 
 
 def _name_of(pid: int) -> str:
-    """A process's name, which is its own text: letters, digits and a few marks are kept."""
+    """Return a process's name. It is untrusted, so only letters, digits and a few marks are kept."""
     with contextlib.suppress(OSError):
         name = Path(f"/proc/{pid}/comm").read_text(encoding="utf-8", errors="replace").strip()
         return "".join(c if c.isascii() and (c.isalnum() or c in "-_.+") else "?" for c in name) or "?"

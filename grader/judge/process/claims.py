@@ -1,4 +1,4 @@
-"""What a worker prints: it is read as it comes, and the beginning is kept."""
+"""Untrusted data from a worker: its claims, cut to known shapes and lengths, its exit status and its output."""
 
 from __future__ import annotations
 
@@ -12,22 +12,23 @@ from typing import IO, Any
 
 from grader.verdict import Failure
 
-# What a worker says of itself, and how it died: untrusted, held to the shape and lengths of what the judge knows.
-
 _KINDS = ("not_written", "compile", "exception", "illegal_access")
-_LEAST_S, _MOST_S = 1e-9, 1e6  # of a round; the smallest floats are 0 when they are divided by its launches
+_LEAST_S, _MOST_S = 1e-9, 1e6  # of a round: the smallest floats become 0 when divided by its launches
+LOG_BYTES = 16 << 10
+_MOST_BYTES = 64 << 20  # of output; what exceeds the log is read and dropped
+_LAST_WORDS_S = 5.0  # time to read the last output of a process that has ended
 _CONTROLS = (*range(0x20), *range(0x7F, 0xA0), 0x61C, 0x200E, 0x200F, *range(0x2028, 0x202F), *range(0x2066, 0x206A))
 _STEERING = {code: None for code in _CONTROLS if chr(code) not in "\n\t"}
 
 
 def time_of(claim: Any) -> float | None:
-    """Seconds, where the claim is a time."""
+    """Return the claimed seconds, or None if the claim is not a valid time."""
     fits = type(claim) is float and _LEAST_S <= claim < _MOST_S
     return claim if fits else None
 
 
 def failure_of(claim: Any) -> Failure:
-    """The failure that is described, as far as it can be read."""
+    """Return the claimed failure, as far as it is readable."""
     if not isinstance(claim, dict):
         return Failure("exception", "The worker sent a failure that cannot be read.")
     kind = claim.get("kind")
@@ -41,7 +42,7 @@ def failure_of(claim: Any) -> Failure:
 
 
 def death(code: int | None, log: str) -> Failure:
-    """What the exit status says; bubblewrap reports a signal as the shell does, by 128 and more."""
+    """Describe an exit status. Like a shell, bubblewrap reports a signal n as 128 + n."""
     if code is not None and 128 < code <= 128 + signal.SIGRTMAX:
         code = 128 - code
     if code is not None and code < 0:
@@ -57,7 +58,7 @@ def death(code: int | None, log: str) -> Failure:
 
 
 def plain(text: str) -> str:
-    """Text without what steers a terminal, or the direction in which it is read."""
+    """Return the text without control characters for terminals or text direction."""
     return text.encode("utf-8", "replace").decode().translate(_STEERING)
 
 
@@ -65,15 +66,8 @@ def _text(claim: Any, limit: int) -> str:
     return plain(claim[:limit]) if isinstance(claim, str) else ""
 
 
-# What a worker prints: it is read as it comes, and the beginning is kept.
-
-LOG_BYTES = 16 << 10
-_MOST_BYTES = 64 << 20  # that it may print; what is beyond the log is read and dropped
-_LAST_WORDS_S = 5.0  # for what a process printed last to be read
-
-
 class Printed:
-    """Reads a pipe in a thread of its own, not while `quiet` is held by another."""
+    """Reads a worker's output in a thread, but not while another thread holds `quiet`."""
 
     def __init__(self, pipe: IO[bytes], quiet: AbstractContextManager[Any]) -> None:
         self.quiet = quiet
@@ -85,45 +79,30 @@ class Printed:
 
     @property
     def log(self) -> str:
-        """The beginning, up to `LOG_BYTES`."""
+        """The beginning of the output, up to `LOG_BYTES`."""
         return plain(self._log.decode("utf-8", "replace"))
 
     @property
     def too_much(self) -> str:
-        """What is to be said where it printed more than it may; else nothing."""
+        """A message if it printed too much, else ""."""
         return f"printed more than {_MOST_BYTES >> 20} MiB" if self._count > _MOST_BYTES else ""
 
     def close(self) -> None:
-        """Reads what is left of one whose processes have ended."""
+        """Read the rest of the output, after the processes have ended."""
         self._reader.join(timeout=_LAST_WORDS_S)
-        if self._reader.is_alive():  # while another is timed it waits, and there is no later
-            self._read_the_rest()
+        if self._reader.is_alive():  # it waits while another worker is timed
+            self._drain(limit_ms=0)
         self._pipe.close()
 
-    def _drain(self) -> None:
-        waiting = self._waiting()
-        with contextlib.suppress(OSError, ValueError):
-            while not self.too_much:
-                waiting.poll()
-                with self.quiet:
-                    if not self._read():
-                        return
-
-    def _read_the_rest(self) -> None:
-        waiting = self._waiting()
-        with contextlib.suppress(OSError, ValueError):
-            while not self.too_much and waiting.poll(0) and self._read():
-                pass
-
-    def _waiting(self) -> select.poll:
+    def _drain(self, limit_ms: int | None = None) -> None:
+        """Read until the end; with a limit, only as long as there is output, and regardless of `quiet`."""
         waiting = select.poll()  # select() takes no descriptor above 1023
         waiting.register(self._pipe, select.POLLIN)
-        return waiting
-
-    def _read(self) -> int:
-        """Bytes that there were to read; 0 at the end."""
-        chunk = os.read(self._pipe.fileno(), 1 << 16)
-        self._count += len(chunk)
-        if len(self._log) < LOG_BYTES:
-            self._log += chunk[: LOG_BYTES - len(self._log)]
-        return len(chunk)
+        with contextlib.suppress(OSError, ValueError):
+            while not self.too_much and waiting.poll(limit_ms):
+                with self.quiet if limit_ms is None else contextlib.nullcontext():
+                    chunk = os.read(self._pipe.fileno(), 1 << 16)
+                if not chunk:
+                    return
+                self._count += len(chunk)
+                self._log += chunk[: LOG_BYTES - len(self._log)]

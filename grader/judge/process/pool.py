@@ -1,20 +1,20 @@
-"""Workers ahead of need: fresh ones with their imports done, and some that already load what will be graded next.
+"""The pool starts workers before they are needed: fresh ones, and some that load the submissions graded next.
 
-Loading (nvcc, ninja, imports) goes on in parallel, and so does what is compiled when a function is called. While
-something is timed, all of them stand still: what compilers take of the processor makes a round longer by a tenth of a
-millisecond, and the making of contexts is work on the GPU.
+Imports and compilers run in parallel. While the clock runs, all workers are stopped: compilers would lengthen a
+round by 0.1 ms, and creating a CUDA context is work on the GPU.
 """
 
 from __future__ import annotations
 
 import contextlib
+import functools
 import math
 import os
 import threading
 import time
 import weakref
 from collections import deque
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor, wait
 from dataclasses import dataclass, replace
 
@@ -25,51 +25,51 @@ from grader.judge.timing.host_speed import whole_limit_s
 from grader.verdict import Failure
 
 _MOST_AHEAD = 8
-_CORES = 6  # arbiter and worker spin on one each
-_CALM_S = 1.0  # between the end of somebody's code and a calibration
-_REHEARSAL_S = {"triton": 10.0, "cuda": 120.0}  # by backend, at most; a submission whose turn comes waits for the rest
-_FRESH = 2  # workers ready for one submission: its own, and one for the baselines
-_FRESH_IN_CLASS = 3  # what is loaded ahead may have to end, and is loaded again at once
-_GPU_BYTES_AHEAD = 2 << 30  # of free memory for each worker ahead: a context, and what a submission makes at import
+_CORES = 6  # at least, to load ahead: arbiter and worker spin on one each
+_CALM_S = 1.0  # between the end of a submission and a calibration
+_REHEARSAL_S = {"triton": 10.0, "cuda": 120.0}  # longest rehearsal by backend
+_FRESH = 2  # one worker for the submission, one for the baselines
+_FRESH_IN_CLASS = 3  # one more to reload a submission whose worker had to end
+_GPU_BYTES_AHEAD = 2 << 30  # free memory per worker ahead: a context, and a submission's allocations at import
 
 
 @dataclass(frozen=True)
 class Loaded:
-    """A worker that has loaded a submission, or failed to; its GPU buffers are not mapped yet."""
+    """A worker that has loaded a submission, or failed to. Its GPU buffers are not mapped yet."""
 
     worker: Worker
     failure: Failure | None
-    beside: bool  # others, which may have taken of its share of the machine
-    waited_s: float = 0.0  # for it to be loaded, once its turn had come
+    beside: bool  # loaded while other submissions used the machine
+    waited_s: float = 0.0  # for loading, since its turn came
 
 
 class Pool:
-    """Keeps workers ahead."""
+    """Keeps workers ready."""
 
     def __init__(self, device: str, sandbox: bool | None = None, free_bytes: int | None = None) -> None:
         self.device, self.sandbox = device, sandbox
         self.quiet = threading.RLock()  # held while something is timed
-        cores = len(os.sched_getaffinity(0))  # those that a batch system leaves us
+        cores = len(os.sched_getaffinity(0))  # the ones that a batch system leaves us
         room = cores // 2 if free_bytes is None else min(cores // 2, free_bytes // _GPU_BYTES_AHEAD)
         self._ahead = max(1, min(_MOST_AHEAD, room)) if cores >= _CORES else 1
         self._threads = ThreadPoolExecutor(2 * self._ahead + 1, "pool")
-        self._starting = threading.BoundedSemaphore(max(1, cores // 2))  # imports and compilers are work for a core
+        self._starting = threading.BoundedSemaphore(max(1, cores // 2))  # imports and compilers keep a core busy
         self._fresh: deque[Future[Worker]] = deque()
         self._expected: dict[tuple[str, str], _Ahead] = {}
         self._workers: weakref.WeakSet[Worker] = weakref.WeakSet()
         self._guard = threading.Lock()
-        self._still = threading.Lock()  # held meanwhile, and while a worker is made
-        self.slowness = 1.0  # of this host: the factor of all time limits
-        self.profiled = False  # whether workers are started with the profiler ready: see `grader.worker.gpu_start.warm`
-        self._in_hand: Worker | None = None  # the last that was taken
-        self._used = False  # whether somebody's code has run
+        self._still = threading.Lock()  # held within `still()`, and while a worker is created
+        self.slowness = 1.0  # the factor of all time limits on this host
+        self.profiled = False  # whether workers start with the profiler ready: see `grader.worker.gpu_start.warm`
+        self._in_hand: Worker | None = None  # the last one taken
+        self._used = False  # whether a submission has run
         self._closing = False
-        self._at_once = cores >= _CORES  # else a start would take the cores from what is timed
+        self._at_once = cores >= _CORES  # otherwise a start would take cores from the timing
         self.refill(_FRESH if device == "cuda" else 1)
 
     @contextlib.contextmanager
     def still(self) -> Iterator[None]:
-        """Meanwhile only those in turn run, and none is started. It is not entered within itself."""
+        """Within this context only workers in turn run, and none is started. Not reentrant."""
         with self._still, self.quiet:
             for worker in (others := self._made()):
                 worker.hold()
@@ -81,16 +81,16 @@ class Pool:
 
     @property
     def busy(self) -> bool:
-        """Whether workers other than the one in hand run, or have run, somebody's code."""
+        """Whether other submissions than the current one are loading or loaded."""
         return bool(self._expected)
 
     @property
     def empty(self) -> bool:
-        """Whether nobody's code is alive: neither ahead nor in hand."""
+        """Whether no submission is alive."""
         return not self._expected and (self._in_hand is None or self._in_hand.closed)
 
     def expect(self, jobs: Sequence[tuple[str, Exercise]]) -> None:
-        """Begins to load what will be asked for next, in order; what is no longer expected is let go."""
+        """Start to load the next submissions in order, and end the ones that are no longer expected."""
         wanted = {(source, exercise.id): exercise for source, exercise in jobs[: self._ahead]}
         for key in [key for key in self._expected if key not in wanted]:
             self._expected.pop(key).end()
@@ -99,16 +99,15 @@ class Pool:
                 self._used = True
                 later = number > 0 and self.device == "cuda"
                 limit_s = whole_limit_s(exercise, self.device, self.slowness)
-                self._expected[key] = _Ahead(
-                    self._threads, self._pop(), key[0], exercise, limit_s, beside=len(wanted) > 1, rehearsed=later
+                job = functools.partial(
+                    _load, source=key[0], exercise=exercise, limit_s=limit_s, beside=len(wanted) > 1, rehearsed=later
                 )
+                self._expected[key] = _Ahead(self._threads, self._pop(), job)
 
     def take(self, source: str, exercise: Exercise, left_s: float = math.inf, one_queue: bool = False) -> Loaded:
-        """A worker with this submission loaded: the one ahead where there is one. `left_s` is what a submission that is
-        loaded now has for it. `one_queue`: a worker that is started now, whose streams share a queue.
+        """Return a worker that has loaded this submission, ahead of its turn or now within `left_s`.
 
-        Raises:
-            WorkerFailed: no worker comes up on this machine.
+        `one_queue` starts a new worker, whose streams share a hardware queue. WorkerFailed: no worker starts here.
         """
         ahead = None if one_queue else self._expected.pop((source, exercise.id), None)
         self._used = True
@@ -129,34 +128,31 @@ class Pool:
         return loaded
 
     def fresh(self) -> Worker:
-        """A worker that has run nobody's code, its context made.
-
-        Raises:
-            WorkerFailed: no worker comes up on this machine.
-        """
+        """Return a worker that has run no submission. WorkerFailed: no worker starts on this machine."""
         worker = self._pop().result()
         worker.in_turn()
         return worker
 
     def refill(self, count: int = 1) -> None:
-        """Starts fresh workers, unless there are as many."""
+        """Start fresh workers until there are `count`."""
         while len(self._fresh) < count:
             self._fresh.append(self._threads.submit(self._start))
 
     def trim(self) -> None:
-        """Ends fresh workers that only a class needs."""
+        """End the fresh workers that only a whole class needs."""
         while len(self._fresh) > _FRESH:
-            self._fresh.pop().add_done_callback(_end)
+            self._fresh.pop().add_done_callback(_close)
 
     def evict(self) -> None:
-        """Ends the workers that have somebody's code; it is loaded again when its turn comes."""
+        """End the workers that load submissions ahead; these are loaded again in their turn."""
         for ahead in self._expected.values():
             ahead.end()
         self._expected.clear()
 
     def calm(self) -> bool:
-        """Ends the workers that have somebody's code, and waits for a while where anybody's has run: a GPU and a host
-        are not what they were in the moment in which much has ended. False where the one in hand is still alive.
+        """End the workers that load ahead, and wait for the machine to settle if a submission has run.
+
+        Return False if the current submission is still alive.
         """
         self.evict()
         if self._used:
@@ -165,25 +161,23 @@ class Pool:
         return self.empty
 
     def be_still(self) -> None:
-        """Ends the workers that have somebody's code, and waits for those that start: what either takes of the host is
-        noise in a clock.
-        """
+        """End the workers that load ahead and wait for the starting ones: both are noise to the clock."""
         starting = [*self._fresh, *(ahead.starting for ahead in self._expected.values())]
         self.evict()
         wait(starting, timeout=START_LIMIT_S)
 
     def reset(self) -> None:
-        """Ends all workers but the one in hand, those too that have run nobody's code: they came up beside others."""
+        """End all workers but the current one, also fresh ones: they started while others ran."""
         self.evict()
         for starting in self._fresh:
-            starting.add_done_callback(_end)
+            starting.add_done_callback(_close)
         self._fresh.clear()
 
     def close(self) -> None:
-        """Ends every worker."""
+        """End every worker."""
         self._closing = True
         for worker in self._made():
-            worker.kill()  # whoever waits for it stops waiting
+            worker.kill()  # ends the waiting in other threads
         self._threads.shutdown(cancel_futures=True)
         for worker in self._made():
             worker.close()
@@ -222,28 +216,23 @@ class Pool:
 class _Ahead:
     """A submission that is being loaded ahead of its turn."""
 
-    def __init__(
-        self, threads: ThreadPoolExecutor, starting: Future[Worker], source: str, exercise: Exercise, limit_s: float,
-        *, beside: bool, rehearsed: bool,
-    ) -> None:  # fmt: skip
-        self.starting, self._source, self._exercise, self._beside = starting, source, exercise, beside
-        self._limit_s, self._rehearsed = limit_s, rehearsed
-        self._ended = False
-        self.loading = threads.submit(self._load)
+    def __init__(self, threads: ThreadPoolExecutor, starting: Future[Worker], load: Callable[[Worker], Loaded]) -> None:
+        self.starting, self._load, self._ended = starting, load, False
+        self.loading = threads.submit(self._loaded)
 
     def end(self) -> None:
-        """Ends its worker, now or as soon as it has started."""
+        """End its worker, now or as soon as it has started."""
         self._ended = True
         if self.starting.done() and self.starting.exception() is None:
             self.starting.result().kill()
         self.loading.add_done_callback(_close)
 
-    def _load(self) -> Loaded:
+    def _loaded(self) -> Loaded:
         worker = self.starting.result()
         if self._ended:
             worker.close()
-            return Loaded(worker, Failure("crash", "It was ended before it was loaded."), self._beside)
-        return _load(worker, self._source, self._exercise, self._limit_s, self._beside, self._rehearsed)
+            return Loaded(worker, Failure("crash", "The judge ended it before it was loaded."), beside=True)
+        return self._load(worker)
 
 
 def _load(
@@ -251,7 +240,7 @@ def _load(
 ) -> Loaded:
     try:
         worker.greet()
-    except WorkerFailed as failed:  # before it was told of the submission: whatever that was, others are why
+    except WorkerFailed as failed:  # not the submission's fault: the worker does not have it yet
         worker.close()
         return Loaded(worker, failed.failure, beside=True)
     begun = time.monotonic()
@@ -261,21 +250,16 @@ def _load(
             cases = [*exercise.cases, *exercise.timed_cases]
             left_s = limit_s - (time.monotonic() - begun)
             worker.rehearse("submission", cases, min(left_s, _REHEARSAL_S[exercise.backend]))
-        worker.freeze()  # what it started while it was imported waits, too
-    except WorkerFailed as failed:
+        worker.freeze()  # stops the processes that the import started, too
+    except BaseException as error:
         worker.close()
-        return Loaded(worker, failed.failure, beside)
-    except BaseException:
-        worker.close()
+        if isinstance(error, WorkerFailed):
+            return Loaded(worker, error.failure, beside)
         raise
     return Loaded(worker, None, beside)
 
 
-def _close(loading: Future[Loaded]) -> None:
-    if not loading.cancelled() and loading.exception() is None:
-        loading.result().worker.close()
-
-
-def _end(starting: Future[Worker]) -> None:
-    if not starting.cancelled() and starting.exception() is None:
-        starting.result().close()
+def _close(future: Future[Loaded] | Future[Worker]) -> None:
+    if not future.cancelled() and future.exception() is None:
+        found = future.result()
+        (found.worker if isinstance(found, Loaded) else found).close()

@@ -1,4 +1,4 @@
-"""Workers as the arbiter sees them: started ahead of need, used for one submission, ended with their process tree."""
+"""The arbiter's handle on a worker process: it starts one, runs rounds in it, watches and ends its process tree."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import socket
 import subprocess
 import threading
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from typing import Any
@@ -24,8 +24,13 @@ from grader.protocol.channel import Channel, ChannelClosed, ChannelTimeout
 from grader.protocol.flag import Flag
 from grader.verdict import Failure
 
-# What comes of a round in a worker: its parts by the arbiter's clock, or a failure.
-
+START_LIMIT_S = 120.0
+FILL = "fill"  # a function of every worker that fills the outputs of any exercise
+_LEAST_AVAILABLE = 0.04  # of the machine's memory: with less left, the worker in turn is ended
+_LOOK_S = 0.5  # between two checks of its memory
+_PLAN_LIMIT_S = 20.0  # to map memory: milliseconds, unless the machine is overloaded
+_QUEUE_S, _CALL_S = 0.02, 2e-4  # time to queue a round's calls, plus some per call, at most doubled
+_SPIN_S = {"cuda": 0.2, "simulator": 0.002}  # spin for this long, then sleep between checks
 _NOT_AWAITED = (
     "Outputs changed after the function had returned: it must wait for its own threads and processes. Work on a stream "
     "of its own must be joined: `torch.cuda.current_stream().wait_stream(stream)`, or `stream.synchronize()`."
@@ -33,7 +38,7 @@ _NOT_AWAITED = (
 
 
 class WorkerFailed(Exception):
-    """A submission failed in its worker; `failure` says how. After a crash, a limit or a timeout the worker is gone."""
+    """A submission failed in its worker. After a crash, a limit or a timeout, the worker has ended."""
 
     def __init__(self, failure: Failure) -> None:
         super().__init__(failure.message)
@@ -42,41 +47,38 @@ class WorkerFailed(Exception):
 
 @dataclass(frozen=True)
 class Round:
-    """The parts of a round by the arbiter's clock, and the worker's own claim (None: it makes none that is a time)."""
+    """The parts of a round by the arbiter's clock, and the worker's claim (None: no valid time)."""
 
     copy_in_s: float
-    work_s: float  # from the inputs' arrival to the flag's answer: a last small copy of the judge's, then the launches
+    work_s: float  # from the inputs' arrival to the answer: a small copy, then the launches
     glimpse_s: float
     event_s: float | None
     look: Glimpse
-    seen: bytes  # by that look, before the clock stopped
+    seen: bytes  # the probed elements, before the clock stopped
 
     def must_be_unchanged(self) -> None:
-        """To be called when all outputs were found to be right: what the clock's look saw must be just that.
-
-        Raises:
-            WorkerFailed: it was something else, so the answer came before the work was done.
-        """
+        """Once all outputs are right, raise WorkerFailed if the probe had seen other values: the answer came early."""
         if self.look.take() != self.seen:
             raise WorkerFailed(Failure("wrong_answer", _NOT_AWAITED))
 
 
-# Workers as the arbiter sees them: started ahead of need, used for one submission, ended with their process tree.
-
-START_LIMIT_S = 120.0
-FILL = "fill"  # a function that every worker has: it fills the output, whatever an exercise's arrays are
-_LEAST_AVAILABLE = 0.04  # of the machine's memory: below that the one in turn is stopped, as nothing else would see it
-_LOOK_S = 0.5  # between two looks at how much memory it takes
-_PLAN_LIMIT_S = 20.0  # to map memory and lay tensors over it: milliseconds, on a machine that is not overwhelmed
-_QUEUE_S, _CALL_S = 0.02, 2e-4  # for the calls of a round to be queued; for each of them more, up to twice as much
-_SPIN_S = {"cuda": 0.2, "simulator": 0.002}  # a longer wait measures no microseconds: sleep between looks
+@contextlib.contextmanager
+def stopped(worker: Worker | None) -> Iterator[None]:
+    """Stop a worker's processes, if there is one, within this context."""
+    if worker is not None:
+        worker.freeze()
+    try:
+        yield
+    finally:
+        if worker is not None:
+            worker.thaw()
 
 
 class Worker:
-    """One worker process: `await_imports`, `start_up` and `warm_up` come first, once, in this order.
+    """One worker process. Call `await_imports`, `start_up` and `warm_up` once, in this order.
 
-    `quiet` is held while another is timed: until `in_turn`, what this process prints is not read then, and nobody looks
-    at how much memory it takes. Either would take the interpreter from the arbiter's spinning clock.
+    While another worker is timed, `quiet` is held. Until `in_turn` this worker's output and memory use are not read
+    then, because reading would take the interpreter from the spinning clock.
     """
 
     def __init__(self, device: str, sandbox: bool | None, quiet: AbstractContextManager[Any]) -> None:
@@ -93,71 +95,59 @@ class Worker:
         self._flag: Flag | None = None
         self._spread: Spread | None = None
         self._looked_s = 0.0
-        self.left_s = self._whole_s = math.inf  # of the time that is spent waiting for it, once it is its turn
-        self._look_s = 4 * _LOOK_S  # a thread that wakes up takes the interpreter, too
-        self.closed = False  # ended, with all of its processes
+        self.left_s = self._whole_s = math.inf  # of the time limit, once it is its turn
+        self._look_s = 4 * _LOOK_S  # rarely: every wake-up takes the interpreter
+        self.closed = False
         self._is_ahead = True  # of its turn
-        self._moving = threading.Lock()  # while its processes are stopped, or go on
+        self._moving = threading.Lock()  # held while its processes are stopped or resumed
         self._frozen = self._held = False
-        self._available = 1.0  # share of the machine's memory, when its turn came
+        self._available = 1.0  # share of the machine's memory when its turn came
 
     @property
     def log(self) -> str:
-        """What the process printed, up to a cap."""
+        """The process's output, up to a limit."""
         return self._printed.log
 
     def await_imports(self) -> None:
-        """Waits for the imports.
-
-        Raises:
-            WorkerFailed: it did not come up; the log says why.
-        """
+        """Wait for the imports. WorkerFailed: the worker did not start; see its log."""
         self._receive(START_LIMIT_S)
 
     def start_up(self, one_queue: bool) -> None:
-        """Has it make its CUDA context: work on the GPU, so not while something is timed."""
+        """Create its CUDA context. This is work on the GPU, so not while another worker is timed."""
         self._ask({"op": "start", "one_queue": one_queue}, START_LIMIT_S)
 
     def warm_up(self, profiler: bool) -> None:
-        """Has it pay for what compilers, and if so the profiler, take at their first use."""
+        """Warm up the compilers and, if asked, the profiler."""
         self._ask({"op": "warm", "profiler": profiler}, START_LIMIT_S)
 
     def in_turn(self, left_s: float = math.inf, whole_s: float = math.inf) -> None:
-        """From now on this is the one that is graded. All waits for it together may last `left_s`: what is left of the
-        `whole_s` that its exercise allows.
-        """
+        """Make this the graded worker. All waits for it may take `left_s` of the exercise's `whole_s`."""
         self._look_s, self._is_ahead = _LOOK_S, False
         self._quiet = self._printed.quiet = contextlib.nullcontext()
         self._available = available_share()
         self.left_s, self._whole_s = left_s, whole_s
 
     def greet(self) -> None:
-        """Hears from it that it is there.
-
-        Raises:
-            WorkerFailed: it is not, any more.
-        """
+        """Raise WorkerFailed if the worker does not answer."""
         self._ask({"op": "greet"}, _PLAN_LIMIT_S)
 
     def load(
         self, name: str, source: str, entry: str, limit_s: float, harness: Callable[..., None] | None = None
     ) -> None:
-        """Imports the source of a submission, or of a baseline, as `name`; `harness` calls it, where there is one."""
+        """Import the source of a submission or baseline as `name`; `harness`, if given, calls it."""
         message = {"op": "load", "name": name, "source": source, "entry": entry}
         if harness is not None:
             message |= {"harness": text_of(harness), "harness_entry": harness.__name__}
         self._ask(message, limit_s)
 
     def rehearse(self, name: str, cases: Sequence[Case], limit_s: float) -> None:
-        """Has it compile what the function compiles when it is called with these cases; nothing runs on the GPU."""
+        """Compile the kernels that the function uses in these cases, without running on the GPU."""
         launches = [launch for case in cases for launch in laid(case, 1).plan()]
         message = {"op": "rehearse", "name": name, "launches": launches, "limit_s": limit_s}
         self._ask(message, limit_s + _PLAN_LIMIT_S)
 
     def map(self, desk: Desk, trusted: bool = False) -> None:
-        """Hands over the arenas and a new flag; `trusted`: it runs nobody's submission. Others find nothing there
-        of whoever had them before.
-        """
+        """Hand over the arenas, cleared unless the worker is `trusted` (runs no submission), and a new flag."""
         if not trusted:
             desk.clear()
         self._flag, flag_fd = Flag.create()
@@ -173,19 +163,19 @@ class Worker:
             os.close(flag_fd)
 
     def plan(self, spread: Spread) -> None:
-        """Tells the worker where the tensors of the coming rounds lie."""
+        """Send the worker the layout of the next rounds' tensors."""
         self._spread = spread
         self._ask({"op": "plan", "launches": spread.plan()}, _PLAN_LIMIT_S)
 
     def round(self, name: str, desk: Desk, limit_s: float, head_start: bool) -> Round:
-        """One round of `name` ("": one that copies; `FILL`) over the planned launches.
+        """Run one round of the function `name` ("" copies, `FILL` fills) over the planned launches.
 
-        The clock covers the copying-in of the inputs that were dealt, a small copy, the launches, and a look
-        at random elements of every output. With a head start it begins when the calls have been made, and wait on the
-        GPU: what Python takes for them does not count, unless that is long, or it waits for the GPU in between.
+        The clock covers copying in the inputs, a small copy, the launches, and a probe of every output.
+        With a head start it begins when the calls are queued on the GPU. Then Python's time for them does not count,
+        unless it is long or the function waits for the GPU in between.
 
         Raises:
-            WorkerFailed: the submission raised, crashed, or did not end in time.
+            WorkerFailed: the submission raised, crashed, or timed out.
         """
         assert self._flag is not None
         assert self._spread is not None
@@ -214,8 +204,9 @@ class Worker:
         return Round(handed - started, answered - handed, ended - answered, event_s, glimpse, seen)
 
     def _await_queue(self, flag: Flag, number: int) -> None:
-        """Gives its calls a while to be queued. Who waits for the GPU between them, loads a kernel, or makes more calls
-        than the driver queues (a thousand), waits for the flag; that is nobody's failure.
+        """Give the worker some time to queue its calls.
+
+        A function that synchronises, loads a kernel or makes more than a thousand calls waits for the flag instead.
         """
         assert self._spread is not None
         ends = time.perf_counter() + _QUEUE_S + min(_QUEUE_S, _CALL_S * len(self._spread.launches))
@@ -238,11 +229,11 @@ class Worker:
             self.left_s -= waited
 
     def kernels(self, name: str, limit_s: float) -> Any:
-        """What ran on the GPU in one more launch, as the worker's own profiler tells it: untrusted, advice only."""
+        """Profile one more launch in the worker, and return its kernels: untrusted, for advice only."""
         return self._ask({"op": "kernels", "name": name}, limit_s).get("kernels")
 
     def freeze(self) -> None:
-        """Stops every process of the tree until `thaw`, so that it disturbs nobody's time."""
+        """Stop every process of the tree until `thaw`."""
         with self._moving:
             self._frozen = True
             self._caged.freeze()
@@ -254,7 +245,7 @@ class Worker:
                 self._caged.thaw()
 
     def hold(self) -> None:
-        """Stops it until `release`, unless it is in turn; one that was frozen stays so."""
+        """Stop the tree until `release`, unless the worker is in turn."""
         with self._moving:
             if self._is_ahead and not self._frozen:
                 self._held = True
@@ -267,11 +258,11 @@ class Worker:
             self._held = False
 
     def kill(self) -> None:
-        """Ends the whole process tree; whoever waits for it in another thread gets a WorkerFailed."""
+        """End the process tree; threads that wait for the worker get a WorkerFailed."""
         self._caged.kill()
 
     def close(self) -> None:
-        """Ends the whole process tree and lets go of its channel and flag. A second call does nothing."""
+        """End the process tree and close its channel and flag. A second call does nothing."""
         if self.closed:
             return
         self.closed = True
@@ -306,11 +297,9 @@ class Worker:
         return answer
 
     def _watch(self) -> float:
-        """Looks, some times a second, whether the tree has outgrown what it may take. Returns the seconds for which it
-        waited for others, in which the tree may have stood still; a look that is slow is the tree's own doing.
+        """Check the tree's limits a few times per second, and end it with WorkerFailed if it exceeds one.
 
-        Raises:
-            WorkerFailed: it has, and is gone.
+        Return the seconds of waiting for `quiet`, in which the tree may have been stopped: they do not count.
         """
         if time.monotonic() - self._looked_s < self._look_s:
             return 0.0
@@ -353,5 +342,5 @@ class Worker:
         if self._caged.ran_out_of_memory():
             self.close()
             return Failure("limit", "It took more memory than it may and was ended by the system.")
-        self.close()  # reads what it printed last
+        self.close()  # reads its last output
         return death(code, self.log)

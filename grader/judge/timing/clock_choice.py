@@ -1,4 +1,9 @@
-"""Checks on readings: baselines that were slowed, a clock that may run long, clocks that disagree."""
+"""The choice between two clocks: the arbiter's, which is noisy, and the worker's CUDA events, which it could forge.
+
+The arbiter's clock is almost always late, rarely early. So a submission's events are compared with one of its fastest
+rounds, and count if they claim at least that time less `AGREEMENT`; otherwise the arbiter's time counts. Rounds that
+are faster than the median by more than the jitter are not used, because a trick may shorten a few of them.
+"""
 
 from __future__ import annotations
 
@@ -13,26 +18,26 @@ from grader.judge import score
 from grader.judge.score import decide
 from grader.verdict import Finding
 
-# Which of two clocks counts: the arbiter's, which nobody can forge, or the worker's events, which have no noise.
-#
-# Noise makes a round longer by the arbiter's clock far more often than shorter: the host's part of it takes tens of
-# microseconds more, in one round or for seconds on end. So a submission's events are held against one of the fastest of
-# its rounds: if they claim at least its time, less `AGREEMENT`, they count; otherwise the arbiter's time does. A round
-# that is faster than the median by more than the host's jitter is not used for that: a trick may shorten a few rounds.
-
-AGREEMENT = 0.005  # of the arbiter's time: what a submission that forges its events can gain by a clock without noise
-_AGREED = 1 / 7  # of the rounds, and two of them at least: a round may also be short by a slip of the clock
-_ABSURD = 2.0  # times the arbiter's time: events that claim more are no honest ones
+AGREEMENT = 0.005  # of the arbiter's time: the most that forged events gain if the clock has no noise
+_AGREED = 1 / 7  # of the rounds, but at least two: the clock may be early in one
+_ABSURD = 2.0  # times the arbiter's time: events that claim more are forged
+OWN = "submission"
+_DISTURBED = 1.01  # times a baseline's time alone: above that, something slows it
+_DISTURBED_THROUGHOUT = 1.005  # the same for the median of its rounds in a case
+_NOISE = 0.1  # noise of the host explains this difference between a submission's events and the arbiter's clock
+_ASKED_ROUNDS, _HELD_UP_ROUNDS = 3, 2  # the first rounds of a case; so many of them must be late
+_HELD_UP_JITTERS = 8  # times the usual jitter: more is not noise
+_SURE = 1.3  # a gate is sure by this factor: some baselines vary by a few percent
 
 
 @dataclass(frozen=True)
 class Reading:
-    """A round: seconds a launch by the arbiter's clock, and by the worker's events (None: it claims no time)."""
+    """A round: seconds per launch by the arbiter's clock and by the worker's events (None: no valid time)."""
 
     arbiter_s: float
     events_s: float | None
-    trusted: bool = False  # a worker of ours, whose events count
-    jitter_s: float = math.inf  # by how much the host's part varies as a rule, a launch; infinite where that is unknown
+    trusted: bool = False  # from a worker without a submission, whose events count
+    jitter_s: float = math.inf  # the usual jitter of the host per launch; infinite if unknown
 
     def agrees_with(self, reference_s: float) -> bool:
         if self.trusted or self.events_s is None:
@@ -42,14 +47,14 @@ class Reading:
 
 @dataclass(frozen=True)
 class Counted:
-    """Seconds a launch, and whose they are."""
+    """Seconds per launch and their clock."""
 
     seconds: float
     clock: Literal["events", "arbiter"]
 
 
 def counted(readings: Sequence[Reading]) -> list[Counted]:
-    """What counts of the rounds of one worker in one case."""
+    """Return the times that count of one worker's rounds in one case."""
     if not readings:
         return []
     reference_s = held_against(readings)
@@ -62,14 +67,14 @@ def counted(readings: Sequence[Reading]) -> list[Counted]:
 
 
 def enough(readings: Sequence[Reading]) -> bool:
-    """Whether the events count in as many rounds as it takes; more rounds may bring that about."""
+    """Whether the events count in enough rounds; more rounds may help."""
     reference_s = held_against(readings) if readings else 0.0
     return sum(one.agrees_with(reference_s) for one in readings) >= _needed(len(readings))
 
 
 def held_against(readings: Sequence[Reading]) -> float:
-    """The arbiter's time that a submission's events are held against, in seconds a launch: of one of the fastest
-    rounds, or what lies a jitter below the middle one where that is more.
+    """Return the arbiter's seconds per launch that events must reach: one of the fastest rounds, or the median less a
+    jitter if that is more.
     """
     times = sorted(one.arbiter_s for one in readings)
     return max(times[: _needed(len(times))][-1], median(times) - median(one.jitter_s for one in readings))
@@ -79,22 +84,14 @@ def _needed(rounds: int) -> int:
     return max(2, math.ceil(_AGREED * rounds))
 
 
-# Checks on readings: baselines that were slowed, a clock that may run long, clocks that disagree.
-
-OWN = "submission"
-_DISTURBED = 1.01  # times what a baseline takes alone: then something slows it
-_DISTURBED_THROUGHOUT = 1.005  # the same of the middle one of its rounds in a case
-_NOISE = 0.1  # of its time by the arbiter's clock, a submission's events may claim less because the host is noisy
-_ASKED_ROUNDS, _HELD_UP_ROUNDS = 3, 2  # the first ones of a case; so many of them must be late
-_HELD_UP_JITTERS = 8  # times what a host varies by as a rule: more is no noise
-_SURE = 1.3  # times what a gate asks, or that part of it: some baselines take a few percent more from time to time
+# Checks: baselines that were slowed, a clock that may run long, clocks that disagree.
 
 Readings = Mapping[str, Mapping[str, Sequence[Reading]]]  # by case, then by peer
-Alone = Callable[[str, str], float]  # seconds that a baseline takes alone, by case and baseline
+Alone = Callable[[str, str], float]  # a baseline's seconds alone, by case and baseline
 
 
 def seconds_of(readings: Readings) -> dict[str, dict[str, list[float]]]:
-    """Seconds a launch that count, one entry a trial, by case and peer."""
+    """Return the seconds per launch that count, by case and peer, one entry per trial."""
     return {
         case: {peer: [one.seconds for one in counted(found)] for peer, found in peers.items()}
         for case, peers in readings.items()
@@ -102,7 +99,7 @@ def seconds_of(readings: Readings) -> dict[str, dict[str, list[float]]]:
 
 
 def _claims(readings: Readings) -> dict[str, dict[str, list[float]]]:
-    """The same by the submission's own events, where it has been timed; what it claims is not what counts."""
+    """Return the same with the submission's own claims, for cases in which it was timed."""
     return {
         case: peers | {OWN: [one.arbiter_s if one.events_s is None else one.events_s for one in readings[case][OWN]]}
         for case, peers in seconds_of(readings).items()
@@ -111,7 +108,7 @@ def _claims(readings: Readings) -> dict[str, dict[str, list[float]]]:
 
 
 def claims_less(readings: Readings) -> list[Finding]:
-    """A submission whose own events claim much less than the arbiter's clock says: forged, or between two streams."""
+    """Report events that claim much less than the arbiter's clock: they are forged, or on another stream."""
     own = [one for peers in readings.values() for one in peers.get(OWN, ())]
     shares = [one.events_s / one.arbiter_s for one in own if one.events_s is not None]
     if not shares or median(shares) >= 1 - _NOISE:
@@ -122,7 +119,7 @@ def claims_less(readings: Readings) -> list[Finding]:
 
 
 def slow_rounds(readings: Readings, alone: Alone) -> list[tuple[str, str, int]]:
-    """Case, baseline and number of each round that took a baseline longer than it takes alone."""
+    """Return case, baseline and number of each round in which a baseline was slower than alone."""
     return [
         (case, peer, number)
         for case, peers in readings.items()
@@ -133,8 +130,9 @@ def slow_rounds(readings: Readings, alone: Alone) -> list[tuple[str, str, int]]:
 
 
 def not_alone(readings: Readings, alone: Alone) -> set[tuple[str, str, int]]:
-    """The slow rounds, and all of a case in which a baseline is a little slower throughout: a submission can have the
-    copy engines at work while it stands still, just so much that no single round is slow.
+    """Return the slow rounds, plus all rounds of cases in which a baseline is a little slower throughout.
+
+    A stopped submission can keep the copy engines just busy enough that no single round counts as slow.
     """
     throughout = {
         (case, peer, number)
@@ -153,9 +151,9 @@ def baseline_rounds(readings: Readings) -> int:
 
 
 def held_up(own: Sequence[Reading]) -> bool:
-    """Whether a submission's rounds take longer than its events say by more than a host is late: what waits for the
-    flag on several streams begins milliseconds after it, but for a round now and then. Or the events are forged. Only
-    the first rounds of a case are asked: by later ones nobody is graded anew.
+    """Whether a submission's rounds exceed its events by more than jitter, judged by a case's first rounds.
+
+    Work that waits for the flag on several streams starts milliseconds late in most rounds. Or the events are forged.
     """
     late = [
         one.events_s is not None and one.arbiter_s - one.events_s > _HELD_UP_JITTERS * one.jitter_s
@@ -165,9 +163,7 @@ def held_up(own: Sequence[Reading]) -> bool:
 
 
 def disputed(exercise: Exercise, readings: Readings) -> bool:
-    """Whether a gate hangs on the two clocks: by the time that counts it is not passed, by the submission's own events
-    it would be, and a noisy host may be all that lies between the two.
-    """
+    """Whether the submission's own events pass a gate that the counted times do not, and noise explains the difference."""
     seconds, claimed = seconds_of(readings), _claims(readings)
     return any(
         all(case in claimed and _noise(claimed[case][OWN], seconds[case][OWN], readings[case]) for case in gate.cases)
@@ -178,9 +174,7 @@ def disputed(exercise: Exercise, readings: Readings) -> bool:
 
 
 def _noise(by_events: Sequence[float], by_clock: Sequence[float], peers: Mapping[str, Sequence[Reading]]) -> bool:
-    """Whether a noisy host may have made the one into the other: by a little, or by as much as the rounds of our own
-    workers in this case are longer than their events say.
-    """
+    """Whether noise of the host explains the difference: a small one, or as much as in this case's trusted rounds."""
     ours = [
         one.events_s / one.arbiter_s
         for peer, found in peers.items()
@@ -193,9 +187,7 @@ def _noise(by_events: Sequence[float], by_clock: Sequence[float], peers: Mapping
 
 
 def sure(exercise: Exercise, readings: Readings, alone: Alone) -> bool:
-    """Whether every gate is far from being passed or far from being failed, whatever of the baselines' rounds counts:
-    what was measured, which is the most, or the less that they take alone.
-    """
+    """Whether every gate is clearly passed or failed, with the baselines' measured times and with their times alone."""
     cases = {name for gate in exercise.gates for name in gate.cases}
     if any(OWN not in readings.get(case, {}) for case in cases):
         return False

@@ -1,7 +1,7 @@
-"""The look at the outputs that ends a round: random elements of every output of every launch, by the copy engine.
+"""The output probe that ends a round: it reads random elements of every launch's outputs with the copy engine.
 
-The clock stops when they have been read; what is written there later does not count. A kernel that gathers them would
-make the GPU switch to the arbiter's context (150 µs on an H200); the copy engine reads beside the other's work.
+The clock stops after the read, so later writes show. The copy engine runs while the worker holds the GPU; a gathering
+kernel would need a context switch (150 µs on an H200).
 """
 
 from __future__ import annotations
@@ -12,23 +12,24 @@ import random
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
+import torch
+
 from grader.protocol.arena import Slot, checked
 
 if TYPE_CHECKING:
     from grader.judge.checking.buffers import Desk, Spread
 
-# Four times as many take 15 µs more (`clock/looks`).
-LOOKS = 192  # elements of each output, of all launches together, at least
-_FEWEST = 6  # elements that are looked at in each of many launches
-_SMALL = 5  # elements between those that are looked at: where they would be fewer, all are
-_PITCH_LIMIT = 1 << 31  # bytes between the rows of a two-dimensional copy
-_source = random.SystemRandom()  # torch's own generator begins with the same seed in every process
+LOOKS = 192  # probed elements per output, over all launches; four times as many take 15 µs more (`clock/looks`)
+_FEWEST = 6  # probed elements per launch, if there are many launches
+_SMALL = 5  # least distance of probed elements: below it, probe all
+_PITCH_LIMIT = 1 << 31  # bytes between two rows of a 2D copy
+_source = random.SystemRandom()  # torch's generator starts with the same seed in every process
 
-Column = tuple[int, int, int, int]  # what a copy fetches: offset, pitch, rows, bytes of an element
+Column = tuple[int, int, int, int]  # a 2D copy: offset, pitch, rows, bytes per element
 
 
 class Glimpse:
-    """Where to look, drawn anew for each round."""
+    """Reads elements at random places, drawn again for each round."""
 
     def __init__(self, desk: Desk, spread: Spread) -> None:
         self._desk = desk
@@ -39,11 +40,11 @@ class Glimpse:
 
     @property
     def copies(self) -> int:
-        """By which it fetches what it looks at: they take most of its time."""
+        """The number of copies, which take most of its time."""
         return len(self._columns)
 
     def take(self) -> bytes:
-        """The bytes at these places, now."""
+        """Read the elements now."""
         outputs = self._desk.arenas["outputs"]
         if self._desk.torch_device == "cpu":
             raw = outputs.bytes_at(0, outputs.size)
@@ -61,14 +62,10 @@ class Glimpse:
         return bytes(self._target[: self._bytes].numpy())
 
     def _prepare(self, decoys: list[Column]) -> None:
-        """Everything but the copies themselves is done before the clock starts.
+        """Do everything but the copies before the clock starts, and warm the host's caches with a first read.
 
-        The first look takes longer: what the host needs for it is not in its caches. So it is at other places. What was
-        read stays in the GPU's L2, where a submission could find it by the time that a load takes, and so learn where
-        it will be looked at.
+        That read is at other places: it leaves the elements in the L2, where a submission could find them by timing.
         """
-        import torch
-
         self._target = torch.zeros(max(self._bytes, _size(decoys)), dtype=torch.uint8, pin_memory=True)
         self._stream = torch.cuda.current_stream().cuda_stream
         real, self._copies = self._copies_of(self._columns), self._copies_of(decoys)
@@ -96,7 +93,7 @@ def _drawn(spread: Spread) -> list[Column]:
     columns: list[Column] = []
     for array in spread.case.outputs:
         columns += _columns([launch[array.name] for launch in spread.launches])
-    _source.shuffle(columns)  # no launch is known to be looked at last
+    _source.shuffle(columns)  # no launch is always read last
     return columns
 
 
@@ -104,25 +101,21 @@ def _size(columns: Sequence[Column]) -> int:
     return sum(rows * item for _, _, rows, item in columns)
 
 
-def _item(slot: Slot) -> int:
-    return slot.bytes // slot.span
-
-
 def _columns(slots: Sequence[Slot]) -> list[Column]:
-    """Of few launches a comb through each; of many, elements that one copy fetches from all of them."""
-    slots = list({slot.offset: slot for slot in slots}.values())  # repeated launches share their slots
+    """Probe few launches with a comb each, many with copies that take one element from every launch."""
+    slots = list({slot.offset: slot for slot in slots}.values())  # repeated launches share slots
     each = math.ceil(LOOKS / len(slots))
-    if 2 * len(slots) <= 3 * each:  # an element of all launches takes one copy or two
+    if 2 * len(slots) <= 3 * each:  # `_column` needs one copy or two
         return [_comb(slot, each) for slot in slots]
     return [one for _ in range(max(each, _FEWEST)) for one in _column(slots)]
 
 
 def _comb(slot: Slot, least: int) -> Column:
-    """So many elements of a tensor, or up to half as many more, at equal distances: any element as likely as any other,
-    and no part that is longer than a `least` of the whole is passed over. The distance is a random prime, so that no
-    pattern with a small period is in step with it. Some lie in the padding between rows, which stays as it is.
+    """Probe `least` to 1.5 × `least` equidistant elements of a tensor, padding included, each with equal probability.
+
+    The distance is a random prime, so that no short period hides a pattern from the comb.
     """
-    item, widest, distance = _item(slot), slot.span // least, 1
+    item, widest, distance = slot.bytes // slot.span, slot.span // least, 1
     if widest >= _SMALL:
         distance = _prime(_source.randint(math.ceil(widest / 1.5), widest))
     first = _source.randrange(distance)
@@ -130,26 +123,25 @@ def _comb(slot: Slot, least: int) -> Column:
 
 
 def _prime(most: int) -> int:
-    """The largest odd prime up to it, which is 3 or more."""
+    """Return the largest odd prime up to `most`, which is at least 3."""
     while not (most % 2 and all(most % factor for factor in range(3, math.isqrt(most) + 1, 2))):
         most -= 1
     return most
 
 
 def _column(slots: Sequence[Slot]) -> list[Column]:
-    """An element of every slot, any of its elements as likely as any other: one copy where they lie at equal distances,
-    as `Desk.lay` places them.
+    """Probe one element of every slot, each with equal probability: one copy if the slots are equidistant.
 
-    It is another one in each, some steps on; past the end it goes on at the other, in a copy of its own. A way between
-    two random elements would shun the ends in the middle launches.
+    Its index moves by a step from slot to slot and wraps around at the end, which takes a second copy. Interpolating
+    between two random indices would avoid the ends in the middle launches.
     """
-    item, step = _item(slots[0]), 0
+    item, step = slots[0].bytes // slots[0].span, 0
     element = item * _source.randrange(slots[0].span)
     offsets = sorted(slot.offset for slot in slots)
     rows, pitches = len(offsets), {after - before for before, after in itertools.pairwise(offsets)}
     pitch, size = max(pitches, default=0), slots[0].span * item
     if rows > 1:
-        most = slots[0].span // (rows - 1)  # so that it passes the end once at most
+        most = slots[0].span // (rows - 1)  # so that it wraps around at most once
         step = item * _source.randint(most // 2, most) * _source.choice((-1, 1))
     if len(pitches) != 1 or not item <= pitch + step < _PITCH_LIMIT:
         return [(offset + element, item, 1, item) for offset in offsets]

@@ -1,4 +1,4 @@
-"""How large a case is timed: its rows are multiplied until merging several launches would save next to nothing."""
+"""The problem size of timed cases: rows are multiplied until merging launches would save next to nothing."""
 
 from __future__ import annotations
 
@@ -7,17 +7,16 @@ from grader.judge import score
 from grader.judge.checking.buffers import Desk, laid
 from grader.judge.gpu.ceilings import Machine
 
-_LAUNCH_S = 480e-6  # at the ceiling: merging launches saves some 3.8 µs of each
-_MOST_ELEMENTS = (1 << 31) - (1 << 24)  # of an array: a block past its end still has offsets that an int holds
+_LAUNCH_S = 480e-6  # by the roofline; merging launches saves about 3.8 µs per launch
+_MOST_ELEMENTS = (1 << 31) - (1 << 24)  # per array: offsets of a block past its end still fit an int
 _FEWEST_LAUNCHES = 4
 
 
 class Sizes:
-    """By exercise and case, how many times its rows are timed.
+    """The factor on the rows of each exercise's timed cases.
 
-    Large enough that a launch is long, as far as memory and a 32-bit index allow. Found once, when no submission is
-    alive: one that holds memory must not choose the size. Where memory ended the growth, it goes on when there is room:
-    others may have held that memory.
+    Launches get as long as memory and 32-bit indices allow, up to a limit. The factor is found while no submission is
+    alive, because one that holds memory must not choose it. It grows later if memory was the limit and is free again.
     """
 
     def __init__(self) -> None:
@@ -25,14 +24,14 @@ class Sizes:
         self._cramped: set[tuple[str, str]] = set()
 
     def scale(self, exercise: Exercise, case: Case, machine: Machine, desk: Desk) -> int:
-        """How many times the rows make a launch long enough, or as long as memory allows."""
+        """Return the factor for a case."""
         key = exercise.id, case.name
         if key not in self._scales:
             self._grow(exercise, case, machine, desk)
         return self._scales[key]
 
     def outgrown(self, exercise: Exercise, case: Case, machine: Machine, desk: Desk) -> bool:
-        """Whether a size that memory had kept small has grown now: what was timed at the old one says nothing more."""
+        """Whether a case limited by memory can grow now, which makes its earlier timings obsolete."""
         key = exercise.id, case.name
         before = self._scales.get(key)
         if key in self._cramped:
@@ -45,14 +44,11 @@ class Sizes:
         self._cramped.discard(key)
         wanted_s = _LAUNCH_S / exercise.over_ceiling
         while case.times(2) != case and score.ceiling_s(exercise, case.times(scale), machine) < wanted_s:
-            if _largest(case.times(2 * scale)) > _MOST_ELEMENTS:
+            larger = case.times(2 * scale)
+            if max(slot.span for slot in laid(larger, 1).launches[0].values()) > _MOST_ELEMENTS:
                 break
-            if not desk.fits(case.times(2 * scale), _FEWEST_LAUNCHES):
+            if not desk.fits(larger, _FEWEST_LAUNCHES):
                 self._cramped.add(key)
                 break
             scale *= 2
         self._scales[key] = scale
-
-
-def _largest(case: Case) -> int:
-    return max(slot.span for slot in laid(case, 1).launches[0].values())

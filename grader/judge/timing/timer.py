@@ -1,7 +1,7 @@
-"""The timing of one submission: trials in turn with the baselines, until the gates are settled, and nobody disturbed.
+"""The timing of one submission: trials alternate with the baselines until all gates are settled.
 
-A baseline's round is believed where it is as fast as when no submission was alive. Where it is not, the baselines are
-timed again after the submission's end, and that time counts for the round: slowing a baseline gains nothing.
+A baseline's round counts if it is as fast as the baseline alone, with no submission alive. Otherwise the time alone
+counts, so that slowing a baseline gains nothing.
 """
 
 from __future__ import annotations
@@ -16,60 +16,48 @@ from grader.judge import score
 from grader.judge.bench import Bench
 from grader.judge.gpu.nvml import Record
 from grader.judge.process.worker import Worker, WorkerFailed
+from grader.judge.timing import clock_choice
 from grader.judge.timing.clock import Excess, launches_for
-from grader.judge.timing.clock_choice import (
-    AGREEMENT,
-    OWN,
-    Reading,
-    baseline_rounds,
-    claims_less,
-    counted,
-    disputed,
-    enough,
-    held_up,
-    not_alone,
-    seconds_of,
-    slow_rounds,
-    sure,
-)
+from grader.judge.timing.clock_choice import OWN, Reading, counted
 from grader.judge.timing.trial import BaselineFailed, HeldUp, sample, undisturbed
 from grader.verdict import Failure, Finding, GateResult, Timing
+from grader.words import plural
 
 _FIRST_TRIALS, _TRIALS, _MOST_TRIALS = 3, 7, 28
-_WARM_UP_LIMIT_S = 120.0  # a first round may compile: Triton, or torch.compile on a slow machine
-_FEW = 1 / 8  # of the rounds: so many outliers are no reason to time the baselines anew
-_WIDE = 0.03  # of a ratio's middle: a wider interval, with others at work, is timed again without them
+_WARM_UP_LIMIT_S = 120.0  # the first round may compile: Triton, or torch.compile on a slow machine
+_FEW = 1 / 8  # of the rounds may be outliers before the baselines are timed again
+_WIDE = 0.03  # of a ratio: a wider interval, measured while others load, is timed again without them
 
 
 class Timer:
-    """Takes the times of one submission and of the baselines beside it."""
+    """Times one submission and the baselines that it is compared with."""
 
     def __init__(self, bench: Bench, exercise: Exercise, progress: Callable[[str, int, int], None]) -> None:
         self.bench, self.exercise, self.progress = bench, exercise, progress
         self.readings: dict[str, dict[str, list[Reading]]] = {}  # by case, then by peer
         self.launches: dict[str, int] = {}
         self.scales: dict[str, int] = {}
-        self.late: set[str] = set()  # cases in which its own calls are made after the clock has started
-        self.one_queue = False  # whether its next worker's streams are to share one queue to the GPU
-        self.gated = True  # a plot shows the sizes that it names; for gates they grow with the GPU
+        self.late: set[str] = set()  # cases in which its calls come after the clock has started
+        self.one_queue = False  # whether the streams of its next worker share one queue to the GPU
+        self.gated = True  # gates scale the problem size with the GPU, plots do not
         self.record: Record | None = None
-        self.taken_too_much = False  # by the clock, off rounds of ours
-        self.disputed = False  # whether the clock may run long, and a gate hangs on it
+        self.taken_too_much = False  # whether the clock subtracted too much from trusted rounds
+        self.disputed = False  # whether the clock may run long and a gate depends on it
         needed = {gate.baseline for gate in exercise.gates}
         self._gated = tuple(baseline for baseline in exercise.baselines if baseline.id in needed)
 
     @property
     def seconds(self) -> dict[str, dict[str, list[float]]]:
-        """Seconds a launch, one entry a trial, by case and peer."""
-        return seconds_of(self.readings)
+        """Seconds per launch by case and peer, one entry per trial."""
+        return clock_choice.seconds_of(self.readings)
 
     def forget(self) -> None:
-        """Begins anew."""
+        """Drop all readings."""
         self.readings, self.launches, self.record, self.late = {}, {}, None, set()
         self.taken_too_much = self.disputed = False
 
     def know_baselines(self) -> None:
-        """Calibrates the clock and times the gates' baselines while no submission is alive, unless that is known."""
+        """Calibrate the clock and time the gates' baselines alone, unless both are known."""
         known = self.bench.alone
         cases = self.exercise.timed_cases
         for case in cases:
@@ -79,18 +67,18 @@ class Timer:
         if any((self.exercise.id, b.id, case.name) not in known for b in self._gated for case in cases):
             self._alone(self._gated)
         elif not self.bench.calibrated:
-            self.time((), (), 0)  # no case: it starts the baselines' worker and calibrates the clock
+            self.time((), (), 0)  # without cases this only starts the worker and calibrates the clock
 
     def time_gates(self, worker: Worker) -> None:
-        """Trials until the gates are settled; once more, without the others, where these may have disturbed it.
+        """Run trials until the gates are settled; repeat without other submissions if these may have disturbed them.
 
         Raises:
             WorkerFailed: the submission failed.
             TimedWrong: one of its outputs is wrong.
-            HeldUp: it is to be timed in a worker of one queue, and has not been.
-            JudgeStopped: a baseline failed twice, which is no fault of the submission.
+            HeldUp: the submission needs a worker of one queue.
+            JudgeStopped: a baseline failed twice, through no fault of the submission.
         """
-        self.bench.desk.settle()  # what the cases' oracles are still at is not part of the record
+        self.bench.desk.settle()  # keeps the oracles' work out of the record
         with self.bench.monitor.watch() as self.record:
             self._settle_gates(worker)
             if self.bench.pool.busy and self._wide() and not self._sure():
@@ -98,35 +86,31 @@ class Timer:
             if self.bench.pool.busy and (self.late or self._wide() or self._mostly_slow()) and not self._sure():
                 self.bench.pool.evict()
                 self.readings.clear()
-                self.late.clear()  # others may have held it up
+                self.late.clear()  # others may have delayed it
                 self._settle_gates(worker)
 
     def settle(self) -> list[Finding]:
-        """After the submission's end: a baseline's round that was slower than the baseline alone counts as alone.
+        """After the submission's end, replace each baseline round that was slower than alone by the time alone.
 
-        Where many were, the GPU may be warmer than it was when the baselines were timed alone; that is done again then.
-        It is not where no gate hangs on it: some baselines take more than 1 % longer from one time to the next.
+        If many were slower, the GPU may be warmer now: time the baselines alone again, unless all gates are sure.
         """
-        again = len(self._slow_rounds()) > _FEW * baseline_rounds(self.readings) and not self._sure()
+        again = len(self._slow_rounds()) > _FEW * clock_choice.baseline_rounds(self.readings) and not self._sure()
         if again:
             self._alone(self._gated)
         disturbed = again and self._mostly_slow()
-        for case, peer, number in not_alone(self.readings, self._by_itself):
+        for case, peer, number in clock_choice.not_alone(self.readings, self._by_itself):
             alone = self._by_itself(case, peer)
             self.readings[case][peer][number] = Reading(alone, alone, trusted=True)
-        self.disputed = not self.late and disputed(self.exercise, self.readings)
+        self.disputed = not self.late and clock_choice.disputed(self.exercise, self.readings)
         if not disturbed:
-            return claims_less(self.readings)
+            return clock_choice.claims_less(self.readings)
         return [Finding("disturbed", "While this was timed the baselines ran slower than they do alone; their times "
-                        "alone count."), *claims_less(self.readings)]  # fmt: skip
+                        "alone count."), *clock_choice.claims_less(self.readings)]  # fmt: skip
 
     def time(
         self, cases: Sequence[Case], baselines: Sequence[Baseline], trials: int, worker: Worker | None = None
     ) -> None:
-        """Adds `trials` readings of every peer to every case; the first round of a case warms up and is not counted.
-
-        Raises: as `time_gates`.
-        """
+        """Add `trials` readings of every peer to every case, after an uncounted warm-up. Raises as `time_gates` does."""
         try:
             self._time(cases, baselines, trials, worker)
         except BaselineFailed:
@@ -139,18 +123,20 @@ class Timer:
                 name, why = failed.args
                 if worker is not None:
                     worker.close()
-                    self._alone(baselines)  # which raises where they do not run at all
-                    raise WorkerFailed(Failure("limit", f"Beside it the baseline {name} cannot run: {why}")) from None
+                    self._alone(baselines)  # raises if they do not run at all
+                    raise WorkerFailed(
+                        Failure("limit", f"While it is loaded, the baseline {name} cannot run: {why}")
+                    ) from None
                 raise JudgeStopped(f"The baseline {name} failed, so there is nothing to compare with: {why}") from None
 
     def gates(self, judged: bool) -> tuple[GateResult, ...]:
-        """The gates by these times, or as not reached."""
+        """Return the gates by these times, or as not reached."""
         if judged and self.readings:
             return score.judge_gates(self.exercise, self.seconds)
         return score.unjudged_gates(self.exercise, needs_gpu=self.bench.device != "cuda")
 
     def timings(self, cases: Sequence[Case]) -> tuple[Timing, ...]:
-        """What was measured, for a verdict or a plot."""
+        """Return the timings for a verdict or a plot."""
         events = {
             (case, peer): 2 * sum(one.clock == "events" for one in counted(found)) >= len(found)
             for case, peers in self.readings.items()
@@ -165,31 +151,33 @@ class Timer:
         )
 
     def clock(self) -> str:
-        """Which clock counted for the submission, and why."""
+        """Say which clock counted for the submission, and why."""
         own = [one for peers in self.readings.values() for one in counted(peers.get(OWN, ()))]
         if self.bench.device != "cuda":
             return "none: a simulator has no speed"
         more = "; all its streams shared one queue" if self.one_queue else ""
         if not own:
             return f"none: nothing was timed{more}" if self.exercise.gates else "none: there are no points for speed"
-        more += f"; in {', '.join(sorted(self.late))} its calls came after the clock had started" if self.late else ""
-        events, share = sum(one.clock == "events" for one in own), f"{100 * AGREEMENT:g} %"
+        more += f"; its calls came after the clock had started in {', '.join(sorted(self.late))}" if self.late else ""
+        events = sum(one.clock == "events" for one in own)
+        share, rounds = f"{100 * clock_choice.AGREEMENT:g} %", plural(len(own), "round")
         if events == len(own):
-            return f"CUDA events: the judge's own clock agrees within {share}, in {len(own)} rounds{more}"
+            return f"CUDA events: the judge's own clock agrees within {share}, in {rounds}{more}"
         if not events:
-            return f"the judge's own: CUDA events did not agree with it within {share}, in {len(own)} rounds{more}"
-        return f"CUDA events in {events} of {len(own)} rounds, the judge's own where they were not within {share}{more}"
+            return f"the judge's own: CUDA events did not agree with it within {share}, in {rounds}{more}"
+        return f"CUDA events in {events} of {rounds}, the judge's own where they were not within {share}{more}"
 
     def implausible(self) -> Failure | None:
-        """A claim below the roofline's floor is refused: no kernel is faster than the hardware."""
+        """Return a failure if a claimed time is below the roofline's floor: no kernel is faster than the hardware."""
         if self._below_the_floor() is not None:
             self.bench.look_at_the_machine_again()
         return self._below_the_floor()
 
     def _below_the_floor(self) -> Failure | None:
+        cases = {case.name: case for case in self.exercise.timed_cases}
         for timing in self.timings(self.exercise.timed_cases):
             if timing.peer == OWN:
-                case = next(case for case in self.exercise.timed_cases if case.name == timing.case).times(timing.scale)
+                case = cases[timing.case].times(timing.scale)
                 floor_us = 1e6 * score.floor_s(self.exercise, case, self.bench.machine)
                 if timing.median_us < floor_us:
                     said = f"{timing.case} in {timing.median_us:.1f} µs is faster than this GPU allows"
@@ -204,17 +192,17 @@ class Timer:
             self.time(self.exercise.timed_cases, self._gated, _TRIALS, worker)
 
     def _few_suffice(self) -> bool:
-        """Whether nobody disturbed the first trials, no gate is near, and none is in doubt."""
+        """Whether the first trials settle the gates: undisturbed, no gate near, none in doubt."""
         near = score.near(self.exercise, self.seconds) or score.inconclusive(self.exercise, self.seconds)
         return not near and not self._slow_rounds()
 
     def _more_trials(self) -> bool:
-        """A ratio has as many trials as the case with the fewest; one whose clocks disagree has more of them."""
+        """Whether more trials are allowed. A case whose clocks disagree has more of them than the others."""
         trials = [len(self.readings[case.name][OWN]) for case in self.exercise.timed_cases]
         return min(trials) < _MOST_TRIALS and max(trials) < 2 * _MOST_TRIALS
 
     def _alone(self, baselines: Sequence[Baseline]) -> None:
-        """Times baselines with no submission alive."""
+        """Time baselines with no submission alive."""
         self.bench.pool.evict()
         alone = Timer(self.bench, self.exercise, self.progress)
         alone.time(self.exercise.timed_cases, baselines, _TRIALS)
@@ -230,13 +218,13 @@ class Timer:
         return median(one.events_s or 0.0 for one in self.bench.alone[self.exercise.id, peer, case])
 
     def _slow_rounds(self) -> list[tuple[str, str, int]]:
-        return slow_rounds(self.readings, self._by_itself)
+        return clock_choice.slow_rounds(self.readings, self._by_itself)
 
     def _sure(self) -> bool:
-        return sure(self.exercise, self.readings, self._by_itself)
+        return clock_choice.sure(self.exercise, self.readings, self._by_itself)
 
     def _mostly_slow(self) -> bool:
-        return 2 * len(self._slow_rounds()) > baseline_rounds(self.readings)
+        return 2 * len(self._slow_rounds()) > clock_choice.baseline_rounds(self.readings)
 
     def _wide(self) -> bool:
         ratios = [score.gate_ratio(gate, self.seconds) for gate in self.exercise.gates]
@@ -277,7 +265,7 @@ class Timer:
                     for peer, reading in found.items():
                         kept.setdefault(peer.split(":")[-1], []).append(reading)
                     done += 1
-                    if early and worker is not None and held_up(kept[OWN]):
+                    if early and worker is not None and clock_choice.held_up(kept[OWN]):
                         if not self.one_queue:
                             self.one_queue = True
                             raise HeldUp
@@ -285,11 +273,8 @@ class Timer:
                         early, done = False, 0
                         kept.clear()
                         continue
-                    if done >= trials and (worker is None or _settled(kept[OWN])):
+                    if done >= trials and (
+                        worker is None or clock_choice.enough(kept[OWN]) or len(kept[OWN]) >= _MOST_TRIALS
+                    ):
                         break
             self.taken_too_much |= clock.takes_too_much(seen)
-
-
-def _settled(own: Sequence[Reading]) -> bool:
-    """Whether the clocks agree, or have had as many rounds for it as there are."""
-    return enough(own) or len(own) >= _MOST_TRIALS

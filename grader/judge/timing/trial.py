@@ -1,4 +1,4 @@
-"""One trial: every peer runs once over the same fresh inputs, and what each launch took is read off the clock."""
+"""One trial: every peer runs one round on the same fresh inputs, and the clock reads their times."""
 
 from __future__ import annotations
 
@@ -10,22 +10,22 @@ from contextlib import AbstractContextManager
 
 from grader.exercise import Exercise
 from grader.judge.checking.buffers import Desk, Spread
-from grader.judge.process.worker import FILL, Round, Worker, WorkerFailed
+from grader.judge.process.worker import FILL, Round, Worker, WorkerFailed, stopped
 from grader.judge.timing.clock import Clock, Excess
 from grader.judge.timing.clock_choice import Reading
 from grader.verdict import Mismatch
 
-_HEAVY_S = 0.05  # of the judge's own work between two rounds: a product of large matrices warms a GPU up
+_HEAVY_S = 0.05  # of the judge's own work: a product of large matrices heats the GPU
 _MOST_REST_S = 0.2
-_SPELL_TRIALS = 3  # a spell of the host lasts for seconds, so for more than one of these
+_SPELL_TRIALS = 3  # the host is slow for seconds at a time, so for more than one trial
 
 
 class BaselineFailed(Exception):
-    """A baseline did not run: `args` are its name and what happened."""
+    """A baseline failed: `args` are its name and the error."""
 
 
 class HeldUp(Exception):
-    """What a submission puts on streams of its own begins late: it is to be timed in a worker of one queue."""
+    """The submission's own streams start late: time it in a worker with one queue."""
 
 
 class TimedWrong(Exception):
@@ -41,35 +41,29 @@ def sample(
     excesses: list[Excess], aside: Callable[[], AbstractContextManager[None]] = contextlib.nullcontext,
     own_head_start: bool = True, checked: bool = True,
 ) -> dict[str, Reading]:  # fmt: skip
-    """One trial: every peer once over the same fresh inputs. The submission comes first; its outputs are checked, and
-    its processes stand still while the baselines run.
+    """Run every peer once on the same fresh inputs. The submission runs first, and is stopped during the baselines.
 
-    `excesses` holds those of this case's earlier trials; this one's is added, and the drift that the last three show is
-    taken off every reading. Where it is not `checked`, as in a warm-up, nobody looks at the submission's outputs.
+    `excesses` lists the case's earlier excesses; this trial's is added. The drift of the last three is subtracted.
+    If no baseline's round is short enough to show the drift, an extra round that only fills the outputs does.
 
-    What the judge itself has the GPU do has ended before a round begins, and is done within `aside`. Where that was
-    heavy, as the oracle of a product is, the GPU rests for a while: else it would slow whoever comes next.
+    The judge's own GPU work runs within `aside` and ends before a round. After heavy work, such as the oracle of a
+    product, the GPU cools down. Only this work does not count against the submission's time limit, because leftover
+    GPU work or slow processes of the submission can delay the baselines.
 
-    Without `own_head_start` the submission makes its calls after the flag was raised; what the host takes for that is
-    not taken off, as who says that he cannot queue them may well have.
-
-    Where no baseline's round is short enough to tell a drift, another one does, which only fills outputs.
-
-    All but the judge's own work is taken off the time that the submission has: what it leaves on the GPU may hold up
-    the baselines, and its processes may be slow to stop.
+    Without `own_head_start` the submission makes its calls after the flag. The host's time for them counts, since
+    a submission could pretend that it cannot queue them.
 
     Raises:
         WorkerFailed: the submission failed.
-        BaselineFailed: a baseline did, which is no fault of the submission.
+        BaselineFailed: a baseline failed, through no fault of the submission.
         TimedWrong: an output of the submission is wrong.
     """
     own, entered = peers.get("submission"), time.perf_counter()
     left_s = own.left_s if own is not None else 0.0
-    begun = entered
     clock = clock if exercise.head_start else clock.of_the_host
     with aside():
         desk.deal(spread, exercise.draw)
-    work_s = ours_s = time.perf_counter() - begun
+    work_s = ours_s = time.perf_counter() - entered
     rounds: dict[str, Round] = {}
     strained = False
     for peer, worker in peers.items():
@@ -90,13 +84,13 @@ def sample(
             work_s = time.perf_counter() - begun
             ours_s += work_s
             continue
-        with _still(own):
+        with stopped(own):
             _rest(exercise, work_s)
             rounds[peer], slow = _round_of_ours(worker, peer, desk, spread, clock, limit_s, exercise.head_start)
         work_s, strained = 0.0, strained or slow
     ours = [one for peer, one in rounds.items() if peers[peer] is not own]
     if own is not None and ours and not any(map(clock.tells, ours)):
-        with _still(own):
+        with stopped(own):
             one, slow = _round_of_ours([*peers.values()][-1], FILL, desk, spread, clock, limit_s, exercise.head_start)
         ours, strained = [*ours, one], strained or slow
     if own is not None:
@@ -109,21 +103,10 @@ def sample(
     }
 
 
-@contextlib.contextmanager
-def _still(own: Worker | None) -> Iterator[None]:
-    if own is not None:
-        own.freeze()
-    try:
-        yield
-    finally:
-        if own is not None:
-            own.thaw()
-
-
 def _round_of_ours(
     worker: Worker, name: str, desk: Desk, spread: Spread, clock: Clock, limit_s: float, head_start: bool
 ) -> tuple[Round, bool]:
-    """The round, and whether the processor was slow before it and after."""
+    """Run a trusted round. Return it, and whether the processor was slow before and after it."""
     try:
         desk.poison(spread)
         slow = clock.pace.is_strained()
@@ -134,14 +117,14 @@ def _round_of_ours(
 
 
 def _rest(exercise: Exercise, work_s: float) -> None:
-    """Lets the GPU cool down after heavy work of the judge's own, which took so long."""
+    """Let the GPU cool down after heavy work of the judge."""
     if exercise.limited_by == "arithmetic" and work_s > _HEAVY_S:
         time.sleep(min(work_s, _MOST_REST_S))
 
 
 @contextlib.contextmanager
 def undisturbed() -> Iterator[None]:
-    """Keeps this process's other threads from taking the interpreter from a spinning clock."""
+    """Keep this process's other threads from taking the interpreter from a spinning clock."""
     before = sys.getswitchinterval()
     sys.setswitchinterval(1.0)
     try:

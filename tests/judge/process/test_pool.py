@@ -689,7 +689,7 @@ def test_the_clock_is_not_calibrated_beside_a_submission(bench, calm):
     here, measured = bench
     base = here.baseline_worker(ADD, ADD.baselines)
     taken = here.take(source("one"), ADD)
-    with pytest.raises(RuntimeError, match="beside a submission"):
+    with pytest.raises(RuntimeError, match="while a submission is alive"):
         here.clock_for(base)
     assert [what for what, _ in measured] == ["machine"]
     taken.worker.close()

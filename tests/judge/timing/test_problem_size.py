@@ -4,7 +4,7 @@ from dataclasses import replace
 from types import SimpleNamespace
 
 import pytest
-from tests.judge.test_timing import ROWS, World, case, exercise
+from tests.judge.timing.test_timer import ROWS, World, case, exercise
 
 from grader.judge.timing.problem_size import Sizes
 

@@ -338,7 +338,7 @@ def test_what_is_held_up_on_one_queue_too_is_timed_without_a_head_start(world):
         assert len(found.readings[name]["submission"]) == len(found.readings[name]["torch"]) >= FEW
     assert found.settle() == []
     assert not found.disputed
-    assert "; all its streams shared one queue; in b its calls came after the clock had started" in found.clock()
+    assert "; all its streams shared one queue; its calls came after the clock had started in b" in found.clock()
     kept = copy(found)
     found.forget()
     assert not found.late
