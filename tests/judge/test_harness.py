@@ -1,4 +1,4 @@
-"""Exercises whose entry point does not take the arrays as they are: a harness stands between, and data of their own."""
+"""Exercises whose entry point does not take the arrays directly: a harness calls it, with data of their own."""
 
 from dataclasses import replace
 
@@ -37,7 +37,7 @@ def exercise():
 
 
 def test_a_function_that_returns_is_graded_through_its_harness(arbiter, exercise):
-    """What it returns is copied into the arbiter's buffer and checked there."""
+    """Its return value is copied into the arbiter's buffer and checked there."""
     assert arbiter.grade("def vector_add(x, y): return x + y", exercise).points == 3
     wrong = arbiter.grade("def vector_add(x, y): return x - y", exercise)
     assert wrong.points == 0
@@ -45,7 +45,7 @@ def test_a_function_that_returns_is_graded_through_its_harness(arbiter, exercise
 
 
 def test_an_error_names_the_line_of_the_submission(arbiter, exercise):
-    """The harness is ours; what is said is of the learner's cell."""
+    """The harness belongs to the judge; messages are about the learner's cell."""
     verdict = arbiter.grade("def vector_add(x, y):\n    return x + nothing", exercise)
     assert verdict.failure.kind == "exception"
     assert verdict.failure.line == 2

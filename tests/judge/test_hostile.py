@@ -1,4 +1,4 @@
-"""Submissions that attack the judge: each gains nothing, and the next one is graded as ever."""
+"""Submissions that attack the judge: each gains nothing, and the next is graded as usual."""
 
 import contextlib
 import re
@@ -171,7 +171,7 @@ print("run:", run, "writable:", os.access("/proc/sys/kernel/core_pattern", os.W_
 
 
 def test_secrets_in_the_callers_environment_stay_there(monkeypatch):
-    """A password in the environment of whoever grades is in no submission's, and no oracle is loaded there."""
+    """A password in the grader's environment is in no submission's, and no oracle is loaded there."""
     monkeypatch.setenv("GRADEBOOK_SECRET", "secret")
     source = """
 import os, sys

@@ -92,7 +92,7 @@ AGAIN = [*ONCE, "still", "forget the times", "take"]
 
 
 def test_a_submission_is_graded_once_where_no_gate_hangs_on_the_clock(monkeypatch):
-    """What the source says of the rules comes first among the findings."""
+    """Findings in the source come first."""
     world = World([False])
     job = world.job(monkeypatch)
     assert job.run() is None
@@ -132,7 +132,7 @@ def test_what_its_streams_hold_up_is_timed_on_one_queue_from_then_on(monkeypatch
 
 
 def test_what_fails_on_one_queue_has_failed(monkeypatch):
-    """Whatever it was before."""
+    """The earlier attempt does not matter."""
     world = World([False], [HeldUp, Failure("crash", "second")])
     assert world.job(monkeypatch).run().message == "second"
     assert world.log == ON_ONE_QUEUE
@@ -140,14 +140,14 @@ def test_what_fails_on_one_queue_has_failed(monkeypatch):
 
 @pytest.mark.parametrize("kind", ["implausible", "crash"])
 def test_what_failed_is_not_timed_in_another_process(monkeypatch, kind):
-    """Whatever the clocks say of it."""
+    """The clocks do not matter then."""
     world = World([True, False], [Failure(kind, "first")])
     assert world.job(monkeypatch).run() is not None
     assert world.log == ONCE
 
 
 def test_a_wrong_answer_gets_no_second_draw(monkeypatch):
-    """What is right by chance, now and then, is not asked again because a gate hangs on the clock."""
+    """A result that is right only now and then is not repeated because a gate depends on the clock."""
     world = World([True, False])
     job = world.job(monkeypatch)
     monkeypatch.setattr(job, "_run", lambda loaded: job.cases.append(CaseResult("x, while timed", False)))
@@ -158,7 +158,7 @@ def test_a_wrong_answer_gets_no_second_draw(monkeypatch):
 
 @pytest.mark.parametrize("said", ["CUDA out of memory.", "Triton Error [CUDA]: out of memory"])
 def test_a_gpu_that_the_submission_has_filled_is_its_own_failure(monkeypatch, said):
-    """Whichever of the judge's libraries finds no memory: there is a verdict, and the judge goes on."""
+    """If any of the judge's libraries runs out of memory, there is a verdict and the judge goes on."""
     world = World([False])
     job = world.job(monkeypatch)
 
@@ -187,7 +187,7 @@ def test_a_gpu_that_others_have_filled_is_no_submissions_failure(monkeypatch):
 
 
 def test_a_submission_that_has_ended_is_given_time_to_let_go_before_the_rest_must_fit(monkeypatch):
-    """Its memory is not free at once: a case that has no room in that moment is no lack of the machine."""
+    """Its memory takes a while to become free; a case without room at that moment is not the machine's fault."""
     world, held = World([False]), []
     world.desk.short = lambda: bool(held and held.pop())
     world.desk.fits = lambda case: not held
@@ -203,7 +203,7 @@ def test_a_submission_that_has_ended_is_given_time_to_let_go_before_the_rest_mus
 
 @pytest.mark.parametrize(("capacity", "error"), [(1, TooLittle), (0, MachineLacks)])
 def test_cases_that_find_no_room_are_said_before_anything_is_graded(monkeypatch, capacity, error):
-    """Where they fit the arenas, a judge that takes smaller ones may find room; where they do not, none will."""
+    """If they fit the arenas, a judge with smaller ones may have room; if not, none has."""
     world = World([])
     world.desk.fits, world.desk.capacity = lambda case: False, lambda case: capacity
     world.pool.evict, world.desk.rest = (lambda: world.log.append("evict")), (lambda: world.log.append("rest"))
@@ -215,7 +215,7 @@ def test_cases_that_find_no_room_are_said_before_anything_is_graded(monkeypatch,
 
 
 def test_what_one_that_was_loaded_ahead_held_is_waited_for(monkeypatch):
-    """It is not free at once when it has been ended, and that is no lack of the machine."""
+    """Its memory takes a while to become free, which is not the machine's fault."""
     world, looks = World([False]), iter([False, False, True])
     world.desk.fits = lambda case: next(looks, True)
     world.pool.evict = world.desk.rest = lambda: None
@@ -256,7 +256,7 @@ def test_a_grading_has_one_time_for_all_that_it_waits_for(monkeypatch):
 
 
 def test_a_second_attempt_has_what_the_first_has_left(monkeypatch):
-    """Where others were alive, who may have been why it failed."""
+    """This applies if others were alive, because they may have caused the failure."""
     world, left = World([False, False]), []
     world.pool.busy, world.takes_s = True, 10.0
     job = world.job(monkeypatch)
@@ -272,7 +272,7 @@ def test_a_second_attempt_has_what_the_first_has_left(monkeypatch):
 
 
 def test_right_work_that_is_repeated_has_half_of_its_time_again_once(monkeypatch):
-    """The clocks part, or its streams are held up: neither is a reason to run out of time; nor to take it for ever."""
+    """If the clocks differ or its streams start late, the submission gets time for a repeat, but only once."""
     world, left = World([True, False]), []
     job = world.job(monkeypatch)
 
@@ -313,7 +313,7 @@ def test_an_error_of_the_judges_own_is_no_submissions_failure(monkeypatch):
     ("measured", "busy", "again"), [(True, True, True), (True, False, False), (False, True, False)]
 )
 def test_a_wrong_answer_about_a_time_is_asked_again_where_others_were_alive(monkeypatch, measured, busy, again):
-    """A neighbour's kernel may have come between the truth and the answer. What is counted it cannot change."""
+    """A neighbour's kernel may have changed the time between the truth and the answer, but it cannot change a count."""
     world = World([False, False])
     world.pool.busy = busy
     job = world.job(monkeypatch)

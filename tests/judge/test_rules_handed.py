@@ -1,4 +1,4 @@
-"""What an exercise hands over to be called is noted where it is taken apart, and nothing is where it is called."""
+"""A function that the exercise hands over must be called: inspecting it is noted, calling it is not."""
 
 import pytest
 
@@ -220,7 +220,7 @@ def test_what_takes_it_apart_is_noted(name):
 
 @pytest.mark.parametrize("name", FINE)
 def test_what_calls_it_is_not_noted(name):
-    """Whoever keeps it, passes it on and has it timed does what is asked."""
+    """Keeping it, passing it on and timing it are what the exercise asks for."""
     assert _sentences(FINE[name]) == []
 
 
@@ -276,6 +276,6 @@ def test_an_audit_by_its_means_is_not_noted(name):
 
 
 def test_other_exercises_may_look_at_themselves():
-    """Where nothing is handed over to be called, nothing is taken apart."""
+    """An exercise that hands over no function allows inspection."""
     source = "def vector_add(x, y, out):\n    return getattr(x, 'shape'), vars(x), type(x).__name__, x._base\n"
     assert not any("takes apart" in sentence for sentence in _sentences(source, "vector_add"))

@@ -9,7 +9,7 @@ from grader.judge.score import Interval, decide, geometric_mean, interval
 
 
 def test_the_interval_covers_the_true_mean_as_often_as_it_says():
-    """Of 2000 sets of skewed times the interval holds the true median in 95 % or more, and not in nearly all."""
+    """In 2000 sets of skewed times the interval holds the true median in 95 % or more, but not in nearly all."""
     source = random.Random(7)
     for count in (6, 7, 14, 28, 100):
         hits = 0
@@ -28,14 +28,14 @@ def test_noise_buys_no_benefit_of_the_doubt():
 
 
 def test_few_samples_give_their_whole_range_at_least():
-    """Of a handful of samples none can be left out, and the median lies inside."""
+    """No sample of a handful can be left out, and the median lies inside."""
     assert interval([1.0, 1.1]) == Interval(1.05, 1.0, 1.1)
     assert interval([3.0, 1.0, 2.0, 5.0, 4.0]) == Interval(3.0, 1.0, 5.0)
 
 
 @pytest.mark.parametrize("count", [3, 4, 5])
 def test_the_interval_of_few_samples_covers_as_often_as_it_says(count):
-    """What three to five samples span is too little; Student's t makes up for it, of noise that is about normal."""
+    """The range of three to five samples is too short; Student's t corrects that for roughly normal noise."""
     source = random.Random(count)
     hits = 0
     for _ in range(4000):
@@ -46,7 +46,7 @@ def test_the_interval_of_few_samples_covers_as_often_as_it_says(count):
 
 @pytest.mark.parametrize(("low", "high", "outcome"), [(1.2, 1.3, "passed"), (1.0, 1.19, "failed"), (1.1, 1.3, "doubt")])
 def test_a_gate_passes_on_the_lower_bound_and_fails_on_the_upper(low, high, outcome):
-    """Between the two there is doubt, and doubt is said."""
+    """Between the two bounds the outcome is "doubt"."""
     assert decide(Interval((low + high) / 2, low, high), 1.2) == outcome
 
 

@@ -1,4 +1,4 @@
-"""What is said of a submission before anything runs: a sentence, whatever the text."""
+"""Screening a submission before it runs: any text gives a sentence."""
 
 import pytest
 

@@ -28,7 +28,7 @@ ENDLESS = "def vector_add(x, y, out):\n    while True: pass"
 
 
 def children(pid: int) -> set[int]:
-    """Those that any of its threads has started: the pool's threads start workers."""
+    """The processes that any of its threads started: the pool's threads start workers."""
     found = set()
     with contextlib.suppress(OSError):  # it, or a thread of it, has ended
         for task in os.listdir(f"/proc/{pid}/task"):
@@ -65,7 +65,7 @@ def test_an_interrupt_ends_the_work_and_the_next_call_works():
 
 
 def test_a_judge_that_is_killed_is_one_sentence_and_the_next_call_works():
-    """Whatever ends the judge's process, the caller gets an error to show and can go on."""
+    """If the judge's process dies for any reason, the caller gets an error to show and can go on."""
     with Judge("simulator") as judge:
         judge.grade(VECTOR_ADD, "vector_add")
         assert judge._process is not None
@@ -77,7 +77,7 @@ def test_a_judge_that_is_killed_is_one_sentence_and_the_next_call_works():
 
 
 def test_nothing_stays_behind(monkeypatch, tmp_path):
-    """After `close` there is no process, no descriptor and no folder of a worker that was not there before."""
+    """After `close` no new process, descriptor or worker folder is left."""
     monkeypatch.setattr("tempfile.tempdir", str(tmp_path))  # which has looked at TMPDIR already
     descriptors = len(os.listdir("/proc/self/fd"))
     judge = Judge("simulator")
@@ -92,7 +92,7 @@ def test_nothing_stays_behind(monkeypatch, tmp_path):
 
 
 def test_a_callers_knobs_do_not_reach_the_judges_kernel(monkeypatch):
-    """Nor does a cache in which another kernel may lie; where programs and libraries are is the caller's to say."""
+    """The same holds for a cache that may hold another kernel. The caller chooses the paths of programs and libraries."""
     started, popen = {}, subprocess.Popen
 
     def failing(command, env, **_):
@@ -148,7 +148,7 @@ class Told(Judge):
         super()._kill()
 
     def next(self):
-        """The sources that the last request named beside its own."""
+        """The upcoming sources of the last request."""
         return [source for source, _ in self.asked[-1]["next"]]
 
 
@@ -195,7 +195,7 @@ def test_the_same_source_twice_is_two_submissions():
 
 
 def test_a_new_expectation_takes_the_place_of_the_old():
-    """What will be asked next is what was said last."""
+    """The last announcement counts."""
     judge = Told()
     judge.expect(expected(*"abc"))
     judge.expect(expected("z"))
@@ -211,13 +211,13 @@ def test_a_source_that_is_too_long_travels_cut_and_is_recognised():
     judge.grade(long, "vector_add")
     assert len(judge.asked[-1]["source"]) == MAX_SOURCE_BYTES + 1
     assert [len(source) for source in judge.next()] == [MAX_SOURCE_BYTES + 1, 1]
-    with pytest.raises(KeyError, match="timings"):  # it is told nothing here
+    with pytest.raises(KeyError, match="timings"):  # the fake sends none here
         judge.measure(long, "vector_add")
     assert len(judge.asked[-1]["source"]) == MAX_SOURCE_BYTES + 1
 
 
 def test_an_exercise_that_does_not_exist_is_said_at_once():
-    """By whoever is asked, before anything travels."""
+    """Every method raises before anything is sent."""
     judge = Told()
     for call in (lambda: judge.expect([("a", "nothing")]), lambda: judge.grade("a", "nothing")):
         with pytest.raises(UnknownExercise):
@@ -235,7 +235,7 @@ def test_a_sick_gpu_gets_a_fresh_process_and_the_question_again():
 
 
 def test_a_gpu_that_stays_sick_stops_the_judge():
-    """A second process that finds the same is the last; the sentence is told, and the next call starts afresh."""
+    """A second process with the same problem is the last: the caller gets the sentence, and the next call starts again."""
     sick = {"restart": "The GPU computes wrong sums."}
     judge = Told(sick, sick)
     with pytest.raises(JudgeStopped, match="wrong sums"):
@@ -266,7 +266,7 @@ def test_an_error_of_the_process_is_the_callers(error):
 
 
 def test_a_judge_that_ended_itself_is_ended_here_too():
-    """Its error is told, and the next call starts a fresh one."""
+    """The caller gets its error, and the next call starts a new judge."""
     judge = Told({"error": "JudgeStopped", "message": "It failed on this one.", "ended": True})
     with pytest.raises(JudgeStopped, match="failed on this one"):
         judge.grade("a", "vector_add")
@@ -318,7 +318,7 @@ def test_a_request_that_meets_a_judge_ending_itself_is_asked_again(seconds):
 
 
 def test_a_judge_that_dies_on_a_request_is_not_asked_again():
-    """What killed one would kill the next."""
+    """A request that killed one judge would kill the next."""
     with Ending(1, 0.0) as judge:
         with pytest.raises(JudgeStopped):
             judge.grade("a", "vector_add")
@@ -428,7 +428,7 @@ def test_too_little_memory_ends_the_process_for_another_to_begin(served):
 
 
 def test_an_error_of_ours_ends_the_process(served):
-    """Whatever state it left is gone with it; the caller is told so."""
+    """Its state is gone with it, and the caller gets a message."""
     channel, thread, made = served()
     asked(channel)
     made[0].error = ZeroDivisionError()
@@ -450,7 +450,7 @@ def test_a_judge_that_does_not_come_up_blames_no_submission(served, monkeypatch)
 
 
 def test_a_judge_that_nobody_asks_ends(served, monkeypatch):
-    """It holds memory of the GPU; a request in between begins the time anew."""
+    """It holds GPU memory. A request resets the time."""
     monkeypatch.setattr(service, "_IDLE_S", 1.0)
     channel, thread, _ = served()
     for _ in range(3):

@@ -11,7 +11,7 @@ from grader.judge.checking.compare import compare, within
 
 NAN, INF = float("nan"), float("inf")
 ODD = [0.0, -0.0, 1.0, -1.0, NAN, INF, -INF, 1e-300, -1e300, 5e-324, 1.5, 1e-9, 65504.0, 2.0**53]
-WHOLE = [0.0, 1.0, 2.0, 255.0, 128.0, 0.5, 1.5, 254.5]  # of which an integer holds some
+WHOLE = [0.0, 1.0, 2.0, 255.0, 128.0, 0.5, 1.5, 254.5]  # integers hold only some of them
 BUDGETS = [Budget(0.0, 0.0), Budget(1e-6, 1e-4), Budget(0.5, 0.0), Budget(1e-30, 1e-6), fused_compare._CHECK]
 
 
@@ -23,7 +23,7 @@ def counted(got, expected, budget):
 
 
 def pairs(dtype, odd):
-    """Every odd value against every other; and random ones, some of which are off by about what is allowed."""
+    """Every odd value against every other, and random ones, partly wrong by about the allowed error."""
     odd = torch.tensor(odd, dtype=torch.float64)
     yield odd.to(dtype).repeat(len(odd), 1), odd.repeat(len(odd), 1).t().contiguous()
     expected = 3 * torch.randn(70, 33, dtype=torch.float64).abs()

@@ -138,7 +138,7 @@ def test_what_is_dealt_after_a_larger_case_leaves_nothing_of_it(desk):
 
 
 def test_right_answers_are_right(desk, answered):
-    """Of every launch."""
+    """All launches are right."""
     assert desk.check(answered, ADD) is None
     assert not desk.unwritten(answered)
 
@@ -184,7 +184,7 @@ def test_every_output_is_checked(desk):
 
 
 def test_the_poison_covers_outputs_and_what_is_around_them(desk):
-    """Answers of the round before are gone, and a write beside an output shows."""
+    """Answers of the round before are gone, and a write next to an output shows."""
     spread = desk.lay(PADDED, 2)
     desk.deal(spread)
     assert desk.arenas["outputs"].bytes_at(0, spread.used["outputs"]).fill_(1).sum() > 0
@@ -220,7 +220,7 @@ def test_a_write_beside_an_output_is_found(desk, padding, offset):
 
 
 def test_what_is_right_is_looked_at_once(desk, answered, monkeypatch):
-    """Right answers of all launches in one go are not compared again, one by one; what is wrong is, and is told."""
+    """Right answers of all launches are compared once, together; a wrong answer is found and reported."""
     one_by_one = []
     compare = desks.compare
     monkeypatch.setattr(desks, "compare", lambda *given: one_by_one.append(given[0]) or compare(*given))
@@ -237,7 +237,7 @@ def test_what_is_right_is_looked_at_once(desk, answered, monkeypatch):
 @pytest.mark.parametrize("bytes_", ["odd", "even"])
 @pytest.mark.parametrize("outputs", [1, 2, 3])
 def test_every_guard_of_every_launch_is_looked_at(desk, outputs, bytes_):
-    """Its first byte and its last, behind the last launch, too; and no byte of an output is taken for a guard's."""
+    """The first and the last byte count, also after the last launch. No byte of an output counts as a guard."""
     odd = [
         Array(f"out{n}", (3 + 7 * n,), "uint8" if bytes_ == "odd" else "float64", role="out") for n in range(outputs)
     ]
@@ -309,8 +309,8 @@ def free_bytes(monkeypatch):
     ("card_gib", "arena_gib", "large_fits"), [(8, 1.13, False), (24, 3.38, True), (141, 10.66, True), (400, 12, True)]
 )
 def test_arenas_leave_room_on_every_card(free_bytes, card_gib, arena_gib, large_fits):
-    """Two arenas, the private inputs as large as one, and the oracle's float64 copies of the largest case that fits
-    stay below what is free; no card has more than 12 GiB of each.
+    """Two arenas, private inputs of the same size, and the float64 copies of the largest fitting case fit the free
+    memory. An arena has at most 12 GiB on any card.
     """
     free = int(0.94 * card_gib * (1 << 30))
     free_bytes(free)
@@ -328,7 +328,7 @@ def test_arenas_leave_room_on_every_card(free_bytes, card_gib, arena_gib, large_
 
 
 _GIB = 1 << 30
-_BESIDE = 7 * _GIB  # of a judge at work, beside its desk: contexts, workers, oracles
+_BESIDE = 7 * _GIB  # of a judge at work, without its arenas: contexts, workers, oracles
 _AT_REST = 5 * _GIB
 
 
@@ -392,9 +392,7 @@ def test_the_copying_in_is_calibrated_where_private_inputs_of_that_size_find_no_
 
 
 def test_on_a_gpu_the_oracle_must_fit_too(desk, monkeypatch):
-    """What the arenas hold is not enough: private inputs and the comparison in float64 need room, and what is ours to
-    reuse counts.
-    """
+    """Private inputs and the comparison in float64 need memory in addition to the arenas; torch's unused cache counts."""
     desk.torch_device = "cuda"
     need = 6 * 8 * 1000 + desk.lay(CASE).used["inputs"]
     monkeypatch.setattr(torch.cuda, "memory_allocated", lambda: 5000)
@@ -431,7 +429,7 @@ def test_launches_that_repeat_have_the_same_slots(desk):
 
 
 def test_the_time_of_copying_in_is_a_time(desk):
-    """Of few bytes and of all; the inputs that were dealt are not lost to it."""
+    """It works for a few bytes and for all, and keeps the current inputs."""
     spread = desk.lay(CASE)
     desk.deal(spread)
     before = dealt(desk, spread)
@@ -463,7 +461,7 @@ def test_between_two_gradings_the_desk_lets_go_of_the_private_inputs(desk):
 
 
 def test_an_exercise_may_draw_its_inputs_itself(desk):
-    """For every launch anew, from the desk's randomness; the guards are as ever."""
+    """It draws again for every launch, from the judge's randomness; the guards stay as usual."""
 
     def own(case, source, machine):
         return {"x": torch.randint(3, 9, (9, 21), generator=source).float()}
@@ -488,7 +486,7 @@ def is_below(values):
 
 @pytest.mark.parametrize("fill", ["normal|below", "below|normal"])
 def test_one_of_two_fills_is_drawn_for_each_array_of_each_launch(desk, fill):
-    """All four pairs of two arrays occur: what one is filled with tells nothing of the other."""
+    """All four pairs of two arrays occur: one array's fill does not predict the other's."""
     spread = desk.lay(Case("case", CASE.arrays, fill), 5)
     pairs = set()
     for _ in range(30):
@@ -519,7 +517,7 @@ def test_no_seed_of_python_foretells_the_fill():
 
 
 def test_a_fill_that_does_not_exist_is_an_error():
-    """A misspelt one is no silent normal."""
+    """A misspelt fill does not become "normal"."""
     with pytest.raises(KeyError):
         draw(Array("x", (8,)), "norml", generator("cpu"))
 

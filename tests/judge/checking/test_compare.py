@@ -1,4 +1,4 @@
-"""Outputs against an oracle: what counts as right, and what is said of the rest."""
+"""Outputs against an oracle: which ones are right, and how the rest differ."""
 
 import pytest
 import torch
@@ -104,7 +104,7 @@ def test_writes_outside_are_wrong_even_if_the_output_is_right():
 
 
 def test_a_suspect_is_named_only_where_its_bug_would_show():
-    """The sentence of the first bug whose output this is; none where the buggy output is the right one."""
+    """Return the sentence of the first bug with this output, unless the bug gives the right output."""
     suspects = (Suspect("doubled", lambda a: 2 * a["x"]), Suspect("squared", lambda a: a["x"] ** 2))
     x = torch.tensor([1.0, 3.0])
     expected = torch.tensor([1.0, 27.0], dtype=torch.float64)
@@ -114,7 +114,7 @@ def test_a_suspect_is_named_only_where_its_bug_would_show():
 
 
 def test_a_suspect_is_dropped_where_a_case_is_wrong_that_its_bug_spares():
-    """Infinities in a large case are no overflow of sums where the small case, in which nothing overflows, is wrong."""
+    """Infinities in a large case are not an overflow of sums if a small case without overflow is wrong."""
     overflow, other = Suspect("overflow", lambda a: None, spares=("small", "tiny")), Suspect("other", lambda a: None)
 
     def wrong(name, sentence):

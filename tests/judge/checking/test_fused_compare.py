@@ -21,7 +21,7 @@ DTYPES = ["float64", "float32", "float16", "bfloat16", "int64", "int32", "uint8"
 
 @pytest.fixture(scope="module")
 def interpreted():
-    """What the kernel counts, by type: rows of its count, torch's, and whether `compare` finds a mismatch."""
+    """The kernel's results by type: its counts, torch's counts, and whether `compare` finds a mismatch."""
     done = subprocess.run(
         [sys.executable, "-W", "ignore::RuntimeWarning", str(SCRIPT), str(random.randrange(1 << 30)), *DTYPES],
         env=os.environ | {"TRITON_INTERPRET": "1", "PYTHONPATH": str(SCRIPT.parents[2])},
@@ -89,7 +89,7 @@ def last_row_left_out(got, expected, budget):
      (last_row_left_out, False)],
 )  # fmt: skip
 def test_a_kernel_that_counts_anything_else_fails_its_trial(monkeypatch, verdict, agrees):
-    """One that rounds once where torch rounds twice, among others."""
+    """Among others, a kernel that rounds once while torch rounds twice."""
 
     def launch(got, expected, budget, wrong, plane):
         wrong += (~verdict(got, expected, budget)).sum()
@@ -107,7 +107,7 @@ def afresh():
 
 
 def test_where_there_is_no_kernel_torch_counts(monkeypatch, afresh):
-    """A machine without a compiler, or a Triton that has changed, is no reason to stop: the count is the same."""
+    """Without a compiler, or with another Triton, the judge goes on with the same count."""
     asked = []
 
     def broken(dtype, device):
@@ -125,7 +125,7 @@ def test_where_there_is_no_kernel_torch_counts(monkeypatch, afresh):
 
 
 def test_a_full_gpu_is_no_answer(monkeypatch, afresh):
-    """Whoever holds its memory does not choose how the judge compares from then on."""
+    """A submission that holds the memory does not choose how the judge compares from then on."""
     answers = [torch.cuda.OutOfMemoryError("CUDA out of memory."), RuntimeError("Triton Error: out of memory"), True]
 
     def agrees(dtype, device):
@@ -144,7 +144,7 @@ def test_a_full_gpu_is_no_answer(monkeypatch, afresh):
 
 
 def test_what_failed_once_is_tried_again_before_the_next_clock(monkeypatch, afresh, capfd):
-    """A compiler that had no memory to start is no reason to be slow for ever; each failure says why on stderr."""
+    """A compiler that ran out of memory once does not make the judge slow forever; stderr names each failure."""
     answers = [OSError("cannot fork"), True]
 
     def agrees(dtype, device):
@@ -201,7 +201,7 @@ def test_compiled_for_a_gpu_it_rounds_product_and_sum_apart(monkeypatch, tmp_pat
 @pytest.mark.gpu
 @pytest.mark.parametrize("dtype", DTYPES)
 def test_on_a_gpu_the_kernel_works(dtype, afresh):
-    """It compiles, and rounds product and sum apart; else a judge would compare by torch, and nobody would know."""
+    """It compiles, and rounds product and sum separately. Otherwise the judge would silently compare by torch."""
     assert fused_compare.agrees(dtype, "cuda")
     got = torch.randn(3000, 1000, device="cuda").to(getattr(torch, dtype))
     for expected in (got.double(), got.double().t().contiguous().t()):

@@ -8,7 +8,7 @@ from grader.judge.gpu import ceilings
 
 
 class Gpu:
-    """A torch whose events say what a list says, the last of it for ever, on a clock that each call advances."""
+    """A torch whose events read their times from a list, repeating the last, on a clock that each call advances."""
 
     def __init__(self, milliseconds, step_s):
         self.milliseconds, self.step_s = list(milliseconds), step_s
@@ -41,7 +41,7 @@ def seconds(monkeypatch):
 
 
 def test_the_least_counts(seconds):
-    """What else is at work only adds; one quiet call is enough."""
+    """Other work only adds time; one quiet call is enough."""
     assert seconds([5.0, 9.0, 3.0, 7.0, 5.0])[0] == pytest.approx(3e-3)
 
 

@@ -52,7 +52,7 @@ def test_a_gpu_that_is_well_gives_no_sentence(gpu):
 
 
 def test_in_the_simulator_nothing_is_asked(gpu):
-    """Where there is no GPU there is nothing to probe."""
+    """Without a GPU there is nothing to probe."""
     gpu.error = RuntimeError("no CUDA")
     assert probe(replace(MACHINE, device="simulator"), gpu) == ""
     assert gpu.asked == 0
@@ -65,7 +65,7 @@ def test_a_wrong_sum_is_said(gpu):
 
 
 def test_a_third_of_the_bandwidth_is_enough_and_less_is_not(gpu):
-    """The median counts: one slow copy is no hog, a GPU that is shared with an endless kernel is seen."""
+    """The median counts: one slow copy does no harm, but a GPU shared with an endless kernel is found."""
     gpu.gbps = [1450.0] * 6 + [1.0]
     assert probe(MACHINE, gpu) == ""
     gpu.gbps = [1350.0] * 4 + [4100.0] * 3
@@ -75,7 +75,7 @@ def test_a_third_of_the_bandwidth_is_enough_and_less_is_not(gpu):
 @pytest.mark.parametrize("error", [RuntimeError("CUDA error: an illegal memory access\nCompile with …"), RuntimeError(),
                                    TimeoutError("it did not answer within 10 s")])  # fmt: skip
 def test_a_context_that_has_failed_is_one_sentence(gpu, error):
-    """Whatever CUDA says, the caller gets one line and no exception."""
+    """For any CUDA error the caller gets one line and no exception."""
     gpu.error = error
     said = probe(MACHINE, gpu)
     assert type(error).__name__ in said
@@ -100,7 +100,7 @@ def test_settling_that_is_not_needed_takes_one_probe(gpu):
 
 
 def test_settling_gives_up_in_time(gpu):
-    """What stays wrong is said when the time has passed."""
+    """After the time limit it returns the problem."""
     gpu.error = RuntimeError("still there")
     start = time.monotonic()
     assert "still there" in settled(MACHINE, 0.2, gpu)

@@ -1,4 +1,4 @@
-"""Memory that runs out: what is given back, what is tried again, and what is said."""
+"""The GPU runs out of memory: what the judge frees, repeats and reports."""
 
 from contextlib import nullcontext
 from types import SimpleNamespace
@@ -62,7 +62,7 @@ def test_what_finds_memory_is_done_once():
 
 @pytest.mark.parametrize("error", [FULL, JudgeStopped("The baseline torch failed: CUDA out of memory")])
 def test_what_finds_none_is_done_again_when_way_was_made(error):
-    """Once; then it is said in words what the machine lacks."""
+    """It is repeated once; then a message says that memory is short."""
     work = Work(error)
     assert with_room(work, work.make_way) == 7
     assert work.log == ["work", "make way", "again"]
@@ -74,7 +74,7 @@ def test_what_finds_none_is_done_again_when_way_was_made(error):
 
 @pytest.mark.parametrize("error", [RuntimeError("a bug of ours"), JudgeStopped("noise"), MachineLacks("out of memory")])
 def test_other_errors_are_not_tried_again(error):
-    """Nor one that has said already what is lacking."""
+    """This includes an error that already says what the machine is missing."""
     work = Work(error)
     with pytest.raises(type(error)):
         with_room(work, work.make_way)
@@ -82,7 +82,7 @@ def test_other_errors_are_not_tried_again(error):
 
 
 def test_memory_that_comes_back_is_waited_for():
-    """What a worker held that was ended is not free at once."""
+    """The memory of an ended worker becomes free after a while."""
     looks = iter([True, True, False])
     assert not stays(lambda: next(looks))
     assert stays(lambda: True, limit_s=0.1)
@@ -125,7 +125,7 @@ WAY = ["no baselines", "nobody else", "rest"]
 
 @pytest.mark.parametrize("in_class", [True, False])
 def test_a_grading_that_runs_out_of_memory_is_begun_again_with_nobody_elses_code_alive(monkeypatch, in_class):
-    """With a job of its own, and nothing loaded beside it. Workers for a class stand by no longer than it lasts."""
+    """It starts a new job, and nothing else loads meanwhile. Workers for a class stay no longer than the class."""
     (arbiter, log), upcoming = ready(monkeypatch), [("next", find("softmax"))] * in_class
 
     class Job:
@@ -138,7 +138,7 @@ def test_a_grading_that_runs_out_of_memory_is_begun_again_with_nobody_elses_code
                 raise FULL
 
         def verdict(self, failure):
-            raise ZeroDivisionError  # all that is to be seen has happened
+            raise ZeroDivisionError  # ends the test here
 
     monkeypatch.setattr(arbiters, "Job", Job)
     source = "def vector_add(x, y, out): pass"

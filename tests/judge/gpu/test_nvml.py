@@ -28,11 +28,11 @@ EVERYTHING = (
 
 
 class NvmlError(Exception):
-    """What the fake raises, as pynvml does."""
+    """The fake's error, named as in pynvml."""
 
 
 class FakeNvml:
-    """pynvml on one GPU. What is in `lacking` is not supported; `nvmlX` in a driver that lacks it raises too."""
+    """pynvml on one GPU. Functions in `lacking` are not supported; `nvmlX` means that the driver misses it too."""
 
     def __init__(self) -> None:
         self.lacking: set[str] = set()
@@ -127,7 +127,7 @@ def watched(nvml: FakeNvml, **changes: Any) -> Record:
 
 
 def test_a_quiet_run_has_its_figures_and_no_note(nvml):
-    """Clocks of both ends and the temperature of the end are kept, and nothing is said."""
+    """The clocks of both ends and the last temperature are kept, without a note."""
     record = watched(nvml, clocks={1: 1755, 2: 3201}, temperature=58)
     assert (record.sm_clock_before_mhz, record.sm_clock_mhz) == (1980, 1755)
     assert (record.memory_clock_before_mhz, record.memory_clock_mhz) == (3201, 3201)
@@ -217,7 +217,7 @@ def test_how_far_the_judges_own_work_holds_the_clock_back_is_not_recorded(nvml, 
 
 
 def test_own_work_that_fails_is_set_aside_too(nvml):
-    """Else the judge would be recorded as what held the clock back, where a submission's output is wrong."""
+    """Otherwise a wrong output of a submission would put the judge's own throttling on record."""
     monitor = Monitor("cuda", nvml, PROPERTIES)
     with monitor.watch() as record, contextlib.suppress(ZeroDivisionError), monitor.aside():
         nvml.held_ns[0] += 1_000_000_000
@@ -268,7 +268,7 @@ def test_where_the_use_is_not_known_the_note_says_so(nvml, stranger):
 
 
 def test_the_notebook_that_asked_is_not_blamed_for_being_there(nvml):
-    """A parent of this process that has the GPU open is no news; one that computes meanwhile is."""
+    """A parent of this process may have the GPU open; only its running kernels are reported."""
     nvml.pids = [os.getpid(), os.getppid()]
     idle = watched(nvml)
     assert [each.above_us for each in idle.other_processes] == [True]
@@ -333,7 +333,7 @@ def test_the_record_is_filled_where_the_block_fails(nvml):
 
 
 def test_no_thread_and_little_time(nvml, stranger):
-    """A thread would disturb the clock beside it; our share of each end is well under 2 ms."""
+    """A thread would disturb the clock; the monitor takes well under 2 ms at each end."""
     nvml.pids = [os.getpid(), stranger]
     monitor, before, taken = Monitor("cuda", nvml, PROPERTIES), threading.active_count(), []
     for _ in range(15):

@@ -1,4 +1,4 @@
-"""What a worker says of itself is data: held to shape and length, and it steers no terminal."""
+"""A worker's claims are data: cut to shape and length, and free of control characters."""
 
 import math
 import signal
@@ -25,7 +25,7 @@ def test_a_time_is_a_time(claim):
 
 @pytest.mark.parametrize("claim", [None, "text", 3, ["kind"], True])
 def test_a_failure_that_is_no_object_is_one_still(claim):
-    """Whatever comes in its place, the submission failed, and a sentence says so."""
+    """For any other value the submission has failed, and a sentence says so."""
     found = failure_of(claim)
     assert found.kind == "exception"
     assert "cannot be read" in found.message
@@ -69,7 +69,7 @@ def test_no_text_of_a_worker_is_long():
 
 
 def test_the_last_that_was_printed_is_kept():
-    """What a process said before it died tells most."""
+    """The last output of a process explains most."""
     assert death(1, "first " * 1000 + "last").detail.endswith("last")
 
 
@@ -93,7 +93,7 @@ def test_the_last_that_was_printed_is_kept():
     ],
 )
 def test_how_a_process_died_is_a_sentence(code, says):
-    """By its exit status, or as bubblewrap tells of a signal."""
+    """The sentence follows from the exit status, or from bubblewrap's report of a signal."""
     found = death(code, "log")
     assert found.kind == "crash"
     assert says in found.message
@@ -120,6 +120,6 @@ def test_text_steers_nothing(characters):
 
 
 def test_text_of_any_language_stays_and_half_a_character_does_not_stop_it():
-    """Only what steers is taken out; what is no Unicode becomes a question mark."""
+    """Only control characters are removed; invalid Unicode becomes a question mark."""
     assert plain("µs → 猫 é 🙂") == "µs → 猫 é 🙂"
     assert plain("a\ud800b") == "a?b"

@@ -29,7 +29,7 @@ ADD = find("vector_add")
 
 
 def source(name):
-    """A submission that can be told from others."""
+    """A submission with its own name."""
     return f"def vector_add(x, y, out): {name}"
 
 
@@ -68,7 +68,7 @@ class Workers:
 
 
 class FakeWorker:
-    """What the pool does with a worker, noted; whoever waits for one that is killed gets a WorkerFailed."""
+    """Records the pool's calls to a worker. Threads that wait for a killed worker get a WorkerFailed."""
 
     def __init__(self, workers, device, sandbox, quiet):
         self.workers, self.device, self.sandbox, self.quiet = workers, device, sandbox, quiet
@@ -83,7 +83,7 @@ class FakeWorker:
 
     def _stage(self, name, gate=None):
         self.stages.append(name)
-        for _ in range(2000):  # a test that goes wrong does not wait for ever
+        for _ in range(2000):  # a failing test does not wait forever
             if self.ended or gate is None or gate.wait(0.002):
                 break
         if self.ended or name in self.workers.fails:
@@ -228,7 +228,7 @@ def test_the_one_that_loaded_ahead_is_taken(pool, workers):
     [("cuda", "triton", ["b", "c"]), ("cuda", "cuda", ["b", "c"]), ("cuda", "numba", []), ("simulator", "triton", [])],
 )
 def test_what_has_to_wait_for_its_turn_has_its_kernels_compiled_meanwhile(pool, workers, device, backend, rehearsed):
-    """Not the first, whose turn has come, and nothing where no compiler runs; it stands still afterwards."""
+    """This excludes the first, whose turn has come, and backends without a compiler. The worker is stopped afterwards."""
     here = pool(device=device)
     here.expect([(text, replace(exercise, backend=backend)) for text, exercise in jobs("a", "b", "c")])
     until(lambda: len(workers.loaded()) == 3 and all(workers.of(text).frozen for text, _ in jobs("a", "b", "c")))
@@ -246,7 +246,7 @@ def test_what_is_not_ahead_is_loaded_when_it_is_taken(pool, workers):
 
 
 def test_one_of_one_queue_is_started_when_it_is_taken(pool, workers):
-    """What is ahead has several, and stays for whoever hands in the same."""
+    """The worker ahead has several queues, and stays for the same submission."""
     here = pool()
     here.expect(jobs("a"))
     until(lambda: workers.loaded() == [source("a")])
@@ -323,7 +323,7 @@ def test_what_is_no_longer_expected_is_ended(pool, workers):
 
 
 def test_a_load_that_goes_on_is_ended_with_its_worker(pool, workers):
-    """One that compiles for ever does not keep its core."""
+    """An endless compiler does not keep its core."""
     here = pool()
     workers.loads.clear()
     here.expect(jobs("a"))
@@ -346,7 +346,7 @@ def test_what_is_let_go_while_its_worker_starts_never_runs(pool, workers, end):
 
 
 def test_evicted_ones_are_loaded_again_when_their_turn_comes(pool, workers):
-    """All that have somebody's code go, and nobody is at work; asked for, it gets a new worker."""
+    """All workers with submissions end; on request, a submission gets a new worker."""
     here = pool()
     here.expect(jobs("a", "b"))
     until(lambda: len(workers.loaded()) == 2)
@@ -362,7 +362,7 @@ def test_evicted_ones_are_loaded_again_when_their_turn_comes(pool, workers):
 
 
 def test_eviction_leaves_those_that_have_run_nobodys_code(pool, workers):
-    """A fresh worker is no disturbance, and is there for the next."""
+    """A fresh worker disturbs nobody, and is ready for the next submission."""
     here = pool()
     until(lambda: workers.made and workers.made[0].stages[-1:] == ["warm up"])
     here.evict()
@@ -370,7 +370,7 @@ def test_eviction_leaves_those_that_have_run_nobodys_code(pool, workers):
 
 
 def test_a_reset_ends_the_fresh_ones_too(pool, workers):
-    """Those that came up beside others may lack what these took."""
+    """Workers that started while others ran may be missing resources that these took."""
     here = pool()
     here.expect(jobs("a"))
     here.refill(2)
@@ -382,7 +382,7 @@ def test_a_reset_ends_the_fresh_ones_too(pool, workers):
 
 
 def test_a_reset_spares_the_one_in_hand(pool, workers):
-    """Whoever was taken belongs to who took it."""
+    """A worker belongs to its taker."""
     here = pool()
     loaded = here.take(source("a"), ADD)
     here.reset()
@@ -403,7 +403,7 @@ def test_no_context_is_made_while_something_is_timed(pool, workers):
 
 
 def test_while_something_is_timed_all_are_held_and_none_is_made(pool, workers):
-    """Those that load and those that start; one that would be made meanwhile, with nobody to hold it, is made after."""
+    """This holds for loading and starting workers. A worker requested meanwhile is created later."""
     here = pool()
     until(lambda: workers.made and workers.made[0].stages[-1:] == ["warm up"])
     workers.loads.clear()
@@ -424,7 +424,7 @@ def test_while_something_is_timed_all_are_held_and_none_is_made(pool, workers):
 
 
 def test_a_worker_is_told_of_the_quiet_and_how_it_is_caged(pool, workers):
-    """It reads nothing of what is printed while something is timed; the cage is the one that was asked for."""
+    """It reads no output while something is timed, and it runs in the requested sandbox."""
     here = pool(device="simulator", sandbox=False)
     until(lambda: len(workers.made) == 1)
     worker = workers.made[0]
@@ -452,7 +452,7 @@ def test_there_is_one_ahead_and_one_for_the_baselines(pool, workers, device, cou
 
 
 def test_a_class_has_more_of_them_until_it_is_over(pool, workers):
-    """What is loaded ahead may have to end; it is loaded again without waiting for imports."""
+    """A submission loaded ahead may have to end; it is loaded again without waiting for imports."""
     here = pool(16)
     here.expect(jobs("a", "b"))
     here.take(source("a"), ADD)
@@ -496,7 +496,7 @@ def test_a_pool_that_is_still_neither_loads_nor_starts(pool, workers, starting):
 
 @pytest.mark.parametrize("stage", ["imports", "start up", "warm up"])
 def test_a_worker_that_does_not_come_up_is_closed_and_said(pool, workers, stage):
-    """Whoever takes it hears of it; nothing stays behind; the next one may come up."""
+    """The taker gets the error, no process is left, and the next worker may start."""
     workers.fails.add(stage)
     here = pool()
     for ahead in (False, True):
@@ -535,7 +535,7 @@ def test_closing_ends_everything_at_once(pool, workers, cores, held):
 
 
 def test_a_worker_that_comes_up_while_the_pool_closes_is_ended_too(pool, workers):
-    """Whatever moment it chooses, closing goes through to the end."""
+    """At any moment, closing goes through to the end."""
     here, stop, interval = pool(), threading.Event(), sys.getswitchinterval()
 
     def come_up():
@@ -620,7 +620,7 @@ def bench(workers, pool, monkeypatch):
     [("CUDA out of memory", TooLittle), ("CUDA_ERROR_OUT_OF_MEMORY", TooLittle), ("x", RuntimeError)],
 )
 def test_a_judge_that_cannot_begin_leaves_no_workers(bench, workers, monkeypatch, said, error):
-    """A GPU that is full is said in a sentence; either way what had started is ended."""
+    """A full GPU is reported in a sentence; in both cases the started workers end."""
 
     def fail(device):
         raise RuntimeError(said)
@@ -663,8 +663,8 @@ def calm(monkeypatch):
 
 
 def test_nobody_is_alive_while_the_clock_is_calibrated_nor_was_just_now(bench, workers, calm, monkeypatch):
-    """Those ahead are ended; there is a pause behind the end of whatever ran somebody's code, and the GPU has settled.
-    Where nobody's has run there is none.
+    """Workers ahead are ended. After any submission's end there is a pause, and the GPU has settled. Without one there
+    is no pause.
     """
     here, measured = bench
     settled = []
@@ -698,7 +698,7 @@ def test_the_clock_is_not_calibrated_beside_a_submission(bench, calm):
 
 
 def test_the_clock_is_not_calibrated_while_the_gpu_still_ends_what_was_killed(bench, calm, monkeypatch):
-    """A switch that is measured too long is what forged events would feed on: another judge begins afresh."""
+    """A clock that overestimates the switch would favour forged events, so the judge stops."""
     here, measured = bench
     monkeypatch.setattr(benches.health, "settled", lambda machine, limit_s: "A kernel is still there.")
     with pytest.raises(JudgeStopped, match="still there"):
@@ -707,7 +707,7 @@ def test_the_clock_is_not_calibrated_while_the_gpu_still_ends_what_was_killed(be
 
 
 def test_a_plot_of_what_its_streams_hold_up_is_drawn_on_one_queue(bench, calm, monkeypatch):
-    """What it had before does not count."""
+    """Its earlier readings do not count."""
     here, _ = bench
     here.device = "cuda"
     here.desk.fits, here.desk.rest = (lambda case: True), (lambda: None)
@@ -757,7 +757,7 @@ def test_baselines_load_once_in_each_worker(bench):
 
 @pytest.mark.parametrize("ended", [True, False])
 def test_a_worker_that_ended_before_it_saw_the_submission_is_no_fault_of_it(pool, workers, ended):
-    """The kernel may have chosen it when memory was short: it counts as loaded beside others, so it is tried again."""
+    """The kernel may have killed it when memory was short. It counts as loaded with others, so it is tried again."""
     here = pool(cores=1)
     here.refill()
     until(lambda: len(workers.made) == 1 and "warm up" in workers.made[0].stages)

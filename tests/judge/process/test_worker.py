@@ -220,7 +220,7 @@ def test_a_machine_that_was_short_of_memory_already_is_not_its_fault(ready, monk
 
 @pytest.mark.parametrize("what", ["memory", "tasks"])
 def test_what_takes_just_as_much_as_it_may_goes_on(ready, what):
-    """The limit itself is no excess."""
+    """Exactly the limit is allowed."""
     one = ready()
     setattr(one.caged, what, {"memory": worker_module.MEMORY_BYTES, "tasks": worker_module.TASKS}[what])
     one.peer.answers["load"] = lambda message: time.sleep(0.2) or {"done": True}
@@ -229,7 +229,7 @@ def test_what_takes_just_as_much_as_it_may_goes_on(ready, what):
 
 
 def test_a_flood_of_output_is_stopped(ready, monkeypatch):
-    """What is printed is read, and the log kept short, up to a limit."""
+    """The output is read up to a limit, and the log kept short."""
     monkeypatch.setattr(claims, "_MOST_BYTES", 1 << 20)
     one = ready()
     one.peer.answers["load"] = silent
@@ -371,7 +371,7 @@ def test_a_flag_that_is_never_answered_ends_in_time(ready, desk, monkeypatch, de
 
 
 def test_an_answer_that_does_not_follow_the_flag_ends_in_time(ready, desk):
-    """The flag alone ends no round: what the worker says of it must come, too."""
+    """The flag does not end a round without the worker's message."""
     one = ready()
     one.peer.on_round = lambda number: (one.peer.flag.answer(number), time.sleep(3))
     assert failure(one.round, "submission", desk, 0.3, True, within_s=2.5).kind == "timeout"
@@ -464,7 +464,7 @@ def test_a_death_is_told_with_what_was_printed(ready, desk, during):
 
 
 def test_what_it_printed_last_is_read_though_another_is_timed_all_along(worker, monkeypatch):
-    """One that is ahead of its turn may end then, and what is not read before its pipe is closed is never read."""
+    """A worker ahead may end then, and output not read before its pipe is closed is lost."""
     monkeypatch.setattr(claims, "_LAST_WORDS_S", 0.1)
     monkeypatch.setattr(worker_module, "_LOOK_S", 30.0)
     quiet = threading.RLock()
@@ -552,7 +552,7 @@ def test_it_is_told_whether_its_streams_share_a_queue(worker, one_queue):
 
 
 def test_a_harness_travels_with_the_submission_that_it_calls(ready):
-    """As text and by its name; without one nothing is said of it."""
+    """The message has its text and name; without a harness it has neither."""
     one = ready()
     one.load("submission", "x", "f", 30.0, harness)
     one.load("submission", "x", "f", 30.0)
@@ -563,7 +563,7 @@ def test_a_harness_travels_with_the_submission_that_it_calls(ready):
 
 
 def test_a_rehearsal_is_told_where_one_launch_of_each_case_lies(ready):
-    """Shapes and strides, as they are told for a round; and how long it may take."""
+    """The message has shapes and strides, as for a round, and a time limit."""
     one = ready()
     larger = Case("larger", (Array("x", (3, 5), row_padding=8), Array("out", (3, 5), role="out")))
     one.rehearse("submission", [CASE, larger], 7.0)
@@ -596,7 +596,7 @@ def test_what_it_is_told_to_do_to_its_tree_it_does(ready):
 
 
 def test_one_that_is_held_goes_on_when_it_is_released_but_for_one_that_was_frozen(worker):
-    """Frozen it is until its turn comes, whoever else holds it and lets go of it meanwhile."""
+    """A frozen worker stays frozen until its turn, even if another thread holds and releases it."""
     one = worker()
     one.hold()
     one.release()
@@ -654,7 +654,7 @@ def test_a_rounds_parts_are_where_the_time_went(ready, desk, monkeypatch):
 
 
 def test_inputs_come_after_the_clock_has_started_and_before_the_flag(ready, desk, monkeypatch):
-    """When the worker says that it is armed they are not there; when it sees the flag they are."""
+    """When the worker reports that it is armed the inputs have not arrived; when it sees the flag they have."""
     one = ready()
     slot = one._spread.launches[0]["x"]
     seen = []
@@ -676,7 +676,7 @@ def test_rounds_are_numbered(ready, desk):
 
 
 def test_an_output_that_changes_after_the_look_is_a_wrong_answer(ready, desk):
-    """What the clock saw must be there still; unchanged, nothing is said."""
+    """The probed elements must be unchanged; then the round counts."""
     one = ready()
     out = desk._view(one._spread.launches[0]["out"])
     one.peer.on_round = lambda number: (out.fill_(1.0), one.peer.flag.answer(number))
@@ -695,7 +695,7 @@ def test_a_round_knows_its_look(ready, desk):
 
 
 def test_the_clock_starts_when_the_calls_are_queued(ready, desk, monkeypatch):
-    """So what Python takes for them is no part of a round; the worker is told whether it may make them ahead."""
+    """So Python's time for the calls does not count. The message says whether the worker may queue them in advance."""
     monkeypatch.setattr(worker_module, "_QUEUE_S", 10.0)
     one = ready()
     one.peer.on_arm = lambda number: (time.sleep(0.3), one.peer.flag.queue(number))
@@ -716,7 +716,7 @@ def test_without_a_head_start_nobody_waits_for_calls(ready, desk, monkeypatch):
 
 
 def test_calls_that_are_never_queued_are_waited_for_only_so_long(ready, desk, monkeypatch):
-    """Who waits for the GPU between its calls waits for the flag."""
+    """A function that waits for the GPU between its calls waits for the flag."""
     monkeypatch.setattr(worker_module, "_QUEUE_S", 0.2)
     one = ready()
     one.peer.on_arm = lambda number: None
@@ -736,7 +736,7 @@ def test_a_round_that_fails_before_the_flag_is_not_waited_for(ready, desk, monke
 
 
 def test_a_look_that_is_slow_does_not_put_a_limit_off(ready, desk, monkeypatch):
-    """The time is asked for before the look: what has run out has run out."""
+    """The time limit is checked before the look."""
     one = ready()
     one.peer.on_round = lambda number: None
     looks = []
@@ -759,7 +759,7 @@ def test_a_tree_with_more_files_than_anybody_looks_at_is_ended(ready):
 
 
 def test_who_maps_the_outputs_finds_nothing_of_whoever_had_them_before(worker, desk):
-    """A submission's worker; the baselines' one may find what a submission left, which is none of its business."""
+    """This holds for a submission's worker; the baselines' worker may see a submission's data."""
     outputs = desk.arenas["outputs"]
     outputs.bytes_at(0, outputs.size).fill_(7)
     worker().map(desk, trusted=True)

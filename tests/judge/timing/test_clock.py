@@ -110,7 +110,7 @@ def test_calibration_finds_what_a_round_costs_beyond_its_launches(calibrated):
 
 @pytest.mark.parametrize(("host_us", "found_us"), [(40.0, 40.0), (-5.0, 0.0)])
 def test_the_hosts_way_to_the_first_launch_is_taken_off_where_it_is_in_the_round(calibrated, host_us, found_us):
-    """Of rounds that were queued ahead it is not: who could have queued them gets no credit for that."""
+    """In rounds that were queued ahead it does not count: a submission that can queue its calls gets no credit for it."""
     clock, _, desk = calibrated(host_us=host_us)
     assert clock.host_s == pytest.approx(found_us * US)
     spread = desk.lay(CASE, 10)
@@ -129,13 +129,13 @@ def test_calibration_deals_and_plans_for_each_length_of_round(calibrated):
 
 
 def test_the_calibration_shows_the_clock_how_fast_the_processor_is(calibrated):
-    """Else the first that it sees, in a slow spell perhaps, would be as fast as it gets."""
+    """Otherwise its first call, perhaps in a slow period, would define the fastest speed."""
     clock, _, _ = calibrated()
     assert 0 < clock.pace._least_s < 1
 
 
 def test_the_jitter_stays_well_below_the_switch(calibrated):
-    """What is let through without a meaning is a part of what a switch costs, so that no switch hides in it."""
+    """The tolerance is a part of the cost of a switch, so that no switch hides in it."""
     for switch_us in (150.0, 60.0):
         clock, _, _ = calibrated(switch_us)
         least_s = min(clock.switch_s.values)
@@ -172,7 +172,7 @@ def test_the_excess_of_a_trial_is_the_least_of_its_rounds():
 
 
 def test_rounds_longer_than_any_of_the_calibration_tell_nothing():
-    """What a switch to so much work costs was not measured; the shorter ones decide, or nobody."""
+    """The cost of a switch to so much work is unknown; the shorter rounds decide, or none."""
     long = a_round(41e-3, more=(0.0, -30 * US, 90 * US), event_s=41e-3)
     assert CLOCK.excess([long], strained=True) == Excess(strained=True)
     assert in_us(CLOCK.excess([long, *trusted(30, look_us=100.0)], strained=False)) == (30, 100)
@@ -181,7 +181,7 @@ def test_rounds_longer_than_any_of_the_calibration_tell_nothing():
 
 
 def test_rounds_without_events_tell_nothing_of_the_switch():
-    """Where a worker claims no time the others decide, or nobody."""
+    """If a worker claims no valid time, the others decide, or none."""
     silent = a_round(3e-3, more=(0.0, -20 * US, 0.0))
     assert CLOCK.excess([silent], strained=False).switch_s == 0.0
     assert CLOCK.excess([silent, *trusted(30)], strained=False).switch_s == pytest.approx(30 * US)
@@ -203,8 +203,8 @@ def trials(*found, strained=False):
     ],
 )
 def test_a_drift_of_the_switch_is_believed_up_to_the_jitter(found, drift_us):
-    """And none of the look: work on the GPU makes both longer. That a round is shorter than calibrated nobody else can
-    bring about.
+    """None is subtracted from the probe: work on the GPU lengthens both. Nothing but a slow calibration makes rounds
+    shorter than calibrated.
     """
     assert in_us(CLOCK.drift(trials(*found))) == drift_us
 
@@ -233,7 +233,7 @@ def test_a_spell_is_most_of_the_last_trials():
     [((), False), ((-41,), True), ((-39,), False), ((-90, -90, 0), True), ((0, 0, -90), False)],
 )
 def test_a_clock_that_was_calibrated_in_a_slow_spell_is_found_out(found_us, too_much):
-    """What it takes off would be a gift to whoever holds up the baselines until their rounds are as long."""
+    """It would subtract too much once a submission delays the baselines until their rounds are as long."""
     assert CLOCK.takes_too_much(trials(*((each, 0) for each in found_us))) is too_much
 
 
@@ -248,7 +248,7 @@ def test_work_hidden_in_the_copying_in_counts_in_full(small_desk, launches):
 
 @pytest.mark.parametrize("launches", [1, 8])
 def test_of_a_look_that_takes_longer_what_exceeds_the_jitter_counts(small_desk, launches):
-    """Honest looks are late, too: in full it would count against whoever is a microsecond beyond."""
+    """Honest probes are late, too: counted in full, a microsecond too many would cost the whole jitter."""
     spread = small_desk.lay(CASE, launches)
     for share, counted in ((0.0, 0.0), (0.95, 0.0), (1.05, 0.05), (20.0, 19.0)):
         found = CLOCK.read(spread, a_round(3e-3, spread, more=(0.0, 0.0, share * CLOCK.jitter_s)))
@@ -269,7 +269,7 @@ def test_a_faster_copying_in_gives_nothing_back(small_desk):
 
 
 def test_the_look_is_expected_to_cost_as_much_as_its_copies_do(small_desk):
-    """Whatever they fetch: two outputs cost what twice as many launches do."""
+    """The number of copies counts, not their target: two outputs cost as much as twice as many launches."""
     spread = small_desk.lay(TWO_OUTPUTS, 5)
     look = Glimpse(small_desk, spread)
     assert look.copies == 10
@@ -279,7 +279,7 @@ def test_the_look_is_expected_to_cost_as_much_as_its_copies_do(small_desk):
 
 @pytest.mark.parametrize(("look_us", "counted_us"), [(0.0, 60.0), (50.0, 10.0), (70.0, 0.0), (-10.0, 70.0)])
 def test_of_the_look_its_drift_is_taken_off_before_the_jitter(small_desk, look_us, counted_us):
-    """What is left beyond the jitter counts; a look that is quick just now has as much less to hide in."""
+    """The rest beyond the jitter counts; a probe that is quick now leaves less room to hide in."""
     spread = small_desk.lay(CASE)
     one = a_round(3e-3, spread, more=(0.0, 0.0, CLOCK.jitter_s + 60 * US))
     found = CLOCK.read(spread, one, Excess(look_s=look_us * US))
@@ -337,7 +337,7 @@ def test_a_round_of_products_is_as_long_as_one_of_copies():
 
 
 def test_a_case_that_fits_once_is_one_launch():
-    """Where not even one more fits, there is one launch and not none."""
+    """If no second launch fits, a round is one launch."""
     case = find("vector_add").timed_cases[0]
     for capacity in (0, 1):
         desk = SimpleNamespace(capacity=lambda case, n=capacity: n)

@@ -1,4 +1,4 @@
-"""Which clock counts: honest work is believed by its events, a forged claim gains less than the agreement's share."""
+"""The choice of the clock: honest events count, and a forged claim gains less than the agreement's share."""
 
 import pytest
 
@@ -17,7 +17,7 @@ def test_events_of_honest_work_count(arbiter):
 
 @pytest.mark.parametrize("claim", [0.5, 0.9, 0.985, None])
 def test_a_claim_of_less_does_not_count(claim):
-    """Events that claim less than the clock allows, or nothing that is a time, leave the arbiter's time standing."""
+    """If events claim less than the clock allows, or no valid time, the arbiter's time counts."""
     found = counted([Reading(wall, claim) for wall in NOISY])
     assert [one.seconds for one in found] == NOISY
     assert {one.clock for one in found} == {"arbiter"}
@@ -43,7 +43,7 @@ def test_events_are_held_against_one_of_the_fastest_rounds():
 @pytest.mark.parametrize("fast", [2, 4, 9])
 @pytest.mark.parametrize("rounds", [7, 28])
 def test_a_trick_that_works_in_few_rounds_counts_in_few(rounds, fast):
-    """Events are held against no round that is faster than the middle one by more than the host's jitter."""
+    """No round that is faster than the median by more than the host's jitter serves as reference."""
     fast = min(fast, (rounds - 1) // 2)
     walls = [0.8] * fast + [1.0] * (rounds - fast)
     found = [one.seconds for one in counted([Reading(wall, 0.8, jitter_s=0.01) for wall in walls])]
@@ -71,7 +71,7 @@ def test_events_of_a_worker_of_ours_count_whatever_the_noise():
 
 
 def test_more_rounds_are_wanted_until_the_clocks_agree_in_some():
-    """One in seven in which the clocks agree is enough, and two at least; else whoever forges has only to wait."""
+    """The clocks must agree in one of seven rounds, and in two at least. Otherwise a forger only has to wait."""
     agreed, noisy = Reading(1.0, 1.0), Reading(1.05, 1.0)
     assert enough([agreed] * 2 + [noisy] * 5)
     assert enough([agreed] * 4 + [noisy] * 24)

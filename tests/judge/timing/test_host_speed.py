@@ -34,7 +34,7 @@ def test_slow_is_two_fifths_more_than_the_fastest_that_was_seen(taking):
 
 
 def test_it_takes_a_moment():
-    """Of real work: some tens of microseconds, so that it can stand before and after each round."""
+    """It takes some tens of microseconds of real work, short enough to run before and after each round."""
     pace = Pace()
     for _ in range(200):
         pace.is_strained()

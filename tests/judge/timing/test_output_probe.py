@@ -99,7 +99,7 @@ def test_few_copies_fetch_it_all(desk, name, launches):
 @pytest.mark.parametrize("part", ["tail", "head", "middle"])
 @pytest.mark.parametrize(("launches", "late"), [(1, 1 / 190), (5, 1 / 38), (10, 1 / 19)])
 def test_a_part_of_a_launch_that_comes_late_is_always_seen(desk, launches, late, part):
-    """Of few launches, a part of one that is as long as the distance of the comb cannot be passed over."""
+    """With few launches, a part of one that is as long as the comb's distance is always probed."""
     spread = laid(desk, [SHAPES["a vector"]], launches)
     length = int(late * 4001) + 1
     first = {"tail": 4001 - length, "head": 0, "middle": 1234}[part]
@@ -123,7 +123,7 @@ def test_no_pattern_of_the_last_launch_is_in_step_with_a_comb(desk, launches, pe
 
 
 def test_the_last_launch_is_not_known_to_be_looked_at_last(desk):
-    """Else there were more time for it."""
+    """Otherwise it would have more time."""
     spread = laid(desk, [SHAPES["a vector"]], 5)
     start = spread.launches[-1]["out"].offset
     turns = [[at >= start for at, *_ in Glimpse(desk, spread)._columns].index(True) for _ in range(200)]
@@ -168,7 +168,7 @@ def test_no_element_is_looked_at_less(desk, launches):
 
 
 def test_where_it_looks_is_drawn_anew(desk):
-    """Of many looks at the same outputs few are at the same places."""
+    """Several probes of the same outputs share few places."""
     spread = laid(desk, [SHAPES["a vector"]], 4)
     looks = [set(places(Glimpse(desk, spread)._columns)) for _ in range(8)]
     assert len(set.union(*looks)) > sum(map(len, looks)) / 2
@@ -194,7 +194,7 @@ def test_repeated_launches_are_looked_at_once(desk):
 
 
 def test_one_launch_again_and_again_is_one_row(desk):
-    """Where only one launch has buffers, it is looked at as if it were the only one."""
+    """If only one launch has buffers, it is probed like a single launch."""
     spread = laid(desk, [SHAPES["a vector"]], 1).repeated(5)
     assert len(Glimpse(desk, spread)._columns) == 1
 
@@ -259,7 +259,7 @@ def test_a_change_of_the_second_output_alone_is_seen(desk):
 
 @pytest.fixture
 def copied(monkeypatch):
-    """The places that a pretended copy engine is asked for, as offsets."""
+    """The places that a fake copy engine reads, as offsets."""
     found = []
 
     class Driver:

@@ -4,9 +4,9 @@ from dataclasses import replace
 from types import SimpleNamespace
 
 import pytest
-from tests.judge.timing.test_timer import ROWS, World, case, exercise
 
 from grader.judge.timing.problem_size import Sizes
+from tests.judge.timing.test_timer import ROWS, World, case, exercise
 
 MACHINE = World().machine
 SMALL = exercise(case("a", ROWS // 4))  # 8 times its rows are long enough
@@ -31,7 +31,7 @@ def outgrown(sizes, desk, machine=MACHINE):
 
 
 def test_a_size_is_found_once(sizes):
-    """Whatever fits later."""
+    """It does not change when more fits later."""
     assert scale(sizes, room(8 * ROWS)) == 8
     assert scale(sizes, room(0)) == 8
     assert not outgrown(sizes, room(0))
@@ -39,7 +39,7 @@ def test_a_size_is_found_once(sizes):
 
 
 def test_what_memory_has_kept_small_grows_when_there_is_room(sizes):
-    """As far as there is, and each growth is told once."""
+    """It grows as far as memory allows, and reports each growth once."""
     assert scale(sizes, room(ROWS // 2)) == 2
     assert not outgrown(sizes, room(ROWS // 2))
     assert outgrown(sizes, room(ROWS))
@@ -65,7 +65,7 @@ def test_a_later_measurement_of_the_machine_changes_nothing(sizes):
 
 
 def test_what_nobody_has_timed_has_no_size_to_grow_from(sizes):
-    """Nor is it given one by the question."""
+    """Asking does not create one."""
     assert not outgrown(sizes, room(0))
     assert scale(sizes, room(ROWS)) == 4
 

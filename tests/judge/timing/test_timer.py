@@ -1,4 +1,4 @@
-"""Trials until the gates are settled: what is timed again, what counts, and what is said of it."""
+"""Trials until the gates are settled: repeats, the times that count, and the report."""
 
 import math
 import sys
@@ -44,7 +44,7 @@ def exercise(*cases, at_least=0.95):
 
 
 class Worker:
-    """A worker of which only its plan and its end matter."""
+    """A worker with only a plan and an end."""
 
     def __init__(self, plan_fails=False):
         self.plans, self.closed, self.plan_fails = [], False, plan_fails
@@ -75,8 +75,8 @@ class Pool:
 
 
 class World:
-    """An arbiter, and the clock's answers: `own(n)` and `base(n)` give the n-th reading beside each other, `alone(n)`
-    that of a baseline with no submission alive; n counts from 0, at a warm-up it is -1.
+    """An arbiter and its clock's readings. `own(n)` and `base(n)` belong to trial n, `alone(n)` to a baseline without
+    a submission; n counts from 0, and a warm-up is -1.
     """
 
     device = "cuda"
@@ -103,7 +103,7 @@ class World:
         self.own = lambda n: Reading(OWN_S, OWN_S)
         self.base = lambda n: Reading(BASE_S, BASE_S, trusted=True)
         self.by_itself = lambda n: Reading(BASE_S, BASE_S, trusted=True)
-        self.too_much = lambda calibrations: False  # whether the last clock takes too much off rounds of ours
+        self.too_much = lambda calibrations: False  # whether the last clock subtracts too much from trusted rounds
 
     def lay(self, case, launches):
         assert self.fits(case, launches)
@@ -239,7 +239,7 @@ def test_a_few_trials_that_leave_a_gate_in_doubt_are_too_few(world, spread, roun
 
 @pytest.mark.parametrize("sample", range(9, 17))
 def test_a_baseline_that_fails_once_leaves_no_fewer_trials_than_a_near_gate_needs(world, sample):
-    """Whichever of the two batches it fails in, with a submission beside it."""
+    """It may fail in either of the two batches, while a submission is loaded."""
     world.own = lambda n: Reading(BASE_S / 0.98, BASE_S / 0.98)
     world.failing = {sample: BaselineFailed("torch", "out of memory")}
     found = timed(world)
@@ -254,7 +254,7 @@ def test_no_case_has_more_trials_than_there_are(world):
 
 
 def test_a_slowed_baseline_is_no_reason_to_stop_early(world):
-    """Though it slows all three trials alike: whoever slows it gets them all."""
+    """This holds although all three trials are equally slow: a submission can slow them all."""
     world.base = lambda n: slow(1.02)
     timed(world)
     assert world.rounds() == TRIALS
@@ -315,8 +315,8 @@ def test_who_is_late_from_then_on_only_stays_where_he_is(world, late):
 
 
 def test_what_is_held_up_on_one_queue_too_is_timed_without_a_head_start(world):
-    """Its rounds of one case exceed what its events say by nine jitters. What it had of that case does not count, and
-    it is no finding; the verdict says so.
+    """Its rounds of one case exceed its events by nine jitters. Its readings of that case are dropped without a finding,
+    and the verdict says so.
     """
     late = Reading(1.09 * OWN_S, OWN_S, jitter_s=0.01 * OWN_S)
     in_time = replace(late, arbiter_s=OWN_S)
@@ -387,7 +387,7 @@ def test_what_others_have_held_up_is_timed_again_with_a_head_start(world):
 
 @pytest.mark.parametrize("one_queue", [True, False])
 def test_a_verdict_without_a_time_says_so_if_its_streams_shared_a_queue(world, one_queue):
-    """What fails there alone may have been right on several."""
+    """A submission that fails only there may be right on several queues."""
     found = timer(world)
     found.one_queue = one_queue
     said = "; all its streams shared one queue" if one_queue else ""
@@ -419,7 +419,7 @@ def test_forged_events_gain_nothing_by_the_head_start_that_they_lose(world):
 
 
 def test_where_the_hosts_part_is_timed_there_is_no_head_start(world):
-    """Of none of the rounds."""
+    """No round has one."""
     timed(world, replace(exercise(), of_the_host=True))
     assert not any(world.head_starts)
 
@@ -454,7 +454,7 @@ def test_only_the_gates_baselines_are_timed(world):
 
 
 def test_the_clock_is_calibrated_before_a_submission_is_alive(world):
-    """Also where the baselines are known and only the clock was forgotten, and where no gate asks for a baseline."""
+    """This includes known baselines with a forgotten clock, and exercises without gates on baselines."""
     timer(world).know_baselines()
     timer(world).know_baselines()
     assert len(world.calibrations) == 1
@@ -468,7 +468,7 @@ def test_the_clock_is_calibrated_before_a_submission_is_alive(world):
 
 
 def test_a_clock_that_was_calibrated_in_a_slow_spell_is_calibrated_again(world):
-    """Once, and before a submission is alive. What was timed with the first is forgotten."""
+    """This happens once, before a submission is alive. Times by the first clock are dropped."""
     world.too_much = lambda calibrations: calibrations == 1
     timer(world).know_baselines()
     assert len(world.calibrations) == 2
@@ -491,7 +491,7 @@ def test_a_clock_that_was_calibrated_in_a_slow_spell_is_calibrated_again(world):
     ],
 )
 def test_a_gate_that_hangs_on_the_clocks_is_told(world, clock, claim, disputed):
-    """Where the submission's events, believed or not, would pass it: whoever asks has it graded once more."""
+    """If the submission's events would pass it, the submission is graded once more."""
     at_gate = 0.99 * BASE_S / 0.95
     world.own = lambda n: Reading(clock * at_gate, None if claim is None else claim * at_gate)
     found = timed(world)
@@ -503,7 +503,7 @@ def test_a_gate_that_hangs_on_the_clocks_is_told(world, clock, claim, disputed):
 
 
 def test_doubt_is_disputed_as_a_lost_gate_is(world):
-    """Else whoever forges events would be timed again where that can only help, and left alone where it cannot."""
+    """Otherwise forged events would cause a repeat exactly when it can help the forger."""
     world.own = lambda n: Reading(BASE_S / 0.95 * (1.02 if n % 2 else 0.98), 0.97 * BASE_S / 0.95)
     found = timed(world)
     found.settle()
@@ -524,7 +524,7 @@ def test_one_gate_that_hangs_on_the_clocks_is_enough(world):
 
 @pytest.mark.parametrize(("claim", "disputed"), [(0.99, True), (1.03, False)])
 def test_a_gate_hangs_on_the_clocks_by_the_baselines_that_count(world, claim, disputed):
-    """A baseline that was slowed beside the submission counts as alone: by that the gate is lost, or not claimed."""
+    """A baseline slowed by the submission counts as alone, so the gate is lost or not claimed."""
     world.base = lambda n: slow(1.06)
     world.own = lambda n: Reading(1.04 * BASE_S / 0.95, claim * BASE_S / 0.95)
     found = timed(world)
@@ -725,7 +725,7 @@ def test_a_narrow_interval_or_an_idle_pool_settles_it_at_once(world, busy, own):
 
 @pytest.mark.usefixtures("all_at_once")
 def test_undisturbed_baselines_count_as_they_were(world):
-    """Nothing is timed again, and nothing said; half a percent is no disturbance."""
+    """Nothing is timed again or reported; half a percent does not count as slow."""
     world.base = lambda n: slow(1.005)
     found = timed(world)
     assert found.settle() == []
@@ -735,7 +735,7 @@ def test_undisturbed_baselines_count_as_they_were(world):
 
 @pytest.mark.parametrize(("slowed", "said"), [(1, False), (3, False), (4, True), (7, True)])
 def test_rounds_of_a_slowed_baseline_count_as_alone(world, slowed, said):
-    """Slowing a baseline gains nothing: its time alone counts for those rounds; if they are most, that is said."""
+    """Slowing a baseline gains nothing: its time alone counts for those rounds. A finding reports it if they are most."""
     world.base = lambda n: slow(1.05 if n < slowed else 1.0)
     found = timed(world)
     world.pool.busy = True
@@ -747,7 +747,7 @@ def test_rounds_of_a_slowed_baseline_count_as_alone(world, slowed, said):
 
 
 def test_one_slow_round_of_many_counts_as_alone_and_nothing_is_timed_anew(world):
-    """An outlier is no warm GPU: what the baseline took alone before is still what it takes."""
+    """An outlier does not mean a warm GPU: the baseline's earlier time alone still holds."""
     world.own = lambda n: Reading(*[BASE_S / 0.95 * (1.02 if n % 2 else 0.98)] * 2)
     world.base = lambda n: slow(2.0 if n in (3, 9) else 1.0)
     found = timed(world)
@@ -758,7 +758,7 @@ def test_one_slow_round_of_many_counts_as_alone_and_nothing_is_timed_anew(world)
 
 
 def test_a_gpu_that_slowed_down_by_itself_is_no_disturbance(world):
-    """A baseline is held against what it takes alone afterwards: a warm GPU is slow for all."""
+    """A baseline is compared with its time alone afterwards: a warm GPU is slow for all."""
     world.base = lambda n: slow(1.05)
     found = timed(world)
     world.by_itself = lambda n: slow(1.045)
@@ -778,7 +778,7 @@ def test_a_baseline_slowed_against_its_new_time_counts_by_that(world):
 
 @pytest.mark.parametrize(("times", "counts"), [(1.009, 1.0), (1.006, 1.0), (1.004, 1.004)])
 def test_a_baseline_that_is_a_little_slower_throughout_counts_as_alone(world, times, counts):
-    """No single round is slow; all of them together are. It is no disturbance that a person need hear of."""
+    """All rounds together are slow, though no single one is. The report does not mention it."""
     world.base = lambda n: slow(times)
     found = timed(world)
     assert found.settle() == []
@@ -794,7 +794,7 @@ def test_a_baseline_that_is_a_little_slower_now_and_then_counts_as_measured(worl
 
 
 def test_one_slow_round_alone_moves_nothing(world):
-    """What a baseline takes alone is a median."""
+    """A baseline's time alone is a median."""
     world.by_itself = lambda n: slow(3.0 if n == 2 else 1.0)
     world.base = lambda n: slow(1.05)
     found = timed(world)
@@ -804,7 +804,7 @@ def test_one_slow_round_alone_moves_nothing(world):
 
 @pytest.mark.usefixtures("all_at_once")
 def test_the_submissions_own_slow_rounds_are_its_own(world):
-    """Only baselines are held against their time alone."""
+    """Only baselines are compared with their time alone."""
     world.own = lambda n: Reading(3 * BASE_S, 3 * BASE_S)
     found = timed(world)
     assert found.settle() == []
@@ -813,8 +813,8 @@ def test_the_submissions_own_slow_rounds_are_its_own(world):
 
 @pytest.mark.parametrize(("own_us", "retimed"), [(97, False), (98, True), (166, True), (169, False), (300, False)])
 def test_baselines_are_timed_anew_only_where_a_gate_hangs_on_it(world, own_us, retimed):
-    """Some take a few percent more from one time to the next. Far from the gate, be it passed or failed, that is no
-    matter; the round counts as alone all the same, so that slowing the baseline gains nothing there either.
+    """Some baselines vary by a few percent. Far from the gate that does not matter, passed or failed. The round still
+    counts as alone, so that slowing the baseline gains nothing there either.
     """
     world.own = lambda n: Reading(own_us * 1e-6, own_us * 1e-6)
     world.base = lambda n: slow(1.02)
@@ -849,7 +849,7 @@ def test_far_from_its_gates_nobody_is_loaded_a_second_time(world):
 
 
 def test_a_submission_that_failed_in_its_first_case_is_not_far_from_its_gates(world):
-    """Nothing can be said of the cases that were not timed."""
+    """Cases that were not timed say nothing."""
     of = exercise(case("a"), case("b"))
     found = timer(world, of)
     found.know_baselines()
@@ -900,7 +900,7 @@ def test_a_baseline_that_fails_once_is_tried_again(world, when):
 
 
 def test_a_baseline_that_cannot_run_beside_a_submission_is_the_submissions_limit(world):
-    """Twice beside it and not once alone: the submission ends, with a sentence that names the baseline."""
+    """It fails twice with the submission and not once alone: the submission ends, with a sentence that names it."""
     found, worker = timer(world), Worker()
     found.know_baselines()
     alive = []
@@ -917,7 +917,7 @@ def test_a_baseline_that_cannot_run_beside_a_submission_is_the_submissions_limit
 
 
 def test_a_baseline_that_does_not_run_alone_either_is_no_fault_of_the_submission(world):
-    """Then nobody's verdict is possible, and that is said."""
+    """Then no verdict is possible, and the error says so."""
     found, worker = timer(world), Worker()
     found.know_baselines()
     world.failing = {number: BaselineFailed("e:torch", "no driver") for number in range(8, 12)}
@@ -938,7 +938,7 @@ def test_without_a_submission_a_baseline_has_two_tries(world):
 
 
 def test_a_baselines_worker_that_takes_no_plan_is_a_failed_baseline(world):
-    """That it died between two submissions is no failure of the one in hand."""
+    """If it died between two submissions, that is not the current submission's failure."""
     world.workers = [Worker(plan_fails=True)]
     timer(world).know_baselines()
     assert world.dropped == 1
@@ -995,7 +995,7 @@ def test_one_implausible_case_is_enough(world):
 
 
 def test_a_baseline_that_is_too_fast_is_not_the_submissions_fault(world):
-    """Only the submission's time is held against the floor."""
+    """Only the submission's time is compared with the floor."""
     world.own = lambda n: Reading(1e-3, 1e-3)
     world.base = world.by_itself = lambda n: slow(1e-3)
     assert timed(world).implausible() is None
@@ -1014,7 +1014,7 @@ def test_a_timed_case_grows_until_a_launch_is_long(world, rows):
 
 
 def test_a_timed_case_grows_only_as_far_as_a_few_launches_fit(world):
-    """Where memory ends, growth ends; several launches must fit, not one."""
+    """It grows until memory ends; several launches must fit, not one."""
     world.most_rows = 1 << 22
     found, worker = timer(world, exercise(case("a", 1 << 20))), Worker()
     found.know_baselines()
@@ -1038,7 +1038,7 @@ def test_a_size_that_others_memory_kept_small_grows_when_there_is_room(world):
 
 
 def test_how_far_a_case_grows_is_found_when_no_submission_is_alive(world):
-    """One that holds memory does not choose a size of its own, nor does a later measurement of the machine."""
+    """A submission that holds memory does not change the size, nor does a later measurement of the machine."""
     found = timer(world)
     found.know_baselines()
     world.fits_asked.clear()
@@ -1073,7 +1073,7 @@ def test_a_plot_shows_the_sizes_that_it_names(world):
     assert set(found.readings["a"]) == {"submission", "torch", "plotted"}
 
 
-# What is said
+# Reports
 
 
 def mixed(events):
@@ -1148,7 +1148,7 @@ def test_the_floor_is_memory_or_arithmetic_whichever_takes_longer(peak_tflops, s
     [({}, 0.5), ({"limited_by": "arithmetic"}, 0.2), ({"limited_by": "arithmetic", "work": lambda case: 7}, None)],
 )
 def test_a_share_is_of_the_ceiling_that_limits(facts, share):
-    """Bytes over a copy's bandwidth, or operations over a product's speed; none where neither says what was done."""
+    """Bytes over a copy's bandwidth, or operations over a product's speed; None if the exercise gives neither."""
     machine = Machine("cuda", "GPU", "", "", "", "", 0, 4000.0, 500.0)
     of = replace(exercise(), bytes_moved=lambda case: 2 * 10**9, operations=lambda case: 10**11, **facts)
     (found,) = score.timings(

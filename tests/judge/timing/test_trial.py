@@ -130,7 +130,7 @@ def test_nobody_looks_at_the_outputs_of_a_warm_up(trial):
 
 
 def test_a_wrong_timed_output_ends_the_trial(trial):
-    """The mismatch and its case are told, and no baseline runs for it."""
+    """The error has the mismatch and its case, and no baseline runs for it."""
     trial.wrong = True
     with pytest.raises(TimedWrong) as raised:
         trial.sample()
@@ -140,7 +140,7 @@ def test_a_wrong_timed_output_ends_the_trial(trial):
 
 
 def test_outputs_that_changed_after_the_look_end_the_trial(trial, monkeypatch):
-    """What the clock's look saw must be what is there after the check."""
+    """The probed elements must be unchanged after the check."""
     late = WorkerFailed(Failure("wrong_answer", "late"))
     monkeypatch.setattr(Round, "must_be_unchanged", lambda self: (_ for _ in ()).throw(late))
     with pytest.raises(WorkerFailed, match="late"):
@@ -179,7 +179,7 @@ def test_after_heavy_inputs_the_gpu_rests_before_the_submission(trial, monkeypat
 
 
 def test_what_memory_limits_heats_no_gpu(trial, monkeypatch):
-    """A long oracle of such an exercise is no reason to wait: that would be a fifth of a softmax's grading."""
+    """A long oracle of such an exercise needs no pause, which would take a fifth of a softmax's grading."""
     now = [0.0]
     rests = SimpleNamespace(perf_counter=lambda: now[0], sleep=lambda seconds: trial.log.append(f"rest {seconds:.3g}"))
     monkeypatch.setattr(trials, "time", rests)
@@ -198,7 +198,7 @@ def test_a_failing_submission_is_its_own_failure(trial):
 
 @pytest.mark.parametrize("error", [WorkerFailed(Failure("crash", "gone")), RuntimeError("CUDA error")])
 def test_the_submission_goes_on_after_a_baseline_failed(trial, error):
-    """Whatever happens in a baseline's round, the submission's processes are not left standing."""
+    """After any error in a baseline's round, the submission's processes run again."""
     trial.broken["e:torch"] = error
     with pytest.raises((BaselineFailed, RuntimeError)) as raised:
         trial.sample()
@@ -208,7 +208,7 @@ def test_the_submission_goes_on_after_a_baseline_failed(trial, error):
 
 
 def test_the_submission_goes_on_after_the_arbiter_failed(trial):
-    """Also where the GPU has no memory left for the poison."""
+    """This includes a GPU without memory for the poison."""
     trial.broken["poison"] = RuntimeError("out of memory")
     with pytest.raises(RuntimeError, match="out of memory"):
         trial.sample()
@@ -231,7 +231,7 @@ def test_the_drift_comes_from_the_baselines_alone(trial):
 
 
 def test_that_a_clock_runs_short_shows_in_the_baselines_readings(trial):
-    """What they take less is believed of the submission; were it added to theirs, too, nobody would find it out."""
+    """A shorter round counts for the submission. Added to the baselines too, it would stay hidden."""
     trial.more_us = dict.fromkeys(trial.peers, -600.0)
     found = trial.sample()
     assert found["submission"].arbiter_s == pytest.approx(1.5e-3)
@@ -261,7 +261,7 @@ def test_the_processors_pace_is_watched_where_the_submission_stands_still(trial,
 
 
 def test_a_submission_pays_for_what_holds_the_baselines_up(trial, monkeypatch):
-    """What it has left on the GPU, and processes that are slow to stop; not for the judge's own work."""
+    """It pays for leftover GPU work and for processes that are slow to stop, but not for the judge's own work."""
     own, base = trial.peers["submission"], trial.peers["e:torch"]
     for peer, name, seconds in ((own, "freeze", 0.1), (base, "round", 0.2), (trial, "settle", 0.7)):
         before = getattr(peer, name)
@@ -278,7 +278,7 @@ def test_a_submission_pays_for_what_holds_the_baselines_up(trial, monkeypatch):
 
 
 def test_where_no_baseline_is_short_enough_to_tell_a_drift_a_round_that_fills_does(trial):
-    """By the worker of ours, while the submission stands still; it is nobody's reading."""
+    """A trusted worker runs it while the submission is stopped, and it gives no reading."""
     trial.more_us = {"submission": 30.0, "e:torch": -200.0, "e:compile": -200.0, FILL: 30.0}
     trial.launches_s = {"e:torch": 0.1, "e:compile": 0.2}
     found = trial.sample()
@@ -312,7 +312,7 @@ def test_a_spell_of_the_host_makes_no_submission_slower(trial, monkeypatch):
 
 
 def test_a_slow_round_of_a_baseline_makes_no_submission_faster(trial):
-    """The middle one of three trials' drifts counts: one slow round is no spell of the host, two in a row are."""
+    """The median of three trials' drifts counts: one slow round changes nothing, two in a row do."""
     trial.sample()
     trial.sample()
     trial.more_us = {"e:torch": 30.0, "e:compile": 35.0}
