@@ -30,7 +30,7 @@ from benchmarks.rows import Recorder
 from benchmarks.timing import in_turn
 from grader.exercise import Exercise
 from grader.exercises import EXERCISES
-from grader.exercises.numba_cupy.ladder_rungs import FREQUENCIES, SAMPLES, draw, ladder_case, lombscargle
+from grader.exercises.numba_cupy.ladder_cases import FREQUENCIES, SAMPLES, draw, ladder_case, lombscargle
 from grader.judge.checking.buffers import generator
 from grader.judge.score import interval
 from grader.worker.gpu_start import give_numba_its_names

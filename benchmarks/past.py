@@ -21,7 +21,7 @@ from benchmarks.rows import Recorder
 from benchmarks.timing import in_turn
 from grader.authoring.stubs import solution
 from grader.exercises import find
-from grader.exercises.numba_cupy.ladder_rungs import lombscargle
+from grader.exercises.numba_cupy.ladder_cases import lombscargle
 from grader.judge.checking.buffers import generator
 from grader.judge.score import interval
 from grader.worker.arrays import call

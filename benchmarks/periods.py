@@ -15,7 +15,7 @@ import torch
 from benchmarks.kernels import load
 from benchmarks.rows import Recorder
 from grader.exercises import find
-from grader.exercises.numba_cupy.ladder_rungs import SAMPLES, draw, ladder_case, lombscargle
+from grader.exercises.numba_cupy.ladder_cases import SAMPLES, draw, ladder_case, lombscargle
 from grader.judge.checking.buffers import generator
 
 __all__ = ["of_this_machine", "periods"]

@@ -8,8 +8,8 @@ The course folder is, in this order:
    which `grader classroom init` writes, else `.grader/`, which `grader lab` writes. Below a `.grader/`, an assignment
    that was fetched may bring its own `exercises/`.
 
-The modules are imported by callers and by the judge, never by a worker: a worker is sent the text of a harness or a
-baseline, and the sandbox hides the folder from it. The outermost folder counts so that an `exercises/` which a student
+The judge and its callers import the modules. A worker never does: it gets the source of a harness or a baseline, and
+the sandbox hides the folder. The outermost folder counts so that an `exercises/` which a student
 hands in does not, when the grader runs inside that student's folder of a course.
 """
 
@@ -46,7 +46,7 @@ def use(course: Path | None) -> None:
 
 
 def course() -> Path | None:
-    """The course folder, whether it holds exercises or not, or None where there is none."""
+    """The course folder, whether it holds exercises or not, or None if there is none."""
     named = os.environ.get(COURSE_VARIABLE)
     for given in (_used, Path(named).expanduser().absolute() if named else None):
         if given is not None and _has_mark_or_exercises(given):
@@ -56,7 +56,7 @@ def course() -> Path | None:
 
 
 def folder() -> Path | None:
-    """The course folder's `exercises/`, or None where there is none."""
+    """The course folder's `exercises/`, or None if there is none."""
     found = course()
     return found / FOLDER if found is not None and (found / FOLDER).is_dir() else None
 
@@ -160,7 +160,7 @@ def _module(path: Path) -> ModuleType:
 
 
 def _why(error: Exception, path: Path) -> str:
-    """Where a module fails, and what to do."""
+    """The place of an error in a module, and what to do about it."""
     if isinstance(error, SyntaxError) and error.filename is not None:
         file, line, what = error.filename, error.lineno or 0, error.msg
     else:

@@ -1,4 +1,4 @@
-"""What the exercises on the mean of a vector share: cases, inputs, oracle, peers, and what known bugs would write."""
+"""The mean of a vector, for two exercises: cases, inputs, oracle, baselines, and the outputs of known bugs."""
 
 from __future__ import annotations
 
@@ -8,9 +8,9 @@ from typing import Any
 
 from grader.exercise import Array, Baseline, Case
 
-_SPIKE = 2.0**25  # float32 numbers lie 4 apart there: a value below 2 that is added to it is lost
+_SPIKE = 2.0**25  # the float32 spacing there is 4, so adding a value below 2 has no effect
 FULL = 1 << 16  # a multiple of it fills blocks of every size
-_NEAR = 0.005  # float32 sums by atomics may be off by as much, and still tell what was counted
+_NEAR = 0.005  # the error of float32 sums by atomics, small enough to tell what was counted
 _KINDS = {", each of them 1": "ones", ", far from 0": "offset", ", one of them very large": "spike"}
 
 LIBRARY = (
@@ -20,32 +20,25 @@ LIBRARY = (
 
 
 def _case(n: int, note: str = "") -> Case:
-    name = f"{n:,} element{'s' if n > 1 else ''}{note}"
-    return Case(name, (Array("x", (n,)), Array("out", (1,), role="out", grows=None)))
-
-
-def _cases(ones: int, prime: int) -> tuple[Case, ...]:
-    return (
-        _case(1),
-        _case(31),
-        _case(775),
-        _case(775, ", each of them 1"),
-        _case(ones, ", each of them 1"),
-        _case(prime),
-        _case(prime, ", far from 0"),
-        _case(prime, ", one of them very large"),
+    return Case(
+        f"{n:,} element{'s' if n > 1 else ''}{note}", (Array("x", (n,)), Array("out", (1,), role="out", grows=None))
     )
 
 
-# Of 2²⁴ ones, each sum and each sum / n is a float32: no order of honest additions, atomic or not, rounds anything.
+def _cases(ones: int, prime: int) -> tuple[Case, ...]:
+    sizes = (_case(1), _case(31), _case(775), _case(775, ", each of them 1"), _case(ones, ", each of them 1"))
+    return (*sizes, *(_case(prime, note) for note in ("", ", far from 0", ", one of them very large")))
+
+
+# For 2²⁴ ones, each sum and each sum / n is an exact float32, whatever the order of the additions.
 CASES = _cases(1 << 24, 1_000_003)
-SIMULATOR_CASES = _cases(4 * FULL, 100_003)  # of 32 programs with blocks of 4,096 each has two of the ones
+SIMULATOR_CASES = _cases(4 * FULL, 100_003)  # 32 programs with blocks of 4,096 have two blocks each
 TIMED = (_case(1 << 26),)
 PLOT_CASES = tuple(_case(1 << k) for k in range(14, 29, 2))
 
 
 def draw(case: Case, source: Any, machine: Any) -> dict[str, Any]:
-    """Inputs of a case: its name says of which kind."""
+    """The inputs of a case, whose name says their kind."""
     import torch
 
     kind = next((kind for note, kind in _KINDS.items() if case.name.endswith(note)), "normal")
@@ -57,7 +50,7 @@ def draw(case: Case, source: Any, machine: Any) -> dict[str, Any]:
         x[0] = _SPIKE
         return {"x": x}
     x = torch.randn(shape, **where)
-    if kind == "offset":  # spread widely: a float32 sum of values that are alike rounds all of them the same way
+    if kind == "offset":  # spread widely: a float32 sum rounds similar values the same way
         x = 1_000 * x + 5_000 + 5_000 * torch.rand(1, **where)
     return {"x": x}
 
@@ -78,7 +71,7 @@ def _compiled_mean(x: Any, out: Any) -> None:
 
     compiled = globals().get("_compiled")
     if compiled is None:
-        torch._dynamo.config.recompile_limit = 64  # one compilation a size, as dynamic=False asks
+        torch._dynamo.config.recompile_limit = 64  # one compilation per size, since dynamic=False
 
         def mean(x: Any, out: Any) -> None:
             out.copy_(x.mean(0, keepdim=True))
@@ -90,17 +83,17 @@ def _compiled_mean(x: Any, out: Any) -> None:
 BASELINES = (Baseline("torch", "torch.mean", _torch_mean), Baseline("compile", "torch.compile", _compiled_mean))
 
 
-# What a bug would write. Where each element is 1, the mean is the share of the elements that were counted.
+# The outputs of bugs. If each element is 1, the mean is the share of elements that were counted.
 
 
 def is_ones(a: Any, *, full: bool) -> bool:
-    """Whether the elements are all 1, and whether they fill every block."""
+    """Whether all elements are 1, and whether they fill every block."""
     x = a["x"]
     return x.numel() > 1 and (x.numel() % FULL == 0) == full and bool((x == 1).all())
 
 
 def _fitting(a: Any, made: Iterable[Any]) -> Any:
-    """Of several outputs the one that is nearest to what was written; without it, the first."""
+    """The output nearest to the submission's, or the first."""
     candidates = [one.reshape(1) for one in made]
     if "got" in a and candidates:
         return min(candidates, key=lambda one: float((one - a["got"]).abs()))
@@ -108,7 +101,7 @@ def _fitting(a: Any, made: Iterable[Any]) -> Any:
 
 
 def counted(a: Any, example: float, fits: Callable[[float, int], bool]) -> Any:
-    """What was written, where every block is full and `fits` says so of the number of elements that were counted."""
+    """The output, if every block is full and `fits` accepts the number of counted elements."""
     if not is_ones(a, full=True):
         return None
     n = a["x"].numel()
@@ -117,7 +110,7 @@ def counted(a: Any, example: float, fits: Callable[[float, int], bool]) -> Any:
 
 
 def part_of_a_power(whole: float, part: float) -> int:
-    """The power of two that `whole / part` is, but for what atomics round; 0 where it is none."""
+    """The power of two that `whole / part` is, within the rounding of atomics, or 0."""
     if part <= 0 or whole < part:
         return 0
     near = 1 << round(log2(whole / part))
@@ -140,13 +133,13 @@ def sum_of_all(a: Any) -> Any:
 
 
 def divided_by_blocks(a: Any, blocks: tuple[int, ...]) -> Any:
-    """The sum, divided by the number of blocks of one of these sizes."""
+    """The sum divided by the number of blocks of one of these sizes."""
     n = a["x"].numel()
     return _fitting(a, (sum_of_all(a) / -(-n // block) for block in blocks if block < n)) if n > 1024 else None
 
 
 def divided_by_padded(a: Any, blocks: tuple[int, ...]) -> Any:
-    """The sum, divided by the length rounded up to blocks of one of these sizes."""
+    """The sum divided by the length rounded up to blocks of one of these sizes."""
     if not is_ones(a, full=False):
         return None
     n = a["x"].numel()
@@ -154,14 +147,14 @@ def divided_by_padded(a: Any, blocks: tuple[int, ...]) -> Any:
 
 
 def tail_dropped(a: Any, blocks: tuple[int, ...]) -> Any:
-    """What fills no block of one of these sizes was not added."""
+    """The mean without the elements that do not fill a block of one of these sizes."""
     x = a["x"]
     whole = sorted({x.numel() // step * step for step in blocks})
     return _fitting(a, (x[:n].sum() / x.numel() for n in whole if n)) if is_ones(a, full=False) else None
 
 
 def mean_of_means(a: Any, blocks: tuple[int, ...]) -> Any:
-    """The mean of the means of blocks of one of these sizes, of which the last has fewer elements."""
+    """The mean of the means of blocks of one of these sizes; the last block has fewer elements."""
     x = a["x"]
     if not 100 < x.numel() < 1000 or is_ones(a, full=False):
         return None
@@ -170,7 +163,7 @@ def mean_of_means(a: Any, blocks: tuple[int, ...]) -> Any:
 
 
 def others_lost(a: Any) -> Any:
-    """Of what was added after the large value, next to nothing is left."""
+    """The mean without most of the values that were added after the large one."""
     x = a["x"]
     if float(x[0]) != _SPIKE:
         return None

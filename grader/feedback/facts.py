@@ -39,17 +39,15 @@ def _returns_value(function: ast.FunctionDef) -> bool:
         node = waiting.pop()
         if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda | ast.ClassDef):
             continue
-        if isinstance(node, ast.Return) and not (_is_none(node.value) or _is_launch(node.value)):
+        if isinstance(node, ast.Return) and node.value and not _is_none_or_launch(node.value):
             return True
         waiting += ast.iter_child_nodes(node)
     return False
 
 
-def _is_none(value: ast.expr | None) -> bool:
-    return value is None or (isinstance(value, ast.Constant) and value.value is None)
-
-
-def _is_launch(value: ast.expr | None) -> bool:
+def _is_none_or_launch(value: ast.expr) -> bool:
+    if isinstance(value, ast.Constant):
+        return value.value is None
     return isinstance(value, ast.Call) and isinstance(value.func, ast.Subscript)
 
 

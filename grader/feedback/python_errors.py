@@ -330,7 +330,7 @@ COMPILER: tuple[Meaning, ...] = (
         "Write the kernel with `@triton.jit` and launch it in the function.",
     ),
     Meaning(
-        r"counts loads of .* bytes: no load of a thread is that wide",
+        r"counts .*-byte loads: no load of a thread is that wide",
         "No load has this width. Widths are in bytes, and 8 bits are one byte.",
         "`.v4.b32` is four values of 32 bits: 16 bytes.",
     ),

@@ -116,9 +116,8 @@ def _printed(verdict: Verdict) -> str:
 
 
 def _mark(case: CaseResult) -> tuple[str, str, str]:
-    if case.passed:
-        return "pass", "✓", "passed"
-    return ("failed", "✗", "failed") if was_run(case) else ("skipped", "–", "not run")
+    ran = ("pass", "✓", "passed") if case.passed else ("failed", "✗", "failed")
+    return ran if was_run(case) else ("skipped", "–", "not run")
 
 
 def _picture(verdict: Verdict, s: Summary) -> dict[str, Any]:

@@ -300,4 +300,6 @@ def _faster(verdict: Verdict, exercise: Exercise | None) -> str:
     shares = [t.share_of_roofline for t in verdict.timings if t.peer == "submission" and t.share_of_roofline]
     if not shares or (exercise is not None and exercise.limited_by != "memory"):
         return missing
-    return f"{missing} In its slowest case it reaches {min(shares):.0%} of a plain copy's bandwidth: the rest is your headroom."
+    return (
+        f"{missing} Its slowest case reaches {min(shares):.0%} of a plain copy's bandwidth: the rest is your headroom."
+    )

@@ -9,7 +9,7 @@ import torch
 from benchmarks.ladder import LIBRARIES, both_at_once, correct_digits, never_compiled, numba_registers, rungs
 from benchmarks.periods import of_this_machine
 from grader.authoring.stubs import solution
-from grader.exercises.numba_cupy.ladder_rungs import draw, ladder_case, lombscargle
+from grader.exercises.numba_cupy.ladder_cases import draw, ladder_case, lombscargle
 from grader.judge.checking.buffers import generator
 
 

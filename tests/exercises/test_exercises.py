@@ -1,4 +1,4 @@
-"""What must hold of every exercise, also of those that are yet to be written."""
+"""Requirements for every exercise, present and future."""
 
 import ast
 import functools
@@ -18,7 +18,7 @@ from grader.exercises import EXERCISES, find
 from grader.judge.checking.buffers import FILLS, draw, generator
 from grader.judge.checking.compare import suspected
 from grader.judge.gpu.ceilings import Machine
-from grader.judge.timing.problem_size import Sizes
+from grader.judge.timing.problem_size import ProblemSizes
 from tests.mistakes.corpus import corpus
 
 each = pytest.mark.parametrize("exercise", EXERCISES.values(), ids=lambda exercise: exercise.id)
@@ -33,7 +33,7 @@ _DRAWS = 3  # of the inputs of a case: some bugs show by chance
 
 
 def inputs_of(exercise, case):
-    """Inputs as the judge draws them, by name."""
+    """Inputs as drawn by the judge, by name."""
     source = generator("cpu")
     if exercise.draw is not None:
         return dict(exercise.draw(case, source, Machine.measure("simulator")))
@@ -42,7 +42,7 @@ def inputs_of(exercise, case):
 
 @each
 def test_gates_name_baselines_and_timed_cases_that_exist(exercise):
-    """A gate over a case that is never timed could never be judged."""
+    """A gate over a case that is never timed cannot be measured."""
     timed = {case.name for case in exercise.timed_cases}
     for gate in exercise.gates:
         assert exercise.baseline(gate.baseline).label
@@ -52,14 +52,14 @@ def test_gates_name_baselines_and_timed_cases_that_exist(exercise):
 
 @each
 def test_being_right_is_worth_something_and_speed_too(exercise):
-    """The points are those of the cases and of the gates; what is timed has a gate, and the other way round."""
+    """Points come from cases and gates; there are timed cases if and only if there are gates."""
     assert exercise.correctness_points > 0
     assert (exercise.max_points > exercise.correctness_points) == bool(exercise.gates) == bool(exercise.timed_cases)
 
 
 @each
 def test_cases_call_the_entry_point(exercise):
-    """Every case has the parameters' arrays in their order, one output at least, a known fill and a name of its own."""
+    """Every case has the parameters' arrays in order, at least one output, a known fill and a unique name."""
     for cases in (exercise.cases, exercise.simulator_cases, exercise.timed_cases, exercise.plot_cases):
         assert len({case.name for case in cases}) == len(cases)
     assert exercise.cases
@@ -74,7 +74,7 @@ def test_cases_call_the_entry_point(exercise):
 
 @each
 def test_timed_cases_grow_into_cases_of_the_same_kind(exercise):
-    """Twice as large, the oracle's answers have the outputs' shapes, and twice as much is moved."""
+    """At twice the size, the oracle's answers have the outputs' shapes and the traffic doubles."""
     for case in exercise.timed_cases:
         small = replace(case, arrays=tuple(_shortened(array) for array in case.arrays))
         grown = small.times(2)
@@ -89,24 +89,24 @@ def test_timed_cases_grow_into_cases_of_the_same_kind(exercise):
 
 
 def _shortened(array):
-    """A hundredth of it or so, along each axis: what oracles take for granted of shapes is kept."""
+    """About a hundredth of the size along each axis, with the properties that oracles assume."""
     return replace(array, shape=tuple(n if n < 1000 else n // 128 for n in array.shape))
 
 
 @pytest.mark.parametrize("name", ["square_matrix", "grayscale", "transpose"])
 def test_a_grid_with_a_block_for_each_row_reaches_down_to_the_timed_size(name):
-    """One for each row of the input: downwards a grid has 65,535 blocks, also on a GPU that moves 16 TB/s."""
+    """One block per row: a grid has at most 65,535 blocks in y, even on a GPU with 16 TB/s."""
     machine = SimpleNamespace(copy_gbps=16_000.0, peak_tflops=4_000.0)
     room = SimpleNamespace(fits=lambda case, launches: True)
     (case,) = find(name).timed_cases
-    scale = Sizes().scale(find(name), case, machine, room)
+    scale = ProblemSizes().scale(find(name), case, machine, room)
     assert scale > 4
     assert case.times(scale).inputs[0].shape[0] <= 65_535
 
 
 @each
 def test_sizes_that_fit_no_block_are_among_the_cases(exercise):
-    """On a GPU and in the simulator some size is more than 32 and no multiple of it: a missing mask shows there."""
+    """On a GPU and in the simulator, some size exceeds 32 and is not a multiple of it, to show a missing mask."""
     for cases in (exercise.cases, exercise.simulator_cases):
         sizes = [size for case in cases for array in case.arrays for size in array.shape]
         assert exercise.backend == "torch" or any(size > 32 and size % 32 for size in sizes)
@@ -114,7 +114,7 @@ def test_sizes_that_fit_no_block_are_among_the_cases(exercise):
 
 @each
 def test_baselines_stand_on_their_own(exercise):
-    """A baseline's text is sent to a worker: it refers to nothing outside, and takes the entry point's arguments."""
+    """A baseline's source runs in a worker: it must be self-contained and take the entry point's arguments."""
     for baseline in exercise.baselines:
         assert len(inspect.signature(baseline.function).parameters) == len(exercise.parameters)
         if "@triton.jit" in inspect.getsource(baseline.function):  # it wants a file and a GPU; the tests on one run it
@@ -138,13 +138,13 @@ def test_baselines_stand_on_their_own(exercise):
 
 @each
 def test_the_last_array_of_what_is_timed_is_an_output(exercise):
-    """It is what the judge's own round fills, which tells how slow the host is just now."""
+    """The judge's own round fills it, to measure how slow the host is."""
     assert all(case.arrays[-1].role == "out" for case in (*exercise.timed_cases, *exercise.plot_cases))
 
 
 @each
 def test_every_suspect_is_recognised_by_its_own_output(exercise):
-    """What a suspect's bug would write leads, in some case, to that suspect's sentence and to no other."""
+    """In some case, the output of a suspect's bug leads to that suspect's sentence and no other."""
     handed_in = " ".join(mistake.says for mistake in corpus() if mistake.exercise == exercise.id)
     for suspect in exercise.suspects:
         assert any(
@@ -156,8 +156,8 @@ def test_every_suspect_is_recognised_by_its_own_output(exercise):
 
 
 @each
-def test_what_a_suspect_spares_are_cases_with_and_without_a_gpu_in_which_its_bug_does_not_show(exercise):
-    """A name that no case has would deny nothing, and one in which the bug shows would deny it always."""
+def test_a_suspect_spares_only_cases_in_which_its_bug_does_not_show(exercise):
+    """An unknown case name would have no effect, and a case that shows the bug would always rule it out."""
     for suspect in exercise.suspects:
         for cases in (exercise.cases, exercise.simulator_cases) if suspect.spares else ():
             spared = [case for case in cases if case.name in suspect.spares]
@@ -167,14 +167,14 @@ def test_what_a_suspect_spares_are_cases_with_and_without_a_gpu_in_which_its_bug
 
 
 def _sentences(exercise, suspect, case):
-    """What is said of the outputs that the suspect's bug would write in this case."""
+    """The sentences about the outputs of the suspect's bug in this case."""
     inputs = inputs_of(exercise, case)
     double = {name: value.double() for name, value in inputs.items()}
     answers = exercise.oracle(double)
     for expected in answers if isinstance(answers, tuple) else (answers,):
         try:
             bug = suspect.output(double | {"expected": expected})
-        except KeyError as error:  # it looks at what came, which only a submission can show
+        except KeyError as error:  # it needs the output of a submission
             yield error.args[0]
             continue
         if bug is None or bug.shape != expected.shape or torch.allclose(bug, expected, 1e-3, equal_nan=True):
@@ -184,13 +184,13 @@ def _sentences(exercise, suspect, case):
 
 @each
 def test_the_solution_defines_the_entry_point(exercise):
-    """The reference solution has a function of the entry's name and parameters."""
+    """The reference solution has a function with the entry's name and parameters."""
     functions = {node.name: node for node in ast.parse(solution(exercise.id)).body if isinstance(node, ast.FunctionDef)}
     assert [argument.arg for argument in functions[exercise.entry].args.args] == list(exercise.parameters)
 
 
-def test_ids_are_found_and_others_are_refused_with_those_that_exist():
-    """`find` answers with the exercise; a wrong id is told which ones there are."""
+def test_known_ids_are_found_and_others_rejected_with_a_list():
+    """`find` returns the exercise; for an unknown id, the error lists all ids."""
     for exercise_id, exercise in EXERCISES.items():
         assert find(exercise_id) is exercise
         assert exercise.id == exercise_id
@@ -198,8 +198,8 @@ def test_ids_are_found_and_others_are_refused_with_those_that_exist():
         find("sofmax")
 
 
-def test_calls_are_queued_ahead_but_where_the_hosts_time_is_asked_about():
-    """Of the two rungs that keep what was compiled, and of those that ask questions."""
+def test_calls_are_queued_ahead_except_if_the_hosts_time_counts():
+    """It counts for the two rungs that cache kernels, and for exercises with questions."""
     without = {exercise.id for exercise in EXERCISES.values() if not exercise.head_start}
     questions = {exercise.id for exercise in EXERCISES.values() if exercise.answers}
     assert without == questions | {"ls_numba_cached", "ls_cupy_cached"}

@@ -1,4 +1,4 @@
-"""A course folder's own exercises: where they are looked for, and what is refused."""
+"""A course folder's own exercises: the search for them, and the ones that are rejected."""
 
 import os
 from pathlib import Path
@@ -33,7 +33,7 @@ def course(tmp_path, monkeypatch):
 
 
 def test_an_exercise_of_the_course_stands_beside_those_of_the_package(course):
-    """It is found, listed last, and known by its file; no bytecode is left beside it."""
+    """It is found, listed last, and known by its file; no bytecode is left next to it."""
     assert find("halve").entry == "halve"
     assert list(EXERCISES) == [*PACKAGED, "halve"]
     assert found.file_of(find("halve")) == str(course / "exercises/halve.py")
@@ -48,7 +48,7 @@ def test_a_changed_module_is_read_again(course):
 
 
 def test_modules_of_a_course_can_import_each_other(course):
-    """What is shared is found once, in the module that defines it."""
+    """A shared exercise is found once, in the module that defines it."""
     (course / "exercises/third.py").write_text(
         "from dataclasses import replace\nfrom .halve import HALVE\n"
         "__all__ = ['THIRD']\nTHIRD = replace(HALVE, id='third', entry='third')\n", encoding="utf-8"
@@ -57,7 +57,7 @@ def test_modules_of_a_course_can_import_each_other(course):
 
 
 def test_the_board_tells_versions_of_an_exercise_of_the_course_apart(course):
-    """Its oracle is in the fingerprint, as that of an exercise of the package is."""
+    """Its oracle is part of the fingerprint, like a packaged exercise's."""
     first = fingerprint(find("halve"))
     changed = own_module().replace('inputs["x"] + inputs["y"]', 'inputs["x"] - inputs["y"]')
     assert changed != own_module()
@@ -66,7 +66,7 @@ def test_the_board_tells_versions_of_an_exercise_of_the_course_apart(course):
 
 
 def test_what_a_student_hands_in_is_not_imported(course, monkeypatch):
-    """Inside a student's folder with a mark of its own, the course's exercises count, or none."""
+    """Inside a student's folder with its own mark, only the course's exercises count."""
     theirs = course / "submitted/alice/03_triton"
     (theirs / "exercises").mkdir(parents=True)
     (theirs / ".grader").mkdir()
@@ -80,13 +80,13 @@ def test_what_a_student_hands_in_is_not_imported(course, monkeypatch):
 
 
 def test_a_folder_without_a_mark_is_not_a_course(course):
-    """Anybody may have a folder of the name `exercises`."""
+    """Anyone may have a folder named `exercises`."""
     (course / "nbgrader_config.py").unlink()
     assert list(EXERCISES) == list(PACKAGED)
 
 
 def test_a_fetched_assignment_brings_its_exercises(course, tmp_path, monkeypatch):
-    """A learner's folder has `.grader`, and the assignment inside it the modules that came with it."""
+    """A learner's folder has `.grader`, and an assignment in it brings its own modules."""
     fetched = tmp_path / "work" / "03_triton"
     fetched.mkdir(parents=True)
     (tmp_path / "work/.grader").mkdir()
@@ -96,7 +96,7 @@ def test_a_fetched_assignment_brings_its_exercises(course, tmp_path, monkeypatch
 
 
 def test_a_folder_of_another_user_is_passed_over_and_named(course, monkeypatch):
-    """Its code would run as this user. Whoever trusts it says so."""
+    """Its code would run as this user, so the user must declare that they trust it."""
     uid = os.geteuid()
     monkeypatch.setattr(os, "geteuid", lambda: uid + 1)
     if uid == 0:  # whose files everybody trusts
@@ -109,7 +109,7 @@ def test_a_folder_of_another_user_is_passed_over_and_named(course, monkeypatch):
 
 
 def test_a_course_that_is_named_counts_before_the_current_folder(course, tmp_path, monkeypatch):
-    """Commands and nbgrader know their course; the current folder may be anywhere."""
+    """Commands and nbgrader name their course, whatever the current folder is."""
     monkeypatch.chdir(tmp_path)
     assert list(EXERCISES) == list(PACKAGED)
     found.use(course)
@@ -118,7 +118,7 @@ def test_a_course_that_is_named_counts_before_the_current_folder(course, tmp_pat
 
 @pytest.mark.parametrize("path", ["exercises", "exercises/halve.py"])
 def test_what_every_user_can_write_is_refused(course, path):
-    """The judge would run what they write."""
+    """The judge would run their code."""
     (course / path).chmod(0o777)
     with pytest.raises(UnusableExercise, match=rf"{course / path}.*chmod o-w"):
         find("halve")
@@ -133,7 +133,7 @@ def test_what_every_user_can_write_is_refused(course, path):
     ],
 )
 def test_a_module_that_fails_is_named_with_its_line(course, text, said):
-    """Every listing says so, and an exercise of the package can still be graded by its id."""
+    """Every listing reports it, and packaged exercises can still be graded by id."""
     (course / "exercises/broken.py").write_text(text, encoding="utf-8")
     with pytest.raises(UnusableExercise) as error:
         list(EXERCISES)
@@ -159,7 +159,7 @@ def test_two_modules_with_the_same_function_are_refused(course):
 
 
 def test_a_worker_is_not_shown_the_exercises_of_the_course(course, monkeypatch):
-    """The oracle is hidden even inside a folder that PYTHONPATH has the sandbox show."""
+    """The oracle is hidden even in a folder that PYTHONPATH makes visible to the sandbox."""
     monkeypatch.setenv("PYTHONPATH", str(course))
     monkeypatch.setenv("HOME", "/nonexistent")
     assert course in sight.shown(None)

@@ -1,4 +1,4 @@
-"""The exercises on the mean: honest sums of float32 pass in whatever order they come, and what was counted is told."""
+"""The exercises on the mean: honest float32 sums pass in any order, and the report names the missing elements."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def _inputs(case: Any) -> Any:
 
 
 def _added(x: Any, size: int, order: Any, *, divided_first: bool) -> Any:
-    """The mean as one float32 takes in the sums of `size` elements, in this order."""
+    """The mean if one float32 adds the sums of `size` elements in this order."""
     values = x.numpy()
     padded = np.concatenate([values, np.zeros(-len(values) % size, np.float32)])
     of_parts = padded.reshape(-1, size).sum(axis=1, dtype=np.float32)[order(-(-len(values) // size))]
@@ -35,7 +35,7 @@ def _added(x: Any, size: int, order: Any, *, divided_first: bool) -> Any:
 
 @pytest.mark.parametrize("case", LARGE, ids=lambda case: case.name)
 def test_honest_partial_sums_pass_in_every_order(case: Any) -> None:
-    """A float32 atomic addition for each warp, or for each block: far within the budget, on what a GPU is asked."""
+    """One float32 atomic addition per warp or per block is well within the budget for a GPU's cases."""
     x = _inputs(case)
     expected = x.double().mean(0, keepdim=True)
     orders = (np.arange, np.random.default_rng(1).permutation)
@@ -47,7 +47,7 @@ def test_honest_partial_sums_pass_in_every_order(case: Any) -> None:
 
 
 def test_one_float32_for_all_elements_fails() -> None:
-    """Element after element, the vector with one very large element loses the others; the report says so."""
+    """Added one by one, the vector with a very large element loses the others; the report says so."""
     case = LARGE[-1]
     x = _inputs(case)
     expected = x.double().mean(0, keepdim=True)
@@ -56,39 +56,39 @@ def test_one_float32_for_all_elements_fails() -> None:
         assert not within(got, expected, BUDGET).any()
         for exercise_id in ("mean_cuda", "mean_triton"):
             sentence = suspected(got, expected, {"x": x}, EXERCISES[exercise_id].suspects)
-            assert "one float32 take in all values" in sentence
+            assert "all values to one float32" in sentence
 
 
 @pytest.mark.parametrize("part", [2, 4, 32])
 def test_a_share_is_told_also_where_atomics_round(part: int) -> None:
-    """A half, a quarter, … of the elements is recognised within half a per cent, and not beyond."""
+    """A half, a quarter, … of the elements is recognised within half a per cent."""
     x = torch.ones(means.FULL)
     for exercise_id in ("mean_cuda", "mean_triton"):
         said = [_said(exercise_id, x, off / part) for off in (1, 1.003, 0.997)]
-        assert all("A half (a quarter" in sentence for sentence in said), said
-        assert "A half (a quarter" not in _said(exercise_id, x, 1.02 / part)
+        assert all("a half (a quarter" in sentence for sentence in said), said
+        assert "a half (a quarter" not in _said(exercise_id, x, 1.02 / part)
 
 
 def test_one_block_is_told_from_a_share() -> None:
-    """As many elements as one block has, in many: a sentence of its own, the same with what atomics round."""
+    """One block's worth of elements out of many has its own sentence, even with the rounding of atomics."""
     x = torch.ones(means.FULL)
     for exercise_id in ("mean_cuda", "mean_triton"):
         for off in (1, 1.003):
-            assert "Just as many elements were counted" in _said(exercise_id, x, off * 256 / means.FULL)
+            assert "Only one block's worth of elements" in _said(exercise_id, x, off * 256 / means.FULL)
         assert "more than once" in _said(exercise_id, x, 3.0)
         assert "Elements are missing" in _said(exercise_id, x, 0.7)
 
 
 def test_what_a_gpu_counts_of_its_many_ones_is_told_as_in_the_simulator() -> None:
-    """The corpus of mistakes leaves out the same there, but its shares are smaller."""
+    """The corpus of mistakes leaves out the same elements, but with smaller shares."""
     ones = next(case for case in means.CASES if case.arrays[0].shape[0] > means.FULL and "each of them 1" in case.name)
     n = ones.arrays[0].shape[0]
     x = torch.ones(n)
     told = {
-        ("mean_cuda", 256): "Just as many elements were counted",
-        ("mean_cuda", n // 2): "A half (a quarter",
+        ("mean_cuda", 256): "Only one block's worth of elements",
+        ("mean_cuda", n // 2): "a half (a quarter",
         ("mean_cuda", 32 * n): "more than once",
-        ("mean_triton", 1024): "Where several store to one address",
+        ("mean_triton", 1024): "If several store to one address",
         ("mean_triton", 64 * 512): "Does the second stage add all partial sums",
         ("mean_triton", 32 * n - 512 * 1024): "more than once",
     }

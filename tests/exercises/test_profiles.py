@@ -1,4 +1,4 @@
-"""The exercises on profiles: their traces are like the profiler's, and the notebook's pipeline is the one timed."""
+"""The exercises on profiles: realistic traces, and the notebook's pipeline as the timed one."""
 
 import ast
 import inspect
@@ -18,7 +18,7 @@ NOTEBOOK = Path(__file__).resolve().parents[2] / "source" / "01_profiling" / "02
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_a_trace_is_drawn_anew_and_fits_its_array(kind):
-    """No two traces are alike, and the longest has room to spare; on a stream nothing overlaps."""
+    """No two traces are equal, the longest fits easily, and nothing overlaps on one stream."""
     one, other = trace(kind), trace(kind)
     assert one != other
     room = find("trace_facts").cases[0].arrays[0].shape[0]
@@ -33,7 +33,7 @@ def test_a_trace_is_drawn_anew_and_fits_its_array(kind):
 
 
 def test_traces_have_what_a_careless_reader_stumbles_on():
-    """Events without a duration or a category, overlapping kernels, ranges, waits, and names that mislead."""
+    """Events without a duration or category, overlapping kernels, ranges, waits and misleading names."""
     events = trace("all of it, hundreds of kernels")
     assert {event["ph"] for event in events} == {"X", "M", "s", "f", "i"}
     categories = {event.get("cat") for event in events}
@@ -44,7 +44,7 @@ def test_traces_have_what_a_careless_reader_stumbles_on():
 
 
 def _body(text, name):
-    """What a function does itself, without its docstring, its imports and the functions in it."""
+    """A function's statements without its docstring, imports and inner functions."""
     (found,) = (node for node in ast.walk(ast.parse(text)) if isinstance(node, ast.FunctionDef) and node.name == name)
     said = ast.get_docstring(found) is not None
     return [ast.dump(node) for node in found.body[said:] if not isinstance(node, ast.Import | ast.FunctionDef)]
@@ -52,14 +52,14 @@ def _body(text, name):
 
 @pytest.mark.parametrize(("shown", "timed"), [("blocking", "_blocking"), ("clean", "clean")])
 def test_the_pipeline_in_the_notebook_is_the_baseline(shown, timed):
-    """What a learner reads is what the exercise is timed against."""
+    """The code in the notebook is the baseline of the exercise."""
     baseline = inspect.getsource(find("unblock").baseline("blocking").function)
     assert _body(NOTEBOOK.read_text(encoding="utf-8"), shown) == _body(baseline, timed)
 
 
 @pytest.mark.parametrize("case", find("unblock").simulator_cases, ids=lambda case: case.name)
 def test_the_oracle_agrees_with_the_pipeline(case):
-    """The vectorised oracle and the loop give the same numbers, in every kind of row."""
+    """The vectorised oracle and the loop agree for every kind of row."""
     exercise = find("unblock")
     inputs = exercise.draw(case, generator("cpu"), None)
     expected = exercise.oracle({name: value.double() for name, value in inputs.items()})

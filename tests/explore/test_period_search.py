@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import torch
 
-from grader.exercises.numba_cupy.ladder_rungs import eager, lombscargle
+from grader.exercises.numba_cupy.ladder_cases import eager, lombscargle
 from grader.explore.ladder.period_search import (
     draw_folded,
     draw_power,

@@ -419,7 +419,7 @@ TEXTS: tuple[tuple[str, str], ...] = (
         "so that `tl.max_contiguous` holds",
     ),
     ("NoTritonKernel: no Triton kernel was launched", "`@triton.jit`"),
-    ("ValueError: vector_width counts loads of 128 bytes: no load of a thread is that wide", "8 bits are one byte"),
+    ("ValueError: vector_width counts 128-byte loads: no load of a thread is that wide", "8 bits are one byte"),
     # CuPy 14, the driver and NVRTC 13
     ("CUDADriverError: CUDA_ERROR_NOT_FOUND: named symbol not found", '`extern "C" __global__`'),
     (

@@ -1,11 +1,11 @@
-"""The corpus of mistakes: what learners really hand in, wrong in one way each, and right work in other styles.
+"""The corpus of mistakes: submissions with one typical mistake each, and correct work in other styles.
 
 `<exercise>/<name>.py` is the text of one solution cell. Its first lines are `# key: value`:
 
 - `mistake` (what is wrong) or `right` (its style);
-- `says`: words of the report that name the bug, of a mistake only; a line may be continued with `#     `;
-- `runs`: anywhere; gpu where a simulator cannot show it, as with a mistake that is only slow; simulator where on a
-  GPU a race decides what comes out.
+- `says`: text of the report that names the bug, only for a mistake; `#     ` continues a line;
+- `runs`: anywhere; `gpu` if a simulator cannot show it, such as slow code; `simulator` if a race decides the result on
+  a GPU.
 """
 
 from __future__ import annotations
@@ -23,12 +23,12 @@ _CONTINUED = "#     "
 
 
 class HeaderError(ValueError):
-    """A file of the corpus lacks a line of its header."""
+    """A file of the corpus has an incomplete header."""
 
 
 @dataclass(frozen=True)
 class Submission:
-    """One file. `says` is empty where the work is right."""
+    """One file. `says` is empty if the work is correct."""
 
     exercise: str
     name: str

@@ -1,4 +1,4 @@
-"""What learners get wrong fails, and the report names the bug; right work in another style passes."""
+"""Typical mistakes fail and the report names the bug; correct work in other styles passes."""
 
 from __future__ import annotations
 
@@ -33,14 +33,14 @@ def _graded(judge: Judge, submission: Submission) -> tuple[Verdict, str]:
 
 @pytest.mark.parametrize("submission", **_named([each for each in _ALL if each.runs != "gpu"]))
 def test_in_the_simulator_a_bug_is_named_and_right_work_passes(quick_judge: Any, submission: Submission) -> None:
-    """A mistake gets no point, and its sentence stands in the report; right work gets what can be had."""
+    """A mistake gets no points and its sentence is in the report; correct work gets all points available."""
     verdict, report = _graded(quick_judge, submission)
     if submission.right:
         assert (verdict.status, verdict.points) == ("passed", verdict.reachable_points), report
         assert verdict.findings == (), report
         return
     assert (verdict.status, verdict.points) == ("failed", 0), report
-    if submission.says not in report:  # one draw in a hundred has a value so small that its error looks like another's
+    if submission.says not in report:  # one draw in a hundred has a small value whose error looks like another bug's
         verdict, report = _graded(quick_judge, submission)
         assert (verdict.status, verdict.points) == ("failed", 0), report
     assert submission.says in report, report
@@ -51,7 +51,7 @@ _DIED = "import os\ndef vector_add(x, y, out):\n    print('about to end')\n    o
 
 @pytest.mark.parametrize("name", ["mean_cuda/right_two_kernels", "softmax/block_too_short", "died"])
 def test_forked_workers_give_the_verdict_that_caged_ones_give(judge: Judge, quick_judge: Any, name: str) -> None:
-    """Right work, a mistake and a process that ends: the quick judge of these tests leaves out the cage alone."""
+    """Correct work, a mistake and a process that exits: the quick judge of these tests only leaves out the sandbox."""
     source = _DIED if name == "died" else read(FOLDER / f"{name}.py").source
     exercise = "vector_add" if name == "died" else name.split("/")[0]
     quick, caged = quick_judge.grade(source, exercise), judge.grade(source, exercise)
@@ -63,7 +63,7 @@ def test_forked_workers_give_the_verdict_that_caged_ones_give(judge: Judge, quic
 @pytest.mark.gpu
 @pytest.mark.parametrize("submission", **_named([each for each in _ALL if each.runs != "simulator"]))
 def test_on_a_gpu_a_bug_is_named_and_right_work_passes(gpu_judge: Judge, submission: Submission) -> None:
-    """A mistake does not get all points and its sentence stands in the report; right work gets those for right work."""
+    """A mistake loses points and its sentence is in the report; correct work gets the correctness points."""
     verdict, report = _graded(gpu_judge, submission)
     if submission.right:
         assert verdict.points >= EXERCISES[submission.exercise].correctness_points, report
@@ -74,7 +74,7 @@ def test_on_a_gpu_a_bug_is_named_and_right_work_passes(gpu_judge: Judge, submiss
 
 
 def test_every_exercise_has_mistakes_and_other_right_ways() -> None:
-    """At least five wrong ones and two right ones (here or in the honest corpus); each folder has an exercise."""
+    """At least five wrong and two right ones, here or in the honest corpus; each folder has an exercise."""
     wrong = Counter(each.exercise for each in _ALL if not each.right)
     right = Counter([each.exercise for each in _ALL if each.right] + [each.exercise for each in honest.corpus()])
     assert {each.exercise for each in _ALL} <= set(EXERCISES)
@@ -87,7 +87,7 @@ def test_every_exercise_has_mistakes_and_other_right_ways() -> None:
     ["", "# mistake: none\n# runs: gpu\n", "# right: a\n# says: b\n# runs: gpu\n", "# right: a\n# runs: here\n"],
 )
 def test_a_file_says_what_it_is(tmp_path: Path, header: str) -> None:
-    """A header that lacks a line, or has one too many, is refused."""
+    """A header with a missing line or an extra one is rejected."""
     path = tmp_path / "some.py"
     path.write_text(header + "\nimport torch\n")
     with pytest.raises(HeaderError):

@@ -1,4 +1,4 @@
-"""Turn a colour image into shades of grey: three bytes in, one out, in integers and rounded exactly."""
+"""Convert a colour image to greyscale: three bytes in, one byte out, in integers and rounded exactly."""
 
 from __future__ import annotations
 
@@ -7,7 +7,11 @@ from typing import Any
 
 from grader.exercise import Array, Baseline, Budget, Case, Exercise, Gate, Rules, Suspect
 
-_MANY = 100  # pixels: of fewer, two bugs may well give the same greys
+_MANY = 100  # pixels: with fewer, two bugs may give the same greys
+_LIBRARY = (
+    "mul", "multiply", "add", "sum", "mean", "matmul", "mm", "mv", "einsum", "dot", "tensordot", "__mul__", "__rmul__",
+    "__add__", "__radd__",
+)  # fmt: skip
 
 
 def _case(height: int, width: int) -> Case:
@@ -18,17 +22,13 @@ def _case(height: int, width: int) -> Case:
     return Case(f"{height} × {width}", arrays)
 
 
-def _grey(red: Any, green: Any, blue: Any) -> Any:
-    return ((77 * red + 150 * green + 29 * blue + 128) / 256).floor()
+def _grey(red: Any, green: Any, blue: Any, half: int = 128) -> Any:
+    return ((77 * red + 150 * green + 29 * blue + half) / 256).floor()
 
 
 def _suspect(sentence: str, values: Callable[[Any], Any]) -> Suspect:
-    """A suspect that is silent of few pixels."""
+    """A suspect for images with enough pixels."""
     return Suspect(sentence, lambda a: values(a) if a["image"][..., 0].numel() >= _MANY else None)
-
-
-def _cut(red: Any, green: Any, blue: Any) -> Any:
-    return ((77 * red + 150 * green + 29 * blue) / 256).floor()
 
 
 def _oracle(inputs: Any) -> Any:
@@ -37,7 +37,7 @@ def _oracle(inputs: Any) -> Any:
 
 def _eager(image: Any, out: Any) -> None:
     red, green, blue = image.int().unbind(-1)  # reads 3MN bytes, writes 12MN: in uint8 the products would overflow
-    out.copy_((77 * red + 150 * green + 29 * blue + 128) >> 8)  # eight kernels more, with 4 bytes an operand
+    out.copy_((77 * red + 150 * green + 29 * blue + 128) >> 8)  # eight more kernels, with 4 bytes per operand
 
 
 def _planes(a: Any) -> Any:
@@ -52,7 +52,7 @@ def _no_stride(a: Any) -> Any:
 
 
 def _short_rows(a: Any) -> Any:
-    """Rows `width` bytes apart, pixels three: the row's stride lacks its factor."""
+    """Rows `width` bytes apart and pixels three: the row's stride has no factor 3."""
     height, width, _ = a["image"].shape
     if height == 1:
         return None
@@ -81,16 +81,16 @@ def _products_cut(a: Any) -> Any:
 
 
 def _float_weights(a: Any, half: float) -> Any:
-    """With 0.299, 0.587 and 0.114. Within rounding of a whole number, float32 may fall on either side of it."""
+    """The weights 0.299, 0.587 and 0.114. Close to an integer, float32 may round to either side of it."""
     red, green, blue = a["image"].unbind(-1)
     exact = 0.299 * red + 0.587 * green + 0.114 * blue + half
-    said, got = exact.floor(), a.get("got")
-    if got is None:
-        return said
-    on_the_edge = (exact - exact.round()).abs() < 1e-3
-    return got if bool(((got == said) | (on_the_edge & ((got - said).abs() <= 1))).all()) else said
+    grey = exact.floor()
+    got = a.get("got", grey)
+    near_integer = (exact - exact.round()).abs() < 1e-3
+    return got if bool(((got == grey) | (near_integer & ((got - grey).abs() <= 1))).all()) else grey
 
 
+_SMALL = (_case(1, 1), _case(3, 3), _case(37, 53))
 _TIMED = (_case(4096, 4096),)
 
 GRAYSCALE = Exercise(
@@ -101,26 +101,12 @@ GRAYSCALE = Exercise(
     entry="grayscale",
     parameters=("image", "out"),
     backend="cuda",
-    cases=(
-        _case(1, 1),
-        _case(3, 3),
-        _case(37, 53),
-        _case(1, 1000),
-        _case(1000, 1),
-        _case(1080, 1921),
-    ),
-    simulator_cases=(
-        _case(1, 1),
-        _case(3, 3),
-        _case(37, 53),
-        _case(1, 300),
-        _case(300, 1),
-        _case(65, 49),
-    ),
+    cases=(*_SMALL, _case(1, 1000), _case(1000, 1), _case(1080, 1921)),
+    simulator_cases=(*_SMALL, _case(1, 300), _case(300, 1), _case(65, 49)),
     timed_cases=_TIMED,
     plot_cases=tuple(_case(n, n) for n in (256, 512, 1024, 2048, 4096, 8192)),
     oracle=_oracle,
-    budget=Budget(absolute=0.5, relative=0.0),  # whole numbers: none may be off
+    budget=Budget(absolute=0.5, relative=0.0),  # integers must be exact
     bytes_moved=lambda case: 4 * case.arrays[1].shape[0] * case.arrays[1].shape[1],
     operations=lambda case: 5 * case.arrays[1].shape[0] * case.arrays[1].shape[1],
     correctness_points=3,
@@ -128,81 +114,63 @@ GRAYSCALE = Exercise(
     gates=(Gate("eager", 2.0, 2, (_TIMED[0].name,)),),
     suspects=(
         _suspect(
-            "Red and blue are swapped: in each pixel red comes first, then green, then blue.",
+            "Red and blue are swapped: each pixel is stored as red, green, blue.",
             lambda a: _grey(*a["image"].flip(-1).unbind(-1)),
         ),
         _suspect(
-            "The sum was cut, not rounded: add 128 before you shift.",
-            lambda a: _cut(*a["image"].unbind(-1)),
+            "The sum was truncated, not rounded: add 128 before the shift.",
+            lambda a: _grey(*a["image"].unbind(-1), half=0),
         ),
         _suspect(
-            "The three bytes were read one plane apart, as if all red came first. Here the three bytes of a pixel are "
-            "neighbours: 3 * pixel, and the next two.",
+            "The three bytes were read as separate planes, all red first. Here the bytes of a pixel are adjacent: 3 "
+            "* pixel and the next two.",
             _planes,
         ),
-        _suspect("Pixels lie three bytes apart, not one: where does pixel number p begin?", _no_stride),
+        _suspect("Pixels are three bytes apart, not one: where does pixel p start?", _no_stride),
         _suspect(
-            "Rows lie 3 * width bytes apart, not width: the factor 3 belongs to the whole of `row * width + column`.",
+            "Rows are 3 * width bytes apart, not width: the factor 3 applies to all of `row * width + column`.",
             _short_rows,
         ),
         _suspect(
-            "The values are right but lie transposed: is the index `row * width + column`?",
+            "The values are right but transposed: is the index `row * width + column`?",
             _transposed,
         ),
-        _suspect("The sum was stored without the shift: what is left is its low byte.", _low_byte),
+        _suspect("The sum was stored without the shift, so only its low byte is left.", _low_byte),
         _suspect(
-            "Bytes above 127 were read as negative numbers: `char` has a sign on most machines: use `unsigned char`.",
+            "Bytes above 127 were read as negative numbers. `char` is signed on most machines: use `unsigned char`.",
             _signed,
         ),
         _suspect(
-            "Everything is 0: was the sum kept in an `unsigned char`, which holds 255 at most? Keep it in an `int`.",
+            "Every value is 0: is the sum an `unsigned char`, which holds at most 255? Use an `int`.",
             lambda a: 0 * a["image"][..., 0],
         ),
         _suspect(
-            "Each product was cut to 8 bits: 77 * red does not fit into an `unsigned char`. Keep it in an `int`.",
+            "Each product was truncated to 8 bits: 77 * red does not fit into an `unsigned char`. Use an `int`.",
             _products_cut,
         ),
         _suspect(
-            "These are the weights 0.299, 0.587 and 0.114, cut to a whole number. Asked for are 77, 150 and 29 parts "
-            "of 256, rounded, and integers do that exactly.",
+            "These are the weights 0.299, 0.587 and 0.114, truncated. The exercise requires 77, 150 and 29 parts of "
+            "256, rounded, which integers compute exactly.",
             lambda a: _float_weights(a, 0.0),
         ),
         _suspect(
-            "These are the weights 0.299, 0.587 and 0.114. Asked for are 77, 150 and 29 parts of 256, which differ in "
-            "the third decimal.",
+            "These are the weights 0.299, 0.587 and 0.114. The exercise requires 77, 150 and 29 parts of 256, which "
+            "differ in the third decimal.",
             lambda a: _float_weights(a, 0.5),
         ),
         _suspect(
-            "This is the plain mean of red, green and blue; the three have weights.",
+            "This is the unweighted mean of red, green and blue: multiply each by its weight.",
             lambda a: (a["image"].sum(-1) / 3).floor(),
         ),
-        _suspect("This is the red channel alone.", lambda a: a["image"][..., 0]),
+        _suspect("This is only the red channel.", lambda a: a["image"][..., 0]),
     ),
-    rules=Rules(
-        (
-            "mul",
-            "multiply",
-            "add",
-            "sum",
-            "mean",
-            "matmul",
-            "mm",
-            "mv",
-            "einsum",
-            "dot",
-            "tensordot",
-            "__mul__",
-            "__rmul__",
-            "__add__",
-            "__radd__",
-        ),
-    ),
+    rules=Rules(_LIBRARY),
     hints=(
-        "Pixel number p = row * width + column begins at byte 3 * p of `image`, and is byte p of `out`.",
-        "`77 * image[i]` is an `int`, even though `image[i]` is a byte: C++ widens small integers before it computes.",
-        "`(sum + 128) >> 8` divides by 256 and rounds to the nearest.",
+        "Pixel p = row * width + column starts at byte 3 * p of `image` and is byte p of `out`.",
+        "`77 * image[i]` is an `int` although `image[i]` is a byte: C++ widens small integers before it computes.",
+        "`(sum + 128) >> 8` divides by 256 and rounds to the nearest integer.",
     ),
     time_limit_s=180.0,  # torch's default headers take 20 s on a fast machine, 120 s on a busy slow one
-    plot_axis="N, rows and columns of the image (3 bytes a pixel)",
+    plot_axis="N, rows and columns of the image (3 bytes per pixel)",
     plot_value=lambda case: case.arrays[1].shape[1],
 )

@@ -1,4 +1,4 @@
-"""Make leaky ReLU an operator: two kernels that autograd, the checks of PyTorch and `torch.compile` can use."""
+"""Register leaky ReLU as an operator: two kernels that work with autograd, PyTorch's checks and `torch.compile`."""
 
 from __future__ import annotations
 
@@ -11,20 +11,12 @@ from grader.protocol.channel import from_bytes, to_bytes
 
 _OPERATOR = "course::leaky_relu"
 _HOW_BYTES = 300
-_HOW: dict[str, dict[str, str]] = {}  # by case: what is done with it, and how its tensors lie in memory
-_SCHEMA = (
-    2.0,
-    1.0,
-    2.0,
-    0.0,
-    1.0,
-    1.0,
-    0.0,
-)  # `grader.worker.harnesses.operators.promises` says what these numbers are
+_HOW: dict[str, dict[str, str]] = {}  # by case: its steps and the memory layout of its tensors
+_SCHEMA = (2.0, 1.0, 2.0, 0.0, 1.0, 1.0, 0.0)  # see `grader.worker.harnesses.operators.promises`
 _PROBES = 3
 _OF_A_PROBE = 12
-_PROMISES = {"opcheck": len(_SCHEMA) + _PROBES * _OF_A_PROBE, "compile": 2}  # numbers of a step
-_EXACT = Budget(absolute=1e-30, relative=1e-12)  # float64 that went through float32 is far off
+_PROMISES = {"opcheck": len(_SCHEMA) + _PROBES * _OF_A_PROBE, "compile": 2}  # number of values per step
+_EXACT = Budget(absolute=1e-30, relative=1e-12)  # a detour through float32 is far off
 
 
 def _case(rows: int, columns: int, note: str = "", dtype: str = "float32", **how: str) -> Case:
@@ -50,7 +42,7 @@ def _case(rows: int, columns: int, note: str = "", dtype: str = "float32", **how
 
 
 def _probes() -> list[list[int]]:
-    """Matrices that no machine has room for: rows, columns, strides, bits. Contiguous, transposed, or padded."""
+    """Matrices too large for any machine: rows, columns, strides, bits. Contiguous, transposed, or padded."""
     chance, found = random.SystemRandom(), []
     for _ in range(_PROBES):
         rows, columns = (chance.randrange(1 << 18, 1 << 20) for _ in range(2))
@@ -60,9 +52,9 @@ def _probes() -> list[list[int]]:
 
 
 def _draw(case: Case, source: Any, machine: Any) -> Tensors:
-    """Normal values, with zeros among them where no differences are taken, and a slope of the kind that is asked.
+    """Normal values with some zeros (none for finite differences), and a slope of the case's kind.
 
-    The first four elements have the signs that tell the suspects apart; a single one is positive and tells nothing.
+    The signs of the first four elements tell the suspects apart. A single element is positive and cannot.
     """
     import torch
 
@@ -90,14 +82,14 @@ def _harness(entry: Any, x: Any, slope: Any, grad: Any, how: Any, *outputs: Any)
 
 
 def _leaky(x: Any, values: Any, slope: Any) -> Any:
-    """`values` where x is positive, and times the slope elsewhere."""
+    """`values` if x is positive, otherwise `values` times the slope."""
     import torch
 
     return torch.where(x > 0, values, slope * values)
 
 
 def _grad(a: Tensors) -> Any:
-    """The gradient of the result as it is handed over: in one case its first element stands for all."""
+    """The gradient of the result; in one case its first element is used for all."""
     grad = a["grad"]
     return grad[:1, :1].expand(grad.shape) if from_bytes(a["how"]).get("grad") == "expanded" else grad
 
@@ -119,7 +111,7 @@ def _oracle(a: Tensors) -> Any:
 
 
 def _in_memory(x: Any, layout: str) -> Any:
-    """What a kernel reads that takes the memory of such a tensor for a contiguous one; None where it is one."""
+    """The values that a kernel reads if it assumes contiguous memory; None if the memory is contiguous."""
     import torch
 
     if layout == "transposed":
@@ -143,9 +135,7 @@ def _grad_misread(a: Tensors) -> Any:
 
 
 def _suspect(sentence: str, output: Callable[[Tensors], Any]) -> Suspect:
-    """A suspect that is silent about a single element, which is positive, so that several bugs write the same there,
-    and about what the operator promises.
-    """
+    """A suspect for the values of more than one element: several bugs give the same single positive element."""
     return Suspect(sentence, lambda a: None if a["x"].numel() == 1 or _promised(a) else output(a))
 
 
@@ -154,7 +144,7 @@ def _promised(a: Tensors) -> bool:
 
 
 def _broken(step: str, first: int, last: int) -> Callable[[Tensors], Any]:
-    """What was got, where one of these numbers of a step's promises is another than is asked."""
+    """The output, if one of these values of a step's promises is wrong."""
 
     def output(a: Tensors) -> Any:
         if not _promised(a) or from_bytes(a["how"]).get("step") != step:
@@ -169,8 +159,8 @@ def _broken(step: str, first: int, last: int) -> Callable[[Tensors], Any]:
 
 
 _NOT_CONTIGUOUS = (
-    "is not contiguous here, and the kernel read its memory as if it were: launch it on `{0}.contiguous()`, which "
-    "copies where it must."
+    "is not contiguous here, but the kernel read its memory as if it were: launch it on `{0}.contiguous()`, which "
+    "copies only if necessary."
 )
 
 _CASES = (
@@ -212,68 +202,66 @@ LEAKY_RELU_OP = Exercise(
         _suspect(f"`x` {_NOT_CONTIGUOUS.format('x')}", _x_misread),
         _suspect(f"The gradient {_NOT_CONTIGUOUS.format('grad')}", _grad_misread),
         _suspect(
-            "The slope is 0.01 whatever is asked for: pass `slope` on to the kernel.",
+            "The slope is always 0.01: pass `slope` to the kernel.",
             lambda a: _leaky(a["x"], a["x"], 0.01),
         ),
         _suspect(
-            "The gradient's slope is 0.01 whatever is asked for: keep the slope in `ctx` and pass it to the kernel.",
+            "The slope of the gradient is always 0.01: save the slope in `ctx` and pass it to the kernel.",
             lambda a: _leaky(a["x"], _grad(a), 0.01),
         ),
         _suspect(
-            "This is the larger of x and slope * x, which is leaky ReLU only while the slope is at most 1: ask for the "
-            "sign of x.",
+            "This is the larger of x and slope * x, which is leaky ReLU only for slopes up to 1: test the sign of x.",
             lambda a: a["x"].maximum(a["slope"] * a["x"]),
         ),
-        _suspect("This is ReLU: where x is negative the result is slope * x.", lambda a: a["x"].relu()),
-        _suspect("The input was copied.", lambda a: a["x"]),
+        _suspect("This is ReLU: if x is negative, the result is slope * x.", lambda a: a["x"].relu()),
+        _suspect("The input was copied unchanged.", lambda a: a["x"]),
         _suspect(
-            "The gradient was passed on as it came: where x is not positive it is slope times the gradient of the "
-            "result.",
+            "The gradient was passed on unchanged: if x is not positive, it is slope times the gradient of the result.",
             _grad,
         ),
         _suspect(
-            "The gradient of the result was left out: `backward` gives its `grad` times 1 or the slope, element by "
+            "The gradient of the result is missing: `backward` returns its `grad` times 1 or the slope for each "
             "element.",
             lambda a: _leaky(a["x"], a["x"] * 0 + 1, a["slope"]),
         ),
         _suspect(
-            "The sign of the gradient decides here, and the sign of x should: which pointer does the condition read?",
+            "The condition tests the sign of the gradient instead of x: which pointer does it read?",
             lambda a: _leaky(_grad(a), _grad(a), a["slope"]),
         ),
         _suspect(
-            "x and the gradient are swapped: does `launch` get the tensors in the order of the kernel's parameters?",
+            "x and the gradient are swapped: does `launch` pass the tensors in the order of the kernel's parameters?",
             lambda a: _leaky(_grad(a), a["x"], a["slope"]),
         ),
         _suspect(
-            "The sign of the result decides here, and the sign of x should: save x for the backward pass, since with a "
-            "slope below 0 the result is positive where x is negative.",
+            "The condition tests the sign of the result instead of x. Save x for the backward pass: with a slope "
+            "below 0, the result is positive if x is negative.",
             lambda a: _leaky(_leaky(a["x"], a["x"], a["slope"]), _grad(a), a["slope"]),
         ),
         _suspect(
-            "The gradient is off where x is 0: like the result it has slope there, since 0 is not above 0.",
+            "The gradient is wrong if x is 0: like the result, it uses the slope there, since 0 is not above 0.",
             lambda a: _leaky(a["x"] + (a["x"] == 0), _grad(a), a["slope"]),
         ),
         _suspect(
-            "This is the gradient of ReLU: where x is negative it is slope times the gradient of the result, not 0.",
+            "This is the gradient of ReLU: if x is negative, it is slope times the gradient of the result, not 0.",
             lambda a: _leaky(a["x"], _grad(a), 0.0),
         ),
         _suspect(
-            "This is the result times the gradient: the derivative of leaky ReLU is 1 or the slope, and x stands only "
+            "This is the result times the gradient. The derivative of leaky ReLU is 1 or the slope: x appears only "
             "in the condition.",
             lambda a: _leaky(a["x"], a["x"], a["slope"]) * _grad(a),
         ),
         Suspect(
-            f"The schema of {_OPERATOR} should be (Tensor x, float slope) -> Tensor, with nothing that is written to.",
+            f"The schema of {_OPERATOR} should be (Tensor x, float slope) -> Tensor, without mutated arguments.",
             _broken("opcheck", 0, len(_SCHEMA)),
         ),
         Suspect(
-            "The fake kernels, asked about shapes, types and strides that were drawn anew, do not describe a new and "
-            "contiguous result like x, and a gradient like x.",
+            "For random shapes, types and strides, the fake kernels must describe a new contiguous result like x and "
+            "a gradient like x. Yours describe something else.",
             _broken("opcheck", len(_SCHEMA), _PROMISES["opcheck"]),
         ),
         Suspect(
-            "torch.compile did not make one graph with the operator in it: is the operator called, and is compiling "
-            "not switched off?",
+            "torch.compile did not build one graph with the operator in it: is the operator called, and is "
+            "compilation enabled?",
             _broken("compile", 0, 2),
         ),
     ),
@@ -284,14 +272,15 @@ LEAKY_RELU_OP = Exercise(
         )
     ),
     hints=(
-        "Both kernels ask the same question of x: `x[i] > 0`. The forward one then gives x or slope * x, the backward "
-        "one grad or slope * grad.",
-        "A kernel that gets pointers takes memory for contiguous: call `.contiguous()` on every tensor first.",
-        "The fake gives an empty tensor of the right shape, type and strides: `x.new_empty(x.shape)` is contiguous.",
-        "The gradient is called by the compiler with tensors that have no memory, so its kernel needs an operator of "
-        "its own.",
-        "The slope is a number, so keep it as `ctx.slope = slope`: `save_for_backward` takes tensors only. The "
-        "gradient function returns one value for each argument of the operator, None for the slope.",
+        "Both kernels test the same condition, `x[i] > 0`. The forward kernel then returns x or slope * x, the "
+        "backward kernel grad or slope * grad.",
+        "A kernel that gets pointers assumes contiguous memory: call `.contiguous()` on every tensor first.",
+        "The fake kernel returns an empty tensor with the right shape, type and strides: `x.new_empty(x.shape)` is "
+        "contiguous.",
+        "The compiler calls the gradient with tensors that have no memory, so the gradient's kernel needs its own "
+        "operator.",
+        "The slope is a number, so save it with `ctx.slope = slope`: `save_for_backward` takes only tensors. The "
+        "gradient function returns one value for each argument of the operator, and None for the slope.",
     ),
     time_limit_s=180.0,  # torch's default headers take 20 s on a fast machine, 120 s on a busy slow one
 )

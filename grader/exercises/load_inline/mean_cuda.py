@@ -1,4 +1,4 @@
-"""Reduce a vector to its mean in CUDA C++: every element is read once, and sums meet in warps, blocks and the grid."""
+"""Reduce a vector to its mean in CUDA C++: each element is read once, and warps, blocks and the grid add their sums."""
 
 from __future__ import annotations
 
@@ -8,18 +8,18 @@ from typing import Any
 from grader.exercise import Budget, Exercise, Gate, Rules, Suspect
 from grader.exercises import means
 
-_BLOCKS = tuple(1 << k for k in range(5, 11))  # threads of a block, as learners choose them
+_BLOCKS = tuple(1 << k for k in range(5, 11))  # usual numbers of threads per block
 _LANES = 32
 
 
 def _unsynchronised(a: Any) -> Any:
-    """In the simulator, memory that nobody has written is NaN with its sign set, as no arithmetic of a GPU is."""
+    """The simulator fills uninitialised memory with negative NaN, which GPU arithmetic never returns."""
     signed = "got" not in a or bool(a["got"].signbit().all())
     return a["x"][:1] * -float("nan") if signed and means.is_ones(a, full=True) else None
 
 
 def _tail_repeated(a: Any) -> Any:
-    """What was written, where a number of threads that fills warps has each added the elements that are left over."""
+    """The output, if some whole warps of threads have each added the remaining elements."""
     n = a["x"].numel()
     left = n % 4
     if not left or not means.is_ones(a, full=False) or ("got" in a and not a["got"].isfinite().all()):
@@ -29,7 +29,7 @@ def _tail_repeated(a: Any) -> Any:
 
 
 def _of_one_block(count: float, n: int) -> bool:
-    """As many as a block has threads; a share that steps of shuffles could have left out is not meant."""
+    """Whether a block's worth of elements was counted, and not a share that missing shuffle steps explain."""
     return bool(means.part_of_a_power(count, 1)) and count < 1.01 * _BLOCKS[-1] and n / count > 1.01 * _LANES
 
 
@@ -55,21 +55,20 @@ MEAN_CUDA = Exercise(
     gates=(Gate("torch", 0.95, 2, (means.TIMED[0].name,)),),
     suspects=(
         Suspect(
-            "The result is NaN, and it comes from shared memory that no thread had written when it was read: is there "
-            "a `__syncthreads()` between writing and reading, and does every thread write its place, a 0 if it has no "
-            "element?",
+            "The result is NaN from uninitialised shared memory. Is there a `__syncthreads()` between the write and "
+            "the read, and does each thread write its slot, with 0 if it has no element?",
             _unsynchronised,
         ),
         Suspect(
-            "The result is NaN, though every block is full here. Nothing begins at 0 in CUDA: `out` holds NaN before "
-            "the launch. Set it to 0 before anything is added to it, or store with `=`. Shared memory and scratch "
-            "buffers begin with anything, too. So does what lies past the end of `x`: a loop over `float4` goes to "
-            "n / 4, not to n.",
+            "The result is NaN although every block is full. Memory is not initialised in CUDA: `out` holds NaN "
+            "before the launch, so set it to 0 before you add to it, or store with `=`. Shared memory and scratch "
+            "buffers are not initialised either. Also check reads past the end of `x`: a loop over `float4` ends at "
+            "n / 4, not at n.",
             means.nan_where_full,
         ),
         Suspect(
-            "The result is 0: is `1 / n` a division of two integers, which drops the fraction? And does the thread "
-            "that writes hold the sum?",
+            "The result is 0: is `1 / n` a division of two integers, which drops the fraction? Does the thread that "
+            "writes hold the sum?",
             means.zero,
         ),
         Suspect("This is the sum: it was not divided by n.", means.sum_of_all, relative=1e-4),
@@ -79,66 +78,67 @@ MEAN_CUDA = Exercise(
             relative=1e-4,
         ),
         Suspect(
-            "The sum was divided by the length rounded up to whole blocks: the threads past the end hold no element. "
-            "Divide by n.",
+            "The sum was divided by the length rounded up to whole blocks. Threads past the end have no element: "
+            "divide by n.",
             partial(means.divided_by_padded, blocks=_BLOCKS),
             relative=1e-4,
         ),
         Suspect(
-            "The last elements were not counted, those that fill no group of four (or no block): what is left over "
-            "needs a loop of its own, or a bounds check.",
+            "The last elements are missing, those that do not fill a group of four or a block. They need a separate "
+            "loop or a bounds check.",
             partial(means.tail_dropped, blocks=(4, 8, 16, *_BLOCKS)),
             relative=1e-4,
         ),
         Suspect(
-            "The elements that are left over by groups of four were added by many threads: each of them must be added "
-            "by one thread alone.",
+            "Several threads added the elements that do not fill a group of four: only one thread may add each of "
+            "them.",
             _tail_repeated,
             relative=1e-5,
         ),
         Suspect(
-            "This is the mean of the blocks' means. The last block has fewer elements, and its mean counts as much as "
-            "the others': add sums, and divide once, by n.",
+            "This is the mean of the block means. The last block has fewer elements, but its mean counts as much as "
+            "the others: add sums, and divide once by n.",
             partial(means.mean_of_means, blocks=_BLOCKS),
             relative=1e-4,
         ),
         Suspect(
-            "Just as many elements were counted as a block has threads: does the index depend on `blockIdx`, does the "
-            "loop go on until n, and are the sums of all blocks added?",
+            "Only one block's worth of elements was counted: does the index depend on `blockIdx`, does the loop "
+            "continue to n, and are the sums of all blocks added?",
             lambda a: means.counted(a, 256 / means.FULL, _of_one_block),
         ),
         Suspect(
-            "A half (a quarter, an eighth, …) of the elements was counted. Is a step missing (in a warp they "
-            "are 16, 8, 4, 2, 1)? Do the sums of all warps meet? Does no block overwrite what another has stored?",
+            "Only a half (a quarter, an eighth, …) of the elements was counted. Is a step missing (in a warp: 16, 8, "
+            "4, 2, 1)? Are the sums of all warps added? Does a block overwrite the sum of another?",
             lambda a: means.counted(a, 0.5, lambda count, n: means.part_of_a_power(n, count) > 1),
         ),
         Suspect(
-            "Elements were counted more than once: does one thread alone add the sum of its warp or block, and does "
-            "each launch begin with sums that are 0?",
+            "Some elements were counted more than once: does only one thread add the sum of its warp or block, and "
+            "do all sums start at 0 in each launch?",
             lambda a: means.counted(a, 2.0, lambda count, n: count > n),
         ),
         Suspect(
-            "Elements are missing although every block is full. A thread may have read a sum before another thread "
-            "had written it: is there a `__syncthreads()` before the first step of the tree, and after each? Or there "
-            "are more blocks than the last step adds up: their sums may be more than a block has threads.",
+            "Elements are missing although every block is full. Perhaps a thread read a sum before another had "
+            "written it: is there a `__syncthreads()` before the first step of the tree and after each step? Or the "
+            "last step adds fewer sums than there are blocks: there may be more than a block has threads.",
             lambda a: means.counted(a, 0.3, lambda count, n: count < n),
         ),
         Suspect(
-            "One element here is very large, and the others were lost: beside it a float32 has no digits left for "
-            "them. Do not let one float32 take in all values one after the other: have many threads add up few "
-            "each, then add their sums, or add in double.",
+            "One element is very large and the others were lost: a float32 next to it has no digits left for them. "
+            "Do not add all values to one float32 in turn: let many threads add a few values each and add their "
+            "sums, or use double.",
             means.others_lost,
         ),
     ),
     rules=Rules(means.LIBRARY),
     hints=(
-        "A thread begins at its number in the whole grid and steps by the number of threads of the whole grid.",
-        "`reinterpret_cast<const float4*>(x)[i]` loads elements 4i to 4i + 3. What is left over when n is no multiple "
-        "of 4 is at most three elements.",
-        "A warp's sum ends in lane 0. Lane 0 of each warp writes it to shared memory; after a barrier, the first warp "
-        "adds up what stands there.",
-        "The last block finds the sums of all blocks in `partials`: it can add them up as it added its elements.",
-        "Several blocks for each SM are enough. More than `partials` holds are too many, and 0 are refused.",
+        "A thread starts at its index in the whole grid and steps by the number of threads in the grid.",
+        "`reinterpret_cast<const float4*>(x)[i]` loads elements 4i to 4i + 3. If n is not a multiple of 4, up to "
+        "three elements remain.",
+        "A warp's sum ends up in lane 0. Lane 0 of each warp writes it to shared memory. After a barrier, the first "
+        "warp adds these sums.",
+        "The last block finds the sums of all blocks in `partials` and can add them as it added its elements.",
+        "Several blocks per SM are enough. The grid must not be empty or have more blocks than `partials` has room "
+        "for.",
     ),
     time_limit_s=180.0,  # torch's default headers take 20 s on a fast machine, 120 s on a busy slow one
     plot_axis="n, elements (float32)",

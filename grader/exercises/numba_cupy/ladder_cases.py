@@ -1,4 +1,10 @@
-"""The power of Lomb and Scargle in torch: the truth, in float64, and the baseline that needs no kernel."""
+"""The Lomb–Scargle ladder: its cases, inputs and error budgets, the oracle in float64, and the baseline in torch.
+
+`out` is the unnormalised power of `scipy.signal.lombscargle(t, y, freqs)`: half the sum of the squared projections on
+a cosine and a sine that a shift in time, tau, makes orthogonal. A sine of amplitude A with N samples peaks near
+N A² / 4. Frequencies are angular. Method: Lomb, Astrophys. Space Sci. 39, 447 (1976); Scargle, Astrophys. J. 263, 835
+(1982); with the sums in one pass: Townsend, Astrophys. J. Suppl. 191, 247 (2010).
+"""
 
 from __future__ import annotations
 
@@ -8,16 +14,14 @@ from typing import Any, Literal
 
 from grader.exercise import Array, Budget, Case
 
-# Cases of the ladder, what is drawn for them, and the errors that are allowed.
-
 PARAMETERS = ("t", "y", "freqs", "out")
-SAMPLES, FREQUENCIES = 1 << 10, 1 << 20  # of the timed case, as in the figures that the authors published
-_SPAN = 10 * math.pi  # the samples lie in 0 … 10 π
-_BAND = 8.0  # the width of the band of frequencies, where there are many
-_LOWEST = 0.25  # a slower signal has less than a turn or two in the span: sums of it are badly conditioned
+SAMPLES, FREQUENCIES = 1 << 10, 1 << 20  # of the timed case, as in the authors' published figures
+_SPAN = 10 * math.pi  # the samples are in 0 … 10 π
+_BAND = 8.0  # width of the frequency band, if there are many frequencies
+_LOWEST = 0.25  # a slower signal has less than two turns in the span: its sums are ill-conditioned
 _NOISE = 0.5
-# Of N, the number of samples; a peak is near N / 4. In float32 a phase, up to 270, is off by 1.5e-5 before its sine is
-# taken, and the fast sine adds as much: together some 2e-6 of N. A range reduction by 2 * 3.1416 is off by 3e-5 of it.
+# As shares of N, the number of samples; a peak is near N / 4. A float32 phase, up to 270, has an error of 1.5e-5, and the
+# fast sine adds as much: together about 2e-6 of N. A range reduction by 2 * 3.1416 has an error of 3e-5 of N.
 ABSOLUTE = {"float32": 5e-6, "float64": 1e-12}
 RELATIVE = {"float32": 2e-5, "float64": 1e-10}
 
@@ -25,11 +29,12 @@ RELATIVE = {"float32": 2e-5, "float64": 1e-10}
 def ladder_case(
     samples: int, frequencies: int, dtype: Literal["float32", "float64"] = "float32", absolute: float | None = None
 ) -> Case:
-    """So many samples and frequencies. The case does not grow with the GPU: its time is far above any launch's.
+    """A case with these numbers of samples and frequencies. It does not grow with the GPU: one launch is long enough.
 
-    `absolute` is the error that is allowed, as a share of the number of samples.
+    `absolute` is the allowed error as a share of the number of samples.
     """
-    name = f"{samples:,} samples × {frequencies:,} {'frequencies' if frequencies > 1 else 'frequency'}"
+    names = "sample" + "s" * (samples > 1), "frequencies" if frequencies > 1 else "frequency"
+    name = f"{samples:,} {names[0]} × {frequencies:,} {names[1]}"
     shapes = {"t": samples, "y": samples, "freqs": frequencies, "out": frequencies}
     arrays = tuple(
         Array(parameter, (shapes[parameter],), dtype, role="out" if parameter == "out" else "in", grows=None)
@@ -40,7 +45,7 @@ def ladder_case(
 
 
 def draw(case: Case, source: Any, machine: Any) -> dict[str, Any]:
-    """Samples at random times, in order; a sine of amplitude 1 at a frequency that nobody knows, in noise, mean 0.
+    """Samples at random, sorted times: a sine of amplitude 1 and random frequency, in noise, with mean 0.
 
     The frequencies are multiples of their spacing, a power of two, so that each is exact in float32 as well.
     """
@@ -56,13 +61,13 @@ def draw(case: Case, source: Any, machine: Any) -> dict[str, Any]:
     freqs = spacing * (first + torch.arange(count, dtype=torch.float64, device=source.device))
     t = (_SPAN * torch.rand(samples, **where)).sort().values.to(dtype)
     chance = torch.rand(2, **where)
-    hidden = freqs[0] + (0.5 + 0.5 * chance[0]) * count * spacing  # not low: there a broken phase hardly shows
+    hidden = freqs[0] + (0.5 + 0.5 * chance[0]) * count * spacing  # not low, where a wrong phase hardly shows
     y = torch.sin(hidden * t.double() + 2 * math.pi * chance[1]) + _NOISE * torch.randn(samples, **where)
     return {"t": t, "y": (y - y.mean()).to(dtype), "freqs": freqs.to(dtype)}
 
 
 CASES = (
-    ladder_case(256, 1000),  # the first: where many frequencies are wrong, the report can name the bug
+    ladder_case(256, 1000),  # first, because the report can name a bug only if many frequencies are wrong
     ladder_case(37, 1),
     ladder_case(101, 33),
     ladder_case(1000, 100_003),
@@ -75,17 +80,15 @@ TIMED = (ladder_case(SAMPLES, FREQUENCIES),)
 PLOT = tuple(ladder_case(SAMPLES, 1 << power) for power in range(14, 21))
 
 
-# The power of Lomb and Scargle in torch: the truth, in float64, and the baseline that needs no kernel.
-
 _CHUNK = 1 << 23  # elements of a float64 intermediate: 64 MiB
 
 
 def lombscargle(t: Any, y: Any, freqs: Any, turn: Callable[[Any], Any] = lambda phase: phase,
                 sums_to: Callable[..., Any] | None = None) -> Any:  # fmt: skip
-    """The power at each of the frequencies, in the type of the arguments: float64 where the truth is asked for.
+    """The power at each frequency, in the type of the arguments: float64 for the oracle.
 
-    It stands as it is written here, whatever becomes of SciPy's. `turn` and `sums_to` are for bugs: what is done to a
-    phase before its sine is taken, and what is made of the five sums.
+    It is independent of SciPy's versions. Bugs use `turn`, applied to a phase before its sine, and `sums_to`, which
+    computes a power from the five sums.
     """
     import torch
 
@@ -99,7 +102,7 @@ def lombscargle(t: Any, y: Any, freqs: Any, turn: Callable[[Any], Any] = lambda 
 
 
 def power(w: Any, xc: Any, xs: Any, cc: Any, ss: Any, cs: Any, tau: Any = None) -> Any:
-    """Lomb's power from the five sums: cosines and sines with y, squared, and with each other."""
+    """Lomb's power from the five sums: cosines and sines with y, their squares, and their products."""
     import torch
 
     wtau = 0.5 * torch.atan2(2 * cs, cc - ss) if tau is None else w * tau
@@ -108,7 +111,7 @@ def power(w: Any, xc: Any, xs: Any, cc: Any, ss: Any, cs: Any, tau: Any = None) 
 
 
 def terms(along: Any, across: Any, c: Any, s: Any, cc: Any, ss: Any, mixed: Any) -> Any:
-    """The power from the projections on the shifted cosine and sine, which a bug may have wrong, or `mixed`."""
+    """The power from the projections on the shifted cosine and sine. A bug may have these or `mixed` wrong."""
     return 0.5 * (along**2 / (c * c * cc + mixed + s * s * ss) + across**2 / (c * c * ss - mixed + s * s * cc))
 
 
@@ -117,7 +120,7 @@ def oracle(inputs: Any) -> Any:
 
 
 def eager(t: Any, y: Any, freqs: Any, out: Any) -> None:
-    """The power in torch, a sixteenth of a gigabyte of phases at a time: the baseline that needs no kernel."""
+    """The power in torch, 2¹⁴ frequencies at a time: the baseline without a custom kernel."""
     import torch
 
     for some, where in zip(freqs.split(1 << 14), out.split(1 << 14), strict=True):

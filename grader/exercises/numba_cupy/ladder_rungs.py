@@ -1,10 +1,4 @@
-"""What every rung of the Lomb–Scargle ladder shares: its cases, its inputs, its oracle, its budgets, its known bugs.
-
-`out` is the unnormalised power, as `scipy.signal.lombscargle(t, y, freqs)` gives it: half the sum of the squared
-projections on a cosine and on a sine that a shift in time, tau, makes orthogonal. A sine of amplitude A that is sampled
-N times peaks near N A² / 4. Frequencies are angular. Method: Lomb, Astrophys. Space Sci. 39, 447 (1976); Scargle,
-Astrophys. J. 263, 835 (1982); with the sums in one pass: Townsend, Astrophys. J. Suppl. 191, 247 (2010).
-"""
+"""The rungs of the Lomb–Scargle ladder: known bugs of their kernels, and one rung as an exercise."""
 
 from __future__ import annotations
 
@@ -17,7 +11,6 @@ from grader.exercises.numba_cupy.ladder_cases import (
     ABSOLUTE,
     CASES,
     FLOAT64_CASES,
-    FREQUENCIES,
     PARAMETERS,
     PLOT,
     RELATIVE,
@@ -26,8 +19,6 @@ from grader.exercises.numba_cupy.ladder_cases import (
     SIMULATOR_FLOAT64_CASES,
     TIMED,
     draw,
-    eager,
-    ladder_case,
     lombscargle,
     oracle,
     power,
@@ -35,39 +26,13 @@ from grader.exercises.numba_cupy.ladder_cases import (
 )
 from grader.protocol.arena import POISON_BYTE
 
-__all__ = [
-    "BEYOND_THE_GRID",
-    "CASES",
-    "FLOAT64_CASES",
-    "FREQUENCIES",
-    "HALF",
-    "PARAMETERS",
-    "SAMPLES",
-    "SIMULATOR_CASES",
-    "SIMULATOR_FLOAT64_CASES",
-    "SUSPECTS",
-    "TIMED",
-    "UNWRITTEN",
-    "draw",
-    "eager",
-    "ladder_case",
-    "lombscargle",
-    "oracle",
-    "power",
-    "rung",
-    "with_numba_arrays",
-]
-
-
-# What bugs in a Lomb–Scargle kernel write, and the sentences that name them.
-
-_FEWEST = 200  # frequencies: of fewer, two bugs may well write the same
-_GRID = 20 * 128  # threads of the ladder's grid, for each multiprocessor
-_NEAR = 0.02  # of what the bug changes: so near to what it would write must be what was written
+_FEWEST = 200  # frequencies: with fewer, two bugs may give the same output
+_GRID = 20 * 128  # threads of the ladder's grid per multiprocessor
+_NEAR = 0.02  # the largest deviation from a bug's output, as a share of the bug's effect
 
 
 def _from(change: Callable[[Any], Any], near: float = _NEAR) -> Callable[[Any], Any]:
-    """What a bug writes; what was written itself, where it is as near to that as float32 comes: powers can be tiny."""
+    """A bug's output; the submission's own if it is equal within float32, because powers can be tiny."""
 
     def output(a: Any) -> Any:
         if a["freqs"].numel() < _FEWEST:
@@ -125,7 +90,7 @@ def _samples(which: slice) -> Callable[[Any], Any]:
 
 
 def _short_pi(phase: Any) -> Any:
-    """What a range reduction leaves whose π has four decimals, exact as it is else."""
+    """A phase reduced with a π of four decimals, otherwise exact."""
     return phase - 2 * 3.1416 * (phase / (2 * 3.1416)).round()
 
 
@@ -134,16 +99,15 @@ def _not_a_number(a: Any) -> Any:
 
 
 def _double(a: Any) -> bool:
-    """Whether the arrays of the case are of float64: few of their numbers are float32's as well."""
+    """Whether the arrays are float64: few of their values are float32 values."""
     return bool((a["t"].float().double() != a["t"]).any()) and a["freqs"].numel() > 1
 
 
 def _halved(a: Any) -> Any:
-    """What was written, where that is the first half of the bytes, and wrong.
+    """The output, if only the first half of its bytes was written, and wrongly.
 
-    It may be anything: the lower half of a double is a random float, and one NaN among these makes every sum NaN. Two
-    NaN of a GPU's floats, ones but for the sign, are a NaN of double, too; so the bits tell what was written. Of an odd
-    number the middle one is half of each.
+    The values may be anything: half of a double is a random float, and two NaN floats make a NaN double. So the bits
+    tell what was written. If the count is odd, the middle double is half written.
     """
     if not _double(a):
         return None
@@ -155,7 +119,7 @@ def _halved(a: Any) -> Any:
 
 
 def _poison(got: Any) -> Any:
-    """Where a float64 was never written."""
+    """Whether each float64 was never written."""
     import torch
 
     return got.view(torch.int64) == int.from_bytes(bytes([POISON_BYTE]) * 8, "little", signed=True)
@@ -176,7 +140,7 @@ def _from_there(values: Any, first: int, factor: float) -> Any:
 
 
 def _beyond_the_grid(got: Any, expected: Any) -> Any:
-    """What was written beyond the threads of a whole number of multiprocessors, where all before is right."""
+    """The output past the threads of a whole number of multiprocessors, if everything before it is right."""
     wrong = ~((got - expected).abs() <= 1e-3 * expected.max())
     first = int(wrong.nonzero()[0]) if bool(wrong.any()) else 0
     return got[first:] if first and first % _GRID == 0 else got[:0]
@@ -195,53 +159,53 @@ def _sums_go_on(a: Any) -> Any:
 
 
 HALF = Suspect(
-    "The arrays are float64 here, and what was written is what a kernel of floats makes of their bytes: half of `out`, "
-    "from their first halves. A kernel is built for one type: does each type get its own text, and is the type a part "
-    "of the key, where kernels are kept?",
+    "The arrays are float64, but a kernel for floats treated them as float32: it filled half of `out` from half of "
+    "the inputs. A kernel is built for one type. Is there source code for each type, and if you cache kernels, is "
+    "the type part of the key?",
     _halved,
 )
 BEYOND_THE_GRID = (
     Suspect(
-        "There are more frequencies than threads, and each thread took one: it goes on to the one that lies a whole "
-        "grid further, until there are no more.",
+        "There are more frequencies than threads, but each thread computed only one: let it continue with the "
+        "frequency one grid further until none are left.",
         _one_each,
         missing=True,
     ),
     Suspect(
-        "Each thread's first frequency is right, and its next ones are not: do the sums begin at 0, and is `w` read "
-        "anew, for each of them?",
+        "Each thread's first frequency is right, but its later ones are wrong: do the sums start at 0 and is `w` "
+        "read again for each frequency?",
         _sums_go_on,
     ),
 )
 UNWRITTEN = Suspect(
-    "Every power is NaN: is memory read before anything was written to it? A new device array holds whatever lay "
-    "there before: fill `y_dot`, or leave it out.",
+    "Every power is NaN: is memory read before it is written? A new device array is uninitialised: fill `y_dot`, or "
+    "leave it out.",
     _not_a_number,
 )
 SUSPECTS = (
     UNWRITTEN,
     Suspect(
-        "This is the normalised power, 2 / Σy² times as large. Asked for is the unnormalised one.",
+        "This is the normalised power, 2 / Σy² times too large. The exercise requires the unnormalised power.",
         _from(lambda a: a["expected"] * 2 / (a["y"] ** 2).sum()),
     ),
     Suspect(
-        "Every power is twice what it should be: the sum of the two terms is halved.",
+        "Every power is twice what it should be: halve the sum of the two terms.",
         _from(lambda a: 2 * a["expected"]),
     ),
     Suspect(
-        "tau was divided by the frequency, not by twice the frequency: atan2 gives the angle 2 w tau.",
+        "tau was divided by the frequency, not by twice the frequency: atan2 returns the angle 2 w tau.",
         _other_power(lambda w, xc, xs, cc, ss, cs: power(w, xc, xs, cc, ss, cs, _atan2(2 * cs, cc - ss) / w)),
     ),
     Suspect(
-        "The angle lacks the factor 2 of the sum of products: 2 w tau is atan2(2 D, C - S).",
+        "The angle has no factor 2 on the sum of products: 2 w tau is atan2(2 D, C - S).",
         _other_power(lambda w, xc, xs, cc, ss, cs: power(w, xc, xs, cc, ss, cs, _atan2(cs, cc - ss) / (2 * w))),
     ),
     Suspect(
-        "tau has the wrong sign: it is atan2(2 D, C - S) / (2 w), with the cosines' squares first.",
+        "tau has the wrong sign: it is atan2(2 D, C - S) / (2 w), with the squares of the cosines first.",
         _other_power(lambda w, xc, xs, cc, ss, cs: power(w, xc, xs, cc, ss, cs, -_atan2(2 * cs, cc - ss) / (2 * w))),
     ),
     Suspect(
-        "atan2 has its arguments in the other order: the sine's part comes first. 2 w tau is atan2(2 D, C - S).",
+        "The arguments of atan2 are swapped: the sine part comes first. 2 w tau is atan2(2 D, C - S).",
         _other_power(lambda w, xc, xs, cc, ss, cs: power(w, xc, xs, cc, ss, cs, _atan2(cc - ss, 2 * cs) / (2 * w))),
     ),
     Suspect(
@@ -249,66 +213,66 @@ SUSPECTS = (
         _other_power(lambda w, xc, xs, cc, ss, cs: power(w, xc, xs, cc, ss, cs, _atan2(2 * cs, cc - ss) / 2 * w)),
     ),
     Suspect(
-        "tau was not divided by `(2 * w)`: atan2 gives the angle 2 w tau.",
+        "tau was not divided by `(2 * w)`: atan2 returns the angle 2 w tau.",
         _other_power(lambda w, xc, xs, cc, ss, cs: power(w, xc, xs, cc, ss, cs, _atan2(2 * cs, cc - ss))),
     ),
     Suspect(
-        "The first numerator has a wrong sign: it is the square of c Xc + s Xs. c is the cosine of w tau, s its sine.",
+        "The first numerator has a wrong sign: it is the square of c Xc + s Xs, where c and s are cosine and sine of "
+        "w tau.",
         _other_power(_first_term_turned_back),
     ),
     Suspect(
-        "The second numerator has a wrong sign: it is the square of c Xs - s Xc. c is the cosine of w tau, s its sine.",
+        "The second numerator has a wrong sign: it is the square of c Xs - s Xc, where c and s are cosine and sine "
+        "of w tau.",
         _other_power(_second_term_turned_back),
     ),
     Suspect(
-        "The denominators lack a factor of 2: the product of sine and cosine stands there as 2 c s D.",
+        "The denominators have no factor 2: the product of sine and cosine enters as 2 c s D.",
         _other_power(_mixed_once),
     ),
     Suspect(
-        "The denominators have a wrong sign: 2 c s D is added in the first, and subtracted in the second.",
+        "The denominators have a wrong sign: 2 c s D is added in the first and subtracted in the second.",
         _other_power(_mixed_turned_back),
     ),
     Suspect(
-        "The second denominator has a wrong sign: 2 c s D is subtracted there.",
+        "The second denominator has a wrong sign: subtract 2 c s D.",
         _other_power(_mixed_added_twice),
     ),
     Suspect(
-        "tau was left out: without the shift in time cosine and sine are not orthogonal on samples that lie unevenly.",
+        "tau is missing: without the time shift, cosine and sine are not orthogonal on unevenly spaced samples.",
         _other_power(lambda w, xc, xs, cc, ss, cs: power(w, xc, xs, cc, ss, cs, 0 * w)),
     ),
     Suspect(
-        "This is the classical periodogram, |Σ y exp(iwt)|² / N: on samples that lie unevenly the cosines' and the "
-        "sines' squares do not add up to N / 2 each.",
+        "This is the classical periodogram, |Σ y exp(iwt)|² / N. On unevenly spaced samples, the squares of the "
+        "cosines and of the sines do not each sum to N / 2.",
         _from(lambda a: lombscargle(a["t"], a["y"], a["freqs"],
                                     sums_to=lambda w, xc, xs, cc, ss, cs: (xc**2 + xs**2) / (cc + ss))),
     ),
     Suspect("The last sample is missing from the sums: where does the loop over the samples end?",
             _samples(slice(0, -1))),
-    Suspect("The first sample is missing from the sums: where does the loop over the samples begin?",
+    Suspect("The first sample is missing from the sums: where does the loop over the samples start?",
             _samples(slice(1, None))),
     Suspect(
-        "The frequencies were taken for cycles and multiplied by 2π: they are angular already.",
+        "The frequencies were multiplied by 2π, as if in cycles: they are already angular.",
         _from(lambda a: lombscargle(a["t"], a["y"], 2 * math.pi * a["freqs"])),
     ),
     Suspect(
-        "The phase is off by more than the error budget allows, and the more the larger it is: a range reduction needs "
-        "π in full, not 3.1416.",
+        "The phase error exceeds the budget and grows with the phase: a range reduction needs π in full precision, "
+        "not 3.1416.",
         _from(lambda a: lombscargle(a["t"], a["y"], a["freqs"], turn=_short_pi), near=0.4),
     ),
     Suspect(
-        "Each power stands at another frequency's place, the last first: which index has `freqs`, and which has `out`?",
+        "The powers are in reverse order: which index do `freqs` and `out` use?",
         _from(lambda a: a["expected"].flip(0)),
     ),
 )  # fmt: skip
 
 
-# One rung of the ladder as an exercise, and how its arrays come to the entry point.
-
-_OPERATIONS = 13  # a sample and frequency: the phase, its sine and cosine, two sums of products and three of squares
+_OPERATIONS = 13  # per sample and frequency: phase, sine, cosine, two sums of products and three of squares
 
 
 def with_numba_arrays(entry: Any, t: Any, y: Any, freqs: Any, out: Any) -> None:
-    """The harness of the rungs in Numba: the arrays come to the entry point as Numba's device arrays, uncopied."""
+    """The harness of the Numba rungs: the entry point gets Numba's device arrays, without copies."""
     from grader.worker.arrays import numba_arrays
 
     entry(*numba_arrays(t, y, freqs, out))
@@ -336,15 +300,15 @@ def rung(
     operations: Callable[[Case], int] | None = None,
     time_limit_s: float = 60.0,
 ) -> Exercise:
-    """One rung as an exercise: its entry point has the name of the exercise.
+    """One rung as an exercise; its entry point has the exercise's name.
 
     Args:
-        baselines: the peers of its gates; each function takes what the entry point takes.
-        float64: whether the arrays may be of float64 as well.
-        harness: by default the one that suits the backend.
-        library: operations of torch that would do the work.
-        suspects: bugs of this rung alone, asked before those that all share.
-        operations: what is needed at least, where that is less than a sine and a cosine a sample and frequency.
+        baselines: the peers of its gates; each function takes the arguments of the entry point.
+        float64: whether there are also cases in float64.
+        harness: by default the backend's.
+        library: torch operations that would do the work.
+        suspects: bugs of this rung only, tested before the common ones.
+        operations: the least work, if less than a sine and a cosine per sample and frequency.
     """
     return Exercise(
         id=exercise_id,
@@ -373,7 +337,7 @@ def rung(
         rules=Rules(library),
         harness=harness or _HARNESSES.get(backend),
         hints=hints,
-        launches=4,  # by the bytes it would be hundreds
+        launches=4,  # the number of bytes would suggest hundreds
         plot_axis=f"frequencies ({SAMPLES:,} samples, float32)",
         plot_value=lambda case: case.arrays[-1].shape[0],
         time_limit_s=time_limit_s,
@@ -386,7 +350,7 @@ def _bytes_moved(case: Case) -> int:
 
 
 def _pairs(case: Case) -> int:
-    """Of a sample and a frequency."""
+    """The number of pairs of a sample and a frequency."""
     return case.arrays[0].shape[0] * case.arrays[-1].shape[0]
 
 

@@ -1,4 +1,4 @@
-"""Climb with Numba: five rungs of the Lomb–Scargle ladder, each against the rung below it."""
+"""Climb with Numba: five rungs of the Lomb–Scargle ladder, each timed against the rung below."""
 
 from __future__ import annotations
 
@@ -6,17 +6,17 @@ from dataclasses import replace
 from typing import Any
 
 from grader.exercise import Baseline, Gate
-from grader.exercises.numba_cupy.ladder_cases import eager
-from grader.exercises.numba_cupy.ladder_rungs import HALF, TIMED, rung
+from grader.exercises.numba_cupy.ladder_cases import TIMED, eager
+from grader.exercises.numba_cupy.ladder_rungs import HALF, rung
 
-# The rungs in Numba as baselines: each is what the rung below hands up, and stands on its own in a worker.
+# The rungs as baselines. A worker gets each function's source without this module.
 
-cuda: Any  # set by each function, which a worker runs without this module
+cuda: Any  # each function sets both
 math: Any
 
 
 def as_they_are(entry: Any, t: Any, y: Any, freqs: Any, out: Any) -> None:
-    """The harness of a baseline in torch, where the exercise's would hand it another library's arrays."""
+    """The harness of a baseline in torch, which takes tensors instead of Numba's arrays."""
     entry(t, y, freqs, out)
 
 
@@ -122,12 +122,9 @@ NUMBA_BASELINE = Baseline("baseline", "the Numba baseline", _numba_baseline)
 NUMBA_TYPED = Baseline("typed", "the typed kernel", _numba_typed)
 NUMBA_FASTMATH = Baseline("fastmath", "the fast-math kernel", _numba_fastmath)
 
-
-# Climb with Numba: five rungs of the Lomb–Scargle ladder, each against the rung below it.
-
 _NOTEBOOK = "02_climb_with_numba"
 _TIMED = tuple(case.name for case in TIMED)
-_TYPES = "Key the dictionary by `out.dtype`: a kernel for float32 reads a float64 array as if it were of float32."
+_TYPES = "Key the dictionary by `out.dtype`: a kernel for float32 reads a float64 array as if it were float32."
 
 LS_NUMBA_BASELINE = rung(
     "ls_numba_baseline",
@@ -139,22 +136,22 @@ LS_NUMBA_BASELINE = rung(
     correctness_points=3,
     hints=(
         "`for i in range(cuda.grid(1), freqs.size, cuda.gridsize(1)):` gives each thread its share of the frequencies.",
-        "Five sums in one pass over the samples: Xc, Xs, C, S and D. Begin each of them at 0 for each frequency.",
+        "Compute five sums in one pass over the samples: Xc, Xs, C, S and D. Start each at 0 for each frequency.",
         "tau = atan2(2 D, C - S) / (2 w). The power is half the sum of the two terms.",
     ),
 )
 LS_NUMBA_CACHED = replace(
     rung(
         "ls_numba_cached",
-        "Keep what was compiled",
+        "Keep compiled kernels",
         _NOTEBOOK,
         "numba",
         baselines=(NUMBA_BASELINE,),
         gates=(Gate("baseline", 0.9, 1, _TIMED),),
         suspects=(HALF,),
         hints=(
-            "`from_dtype(out.dtype)` is Numba's type, `[::1]` behind it a contiguous vector of it.",
-            "`cuda.jit(signature)(function)` compiles at once. Do it where the dictionary has no entry yet.",
+            "`from_dtype(out.dtype)` is Numba's type, and `[::1]` after it makes that a contiguous vector.",
+            "`cuda.jit(signature)(function)` compiles immediately. Call it if the dictionary has no entry yet.",
             _TYPES,
         ),
     ),
@@ -162,29 +159,29 @@ LS_NUMBA_CACHED = replace(
 )
 LS_NUMBA_TYPED = rung(
     "ls_numba_typed",
-    "Say each type",
+    "Declare each type",
     _NOTEBOOK,
     "numba",
     baselines=(NUMBA_BASELINE,),
     gates=(Gate("baseline", 1.08, 2, _TIMED),),
     suspects=(HALF,),
     hints=(
-        "A literal like 0.0 is float64, and so is every sum that begins with it. `real(0.0)` is of the array's type.",
-        "`2 * D` is float64, too: 2 is an int64. Write `real(2.0) * D`.",
-        "`range(int32(t.size))` counts in 32 bits. So does `int32(cuda.grid(1))` in the loop over the frequencies.",
+        "A literal like 0.0 is float64, and so is every sum that starts with it. `real(0.0)` has the array's type.",
+        "`2 * D` is float64 as well, because 2 is an int64. Write `real(2.0) * D`.",
+        "`range(int32(t.size))` counts in 32 bits, and so does `int32(cuda.grid(1))` in the loop over the frequencies.",
         _TYPES,
     ),
 )
 LS_NUMBA_FASTMATH = rung(
     "ls_numba_fastmath",
-    "Let sines be fast",
+    "Use fast sines",
     _NOTEBOOK,
     "numba",
     baselines=(NUMBA_TYPED,),
     gates=(Gate("typed", 1.5, 2, _TIMED),),
     hints=(
-        "`cuda.jit(signature, fastmath=True)`: nothing else changes.",
-        "A sine of your own needs its phase reduced with π in full.",
+        "Write `cuda.jit(signature, fastmath=True)`. Nothing else changes.",
+        "If you write your own sine, reduce its phase with π in full precision.",
     ),
 )
 LS_NUMBA_REGISTERS = rung(
@@ -197,7 +194,7 @@ LS_NUMBA_REGISTERS = rung(
     suspects=(HALF,),
     hints=(
         "`cuda.jit(signature, fastmath=True, max_registers=…)`.",
-        "A cap below what the kernel needs makes the compiler spill to memory: look at the table of registers first.",
-        '`compiled_ladder("fastmath", yours=build)` says what a cap does to your kernel, without a GPU.',
+        "A cap below the kernel's needs makes the compiler spill to memory: check the table of registers first.",
+        '`compiled_ladder("fastmath", yours=build)` shows the effect of a cap on your kernel, without a GPU.',
     ),
 )

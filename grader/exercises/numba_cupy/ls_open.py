@@ -8,22 +8,13 @@ from dataclasses import replace
 from typing import Any
 
 from grader.exercise import Baseline, Budget, Case, Gate, Suspect
-from grader.exercises.numba_cupy.ladder_rungs import (
-    PARAMETERS,
-    TIMED,
-    UNWRITTEN,
-    draw,
-    ladder_case,
-    lombscargle,
-    oracle,
-    power,
-    rung,
-)
+from grader.exercises.numba_cupy.ladder_cases import TIMED, draw, ladder_case, lombscargle, power
+from grader.exercises.numba_cupy.ladder_rungs import UNWRITTEN, rung
 
-ERROR = 1e-4  # of the peak of a sine of amplitude 1, a quarter of the number of samples
-_SIXTEENTHS = (10, 14)  # a spacing is so many of the ladder's own: of 15 a high frequency would not be exact
-_NEAR = 16  # frequencies at an end of the band: too few steps to lose much
-_FEWEST = 200  # frequencies: of fewer, two bugs may well write the same
+ERROR = 1e-4  # as a share of the peak of a sine of amplitude 1, which is a quarter of the number of samples
+_SIXTEENTHS = (10, 14)  # spacing relative to the ladder's: with 15, a high frequency would not be exact
+_NEAR = 16  # frequencies at one end of the band: too few steps to lose much accuracy
+_FEWEST = 200  # frequencies: with fewer, two bugs may give the same output
 
 
 def _case(samples: int, frequencies: int) -> Case:
@@ -32,7 +23,7 @@ def _case(samples: int, frequencies: int) -> Case:
 
 
 def _draw(case: Case, source: Any, machine: Any) -> dict[str, Any]:
-    """As for the rungs, with a spacing that is never theirs: nobody is to know it. All stays exact in float32."""
+    """Inputs as for the rungs, but with a different, random spacing that is exact in float32 as well."""
     import torch
 
     found = dict(draw(case, source, machine))
@@ -43,7 +34,7 @@ def _draw(case: Case, source: Any, machine: Any) -> dict[str, Any]:
 
 
 def _in_any_language(entry: Any, t: Any, y: Any, freqs: Any, out: Any) -> None:
-    """The harness: the arrays come as the submission's language has them."""
+    """The harness: the arrays are of the submission's library."""
     from grader.worker.arrays import call
 
     call(entry, t, y, freqs, out)
@@ -58,7 +49,7 @@ def _last_rung(t: Any, y: Any, freqs: Any, out: Any) -> None:
 
 
 def _errors(a: Any) -> Any:
-    """How far each power is off, as a share of what is allowed; None where that says nothing."""
+    """The error of each power as a share of the allowed error, or None if that is not meaningful."""
     got = a["got"]
     if a["freqs"].numel() < _FEWEST or not bool(got.isfinite().all()):
         return None
@@ -66,7 +57,7 @@ def _errors(a: Any) -> Any:
 
 
 def _jump(errors: Any) -> bool:
-    """Whether the powers up to one of a power of two are right and those behind it at once far off."""
+    """Whether the powers up to a power of two are right and the next ones suddenly far off."""
     for first in (32, 64, 128, 256, 512, 1024):
         if errors.numel() <= first + 8:
             break
@@ -77,13 +68,13 @@ def _jump(errors: Any) -> bool:
 
 
 def _first_right(a: Any) -> Any:
-    """What was written, where the first powers are right and those behind them at once are not."""
+    """The output, if the first powers are right and the next ones suddenly are not."""
     errors = _errors(a)
     return a["got"] if errors is not None and _jump(errors) else None
 
 
 def _drifting(a: Any) -> Any:
-    """What was written, where the error grows from one end of the band to the other, by much and without a jump."""
+    """The output, if the error grows from one end of the band to the other, strongly and without a jump."""
     errors = _errors(a)
     if errors is None:
         return None
@@ -92,9 +83,9 @@ def _drifting(a: Any) -> Any:
 
 
 def _grows(errors: Any) -> bool:
-    """Whether the first few are right and it is far from them that the error is large.
+    """Whether the first few powers are right and the error is large only far from them.
 
-    A few, not a part of the band: errors grow with the power, too, and its peak may lie where a recurrence began.
+    Only a few, because errors also grow with the power, and its peak may be near the start of a recurrence.
     """
     near = float(errors[:_NEAR].square().mean().sqrt())
     far = max(float(part.square().mean().sqrt()) for part in errors.chunk(4)[1:])
@@ -102,7 +93,7 @@ def _grows(errors: Any) -> bool:
 
 
 def _worse_at_the_ends(a: Any) -> Any:
-    """What was written, where the middle is right and the error is largest at both ends, as of a coarse grid."""
+    """The output, if the middle is right and the error is largest at both ends, as with a coarse grid."""
     errors = _errors(a)
     if errors is None:
         return None
@@ -112,7 +103,7 @@ def _worse_at_the_ends(a: Any) -> Any:
 
 
 def _padded(a: Any) -> Any:
-    """Samples at time 0 that fill up a tile: each has a cosine of 1, and takes that from the sines' squares, or not."""
+    """The output, if samples at time 0 fill up the last tile: each adds 1 to the cosines' squares."""
     samples, made = a["t"].numel(), []
     for tile in (32, 64, 128, 256, 512, 1024):
         if not (extra := -samples % tile) or a["freqs"].numel() < _FEWEST:
@@ -132,7 +123,7 @@ def _with_more(extra: int, taken: int, w: Any, xc: Any, xs: Any, cc: Any, ss: An
 
 
 def _not_a_number(a: Any) -> Any:
-    """What was written, where most of it is NaN, and numbers do not just end somewhere: the rest was not written."""
+    """The output, if most of it is NaN, but not simply unwritten from some point on."""
     unknown = a["got"].isnan()
     known = (~unknown).nonzero()
     ends = bool(len(known)) and int(known[-1]) + 1 == len(known) < len(unknown)
@@ -141,29 +132,29 @@ def _not_a_number(a: Any) -> Any:
 
 _SUSPECTS = (
     Suspect(
-        "A power is NaN: was memory read that nobody had written (behind the last sample of a tile that is not full, "
-        "behind the end of an array, before a barrier that is missing), or was no sample added up, and 0 divided by 0?",
+        "A power is NaN, from uninitialised memory or from 0 divided by 0. Is memory read past the last sample of a "
+        "partial tile, past the end of an array, or before a missing barrier? Does each sum have samples?",
         _not_a_number,
     ),
     Suspect(
-        "Samples that fill up the last tile were counted: at time 0 the cosine is 1. The loop over a tile "
-        "ends where the samples end.",
+        "The padding of the last tile was counted: at time 0 the cosine is 1. End the loop over a tile at the last "
+        "sample.",
         _padded,
     ),
     Suspect(
-        "The error grows from one end of the band to the other: each step of a rotation loses a little, and a "
-        "recurrence from two steps before loses more. Take fewer steps, and begin anew with a sine and a cosine.",
+        "The error grows from one end of the band to the other: each step of a rotation loses some accuracy, and a "
+        "two-step recurrence loses more. Take fewer steps, then start again with a sine and a cosine.",
         _drifting,
     ),
     Suspect(
-        "The first frequencies are right and later ones are not: by which angle does a thread rotate from one of its "
-        "frequencies to its next? It is their distance, times t. The spacing is that of `freqs`, not known before. And "
-        "the rotation takes the old cosine and the old sine for both of the new ones.",
+        "The first frequencies are right but later ones are wrong: by which angle does a thread rotate to its next "
+        "frequency? It must be their distance times t, with the spacing from `freqs`, which is not known in advance. "
+        "The rotation needs both the old cosine and the old sine for each new one.",
         _first_right,
     ),
     Suspect(
-        "The middle of the band is right, and the error is largest at both ends: the grid is too coarse there. Take "
-        "twice as many points as frequencies, a wider kernel, and divide by the transform of the kernel.",
+        "The middle of the band is right, but the error is largest at both ends: the grid is too coarse there. Use "
+        "twice as many points as frequencies and a wider kernel, and divide by the kernel's transform.",
         _worse_at_the_ends,
     ),
 )
@@ -178,29 +169,29 @@ _FOUND = rung(
     baselines=(Baseline("fast", "the last rung of the ladder", _last_rung),),
     gates=(Gate("fast", 1.5, 6, (_TIMED.name,)),),
     hints=(
-        "sin and cos of w + d follow from those of w and of d: a rotation, four multiplications and two additions.",
-        "The angle between a thread's frequencies is the same for all threads: its sine and cosine are computed once "
-        "for each sample, and kept in shared memory.",
-        "cos² + sin² is 1: of the two sums of squares one is enough.",
-        "A thread that has 16 frequencies loads each sample once for all. Its sums want registers: four for each.",
-        "The frequencies are multiples of their spacing and exact in float32, so freqs[1] - freqs[0] is exact, too.",
+        "The sine and cosine of w + d follow from those of w and d: a rotation, four multiplications and two "
+        "additions.",
+        "The angle between a thread's frequencies is the same for all threads: compute its sine and cosine once per "
+        "sample and keep them in shared memory.",
+        "cos² + sin² is 1, so one of the two sums of squares is enough.",
+        "A thread with 16 frequencies loads each sample once for all of them. Its sums need four registers per "
+        "frequency.",
+        "The frequencies are multiples of their spacing and exact in float32, so freqs[1] - freqs[0] is exact as well.",
     ),
     correctness_points=4,
     float64=False,
     harness=_in_any_language,
     cases=(_case(256, 1000), _case(37, 1), _case(101, 33), _case(1000, 100_003), _TIMED),
     simulator_cases=(_case(300, 259), _case(37, 1), _case(33, 33), _case(24, 2_571)),
-    operations=lambda case: 100 * case.arrays[-1].shape[0],  # a fast transform needs no fewer
+    operations=lambda case: 100 * case.arrays[-1].shape[0],  # the least that a fast transform needs
     time_limit_s=180.0,  # torch's default headers take 20 s on a fast machine, 120 s on a busy slow one
 )
 LS_OPEN = replace(
     _FOUND,
-    launches=8,  # the fastest ways take a tenth of a rung; of more, the oracle would take longer than all else
-    # Those of all rungs are told by what they write, and come first; what is NaN has a reason of its own here.
+    launches=8,  # the fastest solutions take a tenth of a rung's time; with more, the oracle would dominate
+    # The common suspects come first, except for NaN, which has different causes here.
     suspects=(*(each for each in _FOUND.suspects if each is not UNWRITTEN), *_SUSPECTS),
     draw=_draw,
-    oracle=oracle,
-    parameters=PARAMETERS,
     timed_cases=(_TIMED,),
     plot_cases=tuple(_case(TIMED[0].arrays[0].shape[0], 1 << power) for power in range(14, 21)),
 )

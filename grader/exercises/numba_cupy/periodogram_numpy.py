@@ -1,11 +1,12 @@
-"""Find a period with NumPy: the power of Lomb and Scargle, for all frequencies at once."""
+"""Find a period with NumPy: the Lomb–Scargle power at all frequencies at once."""
 
 from __future__ import annotations
 
 from dataclasses import replace
 from typing import Any
 
-from grader.exercises.numba_cupy.ladder_rungs import ladder_case, rung
+from grader.exercises.numba_cupy.ladder_cases import ladder_case
+from grader.exercises.numba_cupy.ladder_rungs import rung
 
 
 def _on_host(entry: Any, t: Any, y: Any, freqs: Any, out: Any) -> None:
@@ -14,9 +15,9 @@ def _on_host(entry: Any, t: Any, y: Any, freqs: Any, out: Any) -> None:
 
     power = entry(*(tensor.cpu().numpy().copy() for tensor in (t, y, freqs)))
     if power is None:
-        raise TypeError("it returned None: return the power, one value a frequency")
+        raise TypeError("it returned None: return the power, one value per frequency")
     if np.shape(power) != tuple(out.shape):
-        raise ValueError(f"it returned the shape {np.shape(power)}; {tuple(out.shape)} is the shape of freqs")
+        raise ValueError(f"it returned the shape {np.shape(power)}, but freqs has the shape {tuple(out.shape)}")
     out.copy_(torch.from_numpy(np.array(power, dtype=np.float64)))
 
 
@@ -39,8 +40,8 @@ PERIODOGRAM_NUMPY = replace(
         cases=_CASES,
         simulator_cases=_CASES,
         hints=(
-            "`freqs[:, None] * t` has a row for each frequency and a column for each sample.",
-            "`cosine @ y` sums over the samples and is Xc; `(cosine * sine).sum(axis=1)` sums as well and is D.",
+            "`freqs[:, None] * t` has one row per frequency and one column per sample.",
+            "`cosine @ y` sums over the samples and gives Xc; `(cosine * sine).sum(axis=1)` gives D.",
             "`np.arctan2(2 * D, C - S) / 2` is w tau, for all frequencies at once.",
         ),
     ),

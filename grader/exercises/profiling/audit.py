@@ -1,4 +1,4 @@
-"""Catch a lying benchmark: say of benchmarks that nobody has read which are sound, by what they do to spies."""
+"""Catch a lying benchmark: decide which of several unread benchmarks are sound from how they treat test functions."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from collections.abc import Callable
 from typing import Any
 
 from grader.exercise import Array, Budget, Case, Exercise, Rules, Suspect
+from grader.protocol.channel import from_bytes, to_bytes
 
 LIES = (
     "no sync",
@@ -25,51 +26,50 @@ _TEXT_BYTES = 1200
 _SETS = ("first", "second", "third")
 _HERE = "on this GPU"
 
-# By lie: the question that catches it, and what its three variants do.
+# For each lie: the question that catches it, and its three variants.
 _QUESTIONS = (
-    "Does the claim hold for two functions whose times you chose, far apart?",
-    "Is a function handed data that it, or the call just before, has touched?",
-    "Does the claim hold for two functions whose times you chose?",
-    "Has the data that each function gets the shape of what `make_input` made?",
-    "Does the claim hold for two functions whose times you chose, far apart?",
-    "Are type and values those of what `make_input` made, and is autocast off for `x.device.type`?",
-    "Are the values those of what `make_input` made?",
-    "Does the baseline get what the kernel gets, and does the claim hold where the first call is slow?",
-    "What does it claim for a kernel that does nothing, after a first right answer?",
+    "Is the claim right for two functions with known and very different times?",
+    "Does a function get data that it, or the call just before, has already used?",
+    "Is the claim right for two functions with known times?",
+    "Does each function get data with the shape that `make_input` returned?",
+    "Is the claim right for two functions with known and very different times?",
+    "Do type and values match those from `make_input`, and is autocast off for `x.device.type`?",
+    "Do the values match those from `make_input`?",
+    "Does the baseline get the same data as the kernel, and is the claim right if the first call is slow?",
+    "What does it claim for a kernel that does nothing after its first, correct result?",
 )
 _DOES = (
     ("waits for the GPU after the baseline, but not after the kernel", "waits for the GPU before the first clock "
-     "reading, but not before the second", "waits for the first of the kernel's calls only"),
-    ("hands the same tensor to every call", "hands two tensors to all calls, in turn",
-     "hands each tensor to the kernel just after the baseline has read it"),
-    ("looks the kernel's results up instead of computing them", "looks every second result up instead of computing it",
-     "computes the kernel's first result only, and uses it for all calls"),
+     "reading, but not before the second", "waits only for the first of the kernel's calls"),
+    ("passes the same tensor to every call", "alternates between two tensors",
+     "passes each tensor to the kernel right after the baseline has read it"),
+    ("looks up the kernel's results instead of computing them", "looks up every second result instead of computing it",
+     "computes only the kernel's first result and reuses it for all calls"),
     ("gives the kernel half of the data", "gives the kernel three quarters of the data",
-     "gives the kernel every second row, after whole data in the first calls"),
-    ("runs the kernel on another stream than the one that it waits for",
-     "runs the kernel on another stream than its events", "records its events on another stream than the work"),
-    ("gives the kernel bfloat16", "rounds the kernel's data to bfloat16 and back", "runs the kernel under autocast"),
-    ("hands out zeros", "fills each tensor with its first value", "fills seven eighths of each tensor with one value"),
-    ("runs the baseline twice for each time that it counts", "gives the baseline data with gaps between the elements",
+     "gives the kernel every second row, after complete data in the first calls"),
+    ("runs the kernel on one stream and waits for another", "runs the kernel on a different stream from its events",
+     "records its events on a different stream from the work"),
+    ("gives the kernel bfloat16 data", "rounds the kernel's data to bfloat16 and back", "runs the kernel under autocast"),
+    ("passes zeros", "fills each tensor with its first value", "fills seven eighths of each tensor with one value"),
+    ("runs the baseline twice for each counted call", "gives the baseline data with gaps between the elements",
      "warms up the kernel, but not the baseline"),
-    ("looks at no result", "looks at the first results only", "looks at the shapes of the results only"),
+    ("checks no result", "checks only the first results", "checks only the shapes of the results"),
 )  # fmt: skip
 _SOUND = (
-    "times each call by the host's clock",
-    "times all calls together by the host's clock",
-    "times each call by events",
-    "times all calls together by events",
-    "runs everything on a stream of its own, and waits for that stream",
-    "hands out copies of what `make_input` made, each with the same values,",
+    "times each call with the host's clock",
+    "times all calls together with the host's clock",
+    "times each call with events",
+    "times all calls together with events",
+    "runs everything on its own stream and waits for it",
+    "passes copies of the data from `make_input`, all with the same values,",
     "warms up one of the two for longer",
-    "times kernel and baseline by turns, each call on data that others have long gone over",
-    "times more calls of one of the two, and divides by their number",
+    "alternates between kernel and baseline, each on data that has left the cache,",
+    "times more calls of one of the two and divides by their number",
 )
 
 
 def _case(name: str) -> Case:
-    arrays = (Array("trials", (_TEXT_BYTES,), "uint8"), Array("out", (ON_TRIAL,), role="out"))
-    return Case(name, arrays)
+    return Case(name, (Array("trials", (_TEXT_BYTES,), "uint8"), Array("out", (ON_TRIAL,), role="out")))
 
 
 def _hear(entry: Any, trials: Any, out: Any) -> None:
@@ -85,14 +85,12 @@ def _hear(entry: Any, trials: Any, out: Any) -> None:
     for numbers in heard["trials"]:
         sound = entry(bring(numbers), this or PretendGpu())
         if sound not in (True, False):
-            raise TypeError(f"it returned {sound!r}: return True for a sound benchmark, and False for one that lies")
+            raise TypeError(f"it returned {sound!r}: return True for a sound benchmark and False for one that lies")
         found.append(float(sound))
     out.copy_(torch.tensor(found))
 
 
 def _draw(case: Case, source: Any, machine: Any) -> dict[str, Any]:
-    from grader.protocol.channel import to_bytes
-
     chance = random.SystemRandom()
     ways = [_SETS.index(case.name.split()[0])] * len(LIES) if case.name != _HERE else chance.choices(range(3), k=9)
     kinds = [(number, way) for number, way in enumerate(ways, 1)] + [(0, style) for style in range(_STYLES)]
@@ -103,7 +101,7 @@ def _draw(case: Case, source: Any, machine: Any) -> dict[str, Any]:
 
 
 def _watch(kind: int, way: int, chance: random.Random) -> int:
-    """Each of the four stopwatches once among the sound ones, and elsewhere any."""
+    """A stopwatch: each of the four once for the sound benchmarks, a random one for the others."""
     return way if kind == 0 and way < 4 else chance.randrange(4)
 
 
@@ -114,8 +112,6 @@ def _truth(inputs: Any) -> Any:
 
 
 def _trials(inputs: Any) -> list[list[int]]:
-    from grader.protocol.channel import from_bytes
-
     return from_bytes(inputs["trials"])["trials"]  # type: ignore[no-any-return]
 
 
@@ -124,7 +120,7 @@ def _all(answer: float) -> Callable[[Any], Any]:
 
 
 def _wrong_at(kind: int, way: int) -> Callable[[Any], Any]:
-    """What was got, if the benchmark of this kind was misjudged, whatever else was: the first suspect is named."""
+    """The output, if it misjudges the benchmark of this kind. The report names the first such suspect."""
 
     def output(a: Any) -> Any:
         found = [trial[:2] for trial in _trials(a)]
@@ -145,17 +141,20 @@ _MISSED = tuple(
     for way, does in enumerate(_DOES[kind])
 )
 _ADVICE = {
-    5: "Compare values, not objects; and an address stands for the same data only as long as you keep the tensor.",
-    6: "How often it calls a function is its own affair.",
-    7: "Data is hot for a function that has had it before, and after a call on the same data; else it is cold.",
-    8: "How often it calls a function is its own affair.",
+    5: "Compare values, not objects. An address identifies data only as long as you keep the tensor.",
+    6: "A sound benchmark may call a function any number of times.",
+    7: "Data is hot for a function that has used it before, or right after a call on the same data. Otherwise it is "
+    "cold.",
+    8: "A sound benchmark may call a function any number of times.",
 }
 _ACCUSED = tuple(
     Suspect(
-        f"A benchmark that {does} was accused, and it is sound. {_ADVICE.get(style, '')}".strip(), _wrong_at(0, style)
+        f"A benchmark that {does} was accused, but it is sound. {_ADVICE.get(style, '')}".strip(), _wrong_at(0, style)
     )
     for style, does in enumerate(_SOUND)
 )
+
+_PRETENDED = tuple(_case(f"{which} set, on a pretend GPU") for which in _SETS)
 
 AUDIT = Exercise(
     id="audit",
@@ -165,8 +164,8 @@ AUDIT = Exercise(
     entry="audit",
     parameters=("benchmark", "machine"),
     backend="torch",
-    cases=(*(_case(f"{which} set, on a pretend GPU") for which in _SETS), _case(_HERE)),
-    simulator_cases=tuple(_case(f"{which} set, on a pretend GPU") for which in _SETS),
+    cases=(*_PRETENDED, _case(_HERE)),
+    simulator_cases=_PRETENDED,
     timed_cases=(),
     plot_cases=(),
     oracle=_truth,
@@ -177,7 +176,7 @@ AUDIT = Exercise(
     suspects=(
         Suspect("Every benchmark was called sound. Half of them lie.", _all(1.0)),
         Suspect(
-            "Every benchmark was accused. Half of them are sound: try your probes on the notebook's sound one.",
+            "Every benchmark was accused. Half of them are sound: try your tests on the notebook's sound one.",
             _all(0.0),
         ),
         *_MISSED,
@@ -189,9 +188,9 @@ AUDIT = Exercise(
     answers=tuple(f"benchmark {number}" for number in range(1, ON_TRIAL + 1)),
     hints=(
         "You choose kernel, baseline and data, so you know what an honest benchmark must claim.",
-        "Let your functions write down what they are handed: the tensor's address, shape, type, values and strides.",
-        "A claim is never exact: a launch and a wait take time as well. Accept 2.5 to 3.5 for 3.",
-        "A sound benchmark may use any clock, call one function more often than the other, and hand out copies.",
+        "Let your functions record what they get: the tensor's address, shape, type, values and strides.",
+        "A claim is never exact: launching and waiting take time as well. Accept 2.5 to 3.5 for 3.",
+        "A sound benchmark may use any clock, call one function more often than the other, and pass copies.",
     ),
     time_limit_s=60.0,
 )

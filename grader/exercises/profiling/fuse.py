@@ -6,8 +6,8 @@ from typing import Any
 
 from grader.exercise import Array, Baseline, Budget, Case, Exercise, Gate, Rules, Suspect
 
-MOST_KERNELS = 2  # one for what the weights decide, one for the rows; the harness below states it again
-_WEIGHTS = 8  # of fewer, Inductor writes the mean out as additions on a GPU: one kernel less there than on a CPU
+MOST_KERNELS = 2  # one for the weights, one for the rows; the harness below repeats it
+_WEIGHTS = 8  # with fewer, Inductor unrolls the mean on a GPU and needs one kernel less than on a CPU
 
 
 def _case(rows: int, columns: int, fill: str = "normal", note: str = "") -> Case:
@@ -20,7 +20,7 @@ def _case(rows: int, columns: int, fill: str = "normal", note: str = "") -> Case
 
 
 def _draw(case: Case, source: Any, machine: Any) -> Any:
-    """Rows of any magnitude, one of them zero; weights within the curve's range whose mean has the sign of the fill."""
+    """Rows of any magnitude, one of them zero; weights in the curve's range with a mean of the fill's sign."""
     import random
 
     import torch
@@ -74,12 +74,12 @@ def _scaled(a: Any, peak: Any = None) -> Any:
     return x / (x.abs().amax(1, keepdim=True).clamp(min=1e-6) if peak is None else peak)
 
 
-def _bent(a: Any, y: Any) -> Any:
+def _curved(a: Any, y: Any) -> Any:
     return y.tanh() if a["w"].mean() > 0 else y.clamp(-0.5, 0.5)
 
 
 def _hinges(a: Any, y: Any, gain: Any = None) -> Any:
-    """The sum over the weights, before any sign is turned."""
+    """The sum over the weights, before any sign is flipped."""
     import torch
 
     out = torch.zeros_like(y)
@@ -88,18 +88,18 @@ def _hinges(a: Any, y: Any, gain: Any = None) -> Any:
     return out
 
 
-def _turned(out: Any, first: int = 0) -> Any:
-    turned = out.clone()
-    turned[:, first::2] *= -1
-    return turned
+def _flipped(out: Any, first: int = 0) -> Any:
+    flipped = out.clone()
+    flipped[:, first::2] *= -1
+    return flipped
 
 
 def _oracle(inputs: Any) -> Any:
-    return _turned(_hinges(inputs, _bent(inputs, _scaled(inputs))))
+    return _flipped(_hinges(inputs, _curved(inputs, _scaled(inputs))))
 
 
 def _after(a: Any, y: Any) -> Any:
-    return _turned(_hinges(a, y))
+    return _flipped(_hinges(a, y))
 
 
 def _by_element(a: Any) -> Any:
@@ -113,20 +113,15 @@ def _other_curve(a: Any) -> Any:
 
 
 def _peak_of_all(a: Any) -> Any:
-    return _after(a, _bent(a, _scaled(a, a["x"].abs().amax()))) if a["x"].shape[0] > 1 else None
+    return _after(a, _curved(a, _scaled(a, a["x"].abs().amax()))) if a["x"].shape[0] > 1 else None
 
 
 def _peak_signed(a: Any) -> Any:
-    return _after(a, _bent(a, _scaled(a, a["x"].amax(1, keepdim=True).clamp(min=1e-6))))
+    return _after(a, _curved(a, _scaled(a, a["x"].amax(1, keepdim=True).clamp(min=1e-6))))
 
 
 def _zero_rows_divided(a: Any) -> Any:
-    x = a["x"]
-    return _after(a, _bent(a, _scaled(a, x.abs().amax(1, keepdim=True))))
-
-
-def _bytes(case: Case) -> int:
-    return 2 * 4 * case.arrays[0].shape[0] * case.arrays[0].shape[1]
+    return _after(a, _curved(a, _scaled(a, a["x"].abs().amax(1, keepdim=True))))
 
 
 _TIMED = (_case(4096, 4096, "normal|below"),)
@@ -152,61 +147,61 @@ FUSE = Exercise(
     plot_cases=tuple(_case(4096, n, "normal|below") for n in (256, 1024, 4096, 8192)),
     oracle=_oracle,
     budget=Budget(absolute=2e-5, relative=1e-5),
-    bytes_moved=_bytes,
+    bytes_moved=lambda case: 2 * 4 * case.arrays[0].shape[0] * case.arrays[0].shape[1],
     operations=lambda case: 3 * case.arrays[1].shape[0] * case.arrays[0].shape[0] * case.arrays[0].shape[1],
     correctness_points=3,
     baselines=(Baseline("eager", "the original (eager)", _original, _as_it_is),),
     gates=(Gate("eager", 3.0, 2, (_TIMED[0].name,)),),
     suspects=(
         Suspect(
-            "The other curve was taken: either the two are swapped, or only one is left. The original has `tanh` where "
-            "the mean of `w` is above zero, and `clamp` where it is not. Compute both, and choose: "
-            "`torch.where(w.mean() > 0, …, …)`.",
+            "The wrong curve was used: either the two are swapped, or only one is left. The original uses `tanh` if "
+            "the mean of `w` is above zero, otherwise `clamp`. Compute both and select: `torch.where(w.mean() > 0, "
+            "…, …)`.",
             _other_curve,
         ),
         Suspect(
-            "The branch is chosen element by element. In the original, one condition decides for the whole tensor: "
-            "`w.mean() > 0`.",
+            "The branch is selected for each element. In the original, one condition selects it for the whole "
+            "tensor: `w.mean() > 0`.",
             _by_element,
         ),
         Suspect(
-            "Everything was divided by the largest magnitude of the whole tensor; each row has its own.",
+            "Everything was divided by the largest magnitude of the whole tensor: use each row's own.",
             _peak_of_all,
         ),
-        Suspect("The rows were divided by their largest value, not by their largest magnitude.", _peak_signed),
+        Suspect("Each row was divided by its largest value, not by its largest magnitude.", _peak_signed),
         Suspect(
-            "A row of zeros became NaN: 0 / 0. The original divides by at least 1e-6.",
+            "A row of zeros became NaN from 0 / 0. The original divides by at least 1e-6.",
             _zero_rows_divided,
         ),
         Suspect(
-            "No sign was turned: in the original every second column is multiplied by -1, from column 0.",
-            lambda a: _turned(_oracle(a)),
+            "No sign was flipped: the original multiplies every second column by -1, starting at column 0.",
+            lambda a: _flipped(_oracle(a)),
         ),
         Suspect(
-            "The signs of the wrong columns were turned: `::2` begins at column 0.",
-            lambda a: _turned(_turned(_oracle(a)), 1),
+            "The signs of the wrong columns were flipped: `::2` starts at column 0.",
+            lambda a: _flipped(_flipped(_oracle(a)), 1),
         ),
         Suspect(
             "The gains are missing: each term is multiplied by `1 / (1 + |knot|)`.",
-            lambda a: _turned(_hinges(a, _bent(a, _scaled(a)), 1.0)),
+            lambda a: _flipped(_hinges(a, _curved(a, _scaled(a)), 1.0)),
         ),
         Suspect(
-            "The knots were subtracted from `x`: the terms are made of `y`, scaled and bent.",
+            "The knots were subtracted from `x`: the terms use `y`, which is scaled and curved.",
             lambda a: _after(a, a["x"]),
         ),
-        Suspect("The rows were not bent: neither `tanh` nor `clamp` was applied.", lambda a: _after(a, _scaled(a))),
+        Suspect("The curve is missing: neither `tanh` nor `clamp` was applied.", lambda a: _after(a, _scaled(a))),
     ),
     rules=Rules(("compile", "disable")),
     harness=_as_one_graph,
     draw=_draw,
     hints=(
-        "What is printed and logged is no part of the result: leave it out.",
-        "`torch.where(condition, a, b)` takes a condition of one element as well.",
-        "A loop over `range(w.shape[0])` is unrolled while the graph is captured; `w[k]` stays a tensor.",
-        "Writing into `out[:, ::2]` makes `out` whole in memory first. A factor of -1 or 1 for each column does not.",
+        "Printing and logging are not part of the result: leave them out.",
+        "`torch.where(condition, a, b)` also takes a one-element condition.",
+        "A loop over `range(w.shape[0])` is unrolled during graph capture; `w[k]` stays a tensor.",
+        "Writing to `out[:, ::2]` first stores all of `out` to memory. Multiplying each column by -1 or 1 does not.",
     ),
     time_limit_s=90.0,  # Inductor compiles in the first round
-    round_limit_s=60.0,  # and for each size anew
+    round_limit_s=60.0,  # and again for each size
     plot_axis="N, columns of a row (4096 rows, float32)",
     plot_value=lambda case: case.arrays[0].shape[1],
 )

@@ -8,15 +8,16 @@ from collections.abc import Callable
 from typing import Any
 
 from grader.exercise import Array, Budget, Case, Exercise, Suspect
+from grader.protocol.channel import from_bytes, to_bytes
 
 KINDS = ("copy", "relu", "add", "sum", "matmul", "convert", "add_row", "batched matmul")
 _AGAIN = "copy, on a machine twice as fast"
-_MEASURED = 5  # of KINDS, the first: those that a good kernel brings to a ceiling on any GPU
+_MEASURED = 5  # the first of KINDS, which a good kernel brings to a ceiling on any GPU
 _TEXT_BYTES = 3000
-_TRIES = 3  # to predict a time that was measured while the machine was disturbed
-_COUNTED = Budget(absolute=0.0, relative=0.04)  # where nothing is measured, what is right can be counted
+_TRIES = 3  # in case the machine was disturbed during the measurement
+_COUNTED = Budget(absolute=0.0, relative=0.04)  # exact if nothing is measured
 
-_Asked = tuple[dict[str, Any], dict[str, float]]  # an operation, and the machine that it shall run on
+_Asked = tuple[dict[str, Any], dict[str, float]]  # an operation and the machine that runs it
 
 _LARGE = "an invented machine, its matrix product limited by arithmetic"
 _RIDGE = "an invented machine, its matrix product near the ridge"
@@ -37,13 +38,11 @@ def _answer_all(entry: Any, question: Any, out: Any) -> None:
     asked = from_bytes(question)
     found = [entry(operation, machine) for operation, machine in asked]
     if None in found:
-        raise TypeError("it returned None: return the milliseconds, as a number")
+        raise TypeError("it returned None: return the milliseconds as a number")
     out.copy_(torch.tensor([float(milliseconds) for milliseconds in found]))
 
 
 def _draw(case: Case, source: Any, machine: Any) -> dict[str, Any]:
-    from grader.protocol.channel import to_bytes
-
     chance = random.SystemRandom()
     if case.measured:
         here = _ceilings(machine.copy_gbps, machine.peak_tflops)
@@ -58,7 +57,7 @@ def _ceilings(gbps: float, tflops: float) -> dict[str, float]:
 
 
 def _invented(name: str, chance: random.Random) -> list[_Asked]:
-    """Operations and a machine on which a mistake shows as a factor of at least 1.33 in one of them."""
+    """Operations and a machine for which every mistake changes some time by a factor of at least 1.33."""
     among = chance.randrange
     operations = [
         {"kind": "copy", "shape": _shape(chance), "dtype": chance.choice(("float16", "float64", "uint8"))},
@@ -71,7 +70,7 @@ def _invented(name: str, chance: random.Random) -> list[_Asked]:
         _product(among(1024, 2048), among(1024, 2048), among(16, 32), batch=among(32, 128)),
     ]
     large, thin = (_intensity(operations[index]) for index in (4, 7))
-    ridge = {  # operations a byte at which both ceilings take as long
+    ridge = {  # operations per byte at which both ceilings take equally long
         _LARGE: lambda: large / chance.uniform(3, 8),
         _RIDGE: lambda: large / chance.uniform(1.1, 1.4),
         _SLOW: lambda: thin / chance.uniform(1.4, 2),
@@ -97,7 +96,7 @@ def _product(m: int, n: int, k: int, batch: int = 1) -> dict[str, Any]:
 
 
 def large_operations(chance: random.Random) -> list[dict[str, Any]]:
-    """Far more traffic than any L2 cache holds, at least 0.1 ms on any GPU, and no tensor above 512 MiB."""
+    """Operations with far more traffic than any L2 cache holds, at least 0.1 ms on any GPU, and tensors up to 512 MiB."""
 
     def of(kind: str, dtype: str, most_mib: int) -> dict[str, Any]:
         columns, size = 1024 * chance.randrange(4, 9), {"float16": 2, "float32": 4}[dtype]
@@ -125,7 +124,7 @@ _BYTES = {"uint8": 1, "float16": 2, "bfloat16": 2, "float32": 4, "float64": 8}
 
 
 def _counts(operation: dict[str, Any], bug: str = "") -> tuple[float, float, float]:
-    """Bytes read, bytes written, and operations, as a count with this bug has them."""
+    """Bytes read, bytes written, and operations, as counted with this bug."""
     size = _BYTES[operation["dtype"]]
     written_size = _BYTES[operation.get("to", operation["dtype"])]
     if bug == "always four bytes":
@@ -168,26 +167,22 @@ def milliseconds(operation: dict[str, Any], machine: dict[str, float], bug: str 
 def _predicted(inputs: Any, bug: str = "") -> Any:
     import torch
 
-    from grader.protocol.channel import from_bytes
-
     found = [milliseconds(operation, machine, bug) for operation, machine in from_bytes(inputs["question"])]
     return torch.tensor(found, dtype=torch.float64, device=inputs["question"].device)
 
 
-_CLEAR = 0.3  # near the ridge, other bugs come to the same
+_CLEAR = 0.3  # near the ridge, other bugs give the same result
 
 
 def _shows(bug: str, least: float = 0.02) -> Callable[[Any], Any]:
-    """Where the bug makes so much of a difference it must be what was answered; elsewhere there may be another one."""
+    """A suspect's output: the bug's value for times that it changes by `least`, the submission's for the others."""
 
     def output(a: Any) -> Any:
         import torch
 
-        from grader.protocol.channel import from_bytes
-
         buggy, right = _predicted(a, bug), _predicted(a)
         where = (buggy / right - 1).abs() > least
-        if bug in ("min", "arithmetic only"):  # elsewhere, operations may be counted in more than one way
+        if bug in ("min", "arithmetic only"):  # other operations may be counted in more than one way
             products = [operation["kind"] == "matmul" for operation, _ in from_bytes(a["question"])]
             where &= torch.tensor(products, device=where.device)
             if not bool((where & (right == _predicted(a, "memory only"))).any()):
@@ -199,7 +194,7 @@ def _shows(bug: str, least: float = 0.02) -> Callable[[Any], Any]:
 
 def _same_everywhere(a: Any) -> Any:
     right = _predicted(a)
-    if len(right) <= len(KINDS):  # this machine, at its own speed alone
+    if len(right) <= len(KINDS):  # only this machine
         return None
     got = a["got"] if "got" in a else right[[*range(len(KINDS)), 0]]
     return got if abs(float(got[-1] / got[0]) - 0.5) > 0.01 else None
@@ -235,59 +230,57 @@ PREDICT_MS = Exercise(
     suspects=(
         Suspect("These are seconds. A second has 1,000 milliseconds.", lambda a: 1e-3 * _predicted(a)),
         Suspect(
-            "Every answer is off by a power of ten. 1 GB/s is 1e9 bytes a second, 1 TFLOPS is 1e12 operations a "
+            "Every answer is off by a power of ten. 1 GB/s is 1e9 bytes per second, 1 TFLOPS is 1e12 operations per "
             "second, and a second has 1,000 milliseconds.",
             _powers_of_ten,
         ),
         Suspect(
-            "The answer does not follow the machine: twice as fast a machine needs half the time. Count, and divide by "
-            "what `machine` says; do not time, and do not write a ceiling of your own machine into the function.",
+            "The answer does not depend on `machine`: a machine that is twice as fast needs half the time. Count, "
+            "and divide by the machine's values. Do not measure, and do not hard-code your own machine's ceilings.",
             _same_everywhere,
         ),
-        Suspect("1 TFLOPS is 1e12 operations a second, not 1e9.", _shows("gigaflops")),
-        Suspect("1 GB/s is 1e9 bytes a second; 2**30 bytes are a GiB, 7 % more.", _shows("gibibytes")),
-        Suspect("The two times were added. They overlap: the longer of the two counts.", _shows("sum")),
-        Suspect("The shorter of the two times was taken: the longer one counts.", _shows("min")),
-        Suspect("Only what is read was counted: the result is written to memory, too.", _shows("reads only")),
-        Suspect("Only what is written was counted: the inputs are read from memory, too.", _shows("writes only")),
-        Suspect("Elements were counted, not bytes: an element of float16 has two.", _shows("elements")),
+        Suspect("1 TFLOPS is 1e12 operations per second, not 1e9.", _shows("gigaflops")),
+        Suspect("1 GB/s is 1e9 bytes per second; 2**30 bytes are one GiB, 7 % more.", _shows("gibibytes")),
+        Suspect("The two times were added. They overlap, so use the longer one.", _shows("sum")),
+        Suspect("The shorter of the two times was used: use the longer one.", _shows("min")),
+        Suspect("Only reads were counted: the result is written to memory as well.", _shows("reads only")),
+        Suspect("Only writes were counted: the inputs are read from memory as well.", _shows("writes only")),
+        Suspect("Elements were counted, not bytes: a float16 element has two bytes.", _shows("elements")),
+        Suspect("Every element was counted as 4 bytes: the size depends on `dtype`.", _shows("always four bytes")),
         Suspect(
-            "Every element was counted as 4 bytes: how many it has depends on `dtype`.", _shows("always four bytes")
-        ),
-        Suspect(
-            "The arithmetic was left out: a large matrix product takes longer to compute than to move.",
+            "The arithmetic is missing: a large matrix product takes longer to compute than to move.",
             _shows("memory only", least=_CLEAR),
         ),
         Suspect(
-            "Traffic was left out, or that of a whole `batch` counted once: all but large matrix products take longer "
-            "to move than to compute.",
+            "The traffic is missing, or that of a whole `batch` was counted once: except for large matrix products, "
+            "moving takes longer than computing.",
             _shows("arithmetic only"),
         ),
         Suspect(
-            "A matrix product has m · n · k multiplications and as many additions: were both counted?",
+            "A matrix product has m · n · k multiplications and as many additions: did you count both?",
             _shows("no additions", least=_CLEAR),
         ),
-        Suspect("The matrix product's `batch` was left out: it is so many products.", _shows("no batch")),
-        Suspect("`add` reads two tensors: one of them was left out.", _shows("one input")),
+        Suspect("The `batch` of the matrix product is missing: it is the number of products.", _shows("no batch")),
+        Suspect("`add` reads two tensors, but only one was counted.", _shows("one input")),
         Suspect(
-            "In `add_row` the row was counted as if it were a whole matrix. It has `shape[1]` elements.",
+            "The row in `add_row` was counted as a whole matrix. It has `shape[1]` elements.",
             _shows("whole row matrix"),
         ),
         Suspect(
-            "`convert` writes elements of the type `to`, which have another size than those that it reads.",
+            "`convert` writes elements of type `to`, which have a different size than those it reads.",
             _shows("same type"),
         ),
         Suspect(
-            "`convert` reads elements of the type `dtype`: only those that it writes are of the type `to`.",
+            "`convert` reads elements of type `dtype`: only the elements it writes have type `to`.",
             _shows("read as written"),
         ),
         Suspect("`sum` writes a single element, not as many as it reads.", _shows("sum writes all")),
     ),
     hints=(
-        "Count elements first: those of every input, and those of the result. Then times the bytes of an element.",
+        "First count the elements of every input and of the result. Then multiply by the bytes per element.",
         '`getattr(torch, "float16").itemsize` is 2.',
-        "bytes / (GB/s · 1e9) is a time in seconds, and so is operations / (TFLOPS · 1e12). Take the longer one.",
-        "Nothing needs to be run: the machine that you are asked about need not be this one.",
+        "bytes / (GB/s · 1e9) is a time in seconds, and so is operations / (TFLOPS · 1e12). Use the longer one.",
+        "You do not need to run anything: the machine in the question may be a different one.",
     ),
     harness=_answer_all,
     draw=_draw,

@@ -1,4 +1,4 @@
-"""Time a GPU call: wait for the GPU, warm up, repeat, and say milliseconds."""
+"""Time a GPU call: wait for the GPU, warm up, repeat, and return milliseconds."""
 
 from __future__ import annotations
 
@@ -7,16 +7,16 @@ from collections.abc import Callable
 from typing import Any
 
 from grader.exercise import Array, Budget, Case, Exercise, Rules, Suspect
+from grader.protocol.channel import from_bytes, to_bytes
 
 _ROOM = 500  # bytes of JSON
-# The first call takes so many calls' time on top. The mean of a few calls with it is then no multiple of a call's time.
+# The first call takes this many extra calls' time, so that the mean of a few calls is not a multiple of one call's time.
 _FIRST, _REAL_FIRST = 13.7, 60
 _REPEATS = (3, 5, 10, 20, 25, 30, 50, 100, 200, 500)
 _WITH_FIRST = (1, 2, 3, 4, 5, 6, 8, 10)
-_FLOATS = 1 << 27  # at most in a tensor, 512 MiB
+_FLOATS = 1 << 27  # the largest tensor, 512 MiB
 
-
-_TRIES = 3  # a busy machine disturbs a timer that is right
+_TRIES = 3  # other work on the machine may disturb a correct timer
 
 
 def _case(name: str, measured: bool = False) -> Case:
@@ -33,7 +33,7 @@ def _times(entry: Any, work: Any, out: Any) -> None:
         out.fill_(float(milliseconds))
     except TypeError:
         kind = "None" if milliseconds is None else f"a {type(milliseconds).__name__}"
-        raise TypeError(f"time_gpu returned {kind}; it must return a number, the milliseconds") from None
+        raise TypeError(f"time_gpu returned {kind}, but must return the milliseconds as a number") from None
 
 
 def _by_events(function: Any) -> float:
@@ -56,22 +56,14 @@ def _by_events(function: Any) -> float:
     return statistics.median(times)
 
 
-def _description(work: Any) -> Any:
-    from grader.protocol.channel import from_bytes
-
-    return from_bytes(work)
-
-
 def _oracle(inputs: Any) -> Any:
     import torch
 
-    launches = _description(inputs["work"])["virtual"]
+    launches = from_bytes(inputs["work"])["virtual"]
     return torch.tensor([sum(megabytes / gbps for megabytes, gbps in launches)], dtype=torch.float64)
 
 
 def _draw(case: Case, source: Any, machine: Any) -> dict[str, Any]:
-    from grader.protocol.channel import to_bytes
-
     return {"work": to_bytes(_KINDS[case.name](random.SystemRandom(), machine), _ROOM)}
 
 
@@ -87,7 +79,7 @@ def _pretend(least_ms: float, most_ms: float, launches: int = 1) -> Callable[[ra
 
 
 def _memory(operation: str, arrays: int, most: int = _FLOATS, least_ms: float = 1.5) -> Callable[..., Any]:
-    """Vectors of float32, so many times over that a call takes some milliseconds: 5 % must be more than a launch."""
+    """Vectors of float32, and as many launches as take some milliseconds: 5 % must exceed the time of a launch."""
 
     def describe(chance: random.Random, machine: Any) -> Any:
         size = int(most * chance.uniform(0.6, 1))
@@ -125,36 +117,36 @@ def _times_expected(factor: float) -> Callable[[Any], Any]:
 
 
 def _with_first(repeats: int) -> Callable[[Any], Any]:
-    """The mean of so many calls, the slow first one among them."""
-    return lambda a: a["expected"] + _description(a["work"])["first_ms"] / repeats
+    """The mean of this many calls, including the slow first one."""
+    return lambda a: a["expected"] + from_bytes(a["work"])["first_ms"] / repeats
 
 
 def _between(sentence: str, least: float, most: float) -> Suspect:
-    """A suspect for every time from `least` to `most` times what is expected."""
+    """A suspect for every time from `least` to `most` times the expected one."""
     return Suspect(sentence, _times_expected((least + most) / 2), relative=(most - least) / (most + least))
 
 
 _SECONDS = (
-    "This is the time in seconds, and milliseconds are asked for: `time.perf_counter()` counts seconds, `elapsed_time` "
-    "milliseconds."
+    "This is the time in seconds, but the exercise requires milliseconds: `time.perf_counter()` counts seconds, "
+    "`elapsed_time` milliseconds."
 )
 _MICROSECONDS = (
-    "This is a thousand times too long, as if it were microseconds: milliseconds are asked for. `time.perf_counter()` "
-    "counts seconds, `elapsed_time` milliseconds already."
+    "This is a thousand times too long, as if in microseconds, but the exercise requires milliseconds. "
+    "`time.perf_counter()` counts seconds, `elapsed_time` already milliseconds."
 )
 _FIRST_CALL = (
-    "The first call is in this time, and it is slow: call the function a few times before you measure, and wait until "
-    "the GPU is done with that."
+    "This time includes the first call, which is slow: call the function a few times before you measure, and wait "
+    "until the GPU has finished."
 )
-_TOTAL = "This is the time of several calls together: divide by their number."
+_TOTAL = "This is the total time of several calls: divide by their number."
 _TOO_SHORT = (
-    "The GPU needs longer than that: the clock was read while the GPU was still at work. A launch returns at once, so "
-    "wait with `torch.cuda.synchronize()` before you read the clock."
+    "The GPU needs longer than that: the clock was read while the GPU was still working. A launch returns "
+    "immediately, so call `torch.cuda.synchronize()` before you read the clock."
 )
 _TOO_LONG = (
-    "One call takes less than that: something else is in this time as well. The first call, or warm-up calls for which "
-    "you did not wait before the clock was started? Or, with a wall clock around each call alone, whatever else this "
-    "machine does? Then check again, or use events."
+    "One call takes less than that, so this time includes something else. Is it the first call, or warm-up calls "
+    "that were still running when the clock started? If you time each call with a wall clock, other work on this "
+    "machine may also disturb it: check again, or use events."
 )
 
 TIME_GPU = Exercise(
@@ -165,17 +157,8 @@ TIME_GPU = Exercise(
     entry="time_gpu",
     parameters=("function",),
     backend="torch",
-    cases=(
-        _case("a sum of many numbers", measured=True),
-        _case("an addition of long vectors", measured=True),
-        _case("a product of matrices", measured=True),
-        _case("many small kernels in a row", measured=True),
-    ),
-    simulator_cases=(
-        _case("a short kernel"),
-        _case("a long kernel"),
-        _case("five kernels in a row"),
-    ),
+    cases=tuple(_case(name, measured=True) for name in list(_KINDS)[:4]),
+    simulator_cases=tuple(_case(name) for name in list(_KINDS)[4:]),
     timed_cases=(),
     plot_cases=(),
     oracle=_oracle,
@@ -197,9 +180,10 @@ TIME_GPU = Exercise(
         _between(_TOO_LONG, 1.05, 5000),
     ),
     hints=(
-        "A launch returns at once: `torch.cuda.synchronize()` waits until the GPU is done.",
-        "The first call builds what later calls use. Call the function a few times, and wait, before you measure.",
-        "Two events around the call and `start.elapsed_time(end)`, or the wall clock around many: both are sound.",
-        "One time is not enough: take the median of ten or more. `statistics.median` takes a list.",
+        "A launch returns immediately: `torch.cuda.synchronize()` waits until the GPU has finished.",
+        "The first call does extra work that later calls reuse. Call the function a few times, and wait, before you "
+        "measure.",
+        "Both are sound: two events around the call with `start.elapsed_time(end)`, or a wall clock around many calls.",
+        "One measurement is not enough: use the median of ten or more. `statistics.median` takes a list.",
     ),
 )

@@ -1,4 +1,4 @@
-"""Read three facts from a trace: how many kernels, how busy the GPU was, how long it idled at a stretch."""
+"""Read three facts from a profiler trace: the number of kernels, the busy share of the GPU, and its longest idle gap."""
 
 from __future__ import annotations
 
@@ -9,10 +9,9 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 from grader.exercise import Array, Budget, Case, Exercise, Suspect
+from grader.protocol.channel import to_bytes
 
-# Traces such as `torch.profiler` exports, of programs that never ran: for `trace_facts`, which reads them.
-
-# By the name of the case: kernels, streams, and what else is in the trace.
+# By the name of the case: kernels, streams, and other contents of the trace.
 KINDS: dict[str, dict[str, Any]] = {
     "one kernel": {"kernels": 1},
     "one stream": {"kernels": 40},
@@ -20,7 +19,7 @@ KINDS: dict[str, dict[str, Any]] = {
     "copies and fills": {"kernels": 40, "copies": True, "shuffled": True},
     "ranges and synchronisations": {"kernels": 40, "ranges": True, "shuffled": True},
     "two streams that overlap": {"kernels": 40, "streams": 2, "shuffled": True},
-    "short kernels beside a long one": {"kernels": 30, "streams": 2, "long": True, "shuffled": True},
+    "short kernels during a long one": {"kernels": 30, "streams": 2, "long": True, "shuffled": True},
     "all of it, hundreds of kernels": {
         "kernels": 250, "streams": 3, "long": True, "copies": True, "ranges": True, "shuffled": True,
     },
@@ -35,12 +34,12 @@ _OPERATIONS = (
 
 
 def trace(kind: str) -> list[dict[str, Any]]:
-    """The events of a new trace of one of the `KINDS`, drawn from the system's randomness."""
+    """The events of a new random trace of one of the `KINDS`."""
     return _Writer(**KINDS[kind]).write()
 
 
 class _Writer:
-    """Runs an imaginary program: the CPU starts work, streams do it. Times are whole nanoseconds."""
+    """The trace of an imaginary program: the CPU starts work, streams run it. Times are whole nanoseconds."""
 
     def __init__(self, kernels: int, streams: int = 1, *, long: bool = False, copies: bool = False,
                  ranges: bool = False, shuffled: bool = False) -> None:  # fmt: skip
@@ -69,11 +68,12 @@ class _Writer:
         if self.ranges:
             self._range(begin)
         self._add("X", "Trace", "PyTorch Profiler (0)", begin, self.cpu - begin, pid="Spans", tid="PyTorch Profiler")
-        end = {"ph": "i", "s": "g", "name": "Record Window End", "pid": "", "tid": "", "ts": _us(self.cpu)}
-        self.events.append(end)
+        self.events.append(
+            {"ph": "i", "s": "g", "name": "Record Window End", "pid": "", "tid": "", "ts": _us(self.cpu)}
+        )
         if self.shuffled:
             self.random.shuffle(self.events)
-        else:  # as the profiler writes them: first what the CPU did, then the GPU
+        else:  # as the profiler writes them: CPU first, then GPU
             self.events.sort(key=lambda event: (event["pid"] == 0, event["ph"] != "M"))
         return self.events
 
@@ -105,8 +105,8 @@ class _Writer:
         self.cpu += self._between(5, 15)
 
     def _pause(self) -> None:
-        """The CPU waits for the GPU and then does something else, so that the GPU idles; a copy may fall into it."""
-        if self.long and len(self.streams) > 1:  # a kernel that outlasts what starts after it
+        """The CPU waits for the GPU and then does something else, so the GPU idles; a copy may run in between."""
+        if self.long and len(self.streams) > 1:  # a kernel that ends after later ones
             for stream, took in zip(self.streams, (self._between(700, 900), self._between(5, 10)), strict=False):
                 self._start("cuda_runtime", "cudaLaunchKernel", self.cpu, [("kernel", _OPERATIONS[3][1], took)], stream)
                 self.cpu += 9_000
@@ -122,7 +122,7 @@ class _Writer:
             self.cpu += self._between(100, 250)
 
     def _start(self, category: str, call: str, at: int, work: list[tuple[str, str, int]], stream: int = 0) -> None:
-        """A call of the runtime, and what it has a stream do, with the arrow between the two."""
+        """A runtime call, the work that it starts on a stream, and the arrow between the two."""
         self.number += 1
         stream = stream or self.random.choice(self.streams)
         self._add("X", category, call, at, 4_000, args={"correlation": self.number})
@@ -139,7 +139,7 @@ class _Writer:
         self._add("X", category, name, begin, took, pid=0, tid=stream, args=args)
 
     def _range(self, begin: int) -> None:
-        """A range of the program, drawn on the CPU's row and, from before its first kernel, on the GPU's."""
+        """A range of the program, on the CPU's row and, from before its first kernel, on the GPU's."""
         last = max(self.free.values())
         self._add("X", "user_annotation", "step", begin, last - begin)
         self._on_gpu("gpu_user_annotation", "step", self.streams[0], begin + 20_000, last + 9_000 - begin)
@@ -153,10 +153,8 @@ class _Writer:
     def _add(self, ph: str, category: str, name: str, begin: int, took: int, pid: Any = None, tid: Any = None,
              args: dict[str, Any] | None = None) -> None:  # fmt: skip
         pid, tid = (self.pid, self.pid) if pid is None else (pid, tid)
-        self.events.append(
-            {"ph": ph, "cat": category, "name": name, "pid": pid, "tid": tid, "ts": _us(begin), "dur": _us(took),
-             "args": args or {}}
-        )  # fmt: skip
+        self.events.append({"ph": ph, "cat": category, "name": name, "pid": pid, "tid": tid, "ts": _us(begin),
+                            "dur": _us(took), "args": args or {}})  # fmt: skip
 
     def _between(self, least_us: int, most_us: int) -> int:
         return self.random.randrange(1_000 * least_us, 1_000 * most_us + 1)
@@ -165,8 +163,6 @@ class _Writer:
 def _us(nanoseconds: int) -> float:
     return nanoseconds / 1e3
 
-
-# Read three facts from a trace: how many kernels, how busy the GPU was, how long it idled at a stretch.
 
 _BYTES = 400_001
 _WORK = ("kernel", "gpu_memcpy", "gpu_memset")
@@ -178,8 +174,6 @@ def _case(name: str) -> Case:
 
 
 def _draw(case: Case, source: Any, machine: Any = None) -> dict[str, Any]:
-    from grader.protocol.channel import to_bytes
-
     return {"events": to_bytes(trace(case.name), _BYTES)}
 
 
@@ -190,17 +184,16 @@ def _three_numbers(entry: Any, events: Any, out: Any) -> None:
 
     answers = entry(from_bytes(events))
     if not isinstance(answers, tuple | list) or len(answers) != 3:
-        raise TypeError(f"trace_facts returns three numbers, as a tuple; this one returned {answers!r:.80}")
+        raise TypeError(f"trace_facts must return a tuple of three numbers, but returned {answers!r:.80}")
     out.copy_(torch.tensor([float(answer) for answer in answers], dtype=torch.float64))
 
 
 def _spans(events: Iterable[dict[str, Any]], categories: Sequence[str] = _WORK) -> list[_Span]:
-    """In the order of the file."""
     return [(e["ts"], e["ts"] + e["dur"]) for e in events if e["ph"] == "X" and e["cat"] in categories]
 
 
 def _merged(spans: Iterable[_Span]) -> list[_Span]:
-    """The union: disjoint stretches in the order of time."""
+    """The union of the spans: disjoint stretches in time order."""
     merged: list[_Span] = []
     for start, end in sorted(spans):
         if merged and start <= merged[-1][1]:
@@ -223,13 +216,13 @@ def _share(spans: Sequence[_Span]) -> float:
 
 
 def _gap(spans: Sequence[_Span]) -> float:
-    """The longest stretch from an end to the next start, in the order given; 0 where there is none."""
+    """The longest time from an end to the next start, in the given order, or 0."""
     return max((after[0] - before[1] for before, after in itertools.pairwise(spans)), default=0.0)
 
 
 @functools.lru_cache(maxsize=16)
 def _found(text: bytes) -> dict[str, float]:
-    """Every answer, the right ones and those of bugs, by name."""
+    """The right answers and those of bugs, by name."""
     import json
 
     events = json.loads(text)
@@ -279,14 +272,12 @@ def _of(inputs: Any) -> dict[str, float]:
 def _oracle(inputs: Any) -> Any:
     import torch
 
-    found = _of(inputs)
-    return torch.tensor(
-        [found[name] for name in ("count", "share", "gap")], dtype=torch.float64, device=inputs["events"].device
-    )
+    answers = [_of(inputs)[name] for name in ("count", "share", "gap")]
+    return torch.tensor(answers, dtype=torch.float64, device=inputs["events"].device)
 
 
 def _suspect(bug: str, sentence: str) -> Suspect:
-    """One wrong answer, whatever the other two are."""
+    """A suspect for one wrong answer, whatever the other two are."""
     name = bug.partition(":")[0]
     at = ("count", "share", "gap").index(name)
 
@@ -294,7 +285,7 @@ def _suspect(bug: str, sentence: str) -> Suspect:
         found = _of(inputs)
         others = [value for key, value in found.items() if key != bug and key.partition(":")[0] == name]
         if any(abs(found[bug] - value) <= 2e-3 * abs(value) for value in others):
-            return None  # it does not show, or another bug answers the same: another case tells
+            return None  # the bug does not show here, or another bug gives the same answer
         answers = inputs.get("got", inputs.get("expected", _oracle(inputs))).clone()
         answers[at] = found[bug]
         return answers
@@ -329,67 +320,65 @@ TRACE_FACTS = Exercise(
         _suspect("count: copies", 'Copies and fills were counted as kernels: a kernel has `cat` "kernel".'),
         _suspect(
             "count: names",
-            "The count goes by names. `cudaLaunchKernel` is a call on the CPU, and a CPU operation may be called after "
-            'its kernel; only `cat == "kernel"` tells.',
+            "The count uses names. `cudaLaunchKernel` is a CPU call, and a CPU operation may have the name of its "
+            'kernel: only `cat == "kernel"` is reliable.',
         ),
         _suspect(
             "count: launches",
-            "These are the calls of `cudaLaunchKernel`. A kernel can be started in other ways, a whole graph of them "
-            'by one call: count the kernels themselves, `cat == "kernel"`.',
+            "These are the calls of `cudaLaunchKernel`. Kernels can be started in other ways, such as a whole graph "
+            'with one call: count the kernels themselves, `cat == "kernel"`.',
         ),
-        _suspect("count: operations", "These are the CPU operations. One of them may start several kernels, or none."),
+        _suspect("count: operations", "These are the CPU operations. An operation may start several kernels, or none."),
         _suspect(
             "count: rows",
-            "Everything on the GPU's rows was counted. Ranges and synchronisations are drawn there, too, and run "
-            "nothing.",
+            "Everything on the GPU's rows was counted. Ranges and synchronisations are on these rows as well, but "
+            "run nothing.",
         ),
-        _suspect("count: distinct", "These are the distinct names; a kernel that ran twice counts twice."),
+        _suspect("count: distinct", "These are the distinct names: a kernel that ran twice counts twice."),
         _suspect(
             "share: summed",
-            "The durations were added up, although streams overlap: the time in which two kernels run at once was "
-            "counted twice. Merge first.",
+            "The durations were added although streams overlap, so time with two running kernels was counted twice. "
+            "Merge the intervals first.",
         ),
-        _suspect("share: kernels", "The busy share knows only kernels: copies and fills keep the GPU busy, too."),
+        _suspect("share: kernels", "The busy share includes only kernels: copies and fills keep the GPU busy as well."),
         _suspect(
             "share: rows",
-            "Ranges or synchronisations were counted as work: they are drawn on the GPU's rows and run nothing.",
+            "Ranges or synchronisations were counted as work: they are on the GPU's rows, but run nothing.",
         ),
-        _suspect("share: idle", "This is the idle share: 1 minus what was asked."),
+        _suspect("share: idle", "This is the idle share: the answer is 1 minus it."),
         _suspect("share: time", "This is the busy time in µs, not its share of the span."),
-        _suspect("share: percent", "The share is in per cent; asked is a number from 0 to 1."),
+        _suspect("share: percent", "The share is in per cent: return a number from 0 to 1."),
         _suspect(
             "share: trace",
-            "The span reaches over the whole trace. It begins with the GPU's first start and ends with its last end.",
+            "The span covers the whole trace. It should run from the GPU's first start to its last end.",
         ),
         _suspect(
             "share: streams",
-            "The share was averaged over the streams. The GPU is busy while any one stream has work.",
+            "The share was averaged over the streams. The GPU is busy while any stream has work.",
         ),
-        _suspect("gap: ms", "The gap is in ms; traces count in µs, and so does the answer."),
+        _suspect("gap: ms", "The gap is in ms: traces use µs, and so must the answer."),
         _suspect(
-            "gap: starts", "This is the longest time between two starts: a gap begins where the work before it ends."
+            "gap: starts", "This is the longest time between two starts: a gap starts when the previous work ends."
         ),
         _suspect(
-            "gap: kernels", "The longest gap knows only kernels: while a copy or a fill runs, the GPU is not idle."
+            "gap: kernels", "The longest gap considers only kernels: while a copy or a fill runs, the GPU is not idle."
         ),
         _suspect(
             "gap: rows",
-            "Ranges or synchronisations hide the longest gap: they are drawn on the GPU's rows and run nothing.",
+            "Ranges or synchronisations hide the longest gap: they are on the GPU's rows, but run nothing.",
         ),
         _suspect(
             "gap: end",
-            "The gap was measured from the end of what started last. Something that started earlier may still run: "
+            "The gap was measured from the end of the work that started last, but earlier work may still be running: "
             "keep the latest end so far.",
         ),
-        _suspect("gap: streams", "This is the longest gap of one stream; meanwhile another stream had work."),
-        _suspect(
-            "gap: file", "The gap was looked for in the order of the file, and events come in any order: sort by `ts`."
-        ),
+        _suspect("gap: streams", "This is the longest gap of one stream, but another stream had work in that time."),
+        _suspect("gap: file", "The gap was computed in file order, but events come in any order: sort by `ts`."),
     ),
     hints=(
-        'Keep the events with `ph` "X" and a `cat` of "kernel", "gpu_memcpy" or "gpu_memset"; the rest is not work of '
-        "the GPU.",
-        "Sort by start. Keep the latest end so far: what starts after it begins a new busy stretch.",
-        "Busy time is the sum of the stretches; the span goes from the first start to the last end.",
+        'Keep the events with `ph` "X" and a `cat` of "kernel", "gpu_memcpy" or "gpu_memset". The others are not GPU '
+        "work.",
+        "Sort by start and keep the latest end so far: an event that starts after it begins a new busy stretch.",
+        "The busy time is the sum of the stretches; the span runs from the first start to the last end.",
     ),
 )

@@ -1,4 +1,4 @@
-"""Reduce a vector to its mean in Triton: each program keeps a block of sums, and one more adds what they found."""
+"""Reduce a vector to its mean in Triton: each program keeps a block of sums, and a second stage adds their results."""
 
 from __future__ import annotations
 
@@ -7,13 +7,13 @@ from functools import partial
 from grader.exercise import Budget, Exercise, Gate, Rules, Suspect
 from grader.exercises import means
 
-_BLOCKS = tuple(1 << k for k in range(5, 17))  # lanes of a block, as learners choose them
-_MOST_LANES = 1 << 14  # of a block that is likely to be all that was counted
-_FEW = 32  # programs at the least: so many blocks a vector has for each that a whole block may be all that was counted
+_BLOCKS = tuple(1 << k for k in range(5, 17))  # usual numbers of elements per block
+_LARGEST = 1 << 14  # if only one block was counted, it is at most this large
+_FEW = 32  # programs at least: a vector has several blocks for each, so a single one is a small share
 
 
 def _of_one_block(count: float, n: int) -> bool:
-    return bool(means.part_of_a_power(count, 1)) and count < 1.01 * _MOST_LANES and n / count > 1.01 * _FEW
+    return bool(means.part_of_a_power(count, 1)) and count < 1.01 * _LARGEST and n / count > 1.01 * _FEW
 
 
 MEAN_TRITON = Exercise(
@@ -24,7 +24,7 @@ MEAN_TRITON = Exercise(
     entry="mean_triton",
     parameters=("x", "out"),
     backend="triton",
-    # First the one whose blocks are all full: what is NaN there was not begun at 0, elsewhere a mask may be missing.
+    # The case with full blocks comes first: NaN there is a missing initialisation, elsewhere perhaps a missing mask.
     cases=(means.CASES[4], *means.CASES[:4], *means.CASES[5:]),
     simulator_cases=(means.SIMULATOR_CASES[4], *means.SIMULATOR_CASES[:4], *means.SIMULATOR_CASES[5:]),
     timed_cases=means.TIMED,
@@ -39,20 +39,20 @@ MEAN_TRITON = Exercise(
     gates=(Gate("torch", 0.95, 2, (means.TIMED[0].name,)),),
     suspects=(
         Suspect(
-            "The result is NaN, though every block is full here. Nothing begins at 0 on a GPU: `out` holds NaN before "
-            "the launch, and a buffer from `torch.empty` anything. Store with `tl.store`, or set to 0 what is added "
-            "to. Are there places among the partial sums that no program writes, and that are added?",
+            "The result is NaN although every block is full. Memory on a GPU is not initialised: `out` holds NaN "
+            "before the launch, and a buffer from `torch.empty` holds anything. Store with `tl.store`, or set a sum "
+            "to 0 before you add to it. Does the second stage add partial sums that no program writes?",
             means.nan_where_full,
         ),
         Suspect(
-            "The result is NaN, and only where the last block is not full: it reads past the end of `x`. Mask the "
-            "load, with `other=0.0`: what masked lanes hold is in the sum.",
+            "The result is NaN only if the last block is not full: it reads past the end of `x`. Mask the load with "
+            "`other=0.0`, because masked elements are part of the sum.",
             lambda a: a["x"][:1] * float("nan") if not means.is_ones(a, full=True) else None,
         ),
-        Suspect("The result is 0: does the sum reach `out`? Is the number of programs 0?", means.zero),
+        Suspect("The result is 0: does the sum reach `out`, and is the number of programs above 0?", means.zero),
         Suspect("This is the sum: it was not divided by n.", means.sum_of_all, relative=1e-4),
         Suspect(
-            "This is the mean, divided by n once more. Divide in one of the two stages only: the other has 1 for its "
+            "This is the mean divided by n once more. Divide in only one of the two stages and use 1 as the other's "
             "divisor.",
             lambda a: means.oracle(a) / a["x"].numel() if a["x"].numel() > 1 else None,
             relative=1e-4,
@@ -63,60 +63,58 @@ MEAN_TRITON = Exercise(
             relative=1e-4,
         ),
         Suspect(
-            "The sum was divided by the length rounded up to whole blocks: masked lanes hold no element. Divide by n.",
+            "The sum was divided by the length rounded up to whole blocks. Masked elements do not count: divide by n.",
             partial(means.divided_by_padded, blocks=_BLOCKS),
             relative=1e-4,
         ),
         Suspect(
-            "The last elements were not counted, those that fill no block: does the loop end at n? Is the number of "
+            "The last elements, which do not fill a block, are missing: does the loop end at n, and is the number of "
             "blocks rounded up?",
             partial(means.tail_dropped, blocks=_BLOCKS),
             relative=1e-4,
         ),
         Suspect(
-            "This is the mean of the blocks' means. The last block has fewer elements, and its mean counts as much as "
-            "the others': add sums, and divide once, by n.",
+            "This is the mean of the block means. The last block has fewer elements, but its mean counts as much as "
+            "the others: add sums, and divide once by n.",
             partial(means.mean_of_means, blocks=_BLOCKS),
             relative=1e-4,
         ),
         Suspect(
-            "Just as many elements were counted as a block has lanes. Does each program store its sum to a place of "
-            "its own? Where several store to one address, one of them is left. And is there a loop, or a program for "
-            "every block?",
+            "Only one block's worth of elements was counted. Does each program store its sum to its own address? If "
+            "several store to one address, only one sum is left. Is there a loop, or one program per block?",
             lambda a: means.counted(a, 1024 / means.FULL, _of_one_block),
         ),
         Suspect(
-            "A half (a quarter, an eighth, …) of the elements was counted. Does the second stage add all partial sums, "
-            "also where there are more of them than it has lanes? Does the loop add to the sums (`+=`)? Does it step "
-            "by the blocks of all programs, and no further? Does each program store its sum to a place of its own?",
+            "Only a half (a quarter, an eighth, …) of the elements was counted. Does the second stage add all "
+            "partial sums, even if there are more than its block has elements? Does the loop add to the sums (`+=`) "
+            "and step by the blocks of all programs? Does each program store its sum to its own address?",
             lambda a: means.counted(a, 0.5, lambda count, n: means.part_of_a_power(n, count) > 1),
         ),
         Suspect(
-            "Elements were counted more than once: does the loop begin at the program's own block, and step by the "
-            "blocks of all programs? Are sums of an earlier launch added again?",
+            "Some elements were counted more than once: does the loop start at the program's own block and step by "
+            "the blocks of all programs? Are sums of an earlier launch added again?",
             lambda a: means.counted(a, 2.0, lambda count, n: count > n),
         ),
         Suspect(
-            "Elements are missing although every block is full. Does each program store its sum to a place of its "
-            "own? Does the second stage add all of them? Does the loop begin at the program's own block, and leave "
-            "none out?",
+            "Elements are missing although every block is full. Does each program store its sum to its own address? "
+            "Does the second stage add all of them? Does the loop start at the program's own block and skip none?",
             lambda a: means.counted(a, 0.3, lambda count, n: count < n),
         ),
         Suspect(
-            "One element here is very large, and the others were lost: beside it a float32 has no digits left for "
-            "them. Do not let one float32 take in all values one after the other: keep a block of sums, one for each "
-            "lane, and reduce it at the end with `tl.sum`.",
+            "One element is very large and the others were lost: a float32 next to it has no digits left for them. "
+            "Do not add all values to one float32 in turn: keep a block of sums, one per element of the block, and "
+            "reduce it at the end with `tl.sum`.",
             means.others_lost,
         ),
     ),
     rules=Rules(means.LIBRARY),
     hints=(
-        "Keep a block of sums, `tl.zeros((BLOCK_SIZE,), tl.float32)`, and add each block of elements to it: lane by "
-        "lane, and no lane waits for another.",
-        "A program begins at its own block, and steps by `tl.num_programs(0) * BLOCK_SIZE` elements.",
-        "Masked lanes are in the sum: load them as 0.",
-        "The second stage is one program. It may run the same kernel, on the partial sums, with n as the divisor.",
-        "Several programs for each SM are enough. A block of some thousand lanes wants 8 warps.",
+        "Keep a block of sums, `tl.zeros((BLOCK_SIZE,), tl.float32)`, and add each block of elements to it, element "
+        "by element, without waits.",
+        "A program starts at its own block and steps by `tl.num_programs(0) * BLOCK_SIZE` elements.",
+        "Masked elements are part of the sum: load them as 0.",
+        "The second stage is one program. It can run the same kernel on the partial sums, with n as the divisor.",
+        "Several programs per SM are enough. A block of a few thousand elements needs 8 warps.",
     ),
     plot_axis="n, elements (float32)",
 )

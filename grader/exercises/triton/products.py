@@ -1,4 +1,8 @@
-"""What the bugs of matrix products write, and the sentences that name them; an activation may come behind it."""
+"""Matrix products, for three exercises: cases, inputs, oracle, and suspects that name the bugs of a product.
+
+Most inputs are small integers, whose sums are exact in float16, so that the output of a bug is known exactly. In one
+case, intermediate sums exceed the largest float16. Normal random numbers require correct rounding.
+"""
 
 from __future__ import annotations
 
@@ -7,17 +11,12 @@ from typing import Any
 
 from grader.exercise import Array, Budget, Case, Suspect
 
-# What the three exercises on matrix products share: cases, how they are drawn, the oracle, what bugs would write.
-#
-# Most inputs are small whole numbers: every sum of them is exact in float16, so that what a bug wrote is known to the
-# last digit. In one case sums pass the largest float16 on their way. Normal random numbers ask for rounding once.
-
-LARGE = 1 << 31  # multiplications: from there on a GPU that is slow at float64 would take seconds
-PADDED, TRANSPOSED = (160, 192, 128), (96, 112, 80)  # M, N and K of the cases in which strides matter
+LARGE = 1 << 31  # multiplications: more take seconds on a GPU that is slow at float64
+PADDED, TRANSPOSED = (160, 192, 128), (96, 112, 80)  # M, N and K of the cases that test strides
 _BEYOND = ", sums that pass 65,504 on the way"
 _NORMAL = ", normal random numbers"
-_ROUNDING = 1.1e-3  # a float16 is rounded by up to 2**-11 of its value; twice, where an activation is not fused
-_OF_A_STEP = 2.5e-6  # what float32 sums may be off, for each of the K steps; float16 sums are off by far more
+_ROUNDING = 1.1e-3  # float16 rounds by up to 2**-11 of its value, twice if an activation is not fused
+_OF_A_STEP = 2.5e-6  # the error of float32 sums per step along K; float16 sums have far larger errors
 BUDGET = Budget(absolute=1e-6, relative=_ROUNDING)
 LIBRARY = (
     "matmul", "mm", "bmm", "addmm", "addmm_", "baddbmm", "addbmm", "linear", "bilinear", "einsum", "dot", "inner",
@@ -29,13 +28,13 @@ LIBRARY = (
 def _case(
     m: int, n: int, k: int, note: str = "", *, padding: int = 0, transposed: bool = False, normal: bool = False
 ) -> Case:
-    """M × N × K; with `padding` the rows of each matrix lie apart, each by another number of elements."""
+    """M × N × K; with `padding`, the rows of each matrix have a different padding."""
     arrays = (
         Array("a", (m, k), "float16", row_padding=padding, transposed=transposed),
         Array("b", (k, n), "float16", row_padding=2 * padding, transposed=transposed, grows=None),
         Array("out", (m, n), "float16", role="out", row_padding=3 * padding),
     )
-    budget = Budget(_OF_A_STEP * k, _ROUNDING) if normal else None  # sums of whole numbers are exact
+    budget = Budget(_OF_A_STEP * k, _ROUNDING) if normal else None  # sums of integers are exact
     return Case(f"{m} × {n} × {k}{note}", arrays, budget=budget)
 
 
@@ -44,7 +43,7 @@ def _square(n: int) -> Case:
 
 
 def draw(case: Case, source: Any, machine: Any) -> dict[str, Any]:
-    """The inputs of a case: normal random numbers where it has a budget of its own, else whole ones."""
+    """The inputs of a case: normal random numbers if it has its own budget, otherwise integers."""
     import torch
 
     if case.budget is not None:
@@ -53,7 +52,7 @@ def draw(case: Case, source: Any, machine: Any) -> dict[str, Any]:
     low, high = (24, 41) if beyond else (-3, 4)
     where = {"generator": source, "device": source.device}
     drawn = {each.name: torch.randint(low, high, each.shape, **where).half() for each in case.inputs}
-    if beyond:  # the second half of K takes away what the first one has added
+    if beyond:  # the second half of K subtracts what the first added
         drawn["a"][:, drawn["a"].shape[1] // 2 :] *= -1
     return drawn
 
@@ -65,14 +64,14 @@ def _normal(shape: tuple[int, ...], source: Any) -> Any:
 
 
 def product(a: Any, b: Any) -> Any:
-    """`a @ b` in float64; where that is large, on a GPU, of what float32 gives without TF32."""
+    """`a @ b` in float64; if large and on a GPU, in float32 without TF32."""
     import torch
 
     if not a.is_cuda or a.shape[0] * a.shape[1] * b.shape[1] < LARGE:
         return a @ b
     backend: Any = torch.backends.cuda.matmul
     before = backend.fp32_precision
-    backend.fp32_precision = "ieee"  # whoever calls may have asked for less, by the older setting or by this one
+    backend.fp32_precision = "ieee"  # the caller may have allowed TF32, by the older setting or this one
     try:
         return (a.float() @ b.float()).double()
     finally:
@@ -80,7 +79,7 @@ def product(a: Any, b: Any) -> Any:
 
 
 def oracle(activation: Callable[[Any], Any] | None = None) -> Callable[[Any], Any]:
-    """What is expected of a product, `activation` behind it."""
+    """An oracle for the product, followed by `activation`."""
 
     def expected(inputs: Any) -> Any:
         found = product(inputs["a"], inputs["b"])
@@ -95,13 +94,13 @@ def _sizes(case: Case) -> tuple[int, int, int]:
 
 
 def bytes_moved(case: Case) -> int:
-    """Both operands once in, the result once out."""
+    """Both operands are read once, and the result is written once."""
     m, n, k = _sizes(case)
     return 2 * (m * k + k * n + m * n)
 
 
 def operations(case: Case) -> int:
-    """A multiplication and an addition for each triple of row, column and step."""
+    """A multiplication and an addition per row, column and step."""
     m, n, k = _sizes(case)
     return 2 * m * n * k
 
@@ -123,9 +122,7 @@ TIMED = (_square(4096), _square(8192))
 PLOT_CASES = tuple(_square(n) for n in (1024, 1536, 2048, 3072, 4096, 6144, 8192))
 
 
-# What the bugs of matrix products write, and the sentences that name them; an activation may come behind it.
-
-_TILES = (64, 32, 128, 16, 256)  # along one axis, as learners choose them: the likeliest first
+_TILES = (64, 32, 128, 16, 256)  # usual tile sizes along one axis, the most likely first
 _SMALLEST = min(_TILES)
 _LARGEST_FLOAT16 = 65_504
 _CLOSE = 1e-3
@@ -142,76 +139,76 @@ def suspects(activation: Activation = lambda product: product) -> tuple[Suspect,
 
     return (
         Suspect(
-            "The accumulator is a float16: here the sums pass 65,504, the largest number that it holds, on their way "
-            "to results that are small. Add up in float32, `tl.zeros(…, dtype=tl.float32)`, and round at the store.",
+            "The accumulator is a float16, but the intermediate sums here exceed 65,504, its largest value. "
+            "Accumulate in float32, `tl.zeros(…, dtype=tl.float32)`, and round at the store.",
             _float16_sums,
             spares=WHOLE,
         ),
         Suspect(
-            "Parts of `out` were never written, all of them at its lower or right edge, where a tile is not whole: is "
-            "the number of tiles rounded up, `tl.cdiv(M, BLOCK_M)` and `tl.cdiv(N, BLOCK_N)`, in the grid and in the "
-            "kernel?",
+            "Parts of `out` at its lower or right edge were never written, where a tile is partial. Is the number of "
+            "tiles rounded up, `tl.cdiv(M, BLOCK_M)` and `tl.cdiv(N, BLOCK_N)`, in the grid and in the kernel?",
             lambda arrays: _never_written(arrays, edges=True),
             missing=True,
         ),
         Suspect(
-            "Whole tiles of `out` were never written: the order of the programs drops them. Each tile must be some "
-            "program's. Row after row it is `pid // tiles_n` and `pid % tiles_n`. In grouped order the last group may "
-            "have fewer rows than the others: `min(tiles_m - first, GROUP)` takes the place of `GROUP`.",
+            "Whole tiles of `out` were never written: some program must compute each tile. In row order, the tile is "
+            "`pid // tiles_n` and `pid % tiles_n`. In grouped order, the last group may have fewer rows: use "
+            "`min(tiles_m - first, GROUP)` instead of `GROUP`.",
             lambda arrays: _never_written(arrays, edges=False),
             missing=True,
         ),
         Suspect(
-            "This is the product with a transposed operand: element (m, k) of `a` lies at `m * a.stride(0) + k * "
-            "a.stride(1)`, element (k, n) of `b` at `k * b.stride(0) + n * b.stride(1)`, and (m, n) of `out` likewise.",
+            "This is the product with a transposed operand: element (m, k) of `a` is at `m * a.stride(0) + k * "
+            "a.stride(1)`, element (k, n) of `b` at `k * b.stride(0) + n * b.stride(1)`, and (m, n) of `out` "
+            "likewise.",
             one_of(_transposed),
         ),
         Suspect(
-            "One tile along K is missing, at the start or at the end: an off-by-one in the loop over K. It takes "
-            "`tl.cdiv(K, BLOCK_K)` steps, and begins with step 0.",
+            "The first or the last tile along K is missing: an off-by-one error in the loop over K, which takes "
+            "`tl.cdiv(K, BLOCK_K)` steps and starts with step 0.",
             one_of(_a_step_missing),
         ),
         Suspect(
-            "What is left over at the end of K, less than a whole tile, was not added: `K // BLOCK_K` steps are too "
-            "few. `tl.cdiv(K, BLOCK_K)` rounds up, and the last step is masked.",
+            "The last, partial tile along K is missing: `K // BLOCK_K` steps are too few. `tl.cdiv(K, BLOCK_K)` "
+            "rounds up, and the last step needs a mask.",
             one_of(_tail_dropped),
         ),
         Suspect(
-            "This is the product of a single step along K: do the products add up, `accumulator = tl.dot(a, b, "
-            "accumulator)`? And does the mask let later steps through: `K - k` where k counts elements, `K - k * "
-            "BLOCK_K` where it counts tiles?",
+            "This is the product of a single step along K. Are the products accumulated, `accumulator = tl.dot(a, b, "
+            "accumulator)`? Does the mask include later steps: `K - k` if k counts elements, `K - k * BLOCK_K` if it "
+            "counts tiles?",
             one_of(_single_step),
         ),
         Suspect(
-            "Every step along K multiplied the same two tiles: both pointers must move on by `BLOCK_K`, times the "
-            "stride along K, before the next step.",
+            "Every step along K multiplied the same two tiles: after each step, advance both pointers by `BLOCK_K` "
+            "times the stride along K.",
             one_of(_first_step_repeated),
         ),
         Suspect(
-            "Every step along K multiplied the same tile of one of the two: only one pointer moves on. Both must, by "
-            "`BLOCK_K` times their own stride along K, before the next step.",
+            "Every step along K used the same tile of one operand, because only one pointer advances. Advance both "
+            "by `BLOCK_K` times their own stride along K.",
             one_of(_one_stays),
         ),
         Suspect(
-            "From step to step along K a pointer moved on by one element, not by a tile: add `BLOCK_K` times the "
-            "stride along K.",
+            "A pointer advances by one element per step along K, not by a tile: add `BLOCK_K` times the stride along "
+            "K.",
             one_of(_moved_by_one),
         ),
         Suspect(
-            "NaN comes in where K is no multiple of a tile: past the end of K lies memory that belongs to nobody. Mask "
-            "the last step in both loads, with `other=0.0`. Masking one of them is not enough: 0 times NaN is NaN. "
-            "What is left is `K` less the elements that are done, not the tiles.",
+            "NaN appears if K is not a multiple of the tile: the memory past the end of K is uninitialised. Mask the "
+            "last step in both loads, with `other=0.0`; one is not enough, because 0 times NaN is NaN. The number "
+            "remaining is `K` minus the elements done, not the tiles done.",
             _tail_not_masked,
         ),
         Suspect(
-            "Rows are padded here, and NaN comes from between them: step from row to row with the stride, "
+            "The rows are padded, and NaN comes from the padding: step from row to row with the stride, "
             "`a.stride(0)`, `b.stride(0)` and `out.stride(0)`, not with the number of columns.",
             _stepped_by_columns,
             spares=("1 × 1 × 1", "128 × 128 × 128", "96 × 80 × 100", "77 × 131 × 64", "704 × 96 × 32"),
         ),
         Suspect(
-            "Here `a` and `b` are transposed views: from one column to the next it is `stride(1)` elements, not 1, and "
-            "from row to row `stride(0)`, not the number of columns.",
+            "`a` and `b` are transposed views here: columns are `stride(1)` elements apart, not 1, and rows "
+            "`stride(0)`, not the number of columns.",
             one_of(_row_major),
         ),
     )
@@ -222,7 +219,7 @@ def _sizes_of(a: Any) -> tuple[int, int, int]:
 
 
 def _fitting(arrays: Any, candidates: Candidates, activation: Activation) -> Any:
-    """Of what the bug may have written the one that is nearest to what was written; without it, the first."""
+    """The bug's output for the tile size that fits the submission's output, or the first."""
     m, n, k = _sizes_of(arrays)
     if m * n * k >= LARGE or min(m, n, k) < 2:
         return None
@@ -230,7 +227,7 @@ def _fitting(arrays: Any, candidates: Candidates, activation: Activation) -> Any
     for one in candidates(arrays["a"], arrays["b"]):
         output = activation(one)
         if output.isclose(arrays["expected"], _CLOSE, 1e-7).all():
-            continue  # with this tile the bug does not show
+            continue  # the bug does not show with this tile
         if "got" not in arrays or output.isclose(arrays["got"], _CLOSE, 1e-7).all():
             return output
         made.append(output)
@@ -282,7 +279,7 @@ def _first_step_repeated(a: Any, b: Any) -> Iterator[Any]:
 
 
 def _one_stays(a: Any, b: Any) -> Iterator[Any]:
-    """Each step of the one by the first of the other, added up."""
+    """The sum over the steps of one operand times the first step of the other."""
     k = a.shape[1]
     for tile in _TILES:
         if k > tile and k % tile == 0:
@@ -291,7 +288,7 @@ def _one_stays(a: Any, b: Any) -> Iterator[Any]:
 
 
 def _moved_by_one(a: Any, b: Any) -> Iterator[Any]:
-    """Both pointers, or one of them; the tiles overlap."""
+    """Both pointers move by one element, or only one of them does; the tiles overlap."""
     k = a.shape[1]
     for tile in _TILES:
         if k > tile and k % tile == 0:
@@ -302,7 +299,7 @@ def _moved_by_one(a: Any, b: Any) -> Iterator[Any]:
 
 
 def _row_major(a: Any, b: Any) -> Iterator[Any]:
-    """Views read as if their rows lay one after the other, or as if the elements of a row were neighbours."""
+    """Transposed views, read as if their rows or the elements of a row were contiguous."""
     if (a.shape[0], b.shape[1], a.shape[1]) != TRANSPOSED:
         return
     ways = [(one.t().reshape(one.shape), _neighbours(one), one) for one in (a, b)]
@@ -312,12 +309,12 @@ def _row_major(a: Any, b: Any) -> Iterator[Any]:
 
 
 def _neighbours(view: Any) -> Any:
-    """Row r begins at r * stride(0), which is r, and its elements follow each other."""
+    """Row r starts at r * stride(0), which is r, and its elements are contiguous."""
     return view.t().reshape(-1).as_strided(view.shape, (1, 1))
 
 
 def _float16_sums(arrays: Any) -> Any:
-    """Infinity, or what infinities give, where float16 does not hold the sums of the first half of K."""
+    """Infinity or NaN, if the sums of the first half of K exceed float16."""
     a, b = arrays["a"], arrays["b"]
     half = a.shape[1] // 2
     if not half or a.shape[0] * a.shape[1] * b.shape[1] >= LARGE:
@@ -330,7 +327,7 @@ def _float16_sums(arrays: Any) -> Any:
 
 
 def _tail_not_masked(arrays: Any) -> Any:
-    """NaN everywhere; or in the last row alone, where behind a row of `a` lies the next one, and `b` is masked."""
+    """NaN everywhere, or only in the last row if `b` is masked, since each row of `a` is followed by the next."""
     m, _, k = _sizes_of(arrays)
     expected = arrays["expected"]
     if k % _SMALLEST == 0 or m < _SMALLEST:
@@ -342,7 +339,7 @@ def _tail_not_masked(arrays: Any) -> Any:
 
 
 def _stepped_by_columns(arrays: Any) -> Any:
-    """NaN stands between the rows, and nowhere else that this case would have a learner read."""
+    """The output, if it has NaN in the case with padded rows, where only the padding is NaN."""
     if _sizes_of(arrays) != PADDED:
         return None
     if "got" not in arrays:
@@ -351,7 +348,7 @@ def _stepped_by_columns(arrays: Any) -> Any:
 
 
 def _never_written(arrays: Any, *, edges: bool) -> Any:
-    """What is right with NaN where nothing was written, where that is whole tiles: those at the edges, or others."""
+    """The output, if it is right except for whole tiles that were never written: those at the edges, or others."""
     m, n, _ = _sizes_of(arrays)
     expected = arrays["expected"]
     if "got" not in arrays:
@@ -371,14 +368,14 @@ def _never_written(arrays: Any, *, edges: bool) -> Any:
 
 
 def _of_tiles(missing: Any) -> bool:
-    """Whether it is some of the smallest tiles, each of them whole, and not all."""
+    """Whether some, but not all, of the smallest tiles are missing, each completely."""
     rows = missing[::_SMALLEST].repeat_interleave(_SMALLEST, 0)[: missing.shape[0]]
     both = rows[:, ::_SMALLEST].repeat_interleave(_SMALLEST, 1)[:, : missing.shape[1]]
     return bool((both == missing).all()) and not bool(missing.all())
 
 
 def _at_the_edges(missing: Any, m: int, n: int) -> bool:
-    """Whether it is what is left over by whole tiles of some size, below and on the right."""
+    """Whether exactly the partial tiles of some size are missing, at the lower and right edges."""
     import torch
 
     for rows in (m // tile * tile for tile in _TILES):

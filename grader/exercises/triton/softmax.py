@@ -1,4 +1,4 @@
-"""Fuse a softmax over rows: one read and one write where the eager sequence needs eight passes."""
+"""Fuse a softmax over rows: one read and one write instead of the eager sequence's eight passes."""
 
 from __future__ import annotations
 
@@ -13,10 +13,6 @@ def _case(rows: int, columns: int, fill: str = "normal", padding: tuple[int, int
         Array("out", (rows, columns), role="out", row_padding=padding[1]),
     )
     return Case(f"{rows} × {columns}" + (f", {note}" if note else ""), arrays, fill)
-
-
-def _oracle(inputs: Any) -> Any:
-    return inputs["x"].softmax(dim=1)
 
 
 def _torch_softmax(x: Any, out: Any) -> None:
@@ -40,7 +36,7 @@ def _compiled_softmax(x: Any, out: Any) -> None:
 
     compiled = globals().get("_compiled")
     if compiled is None:
-        torch._dynamo.config.recompile_limit = 64  # one compilation a size, as dynamic=False asks
+        torch._dynamo.config.recompile_limit = 64  # one compilation per size, since dynamic=False
 
         def fused(x: Any, out: Any) -> None:
             out.copy_(torch.softmax(x, 1))
@@ -50,7 +46,7 @@ def _compiled_softmax(x: Any, out: Any) -> None:
 
 
 def _no_max_subtracted(a: Any) -> Any:
-    e = a["x"].float().exp()  # in float32, as the kernel has it: this is what overflows
+    e = a["x"].float().exp()  # in float32 as in the kernel, where it overflows
     return (e / e.sum(1, keepdim=True)).double()
 
 
@@ -74,12 +70,8 @@ def _masked_undefined(a: Any) -> Any:
 def _divided_by_the_inputs(a: Any) -> Any:
     x = a["x"]
     if x.shape[1] == 1 or x.shape[1] != 1 << (x.shape[1] - 1).bit_length():
-        return None  # the maximum and the sum are the same; else masked lanes are minus infinity, and all is zero
+        return None  # one column: maximum equals sum; masked elements: -inf, so all is 0
     return (x - x.amax(1, keepdim=True)).exp() / x.sum(1, keepdim=True)
-
-
-def _transposed(a: Any) -> Any:
-    return a["x"].softmax(dim=0)
 
 
 def _numerator_only(a: Any) -> Any:
@@ -93,7 +85,7 @@ def _first_row_everywhere(a: Any) -> Any:
 
 
 _ORDINARY = 80.0  # exp of a larger value overflows a float32
-_NO_MASKED_LANES = ("3 × 128",)  # a power of two
+_NOTHING_MASKED = ("3 × 128",)  # a power of two
 _SMALL_VALUES = ("3 × 128", "83 × 781", "1823 × 781")
 _TIMED = tuple(
     _case(rows, columns, "normal|large|below") for rows, columns in ((16_384, 781), (4096, 4096), (4096, 8192))
@@ -129,7 +121,7 @@ SOFTMAX = Exercise(
     ),
     timed_cases=_TIMED,
     plot_cases=tuple(_case(4096, n) for n in (256, 512, 781, 1024, 2048, 4096, 8192, 16384, 32768)),
-    oracle=_oracle,
+    oracle=lambda inputs: inputs["x"].softmax(dim=1),
     budget=Budget(absolute=1e-9, relative=3e-5),
     bytes_moved=lambda case: 2 * 4 * case.arrays[0].shape[0] * case.arrays[0].shape[1],
     operations=lambda case: 5 * case.arrays[0].shape[0] * case.arrays[0].shape[1],
@@ -146,33 +138,33 @@ SOFTMAX = Exercise(
     suspects=(
         Suspect(
             "This is the softmax over columns, not rows: which axis do `tl.max` and `tl.sum` reduce, and which "
-            "stride goes with which index?",
-            _transposed,
+            "stride belongs to which index?",
+            lambda a: a["x"].softmax(dim=0),
         ),
         Suspect(
-            "The masked lanes were counted: they were loaded as 0, and exp(0 - max) went into the sum. Load them as "
-            "`other=-float('inf')`.",
+            "The masked elements were counted: they were loaded as 0, so exp(0 - max) was added to the sum. Load "
+            "them with `other=-float('inf')`.",
             _masked_with_zero,
-            spares=_NO_MASKED_LANES,
+            spares=_NOTHING_MASKED,
         ),
         Suspect(
-            "NaN comes only where lanes are masked. Where the load does not say what they hold, it is whatever is "
-            "there: load them as `other=-float('inf')`. And is it the maximum, `tl.max`, that is subtracted?",
+            "The result is NaN only if elements are masked. Without `other`, a masked load returns undefined values: "
+            "load them with `other=-float('inf')`. Also check that you subtract the maximum, `tl.max`.",
             _masked_undefined,
-            spares=_NO_MASKED_LANES,
+            spares=_NOTHING_MASKED,
         ),
         Suspect(
-            "The row maximum was not subtracted: exp of a large value overflows to infinity, and of a very small one "
-            "is 0 for the whole row.",
+            "The row maximum was not subtracted: exp of a large value overflows to infinity, and exp of very small "
+            "values is 0 for the whole row.",
             _no_max_subtracted,
             spares=_SMALL_VALUES,
         ),
         Suspect(
             "The numerator was divided by the sum of `x`, not by the sum of the numerators.", _divided_by_the_inputs
         ),
-        Suspect("The numerator was stored without dividing by its sum.", _numerator_only),
+        Suspect("The numerator was stored without division by its sum.", _numerator_only),
         Suspect(
-            "Every row holds the result of row 0: does the row's pointer depend on `program_id`?",
+            "Every row has the result of row 0: does the row's pointer depend on `program_id`?",
             _first_row_everywhere,
         ),
     ),
@@ -180,11 +172,11 @@ SOFTMAX = Exercise(
         ("softmax", "_softmax", "log_softmax", "_log_softmax", "softmin", "logsumexp", "exp", "Softmax", "LogSoftmax")
     ),
     hints=(
-        "A program takes a row (or several): load it once, keep it, store it once.",
+        "A program processes one row or several: load it once, keep it, and store it once.",
         "`tl.arange` needs a power of two: round N up with `triton.next_power_of_2` and mask the rest.",
-        "Masked lanes must not count: load them as minus infinity, whose exp is 0.",
+        "Masked elements must not count: load them as minus infinity, whose exp is 0.",
         "Rows may be padded: step from row to row with the stride, not with N.",
-        "A long row wants more warps a program: `num_warps` is yours to choose.",
+        "A long row needs more warps per program: choose `num_warps`.",
     ),
     plot_axis="N, columns of a row (4096 rows, float32)",
     plot_value=lambda case: case.arrays[0].shape[1],

@@ -1,4 +1,4 @@
-"""Free a pipeline of its waits: no answer fetched from the GPU, no copy to the CPU, no kernel for each row."""
+"""Remove the waits from a pipeline: no value fetched from the GPU, no copy to the CPU, no kernel per row."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ _KINDS = ("plain", "outliers", "dead", "saturated")
 
 
 def _case(rows: int, columns: int, note: str, padding: int = 0) -> Case:
-    """It grows in length: what each row costs the host stays the same."""
+    """A case that grows in the number of columns, because the host's cost depends on the rows."""
     arrays = (
         Array("x", (rows, columns), row_padding=padding, grows=1),
         Array("gain", (rows,), grows=None),
@@ -46,7 +46,7 @@ def _blocking(x: Any, gain: Any) -> Any:
 
 
 def _draw(case: Case, source: Any, machine: Any = None) -> dict[str, Any]:
-    """Rows of the kinds that the case names; of all kinds, where it names none."""
+    """Rows of the kinds named by the case, or of all kinds."""
     import torch
 
     chance, device = random.SystemRandom(), source.device
@@ -57,12 +57,11 @@ def _draw(case: Case, source: Any, machine: Any = None) -> dict[str, Any]:
     x = torch.randn(rows, columns, generator=source, device=device)
 
     def some(kind: str) -> tuple[Any, Any]:
-        """The rows of a kind, and a column in each."""
+        """The rows of a kind, and a random column in each."""
         found = [i for i, one in enumerate(kinds) if one == kind]
         places = [chance.randrange(columns) for _ in found]
-        return torch.tensor(found, dtype=torch.long, device=device), torch.tensor(
-            places, dtype=torch.long, device=device
-        )
+        rows_of_kind, columns_of_kind = torch.tensor([found, places], dtype=torch.long, device=device)
+        return rows_of_kind, columns_of_kind
 
     def one_of(values: tuple[float, ...], count: int) -> Any:
         return torch.tensor([chance.choice(values) for _ in range(count)], device=device)
@@ -100,40 +99,31 @@ def _pipeline(a: Any, *, over: Any = 1, unbiased: bool = True, clip: bool = True
     return torch.where((low == high).any(), 0.0 * x, z) if dead == "any" else z
 
 
-_TIMED = (_case(160, 65_536, "every kind of row"),)
 _EVERY = "every kind of row"
+_CASES = (
+    _case(1, 2, "a plain row"),
+    _case(5, 37, "plain rows"),
+    _case(6, 100, "rows with outliers"),
+    _case(6, 100, "dead sensors, all at 0"),
+    _case(8, 77, "dead and plain rows"),
+    _case(8, 100, "saturated and plain rows"),
+    _case(64, 333, _EVERY),
+    _case(37, 200, f"{_EVERY}, rows padded to 256", padding=56),
+)
+_TIMED = (_case(160, 65_536, _EVERY),)
 
 UNBLOCK = Exercise(
     id="unblock",
-    title="Free a pipeline of its waits",
+    title="Remove the waits from a pipeline",
     chapter="01_profiling",
     notebook="02_read_a_profile",
     entry="unblock",
     parameters=("x", "gain"),
     backend="torch",
-    cases=(
-        _case(1, 2, "a plain row"),
-        _case(5, 37, "plain rows"),
-        _case(6, 100, "rows with outliers"),
-        _case(6, 100, "dead sensors, all at 0"),
-        _case(8, 77, "dead and plain rows"),
-        _case(8, 100, "saturated and plain rows"),
-        _case(64, 333, _EVERY),
-        _case(37, 200, f"{_EVERY}, rows padded to 256", padding=56),
-        _case(9, 65_536, _EVERY),
-    ),
-    simulator_cases=(
-        _case(1, 2, "a plain row"),
-        _case(5, 37, "plain rows"),
-        _case(6, 100, "rows with outliers"),
-        _case(6, 100, "dead sensors, all at 0"),
-        _case(8, 77, "dead and plain rows"),
-        _case(8, 100, "saturated and plain rows"),
-        _case(64, 333, _EVERY),
-        _case(37, 200, f"{_EVERY}, rows padded to 256", padding=56),
-    ),
+    cases=(*_CASES, _case(9, 65_536, _EVERY)),
+    simulator_cases=_CASES,
     timed_cases=_TIMED,
-    # Long rows: a round moves a given number of bytes, and the baseline waits for each row of them.
+    # Long rows, because the baseline waits for each row.
     plot_cases=tuple(_case(rows, 1 << 20, _EVERY) for rows in (4, 8, 16, 32)),
     harness=_returns,
     draw=_draw,
@@ -141,65 +131,62 @@ UNBLOCK = Exercise(
     budget=Budget(absolute=1e-4, relative=1e-4),
     bytes_moved=lambda case: 2 * 4 * case.arrays[0].shape[0] * case.arrays[0].shape[1],
     operations=lambda case: 4 * case.arrays[0].shape[0] * case.arrays[0].shape[1],
-    over_ceiling=2.0,  # a long row stays in no cache, so it is read twice; eager work moves ten times the bytes
+    over_ceiling=2.0,  # long rows do not fit a cache and are read twice; eager code moves ten times the bytes
     correctness_points=3,
     baselines=(Baseline("blocking", "the blocking pipeline", _blocking),),
     gates=(Gate("blocking", 5.0, 2, (_TIMED[0].name,)),),
     suspects=(
         Suspect(
-            "Dead rows come out as NaN: their standard deviation is 0, and 0 / 0 is NaN, which no multiplication by 0 "
-            "removes. Choose zeros for them with `torch.where`.",
+            "Dead rows are NaN: their standard deviation is 0, and 0 / 0 is NaN, which a multiplication by 0 does "
+            "not remove. Select zeros for them with `torch.where`.",
             lambda a: _pipeline(a, dead="nan"),
         ),
         Suspect(
-            "One dead row made every row zero: a branch that was taken row by row became one for the whole matrix.",
+            "One dead row made every row zero: a branch for each row became one for the whole matrix.",
             lambda a: _pipeline(a, dead="any"),
         ),
         Suspect(
-            "Mean and standard deviation were taken over the whole matrix. Each row has its own: `dim=1, "
-            "keepdim=True`.",
+            "Mean and standard deviation were computed over the whole matrix, not for each row: `dim=1, keepdim=True`.",
             lambda a: _pipeline(a, over=(0, 1)),
         ),
         Suspect(
-            "Mean and standard deviation were taken over columns: a sensor is a row, so reduce `dim=1`.",
+            "Mean and standard deviation were computed over columns: a sensor is a row, so reduce `dim=1`.",
             lambda a: _pipeline(a, over=0) if a["x"].shape[0] > 1 else None,
         ),
         Suspect(
-            "The standard deviation was divided by n. `row.std()` divides by n - 1, and the numbers are to stay "
-            "the same.",
+            "The standard deviation uses a divisor of n. `row.std()` divides by n - 1, and the result must not change.",
             lambda a: _pipeline(a, unbiased=False),
         ),
         Suspect("Outliers were not clipped to 3 standard deviations.", lambda a: _pipeline(a, clip=False)),
         Suspect(
-            "Saturated rows were not halved. The test is on the raw readings, before they are centred.",
+            "Saturated rows were not halved. Test the raw readings, before they are centred.",
             lambda a: _pipeline(a, halve="none"),
         ),
         Suspect(
-            "One saturated row had every row halved: the branch was taken row by row, so it needs a condition for "
-            "each row.",
+            "One saturated row made every row halved: the branch needs a condition for each row.",
             lambda a: _pipeline(a, halve="any"),
         ),
         Suspect(
-            "Rows that are saturated at the negative end were not halved: a reading below -100 counts, too.",
+            "Rows that are saturated at the negative end were not halved: a reading below -100 counts as well.",
             lambda a: _pipeline(a, halve="high"),
         ),
         Suspect(
-            "Only the saturated readings were halved. The whole row of a saturated sensor is.",
+            "Only the saturated readings were halved: halve the whole row of a saturated sensor.",
             lambda a: _pipeline(a, halve="element"),
         ),
-        Suspect("The gain was left out.", lambda a: _pipeline(a, gained="never")),
+        Suspect("The gain is missing.", lambda a: _pipeline(a, gained="never")),
         Suspect(
-            "The gain came before the clipping: the pipeline clips to 3 standard deviations, then applies the gain.",
+            "The gain was applied before clipping: the pipeline clips to 3 standard deviations, then applies the gain.",
             lambda a: _pipeline(a, gained="first"),
         ),
         Suspect("The mean was not subtracted.", lambda a: _pipeline(a, centred=False)),
     ),
     hints=(
         "Reduce all rows at once: `torch.std_mean(x, dim=1, keepdim=True)`, `torch.aminmax(x, dim=1, keepdim=True)`.",
-        "A branch that does nothing where it is not taken needs no `if`: clip always.",
-        "A branch that does something is a `torch.where(condition, this, that)`, with a condition for each row.",
-        "`torch.where` drops the side that it does not choose: choose last, and a 0 / 0 there does no harm.",
-        "Nothing may ask the GPU for a value: no `.item()`, `.cpu()`, `if tensor:`, `float(tensor)`.",
+        "A branch that changes nothing when it is not needed can go without `if`: always clip.",
+        "Any other branch becomes `torch.where(condition, this, that)`, with a condition for each row.",
+        "`torch.where` drops the side it does not select: use it last, and a 0 / 0 on that side does no harm.",
+        "Never fetch a value from the GPU: no `.item()`, `.cpu()`, `if tensor:`, `float(tensor)`.",
     ),
     plot_axis="rows (1,048,576 columns, float32)",
     plot_value=lambda case: case.arrays[0].shape[0],

@@ -1,4 +1,4 @@
-"""Add two vectors: the smallest kernel that can be wrong, and it is limited by memory alone."""
+"""Add two vectors: the smallest kernel that can be wrong, and a purely memory-bound one."""
 
 from __future__ import annotations
 
@@ -12,10 +12,6 @@ def _case(n: int, fill: str = "normal") -> Case:
     return Case(f"{n:,} elements" if n > 1 else "1 element", arrays, fill)
 
 
-def _oracle(inputs: Any) -> Any:
-    return inputs["x"] + inputs["y"]
-
-
 def _torch_add(x: Any, y: Any, out: Any) -> None:
     import torch
 
@@ -27,7 +23,7 @@ def _compiled_add(x: Any, y: Any, out: Any) -> None:
 
     compiled = globals().get("_compiled")
     if compiled is None:
-        torch._dynamo.config.recompile_limit = 64  # one compilation a size, as dynamic=False asks
+        torch._dynamo.config.recompile_limit = 64  # one compilation per size, since dynamic=False
 
         def fused(x: Any, y: Any, out: Any) -> None:
             out.copy_(x + y)
@@ -35,6 +31,8 @@ def _compiled_add(x: Any, y: Any, out: Any) -> None:
         compiled = globals()["_compiled"] = torch.compile(fused, dynamic=False)
     compiled(x, y, out)
 
+
+_CASES = (_case(1), _case(127), _case(1024), _case(1025), _case(98_432, "heavy"))
 
 VECTOR_ADD = Exercise(
     id="vector_add",
@@ -44,18 +42,11 @@ VECTOR_ADD = Exercise(
     entry="vector_add",
     parameters=("x", "y", "out"),
     backend="triton",
-    cases=(
-        _case(1),
-        _case(127),
-        _case(1024),
-        _case(1025),
-        _case(98_432, "heavy"),
-        _case(1_000_003),
-    ),
-    simulator_cases=(_case(1), _case(127), _case(1024), _case(1025), _case(98_432, "heavy")),
+    cases=(*_CASES, _case(1_000_003)),
+    simulator_cases=_CASES,
     timed_cases=(_case(1 << 25, "normal|heavy"),),
     plot_cases=tuple(_case(1 << p) for p in range(16, 28)),
-    oracle=_oracle,
+    oracle=lambda inputs: inputs["x"] + inputs["y"],
     budget=Budget(absolute=1e-30, relative=1e-6),
     bytes_moved=lambda case: 3 * 4 * case.arrays[0].shape[0],
     operations=lambda case: case.arrays[0].shape[0],
@@ -68,15 +59,15 @@ VECTOR_ADD = Exercise(
     suspects=(
         Suspect("The result is `x + x`: is `y` loaded from its own pointer?", lambda a: 2 * a["x"]),
         Suspect("The result is `y + y`: is `x` loaded from its own pointer?", lambda a: 2 * a["y"]),
-        Suspect("The result is `x` alone: was `y` added before the store?", lambda a: a["x"]),
-        Suspect("The result is `y` alone: was `x` added before the store?", lambda a: a["y"]),
-        Suspect("The result is `x - y`: a minus where a plus belongs.", lambda a: a["x"] - a["y"]),
-        Suspect("The result is `x * y`: a product, not a sum.", lambda a: a["x"] * a["y"]),
+        Suspect("The result is only `x`: is `y` added before the store?", lambda a: a["x"]),
+        Suspect("The result is only `y`: is `x` added before the store?", lambda a: a["y"]),
+        Suspect("The result is `x - y`: use a plus, not a minus.", lambda a: a["x"] - a["y"]),
+        Suspect("The result is `x * y`: compute a sum, not a product.", lambda a: a["x"] * a["y"]),
     ),
     rules=Rules(("add", "addcmul", "__add__", "__radd__", "__iadd__")),
     hints=(
-        "Each program handles one block: `program_id` times `BLOCK_SIZE` is where its block begins.",
-        "The last block sticks out past the end unless n is a multiple of `BLOCK_SIZE`: mask both loads and the store.",
+        "Each program handles one block, which starts at `program_id` times `BLOCK_SIZE`.",
+        "The last block extends past the end unless n is a multiple of `BLOCK_SIZE`: mask both loads and the store.",
         "The grid needs `triton.cdiv(n, BLOCK_SIZE)` programs: rounded up, not down.",
     ),
     plot_axis="number of elements",

@@ -1,4 +1,4 @@
-"""Change a kernel so that its loads are 16 bytes wide: order of access, alignment of rows and mask, size of blocks."""
+"""Make a kernel's loads 16 bytes wide: access order, alignment of rows and mask, and block size."""
 
 from __future__ import annotations
 
@@ -6,10 +6,9 @@ from typing import Any
 
 from grader.exercise import Array, Baseline, Budget, Case, Exercise, Gate, Rules, Suspect
 
-WIDE_BYTES = 16  # the harness below states both again
+WIDE_BYTES = 16  # the harness below repeats both
 WIDE_FROM = 1000  # columns: shorter rows need no wide loads
-
-# Rows begin at multiples of 4 elements, and never all at multiples of 16: that Triton finds out by itself.
+# Rows start at multiples of 4 elements, but not all at multiples of 16, which Triton would detect.
 
 
 def _case(rows: int, columns: int, padding: tuple[int, int] = (0, 0), fill: str = "normal") -> Case:
@@ -74,7 +73,7 @@ def _one_gain(a: Any) -> Any:
 
 
 def _gain_by_column(a: Any) -> Any:
-    """Column c, not row r, picks the gain; only as many columns are known as there are rows."""
+    """The gain selected by column, not by row, for as many columns as there are rows."""
     x, gain = a["x"], a["gain"]
     rows, columns = x.shape
     if not 1 < rows < columns:
@@ -85,7 +84,7 @@ def _gain_by_column(a: Any) -> Any:
 
 
 def _stored_in_another_order(a: Any) -> Any:
-    """Loaded as runs and stored as every n-th element, or the other way round, for any usual block."""
+    """Loaded in runs and stored with a stride, or the reverse, for any usual block size."""
     import torch
 
     got, expected = a["got"], _oracle(a)
@@ -95,10 +94,8 @@ def _stored_in_another_order(a: Any) -> Any:
         if programs < 2:
             continue
         place = torch.arange(programs * block, device=expected.device).reshape(programs, block)
-        spread = torch.arange(programs, device=expected.device)[:, None] + programs * torch.arange(
-            block, device=expected.device
-        )
-        for source, target in ((place, spread), (spread, place)):
+        strided = place.reshape(block, programs).t()
+        for source, target in ((place, strided), (strided, place)):
             both = (source < columns) & (target < columns)
             out = got.clone()
             out[:, target[both]] = expected[:, source[both]]
@@ -107,6 +104,7 @@ def _stored_in_another_order(a: Any) -> Any:
     return None
 
 
+_SHORT = (_case(1, 4), _case(5, 100, (4, 8)))
 _SIZES = (4092, 16_380)
 _TIMED = tuple(_case((1 << 25) // (columns + 4), columns, (8, 16), "normal|heavy") for columns in _SIZES)
 
@@ -118,19 +116,8 @@ WIDEN = Exercise(
     entry="widen",
     parameters=("x", "gain", "out"),
     backend="triton",
-    cases=(
-        _case(1, 4),
-        _case(5, 100, (4, 8)),
-        _case(64, 1000),
-        _case(33, 2052, (8, 16), "heavy"),
-        _case(1823, 4092, (8, 16)),
-    ),
-    simulator_cases=(
-        _case(1, 4),
-        _case(5, 100, (4, 8)),
-        _case(3, 1000),
-        _case(3, 2052, (8, 16), "heavy"),
-    ),
+    cases=(*_SHORT, _case(64, 1000), _case(33, 2052, (8, 16), "heavy"), _case(1823, 4092, (8, 16))),
+    simulator_cases=(*_SHORT, _case(3, 1000), _case(3, 2052, (8, 16), "heavy")),
     timed_cases=_TIMED,
     plot_cases=tuple(_case(4096, n, (8, 16)) for n in (508, 1020, 2044, 4092, 8188, 16_380)),
     oracle=_oracle,
@@ -139,32 +126,34 @@ WIDEN = Exercise(
     operations=lambda case: case.arrays[0].shape[0] * case.arrays[0].shape[1],
     correctness_points=4,
     baselines=(
-        Baseline("given", "the kernel that is given", _given, _as_it_is),
+        Baseline("given", "the original kernel", _given, _as_it_is),
         Baseline("torch", "torch.mul", _torch_mul, _as_it_is),
     ),
     gates=(Gate("given", 1.5, 2, tuple(case.name for case in _TIMED)),),
     suspects=(
         Suspect(
-            "Elements were loaded in one order and stored in another: both need the same columns.",
+            "Elements were loaded in one order and stored in another: use the same columns for both.",
             _stored_in_another_order,
             relative=1e-5,
         ),
-        Suspect("Every row was multiplied by the gain of row 0: does `gain_ptr` depend on the row?", _one_gain),
-        Suspect("The gain was chosen by column: there is one for each row, `gain_ptr + row`.", _gain_by_column, 1e-6),
-        Suspect("The rows were copied: nothing was multiplied by its gain.", lambda a: a["x"]),
+        Suspect(
+            "Every row was multiplied by the gain of row 0: does the load from `gain_ptr` depend on the row?", _one_gain
+        ),
+        Suspect("The gain was selected by column: each row has one gain, at `gain_ptr + row`.", _gain_by_column, 1e-6),
+        Suspect("The rows were copied without being multiplied by their gain.", lambda a: a["x"]),
     ),
     rules=Rules(("mul", "multiply", "mm", "matmul", "einsum")),
     harness=_with_wide_loads,
     hints=(
-        "Which columns do neighbouring threads load, and which does one thread? It loads 16 bytes at once only if "
-        "its four elements lie together.",
-        "The start of a row is `row * x_stride`. You know that this is a multiple of 4. Say it of the product: "
+        "Which columns do adjacent threads load, and which does one thread load? A load is 16 bytes wide only if the "
+        "thread's four elements are contiguous.",
+        "A row starts at `row * x_stride`. You know that this is a multiple of 4, so declare it for the product: "
         "`tl.multiple_of(row * x_stride, 4)`.",
-        "Four neighbours have one and the same mask, since `columns` is a multiple of 4: `tl.max_constancy(mask, 4)`.",
-        "A program has 4 warps of 32 threads. How many elements must a block have, so that each thread gets four?",
+        "Four adjacent elements share one mask value, since `columns` is a multiple of 4: `tl.max_constancy(mask, 4)`.",
+        "A program has 4 warps of 32 threads. How many elements must a block have so that each thread gets four?",
     ),
-    time_limit_s=60.0,  # without a GPU a compiler starts beside the simulator
-    round_limit_s=60.0,  # it compiles in the round of the first case that is wide enough
+    time_limit_s=60.0,  # without a GPU, a compiler runs as well as the simulator
+    round_limit_s=60.0,  # the first case that is wide enough compiles
     plot_axis="N, columns of a row (4096 rows, float32)",
     plot_value=lambda case: case.arrays[0].shape[1],
 )

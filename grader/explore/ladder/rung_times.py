@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from grader.exercise import Case
-from grader.exercises.numba_cupy.ladder_rungs import FREQUENCIES, SAMPLES, draw, ladder_case, oracle
+from grader.exercises.numba_cupy.ladder_cases import FREQUENCIES, SAMPLES, draw, ladder_case, oracle
 from grader.explore.drawing.displays import BLUE, DARK, GREY, ORANGE, PALE, Picture, Table, chart, finish
 from grader.explore.drawing.recorded_results import Recorded, recorded
 from grader.explore.ladder.machine_code import NvrtcView, nvrtc_view

@@ -1,4 +1,4 @@
-"""What is expected of the operator is what PyTorch's own leaky ReLU gives."""
+"""The oracle of the operator equals PyTorch's leaky ReLU."""
 
 import pytest
 import torch
@@ -12,7 +12,7 @@ each_case = pytest.mark.parametrize("case", EXERCISE.simulator_cases, ids=lambda
 
 @each_case
 def test_the_oracle_agrees_with_autograd(case):
-    """Values and gradients are those of `torch.nn.functional.leaky_relu`, in every case."""
+    """Values and gradients equal those of `torch.nn.functional.leaky_relu` in every case."""
     inputs = EXERCISE.draw(case, generator("cpu"), None)
     x, grad = inputs["x"].double().requires_grad_(), inputs["grad"].double()
     if from_bytes(inputs["how"]).get("grad") == "expanded":
@@ -26,7 +26,7 @@ def test_the_oracle_agrees_with_autograd(case):
 
 @each_case
 def test_the_first_elements_tell_the_suspects_apart(case):
-    """Where there is room, x is positive, negative under both signs of the gradient, and 0 where nothing forbids it."""
+    """If there is room, x is positive, negative with both signs of the gradient, and 0 if allowed."""
     for _ in range(20):
         inputs = EXERCISE.draw(case, generator("cpu"), None)
         x, grad = inputs["x"].flatten()[:4].sign().tolist(), inputs["grad"].flatten()[:4].sign().tolist()

@@ -1,4 +1,4 @@
-"""What `predict_ms` asks, and that each mistake it knows would show."""
+"""The questions of `predict_ms`, in which each known mistake must show."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def _asked(case):
 
 @pytest.mark.parametrize("bug", BUGS)
 def test_each_miscount_fails_in_each_drawing(bug):
-    """However the cases are drawn, one of them has an answer that the miscount brings out of the budget."""
+    """For any draw, some answer exceeds the budget because of the miscount."""
     for _ in range(20):
         fails = False
         for case in PREDICT_MS.simulator_cases:
@@ -36,7 +36,7 @@ def test_each_miscount_fails_in_each_drawing(bug):
 
 
 def test_the_last_question_is_the_first_on_a_machine_twice_as_fast():
-    """So that an answer that does not follow the machine shows."""
+    """This shows answers that do not depend on the machine."""
     (*_, (operation, fast)) = asked = _asked(PREDICT_MS.simulator_cases[0])
     assert operation == asked[0][0]
     assert fast["bandwidth_gbps"] == pytest.approx(2 * asked[0][1]["bandwidth_gbps"], rel=1e-3)
@@ -44,7 +44,7 @@ def test_the_last_question_is_the_first_on_a_machine_twice_as_fast():
 
 
 def test_on_a_gpu_its_own_ceilings_are_given_and_every_answer_is_named():
-    """What is asked of a real machine carries the measured ceilings; the outputs have a name each."""
+    """Questions about a real machine contain the measured ceilings; each output has a name."""
     (measured,) = (case for case in PREDICT_MS.cases if case.measured)
     asked = _asked(measured)
     assert all(machine == {"bandwidth_gbps": 4000, "tflops": 600} for _, machine in asked)
@@ -67,7 +67,7 @@ def test_what_is_timed_is_large_enough_for_any_cache_and_small_enough_for_any_gp
 
 @pytest.mark.gpu
 def test_on_this_gpu_the_roofline_is_near():
-    """The ceilings of the judge's own machine predict what is measured there, within the budget."""
+    """The ceilings of the judge's machine predict its measured times within the budget."""
     from grader.worker.harnesses.timed_work import time_on_gpu
 
     machine = Machine.measure("cuda")

@@ -1,4 +1,4 @@
-"""Matrix products: what the cases ask for, what the oracle gives, and what the compiler makes of the solutions."""
+"""Matrix products: the cases, the oracle, and the compiled solutions."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def _drawn(case: Case) -> dict[str, torch.Tensor]:
 
 
 def _in_steps(a: torch.Tensor, b: torch.Tensor, dtype: torch.dtype) -> torch.Tensor:
-    """The product as a kernel adds it up, in steps of 32 along K, with sums of this type."""
+    """The product as a kernel computes it, in steps of 32 along K, with sums of this type."""
     total = torch.zeros(a.shape[0], b.shape[1], dtype=dtype)
     for at in range(0, a.shape[1], 32):
         total += (a[:, at : at + 32].float() @ b[at : at + 32].float()).to(dtype)
@@ -38,7 +38,7 @@ def _in_steps(a: torch.Tensor, b: torch.Tensor, dtype: torch.dtype) -> torch.Ten
 
 @pytest.mark.parametrize("case", [_NORMAL, _BEYOND], ids=["normal", "beyond"])
 def test_sums_in_float16_fail_and_in_float32_pass(case: Case) -> None:
-    """The budget tells the two apart, whatever is drawn."""
+    """The budget separates the two for any draw."""
     for _ in range(5):
         inputs = _drawn(case)
         expected = products.oracle()({name: value.double() for name, value in inputs.items()})
@@ -49,7 +49,7 @@ def test_sums_in_float16_fail_and_in_float32_pass(case: Case) -> None:
 
 @pytest.mark.parametrize("name", products.WHOLE)
 def test_sums_in_float16_leave_whole_numbers_right(name: str) -> None:
-    """A submission that is wrong there has another bug, and is not told of float16."""
+    """A submission that is wrong there has a different bug, and the report does not mention float16."""
     case = next(case for case in products.CASES if case.name == name)
     inputs = _drawn(case)
     expected = products.oracle()({name: value.double() for name, value in inputs.items()})
@@ -59,7 +59,7 @@ def test_sums_in_float16_leave_whole_numbers_right(name: str) -> None:
 
 
 def test_whole_numbers_have_exact_sums() -> None:
-    """But for the two cases that ask for more, every sum on the way is a float16: what was written names its bug."""
+    """Except in two cases, every intermediate sum is a float16, so the output identifies its bug."""
     for case in products.SIMULATOR_CASES:
         if case in (_NORMAL, _BEYOND):
             continue
@@ -69,7 +69,7 @@ def test_whole_numbers_have_exact_sums() -> None:
 
 
 def test_transposed_operands_are_views_of_the_arena() -> None:
-    """Rows and columns have changed places in memory, and what is drawn arrives in its place."""
+    """Rows and columns are swapped in memory, and the drawn values are in the right places."""
     desk = Desk("simulator")
     spread = desk.lay(_TRANSPOSED)
     desk.deal(spread, products.draw)
@@ -83,9 +83,9 @@ def test_transposed_operands_are_views_of_the_arena() -> None:
     assert desk._private(slots["a"]).unique().tolist() == [-3, -2, -1, 0, 1, 2, 3]
 
 
-@pytest.mark.parametrize(("missing", "said"), [(64, "the order of the programs drops them"), (None, "")])
+@pytest.mark.parametrize(("missing", "said"), [(64, "some program must compute each tile"), (None, "")])
 def test_what_was_never_written_is_explained(missing: int | None, said: str) -> None:
-    """Tiles that are left out are named as such; where nothing at all was written there is nothing to explain."""
+    """The report names missing tiles; if nothing was written, there is no suspect."""
     case = next(case for case in products.SIMULATOR_CASES if case.name == "128 × 128 × 128")
     desk = Desk("simulator")
     spread = desk.lay(case)
@@ -102,7 +102,7 @@ def test_what_was_never_written_is_explained(missing: int | None, said: str) -> 
 
 
 def test_large_products_leave_the_precision_as_it_was(monkeypatch: pytest.MonkeyPatch) -> None:
-    """On a GPU they are computed in float32, TF32 off; afterwards torch is set as its user had it."""
+    """On a GPU they are computed in float32 without TF32, and torch's setting is restored."""
 
     class OnGpu(torch.Tensor):
         is_cuda = True
@@ -130,7 +130,7 @@ def test_large_products_leave_the_precision_as_it_was(monkeypatch: pytest.Monkey
 
 @pytest.mark.parametrize("exercise_id", ["matmul", "matmul_leaky_relu", "matmul_open"])
 def test_tuned_solutions_have_time_to_be_tuned(exercise_id: str) -> None:
-    """A first round compiles and times several configurations: the limit is some times the usual."""
+    """The first round compiles and times several configurations, so the limit is higher than usual."""
     exercise = EXERCISES[exercise_id]
     assert exercise.time_limit_s >= 100
     assert exercise.wall_limit_s >= 100
@@ -166,7 +166,7 @@ for block_m, block_n, block_k, warps, stages in shapes:
     ("exercise_id", "kernel"), [("matmul_open", "persistent_kernel"), ("matmul_leaky_relu", "fused_kernel")]
 )
 def test_the_last_rung_compiles_for_hopper(exercise_id: str, kernel: str, tmp_path: Path) -> None:
-    """Either size of tile multiplies by wgmma, loads and stores by TMA, spills nothing and fits shared memory."""
+    """Both tile sizes use wgmma and TMA, do not spill, and fit shared memory."""
     (tmp_path / "reference.py").write_text(solution(exercise_id), encoding="utf-8")
     environment = {name: value for name, value in os.environ.items() if not name.startswith("TRITON_")}
     environment |= {"TRITON_CACHE_DIR": str(tmp_path / "cache")}

@@ -1,4 +1,4 @@
-# mistake: autocast is not asked for
+# mistake: autocast is not checked
 # says: runs the kernel under autocast was called sound (lower precision)
 # runs: anywhere
 

@@ -1,5 +1,5 @@
 # mistake: both functions must be called equally often
-# says: warms up one of the two for longer was accused, and it is sound
+# says: was accused, but it is sound
 # runs: anywhere
 
 import torch

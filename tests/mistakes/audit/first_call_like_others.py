@@ -1,4 +1,4 @@
-# mistake: no call is slow, so a baseline that is not warmed up pays nothing
+# mistake: no call is slow, so a missing warm-up of the baseline costs nothing
 # says: warms up the kernel, but not the baseline was called sound (slowed baseline)
 # runs: anywhere
 

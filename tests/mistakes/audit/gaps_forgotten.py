@@ -1,4 +1,4 @@
-# mistake: strides are not looked at
+# mistake: strides are not checked
 # says: gives the baseline data with gaps between the elements was called sound (slowed baseline)
 # runs: anywhere
 

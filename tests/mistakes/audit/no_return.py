@@ -1,4 +1,4 @@
-# mistake: it prints what it found, and returns nothing
+# mistake: it prints its result and returns nothing
 # says: return True for a sound benchmark, and False for one that lies
 # runs: anywhere
 

@@ -1,4 +1,4 @@
-# mistake: data that the other function had long ago counts as hot
+# mistake: data that the other function used long ago counts as hot
 # says: Every benchmark was accused. Half of them are sound
 # runs: anywhere
 

@@ -1,4 +1,4 @@
-# mistake: data that the other function had just before counts as cold
+# mistake: data that the other function has just used counts as cold
 # says: just after the baseline has read it was called sound (hot data)
 # runs: anywhere
 

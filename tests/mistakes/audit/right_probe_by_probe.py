@@ -1,4 +1,4 @@
-# right: one probe after another, each a call of its own
+# right: one test after another, each in a separate call
 # runs: anywhere
 
 import itertools

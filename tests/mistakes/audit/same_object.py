@@ -1,4 +1,4 @@
-# mistake: what is handed over must be the object that was made
+# mistake: each function must get the same object that was made
 # says: hands out copies of what `make_input` made, each with the same values, was accused
 # runs: anywhere
 

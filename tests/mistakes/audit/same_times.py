@@ -1,4 +1,4 @@
-# mistake: kernel and baseline take the same time, so a benchmark that waits for neither claims what it should
+# mistake: kernel and baseline take equally long, so a benchmark that waits for neither is right
 # says: before the first clock reading, but not before the second was called sound (no sync)
 # runs: anywhere
 

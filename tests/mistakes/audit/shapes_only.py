@@ -1,4 +1,4 @@
-# mistake: type and shape are compared with what was made, values are not
+# mistake: type and shape are compared with the original data, values are not
 # says: rounds the kernel's data to bfloat16 and back was called sound (lower precision)
 # runs: anywhere
 

@@ -1,5 +1,5 @@
-# mistake: a spy is used for a second benchmark, where the memory of tensors that have gone is given to others
-# says: an address stands for the same data only as long as you keep the tensor
+# mistake: a spy is reused for a second benchmark, in which new tensors reuse freed memory
+# says: An address identifies data only as long as you keep the tensor.
 # runs: anywhere
 
 import torch

@@ -1,5 +1,5 @@
 # mistake: the condition is moved into torch.where with the wrong tensor
-# says: The branch is chosen element by element.
+# says: The branch is selected for each element.
 # runs: anywhere
 
 import torch

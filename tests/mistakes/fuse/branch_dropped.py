@@ -1,5 +1,5 @@
-# mistake: only the branch of the example that was tried is kept
-# says: The other curve was taken
+# mistake: only the branch of the tested example is left
+# says: The wrong curve was used: either the two are swapped, or only one is left.
 # runs: anywhere
 
 import torch

@@ -1,4 +1,4 @@
-# mistake: the branch on the weights is still Python's
+# mistake: the branch on the weights is still a Python branch
 # says: torch.where(condition, a, b)
 # runs: anywhere
 

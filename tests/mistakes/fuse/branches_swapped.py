@@ -1,5 +1,5 @@
 # mistake: the two curves are swapped
-# says: The other curve was taken: either the two are swapped
+# says: The wrong curve was used: either the two are swapped, or only one is left.
 # runs: anywhere
 
 import torch

@@ -1,4 +1,4 @@
-# mistake: a counter outside of the function changes with every call
+# mistake: a counter outside the function changes with every call
 # says: compiled again
 # runs: anywhere
 

@@ -1,4 +1,4 @@
-# mistake: the signs are turned in place, through a view
+# mistake: the signs are flipped in place, through a view
 # says: fused into more kernels than allowed: 3, at most 2
 # runs: anywhere
 

@@ -1,4 +1,4 @@
-# mistake: a weight at a time is taken to the CPU
+# mistake: the weights are copied to the CPU one by one
 # says: `.item()`
 # runs: anywhere
 

@@ -1,5 +1,5 @@
-# mistake: the signs of columns 1, 3, 5 … are turned
-# says: The signs of the wrong columns were turned
+# mistake: the signs of columns 1, 3, 5 … are flipped
+# says: The signs of the wrong columns were flipped: `::2` starts at column 0.
 # runs: anywhere
 
 import torch

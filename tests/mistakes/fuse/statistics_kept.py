@@ -1,4 +1,4 @@
-# mistake: the log keeps the mean that nobody reads, as a tensor
+# mistake: the log still keeps the mean, as a tensor
 # says: more kernels than allowed
 # runs: anywhere
 

@@ -1,4 +1,4 @@
-# mistake: the loop is a third dimension, and its sum a second reduction along another dimension
+# mistake: the loop is a third dimension, reduced along a different one
 # says: more kernels than allowed
 # runs: anywhere
 

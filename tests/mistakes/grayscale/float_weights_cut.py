@@ -1,5 +1,5 @@
-# mistake: the usual weights as floats, and the conversion to a byte cuts off the fraction
-# says: These are the weights 0.299, 0.587 and 0.114, cut to a whole number.
+# mistake: the usual weights as floats, and the conversion to a byte truncates
+# says: These are the weights 0.299, 0.587 and 0.114, truncated.
 # runs: anywhere
 import ctypes
 from functools import cache

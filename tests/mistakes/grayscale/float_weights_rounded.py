@@ -1,5 +1,5 @@
 # mistake: the usual weights as floats, rounded
-# says: These are the weights 0.299, 0.587 and 0.114. Asked for
+# says: These are the weights 0.299, 0.587 and 0.114.
 # runs: anywhere
 import ctypes
 from functools import cache

@@ -1,4 +1,4 @@
-# mistake: the grid is left as it was: one block
+# mistake: the grid still has one block
 # says: does the grid have more than one block?
 # runs: anywhere
 import ctypes

@@ -1,4 +1,4 @@
-# mistake: no thread is stopped
+# mistake: there is no bounds check
 # says: Does each thread check both `row < height` and `column < width` before it writes?
 # runs: anywhere
 import ctypes

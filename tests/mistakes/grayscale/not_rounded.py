@@ -1,5 +1,5 @@
 # mistake: the 128 is missing
-# says: The sum was cut, not rounded: add 128
+# says: The sum was truncated, not rounded: add 128 before the shift.
 # runs: anywhere
 import ctypes
 from functools import cache

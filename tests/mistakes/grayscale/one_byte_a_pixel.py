@@ -1,5 +1,5 @@
-# mistake: the pixel's number is taken for its offset
-# says: Pixels lie three bytes apart, not one
+# mistake: the pixel's index is used as its offset
+# says: Pixels are three bytes apart, not one: where does pixel p start?
 # runs: anywhere
 import ctypes
 from functools import cache

@@ -1,5 +1,5 @@
 # mistake: an image of three planes is expected
-# says: The three bytes were read one plane apart
+# says: The three bytes were read as separate planes, all red first.
 # runs: anywhere
 import ctypes
 from functools import cache

@@ -1,5 +1,5 @@
 # mistake: each product is kept in a byte
-# says: Each product was cut to 8 bits
+# says: Each product was truncated to 8 bits: 77 * red does not fit into an `unsigned char`.
 # runs: anywhere
 import ctypes
 from functools import cache

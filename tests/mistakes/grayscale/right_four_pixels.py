@@ -1,4 +1,4 @@
-# right: four pixels a thread in three words, bytes for the rest
+# right: four pixels per thread in three words, bytes for the rest
 # runs: anywhere
 import ctypes
 from functools import cache

@@ -1,5 +1,5 @@
-# mistake: the factor 3 is on the column alone
-# says: Rows lie 3 * width bytes apart, not width
+# mistake: the factor 3 applies only to the column
+# says: Rows are 3 * width bytes apart, not width: the factor 3 applies to all of `row * width + column`.
 # runs: anywhere
 import ctypes
 from functools import cache

@@ -1,5 +1,5 @@
 # mistake: the sum is kept in a byte
-# says: was the sum kept in an `unsigned char`
+# says: Every value is 0: is the sum an `unsigned char`, which holds at most 255?
 # runs: anywhere
 import ctypes
 from functools import cache

@@ -1,4 +1,4 @@
-# mistake: float64 is computed in float32, in both directions
+# mistake: float64 is computed in float32, forward and backward
 # says: The gradient does not match the finite differences of the function.
 # runs: anywhere
 import ctypes

@@ -1,4 +1,4 @@
-# mistake: the memory of the gradient is taken for contiguous
+# mistake: the memory of the gradient is treated as contiguous
 # says: The gradient is not contiguous here, and the kernel read its memory as if it were: launch it on
 #     `grad.contiguous()`
 # runs: anywhere

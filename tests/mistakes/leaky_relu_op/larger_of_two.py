@@ -1,5 +1,5 @@
 # mistake: max(x, slope * x), which is wrong for a slope above 1
-# says: This is the larger of x and slope * x, which is leaky ReLU only while the slope is at most 1
+# says: This is the larger of x and slope * x
 # runs: anywhere
 import ctypes
 from functools import cache

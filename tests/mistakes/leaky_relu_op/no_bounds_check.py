@@ -1,4 +1,4 @@
-# mistake: threads past the end write, too
+# mistake: threads past the end write as well
 # says: A kernel wrote past the end or before the start of a tensor that the function allocated.
 #     Does each thread check that it has an element
 # runs: anywhere

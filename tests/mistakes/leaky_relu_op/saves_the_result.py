@@ -1,5 +1,5 @@
-# mistake: the result is saved for the backward pass in place of x
-# says: The sign of the result decides here, and the sign of x should: save x for the backward pass
+# mistake: the result is saved for the backward pass instead of x
+# says: The condition tests the sign of the result instead of x.
 # runs: anywhere
 import ctypes
 from functools import cache

@@ -1,5 +1,5 @@
-# mistake: the backward kernel is launched on x and the gradient, in this order, and expects them the other way round
-# says: x and the gradient are swapped: does `launch` get the tensors in the order of the kernel's parameters?
+# mistake: the backward kernel gets x and the gradient in the wrong order
+# says: x and the gradient are swapped: does `launch` pass the tensors in the order of the kernel's parameters?
 # runs: anywhere
 import ctypes
 from functools import cache

@@ -1,4 +1,4 @@
-# mistake: a variable is misspelt in the kernel
+# mistake: a variable is misspelled in the kernel
 # says: identifier "freq" is undefined
 # runs: anywhere
 

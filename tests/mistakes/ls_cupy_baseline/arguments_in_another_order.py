@@ -1,5 +1,5 @@
 # mistake: samples and frequencies are passed in the wrong order
-# says: Does the kernel get what its parameters say, in their order?
+# says: Do the arguments match the kernel's parameters, in order?
 # runs: simulator
 
 from string import Template

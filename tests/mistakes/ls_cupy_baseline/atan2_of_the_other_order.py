@@ -1,5 +1,5 @@
-# mistake: atan2 has its arguments in the other order
-# says: atan2 has its arguments in the other order
+# mistake: the arguments of atan2 are swapped
+# says: The arguments of atan2 are swapped: the sine part comes first. 2 w tau is atan2(2 D, C - S).
 # runs: anywhere
 
 from string import Template

@@ -1,5 +1,5 @@
-# mistake: the mixed term of both denominators lacks its factor of 2
-# says: The denominators lack a factor of 2
+# mistake: the mixed term of both denominators has no factor 2
+# says: The denominators have no factor 2: the product of sine and cosine enters as 2 c s D.
 # runs: anywhere
 
 from string import Template

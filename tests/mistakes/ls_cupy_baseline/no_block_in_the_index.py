@@ -1,4 +1,4 @@
-# mistake: the index lacks the block: each block computes the same frequencies
+# mistake: the index does not include the block: each block computes the same frequencies
 # says: never written
 # runs: anywhere
 

@@ -1,4 +1,4 @@
-# mistake: the kernel is C++ to the compiler, which mangles its name
+# mistake: the compiler mangles the kernel's C++ name
 # says: The module has no kernel with this name
 # runs: anywhere
 

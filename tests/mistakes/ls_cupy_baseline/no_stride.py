@@ -1,5 +1,5 @@
-# mistake: each thread takes one frequency, and no other
-# says: There are more frequencies than threads, and each thread took one
+# mistake: each thread computes only one frequency
+# says: There are more frequencies than threads, but each thread computed only one
 # runs: anywhere
 
 from string import Template

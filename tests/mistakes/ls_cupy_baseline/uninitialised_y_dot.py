@@ -1,4 +1,4 @@
-# mistake: the kernel branches on a y_dot that nobody filled
+# mistake: the kernel branches on an uninitialised `y_dot`
 # says: Every power is NaN
 # runs: simulator
 

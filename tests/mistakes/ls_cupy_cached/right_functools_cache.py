@@ -1,4 +1,4 @@
-# right: the cache is functools', by the name of the type
+# right: the cache is `functools.cache`, keyed by the type's name
 # runs: anywhere
 
 from functools import cache

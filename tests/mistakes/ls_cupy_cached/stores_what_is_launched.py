@@ -1,4 +1,4 @@
-# mistake: the cache keeps what the launch returned, which is nothing
+# mistake: the cache keeps the launch's result, which is None
 # says: NoneType
 # runs: anywhere
 

@@ -1,4 +1,4 @@
-# mistake: the text goes to the compiler with its $T
+# mistake: the compiler gets the template with `$T`
 # says: unrecognized token
 # runs: anywhere
 

@@ -1,4 +1,4 @@
-# mistake: the GPU's own sine in the double kernel too: it takes floats
+# mistake: the GPU's fast sine, which takes floats, in the double kernel
 # says: is part of the computation in lower precision
 # runs: anywhere
 

@@ -1,4 +1,4 @@
-# mistake: the option is missing: right, and not faster
+# mistake: the option is missing: right, but not faster
 # says: as fast as the kernel with accurate sine and cosine
 # runs: gpu
 

@@ -1,4 +1,4 @@
-# mistake: an option of nvcc's that NVRTC has not
+# mistake: an nvcc option that NVRTC does not have
 # says: NVRTC has no option -O3
 # runs: anywhere
 

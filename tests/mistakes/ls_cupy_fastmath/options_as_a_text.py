@@ -1,4 +1,4 @@
-# mistake: the options are a text, not a tuple
+# mistake: the options are a string, not a tuple
 # says: The compiler options must be a tuple of strings
 # runs: simulator
 

@@ -1,4 +1,4 @@
-# right: the GPU's own sine and cosine by name, in floats only
+# right: the GPU's fast sine and cosine by name, only for floats
 # runs: anywhere
 
 from string import Template

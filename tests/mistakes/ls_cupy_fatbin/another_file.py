@@ -1,4 +1,4 @@
-# mistake: what is loaded is not what was written
+# mistake: the loaded file is not the one that was written
 # says: The file that was loaded is missing or was not built by nvcc
 # runs: anywhere
 

@@ -1,4 +1,4 @@
-# mistake: the architecture is the bare number of the compute capability
+# mistake: the architecture is only the number of the compute capability
 # says: nvcc does not know this architecture
 # runs: anywhere
 

@@ -1,4 +1,4 @@
-# mistake: the kernel is looked for under the name of the template
+# mistake: the kernel is requested by the name of the template
 # says: The module has no kernel with this name
 # runs: anywhere
 

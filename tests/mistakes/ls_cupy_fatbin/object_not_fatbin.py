@@ -1,4 +1,4 @@
-# mistake: nvcc makes an object file, which is no fatbin
+# mistake: nvcc builds an object file, not a fatbin
 # says: Unknown option
 # runs: simulator
 

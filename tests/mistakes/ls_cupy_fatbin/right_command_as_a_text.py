@@ -1,4 +1,4 @@
-# right: nvcc's command is a text that is split into words
+# right: nvcc's command is a string that is split into words
 # runs: anywhere
 
 import subprocess

@@ -1,4 +1,4 @@
-# right: two files, for an architecture that is named in full
+# right: two files, for one architecture
 # runs: anywhere
 
 import subprocess

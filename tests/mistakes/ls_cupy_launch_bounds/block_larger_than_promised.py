@@ -1,4 +1,4 @@
-# mistake: a promise of 64 threads, and blocks of 128
+# mistake: a bound of 64 threads, but blocks of 128
 # says: `__launch_bounds__` sets the largest block
 # runs: simulator
 

@@ -1,4 +1,4 @@
-# right: a larger promise, kept, and a least number of blocks an SM
+# right: a larger bound, respected, and a minimum of blocks per SM
 # runs: anywhere
 
 import cupy as cp

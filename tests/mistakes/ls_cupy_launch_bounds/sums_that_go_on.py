@@ -1,5 +1,5 @@
 # mistake: the sums are set to 0 once for each thread, not for each frequency
-# says: do the sums begin at 0, and is `w` read anew, for each of them?
+# says: do the sums start at 0 and is `w` read again for each frequency?
 # runs: anywhere
 
 import cupy as cp

@@ -1,5 +1,5 @@
-# mistake: no tau: the two terms are taken as they come
-# says: tau was left out
+# mistake: tau is missing
+# says: tau is missing: without the time shift
 # runs: anywhere
 
 import cupy as cp

@@ -1,4 +1,4 @@
-# mistake: the template itself is asked for, without a name expression
+# mistake: the template itself is requested, without a name expression
 # says: The module has no kernel with this name
 # runs: anywhere
 

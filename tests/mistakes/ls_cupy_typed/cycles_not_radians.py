@@ -1,5 +1,5 @@
 # mistake: the frequencies are multiplied by 2 pi
-# says: The frequencies were taken for cycles and multiplied by 2π
+# says: The frequencies were multiplied by 2π, as if in cycles: they are already angular.
 # runs: anywhere
 
 from string import Template

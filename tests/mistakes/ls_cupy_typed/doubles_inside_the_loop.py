@@ -1,4 +1,4 @@
-# mistake: a double literal inside of the loop over the samples: right, and slow
+# mistake: a double literal in the loop over the samples: right, and slow
 # says: as fast as the kernel with accurate sine and cosine
 # runs: gpu
 

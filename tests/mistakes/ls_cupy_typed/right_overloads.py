@@ -1,4 +1,4 @@
-# right: types by a macro of the compiler's, functions by C++'s overloads
+# right: types by a compiler macro, functions by C++ overloads
 # runs: anywhere
 
 import cupy as cp

@@ -1,4 +1,4 @@
-# right: a kernel of its own for each type, by replacing words
+# right: a separate kernel for each type, by replacing words
 # runs: anywhere
 
 import cupy as cp

@@ -1,4 +1,4 @@
-# mistake: $f stands behind a name it does not belong to
+# mistake: `$f` follows a name that needs no suffix
 # says: identifier "wf" is undefined
 # runs: anywhere
 

@@ -1,4 +1,4 @@
-# right: the power in a device function, a thread a frequency
+# right: the power in a device function, one thread per frequency
 # runs: anywhere
 import math
 

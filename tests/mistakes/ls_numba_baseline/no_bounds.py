@@ -1,4 +1,4 @@
-# mistake: threads beyond the last frequency are not stopped
+# mistake: threads past the last frequency are not stopped
 # says: index 259 is out of bounds
 # runs: simulator
 import math

@@ -1,5 +1,5 @@
-# mistake: a grid of fixed size, and no stride: what lies beyond it is never written
-# says: each thread took one: it goes on to the one that lies a whole grid further
+# mistake: a grid of fixed size without a stride: the rest is never written
+# says: let it continue with the frequency one grid further
 # runs: anywhere
 import math
 

@@ -1,4 +1,4 @@
-# mistake: the kernel branches on an element that nobody has written
+# mistake: the kernel branches on an uninitialised element
 # says: fill `y_dot`, or leave it out
 # runs: simulator
 import math

@@ -1,4 +1,4 @@
-# mistake: the signature names float64, whatever comes
+# mistake: the signature is always for float64
 # says: This kernel was compiled for float64, and gets float32
 # runs: simulator
 import math

@@ -1,4 +1,4 @@
-# mistake: the dictionary is made anew in each call, and so is the kernel
+# mistake: each call creates the dictionary and the kernel again
 # says: as fast as the Numba baseline
 # runs: gpu
 import math

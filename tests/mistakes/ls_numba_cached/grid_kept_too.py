@@ -1,4 +1,4 @@
-# mistake: what is kept is the kernel with the grid of the first call
+# mistake: the cache keeps the kernel with the grid of the first call
 # says: never written
 # runs: anywhere
 import math

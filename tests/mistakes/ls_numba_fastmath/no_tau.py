@@ -1,5 +1,5 @@
 # mistake: tau is 0, for speed
-# says: tau was left out
+# says: tau is missing: without the time shift
 # runs: anywhere
 import math
 

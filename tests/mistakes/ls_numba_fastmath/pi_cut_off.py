@@ -1,5 +1,5 @@
 # mistake: the phase is reduced with 3.1416 before its fast sine is taken
-# says: a range reduction needs π in full, not 3.1416
+# says: a range reduction needs π in full precision, not 3.1416
 # runs: anywhere
 import math
 

@@ -1,4 +1,4 @@
-# mistake: a cap far below what the kernel needs: it spills
+# mistake: a cap far below the kernel's needs: it spills
 # says: as fast as the fast-math kernel
 # runs: gpu
 import math

@@ -1,5 +1,5 @@
-# mistake: the frequencies are taken for cycles
-# says: The frequencies were taken for cycles
+# mistake: the frequencies are treated as cycles
+# says: The frequencies were multiplied by 2π, as if in cycles: they are already angular.
 # runs: anywhere
 import math
 

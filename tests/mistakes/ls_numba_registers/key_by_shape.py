@@ -1,7 +1,7 @@
 # mistake: the kernel is kept by the number of frequencies
-# says: The arrays are float64 here, and what was written is what a kernel of floats makes of their bytes: half
-#     of `out`, from their first halves. A kernel is built for one type: does each type get its own
-#     text, and is the type a part of the key, where kernels are kept?
+# says: The arrays are float64, but a kernel for floats treated them as float32: it filled half of `out` from half of
+#     the inputs. A kernel is built for one type. Is there source code for each type, and if you cache kernels, is
+#     the type part of the key?
 # runs: anywhere
 import math
 

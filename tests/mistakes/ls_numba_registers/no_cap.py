@@ -1,4 +1,4 @@
-# right: more threads a block, and a cap that binds nothing
+# right: more threads per block, and a cap without effect
 # runs: anywhere
 import math
 

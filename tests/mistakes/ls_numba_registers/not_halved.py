@@ -1,5 +1,5 @@
-# mistake: the half is missing
-# says: the sum of the two terms is halved
+# mistake: the factor 0.5 is missing
+# says: Every power is twice what it should be: halve the sum of the two terms.
 # runs: anywhere
 import math
 

@@ -1,4 +1,4 @@
-# mistake: the stride is one longer than the grid: every so many frequencies one is left out
+# mistake: the stride is one longer than the grid and skips frequencies
 # says: never written
 # runs: anywhere
 import math

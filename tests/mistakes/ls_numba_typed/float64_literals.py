@@ -1,4 +1,4 @@
-# mistake: types are said of the sums alone: each literal of the loop is float64 still
+# mistake: only the sums have types: each literal in the loop is still float64
 # says: as fast as the Numba baseline
 # runs: gpu
 import math

@@ -1,5 +1,5 @@
-# mistake: the powers are stored from the end
-# says: Each power stands at another frequency's place
+# mistake: the powers are stored in reverse order
+# says: The powers are in reverse order: which index do `freqs` and `out` use?
 # runs: anywhere
 import math
 

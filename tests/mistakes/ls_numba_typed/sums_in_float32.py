@@ -1,4 +1,4 @@
-# mistake: the sums are float32 in the kernel for float64, too
+# mistake: the sums are float32 even in the kernel for float64
 # says: is part of the computation in lower precision
 # runs: anywhere
 import math

@@ -1,5 +1,5 @@
-# mistake: tau lacks the factor of the sum of products
-# says: The angle lacks the factor 2 of the sum of products
+# mistake: tau has no factor 2 on the sum of products
+# says: The angle has no factor 2 on the sum of products: 2 w tau is atan2(2 D, C - S).
 # runs: anywhere
 import math
 

@@ -1,5 +1,5 @@
 # mistake: the last tile is filled up with samples of 0, and they are counted
-# says: Samples that fill up the last tile were counted
+# says: The padding of the last tile was counted: at time 0 the cosine is 1.
 # runs: anywhere
 
 import cupy as cp

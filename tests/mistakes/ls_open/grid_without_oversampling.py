@@ -1,6 +1,6 @@
-# mistake: the transform's grid has as many points as there are frequencies
-# says: The middle of the band is right, and the error is largest at both ends: the grid is too coarse there.
-#     Take twice as many points as frequencies, a wider kernel, and divide by the transform of the kernel.
+# mistake: the transform's grid has only as many points as there are frequencies
+# says: The middle of the band is right, but the error is largest at both ends: the grid is too coarse there. Use
+#     twice as many points as frequencies and a wider kernel, and divide by the kernel's transform.
 # runs: anywhere
 
 import math

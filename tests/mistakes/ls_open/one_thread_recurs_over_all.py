@@ -1,6 +1,6 @@
 # mistake: a recurrence from the two steps before, over all frequencies
-# says: The error grows from one end of the band to the other: each step of a rotation loses a little, and a
-#     recurrence from two steps before loses more. Take fewer steps, and begin anew with a sine and a cosine.
+# says: The error grows from one end of the band to the other: each step of a rotation loses some accuracy, and a
+#     two-step recurrence loses more. Take fewer steps, then start again with a sine and a cosine.
 # runs: simulator
 
 import cupy as cp

@@ -1,5 +1,5 @@
-# mistake: the spacing is taken for a power of two, as in the rungs
-# says: The first frequencies are right and later ones are not
+# mistake: the spacing is assumed to be a power of two, as in the rungs
+# says: The first frequencies are right but later ones are wrong
 # runs: anywhere
 
 import cupy as cp

@@ -1,4 +1,4 @@
-# mistake: the store has no bound: a thread has frequencies that there are not
+# mistake: the store has no bounds check
 # says: past the end of `out`
 # runs: anywhere
 

@@ -1,6 +1,6 @@
 # mistake: no barrier between the load of a tile and its use
-# says: A power is NaN: was memory read that nobody had written (behind the last sample of a tile that is not full,
-#     behind the end of an array, before a barrier that is missing), or was no sample added up, and 0 divided by 0?
+# says: A power is NaN, from uninitialised memory or from 0 divided by 0. Is memory read past the last sample of a
+#     partial tile, past the end of an array, or before a missing barrier? Does each sum have samples?
 # runs: simulator
 
 import cupy as cp

@@ -1,7 +1,7 @@
 # mistake: a thread turns by one spacing, and its next frequency is 128 further on
-# says: The first frequencies are right and later ones are not: by which angle does a thread rotate from one of
-#     its frequencies to its next? It is their distance, times t. The spacing is that of `freqs`, not known
-#     before. And the rotation takes the old cosine and the old sine for both of the new ones.
+# says: The first frequencies are right but later ones are wrong: by which angle does a thread rotate to its next
+#     frequency? It must be their distance times t, with the spacing from `freqs`, which is not known in advance.
+#     The rotation needs both the old cosine and the old sine for each new one.
 # runs: anywhere
 
 import cupy as cp

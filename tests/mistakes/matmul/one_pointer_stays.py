@@ -1,5 +1,5 @@
 # mistake: only the pointers of a move on along K
-# says: only one pointer moves on
+# says: only one pointer advances
 # runs: anywhere
 import triton
 import triton.language as tl

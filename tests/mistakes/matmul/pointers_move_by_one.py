@@ -1,5 +1,5 @@
 # mistake: the pointers move on by one element along K, not by a tile
-# says: moved on by one element, not by a tile
+# says: A pointer advances by one element per step along K
 # runs: anywhere
 import triton
 import triton.language as tl

@@ -1,5 +1,5 @@
 # mistake: the loop over K ends a step early
-# says: One tile along K is missing
+# says: The first or the last tile along K is missing
 # runs: anywhere
 import triton
 import triton.language as tl

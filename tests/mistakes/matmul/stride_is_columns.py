@@ -1,5 +1,5 @@
-# mistake: from row to row it steps by the number of columns
-# says: Rows are padded here, and NaN comes from between them
+# mistake: rows are stepped by the number of columns
+# says: The rows are padded, and NaN comes from the padding
 # runs: anywhere
 import triton
 import triton.language as tl

@@ -1,5 +1,5 @@
 # mistake: the last step along K is not masked
-# says: NaN comes in where K is no multiple of a tile
+# says: NaN appears if K is not a multiple of the tile: the memory past the end of K is uninitialised.
 # runs: anywhere
 import triton
 import triton.language as tl

@@ -1,5 +1,5 @@
-# mistake: the last group of rows is taken to be whole
-# says: the order of the programs drops them
+# mistake: the last group of rows is treated as full
+# says: Whole tiles of `out` were never written: some program must compute each tile.
 # runs: anywhere
 import triton
 import triton.language as tl

@@ -1,4 +1,4 @@
-# mistake: the strides of b are exchanged
+# mistake: the strides of b are swapped
 # says: This is the product with a transposed operand
 # runs: anywhere
 import triton

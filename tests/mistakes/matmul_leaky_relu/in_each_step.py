@@ -1,5 +1,5 @@
-# mistake: the activation stands in the loop over K
-# says: applied to sums that were not complete
+# mistake: the activation is inside the loop over K
+# says: The leaky ReLU was applied to partial sums, in each step along K: apply it after the loop.
 # runs: anywhere
 import triton
 import triton.language as tl

@@ -1,5 +1,5 @@
 # mistake: the activation is missing
-# says: the leaky ReLU is missing
+# says: This is the product without the leaky ReLU: multiply negative results by 0.01 before you store them.
 # runs: anywhere
 import triton
 import triton.language as tl

@@ -1,4 +1,4 @@
-# mistake: what is negative becomes 0
+# mistake: negative values become 0
 # says: This is a ReLU
 # runs: anywhere
 import triton

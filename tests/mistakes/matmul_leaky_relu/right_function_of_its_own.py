@@ -1,4 +1,4 @@
-# right: the activation is a function of its own, and multiplies by a slope that is chosen
+# right: the activation is a separate function that multiplies by a selected slope
 # runs: anywhere
 import triton
 import triton.language as tl

@@ -1,5 +1,5 @@
 # mistake: the division of K is rounded down
-# says: What is left over at the end of K
+# says: The last, partial tile along K is missing: `K // BLOCK_K` steps are too few.
 # runs: anywhere
 import triton
 import triton.language as tl

@@ -1,5 +1,5 @@
 # mistake: a persistent program leaves out its last tile
-# says: the order of the programs drops them
+# says: Whole tiles of `out` were never written: some program must compute each tile.
 # runs: anywhere
 import torch
 import triton

@@ -1,5 +1,5 @@
 # mistake: the strides along a row are taken to be 1
-# says: from one column to the next it is `stride(1)` elements
+# says: `a` and `b` are transposed views here
 # runs: anywhere
 import torch
 import triton

@@ -1,5 +1,5 @@
 # mistake: the shuffles stop at a distance of 2
-# says: Is a step missing (in a warp they are 16, 8, 4, 2, 1)?
+# says: Is a step missing (in a warp: 16, 8, 4, 2, 1)?
 # runs: anywhere
 
 import ctypes

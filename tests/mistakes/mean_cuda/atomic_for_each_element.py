@@ -1,5 +1,5 @@
-# mistake: one float32 takes in all elements, one after the other
-# says: Do not let one float32 take in all values one after the other
+# mistake: one float32 adds all elements in turn
+# says: Do not add all values to one float32 in turn
 # runs: anywhere
 
 import ctypes

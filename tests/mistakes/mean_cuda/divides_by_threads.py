@@ -1,4 +1,4 @@
-# mistake: the mean over all threads of the grid, also over those that have no element
+# mistake: the mean over all threads of the grid, even those without an element
 # says: The sum was divided by the length rounded up to whole blocks
 # runs: anywhere
 

@@ -1,5 +1,5 @@
 # mistake: all 32 lanes add the sum of their warp
-# says: does one thread alone add the sum of its warp or block
+# says: does only one thread add the sum of its warp or block
 # runs: anywhere
 
 import ctypes

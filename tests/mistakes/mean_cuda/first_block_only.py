@@ -1,5 +1,5 @@
-# mistake: one block, whose threads take one element each
-# says: Just as many elements were counted as a block has threads
+# mistake: one block, whose threads add one element each
+# says: Only one block's worth of elements was counted
 # runs: anywhere
 
 import ctypes

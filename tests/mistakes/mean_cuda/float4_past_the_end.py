@@ -1,5 +1,5 @@
-# mistake: loads of four elements, in a loop that goes to n and not to n / 4
-# says: goes to n / 4, not to n
+# mistake: loads of four elements, in a loop to n instead of n / 4
+# says: ends at n / 4, not at n
 # runs: anywhere
 
 import ctypes

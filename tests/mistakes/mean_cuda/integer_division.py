@@ -1,4 +1,4 @@
-# mistake: `1 / n` is a division of integers
+# mistake: `1 / n` is an integer division
 # says: is `1 / n` a division of two integers, which drops the fraction?
 # runs: anywhere
 

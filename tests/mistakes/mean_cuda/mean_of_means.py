@@ -1,5 +1,5 @@
-# mistake: each block takes the mean of its elements, and the mean of these means is taken
-# says: This is the mean of the blocks' means
+# mistake: the result is the mean of the blocks' means
+# says: This is the mean of the block means.
 # runs: anywhere
 
 import ctypes

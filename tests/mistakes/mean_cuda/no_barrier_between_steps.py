@@ -1,5 +1,5 @@
 # mistake: the steps of the tree follow each other without a barrier
-# says: is there a `__syncthreads()` before the first step of the tree, and after each
+# says: is there a `__syncthreads()` before the first step of the tree and after each step?
 # runs: simulator
 
 import ctypes

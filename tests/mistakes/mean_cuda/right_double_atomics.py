@@ -1,4 +1,4 @@
-# right: one atomic a block, in double, and a kernel of one thread that divides and resets
+# right: one atomic per block, in double, and a kernel of one thread that divides and resets
 # runs: anywhere
 
 import ctypes

@@ -1,4 +1,4 @@
-# right: `out` is set to 0 from Python, float4 loads, one float32 atomic a block
+# right: `out` is set to 0 from Python, float4 loads, one float32 atomic per block
 # runs: anywhere
 
 import ctypes

@@ -1,4 +1,4 @@
-# mistake: the sum, and no division
+# mistake: the sum is not divided
 # says: This is the sum: it was not divided by n
 # runs: anywhere
 

@@ -1,5 +1,5 @@
-# mistake: loads of four elements, and every thread adds the one to three that are left over
-# says: each of them must be added by one thread alone
+# mistake: loads of four elements; every thread adds the one to three that remain
+# says: Several threads added the elements that do not fill a group of four
 # runs: anywhere
 
 import ctypes

@@ -1,5 +1,5 @@
-# mistake: loads of four elements, and the one to three that are left over are forgotten
-# says: The last elements were not counted
+# mistake: loads of four elements, without the one to three that remain
+# says: The last elements are missing
 # runs: anywhere
 
 import ctypes

@@ -1,4 +1,4 @@
-# mistake: every block adds to `out`, and nobody has set it to 0
+# mistake: every block adds to `out`, which is never set to 0
 # says: `out` holds NaN before the launch
 # runs: anywhere
 

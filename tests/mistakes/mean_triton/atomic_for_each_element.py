@@ -1,5 +1,5 @@
-# mistake: one float32 takes in all elements, by an atomic addition for each
-# says: keep a block of sums, one for each lane
+# mistake: one float32 adds all elements, with one atomic each
+# says: keep a block of sums, one per element of the block
 # runs: anywhere
 import triton
 import triton.language as tl

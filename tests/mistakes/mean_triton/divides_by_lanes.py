@@ -1,4 +1,4 @@
-# mistake: each program takes the mean over its lanes, also over those that are masked
+# mistake: each program's mean includes its masked elements
 # says: The sum was divided by the length rounded up to whole blocks
 # runs: anywhere
 import triton

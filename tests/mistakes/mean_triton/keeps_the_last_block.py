@@ -1,5 +1,5 @@
-# mistake: each program keeps the last block that it loaded, in place of their sum
-# says: Does the loop add to the sums (`+=`)?
+# mistake: each program keeps the last block instead of the sum
+# says: Does the loop add to the sums (`+=`)
 # runs: anywhere
 import torch
 import triton

@@ -1,5 +1,5 @@
 # mistake: the loads have no mask
-# says: only where the last block is not full: it reads past the end of `x`
+# says: The result is NaN only if the last block is not full: it reads past the end of `x`.
 # runs: anywhere
 from functools import cache
 

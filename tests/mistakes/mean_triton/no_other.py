@@ -1,5 +1,5 @@
-# mistake: the loads are masked, and nothing says what masked lanes hold
-# says: with `other=0.0`: what masked lanes hold is in the sum
+# mistake: the loads are masked without `other`
+# says: Mask the load with `other=0.0`, because masked elements are part of the sum.
 # runs: simulator
 import torch
 import triton

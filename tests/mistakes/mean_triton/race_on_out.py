@@ -1,5 +1,5 @@
 # mistake: each program loads `out`, adds its share and stores it; sums of programs that run at the same time are lost
-# says: to a place of its own
+# says: to its own address
 # runs: gpu
 import triton
 import triton.language as tl

@@ -1,4 +1,4 @@
-# mistake: the second stage adds as many partial sums as it has lanes, and there are more
+# mistake: the second stage adds fewer partial sums than there are
 # says: Does the second stage add all partial sums
 # runs: anywhere
 import torch

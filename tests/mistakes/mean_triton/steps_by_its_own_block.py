@@ -1,5 +1,5 @@
-# mistake: the loop steps by one block, so that programs go over each other's elements
-# says: Elements were counted more than once
+# mistake: the loop steps by one block, so programs add the same elements
+# says: Some elements were counted more than once
 # runs: anywhere
 import torch
 import triton

@@ -1,4 +1,4 @@
-# mistake: the angle of atan2 is taken for w tau
+# mistake: the angle of atan2 is used as w tau
 # says: tau was divided by the frequency, not by twice the frequency
 # runs: anywhere
 import numpy as np

@@ -1,5 +1,5 @@
 # mistake: tau is left out
-# says: tau was left out
+# says: tau is missing: without the time shift
 # runs: anywhere
 import numpy as np
 

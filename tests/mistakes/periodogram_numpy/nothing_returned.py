@@ -1,4 +1,4 @@
-# mistake: the power is written over the frequencies, and not returned
+# mistake: the power overwrites the frequencies and is not returned
 # says: return the power
 # runs: anywhere
 import numpy as np

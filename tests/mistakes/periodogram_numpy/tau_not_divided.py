@@ -1,4 +1,4 @@
-# mistake: tau is the angle that atan2 gives, not divided by twice the frequency
+# mistake: tau is the angle of atan2, not divided by twice the frequency
 # says: tau was not divided by `(2 * w)`
 # runs: anywhere
 import numpy as np

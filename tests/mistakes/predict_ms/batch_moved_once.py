@@ -1,5 +1,5 @@
 # mistake: a batched product's bytes are those of one product
-# says: that of a whole `batch` counted once
+# says: The traffic is missing, or that of a whole `batch` was counted once
 # runs: anywhere
 import math
 

@@ -1,4 +1,4 @@
-# mistake: elements are divided by bytes a second
+# mistake: elements are divided by bytes per second
 # says: Elements were counted, not bytes
 # runs: anywhere
 import math

@@ -1,5 +1,5 @@
 # mistake: a GB is taken as 2**30 bytes
-# says: 1 GB/s is 1e9 bytes a second; 2**30 bytes are a GiB, 7 % more.
+# says: 1 GB/s is 1e9 bytes per second; 2**30 bytes are one GiB, 7 % more.
 # runs: anywhere
 from math import prod
 

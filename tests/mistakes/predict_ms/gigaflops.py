@@ -1,5 +1,5 @@
 # mistake: operations are divided by 1e9 times the TFLOPS
-# says: 1 TFLOPS is 1e12 operations a second, not 1e9.
+# says: 1 TFLOPS is 1e12 operations per second, not 1e9.
 # runs: anywhere
 import math
 

@@ -1,5 +1,5 @@
-# mistake: the ceilings of one's own machine stand in the function
-# says: The answer does not follow the machine
+# mistake: the ceilings of the learner's own machine are hard-coded in the function
+# says: The answer does not depend on `machine`: a machine that is twice as fast needs half the time.
 # runs: anywhere
 import math
 

@@ -1,5 +1,5 @@
 # mistake: convert is taken to read the type that it writes
-# says: `convert` reads elements of the type `dtype`
+# says: `convert` reads elements of type `dtype`: only the elements it writes have type `to`.
 # runs: anywhere
 import math
 

@@ -1,5 +1,5 @@
 # mistake: the row of add_row is read as often as there are rows
-# says: In `add_row` the row was counted as if it were a whole matrix.
+# says: The row in `add_row` was counted as a whole matrix.
 # runs: anywhere
 import math
 

@@ -1,5 +1,5 @@
 # mistake: it runs the operation and times it, whatever the machine that it is asked about
-# says: The answer does not follow the machine
+# says: The answer does not depend on `machine`: a machine that is twice as fast needs half the time.
 # runs: anywhere
 import time
 

@@ -1,5 +1,5 @@
 # mistake: arithmetic is not counted
-# says: The arithmetic was left out
+# says: The arithmetic is missing: a large matrix product takes longer to compute than to move.
 # runs: anywhere
 import math
 

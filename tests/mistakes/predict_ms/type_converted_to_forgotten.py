@@ -1,5 +1,5 @@
 # mistake: convert is taken to write the type that it reads
-# says: `convert` writes elements of the type `to`
+# says: `convert` writes elements of type `to`, which have a different size than those it reads.
 # runs: anywhere
 import math
 

@@ -1,5 +1,5 @@
 # mistake: what is written is not counted
-# says: Only what is read was counted
+# says: Only reads were counted: the result is written to memory as well.
 # runs: anywhere
 import math
 

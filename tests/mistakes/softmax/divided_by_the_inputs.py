@@ -19,6 +19,6 @@ def softmax_kernel(x_ptr, out_ptr, x_stride, out_stride, columns, BLOCK_SIZE: tl
 def softmax(x, out):
     rows, columns = x.shape
     block_size = triton.next_power_of_2(columns)
-    num_warps = min(max(block_size // 512, 1), 32)  # 16 elements a thread, more in the longest rows
+    num_warps = min(max(block_size // 512, 1), 32)  # 16 elements per thread, more in the longest rows
     strides = x.stride(0), out.stride(0)
     softmax_kernel[(rows,)](x, out, *strides, columns, BLOCK_SIZE=block_size, num_warps=num_warps)

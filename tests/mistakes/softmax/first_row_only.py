@@ -1,5 +1,5 @@
 # mistake: every program reads row 0
-# says: Every row holds the result of row 0
+# says: Every row has the result of row 0: does the row's pointer depend on `program_id`?
 # runs: anywhere
 import triton
 import triton.language as tl

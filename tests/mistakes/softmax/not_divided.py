@@ -1,5 +1,5 @@
 # mistake: the numerator is not divided by its sum
-# says: stored without dividing by its sum
+# says: The numerator was stored without division by its sum.
 # runs: anywhere
 import triton
 import triton.language as tl

@@ -1,4 +1,4 @@
-# mistake: rows are stepped by N where they are padded
+# mistake: padded rows are stepped by N
 # says: stride
 # runs: anywhere
 import triton

@@ -1,5 +1,5 @@
-# mistake: masked lanes are loaded as 0
-# says: The masked lanes were counted
+# mistake: masked elements are loaded as 0
+# says: The masked elements were counted: they were loaded as 0, so exp(0 - max) was added to the sum.
 # runs: anywhere
 import triton
 import triton.language as tl

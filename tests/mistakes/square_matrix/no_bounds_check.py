@@ -1,4 +1,4 @@
-# mistake: no thread asks whether it has an element
+# mistake: there is no bounds check
 # says: Does each thread check both `row < height` and `column < width` before it writes?
 # runs: anywhere
 import ctypes

@@ -1,5 +1,5 @@
 # mistake: one launch is timed, and nothing ever waits for the GPU
-# says: A launch returns at once
+# says: A launch returns immediately
 # runs: anywhere
 
 import time

@@ -1,5 +1,5 @@
 # mistake: the mean of ten calls, the slow first one among them
-# says: The first call is in this time, and it is slow
+# says: This time includes the first call
 # runs: anywhere
 
 import torch

@@ -1,5 +1,5 @@
 # mistake: the milliseconds of the events are taken for seconds, and multiplied by 1000
-# says: This is a thousand times too long, as if it were microseconds
+# says: This is a thousand times too long, as if in microseconds, but the exercise requires milliseconds.
 # runs: anywhere
 
 import torch

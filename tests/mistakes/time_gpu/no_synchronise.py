@@ -1,5 +1,5 @@
 # mistake: the clock is read as soon as the launches have returned
-# says: the clock was read while the GPU was still at work
+# says: The GPU needs longer than that: the clock was read while the GPU was still working.
 # runs: anywhere
 
 import time

@@ -1,5 +1,5 @@
 # mistake: the first call is the one that is timed
-# says: The first call is in this time, and it is slow
+# says: This time includes the first call
 # runs: anywhere
 
 import time

@@ -1,5 +1,5 @@
 # mistake: the time of all ten calls is returned
-# says: This is the time of several calls together
+# says: This is the total time of several calls: divide by their number.
 # runs: anywhere
 
 import torch

@@ -1,5 +1,5 @@
 # mistake: the clock starts while the warm-up calls are still in the GPU's queue
-# says: warm-up calls for which you did not wait
+# says: warm-up calls that were still running
 # runs: anywhere
 
 import time

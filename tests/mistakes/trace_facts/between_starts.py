@@ -1,4 +1,4 @@
-# mistake: the gap is taken from start to start
+# mistake: the gap is measured from start to start
 # says: This is the longest time between two starts
 # runs: anywhere
 

@@ -1,5 +1,5 @@
-# mistake: what has "kernel" in its name is counted
-# says: The count goes by names.
+# mistake: every event with "kernel" in its name is counted
+# says: The count uses names.
 # runs: anywhere
 
 WORK = ("kernel", "gpu_memcpy", "gpu_memset")

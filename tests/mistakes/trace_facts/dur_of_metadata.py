@@ -1,4 +1,4 @@
-# mistake: `dur` is read of every event, and metadata has none
+# mistake: `dur` is read from every event, but metadata has none
 # says: KeyError
 # runs: anywhere
 

@@ -1,5 +1,5 @@
 # mistake: durations are added up, overlapping or not
-# says: counted twice. Merge first.
+# says: counted twice. Merge the intervals first.
 # runs: anywhere
 
 WORK = ("kernel", "gpu_memcpy", "gpu_memset")

@@ -1,5 +1,5 @@
-# mistake: the gap begins where the piece ends that started last
-# says: The gap was measured from the end of what started last.
+# mistake: the gap starts at the end of the work that started last
+# says: The gap was measured from the end of the work that started last
 # runs: anywhere
 
 WORK = ("kernel", "gpu_memcpy", "gpu_memset")

@@ -1,5 +1,5 @@
-# mistake: copies and fills are left out everywhere
-# says: knows only kernels
+# mistake: copies and fills are always ignored
+# says: only kernels
 # runs: anywhere
 
 

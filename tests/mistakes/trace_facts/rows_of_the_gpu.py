@@ -1,4 +1,4 @@
-# mistake: everything that is drawn on the GPU's rows is taken for work
+# mistake: everything on the GPU's rows is counted as work
 # says: Ranges or synchronisations were counted as work
 # runs: anywhere
 

@@ -1,5 +1,5 @@
 # mistake: the span begins with the CPU's first event
-# says: The span reaches over the whole trace.
+# says: The span covers the whole trace.
 # runs: anywhere
 
 WORK = ("kernel", "gpu_memcpy", "gpu_memset")

@@ -1,5 +1,5 @@
-# mistake: neighbours in the file are taken for neighbours in time
-# says: The gap was looked for in the order of the file
+# mistake: adjacent events in the file are treated as adjacent in time
+# says: The gap was computed in file order, but events come in any order: sort by `ts`.
 # runs: anywhere
 
 from itertools import pairwise

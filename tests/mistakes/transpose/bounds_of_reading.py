@@ -1,5 +1,5 @@
 # mistake: the bounds check of reading is used for writing, with rows and columns of `x`
-# says: A bounds check is that of the other matrix
+# says: A bounds check uses the shape of the other matrix
 # runs: anywhere
 import ctypes
 from functools import cache

@@ -1,5 +1,5 @@
 # mistake: the bounds check of writing is used for reading, with rows and columns of `out`
-# says: A bounds check is that of the other matrix
+# says: A bounds check uses the shape of the other matrix
 # runs: anywhere
 import ctypes
 from functools import cache

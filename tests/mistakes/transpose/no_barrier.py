@@ -1,5 +1,5 @@
-# mistake: nobody waits until the tile is full
-# says: Some of the tile was read before it was written
+# mistake: there is no barrier after the tile is filled
+# says: Part of the tile was read before it was written, or was never written.
 # runs: simulator
 import ctypes
 from functools import cache

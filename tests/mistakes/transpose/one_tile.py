@@ -1,5 +1,5 @@
-# mistake: where the block reads does not depend on `blockIdx`
-# says: Every tile of `out` is the first one of `x`
+# mistake: the block's read position does not depend on `blockIdx`
+# says: Every tile of `out` is the first tile of `x`
 # runs: anywhere
 import ctypes
 from functools import cache

@@ -1,4 +1,4 @@
-# right: one thread an element, the tile in dynamic shared memory, a template for its size
+# right: one thread per element, the tile in dynamic shared memory, a template for its size
 # runs: anywhere
 import ctypes
 from functools import cache

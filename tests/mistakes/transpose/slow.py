@@ -1,5 +1,5 @@
 # mistake: right, with writes a whole column apart
-# says: as fast as a copy of as many bytes
+# says: as fast as a copy of the same size
 # runs: gpu
 import ctypes
 from functools import cache

@@ -1,5 +1,5 @@
 # mistake: the tile is read as it was written
-# says: inside of it nothing was transposed
+# says: its elements are not transposed
 # runs: anywhere
 import ctypes
 from functools import cache

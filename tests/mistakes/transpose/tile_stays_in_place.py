@@ -1,5 +1,5 @@
 # mistake: the block's corner in `out` is that in `x`
-# says: Each tile was transposed, but stayed where it was
+# says: Each tile is transposed but stayed in place.
 # runs: anywhere
 import ctypes
 from functools import cache

@@ -1,4 +1,4 @@
-# mistake: rows of `out` are taken to be `width` long
+# mistake: rows of `out` are treated as `width` long
 # says: rows of `out` have `height`
 # runs: anywhere
 import ctypes

@@ -1,5 +1,5 @@
 # mistake: statistics over the wrong dimension
-# says: were taken over columns
+# says: Mean and standard deviation were computed over columns: a sensor is a row, so reduce `dim=1`.
 # runs: anywhere
 
 import torch

@@ -1,5 +1,5 @@
 # mistake: dead rows are forgotten, and become 0 / 0
-# says: Dead rows come out as NaN
+# says: Dead rows are NaN: their standard deviation is 0
 # runs: anywhere
 
 import torch

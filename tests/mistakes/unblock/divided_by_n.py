@@ -1,5 +1,5 @@
 # mistake: the biased standard deviation
-# says: The standard deviation was divided by n.
+# says: The standard deviation uses a divisor of n.
 # runs: anywhere
 
 import torch

@@ -1,5 +1,5 @@
 # mistake: the gain is applied before the clipping
-# says: The gain came before the clipping
+# says: The gain was applied before clipping
 # runs: anywhere
 
 import torch

@@ -1,5 +1,5 @@
 # mistake: the gain is left out
-# says: The gain was left out.
+# says: The gain is missing.
 # runs: anywhere
 
 import torch

@@ -1,4 +1,4 @@
-# right: the gain first, and bounds of its own for each row
+# right: the gain first, and separate bounds for each row
 # runs: anywhere
 
 import torch

@@ -1,4 +1,4 @@
-# right: each step on its own, no helper that gives two things
+# right: one step at a time, without helpers that return two results
 # runs: anywhere
 
 import torch

@@ -1,4 +1,4 @@
-# mistake: saturation is looked for in what is already scaled
+# mistake: saturation is tested after scaling
 # says: Saturated rows were not halved.
 # runs: anywhere
 

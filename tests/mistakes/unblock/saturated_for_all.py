@@ -1,5 +1,5 @@
 # mistake: one saturated row halves all
-# says: One saturated row had every row halved
+# says: One saturated row made every row halved: the branch needs a condition for each row.
 # runs: anywhere
 
 import torch

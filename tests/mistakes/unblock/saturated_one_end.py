@@ -1,4 +1,4 @@
-# mistake: saturation is looked for at the positive end only
+# mistake: saturation is tested only at the positive end
 # says: Rows that are saturated at the negative end were not halved
 # runs: anywhere
 

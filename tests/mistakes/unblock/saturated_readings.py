@@ -1,5 +1,5 @@
-# mistake: only the readings that are saturated are halved
-# says: Only the saturated readings were halved.
+# mistake: only the saturated readings are halved
+# says: Only the saturated readings were halved: halve the whole row of a saturated sensor.
 # runs: anywhere
 
 import torch

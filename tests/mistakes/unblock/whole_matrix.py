@@ -1,5 +1,5 @@
 # mistake: statistics without a dimension
-# says: were taken over the whole matrix
+# says: Mean and standard deviation were computed over the whole matrix
 # runs: anywhere
 
 import torch

@@ -1,4 +1,4 @@
-# mistake: a stream of its own, which the current one does not wait for: the function returns too early
+# mistake: a new stream, which the current one does not wait for: the function returns too early
 # says: Work on a stream of its own must be joined
 # runs: gpu
 import torch

@@ -1,4 +1,4 @@
-# mistake: a stream of its own that does not wait for the current one, on which the inputs arrive
+# mistake: a new stream that does not wait for the current one, on which the inputs arrive
 # says: does that wait for the current one
 # runs: gpu
 import torch

@@ -1,4 +1,4 @@
-# mistake: comments are read like code
+# mistake: comments are read as code
 # says: Loads in comments were counted
 # runs: anywhere
 

@@ -1,4 +1,4 @@
-# mistake: each line gives its first load, also where that stands in a comment
+# mistake: each line counts its first load, even in a comment
 # says: Loads in comments were counted
 # runs: anywhere
 

@@ -1,4 +1,4 @@
-# mistake: a pattern that allows v2 and v4 alone
+# mistake: a pattern that allows only v2 and v4
 # says: Loads with `v8` are missing
 # runs: anywhere
 

@@ -1,5 +1,5 @@
-# mistake: v2 and v4 are known, v8 is not
-# says: `v8` was not read
+# mistake: v2 and v4 are handled, v8 is not
+# says: `v8` was ignored: it means eight of the type that follows.
 # runs: anywhere
 
 import re

@@ -1,5 +1,5 @@
 # mistake: loads from shared memory and of parameters are counted
-# says: Loads from other memories were counted, too
+# says: Loads from other memory spaces were counted as well, such as shared memory, parameters or constants.
 # runs: anywhere
 
 import re

@@ -1,5 +1,5 @@
-# mistake: v2 and v4 are not looked at
-# says: The type alone was counted
+# mistake: v2 and v4 are ignored
+# says: Only the type was counted: a `v4` before it means four of them.
 # runs: anywhere
 
 import re

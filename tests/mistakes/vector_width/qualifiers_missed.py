@@ -1,4 +1,4 @@
-# mistake: nothing may stand between ld.global and the type
+# mistake: nothing may come between ld.global and the type
 # says: Loads with qualifiers are missing
 # runs: anywhere
 

@@ -1,4 +1,4 @@
-# mistake: the kernel is handed in as it was given
+# mistake: the original kernel is submitted
 # says: The compiler does not know that the block's elements are contiguous in memory
 # runs: anywhere
 

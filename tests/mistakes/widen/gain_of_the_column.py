@@ -1,5 +1,5 @@
-# mistake: the gain is taken by column
-# says: The gain was chosen by column: there is one for each row, `gain_ptr + row`.
+# mistake: the gain is selected by column
+# says: The gain was selected by column: each row has one gain, at `gain_ptr + row`.
 # runs: anywhere
 
 import triton

@@ -1,4 +1,4 @@
-# mistake: the rows of `out` are told to be aligned and the mask to be equal, the rows of `x` are forgotten
+# mistake: hints for the rows of `out` and the mask, but not for the rows of `x`
 # says: The compiler does not know how the rows of the loaded matrix are aligned.
 # runs: anywhere
 

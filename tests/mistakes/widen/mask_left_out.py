@@ -1,4 +1,4 @@
-# mistake: wide loads by leaving the mask out
+# mistake: wide loads, but no mask
 # says: past the end of `out`
 # runs: anywhere
 

@@ -1,4 +1,4 @@
-# mistake: the rows are told to be aligned, and the mask may end anywhere
+# mistake: a hint for the rows, but not for the mask
 # says: The mask is the reason
 # runs: anywhere
 

@@ -1,4 +1,4 @@
-# mistake: the columns are still taken in steps, and a hint says that they are neighbours
+# mistake: the columns are still strided, but a hint says they are contiguous
 # says: A hint is a promise, and this one is false.
 # runs: simulator
 

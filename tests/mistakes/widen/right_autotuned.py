@@ -1,4 +1,4 @@
-# right: the block and the warps are found by trying, on a GPU
+# right: block and warps are autotuned on a GPU
 # runs: gpu
 
 import triton

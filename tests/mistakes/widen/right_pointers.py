@@ -1,4 +1,4 @@
-# right: the hint stands around the address of the row, in bytes
+# right: the hint is around the row's address, in bytes
 # runs: anywhere
 
 import triton

@@ -1,5 +1,5 @@
-# mistake: the loads go in runs now, and the stores still in steps
-# says: Elements were loaded in one order and stored in another: both need the same columns.
+# mistake: the loads are contiguous, but the stores still strided
+# says: Elements were loaded in one order and stored in another: use the same columns for both.
 # runs: anywhere
 
 import triton
