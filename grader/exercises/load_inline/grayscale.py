@@ -22,7 +22,7 @@ def _case(height: int, width: int) -> Case:
     return Case(f"{height} × {width}", arrays)
 
 
-def _grey(red: Any, green: Any, blue: Any, half: int = 128) -> Any:
+def _grey(red: Any, green: Any, blue: Any, *, half: int = 128) -> Any:
     return ((77 * red + 150 * green + 29 * blue + half) / 256).floor()
 
 
