@@ -24,10 +24,9 @@ def clues_in(source: str, entry: str) -> Clues:
     """The clues in a cell whose entry point is the function `entry`; none if the source is not valid Python."""
     try:
         functions = [node for node in parsed(source).body if isinstance(node, ast.FunctionDef)]
-        return Clues(
-            any(_returns_value(each) for each in functions if each.name == entry),
-            any(_branches_on_block(each) for each in functions if _is_kernel(each)),
-        )
+        kernels = [each for each in functions if any("jit" in ast.unparse(line) for line in each.decorator_list)]
+        returns_value = any(_returns_value(each) for each in functions if each.name == entry)
+        return Clues(returns_value, any(map(_branches_on_block, kernels)))
     except (SyntaxError, ValueError, RecursionError, MemoryError):
         return Clues()
 
@@ -49,10 +48,6 @@ def _is_none_or_launch(value: ast.expr) -> bool:
     if isinstance(value, ast.Constant):
         return value.value is None
     return isinstance(value, ast.Call) and isinstance(value.func, ast.Subscript)
-
-
-def _is_kernel(function: ast.FunctionDef) -> bool:
-    return any("jit" in ast.unparse(decorator) for decorator in function.decorator_list)
 
 
 def _branches_on_block(kernel: ast.FunctionDef) -> bool:
@@ -153,7 +148,7 @@ class Facts:
 
     @property
     def cut(self) -> int | None:
-        """The first column that no row has, if all before it are written: a power of two, like the length of a block."""
+        """The first column that no row has, if all before it are written: a power of two, like a block's length."""
         m = self.mismatch
         if len(m.shape) != 2 or not 0 < m.unwritten < m.wrong or m.got == "never written":
             return None

@@ -259,7 +259,7 @@ def _cases(verdict: Verdict) -> str:
 def _failure_name(failing: CaseResult | None, failure: Explained | None) -> str:
     where = [f"in “{failing.name}”"] if failing else []
     where += [f"in line {failure.line} of the cell"] if failure and failure.line else []
-    return "What happened " + ", ".join(where) if where else "What happened"
+    return f"What happened {', '.join(where)}".rstrip()
 
 
 def _next_step(

@@ -1,4 +1,4 @@
-"""Climb with CuPy: six rungs of the Lomb–Scargle ladder, each timed against the rung below or against its own change."""
+"""Climb with CuPy: six rungs of the Lomb–Scargle ladder, each timed against the rung below or its own change."""
 
 from __future__ import annotations
 
