@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from grader.classroom import settings
+from grader.classroom.copying import TIMESTAMP
 from grader.errors import ClassroomError, UnusableSubmission
 from grader.exercises import PACKAGED, found
 from grader.submission.file_reading import read_notebook
@@ -176,9 +177,11 @@ def graded(api: Any, assignment: str) -> set[str]:
 
 def timestamp(coursedir: Any, assignment: str, student: str) -> datetime | None:
     """When a student's collected work was submitted, in UTC; None if that is unknown."""
+    from nbgrader.utils import parse_utc
+
+    file = Path(coursedir.format_path(coursedir.submitted_directory, student, assignment), TIMESTAMP)
     try:
-        folder = coursedir.format_path(coursedir.submitted_directory, student, assignment)
-        when: datetime | None = coursedir.get_existing_timestamp(folder)
+        when: datetime = parse_utc(file.read_text(encoding="utf-8").strip())
     except (ValueError, OverflowError, OSError):  # it did not come through the exchange
         return None
     return when

@@ -384,7 +384,7 @@ def test_a_copied_exchange_makes_no_collected_work_late(
     scores, (warning,) = graded(classroom)
     assert scores == {"ann": 3, "bob": 3}
     assert late(classroom) == {"ann": 0, "bob": 0}
-    assert "as when an exchange is copied" in warning
+    assert "as after copying an exchange" in warning
     assert class_actions.status(classroom.folder).assignments[0].waiting == 0
 
 

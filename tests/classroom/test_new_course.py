@@ -38,7 +38,7 @@ def test_init_keeps_what_is_there(classroom: Classroom) -> None:
     assert "# mine" in config.read_text(encoding="utf-8")
     assert (source / "01_add_vectors.ipynb").read_text(encoding="utf-8") == "mine"
     assert result.course_id == "gpu-course"
-    assert any("called gpu-course" in warning for warning in result.warnings)
+    assert any("keeps its id in nbgrader_config.py, gpu-course" in warning for warning in result.warnings)
 
 
 def test_a_folder_that_was_there_is_closed(tmp_path: Path, classroom: Classroom) -> None:

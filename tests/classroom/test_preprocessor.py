@@ -416,7 +416,7 @@ def test_other_graded_cells_wait_for_a_person(new_course: Callable[..., Classroo
     assert classroom.grade("ann", "test-own") == (None, True)
     assert classroom.grade("ann", "answer") == (0, False)  # as nbgrader has it: no response
     assert classroom.grade("bob", "answer") == (None, True)
-    assert "not a check cell" in result["ann"].reason
+    assert "not the check cell" in result["ann"].reason
 
 
 def _cell_of_type(cell_type: str, source: str) -> Any:
