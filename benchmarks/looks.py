@@ -1,4 +1,4 @@
-"""What the look that ends a round takes, by the number of elements that it meets: a reason for `glimpse.LOOKS`."""
+"""What the look that ends a round takes, by the number of elements that it meets: a reason for `output_probe.LOOKS`."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from grader.judge.timing.clock import launches_for
 __all__ = ["looks"]
 
 _EXERCISES = ("vector_add", "softmax", "unblock")  # few launches, some, many
-_ELEMENTS = (output_probe.LOOKS // 4, output_probe.LOOKS, 4 * output_probe.LOOKS, 16 * output_probe.LOOKS, 64 * output_probe.LOOKS)
+_ELEMENTS = tuple(int(factor * output_probe.LOOKS) for factor in (1 / 4, 1, 4, 16, 64))
 _TURNS = 40
 _AN_EXERCISE_S = 40.0
 
@@ -51,8 +51,8 @@ def looks(recorder: Recorder) -> None:
                         found[elements].append(one)
             for elements, rounds in found.items():
                 label = f"{exercise.id}, {len(spread.launches)} launches, {elements} elements"
-                recorder.add("clock/looks", label, "copies", "1", median(one.look.copies for one in rounds))
-                took = interval([1e6 * one.glimpse_s for one in rounds])
+                recorder.add("clock/looks", label, "copies", "1", median(one.probe.copies for one in rounds))
+                took = interval([1e6 * one.probe_s for one in rounds])
                 recorder.add("clock/looks", label, "look_us", "µs", *astuple(took))
     finally:
         bench.close()

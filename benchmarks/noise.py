@@ -56,9 +56,9 @@ def listening() -> Iterator[list[Heard]]:
                 one.event_s / len(spread.launches),
                 clock.switch_excess_s(one),
                 one.copy_in_s - clock.copy_in_s(spread.used["inputs"]),
-                clock.glimpse_excess_s(one),
+                clock.probe_excess_s(one),
                 drift.switch_s,
-                drift.look_s,
+                drift.probe_s,
             )
             whose = "baseline" if trusted else "submission"
             heard.append(Heard(whose, *(1e6 * each for each in more), float(drift.strained)))

@@ -19,7 +19,7 @@ from grader.judge.process.worker import Worker, WorkerFailed
 from grader.judge.sandbox import strength
 from grader.judge.timing.clock import Clock
 from grader.judge.timing.clock_choice import Reading
-from grader.judge.timing.problem_size import Sizes
+from grader.judge.timing.problem_size import ProblemSizes
 from grader.judge.timing.trial import BaselineFailed
 from grader.verdict import Environment
 
@@ -50,7 +50,7 @@ class Bench:
             if health.out_of_memory(error):
                 raise health.TooLittle(health.SHORT) from None  # only the process's end frees the buffers
             raise
-        self.sizes = Sizes()
+        self.sizes = ProblemSizes()
         self.alone: dict[tuple[str, str, str], list[Reading]] = {}
         self._clock: Clock | None = None
         self._baselines: Worker | None = None

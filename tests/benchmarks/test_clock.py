@@ -15,7 +15,7 @@ from grader.judge.process.worker import Round
 from grader.judge.score import Interval
 from grader.judge.timing.clock import NO_DRIFT
 from grader.judge.timing.clock_choice import Reading
-from grader.judge.timing.host_speed import Pace
+from grader.judge.timing.host_speed import HostSpeed
 
 LAUNCH_S = 200e-6
 CONSTANT_S = 150e-6
@@ -25,7 +25,7 @@ class Fixed:
     """A clock that takes a constant off."""
 
     def __init__(self, constant_s):
-        self.constant_s, self.pace = constant_s, Pace()
+        self.constant_s, self.host_speed = constant_s, HostSpeed()
         self.of_the_host = self
 
     def excess(self, trusted, strained):

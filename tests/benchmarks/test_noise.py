@@ -4,11 +4,11 @@ import os
 from types import SimpleNamespace
 
 import pytest
-from tests.judge.test_clock import CLOCK, US
 
 from benchmarks.noise import listening, taken
 from grader.judge.process.worker import Round
 from grader.judge.timing.clock import Clock, Excess
+from tests.judge.rounds import CLOCK, US
 
 SPREAD = SimpleNamespace(launches=("launch",) * 10, used={"inputs": 1e6}, case=SimpleNamespace(outputs=("out",)))
 LOOK = SimpleNamespace(copies=10)

@@ -13,7 +13,7 @@ TWO_OUTPUTS = Case("two", (Array("x", (64,)), Array("a", (64,), role="out"), Arr
 CLOCK = Clock(
     switch_s=Curve((1e-3, 40e-3), (150 * US, 150 * US)),
     copy_in_s=Curve((0.0, 1e9), (20 * US, 1020 * US)),
-    glimpse_s=Curve((0.0, 100.0), (30 * US, 130 * US)),
+    probe_s=Curve((0.0, 100.0), (30 * US, 130 * US)),
     jitter_s=40 * US,
     copy_in_jitter_s=90 * US,
 )
@@ -32,4 +32,4 @@ def a_round(launches_s, spread=None, clock=CLOCK, more=(0.0, 0.0, 0.0), event_s=
     copy_in_s = clock.copy_in_s(spread.used["inputs"]) if spread else 0.0
     look = Looked(len(spread.launches) * len(spread.case.outputs) if spread else 0)
     work_s = launches_s + clock.switch_s(launches_s)
-    return Round(copy_in_s + more[0], work_s + more[1], clock.glimpse_s(look.copies) + more[2], event_s, look, b"")
+    return Round(copy_in_s + more[0], work_s + more[1], clock.probe_s(look.copies) + more[2], event_s, look, b"")

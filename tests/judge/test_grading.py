@@ -1,4 +1,4 @@
-"""What the judge says of submissions, right and wrong, on a machine without a GPU."""
+"""The judge's verdicts on right and wrong submissions, on a machine without a GPU."""
 
 import json
 
@@ -36,8 +36,8 @@ def test_a_verdict_survives_json(judge):
     ("exercise", "source", "facts"),
     [
         ("softmax", changed(SOFTMAX, " - tl.max(x, axis=0)", ""), {"suspect": "The row maximum was not subtracted"}),
-        ("softmax", changed(SOFTMAX, '-float("inf")', "0.0"), {"suspect": "The masked lanes were counted"}),
-        ("softmax", changed(SOFTMAX, "row * x_stride", "0"), {"suspect": "Every row holds the result of row 0"}),
+        ("softmax", changed(SOFTMAX, '-float("inf")', "0.0"), {"suspect": "The masked elements were counted"}),
+        ("softmax", changed(SOFTMAX, "row * x_stride", "0"), {"suspect": "Every row has the result of row 0"}),
         ("softmax", changed(SOFTMAX, "kernel[(rows,)]", "kernel[(rows - 1,)]"), {"unwritten": lambda n: n > 0}),
         ("softmax", changed(SOFTMAX, "axis=0), mask=mask)", "axis=0))"), {"outside": lambda n: n > 0, "wrong": 0}),
         ("softmax", changed(SOFTMAX, "row * out_stride", "row * columns"), {"outside": lambda n: n > 0}),
@@ -94,7 +94,7 @@ def test_a_wrong_submission_fails_with_the_facts_of_its_bug(judge, exercise, sou
     ],
 )
 def test_what_cannot_be_judged_is_a_verdict_too(judge, source, kind):
-    """Nothing that a submission does raises: each failure is named, gives no points, and the next is graded as ever."""
+    """No submission makes it raise: each failure is named and gives no points, and the next grading works as usual."""
     verdict = judge.grade(source, "vector_add")
     assert verdict.failure is not None
     assert verdict.failure.kind == kind, verdict.failure
@@ -159,13 +159,13 @@ def test_the_worker_can_write_nowhere_but_in_its_own_home(judge, tmp_path):
 
 
 def test_inputs_are_fresh_in_every_grading(judge):
-    """What one grading saw does not help in the next."""
+    """Knowing the inputs of one grading does not help in the next."""
     source = "import torch\ndef vector_add(x, y, out):\n    print(float(x[0]))\n    torch.add(x, y, out=out)"
     assert judge.grade(source, "vector_add").log != judge.grade(source, "vector_add").log
 
 
 def test_the_callers_mistakes_are_its_own_errors(judge):
-    """An exercise that does not exist, and speed without a GPU, are said in one sentence."""
+    """An unknown exercise, and speed without a GPU, give one sentence each."""
     with pytest.raises(UnknownExercise, match="softmax"):
         judge.grade(VECTOR_ADD, "no_such")
     with pytest.raises(MachineLacks, match="GPU"):
@@ -181,7 +181,7 @@ def test_every_baseline_gives_what_the_oracle_gives(judge, exercise):
     import inspect
 
     for baseline in exercise.baselines:
-        if baseline.id in _NO_ANSWERS or baseline.harness:  # with a harness of its own it is no submission
+        if baseline.id in _NO_ANSWERS or baseline.harness:  # with its own harness it is not called like a submission
             continue
         if baseline.id == "compile":
             continue  # needs a compiler and half a minute on a CPU; it runs in the tests for a GPU

@@ -12,7 +12,7 @@ from grader.errors import MachineLacks
 from grader.exercises import find
 from grader.judge.checking.buffers import Desk
 from grader.judge.service import Judge
-from grader.judge.timing.output_probe import Glimpse
+from grader.judge.timing.output_probe import OutputProbe
 from tests.judge.submissions import VECTOR_ADD, changed
 
 pytestmark = pytest.mark.timeout(240)
@@ -121,7 +121,7 @@ def test_where_the_clock_looks_cannot_be_foretold():
     looks = []
     for _ in range(2):
         torch.manual_seed(0)
-        looks.append(Glimpse(desk, spread)._columns)
+        looks.append(OutputProbe(desk, spread)._columns)
     assert looks[0] != looks[1]
 
 

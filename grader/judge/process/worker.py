@@ -19,7 +19,7 @@ from grader.exercise import Case, text_of
 from grader.judge.checking.buffers import Desk, Spread, laid
 from grader.judge.process.claims import Printed, death, failure_of, time_of
 from grader.judge.sandbox import FILES, MEMORY_BYTES, TASKS, Caged, TooManyFiles, available_share, start
-from grader.judge.timing.output_probe import Glimpse
+from grader.judge.timing.output_probe import OutputProbe
 from grader.protocol.channel import Channel, ChannelClosed, ChannelTimeout
 from grader.protocol.flag import Flag
 from grader.verdict import Failure
@@ -51,14 +51,14 @@ class Round:
 
     copy_in_s: float
     work_s: float  # from the inputs' arrival to the answer: a small copy, then the launches
-    glimpse_s: float
+    probe_s: float
     event_s: float | None
-    look: Glimpse
+    probe: OutputProbe
     seen: bytes  # the probed elements, before the clock stopped
 
     def must_be_unchanged(self) -> None:
         """Once all outputs are right, raise WorkerFailed if the probe had seen other values: the answer came early."""
-        if self.look.take() != self.seen:
+        if self.probe.take() != self.seen:
             raise WorkerFailed(Failure("wrong_answer", _NOT_AWAITED))
 
 
@@ -185,7 +185,7 @@ class Worker:
         flag, number = self._flag, self._round
         if head_start:
             self._await_queue(flag, number)
-        glimpse = Glimpse(desk, self._spread)
+        probe = OutputProbe(desk, self._spread)
         desk.wake()
         gc.disable()
         try:
@@ -196,12 +196,12 @@ class Worker:
             flag.raise_(number)
             self._await_answer(flag, number, limit_s)
             answered = time.perf_counter()
-            seen = glimpse.take()
+            seen = probe.take()
             ended = time.perf_counter()
         finally:
             gc.enable()
         event_s = time_of(self._receive(limit_s).get("event_s"))
-        return Round(handed - started, answered - handed, ended - answered, event_s, glimpse, seen)
+        return Round(handed - started, answered - handed, ended - answered, event_s, probe, seen)
 
     def _await_queue(self, flag: Flag, number: int) -> None:
         """Give the worker some time to queue its calls.

@@ -18,7 +18,7 @@ from grader.judge.gpu.ceilings import Machine
 from grader.judge.process.worker import Round, Worker
 from grader.judge.score import quartile
 from grader.judge.timing.clock_choice import Reading
-from grader.judge.timing.host_speed import Pace
+from grader.judge.timing.host_speed import HostSpeed
 
 _ROUND_S = 5e-3  # launches per round: the switch's usual error of 8 µs is less than 0.2 % of it
 _JITTER_S = 45e-6  # the host's part varies by some 40 µs (`clock/noise`)
@@ -57,13 +57,13 @@ class Excess:
     """Seconds over the calibration: from the inputs' arrival to the probe, and of the probe."""
 
     switch_s: float = 0.0
-    look_s: float = 0.0
+    probe_s: float = 0.0
     strained: bool = False  # whether the processor was slow
 
     @property
     def longer(self) -> Excess:
         """The same without negative parts, so that a clock that runs short shows in trusted rounds."""
-        return Excess(max(0.0, self.switch_s), max(0.0, self.look_s), self.strained)
+        return Excess(max(0.0, self.switch_s), max(0.0, self.probe_s), self.strained)
 
 
 NO_DRIFT = Excess()
@@ -74,7 +74,7 @@ class Clock:
     """The overhead of a round in seconds.
 
     `switch_s`: the small copy and the GPU's switch to the worker, by the launches' seconds. `host_s`: the host's time to
-    the first launch without a head start. `copy_in_s`: by bytes. `glimpse_s`: the probe, by its number of copies.
+    the first launch without a head start. `copy_in_s`: by bytes. `probe_s`: the probe, by its number of copies.
 
     A small excess is noise. An excess of the copy-in above `copy_in_jitter_s` counts in full, because another process's
     work costs two switches; of the probe, only the part above `jitter_s` counts. `drift` is subtracted first.
@@ -82,11 +82,11 @@ class Clock:
 
     switch_s: Curve
     copy_in_s: Curve
-    glimpse_s: Curve
+    probe_s: Curve
     jitter_s: float
     copy_in_jitter_s: float
     host_s: float = 0.0
-    pace: Pace = field(default_factory=Pace)
+    host_speed: HostSpeed = field(default_factory=HostSpeed)
 
     @classmethod
     def calibrate(cls, desk: Desk, machine: Machine, worker: Worker) -> Clock:
@@ -99,38 +99,38 @@ class Clock:
         case = Case("calibration", (Array("x", (elements,)), Array("out", (elements,), role="out")))
         most = min(_DISTINCT, desk.capacity(case))
         switches: list[tuple[float, float]] = []
-        glimpses: dict[float, float] = {}
-        pace = Pace()
+        probes: dict[float, float] = {}
+        host_speed = HostSpeed()
         for launches in _CALIBRATION_LAUNCHES:
             spread = desk.lay(case, min(launches, most))
-            rows = len(spread.launches)
-            spread = spread.repeated(launches // rows)
+            spread = spread.repeated(launches // len(spread.launches))
             desk.deal(spread)
             worker.plan(spread)
-            found = cls._rounds(desk, spread, worker, pace, head_start=True)
+            found = cls._rounds(desk, spread, worker, host_speed, head_start=True)
             switches.append(_beyond(found))
-            glimpses.setdefault(float(found[-1].look.copies), quartile(one.glimpse_s for one in found))
+            probes.setdefault(float(found[-1].probe.copies), quartile(one.probe_s for one in found))
             if launches == _HOST_LAUNCHES:
-                by_host_s = _beyond(cls._rounds(desk, spread, worker, pace, head_start=False))[1] - switches[-1][1]
+                late = cls._rounds(desk, spread, worker, host_speed, head_start=False)
+                by_host_s = _beyond(late)[1] - switches[-1][1]
         copies = [(float(size), desk.copy_in_s(size)) for size in _sizes(desk.arenas["inputs"].size)]
         least_s = min(cost for _, cost in switches)
         return cls(
             switch_s=Curve.through(switches),
             copy_in_s=Curve.through(copies),
-            glimpse_s=Curve.through(list(glimpses.items())),
+            probe_s=Curve.through(list(probes.items())),
             jitter_s=min(_JITTER_S, least_s / 3),
             copy_in_jitter_s=0.55 * least_s,
             host_s=max(0.0, by_host_s),
-            pace=pace,
+            host_speed=host_speed,
         )
 
     @staticmethod
-    def _rounds(desk: Desk, spread: Spread, worker: Worker, pace: Pace, head_start: bool) -> list[Round]:
+    def _rounds(desk: Desk, spread: Spread, worker: Worker, host_speed: HostSpeed, head_start: bool) -> list[Round]:
         """Return a calibration's rounds without the first two and any without valid events."""
         rounds = []
         for _ in range(_CALIBRATION_ROUNDS):
             desk.poison(spread)
-            pace.is_strained()  # records how fast the processor can be
+            host_speed.is_strained()  # records how fast the processor can be
             rounds.append(worker.round("", desk, 30.0, head_start))
         return [one for one in rounds[2:] if one.event_s is not None]
 
@@ -144,7 +144,7 @@ class Clock:
         """Return the least excess of a trial's trusted rounds, without the rounds that do not `tell`."""
         telling = [*filter(self.tells, trusted)]
         switch_s = min(map(self.switch_excess_s, telling), default=0.0)
-        return Excess(switch_s, min(map(self.glimpse_excess_s, telling), default=0.0), strained)
+        return Excess(switch_s, min(map(self.probe_excess_s, telling), default=0.0), strained)
 
     def tells(self, one: Round) -> bool:
         """Whether the round is within the calibrated range; a longer one also leaves the host's caches cold."""
@@ -156,11 +156,11 @@ class Clock:
         For some seconds a host can add 100 µs to every round; then the processor is slow in most trials. Otherwise
         subtract at most one jitter from the switch and nothing from the probe: a submission's GPU work lengthens both.
         """
-        switch_s, look_s = median_low(one.switch_s for one in trials), median_low(one.look_s for one in trials)
+        switch_s, probe_s = median_low(one.switch_s for one in trials), median_low(one.probe_s for one in trials)
         if strained := 2 * sum(one.strained for one in trials) > len(trials):
             most_s = _STRAINED_JITTERS * self.jitter_s
-            return Excess(min(switch_s, most_s), min(look_s, most_s), strained)
-        return Excess(min(switch_s, self.jitter_s), min(look_s, 0.0), strained)
+            return Excess(min(switch_s, most_s), min(probe_s, most_s), strained)
+        return Excess(min(switch_s, self.jitter_s), min(probe_s, 0.0), strained)
 
     def takes_too_much(self, trials: Sequence[Excess]) -> bool:
         """Whether rounds are shorter than calibrated by more than the jitter: the calibration was too slow."""
@@ -171,7 +171,7 @@ class Clock:
         work_s = one.work_s - drift.switch_s
         if (more_s := one.copy_in_s - self.copy_in_s(spread.used["inputs"])) > self.copy_in_jitter_s:
             work_s += more_s
-        work_s += max(0.0, self.glimpse_excess_s(one) - drift.look_s - self.jitter_s)
+        work_s += max(0.0, self.probe_excess_s(one) - drift.probe_s - self.jitter_s)
         launches_s = work_s
         for _ in range(3):  # a fixed point: the switch depends a little on the launches' time
             launches_s = max(work_s - self.switch_s(launches_s), 1e-9)
@@ -184,9 +184,9 @@ class Clock:
         assert one.event_s is not None
         return one.work_s - one.event_s - self.switch_s(one.event_s)
 
-    def glimpse_excess_s(self, one: Round) -> float:
+    def probe_excess_s(self, one: Round) -> float:
         """Return the probe's excess."""
-        return one.glimpse_s - self.glimpse_s(one.look.copies)
+        return one.probe_s - self.probe_s(one.probe.copies)
 
 
 def _beyond(rounds: Sequence[Round]) -> tuple[float, float]:

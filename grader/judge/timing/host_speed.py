@@ -18,7 +18,7 @@ _USUAL_S = 6e-5  # for these steps on the busy hosts where the time limits were 
 _LOOKS = 200  # some 30 ms
 
 
-class Pace:
+class HostSpeed:
     """Watches the speed of the core that the calling thread is on."""
 
     def __init__(self) -> None:

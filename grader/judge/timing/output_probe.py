@@ -28,7 +28,7 @@ _source = random.SystemRandom()  # torch's generator starts with the same seed i
 Column = tuple[int, int, int, int]  # a 2D copy: offset, pitch, rows, bytes per element
 
 
-class Glimpse:
+class OutputProbe:
     """Reads elements at random places, drawn again for each round."""
 
     def __init__(self, desk: Desk, spread: Spread) -> None:

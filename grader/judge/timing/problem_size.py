@@ -12,7 +12,7 @@ _MOST_ELEMENTS = (1 << 31) - (1 << 24)  # per array: offsets of a block past its
 _FEWEST_LAUNCHES = 4
 
 
-class Sizes:
+class ProblemSizes:
     """The factor on the rows of each exercise's timed cases.
 
     Launches get as long as memory and 32-bit indices allow, up to a limit. The factor is found while no submission is

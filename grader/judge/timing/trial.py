@@ -109,9 +109,9 @@ def _round_of_ours(
     """Run a trusted round. Return it, and whether the processor was slow before and after it."""
     try:
         desk.poison(spread)
-        slow = clock.pace.is_strained()
+        slow = clock.host_speed.is_strained()
         one = worker.round(name, desk, limit_s, head_start)
-        return one, clock.pace.is_strained() and slow
+        return one, clock.host_speed.is_strained() and slow
     except WorkerFailed as failed:
         raise BaselineFailed(name, failed.failure.message) from None
 

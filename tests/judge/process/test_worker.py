@@ -434,7 +434,9 @@ def test_an_error_of_ours_in_a_round_leaves_the_garbage_collector_on(ready, desk
         raise RuntimeError("out of memory")
 
     one = ready("cuda")
-    monkeypatch.setattr(*((desk, "hand_over", fail) if part == "hand_over" else (worker_module.Glimpse, "take", fail)))
+    monkeypatch.setattr(
+        *((desk, "hand_over", fail) if part == "hand_over" else (worker_module.OutputProbe, "take", fail))
+    )
     try:
         with pytest.raises(RuntimeError):
             one.round("submission", desk, 5.0, True)
@@ -645,11 +647,11 @@ def test_a_rounds_parts_are_where_the_time_went(ready, desk, monkeypatch):
     monkeypatch.setattr(worker_module, "time", clock)
     monkeypatch.setattr(desk, "wake", takes(8.0, desk.wake))
     monkeypatch.setattr(desk, "hand_over", takes(1.0, desk.hand_over))
-    monkeypatch.setattr(worker_module.Glimpse, "__init__", takes(16.0, worker_module.Glimpse.__init__))
-    monkeypatch.setattr(worker_module.Glimpse, "take", takes(4.0, worker_module.Glimpse.take))
+    monkeypatch.setattr(worker_module.OutputProbe, "__init__", takes(16.0, worker_module.OutputProbe.__init__))
+    monkeypatch.setattr(worker_module.OutputProbe, "take", takes(4.0, worker_module.OutputProbe.take))
     one.peer.on_round = takes(2.0, one.peer.on_round)
     found = one.round("submission", desk, 30.0, True)
-    assert (found.copy_in_s, found.work_s, found.glimpse_s) == (1.0, 8.0 + 2.0, 4.0)
+    assert (found.copy_in_s, found.work_s, found.probe_s) == (1.0, 8.0 + 2.0, 4.0)
     assert found.event_s == 0.25
 
 
@@ -691,7 +693,7 @@ def test_a_round_knows_its_look(ready, desk):
     """The places were drawn before the clock started, and are those that are compared afterwards."""
     found = ready().round("submission", desk, 30.0, True)
     assert isinstance(found, Round)
-    assert found.seen == found.look.take()
+    assert found.seen == found.probe.take()
 
 
 def test_the_clock_starts_when_the_calls_are_queued(ready, desk, monkeypatch):

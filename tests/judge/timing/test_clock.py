@@ -11,7 +11,7 @@ from grader.judge.checking.buffers import Desk
 from grader.judge.gpu.ceilings import Machine
 from grader.judge.process.worker import Round
 from grader.judge.timing.clock import NO_DRIFT, Clock, Curve, Excess, launches_for
-from grader.judge.timing.output_probe import Glimpse
+from grader.judge.timing.output_probe import OutputProbe
 from tests.judge.rounds import CASE, CLOCK, TWO_OUTPUTS, US, Looked, a_round
 
 
@@ -50,7 +50,7 @@ class Calibrated:
     def switch_s(self, event_s):
         return self.switch_us * US + 0.01 * event_s
 
-    def glimpse_s(self, copies):
+    def probe_s(self, copies):
         return (20 + 2 * copies) * US
 
     def round(self, name, desk, limit_s, head_start):
@@ -64,7 +64,7 @@ class Calibrated:
         late_s = 5e-3 if self.rounds <= 2 or self.rounds in (5, 6, 7, 8) else 0.0
         claim = None if self.rounds == 9 else event_s
         work_s = event_s + self.switch_s(event_s) + late_s + (0.0 if head_start else self.host_us * US)
-        return Round(0.0, work_s, self.glimpse_s(rows) + late_s, claim, Looked(rows), b"")
+        return Round(0.0, work_s, self.probe_s(rows) + late_s, claim, Looked(rows), b"")
 
 
 class LoggingDesk(Desk):
@@ -103,7 +103,7 @@ def test_calibration_finds_what_a_round_costs_beyond_its_launches(calibrated):
         event_s = 35 * US * launches
         assert clock.switch_s(event_s) == pytest.approx(worker.switch_s(event_s))
     for copies in (1, 4, 16, 100):
-        assert clock.glimpse_s(copies) == pytest.approx(worker.glimpse_s(copies))
+        assert clock.probe_s(copies) == pytest.approx(worker.probe_s(copies))
     for count in (1 << 12, 1 << 20, desk.arenas["inputs"].size):
         assert clock.copy_in_s(count) == pytest.approx(desk.copy_in_s(count))
 
@@ -131,7 +131,7 @@ def test_calibration_deals_and_plans_for_each_length_of_round(calibrated):
 def test_the_calibration_shows_the_clock_how_fast_the_processor_is(calibrated):
     """Otherwise its first call, perhaps in a slow period, would define the fastest speed."""
     clock, _, _ = calibrated()
-    assert 0 < clock.pace._least_s < 1
+    assert 0 < clock.host_speed._least_s < 1
 
 
 def test_the_jitter_stays_well_below_the_switch(calibrated):
@@ -150,7 +150,7 @@ def test_a_calibrated_clock_reads_what_the_launches_took(calibrated, small_desk)
     spread = small_desk.lay(CASE, 10)
     launches_s = 8e-3
     one = Round(desk.copy_in_s(spread.used["inputs"]), launches_s + worker.switch_s(launches_s),
-                worker.glimpse_s(10), launches_s, Looked(10), b"")  # fmt: skip
+                worker.probe_s(10), launches_s, Looked(10), b"")  # fmt: skip
     assert clock.read(spread, one).arbiter_s == pytest.approx(launches_s / 10, rel=1e-4)
 
 
@@ -159,7 +159,7 @@ def trusted(*more_us, look_us=0.0):
 
 
 def in_us(excess):
-    return pytest.approx((excess.switch_s / US, excess.look_s / US), abs=1e-6)
+    return pytest.approx((excess.switch_s / US, excess.probe_s / US), abs=1e-6)
 
 
 def test_the_excess_of_a_trial_is_the_least_of_its_rounds():
@@ -225,7 +225,7 @@ def test_a_spell_is_most_of_the_last_trials():
     for found, strained in ((slow, True), (fast, False), (slow + fast, False), (slow + fast + slow, True),
                             (fast + slow + fast, False)):  # fmt: skip
         assert CLOCK.drift(found).strained is strained
-        assert (CLOCK.drift(found).look_s > 0) is strained
+        assert (CLOCK.drift(found).probe_s > 0) is strained
 
 
 @pytest.mark.parametrize(
@@ -271,9 +271,9 @@ def test_a_faster_copying_in_gives_nothing_back(small_desk):
 def test_the_look_is_expected_to_cost_as_much_as_its_copies_do(small_desk):
     """The number of copies counts, not their target: two outputs cost as much as twice as many launches."""
     spread = small_desk.lay(TWO_OUTPUTS, 5)
-    look = Glimpse(small_desk, spread)
+    look = OutputProbe(small_desk, spread)
     assert look.copies == 10
-    honest = Round(CLOCK.copy_in_s(spread.used["inputs"]), 3e-3 + 150 * US, CLOCK.glimpse_s(10), None, look, b"")
+    honest = Round(CLOCK.copy_in_s(spread.used["inputs"]), 3e-3 + 150 * US, CLOCK.probe_s(10), None, look, b"")
     assert CLOCK.read(spread, honest).arbiter_s == pytest.approx(3e-3 / 5)
 
 
@@ -282,7 +282,7 @@ def test_of_the_look_its_drift_is_taken_off_before_the_jitter(small_desk, look_u
     """The rest beyond the jitter counts; a probe that is quick now leaves less room to hide in."""
     spread = small_desk.lay(CASE)
     one = a_round(3e-3, spread, more=(0.0, 0.0, CLOCK.jitter_s + 60 * US))
-    found = CLOCK.read(spread, one, Excess(look_s=look_us * US))
+    found = CLOCK.read(spread, one, Excess(probe_s=look_us * US))
     assert found.arbiter_s == pytest.approx(3e-3 + counted_us * US)
 
 

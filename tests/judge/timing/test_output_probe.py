@@ -11,7 +11,7 @@ import torch
 from grader.exercise import Array, Case
 from grader.judge.checking import buffers as desks
 from grader.judge.checking.buffers import Desk
-from grader.judge.timing.output_probe import LOOKS, Glimpse
+from grader.judge.timing.output_probe import LOOKS, OutputProbe
 from grader.protocol.arena import GUARD_BYTES, ITEM_BYTES
 
 SHAPES = {
@@ -67,7 +67,7 @@ def test_every_place_is_an_element_of_its_launch(desk, name, launches):
     array = SHAPES[name]
     spread = laid(desk, [array], launches)
     for _ in range(3):
-        columns = Glimpse(desk, spread)._columns
+        columns = OutputProbe(desk, spread)._columns
         assert {item for _, item in places(columns)} == {ITEM_BYTES[array.dtype]}
         found = by_launch(spread, columns)
         assert sum(map(len, found)) == len(places(columns)), "some lie in no output"
@@ -82,7 +82,7 @@ def test_every_element_may_be_looked_at(desk, name, launches):
     spread = laid(desk, [SHAPES[name]], launches)
     missed = set().union(*(elements(launch["out"]) for launch in spread.launches))
     for _ in range(300):
-        missed -= {at for at, _ in places(Glimpse(desk, spread)._columns)}
+        missed -= {at for at, _ in places(OutputProbe(desk, spread)._columns)}
     assert missed == set()
 
 
@@ -90,7 +90,7 @@ def test_every_element_may_be_looked_at(desk, name, launches):
 @pytest.mark.parametrize("name", ["a vector", "a matrix", "padded rows"])
 def test_few_copies_fetch_it_all(desk, name, launches):
     """They take time by the clock: one for a launch, or one or two for an element of all of them."""
-    look = Glimpse(desk, laid(desk, [SHAPES[name]], launches))
+    look = OutputProbe(desk, laid(desk, [SHAPES[name]], launches))
     assert look.copies == len(look._columns) <= 22
     if launches <= 17:
         assert look.copies == launches
@@ -104,7 +104,7 @@ def test_a_part_of_a_launch_that_comes_late_is_always_seen(desk, launches, late,
     length = int(late * 4001) + 1
     first = {"tail": 4001 - length, "head": 0, "middle": 1234}[part]
     for _ in range(200):
-        last = by_launch(spread, Glimpse(desk, spread)._columns)[-1]
+        last = by_launch(spread, OutputProbe(desk, spread)._columns)[-1]
         start = spread.launches[-1]["out"].offset
         assert any(first <= (at - start) // 4 < first + length for at in last)
 
@@ -117,7 +117,7 @@ def test_no_pattern_of_the_last_launch_is_in_step_with_a_comb(desk, launches, pe
     spread = laid(desk, [Array("out", (50_000,), role="out")], launches)
     start, missed = spread.launches[-1]["out"].offset, 0
     for _ in range(100):
-        last = by_launch(spread, Glimpse(desk, spread)._columns)[-1]
+        last = by_launch(spread, OutputProbe(desk, spread)._columns)[-1]
         missed += late.isdisjoint((at - start) // 4 % period for at in last)
     assert missed == 0
 
@@ -126,7 +126,7 @@ def test_the_last_launch_is_not_known_to_be_looked_at_last(desk):
     """Otherwise it would have more time."""
     spread = laid(desk, [SHAPES["a vector"]], 5)
     start = spread.launches[-1]["out"].offset
-    turns = [[at >= start for at, *_ in Glimpse(desk, spread)._columns].index(True) for _ in range(200)]
+    turns = [[at >= start for at, *_ in OutputProbe(desk, spread)._columns].index(True) for _ in range(200)]
     assert all(turns.count(turn) > 15 for turn in range(5))
 
 
@@ -134,7 +134,7 @@ def test_the_last_launch_is_not_known_to_be_looked_at_last(desk):
 def test_of_many_launches_each_is_looked_at_elsewhere(desk, name):
     """Some steps on in each, and round the end; at six places, however many launches there are."""
     spread = laid(desk, [SHAPES[name]], 60)
-    own = by_launch(spread, Glimpse(desk, spread)._columns)
+    own = by_launch(spread, OutputProbe(desk, spread)._columns)
     assert {len(each) for each in own} == {6}
     found = {at - launch["out"].offset for each, launch in zip(own, spread.launches, strict=True) for at in each}
     assert len(found) > 100
@@ -147,7 +147,7 @@ def test_no_part_of_any_output_is_looked_at_less(desk, launch, launches):
     start, size = spread.launches[launch]["out"].offset, 4001
     tenths = [0] * 10
     for _ in range(300):
-        for at in by_launch(spread, Glimpse(desk, spread)._columns)[launch]:
+        for at in by_launch(spread, OutputProbe(desk, spread)._columns)[launch]:
             tenths[10 * (at - start) // 4 // size] += 1
     mean = sum(tenths) / 10
     assert mean >= 30 * LOOKS / launches
@@ -160,7 +160,7 @@ def test_no_element_is_looked_at_less(desk, launches):
     spread = laid(desk, [Array("out", (997,), role="out")], launches)
     start, looks, counts = spread.launches[0]["out"].offset, 0, [0] * 997
     for _ in range(600):
-        for at in by_launch(spread, Glimpse(desk, spread)._columns)[0]:
+        for at in by_launch(spread, OutputProbe(desk, spread)._columns)[0]:
             counts[(at - start) // 4] += 1
             looks += 1
     mean = looks / 997
@@ -170,7 +170,7 @@ def test_no_element_is_looked_at_less(desk, launches):
 def test_where_it_looks_is_drawn_anew(desk):
     """Several probes of the same outputs share few places."""
     spread = laid(desk, [SHAPES["a vector"]], 4)
-    looks = [set(places(Glimpse(desk, spread)._columns)) for _ in range(8)]
+    looks = [set(places(OutputProbe(desk, spread)._columns)) for _ in range(8)]
     assert len(set.union(*looks)) > sum(map(len, looks)) / 2
 
 
@@ -178,7 +178,7 @@ def test_every_output_has_its_own_places(desk):
     """Two outputs of different types are both looked at, in each launch."""
     arrays = [Array("a", (40,), role="out"), Array("b", (6, 10), "float16", "out", 2)]
     spread = laid(desk, arrays, 3)
-    seen = places(Glimpse(desk, spread)._columns)
+    seen = places(OutputProbe(desk, spread)._columns)
     for launch in spread.launches:
         for name in "ab":
             own = elements(launch[name])
@@ -189,14 +189,14 @@ def test_repeated_launches_are_looked_at_once(desk):
     """Those of a calibration share their buffers: sixteen looks suffice for a thousand launches."""
     spread = laid(desk, [SHAPES["a vector"]], 4)
     for times in (1, 3, 64):
-        columns = Glimpse(desk, spread.repeated(times))._columns
+        columns = OutputProbe(desk, spread.repeated(times))._columns
         assert LOOKS <= len(places(columns)) <= 1.6 * LOOKS
 
 
 def test_one_launch_again_and_again_is_one_row(desk):
     """If only one launch has buffers, it is probed like a single launch."""
     spread = laid(desk, [SHAPES["a vector"]], 1).repeated(5)
-    assert len(Glimpse(desk, spread)._columns) == 1
+    assert len(OutputProbe(desk, spread)._columns) == 1
 
 
 @pytest.mark.parametrize("name", SHAPES)
@@ -204,7 +204,7 @@ def test_nothing_changed_is_nothing_seen(desk, name):
     """The look is the same twice, whatever is written around the outputs, and as long as what it looks at."""
     spread = laid(desk, [SHAPES[name]], 3)
     desk.poison(spread)
-    look = Glimpse(desk, spread)
+    look = OutputProbe(desk, spread)
     before = look.take()
     assert len(before) == len(places(look._columns)) * ITEM_BYTES[SHAPES[name].dtype]
     raw = desk.arenas["outputs"].bytes_at(0, desk.arenas["outputs"].size)
@@ -222,7 +222,7 @@ def test_a_changed_output_of_one_launch_is_seen(desk, name, launch):
     """Its elements alone change; the others' stay."""
     spread = laid(desk, [SHAPES[name]], 3)
     desk.poison(spread)
-    look = Glimpse(desk, spread)
+    look = OutputProbe(desk, spread)
     before = look.take()
     desk._view(spread.launches[launch]["out"]).fill_(1.0)
     after = look.take()
@@ -239,7 +239,7 @@ def test_one_changed_element_is_seen_where_the_look_falls_on_it(desk):
     view = desk._view(spread.launches[2]["out"])
     seen = 0
     for turn in range(40):
-        look = Glimpse(desk, spread)
+        look = OutputProbe(desk, spread)
         at = spread.launches[2]["out"].offset + 4 * 3
         before = look.take()
         view[3] = turn + 1
@@ -251,7 +251,7 @@ def test_one_changed_element_is_seen_where_the_look_falls_on_it(desk):
 def test_a_change_of_the_second_output_alone_is_seen(desk):
     """Every output is looked at, not only the first."""
     spread = laid(desk, [Array("a", (40,), role="out"), Array("b", (40,), role="out")], 2)
-    look = Glimpse(desk, spread)
+    look = OutputProbe(desk, spread)
     before = look.take()
     desk._view(spread.launches[1]["b"]).fill_(1.0)
     assert look.take() != before
@@ -287,7 +287,7 @@ def test_where_it_will_look_nothing_is_read_before(desk, copied, launches):
     """It is rehearsed elsewhere: what was read is faster to read again, and so a submission could find it."""
     spread = laid(desk, [Array("out", (50_000,), role="out")], launches)
     on_gpu = SimpleNamespace(torch_device="cuda", arenas={"outputs": SimpleNamespace(address=0)})
-    look = Glimpse(on_gpu, spread)
+    look = OutputProbe(on_gpu, spread)
     real = {at for at, _ in places(look._columns)}
     assert len(copied) >= len(real) / 2, "it is rehearsed, with as many copies"
     assert len(real & set(copied)) < len(real) / 8

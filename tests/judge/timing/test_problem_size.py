@@ -5,7 +5,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from grader.judge.timing.problem_size import Sizes
+from grader.judge.timing.problem_size import ProblemSizes
 from tests.judge.timing.test_timer import ROWS, World, case, exercise
 
 MACHINE = World().machine
@@ -14,7 +14,7 @@ SMALL = exercise(case("a", ROWS // 4))  # 8 times its rows are long enough
 
 @pytest.fixture
 def sizes():
-    return Sizes()
+    return ProblemSizes()
 
 
 def room(rows):

@@ -17,7 +17,7 @@ from grader.judge.process.worker import WorkerFailed
 from grader.judge.timing import timer as timer_module
 from grader.judge.timing.clock import NO_DRIFT
 from grader.judge.timing.clock_choice import AGREEMENT, Reading
-from grader.judge.timing.problem_size import Sizes
+from grader.judge.timing.problem_size import ProblemSizes
 from grader.judge.timing.timer import Timer
 from grader.judge.timing.trial import BaselineFailed, HeldUp
 from grader.verdict import Failure
@@ -82,7 +82,7 @@ class World:
     device = "cuda"
 
     def __init__(self):
-        self.alone, self.sizes, self.pool, self.clock = {}, Sizes(), Pool(), None
+        self.alone, self.sizes, self.pool, self.clock = {}, ProblemSizes(), Pool(), None
         self.calibrations = []  # whether others were alive, for each
         self.machine = Machine("cuda", "GPU", "", "", "", "", 60 << 20, 4000.0, 800.0)
         self.desk = SimpleNamespace(

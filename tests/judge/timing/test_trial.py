@@ -12,7 +12,7 @@ from grader.judge.checking import buffers as desks
 from grader.judge.checking.buffers import Desk
 from grader.judge.process.worker import FILL, Round, WorkerFailed
 from grader.judge.timing import trial as trials
-from grader.judge.timing.host_speed import Pace
+from grader.judge.timing.host_speed import HostSpeed
 from grader.judge.timing.trial import BaselineFailed, TimedWrong, sample
 from grader.verdict import Failure, Mismatch
 from tests.judge.rounds import CASE, CLOCK, US, a_round
@@ -58,7 +58,7 @@ class Trial:
             more = (0.0, self.trial.more_us.get(name, 0.0) * US, 0.0)
             launches_s = self.trial.launches_s.get(name, 3e-3)
             one = a_round(launches_s, self.trial.spread, more=more, event_s=launches_s)
-            return replace(one, look=replace(one.look, take=lambda: self.trial.log.append("look") or b""))
+            return replace(one, probe=replace(one.probe, take=lambda: self.trial.log.append("look") or b""))
 
         def freeze(self):
             self.trial.log.append("freeze")
@@ -245,14 +245,16 @@ def test_the_processors_pace_is_watched_where_the_submission_stands_still(trial,
 
     slow = {3, 4}
 
-    def is_strained(pace):
-        trial.log.append("pace")
-        return trial.log.count("pace") in slow
+    def is_strained(host_speed):
+        trial.log.append("host_speed")
+        return trial.log.count("host_speed") in slow
 
-    monkeypatch.setattr(Pace, "is_strained", is_strained)
+    monkeypatch.setattr(HostSpeed, "is_strained", is_strained)
     trial.sample()
-    assert "pace" not in trial.log[: trial.log.index("freeze")]
-    beside = [["freeze", "poison", "pace", f"round e:{name}", "pace", "thaw"] for name in ("torch", "compile")]
+    assert "host_speed" not in trial.log[: trial.log.index("freeze")]
+    beside = [
+        ["freeze", "poison", "host_speed", f"round e:{name}", "host_speed", "thaw"] for name in ("torch", "compile")
+    ]
     assert trial.log[-12:] == [*beside[0], *beside[1]]
     assert trial.excesses[-1].strained, "before and after the second"
     slow.update((6, 7))
@@ -304,10 +306,10 @@ def test_a_fill_that_fails_is_no_fault_of_the_submission(trial):
 def test_a_spell_of_the_host_makes_no_submission_slower(trial, monkeypatch):
     """While the processor is slow, what the baselines' rounds take longer is taken off the submission's."""
     trial.more_us = {"submission": 75.0, "e:torch": 70.0, "e:compile": 80.0}
-    monkeypatch.setattr(Pace, "is_strained", lambda pace: False)
+    monkeypatch.setattr(HostSpeed, "is_strained", lambda host_speed: False)
     assert trial.sample()["submission"].arbiter_s == pytest.approx(1.5175e-3)
     trial.excesses.clear()
-    monkeypatch.setattr(Pace, "is_strained", lambda pace: True)
+    monkeypatch.setattr(HostSpeed, "is_strained", lambda host_speed: True)
     assert trial.sample()["submission"].arbiter_s == pytest.approx(1.5025e-3)
 
 
