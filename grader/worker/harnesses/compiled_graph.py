@@ -1,6 +1,6 @@
 """Call a function as one compiled graph, count the kernels that it is fused into, and list the kernels that a call runs.
 
-A submission shares this process, so it can falsify all of these: the judge treats them as hints.
+A submission shares this process, so it can falsify all of these results.
 """
 
 from __future__ import annotations
