@@ -1,5 +1,5 @@
 # mistake: the kernel that does nothing is wrong from its first call on
-# says: looks at the first results only was called sound (dead code)
+# says: checks only the first results was called sound (dead code)
 # runs: anywhere
 
 import torch

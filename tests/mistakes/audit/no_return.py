@@ -1,5 +1,5 @@
 # mistake: it prints its result and returns nothing
-# says: return True for a sound benchmark, and False for one that lies
+# says: return True for a sound benchmark and False for one that lies
 # runs: anywhere
 
 import torch

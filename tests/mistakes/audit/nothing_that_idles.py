@@ -1,5 +1,5 @@
 # mistake: no kernel that does nothing is tried
-# says: A benchmark that looks at no result was called sound (dead code)
+# says: A benchmark that checks no result was called sound (dead code)
 # runs: anywhere
 
 import torch

@@ -1,5 +1,5 @@
 # mistake: data that the other function has just used counts as cold
-# says: just after the baseline has read it was called sound (hot data)
+# says: right after the baseline has read it was called sound (hot data)
 # runs: anywhere
 
 import torch

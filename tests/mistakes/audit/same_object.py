@@ -1,5 +1,5 @@
 # mistake: each function must get the same object that was made
-# says: hands out copies of what `make_input` made, each with the same values, was accused
+# says: passes copies of the data from `make_input`, all with the same values, was accused
 # runs: anywhere
 
 import torch

@@ -1,5 +1,5 @@
 # mistake: the memory of the gradient is treated as contiguous
-# says: The gradient is not contiguous here, and the kernel read its memory as if it were: launch it on
+# says: The gradient is not contiguous here, but the kernel read its memory as if it were: launch it on
 #     `grad.contiguous()`
 # runs: anywhere
 import ctypes

@@ -1,5 +1,5 @@
 # mistake: a row for each sample
-# says: is the shape of freqs
+# says: but freqs has the shape
 # runs: anywhere
 import numpy as np
 

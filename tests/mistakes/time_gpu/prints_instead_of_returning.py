@@ -1,5 +1,5 @@
 # mistake: the time is printed, and nothing is returned
-# says: time_gpu returned None; it must return a number, the milliseconds
+# says: time_gpu returned None, but must return the milliseconds as a number
 # runs: anywhere
 
 import torch

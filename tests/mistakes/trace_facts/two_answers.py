@@ -1,5 +1,5 @@
 # mistake: the gap is not returned
-# says: trace_facts returns three numbers
+# says: trace_facts must return a tuple of three numbers
 # runs: anywhere
 
 WORK = ("kernel", "gpu_memcpy", "gpu_memset")
