@@ -16,6 +16,7 @@ from typing import Any
 import pytest
 
 from grader.judge.gpu.nvml import Monitor, OtherProcess, Record
+from tests.pace import PACE
 
 ALIKE = "The baselines ran in turn with yours, on the same clock."
 PROPERTIES = SimpleNamespace(uuid="0f-1d", pci_domain_id=0, pci_bus_id=0x1B, pci_device_id=0)
@@ -341,7 +342,7 @@ def test_no_thread_and_little_time(nvml, stranger):
         with monitor.watch():
             assert threading.active_count() == before
         taken.append(time.perf_counter() - start)
-    assert statistics.median(taken) < 4e-3
+    assert statistics.median(taken) < 4e-3 * PACE
 
 
 @pytest.mark.gpu
@@ -352,7 +353,7 @@ def test_a_real_gpu_is_recorded_quickly():
     monitor, taken = Monitor("cuda"), []
     for _ in range(9):
         start = time.perf_counter()
-        with monitor.watch([os.getpid()]) as record:
+        with monitor.watch() as record:
             begun = time.perf_counter() - start
             x.add_(1)
             torch.cuda.synchronize()
