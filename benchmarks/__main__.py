@@ -20,7 +20,6 @@ from benchmarks.limits import Fault
 from benchmarks.readme import rewrite
 from benchmarks.rows import Recorder
 from grader.hardware import toolkit
-from grader.judge.gpu.ceilings import Machine
 
 # Module and function: each is imported when it is run, since a GPU machine may lack what another bench needs.
 BENCHES = {
@@ -82,6 +81,8 @@ def main(names: list[str]) -> int:
         print("A benchmark needs a GPU; torch sees none here.", file=sys.stderr)
         return 2
     chosen = names or list(BENCHES)
+    from grader.judge.gpu.ceilings import Machine  # imports torch
+
     recorder = Recorder(Machine.measure("cuda"), datetime.now(UTC).date().isoformat())
     if _WITH_PLOTS & set(chosen):
         recorder.add("copy", "512 MiB, device to device", "bandwidth_gbps", "GB/s", recorder.machine.copy_gbps)

@@ -11,10 +11,12 @@ import sys
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from grader.judge.gpu.ceilings import Machine
 from grader.results import RESULTS, Row
+
+if TYPE_CHECKING:
+    from grader.judge.gpu.ceilings import Machine
 
 __all__ = ["Recorder", "commit", "replace_rows"]
 

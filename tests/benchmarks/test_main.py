@@ -45,7 +45,7 @@ def recorded(monkeypatch, tmp_path):
     written = []
     recorder = SimpleNamespace(machine=None, add=None, write=lambda: written.append(1) or tmp_path / "rows.json")
     monkeypatch.setattr("torch.cuda.is_available", lambda: True)
-    monkeypatch.setattr(benches.Machine, "measure", lambda device: None)
+    monkeypatch.setattr("grader.judge.gpu.ceilings.Machine.measure", lambda device: None)
     monkeypatch.setattr(benches, "Recorder", lambda machine, date: recorder)
     return written
 

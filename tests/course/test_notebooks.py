@@ -23,7 +23,7 @@ PATHS = sorted(
     path.relative_to(ROOT / "source").with_suffix(".ipynb").as_posix() for path in (ROOT / "source").rglob("*.py")
 )
 LESSONS = [path for path in PATHS if "/" in path]
-LIMIT_S = 300 * PACE
+LIMIT_S = int(300 * PACE)
 
 
 def _run(notebook: Any, folder: Path) -> Any:
