@@ -1,6 +1,6 @@
 """Drawings, counts and experiments for the course's notebooks: `from grader.explore import …`.
 
-This is the one public list. A name is imported from its module on first use, so that a cell pays only for what it uses.
+This is the only public list. Each name is imported from its module on first use, so a cell loads only what it uses.
 """
 
 from __future__ import annotations

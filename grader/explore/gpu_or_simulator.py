@@ -1,4 +1,4 @@
-"""The GPU that notebooks run on, or what stands in for it: a pretend GPU, simulated CuPy, Numba's simulator."""
+"""The GPU that notebooks run on, or its replacement: a pretend GPU, simulated CuPy, or Numba's simulator."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 _PRETEND = """\
 A pretend GPU, since torch finds no real one here. It follows the rules of a real one, at a
 snail's pace: a launch returns at once, kernels wait in a queue, torch.cuda.synchronize() and
-torch.cuda.Event work. It computes nothing, and how long its kernels take is made up."""
+torch.cuda.Event work. It computes nothing, and its kernel times are made up."""
 _BUSY = r"""
 extern "C" __global__ void busy(float* x) {
     int i = blockIdx.x * blockDim.x + threadIdx.x;
@@ -31,7 +31,7 @@ _BUSY_THREADS = 1 << 22
 
 @dataclass(frozen=True)
 class BusyGpu:
-    """A GPU to time: its name, and whether it is a pretend one."""
+    """A GPU to time: its name, and whether it is the pretend one."""
 
     name: str
     pretend: bool
@@ -40,7 +40,7 @@ class BusyGpu:
         return self.name
 
     def call(self) -> Callable[[], None]:
-        """A new function that keeps the GPU busy for a few ms. Its first call is slow: it compiles the kernel.
+        """Return a new function that keeps the GPU busy for a few ms. Its first call is slow: it compiles the kernel.
 
         On the pretend GPU the first call only waits.
         """
@@ -48,7 +48,7 @@ class BusyGpu:
 
 
 def busy_gpu() -> BusyGpu:
-    """This machine's GPU. Without one, a pretend GPU replaces it in `torch.cuda`, in this process."""
+    """Return this machine's GPU. If there is none, a pretend GPU replaces it in this process's `torch.cuda`."""
     import torch
 
     if torch.cuda.is_available():
@@ -73,7 +73,7 @@ def _real_call() -> Callable[[], None]:
 
     def function() -> None:
         if not made:
-            source = _BUSY.strip().replace("ROUNDS", str(rounds))  # a unique source, so that no cached kernel is used
+            source = _BUSY.strip().replace("ROUNDS", str(rounds))  # unique, so that no cached kernel is used
             made.extend((torch.cuda._compile_kernel(source, "busy"), torch.zeros(_BUSY_THREADS, device="cuda")))
         kernel, x = made
         kernel((_BUSY_THREADS // 256, 1, 1), (256, 1, 1), (x,))
@@ -100,18 +100,18 @@ def load_cupy() -> ModuleType:
         return import_module("cupy")
     except ImportError as error:
         raise RuntimeError(
-            "This machine has a GPU, and CuPy is not installed: rm -f .venv/.lab && make lab EXTRA=gpu"
+            "This machine has a GPU but CuPy is not installed. Run: rm -f .venv/.lab && make lab EXTRA=gpu"
         ) from error
 
 
 def load_numba_cuda() -> ModuleType:
-    """Return `numba.cuda`, on the simulator where the GPU or the package `numba-cuda` is missing.
+    """Return `numba.cuda`, using the simulator if the GPU or the package `numba-cuda` is missing.
 
     Numba reads this setting when it is imported, so call this before importing `numba`.
     """
     if "numba" not in sys.modules:
         os.environ.setdefault("NUMBA_ENABLE_CUDASIM", "0" if _has_gpu() else "1")
-        # A kernel of ten threads leaves a GPU idle on purpose here; the warning would only distract.
+        # The course launches kernels with ten threads on purpose; the warning would only distract.
         os.environ.setdefault("NUMBA_CUDA_LOW_OCCUPANCY_WARNINGS", "0")
     from grader.worker.gpu_start import give_numba_its_names
 

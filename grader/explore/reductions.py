@@ -1,4 +1,4 @@
-"""Reductions: drawings of a tree and of warp shuffles, and CUDA kernels, each faster than the one before."""
+"""Reductions: drawings of a tree and of warp shuffles, and CUDA kernels, each faster than the previous one."""
 
 from __future__ import annotations
 
@@ -26,6 +26,7 @@ from grader.explore.drawing.displays import (
     rectangle,
 )
 from grader.explore.drawing.recorded_results import Recorded, recorded
+from grader.words import plural
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -39,7 +40,7 @@ _WARP = 32
 
 
 def _steps(threads: int, addressing: Addressing) -> list[list[tuple[int, int, int]]]:
-    """Per step, the additions: (thread, its own element, the element that it adds)."""
+    """The additions of each step: (thread, its own element, the element that it adds)."""
     distances = [1 << k for k in range(threads.bit_length() - 1)]
     if addressing == "sequential":
         return [[(t, t, t + d) for t in range(d)] for d in reversed(distances)]
@@ -47,7 +48,7 @@ def _steps(threads: int, addressing: Addressing) -> list[list[tuple[int, int, in
 
 
 def active_warps(threads: int, addressing: Addressing) -> list[int]:
-    """Per step of a tree over `threads` elements, the number of warps in which some thread adds.
+    """For each step of a tree over `threads` elements, count the warps in which any thread adds.
 
     Raises:
         ValueError: `threads` is not a power of two.
@@ -58,18 +59,18 @@ def active_warps(threads: int, addressing: Addressing) -> list[int]:
 
 def _must_be_power(threads: int) -> None:
     if threads < 2 or threads & (threads - 1):
-        raise ValueError(f"{threads} threads make no tree: choose a power of two, 2 or more.")
+        raise ValueError(f"The number of threads must be a power of two, at least 2; it is {threads}.")
 
 
 def draw_reduction_tree(threads: int = 16, addressing: Addressing = "sequential") -> Picture:
     """Draw a reduction tree in shared memory, one row per step; elements written in a step are dark.
 
     Raises:
-        ValueError: not a power of two, or too many threads to read in a picture.
+        ValueError: not a power of two, or too many threads to draw.
     """
     _must_be_power(threads)
     if threads > _MOST_DRAWN:
-        raise ValueError(f"{threads} threads are too many to draw: choose at most {_MOST_DRAWN}.")
+        raise ValueError(f"{threads} is too many threads to draw: choose at most {_MOST_DRAWN}.")
     steps = _steps(threads, addressing)
     figure, axes = canvas(0.5 * threads + 2.2, 0.95 * (len(steps) + 1))
     axes.set_xlim(-3.6, threads + 0.4)
@@ -84,14 +85,13 @@ def draw_reduction_tree(threads: int = 16, addressing: Addressing = "sequential"
                 colour = BLUE if source == own else ORANGE
                 axes.plot([source + 0.5, own + 0.5], [y - 0.9, y], linestyle="-" if source == own else "--",
                           color=colour, linewidth=1.6)  # fmt: skip
-        adding = f"{len(step)} thread{'s' if len(step) > 1 else ''}"
-        _row(axes, y, values, {own for _, own, _ in step}, f"step {number}: {adding}")
+        _row(axes, y, values, {own for _, own, _ in step}, f"step {number}: {plural(len(step), 'thread')}")
     first = steps[0]
     alt = (
-        f"A tree over {threads} ones in {len(steps)} steps, with {addressing} addressing. In the first step thread "
-        f"{first[0][0]} adds place {first[0][2]} to place {first[0][1]}, and thread {first[-1][0]} adds place "
-        f"{first[-1][2]} to place {first[-1][1]}. The number of threads that add halves with each step: "
-        f"{', '.join(str(len(step)) for step in steps)}. After the last step place 0 holds {values[0]}."
+        f"A tree over {threads} ones in {plural(len(steps), 'step')}, with {addressing} addressing. In the first step "
+        f"thread {first[0][0]} adds element {first[0][2]} to element {first[0][1]}, and thread {first[-1][0]} adds "
+        f"element {first[-1][2]} to element {first[-1][1]}. The number of threads that add halves with each step: "
+        f"{', '.join(str(len(step)) for step in steps)}. After the last step element 0 holds {values[0]}."
     )
     return finish(figure, alt, width=min(900, 48 * threads + 130))
 
@@ -106,7 +106,7 @@ def _row(axes: Axes, y: float, values: Sequence[int], written: set[int], label: 
 
 
 def draw_shuffles(lanes: int = 8) -> Picture:
-    """Draw the steps of `__shfl_down_sync` over `lanes` lanes: what each receives, and the sum in lane 0.
+    """Draw the steps of `__shfl_down_sync` over `lanes` lanes: the value each receives, and the sum in lane 0.
 
     Raises:
         ValueError: not a power of two, or more lanes than a warp has.
@@ -130,9 +130,9 @@ def draw_shuffles(lanes: int = 8) -> Picture:
                       color=ORANGE if needed else GREY, linewidth=1.8 if needed else 0.8)  # fmt: skip
         _row(axes, y, values, set(range(offset)), f"offset {offset}")
     alt = (
-        f"{len(offsets)} steps of shuffles over {lanes} lanes, with the offsets {', '.join(map(str, offsets))}. In "
-        "each step every lane adds the value of the lane that is the offset further on; one that has no such lane gets "
-        f"its own value back. The dark lanes hold what is needed. In the end lane 0 holds {values[0]}, the sum of all."
+        f"{plural(len(offsets), 'shuffle step')} over {lanes} lanes, with offsets {', '.join(map(str, offsets))}. In "
+        "each step every lane adds the value of the lane that is this offset higher; if there is no such lane, it gets "
+        f"its own value back. Only the dark lanes are needed. At the end lane 0 holds {values[0]}, the sum of all."
     )
     return finish(figure, alt, width=min(820, 56 * lanes + 200))
 
@@ -165,7 +165,7 @@ class Rung:
 
 RUNGS = {
     "atomics": Rung(
-        "One atomic addition for each element: right, and all of them queue at one address.",
+        "One atomic addition per element: correct, but all of them queue at one address.",
         """
 __global__ void atomics_kernel(const float* x, float* out, int n) {
     int i = blockIdx.x * blockDim.x + threadIdx.x;
@@ -174,7 +174,7 @@ __global__ void atomics_kernel(const float* x, float* out, int n) {
         ("atomics_kernel<<<(n + 255) / 256, 256>>>(x, out, n);",),
     ),
     "tree": Rung(
-        "A block adds its 256 elements in shared memory: one atomic for 256 elements.",
+        "A block adds its 256 elements in shared memory: one atomic per 256 elements.",
         f"""
 __global__ void tree_kernel(const float* x, float* out, int n) {{
     __shared__ float tree[256];
@@ -186,7 +186,7 @@ __global__ void tree_kernel(const float* x, float* out, int n) {{
         ("tree_kernel<<<(n + 255) / 256, 256>>>(x, out, n);",),
     ),
     "tree without barriers": Rung(
-        "The same without barriers between its steps, to see what they are for.",
+        "The same without barriers between the steps, to show why they are needed.",
         """
 __global__ void hasty_kernel(const float* x, float* out, int n) {
     __shared__ float tree[256];
@@ -200,7 +200,7 @@ __global__ void hasty_kernel(const float* x, float* out, int n) {
         ("hasty_kernel<<<(n + 255) / 256, 256>>>(x, out, n);",),
     ),
     "shuffles": Rung(
-        "A warp adds its 32 elements in registers: no shared memory, no barrier; one atomic for 32 elements.",
+        "A warp adds its 32 elements in registers: no shared memory, no barrier; one atomic per 32 elements.",
         """
 __global__ void shuffles_kernel(const float* x, float* out, int n) {
     int i = blockIdx.x * blockDim.x + threadIdx.x;
@@ -212,7 +212,7 @@ __global__ void shuffles_kernel(const float* x, float* out, int n) {
         ("shuffles_kernel<<<(n + 255) / 256, 256>>>(x, out, n);",),
     ),
     "grid-stride": Rung(
-        "A thread adds many elements before it meets another thread; a second launch adds the sums of the blocks.",
+        "Each thread adds many elements before the block combines them; a second launch adds the sums of the blocks.",
         f"""
 __global__ void stride_kernel(const float* x, float* sums, int n, float divisor) {{
     __shared__ float tree[256];
@@ -224,7 +224,7 @@ __global__ void stride_kernel(const float* x, float* sums, int n, float divisor)
     if (threadIdx.x == 0) sums[blockIdx.x] = tree[0] / divisor;
 }}""",
         (
-            "stride_kernel<<<blocks, 256>>>(x, scratch, n, 1);  // a sum for each block",
+            "stride_kernel<<<blocks, 256>>>(x, scratch, n, 1);  // one sum per block",
             "stride_kernel<<<1, 256>>>(scratch, out, blocks, n);  // their sum, divided by n",
         ),
     ),
@@ -246,7 +246,7 @@ def _source() -> str:
 
 @cache
 def build() -> ctypes.CDLL:
-    """All rungs, compiled once: by nvcc if torch sees a GPU, else by the C++ compiler for the CPU."""
+    """Compile all rungs, once: with nvcc if torch sees a GPU, otherwise with the C++ compiler for the CPU."""
     import torch
 
     if torch.cuda.is_available():
@@ -279,15 +279,15 @@ def launch(name: str, x: torch.Tensor, out: torch.Tensor, scratch: torch.Tensor,
     """Launch a rung on float32 tensors: `x` (n,), `out` (1,) filled with 0, `scratch` of at least `blocks` elements.
 
     Raises:
-        RuntimeError: the launch was refused.
+        RuntimeError: the launch failed.
     """
     error = getattr(build(), _function(name))(x.data_ptr(), out.data_ptr(), scratch.data_ptr(), x.numel(), blocks)
     if error:
-        raise RuntimeError(f"The launch of the rung {name!r} was refused: CUDA's error {error}.")
+        raise RuntimeError(f"The launch of the rung {name!r} failed with CUDA error {error}.")
 
 
 def run_rung(name: str, x: torch.Tensor, blocks: int = 64) -> float:
-    """The mean of the float32 vector `x`, by the rung `name`."""
+    """Return the mean of the float32 vector `x`, computed by the rung `name`."""
     import torch
 
     scratch = torch.empty(blocks, device=x.device)
@@ -297,13 +297,13 @@ def run_rung(name: str, x: torch.Tensor, blocks: int = 64) -> float:
 
 
 def show_rung(name: str) -> Rung:
-    """The kernel and its launch, as text.
+    """Return the kernel and its launch, as text.
 
     Raises:
-        KeyError: there is no such rung; the message lists the known ones.
+        KeyError: there is no such rung; the message lists all of them.
     """
     if name not in RUNGS:
-        raise KeyError(f"There is no rung {name!r}; there are: {', '.join(RUNGS)}.")
+        raise KeyError(f"There is no rung {name!r}; choose from {', '.join(RUNGS)}.")
     return RUNGS[name]
 
 
@@ -369,7 +369,7 @@ def _gbps(gbps: float) -> str:
 
 
 def measure_rungs(n: int = ELEMENTS) -> RungSpeeds:
-    """Time the rungs and `torch.mean` on `n` float32 elements: the median of 20 launches by CUDA events.
+    """Time the rungs and `torch.mean` on `n` float32 elements: the median of 20 launches, timed by CUDA events.
 
     Without a GPU nothing runs, and the values recorded by the bench `reductions` are returned.
     """

@@ -1,4 +1,4 @@
-"""The course, built once for each test process, from the sources as they are."""
+"""The course, built from the sources once per test process."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ ROOT = Path(__file__).resolve().parents[2]
 
 @pytest.fixture(scope="session")
 def checkout(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A folder laid out like the checkout, with its source and its recorded results, and a course of its own."""
+    """A folder laid out like the checkout, with its source and recorded results, and a newly built course."""
     root = tmp_path_factory.mktemp("checkout")
     (root / "source").symlink_to(ROOT / "source")
     (root / "benchmarks").symlink_to(ROOT / "benchmarks")
@@ -25,7 +25,7 @@ def checkout(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="session")
 def course(checkout: Path) -> dict[str, Any]:
-    """The notebooks that learners get, by their path in the course: "03_triton/01_add_vectors.ipynb" → notebook."""
+    """The learners' notebooks by their path in the course: "03_triton/01_add_vectors.ipynb" → notebook."""
     import nbformat
 
     folder = checkout / "course"

@@ -1,6 +1,6 @@
 """Every notebook runs from top to bottom: as a learner gets it, and solved.
 
-What came out is kept in the folder that GRADER_NOTEBOOKS names, to be read as rendered.
+If GRADER_NOTEBOOKS names a folder, the notebooks with outputs are kept there for reading.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ LIMIT_S = int(300 * PACE)
 
 
 def _run(notebook: Any, folder: Path) -> Any:
-    """The notebook with its outputs, run in `folder`; a cell that raises does not end the run."""
+    """Run a copy of the notebook in `folder` and return it with outputs; a cell that raises does not end the run."""
     from nbclient import NotebookClient
 
     ran = copy.deepcopy(notebook)
@@ -41,7 +41,7 @@ def _run(notebook: Any, folder: Path) -> Any:
 
 
 def _keep(ran: Any, folder: Path) -> None:
-    """The notebook under the name of the test that ran it."""
+    """Write the notebook to `folder` under the name of the current test."""
     import nbformat
 
     folder.mkdir(parents=True, exist_ok=True)
@@ -59,7 +59,7 @@ def _text(output: Any) -> str:
 
 
 def _points(notebook: Any, exercise_id: str) -> tuple[float, float]:
-    """Points and the most there are, as the report of the check cell says."""
+    """Return the points and the maximum from the report of the check cell."""
     (cell,) = (cell for cell in notebook.cells if cell.id == f"check-{exercise_id}")
     report = " ".join(_text(output) for output in cell.outputs)
     found = re.search(r"([\d.]+) of ([\d.]+) points", report)
@@ -86,7 +86,7 @@ class _Images(HTMLParser):
 
 
 def _must_read_well(notebook: Any) -> int:
-    """No error, no traceback, nothing on stderr, no image without words; returns how many images there are."""
+    """Check for errors, tracebacks, stderr and images without alt text; return the number of images."""
     images = _Images()
     for cell_id, output in _outputs(notebook):
         assert output.output_type != "error", (cell_id, output.get("evalue"))
@@ -100,7 +100,7 @@ def _must_read_well(notebook: Any) -> int:
 
 @pytest.mark.parametrize("path", PATHS)
 def test_unsolved_it_runs_and_gives_no_points(course: dict[str, Any], path: str, tmp_path: Path) -> None:
-    """Whoever runs all cells before writing anything is told what is missing, cell by cell, and earns nothing."""
+    """A learner who runs all cells before writing anything sees in each check what is missing, and earns nothing."""
     ran = _run(course[path], tmp_path / Path(path).parent)
     pictures = _must_read_well(ran)
     for exercise_id in _lesson(path):
@@ -115,7 +115,7 @@ def test_unsolved_it_runs_and_gives_no_points(course: dict[str, Any], path: str,
 def test_solved_it_gives_every_point_that_the_machine_can_give(
     checkout: Path, course: dict[str, Any], path: str, tmp_path: Path
 ) -> None:
-    """The reference solution earns all points with a GPU, and without one those for right answers."""
+    """The reference solution earns all points with a GPU, and the points for right answers without one."""
     from grader.authoring.build import solved_notebook
 
     ran = _run(solved_notebook(checkout / "course" / path, root=checkout), tmp_path / Path(path).parent)
@@ -127,7 +127,7 @@ def test_solved_it_gives_every_point_that_the_machine_can_give(
 
 
 def test_the_syllabus_knows_what_was_solved(checkout: Path, course: dict[str, Any], tmp_path: Path) -> None:
-    """What `check` found in a lesson stands in the syllabus of the same learner."""
+    """The syllabus shows the points that `check` gave the same learner in a lesson."""
     from grader.authoring.build import solved_notebook
 
     path = "03_triton/01_add_vectors.ipynb"
@@ -144,7 +144,7 @@ def test_the_syllabus_knows_what_was_solved(checkout: Path, course: dict[str, An
 
 
 def test_a_prediction_is_answered(course: dict[str, Any], tmp_path: Path) -> None:
-    """A learner who fills in the three dots is told how far off the prediction was."""
+    """A learner who fills in the three dots sees the answer and whether the prediction was right."""
     notebook = copy.deepcopy(course["03_triton/01_add_vectors.ipynb"])
     (at, *_) = (i for i, cell in enumerate(notebook.cells) if "prediction = ..." in cell.source)
     notebook.cells = notebook.cells[: at + 2]

@@ -1,4 +1,4 @@
-"""What can be said by a machine of how the notebooks are written."""
+"""Rules for the notebooks' structure and prose that a program can check."""
 
 from __future__ import annotations
 
@@ -30,20 +30,20 @@ def _is_solution(cell: Any) -> bool:
 
 
 def test_every_exercise_has_its_lesson() -> None:
-    """The notebooks that the exercises name are there, and there are no others."""
+    """The lessons are exactly the notebooks that the exercises name."""
     assert sorted({f"{e.chapter}/{e.notebook}.py" for e in EXERCISES.values()}) == LESSONS
 
 
 @pytest.mark.parametrize("name", NOTEBOOKS)
 def test_a_code_cell_holds_at_most_ten_lines(course: dict[str, Any], name: str) -> None:
-    """Only the cells in which solutions stand are longer."""
+    """Only solution cells may be longer."""
     long = {cell.id: len(cell.source.splitlines()) for cell in _cells(course, name, "code") if not _is_solution(cell)}
     assert {id_: lines for id_, lines in long.items() if lines > 10} == {}
 
 
 @pytest.mark.parametrize("exercise_id", EXERCISES)
 def test_a_function_of_a_solution_holds_at_most_thirty_lines(exercise_id: str) -> None:
-    """A kernel that is longer than a screen is two kernels, in Python and in CUDA C++."""
+    """This holds for Python functions and for CUDA C++ kernels: longer ones should be split."""
     from grader.authoring import stubs
 
     text = stubs.solution(exercise_id)
@@ -57,7 +57,7 @@ def test_a_function_of_a_solution_holds_at_most_thirty_lines(exercise_id: str) -
 
 @pytest.mark.parametrize("name", LESSONS)
 def test_a_lesson_opens_with_what_is_done_learned_and_needed(course: dict[str, Any], name: str) -> None:
-    """A reader knows after the first cell what comes, how long it takes and whether a GPU is needed."""
+    """The first cell says what the lesson covers, how long it takes and whether a GPU is needed."""
     opening = _cells(course, name)[0].source
     words = Path(name).stem.split("_")[1:]
     assert set(words) <= set(opening.splitlines()[0].removeprefix("# ").lower().split())
@@ -67,7 +67,7 @@ def test_a_lesson_opens_with_what_is_done_learned_and_needed(course: dict[str, A
 
 @pytest.mark.parametrize("name", LESSONS)
 def test_a_lesson_closes_with_what_was_done_a_self_check_and_the_next(course: dict[str, Any], name: str) -> None:
-    """Three to five questions with their answers folded in, then a link."""
+    """The last cell has three to five questions with folded answers, then a link."""
     closing = _cells(course, name)[-1].source
     assert closing.startswith("## In this notebook you have")
     assert "## Check yourself" in closing
@@ -80,7 +80,7 @@ def test_a_lesson_closes_with_what_was_done_a_self_check_and_the_next(course: di
 
 @pytest.mark.parametrize("name", LESSONS)
 def test_the_steps_stand_in_the_course_order(course: dict[str, Any], name: str) -> None:
-    """Write, check, time (where speed is asked for), explain, extra credit: in this order, each in its cell."""
+    """The order is exercise, check, benchmark if speed is graded, and extra credit."""
     text = "\n".join(cell.source for cell in _cells(course, name))
     gated = any(e.gates for e in EXERCISES.values() if f"{e.chapter}/{e.notebook}.py" == name)
     timed = ("## How fast ", "\nbenchmark(") if gated else ()
@@ -90,7 +90,7 @@ def test_the_steps_stand_in_the_course_order(course: dict[str, Any], name: str) 
 
 @pytest.mark.parametrize("name", LESSONS)
 def test_every_comparison_follows_a_prediction(course: dict[str, Any], name: str) -> None:
-    """Whoever measures has first been asked to write a prediction down, in a cell of its own, and knows what of."""
+    """The cell before a comparison asks for a prediction and names its unit, and the prose announces it."""
     cells = _cells(course, name)
     compared = 0
     for number, cell in enumerate(cells):
@@ -105,7 +105,7 @@ def test_every_comparison_follows_a_prediction(course: dict[str, Any], name: str
 
 @pytest.mark.parametrize("name", NOTEBOOKS)
 def test_prose_comes_first(course: dict[str, Any], name: str) -> None:
-    """No more than three code cells follow each other without a word; a heading is followed by prose."""
+    """At most three code cells follow each other without prose, and no cell is only a heading."""
     kinds = "".join("c" if cell.cell_type == "code" else "m" for cell in _cells(course, name))
     assert "cccc" not in kinds
     for cell in _cells(course, name, "markdown"):
@@ -114,7 +114,7 @@ def test_prose_comes_first(course: dict[str, Any], name: str) -> None:
 
 @pytest.mark.parametrize("exercise_id", EXERCISES)
 def test_an_exercise_says_what_how_much_and_how_it_is_checked(course: dict[str, Any], exercise_id: str) -> None:
-    """Spec, size hint, skeleton, visible check and, where speed is asked for, a separate benchmark."""
+    """An exercise has a spec, a size hint, a skeleton, a visible check and, if speed is graded, a benchmark."""
     exercise = EXERCISES[exercise_id]
     cells = _cells(course, f"{exercise.chapter}/{exercise.notebook}.py")
     (at,) = (i for i, cell in enumerate(cells) if cell.id == exercise_id)
@@ -127,14 +127,14 @@ def test_an_exercise_says_what_how_much_and_how_it_is_checked(course: dict[str, 
 
 
 def _source_prose(name: str) -> list[str]:
-    """The markdown cells as they are written, their templates unfilled."""
+    """Return the markdown cells as written, with unfilled templates."""
     cells = re.split(r"^# %% ?", (ROOT / "source" / name).read_text(encoding="utf-8"), flags=re.MULTILINE)
     return [cell for cell in cells if cell.startswith("[markdown]")]
 
 
 @pytest.mark.parametrize("name", NOTEBOOKS)
 def test_no_measured_number_is_written_by_hand(name: str) -> None:
-    """Speeds come from the recorded results; the one that is written by hand is a specification."""
+    """Speeds come from the recorded results; the only one written by hand is a specification."""
     by_hand = re.sub("⟦.*?⟧", "", "\n".join(_source_prose(name)), flags=re.DOTALL)
     assert by_hand.count("# ") > 10
     numbers = re.findall(r"[\d.,]*\d ?(?:GB/s|TB/s|TFLOPS|µs|ms)\b|[\d.,]*\d×", by_hand)
@@ -143,7 +143,7 @@ def test_no_measured_number_is_written_by_hand(name: str) -> None:
 
 @pytest.mark.parametrize("name", NOTEBOOKS)
 def test_a_recorded_number_stands_with_its_gpu(name: str) -> None:
-    """A number that was measured elsewhere names the GPU it was measured on, in the same cell."""
+    """The cell that has a recorded number also names the GPU it was measured on."""
     for cell in _source_prose(name):
         by_hand = re.sub("⟦.*?⟧", "", cell, flags=re.DOTALL)
         for arguments in re.findall(r"recorded\((.*?)\)", cell):
@@ -154,12 +154,12 @@ def test_a_recorded_number_stands_with_its_gpu(name: str) -> None:
 
 @pytest.mark.parametrize("name", NOTEBOOKS)
 def test_no_template_is_left(course: dict[str, Any], name: str) -> None:
-    """Numbers from the exercises have been filled in."""
+    """All templates have been filled in."""
     assert not re.search("[⟦⟧]", _text(course, name))
 
 
 def test_the_syllabus_leads_to_every_lesson(course: dict[str, Any]) -> None:
-    """Each lesson, its exercises and their points."""
+    """The syllabus has each lesson, its exercises and their points."""
     text = _text(course, "README.py")
     for lesson in LESSONS:
         own = [exercise for exercise in EXERCISES.values() if f"{exercise.chapter}/{exercise.notebook}.py" == lesson]
@@ -168,14 +168,14 @@ def test_the_syllabus_leads_to_every_lesson(course: dict[str, Any]) -> None:
 
 
 def test_no_link_is_broken(checkout: Path) -> None:
-    """The build knows of no link that leads nowhere and of no picture without words."""
+    """The build reports no broken link and no picture without alt text."""
     from grader.authoring.build import build
 
     assert build(check=True, root=checkout).problems == ()
 
 
 def test_the_sizes_of_the_softmax_mean_are_those_that_were_averaged(course: dict[str, Any]) -> None:
-    """The seven sizes that the prose lists under the recorded table are the benchmark's."""
+    """The prose below the recorded table lists the seven sizes of the benchmark."""
     from benchmarks.kernels import SOFTMAX_SIZES
 
     found = re.search(

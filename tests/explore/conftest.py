@@ -1,4 +1,4 @@
-"""Triton kernels that several tests compile, once a session."""
+"""Triton kernels that several tests share, compiled once per session."""
 
 from __future__ import annotations
 

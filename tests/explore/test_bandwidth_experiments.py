@@ -1,4 +1,4 @@
-"""Experiments show their kernels, and say of each number where it comes from."""
+"""Experiments show their kernels and the origin of each number."""
 
 from __future__ import annotations
 
@@ -24,9 +24,9 @@ def _recorded(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(recorded_results, "RESULTS", folder)
 
 
-@pytest.mark.skipif(torch.cuda.is_available(), reason="there it is measured")
+@pytest.mark.skipif(torch.cuda.is_available(), reason="with a GPU it is measured")
 def test_without_a_gpu_what_was_recorded_is_shown_as_recorded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Numbers come with the GPU that they were measured on, and ratios are of these numbers."""
+    """Numbers are shown with the GPU that they were measured on, and ratios are computed from them."""
     _recorded(tmp_path, monkeypatch)
     shown = experiment("stride").run()
     assert shown.how == "recorded"
@@ -35,7 +35,7 @@ def test_without_a_gpu_what_was_recorded_is_shown_as_recorded(tmp_path: Path, mo
     assert "stride 8: 200" in shown.picture().alt
 
 
-@pytest.mark.skipif(torch.cuda.is_available(), reason="there it is measured")
+@pytest.mark.skipif(torch.cuda.is_available(), reason="with a GPU it is measured")
 def test_where_nothing_is_recorded_that_is_said(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """No number, no picture, no error."""
     monkeypatch.setattr(recorded_results, "RESULTS", tmp_path)
@@ -47,7 +47,7 @@ def test_where_nothing_is_recorded_that_is_said(tmp_path: Path, monkeypatch: pyt
 
 
 def test_an_experiment_is_shown_as_its_source() -> None:
-    """The kernel that is read is the kernel that runs; torch compiles only what begins with extern "C"."""
+    """The kernel shown is the kernel that runs; torch compiles only kernels declared extern "C"."""
     for name, each in EXPERIMENTS.items():
         assert repr(experiment(name)) == each.source
         assert each.source.startswith('extern "C" __global__')
@@ -55,20 +55,20 @@ def test_an_experiment_is_shown_as_its_source() -> None:
 
 
 def test_an_unknown_experiment_is_refused() -> None:
-    """With the names that there are."""
+    """The message lists the known names."""
     with pytest.raises(ValueError, match="choose from stride, offset"):
         experiment("strides")
 
 
 def test_bandwidth_is_useful_bytes_over_time_and_a_ratio_is_of_times() -> None:
-    """8 MB in 2 µs are 4,000 GB/s; twice the time is a ratio of 2."""
+    """8 MB in 2 µs is 4,000 GB/s; twice the time is a ratio of 2."""
     runs = {"a": Run("k", (1, 1, 1), (1, 1, 1), (), 8_000_000), "b": Run("k", (1, 1, 1), (1, 1, 1), (), 8_000_000)}
     assert experiment("stride").values({"a": 2.0, "b": 4.0}, runs) == {"a": 4000.0, "b": 2000.0}
     assert experiment("banks").values({"step 1": 2.0, "step 2": 4.0}, runs) == {"step 1": 1.0, "step 2": 2.0}
 
 
 def test_a_chart_says_its_numbers() -> None:
-    """Whoever cannot see the bars reads them."""
+    """The alt text has the value of each bar."""
     alt = Measured("bandwidth", "GB/s", {"one": 1.5, "two": 3000.0}, "", "measured").picture().alt
     assert re.search(r"one: 1\.5; two: 3,000\.", alt)
 
@@ -76,7 +76,7 @@ def test_a_chart_says_its_numbers() -> None:
 @pytest.mark.gpu
 @pytest.mark.parametrize("name", EXPERIMENTS)
 def test_on_a_gpu_every_case_is_measured(name: str) -> None:
-    """Every kernel compiles and runs, and each case has its time."""
+    """Every kernel compiles and runs, and each case has a time."""
     times, runs = samples_us(experiment(name), repeats=2)
     assert times.keys() == runs.keys()
     assert all(len(each) == 2 and min(each) > 0 for each in times.values())

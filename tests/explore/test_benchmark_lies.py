@@ -12,14 +12,14 @@ _CLAIMS = {"no sync": 200.6, "hot data": 5.5, "constant data": 0.9}
 
 
 def test_the_table_has_each_lie_of_the_exercise() -> None:
-    """Nine rows in the exercise's order; what was not tried is said to be so."""
+    """There are nine rows in the exercise's order; a lie that was not tried says so."""
     rows = show_lies(_CLAIMS).rows
     assert tuple(row[0] for row in rows) == LIES == tuple(QUESTIONS)
     assert [row[1] for row in rows[:3]] == ["201×", "5.50×", "not tried yet"]
 
 
 def test_what_was_pretended_is_named_as_such() -> None:
-    """In the table and in the picture; a lie that was not tried is not."""
+    """The table and the picture mark lies tried on the pretend GPU, but not those that were not tried."""
     table = repr(show_lies(_CLAIMS, pretended=("no sync", "other stream")))
     assert table.count("on the pretend GPU") == 1
     assert "201×, on the pretend GPU" in table
@@ -28,7 +28,7 @@ def test_what_was_pretended_is_named_as_such() -> None:
 
 
 def test_the_pictures_say_what_they_show() -> None:
-    """The claims stand in the alt text, and the same call gives the same bytes."""
+    """The claims are in the alt text, and the same call gives the same bytes."""
     alt = draw_claims(_CLAIMS).alt
     assert "no sync 201×; hot data 5.50×; constant data 0.90×" in alt
     assert draw_claims(_CLAIMS).svg == draw_claims(_CLAIMS).svg
@@ -37,6 +37,6 @@ def test_the_pictures_say_what_they_show() -> None:
 
 
 def test_no_claims_are_an_error() -> None:
-    """It says which cells to run."""
+    """The message says which cells to run."""
     with pytest.raises(ValueError, match="nine lies first"):
         draw_claims({})

@@ -12,19 +12,19 @@ from grader.explore import Picture, draw_partial_traffic, draw_stages, partial_b
 
 
 def test_a_program_goes_on_as_many_blocks_further_as_there_are_programs() -> None:
-    """43 elements in blocks of 4 for 4 programs: what program 0 reads, and the lane that is masked."""
+    """43 elements in blocks of 4 for 4 programs: the blocks that program 0 reads, and the masked element."""
     alt = draw_stages(43, 4, 4).alt
     assert "11 blocks of 4, for 4 programs" in alt
     assert "Program 0 reads the blocks 0, 4, 8." in alt
-    assert "The last lane of the last block is masked." in alt
-    assert "adds these 4 and divides by 43" in alt
+    assert "The last element of the last block is masked." in alt
+    assert "adds the 4 sums and divides by 43" in alt
     assert "masked" not in draw_stages(32, 4, 4).alt
-    assert "The last 3 lanes" in draw_stages(41, 4, 4).alt
+    assert "The last 3 elements of the last block are masked" in draw_stages(41, 4, 4).alt
 
 
 @pytest.mark.parametrize("wrong", [(0, 4, 4), (43, 0, 4), (43, 4, 0), (43, 4, 9), (1000, 4, 4)])
 def test_what_cannot_be_drawn_is_refused_with_a_sentence(wrong: tuple[int, int, int]) -> None:
-    """A learner who tries other numbers learns which ones can be drawn."""
+    """The message says which numbers can be drawn."""
     with pytest.raises(ValueError, match=r"must be|choose"):
         draw_stages(*wrong)
     with pytest.raises(ValueError, match="at least 1"):
@@ -32,7 +32,7 @@ def test_what_cannot_be_drawn_is_refused_with_a_sentence(wrong: tuple[int, int, 
 
 
 def test_partial_sums_are_written_once_and_read_once() -> None:
-    """65,536 float32: 256 KiB each way, and the picture's words say so."""
+    """65,536 float32 sums are 256 KiB each way, as the alt text says."""
     assert partial_bytes(65_536) == 2 * 256 * 1024
     alt = draw_partial_traffic(2**26, {"many": 65_536, "few": 528}).alt
     assert "x, read once: 256 MiB" in alt
@@ -41,7 +41,7 @@ def test_partial_sums_are_written_once_and_read_once() -> None:
 
 
 def test_pictures_are_the_same_each_time() -> None:
-    """Drawing twice gives the same bytes, well-formed, and nothing from outside is asked for."""
+    """Drawing twice gives the same bytes: well-formed XML that loads nothing from other sites."""
     draws: tuple[Callable[[], Picture], ...] = (
         lambda: draw_stages(10, 4, 2),
         lambda: draw_partial_traffic(1024, {"one": 4}),

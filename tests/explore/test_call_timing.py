@@ -21,7 +21,7 @@ TWO = Timeline(launches=((0.0, 0.1), (0.1, 0.2)), kernels=((0.05, 10.0), (10.0, 
 
 
 def _alone(tmp_path: Path, code: str) -> str:
-    """What the code prints in a process of its own that sees no GPU: the pretend one stays in the process for good."""
+    """Return the output of code in a separate process without a GPU: a process cannot remove the pretend GPU."""
     root = Path(__file__).resolve().parents[2]
     ran = subprocess.run(
         [sys.executable, "-c", code], cwd=tmp_path, capture_output=True, text=True,
@@ -32,7 +32,7 @@ def _alone(tmp_path: Path, code: str) -> str:
 
 
 def test_without_a_gpu_the_pretend_one_is_named_as_what_it_is(tmp_path: Path) -> None:
-    """Its name says that it is none, its first call is slow, and a timeline of it shows the host waiting."""
+    """Its name says that it is pretend, its first call is slow, and its timeline shows the host waiting."""
     said = _alone(
         tmp_path,
         """
@@ -57,7 +57,7 @@ print(draw_timeline(call, times=2).alt)
 
 @pytest.mark.gpu
 def test_on_a_gpu_the_call_is_real_and_its_launch_is_short() -> None:
-    """The first call compiles; of a later one the launch is a small share, and the timeline says so."""
+    """The first call compiles; in a later call the launch takes a small share of the time."""
     from grader.explore import busy_gpu
 
     gpu = busy_gpu()
@@ -77,13 +77,13 @@ def test_on_a_gpu_the_call_is_real_and_its_launch_is_short() -> None:
 def test_a_timeline_says_in_words_when_host_and_gpu_were_done() -> None:
     """The alt text has both times, and the same timeline gives the same picture."""
     picture = TWO.draw()
-    assert "through with 2 launches after 0.20 ms" in picture.alt
+    assert "returned from 2 launches after 0.20 ms" in picture.alt
     assert "until 20.10 ms" in picture.alt
     assert TWO.draw() == picture
 
 
 def test_times_are_drawn_with_median_and_mean() -> None:
-    """One stray moves the mean and not the median, and the words tell both."""
+    """An outlier moves the mean but not the median, and the alt text has both."""
     assert "3 calls" in draw_times([1.0, 1.0, 4.0]).alt
     assert "from 1 to 4 ms, median 1 ms, mean 2 ms" in draw_times([1.0, 1.0, 4.0]).alt
     with pytest.raises(ValueError, match="no time"):
@@ -91,7 +91,7 @@ def test_times_are_drawn_with_median_and_mean() -> None:
 
 
 def test_only_the_function_is_timed_and_not_what_comes_before() -> None:
-    """On the CPU: what runs before each call is not in its time, and torch has its threads back afterwards."""
+    """On the CPU, code that runs before each call is not timed, and torch's thread count is restored."""
     if torch.cuda.is_available():
         pytest.skip("times the GPU on this machine")
     threads, calls = torch.get_num_threads(), []
@@ -108,7 +108,7 @@ def test_only_the_function_is_timed_and_not_what_comes_before() -> None:
 
 @pytest.mark.gpu
 def test_on_a_gpu_a_cold_sum_takes_longer_than_a_warm_one() -> None:
-    """Half of the L2 cache is read faster when it lies there already."""
+    """Half of the L2 cache is read faster if it is already cached."""
     x = torch.randn(torch.cuda.get_device_properties(0).L2_cache_size // 8, device="cuda")
     other = torch.empty(1 << 26, device="cuda")
     assert median(time_after(other.zero_, x.sum)) > 1.1 * median(time_after(x.sum, x.sum))
@@ -118,9 +118,9 @@ def _first(a: int) -> int:
     return a
 
 
-@pytest.mark.skipif(torch.cuda.is_available(), reason="says what happens without a GPU")
+@pytest.mark.skipif(torch.cuda.is_available(), reason="tests a machine without a GPU")
 def test_kernels_are_not_listed_without_a_gpu() -> None:
-    """Nothing runs, and nothing is made up."""
+    """Nothing runs, and no kernels are invented."""
     found = list_kernels(lambda: pytest.fail("must not run"), title="nothing recorded under this")
     assert len(found) == 0
     assert "only on a machine with a GPU" in repr(found)
@@ -137,7 +137,7 @@ def test_kernels_are_not_listed_without_a_gpu() -> None:
     ],
 )
 def test_a_kernel_is_listed_by_its_function_name(name: str, short: str) -> None:
-    """C++ names are pages long: the function's name is shown, and the whole of it where one points at it."""
+    """C++ names are pages long: the table shows the function's name, and the full name on hover."""
     shown = Kernels((KernelRun(name, 1.0),))
     assert f">{short}</td>" in shown._repr_html_()
     assert f"title='{escape(name)}'" in shown._repr_html_()
@@ -146,14 +146,14 @@ def test_a_kernel_is_listed_by_its_function_name(name: str, short: str) -> None:
 
 @pytest.mark.gpu
 def test_kernels_of_a_call_are_listed() -> None:
-    """Two operations start two kernels, in order, each with its time."""
+    """Two operations launch two kernels, listed in order, each with its time."""
     found = list_kernels(lambda x: (x + 1).exp(), torch.ones(1 << 20, device="cuda"))
     assert len(found) == 2
     assert all(run.time_us > 0 for run in found.runs)
 
 
 def test_listed_kernels_can_be_recorded_and_shown_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """What a benchmark records of a call on a GPU is what a learner without one sees, named as recorded."""
+    """A learner without a GPU sees the kernels that a benchmark recorded, marked as recorded."""
     rows = Kernels((KernelRun("vector: a", 3.5), KernelRun("vector: b", 2.0))).records("eager softmax")
     (tmp_path / "gpu.json").write_text(json.dumps([row | {"gpu": "H200"} for row in rows]))
     monkeypatch.setattr("grader.explore.drawing.recorded_results.RESULTS", tmp_path)

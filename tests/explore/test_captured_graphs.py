@@ -28,7 +28,7 @@ def captured(function: Any, *tensors: Any) -> Any:
 
 
 def test_every_edge_goes_down_and_passes_no_node() -> None:
-    """An edge runs from layer to layer, and a long one leaves room to the nodes beside it."""
+    """An edge runs from layer to layer, and a long edge keeps its distance from the nodes that it passes."""
     nodes = ["a", "b", "c", "e", "d"]
     edges = [("a", "b"), ("b", "c"), ("c", "d"), ("a", "d"), ("a", "e"), ("e", "d")]
     layout = layered(nodes, edges)
@@ -41,7 +41,7 @@ def test_every_edge_goes_down_and_passes_no_node() -> None:
 
 
 def test_nodes_of_a_layer_do_not_overlap() -> None:
-    """Two nodes of one layer stand at least a node's width apart."""
+    """Two nodes of one layer are at least a node's width apart."""
     edges = [("x", name) for name in "abcde"] + [(name, "z") for name in "abcde"]
     layout = layered(["x", *"abcde", "z"], edges)
     rows: dict[int, list[float]] = {}
@@ -53,13 +53,13 @@ def test_nodes_of_a_layer_do_not_overlap() -> None:
 
 
 def test_an_edge_that_goes_back_is_refused() -> None:
-    """The order of the nodes is that of the computation."""
+    """The nodes are in the order of computation."""
     with pytest.raises(ValueError, match="does not go forward"):
         layered(["a", "b"], [("b", "a")])
 
 
 def test_the_words_of_a_graph_say_what_it_computes() -> None:
-    """Whoever cannot see the picture gets each operation with what it is computed from."""
+    """The alt text lists each operation with its operands."""
     picture = draw_graph(captured(one, torch.rand(7)), "Captured")
     assert "Inputs: x. 5 operations: sin of x; pow 2 of sin; cos of x; pow 2 of cos; add of pow 2 and pow 2." in (
         picture.alt
@@ -68,7 +68,7 @@ def test_the_words_of_a_graph_say_what_it_computes() -> None:
 
 
 def test_the_joint_graph_is_cut_where_least_is_kept() -> None:
-    """The gradient of sin² + cos² needs x alone; the two graphs compute the function and its derivative."""
+    """The gradient of sin² + cos² needs only x; the two graphs compute the function and its derivative."""
     joint = joint_graph(one, torch.rand(7, requires_grad=True))
     assert joint.saved == ("primals_1",)
     x = torch.rand(7)
@@ -79,20 +79,20 @@ def test_the_joint_graph_is_cut_where_least_is_kept() -> None:
 
 
 def test_what_needs_the_gradient_is_set_apart() -> None:
-    """Dashed boxes are those that depend on the incoming gradient: in the forward graph there are none."""
+    """Boxes that depend on the incoming gradient are dashed; the forward graph has none."""
     joint = joint_graph(one, torch.rand(7, requires_grad=True))
     assert "stroke-dasharray" in draw_graph(joint.joint, outputs=("result", "gradient of x")).svg
     assert "stroke-dasharray" not in draw_graph(joint.forward).svg
 
 
 def test_without_a_gradient_there_is_no_joint_graph() -> None:
-    """The error says what is missing."""
+    """The error says that requires_grad is missing."""
     with pytest.raises(RuntimeError, match="requires_grad=True"):
         joint_graph(one, torch.rand(7))
 
 
 def test_each_break_is_listed_with_its_line(capsys: pytest.CaptureFixture[str]) -> None:
-    """The line that ends a graph, and why; nothing on stderr."""
+    """The list has each line that ends a graph and the reason; nothing is printed on stderr."""
 
     def broken(x: Any) -> Any:
         y = x + 1 if x.mean() > 0 else x - 1
@@ -106,7 +106,7 @@ def test_each_break_is_listed_with_its_line(capsys: pytest.CaptureFixture[str]) 
 
 
 def test_a_whole_function_has_no_breaks() -> None:
-    """One graph, and an empty list."""
+    """There is one graph, and the list is empty."""
     found = graph_breaks(one, torch.rand(5))
     assert (len(found), found.graphs) == (0, 1)
     assert repr(found) == "1 graph, 0 breaks"

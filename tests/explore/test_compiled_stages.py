@@ -23,7 +23,7 @@ X = torch.zeros(1024)
 
 
 def test_every_stage_knows_the_line_of_the_load(triple: Compiled) -> None:
-    """Line 4 of the kernel loads: it does in every stage, and the two wide loads are counted."""
+    """Every stage links its load to line 4 of the kernel, and the two wide loads are counted."""
     loads = {"ast": "attr='load'", "ttir": "tt.load", "ttgir": "tt.load"}
     loads |= {"llir": "ld.global", "ptx": "ld.global", "sass": "LDG"}
     for stage, instruction in loads.items():
@@ -32,7 +32,7 @@ def test_every_stage_knows_the_line_of_the_load(triple: Compiled) -> None:
 
 
 def test_lines_of_other_functions_and_tables_for_debuggers_stay_away(triple: Compiled) -> None:
-    """No line has a number that the kernel does not have, and no stage shows where its lines come from in its text."""
+    """Line numbers are those of the kernel, and the text of a stage has no debug information."""
     last = len(triple.python.splitlines())
     for stage in STAGES:
         lines = triple.lines(stage)
@@ -43,7 +43,7 @@ def test_lines_of_other_functions_and_tables_for_debuggers_stay_away(triple: Com
 
 
 def test_what_it_needs_of_an_sm_is_read_from_the_machine_code(triple: Compiled, matmul: Compiled) -> None:
-    """Registers are counted, nothing is spilled, and shared memory is what the tiles take."""
+    """Registers are counted, nothing is spilled, and shared memory is the size of the tiles."""
     assert triple.registers is not None
     assert 8 <= triple.registers <= 255
     assert (triple.stack_bytes, triple.shared_bytes) == (0, 0)
@@ -52,13 +52,13 @@ def test_what_it_needs_of_an_sm_is_read_from_the_machine_code(triple: Compiled, 
 
 
 def test_a_launch_that_does_not_compile_says_why(kernels: Any) -> None:
-    """The compiler's own sentence, not a traceback."""
+    """The message is the compiler's own, not a traceback."""
     with pytest.raises(CompileFailed, match=r"triple_kernel does not compile: .*power of 2"):
         compile_kernel(kernels.triple_kernel, X, X, 1024, BLOCK=1000)
 
 
 def test_the_page_links_lines_by_class(kernels: Any) -> None:
-    """Each line of Python has its partners in both stages, by a class; without any style there is the number."""
+    """A class links each line of Python to its lines in both stages; without styles, the line number does."""
     view = explore_compiler(kernels.triple_kernel, X, X, 1024, BLOCK=1024)
     page = view.page()
     assert page.count('class="l4"') == 1 + sum(
@@ -71,7 +71,7 @@ def test_the_page_links_lines_by_class(kernels: Any) -> None:
 
 
 def test_the_gpu_and_the_stages_can_be_chosen(kernels: Any) -> None:
-    """Another GPU compiles anew, and another stage is shown; a page has what is shown first."""
+    """Choosing a GPU recompiles, choosing a stage shows it, and an exported page has the first choices."""
     view = explore_compiler(kernels.triple_kernel, X, X, 1024, BLOCK=1024)
     box = view.widget()
     (gpu, left, right), page = box.children[0].children, box.children[1]
@@ -116,7 +116,7 @@ TYPES = {"x_ptr": "*fp32", "out_ptr": "*fp32", "n": "i32"}
 
 
 def test_loads_are_16_bytes_wide_only_where_the_compiler_may_assume_it(copies) -> None:  # type: ignore[no-untyped-def]
-    """The width of a load depends on what is known of pointers and size, as the notebook says; no GPU is needed."""
+    """The width of a load depends on what the compiler knows about pointers and sizes; no GPU is needed."""
     wide = memory_instructions(copies.copy_kernel, TYPES, {"BLOCK": 1024}, ("x_ptr", "out_ptr", "n"))
     narrow = memory_instructions(copies.copy_kernel, TYPES, {"BLOCK": 1024}, ("x_ptr", "out_ptr"))
     assert wide == {"load of 16 bytes": 2, "store of 16 bytes": 2}
@@ -124,7 +124,7 @@ def test_loads_are_16_bytes_wide_only_where_the_compiler_may_assume_it(copies) -
 
 
 def test_a_kernel_that_does_not_compile_says_why(copies) -> None:  # type: ignore[no-untyped-def]
-    """The compiler's last line reaches the learner, without the traceback of the process it ran in."""
+    """The learner gets the compiler's last line, without a traceback."""
     with pytest.raises(RuntimeError, match=r"broken_kernel does not compile: .*no_such_thing") as caught:
         memory_instructions(copies.broken_kernel, TYPES, {"BLOCK": 16})
     assert "\n" not in str(caught.value)
@@ -142,7 +142,7 @@ def sum_kernel(x_ptr, out_ptr, n, BLOCK: tl.constexpr):
 
 
 def test_a_sum_is_compiled_to_shuffles_and_a_barrier(tmp_path: Path) -> None:
-    """Of 1,024 elements over 4 warps: 7 additions in a thread, then 5 shuffles in a warp and 2 between warps."""
+    """1,024 elements over 4 warps need 7 additions per thread, then 5 shuffles in a warp and 2 between warps."""
     path = tmp_path / "sum_kernel.py"
     path.write_text(SUM)
     spec = importlib.util.spec_from_file_location("sum_kernel", path)

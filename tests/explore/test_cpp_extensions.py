@@ -1,4 +1,4 @@
-"""Build files and operators are shown as PyTorch has them."""
+"""Build files and operators are shown as PyTorch writes and registers them."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ SOURCE = "__global__ void negate_kernel(float* x) { x[0] = -x[0]; }\n"
 
 
 def test_load_inline_writes_three_files() -> None:
-    """The source, the binding with the function's name, and the build file with both compilers."""
+    """They are the source, the binding with the function's name, and the build file with both compilers."""
     files = show_build_files(SOURCE, ["negate"], "void negate(torch::Tensor x);")
     assert list(files.files) == ["cuda.cu", "main.cpp", "build.ninja"]
     assert "#include <torch/types.h>" in files["cuda.cu"]
@@ -23,14 +23,14 @@ def test_load_inline_writes_three_files() -> None:
 
 
 def test_without_torch_headers_nothing_is_left_of_the_binding() -> None:
-    """`no_implicit_headers` and no functions: main.cpp is empty and cuda.cu is the source alone."""
+    """With `no_implicit_headers` and no functions, main.cpp is empty and cuda.cu is only the source."""
     files = show_build_files(SOURCE, torch_headers=False)
     assert files["main.cpp"] == ""
     assert files["cuda.cu"] == SOURCE.strip()
 
 
 def test_no_path_of_this_machine_is_shown() -> None:
-    """Build files are shown with short paths: a learner's home folder says nothing."""
+    """Build files are shown with short paths, without a learner's home folder."""
     import sys
 
     files = show_build_files(SOURCE, ["negate"], "void negate(torch::Tensor x);")
@@ -38,13 +38,13 @@ def test_no_path_of_this_machine_is_shown() -> None:
 
 
 def test_a_torch_header_is_a_hundred_thousand_lines() -> None:
-    """What the notebook has the learner predict: one `#include` is more than 100,000 lines, a kernel is a few."""
+    """The notebook's prediction holds: one `#include` is more than 100,000 lines, a kernel only a few."""
     assert (lines_after_includes("#include <torch/extension.h>") or 0) > 100_000
     assert lines_after_includes("int a;\n\nint b;\n") == 2
 
 
 def test_a_header_that_is_not_there_is_named() -> None:
-    """The compiler's first error is the message."""
+    """The message is the compiler's first error."""
     with pytest.raises(RuntimeError, match=r"no_such_header\.h"):
         lines_after_includes("#include <no_such_header.h>")
 
@@ -59,7 +59,7 @@ def twice():
 
 
 def test_each_part_shows_once_it_is_registered(twice):
-    """A fresh operator has a kernel alone; fake and gradient appear when they are given."""
+    """A new operator has only a kernel; fake and gradient appear when they are registered."""
     assert registered(twice) == {"kernel": True, "fake": False, "gradient": False}
     assert "hatched: fake and gradient." in draw_operator(twice).alt
     twice.register_fake(torch.empty_like)
@@ -69,7 +69,7 @@ def test_each_part_shows_once_it_is_registered(twice):
 
 
 def test_the_picture_names_the_operator(twice):
-    """The alt text holds the schema that PyTorch made of the type hints, and says when nothing is missing."""
+    """The alt text has the schema that PyTorch derived from the type hints, and says if nothing is missing."""
     twice.register_fake(torch.empty_like)
     twice.register_autograd(lambda ctx, grad: 2 * grad)
     picture = draw_operator(twice)
@@ -79,6 +79,6 @@ def test_the_picture_names_the_operator(twice):
 
 
 def test_what_is_no_operator_is_refused():
-    """A plain function has nothing registered: the message says what is wanted."""
+    """A plain function has nothing registered; the message says what is needed."""
     with pytest.raises(TypeError, match="custom_op"):
         draw_operator(len)

@@ -1,4 +1,4 @@
-"""Pictures say in words what they show; sliders redraw them; listings stand side by side."""
+"""Pictures have alt text, sliders redraw them, and listings are shown side by side."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ class _Images(HTMLParser):
 
 @pytest.mark.parametrize("name", DRAWINGS)
 def test_a_picture_is_one_image_with_alt_text(name: str) -> None:
-    """Every picture reaches the notebook as one image whose alt text is at least a sentence."""
+    """Every picture is one image in the notebook, with at least a sentence of alt text."""
     picture = DRAWINGS[name]()
     parser = _Images()
     parser.feed(picture._repr_html_())
@@ -78,7 +78,7 @@ def test_a_picture_is_one_image_with_alt_text(name: str) -> None:
 
 @pytest.mark.parametrize("name", DRAWINGS)
 def test_a_picture_is_the_same_each_time(name: str) -> None:
-    """Drawing twice gives the same bytes, and they are well-formed XML that asks for nothing from outside."""
+    """Drawing twice gives the same bytes: well-formed XML that loads nothing from other sites."""
     first, second = DRAWINGS[name](), DRAWINGS[name]()
     assert first.svg == second.svg
     ElementTree.fromstring(first.svg)
@@ -86,34 +86,34 @@ def test_a_picture_is_the_same_each_time(name: str) -> None:
 
 
 def test_a_picture_without_words_is_refused() -> None:
-    """Alt text cannot be forgotten."""
+    """Alt text is required."""
     with pytest.raises(ValueError, match="alt text"):
         Picture("<svg/>", "")
 
 
 def test_a_terminal_gets_the_words() -> None:
-    """Where no image can be shown, the picture prints its alt text."""
-    assert "2 lanes of program 2" in repr(draw_blocks(10, 4))
+    """A terminal shows the alt text instead of the image."""
+    assert "2 elements of program 2" in repr(draw_blocks(10, 4))
 
 
 @pytest.mark.parametrize(
     ("n", "block", "words"),
     [
-        (10, 4, "3 blocks of 4, one for each program. The last 2 lanes of program 2"),
-        (8, 4, "Every lane has an element"),
-        (1, 8, "The last 7 lanes of program 0"),
+        (10, 4, "3 blocks of 4, one per program. The last 2 elements of program 2 are masked"),
+        (8, 4, "No element is masked"),
+        (1, 8, "1 element in 1 block of 8, one per program. The last 7 elements of program 0"),
     ],
 )
 def test_blocks_are_counted(n: int, block: int, words: str) -> None:
-    """The words under a vector's picture count programs and masked lanes."""
+    """The alt text of a vector counts the programs and the masked elements."""
     assert words in draw_blocks(n, block).alt
 
 
 def test_threads_past_the_edge_are_counted() -> None:
-    """5 × 7 under blocks of 4 × 2 threads are 6 blocks, 48 threads, 13 of them idle."""
+    """5 × 7 elements under blocks of 4 × 2 threads need 6 blocks with 48 threads, 13 of them idle."""
     alt = draw_grid(5, 7, block=(4, 2)).alt
-    assert "grid of 2 by 3 thread blocks of 4 by 2 threads" in alt
-    assert "13 of the 48 threads" in alt
+    assert "grid of 2 by 3 = 6 thread blocks of 4 by 2 = 8 threads each" in alt
+    assert "13 of 48 threads" in alt
 
 
 @pytest.mark.parametrize(
@@ -128,13 +128,13 @@ def test_threads_past_the_edge_are_counted() -> None:
     ],
 )
 def test_what_cannot_be_drawn_is_refused_with_a_sentence(call) -> None:  # type: ignore[no-untyped-def]
-    """A learner who tries other numbers learns which ones can be drawn."""
+    """The message says which numbers can be drawn."""
     with pytest.raises(ValueError, match=r"must be|choose"):
         call()
 
 
 def test_colours_differ_in_greyscale() -> None:
-    """Colours that stand for different things differ in brightness, too."""
+    """Colours with different meanings also differ in brightness."""
 
     def brightness(colour: str) -> float:
         red, green, blue = (int(colour[i : i + 2], 16) / 255 for i in (1, 3, 5))
@@ -146,7 +146,7 @@ def test_colours_differ_in_greyscale() -> None:
 
 
 def test_moving_a_knob_draws_the_picture_anew() -> None:
-    """The image below the sliders is the one of their values, alt text and all."""
+    """The image below the sliders shows their values, with its alt text."""
     choices = explore_sectors()
     box = choices.widget()
     stride, offset, item_bytes, page = box.children
@@ -157,7 +157,7 @@ def test_moving_a_knob_draws_the_picture_anew() -> None:
 
 @pytest.mark.parametrize("choices", [explore_sectors, explore_banks])
 def test_a_notebook_gets_widgets_and_a_still_picture(choices) -> None:  # type: ignore[no-untyped-def]
-    """A front end that knows no widgets shows the picture, a terminal its words."""
+    """A front end without widgets shows the picture, a terminal the alt text."""
     bundle = choices()._repr_mimebundle_()
     assert "application/vnd.jupyter.widget-view+json" in bundle
     assert bundle["text/html"] == choices().first._repr_html_()
@@ -165,7 +165,7 @@ def test_a_notebook_gets_widgets_and_a_still_picture(choices) -> None:  # type: 
 
 
 def test_without_widgets_the_picture_is_left(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Where ipywidgets is not installed, nothing is lost but the sliders."""
+    """If ipywidgets is not installed, only the sliders are missing."""
     monkeypatch.setitem(sys.modules, "ipywidgets", None)
     bundle = explore_banks()._repr_mimebundle_()
     assert set(bundle) == {"text/html", "text/plain"}
@@ -180,7 +180,7 @@ def _second(b: int) -> int:
 
 
 def test_two_kernels_stand_side_by_side() -> None:
-    """Both sources are shown under their titles, escaped, whatever compiler wraps them."""
+    """Both sources are shown under their titles, escaped, even if a compiler wraps the function."""
 
     class Wrapped:
         fn = staticmethod(_second)

@@ -1,4 +1,4 @@
-"""Traffic is counted, and so are the kernels before and after fusion."""
+"""Traffic is counted, and the kernels before and after fusion."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ M, N = 16, 64
 
 
 def test_the_eager_softmax_moves_8mn_plus_4m() -> None:
-    """The count that the softmax notebook explains: 5MN + 2M read, 3MN + 2M written."""
+    """The softmax notebook explains this count: 5MN + 2M read, 3MN + 2M written."""
 
     def eager(x: torch.Tensor) -> torch.Tensor:
         numerator = (x - x.amax(dim=1, keepdim=True)).exp()
@@ -50,7 +50,7 @@ def test_an_operation_in_place_reads_and_writes() -> None:
 
 pytestmark = [
     pytest.mark.timeout(240),
-    pytest.mark.filterwarnings("ignore:.*torch.jit.script:DeprecationWarning"),  # torch's own, as Inductor is imported
+    pytest.mark.filterwarnings("ignore:.*torch.jit.script:DeprecationWarning"),  # torch's own, on importing Inductor
 ]
 
 TRITON = """
@@ -79,12 +79,12 @@ def by_all(y: Any) -> Any:
 
 @pytest.mark.parametrize(("function", "counts"), [(one, (5, 1)), (by_row, (2, 1)), (by_all, (2, 2))])
 def test_kernels_are_counted_before_and_after_fusion(function: Any, counts: tuple[int, int]) -> None:
-    """Pointwise operations become one kernel; a sum over everything ends one."""
+    """Pointwise operations become one kernel; a sum over everything ends the kernel."""
     assert count_fused(function, torch.rand(8, 40)) == counts
 
 
 def test_counting_leaves_no_setting_behind() -> None:
-    """The hook is there while it counts, and gone afterwards."""
+    """The hook is removed after counting."""
     import torch._inductor.config as settings
 
     count_fused(one, torch.rand(8, 40))
@@ -111,7 +111,7 @@ def test_a_kernel_in_triton_is_shown_from_its_decorator_on() -> None:
 
 
 def test_recorded_text_says_where_it_comes_from(tmp_path: Path) -> None:
-    """The GPU and the date stand beside it; the one that was recorded last is shown."""
+    """The code is shown with its GPU and date; the latest recording is shown."""
     (tmp_path / "a-fusion-one.txt").write_text(f"# Recorded on one A on 2026-01-01.\n{TRITON}")
     (tmp_path / "b-fusion-one.txt").write_text(f"# Recorded on one B on 2025-01-01.\n{TRITON}")
     found = recorded_code("one", tmp_path)
@@ -122,7 +122,7 @@ def test_recorded_text_says_where_it_comes_from(tmp_path: Path) -> None:
 
 
 def test_without_a_recording_nothing_is_made_up(tmp_path: Path) -> None:
-    """It says that there is none, and how to get one."""
+    """A note says that there is no recording and how to make one."""
     found = recorded_code("one", tmp_path)
     assert len(found) == 0
     assert "No recorded code yet" in repr(found)

@@ -18,7 +18,7 @@ from grader.explore.triton_compiler.layout_drawings import Blocked, pipeline
 
 
 def test_the_layout_says_who_holds_what(triple: Compiled, matmul: Compiled) -> None:
-    """A run of four for each lane, 128 elements for each warp, and the same again behind 512."""
+    """Each lane holds runs of four and each warp 128 elements; the layout repeats every 512."""
     (held,) = loaded_layouts(triple)
     assert (held.name, held.shape) == ("x", (1024,))
     assert held.layout == Blocked((4,), (32,), (4,), (0,))
@@ -28,7 +28,7 @@ def test_the_layout_says_who_holds_what(triple: Compiled, matmul: Compiled) -> N
 
 
 def test_each_thread_holds_the_same_number_of_elements() -> None:
-    """In two dimensions, walked along rows or along columns; lanes count up along the first of `order`."""
+    """In two dimensions, with row order and column order, lanes count up along the first dimension of `order`."""
     for order, second in (((1, 0), (0, 1)), ((0, 1), (0, 8))):
         layout = Blocked((1, 2), (8, 4), (2, 2), order)
         counts: dict[tuple[int, int], int] = {}
@@ -42,7 +42,7 @@ def test_each_thread_holds_the_same_number_of_elements() -> None:
 
 
 def test_the_pipeline_is_what_the_code_allocates(matmul: Compiled, kernels: Any) -> None:
-    """Three slots, two copies ahead on an H100; what comes after the loop takes the place of the first buffer."""
+    """On an H100 there are three slots and two copies in flight; after the loop the result reuses the first buffer."""
     plan = pipeline(matmul)
     assert [(each.name, each.offset, each.slot_bytes, each.slots) for each in plan.buffers] == [
         ("a", 0, 4096, 3),
@@ -57,10 +57,10 @@ def test_the_pipeline_is_what_the_code_allocates(matmul: Compiled, kernels: Any)
 
 
 def test_pictures_say_what_they_show(triple: Compiled, matmul: Compiled, kernels: Any) -> None:
-    """Numbers of the drawing stand in its alt text; what cannot be drawn is refused with a sentence."""
+    """The alt text has the numbers of the drawing; a kernel that cannot be drawn is refused with a message."""
     assert "TritonGPU IR" in draw_compiler_stages().alt
     assert "lane 0 holds elements 0 to 3, lane 1 the next 4" in draw_program(triple).alt
-    assert "Each box is 1 by 8 elements of one thread" in draw_layout(matmul).alt
+    assert "Each box is 1 by 8 = 8 elements of one thread" in draw_layout(matmul).alt
     assert "a, 3 slots of 4096 bytes from offset 0; b, 3 slots" in draw_shared_memory(matmul).alt
     for draw, compiled in ((draw_program, matmul), (draw_layout, triple), (draw_shared_memory, triple)):
         with pytest.raises(ValueError, match=r"dimension|no loop"):

@@ -32,13 +32,13 @@ _LISTING = [
 
 
 def test_the_loop_is_the_innermost_one_that_takes_sines():
-    """Not the loop around it, no jump forward, and not the endless jump at the end of every kernel."""
+    """The outer loop, forward jumps and the endless jump at the end of every kernel do not count."""
     assert loop_of(_LISTING) == ("LDG.E R2, [R4.64]", "MUFU.SIN R3, R2", "@P0 BRA 0x10")
     assert loop_of(_LISTING[:3]) == ()
 
 
 def test_instructions_are_counted_whatever_their_predicate():
-    """By how they begin; conversions to and from float64 count as float64."""
+    """Instructions are counted by their beginning; conversions to and from float64 count as float64."""
     lines = ("@P0 MUFU.SIN R1, R2", "MUFU.SINK R1", "DADD R2, R4, R6", "@!P1 F2F.F64.F32 R2, R1", "FADD R1, R1, R1")
     code = MachineCode("some", 8, 0, lines, lines[:1])
     assert (code.count("MUFU.SIN "), code.float64, code.per_sample) == (1, 2, 1.0)
@@ -46,7 +46,7 @@ def test_instructions_are_counted_whatever_their_predicate():
 
 @pytest.mark.timeout(120)
 def test_a_float64_literal_shows_and_a_typed_kernel_has_few():
-    """The baseline works in float64 for the most part although its arrays are float32; it takes more registers, too."""
+    """The baseline works mostly in float64 although its arrays are float32, and it needs more registers."""
     baseline, typed = compiled_ladder("baseline", "typed").codes
     assert baseline.float64 > 100 > 20 > typed.float64
     assert baseline.registers > typed.registers + 10
@@ -55,7 +55,7 @@ def test_a_float64_literal_shows_and_a_typed_kernel_has_few():
 
 @pytest.mark.timeout(120)
 def test_fast_math_takes_sines_in_one_instruction_and_a_low_cap_spills():
-    """What the notebook says of today's compilers, and that 32 registers bind nothing."""
+    """Fast math needs no float64, a limit of 16 registers spills, and a limit of 32 changes nothing."""
     (fast,) = compiled_ladder("fastmath").codes
     (low,) = compiled_ladder("fastmath", max_registers=16).codes
     (cap,) = compiled_ladder("fastmath", max_registers=32).codes
@@ -67,7 +67,7 @@ def test_fast_math_takes_sines_in_one_instruction_and_a_low_cap_spills():
 
 @pytest.mark.timeout(120)
 def test_an_unsigned_index_brings_numbas_loop_near_to_that_of_cuda():
-    """The difference is indices: what is left of the loop is alike."""
+    """Only the indices differ: the rest of the loop is alike."""
     parts = {rung: loop_parts(ladder_loop(rung)) for rung in ("fastmath", "unsigned", "cuda fast")}
     sums = {rung: sum(counts.values()) for rung, counts in parts.items()}
     assert sums["fastmath"] > 2 * sums["unsigned"]
@@ -81,7 +81,7 @@ def test_an_unsigned_index_brings_numbas_loop_near_to_that_of_cuda():
 
 
 def test_a_kernel_of_ones_own_compiles_and_an_error_is_the_compilers():
-    """A function, or what `cuda.jit` made of it; CUDA C++ that does not compile says why."""
+    """A function and a `cuda.jit` kernel both compile; CUDA C++ that does not compile says why."""
     from numba import cuda
 
     @cuda.jit
@@ -98,7 +98,7 @@ def test_a_kernel_of_ones_own_compiles_and_an_error_is_the_compilers():
 
 
 def _doubling(**options):
-    """What an exercise's `build` looks like: the kernel is compiled for its signature there and then."""
+    """Return a `build` like that of an exercise: it compiles the kernel for its signature immediately."""
     from numba import cuda, void
 
     def build(real):
@@ -113,7 +113,7 @@ def _doubling(**options):
 
 
 def test_a_kernel_that_a_function_builds_is_compiled_with_its_options():
-    """No GPU is needed, though the kernel has a signature; the options count, and `cuda.jit` is what it was."""
+    """No GPU is needed, even with a signature; the options are used, and `cuda.jit` is restored."""
     from numba import cuda
 
     jit = cuda.jit
@@ -124,7 +124,7 @@ def test_a_kernel_that_a_function_builds_is_compiled_with_its_options():
 
 
 def test_a_build_that_returns_no_kernel_is_told_so():
-    """None is what a function returns that lacks a `return`."""
+    """A function without `return` returns None."""
     with pytest.raises(TypeError, match="build returned None: return the kernel"):
         built_code(_returns(None))
     with pytest.raises(TypeError, match="returned no kernel"):
@@ -139,7 +139,7 @@ def _returns(value):
 
 
 def test_the_ladder_shows_a_kernel_of_ones_own_below_its_rungs(capsys):
-    """One that is not written yet is left out, and said to be."""
+    """A kernel that is not written yet is left out with a message."""
 
     def stub(real):
         raise NotImplementedError("not written yet")
@@ -155,7 +155,7 @@ def test_the_ladder_shows_a_kernel_of_ones_own_below_its_rungs(capsys):
 
         return power
 
-    assert [code.title for code in compiled_ladder("typed", yours=stub).codes] == ["Numba, each type said"]
+    assert [code.title for code in compiled_ladder("typed", yours=stub).codes] == ["Numba, explicit types"]
     assert capsys.readouterr().out == "Yours is left out: not written yet.\n"
     (mine,) = compiled_ladder(yours=build).codes
     assert mine.title == "yours"
@@ -168,12 +168,12 @@ _SINE = 'extern "C" __global__ void f(const float* x, float* out) { out[0] = sin
 
 @pytest.mark.parametrize(("literal", "doubles"), [("0.1", 3), ("0.1f", 0), ("2.0", 0)])
 def test_a_double_literal_is_seen_in_the_machine_code(literal: str, doubles: int) -> None:
-    """A conversion, a multiplication and a conversion back; a factor of 2 is exact either way."""
+    """It costs a conversion, a multiplication and a conversion back; a factor of 2 is exact either way."""
     assert nvrtc_view(_SCALED.format(literal)).count("double") == doubles
 
 
 def test_fast_math_makes_a_sine_one_instruction() -> None:
-    """And the accurate one has none of the special-function unit's."""
+    """The accurate sine does not use the special-function unit."""
     assert nvrtc_view(_SINE).count("MUFU.SIN") == 0
     fast = nvrtc_view(_SINE, "--use_fast_math")
     assert fast.count("MUFU.SIN") == 1
@@ -181,7 +181,7 @@ def test_fast_math_makes_a_sine_one_instruction() -> None:
 
 
 def test_registers_are_told_for_each_kernel_and_architecture() -> None:
-    """A kernel of many sums takes more."""
+    """Each kernel has its own number of registers, for the chosen architecture."""
     view = nvrtc_view(_SINE + _SCALED.format("2.0f").replace("f(", "g("), capability=80)
     assert set(view.registers) == {"f", "g"}
     assert all(8 <= count <= 255 for count in view.registers.values())
@@ -190,6 +190,6 @@ def test_registers_are_told_for_each_kernel_and_architecture() -> None:
 
 
 def test_what_does_not_compile_is_told_in_nvrtcs_words() -> None:
-    """With the line of the text."""
+    """The message has the line of the source."""
     with pytest.raises(RuntimeError, match=r'kern\.cu\(2\): error: identifier "b" is undefined'):
         nvrtc_view('extern "C" __global__ void f() {\n int a = b; }')

@@ -27,7 +27,7 @@ from grader.explore import compare, recorded
     ],
 )
 def test_a_prediction_is_held_against_the_measurement(prediction, measured, words, capsys) -> None:  # type: ignore[no-untyped-def]
-    """Whatever a learner writes down is answered with both values and a word, never with an error."""
+    """Any prediction gets both values and a comment, never an error."""
     compare(prediction, measured, "threads")
     text = capsys.readouterr().out
     for word in words:
@@ -36,7 +36,7 @@ def test_a_prediction_is_held_against_the_measurement(prediction, measured, word
 
 @pytest.mark.parametrize("how", ["measured", "computed", "recorded"])
 def test_it_is_said_where_a_value_comes_from(how, capsys) -> None:  # type: ignore[no-untyped-def]
-    """What was calculated or recorded is not called measured."""
+    """A computed or recorded value is not called measured."""
     compare(3, 4, "s", how=how)
     assert capsys.readouterr().out.splitlines()[1] == f"{how}:  4 s"
 
@@ -46,7 +46,7 @@ def _row(case: str, metric: str, value: float, **more: object) -> dict[str, obje
 
 
 def test_recorded_results_name_their_gpu(tmp_path: Path) -> None:
-    """A recorded number never stands without the GPU it comes from and the word that it was recorded."""
+    """A recorded number is always shown with its GPU and the word "recorded"."""
     old = [_row("4096 × 4096", "ratio_vs_torch", 1.23, gpu="T4", date="2025-01-01")]
     rows = [_row("4096 × 4096", "ratio_vs_torch", 1.54, date="2026-01-01"), _row("4096 × 4096", "other", 9)]
     (tmp_path / "h200.json").write_text(json.dumps(rows))
@@ -62,7 +62,7 @@ def test_recorded_results_name_their_gpu(tmp_path: Path) -> None:
 
 
 def test_recorded_numbers_are_short(tmp_path: Path) -> None:
-    """Two decimals for ratios and shares, four digits for the rest, and no command of ours."""
+    """Ratios and shares have two decimals, other numbers four digits, and commands are not shown."""
     rows = [
         _row("a", "ratio_vs_torch", 4.0, command="make bench"),
         _row("a", "share_of_copy", 0.98359),
@@ -81,7 +81,7 @@ def test_recorded_numbers_are_short(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("content", [None, "[]", "no json", '{"rows": [1, {"bench": "softmax"}]}'])
 def test_nothing_recorded_is_said(tmp_path: Path, content: str | None) -> None:
-    """Without a result, or with a broken file, no number is shown, only how to record one."""
+    """Without a result, or with a broken file, only the way to record one is shown."""
     if content is not None:
         (tmp_path / "gpu.json").write_text(content)
     found = recorded("softmax", "ratio_vs_torch", folder=tmp_path)

@@ -1,4 +1,4 @@
-"""The roofline: ceilings, points and predictions are what the formulas say, and pictures say it in words."""
+"""The roofline: ceilings, points and predictions follow the formulas, and pictures have alt text."""
 
 from __future__ import annotations
 
@@ -20,27 +20,27 @@ NO_PEAK = Ceilings("another", bandwidth_gbps=1000, tflops=0, dtype="float16")
 
 
 def test_the_roof_is_the_lower_of_two_lines() -> None:
-    """Left of the ridge memory limits, right of it arithmetic."""
+    """Left of the ridge memory is the limit, right of it arithmetic."""
     assert MACHINE.ridge == 50
     assert [MACHINE.roof(x) for x in (0.25, 50, 1000)] == [0.25, 50, 50]
     assert NO_PEAK.roof(1000) == 1000
 
 
 def test_a_point_is_what_was_counted_over_the_time() -> None:
-    """2e9 bytes and 1e9 operations in a millisecond: 2,000 GB/s, 1 TFLOPS, half an operation a byte."""
+    """2e9 bytes and 1e9 operations in a millisecond are 2,000 GB/s, 1 TFLOPS and half an operation per byte."""
     point = Landed("some", 2e9, 1e9, 1.0)
     assert (point.intensity, point.gbps, point.tflops) == (0.5, 2000, 1)
     assert repr(point) == "some: 0.5 operations a byte, 2,000 GB/s, 1 TFLOPS"
 
 
 def test_a_count_that_cannot_be_drawn_is_refused() -> None:
-    """A logarithmic axis has no place for 0."""
+    """A logarithmic axis cannot show 0."""
     with pytest.raises(ValueError, match="copy: bytes and operations must be positive"):
         land("copy", lambda: None, bytes_moved=8, operations=0)
 
 
 def test_the_least_time_of_a_call_counts() -> None:
-    """A call that is disturbed now and then takes what it takes undisturbed, and torch's threads are given back."""
+    """A call that is sometimes disturbed gets its undisturbed time, and torch's thread count is restored."""
     calls, threads = [], torch.get_num_threads()
 
     def call() -> None:
@@ -55,7 +55,7 @@ def test_the_least_time_of_a_call_counts() -> None:
 
 
 def test_this_machines_ceilings_are_measured() -> None:
-    """Both are positive, and named by the machine that they are of."""
+    """Both are positive and shown with the machine's name."""
     found = measure_ceilings()
     assert found.bandwidth_gbps > 0.1
     assert found.tflops > 1e-4
@@ -64,7 +64,7 @@ def test_this_machines_ceilings_are_measured() -> None:
 
 
 def test_the_picture_says_its_numbers() -> None:
-    """Ceilings, ridge and each point's share of the roof stand in the alt text; the same call gives the same bytes."""
+    """The alt text has the ceilings, the ridge and each point's share; the same call gives the same bytes."""
     points = (Landed("below", 1e9, 1e9, 2.0), Landed("above", 1e9, 1e9, 0.5))
     picture = draw_roofline(MACHINE, *points)
     assert "memory, 1,000 GB/s; the flat one is arithmetic, 50 TFLOPS; they meet at 50 operations a byte" in picture.alt
@@ -75,7 +75,7 @@ def test_the_picture_says_its_numbers() -> None:
 
 
 def test_a_roof_without_a_peak_is_slanted_only() -> None:
-    """Where arithmetic was not recorded nothing is made up."""
+    """If arithmetic was not recorded, no value is invented."""
     assert "flat" not in draw_roofline(NO_PEAK).alt
     assert "not recorded" in repr(NO_PEAK)
 
@@ -100,7 +100,7 @@ def results(tmp_path: Path) -> Path:
 
 
 def test_a_recorded_gpu_is_drawn_with_its_kernels(results: Path) -> None:
-    """Exercises lie where their recorded times put them, and points that are no exercise beside them."""
+    """Exercises are drawn from their recorded times, together with points that do not belong to an exercise."""
     ceilings = recorded_ceilings(results)
     assert ceilings is not None
     assert (ceilings.machine, ceilings.bandwidth_gbps, ceilings.tflops) == ("GPU X", 2000, 400)
@@ -112,7 +112,7 @@ def test_a_recorded_gpu_is_drawn_with_its_kernels(results: Path) -> None:
 
 
 def test_where_nothing_was_recorded_a_sentence_says_so(tmp_path: Path) -> None:
-    """No picture is made up."""
+    """There is no picture."""
     assert "No recorded result yet" in repr(recorded_roofline(tmp_path))
 
 
@@ -121,19 +121,19 @@ def test_where_nothing_was_recorded_a_sentence_says_so(tmp_path: Path) -> None:
     [("add", 12, 1), ("square", 8, 1), ("softmax", 8, 5), ("matmul", 12, 200)],
 )
 def test_operations_are_counted_for_each_element(operation: str, moved: int, work: int) -> None:
-    """Bytes and operations of float32 matrices of 100 × 100, for each element."""
+    """100 × 100 matrices have these bytes and operations per element; float16 halves the bytes."""
     assert count(operation, 100) == (10_000 * moved, 10_000 * work)
     assert count(operation, 100, "float16") == (5_000 * moved, 10_000 * work)
 
 
 def test_a_prediction_lies_on_the_roof() -> None:
-    """The predicted time is the longer of the two."""
+    """The predicted time is the longer of the two times."""
     assert predict("add", 1000, "float32", MACHINE).ms == pytest.approx(12e6 / 1e12 * 1e3)
     assert predict("matmul", 1000, "float32", MACHINE).ms == pytest.approx(2e9 / 50e12 * 1e3)
 
 
 def test_widgets_and_picture_carry_the_same_message() -> None:
-    """JupyterLab gets the controls; where they cannot run, a picture with alt text is there."""
+    """JupyterLab gets the controls; other front ends get a picture with alt text."""
     view = RooflineView({"a machine": MACHINE})
     bundle = view._repr_mimebundle_()
     assert "application/vnd.jupyter.widget-view+json" in bundle
@@ -153,7 +153,7 @@ def test_another_choice_redraws_the_picture() -> None:
 
 
 def test_a_machine_that_nobody_measured_cannot_be_explored() -> None:
-    """Half a roof gives no time."""
+    """Without arithmetic throughput there is no predicted time."""
     with pytest.raises(ValueError, match="measure_ceilings"):
         explore_roofline(NO_PEAK)
 
@@ -178,5 +178,5 @@ def test_a_prediction_is_tried_and_one_that_is_not_written_is_told_so(monkeypatc
 
 
 def test_figures_are_readable() -> None:
-    """Three of them, thousands with commas."""
+    """Numbers have three significant digits, and thousands have commas."""
     assert [figures(value) for value in (4124.7, 9.136, 0.08333)] == ["4,125", "9.14", "0.0833"]

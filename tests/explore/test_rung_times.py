@@ -1,4 +1,4 @@
-"""The ladder's tables and its chart say where their figures are from."""
+"""The ladder's tables and chart name the source of their figures."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ SECOND = "scale = 3\ndef triple(x):\n    return scale * x\n"
 
 
 def _notebook(monkeypatch: pytest.MonkeyPatch, **cells: str) -> dict[str, Any]:
-    """The names of a notebook after its cells were run one after the other, as IPython runs them."""
+    """Return the names of a notebook after running its cells in order, as IPython does."""
     names: dict[str, Any] = {"__name__": "__main__"}
     for name, text in cells.items():
         monkeypatch.setitem(linecache.cache, f"<{name}>", (len(text), None, text.splitlines(True), f"<{name}>"))
@@ -28,14 +28,14 @@ def _notebook(monkeypatch: pytest.MonkeyPatch, **cells: str) -> dict[str, Any]:
 
 
 def test_a_later_cell_does_not_change_an_earlier_rung(monkeypatch):
-    """Every rung has a `source` and its `kernels`: the functions are called with those of their own cells."""
+    """Every rung has its own `source` and `kernels`: a function is called with those of its own cell."""
     names = _notebook(monkeypatch, first=FIRST, second=SECOND)
     assert names["double"](1) == 3  # the notebook's own has been overwritten
     assert [rung_times._alone(names[name])(1) for name in ("double", "triple")] == [2, 3]
 
 
 def test_a_cell_that_needs_another_runs_as_it_stands_in_the_notebook(monkeypatch):
-    """What cannot be run alone is not lost: the table then says what the notebook's function does."""
+    """If a cell cannot run alone, the table uses the notebook's function."""
     names = _notebook(monkeypatch, first=FIRST, second="half = scale / 4\ndef halve(x):\n    return half * x\n")
     assert rung_times._alone(names["halve"])(1) == 0.5
 
@@ -51,7 +51,7 @@ def test_a_cell_that_needs_another_runs_as_it_stands_in_the_notebook(monkeypatch
     ],
 )
 def test_registers_are_those_of_the_first_kernel_that_is_kept(kernels, registers):
-    """Whatever else a learner keeps in `kernels`, and whatever it is: nothing is raised."""
+    """Other values in `kernels`, or `kernels` of another type, do not raise."""
     names = {"kernels": kernels}
     exec("def rung(): pass", names)
     assert rung_times._registers(names["rung"]) == registers
@@ -59,14 +59,14 @@ def test_registers_are_those_of_the_first_kernel_that_is_kept(kernels, registers
 
 
 def test_the_last_rungs_sines_are_the_special_function_units() -> None:
-    """As many sines as cosines: they are the ceiling that is computed."""
+    """It has as many sines as cosines, as the computed ceiling assumes."""
     view = last_rung_view()
     assert view.count("MUFU.SIN") == view.count("MUFU.COS") > 0
     assert H200.special_ms() == pytest.approx(2 * 2**30 / (16 * 132 * 1.98e9) * 1e3)
 
 
 def test_the_chart_and_the_table_say_where_their_figures_are_from() -> None:
-    """Without a recorded run the published one is shown, and named so."""
+    """Without a recorded run the published one is shown and named as published."""
     alt = draw_ladder().alt
     assert "Published for one V100" in alt or "Recorded on one" in alt
     for library in PUBLISHED:
@@ -76,7 +76,7 @@ def test_the_chart_and_the_table_say_where_their_figures_are_from() -> None:
 
 
 def test_the_chart_draws_what_was_recorded_in_float32(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """SciPy once, both ladders and what is past them, with the ceilings of that GPU; no float64, no other knobs."""
+    """It has SciPy once, both ladders, the later rungs and that GPU's ceilings, but no float64 or other benches."""
     cases = {
         "ladder/numba": {"baseline, float32": 3.5, "baseline, float64": 5.5, "SciPy on the CPU, float32": 44_000.0},
         "ladder/cupy": {"launch_bounds, float32": 0.65, "SciPy on the CPU, float32": 44_000.0},

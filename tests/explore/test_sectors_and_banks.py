@@ -29,20 +29,20 @@ from grader.explore import (
         (1, 0, 16, 16, 1.0),
         (1, 0, 1, 1, 1.0),
         (3, 0, 1, 3, 1 / 3),  # the red bytes of an image
-        (0, 0, 4, 1, 0.125),  # all threads want the same
+        (0, 0, 4, 1, 0.125),  # all threads read the same element
     ],
 )
 def test_sectors_are_counted(stride: int, offset: int, item_bytes: int, sectors: int, used: float) -> None:
-    """Counts that can be had with pencil and paper."""
+    """These counts can be checked with pencil and paper."""
     access = warp_access(stride, offset, item_bytes)
     assert len(access.sectors) == sectors
     assert access.share_used == pytest.approx(used)
 
 
 def test_the_picture_says_what_is_counted() -> None:
-    """The words of the picture are those of the count, also where not all lines are drawn."""
+    """The alt text has all counts, even if not all lines are drawn."""
     words = draw_sectors(stride=32).alt
-    assert "32 sectors of 32 bytes: 1,024 bytes are fetched, and 128 of them used, 12.5 %" in words
+    assert "32 sectors of 32 bytes: 1024 bytes are fetched, and 128 of them are used, 12.5 %" in words
     assert "from element 1 on" in draw_sectors(offset=1).alt
     assert "They touch 1 sector of" in draw_sectors(item_bytes=1).alt
 
@@ -55,7 +55,7 @@ def test_a_load_that_does_not_exist_is_refused(size: int) -> None:
 
 
 def test_every_slider_position_can_be_drawn() -> None:
-    """Whatever a learner chooses has a picture."""
+    """Every choice of a learner has a picture."""
     knobs = explore_sectors().knobs
     for item_bytes in knobs["item_bytes"]:
         for stride, offset in ((max(knobs["stride"]), max(knobs["offset"])), (min(knobs["stride"]), 0)):
@@ -64,38 +64,38 @@ def test_every_slider_position_can_be_drawn() -> None:
 
 @pytest.mark.parametrize("step", range(1, 65))
 def test_conflicts_are_the_common_divisor_with_32(step: int) -> None:
-    """A step that shares the factor d with 32 makes d threads meet in each bank: odd steps are free."""
+    """If the step and 32 have the common divisor d, d threads use each bank: odd steps have no conflicts."""
     assert bank_access(step).ways == gcd(step, 32)
 
 
 def test_the_same_word_is_no_conflict() -> None:
-    """What several threads want at the same place is given to all of them together."""
+    """A word that several threads read is delivered to all of them at once."""
     access = bank_access(0)
     assert access.ways == 1
     assert sum(access.per_bank) == 1
 
 
 def test_the_picture_says_the_conflict() -> None:
-    """The words of the picture are those of the count."""
-    assert "1 of 32 banks, and the busiest bank must give 32 words: 32-way conflict, 32 cycles" in draw_banks(32).alt
+    """The alt text has the counts."""
+    assert "1 of 32 banks, and the busiest bank must deliver 32 words: 32-way conflict, 32 cycles" in draw_banks(32).alt
     assert "32 of 32 banks" in draw_banks(33).alt
     assert "no conflict" in draw_banks(33).alt
 
 
 def test_the_small_tile_is_counted_too() -> None:
-    """Without padding the column lies in one bank; a word a row spreads it, and two spread it half as far."""
-    assert "one bank, 8 words of it" in draw_padded_tile().alt
-    assert "no bank has more than 1 of it" in draw_padded_tile(1).alt
-    assert "no bank has more than 2 of it" in draw_padded_tile(2).alt
+    """Without padding the column is in one bank; one word per row spreads it over 8 banks, two words over 4."""
+    assert "all 8 words of the marked column are in one bank" in draw_padded_tile().alt
+    assert "no bank has more than 1 word of it" in draw_padded_tile(1).alt
+    assert "no bank has more than 2 words of it" in draw_padded_tile(2).alt
 
 
 @pytest.mark.parametrize("call", [lambda: bank_access(-1), lambda: draw_padded_tile(0), lambda: draw_padded_tile(9)])
 def test_what_cannot_be_drawn_is_refused(call) -> None:  # type: ignore[no-untyped-def]
-    """A learner who tries other numbers learns which ones there are."""
+    """The message says which numbers are allowed."""
     with pytest.raises(ValueError, match="must be"):
         call()
 
 
 def test_the_first_position_of_the_slider_is_a_column_of_a_tile() -> None:
-    """What is shown before anybody moves the slider is the conflict that the notebook speaks of."""
+    """Before the slider is moved, the picture shows the conflict that the notebook describes."""
     assert "32-way" in explore_banks().first.alt

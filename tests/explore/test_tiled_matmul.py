@@ -1,4 +1,4 @@
-"""Figures of a product: the order of its tiles and what the cache has, the loop along K, the pipeline's stages."""
+"""Drawings of a matrix product: tile order and cache hits, the loop along K, and the pipeline's stages."""
 
 from __future__ import annotations
 
@@ -17,20 +17,20 @@ from grader.explore.memory.tiled_matmul import _tile, pipeline
 
 @pytest.mark.parametrize("group", [1, 2, 5, 8, 48, 64, 100])
 def test_every_tile_is_taken_once(group: int) -> None:
-    """Also where the last group has fewer rows than the others."""
+    """This includes groups where the last one has fewer rows than the others."""
     everywhere = {(row, column) for row in range(64) for column in range(64)}
     assert {_tile(number, group) for number in range(64 * 64)} == everywhere
 
 
 def test_the_first_wave_is_counted() -> None:
-    """132 programs: in plain order two rows and a bit, which need every column; in groups of 8, 17 columns."""
+    """132 programs in row order cover three rows and need every column; in groups of 8 they need 17 columns."""
     assert grouped_order(1).distinct == 3 + 64
     assert grouped_order(8).distinct == 8 + 17
     assert grouped_order(64).distinct == 64 + 3
 
 
 def test_the_cache_misses_each_tile_once_at_least() -> None:
-    """Both operands must be read: 2 × 64 × 128 tiles. And no order misses more than it reads in each wave."""
+    """Both operands must be read, 2 × 64 × 128 tiles, and at most half of the loads miss."""
     for group in (1, 8, 64):
         order = grouped_order(group)
         assert 2 * 64 * 128 <= order.misses <= order.loads // 2
@@ -38,7 +38,7 @@ def test_the_cache_misses_each_tile_once_at_least() -> None:
 
 
 def test_a_square_wave_misses_least() -> None:
-    """The best groups are about as high as a wave is wide, and rows and columns are alike."""
+    """The best groups are about as high as a wave is wide. Row order and column order miss equally often."""
     misses = {group: grouped_order(group).misses for group in (1, 4, 8, 16, 64)}
     assert min(misses, key=lambda group: misses[group]) in (8, 16)
     assert misses[1] == pytest.approx(misses[64], rel=1e-3)
@@ -46,16 +46,16 @@ def test_a_square_wave_misses_least() -> None:
 
 
 def test_the_picture_says_what_is_counted() -> None:
-    """Its words are those of the simulation."""
+    """The alt text has the numbers of the simulation."""
     order, alt = grouped_order(8), draw_grouped_order(8).alt
-    assert f"{order.hit_rate:.1%} of the tiles" in alt
+    assert f"{order.hit_rate:.1%} of the tile loads hit in L2" in alt
     assert f"{order.dram_gib:.2f} GiB come from DRAM" in alt
     assert explore_grouped_order().first.alt == alt
 
 
 @pytest.mark.parametrize(("stages", "length"), [(1, 32), (2, 17), (3, 13), (4, 11)])
 def test_stages_hide_the_copies(stages: int, length: int) -> None:
-    """With one, each of 8 steps takes 3 + 1 units; with four, only the first copy is waited for."""
+    """With one stage, each of 8 steps takes 3 + 1 units; with four, only the first copy delays the products."""
     found = pipeline(stages)
     assert found.length == length
     assert found.busy == 8 / length
@@ -64,7 +64,7 @@ def test_stages_hide_the_copies(stages: int, length: int) -> None:
 
 @pytest.mark.parametrize("stages", range(1, 6))
 def test_no_buffer_is_overwritten_while_it_is_needed(stages: int) -> None:
-    """A product begins when its copy has come, and the next copy into that buffer when the product is done."""
+    """A product begins after its copy, and the next copy into that buffer begins after the product."""
     found = pipeline(stages)
     for step in range(8):
         assert found.products[step][0] >= found.copies[step][1]
@@ -73,13 +73,13 @@ def test_no_buffer_is_overwritten_while_it_is_needed(stages: int) -> None:
 
 
 def test_the_loop_is_drawn_at_each_step() -> None:
-    """The words go with the step, and the slider begins with the notebook's number of stages."""
+    """The alt text follows the step, and the slider starts at the notebook's number of stages."""
     assert "It now multiplies tile 3 of each; 3 of 5 are done" in draw_tile_loop(3).alt
     assert "with 3 stages" in explore_pipeline().first.alt
 
 
 @pytest.mark.parametrize("call", [lambda: grouped_order(0), lambda: draw_tile_loop(5), lambda: draw_pipeline(0)])
 def test_what_cannot_be_drawn_is_refused(call) -> None:  # type: ignore[no-untyped-def]
-    """A learner who tries other numbers learns which ones there are."""
+    """The message says which numbers are allowed."""
     with pytest.raises(ValueError, match="must be"):
         call()

@@ -1,4 +1,4 @@
-"""A trace becomes rows, a picture with words, and a canvas to zoom."""
+"""A trace becomes rows, a picture with alt text, and a canvas with zoom."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ EVENTS = [
 
 
 def test_threads_come_before_streams_and_calls_lie_below_their_callers() -> None:
-    """A row for each thread and stream, in that order; the profiler's own events are in none."""
+    """There is one row per thread, then one per stream; the profiler's own events are left out."""
     rows, left_out = rows_of(EVENTS)
     assert [row.label for row in rows] == ["CPU thread 1", "GPU stream 7", "GPU stream 20"]
     assert left_out == 0
@@ -53,7 +53,7 @@ def test_threads_come_before_streams_and_calls_lie_below_their_callers() -> None
 
 
 def test_a_range_on_the_gpu_lies_on_the_stream_of_its_kernels() -> None:
-    """A range names no stream; a row of its own would be a stream that does not exist."""
+    """A range names no stream; a separate row would show a stream that does not exist."""
     of_gpu = {"ph": "X", "cat": "gpu_user_annotation", "name": "range", "pid": 0, "tid": 1, "ts": 1e9, "dur": 60.0}
     rows, _ = rows_of([_event("kernel", "kernel", 10.0, 40.0, 7), of_gpu])
     assert [row.label for row in rows] == ["GPU stream 7"]
@@ -61,20 +61,20 @@ def test_a_range_on_the_gpu_lies_on_the_stream_of_its_kernels() -> None:
 
 
 def test_too_many_events_lose_the_shortest_and_say_so() -> None:
-    """The longest stay, and the note counts what was left out."""
+    """The longest events stay, and the note counts the others."""
     many = [_event("short", "cpu_op", float(n), 0.5) for n in range(5_000)] + [_event("long", "cpu_op", 0.0, 9_000.0)]
     timeline = show_timeline(many)
     assert timeline.rows[0].slices[0].name == "long"
-    assert "2,001 shortest events are left out" in timeline.note
+    assert "Left out: the 2001 shortest events." in timeline.note
 
 
 def test_words_say_what_the_picture_shows() -> None:
-    """Alt text and terminal name the rows, count the kernels, and give the GPU's share."""
+    """Alt text and terminal output name the rows, count the kernels, and give the GPU's busy share."""
     words = repr(show_timeline(EVENTS, "a step"))
     assert words.startswith("[Timeline: “a step”: a timeline of 100 µs.")
-    assert "GPU stream 7: 1 kernel and 1 copy or fill, at work 50 % of the picture's time," in words
-    assert "the longest early with 40 µs." in words
-    assert "CPU thread 1: 3 events, the longest aten::add with 8 µs." in words
+    assert "GPU stream 7: 1 kernel and 1 copy or fill, busy for 50 % of the time shown," in words
+    assert "the longest is early, 40 µs." in words
+    assert "CPU thread 1: 3 events, the longest is aten::add, 8 µs." in words
 
 
 class _Tags(HTMLParser):
@@ -89,7 +89,7 @@ class _Tags(HTMLParser):
 
 
 def test_without_scripts_there_is_a_picture_and_nothing_comes_from_elsewhere() -> None:
-    """The page has one image with the same words, one script that no name can end, and no address."""
+    """The page has one image with the alt text, one script that no event's name can close, and no URL."""
     timeline = show_timeline(EVENTS, "a step")
     page = timeline._repr_html_()
     tags = _Tags()
@@ -103,7 +103,7 @@ def test_without_scripts_there_is_a_picture_and_nothing_comes_from_elsewhere() -
 
 
 def test_two_timelines_on_a_page_have_places_of_their_own() -> None:
-    """Shown twice, each script finds its own place."""
+    """If a timeline is shown twice, each script finds its own element."""
     timeline = show_timeline(EVENTS)
     one, two = (re.search(r'id="([^"]+)"', timeline._repr_html_()) for _ in range(2))
     assert one is not None
@@ -113,12 +113,12 @@ def test_two_timelines_on_a_page_have_places_of_their_own() -> None:
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_every_trace_of_the_exercise_can_be_drawn(kind: str) -> None:
-    """The traces that `check` draws are such as the timeline shows."""
+    """The timeline can show the traces that `check` generates."""
     assert show_timeline(trace(kind), kind).picture.alt.endswith(".")
 
 
 def test_a_profile_a_file_and_a_list_are_all_traces(tmp_path: Path) -> None:
-    """Whatever a learner has in hand can be shown; what is no trace is refused with what to do."""
+    """A profile, a file and a list can be shown; anything else gets a message that says what to do."""
 
     class Profile:
         def export_chrome_trace(self, path: str) -> None:
@@ -134,7 +134,7 @@ def test_a_profile_a_file_and_a_list_are_all_traces(tmp_path: Path) -> None:
 
 
 def test_a_profile_is_shown_twice_though_it_exports_once(tmp_path: Path) -> None:
-    """A cell may be run again; a profile that went to a file before is refused with what to do."""
+    """A cell may run again; a profile that was exported to a file gets a message that says what to do."""
     from torch.profiler import ProfilerActivity, profile
 
     def profiled() -> Any:
@@ -151,7 +151,7 @@ def test_a_profile_is_shown_twice_though_it_exports_once(tmp_path: Path) -> None
 
 
 def test_what_is_not_recorded_is_said(tmp_path: Path) -> None:
-    """Without a record there is a sentence, and a file that cannot be read is none."""
+    """Without a record a sentence says so; an unreadable file is not a record."""
     (tmp_path / "gpu-mean.json").write_text("{")
     (tmp_path / "gpu-ncu.json").write_text('{"name": "ncu", "date": "2026-01-01"}')
     for shown in (show_timeline(recorded_trace("mean", tmp_path)), recorded_output("ncu", tmp_path)):
@@ -162,7 +162,7 @@ def test_what_is_not_recorded_is_said(tmp_path: Path) -> None:
 
 @pytest.mark.browser
 def test_in_a_browser_the_canvas_takes_the_pictures_place(tmp_path: Path) -> None:
-    """The script runs without an error, hides the picture, and answers to the keys that zoom."""
+    """The script runs without an error, hides the picture, and responds to the zoom keys."""
     browser = shutil.which("chromium") or shutil.which("google-chrome")
     if browser is None:
         pytest.skip("There is no Chromium here.")

@@ -1,4 +1,4 @@
-"""What a notebook cell can show: pictures with alt text, tables, sliders and source listings."""
+"""Displays for notebook cells: pictures with alt text, tables, sliders and source listings."""
 
 from __future__ import annotations
 
@@ -16,8 +16,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
     from matplotlib.patches import Rectangle
 
-# Okabe and Ito's colour-blind palette. The colours differ in brightness, hence in greyscale too; adjacent areas
-# that must be told apart are also hatched.
+# Okabe and Ito's colour-blind palette. The colours also differ in greyscale; where two areas touch, one is hatched.
 BLUE = "#0072B2"
 ORANGE = "#E69F00"
 DARK = "#222222"
@@ -49,7 +48,7 @@ class Picture:
 
 
 def canvas(width: float, height: float) -> tuple[Figure, Axes]:
-    """An empty drawing of `width` × `height` inches without a frame; set the limits of its axes, y downwards."""
+    """Return an empty drawing of `width` × `height` inches without a frame. Set its axes' limits, y downwards."""
     from matplotlib.figure import Figure
 
     figure = Figure(figsize=(width, height))
@@ -59,7 +58,7 @@ def canvas(width: float, height: float) -> tuple[Figure, Axes]:
 
 
 def chart(width: float, height: float) -> tuple[Figure, Axes]:
-    """An empty plot of `width` × `height` inches, with the left and the lower axis only."""
+    """Return an empty plot of `width` × `height` inches, with the left and the lower axis only."""
     from matplotlib.figure import Figure
 
     figure = Figure(figsize=(width, height), layout="constrained")
@@ -91,7 +90,7 @@ _MONOSPACE = "font-family:var(--jp-code-font-family, monospace); line-height:1.4
 
 
 def code_html(text: str, style: str = "font-size:13px") -> str:
-    """Source code as HTML; `style` is CSS that is added to the block's own."""
+    """Return source code as HTML; `style` is additional CSS."""
     return f'<pre style="{_MONOSPACE}; {style}">{escape(text)}</pre>'
 
 
@@ -104,7 +103,7 @@ class Table:
         raise NotImplementedError
 
     def _note(self) -> str:
-        """A sentence below the table: where the figures are from. It stands alone when the table has no rows."""
+        """A sentence below the table that says where the figures are from. A table without rows shows only this."""
         return ""
 
     def __repr__(self) -> str:
@@ -131,7 +130,7 @@ class Table:
 
 
 class Interactive:
-    """A display with an ipywidget in JupyterLab, and a still form where no widget can run."""
+    """A display that is an ipywidget in JupyterLab, and static where widgets cannot run."""
 
     def widget(self) -> Any:
         """A new widget. Raises ImportError without ipywidgets."""
@@ -151,7 +150,7 @@ class Interactive:
 
 @dataclass(frozen=True)
 class Choices(Interactive):
-    """`draw` with a slider for each argument; the first value of each is drawn first.
+    """`draw` with a slider for each argument. Sliders start at the first value.
 
     JupyterLab shows sliders. An exported page or a terminal shows `first`.
     """
@@ -208,7 +207,7 @@ class SideBySide:
         return "\n\n".join(parts)
 
     def _repr_html_(self) -> str:
-        # One column each, and one below the other where the window is narrow.
+        # Two columns, or one below the other in a narrow window.
         cell = "flex:1 1 26em; min-width:0; border:1px solid #888; border-radius:4px; padding:4px 10px"
         parts = "".join(
             f'<div style="{cell}"><b>{escape(title)}</b>{code_html(source, _LISTING)}</div>'
@@ -218,14 +217,14 @@ class SideBySide:
 
 
 def side_by_side(**kernels: Callable[..., Any]) -> SideBySide:
-    """Show the source of two kernels, `side_by_side(Numba=…, Triton=…)`. They may be compiled by Numba or Triton.
+    """Show the source of two kernels: `side_by_side(Numba=…, Triton=…)`. It unwraps Numba and Triton kernels.
 
     Raises:
         ValueError: not exactly two were given.
     """
     if len(kernels) != 2:
         raise ValueError(
-            "side_by_side wants exactly two kernels, each with its title: side_by_side(Numba=a, Triton=b)."
+            "side_by_side takes exactly two kernels, each with its title: side_by_side(Numba=a, Triton=b)."
         )
     (left, a), (right, b) = kernels.items()
     return SideBySide((left, right), (_source(a), _source(b)))

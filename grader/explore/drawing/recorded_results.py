@@ -1,4 +1,4 @@
-"""A learner's prediction beside the measured value, and values that were recorded on a GPU."""
+"""A learner's prediction next to the measured value, and values recorded on a GPU."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from grader.explore.drawing.displays import Table
 from grader.results import RESULTS, files
 
 _UNIT_IN_NAME = re.compile(r"_(?:us|ms|s|gbps|tflops|percent|bytes|mib|ppb)$")
-_WHOLE = 1e3  # from here on, whole numbers without an exponent
+_WHOLE = 1e3  # from here on, print whole numbers without an exponent
 _NONE = "No recorded result yet for {bench}. On a machine with a GPU, make bench measures and records it."
 
 
@@ -52,7 +52,7 @@ class Recorded(Table):
 
 
 def recorded(bench: str, *metrics: str, folder: Path | None = None) -> Recorded:
-    """The recorded values of `metrics` for a benchmark, on the most recently measured GPU.
+    """Return the recorded values of `metrics` for a benchmark, on the most recently measured GPU.
 
     Args:
         bench: the name in the results' `bench`, e.g. an exercise's id.
@@ -96,7 +96,7 @@ def compare(
     *,
     how: Literal["measured", "computed", "recorded"] = "measured",
 ) -> None:
-    """Print a prediction beside the value found. A prediction that is still `...` is left out.
+    """Print a prediction and the value found. A prediction that is still `...` is left out.
 
     Args:
         prediction: your prediction: a number, text or a list; `...` if you wrote none.
@@ -105,7 +105,7 @@ def compare(
         how: how `found` was obtained; printed before it.
     """
     if prediction is ...:
-        print("You wrote no prediction: put it in place of the three dots, then run both cells again.")
+        print("You wrote no prediction: replace the three dots with it, then run both cells again.")
     else:
         print(f"predicted: {_text(prediction, unit)}")
     if found is None:
@@ -118,7 +118,7 @@ def compare(
 
 def _text(value: object, unit: str) -> str:
     if value == 1 and len(unit) > 3 and unit.isalpha():
-        unit = unit.removesuffix("s")  # one kernel
+        unit = unit.removesuffix("s")  # 1 kernel
     text = f"{value:,.4g}" if isinstance(value, float) else f"{value:,}" if _is_int(value) else str(value)
     return f"{text} {unit}".rstrip()
 
@@ -135,5 +135,5 @@ def _judge(prediction: object, found: object) -> str:
         got, want = float(prediction), float(found)  # type: ignore[arg-type]
         if got > 0 and want > 0 and math.isfinite(got) and math.isfinite(want):
             factor = max(got / want, want / got)
-            return "Close: within 10 %." if factor <= 1.1 else f"Off by a factor of {factor:.1f}. Read on: why?"
-    return "Not the same. Read on: why?"
+            return "Close: within 10 %." if factor <= 1.1 else f"Off by a factor of {factor:.1f}. Read on to see why."
+    return "Not the same. Read on to see why."

@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from grader.explore.drawing.displays import BLUE, DARK, GREY, ORANGE, PALE, Picture, Table, chart, code_html, finish
+from grader.words import plural
 from grader.worker.gpu_start import give_numba_its_names
 from grader.worker.toolchain.nvcc import no_cache_options
 
@@ -73,7 +74,7 @@ class CodeTable(Table):
 
 
 def compare_code(codes: Mapping[str, MachineCode]) -> CodeTable:
-    """The figures of several kernels, under these titles."""
+    """Return the figures of several kernels under these titles."""
     return CodeTable(tuple(MachineCode(**{**vars(code), "title": title}) for title, code in codes.items()))
 
 
@@ -91,7 +92,7 @@ def numba_code(
     Args:
         kernel: a function, or the kernel that `@cuda.jit` made from it.
         dtype: the type of the vectors' elements.
-        arrays: how many vectors it takes.
+        arrays: the number of vectors that it takes.
         capability: 90 is an H100 or H200.
 
     Raises:
@@ -101,7 +102,9 @@ def numba_code(
     from numba import cuda
 
     if not hasattr(cuda, "compile_ptx") or numba.config.ENABLE_CUDASIM:
-        raise RuntimeError("Numba's simulator compiles nothing. Restart the kernel, without NUMBA_ENABLE_CUDASIM.")
+        raise RuntimeError(
+            "Numba's simulator compiles nothing. Restart the notebook's kernel without NUMBA_ENABLE_CUDASIM."
+        )
     give_numba_its_names()
     vector = getattr(numba, dtype)[::1]
     function = getattr(kernel, "py_func", kernel)
@@ -123,7 +126,7 @@ def built_code(build: Callable[[Any], Any], dtype: str = "float32", *, arrays: i
     jit = cuda.jit
 
     def lazy(first: Any = None, **options: Any) -> Any:
-        # With a signature it would be compiled immediately, which needs a GPU.
+        # With a signature, Numba would compile it immediately, which needs a GPU.
         return jit(first, **options) if callable(first) else jit(**options)
 
     cuda.jit = lazy
@@ -134,7 +137,7 @@ def built_code(build: Callable[[Any], Any], dtype: str = "float32", *, arrays: i
     if kernel is None:
         raise TypeError(f"{build.__name__} returned None: return the kernel.")
     if not hasattr(kernel, "py_func"):
-        raise TypeError(f"{build.__name__} returned no kernel: return what cuda.jit makes of a function.")
+        raise TypeError(f"{build.__name__} returned no kernel: return the result of cuda.jit.")
     options = getattr(kernel, "targetoptions", {})
     return numba_code(
         kernel,
@@ -156,7 +159,7 @@ def cuda_code(source: str, name: str, options: Sequence[str] = (), capability: i
 
 
 def _compiled_by_nvrtc(source: str, options: Sequence[str], capability: int) -> tuple[bytes, str]:
-    """The machine code (cubin) of CUDA C++, and NVRTC's log."""
+    """Return the machine code (cubin) of CUDA C++, and NVRTC's log."""
     from cuda.bindings import nvrtc
 
     program = _checked(nvrtc, nvrtc.nvrtcCreateProgram(source.encode(), b"kern.cu", 0, [], []))
@@ -167,7 +170,7 @@ def _compiled_by_nvrtc(source: str, options: Sequence[str], capability: int) -> 
         nvrtc.nvrtcGetProgramLog(program, log)
         said = log.decode(errors="replace").strip("\0 \n")
         if int(status):
-            raise RuntimeError(f"NVRTC does not compile this:\n{said}")
+            raise RuntimeError(f"NVRTC cannot compile this:\n{said}")
         cubin = b" " * _checked(nvrtc, nvrtc.nvrtcGetCUBINSize(program))
         nvrtc.nvrtcGetCUBIN(program, cubin)
     finally:
@@ -177,12 +180,12 @@ def _compiled_by_nvrtc(source: str, options: Sequence[str], capability: int) -> 
 
 def _checked(nvrtc: Any, result: tuple[Any, ...]) -> Any:
     if int(result[0]):
-        raise RuntimeError(f"NVRTC answered {nvrtc.nvrtcGetErrorString(result[0])[1].decode()}.")
+        raise RuntimeError(f"NVRTC failed: {nvrtc.nvrtcGetErrorString(result[0])[1].decode()}.")
     return result[1]
 
 
 def _disassembled(tool: str, option: str, cubin: bytes) -> str:
-    """What a disassembler that comes with Triton prints for the machine code."""
+    """Return the output of a disassembler that comes with Triton."""
     import triton
 
     path = Path(triton.__file__).parent / "backends" / "nvidia" / "bin" / tool
@@ -196,7 +199,7 @@ def _disassembled(tool: str, option: str, cubin: bytes) -> str:
 
 
 def _assembled(ptx: str, capability: int, max_registers: int | None) -> tuple[bytes, str]:
-    """The machine code (cubin) of PTX, and the assembler's log."""
+    """Return the machine code (cubin) of PTX, and the assembler's log."""
     from cuda.bindings import nvjitlink
 
     options = [f"-arch=sm_{capability}", "-verbose"]
@@ -226,7 +229,7 @@ def _read(title: str, cubin: bytes, log: str, ptx: str = "") -> MachineCode:
 
 
 def loop_of(instructions: Sequence[tuple[int, str]]) -> tuple[str, ...]:
-    """The innermost loop with the most sines among (address, text) instructions; the longest of several, or empty."""
+    """Return the innermost loop with the most sines among (address, text) instructions: the longest, or () if none."""
     loops = []
     for address, text in instructions:
         branch = _BRANCH.search(text)
@@ -240,7 +243,7 @@ def loop_of(instructions: Sequence[tuple[int, str]]) -> tuple[str, ...]:
 
 
 def _bare(line: str) -> str:
-    """The instruction without its predicate."""
+    """Return the instruction without its predicate."""
     return re.sub(r"^@!?U?P\w+\s+", "", line)
 
 
@@ -262,7 +265,7 @@ class NvrtcView:
 
     @property
     def how(self) -> str:
-        """For `compare`: where the number is from."""
+        """The source of the numbers, for `compare`."""
         return f"compiled for sm_{self.capability}"
 
     @cached_property
@@ -375,7 +378,7 @@ extern "C" __global__ void power(int samples, int count, const float* __restrict
 """
 TITLES = {
     "baseline": "Numba, baseline",
-    "typed": "Numba, each type said",
+    "typed": "Numba, explicit types",
     "fastmath": "Numba, fast math",
     "unsigned": "Numba, fast math, unsigned index",
     "cuda": "CUDA C++",
@@ -386,14 +389,14 @@ TITLES = {
 def compiled_ladder(
     *rungs: str, max_registers: int | None = None, yours: Callable[[Any], Any] | None = None
 ) -> CodeTable:
-    """Figures of the compiled rungs, side by side; no GPU is needed. "baseline", "typed", "fastmath", "unsigned",
-    "cuda" and "cuda fast" are known.
+    """Return the figures of compiled rungs side by side. No GPU is needed.
 
     Args:
+        rungs: of "baseline", "typed", "fastmath", "unsigned", "cuda" and "cuda fast".
         max_registers: a register limit for Numba's kernels.
         yours: builds a kernel of four vectors, given their element type. It is left out until it is written.
     """
-    cap = "" if max_registers is None else f", at most {max_registers} registers"
+    cap = "" if max_registers is None else f", at most {plural(max_registers, 'register')}"
     codes = {TITLES[rung] + cap: _compiled(rung, max_registers) for rung in rungs}
     if yours is not None:
         try:
@@ -404,7 +407,7 @@ def compiled_ladder(
 
 
 def ladder_loop(rung: str) -> MachineCode:
-    """The machine code of a rung's loop over the samples."""
+    """Return the machine code of a rung, displayed as its loop over the samples."""
     return _compiled(rung, None)
 
 
@@ -434,13 +437,13 @@ _LOOKS = ((ORANGE, ""), (BLUE, ""), (PALE, "//"), (GREY, "xx"))
 
 
 def loop_parts(code: MachineCode) -> dict[str, float]:
-    """Instructions per sample of the loop over the samples, by purpose.
+    """Return the instructions per sample of the loop over the samples, by purpose.
 
     Raises:
         ValueError: the kernel has no single-instruction sines, so its samples per pass cannot be counted.
     """
     if code.per_sample is None:
-        raise ValueError(f"{code.title} takes no sines by single instructions: choose a kernel with fast math.")
+        raise ValueError(f"{code.title} does not take sines in single instructions: choose a kernel with fast math.")
     samples = len(code.loop) / code.per_sample
     counts = dict.fromkeys(KINDS, 0)
     for line in code.loop:
@@ -450,7 +453,7 @@ def loop_parts(code: MachineCode) -> dict[str, float]:
 
 
 def draw_loops(*rungs: str) -> Picture:
-    """A bar for each rung, as long as its loop is for one sample; "fastmath", "unsigned" and "cuda fast" are known."""
+    """Draw one bar per rung, "fastmath", "unsigned" or "cuda fast": the instructions of its loop per sample."""
     parts = {TITLES[rung]: loop_parts(ladder_loop(rung)) for rung in rungs}
     figure, axes = chart(9, 0.75 * len(parts) + 1.3)
     for row, counts in enumerate(parts.values()):
@@ -462,11 +465,11 @@ def draw_loops(*rungs: str) -> Picture:
         axes.text(left + 0.3, row, f"{left:g}", va="center")
     axes.set_yticks(range(len(parts)), parts)
     axes.invert_yaxis()
-    axes.set_xlabel("instructions of the inner loop, for one sample")
+    axes.set_xlabel("instructions of the inner loop per sample")
     axes.legend(loc="lower right", frameon=False)
     said = "; ".join(
         f"{title}: {sum(counts.values()):g}, {counts['indices, addresses and the loop']:g} of them for indices, "
         "addresses and the loop"
         for title, counts in parts.items()
     )
-    return finish(figure, f"Instructions of the inner loop, for one sample. {said}.")
+    return finish(figure, f"Instructions of the inner loop per sample. {said}.")

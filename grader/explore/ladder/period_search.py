@@ -1,4 +1,4 @@
-"""A star's light curve and its period, and the error of the sines that a periodogram is computed with."""
+"""A star's light curve and its period, and the errors of the sines that a periodogram uses."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ import numpy as np
 from grader.explore.drawing.displays import BLUE, DARK, GREY, ORANGE, Picture, chart, finish
 
 _FILE = Path(__file__).with_name("data") / "macho_1.3444.614_blue.csv"
-PUBLISHED_DAYS = 0.93697446  # of the tutorial that the file is from: half the time that the stars need for a turn
+PUBLISHED_DAYS = 0.93697446  # from the tutorial that the file is from: half of the stars' orbital period
 
 
 @dataclass(frozen=True)
 class LightCurve:
-    """Times in days since the first, and magnitudes less their mean. Both are NumPy arrays in float64."""
+    """Times in days since the first, and magnitudes minus their mean. Both are NumPy arrays in float64."""
 
     name: str
     t: Any
@@ -32,7 +32,7 @@ class LightCurve:
 
 
 def load_light_curve() -> LightCurve:
-    """The star MACHO 1.3444.614. `data/README.md` says where the data come from."""
+    """Load the star MACHO 1.3444.614. See `data/README.md` for the source of the data."""
     import numpy as np
 
     days, magnitude, _ = np.loadtxt(_FILE, delimiter=",", skiprows=1, unpack=True)
@@ -45,11 +45,11 @@ def draw_sampled(t: Any, y: Any, unit: str = "days", most: int = 300) -> Picture
     axes.plot(t[:most], y[:most], "o", color=BLUE, markersize=3)
     axes.invert_yaxis()
     axes.set_xlabel(f"time ({unit})")
-    axes.set_ylabel("magnitude less its mean (up is brighter)")
+    axes.set_ylabel("magnitude minus its mean (up is brighter)")
     gaps = float(max(later - earlier for earlier, later in pairwise(t[:most])))
     alt = (
-        f"{min(most, len(t))} measurements over {float(t[:most][-1]):.0f} {unit}, as points. They crowd and leave gaps "
-        f"of up to {gaps:.0f} {unit}."
+        f"{min(most, len(t))} measurements over {float(t[:most][-1]):.0f} {unit}, as points. They come in clusters, "
+        f"with gaps of up to {gaps:.0f} {unit}."
     )
     return finish(figure, alt)
 
@@ -77,9 +77,9 @@ def draw_folded(t: Any, y: Any, period: float) -> Picture:
     for shift, colour in ((0, BLUE), (1, GREY)):
         axes.plot(phase + shift, y, "o", color=colour, markersize=2, alpha=0.6)
     axes.invert_yaxis()
-    axes.set_xlabel(f"phase in a period of {period:.5f} days (grey: the same once more)")
-    axes.set_ylabel("magnitude less its mean")
-    alt = f"{len(t):,} measurements over their phase in a period of {period:.5f} days, and the same once more beside."
+    axes.set_xlabel(f"phase in a period of {period:.5f} days (grey: repeated)")
+    axes.set_ylabel("magnitude minus its mean")
+    alt = f"{len(t):,} measurements over their phase in a period of {period:.5f} days, drawn twice side by side."
     return finish(figure, alt)
 
 
@@ -88,12 +88,12 @@ def _wide_axes() -> tuple[Any, Any]:
     return axes, figure
 
 
-_LOWEST, _SPACING, _COUNT = 5.0, 2.0**-11, 1 << 13  # radians a day: exact in float32, five to a peak's width
+_LOWEST, _SPACING, _COUNT = 5.0, 2.0**-11, 1 << 13  # radians per day: exact in float32, five per peak width
 
 
 @dataclass(frozen=True)
 class StarPeriod:
-    """The period at the highest peak and the published one, in days; None if the function gave none."""
+    """The period at the highest peak and the published one, in days; None if the function found none."""
 
     name: str
     days: float | None
@@ -130,7 +130,7 @@ def search_star(periodogram: Callable[..., None]) -> StarPeriod:
         call(periodogram, t, y, freqs, out)
     except NotImplementedError:
         return StarPeriod(star.name, None, star.published_days, "not written yet")
-    except Exception as raised:  # a learner's, whose own cell and report say more
+    except Exception as raised:  # the learner's; its own cell and report say more
         return StarPeriod(star.name, None, star.published_days, f"raises {type(raised).__name__}")
     if not bool(out.isfinite().all()):
         return StarPeriod(star.name, None, star.published_days, "not every power is a number")
@@ -139,21 +139,21 @@ def search_star(periodogram: Callable[..., None]) -> StarPeriod:
 
 
 _TURNS_PER_RADIAN = np.float32(0.15915494)
-_OWN_ERROR = 2.0**-21.4  # of MUFU.SIN, by NVIDIA's programming guide: the absolute error within half a turn
+_OWN_ERROR = 2.0**-21.4  # the absolute error of MUFU.SIN within half a turn, from NVIDIA's programming guide
 _ANGLES = 300
-_ROTATED = 2000  # angles that are rotated
+_ROTATED = 2000  # the number of angles that are rotated
 
 
 def fast_sine(x: Any) -> Any:
-    """The sine of float32 angles with the GPU's fast range reduction, which counts turns in float32."""
+    """Return the sine of float32 angles with the GPU's fast range reduction, which counts turns in float32."""
     turns = x.astype(np.float32) * _TURNS_PER_RADIAN
     return np.sin(2 * np.pi * (turns.astype(np.float64) - np.round(turns)))
 
 
 def drift(steps: int, recurrence: bool = False) -> Any:
-    """The largest error of float32 sines and cosines after 0 to `steps` rotations by small angles: (steps + 1,).
+    """Return the largest errors of float32 sines and cosines after 0 to `steps` small rotations: (steps + 1,).
 
-    `recurrence`: from the two steps before, c(k + 1) = 2 cos(d) c(k) - c(k - 1), in place of an angle addition.
+    With `recurrence` they come from the two steps before, c(k + 1) = 2 cos(d) c(k) - c(k - 1), not from angle addition.
     """
     source = np.random.default_rng(1)
     start, by = source.uniform(0, 2 * np.pi, _ROTATED), source.uniform(0.001, 0.03, _ROTATED)
@@ -195,7 +195,7 @@ def draw_fast_sine() -> Picture:
 
 
 def draw_drift(steps: int = 256) -> Picture:
-    """Draw the error of rotating instead of calling sine and cosine, by steps."""
+    """Draw the error of rotating instead of calling sine and cosine, over the number of steps."""
     figure, axes = _axes("steps from the last sine and cosine", "largest error")
     rotated, recurred = drift(steps), drift(steps, recurrence=True)
     x = np.arange(1, steps + 1)

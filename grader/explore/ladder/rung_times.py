@@ -1,4 +1,4 @@
-"""The Lomb–Scargle ladder in figures: a learner's rungs, the published ones, and a chart of all."""
+"""Times of the Lomb–Scargle ladder: a learner's rungs, the published ones, and a chart."""
 
 from __future__ import annotations
 
@@ -15,12 +15,13 @@ from grader.explore.drawing.displays import BLUE, DARK, GREY, ORANGE, PALE, Pict
 from grader.explore.drawing.recorded_results import Recorded, recorded
 from grader.explore.ladder.machine_code import NvrtcView, nvrtc_view
 from grader.judge.checking.buffers import generator
+from grader.words import plural
 
 _REPEATS = 20
-_ERRORS = "Errors are shares of the number of samples."
-_KEPT = " A first call compiles only what CuPy has not yet compiled, in this notebook or before."
-_SMALL = (70, 259)  # samples and frequencies without a GPU
-_OF_SCIPY = 1 << 9  # frequencies that are timed; SciPy's time grows with their number
+_ERRORS = "Errors are divided by the number of samples."
+_KEPT = " The first call compiles only what CuPy has not compiled before."
+_SMALL = (70, 259)  # samples and frequencies if there is no GPU
+_OF_SCIPY = 1 << 9  # frequencies that are timed; SciPy's time is proportional to their number
 
 
 @dataclass(frozen=True)
@@ -98,14 +99,14 @@ def _alone(function: Callable[..., None]) -> Callable[..., None]:
         return function
     namespace: dict[str, Any] = {"__name__": "__main__"}
     try:
-        exec(compile("".join(lines), code.co_filename, "exec"), namespace)  # the learner's own cell, once more
+        exec(compile("".join(lines), code.co_filename, "exec"), namespace)  # the learner's own cell, again
     except Exception:
         return function
     return namespace.get(function.__name__, function)  # type: ignore[no-any-return]
 
 
 def measure(call: Callable[[], Any]) -> tuple[float, float]:
-    """The first call and the median of later ones, in ms, on the GPU's current stream."""
+    """Return the time of the first call and the median of later ones, in ms, on the GPU's current stream."""
     import torch
 
     torch.cuda.synchronize()
@@ -126,7 +127,7 @@ def measure(call: Callable[[], Any]) -> tuple[float, float]:
 
 
 def scipy_ms(tensors: dict[str, Any]) -> float:
-    """SciPy's time on this CPU for all frequencies, extrapolated from a few: it is proportional to their number."""
+    """Return SciPy's time on this CPU for all frequencies, extrapolated from a few in proportion to their number."""
     from scipy.signal import lombscargle
 
     t, y, freqs = (tensors[name].double().cpu().numpy() for name in ("t", "y", "freqs"))
@@ -152,7 +153,7 @@ def _rung(
             function(*arrays)
     except NotImplementedError:
         return Rung(name, note="not written yet")
-    except Exception as raised:  # a learner's, whose own cell and report say more
+    except Exception as raised:  # the learner's; its own cell and report say more
         return Rung(name, note=f"raises {type(raised).__name__}")
     error = float((out.double() - expected).abs().max()) / arrays[0].size
     if times is None or slow_ms is None:
@@ -161,7 +162,7 @@ def _rung(
 
 
 def _registers(function: Callable[..., None]) -> int | None:
-    """The registers of the first kernel that the function's cell keeps in `kernels`; None if there is none."""
+    """Return the registers of the first kernel that the function's cell keeps in `kernels`; None if there is none."""
     kernels = getattr(function, "__globals__", {}).get("kernels")
     for kept in kernels.values() if isinstance(kernels, dict) else ():
         for kernel in kept if isinstance(kept, tuple | list) else (kept,):
@@ -195,14 +196,14 @@ PUBLISHED: dict[str, dict[str, tuple[int, float, float]]] = {
 }
 SOURCE = (
     "Published for one V100 by the authors of cuSignal (github.com/awthomp/cusignal-icassp-tutorial): "
-    "1,675 samples, 2^20 frequencies. The runs were timed with the check of their results switched off."
+    "1,675 samples, 2^20 frequencies. The runs were timed without checking their results."
 )  # fmt: skip
 _HEAD = ("rung", "registers, V100", "ms, V100", "float64: ms, V100")
 
 
 @dataclass(frozen=True, repr=False)
 class PublishedLadder(Table):
-    """A table of the published figures, with those recorded for this course (1,024 samples) if there are any."""
+    """The published figures and, if there are any, those recorded for this course with 1,024 samples."""
 
     library: str
     ours: Recorded
@@ -226,7 +227,7 @@ class PublishedLadder(Table):
 
 
 def published_ladder(library: str) -> PublishedLadder:
-    """The rungs of `library`, "CuPy" or "Numba".
+    """Return the published rungs of `library`, "CuPy" or "Numba".
 
     Raises:
         ValueError: there are no published figures for this library.
@@ -236,10 +237,10 @@ def published_ladder(library: str) -> PublishedLadder:
     return PublishedLadder(library, recorded(f"ladder/{library.lower()}", "median_ms"))
 
 
-_SPECIAL_A_CLOCK, _MULTIPLY_ADDS_A_CLOCK = 16, 128  # of an SM; the latter of Hopper
+_SPECIAL_PER_CLOCK, _MULTIPLY_ADDS_PER_CLOCK = 16, 128  # per SM; the second is Hopper's
 PUBLISHED_SAMPLES, PUBLISHED_SCIPY_MS = 1_675, 51_000.0
 _BENCHES = ("ladder/numba", "ladder/cupy", "ladder/past")
-_PAPER = {"facecolor": "white", "edgecolor": "none", "pad": 0.5}  # behind a number, where a ceiling's line passes
+_PAPER = {"facecolor": "white", "edgecolor": "none", "pad": 0.5}  # behind a number that a ceiling's line crosses
 
 
 @dataclass(frozen=True)
@@ -249,16 +250,16 @@ class Chip:
     name: str
     multiprocessors: int
     ghz: float  # at most
-    multiply_adds_a_clock: int = _MULTIPLY_ADDS_A_CLOCK  # of a multiprocessor
+    multiply_adds_per_clock: int = _MULTIPLY_ADDS_PER_CLOCK  # per multiprocessor
 
     def special_ms(self, samples: int = SAMPLES, each: int = 2) -> float:
         """The minimum time in ms for `each` special functions per sample and frequency: the last rung's ceiling."""
-        return each * samples * FREQUENCIES / (_SPECIAL_A_CLOCK * self.multiprocessors * self.ghz * 1e9) * 1e3
+        return each * samples * FREQUENCIES / (_SPECIAL_PER_CLOCK * self.multiprocessors * self.ghz * 1e9) * 1e3
 
     def multiply_add_ms(self, samples: int = SAMPLES, each: int = 8) -> float:
         """The minimum time in ms for `each` multiply-adds per sample and frequency: a rotation and four sums."""
-        a_second = self.multiply_adds_a_clock * self.multiprocessors * self.ghz * 1e9
-        return each * samples * FREQUENCIES / a_second * 1e3
+        per_second = self.multiply_adds_per_clock * self.multiprocessors * self.ghz * 1e9
+        return each * samples * FREQUENCIES / per_second * 1e3
 
 
 H200 = Chip("NVIDIA H200", 132, 1.98)
@@ -266,7 +267,7 @@ V100 = Chip("NVIDIA V100", 80, 1.53, 64)
 
 
 def last_rung_view() -> NvrtcView:
-    """The last rung's kernel in float32 with fast math, compiled."""
+    """Compile the last rung's kernel in float32 with fast math."""
     from grader.worker.harnesses.ladder_kernels import SOURCE
 
     return nvrtc_view(SOURCE.substitute(T="float", f="f"), "--use_fast_math")
@@ -284,17 +285,17 @@ def draw_ladder() -> Picture:
     axes.invert_yaxis()
     axes.set_xscale("log")
     axes.set_xlim(min(ms for _, ms in bars) / 3, max(ms for _, ms in bars) * 6)
-    axes.set_xlabel(f"ms for {samples:,} samples × 2^20 frequencies, float32")
+    axes.set_xlabel(f"ms for {plural(samples, 'sample')} × 2^20 frequencies, float32")
     special, adds = chip.special_ms(samples), chip.multiply_add_ms(samples)
     axes.axvline(special, color=DARK, linestyle="--", label=f"two special functions each: {special:.2g} ms")
     axes.axvline(adds, color=DARK, linestyle=":", label=f"eight multiply-adds each: {adds:.2g} ms")
     axes.legend(loc="lower right", fontsize=9, title=f"ceilings of one {chip.name}, by its data sheet")
     axes.set_title(origin, fontsize=9.5, loc="left", wrap=True)
-    said_of = " ".join(origin.split())
     said = ", ".join(f"{name} {_shown(ms)} ms" for name, ms in bars)
     alt = (
-        f"The ladder on a logarithmic scale, {samples:,} samples and 2^20 frequencies: {said}. Two special functions a "
-        f"sample and frequency take at least {special:.2g} ms, eight multiply-adds {adds:.2g} ms. {said_of}"
+        f"The ladder on a logarithmic scale, {plural(samples, 'sample')} and 2^20 frequencies: {said}. Two special "
+        f"functions per sample and frequency take at least {special:.2g} ms, eight multiply-adds {adds:.2g} ms. "
+        f"{' '.join(origin.split())}"
     )
     return finish(figure, alt, width=820)
 
@@ -320,7 +321,7 @@ def _published_bars() -> tuple[list[tuple[str, float]], Chip, int, str]:
     for library in ("Numba", "CuPy"):
         bars += [(f"{library} {rung}".replace("_", " "), ms) for rung, (_, ms, _) in PUBLISHED[library].items()]
     origin = (
-        "Published for one V100, on which both ceilings are the same: its SMs do 64 multiply-adds in a clock cycle.\n"
+        "Published for one V100, on which both ceilings are the same: its SMs do 64 multiply-adds per clock cycle.\n"
         "No recorded result yet for this course's rungs, rotation and FFT."
     )
     return bars, V100, PUBLISHED_SAMPLES, origin

@@ -13,7 +13,7 @@ from grader.explore.drawing.recorded_results import recorded
 
 _REPEATS = 25
 _WARM_UP = 3
-HEAD_START_CYCLES = 400_000  # about 0.2 ms, in which the host queues the timed launches
+HEAD_START_CYCLES = 400_000  # about 0.2 ms: time for the host to queue the timed launches
 _THREADS = 256  # per block, unless the experiment sets another number
 
 
@@ -59,7 +59,7 @@ class Measured:
             axes.text(value / top + 0.015, row + 0.48, f"{value:,.3g}" if value < 100 else f"{value:,.0f}",
                       va="center", fontsize=10.5, color=DARK)  # fmt: skip
         said = "; ".join(f"{case}: {value:,.4g}" for case, value in self.values.items())
-        return finish(figure, f"A bar chart, {self.title}, in {self.unit}. {said}.", width=760)
+        return finish(figure, f"A bar chart of {self.title}, in {self.unit}. {said}.", width=760)
 
     def __repr__(self) -> str:
         width = max(map(len, self.values), default=0)
@@ -72,15 +72,15 @@ class Measured:
 
 @dataclass(frozen=True)
 class Experiment:
-    """CUDA C++ source with one or more kernels, and the launches to time. It is displayed as its source."""
+    """CUDA C++ source with one or more kernels, and the launches to time. A notebook displays the source."""
 
     name: str
     title: str
     source: str
-    runs: Callable[[int], dict[str, Run]]  # for a GPU with so many SMs
+    runs: Callable[[int], dict[str, Run]]  # takes the number of SMs
     metric: str = "bandwidth_gbps"
     unit: str = "GB/s"
-    against: str = ""  # the case whose time is 1, where the metric is a ratio of times
+    against: str = ""  # the case to divide times by, if the metric is a ratio of times
 
     def __repr__(self) -> str:
         return self.source
@@ -109,7 +109,7 @@ class Experiment:
 
 
 def samples_us(of: Experiment, repeats: int = _REPEATS) -> tuple[dict[str, list[float]], dict[str, Run]]:
-    """Time each launch by CUDA events, in µs: cases interleaved, L2 flushed before each. Also return the runs."""
+    """Return the times of each launch, in µs by CUDA events, and the runs. Cases alternate, each with a flushed L2."""
     import torch
 
     cuda: Any = torch.cuda
@@ -276,7 +276,7 @@ EXPERIMENTS: dict[str, Experiment] = {
     for each in (
         Experiment("stride", "useful bandwidth by stride", _STRIDE, _stride_runs),
         Experiment("offset", "bandwidth by offset", _OFFSET, _offset_runs),
-        Experiment("width", "bandwidth of a copy by what a thread moves", _WIDTH, _width_runs),
+        Experiment("width", "bandwidth of a copy by element type", _WIDTH, _width_runs),
         Experiment("in_flight", "bandwidth by bytes in flight per SM", _IN_FLIGHT, _in_flight_runs),
         Experiment("naive", "bandwidth at 8192 × 8192", _NAIVE, _naive_runs),
         Experiment("banks", "time by step", _BANKS, _banks_runs, "time_ratio", "times step 1", against="step 1"),
@@ -285,7 +285,7 @@ EXPERIMENTS: dict[str, Experiment] = {
 
 
 def experiment(name: str) -> Experiment:
-    """The experiment with this name: `stride`, `offset`, `width`, `in_flight`, `naive` or `banks`.
+    """Return the experiment with this name: `stride`, `offset`, `width`, `in_flight`, `naive` or `banks`.
 
     Raises:
         ValueError: there is no experiment of this name.

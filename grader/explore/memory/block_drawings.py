@@ -1,4 +1,4 @@
-"""Which program, block or thread works on which elements: vectors, matrices, rows, tiles, two-stage sums."""
+"""Drawings of the elements that each program, block or thread works on: vectors, matrices, tiles, two-stage sums."""
 
 from __future__ import annotations
 
@@ -18,54 +18,54 @@ from grader.explore.drawing.displays import (
     finish,
     rectangle,
 )
+from grader.words import plural
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from matplotlib.axes import Axes
 
-_MOST_LANES = 32
+_MOST_ELEMENTS = 32
 _MOST_THREADS = 1024
 
 
 def draw_blocks(n: int, block_size: int) -> Picture:
-    """Draw a vector of `n` elements, divided into one block per program, with the masked tail of the last one.
+    """Draw a vector of `n` elements, divided into one block per program, and the masked tail of the last block.
 
     Raises:
-        ValueError: a size below 1, or too many elements to read in a picture.
+        ValueError: a size below 1, or too many elements to draw.
     """
     if n < 1 or block_size < 1:
         raise ValueError("n and block_size must be at least 1.")
     programs = ceil(n / block_size)
-    lanes = programs * block_size
-    if lanes > _MOST_LANES:
-        raise ValueError(f"{lanes} elements are too many to draw: choose n and block_size for at most {_MOST_LANES}.")
-    extent = max(lanes, 9) + 0.3
+    covered = programs * block_size
+    if covered > _MOST_ELEMENTS:
+        raise ValueError(
+            f"{covered} is too many elements to draw: choose n and block_size for at most {_MOST_ELEMENTS}."
+        )
+    extent = max(covered, 9) + 0.3
     figure, axes = canvas(0.56 * (extent + 0.9), 2.1)
     axes.set_xlim(-0.9, extent)
     axes.set_ylim(3.45, -0.35)
-    for lane in range(lanes):
-        inside = lane < n
+    for i in range(covered):
+        inside = i < n
         fill = PALE if inside else "white"
-        cell = rectangle(axes, (lane, 1), 1, 1, facecolor=fill, edgecolor=DARK if inside else GREY, linewidth=1)
+        cell = rectangle(axes, (i, 1), 1, 1, facecolor=fill, edgecolor=DARK if inside else GREY, linewidth=1)
         if not inside:
             cell.set(hatch="////", linestyle="--")
         behind = None if inside else {"facecolor": "white", "edgecolor": "none", "pad": 1}
-        axes.text(lane + 0.5, 1.5, str(lane), ha="center", va="center", fontsize=11, color=DARK, bbox=behind)
+        axes.text(i + 0.5, 1.5, str(i), ha="center", va="center", fontsize=11, color=DARK, bbox=behind)
     for program in range(programs):
         left, right = program * block_size, (program + 1) * block_size
         axes.plot([left + 0.1, left + 0.1, right - 0.1, right - 0.1], [0.9, 0.6, 0.6, 0.9], color=BLUE, linewidth=2)
         axes.text((left + right) / 2, 0.32, f"program {program}", ha="center", va="center", fontsize=12, color=DARK)
     axes.text(-0.1, 1.5, "i", ha="right", va="center", fontsize=12, style="italic")
-    past = lanes - n
-    _key(axes, 2.3, f"n = {n}: the lane has an element, its mask is True", past=False)
+    past = covered - n
+    _key(axes, 2.3, f"i < {n}: the mask is True", past=False)
     if past:
         _key(axes, 2.85, f"{past} past the end: the mask is False", past=True)
-    alt = (
-        f"A vector of {n} elements cut into {programs} blocks of {block_size}, one for each program. "
-        + (f"The last {past} lanes of program {programs - 1} lie past the end and are masked." if past else "")
-        + ("Every lane has an element." if not past else "")
-    )
+    tail = f"{_last(past)} of program {programs - 1} {_is_masked(past)}." if past else "No element is masked."
+    alt = f"A vector of {plural(n, 'element')} in {plural(programs, 'block')} of {block_size}, one per program. {tail}"
     return finish(figure, alt, width=min(960, int(46 * (extent + 0.9))))
 
 
@@ -77,10 +77,10 @@ def _key(axes: Axes, y: float, text: str, *, past: bool) -> None:
 
 
 def draw_grid(height: int, width: int, block: tuple[int, int]) -> Picture:
-    """Draw a matrix under a grid of thread blocks of `block = (x, y)` threads, with the threads past its edge.
+    """Draw a matrix under a grid of thread blocks of `block = (x, y)` threads, and the threads past its edge.
 
     Raises:
-        ValueError: a size below 1, or too many threads to read in a picture.
+        ValueError: a size below 1, or too many threads to draw.
     """
     across, down = block
     if min(height, width, across, down) < 1:
@@ -88,7 +88,7 @@ def draw_grid(height: int, width: int, block: tuple[int, int]) -> Picture:
     columns, rows = ceil(width / across), ceil(height / down)
     wide, high = columns * across, rows * down
     if wide * high > _MOST_THREADS or wide > 40:
-        raise ValueError(f"{high} × {wide} threads are too many to draw: choose at most {_MOST_THREADS}, 40 across.")
+        raise ValueError(f"{high} × {wide} is too many threads to draw: choose at most {_MOST_THREADS}, 40 across.")
     margin = max(0.4, (8 - wide) / 2)  # room for the label above a narrow grid
     figure, axes = canvas(0.52 * (wide + 1.4 + 2 * margin), 0.52 * (high + 1.8))
     axes.set_xlim(-1.4 - margin, wide + margin)
@@ -113,15 +113,16 @@ def draw_grid(height: int, width: int, block: tuple[int, int]) -> Picture:
     axes.text(-0.8, high / 2, "y: rows ↓", ha="center", va="center", fontsize=10.5, rotation=90)
     idle = wide * high - width * height
     alt = (
-        f"A matrix of {height} rows and {width} columns, within a thick line, under a grid of {columns} by {rows} "
-        f"thread blocks of {across} by {down} threads. {idle} of the {wide * high} threads lie past its right or lower "
-        "edge, hatched."
+        f"A matrix of {plural(height, 'row')} and {plural(width, 'column')}, within a thick line, under a grid of "
+        f"{columns} by {rows} = {plural(columns * rows, 'thread block')} of {across} by {down} = "
+        f"{plural(across * down, 'thread')} each. Threads past the right or lower edge are hatched: {idle} of "
+        f"{plural(wide * high, 'thread')}."
     )
     return finish(figure, alt, width=int(min(760, 40 * (wide + 1.4 + 2 * margin))))
 
 
 def _name_block(axes: Axes, block: tuple[int, int], corner: tuple[int, int], wide: int, high: int) -> None:
-    """Write the block's number in the middle of its part inside the matrix, so that it hides no edge."""
+    """Write the block's number in the middle of the block's part of the matrix, where it hides no edge."""
     number = f"({block[0]}, {block[1]})"
     text = f"block\n{number}" if high > 1 else f"block {number}" if wide > 2 else number
     axes.text(
@@ -136,7 +137,7 @@ _FLOAT_BYTES = 4
 
 
 def partial_bytes(programs: int) -> int:
-    """Bytes that the partial sums of `programs` programs move: each is written once and read once."""
+    """Return the bytes that the partial sums of `programs` programs move: each sum is written once and read once."""
     return 2 * _FLOAT_BYTES * programs
 
 
@@ -144,7 +145,7 @@ def draw_stages(n: int, block_size: int, programs: int) -> Picture:
     """Draw which program reads which blocks of `n` elements, and how the partial sums are combined.
 
     Raises:
-        ValueError: a size below 1, or too many programs or rounds to read in a picture.
+        ValueError: a size below 1, or too many programs or rounds to draw.
     """
     if min(n, block_size, programs) < 1:
         raise ValueError("n, block_size and programs must be at least 1.")
@@ -152,8 +153,8 @@ def draw_stages(n: int, block_size: int, programs: int) -> Picture:
     rounds = ceil(blocks / programs)
     if programs > _MOST_PROGRAMS or rounds > _MOST_ROUNDS:
         raise ValueError(
-            f"{programs} programs in {rounds} rounds are too many to draw: choose at most {_MOST_PROGRAMS} programs, "
-            f"and n for at most {_MOST_ROUNDS} rounds."
+            f"{plural(programs, 'program')} in {plural(rounds, 'round')} is too much to draw: choose at most "
+            f"{_MOST_PROGRAMS} programs, and n for at most {_MOST_ROUNDS} rounds."
         )
     left, sums = 2.6, 1.0 + _ROW * rounds + 0.7
     figure, axes = canvas(0.72 * (left + _WIDTH * programs + 0.4), 0.72 * (sums + 2.6))
@@ -174,17 +175,21 @@ def draw_stages(n: int, block_size: int, programs: int) -> Picture:
     _label(axes, sums + 1.5, "second stage")
     past = blocks * block_size - n
     alt = (
-        f"{n} elements in {blocks} blocks of {block_size}, for {programs} programs. In each round every program reads "
-        f"one block, side by side; then it goes on {programs} blocks further. Program 0 reads the blocks "
-        f"{', '.join(str(number) for number in range(0, blocks, programs))}. "
-        + (f"{_lanes(past)} of the last block {'is' if past == 1 else 'are'} masked. " if past else "")
-        + f"Each program writes one sum, and the second stage adds these {programs} and divides by {n}."
+        f"{plural(n, 'element')} in {plural(blocks, 'block')} of {block_size}, for {plural(programs, 'program')}. In "
+        f"each round the programs read neighbouring blocks, one each. Their next blocks are {programs} further on. "
+        f"Program 0 reads the blocks {', '.join(str(number) for number in range(0, blocks, programs))}. "
+        + (f"{_last(past)} of the last block {_is_masked(past)}. " if past else "")
+        + f"Each program writes one sum. The second stage adds the {plural(programs, 'sum')} and divides by {n}."
     )
     return finish(figure, alt, width=min(860, int(52 * (left + _WIDTH * programs))))
 
 
-def _lanes(past: int) -> str:
-    return "The last lane" if past == 1 else f"The last {past} lanes"
+def _last(past: int) -> str:
+    return "The last element" if past == 1 else f"The last {past} elements"
+
+
+def _is_masked(past: int) -> str:
+    return "is masked" if past == 1 else "are masked"
 
 
 def _stage_block(axes: Axes, program: int, y: float, first: int, n: int, block_size: int) -> None:
@@ -209,7 +214,7 @@ def _label(axes: Axes, y: float, text: str) -> None:
 
 
 def draw_partial_traffic(n: int, ways: Mapping[str, int]) -> Picture:
-    """Draw the bytes of `n` float32 elements beside those of the partial sums, per number of programs in `ways`.
+    """Draw the bytes of `n` float32 elements, and of the partial sums for each number of programs in `ways`.
 
     Raises:
         ValueError: a size below 1.
@@ -217,7 +222,8 @@ def draw_partial_traffic(n: int, ways: Mapping[str, int]) -> Picture:
     if min(n, *ways.values()) < 1:
         raise ValueError("n and the numbers of programs must be at least 1.")
     bars = {"x, read once": _FLOAT_BYTES * n} | {
-        f"partial sums of {programs:,} programs:\n{why}": partial_bytes(programs) for why, programs in ways.items()
+        f"partial sums of {plural(programs, 'program')}:\n{why}": partial_bytes(programs)
+        for why, programs in ways.items()
     }
     figure, axes = chart(8.6, 0.75 * len(bars) + 0.7)
     for y, moved in enumerate(bars.values()):
@@ -246,12 +252,12 @@ def draw_padded_rows(rows: int, columns: int, stride: int) -> Picture:
     """Draw a matrix in memory whose rows start `stride` elements apart. Numbers are offsets.
 
     Raises:
-        ValueError: a stride smaller than a row, or too many elements to read in a picture.
+        ValueError: a stride smaller than a row, or too many elements to draw.
     """
     if min(rows, columns) < 1 or stride < columns:
         raise ValueError("rows and columns must be at least 1, and the stride at least as large as a row.")
     if stride > 24 or rows > 12:
-        raise ValueError("That is too much to draw: choose at most 12 rows and a stride of 24.")
+        raise ValueError("This is too much to draw: choose at most 12 rows and a stride of at most 24.")
     figure, axes = canvas(0.55 * stride + 1.7, 0.5 * rows + 0.9)
     axes.set_xlim(-1.9, stride + 0.3)
     axes.set_ylim(rows + 0.9, -0.3)
@@ -268,12 +274,13 @@ def draw_padded_rows(rows: int, columns: int, stride: int) -> Picture:
             axes.text(
                 column + 0.5, row + 0.5, str(row * stride + column), ha="center", va="center", fontsize=10, bbox=box
             )
-    axes.text(columns / 2, rows + 0.45, f"{columns} columns", ha="center", va="center", fontsize=11, color=DARK)
+    axes.text(columns / 2, rows + 0.45, plural(columns, "column"), ha="center", va="center", fontsize=11, color=DARK)
     if stride > columns:
         axes.text((columns + stride) / 2, rows + 0.45, "padding", ha="center", va="center", fontsize=11, color=DARK)
     alt = (
-        f"A matrix of {rows} rows and {columns} columns in memory. Each row starts {stride} elements after the one "
-        "before" + (f"; the {stride - columns} elements between two rows are padding." if stride > columns else ".")
+        f"A matrix of {plural(rows, 'row')} and {plural(columns, 'column')} in memory. Each row starts "
+        f"{plural(stride, 'element')} after the previous one"
+        + (f", with {plural(stride - columns, 'element')} of padding between them." if stride > columns else ".")
     )
     return finish(figure, alt, width=int(min(760, 44 * stride + 130)))
 
@@ -302,8 +309,8 @@ def draw_row_in_sram() -> Picture:
     axes.text(15.0, 5.2, "reads", ha="right", va="center", fontsize=11, color=DARK)
     axes.text(18.3, 5.2, "writes", ha="left", va="center", fontsize=11, color=DARK)
     alt = (
-        "Left, the eager softmax: five kernels, each fetches the row from DRAM, and three send a whole row back. "
-        "Right, the fused softmax: the row comes in once, stays on the chip for all five steps, and goes out once."
+        "Left, the eager softmax: each of five kernels reads the row from DRAM, and three write a whole row back. "
+        "Right, the fused softmax: the row is read once, stays on the chip for all five steps, and is written once."
     )
     return finish(figure, alt, width=800)
 
@@ -319,7 +326,7 @@ def _arrow(axes: Axes, x: float, start: float, end: float, colour: str, *, dashe
     axes.annotate("", xy=(x, end), xytext=(x, start), arrowprops=properties)
 
 
-_TILE = 4  # rows and columns, and threads along x
+_TILE = 4  # rows and columns of a tile, and threads along x
 _DOWN, _ACROSS = 2, 3  # tiles of x
 
 
@@ -354,7 +361,7 @@ def draw_transposed_tile() -> Picture:
               fontsize=11, va="center", color=DARK)  # fmt: skip
     alt = (
         "A block of a transpose with tiles of 4 by 4. Threads 0 to 3 read along a row of x, in the tile at tile row 0 "
-        "and tile column 2, and write it along a row of a tile in shared memory. Then they read down a column of that "
+        "and tile column 2. They write along a row of a tile in shared memory. Then they read down a column of that "
         "tile and write along a row of out, in the tile at tile row 2 and tile column 0."
     )
     return finish(figure, alt, width=820)

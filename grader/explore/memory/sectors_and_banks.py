@@ -1,4 +1,4 @@
-"""Which sectors of global memory and which banks of shared memory a warp touches."""
+"""Drawings of the sectors of global memory and the banks of shared memory that a warp touches."""
 
 from __future__ import annotations
 
@@ -19,6 +19,7 @@ from grader.explore.drawing.displays import (
     finish,
     rectangle,
 )
+from grader.words import plural
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -59,17 +60,17 @@ class Access:
 
     @property
     def share_used(self) -> float:
-        """Bytes used over bytes fetched, 0 to 1."""
+        """Bytes used divided by bytes fetched, 0 to 1."""
         return self.used_bytes / self.fetched_bytes
 
 
 def warp_access(stride: int = 1, offset: int = 0, item_bytes: int = 4) -> Access:
-    """One load by the 32 threads of a warp; the array is aligned to a sector.
+    """Return one load by the 32 threads of a warp; the array is aligned to a sector.
 
     Args:
-        stride: elements from one thread's element to the next thread's.
-        offset: elements before the first.
-        item_bytes: 1, 2, 4, 8 or 16: what one thread loads at once.
+        stride: elements between the starts of neighbouring threads' elements.
+        offset: elements before the first thread's.
+        item_bytes: bytes that one thread loads at once: 1, 2, 4, 8 or 16.
 
     Raises:
         ValueError: an unsupported item size, or a stride or an offset below 0.
@@ -80,10 +81,10 @@ def warp_access(stride: int = 1, offset: int = 0, item_bytes: int = 4) -> Access
 
 
 def draw_sectors(stride: int = 1, offset: int = 0, item_bytes: int = 4) -> Picture:
-    """Draw the memory that one load of a warp touches, one 128-byte line per row. Arguments as `warp_access`.
+    """Draw the memory that one load of a warp touches, one 128-byte line per row. Arguments as for `warp_access`.
 
     Raises:
-        ValueError: as `warp_access`.
+        ValueError: as for `warp_access`.
     """
     access = warp_access(stride, offset, item_bytes)
     lines = sorted({sector * SECTOR_BYTES // LINE_BYTES for sector in access.sectors})
@@ -99,19 +100,20 @@ def draw_sectors(stride: int = 1, offset: int = 0, item_bytes: int = 4) -> Pictu
         axes.text(8 * sector + 4, -0.4, "32 bytes", ha="center", va="center", fontsize=9.5, color=DARK)
     below = len(shown) + 0.55
     if shown != lines:
-        axes.text(words / 2, below, f"… and {len(lines) - len(shown)} lines more", ha="center", fontsize=10, color=DARK)
+        more = plural(len(lines) - len(shown), "more line")
+        axes.text(words / 2, below, f"… and {more}", ha="center", fontsize=10, color=DARK)
         below += 0.6
     _key(axes, 0, below + 0.35, "used")
     _key(axes, 5.5, below + 0.35, "fetched, not used")
     _key(axes, 14.5, below + 0.35, "not fetched")
-    said = f"{_sectors(access)}, {100 * access.share_used:.3g} % of the bytes used"
+    said = f"{plural(len(access.sectors), 'sector')}, {100 * access.share_used:.3g} % of the bytes used"
     axes.text(words, below + 0.7, said, ha="right", va="center", fontsize=12, weight="bold", color=DARK)
     return finish(figure, _words(access), width=820)
 
 
 def _line(axes: Axes, row: int, line: int, access: Access) -> None:
     words = LINE_BYTES // _WORD
-    threads: dict[int, list[int]] = {}  # of each word of this line
+    threads: dict[int, list[int]] = {}  # by word of this line
     for thread, start in enumerate(access.starts):
         for word in range(start // _WORD, (start + access.item_bytes - 1) // _WORD + 1):
             if word // words == line:
@@ -126,8 +128,8 @@ def _line(axes: Axes, row: int, line: int, access: Access) -> None:
     wide = max(1, access.item_bytes // _WORD)
     for word, readers in threads.items():
         if wide > 1 and word and threads.get(word - 1) == readers:
-            continue  # one number per element of several words
-        text = str(readers[0]) + ("…" if len(readers) > 1 else "")  # several elements of one byte share a word
+            continue  # one number for an element of several words
+        text = str(readers[0]) + ("…" if len(readers) > 1 else "")  # several 1-byte elements share a word
         axes.text(word + wide / 2, row + 0.45, text, ha="center", va="center", color="white", fontsize=9)
     for left in range(0, words, 8):
         rectangle(axes, (left, row), 8, 0.9, fill=False, edgecolor=DARK, linewidth=1.6)
@@ -141,27 +143,23 @@ def _key(axes: Axes, x: float, y: float, text: str) -> None:
     axes.text(x + 1.15, y + 0.35, text, va="center", fontsize=10.5, color=DARK)
 
 
-def _sectors(access: Access) -> str:
-    return f"{len(access.sectors)} sector{'s' if len(access.sectors) > 1 else ''}"
-
-
 def _words(access: Access) -> str:
     apart = "side by side" if access.stride == 1 else f"{access.stride} elements apart"
     start = f", from element {access.offset} on" if access.offset else ""
     size = "a byte" if access.item_bytes == 1 else f"{access.item_bytes} bytes"
     return (
-        f"One load of a warp: {WARP} threads take {size} each, {apart}{start}. They touch {_sectors(access)} of "
-        f"{SECTOR_BYTES} bytes: {access.fetched_bytes:,} bytes are fetched, and {access.used_bytes:,} of them used, "
-        f"{100 * access.share_used:.3g} %."
+        f"One load of a warp: {WARP} threads take {size} each, {apart}{start}. They touch "
+        f"{plural(len(access.sectors), 'sector')} of {SECTOR_BYTES} bytes: {plural(access.fetched_bytes, 'byte')} are "
+        f"fetched, and {access.used_bytes:,} of them are used, {100 * access.share_used:.3g} %."
     )
 
 
 def explore_sectors() -> Choices:
-    """`draw_sectors` with a slider for stride, offset and the size of an element."""
+    """`draw_sectors` with sliders for the stride, the offset and the element size."""
     return Choices(
         draw_sectors,
         {"stride": (1, *range(2, 33)), "offset": tuple(range(32)), "item_bytes": (4, 1, 2, 8, 16)},
-        {"stride": "stride, in elements", "offset": "offset, in elements", "item_bytes": "bytes of an element"},
+        {"stride": "stride, in elements", "offset": "offset, in elements", "item_bytes": "bytes per element"},
     )
 
 
@@ -191,9 +189,9 @@ class BankAccess:
 
 
 def bank_access(step: int) -> BankAccess:
-    """One load by the 32 threads of a warp, `step` words of 4 bytes apart.
+    """Return one load by the 32 threads of a warp, `step` words of 4 bytes apart.
 
-    Down a column of `float tile[32][w]` the step is w, along a row it is 1.
+    Down a column of `float tile[32][w]` the step is w; along a row it is 1.
 
     Raises:
         ValueError: a step below 0.
@@ -207,7 +205,7 @@ def draw_banks(step: int = 1) -> Picture:
     """Draw 32 threads above 32 banks, a line from each thread to its bank, and the words each bank delivers.
 
     Raises:
-        ValueError: as `bank_access`.
+        ValueError: as for `bank_access`.
     """
     access = bank_access(step)
     figure, axes = canvas(10.4, 3.3)
@@ -233,8 +231,8 @@ def draw_banks(step: int = 1) -> Picture:
     axes.text(BANKS, 6.9, _cost(access), ha="right", va="center", fontsize=12, weight="bold", color=DARK)
     busy = sum(1 for words in access.per_bank if words)
     alt = (
-        f"{WARP} threads of a warp take words that lie {step} apart. They meet {busy} of {BANKS} banks, "
-        f"and the busiest bank must give {access.ways} words: {_cost(access)}."
+        f"{WARP} threads of a warp read words that are {step} apart. They use {busy} of {BANKS} banks, and the "
+        f"busiest bank must deliver {plural(access.ways, 'word')}: {_cost(access)}."
     )
     return finish(figure, alt, width=820)
 
@@ -252,10 +250,10 @@ def draw_padded_tile(padding: int = 1) -> Picture:
     """Draw a tile without and with `padding` words per row, on a small machine with 8 banks. Numbers are banks.
 
     Raises:
-        ValueError: a padding below 1, or too large to read in a picture.
+        ValueError: a padding below 1, or one too large to draw.
     """
     if not 1 <= padding <= _SMALL:
-        raise ValueError(f"padding must be at least 1; choose at most {_SMALL}.")
+        raise ValueError(f"padding must be 1 to {_SMALL}.")
     figure, axes = canvas(0.42 * (2 * _SMALL + padding + 5), 0.42 * (_SMALL + 3.2))
     axes.set_xlim(-1, 2 * _SMALL + padding + 4)
     axes.set_ylim(_SMALL + 1.9, -1.3)
@@ -264,9 +262,9 @@ def draw_padded_tile(padding: int = 1) -> Picture:
     _small_tile(axes, _SMALL + 3, _SMALL + padding)
     unpadded, padded = (max(_small_counts(width)) for width in (_SMALL, _SMALL + padding))
     alt = (
-        f"Two tiles of {_SMALL} by {_SMALL} elements on a machine with {_SMALL} banks. Rows of {_SMALL}: the marked "
-        f"column lies in one bank, {unpadded} words of it. Rows of {_SMALL + padding}: the column is spread, and no "
-        f"bank has more than {padded} of it."
+        f"Two tiles of {_SMALL} by {_SMALL} elements on a machine with {_SMALL} banks. With rows of {_SMALL}, all "
+        f"{unpadded} words of the marked column are in one bank. With rows of {_SMALL + padding}, no bank has more "
+        f"than {plural(padded, 'word')} of it."
     )
     return finish(figure, alt, width=int(38 * (2 * _SMALL + padding + 5)))
 
@@ -291,6 +289,6 @@ def _small_tile(axes: Axes, left: int, width: int) -> None:
             bank = (row * width + column) % _SMALL
             axes.text(left + column + 0.5, row + 0.5, str(bank), ha="center", va="center", fontsize=10,
                       weight="bold" if chosen else "normal", color=DARK, bbox=white)  # fmt: skip
-    said = f"the column: {most} words in one bank" if most > 1 else "the column: each bank once"
+    said = f"the column: {most} words in one bank" if most > 1 else "the column: one word per bank"
     axes.text(left + width / 2, -0.7, f"rows of {width}", ha="center", va="center", fontsize=12, color=DARK)
     axes.text(left + width / 2, _SMALL + 0.8, said, ha="center", va="center", fontsize=11, color=DARK)

@@ -1,4 +1,4 @@
-"""A matrix product in tiles: the loop along K, software pipelining, and the L2 cache by order of tiles."""
+"""Drawings of a tiled matrix product: the loop along K, software pipelining, and L2 hits by the order of tiles."""
 
 from __future__ import annotations
 
@@ -20,11 +20,12 @@ from grader.explore.drawing.displays import (
     finish,
     rectangle,
 )
+from grader.words import plural
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-_DOWN, _ACROSS, _ALONG = 3, 4, 5  # tiles of the small product: of M, N and K
+_DOWN, _ACROSS, _ALONG = 3, 4, 5  # tiles of the small product along M, N and K
 _ROW, _COLUMN = 1, 2  # of the tile that is drawn
 _COPY, _MULTIPLY = 3, 1  # a tile's copy from DRAM takes this many times as long as its multiplication
 _ROUNDS = 8
@@ -58,13 +59,12 @@ def draw_tile_loop(step: int = 2) -> Picture:
         (_ACROSS / 2, _DOWN + 0.45, "out, M × N"),
     ):
         axes.text(x, y, text, ha="left" if x > _ACROSS else "center", va="center", fontsize=12, color=DARK)
-    said = f"step {step}: the tile of out takes up the product of the two marked tiles"
+    said = f"step {step}: the product of the two marked tiles is added to the tile of out"
     axes.text(-_ALONG - 0.8, _DOWN + 1.2, said, ha="left", va="center", fontsize=11.5, color=DARK)
     alt = (
-        f"A product in tiles: a has {_DOWN} by {_ALONG}, b {_ALONG} by {_ACROSS} and out {_DOWN} by {_ACROSS}. One "
-        f"program computes the tile of out in row {_ROW} and column {_COLUMN}. It goes along row {_ROW} of the tiles "
-        f"of a and down column {_COLUMN} of those of b. It now multiplies tile {step} of each; {step} of "
-        f"{_ALONG} are done."
+        f"A tiled product: a has {_DOWN} by {_ALONG} tiles, b {_ALONG} by {_ACROSS} and out {_DOWN} by {_ACROSS}. One "
+        f"program computes the tile of out in row {_ROW} and column {_COLUMN}. It moves along row {_ROW} of a's tiles "
+        f"and down column {_COLUMN} of b's. It now multiplies tile {step} of each; {step} of {_ALONG} are done."
     )
     return finish(figure, alt, width=700)
 
@@ -83,7 +83,7 @@ def _cell(axes: Axes, x: float, y: float, colour: str, hatch: str, text: str = "
 
 @dataclass(frozen=True)
 class Pipeline:
-    """When each step's tiles are copied and multiplied: (start, end) per step. A step uses buffer step % stages."""
+    """The times of each step's copy and product, as (start, end). A step uses buffer step % stages."""
 
     stages: int
     copies: tuple[tuple[int, int], ...]
@@ -95,15 +95,15 @@ class Pipeline:
 
     @property
     def busy(self) -> float:
-        """The share of the time in which the tensor cores are busy."""
+        """The share of the time that the tensor cores are busy."""
         return sum(end - start for start, end in self.products) / self.length
 
 
 def pipeline(stages: int) -> Pipeline:
-    """Schedule eight steps along K with `stages` buffers: a copy waits for a free buffer and takes 3 products' time.
+    """Schedule eight steps along K with `stages` buffers. A copy waits for a free buffer and lasts 3 products.
 
     Raises:
-        ValueError: no stage, or too many to draw.
+        ValueError: no stages, or too many to draw.
     """
     if not 1 <= stages <= _MOST_STAGES:
         raise ValueError(f"stages must be 1 to {_MOST_STAGES}.")
@@ -123,7 +123,7 @@ def draw_pipeline(stages: int = 3) -> Picture:
     """Draw shared memory over time: the copies that arrive in each buffer, and when the tensor cores are busy.
 
     Raises:
-        ValueError: as `pipeline`.
+        ValueError: as for `pipeline`.
     """
     found = pipeline(stages)
     longest = pipeline(1).length
@@ -140,12 +140,12 @@ def draw_pipeline(stages: int = 3) -> Picture:
             _bar(axes, (copy[1], product[0]), buffer, PALE, "", "")
         _bar(axes, product, buffer, BLUE, str(step), "")
         _bar(axes, product, stages + 0.4, BLUE, str(step), "")
-    said = f"{_plural(stages)}: {found.length} units of time, in {found.busy:.0%} of them the tensor cores have work"
+    said = f"{plural(stages, 'stage')}: {found.length} units of time; tensor cores busy in {found.busy:.0%} of them"
     axes.text(0, stages + 2.2, said, ha="left", va="center", fontsize=11.5, color=DARK)
     alt = (
-        f"Shared memory over time, with {_plural(stages)}. Eight steps along K are copied in, which takes {_COPY} "
-        f"units of time each, and multiplied, which takes {_MULTIPLY}. All is done after {found.length} units, and in "
-        f"{found.busy:.0%} of them the tensor cores have work."
+        f"Shared memory over time, with {plural(stages, 'stage')}. The tiles of each of eight steps along K are copied "
+        f"in, which takes {_COPY} units of time, and multiplied, which takes {_MULTIPLY}. Everything is done after "
+        f"{found.length} units; the tensor cores are busy in {found.busy:.0%} of them."
     )
     return finish(figure, alt, width=760)
 
@@ -160,12 +160,8 @@ def _bar(axes: Axes, span: tuple[int, int], y: float, colour: str, text: str, ha
                   color="white" if colour == BLUE else DARK)  # fmt: skip
 
 
-def _plural(stages: int) -> str:
-    return f"{stages} stage{'' if stages == 1 else 's'}"
-
-
 def explore_pipeline() -> Choices:
-    """`draw_pipeline` with a slider for the stages."""
+    """`draw_pipeline` with a slider for the number of stages."""
     return Choices(draw_pipeline, {"stages": (3, 1, 2, 4, 5)}, {"stages": "stages"})
 
 
@@ -178,11 +174,11 @@ _CACHE_MIB = 50  # their L2
 
 @dataclass(frozen=True)
 class GroupedOrder:
-    """A product of 8192 × 8192 matrices whose programs take tiles in groups of `group` rows; sizes in tiles.
+    """A product of 8192 × 8192 matrices whose programs compute tiles in groups of `group` rows. Sizes are in tiles.
 
-    `first_wave` has (row, column) of the tiles that are computed at the same time first. `loads` counts tiles of `a`
-    and `b` that programs ask for, `misses` those that come from DRAM, and `distinct` is how many different ones the
-    first wave reads in a step along K.
+    `first_wave` has the (row, column) of each tile in the first wave. `loads` counts the tiles of `a` and `b` that
+    programs load, and `misses` those that come from DRAM. `distinct` is the number of different tiles that the first
+    wave reads per step along K.
     """
 
     group: int
@@ -233,7 +229,7 @@ def grouped_order(group: int) -> GroupedOrder:
 
 
 def _tile(number: int, group: int) -> tuple[int, int]:
-    """Row and column of the tile that a program computes."""
+    """Return the row and column of the tile that a program computes."""
     first = number // (group * _TILES) * group
     height = min(_TILES - first, group)
     inside = number % (group * _TILES)
@@ -244,7 +240,7 @@ def draw_grouped_order(group: int = 8) -> Picture:
     """Draw the tiles of the first 132 programs, the tiles of `a` and `b` they read, and the L2 hit rate.
 
     Raises:
-        ValueError: as `grouped_order`.
+        ValueError: as for `grouped_order`.
     """
     order = grouped_order(group)
     figure, axes = canvas(9.6, 5.0)
@@ -267,37 +263,32 @@ def draw_grouped_order(group: int = 8) -> Picture:
         rectangle(axes, (column, row), 1, 1, facecolor=BLUE, edgecolor="white", linewidth=0.25)
     _figures(axes, order, len(rows), len(columns))
     alt = (
-        f"{_TILES} by {_TILES} tiles of out, computed in groups of {_count(group, 'row')}. The first {_AT_ONCE} "
-        f"programs need {_count(len(rows), 'row')} of tiles of a and {_count(len(columns), 'column')} of b. Over the "
-        f"whole product the L2 cache has {order.hit_rate:.1%} of the tiles that are loaded, and "
-        f"{order.dram_gib:.2f} GiB come from DRAM."
+        f"{_TILES} by {_TILES} tiles of out, computed in groups of {plural(group, 'row')}. The first {_AT_ONCE} "
+        f"programs need {plural(len(rows), 'row')} of tiles of a and {plural(len(columns), 'column')} of b. Over the "
+        f"whole product {order.hit_rate:.1%} of the tile loads hit in L2, and {order.dram_gib:.2f} GiB come from DRAM."
     )
     return finish(figure, alt, width=760)
 
 
 def _figures(axes: Axes, order: GroupedOrder, rows: int, columns: int) -> None:
     lines = (
-        (f"groups of {_count(order.group, 'row')}", True),
-        (f"{_AT_ONCE} programs at a time read, in each step:", False),
-        (f"{rows} + {columns} = {order.distinct} different tiles", False),
+        (f"groups of {plural(order.group, 'row')}", True),
+        (f"{_AT_ONCE} programs at a time read, per step:", False),
+        (f"{rows} + {columns} = {plural(order.distinct, 'different tile')}", False),
         ("", False),
-        (f"the L2 has {order.hit_rate:.1%} of all loads", True),
+        (f"{order.hit_rate:.1%} of all loads hit in L2", True),
         (f"from DRAM: {order.dram_gib:.2f} GiB", False),
     )
     for number, (text, bold) in enumerate(lines):
         axes.text(69, 6 + 5 * number, text, fontsize=10.5, color=DARK, va="center", weight="bold" if bold else "normal")
     full = 36.0
     share = full * order.misses / grouped_order(1).misses
-    axes.text(69, 41, "from DRAM, against groups of 1 row:", fontsize=10.5, color=DARK, va="center")
+    axes.text(69, 41, "from DRAM, relative to groups of 1 row:", fontsize=10.5, color=DARK, va="center")
     rectangle(axes, (69, 44), full, 4, facecolor="white", edgecolor=GREY, linewidth=1)
     rectangle(axes, (69, 44), min(share, full), 4, facecolor=ORANGE, edgecolor=DARK, linewidth=1, hatch="////")
     axes.text(69, 51, f"{share / full:.0%}", fontsize=10.5, color=DARK, va="center")
 
 
-def _count(count: int, what: str) -> str:
-    return f"{count} {what}{'' if count == 1 else 's'}"
-
-
 def explore_grouped_order() -> Choices:
-    """`draw_grouped_order` with a slider for the group."""
-    return Choices(draw_grouped_order, {"group": (8, 1, 2, 4, 16, 32, 64)}, {"group": "rows of tiles in a group"})
+    """`draw_grouped_order` with a slider for the group size."""
+    return Choices(draw_grouped_order, {"group": (8, 1, 2, 4, 16, 32, 64)}, {"group": "rows of tiles per group"})

@@ -43,10 +43,10 @@ class ClaimTable(Table):
 
 
 def show_lies(claims: Mapping[str, float], pretended: Collection[str] = ()) -> ClaimTable:
-    """A table of the nine lies: the claim, where it was tried, and the question and the probe that catch it.
+    """Return a table of the nine lies: the claim, where it was tried, and the question and the probe that catch it.
 
     Args:
-        claims: lie -> claimed speed-up; one that is missing was not tried.
+        claims: lie -> claimed speed-up; a missing lie was not tried.
         pretended: the lies that were tried on the pretend GPU.
     """
     rows = []
@@ -102,11 +102,11 @@ def draw_waits() -> Picture:
     _scene(axes, 0, "sound: the clock is read when the kernel has ended", rows, stop=8.4, wait=8.3)
     _scene(axes, 3.6, "no sync: the clock is read after the launch", rows, stop=2.0)
     rows = ("host", "events' stream", "kernel's stream")
-    _scene(axes, 7.2, "other stream: both events are in a stream that has nothing to do", rows, stop=2.4, wait=8.3)
+    _scene(axes, 7.2, "other stream: both events are in a stream without work", rows, stop=2.4, wait=8.3)
     return finish(
         figure,
         "Three timelines of a host and a kernel. Sound: the clock is read when the kernel has ended. No sync: it is "
-        "read right after the launch, while the kernel runs. Other stream: the two events lie close together in a "
+        "read right after the launch, while the kernel runs. Other stream: the two events are close together in a "
         "stream with no work, while the kernel runs on another; the host waits for both streams.",
     )
 
@@ -121,7 +121,7 @@ def _scene(axes: Axes, top: float, title: str, rows: tuple[str, ...], stop: floa
     if wait is not None:
         _bar(axes, 1.9 if len(rows) == 2 else 2.6, wait, top + 0.35, "wait", "white", hatch="....")
     _bar(axes, 1.5, 8.2, top + 0.35 + len(rows) - 1, "kernel", PALE)
-    events = len(rows) == 3  # they are read in their stream alone
+    events = len(rows) == 3  # with a row of their own, the events are drawn there
     for at, name in ((0.45, "start"), (stop, "stop")):
         axes.plot([at, at], [top + (1.25 if events else 0.2), top + 2.1], color=DARK, linewidth=2, linestyle="--")
         where = (at + 0.15, top + 1.7) if events else (at, top + 2.4)

@@ -1,4 +1,4 @@
-"""Time a call, draw what host and GPU do meanwhile, and list the kernels that it launches."""
+"""Time a call, draw host and GPU over time, and list the kernels that the call launches."""
 
 from __future__ import annotations
 
@@ -12,16 +12,17 @@ from typing import TYPE_CHECKING, Any
 
 from grader.explore.drawing.displays import BLUE, DARK, GREY, ORANGE, PALE, Picture, canvas, chart, finish, rectangle
 from grader.explore.gpu_or_simulator import BusyGpu
+from grader.words import plural
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 
 def time_after(before: Callable[[], Any], function: Callable[[], Any], repeats: int = 30) -> list[float]:
-    """Milliseconds of `function()` alone, right after `before()` each time; on the CPU if there is no GPU.
+    """Return the milliseconds of `function()` alone, each time right after `before()`; on the CPU if there is no GPU.
 
-    The GPU first gets other work, so that both are queued by then and no launch is timed. A CPU uses a single thread,
-    since torch's other threads are slow to wake up.
+    The GPU first gets other work, so that both calls are queued when it ends and launch overhead is not timed. A CPU
+    uses a single thread, since torch's other threads are slow to wake up.
     """
     import torch
 
@@ -75,7 +76,7 @@ class Timeline:
 
     @classmethod
     def of(cls, call: Callable[[], Any], times: int = 1) -> Timeline:
-        """Call the function `times` times, synchronise, and record what host and GPU did when."""
+        """Call the function `times` times, synchronise, and record when host and GPU were busy."""
         import torch
 
         marks, zero = [(_event(), _event()) for _ in range(times)], _event()
@@ -116,12 +117,12 @@ class Timeline:
             )
         for text, y in (("host", 0.5), ("GPU", 2)):
             axes.text(-0.015 * extent, y, text, ha="right", va="center", fontsize=12, color=DARK)
-        plural = "launches" if len(self.launches) > 1 else "launch"
-        _mark(axes, returned, f"{returned:.2f} ms: {plural} returned", extent)
+        launches = "launches" if len(self.launches) > 1 else "launch"
+        _mark(axes, returned, f"{returned:.2f} ms: {launches} returned", extent)
         _mark(axes, self.waited_until, f"{self.waited_until:.2f} ms: synchronize() returned", extent)
         alt = (
-            f"Host and GPU over time{', on a pretend GPU' if self.pretend else ''}. The host is through with "
-            f"{len(self.launches)} {plural} after {returned:.2f} ms and then waits in synchronize() until "
+            f"Host and GPU over time{', on a pretend GPU' if self.pretend else ''}. The host has returned from "
+            f"{len(self.launches)} {launches} after {returned:.2f} ms and then waits in synchronize() until "
             f"{self.waited_until:.2f} ms. Meanwhile the GPU runs one kernel after the other, the last one until "
             f"{self.kernels[-1][1]:.2f} ms."
         )
@@ -129,9 +130,9 @@ class Timeline:
 
 
 def draw_timeline(call: Callable[[], Any], times: int = 1) -> Picture:
-    """Call the function `times` times, synchronise, and draw what host and GPU did.
+    """Call the function `times` times, synchronise, and draw host and GPU over time.
 
-    This is done three times; the least disturbed run is drawn.
+    This is done three times; the fastest run is drawn.
     """
     return min((Timeline.of(call, times) for _ in range(3)), key=lambda one: one.waited_until).draw()
 
@@ -156,10 +157,10 @@ def draw_times(times_ms: Sequence[float]) -> Picture:
     """Draw each time as a point, in call order, with the median and the mean as lines.
 
     Raises:
-        ValueError: there is no time.
+        ValueError: `times_ms` is empty.
     """
     if not times_ms:
-        raise ValueError("There is no time to draw.")
+        raise ValueError("There are no times to draw.")
     middle, average = median(times_ms), mean(times_ms)
     figure, axes = chart(7.6, 2.8)
     axes.plot(range(1, len(times_ms) + 1), times_ms, "o", color=BLUE, markersize=5, label="one call")
@@ -170,7 +171,7 @@ def draw_times(times_ms: Sequence[float]) -> Picture:
     axes.grid(axis="y", color=GREY, alpha=0.25)
     axes.legend(frameon=False, loc="center left", bbox_to_anchor=(1.01, 0.5))
     alt = (
-        f"The times of {len(times_ms)} calls, one after the other: from {min(times_ms):.3g} to {max(times_ms):.3g} ms, "
+        f"The times of {plural(len(times_ms), 'call')} in order: from {min(times_ms):.3g} to {max(times_ms):.3g} ms, "
         f"median {middle:.3g} ms, mean {average:.3g} ms."
     )
     return finish(figure, alt)
@@ -192,13 +193,13 @@ class KernelRun:
 
 @dataclass(frozen=True)
 class Kernels:
-    """The kernels of a call, in launch order; `note` says so if they did not run here."""
+    """The kernels of a call, in launch order; `note` says so if they did not run on this machine."""
 
     runs: tuple[KernelRun, ...]
     note: str = ""
 
     def records(self, title: str) -> list[dict[str, Any]]:
-        """Rows for a benchmark to record (with its machine), shown by `list_kernels(…, title=title)` without a GPU."""
+        """Return rows for a benchmark to record; `list_kernels(…, title=title)` shows them if there is no GPU."""
         return [
             {"bench": "kernels", "case": f"{title}, {number}: {run.name}", "metric": "time_us", "unit": "µs"}
             | {"value": run.time_us, "low": None, "high": None}
@@ -214,14 +215,14 @@ class Kernels:
 
     def __repr__(self) -> str:
         lines = [f"{run.time_us:9.1f} µs  {run.short_name}" for run in self.runs]
-        total = [f"{self.total_us:9.1f} µs  together"] if self.runs else []
+        total = [f"{self.total_us:9.1f} µs  total"] if self.runs else []
         return "\n".join([*lines, *total, *([self.note] if self.note else [])])
 
     def _repr_html_(self) -> str:
         note = f"<p>{escape(self.note)}</p>" if self.note else ""
         if not self.runs:
             return note
-        rows = [*((run.short_name, run.name, run.time_us) for run in self.runs), ("together", "", self.total_us)]
+        rows = [*((run.short_name, run.name, run.time_us) for run in self.runs), ("total", "", self.total_us)]
         left, right = "text-align:left; overflow-wrap:anywhere", "text-align:right; white-space:nowrap"
         body = "".join(
             f"<tr><td style='{left}' title='{escape(full)}'>{escape(name)}</td>"
@@ -258,8 +259,8 @@ def _recorded_kernels(title: str) -> Kernels:
     found = recorded("kernels", "time_us")
     rows = [row for row in found.rows if str(row["case"]).startswith(f"{title}, ")]
     if not title:
-        return Kernels((), "This needs a GPU: kernels can be listed only on a machine with a GPU.")
+        return Kernels((), "Listing kernels needs a GPU.")
     if not rows:
-        return Kernels((), "Kernels can be listed only on a machine with a GPU, and none were recorded yet.")
+        return Kernels((), "Kernels can be listed only on a machine with a GPU, and none are recorded yet.")
     runs = (KernelRun(str(row["case"]).partition(": ")[2], float(row["value"])) for row in rows)
     return Kernels(tuple(runs), found.origin)

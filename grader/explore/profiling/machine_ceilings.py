@@ -1,4 +1,4 @@
-"""A machine's measured bandwidth and arithmetic throughput, and predictions of times tried on it."""
+"""A machine's measured bandwidth and arithmetic throughput, and predicted times compared with measured ones."""
 
 from __future__ import annotations
 
@@ -12,20 +12,20 @@ from grader.explore.drawing.displays import Table
 
 _COPY_BYTES = {"cuda": 1 << 29, "cpu": 1 << 26}
 _PRODUCT_SIZE = {"cuda": 4096, "cpu": 1024}
-_BATCH_MS = 2.0  # minimum: shorter batches measure the clock
+_BATCH_MS = 2.0  # at least; shorter batches are too short for the clock
 _THOROUGH = 21  # batches, for the values that everything else is compared with
 _SLEEP_CYCLES = 2_000_000  # about 1 ms, so that the host queues the launches before the GPU starts them
 
 
 @dataclass(frozen=True)
 class Ceilings:
-    """The two ceilings of a machine. `tflops` is that of a matrix product in `dtype`; 0 if not measured."""
+    """The two ceilings of a machine. `tflops` is for a matrix product in `dtype`, or 0 if not measured."""
 
     machine: str
     bandwidth_gbps: float
     tflops: float
     dtype: str
-    origin: str = ""  # where and when, if not here and now
+    origin: str = ""  # where and when it was measured, if not here and now
 
     @property
     def measured_here(self) -> bool:
@@ -42,7 +42,7 @@ class Ceilings:
         return min(slanted, self.tflops) if self.tflops else slanted
 
     def as_dict(self) -> dict[str, float]:
-        """As the exercise's `machine`."""
+        """Return the `machine` argument of the exercise."""
         return {"bandwidth_gbps": self.bandwidth_gbps, "tflops": self.tflops}
 
     def __repr__(self) -> str:
@@ -90,11 +90,11 @@ def rate(tflops: float) -> str:
 
 
 def time_ms(call: Callable[[], Any], batches: int = 7) -> float:
-    """Milliseconds per call: the minimum over batches, since other load can only add time.
+    """Return milliseconds per call: the minimum over batches, since other load can only add time.
 
-    Calls run back to back, so data that fits in a cache stays there. On a GPU, CUDA events take the time and launches
-    are queued ahead, so that launch overhead does not count. On a CPU it is the time of a single thread: with other
-    load on the machine, several threads would mostly wait for each other.
+    Calls run back to back, so data that fits in a cache stays there. On a GPU, CUDA events measure the time and
+    launches are queued ahead, so launch overhead does not count. On a CPU a single thread is timed: with other load on
+    the machine, several threads would mostly wait for each other.
     """
     import torch
 
@@ -121,7 +121,7 @@ def _on_cpu(call: Callable[[], Any], times: int) -> float:
 def _on_gpu(call: Callable[[], Any], times: int) -> float:
     import torch
 
-    cuda: Any = torch.cuda  # its functions carry no types
+    cuda: Any = torch.cuda  # its functions are untyped
     start, end = cuda.Event(enable_timing=True), cuda.Event(enable_timing=True)
     cuda._sleep(_SLEEP_CYCLES)
     start.record()
@@ -135,8 +135,8 @@ def _on_gpu(call: Callable[[], Any], times: int) -> float:
 def measure_ceilings() -> Ceilings:
     """Measure both ceilings of this machine, on its GPU if it has one. This takes a few seconds.
 
-    The bandwidth is that of a large copy or a large addition, whichever is higher: bytes read plus bytes written. The
-    arithmetic is that of a matrix product, of float16 on a GPU and of float32 on a CPU.
+    The bandwidth is that of a large copy or a large addition, whichever is higher, and counts bytes read and written.
+    The arithmetic throughput is that of a matrix product, in float16 on a GPU and in float32 on a CPU.
     """
     import torch
 
@@ -176,7 +176,7 @@ _NOT_WRITTEN = "Nothing to try yet: write predict_ms first, then run this cell a
 
 @dataclass(frozen=True, repr=False)
 class Trials(Table):
-    """Predicted and measured milliseconds per operation, or a note why there are none."""
+    """Predicted and measured milliseconds per operation, or a note that says why there are none."""
 
     rows: tuple[tuple[str, float, float], ...]
     note: str = ""
@@ -194,7 +194,7 @@ class Trials(Table):
 def try_predictions(
     predict_ms: Callable[[Mapping[str, Any], Mapping[str, float]], float], ceilings: Ceilings
 ) -> Trials:
-    """Time torch operations of each kind on this machine beside the times that `predict_ms` predicts."""
+    """Time torch operations of each kind on this machine and compare with the times that `predict_ms` predicts."""
     import torch
 
     from grader.worker.harnesses.timed_work import call_of

@@ -16,8 +16,8 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 _LEAST_RIDGE = 4.0
-_SHORT = 54  # characters: shorter lines go in two columns
-_ABOVE = 1.25  # times the roof: a point less far above it may be noise
+_SHORT = 54  # characters: lines up to this length go in two columns
+_ABOVE = 1.25  # times the roof: a point below this may be noise
 
 
 def draw_roofline(ceilings: Ceilings, *landed: Landed, predicted: bool = False) -> Picture:
@@ -129,7 +129,7 @@ def _finished(figure: Any, ceilings: Ceilings, landed: Sequence[Landed], predict
 
 
 def recorded_ceilings(folder: Path | None = None) -> Ceilings | None:
-    """The most recently recorded GPU's ceilings (float16), or its bandwidth alone; None without a record."""
+    """Return the most recently recorded GPU's float16 ceilings, or its bandwidth alone; None without a record."""
     found = recorded("ceilings", "bandwidth_gbps", "tflops", folder=folder)
     gbps, tflops = found.value("bandwidth_gbps", "large copy"), found.value("tflops", "float16 matrix product")
     if gbps is None:
@@ -141,7 +141,7 @@ def recorded_ceilings(folder: Path | None = None) -> Ceilings | None:
 
 
 def recorded_kernels(folder: Path | None = None) -> list[Landed]:
-    """The course's kernels at their largest recorded sizes; the first one also at its smallest.
+    """Return the course's kernels at their largest recorded sizes, and the first one also at its smallest.
 
     `make bench ARGS=kernels` records their times; points that are not exercises come from `ARGS=ceilings`.
     """
@@ -169,7 +169,7 @@ def _of(found: Recorded, case: str) -> Landed | None:
 
 
 def recorded_roofline(folder: Path | None = None) -> Picture | Recorded:
-    """The recorded GPU's roofline with the course's kernels, or a sentence that nothing is recorded."""
+    """The recorded GPU's roofline with the course's kernels, or a sentence saying that nothing is recorded."""
     ceilings = recorded_ceilings(folder)
     if ceilings is None:
         return recorded("ceilings", "bandwidth_gbps", "tflops", folder=folder)
@@ -188,7 +188,7 @@ _STILL = (
 
 
 def count(operation: str, n: int, dtype: str = "float32") -> tuple[int, int]:
-    """Bytes and operations for `n` × `n` matrices; softmax is fused, matmul reads each input once."""
+    """Return the bytes and operations for `n` × `n` matrices. Softmax is fused, matmul reads each input once."""
     size = _ITEM_BYTES[dtype]
     matrices = {"add": 3, "square": 2, "mean": 1, "softmax": 2, "matmul": 3}[operation]
     work = {"softmax": 5, "matmul": 2 * n}.get(operation, 1) * n * n
@@ -196,7 +196,7 @@ def count(operation: str, n: int, dtype: str = "float32") -> tuple[int, int]:
 
 
 def predict(operation: str, n: int, dtype: str, ceilings: Ceilings) -> Landed:
-    """The operation with the minimum time that the ceilings allow."""
+    """Return the operation with the minimum time that the ceilings allow."""
     moved, work = count(operation, n, dtype)
     roof_ms = work / ceilings.roof(work / moved) / 1e9
     return Landed(f"{operation}, {n:,} × {n:,}, {dtype}", moved, work, roof_ms)
@@ -221,7 +221,7 @@ class RooflineView(Interactive):
         memory_ms, compute_ms = one.bytes_moved / ceilings.bandwidth_gbps / 1e6, one.operations / ceilings.tflops / 1e9
         limit = "memory" if memory_ms >= compute_ms else "arithmetic"
         said = (
-            f"{one.bytes_moved:,.0f} bytes take {_time(memory_ms)}. {one.operations:,.0f} operations take "
+            f"Memory: {one.bytes_moved:,.0f} B in {_time(memory_ms)}. Arithmetic: {one.operations:,.0f} operations in "
             f"{_time(compute_ms)}. The longer of the two counts: limited by {limit}, at {rate(one.tflops)}."
         )
         picture = draw_roofline(ceilings, one, predicted=True)

@@ -1,5 +1,5 @@
 (function (root, trace) {
-  // The picture stays for readers without scripts; with them, a canvas takes its place.
+  // Readers without scripts see the picture; otherwise a canvas replaces it.
   const still = root.querySelector("img");
   const bar = document.createElement("div"), canvas = document.createElement("canvas");
   const tip = document.createElement("div");
@@ -148,7 +148,7 @@
     tip.style.display = found ? "block" : "none";
     if (!found) return;
     const style = trace.styles[found[4]];
-    tip.textContent = trace.names[found[3]] + " (" + style.label + "): " + said(found[1]) + ", from " + said(found[0]) + " on";
+    tip.textContent = trace.names[found[3]] + " (" + style.label + "): " + said(found[1]) + ", starting at " + said(found[0]);
     tip.style.left = Math.min(event.offsetX + 12, Math.max(0, wide - 300)) + "px";
     tip.style.top = canvas.offsetTop + event.offsetY + 16 + "px";
   };
@@ -170,7 +170,7 @@
   button("+", "zoom in", () => zoom(0.6));
   button("−", "zoom out", () => zoom(1 / 0.6));
   button("whole trace", "show the whole trace", () => zoom(1e9));
-  bar.append("Turn the wheel to zoom, drag to move, point at a box for its name and time.");
+  bar.append("Scroll to zoom, drag to move, hover over a box for its name and time.");
   const head = document.createElement("div"), legend = document.createElement("div");
   head.textContent = trace.title;
   head.style.cssText = "font:bold 14px sans-serif; margin-bottom:4px";

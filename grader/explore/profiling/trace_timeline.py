@@ -15,6 +15,7 @@ from typing import Any
 
 from grader.explore.drawing.displays import BLUE, DARK, GREY, ORANGE, PALE, Picture, canvas, code_html, finish
 from grader.results import RESULTS
+from grader.words import plural
 
 TRACES = RESULTS / "traces"
 WORK = ("kernel", "gpu_memcpy", "gpu_memset")  # GPU work; the other slices in its rows are ranges and waits
@@ -64,7 +65,7 @@ class RecordedTrace:
     origin: str
 
     def __repr__(self) -> str:
-        return f"{len(self.events)} events. {self.origin}" if self.events else self.origin
+        return f"{plural(len(self.events), 'event')}. {self.origin}" if self.events else self.origin
 
     def __len__(self) -> int:
         return len(self.events)
@@ -89,7 +90,7 @@ class RecordedOutput:
 
 
 def events_of(source: Any) -> list[Event]:
-    """The events of a trace: from a file of `export_chrome_trace`, a stopped profiler, or a list.
+    """Return the events of a trace: from a file of `export_chrome_trace`, a stopped profiler, or a list.
 
     Raises:
         ValueError: the file is not a trace, or the profiler has already exported it to another file.
@@ -103,7 +104,7 @@ def events_of(source: Any) -> list[Event]:
         try:
             source = json.loads(Path(source).read_text(encoding="utf-8"))
         except json.JSONDecodeError as error:
-            raise ValueError(f"{source} holds no trace: {error}. Export it with `export_chrome_trace`.") from None
+            raise ValueError(f"{source} is not a trace: {error}. Export it with `export_chrome_trace`.") from None
     events = source.get("traceEvents") if isinstance(source, dict) else source
     if not isinstance(events, list):
         raise ValueError("A trace is a list of events, or has one under 'traceEvents'.")
@@ -119,14 +120,14 @@ def _exported(profiler: Any) -> list[Event]:
             try:
                 profiler.export_chrome_trace(str(path))
             except RuntimeError as error:
-                said = "This profile was exported before, and it cannot be twice: show the file that you exported."
+                said = "A profile can be exported only once, and this one was: show the file that you exported."
                 raise ValueError(f"{said} ({error})") from None
             kept = profiler._events_for_a_timeline = events_of(path)
     return list(kept)
 
 
 def rows_of(events: Iterable[Event]) -> tuple[list[TraceRow], int]:
-    """Rows, threads before streams, and the number of events left out: the shortest, if there are too many."""
+    """Return rows, threads before streams, and the number of events left out. The shortest go if there are too many."""
     found = [event for event in events if event.get("ph") == "X" and event.get("cat") not in _LEFT_OUT]
     if not found:
         return [], 0
@@ -148,20 +149,20 @@ def rows_of(events: Iterable[Event]) -> tuple[list[TraceRow], int]:
 
 def _row(gpu: bool, key: str, events: list[Event], begin: float) -> TraceRow:
     """Put each event on the first free level; enclosing events come first."""
-    lanes: list[float] = []
+    ends: list[float] = []
     slices = []
     for event in sorted(events, key=lambda event: (float(event["ts"]), -float(event.get("dur", 0)))):
         start, took = float(event["ts"]) - begin, float(event.get("dur", 0))
-        depth = next((lane for lane, end in enumerate(lanes) if end <= start), len(lanes))
-        if depth == len(lanes):
-            lanes.append(0.0)
-        lanes[depth] = start + took
+        depth = next((level for level, end in enumerate(ends) if end <= start), len(ends))
+        if depth == len(ends):
+            ends.append(0.0)
+        ends[depth] = start + took
         slices.append(Slice(str(event.get("name", "")), str(event["cat"]), start, took, depth))
     return TraceRow(f"GPU stream {key}" if gpu else key, gpu, tuple(slices))
 
 
 def recorded_trace(name: str, folder: Path = TRACES) -> RecordedTrace:
-    """The latest recorded trace of this name, or one without events that says how to record it.
+    """Return the latest recorded trace of this name, or one without events that says how to record it.
 
     Args:
         name: as in `benchmarks/traces.py`, e.g. "mean".
@@ -174,7 +175,7 @@ def recorded_trace(name: str, folder: Path = TRACES) -> RecordedTrace:
 
 
 def recorded_output(name: str, folder: Path = TRACES) -> RecordedOutput:
-    """A profiler's latest recorded output; without a record it says how to make one.
+    """Return a profiler's latest recorded output; without a record it says how to make one.
 
     Args:
         name: as in `benchmarks/traces.py`: "nsys" or "ncu".
@@ -187,7 +188,7 @@ def recorded_output(name: str, folder: Path = TRACES) -> RecordedOutput:
 
 
 def _latest(name: str, needed: str, folder: Path) -> dict[str, Any]:
-    """The record with the latest date; unreadable records are skipped."""
+    """Return the record with the latest date, skipping unreadable records."""
     best: dict[str, Any] = {}
     for path in sorted(folder.glob(f"*-{name}.json")):
         try:
@@ -205,8 +206,8 @@ def _origin(found: Mapping[str, Any]) -> str:
 
 _SCRIPT = Path(__file__).with_name("trace_timeline.js")
 _LANE, _GAP = 0.24, 0.12  # inches
-_MOST_CHARACTERS = 160  # of a name; kernels of torch have longer ones
-_HIDDEN = 2e-3  # of the width: a picture cannot show less
+_MOST_CHARACTERS = 160  # per name; torch's kernels have longer ones
+_HIDDEN = 2e-3  # of the width; shorter events are drawn this wide
 _number = itertools.count()
 
 
@@ -233,7 +234,7 @@ _KINDS = {
 
 @dataclass(frozen=True)
 class Timeline:
-    """Rows over time. JupyterLab can zoom; without scripts it is a picture, in a terminal text."""
+    """Rows over time: a canvas with zoom in JupyterLab, a picture without scripts, and text in a terminal."""
 
     rows: tuple[TraceRow, ...]
     title: str = ""
@@ -251,7 +252,7 @@ class Timeline:
 
     def _about(self, row: TraceRow) -> str:
         longest = max(row.slices, key=lambda one: (_kind(one.category) != "range", one.took_us))
-        most = f"the longest {_short(longest.name)} with {_time(longest.took_us)}"
+        most = f"the longest is {_short(longest.name)}, {_time(longest.took_us)}"
         if not row.gpu:
             return f"{row.label}: {_counted(len(row.slices), 'event', 'events')}, {most}."
         work = sorted((one.start_us, one.end_us) for one in row.slices if one.category in WORK)
@@ -264,7 +265,7 @@ class Timeline:
             f" and {_counted(len(work) - kernels, 'copy or fill', 'copies or fills')}" if len(work) > kernels else ""
         )
         ran = f"{_counted(kernels, 'kernel', 'kernels')}{others}"
-        return f"{row.label}: {ran}, at work {100 * share:.0f} % of the picture's time, {most}."
+        return f"{row.label}: {ran}, busy for {100 * share:.0f} % of the time shown, {most}."
 
     @cached_property
     def picture(self) -> Picture:
@@ -362,8 +363,8 @@ def show_timeline(source: Any, title: str = "") -> Timeline:
 
     Args:
         source: a stopped profiler, a file written by `export_chrome_trace`, a list of events, or a
-            `recorded_trace(…)`. A trace without events is shown as its note.
-        title: what ran.
+            `recorded_trace(…)`. If a trace has no events, only its note is shown.
+        title: the name of what ran.
 
     Raises:
         ValueError, FileNotFoundError: `source` is not a trace.
@@ -371,7 +372,7 @@ def show_timeline(source: Any, title: str = "") -> Timeline:
     rows, left_out = rows_of(events_of(source))
     note = source.origin if isinstance(source, RecordedTrace) else "" if rows else "Nothing ran in this trace."
     if left_out:
-        note = f"{note} The {left_out:,} shortest events are left out.".strip()
+        note = f"{note} Left out: the {plural(left_out, 'shortest event')}.".strip()
     return Timeline(tuple(rows), title, note)
 
 

@@ -11,8 +11,9 @@ from itertools import pairwise
 from typing import Any
 
 from grader.explore.drawing.displays import BLUE, DARK, GREY, ORANGE, PALE, Picture
+from grader.words import plural
 
-_JUMP = "Python must know a value of a tensor to decide which way to go."  # Dynamo says "generic_jump"
+_JUMP = "Python needs a value of a tensor to choose a branch."  # Dynamo's "generic_jump"
 
 
 @dataclass(frozen=True)
@@ -39,8 +40,7 @@ class Breaks:
         return "\n".join([*lines, self._summary()])
 
     def _summary(self) -> str:
-        graphs, breaks = self.graphs, len(self.found)
-        return f"{graphs} graph{'s' * (graphs != 1)}, {breaks} break{'s' * (breaks != 1)}"
+        return f"{plural(self.graphs, 'graph')}, {plural(len(self.found), 'break')}"
 
     def _repr_html_(self) -> str:
         left = "text-align:left; vertical-align:top"
@@ -63,7 +63,7 @@ def graph_breaks(function: Callable[..., Any], *arguments: Any) -> Breaks:
 
     explain = getattr(torch._dynamo, "explain", None)
     if explain is None:
-        raise RuntimeError(f"PyTorch {torch.__version__} has no torch._dynamo.explain. TORCH_LOGS=graph_breaks tells.")
+        raise RuntimeError(f"PyTorch {torch.__version__} has no torch._dynamo.explain. Set TORCH_LOGS=graph_breaks.")
     torch._dynamo.reset()
     with _quiet():
         found = explain(function)(*arguments)
@@ -95,7 +95,7 @@ def _quiet() -> Iterator[None]:
 
 
 _SWEEPS = 12
-_NODE_WIDTH, _BEND_WIDTH = 1.0, 0.3  # the width of a node, and of a place where a long edge passes
+_NODE_WIDTH, _BEND_WIDTH = 1.0, 0.3  # of a node, and of the space where a long edge passes a layer
 
 Edge = tuple[str, str]
 
@@ -121,7 +121,7 @@ def layered(nodes: Sequence[str], edges: Sequence[Edge]) -> Layout:
     """Lay out `nodes`, given in topological order.
 
     Source: K. Sugiyama, S. Tagawa, M. Toda, "Methods for visual understanding of hierarchical system structures", 1981:
-    layers by longest path, then each layer sorted by the mean place of its neighbours, down and up in turn.
+    layers by longest path, then each layer sorted by the mean position of its neighbours, down and up in turn.
 
     Raises:
         ValueError: an edge goes backward or names an unknown node.
@@ -157,7 +157,7 @@ def layered(nodes: Sequence[str], edges: Sequence[Edge]) -> Layout:
 
 
 def _chain(edge: Edge, layer: dict[str, int]) -> list[str]:
-    """The edge's ends, and a virtual node for each layer that it crosses."""
+    """Return the edge's ends, and a virtual node for each layer that it crosses."""
     start, end = edge
     return [start, *(f"{start}→{end}@{row}" for row in range(layer[start] + 1, layer[end])), end]
 
@@ -180,7 +180,7 @@ def _places(
 
 
 def _spread(row: list[str], wish: dict[str, float], x: dict[str, float], real: set[str]) -> None:
-    """Positions as close to the wished ones as the widths allow, in this order."""
+    """Set positions as close to the desired ones as the widths allow, in this order."""
     place, edge = [], float("-inf")
     for name in row:
         half = (_NODE_WIDTH if name in real else _BEND_WIDTH) / 2
@@ -192,8 +192,8 @@ def _spread(row: list[str], wish: dict[str, float], x: dict[str, float], real: s
 
 
 _STEP, _UNIT = 0.62, 1.25  # inches from layer to layer, and for a node's width
-_BOX = (0.84, 0.5)  # of a node, in those units
-_BACKWARD = "#FBE3B4"  # a light form of ORANGE: dark text is read on it
+_BOX = (0.84, 0.5)  # the size of a node, in these units
+_BACKWARD = "#FBE3B4"  # a light ORANGE, readable under dark text
 
 
 @dataclass(frozen=True)
@@ -211,10 +211,10 @@ class JointGraph:
 
 
 def joint_graph(function: Callable[..., Any], *tensors: Any) -> JointGraph:
-    """Trace `function(*tensors)` with AOTAutograd and split it where the least has to be saved (min-cut).
+    """Trace `function(*tensors)` with AOTAutograd and split it by min-cut, so that as little as possible is saved.
 
     Raises:
-        RuntimeError: no tensor requires a gradient, or this version of PyTorch has another interface.
+        RuntimeError: no tensor requires a gradient, or this version of PyTorch has a different interface.
     """
     import warnings
 
@@ -240,7 +240,7 @@ def joint_graph(function: Callable[..., Any], *tensors: Any) -> JointGraph:
         return make_boxed_func(graph.forward)
 
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # of names in functorch that will move
+        warnings.simplefilter("ignore")  # about names in functorch that will move
         aot_function(function, fw_compiler=as_it_is, bw_compiler=as_it_is, partition_fn=cut)(*tensors)
     if not found:
         raise RuntimeError("There is no backward graph: give a tensor made with requires_grad=True.")
@@ -254,7 +254,7 @@ def draw_graph(graph: Any, title: str = "", outputs: Sequence[str] = ()) -> Pict
 
     Args:
         graph: a GraphModule, or a Graph.
-        title: begins the alt text and stands above the picture.
+        title: printed above the picture and at the start of the alt text.
         outputs: names for the outputs, in their order.
     """
     from matplotlib.patches import FancyBboxPatch
@@ -308,7 +308,7 @@ def _is_gradient(node: Any) -> bool:
 def _parts(
     graph: Any, outputs: Sequence[str]
 ) -> tuple[list[str], list[tuple[str, str]], dict[str, str], dict[str, str]]:
-    """Names in order, edges, and the kind and the label of each name. Unused nodes are left out."""
+    """Return names in order, edges, and the kind and the label of each name. Unused nodes are left out."""
     names: list[str] = []
     edges: list[tuple[str, str]] = []
     kinds: dict[str, str] = {}
@@ -341,7 +341,7 @@ def _nodes(values: Any) -> Iterable[Any]:
 
 
 def _label(node: Any) -> str:
-    """The operation's plain name with its numeric arguments: "pow 2"."""
+    """Return the operation's plain name with its numeric arguments: "pow 2"."""
     if _is_input(node):
         return _plain_input(node.name)
     target = node.target
@@ -366,6 +366,7 @@ def _words(
     results = [f"{labels[name]} from {of(name)}" for name in names if kinds[name] == "output"]
     start = f"{title}: a" if title else "A"
     return (
-        f"{start} graph from top to bottom. Inputs: {', '.join(inputs)}. {len(steps)} operations: {'; '.join(steps)}. "
+        f"{start} graph from top to bottom. Inputs: {', '.join(inputs)}. {plural(len(steps), 'operation')}: "
+        f"{'; '.join(steps)}. "
         f"Results: {'; '.join(results)}."
     )

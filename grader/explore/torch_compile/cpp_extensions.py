@@ -1,4 +1,4 @@
-"""Extending PyTorch in C++: the files load_inline writes, and what a custom operator has registered."""
+"""Extending PyTorch in C++: the files that load_inline writes, and the registered parts of a custom operator."""
 
 from __future__ import annotations
 
@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from grader.explore.drawing.displays import BLUE, DARK, GREY, PALE, Picture, canvas, code_html, finish, rectangle
+from grader.words import plural
 
 # load_inline itself, in a separate process, without the two steps that compile and import.
 _WRITE_ONLY = """
@@ -50,7 +51,7 @@ class BuildFiles:
         style = "font-size:13px; white-space:pre-wrap; margin:4px 0 10px 1em"
         return "".join(
             f"<details{'' if name.endswith('.ninja') else ' open'}>"
-            f"<summary><b>{escape(name)}</b>, {len(text.splitlines())} lines</summary>"
+            f"<summary><b>{escape(name)}</b>, {plural(len(text.splitlines()), 'line')}</summary>"
             f"{code_html(text, style)}</details>"
             for name, text in self.files.items()
         )
@@ -59,16 +60,16 @@ class BuildFiles:
 def show_build_files(
     cuda_source: str, functions: list[str] | None = None, cpp_source: str = "", *, torch_headers: bool = True
 ) -> BuildFiles:
-    """The files that `load_inline` writes for this source, without compiling them. Needs neither GPU nor compiler.
+    """Return the files that `load_inline` writes for this source. Nothing is compiled; no GPU or compiler is needed.
 
     Args:
-        cuda_source: what you would give as `cuda_sources`.
-        functions: the names to be bound for Python, or None.
-        cpp_source: what you would give as `cpp_sources`: the declarations of those functions.
+        cuda_source: the argument `cuda_sources` of `load_inline`.
+        functions: the names to bind for Python, or None.
+        cpp_source: the argument `cpp_sources`: the declarations of those functions.
         torch_headers: False for `no_implicit_headers=True`.
 
     Raises:
-        RuntimeError: `load_inline` refused; the message is its last line.
+        RuntimeError: `load_inline` failed; the message is its last line.
     """
     job = {
         "cpp_sources": [cpp_source],
@@ -90,7 +91,7 @@ def show_build_files(
 
 
 def _shortened(text: str, folder: str) -> str:
-    """The text with absolute paths shortened and runs of empty lines reduced to one."""
+    """Return the text with absolute paths shortened and runs of empty lines reduced to one."""
     paths = sysconfig.get_paths()
     for path, name in ((folder, "…"), (paths["purelib"], "…/site-packages"), (paths["include"], "…/include/python")):
         text = text.replace(path, name)
@@ -98,12 +99,12 @@ def _shortened(text: str, folder: str) -> str:
 
 
 def lines_after_includes(source: str) -> int | None:
-    """Count the lines of code that a C++ compiler reads for `source` after preprocessing; None without a compiler.
+    """Count the lines of code that a C++ compiler reads for `source` after preprocessing. None without a compiler.
 
-    Headers of torch and Python are found. Empty lines and the preprocessor's markers are not counted.
+    The headers of torch and Python are on the include path. Empty lines and the preprocessor's markers are not counted.
 
     Raises:
-        RuntimeError: the compiler stopped; the message is its first error.
+        RuntimeError: preprocessing failed; the message is the first error.
     """
     compiler = shutil.which("c++") or shutil.which("g++")
     if compiler is None:
@@ -115,21 +116,21 @@ def lines_after_includes(source: str) -> int | None:
     done = subprocess.run(command, input=source, capture_output=True, text=True, timeout=120, check=False)
     if done.returncode:
         first = next((line for line in done.stderr.splitlines() if "error" in line), "no message")
-        raise RuntimeError(f"The compiler stopped: {first}")
+        raise RuntimeError(f"Preprocessing failed: {first}")
     return sum(1 for line in done.stdout.splitlines() if line.strip() and not line.startswith("#"))
 
 
-_PARTS = (  # who asks, the part, what it answers
+_PARTS = (  # caller, part, what the part returns
     ("a call", "kernel", "the values"),
     ("torch.compile", "fake", "shape, type, strides"),
-    ("backward()", "gradient", "what reaches the inputs"),
+    ("backward()", "gradient", "the inputs' gradients"),
 )
 _ROW = 1.1
 _MOST_LETTERS = 58
 
 
 def registered(operator: Any) -> dict[str, bool]:
-    """Which of "kernel", "fake" and "gradient" a `torch.library.custom_op` operator has registered.
+    """Return whether "kernel", "fake" and "gradient" are registered for a `torch.library.custom_op` operator.
 
     Raises:
         TypeError: `operator` is not a custom operator.
@@ -137,7 +138,7 @@ def registered(operator: Any) -> dict[str, bool]:
     from torch._library.custom_ops import CustomOpDef
 
     if not isinstance(operator, CustomOpDef):
-        raise TypeError(f"This takes what `torch.library.custom_op` returned, and was given {type(operator).__name__}.")
+        raise TypeError(f"This needs an operator from `torch.library.custom_op`, not {type(operator).__name__}.")
     found: Any = operator  # the registrations are in private attributes of torch
     return {
         "kernel": bool(found._backend_fns),
@@ -158,7 +159,7 @@ def draw_operator(operator: Any) -> Picture:
     axes.set_xlim(0, 7.2)
     axes.set_ylim(4.3, 0)
     rectangle(axes, (2.15, 0.1), 4.95, 4.1, facecolor="none", edgecolor=BLUE, linewidth=2.2)
-    size = min(9.5, 9.5 * _MOST_LETTERS / len(schema))  # so that it stays within the frame
+    size = min(9.5, 9.5 * _MOST_LETTERS / len(schema))  # to stay within the frame
     axes.text(4.62, 0.5, schema, ha="center", va="center", fontsize=size, family="monospace", color=DARK)
     for row, (asks, part, answer) in enumerate(_PARTS):
         top = 0.95 + row * _ROW
@@ -172,11 +173,10 @@ def draw_operator(operator: Any) -> Picture:
         axes.text(1.25, top + 0.4, asks, ha="right", va="center", fontsize=11, color=DARK)
         style = {"arrowstyle": "-|>", "color": DARK, "linewidth": 1.4, "linestyle": "-" if there[part] else "--"}
         axes.annotate("", (2.38, top + 0.4), (1.35, top + 0.4), arrowprops=style)
-        says = f"answers: {answer}" if there[part] else "not registered"
+        says = f"returns: {answer}" if there[part] else "not registered"
         axes.text(4.3, top + 0.4, says, ha="left", va="center", fontsize=11, color=DARK)
     missing = [part for part in there if not there[part]]
-    alt = (
-        f"The operator {schema}. A call asks its kernel, torch.compile asks its fake, backward() asks its gradient. "
-        + (f"Not registered, and hatched: {' and '.join(missing)}." if missing else "All three are registered.")
+    alt = f"The operator {schema}. A call uses the kernel, torch.compile the fake, and backward() the gradient. " + (
+        f"Not registered, and hatched: {' and '.join(missing)}." if missing else "All three are registered."
     )
     return finish(figure, alt, width=680)

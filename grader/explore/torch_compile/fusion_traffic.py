@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from grader.explore.drawing.displays import BLUE, DARK, ORANGE, Picture, SideBySide, Table, chart
 from grader.results import RESULTS
+from grader.words import plural
 
 if TYPE_CHECKING:
     import torch
@@ -44,18 +45,18 @@ class Traffic(Table):
 
     def _table(self) -> list[tuple[str, str, str]]:
         moved = [(step.operation, step.read_bytes, step.written_bytes) for step in self.steps]
-        moved.append(("together", sum(row[1] for row in moved), sum(row[2] for row in moved)))
+        moved.append(("total", sum(row[1] for row in moved), sum(row[2] for row in moved)))
         rows = [
             (name, _plain(read / self.unit_bytes), _plain(written / self.unit_bytes)) for name, read, written in moved
         ]
         return [("operation", "reads", "writes"), *rows]
 
     def _note(self) -> str:
-        return f"In multiples of the first tensor ({self.unit_bytes / 2**20:,.1f} MiB)."
+        return f"In multiples of the first tensor, {self.unit_bytes / 2**20:,.1f} MiB."
 
 
 def _plain(multiple: float) -> str:
-    """At most four decimals without trailing zeros: 11, not 11.0000."""
+    """Format with at most four decimals, without trailing zeros: 11, not 11.0000."""
     return f"{multiple:.4f}".rstrip("0").rstrip(".")
 
 
@@ -109,7 +110,7 @@ def _size(tensor: torch.Tensor) -> int:
 
 
 def draw_eager_and_fused(eager: Traffic) -> Picture:
-    """Draw the counted traffic of an eager sequence above that of one kernel that reads and writes once."""
+    """Draw the counted traffic of an eager sequence, and below it that of one kernel that reads and writes once."""
     from grader.explore.drawing.displays import finish
 
     names = [step.operation for step in eager.steps]
@@ -138,14 +139,14 @@ def draw_eager_and_fused(eager: Traffic) -> Picture:
         handles=[Patch(facecolor=BLUE, label="reads"), writes_key], loc="lower right", frameon=False, fontsize=11
     )
     alt = (
-        f"Two bars. The eager sequence of {len(names)} operations ({', '.join(names)}) reads {sum(reads):.1f} and "
-        f"writes {sum(writes):.1f} times the matrix, {eager.total:.1f} together. One fused kernel reads it once and "
-        "writes it once: 2."
+        f"Two bars. The eager sequence of {plural(len(names), 'operation')} ({', '.join(names)}) moves "
+        f"{eager.total:.1f} times the matrix: {sum(reads):.1f} read, {sum(writes):.1f} written. One fused kernel reads "
+        "it once and writes it once: 2."
     )
     return finish(figure, alt, width=780)
 
 
-_GONE = "This version of PyTorch ({}) does not hand out the text that it generates: {} is gone."
+_GONE = "PyTorch {} gives no access to the code that it generates: {} is missing."
 _NONE = "No recorded code yet.\nOn a machine with a GPU, make bench ARGS=fusion records it."
 _BLOCK = re.compile(r"^(\w+) = async_compile\.(\w+)\((.*?)^'''", re.MULTILINE | re.DOTALL)
 
@@ -165,14 +166,14 @@ class Generated:
         return ""
 
     def __len__(self) -> int:
-        """How many kernels were generated."""
+        """The number of generated kernels."""
         return len(self.kernels)
 
     def __repr__(self) -> str:
         return "\n\n".join(text for _, text in self.kernels)
 
     def beside_eager(self) -> SideBySide:
-        """The eager operations, one kernel each, beside the kernels that replace them."""
+        """Show the eager operations, one kernel each, next to the kernels that replace them."""
         return _beside(self.eager, self.kernels, self.language)
 
 
@@ -191,7 +192,7 @@ class RecordedCode:
         return "\n\n".join([*(text for _, text in self.kernels), self.origin])
 
     def beside_eager(self, function: Callable[..., Any], *tensors: Any) -> SideBySide:
-        """The eager operations of `function(*tensors)` beside the recorded kernels, named as recorded."""
+        """Show the eager operations of `function(*tensors)` next to the kernels, which are named as recorded."""
         shown = self.kernels or (("", _NONE),)
         found = _beside(count_traffic(function, *tensors), shown, "Triton")
         title = f"{found.titles[1]}. {self.origin}" if self.kernels else "compiled, as Triton"
@@ -201,7 +202,7 @@ class RecordedCode:
 def generated_code(function: Callable[..., Any], *tensors: Any) -> Generated:
     """Compile `function` with Inductor for these tensors, call it once, and return the generated code.
 
-    It is C++ with OpenMP for CPU tensors, which needs a C++ compiler, and Triton for CUDA tensors.
+    The code is Triton for CUDA tensors, and C++ with OpenMP for CPU tensors, which needs a C++ compiler.
 
     Raises:
         RuntimeError: this version of PyTorch offers no way to read the code.
@@ -225,10 +226,10 @@ def generated_code(function: Callable[..., Any], *tensors: Any) -> Generated:
 
 
 def count_fused(function: Callable[..., Any], *tensors: Any) -> tuple[int, int | None]:
-    """Kernels of `function(*tensors)` before and after fusion: (eager operations that move data, fused kernels).
+    """Count the kernels of `function(*tensors)`: (eager operations that move data, kernels after fusion).
 
-    Nothing is generated, so this needs no compiler and no GPU. The second is None if this version of PyTorch is
-    missing the hook that counting needs.
+    Nothing is generated, so this needs no compiler and no GPU. The second is None if this version of PyTorch
+    does not have the hook that counting needs.
     """
     import torch
 
@@ -247,7 +248,7 @@ def count_fused(function: Callable[..., Any], *tensors: Any) -> tuple[int, int |
 
 
 def recorded_code(name: str, folder: Path | None = None) -> RecordedCode:
-    """The generated code that the bench `fusion` recorded under `name` on the most recently measured GPU.
+    """Return the generated code that the bench `fusion` recorded under `name` on the most recently measured GPU.
 
     The file is `benchmarks/results/<gpu>-fusion-<name>.txt`; its first line says where and when.
     """
@@ -259,7 +260,7 @@ def recorded_code(name: str, folder: Path | None = None) -> RecordedCode:
 
 
 def kernels_of(text: str) -> tuple[tuple[str, str], ...]:
-    """(name, source) of each kernel in Inductor's output, without the lines that only Inductor needs."""
+    """Return (name, source) of each kernel in Inductor's output, without the lines that only Inductor needs."""
     return tuple((name, _body(block)) for name, _, block in _BLOCK.findall(text))
 
 
@@ -281,7 +282,7 @@ def _language(text: str) -> str:
 
 
 def _quick() -> dict[str, Any]:
-    """Settings, where this version has them, that skip C++ compiler work not worth it for one small kernel."""
+    """Return settings of this version that skip C++ compiler work which one small kernel does not need."""
     import torch._inductor.config as settings
 
     wanted = {"cpp.vec_isa_ok": True, "cpp_cache_precompile_headers": False}
@@ -295,7 +296,9 @@ def _beside(eager: Traffic, kernels: tuple[tuple[str, str], ...], language: str)
         f"{step.operation:<8} reads {step.read_bytes / unit:g}, writes {step.written_bytes / unit:g}"
         for step in eager.steps
     ]
-    total = f"{'together':<8} {eager.total:g} × the input"
-    count = len(kernels)
-    titles = (f"eager: {len(eager.steps)} kernels", f"compiled, as {language}: {count} kernel{'s' * (count != 1)}")
+    total = f"{'total':<8} {eager.total:g} × the input"
+    titles = (
+        f"eager: {plural(len(eager.steps), 'kernel')}",
+        f"compiled, as {language}: {plural(len(kernels), 'kernel')}",
+    )
     return SideBySide(titles, ("\n".join([*lines, "", total]), "\n\n".join(source for _, source in kernels)))

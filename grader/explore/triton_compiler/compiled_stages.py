@@ -19,6 +19,7 @@ from pathlib import Path
 from typing import Any
 
 from grader.explore.drawing.displays import Interactive
+from grader.words import plural
 from grader.worker.harnesses.triton_kernels import asynchronous_bytes, load_widths
 from grader.worker.toolchain.compile_only import Compiler, described
 
@@ -89,7 +90,7 @@ class Compiled:
         return asynchronous_bytes(self.ptx)
 
     def lines(self, stage: str) -> list[Line]:
-        """The lines of a stage without debug information, each with its line of the kernel, counted from 1."""
+        """Return the lines of a stage without debug information, each with its line of the kernel, counted from 1."""
         if stage == "ast":
             return _tree(ast.parse(textwrap.dedent(self.python)), 0, None)
         found = {"llir": _llir, "ptx": _ptx, "sass": _sass}.get(stage, _mlir)(self.texts[stage])
@@ -99,16 +100,18 @@ class Compiled:
         return [Line(line.text, number) for line, number in zip(found, known, strict=True)]
 
     def facts(self) -> list[tuple[str, str]]:
-        """The SM resources it uses and the widths of its loads, as (name, value)."""
-        unknown = "unknown: no cuobjdump here"
-        loads = [f"{n} × {width} bytes" for width, n in sorted(self.loads.items(), reverse=True)]
-        copies = [f"{n} × {width} bytes" for width, n in sorted(self.asynchronous_copies.items(), reverse=True)]
+        """Return the SM resources it uses and the widths of its loads, as (name, value)."""
+        unknown = "unknown: cuobjdump is missing"
+        loads = [f"{n} × {plural(width, 'byte')}" for width, n in sorted(self.loads.items(), reverse=True)]
+        copies = [
+            f"{n} × {plural(width, 'byte')}" for width, n in sorted(self.asynchronous_copies.items(), reverse=True)
+        ]
         found = [
             ("GPU", f"sm_{self.capability} ({GENERATIONS.get(self.capability, 'another')})"),
-            ("warps of a program", str(self.num_warps)),
-            ("registers of a thread", unknown if self.registers is None else str(self.registers)),
-            ("spilled, bytes of a thread", unknown if self.stack_bytes is None else str(self.stack_bytes)),
-            ("shared memory of a program, bytes", f"{self.shared_bytes:,}"),
+            ("warps per program", str(self.num_warps)),
+            ("registers per thread", unknown if self.registers is None else str(self.registers)),
+            ("spilled bytes per thread", unknown if self.stack_bytes is None else str(self.stack_bytes)),
+            ("shared memory per program, bytes", f"{self.shared_bytes:,}"),
             ("loads from global memory", ", ".join(loads) or "none"),
         ]
         return found + ([("copies to shared memory", ", ".join(copies))] if copies else [])
@@ -139,7 +142,7 @@ def compile_kernel(kernel: Any, *arguments: Any, capability: int = 90, **options
 
 
 def _compiled(function: Any, told: dict[str, Any], capability: int) -> Compiled:
-    """The kernel, compiled for arguments as `described` has them."""
+    """Compile the kernel for arguments in the form that `described` returns."""
     source = inspect.getsource(function).rstrip()
     before = _HEAD + "".join(f"{text}\n\n" for text in _needed(function))
     with tempfile.TemporaryDirectory() as folder:
@@ -162,7 +165,7 @@ def _function(kernel: Any) -> Any:
 
 
 def _needed(function: Any, known: set[str] | None = None) -> list[str]:
-    """The definitions outside the kernel that it refers to: other kernels and constants."""
+    """Return the definitions outside the kernel that it refers to: other kernels and constants."""
     known = {function.__name__} if known is None else known
     texts: list[str] = []
     for name in function.__code__.co_names:
@@ -191,7 +194,7 @@ def _tool(name: str) -> str | None:
 
 
 def _ran(name: str, *arguments: str) -> str:
-    """The output of a tool, or "" if it is missing or fails."""
+    """Return the output of a tool, or "" if it is missing or fails."""
     tool = _tool(name)
     if tool is None:
         return ""
@@ -212,7 +215,7 @@ def _resources(cubin: Path) -> tuple[int | None, int | None]:
 
 
 def _tree(node: ast.AST, depth: int, python: int | None) -> list[Line]:
-    """One line per node, indented by depth, with the node's own fields."""
+    """Return one line per node, indented by depth, with the node's own fields."""
     python = getattr(node, "lineno", python)
     said = " ".join(
         f"{name}={value!r}"
@@ -295,7 +298,7 @@ def _squeezed(lines: list[Line]) -> list[Line]:
     return kept
 
 
-_ACCESS = re.compile(r"(?:\.v(?P<lanes>\d+))?\.[bfus](?P<bits>\d+)\s")
+_ACCESS = re.compile(r"(?:\.v(?P<count>\d+))?\.[bfus](?P<bits>\d+)\s")
 
 
 def memory_instructions(
@@ -311,7 +314,7 @@ def memory_instructions(
         kernel: a `@triton.jit` function.
         signature: the type of each argument, e.g. `{"x_ptr": "*fp32", "n": "i32"}`.
         constants: the values of the `tl.constexpr` arguments.
-        divisible_by_16: the arguments that the compiler may assume divisible by 16 (Triton checks this at each launch).
+        divisible_by_16: the arguments that the compiler may assume divisible by 16. Triton checks this at each launch.
         capability: the target, 90 for an H100 or H200.
 
     Raises:
@@ -322,7 +325,7 @@ def memory_instructions(
     for line in ptx.splitlines():
         for short, word in (("ld.global", "load"), ("st.global", "store")):
             if short in line:
-                counts[f"{word} of {_width(line)} bytes"] += 1
+                counts[f"{word} of {plural(_width(line), 'byte')}"] += 1
     return dict(counts)
 
 
@@ -347,7 +350,7 @@ def count_instructions(
 def _ptx_of(
     kernel: Any, signature: dict[str, str], constants: dict[str, int], divisible: tuple[str, ...], capability: int
 ) -> str:
-    """The PTX for arguments of these types. An integer that is divisible by 16 is compiled as 16, others as 17."""
+    """Return the PTX for arguments of these types. Integers divisible by 16 are compiled as 16, others as 17."""
     told: dict[str, Any] = {name: {"value": value} for name, value in constants.items()}
     for name, kind in signature.items():
         aligned = name in divisible
@@ -359,8 +362,8 @@ def _ptx_of(
 def _width(line: str) -> int:
     match = _ACCESS.search(line)
     if match is None:
-        raise RuntimeError(f"The compiler wrote a memory instruction of an unknown form: {line.strip()}")
-    return int(match["lanes"] or 1) * int(match["bits"]) // 8
+        raise RuntimeError(f"Memory instruction of an unknown form: {line.strip()}")
+    return int(match["count"] or 1) * int(match["bits"]) // 8
 
 
 _SHOWN = ("ttgir", "ptx")
@@ -394,14 +397,14 @@ class CompilerView(Interactive):
     _known: dict[int, Compiled] = field(default_factory=dict, repr=False)
 
     def compiled(self, capability: int | None = None) -> Compiled:
-        """The kernel, compiled once for each GPU."""
+        """Return the kernel, compiled once per GPU."""
         wanted = self.capability if capability is None else capability
         if wanted not in self._known:
             self._known[wanted] = self.compile(wanted)
         return self._known[wanted]
 
     def page(self, capability: int | None = None, stages: tuple[str, str] | None = None) -> str:
-        """The HTML: Python, the two stages side by side, and below them what the kernel needs."""
+        """Return the HTML: Python, the two stages side by side, and below them the kernel's resources."""
         return _page(self.compiled(capability), stages or self.stages)
 
     def __repr__(self) -> str:
@@ -416,7 +419,7 @@ class CompilerView(Interactive):
         return "\n".join([head, *(row.rstrip() for row in rows), "", repr(compiled)])
 
     def widget(self) -> Any:
-        """Controls for the GPU and the two stages above the page; a new widget each time. Raises ImportError."""
+        """Return a new widget: controls above the page. Raises ImportError without ipywidgets."""
         import ipywidgets
 
         wide = ipywidgets.Layout(width="22em")
@@ -446,12 +449,12 @@ class CompilerView(Interactive):
 
 
 def explore_compiler(kernel: Any, *arguments: Any, capability: int = 90, **options: Any) -> CompilerView:
-    """Show what the launch `kernel[grid](*arguments, **options)` is compiled to. Needs no GPU and runs nothing.
+    """Show the code compiled for the launch `kernel[grid](*arguments, **options)`. It needs no GPU and runs nothing.
 
     Args:
         kernel: a `@triton.jit` function.
         arguments: those of the launch; only the type and the alignment of a tensor are used.
-        capability: the GPU that is shown first, 90 for an H100 or H200.
+        capability: the GPU to show first, 90 for an H100 or H200.
         options: keyword arguments, and options such as `num_warps`.
 
     Raises:
@@ -463,7 +466,7 @@ def explore_compiler(kernel: Any, *arguments: Any, capability: int = 90, **optio
 
 
 def _page(compiled: Compiled, stages: tuple[str, str]) -> str:
-    """The style matches related lines by class. A notebook may show several pages, so each has its own id."""
+    """Return the HTML, with related lines in one class. A notebook may show several pages, so each has its own id."""
     told = f"{compiled.name}{compiled.capability}{stages}{compiled.ptx}"
     own = "c" + hashlib.sha256(told.encode()).hexdigest()[:10]
     python = compiled.python.splitlines()
@@ -476,7 +479,7 @@ def _page(compiled: Compiled, stages: tuple[str, str]) -> str:
         for number in range(1, len(python) + 1)
     }
     rules = "\n".join(_RULE.format(id=own, n=number) for number in range(1, len(python) + 1))
-    panes = [_pane("Python, and how many lines come of each", numbered, notes, " python")]
+    panes = [_pane("Python, and the number of lines compiled from each", numbered, notes, " python")]
     panes += [_pane(STAGES[name], found, {}) for name, found in lines.items()]
     return (
         f"<style>{_STYLE.format(id=own, font=_FONT, rules=rules)}</style>"

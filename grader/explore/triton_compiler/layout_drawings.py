@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 from grader.explore.drawing.displays import BLUE, DARK, GREY, LIGHT, ORANGE, PALE, Picture, canvas, finish, rectangle
 from grader.explore.triton_compiler.compiled_stages import Compiled
+from grader.words import plural
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -36,7 +37,7 @@ class Blocked:
     order: tuple[int, ...]
 
     def holder(self, index: tuple[int, ...]) -> tuple[int, int]:
-        """The warp and the lane that hold an element. The layout repeats over a larger block."""
+        """Return the warp and the lane that hold an element. The layout repeats over a larger block."""
         lanes = [i // size % threads for i, size, threads in zip(index, self.size, self.threads, strict=True)]
         across = [size * threads for size, threads in zip(self.size, self.threads, strict=True)]
         warps = [i // each % count for i, each, count in zip(index, across, self.warps, strict=True)]
@@ -55,7 +56,7 @@ class Blocked:
         return tuple(a * b * c for a, b, c in zip(self.size, self.threads, self.warps, strict=True))
 
     def words(self) -> str:
-        """As TritonGPU IR writes it."""
+        """Return the layout as TritonGPU IR writes it."""
         return (
             f"sizePerThread = {list(self.size)}, threadsPerWarp = {list(self.threads)}, "
             f"warpsPerCTA = {list(self.warps)}, order = {list(self.order)}"
@@ -76,7 +77,7 @@ def _numbers(text: str) -> tuple[int, ...]:
 
 
 def loaded_layouts(compiled: Compiled) -> list[Held]:
-    """The blocks that the kernel loads from global memory, in program order, each layout and shape once."""
+    """Return the blocks that the kernel loads from global memory, in program order, each layout and shape once."""
     text = compiled.texts["ttgir"]
     layouts = {
         found["name"]: Blocked(*(_numbers(found[part]) for part in ("size", "threads", "warps", "order")))
@@ -143,9 +144,9 @@ class Pipeline:
         return max((buffer.slots for buffer in self.buffers), default=0)
 
     def state(self, slot: int, step: int, steps: int) -> str:
-        """The state of a slot in step `step` of `steps`: "free", "arriving" or "read".
+        """Return the state of a slot in step `step` of `steps`: "free", "arriving" or "read".
 
-        The data of step s is read in step s and its copy starts `ahead` steps earlier; the first copies start before
+        The data of step s is read in step s, and its copy starts `ahead` steps earlier. The first copies start before
         the loop, in steps below 0.
         """
         for own in range(slot, steps, self.slots):
@@ -161,7 +162,7 @@ def _bytes(shape: list[int], kind: str) -> int:
 
 
 def pipeline(compiled: Compiled) -> Pipeline:
-    """The buffers of the kernel's pipelined loop, if it has one."""
+    """Return the buffers of the kernel's pipelined loop, if it has one."""
     text = compiled.allocated or compiled.texts["ttgir"]
     before, _, inside = text.partition("scf.for")
     buffers = {}
@@ -175,7 +176,7 @@ def pipeline(compiled: Compiled) -> Pipeline:
     copied = [indexed.get(found["slot"], "") for found in _COPIED.finditer(before)]
     fed = [name for name in buffers if name in copied]
     after = tuple(
-        Buffer("the result, on its way to another layout", int(found["offset"]),
+        Buffer("the result, converted to another layout", int(found["offset"]),
                _bytes([int(n) for n in found["shape"].split("x")], found["type"]), 1)
         for found in _CONVERTED.finditer(inside)
     )  # fmt: skip
@@ -185,10 +186,10 @@ def pipeline(compiled: Compiled) -> Pipeline:
 
 _STAGES = (
     ("Python", "your kernel, as a tree", "blocks, masks, `tl.load`"),
-    ("Triton IR", "the same in operations", "types; helpers are inlined"),
+    ("Triton IR", "the same, as operations", "types; helpers are inlined"),
     ("TritonGPU IR", "blocks become threads", "coalescing, shared memory, pipelining"),
-    ("LLVM IR", "one thread, in scalars", "offsets in shared memory are fixed"),
-    ("PTX", "instructions for NVIDIA GPUs", "how wide a load is; registers without limit"),
+    ("LLVM IR", "one thread, in scalars", "fixed offsets in shared memory"),
+    ("PTX", "instructions for NVIDIA GPUs", "load widths; unlimited registers"),
     ("SASS", "instructions for one GPU", "real registers, order, spills"),
 )
 _STEPS = 6
@@ -196,7 +197,7 @@ _MOST_CELLS = 40
 
 
 def draw_compiler_stages() -> Picture:
-    """Draw the stages of Triton's compiler, what each produces and what it decides."""
+    """Draw the stages of Triton's compiler: what each one is, and what first appears in it."""
     from matplotlib.patches import FancyBboxPatch
 
     figure, axes = canvas(8.8, 5.3)
@@ -204,7 +205,7 @@ def draw_compiler_stages() -> Picture:
     axes.set_ylim(len(_STAGES) + 0.05, -0.4)
     axes.text(0.2, -0.15, "stage", fontsize=11, weight="bold", color=DARK)
     axes.text(2.45, -0.15, "what it is", fontsize=11, weight="bold", color=DARK)
-    axes.text(5.95, -0.15, "what you see there first", fontsize=11, weight="bold", color=DARK)
+    axes.text(5.95, -0.15, "what first appears there", fontsize=11, weight="bold", color=DARK)
     for row, (name, what, decided) in enumerate(_STAGES):
         gpu = row >= 2
         box = FancyBboxPatch(
@@ -218,18 +219,17 @@ def draw_compiler_stages() -> Picture:
             axes.annotate(
                 "", (1.1, row + 1.08), (1.1, row + 0.76), arrowprops={"arrowstyle": "->", "color": DARK, "lw": 1.4}
             )
-    said = "; ".join(
-        f"{name}: {what}, where you first see {decided.replace('`', '')}" for name, what, decided in _STAGES
-    )
-    return finish(
-        figure, f"Six stages, one below the other. {said}. From TritonGPU IR on, threads are known.", width=780
-    )
+    said = "; ".join(f"{name}: {what}, with {decided.replace('`', '')}" for name, what, decided in _STAGES)
+    alt = f"Six stages and what first appears in each. {said}. From TritonGPU IR on, threads are known."
+    return finish(figure, alt, width=780)
 
 
 def _only(compiled: Compiled, block: int) -> Held:
     held = loaded_layouts(compiled)
     if not 0 <= block < len(held):
-        raise ValueError(f"{compiled.name} loads {len(held)} blocks with a blocked layout; there is no block {block}.")
+        raise ValueError(
+            f"{compiled.name}: there is no block {block}, only {plural(len(held), 'block')} with a blocked layout."
+        )
     return held[block]
 
 
@@ -241,7 +241,7 @@ def draw_program(compiled: Compiled, block: int = 0) -> Picture:
     """
     held = _only(compiled, block)
     if len(held.shape) != 1:
-        raise ValueError(f"The block {held.shape} has {len(held.shape)} dimensions: draw_layout draws it.")
+        raise ValueError(f"The block {held.shape} has {len(held.shape)} dimensions: use draw_layout.")
     (size,), (run,) = held.shape, held.layout.size
     warps, rounds = held.layout.warps[0], max(1, size // held.layout.tile[0])
     shown = min(8, held.layout.threads[0])
@@ -249,20 +249,21 @@ def draw_program(compiled: Compiled, block: int = 0) -> Picture:
     axes.set_xlim(-0.3, 10.2)
     axes.set_ylim(6.3, -0.7)
     span = 32 * run
-    axes.text(0, -0.3, f"one program: a block of {size:,} elements, {warps} warps", fontsize=11.5, color=DARK)
+    title = f"one program: a block of {plural(size, 'element')}, {plural(warps, 'warp')}"
+    axes.text(0, -0.3, title, fontsize=11.5, color=DARK)
     groups = min(warps * rounds, 16)
     for group in range(groups):
         number = held.layout.holder((group * span,))[0]
         _cell(axes, 10 * group / groups, 0.0, 10 / groups, 0.9, f"warp {number}", _shade(number), number % 2 == 1)
-    axes.text(0, 1.95, f"the first {span} elements: the 32 lanes of warp 0 (lanes 0 to {shown - 1} are shown)",
-              fontsize=11.5, color=DARK)  # fmt: skip
+    title = f"the first {plural(span, 'element')}: lanes 0 to {shown - 1} of the 32 lanes of warp 0"
+    axes.text(0, 1.95, title, fontsize=11.5, color=DARK)
     _zoom(axes, 0, 10 / groups, 0.95, 2.2)
     for lane in range(shown):
         text = f"lane {held.layout.holder((lane * run,))[1]}"
         _cell(axes, 10 * lane / shown, 2.3, 10 / shown, 0.9, text, PALE if lane % 2 else LIGHT, lane % 2 == 1)
     cells = min(8, max(2 * run, 4))
-    axes.text(0, 4.3, f"the first {cells} elements, each with its lane: a thread holds runs of {run}", fontsize=11.5,
-              color=DARK)  # fmt: skip
+    title = f"the first {plural(cells, 'element')}, each with its lane: a thread holds runs of {run}"
+    axes.text(0, 4.3, title, fontsize=11.5, color=DARK)
     _zoom(axes, 0, 10 * cells / run / shown, 3.25, 4.55)
     for element in range(cells):
         lane = held.layout.holder((element,))[1]
@@ -271,11 +272,12 @@ def draw_program(compiled: Compiled, block: int = 0) -> Picture:
     within = (
         f"lane 0 holds elements 0 to {run - 1}, lane 1 the next {run}, and so on"
         if run > 1
-        else ("each lane holds one element")
+        else "each lane holds one element"
     )
     alt = (
-        f"Three rows, each a zoom into the one above. A block of {size} elements is divided among {warps} warps, in "
-        f"pieces of {span}{f', {rounds} times over' if rounds > 1 else ''}. Within a piece, {within}."
+        f"Three rows, each a zoom into the one above. A block of {plural(size, 'element')} is divided among "
+        f"{plural(warps, 'warp')}, in pieces of {span}{f', {rounds} times' if rounds > 1 else ''}. Within a piece, "
+        f"{within}."
     )
     return finish(figure, alt, width=820)
 
@@ -284,11 +286,11 @@ def draw_layout(compiled: Compiled, block: int = 0) -> Picture:
     """Draw a two-dimensional block as a grid: one box per run of elements that a thread holds.
 
     Raises:
-        ValueError: there is no such block, or it has another number of dimensions.
+        ValueError: there is no such block, or it does not have two dimensions.
     """
     held = _only(compiled, block)
     if len(held.shape) != 2:
-        raise ValueError(f"The block {held.shape} has {len(held.shape)} dimensions: draw_program draws it.")
+        raise ValueError(f"The block {held.shape} has {len(held.shape)} dimensions: use draw_program.")
     layout, (rows, columns) = held.layout, held.shape
     down, across = rows // layout.size[0], columns // layout.size[1]
     if not down or not across:
@@ -297,8 +299,8 @@ def draw_layout(compiled: Compiled, block: int = 0) -> Picture:
     figure, axes = canvas(9.0, 0.24 * shown + 0.75)
     axes.set_xlim(-0.9, 10.1)
     axes.set_ylim(shown + 0.3, -1.5)
-    title = f"{held.name}: {rows} × {columns} elements. A box: {layout.size[0]} × {layout.size[1]} of one thread"
-    title += f" (the first {shown * layout.size[0]} rows)" if shown < down else ""
+    title = f"{held.name}, {rows} × {columns}. Each box: one thread's {layout.size[0]} × {layout.size[1]}"
+    title += f" (the first {plural(shown * layout.size[0], 'row')})" if shown < down else ""
     axes.text(0, -0.8, title, fontsize=11.5, color=DARK)
     for row, column in product(range(shown), range(across)):
         warp, lane = layout.holder((row * layout.size[0], column * layout.size[1]))
@@ -306,11 +308,11 @@ def draw_layout(compiled: Compiled, block: int = 0) -> Picture:
         _cell(axes, 10 * column / across, row, 10 / across, 1, text, _shade(warp), warp % 2 == 1, 8.5)
     for row in range(0, shown, 4):
         axes.text(-0.1, row + 0.5, str(row * layout.size[0]), ha="right", va="center", fontsize=8.5, color=DARK)
-    lanes = layout.threads[1]
     alt = (
-        f"A grid of a {rows} by {columns} block. Each box is {layout.size[0]} by {layout.size[1]} elements of one "
-        f"thread. {lanes} lanes lie side by side, and a warp covers {layout.threads[0] * layout.size[0]} rows; "
-        f"{prod(layout.warps)} warps share the block."
+        f"A {rows} by {columns} block as a grid. Each box is {layout.size[0]} by {layout.size[1]} = "
+        f"{plural(prod(layout.size), 'element')} of one thread. A warp has {plural(layout.threads[1], 'lane')} side by "
+        f"side and covers {plural(layout.threads[0] * layout.size[0], 'row')}. The block has "
+        f"{plural(prod(layout.warps), 'warp')}."
     )
     return finish(figure, alt, width=820)
 
@@ -342,25 +344,26 @@ def draw_shared_memory(compiled: Compiled) -> Picture:
     for step in range(first, last):
         name = "before" if step < 0 else "after" if step >= _STEPS else f"step {step}"
         axes.text(step + 0.5, -0.05 * top, name, ha="center", va="center", fontsize=10, color=DARK)
-    axes.text(
-        first - 2.6, 1.06 * top, f"{plan.total_bytes:,} bytes of shared memory", fontsize=11, weight="bold", color=DARK
-    )
+    title = f"{plural(plan.total_bytes, 'byte')} of shared memory"
+    axes.text(first - 2.6, 1.06 * top, title, fontsize=11, weight="bold", color=DARK)
     _legend(axes, first + 2.2, 1.06 * top, (last - first) / 9, 0.05 * top, bool(plan.after))
     return finish(figure, _said(plan), width=840)
 
 
 def _said(plan: Pipeline) -> str:
     buffers = "; ".join(
-        f"{buffer.name}, {buffer.slots} slots of {buffer.slot_bytes} bytes from offset {buffer.offset}"
+        f"{buffer.name}, {plural(buffer.slots, 'slot')} of {plural(buffer.slot_bytes, 'byte')} "
+        f"from offset {buffer.offset}"
         for buffer in plan.buffers
     )
     after = (
-        f" After the loop {plan.after[0].slot_bytes} bytes from offset {plan.after[0].offset} are used again, to bring "
-        "the result into another layout." if plan.after else ""
+        f" After the loop, {plural(plan.after[0].slot_bytes, 'byte')} from offset {plan.after[0].offset} are reused to "
+        "convert the result to another layout." if plan.after else ""
     )  # fmt: skip
     return (
-        f"Shared memory over time. Buffers: {buffers}. In each step one slot is read, while copies for the next "
-        f"{plan.ahead} steps arrive; {plan.ahead} copies start before the loop.{after}"
+        f"Shared memory over time. Buffers: {buffers}. In each step one slot is read while copies for the next "
+        f"{plural(plan.ahead, 'step')} arrive. Those for the first {plural(plan.ahead, 'step')} start before the loop."
+        f"{after}"
     )
 
 
