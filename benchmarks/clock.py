@@ -1,4 +1,4 @@
-"""The judge's clock: against CUDA events, from grading to grading, and between two submissions 3 % apart."""
+"""The judge's clock against CUDA events, its variation between gradings, and two submissions 3 % apart."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _DURATIONS_US = (10, 22, 47, 100, 220, 470, 1000, 2200, 4700, 10_000, 22_000, 50
 _HELD_FROM_US = 100
 _ALLOWED_PERCENT = 1.0
 _TRIALS = 15
-_LARGEST_ELEMENTS = 1 << 26  # 256 MiB: longer kernels go over the same memory more than once
+_LARGEST_ELEMENTS = 1 << 26  # 256 MiB: longer kernels pass over the same memory several times
 _REPEATS = 12
 
 _SOURCE = """
@@ -49,7 +49,7 @@ def passes(x, count, out):
 
 
 def scaled_case(duration_us: float, copy_gbps: float) -> Case:
-    """Copies that take about so long: up to 256 MiB once, or these several times (the length of `count` says it)."""
+    """Return a case of copies that take about this long: up to 256 MiB, then more passes (the length of `count`)."""
     elements = duration_us * copy_gbps * 1e3 / 8
     passes = max(1, round(elements / _LARGEST_ELEMENTS))
     size = min(_LARGEST_ELEMENTS, int(elements) & ~511 or 512)
@@ -74,19 +74,23 @@ def _scaled(cases: Sequence[Case]) -> Exercise:
 
 def agree(bench: Bench, case: Case, exercise: Exercise, worker: Worker, trials: int,
           alone: Callable[[int], float]) -> dict[str, Interval]:  # fmt: skip
-    """Trials of one case, as the judge makes them, in a worker that can be trusted, and with it its events.
+    """Run trials of one case as the judge does, in a worker whose CUDA events can be trusted.
 
-    `events_us`: a launch by them. In percent: `round_vs_events`, how far from them a round is by the arbiter's wall
-    clock, less what is calibrated; `arbiter_vs_events`, how far the round is that a submission's events are held
-    against; `counted_vs_events`, how far the figure that counts is; `counted_vs_another_process`, how far it is from
-    `alone(launches)`, seconds of a launch by events elsewhere; `rounds_by_events`, where the events counted.
+    Return `events_us`, a launch's time by the events, and these in percent:
+
+    - `round_vs_events`: the arbiter's time of a round, without its calibrated overhead, compared with the events.
+    - `arbiter_vs_events`: the same for the round that a submission's events must agree with.
+    - `counted_vs_events`: the same for the time that counts.
+    - `counted_vs_another_process`: the time that counts, compared with `alone(launches)`, seconds per launch by
+      events in another process.
+    - `rounds_by_events`: the share of rounds in which the events counted.
     """
     from grader.judge.timing.clock_choice import counted, held_against
     from grader.judge.timing.timer import Timer
 
     timer = Timer(bench, exercise, lambda *_: None)
-    timer.one_queue = True  # as good as: it works on one stream, so another worker would be held up as well
-    timer.gated = False  # the durations are those that are asked for
+    timer.one_queue = True  # true in effect: it uses one stream, so another worker would not be faster
+    timer.gated = False  # keeps the durations as given
     timer.time([case], exercise.baselines, trials // 2, worker)
     launches = timer.launches[case.name]
     elsewhere_s = median([alone(launches) for _ in range(trials + 1)][1:])  # the first one compiles
@@ -96,7 +100,7 @@ def agree(bench: Bench, case: Case, exercise: Exercise, worker: Worker, trials: 
     counts = counted(readings)
     for one, count in zip(readings, counts, strict=True):
         if one.events_s is None:
-            raise SystemExit(f"{case.name}: the worker states no time by its events")
+            raise SystemExit(f"{case.name}: the worker reports no event time")
         for name, value in (
             ("events_us", 1e6 * one.events_s),
             ("round_vs_events", _percent(one.arbiter_s, one.events_s)),
@@ -117,10 +121,10 @@ def _percent(value: float, truth: float) -> float:
 
 
 def agreement(recorder: Recorder) -> None:
-    """Rows `clock/agreement`, a case for each duration.
+    """Rows `clock/agreement`, one case per duration.
 
     Raises:
-        Fault: from 100 µs on a median is off by more than 1 %.
+        Fault: a median from 100 µs on is off by more than 1 %.
     """
     from grader.judge.bench import Bench
 
@@ -132,11 +136,11 @@ def agreement(recorder: Recorder) -> None:
         bench.clock_for(bench.baseline_worker(exercise, exercise.baselines))  # before a submission is alive
         loaded = bench.take(_SOURCE, exercise)
         if loaded.failure is not None:
-            raise SystemExit(f"The kernel that is timed does not load: {loaded.failure}")
+            raise SystemExit(f"The timed kernel does not load: {loaded.failure}")
         worker = loaded.worker
         try:
             worker.in_turn(1e6)
-            worker.map(bench.desk)
+            worker.map(bench.buffers)
             with tempfile.TemporaryDirectory() as scratch:
                 function = imported(_SOURCE, "passes", Path(scratch))
                 for duration, case in zip(_DURATIONS_US, cases, strict=True):
@@ -167,7 +171,7 @@ def _record_agreement(recorder: Recorder, case: str, duration: float, found: dic
 
 
 def _alone(function: Callable[..., None], case: Case) -> Callable[[int], float]:
-    """The same launches in this process, over as many buffers as a round has, by CUDA events."""
+    """Return a function that times the same launches in this process by CUDA events, on a round's number of buffers."""
     import torch
 
     def seconds(launches: int) -> float:
@@ -209,7 +213,7 @@ def repeats(recorder: Recorder) -> None:
                 if verdict.points != verdict.max_points:
                     raise SystemExit(f"The reference solution of {exercise} got {verdict.points} points: {verdict}")
                 if not number:
-                    continue  # the first of a session starts the baselines
+                    continue  # the first grading of a session starts the baselines
                 for timing in verdict.timings:
                     if timing.peer == "submission":
                         found.setdefault(f"{timing.case}, time", []).append(timing.median_us)
@@ -226,7 +230,7 @@ def repeats(recorder: Recorder) -> None:
 
 
 def clock(recorder: Recorder) -> None:
-    """All three parts; a fault in one does not keep the others from being measured."""
+    """Run all three parts, even if one has a fault."""
     faults = []
     for part in (agreement, repeats, pairs):
         try:

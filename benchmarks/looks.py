@@ -1,4 +1,4 @@
-"""What the look that ends a round takes, by the number of elements that it meets: a reason for `output_probe.LOOKS`."""
+"""How long the output probe takes, by its number of elements: the reason for the value of `output_probe.LOOKS`."""
 
 from __future__ import annotations
 
@@ -23,8 +23,9 @@ _AN_EXERCISE_S = 40.0
 
 
 def looks(recorder: Recorder) -> None:
-    """Rows `clock/looks`, a case for each exercise and number of elements, which are taken in turn: the look's copies,
-    and its microseconds after a round of the first baseline.
+    """Rows `clock/looks`, one case per exercise and number of elements: the probe's copies and microseconds.
+
+    The probe follows rounds of the first baseline; the numbers of elements take turns.
     """
     from grader.judge.bench import Bench
     from grader.judge.timing.timer import Timer
@@ -36,21 +37,21 @@ def looks(recorder: Recorder) -> None:
                 break
             Timer(bench, exercise, lambda *_: None).know_baselines()
             case, baseline = exercise.timed_cases[0], exercise.baselines[0]
-            case = case.times(bench.sizes.scale(exercise, case, bench.machine, bench.desk))
-            spread = bench.desk.lay(case, launches_for(bench.desk, bench.machine, exercise, case))
+            case = case.times(bench.sizes.scale(exercise, case, bench.machine, bench.buffers))
+            layout = bench.buffers.lay(case, launches_for(bench.buffers, bench.machine, exercise, case))
             worker = bench.baseline_worker(exercise, [baseline])
-            bench.desk.deal(spread, exercise.draw)
-            worker.plan(spread)
+            bench.buffers.fill(layout, exercise.draw)
+            worker.plan(layout)
             found: dict[int, list[Round]] = {elements: [] for elements in _ELEMENTS}
             with bench.pool.still():
                 for _ in range(_TURNS):
                     for elements in _ELEMENTS:
-                        bench.desk.poison(spread)
+                        bench.buffers.poison(layout)
                         with mock.patch.object(output_probe, "LOOKS", elements):
-                            one = worker.round(f"{exercise.id}:{baseline.id}", bench.desk, 30.0, exercise.head_start)
+                            one = worker.round(f"{exercise.id}:{baseline.id}", bench.buffers, 30.0, exercise.head_start)
                         found[elements].append(one)
             for elements, rounds in found.items():
-                label = f"{exercise.id}, {len(spread.launches)} launches, {elements} elements"
+                label = f"{exercise.id}, {len(layout.launches)} launches, {elements} elements"
                 recorder.add("clock/looks", label, "copies", "1", median(one.probe.copies for one in rounds))
                 took = interval([1e6 * one.probe_s for one in rounds])
                 recorder.add("clock/looks", label, "look_us", "µs", *astuple(took))

@@ -1,4 +1,4 @@
-"""Two submissions 3 % apart, put before the judge again and again: how many pairs are ranked right."""
+"""How many pairs of submissions that are 3 % apart the judge ranks right."""
 
 from __future__ import annotations
 
@@ -26,13 +26,13 @@ __all__ = ["counted", "imported", "pairs"]
 
 _PAIRS = 100
 _APART = 1.03
-_OFF = 0.2  # percent that the true difference may be off
+_OFF = 0.2  # allowed error of the true difference, in percent
 _ADJUSTMENTS = 6
 _RIGHT_OF_100 = 95
 
 
 def imported(source: str, entry: str, scratch: Path) -> Callable[..., None]:
-    """The function `entry` of a submission, in this process: only for texts of ours."""
+    """Import the function `entry` of a submission into this process: only for the benches' own texts."""
     path = scratch / f"bench_{abs(hash(source))}.py"
     path.write_text(source, encoding="utf-8")  # Triton reads it again
     spec = importlib.util.spec_from_file_location(path.stem, path)
@@ -45,8 +45,10 @@ def imported(source: str, entry: str, scratch: Path) -> Callable[..., None]:
 
 
 def counted(rows: Sequence[dict[str, Any]]) -> dict[str, int]:
-    """Of pairs of ratios (middle, low, high) of a faster and a slower submission: how many there are, are ranked right,
-    are told apart (no tie), and are told apart the wrong way round."""
+    """Count pairs of a faster and a slower submission: all, ranked right, told apart (no tie), told apart wrongly.
+
+    `rows` hold their ratios as (middle, low, high).
+    """
     fast, slow = [row["fast"] for row in rows], [row["slow"] for row in rows]
     both = list(zip(fast, slow, strict=True))
     return {
@@ -58,11 +60,12 @@ def counted(rows: Sequence[dict[str, Any]]) -> dict[str, int]:
 
 
 def pairs(recorder: Recorder) -> None:
-    """Rows `clock/pairs`: two submissions 3 % apart, timed and judged anew for each of 100 pairs, a worker each time.
-    Cases for correctness are left out. State is kept: called again, it goes on with the pairs that are left.
+    """Rows `clock/pairs`: two submissions 3 % apart are timed 100 times each, every time in a new worker.
+
+    Correctness cases are left out. Called again, it continues from the saved state.
 
     Raises:
-        Fault: fewer than 95 of 100 are ranked right.
+        Fault: fewer than 95 of 100 pairs are ranked right.
     """
     from grader.judge.bench import Bench
 
@@ -94,7 +97,7 @@ def pairs(recorder: Recorder) -> None:
             case = f"{len(rows)} pairs"
             recorder.add("clock/pairs", case, "judged_slower_by", "%", median(seen), min(seen), max(seen))
     if len(rows) < _PAIRS or found["ranked_right"] * 100 < _RIGHT_OF_100 * len(rows):
-        raise Fault(f"clock/pairs: {found['ranked_right']} of {len(rows)} pairs are ranked right, {_PAIRS} were to be")
+        raise Fault(f"clock/pairs: {found['ranked_right']} of {len(rows)} pairs are ranked right, {_PAIRS} were wanted")
 
 
 def _in_turn(fast: Text, slow: Text, count: int) -> Iterator[tuple[str, Text]]:
@@ -107,11 +110,11 @@ def _in_turn(fast: Text, slow: Text, count: int) -> Iterator[tuple[str, Text]]:
 
 
 def _judged(bench: Bench, exercise: Exercise, source: str, ahead: Sequence[tuple[str, Exercise]]) -> Interval:
-    """The ratio that the judge comes to, as for a verdict."""
+    """Return the ratio as the judge computes it for a verdict."""
     from grader.judge.timing.timer import Timer
 
     timer = Timer(bench, exercise, lambda *_: None)
-    timer.one_queue = True  # as good as: it works on one stream, so another worker would be held up as well
+    timer.one_queue = True  # true in effect: it uses one stream, so another worker would not be faster
     timer.know_baselines()
     bench.pool.expect(list(ahead))
     loaded = bench.take(source, exercise)
@@ -119,7 +122,7 @@ def _judged(bench: Bench, exercise: Exercise, source: str, ahead: Sequence[tuple
         if loaded.failure is not None:
             raise SystemExit(f"A submission of the pair does not load: {loaded.failure}")
         loaded.worker.in_turn(exercise.wall_limit_s)
-        loaded.worker.map(bench.desk)
+        loaded.worker.map(bench.buffers)
         timer.time_gates(loaded.worker)
     finally:
         loaded.worker.close()
@@ -133,7 +136,7 @@ def _judged(bench: Bench, exercise: Exercise, source: str, ahead: Sequence[tuple
 
 
 def _tuned_once(exercise: Exercise, state: Path) -> tuple[Text, Text, Interval]:
-    """The pair of the rows in `state`, or a new one, which is kept there."""
+    """Return the pair that `state` holds, or a new one, which is then saved there."""
     first = next((row for row in kept(state) if "times" in row), None)
     if first is None:
         times, apart = _tuned(exercise)
@@ -143,11 +146,10 @@ def _tuned_once(exercise: Exercise, state: Path) -> tuple[Text, Text, Interval]:
 
 
 def _tuned(exercise: Exercise) -> tuple[float, Interval]:
-    """How many times as much a submission does that is 3 % slower than another, and by how many percent it is slower
-    here, by CUDA events.
+    """Find how much more work makes a submission 3 % slower. Return that factor, and the percent by CUDA events.
 
     Raises:
-        Fault: it does not come near.
+        Fault: no factor comes close.
     """
     fast, times, wanted = slower(1.0), _APART, 100 * (_APART - 1)
     for _ in range(_ADJUSTMENTS):

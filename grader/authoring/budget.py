@@ -1,8 +1,8 @@
-"""`grader exercise budget`: how far an exercise's reference is from its oracle, and a budget ten times as wide.
+"""`grader exercise budget`: the error of an exercise's reference against its oracle, and a budget ten times as wide.
 
-A budget allows |got - expected| <= absolute + relative * |expected|. Both numbers come from the worst element: the
-relative one from the elements that are at least as large as the case's median, the absolute one from what the smaller
-elements are off beyond that. So a tenth of the budget covers every element that was measured.
+A budget allows |got - expected| <= absolute + relative * |expected|. Both numbers come from the worst element.
+The relative one is from the elements that are at least as large as the case's median, the absolute one from the
+remaining error of the smaller elements. A tenth of the budget therefore covers every measured element.
 """
 
 from __future__ import annotations
@@ -22,17 +22,17 @@ if TYPE_CHECKING:
     from grader.judge.bench import Bench
     from grader.judge.process.worker import Worker
 
-_FACTOR = 10  # room for another order of summation, another GPU, another version of a compiler
+_FACTOR = 10  # room for a different order of summation, GPU or compiler version
 _DRAWS = 3  # of the inputs of each case
-_MANY = 5  # times as wide a budget for the sake of one case
-_LEAST = 1e-30  # below the smallest float32, so that a result which underflows to 0 is right
+_MANY = 5  # a case is named if the budget without it would be this many times as tight
+_LEAST = 1e-30  # below the smallest float32, so that a result that underflows to 0 is right
 
 
 @dataclass(frozen=True)
 class CaseError:
-    """The reference's worst errors in one case, over all draws; `own_budget` where the case has a budget of its own.
+    """The reference's worst errors in one case, over all draws; `own_budget` if the case has its own budget.
 
-    `small` is what the elements below the median are off, beyond `relative` times their size.
+    `small` is the error of the elements below the median, beyond `relative` times their size.
     """
 
     case: str
@@ -45,7 +45,7 @@ class CaseError:
 
 @dataclass(frozen=True)
 class MeasuredBudget:
-    """A budget to paste, and what it comes from. `device` is the GPU's name, or "the simulator"."""
+    """A budget to paste, and the errors that it comes from. `device` is the GPU's name, or "the simulator"."""
 
     exercise: str
     device: str
@@ -64,13 +64,13 @@ class MeasuredBudget:
         lines = [f"{self.exercise} on {self.device}: the reference's worst errors, {self.draws} draws per case"]
         lines.append(f"  {'case':{wide}}   absolute   relative")
         for each in self.cases:
-            note = "  has a budget of its own, not counted below" if each.own_budget else ""
+            note = "  has its own budget, not counted below" if each.own_budget else ""
             lines.append(f"  {each.case:{wide}}  {each.worst:>9.2g}  {each.relative:>9.2g}{note}")
         lines.append(f"Now: {_text(self.now)}. {_FACTOR} times the worst error:")
         lines.append(f"    budget={_text(self.budget)},")
         if stands_out := _stands_out(self.cases):
             lines.append(
-                f"Most of that is due to {stands_out}: give that case milder inputs or a budget of its own, and the "
+                f"Most of that is due to {stands_out}: give that case milder inputs or its own budget, and the "
                 "others can have a tighter one."
             )
         if self.device == "the simulator":
@@ -91,7 +91,7 @@ def measure_budget(
         UnknownExercise: there is no such exercise.
         SourceError: its notebook has no reference.
         GraderError: the exercise's answers are measured, or the reference fails or is not finite where it should be.
-        MachineLacks: this machine lacks what grading needs.
+        MachineLacks: something that grading needs is missing on this machine.
     """
     from grader.judge.bench import Bench
 
@@ -100,7 +100,7 @@ def measure_budget(
     exercise = find(exercise_id)
     if exercise.measure is not None:
         raise GraderError(
-            f"The answers of {exercise_id!r} are times on this machine: no rounding says how far off they may be."
+            f"The answers of {exercise_id!r} are times on this machine: rounding does not tell how far off they may be."
         )
     source = exercise_cells(exercise).reference
     tell = progress or (lambda text, done, total: None)
@@ -128,7 +128,7 @@ def errors_of(bench: Bench, source: str, exercise: Exercise, progress: Progress)
         if loaded.failure is not None:
             raise WorkerFailed(loaded.failure)
         loaded.worker.in_turn()
-        loaded.worker.map(bench.desk)
+        loaded.worker.map(bench.buffers)
         found = []
         for number, case in enumerate(cases):
             progress(f"measuring {case.name}", number, len(cases))
@@ -144,14 +144,14 @@ def errors_of(bench: Bench, source: str, exercise: Exercise, progress: Progress)
 
 def _error(bench: Bench, worker: Worker, exercise: Exercise, case: Case) -> CaseError:
     """One draw: the reference in a worker, as a submission is run, and the oracle on the same inputs."""
-    desk = bench.desk
-    spread = desk.lay(case)
-    desk.deal(spread, exercise.draw)
-    desk.poison(spread)
-    worker.plan(spread)
+    buffers = bench.buffers
+    layout = buffers.lay(case)
+    buffers.fill(layout, exercise.draw)
+    buffers.poison(layout)
+    worker.plan(layout)
     limit_s = bench.machine.slowness * exercise.time_limit_s
-    worker.round("submission", desk, limit_s, exercise.head_start)
-    (outputs,), (expected,) = desk.answers(spread), desk.expected(spread, exercise)
+    worker.round("submission", buffers, limit_s, exercise.head_start)
+    (outputs,), (expected,) = buffers.answers(layout), buffers.expected(layout, exercise)
     worst = relative = small = 0.0
     for array, got, answer in zip(case.outputs, outputs, expected, strict=True):
         right = (got == answer) | (answer.isfinite() & got.isfinite())
@@ -176,14 +176,14 @@ def _budget(errors: list[CaseError]) -> Budget:
     counted = [each for each in errors if not each.own_budget] or errors
     worst, relative, small = (max(getattr(each, name) for each in counted) for name in ("worst", "relative", "small"))
     if any(each.integer for each in counted):
-        return Budget(0.5 if worst <= 0.5 else math.ceil(worst), 0.0)  # the nearest integer, as far as it goes
+        return Budget(0.5 if worst <= 0.5 else math.ceil(worst), 0.0)  # exact after rounding, if possible
     if worst == 0:
         return Budget(0.0, 0.0)  # values are moved, not computed
     return Budget(max(_rounded_up(_FACTOR * small), _LEAST), _rounded_up(_FACTOR * relative))
 
 
 def _stands_out(errors: tuple[CaseError, ...]) -> str:
-    """The name of the one case without which the budget would be a fraction of what it is, or nothing."""
+    """The name of the one case that makes the budget many times as wide, or nothing."""
     counted = [each for each in errors if not each.own_budget]
     whole = _budget(counted) if counted else Budget(0.0, 0.0)
     for each in counted if len(counted) > 1 else []:
@@ -194,7 +194,7 @@ def _stands_out(errors: tuple[CaseError, ...]) -> str:
 
 
 def _rounded_up(value: float) -> float:
-    """To one digit."""
+    """The value rounded up to one digit."""
     if value <= 0:
         return 0.0
     digit = math.floor(math.log10(value))

@@ -64,7 +64,7 @@ class Arbiter:
             self.bench.pool.refill()
             if not upcoming:
                 self.bench.pool.trim()
-            self.bench.desk.rest()
+            self.bench.buffers.rest()
         return replace(
             job.verdict(failure),
             submission_sha256=hashlib.sha256(source.encode("utf-8", "replace")).hexdigest(),
@@ -80,7 +80,7 @@ class Arbiter:
 
     def _measure(self, source: str, exercise: Exercise, progress: Progress) -> list[Timing]:
         job = Job(self.bench, source, exercise, True, progress)
-        cases = tuple(case for case in exercise.plot_cases if self.bench.desk.fits(case))
+        cases = tuple(case for case in exercise.plot_cases if self.bench.buffers.fits(case))
         if failure := refuse(source, exercise) or self._plot(job, cases):
             raise UnusableSubmission(f"{failure.message} `check({exercise.id})` says more.")
         return list(job.timer.timings(cases))
@@ -99,7 +99,7 @@ class Arbiter:
         try:
             if failure is None:
                 loaded.worker.in_turn()
-                loaded.worker.map(self.bench.desk)
+                loaded.worker.map(self.bench.buffers)
                 job.timer.time(cases, job.exercise.baselines, _PLOT_TRIALS, loaded.worker)
         except WorkerFailed as failed:
             failure = failed.failure
@@ -108,5 +108,5 @@ class Arbiter:
         finally:
             loaded.worker.close()
             self.bench.pool.refill()
-            self.bench.desk.rest()
+            self.bench.buffers.rest()
         return failure

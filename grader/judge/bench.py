@@ -10,7 +10,7 @@ from typing import Any
 from grader.errors import JudgeStopped, MachineLacks
 from grader.exercise import Baseline, Exercise, text_of
 from grader.judge.checking import fused_compare
-from grader.judge.checking.buffers import Desk, Spread
+from grader.judge.checking.buffers import Buffers, Layout
 from grader.judge.gpu import health
 from grader.judge.gpu.ceilings import Machine, resolve
 from grader.judge.gpu.nvml import Monitor, Record
@@ -36,12 +36,12 @@ class Bench:
         strength(sandbox)  # raises if a sandbox is required and none is available
         self.device = resolve(device)
         self.sandbox = sandbox
-        self.pool = Pool(self.device, sandbox, health.beside_the_desk(self.device))
+        self.pool = Pool(self.device, sandbox, health.beside_the_buffers(self.device))
         try:
             with self.pool.quiet:
                 self.machine = Machine.measure(self.device)
             self.pool.slowness = self.machine.slowness
-            self.desk = Desk(self.device, self.machine)
+            self.buffers = Buffers(self.device, self.machine)
             self.monitor = Monitor(self.device)
             if self.device == "cuda":
                 fused_compare.warm(("float32",))
@@ -73,7 +73,7 @@ class Bench:
                 raise JudgeStopped(problem)
             try:
                 with self.pool.still():
-                    self._clock = Clock.calibrate(self.desk, self.machine, base)
+                    self._clock = Clock.calibrate(self.buffers, self.machine, base)
             except WorkerFailed as failed:
                 raise BaselineFailed("worker", failed.failure.message) from None
         return self._clock
@@ -94,13 +94,13 @@ class Bench:
             copy_gbps=max(self.machine.copy_gbps, again.copy_gbps),
             peak_tflops=max(self.machine.peak_tflops, again.peak_tflops),
         )
-        self.desk.machine = self.machine
+        self.buffers.machine = self.machine
 
     def make_way(self) -> None:
         """End all workers with code, baselines in mid-round included, and free cached memory."""
         self.drop_baselines()
         self.pool.calm()
-        self.desk.rest()
+        self.buffers.rest()
 
     def close(self) -> None:
         """End the workers."""
@@ -131,7 +131,7 @@ class Bench:
         try:
             if self._baselines is None:
                 self._baselines = self.pool.fresh()
-                self._baselines.map(self.desk, trusted=True)
+                self._baselines.map(self.buffers, trusted=True)
             for baseline in baselines:
                 name = f"{exercise.id}:{baseline.id}"
                 if name not in self._loaded:
@@ -143,18 +143,18 @@ class Bench:
             raise BaselineFailed(name, failed.failure.message) from None
         return self._baselines
 
-    def measured(self, spread: Spread, exercise: Exercise) -> list[tuple[Any, ...]]:
+    def measured(self, layout: Layout, exercise: Exercise) -> list[tuple[Any, ...]]:
         """Return the answers of the exercise's own `measure` on the current inputs, or raise JudgeStopped."""
         assert exercise.measure is not None
         measure = Baseline("measure", "the exercise's own measurement", exercise.measure)
         for last in (False, True):
             try:
                 worker = self.baseline_worker(exercise, (measure,))
-                apart = self.desk.apart(spread)
+                apart = self.buffers.apart(layout)
                 worker.plan(apart)
                 with self.pool.still():
-                    worker.round(f"{exercise.id}:{measure.id}", self.desk, exercise.time_limit_s, head_start=False)
-                return self.desk.answers(apart)
+                    worker.round(f"{exercise.id}:{measure.id}", self.buffers, exercise.time_limit_s, head_start=False)
+                return self.buffers.answers(apart)
             except (WorkerFailed, BaselineFailed) as failed:
                 self.drop_baselines()
                 if last:

@@ -61,7 +61,7 @@ class Job:
         self._of_source = rules.of_source(self.source, self.exercise)
         self.findings += self._of_source
         self._must_fit()
-        self.bench.desk.warm(self._all_wanted)
+        self.bench.buffers.warm(self._all_wanted)
         if self.timed:
             self.timer.know_baselines()
         building = "building the extension" if self.exercise.backend == "cuda" else "importing the cell"
@@ -104,23 +104,23 @@ class Job:
 
         TooLittle means that a judge with smaller arenas may have room; MachineLacks means that none does.
         """
-        desk, wanted = self.bench.desk, self._all_wanted
+        buffers, wanted = self.bench.buffers, self._all_wanted
 
         def too_large() -> list[Case]:
-            return [case for case in wanted if not desk.fits(case)]
+            return [case for case in wanted if not buffers.fits(case)]
 
         if not too_large():
             return
         self.bench.pool.evict()
-        desk.rest()
+        buffers.rest()
         if stays(lambda: bool(too_large())):
             case, *_ = too_large() or wanted
             said = f"The case {case.name} needs more memory than this machine has free."
-            kind = TooLittle if all(desk.capacity(case) for case in wanted) else MachineLacks
+            kind = TooLittle if all(buffers.capacity(case) for case in wanted) else MachineLacks
             raise kind(f"{said} If other notebooks use the GPU, close them and try again.")
 
     def _attempt(self) -> Failure | None:
-        """Grade in one worker. If its own streams start late there, grade again in a worker whose streams share a queue.
+        """Grade in one worker. If its own streams start late, grade again in a worker whose streams share a queue.
 
         A single queue hides a missing wait between streams, so it is never the only attempt.
         """
@@ -143,7 +143,7 @@ class Job:
             traceback.clear_frames(
                 error.__traceback__
             )  # the frames hold tensors, whose memory would look like someone else's
-            if stays(self.bench.desk.short):  # still short without the submission: someone else holds the memory
+            if stays(self.bench.buffers.short):  # still short without the submission: someone else holds the memory
                 raise
             self._must_fit()
             failure = Failure("limit", "It holds so much of the GPU's memory that the grader has too little left.")
@@ -161,7 +161,7 @@ class Job:
             return loaded.failure
         try:
             worker.in_turn(self._left_s, self.whole_s)
-            worker.map(self.bench.desk)
+            worker.map(self.bench.buffers)
         except WorkerFailed as failed:
             return failed.failure
         for number, case in enumerate(self.all_cases):
@@ -196,25 +196,25 @@ class Job:
         return result
 
     def _try(self, worker: Worker, case: Case) -> CaseResult:
-        desk = self.bench.desk
-        spread = desk.lay(case)
-        desk.deal(spread, self.exercise.draw)
+        buffers = self.bench.buffers
+        layout = buffers.lay(case)
+        buffers.fill(layout, self.exercise.draw)
         expected = None
         if case.measured:
             with stopped(worker):
-                expected = self.bench.measured(spread, self.exercise)
-        desk.poison(spread)
+                expected = self.bench.measured(layout, self.exercise)
+        buffers.poison(layout)
         try:
-            worker.plan(spread)
+            worker.plan(layout)
             with self.bench.pool.still() if case.measured else contextlib.nullcontext():
                 limit_s = self.bench.machine.slowness * self.exercise.time_limit_s  # it may compile for each shape
-                one = worker.round("submission", desk, limit_s, self.exercise.head_start)
-            mismatch = desk.check(spread, self.exercise, expected)
+                one = worker.round("submission", buffers, limit_s, self.exercise.head_start)
+            mismatch = buffers.check(layout, self.exercise, expected)
             if mismatch is None:
                 one.must_be_unchanged()
         except WorkerFailed as failed:
             return CaseResult(case.name, False, failure=failed.failure)
-        if mismatch and desk.unwritten(spread) and any(stub in self.source for stub in _STUBS):
+        if mismatch and buffers.unwritten(layout) and any(stub in self.source for stub in _STUBS):
             return CaseResult(case.name, False, failure=Failure("not_written", "The exercise is not written yet."))
         return CaseResult(case.name, mismatch is None, mismatch=self._hinted(mismatch) if mismatch else None)
 

@@ -23,7 +23,7 @@ _MOST_CHARACTERS = 200  # of a quoted signature
 
 
 def waits_for_nobody(source: str) -> str:
-    """Return a question if the text creates a stream that waits for none, else "". Only a hint: comments can fool it."""
+    """Return a question if the text creates a stream that waits for none, else "". A hint: comments can fool it."""
     return _ASKS if _MADE.search(source) and not _WAITS.search(source) else ""
 
 

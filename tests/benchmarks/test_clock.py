@@ -1,4 +1,4 @@
-"""What the clock's bench says of a clock whose error is known."""
+"""The clock's bench finds a known error of the clock."""
 
 from contextlib import nullcontext
 from types import SimpleNamespace
@@ -10,7 +10,7 @@ from benchmarks.clock import _scaled, agree, scaled_case
 from benchmarks.limits import Fault
 from benchmarks.pairs import counted
 from grader.exercises import find
-from grader.judge.checking.buffers import Desk
+from grader.judge.checking.buffers import Buffers
 from grader.judge.process.worker import Round
 from grader.judge.score import Interval
 from grader.judge.timing.clock import NO_DRIFT
@@ -22,7 +22,7 @@ CONSTANT_S = 150e-6
 
 
 class Fixed:
-    """A clock that takes a constant off."""
+    """A clock that subtracts a constant."""
 
     def __init__(self, constant_s):
         self.constant_s, self.host_speed = constant_s, HostSpeed()
@@ -40,9 +40,9 @@ class Fixed:
     def takes_too_much(self, trials):
         return False
 
-    def read(self, spread, one, drift, trusted=False):
+    def read(self, layout, one, drift, trusted=False):
         own_s = one.work_s - self.constant_s
-        return Reading(own_s / len(spread.launches), one.event_s / len(spread.launches), trusted)
+        return Reading(own_s / len(layout.launches), one.event_s / len(layout.launches), trusted)
 
 
 class Copies:
@@ -50,13 +50,13 @@ class Copies:
 
     left_s = 90.0
 
-    def plan(self, spread):
-        self.spread = spread
+    def plan(self, layout):
+        self.layout = layout
 
-    def round(self, name, desk, limit_s, head_start):
-        for launch in self.spread.launches:
-            desk._view(launch["out"]).copy_(desk._private(launch["x"]))
-        event_s = LAUNCH_S * len(self.spread.launches)
+    def round(self, name, buffers, limit_s, head_start):
+        for launch in self.layout.launches:
+            buffers._view(launch["out"]).copy_(buffers._private(launch["x"]))
+        event_s = LAUNCH_S * len(self.layout.launches)
         return Round(0.0, event_s + CONSTANT_S, 0.0, event_s, SimpleNamespace(take=bytes), b"")
 
     def freeze(self):
@@ -67,11 +67,11 @@ class Copies:
 
 @pytest.mark.parametrize("constant_s", [CONSTANT_S, 0.0])
 def test_an_error_of_the_clock_is_found(constant_s):
-    """A clock that takes the constant off agrees with the events; one that does not is off by the constant's share."""
+    """A clock that subtracts the right constant agrees with the events. Otherwise it is off by the constant's share."""
     machine = SimpleNamespace(copy_gbps=1.0, peak_tflops=1e3, l2_bytes=0, slowness=1.0)
     case = scaled_case(500, machine.copy_gbps)
     bench = SimpleNamespace(
-        desk=Desk("simulator"), machine=machine, pool=SimpleNamespace(still=nullcontext),
+        buffers=Buffers("simulator"), machine=machine, pool=SimpleNamespace(still=nullcontext),
         monitor=SimpleNamespace(aside=nullcontext),
         baseline_worker=lambda exercise, baselines: Copies(), clock_for=lambda base: Fixed(constant_s),
     )  # fmt: skip
@@ -90,7 +90,7 @@ def test_an_error_of_the_clock_is_found(constant_s):
 
 @pytest.mark.parametrize("duration_us", [10, 100, 5000, 50_000])
 def test_a_case_is_as_long_as_it_says(duration_us):
-    """The bytes that a case moves, over the copy bandwidth, are its duration, within what whole passes allow."""
+    """Its bytes over the copy bandwidth are its duration, up to rounding to whole passes."""
     case = scaled_case(duration_us, 4000.0)
     exercise = _scaled([case])
     assert exercise.bytes_moved(case) / 4000e9 == pytest.approx(duration_us * 1e-6, rel=0.2)
@@ -105,7 +105,7 @@ def test_pairs_are_counted():
 
 
 def test_two_submissions_are_adjusted_until_they_are_three_percent_apart(monkeypatch):
-    """What is done twice is cheaper than the rest, or dearer: the difference is measured, not believed."""
+    """The difference is measured, because repeated work may cost more or less than the rest."""
     tried = []
 
     def apart(exercise, fast, slow):
@@ -122,8 +122,8 @@ def test_two_submissions_are_adjusted_until_they_are_three_percent_apart(monkeyp
         pairs._tuned(find("vector_add"))
 
 
-def test_a_bench_of_pairs_that_is_called_again_goes_on_with_the_same_two(monkeypatch, tmp_path):
-    """Another two would be as far apart as they happen to be, and the rows so far are not theirs."""
+def test_a_bench_of_pairs_that_is_called_again_continues_with_the_same_two(monkeypatch, tmp_path):
+    """A new pair would be another distance apart, and the rows so far would not be its own."""
     monkeypatch.setattr(pairs, "_apart", lambda *_: Interval(3.1, 3.0, 3.2))
     first = pairs._tuned_once(find("vector_add"), tmp_path / "pairs.jsonl")
     monkeypatch.setattr(pairs, "_apart", lambda *_: Interval(2.9, 2.8, 3.0))

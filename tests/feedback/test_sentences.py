@@ -12,8 +12,8 @@ from grader.exercise import Array, Case
 from grader.exercises import find
 from grader.feedback.sentences import describe, sentences
 from grader.feedback.summary import summarize
-from grader.judge.checking import buffers as desks
-from grader.judge.checking.buffers import Desk
+from grader.judge.checking import buffers as buffers_module
+from grader.judge.checking.buffers import Buffers
 from grader.verdict import Mismatch, Verdict
 from tests.feedback.verdicts import SIMULATOR, make
 
@@ -288,22 +288,22 @@ def test_rows_that_run_on_into_others_are_not_about_the_stride() -> None:
 @pytest.mark.parametrize("order", [(0, 1, 2, 3, 4), (4, 3, 2, 1, 0), (4, 2, 3, 1, 0), (2, 0, 4, 1, 3), (1, 2, 3, 4, 0)])
 def test_whichever_row_is_written_last_the_question_is_about_the_mask(order: tuple[int, ...], monkeypatch: Any) -> None:
     """Rows of 1024 elements over rows of 100, in any order; what was to be read beyond the input is NaN."""
-    monkeypatch.setattr(desks, "_HOST_BYTES", 1 << 20)
+    monkeypatch.setattr(buffers_module, "_HOST_BYTES", 1 << 20)
     widen = find("widen")
     case = next(case for case in widen.cases if case.name == _PADDED)
-    desk = Desk("simulator")
-    spread = desk.lay(case)
-    desk.deal(spread)
-    desk.poison(spread)
-    desk.hand_over()
-    (launch,) = spread.launches
+    buffers = Buffers("simulator")
+    layout = buffers.lay(case)
+    buffers.fill(layout)
+    buffers.poison(layout)
+    buffers.hand_over()
+    (launch,) = layout.launches
     x, gain, out = (launch[name] for name in ("x", "gain", "out"))
     for row in order:
-        read = desk.arenas["inputs"].bytes_at(x.offset + 4 * 104 * row, 4096).view(torch.float32)
-        written = desk.arenas["outputs"].bytes_at(out.offset + 4 * 108 * row, 4096).view(torch.float32)
-        written.copy_(read * desk._private(gain)[row])
+        read = buffers.arenas["inputs"].bytes_at(x.offset + 4 * 104 * row, 4096).view(torch.float32)
+        written = buffers.arenas["outputs"].bytes_at(out.offset + 4 * 108 * row, 4096).view(torch.float32)
+        written.copy_(read * buffers._private(gain)[row])
 
-    said = describe(desk.check(spread, widen), case, widen)
+    said = describe(buffers.check(layout, widen), case, widen)
     assert "past the end of `out`. Is the store masked?" in said
     assert "stride" not in said
     assert "each program start at its own row" not in said

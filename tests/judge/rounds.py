@@ -27,9 +27,9 @@ class Looked:
     take: Callable[[], bytes] = bytes
 
 
-def a_round(launches_s, spread=None, clock=CLOCK, more=(0.0, 0.0, 0.0), event_s=None):
+def a_round(launches_s, layout=None, clock=CLOCK, more=(0.0, 0.0, 0.0), event_s=None):
     """A round that costs what the clock was calibrated to, and `more` in its three parts."""
-    copy_in_s = clock.copy_in_s(spread.used["inputs"]) if spread else 0.0
-    look = Looked(len(spread.launches) * len(spread.case.outputs) if spread else 0)
+    copy_in_s = clock.copy_in_s(layout.used["inputs"]) if layout else 0.0
+    look = Looked(len(layout.launches) * len(layout.case.outputs) if layout else 0)
     work_s = launches_s + clock.switch_s(launches_s)
     return Round(copy_in_s + more[0], work_s + more[1], clock.probe_s(look.copies) + more[2], event_s, look, b"")

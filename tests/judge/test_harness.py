@@ -93,14 +93,14 @@ def test_what_is_expected_may_be_measured(arbiter, measured):
 def test_what_is_measured_never_lies_where_a_submission_looks(arbiter, measured):
     """The right answers are written to memory that only trusted workers map; the outputs keep what they held."""
     arbiter.bench.drop_baselines()
-    spread = arbiter.bench.desk.lay(measured.simulator_cases[1])
-    arbiter.bench.desk.deal(spread)
-    arbiter.bench.desk.poison(spread)
-    ((answer,),) = arbiter.bench.measured(spread, measured)
-    inputs = [arbiter.bench.desk._private(spread.launches[0][name]) for name in ("x", "y")]
+    layout = arbiter.bench.buffers.lay(measured.simulator_cases[1])
+    arbiter.bench.buffers.fill(layout)
+    arbiter.bench.buffers.poison(layout)
+    ((answer,),) = arbiter.bench.measured(layout, measured)
+    inputs = [arbiter.bench.buffers._private(layout.launches[0][name]) for name in ("x", "y")]
     assert (answer - sum(inputs).double() - 1).abs().max() < 1e-5
-    assert arbiter.bench.desk.unwritten(spread)
-    assert "own" not in arbiter.bench.desk.arenas_for(trusted=False)
+    assert arbiter.bench.buffers.unwritten(layout)
+    assert "own" not in arbiter.bench.buffers.arenas_for(trusted=False)
 
 
 def _fails(x, y):

@@ -10,7 +10,7 @@ import torch
 
 from grader.errors import MachineLacks
 from grader.exercises import find
-from grader.judge.checking.buffers import Desk
+from grader.judge.checking.buffers import Buffers
 from grader.judge.service import Judge
 from grader.judge.timing.output_probe import OutputProbe
 from tests.judge.submissions import VECTOR_ADD, changed
@@ -116,12 +116,12 @@ def test_an_attack_gains_nothing_and_harms_nobody(judge, name):
 
 def test_where_the_clock_looks_cannot_be_foretold():
     """A submission that knows torch's seed, the same in every process, does not know which elements must be there."""
-    desk = Desk("simulator")
-    spread = desk.lay(find("vector_add").simulator_cases[-1])
+    buffers = Buffers("simulator")
+    layout = buffers.lay(find("vector_add").simulator_cases[-1])
     looks = []
     for _ in range(2):
         torch.manual_seed(0)
-        looks.append(OutputProbe(desk, spread)._columns)
+        looks.append(OutputProbe(buffers, layout)._columns)
     assert looks[0] != looks[1]
 
 

@@ -43,7 +43,7 @@ class World:
         self.machine = SimpleNamespace(slowness=1.0)
         self.takes_s = 0.0  # to load it
         self.disputed = self.one_queue = False
-        self.desk = SimpleNamespace(fits=lambda case: True, warm=lambda cases: None, short=lambda: False)
+        self.buffers = SimpleNamespace(fits=lambda case: True, warm=lambda cases: None, short=lambda: False)
         self.pool = SimpleNamespace(
             busy=False,
             profiled=False,
@@ -173,7 +173,7 @@ def test_a_gpu_that_the_submission_has_filled_is_its_own_failure(monkeypatch, sa
 def test_a_gpu_that_others_have_filled_is_no_submissions_failure(monkeypatch):
     """Without the submission there is no more memory than with it: the arbiter makes way, and begins again."""
     world = World([False])
-    world.desk.short = lambda: True
+    world.buffers.short = lambda: True
     job = world.job(monkeypatch)
     monkeypatch.setattr(jobs, "stays", lambda short: short())
 
@@ -189,8 +189,8 @@ def test_a_gpu_that_others_have_filled_is_no_submissions_failure(monkeypatch):
 def test_a_submission_that_has_ended_is_given_time_to_let_go_before_the_rest_must_fit(monkeypatch):
     """Its memory takes a while to become free; a case without room at that moment is not the machine's fault."""
     world, held = World([False]), []
-    world.desk.short = lambda: bool(held and held.pop())
-    world.desk.fits = lambda case: not held
+    world.buffers.short = lambda: bool(held and held.pop())
+    world.buffers.fits = lambda case: not held
     job = world.job(monkeypatch)
 
     def run(loaded):
@@ -205,8 +205,8 @@ def test_a_submission_that_has_ended_is_given_time_to_let_go_before_the_rest_mus
 def test_cases_that_find_no_room_are_said_before_anything_is_graded(monkeypatch, capacity, error):
     """If they fit the arenas, a judge with smaller ones may have room; if not, none has."""
     world = World([])
-    world.desk.fits, world.desk.capacity = lambda case: False, lambda case: capacity
-    world.pool.evict, world.desk.rest = (lambda: world.log.append("evict")), (lambda: world.log.append("rest"))
+    world.buffers.fits, world.buffers.capacity = lambda case: False, lambda case: capacity
+    world.pool.evict, world.buffers.rest = (lambda: world.log.append("evict")), (lambda: world.log.append("rest"))
     monkeypatch.setattr(jobs, "stays", lambda short: short())
     with pytest.raises(error, match=r"needs more memory than this machine has free\. If other notebooks") as raised:
         world.job(monkeypatch).run()
@@ -217,8 +217,8 @@ def test_cases_that_find_no_room_are_said_before_anything_is_graded(monkeypatch,
 def test_what_one_that_was_loaded_ahead_held_is_waited_for(monkeypatch):
     """Its memory takes a while to become free, which is not the machine's fault."""
     world, looks = World([False]), iter([False, False, True])
-    world.desk.fits = lambda case: next(looks, True)
-    world.pool.evict = world.desk.rest = lambda: None
+    world.buffers.fits = lambda case: next(looks, True)
+    world.pool.evict = world.buffers.rest = lambda: None
     assert world.job(monkeypatch).run() is None
     assert next(looks, "asked each time") == "asked each time"
 
@@ -226,7 +226,7 @@ def test_what_one_that_was_loaded_ahead_held_is_waited_for(monkeypatch):
 def test_what_the_judge_itself_held_when_memory_ran_out_is_not_counted_as_somebody_elses(monkeypatch):
     """The frames that the error came through hold tensors; they are gone by the time that memory is looked at."""
     world, held = World([False]), weakref.WeakSet()
-    world.desk.short = lambda: bool(held)
+    world.buffers.short = lambda: bool(held)
     job = world.job(monkeypatch)
     monkeypatch.setattr(jobs, "stays", lambda short: short())
 
@@ -353,8 +353,8 @@ def test_a_wrong_answer_from_a_stream_that_waits_for_nobody_is_told(made, device
     world, nothing = World([]), lambda *_: None
     world.device = device
     wrong = replace(Mismatch("out", (), 1, 1), suspect=suspect)
-    world.desk = SimpleNamespace(lay=nothing, deal=nothing, poison=nothing, check=lambda *_: wrong,
-                                 unwritten=lambda spread: False)  # fmt: skip
+    world.buffers = SimpleNamespace(lay=nothing, fill=nothing, poison=nothing, check=lambda *_: wrong,
+                                 unwritten=lambda layout: False)  # fmt: skip
     job = Job(world, f"{SOURCE}{made}\n", ADD, True, nothing)
     found = job._case(SimpleNamespace(plan=nothing, round=nothing), ADD.cases[0]).mismatch
     assert found.suspect == suspect if suspect else ("stream of its own" in found.suspect) is said

@@ -92,7 +92,7 @@ def test_nothing_stays_behind(monkeypatch, tmp_path):
 
 
 def test_a_callers_knobs_do_not_reach_the_judges_kernel(monkeypatch):
-    """The same holds for a cache that may hold another kernel. The caller chooses the paths of programs and libraries."""
+    """Neither does a cache that may hold another kernel. The caller chooses the paths of programs and libraries."""
     started, popen = {}, subprocess.Popen
 
     def failing(command, env, **_):
@@ -235,7 +235,7 @@ def test_a_sick_gpu_gets_a_fresh_process_and_the_question_again():
 
 
 def test_a_gpu_that_stays_sick_stops_the_judge():
-    """A second process with the same problem is the last: the caller gets the sentence, and the next call starts again."""
+    """A second process with the same problem is the last. The caller gets the sentence; the next call starts again."""
     sick = {"restart": "The GPU computes wrong sums."}
     judge = Told(sick, sick)
     with pytest.raises(JudgeStopped, match="wrong sums"):
@@ -418,7 +418,7 @@ def test_what_a_machine_lacks_is_said_and_the_next_is_graded(served):
 
 
 def test_too_little_memory_ends_the_process_for_another_to_begin(served):
-    """Only a process that ends gives back what its desk holds."""
+    """Only a process that ends gives back what its buffers hold."""
     channel, thread, made = served()
     asked(channel)
     made[0].error = TooLittle("Too little.")

@@ -37,14 +37,14 @@ from grader.verdict import Mismatch
 
 
 @dataclass(frozen=True)
-class Spread:
+class Layout:
     """A case's tensors in the arenas: a dict of slots per launch, and the bytes used of each arena."""
 
     case: Case
     launches: tuple[dict[str, Slot], ...]
     used: dict[str, int]
 
-    def repeated(self, times: int) -> Spread:
+    def repeated(self, times: int) -> Layout:
         """Repeat the same launches, for a trusted worker."""
         return replace(self, launches=self.launches * times)
 
@@ -53,7 +53,7 @@ class Spread:
         return [[slot.to_dict() for slot in launch.values()] for launch in self.launches]
 
 
-def laid(case: Case, launches: int) -> Spread:
+def laid(case: Case, launches: int) -> Layout:
     """Lay out the tensors one after the other with guards around them, ignoring the arenas' sizes."""
     ends = {"inputs": 0, "outputs": 0}
     placed = []
@@ -66,7 +66,7 @@ def laid(case: Case, launches: int) -> Spread:
             )
             ends[arena] -= GUARD_BYTES  # two neighbours share a guard
         placed.append(slots)
-    return Spread(case, tuple(placed), {name: end + GUARD_BYTES for name, end in ends.items()})
+    return Layout(case, tuple(placed), {name: end + GUARD_BYTES for name, end in ends.items()})
 
 
 # Fresh inputs, seeded from `os.urandom`.
@@ -172,7 +172,7 @@ _COPIES_IN = 12
 _FLOAT64_COPIES = 6  # of the largest array: inputs, expected values, errors and the oracle's temporaries
 
 
-class Desk:
+class Buffers:
     """The arenas on one device ("cuda" or "simulator"): `inputs`, read-only for workers, and `outputs`.
 
     A third arena, `own`, is for trusted workers, whose answers there are the expected ones.
@@ -208,48 +208,48 @@ class Desk:
         return not self.short(laid(case, launches).used["inputs"], _FLOAT64_COPIES * 8 * elements)
 
     def short(self, private: int | None = None, besides: int = 0) -> bool:
-        """Whether too little memory is free for `private` bytes of inputs (default: a full arena) and `besides` more."""
+        """Whether too little memory is free for `private` bytes of inputs (default: an arena) and `besides` more."""
         if self.torch_device == "cpu":
             return False
         wanted = self.arenas["inputs"].size if private is None else private
         held = 0 if self._secret is None else self._secret.numel()
         return max(0, wanted - held) + besides >= health.available()
 
-    def lay(self, case: Case, launches: int = 1) -> Spread:
+    def lay(self, case: Case, launches: int = 1) -> Layout:
         """Lay out the tensors of `launches` launches, or raise MachineLacks."""
-        spread = laid(case, launches)
-        if any(spread.used[name] > arena.size for name, arena in self.arenas.items()):
+        layout = laid(case, launches)
+        if any(layout.used[name] > arena.size for name, arena in self.arenas.items()):
             raise MachineLacks(f"The case {case.name} needs more memory than this machine has free.")
-        return spread
+        return layout
 
     def arenas_for(self, trusted: bool) -> dict[str, CudaArena | HostArena]:
         return self.arenas | {"own": self._own} if trusted else self.arenas
 
-    def apart(self, spread: Spread) -> Spread:
+    def apart(self, layout: Layout) -> Layout:
         """Return the layout with its outputs moved to the `own` arena and poisoned, or raise MachineLacks."""
-        if spread.used["outputs"] > self._own.size:
-            raise MachineLacks(f"The case {spread.case.name} cannot be measured: its outputs are too large.")
+        if layout.used["outputs"] > self._own.size:
+            raise MachineLacks(f"The case {layout.case.name} cannot be measured: its outputs are too large.")
         self._own.bytes_at(0, self._own.size).fill_(POISON_BYTE)
         self.settle()
         launches = tuple(
             {name: slot if slot.arena == "inputs" else replace(slot, arena="own") for name, slot in launch.items()}
-            for launch in spread.launches
+            for launch in layout.launches
         )
-        return replace(spread, launches=launches)
+        return replace(layout, launches=launches)
 
-    def deal(self, spread: Spread, own_draw: Callable[[Case, Any, Any], Tensors] | None = None) -> None:
+    def fill(self, layout: Layout, own_draw: Callable[[Case, Any, Any], Tensors] | None = None) -> None:
         """Draw fresh inputs for every launch into private memory, with NaN in the guards."""
-        count = spread.used["inputs"]
+        count = layout.used["inputs"]
         self._make_room(count)
         self._secret[: count & ~1].view(torch.int16).fill_(INPUT_GUARD)
         self._aim(count)
-        for launch in spread.launches:
+        for launch in layout.launches:
             if own_draw is not None:
-                for name, value in own_draw(spread.case, self._source, self.machine).items():
+                for name, value in own_draw(layout.case, self._source, self.machine).items():
                     self._private(launch[name]).copy_(value)
                 continue
-            for array in spread.case.inputs:
-                self._private(launch[array.name]).copy_(draw(array, spread.case.fill, self._source))
+            for array in layout.case.inputs:
+                self._private(launch[array.name]).copy_(draw(array, layout.case.fill, self._source))
         self.settle()
 
     def hand_over(self) -> None:
@@ -289,9 +289,9 @@ class Desk:
         self._target = self.arenas["inputs"].bytes_at(0, count)
         self._given = self._secret[:count] if source is None else source
 
-    def poison(self, spread: Spread) -> None:
+    def poison(self, layout: Layout) -> None:
         """Fill the outputs and their guards with the poison, and wait for that."""
-        self.arenas["outputs"].bytes_at(0, spread.used["outputs"]).fill_(POISON_BYTE)
+        self.arenas["outputs"].bytes_at(0, layout.used["outputs"]).fill_(POISON_BYTE)
         self.settle()
 
     def clear(self) -> None:
@@ -325,31 +325,31 @@ class Desk:
         if self.torch_device == "cuda":
             torch.cuda.synchronize()
 
-    def answers(self, spread: Spread) -> list[tuple[Any, ...]]:
+    def answers(self, layout: Layout) -> list[tuple[Any, ...]]:
         """Return the current outputs per launch in float64, as the expected answers of a trusted worker."""
         return [
-            tuple(self._view(slot).to(torch.float64, copy=True) for slot in self._outputs(spread, launch))
-            for launch in spread.launches
+            tuple(self._view(slot).to(torch.float64, copy=True) for slot in self._outputs(layout, launch))
+            for launch in layout.launches
         ]
 
-    def expected(self, spread: Spread, exercise: Exercise) -> list[tuple[Any, ...]]:
+    def expected(self, layout: Layout, exercise: Exercise) -> list[tuple[Any, ...]]:
         """Return the oracle's answers to the current inputs per launch, in float64."""
-        return [answers for _, _, answers in self._expected(spread, exercise, None)]
+        return [answers for _, _, answers in self._expected(layout, exercise, None)]
 
     def check(
-        self, spread: Spread, exercise: Exercise, expected: Sequence[tuple[Any, ...]] | None = None
+        self, layout: Layout, exercise: Exercise, expected: Sequence[tuple[Any, ...]] | None = None
     ) -> Mismatch | None:
         """Return the mismatch of the first output that differs from `expected` (default: the oracle's answers)."""
-        guarded = untouched(self.arenas["outputs"], [self._outputs(spread, launch) for launch in spread.launches])
-        if guarded and self._all_right(spread, exercise, expected):
+        guarded = untouched(self.arenas["outputs"], [self._outputs(layout, launch) for launch in layout.launches])
+        if guarded and self._all_right(layout, exercise, expected):
             return None
-        for launch, inputs, answers in self._expected(spread, exercise, expected):
-            for array, answer in zip(spread.case.outputs, answers, strict=True):
+        for launch, inputs, answers in self._expected(layout, exercise, expected):
+            for array, answer in zip(layout.case.outputs, answers, strict=True):
                 slot = launch[array.name]
                 got = self._view(slot)
                 looked_at = guarded and not padded(slot)
                 outside = [] if looked_at else written_outside(self.arenas[slot.arena], slot)
-                found = compare(array.name, got, answer, _budget(spread, exercise), outside)
+                found = compare(array.name, got, answer, _budget(layout, exercise), outside)
                 if found is None:
                     continue
                 sure = got.is_floating_point()  # a bug may write an integer that looks like poison
@@ -360,23 +360,23 @@ class Desk:
                 return Mismatch(**{**vars(found), "suspect": sentence, "unwritten": unwritten})
         return None
 
-    def _all_right(self, spread: Spread, exercise: Exercise, expected: Sequence[tuple[Any, ...]] | None) -> bool:
+    def _all_right(self, layout: Layout, exercise: Exercise, expected: Sequence[tuple[Any, ...]] | None) -> bool:
         """Whether all outputs are right, in one pass with one wait; False if that pass is no faster here."""
-        outputs = self._outputs(spread, spread.launches[0])
+        outputs = self._outputs(layout, layout.launches[0])
         if not fused_compare.saves(self.torch_device) or any(padded(slot) for slot in outputs):
             return False
         wrong = torch.zeros((), dtype=torch.int64, device=self.torch_device)
-        for launch, _, answers in self._expected(spread, exercise, expected):
-            for slot, answer in zip(self._outputs(spread, launch), answers, strict=True):
-                fused_compare.add_wrong(self._view(slot), answer, _budget(spread, exercise), wrong)
+        for launch, _, answers in self._expected(layout, exercise, expected):
+            for slot, answer in zip(self._outputs(layout, launch), answers, strict=True):
+                fused_compare.add_wrong(self._view(slot), answer, _budget(layout, exercise), wrong)
         return not int(wrong)
 
     def _expected(
-        self, spread: Spread, exercise: Exercise, expected: Sequence[tuple[Any, ...]] | None
+        self, layout: Layout, exercise: Exercise, expected: Sequence[tuple[Any, ...]] | None
     ) -> Iterator[tuple[dict[str, Slot], dict[str, Any], tuple[Any, ...]]]:
         """Yield each launch's slots, inputs and expected outputs."""
-        for number, launch in enumerate(spread.launches):
-            inputs = {array.name: self._private(launch[array.name]) for array in spread.case.inputs}
+        for number, launch in enumerate(layout.launches):
+            inputs = {array.name: self._private(launch[array.name]) for array in layout.case.inputs}
             if expected is None:
                 answer = exercise.oracle({name: value.double() for name, value in inputs.items()})
                 answers = answer if isinstance(answer, tuple) else (answer,)
@@ -384,17 +384,17 @@ class Desk:
                 answers = expected[number]
             yield launch, inputs, tuple(answer.to(self.torch_device) for answer in answers)
 
-    def _outputs(self, spread: Spread, launch: dict[str, Slot]) -> list[Slot]:
-        return [launch[array.name] for array in spread.case.outputs]
+    def _outputs(self, layout: Layout, launch: dict[str, Slot]) -> list[Slot]:
+        return [launch[array.name] for array in layout.case.outputs]
 
     def warm(self, cases: Sequence[Case]) -> None:
         """Compile the comparison for the outputs of these cases."""
         if self.torch_device == "cuda":
             fused_compare.warm(sorted({array.dtype for case in cases for array in case.outputs}))
 
-    def unwritten(self, spread: Spread) -> bool:
+    def unwritten(self, layout: Layout) -> bool:
         """Whether no element of any output was written."""
-        slots = [slot for launch in spread.launches for slot in self._outputs(spread, launch)]
+        slots = [slot for launch in layout.launches for slot in self._outputs(layout, launch)]
         return all(bool(poisoned(self._view(slot)).all()) for slot in slots)
 
     def _private(self, slot: Slot) -> Any:
@@ -405,5 +405,5 @@ class Desk:
         return tensor(self.arenas_for(trusted=True)[slot.arena], slot)
 
 
-def _budget(spread: Spread, exercise: Exercise) -> Budget:
-    return spread.case.budget or exercise.budget
+def _budget(layout: Layout, exercise: Exercise) -> Budget:
+    return layout.case.budget or exercise.budget

@@ -33,7 +33,7 @@ def arena_bytes(free: int) -> int:
     return min(_MOST, int(_SHARE * min(free, _ONE_JUDGES) + _SHARE_BEYOND * max(0, free - _ONE_JUDGES)))
 
 
-def beside_the_desk(device: str) -> int | None:
+def beside_the_buffers(device: str) -> int | None:
     """Return the memory that arenas and private inputs leave for workers ahead; None in the simulator."""
     if device != "cuda":
         return None

@@ -67,7 +67,7 @@ class Record:
 
 
 class Monitor:
-    """NVML on CUDA's device 0; all is unknown in the simulator. Tests replace pynvml (`nvml`) and torch (`properties`)."""
+    """NVML on CUDA's device 0; the simulator has none. Tests replace pynvml (`nvml`) and torch (`properties`)."""
 
     def __init__(self, device: Device, nvml: Any = None, properties: Any = None) -> None:
         self._nvml: Any = None

@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from grader.exercise import Case, text_of
-from grader.judge.checking.buffers import Desk, Spread, laid
+from grader.judge.checking.buffers import Buffers, Layout, laid
 from grader.judge.process.claims import Printed, death, failure_of, time_of
 from grader.judge.sandbox import FILES, MEMORY_BYTES, TASKS, Caged, TooManyFiles, available_share, start
 from grader.judge.timing.output_probe import OutputProbe
@@ -93,7 +93,7 @@ class Worker:
         self._printed = Printed(self._caged.process.stdout, quiet)
         self._round = 0
         self._flag: Flag | None = None
-        self._spread: Spread | None = None
+        self._layout: Layout | None = None
         self._looked_s = 0.0
         self.left_s = self._whole_s = math.inf  # of the time limit, once it is its turn
         self._look_s = 4 * _LOOK_S  # rarely: every wake-up takes the interpreter
@@ -146,12 +146,12 @@ class Worker:
         message = {"op": "rehearse", "name": name, "launches": launches, "limit_s": limit_s}
         self._ask(message, limit_s + _PLAN_LIMIT_S)
 
-    def map(self, desk: Desk, trusted: bool = False) -> None:
+    def map(self, buffers: Buffers, trusted: bool = False) -> None:
         """Hand over the arenas, cleared unless the worker is `trusted` (runs no submission), and a new flag."""
         if not trusted:
-            desk.clear()
+            buffers.clear()
         self._flag, flag_fd = Flag.create()
-        mapped = desk.arenas_for(trusted)
+        mapped = buffers.arenas_for(trusted)
         arenas = [
             {"name": name, "kind": arena.kind, "size": arena.size, "read_only": name == "inputs"}
             for name, arena in mapped.items()
@@ -162,12 +162,12 @@ class Worker:
         finally:
             os.close(flag_fd)
 
-    def plan(self, spread: Spread) -> None:
+    def plan(self, layout: Layout) -> None:
         """Send the worker the layout of the next rounds' tensors."""
-        self._spread = spread
-        self._ask({"op": "plan", "launches": spread.plan()}, _PLAN_LIMIT_S)
+        self._layout = layout
+        self._ask({"op": "plan", "launches": layout.plan()}, _PLAN_LIMIT_S)
 
-    def round(self, name: str, desk: Desk, limit_s: float, head_start: bool) -> Round:
+    def round(self, name: str, buffers: Buffers, limit_s: float, head_start: bool) -> Round:
         """Run one round of the function `name` ("" copies, `FILL` fills) over the planned launches.
 
         The clock covers copying in the inputs, a small copy, the launches, and a probe of every output.
@@ -178,21 +178,21 @@ class Worker:
             WorkerFailed: the submission raised, crashed, or timed out.
         """
         assert self._flag is not None
-        assert self._spread is not None
+        assert self._layout is not None
         self._round += 1
         self._send({"op": "arm", "name": name, "round": self._round, "head_start": head_start})
         self._receive(limit_s)
         flag, number = self._flag, self._round
         if head_start:
             self._await_queue(flag, number)
-        probe = OutputProbe(desk, self._spread)
-        desk.wake()
+        probe = OutputProbe(buffers, self._layout)
+        buffers.wake()
         gc.disable()
         try:
             started = time.perf_counter()
-            desk.hand_over()
+            buffers.hand_over()
             handed = time.perf_counter()
-            desk.wake()
+            buffers.wake()
             flag.raise_(number)
             self._await_answer(flag, number, limit_s)
             answered = time.perf_counter()
@@ -208,8 +208,8 @@ class Worker:
 
         A function that synchronises, loads a kernel or makes more than a thousand calls waits for the flag instead.
         """
-        assert self._spread is not None
-        ends = time.perf_counter() + _QUEUE_S + min(_QUEUE_S, _CALL_S * len(self._spread.launches))
+        assert self._layout is not None
+        ends = time.perf_counter() + _QUEUE_S + min(_QUEUE_S, _CALL_S * len(self._layout.launches))
         while not flag.queued(number) and time.perf_counter() < ends:
             time.sleep(20e-6)
 

@@ -13,7 +13,7 @@ from statistics import median_low
 
 from grader.exercise import Array, Case, Exercise
 from grader.judge import score
-from grader.judge.checking.buffers import Desk, Spread
+from grader.judge.checking.buffers import Buffers, Layout
 from grader.judge.gpu.ceilings import Machine
 from grader.judge.process.worker import Round, Worker
 from grader.judge.score import quartile
@@ -73,8 +73,8 @@ NO_DRIFT = Excess()
 class Clock:
     """The overhead of a round in seconds.
 
-    `switch_s`: the small copy and the GPU's switch to the worker, by the launches' seconds. `host_s`: the host's time to
-    the first launch without a head start. `copy_in_s`: by bytes. `probe_s`: the probe, by its number of copies.
+    `switch_s`: the small copy and the GPU's switch to the worker, by the launches' seconds. `host_s`: the host's time
+    to the first launch without a head start. `copy_in_s`: by bytes. `probe_s`: the probe, by its number of copies.
 
     A small excess is noise. An excess of the copy-in above `copy_in_jitter_s` counts in full, because another process's
     work costs two switches; of the probe, only the part above `jitter_s` counts. `drift` is subtracted first.
@@ -89,7 +89,7 @@ class Clock:
     host_speed: HostSpeed = field(default_factory=HostSpeed)
 
     @classmethod
-    def calibrate(cls, desk: Desk, machine: Machine, worker: Worker) -> Clock:
+    def calibrate(cls, buffers: Buffers, machine: Machine, worker: Worker) -> Clock:
         """Calibrate with rounds of 1 to 1024 short copies in a trusted worker.
 
         The GPU's switch takes longer the longer the worker's launches run, so empty rounds do not calibrate it.
@@ -97,22 +97,22 @@ class Clock:
         """
         elements = max(1 << 16, int(machine.copy_gbps * 1e9 * _CALIBRATION_LAUNCH_S / 8) & ~511)
         case = Case("calibration", (Array("x", (elements,)), Array("out", (elements,), role="out")))
-        most = min(_DISTINCT, desk.capacity(case))
+        most = min(_DISTINCT, buffers.capacity(case))
         switches: list[tuple[float, float]] = []
         probes: dict[float, float] = {}
         host_speed = HostSpeed()
         for launches in _CALIBRATION_LAUNCHES:
-            spread = desk.lay(case, min(launches, most))
-            spread = spread.repeated(launches // len(spread.launches))
-            desk.deal(spread)
-            worker.plan(spread)
-            found = cls._rounds(desk, spread, worker, host_speed, head_start=True)
+            layout = buffers.lay(case, min(launches, most))
+            layout = layout.repeated(launches // len(layout.launches))
+            buffers.fill(layout)
+            worker.plan(layout)
+            found = cls._rounds(buffers, layout, worker, host_speed, head_start=True)
             switches.append(_beyond(found))
             probes.setdefault(float(found[-1].probe.copies), quartile(one.probe_s for one in found))
             if launches == _HOST_LAUNCHES:
-                late = cls._rounds(desk, spread, worker, host_speed, head_start=False)
+                late = cls._rounds(buffers, layout, worker, host_speed, head_start=False)
                 by_host_s = _beyond(late)[1] - switches[-1][1]
-        copies = [(float(size), desk.copy_in_s(size)) for size in _sizes(desk.arenas["inputs"].size)]
+        copies = [(float(size), buffers.copy_in_s(size)) for size in _sizes(buffers.arenas["inputs"].size)]
         least_s = min(cost for _, cost in switches)
         return cls(
             switch_s=Curve.through(switches),
@@ -125,13 +125,15 @@ class Clock:
         )
 
     @staticmethod
-    def _rounds(desk: Desk, spread: Spread, worker: Worker, host_speed: HostSpeed, head_start: bool) -> list[Round]:
+    def _rounds(
+        buffers: Buffers, layout: Layout, worker: Worker, host_speed: HostSpeed, head_start: bool
+    ) -> list[Round]:
         """Return a calibration's rounds without the first two and any without valid events."""
         rounds = []
         for _ in range(_CALIBRATION_ROUNDS):
-            desk.poison(spread)
+            buffers.poison(layout)
             host_speed.is_strained()  # records how fast the processor can be
-            rounds.append(worker.round("", desk, 30.0, head_start))
+            rounds.append(worker.round("", buffers, 30.0, head_start))
         return [one for one in rounds[2:] if one.event_s is not None]
 
     @property
@@ -166,16 +168,16 @@ class Clock:
         """Whether rounds are shorter than calibrated by more than the jitter: the calibration was too slow."""
         return bool(trials) and median_low(one.switch_s for one in trials) < -self.jitter_s
 
-    def read(self, spread: Spread, one: Round, drift: Excess = NO_DRIFT, trusted: bool = False) -> Reading:
+    def read(self, layout: Layout, one: Round, drift: Excess = NO_DRIFT, trusted: bool = False) -> Reading:
         """Return the seconds per launch of a round by both clocks."""
         work_s = one.work_s - drift.switch_s
-        if (more_s := one.copy_in_s - self.copy_in_s(spread.used["inputs"])) > self.copy_in_jitter_s:
+        if (more_s := one.copy_in_s - self.copy_in_s(layout.used["inputs"])) > self.copy_in_jitter_s:
             work_s += more_s
         work_s += max(0.0, self.probe_excess_s(one) - drift.probe_s - self.jitter_s)
         launches_s = work_s
         for _ in range(3):  # a fixed point: the switch depends a little on the launches' time
             launches_s = max(work_s - self.switch_s(launches_s), 1e-9)
-        count = len(spread.launches)
+        count = len(layout.launches)
         events_s = None if one.event_s is None else one.event_s / count
         return Reading(launches_s / count, events_s, trusted, self.jitter_s / count)
 
@@ -201,10 +203,10 @@ def _sizes(largest: int) -> list[int]:
     return [*sizes, largest]
 
 
-def launches_for(desk: Desk, machine: Machine, exercise: Exercise, case: Case) -> int:
+def launches_for(buffers: Buffers, machine: Machine, exercise: Exercise, case: Case) -> int:
     """Return the launches per round: long enough for the clock, beyond the L2, within the arenas."""
     if exercise.launches is not None:
-        return max(1, min(exercise.launches, desk.capacity(case)))
+        return max(1, min(exercise.launches, buffers.capacity(case)))
     least_s, moved = score.ceiling_s(exercise, case, machine), exercise.bytes_moved(case)
     wanted = max(_ROUND_S / least_s, _L2_TURNS * machine.l2_bytes / moved, 2)
-    return max(1, min(int(wanted) + 1, _MOST_LAUNCHES, desk.capacity(case)))
+    return max(1, min(int(wanted) + 1, _MOST_LAUNCHES, buffers.capacity(case)))

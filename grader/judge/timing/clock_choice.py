@@ -163,7 +163,7 @@ def held_up(own: Sequence[Reading]) -> bool:
 
 
 def disputed(exercise: Exercise, readings: Readings) -> bool:
-    """Whether the submission's own events pass a gate that the counted times do not, and noise explains the difference."""
+    """Whether the submission's own events pass a gate that the counted times do not, and noise may be the reason."""
     seconds, claimed = seconds_of(readings), _claims(readings)
     return any(
         all(case in claimed and _noise(claimed[case][OWN], seconds[case][OWN], readings[case]) for case in gate.cases)

@@ -17,7 +17,7 @@ import torch
 from grader.protocol.arena import Slot, checked
 
 if TYPE_CHECKING:
-    from grader.judge.checking.buffers import Desk, Spread
+    from grader.judge.checking.buffers import Buffers, Layout
 
 LOOKS = 192  # probed elements per output, over all launches; four times as many take 15 µs more (`clock/looks`)
 _FEWEST = 6  # probed elements per launch, if there are many launches
@@ -31,12 +31,12 @@ Column = tuple[int, int, int, int]  # a 2D copy: offset, pitch, rows, bytes per 
 class OutputProbe:
     """Reads elements at random places, drawn again for each round."""
 
-    def __init__(self, desk: Desk, spread: Spread) -> None:
-        self._desk = desk
-        self._columns = _drawn(spread)
+    def __init__(self, buffers: Buffers, layout: Layout) -> None:
+        self._buffers = buffers
+        self._columns = _drawn(layout)
         self._bytes = _size(self._columns)
-        if desk.torch_device == "cuda":
-            self._prepare(decoys=_drawn(spread))
+        if buffers.torch_device == "cuda":
+            self._prepare(decoys=_drawn(layout))
 
     @property
     def copies(self) -> int:
@@ -45,8 +45,8 @@ class OutputProbe:
 
     def take(self) -> bytes:
         """Read the elements now."""
-        outputs = self._desk.arenas["outputs"]
-        if self._desk.torch_device == "cpu":
+        outputs = self._buffers.arenas["outputs"]
+        if self._buffers.torch_device == "cpu":
             raw = outputs.bytes_at(0, outputs.size)
             return b"".join(
                 bytes(raw[offset + row * pitch : offset + row * pitch + item].tolist())
@@ -76,7 +76,7 @@ class OutputProbe:
         from cuda.bindings import driver
 
         copies = []
-        base, done = self._desk.arenas["outputs"].address, 0  # type: ignore[union-attr]
+        base, done = self._buffers.arenas["outputs"].address, 0  # type: ignore[union-attr]
         for offset, pitch, rows, item in columns:
             copy = driver.CUDA_MEMCPY2D()
             copy.srcMemoryType = driver.CUmemorytype.CU_MEMORYTYPE_DEVICE
@@ -89,10 +89,10 @@ class OutputProbe:
         return copies
 
 
-def _drawn(spread: Spread) -> list[Column]:
+def _drawn(layout: Layout) -> list[Column]:
     columns: list[Column] = []
-    for array in spread.case.outputs:
-        columns += _columns([launch[array.name] for launch in spread.launches])
+    for array in layout.case.outputs:
+        columns += _columns([launch[array.name] for launch in layout.launches])
     _source.shuffle(columns)  # no launch is always read last
     return columns
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from grader.exercise import Case, Exercise
 from grader.judge import score
-from grader.judge.checking.buffers import Desk, laid
+from grader.judge.checking.buffers import Buffers, laid
 from grader.judge.gpu.ceilings import Machine
 
 _LAUNCH_S = 480e-6  # by the roofline; merging launches saves about 3.8 µs per launch
@@ -23,22 +23,22 @@ class ProblemSizes:
         self._scales: dict[tuple[str, str], int] = {}
         self._cramped: set[tuple[str, str]] = set()
 
-    def scale(self, exercise: Exercise, case: Case, machine: Machine, desk: Desk) -> int:
+    def scale(self, exercise: Exercise, case: Case, machine: Machine, buffers: Buffers) -> int:
         """Return the factor for a case."""
         key = exercise.id, case.name
         if key not in self._scales:
-            self._grow(exercise, case, machine, desk)
+            self._grow(exercise, case, machine, buffers)
         return self._scales[key]
 
-    def outgrown(self, exercise: Exercise, case: Case, machine: Machine, desk: Desk) -> bool:
+    def outgrown(self, exercise: Exercise, case: Case, machine: Machine, buffers: Buffers) -> bool:
         """Whether a case limited by memory can grow now, which makes its earlier timings obsolete."""
         key = exercise.id, case.name
         before = self._scales.get(key)
         if key in self._cramped:
-            self._grow(exercise, case, machine, desk)
+            self._grow(exercise, case, machine, buffers)
         return self._scales.get(key) != before
 
-    def _grow(self, exercise: Exercise, case: Case, machine: Machine, desk: Desk) -> None:
+    def _grow(self, exercise: Exercise, case: Case, machine: Machine, buffers: Buffers) -> None:
         key = exercise.id, case.name
         scale = self._scales.get(key, 1)
         self._cramped.discard(key)
@@ -47,7 +47,7 @@ class ProblemSizes:
             larger = case.times(2 * scale)
             if max(slot.span for slot in laid(larger, 1).launches[0].values()) > _MOST_ELEMENTS:
                 break
-            if not desk.fits(larger, _FEWEST_LAUNCHES):
+            if not buffers.fits(larger, _FEWEST_LAUNCHES):
                 self._cramped.add(key)
                 break
             scale *= 2

@@ -61,7 +61,7 @@ class Timer:
         known = self.bench.alone
         cases = self.exercise.timed_cases
         for case in cases:
-            if self.bench.sizes.outgrown(self.exercise, case, self.bench.machine, self.bench.desk):
+            if self.bench.sizes.outgrown(self.exercise, case, self.bench.machine, self.bench.buffers):
                 for baseline in self._gated:
                     known.pop((self.exercise.id, baseline.id, case.name), None)
         if any((self.exercise.id, b.id, case.name) not in known for b in self._gated for case in cases):
@@ -78,7 +78,7 @@ class Timer:
             HeldUp: the submission needs a worker of one queue.
             JudgeStopped: a baseline failed twice, through no fault of the submission.
         """
-        self.bench.desk.settle()  # keeps the oracles' work out of the record
+        self.bench.buffers.settle()  # keeps the oracles' work out of the record
         with self.bench.monitor.watch() as self.record:
             self._settle_gates(worker)
             if self.bench.pool.busy and self._wide() and not self._sure():
@@ -110,7 +110,7 @@ class Timer:
     def time(
         self, cases: Sequence[Case], baselines: Sequence[Baseline], trials: int, worker: Worker | None = None
     ) -> None:
-        """Add `trials` readings of every peer to every case, after an uncounted warm-up. Raises as `time_gates` does."""
+        """Add `trials` readings of every peer to every case, after a warm-up. Raises as `time_gates` does."""
         try:
             self._time(cases, baselines, trials, worker)
         except BaselineFailed:
@@ -235,33 +235,33 @@ class Timer:
         self.progress("preparing the baselines", 0, len(cases))
         base = bench.baseline_worker(exercise, baselines)
         clock = bench.clock_for(base)
-        bench.desk.warm(cases)
+        bench.buffers.warm(cases)
         peers = {} if worker is None else {OWN: worker}
         peers |= {f"{exercise.id}:{baseline.id}": base for baseline in baselines}
         for number, case in enumerate(cases):
             self.progress(f"timing {case.name}", number, len(cases))
             self.scales[case.name] = 1
             if self.gated:
-                self.scales[case.name] = bench.sizes.scale(exercise, case, bench.machine, bench.desk)
+                self.scales[case.name] = bench.sizes.scale(exercise, case, bench.machine, bench.buffers)
             scaled = case.times(self.scales[case.name])
-            spread = bench.desk.lay(scaled, launches_for(bench.desk, bench.machine, exercise, scaled))
-            self.launches[case.name] = len(spread.launches)
+            layout = bench.buffers.lay(scaled, launches_for(bench.buffers, bench.machine, exercise, scaled))
+            self.launches[case.name] = len(layout.launches)
             if worker is not None:
-                worker.plan(spread)
+                worker.plan(layout)
             try:
-                base.plan(spread)
+                base.plan(layout)
             except WorkerFailed as failed:
                 raise BaselineFailed("worker", failed.failure.message) from None
             kept = self.readings.setdefault(case.name, {})
             with bench.pool.still(), undisturbed():
                 aside = bench.monitor.aside
                 seen: list[Excess] = []
-                desk, done = bench.desk, 0
+                buffers, done = bench.buffers, 0
                 limit_s = bench.machine.slowness * exercise.round_limit_s
                 early = exercise.head_start and case.name not in self.late
-                sample(desk, spread, exercise, peers, clock, _WARM_UP_LIMIT_S, seen, aside, early, checked=False)
+                sample(buffers, layout, exercise, peers, clock, _WARM_UP_LIMIT_S, seen, aside, early, checked=False)
                 while done < max(trials, _MOST_TRIALS):
-                    found = sample(desk, spread, exercise, peers, clock, limit_s, seen, aside, early)
+                    found = sample(buffers, layout, exercise, peers, clock, limit_s, seen, aside, early)
                     for peer, reading in found.items():
                         kept.setdefault(peer.split(":")[-1], []).append(reading)
                     done += 1

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager
 
 from grader.exercise import Exercise
-from grader.judge.checking.buffers import Desk, Spread
+from grader.judge.checking.buffers import Buffers, Layout
 from grader.judge.process.worker import FILL, Round, Worker, WorkerFailed, stopped
 from grader.judge.timing.clock import Clock, Excess
 from grader.judge.timing.clock_choice import Reading
@@ -37,7 +37,7 @@ class TimedWrong(Exception):
 
 
 def sample(
-    desk: Desk, spread: Spread, exercise: Exercise, peers: dict[str, Worker], clock: Clock, limit_s: float,
+    buffers: Buffers, layout: Layout, exercise: Exercise, peers: dict[str, Worker], clock: Clock, limit_s: float,
     excesses: list[Excess], aside: Callable[[], AbstractContextManager[None]] = contextlib.nullcontext,
     own_head_start: bool = True, checked: bool = True,
 ) -> dict[str, Reading]:  # fmt: skip
@@ -62,55 +62,57 @@ def sample(
     left_s = own.left_s if own is not None else 0.0
     clock = clock if exercise.head_start else clock.of_the_host
     with aside():
-        desk.deal(spread, exercise.draw)
+        buffers.fill(layout, exercise.draw)
     work_s = ours_s = time.perf_counter() - entered
     rounds: dict[str, Round] = {}
     strained = False
     for peer, worker in peers.items():
         if worker is own:
             _rest(exercise, work_s)
-            desk.poison(spread)
-            rounds[peer] = worker.round(peer, desk, limit_s, exercise.head_start and own_head_start)
+            buffers.poison(layout)
+            rounds[peer] = worker.round(peer, buffers, limit_s, exercise.head_start and own_head_start)
             work_s = 0.0  # the GPU has rested since
             if not checked:
                 continue
             begun = time.perf_counter()
             with aside():
-                mismatch = desk.check(spread, exercise)
-                desk.settle()
+                mismatch = buffers.check(layout, exercise)
+                buffers.settle()
             if mismatch:
-                raise TimedWrong(spread.case.name, mismatch)
+                raise TimedWrong(layout.case.name, mismatch)
             rounds[peer].must_be_unchanged()
             work_s = time.perf_counter() - begun
             ours_s += work_s
             continue
         with stopped(own):
             _rest(exercise, work_s)
-            rounds[peer], slow = _round_of_ours(worker, peer, desk, spread, clock, limit_s, exercise.head_start)
+            rounds[peer], slow = _round_of_ours(worker, peer, buffers, layout, clock, limit_s, exercise.head_start)
         work_s, strained = 0.0, strained or slow
     ours = [one for peer, one in rounds.items() if peers[peer] is not own]
     if own is not None and ours and not any(map(clock.tells, ours)):
         with stopped(own):
-            one, slow = _round_of_ours([*peers.values()][-1], FILL, desk, spread, clock, limit_s, exercise.head_start)
+            one, slow = _round_of_ours(
+                [*peers.values()][-1], FILL, buffers, layout, clock, limit_s, exercise.head_start
+            )
         ours, strained = [*ours, one], strained or slow
     if own is not None:
         own.left_s = left_s - (time.perf_counter() - entered - ours_s)
     excesses.append(clock.excess(ours, strained))
     drift = clock.drift(excesses[-_SPELL_TRIALS:])
     return {
-        peer: clock.read(spread, one, drift if peers[peer] is own else drift.longer, trusted=peers[peer] is not own)
+        peer: clock.read(layout, one, drift if peers[peer] is own else drift.longer, trusted=peers[peer] is not own)
         for peer, one in rounds.items()
     }
 
 
 def _round_of_ours(
-    worker: Worker, name: str, desk: Desk, spread: Spread, clock: Clock, limit_s: float, head_start: bool
+    worker: Worker, name: str, buffers: Buffers, layout: Layout, clock: Clock, limit_s: float, head_start: bool
 ) -> tuple[Round, bool]:
     """Run a trusted round. Return it, and whether the processor was slow before and after it."""
     try:
-        desk.poison(spread)
+        buffers.poison(layout)
         slow = clock.host_speed.is_strained()
-        one = worker.round(name, desk, limit_s, head_start)
+        one = worker.round(name, buffers, limit_s, head_start)
         return one, clock.host_speed.is_strained() and slow
     except WorkerFailed as failed:
         raise BaselineFailed(name, failed.failure.message) from None

@@ -15,7 +15,7 @@ from grader.authoring.stubs import solution
 from grader.exercise import Case
 from grader.exercises import EXERCISES
 from grader.exercises.triton import products
-from grader.judge.checking.buffers import Desk, generator
+from grader.judge.checking.buffers import Buffers, generator
 from grader.judge.checking.compare import within
 
 ROOT = Path(__file__).resolve().parents[3]
@@ -70,32 +70,32 @@ def test_whole_numbers_have_exact_sums() -> None:
 
 def test_transposed_operands_are_views_of_the_arena() -> None:
     """Rows and columns are swapped in memory, and the drawn values are in the right places."""
-    desk = Desk("simulator")
-    spread = desk.lay(_TRANSPOSED)
-    desk.deal(spread, products.draw)
-    desk.hand_over()
+    buffers = Buffers("simulator")
+    layout = buffers.lay(_TRANSPOSED)
+    buffers.fill(layout, products.draw)
+    buffers.hand_over()
     m, n, k = products.TRANSPOSED
-    slots = spread.launches[0]
+    slots = layout.launches[0]
     assert (slots["a"].shape, slots["a"].strides) == ((m, k), (1, m))
     assert (slots["b"].shape, slots["b"].strides) == ((k, n), (1, k))
     assert slots["out"].strides == (n, 1)
-    assert torch.equal(desk._view(slots["a"]), desk._private(slots["a"]))
-    assert desk._private(slots["a"]).unique().tolist() == [-3, -2, -1, 0, 1, 2, 3]
+    assert torch.equal(buffers._view(slots["a"]), buffers._private(slots["a"]))
+    assert buffers._private(slots["a"]).unique().tolist() == [-3, -2, -1, 0, 1, 2, 3]
 
 
 @pytest.mark.parametrize(("missing", "said"), [(64, "some program must compute each tile"), (None, "")])
 def test_what_was_never_written_is_explained(missing: int | None, said: str) -> None:
     """The report names missing tiles; if nothing was written, there is no suspect."""
     case = next(case for case in products.SIMULATOR_CASES if case.name == "128 × 128 × 128")
-    desk = Desk("simulator")
-    spread = desk.lay(case)
-    desk.deal(spread, products.draw)
-    desk.poison(spread)
-    slots = spread.launches[0]
+    buffers = Buffers("simulator")
+    layout = buffers.lay(case)
+    buffers.fill(layout, products.draw)
+    buffers.poison(layout)
+    slots = layout.launches[0]
     if missing is not None:
-        right = desk._private(slots["a"]).float() @ desk._private(slots["b"]).float()
-        desk._view(slots["out"])[:, :missing] = right[:, :missing].half()
-    found = desk.check(spread, EXERCISES["matmul"])
+        right = buffers._private(slots["a"]).float() @ buffers._private(slots["b"]).float()
+        buffers._view(slots["out"])[:, :missing] = right[:, :missing].half()
+    found = buffers.check(layout, EXERCISES["matmul"])
     assert found is not None
     assert said in found.suspect
     assert bool(said) == bool(found.suspect)

@@ -1,4 +1,4 @@
-"""The arbiter's desk: inputs that nobody knows beforehand, private copies that nobody reaches, every output checked."""
+"""The arbiter's buffers: inputs that nobody can predict, private copies, and checks of every output."""
 
 import random
 import weakref
@@ -10,9 +10,9 @@ import torch
 from grader.errors import MachineLacks
 from grader.exercise import Array, Case, Suspect
 from grader.exercises import find
-from grader.judge.checking import buffers, fused_compare
-from grader.judge.checking import buffers as desks
-from grader.judge.checking.buffers import FILLS, Desk, draw, generator
+from grader.judge.checking import buffers as buffers_module
+from grader.judge.checking import fused_compare
+from grader.judge.checking.buffers import FILLS, Buffers, draw, generator
 from grader.protocol.arena import GUARD_BYTES
 
 ADD, SOFTMAX = find("vector_add"), find("softmax")
@@ -21,178 +21,178 @@ PADDED = Case("padded", (Array("x", (9, 21), row_padding=11), Array("out", (9, 2
 
 
 @pytest.fixture(params=["launch by launch", "in one pass"])
-def desk(request, monkeypatch):
-    """A desk, and one that compares as on a GPU: all at once first, and launch by launch what was not right."""
-    monkeypatch.setattr(desks, "_HOST_BYTES", 1 << 22)
+def buffers(request, monkeypatch):
+    """Buffers, and others compared as on a GPU: all at once first, and launch by launch what was not right."""
+    monkeypatch.setattr(buffers_module, "_HOST_BYTES", 1 << 22)
     monkeypatch.setattr(fused_compare, "saves", lambda device: request.param == "in one pass")
-    return Desk("simulator")
+    return Buffers("simulator")
 
 
-def arena_bytes(desk, name, spread):
-    return bytes(desk.arenas[name].bytes_at(0, spread.used[name]).tolist())
+def arena_bytes(buffers, name, layout):
+    return bytes(buffers.arenas[name].bytes_at(0, layout.used[name]).tolist())
 
 
-def dealt(desk, spread):
+def filled(buffers, layout):
     """The private inputs, one flat tensor a launch."""
     return [
-        torch.cat([desk._private(launch[array.name]).flatten().clone() for array in spread.case.inputs])
-        for launch in spread.launches
+        torch.cat([buffers._private(launch[array.name]).flatten().clone() for array in layout.case.inputs])
+        for launch in layout.launches
     ]
 
 
-def answer(desk, spread, of=lambda x, y: x + y):
+def answer(buffers, layout, of=lambda x, y: x + y):
     """Writes what a worker would, from the inputs that it sees."""
-    for launch in spread.launches:
-        desk._view(launch["out"]).copy_(of(desk._view(launch["x"]), desk._view(launch["y"])))
+    for launch in layout.launches:
+        buffers._view(launch["out"]).copy_(of(buffers._view(launch["x"]), buffers._view(launch["y"])))
 
 
 @pytest.fixture
-def answered(desk):
-    """A spread of three launches, all inputs handed over and all outputs right."""
-    spread = desk.lay(CASE, 3)
-    desk.deal(spread)
-    desk.poison(spread)
-    desk.hand_over()
-    answer(desk, spread)
-    return spread
+def answered(buffers):
+    """A layout of three launches, all inputs handed over and all outputs right."""
+    layout = buffers.lay(CASE, 3)
+    buffers.fill(layout)
+    buffers.poison(layout)
+    buffers.hand_over()
+    answer(buffers, layout)
+    return layout
 
 
-def test_each_deal_and_each_launch_has_inputs_of_its_own(desk):
-    """Nothing is dealt twice: not to another launch, and not in the next trial."""
-    spread = desk.lay(CASE, 4)
-    desk.deal(spread)
-    first = dealt(desk, spread)
-    desk.deal(spread)
-    seen = [*first, *dealt(desk, spread)]
+def test_each_deal_and_each_launch_has_inputs_of_its_own(buffers):
+    """Nothing is filled twice: not to another launch, and not in the next trial."""
+    layout = buffers.lay(CASE, 4)
+    buffers.fill(layout)
+    first = filled(buffers, layout)
+    buffers.fill(layout)
+    seen = [*first, *filled(buffers, layout)]
     for at, one in enumerate(seen):
         assert all((one == other).sum() < 20 for other in seen[:at])
         assert (one[:1000] == one[1000:]).sum() < 10, "x and y differ, too"
 
 
 def test_no_seed_that_others_have_foretells_the_inputs(monkeypatch):
-    """Two desks in a process with the same seeds deal differently."""
-    monkeypatch.setattr(desks, "_HOST_BYTES", 1 << 22)
+    """Two sets of buffers in a process, with the same seeds, are filled differently."""
+    monkeypatch.setattr(buffers_module, "_HOST_BYTES", 1 << 22)
     found = []
     for _ in range(2):
         torch.manual_seed(0)
-        desk = Desk("simulator")
-        spread = desk.lay(CASE)
-        desk.deal(spread)
-        found.append(dealt(desk, spread)[0])
+        buffers = Buffers("simulator")
+        layout = buffers.lay(CASE)
+        buffers.fill(layout)
+        found.append(filled(buffers, layout)[0])
     assert not torch.equal(*found)
     assert generator("cpu").initial_seed() != generator("cpu").initial_seed()
 
 
-def test_inputs_reach_the_worker_only_when_they_are_handed_over(desk):
+def test_inputs_reach_the_worker_only_when_they_are_handed_over(buffers):
     """The clock covers the handing over: before it a worker that polls its inputs sees nothing of them."""
-    spread = desk.lay(CASE, 3)
-    before = arena_bytes(desk, "inputs", spread)
+    layout = buffers.lay(CASE, 3)
+    before = arena_bytes(buffers, "inputs", layout)
     for _ in range(2):
-        desk.deal(spread)
-        desk.poison(spread)
-        desk.wake()
-        assert arena_bytes(desk, "inputs", spread) == before
-        desk.hand_over()
-        before = arena_bytes(desk, "inputs", spread)
-        for launch in spread.launches:
+        buffers.fill(layout)
+        buffers.poison(layout)
+        buffers.wake()
+        assert arena_bytes(buffers, "inputs", layout) == before
+        buffers.hand_over()
+        before = arena_bytes(buffers, "inputs", layout)
+        for launch in layout.launches:
             for name in "xy":
-                assert torch.equal(desk._view(launch[name]), desk._private(launch[name]))
+                assert torch.equal(buffers._view(launch[name]), buffers._private(launch[name]))
 
 
-def test_the_small_copy_is_of_nothing_that_a_worker_maps(desk, monkeypatch):
+def test_the_small_copy_is_of_nothing_that_a_worker_maps(buffers, monkeypatch):
     """It has to get its turn on the GPU, and tells nobody anything."""
-    desk.deal(desk.lay(CASE, 3))
-    copies, hand = [], desk._hand
-    monkeypatch.setattr(desk, "_hand", lambda target, given: copies.append((target, given)) or hand(target, given))
-    desk.wake()
+    buffers.fill(buffers.lay(CASE, 3))
+    copies, hand = [], buffers._hand
+    monkeypatch.setattr(buffers, "_hand", lambda target, given: copies.append((target, given)) or hand(target, given))
+    buffers.wake()
     ((target, given),) = copies
-    mapped = [arena.bytes_at(0, arena.size) for arena in desk.arenas_for(trusted=True).values()]
+    mapped = [arena.bytes_at(0, arena.size) for arena in buffers.arenas_for(trusted=True).values()]
     for last in (target, given):
         assert not any(0 <= last.data_ptr() - arena.data_ptr() < arena.numel() for arena in mapped)
 
 
-def test_around_inputs_there_is_nothing_but_nan(desk):
+def test_around_inputs_there_is_nothing_but_nan(buffers):
     """Before, behind and between the rows: who reads there gets no number."""
-    spread = desk.lay(PADDED, 2)
-    desk.deal(spread)
-    desk.hand_over()
-    raw = desk.arenas["inputs"].bytes_at(0, spread.used["inputs"]).view(torch.float32)
+    layout = buffers.lay(PADDED, 2)
+    buffers.fill(layout)
+    buffers.hand_over()
+    raw = buffers.arenas["inputs"].bytes_at(0, layout.used["inputs"]).view(torch.float32)
     own = torch.zeros_like(raw, dtype=torch.bool)
-    for launch in spread.launches:
+    for launch in layout.launches:
         slot = launch["x"]
         own[slot.offset // 4 :].as_strided(slot.shape, slot.strides).fill_(True)
     assert int(own.sum()) == 2 * 9 * 21
     assert raw[own].isfinite().all()
     assert raw[~own].isnan().all()
-    assert spread.launches[0]["x"].offset >= GUARD_BYTES
+    assert layout.launches[0]["x"].offset >= GUARD_BYTES
 
 
-def test_what_is_dealt_after_a_larger_case_leaves_nothing_of_it(desk):
+def test_what_is_filled_after_a_larger_case_leaves_nothing_of_it(buffers):
     """The guards of a small case are not the numbers of the case before it."""
     for launches in (4, 1):
-        spread = desk.lay(CASE, launches)
-        desk.deal(spread)
-        desk.hand_over()
-    raw = desk.arenas["inputs"].bytes_at(0, spread.used["inputs"]).view(torch.float32)
+        layout = buffers.lay(CASE, launches)
+        buffers.fill(layout)
+        buffers.hand_over()
+    raw = buffers.arenas["inputs"].bytes_at(0, layout.used["inputs"]).view(torch.float32)
     assert int(raw.isfinite().sum()) == 2 * 1000
 
 
-def test_right_answers_are_right(desk, answered):
+def test_right_answers_are_right(buffers, answered):
     """All launches are right."""
-    assert desk.check(answered, ADD) is None
-    assert not desk.unwritten(answered)
+    assert buffers.check(answered, ADD) is None
+    assert not buffers.unwritten(answered)
 
 
-def test_what_is_done_to_the_inputs_changes_no_expectation(desk, answered):
+def test_what_is_done_to_the_inputs_changes_no_expectation(buffers, answered):
     """Inputs that are overwritten afterwards leave right answers right, and make wrong ones no better."""
     for launch in answered.launches:
-        desk._view(launch["x"]).zero_()
-    assert desk.check(answered, ADD) is None
-    answer(desk, answered)
-    assert desk.check(answered, ADD).wrong > 0
+        buffers._view(launch["x"]).zero_()
+    assert buffers.check(answered, ADD) is None
+    answer(buffers, answered)
+    assert buffers.check(answered, ADD).wrong > 0
 
 
 @pytest.mark.parametrize("launch", [0, 1, 2])
 @pytest.mark.parametrize("at", [0, 500, 999])
-def test_one_wrong_element_of_one_launch_is_found(desk, answered, launch, at):
+def test_one_wrong_element_of_one_launch_is_found(buffers, answered, launch, at):
     """Every element of every launch is checked."""
-    desk._view(answered.launches[launch]["out"])[at] += 1.0
-    found = desk.check(answered, ADD)
+    buffers._view(answered.launches[launch]["out"])[at] += 1.0
+    found = buffers.check(answered, ADD)
     assert (found.wrong, found.first_index) == (1, (at,))
 
 
-def test_an_answer_of_the_launch_before_is_wrong(desk, answered):
+def test_an_answer_of_the_launch_before_is_wrong(buffers, answered):
     """To compute one launch and to copy its output to the others gains nothing."""
-    first = desk._view(answered.launches[0]["out"])
-    desk._view(answered.launches[2]["out"]).copy_(first)
-    assert desk.check(answered, ADD).wrong > 900
+    first = buffers._view(answered.launches[0]["out"])
+    buffers._view(answered.launches[2]["out"]).copy_(first)
+    assert buffers.check(answered, ADD).wrong > 900
 
 
-def test_every_output_is_checked(desk):
+def test_every_output_is_checked(buffers):
     """An exercise may ask for two; the second counts as the first does."""
     case = Case("two", (Array("x", (10,)), Array("a", (10,), role="out"), Array("b", (10,), role="out")))
     twice = replace(ADD, oracle=lambda given: (given["x"], 2 * given["x"]), suspects=())
-    spread = desk.lay(case, 2)
-    desk.deal(spread)
-    desk.poison(spread)
-    for launch in spread.launches:
+    layout = buffers.lay(case, 2)
+    buffers.fill(layout)
+    buffers.poison(layout)
+    for launch in layout.launches:
         for factor, name in enumerate("ab", 1):
-            desk._view(launch[name]).copy_(factor * desk._private(launch["x"]))
-    assert desk.check(spread, twice) is None
-    desk._view(spread.launches[1]["b"])[3] += 1.0
-    assert desk.check(spread, twice).output == "b"
+            buffers._view(launch[name]).copy_(factor * buffers._private(launch["x"]))
+    assert buffers.check(layout, twice) is None
+    buffers._view(layout.launches[1]["b"])[3] += 1.0
+    assert buffers.check(layout, twice).output == "b"
 
 
-def test_the_poison_covers_outputs_and_what_is_around_them(desk):
+def test_the_poison_covers_outputs_and_what_is_around_them(buffers):
     """Answers of the round before are gone, and a write next to an output shows."""
-    spread = desk.lay(PADDED, 2)
-    desk.deal(spread)
-    assert desk.arenas["outputs"].bytes_at(0, spread.used["outputs"]).fill_(1).sum() > 0
-    desk.poison(spread)
-    assert desk.unwritten(spread)
-    assert set(arena_bytes(desk, "outputs", spread)) == {0xFF}
-    desk._view(spread.launches[1]["out"])[4, 4] = 1.0
-    assert not desk.unwritten(spread)
+    layout = buffers.lay(PADDED, 2)
+    buffers.fill(layout)
+    assert buffers.arenas["outputs"].bytes_at(0, layout.used["outputs"]).fill_(1).sum() > 0
+    buffers.poison(layout)
+    assert buffers.unwritten(layout)
+    assert set(arena_bytes(buffers, "outputs", layout)) == {0xFF}
+    buffers._view(layout.launches[1]["out"])[4, 4] = 1.0
+    assert not buffers.unwritten(layout)
 
 
 BESIDE = {0: [-1, 9 * 21], 3: [-1, 21, 23, 8 * 24 + 21]}  # by the padding of rows of 21: elements that are not its own
@@ -204,85 +204,87 @@ FAR = GUARD_BYTES // 4  # elements of a guard
     [(0, -FAR), (0, 9 * 21 - 1 + FAR), (3, -FAR), (3, 8 * 24 + 20 + FAR)]
     + [(p, at) for p in BESIDE for at in BESIDE[p]],
 )
-def test_a_write_beside_an_output_is_found(desk, padding, offset):
+def test_a_write_beside_an_output_is_found(buffers, padding, offset):
     """At either end of its guards, and between its rows; the right answers do not excuse it."""
     arrays = Array("x", (9, 21)), Array("out", (9, 21), role="out", row_padding=padding)
-    spread = desk.lay(Case("case", arrays), 2)
-    desk.deal(spread)
-    desk.poison(spread)
-    for launch in spread.launches:
-        desk._view(launch["out"]).copy_(torch.softmax(desk._private(launch["x"]).double(), 1))
-    assert desk.check(spread, SOFTMAX) is None
-    start = spread.launches[1]["out"].offset
-    desk.arenas["outputs"].bytes_at(start + 4 * offset, 4).fill_(0)
-    found = desk.check(spread, SOFTMAX)
+    layout = buffers.lay(Case("case", arrays), 2)
+    buffers.fill(layout)
+    buffers.poison(layout)
+    for launch in layout.launches:
+        buffers._view(launch["out"]).copy_(torch.softmax(buffers._private(launch["x"]).double(), 1))
+    assert buffers.check(layout, SOFTMAX) is None
+    start = layout.launches[1]["out"].offset
+    buffers.arenas["outputs"].bytes_at(start + 4 * offset, 4).fill_(0)
+    found = buffers.check(layout, SOFTMAX)
     assert (found.wrong, found.outside) == (0, 1)
 
 
-def test_what_is_right_is_looked_at_once(desk, answered, monkeypatch):
+def test_what_is_right_is_looked_at_once(buffers, answered, monkeypatch):
     """Right answers of all launches are compared once, together; a wrong answer is found and reported."""
     one_by_one = []
-    compare = desks.compare
-    monkeypatch.setattr(desks, "compare", lambda *given: one_by_one.append(given[0]) or compare(*given))
-    monkeypatch.setattr(buffers, "written_outside", lambda *_: pytest.fail("all guards were looked at in one go"))
-    assert desk.check(answered, ADD) is None
+    compare = buffers_module.compare
+    monkeypatch.setattr(buffers_module, "compare", lambda *given: one_by_one.append(given[0]) or compare(*given))
+    monkeypatch.setattr(
+        buffers_module, "written_outside", lambda *_: pytest.fail("all guards were looked at in one go")
+    )
+    assert buffers.check(answered, ADD) is None
     assert len(one_by_one) == (0 if fused_compare.saves("cpu") else 3)
-    desk._view(answered.launches[2]["out"])[7] = float("nan")
-    assert desk.check(answered, ADD).not_finite == 1
+    buffers._view(answered.launches[2]["out"])[7] = float("nan")
+    assert buffers.check(answered, ADD).not_finite == 1
     monkeypatch.undo()
-    expected = [(desk._view(launch["out"]).double() * 0,) for launch in answered.launches]
-    assert desk.check(answered, ADD, expected).wrong > 900, "what is expected need not be the oracle's"
+    expected = [(buffers._view(launch["out"]).double() * 0,) for launch in answered.launches]
+    assert buffers.check(answered, ADD, expected).wrong > 900, "what is expected need not be the oracle's"
 
 
 @pytest.mark.parametrize("bytes_", ["odd", "even"])
 @pytest.mark.parametrize("outputs", [1, 2, 3])
-def test_every_guard_of_every_launch_is_looked_at(desk, outputs, bytes_):
+def test_every_guard_of_every_launch_is_looked_at(buffers, outputs, bytes_):
     """The first and the last byte count, also after the last launch. No byte of an output counts as a guard."""
     odd = [
         Array(f"out{n}", (3 + 7 * n,), "uint8" if bytes_ == "odd" else "float64", role="out") for n in range(outputs)
     ]
-    spread = desk.lay(Case("case", (Array("x", (10,)), *odd)), 3)
-    desk.poison(spread)
-    launches = [[slot for slot in launch.values() if slot.arena == "outputs"] for launch in spread.launches]
-    raw = desk.arenas["outputs"].bytes_at(0, spread.used["outputs"])
-    assert buffers.untouched(desk.arenas["outputs"], launches)
+    layout = buffers.lay(Case("case", (Array("x", (10,)), *odd)), 3)
+    buffers.poison(layout)
+    launches = [[slot for slot in launch.values() if slot.arena == "outputs"] for launch in layout.launches]
+    raw = buffers.arenas["outputs"].bytes_at(0, layout.used["outputs"])
+    assert buffers_module.untouched(buffers.arenas["outputs"], launches)
     for launch in launches:
         for slot in launch:
             end = slot.offset + slot.bytes
             for at in (slot.offset - GUARD_BYTES, slot.offset - 1, end, end + GUARD_BYTES - 1):
                 raw[at] = 254
-                assert not buffers.untouched(desk.arenas["outputs"], launches), at
+                assert not buffers_module.untouched(buffers.arenas["outputs"], launches), at
                 raw[at] = 255
             raw[slot.offset : end] = 0
-    assert buffers.untouched(desk.arenas["outputs"], launches)
+    assert buffers_module.untouched(buffers.arenas["outputs"], launches)
 
 
-def test_guards_at_unequal_distances_are_looked_at_too(desk):
-    """They lie at equal ones as long as a desk lays them; nothing must depend on that."""
-    spread = desk.lay(CASE, 4)
-    desk.poison(spread)
-    launches = [[launch["out"]] for number, launch in enumerate(spread.launches) if number != 1]
-    raw = desk.arenas["outputs"].bytes_at(0, spread.used["outputs"])
-    assert buffers.untouched(desk.arenas["outputs"], launches)
+def test_guards_at_unequal_distances_are_looked_at_too(buffers):
+    """Equal offsets hold as long as the same buffers lay them out; nothing must depend on that."""
+    layout = buffers.lay(CASE, 4)
+    buffers.poison(layout)
+    launches = [[launch["out"]] for number, launch in enumerate(layout.launches) if number != 1]
+    raw = buffers.arenas["outputs"].bytes_at(0, layout.used["outputs"])
+    assert buffers_module.untouched(buffers.arenas["outputs"], launches)
     raw[launches[1][0].offset - 1] = 0
-    assert not buffers.untouched(desk.arenas["outputs"], launches)
+    assert not buffers_module.untouched(buffers.arenas["outputs"], launches)
 
 
-def test_what_fits_can_be_laid_and_what_does_not_is_refused(desk):
+def test_what_fits_can_be_laid_and_what_does_not_is_refused(buffers):
     """Launches by launches, up to the last that fits; each arena counts."""
     for arrays in (CASE.arrays, (Array("x", (10,)), Array("out", (40_000,), role="out"))):
         case = Case("case", arrays)
-        most = desk.capacity(case)
+        most = buffers.capacity(case)
         assert most > 1
-        assert desk.fits(case)
-        assert desk.fits(case, most)
-        assert not desk.fits(case, most + 1)
-        spread = desk.lay(case, most)
-        assert all(spread.used[name] <= arena.size for name, arena in desk.arenas.items())
+        assert buffers.fits(case)
+        assert buffers.fits(case, most)
+        assert not buffers.fits(case, most + 1)
+        layout = buffers.lay(case, most)
+        assert all(layout.used[name] <= arena.size for name, arena in buffers.arenas.items())
     huge = Case("huge", (Array("x", (1 << 21,)), Array("out", (1,), role="out")))
-    assert not desk.fits(huge)
+    assert not buffers.fits(huge)
     with pytest.raises(MachineLacks, match="huge"):
-        desk.lay(huge)
+        buffers.lay(huge)
 
 
 class Buffer:
@@ -298,8 +300,8 @@ class Buffer:
 @pytest.fixture
 def free_bytes(monkeypatch):
     """Says how much of a GPU's memory is free, with no GPU at all."""
-    monkeypatch.setattr(desks, "CudaArena", Buffer)
-    monkeypatch.setattr(desks, "generator", lambda device: None)
+    monkeypatch.setattr(buffers_module, "CudaArena", Buffer)
+    monkeypatch.setattr(buffers_module, "generator", lambda device: None)
     monkeypatch.setattr(torch.cuda, "memory_allocated", lambda: 0)
     monkeypatch.setattr(torch.cuda, "memory_reserved", lambda: 0)
     return lambda free: monkeypatch.setattr(torch.cuda, "mem_get_info", lambda: (free, 1 << 40))
@@ -314,17 +316,17 @@ def test_arenas_leave_room_on_every_card(free_bytes, card_gib, arena_gib, large_
     """
     free = int(0.94 * card_gib * (1 << 30))
     free_bytes(free)
-    desk = Desk("cuda")
-    arena = desk.arenas["inputs"].size
-    assert desk.arenas["outputs"].size == arena == pytest.approx(arena_gib * (1 << 30), rel=0.01)
+    buffers = Buffers("cuda")
+    arena = buffers.arenas["inputs"].size
+    assert buffers.arenas["outputs"].size == arena == pytest.approx(arena_gib * (1 << 30), rel=0.01)
     after = free - 2 * arena
     free_bytes(after)
     for elements, fits in ((1 << 23, True), (1 << 27, large_fits)):
         case = Case("case", (Array("x", (elements,)), Array("y", (elements,)), Array("out", (elements,), role="out")))
-        most = desk.capacity(case)
+        most = buffers.capacity(case)
         assert most >= 1
-        assert desk.fits(case, most) is fits
-        assert not fits or 6 * 8 * elements + desk.lay(case, most).used["inputs"] < after
+        assert buffers.fits(case, most) is fits
+        assert not fits or 6 * 8 * elements + buffers.lay(case, most).used["inputs"] < after
 
 
 _GIB = 1 << 30
@@ -338,7 +340,7 @@ def test_judges_that_share_a_gpu_have_what_they_need_all_at_once(free_bytes, fre
     free, wanted = free_gib * _GIB, 0
     for _ in range(judges):
         free_bytes(free)
-        size = Desk("cuda").arenas["inputs"].size
+        size = Buffers("cuda").arenas["inputs"].size
         assert size >= least_gib * _GIB, "rounds move gigabytes, so that they last milliseconds and pass through the L2"
         free -= 2 * size + _AT_REST
         wanted += 3 * size + _BESIDE
@@ -348,136 +350,136 @@ def test_judges_that_share_a_gpu_have_what_they_need_all_at_once(free_bytes, fre
 def test_memory_is_short_where_private_inputs_find_no_room(free_bytes, monkeypatch):
     """As large as the arena, less what is held already; in the simulator memory is the host's."""
     free_bytes(20 * _GIB)
-    desk = Desk("cuda")
-    size = desk.arenas["inputs"].size
+    buffers = Buffers("cuda")
+    size = buffers.arenas["inputs"].size
     for free, held, short in ((size + 1, 0, False), (size - 1, 0, True), (size - 1, 2, False)):
         free_bytes(free)
-        monkeypatch.setattr(desk, "_secret", torch.empty(held, dtype=torch.uint8) if held else None)
-        assert desk.short() is short
-    monkeypatch.setattr(desks, "_HOST_BYTES", 1 << 20)
+        monkeypatch.setattr(buffers, "_secret", torch.empty(held, dtype=torch.uint8) if held else None)
+        assert buffers.short() is short
+    monkeypatch.setattr(buffers_module, "_HOST_BYTES", 1 << 20)
     free_bytes(0)
-    assert not Desk("simulator").short()
+    assert not Buffers("simulator").short()
 
 
-def test_larger_private_inputs_take_the_place_of_the_old_ones(desk, monkeypatch):
+def test_larger_private_inputs_take_the_place_of_the_old_ones(buffers, monkeypatch):
     """There is no moment in which the GPU holds both, though the old ones were ready to be handed over."""
-    desk.copy_in_s(1 << 12)
-    old, alive = weakref.ref(desk._secret.untyped_storage()), []
+    buffers.copy_in_s(1 << 12)
+    old, alive = weakref.ref(buffers._secret.untyped_storage()), []
     empty = torch.empty
     monkeypatch.setattr(torch, "empty", lambda *given, **options: alive.append(old()) or empty(*given, **options))
-    desk.copy_in_s(1 << 16)
+    buffers.copy_in_s(1 << 16)
     assert alive
     assert not any(alive)
 
 
-def test_the_copying_in_is_calibrated_where_private_inputs_of_that_size_find_no_room(desk, monkeypatch):
+def test_the_copying_in_is_calibrated_where_private_inputs_of_that_size_find_no_room(buffers, monkeypatch):
     """Other judges may hold the memory: the time is that of as many bytes of the outputs. Other errors are errors."""
-    copied, make_room = [], desk._make_room
-    hand_over = desk.hand_over
+    copied, make_room = [], buffers._make_room
+    hand_over = buffers.hand_over
 
     def make_some_room(count):
         if count > 1 << 16:
-            desk._secret = None
+            buffers._secret = None
             raise torch.OutOfMemoryError("CUDA out of memory. Tried to allocate 12.00 GiB.")
         make_room(count)
 
-    monkeypatch.setattr(desk, "_make_room", make_some_room)
-    monkeypatch.setattr(desk, "hand_over", lambda: copied.append(desk._given.numel()) or hand_over())
-    assert 0 < desk.copy_in_s(1 << 12) < 5
-    assert 0 < desk.copy_in_s(desk.arenas["inputs"].size) < 5
-    assert set(copied) == {1 << 12, desk.arenas["inputs"].size}
-    monkeypatch.setattr(desk, "_make_room", lambda count: (_ for _ in ()).throw(RuntimeError("CUDA error")))
+    monkeypatch.setattr(buffers, "_make_room", make_some_room)
+    monkeypatch.setattr(buffers, "hand_over", lambda: copied.append(buffers._given.numel()) or hand_over())
+    assert 0 < buffers.copy_in_s(1 << 12) < 5
+    assert 0 < buffers.copy_in_s(buffers.arenas["inputs"].size) < 5
+    assert set(copied) == {1 << 12, buffers.arenas["inputs"].size}
+    monkeypatch.setattr(buffers, "_make_room", lambda count: (_ for _ in ()).throw(RuntimeError("CUDA error")))
     with pytest.raises(RuntimeError, match="CUDA error"):
-        desk.copy_in_s(1 << 12)
+        buffers.copy_in_s(1 << 12)
 
 
-def test_on_a_gpu_the_oracle_must_fit_too(desk, monkeypatch):
-    """Private inputs and the comparison in float64 need memory in addition to the arenas; torch's unused cache counts."""
-    desk.torch_device = "cuda"
-    need = 6 * 8 * 1000 + desk.lay(CASE).used["inputs"]
+def test_on_a_gpu_the_oracle_must_fit_too(buffers, monkeypatch):
+    """Private inputs and the comparison in float64 need memory beyond the arenas; torch's unused cache is available."""
+    buffers.torch_device = "cuda"
+    need = 6 * 8 * 1000 + buffers.lay(CASE).used["inputs"]
     monkeypatch.setattr(torch.cuda, "memory_allocated", lambda: 5000)
     for free, reserved, fits in ((need + 1, 5000, True), (need - 1, 5000, False), (1, 5000 + need, True)):
         monkeypatch.setattr(torch.cuda, "mem_get_info", lambda free=free: (free, 1 << 40))
         monkeypatch.setattr(torch.cuda, "memory_reserved", lambda reserved=reserved: reserved)
-        assert desk.fits(CASE) is fits
-        assert not desk.fits(CASE, desk.capacity(CASE) + 1)
+        assert buffers.fits(CASE) is fits
+        assert not buffers.fits(CASE, buffers.capacity(CASE) + 1)
 
 
-def test_no_two_tensors_share_a_byte(desk):
+def test_no_two_tensors_share_a_byte(buffers):
     """Neither of a launch nor of two; a guard lies before, between and behind them, in the arena."""
-    spread = desk.lay(CASE, 4)
+    layout = buffers.lay(CASE, 4)
     for arena in ("inputs", "outputs"):
         slots = sorted(
             (slot.offset, slot.offset + slot.bytes)
-            for launch in spread.launches
+            for launch in layout.launches
             for slot in launch.values()
             if slot.arena == arena
         )
         ends = [0, *(end for _, end in slots)]
-        starts = [*(start for start, _ in slots), spread.used[arena]]
+        starts = [*(start for start, _ in slots), layout.used[arena]]
         assert all(start - end >= GUARD_BYTES for end, start in zip(ends, starts, strict=True))
 
 
-def test_launches_that_repeat_have_the_same_slots(desk):
+def test_launches_that_repeat_have_the_same_slots(buffers):
     """For calibration: many launches with few buffers, and the plan names them all."""
-    spread = desk.lay(CASE, 3)
-    repeated = spread.repeated(4)
+    layout = buffers.lay(CASE, 3)
+    repeated = layout.repeated(4)
     assert len(repeated.plan()) == len(repeated.launches) == 12
-    assert repeated.plan()[:3] == repeated.plan()[9:] == spread.plan()
-    assert [slot["arena"] for slot in spread.plan()[0]] == ["inputs", "inputs", "outputs"]
-    assert repeated.used == spread.used
+    assert repeated.plan()[:3] == repeated.plan()[9:] == layout.plan()
+    assert [slot["arena"] for slot in layout.plan()[0]] == ["inputs", "inputs", "outputs"]
+    assert repeated.used == layout.used
 
 
-def test_the_time_of_copying_in_is_a_time(desk):
+def test_the_time_of_copying_in_is_a_time(buffers):
     """It works for a few bytes and for all, and keeps the current inputs."""
-    spread = desk.lay(CASE)
-    desk.deal(spread)
-    before = dealt(desk, spread)
-    size = desk.arenas["inputs"].size
-    assert 0 < desk.copy_in_s(1 << 12) < 5
-    assert 0 < desk.copy_in_s(spread.used["inputs"]) < 5
-    assert torch.equal(dealt(desk, spread)[0], before[0])
-    assert 0 < desk.copy_in_s(size) < 5
+    layout = buffers.lay(CASE)
+    buffers.fill(layout)
+    before = filled(buffers, layout)
+    size = buffers.arenas["inputs"].size
+    assert 0 < buffers.copy_in_s(1 << 12) < 5
+    assert 0 < buffers.copy_in_s(layout.used["inputs"]) < 5
+    assert torch.equal(filled(buffers, layout)[0], before[0])
+    assert 0 < buffers.copy_in_s(size) < 5
 
 
-def test_between_two_gradings_the_desk_lets_go_of_the_private_inputs(desk):
+def test_between_two_gradings_the_judge_lets_go_of_the_private_inputs(buffers):
     """Their memory is the learner's then, and the next grading draws its own."""
-    spread = desk.lay(CASE)
-    desk.deal(spread)
-    desk.hand_over()
-    held = weakref.ref(desk._secret)
-    desk.rest()
+    layout = buffers.lay(CASE)
+    buffers.fill(layout)
+    buffers.hand_over()
+    held = weakref.ref(buffers._secret)
+    buffers.rest()
     assert held() is None
-    desk.rest()
-    desk.deal(spread)
-    desk.poison(spread)
-    desk.wake()
-    desk.hand_over()
-    answer(desk, spread)
-    assert desk.check(spread, ADD) is None
+    buffers.rest()
+    buffers.fill(layout)
+    buffers.poison(layout)
+    buffers.wake()
+    buffers.hand_over()
+    answer(buffers, layout)
+    assert buffers.check(layout, ADD) is None
 
 
 # Fills, and what an exercise draws itself
 
 
-def test_an_exercise_may_draw_its_inputs_itself(desk):
+def test_an_exercise_may_draw_its_inputs_itself(buffers):
     """It draws again for every launch, from the judge's randomness; the guards stay as usual."""
 
     def own(case, source, machine):
         return {"x": torch.randint(3, 9, (9, 21), generator=source).float()}
 
-    spread = desk.lay(PADDED, 3)
+    layout = buffers.lay(PADDED, 3)
     seen = []
     for _ in range(2):
-        desk.deal(spread, own)
-        seen += dealt(desk, spread)
+        buffers.fill(layout, own)
+        seen += filled(buffers, layout)
     assert all(set(one.tolist()) == {3, 4, 5, 6, 7, 8} for one in seen)
     assert all(not torch.equal(one, other) for at, one in enumerate(seen) for other in seen[:at])
-    desk.hand_over()
-    raw = desk.arenas["inputs"].bytes_at(0, spread.used["inputs"]).view(torch.float32)
+    buffers.hand_over()
+    raw = buffers.arenas["inputs"].bytes_at(0, layout.used["inputs"]).view(torch.float32)
     assert int(raw.isfinite().sum()) == 3 * 9 * 21
-    desk.deal(spread)
-    assert all(len(set(one.tolist())) > 100 for one in dealt(desk, spread))
+    buffers.fill(layout)
+    assert all(len(set(one.tolist())) > 100 for one in filled(buffers, layout))
 
 
 def is_below(values):
@@ -485,13 +487,13 @@ def is_below(values):
 
 
 @pytest.mark.parametrize("fill", ["normal|below", "below|normal"])
-def test_one_of_two_fills_is_drawn_for_each_array_of_each_launch(desk, fill):
+def test_one_of_two_fills_is_drawn_for_each_array_of_each_launch(buffers, fill):
     """All four pairs of two arrays occur: one array's fill does not predict the other's."""
-    spread = desk.lay(Case("case", CASE.arrays, fill), 5)
+    layout = buffers.lay(Case("case", CASE.arrays, fill), 5)
     pairs = set()
     for _ in range(30):
-        desk.deal(spread)
-        pairs |= {tuple(is_below(desk._private(launch[name])) for name in "xy") for launch in spread.launches}
+        buffers.fill(layout)
+        pairs |= {tuple(is_below(buffers._private(launch[name])) for name in "xy") for launch in layout.launches}
     assert pairs == {(False, False), (False, True), (True, False), (True, True)}
 
 
@@ -500,7 +502,7 @@ def test_a_single_fill_is_always_that_one(monkeypatch, name):
     """No other fill is drawn where one is named."""
     drawn = []
     monkeypatch.setattr(
-        buffers, "FILLS", {key: lambda values, source, key=key: drawn.append(key) or values for key in FILLS}
+        buffers_module, "FILLS", {key: lambda values, source, key=key: drawn.append(key) or values for key in FILLS}
     )
     for _ in range(20):
         draw(Array("x", (4, 4)), name, generator("cpu"))
@@ -542,43 +544,43 @@ GREY = find("grayscale")
 
 
 @pytest.fixture
-def grey(desk):
-    """A spread of one image, its input handed over and its output right."""
-    spread = desk.lay(next(case for case in GREY.simulator_cases if case.name == "37 × 53"))
-    desk.deal(spread)
-    desk.poison(spread)
-    desk.hand_over()
-    (launch,) = spread.launches
-    assert desk.unwritten(spread)
-    desk._view(launch["out"]).copy_(GREY.oracle({"image": desk._view(launch["image"]).double()}))
-    return spread
+def grey(buffers):
+    """A layout of one image, its input handed over and its output right."""
+    layout = buffers.lay(next(case for case in GREY.simulator_cases if case.name == "37 × 53"))
+    buffers.fill(layout)
+    buffers.poison(layout)
+    buffers.hand_over()
+    (launch,) = layout.launches
+    assert buffers.unwritten(layout)
+    buffers._view(launch["out"]).copy_(GREY.oracle({"image": buffers._view(launch["image"]).double()}))
+    return layout
 
 
-def test_bytes_are_checked_as_floats_are(desk, grey):
+def test_bytes_are_checked_as_floats_are(buffers, grey):
     """A right image passes; one byte that is off by one is found, and so is one that was written behind the image."""
     (launch,) = grey.launches
-    out = desk._view(launch["out"])
-    assert desk.check(grey, GREY) is None
-    assert not desk.unwritten(grey)
+    out = buffers._view(launch["out"])
+    assert buffers.check(grey, GREY) is None
+    assert not buffers.unwritten(grey)
     out[3, 5] ^= 1
-    assert desk.check(grey, GREY).first_index == (3, 5)
+    assert buffers.check(grey, GREY).first_index == (3, 5)
     out[3, 5] ^= 1
     slot = launch["out"]
     for offset in (-1, slot.bytes):
-        around = desk.arenas["outputs"].bytes_at(slot.offset + offset, 1)
+        around = buffers.arenas["outputs"].bytes_at(slot.offset + offset, 1)
         around.fill_(7)
-        mismatch = desk.check(grey, GREY)
+        mismatch = buffers.check(grey, GREY)
         assert (mismatch.wrong, mismatch.outside, mismatch.outside_first_offset) == (0, 1, offset)
         around.fill_(255)
 
 
-def test_bytes_that_nobody_wrote_are_told_from_those_of_a_bug(desk, grey):
+def test_bytes_that_nobody_wrote_are_told_from_those_of_a_bug(buffers, grey):
     """All 255 is an output that was not written, unless a known bug writes just that."""
     (launch,) = grey.launches
-    desk._view(launch["out"]).fill_(255)
-    assert desk.unwritten(grey)
-    mismatch = desk.check(grey, GREY)
+    buffers._view(launch["out"]).fill_(255)
+    assert buffers.unwritten(grey)
+    mismatch = buffers.check(grey, GREY)
     assert (mismatch.suspect, mismatch.unwritten) == ("", mismatch.wrong)
     all_white = replace(GREY, suspects=(Suspect("It is all white.", lambda a: 0 * a["image"][..., 0] + 255),))
-    mismatch = desk.check(grey, all_white)
+    mismatch = buffers.check(grey, all_white)
     assert (mismatch.suspect, mismatch.unwritten) == ("It is all white.", 0)

@@ -88,11 +88,11 @@ def test_memory_that_comes_back_is_waited_for():
     assert stays(lambda: True, limit_s=0.1)
 
 
-def test_workers_ahead_get_what_the_desk_leaves(monkeypatch):
+def test_workers_ahead_get_what_the_buffers_leave(monkeypatch):
     """Two arenas and private inputs are counted before the first of them is made."""
     monkeypatch.setattr(health, "available", lambda: 100 << 30)
-    assert health.beside_the_desk("cuda") == (100 << 30) - 3 * health.arena_bytes(100 << 30)
-    assert health.beside_the_desk("simulator") is None
+    assert health.beside_the_buffers("cuda") == (100 << 30) - 3 * health.arena_bytes(100 << 30)
+    assert health.beside_the_buffers("simulator") is None
 
 
 class Ready(Bench):
@@ -101,7 +101,7 @@ class Ready(Bench):
     def __init__(self):
         note = self.log = []
         self.device, self.sandbox = "cuda", False
-        self.desk = SimpleNamespace(rest=lambda: note.append("rest"), fits=lambda case: True)
+        self.buffers = SimpleNamespace(rest=lambda: note.append("rest"), fits=lambda case: True)
         self.pool = SimpleNamespace(
             profiled=False,
             still=nullcontext,

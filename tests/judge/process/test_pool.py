@@ -228,7 +228,7 @@ def test_the_one_that_loaded_ahead_is_taken(pool, workers):
     [("cuda", "triton", ["b", "c"]), ("cuda", "cuda", ["b", "c"]), ("cuda", "numba", []), ("simulator", "triton", [])],
 )
 def test_what_has_to_wait_for_its_turn_has_its_kernels_compiled_meanwhile(pool, workers, device, backend, rehearsed):
-    """This excludes the first, whose turn has come, and backends without a compiler. The worker is stopped afterwards."""
+    """The first one's turn has come, and some backends have no compiler. The worker is stopped afterwards."""
     here = pool(device=device)
     here.expect([(text, replace(exercise, backend=backend)) for text, exercise in jobs("a", "b", "c")])
     until(lambda: len(workers.loaded()) == 3 and all(workers.of(text).frozen for text, _ in jobs("a", "b", "c")))
@@ -605,12 +605,14 @@ def bench(workers, pool, monkeypatch):
     machine = Machine("cuda", "", "", "", "", "", 0, 1.0)
     monkeypatch.setattr(benches, "resolve", lambda device: device)
     monkeypatch.setattr(benches, "Pool", lambda *arguments: here)
-    monkeypatch.setattr(benches, "Desk", lambda device, machine: SimpleNamespace(arenas={}, machine=machine))
-    monkeypatch.setattr(health, "beside_the_desk", lambda device: None)
+    monkeypatch.setattr(benches, "Buffers", lambda device, machine: SimpleNamespace(arenas={}, machine=machine))
+    monkeypatch.setattr(health, "beside_the_buffers", lambda device: None)
     monkeypatch.setattr(Machine, "measure", lambda device: measured.append(("machine", others_wait())) or machine)
     monkeypatch.setattr(benches.health, "settled", lambda machine, limit_s: "")
     monkeypatch.setattr(Clock, "calibrate", lambda *_: measured.append(("clock", others_wait())) or "clock")
-    monkeypatch.setattr(FakeWorker, "map", lambda self, desk, trusted=False: self.stages.append("map"), raising=False)
+    monkeypatch.setattr(
+        FakeWorker, "map", lambda self, buffers, trusted=False: self.stages.append("map"), raising=False
+    )
     monkeypatch.setattr(FakeWorker, "load", lambda self, name, *_: self.stages.append(name))
     return benches.Bench("simulator"), measured
 
@@ -642,7 +644,7 @@ def test_a_second_look_at_the_machine_keeps_the_higher_ceilings(bench, monkeypat
         )
         here.look_at_the_machine_again()
         assert (here.machine.copy_gbps, here.machine.peak_tflops) == kept
-        assert here.desk.machine is here.machine
+        assert here.buffers.machine is here.machine
 
 
 def test_machine_and_clock_are_measured_in_quiet(bench):
@@ -710,7 +712,7 @@ def test_a_plot_of_what_its_streams_hold_up_is_drawn_on_one_queue(bench, calm, m
     """Its earlier readings do not count."""
     here, _ = bench
     here.device = "cuda"
-    here.desk.fits, here.desk.rest = (lambda case: True), (lambda: None)
+    here.buffers.fits, here.buffers.rest = (lambda case: True), (lambda: None)
     drawn, timer = [], arbiters.Job(here, "", ADD, True, lambda *_: None).timer
     monkeypatch.setattr(arbiters, "Bench", lambda *_: here)
 

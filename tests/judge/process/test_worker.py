@@ -12,8 +12,8 @@ from types import SimpleNamespace
 import pytest
 
 from grader.exercise import Array, Case
-from grader.judge.checking import buffers as desks
-from grader.judge.checking.buffers import Desk
+from grader.judge.checking import buffers as buffers_module
+from grader.judge.checking.buffers import Buffers
 from grader.judge.process import claims
 from grader.judge.process import worker as worker_module
 from grader.judge.process.worker import Round, Worker, WorkerFailed
@@ -133,22 +133,22 @@ def worker(monkeypatch):
 
 
 @pytest.fixture
-def desk(monkeypatch):
-    monkeypatch.setattr(desks, "_HOST_BYTES", 1 << 20)
-    return Desk("simulator")
+def buffers(monkeypatch):
+    monkeypatch.setattr(buffers_module, "_HOST_BYTES", 1 << 20)
+    return Buffers("simulator")
 
 
 @pytest.fixture
-def ready(worker, desk):
-    """A worker in turn, mapped and planned, and the desk."""
+def ready(worker, buffers):
+    """A worker in turn, mapped and planned, and the buffers."""
 
     def make(device="simulator", limit_s=60.0):
         one = worker(device)
-        one.map(desk)
-        spread = desk.lay(CASE)
-        desk.deal(spread)
-        desk.poison(spread)
-        one.plan(spread)
+        one.map(buffers)
+        layout = buffers.lay(CASE)
+        buffers.fill(layout)
+        buffers.poison(layout)
+        one.plan(layout)
         one.in_turn(limit_s, 90.0)
         return one
 
@@ -192,12 +192,14 @@ OVER = {
 
 @pytest.mark.parametrize("what", OVER)
 @pytest.mark.parametrize("during", ["load", "round"])
-def test_what_takes_too_much_is_stopped(ready, desk, monkeypatch, what, during):
+def test_what_takes_too_much_is_stopped(ready, buffers, monkeypatch, what, during):
     """While it loads and in a round: the tree is gone at once, and a sentence says what it took."""
     one = ready()
     one.peer.answers["load"], one.peer.on_round = silent, lambda number: time.sleep(2)
     OVER[what](one, monkeypatch)
-    call = (one.load, "submission", "x", "f", 30.0) if during == "load" else (one.round, "submission", desk, 30.0, True)
+    call = (
+        (one.load, "submission", "x", "f", 30.0) if during == "load" else (one.round, "submission", buffers, 30.0, True)
+    )
     found = failure(*call)
     assert found.kind == "limit"
     assert what in found.message
@@ -348,11 +350,11 @@ def test_while_another_is_timed_nobody_looks_and_nothing_is_read(worker):
 
 
 @pytest.mark.parametrize("operation", ["load", "arm"])
-def test_silence_ends_in_time(ready, desk, operation):
+def test_silence_ends_in_time(ready, buffers, operation):
     """A worker that does not answer has so long, and is gone."""
     one = ready()
     one.peer.answers[operation] = silent
-    call = (one.load, "s", "x", "f", 0.2) if operation == "load" else (one.round, "s", desk, 0.2, True)
+    call = (one.load, "s", "x", "f", 0.2) if operation == "load" else (one.round, "s", buffers, 0.2, True)
     found = failure(*call, within_s=3)
     assert found.kind == "timeout"
     assert "together" not in found.message
@@ -360,25 +362,25 @@ def test_silence_ends_in_time(ready, desk, operation):
 
 
 @pytest.mark.parametrize("device", ["simulator", "cuda"])
-def test_a_flag_that_is_never_answered_ends_in_time(ready, desk, monkeypatch, device):
+def test_a_flag_that_is_never_answered_ends_in_time(ready, buffers, monkeypatch, device):
     """An endless kernel, or an endless function, costs its limit."""
     monkeypatch.setitem(worker_module._SPIN_S, "cuda", 0.05)
     one = ready(device)
     one.peer.on_round = lambda number: time.sleep(3)
-    found = failure(one.round, "submission", desk, 0.3, True, within_s=2.5)
+    found = failure(one.round, "submission", buffers, 0.3, True, within_s=2.5)
     assert found.kind == "timeout"
     assert one.caged.kills > 0
 
 
-def test_an_answer_that_does_not_follow_the_flag_ends_in_time(ready, desk):
+def test_an_answer_that_does_not_follow_the_flag_ends_in_time(ready, buffers):
     """The flag does not end a round without the worker's message."""
     one = ready()
     one.peer.on_round = lambda number: (one.peer.flag.answer(number), time.sleep(3))
-    assert failure(one.round, "submission", desk, 0.3, True, within_s=2.5).kind == "timeout"
+    assert failure(one.round, "submission", buffers, 0.3, True, within_s=2.5).kind == "timeout"
 
 
 @pytest.mark.parametrize("what", ["many answers", "one message", "the flag"])
-def test_everything_together_has_a_deadline(ready, desk, what):
+def test_everything_together_has_a_deadline(ready, buffers, what):
     """Answers that each come in time, or one that does not, end with the time for all of them."""
     one = ready(limit_s=0.5)
     if what == "one message":
@@ -390,7 +392,7 @@ def test_everything_together_has_a_deadline(ready, desk, what):
     def go_on():
         for _ in range(100):
             if what == "the flag":
-                one.round("submission", desk, 30.0, True)
+                one.round("submission", buffers, 30.0, True)
             else:
                 one.load("submission", "x", "f", 30.0)
 
@@ -399,7 +401,7 @@ def test_everything_together_has_a_deadline(ready, desk, what):
     assert "together took more than" in found.message
 
 
-def test_only_waits_for_it_count_and_only_in_its_turn(ready, desk):
+def test_only_waits_for_it_count_and_only_in_its_turn(ready, buffers):
     """However long it was loaded ahead, and whatever the judge does in between."""
     one = ready(limit_s=60.0)
     one.peer.answers["load"] = lambda message: time.sleep(0.2) or {"done": True}
@@ -408,26 +410,26 @@ def test_only_waits_for_it_count_and_only_in_its_turn(ready, desk):
     one.load("submission", "x", "f", 30.0)
     assert one.left_s < 59.81
     one.peer.on_round = lambda number: (time.sleep(0.2), one.peer.flag.answer(number))
-    one.round("submission", desk, 30.0, True)
+    one.round("submission", buffers, 30.0, True)
     assert one.left_s < 59.62
     one.left_s = 0.1
     said = "Import, cases and timing together took more than the 90 s that this exercise has, and were stopped."
     assert failure(one.load, "submission", "x", "f", 30.0).message == said
 
 
-def test_a_deadline_in_a_round_leaves_the_garbage_collector_on(ready, desk):
+def test_a_deadline_in_a_round_leaves_the_garbage_collector_on(ready, buffers):
     """It is off while the clock spins, and only then: also where that ends badly."""
     one = ready("cuda", limit_s=0.15)  # shorter than the spinning
     one.peer.on_round = lambda number: time.sleep(2)
     try:
-        assert failure(one.round, "submission", desk, 30.0, True).kind == "timeout"
+        assert failure(one.round, "submission", buffers, 30.0, True).kind == "timeout"
         assert gc.isenabled()
     finally:
         gc.enable()
 
 
 @pytest.mark.parametrize("part", ["hand_over", "take"])
-def test_an_error_of_ours_in_a_round_leaves_the_garbage_collector_on(ready, desk, monkeypatch, part):
+def test_an_error_of_ours_in_a_round_leaves_the_garbage_collector_on(ready, buffers, monkeypatch, part):
     """An arbiter that runs out of GPU memory goes on to the next submission."""
 
     def fail(*_):
@@ -435,11 +437,11 @@ def test_an_error_of_ours_in_a_round_leaves_the_garbage_collector_on(ready, desk
 
     one = ready("cuda")
     monkeypatch.setattr(
-        *((desk, "hand_over", fail) if part == "hand_over" else (worker_module.OutputProbe, "take", fail))
+        *((buffers, "hand_over", fail) if part == "hand_over" else (worker_module.OutputProbe, "take", fail))
     )
     try:
         with pytest.raises(RuntimeError):
-            one.round("submission", desk, 5.0, True)
+            one.round("submission", buffers, 5.0, True)
         assert gc.isenabled()
     finally:
         gc.enable()
@@ -449,7 +451,7 @@ def test_an_error_of_ours_in_a_round_leaves_the_garbage_collector_on(ready, desk
 
 
 @pytest.mark.parametrize("during", ["load", "round"])
-def test_a_death_is_told_with_what_was_printed(ready, desk, during):
+def test_a_death_is_told_with_what_was_printed(ready, buffers, during):
     """By its signal, in a message's wait and in a round's."""
     one = ready()
 
@@ -458,7 +460,7 @@ def test_a_death_is_told_with_what_was_printed(ready, desk, during):
         one.caged.die(-6)
 
     one.peer.answers["load"], one.peer.on_round = die, die
-    call = (one.load, "s", "x", "f", 30.0) if during == "load" else (one.round, "s", desk, 30.0, True)
+    call = (one.load, "s", "x", "f", 30.0) if during == "load" else (one.round, "s", buffers, 30.0, True)
     found = failure(*call)
     assert found.kind == "crash"
     assert "SIGABRT" in found.message
@@ -629,7 +631,7 @@ def test_one_in_turn_is_not_held(ready):
 # The round itself
 
 
-def test_a_rounds_parts_are_where_the_time_went(ready, desk, monkeypatch):
+def test_a_rounds_parts_are_where_the_time_went(ready, buffers, monkeypatch):
     """Copying in, the work and the look each have their own time; what comes before has none.
 
     A judge that has to wait for its turn on the GPU, once the inputs are there, waits for the worker: that is work.
@@ -645,105 +647,105 @@ def test_a_rounds_parts_are_where_the_time_went(ready, desk, monkeypatch):
 
     clock = SimpleNamespace(perf_counter=lambda: now[0], monotonic=time.monotonic, sleep=time.sleep)
     monkeypatch.setattr(worker_module, "time", clock)
-    monkeypatch.setattr(desk, "wake", takes(8.0, desk.wake))
-    monkeypatch.setattr(desk, "hand_over", takes(1.0, desk.hand_over))
+    monkeypatch.setattr(buffers, "wake", takes(8.0, buffers.wake))
+    monkeypatch.setattr(buffers, "hand_over", takes(1.0, buffers.hand_over))
     monkeypatch.setattr(worker_module.OutputProbe, "__init__", takes(16.0, worker_module.OutputProbe.__init__))
     monkeypatch.setattr(worker_module.OutputProbe, "take", takes(4.0, worker_module.OutputProbe.take))
     one.peer.on_round = takes(2.0, one.peer.on_round)
-    found = one.round("submission", desk, 30.0, True)
+    found = one.round("submission", buffers, 30.0, True)
     assert (found.copy_in_s, found.work_s, found.probe_s) == (1.0, 8.0 + 2.0, 4.0)
     assert found.event_s == 0.25
 
 
-def test_inputs_come_after_the_clock_has_started_and_before_the_flag(ready, desk, monkeypatch):
+def test_inputs_come_after_the_clock_has_started_and_before_the_flag(ready, buffers, monkeypatch):
     """When the worker reports that it is armed the inputs have not arrived; when it sees the flag they have."""
     one = ready()
-    slot = one._spread.launches[0]["x"]
+    slot = one._layout.launches[0]["x"]
     seen = []
-    same = lambda: bool((desk._view(slot) == desk._private(slot)).all())  # noqa: E731
+    same = lambda: bool((buffers._view(slot) == buffers._private(slot)).all())  # noqa: E731
     one.peer.answers["arm"] = lambda message: seen.append(same()) or {"armed": True}
     one.peer.on_round = lambda number: seen.append(same()) or one.peer.flag.answer(number)
-    one.round("submission", desk, 30.0, True)
+    one.round("submission", buffers, 30.0, True)
     assert seen == [False, True]
 
 
-def test_rounds_are_numbered(ready, desk):
+def test_rounds_are_numbered(ready, buffers):
     """An answer to an earlier round is none to this one."""
     one = ready()
-    one.round("submission", desk, 30.0, True)
-    one.round("submission", desk, 30.0, True)
+    one.round("submission", buffers, 30.0, True)
+    one.round("submission", buffers, 30.0, True)
     assert [message["round"] for message in one.peer.asked if message["op"] == "arm"] == [1, 2]
     one.peer.on_round = lambda number: (one.peer.flag.answer(number - 1), time.sleep(2))
-    assert failure(one.round, "submission", desk, 0.3, True).kind == "timeout"
+    assert failure(one.round, "submission", buffers, 0.3, True).kind == "timeout"
 
 
-def test_an_output_that_changes_after_the_look_is_a_wrong_answer(ready, desk):
+def test_an_output_that_changes_after_the_look_is_a_wrong_answer(ready, buffers):
     """The probed elements must be unchanged; then the round counts."""
     one = ready()
-    out = desk._view(one._spread.launches[0]["out"])
+    out = buffers._view(one._layout.launches[0]["out"])
     one.peer.on_round = lambda number: (out.fill_(1.0), one.peer.flag.answer(number))
-    found = one.round("submission", desk, 30.0, True)
+    found = one.round("submission", buffers, 30.0, True)
     found.must_be_unchanged()
     out.fill_(2.0)
     late = failure(found.must_be_unchanged)
     assert late.kind == "wrong_answer"
 
 
-def test_a_round_knows_its_look(ready, desk):
+def test_a_round_knows_its_look(ready, buffers):
     """The places were drawn before the clock started, and are those that are compared afterwards."""
-    found = ready().round("submission", desk, 30.0, True)
+    found = ready().round("submission", buffers, 30.0, True)
     assert isinstance(found, Round)
     assert found.seen == found.probe.take()
 
 
-def test_the_clock_starts_when_the_calls_are_queued(ready, desk, monkeypatch):
+def test_the_clock_starts_when_the_calls_are_queued(ready, buffers, monkeypatch):
     """So Python's time for the calls does not count. The message says whether the worker may queue them in advance."""
     monkeypatch.setattr(worker_module, "_QUEUE_S", 10.0)
     one = ready()
     one.peer.on_arm = lambda number: (time.sleep(0.3), one.peer.flag.queue(number))
-    found = one.round("submission", desk, 30.0, True)
+    found = one.round("submission", buffers, 30.0, True)
     assert found.copy_in_s + found.work_s < 0.25
     assert [message["head_start"] for message in one.peer.asked if message["op"] == "arm"] == [True]
 
 
-def test_without_a_head_start_nobody_waits_for_calls(ready, desk, monkeypatch):
+def test_without_a_head_start_nobody_waits_for_calls(ready, buffers, monkeypatch):
     """They come after the flag, and what they take is part of the round."""
     monkeypatch.setattr(worker_module, "_QUEUE_S", 10.0)
     one = ready()
     one.peer.on_arm = lambda number: None
     begun = time.monotonic()
-    one.round("submission", desk, 30.0, False)
+    one.round("submission", buffers, 30.0, False)
     assert time.monotonic() - begun < 5.0 * PACE
     assert [message["head_start"] for message in one.peer.asked if message["op"] == "arm"] == [False]
 
 
-def test_calls_that_are_never_queued_are_waited_for_only_so_long(ready, desk, monkeypatch):
+def test_calls_that_are_never_queued_are_waited_for_only_so_long(ready, buffers, monkeypatch):
     """A function that waits for the GPU between its calls waits for the flag."""
     monkeypatch.setattr(worker_module, "_QUEUE_S", 0.2)
     one = ready()
     one.peer.on_arm = lambda number: None
     begun = time.monotonic()
-    one.round("submission", desk, 30.0, True)
+    one.round("submission", buffers, 30.0, True)
     assert 0.2 < time.monotonic() - begun < 5.0 * PACE
 
 
-def test_a_round_that_fails_before_the_flag_is_not_waited_for(ready, desk, monkeypatch):
+def test_a_round_that_fails_before_the_flag_is_not_waited_for(ready, buffers, monkeypatch):
     """It has answered: there is nothing that could still be queued."""
     monkeypatch.setattr(worker_module, "_QUEUE_S", 5.0)
     one = ready()
     one.peer.on_arm = lambda number: one.peer.flag.answer(number)
     begun = time.monotonic()
-    one.round("submission", desk, 30.0, True)
+    one.round("submission", buffers, 30.0, True)
     assert time.monotonic() - begun < 4.0 * PACE
 
 
-def test_a_look_that_is_slow_does_not_put_a_limit_off(ready, desk, monkeypatch):
+def test_a_look_that_is_slow_does_not_put_a_limit_off(ready, buffers, monkeypatch):
     """The time limit is checked before the look."""
     one = ready()
     one.peer.on_round = lambda number: None
     looks = []
     monkeypatch.setattr(one, "_watch", lambda: looks.append(time.sleep(0.3)))
-    assert failure(one.round, "submission", desk, 0.2, False).kind == "timeout"
+    assert failure(one.round, "submission", buffers, 0.2, False).kind == "timeout"
     assert len(looks) == 1
 
 
@@ -756,15 +758,15 @@ def test_a_tree_with_more_files_than_anybody_looks_at_is_ended(ready):
 
     one.caged.memory_bytes = memory_bytes
     one.peer.answers["plan"] = lambda message: None
-    found = failure(one.plan, one._spread)
+    found = failure(one.plan, one._layout)
     assert (found.kind, found.message) == ("limit", "It opened more than 16,384 files and was stopped.")
 
 
-def test_who_maps_the_outputs_finds_nothing_of_whoever_had_them_before(worker, desk):
+def test_who_maps_the_outputs_finds_nothing_of_whoever_had_them_before(worker, buffers):
     """This holds for a submission's worker; the baselines' worker may see a submission's data."""
-    outputs = desk.arenas["outputs"]
+    outputs = buffers.arenas["outputs"]
     outputs.bytes_at(0, outputs.size).fill_(7)
-    worker().map(desk, trusted=True)
+    worker().map(buffers, trusted=True)
     assert outputs.bytes_at(0, outputs.size).all()
-    worker().map(desk)
+    worker().map(buffers)
     assert not outputs.bytes_at(0, outputs.size).any()

@@ -6,8 +6,8 @@ import pytest
 
 from grader.exercise import Array, Case
 from grader.exercises import find
-from grader.judge.checking import buffers as desks
-from grader.judge.checking.buffers import Desk
+from grader.judge.checking import buffers as buffers_module
+from grader.judge.checking.buffers import Buffers
 from grader.judge.gpu.ceilings import Machine
 from grader.judge.process.worker import Round
 from grader.judge.timing.clock import NO_DRIFT, Clock, Curve, Excess, launches_for
@@ -16,9 +16,9 @@ from tests.judge.rounds import CASE, CLOCK, TWO_OUTPUTS, US, Looked, a_round
 
 
 @pytest.fixture
-def small_desk(monkeypatch):
-    monkeypatch.setattr(desks, "_HOST_BYTES", 1 << 24)
-    return Desk("simulator")
+def small_buffers(monkeypatch):
+    monkeypatch.setattr(buffers_module, "_HOST_BYTES", 1 << 24)
+    return Buffers("simulator")
 
 
 def machine(copy_gbps=1000.0, l2_bytes=1 << 20):
@@ -38,13 +38,13 @@ def test_a_curve_goes_through_its_points_and_straight_on():
 class Calibrated:
     """A worker that copies, on a machine whose costs are known; its first two rounds, and some others, take longer."""
 
-    def __init__(self, desk, switch_us=150.0, host_us=40.0):
-        self.desk, self.switch_us, self.host_us = desk, switch_us, host_us
+    def __init__(self, buffers, switch_us=150.0, host_us=40.0):
+        self.buffers, self.switch_us, self.host_us = buffers, switch_us, host_us
         self.planned = []
 
-    def plan(self, spread):
-        self.desk.log.append("plan")
-        self.planned.append(spread)
+    def plan(self, layout):
+        self.buffers.log.append("plan")
+        self.planned.append(layout)
         self.rounds = 0
 
     def switch_s(self, event_s):
@@ -53,31 +53,31 @@ class Calibrated:
     def probe_s(self, copies):
         return (20 + 2 * copies) * US
 
-    def round(self, name, desk, limit_s, head_start):
+    def round(self, name, buffers, limit_s, head_start):
         assert name == ""
-        assert desk.log[-1] == "poison", "a round begins with poisoned outputs"
-        desk.log.append("round")
-        spread = self.planned[-1]
+        assert buffers.log[-1] == "poison", "a round begins with poisoned outputs"
+        buffers.log.append("round")
+        layout = self.planned[-1]
         self.rounds += 1
-        rows = len({launch["out"].offset for launch in spread.launches})
-        event_s = 35 * US * len(spread.launches)
+        rows = len({launch["out"].offset for launch in layout.launches})
+        event_s = 35 * US * len(layout.launches)
         late_s = 5e-3 if self.rounds <= 2 or self.rounds in (5, 6, 7, 8) else 0.0
         claim = None if self.rounds == 9 else event_s
         work_s = event_s + self.switch_s(event_s) + late_s + (0.0 if head_start else self.host_us * US)
         return Round(0.0, work_s, self.probe_s(rows) + late_s, claim, Looked(rows), b"")
 
 
-class LoggingDesk(Desk):
-    """A desk that notes what is asked of it, and whose copying costs what a test knows."""
+class LoggingBuffers(Buffers):
+    """Buffers that note what is asked of them, and whose copying costs what a test knows."""
 
     def __init__(self):
         super().__init__("simulator")
         self.log = []
 
-    def deal(self, spread):
-        self.log.append("deal")
+    def fill(self, layout):
+        self.log.append("fill")
 
-    def poison(self, spread):
+    def poison(self, layout):
         self.log.append("poison")
 
     def copy_in_s(self, count):
@@ -86,46 +86,46 @@ class LoggingDesk(Desk):
 
 @pytest.fixture
 def calibrated(monkeypatch):
-    monkeypatch.setattr(desks, "_HOST_BYTES", 1 << 24)
+    monkeypatch.setattr(buffers_module, "_HOST_BYTES", 1 << 24)
 
     def calibrate(switch_us=150.0, host_us=40.0):
-        desk = LoggingDesk()
-        worker = Calibrated(desk, switch_us, host_us)
-        return Clock.calibrate(desk, machine(copy_gbps=10.0), worker), worker, desk
+        buffers = LoggingBuffers()
+        worker = Calibrated(buffers, switch_us, host_us)
+        return Clock.calibrate(buffers, machine(copy_gbps=10.0), worker), worker, buffers
 
     return calibrate
 
 
 def test_calibration_finds_what_a_round_costs_beyond_its_launches(calibrated):
     """Switch, copying and look are found at every size, whatever the first rounds and a late one took."""
-    clock, worker, desk = calibrated()
+    clock, worker, buffers = calibrated()
     for launches in (1, 4, 16, 64, 256, 1024):
         event_s = 35 * US * launches
         assert clock.switch_s(event_s) == pytest.approx(worker.switch_s(event_s))
     for copies in (1, 4, 16, 100):
         assert clock.probe_s(copies) == pytest.approx(worker.probe_s(copies))
-    for count in (1 << 12, 1 << 20, desk.arenas["inputs"].size):
-        assert clock.copy_in_s(count) == pytest.approx(desk.copy_in_s(count))
+    for count in (1 << 12, 1 << 20, buffers.arenas["inputs"].size):
+        assert clock.copy_in_s(count) == pytest.approx(buffers.copy_in_s(count))
 
 
 @pytest.mark.parametrize(("host_us", "found_us"), [(40.0, 40.0), (-5.0, 0.0)])
 def test_the_hosts_way_to_the_first_launch_is_taken_off_where_it_is_in_the_round(calibrated, host_us, found_us):
-    """In rounds that were queued ahead it does not count: a submission that can queue its calls gets no credit for it."""
-    clock, _, desk = calibrated(host_us=host_us)
+    """It does not count in rounds that were queued ahead: a submission that can queue its calls gets no credit."""
+    clock, _, buffers = calibrated(host_us=host_us)
     assert clock.host_s == pytest.approx(found_us * US)
-    spread = desk.lay(CASE, 10)
-    one = a_round(5e-3, spread, clock, event_s=5e-3)
+    layout = buffers.lay(CASE, 10)
+    one = a_round(5e-3, layout, clock, event_s=5e-3)
     for found, taken_off_s in ((clock, 0.0), (clock.of_the_host, found_us * US)):
-        assert found.read(spread, one).arbiter_s == pytest.approx((5e-3 - taken_off_s) / 10, rel=1e-3)
+        assert found.read(layout, one).arbiter_s == pytest.approx((5e-3 - taken_off_s) / 10, rel=1e-3)
         assert found.switch_excess_s(one) == pytest.approx(-taken_off_s, abs=1e-9)
 
 
 def test_calibration_deals_and_plans_for_each_length_of_round(calibrated):
     """Long rounds repeat the launches that have buffers: a thousand launches are timed with sixteen buffers."""
-    _, worker, desk = calibrated()
-    assert [len(spread.launches) for spread in worker.planned] == [1, 4, 16, 64, 256, 1024]
-    assert max(len({launch["out"].offset for launch in spread.launches}) for spread in worker.planned) == 16
-    assert [entry for entry in desk.log if entry in ("deal", "plan")] == ["deal", "plan"] * 6
+    _, worker, buffers = calibrated()
+    assert [len(layout.launches) for layout in worker.planned] == [1, 4, 16, 64, 256, 1024]
+    assert max(len({launch["out"].offset for launch in layout.launches}) for layout in worker.planned) == 16
+    assert [entry for entry in buffers.log if entry in ("fill", "plan")] == ["fill", "plan"] * 6
 
 
 def test_the_calibration_shows_the_clock_how_fast_the_processor_is(calibrated):
@@ -144,14 +144,14 @@ def test_the_jitter_stays_well_below_the_switch(calibrated):
     assert calibrated(1000.0)[0].jitter_s < 50 * US
 
 
-def test_a_calibrated_clock_reads_what_the_launches_took(calibrated, small_desk):
+def test_a_calibrated_clock_reads_what_the_launches_took(calibrated, small_buffers):
     """A round that costs what was calibrated gives back its launches' time, though the switch depends on that."""
-    clock, worker, desk = calibrated()
-    spread = small_desk.lay(CASE, 10)
+    clock, worker, buffers = calibrated()
+    layout = small_buffers.lay(CASE, 10)
     launches_s = 8e-3
-    one = Round(desk.copy_in_s(spread.used["inputs"]), launches_s + worker.switch_s(launches_s),
+    one = Round(buffers.copy_in_s(layout.used["inputs"]), launches_s + worker.switch_s(launches_s),
                 worker.probe_s(10), launches_s, Looked(10), b"")  # fmt: skip
-    assert clock.read(spread, one).arbiter_s == pytest.approx(launches_s / 10, rel=1e-4)
+    assert clock.read(layout, one).arbiter_s == pytest.approx(launches_s / 10, rel=1e-4)
 
 
 def trusted(*more_us, look_us=0.0):
@@ -238,71 +238,71 @@ def test_a_clock_that_was_calibrated_in_a_slow_spell_is_found_out(found_us, too_
 
 
 @pytest.mark.parametrize("launches", [1, 8])
-def test_work_hidden_in_the_copying_in_counts_in_full(small_desk, launches):
+def test_work_hidden_in_the_copying_in_counts_in_full(small_buffers, launches):
     """Once it is more than the jitter; within that it is noise."""
-    spread = small_desk.lay(CASE, launches)
+    layout = small_buffers.lay(CASE, launches)
     for share, counted in ((0.0, 0.0), (0.95, 0.0), (1.05, 1.05), (20.0, 20.0)):
-        found = CLOCK.read(spread, a_round(3e-3, spread, more=(share * CLOCK.copy_in_jitter_s, 0.0, 0.0)))
+        found = CLOCK.read(layout, a_round(3e-3, layout, more=(share * CLOCK.copy_in_jitter_s, 0.0, 0.0)))
         assert found.arbiter_s == pytest.approx((3e-3 + counted * CLOCK.copy_in_jitter_s) / launches, rel=1e-6)
 
 
 @pytest.mark.parametrize("launches", [1, 8])
-def test_of_a_look_that_takes_longer_what_exceeds_the_jitter_counts(small_desk, launches):
+def test_of_a_look_that_takes_longer_what_exceeds_the_jitter_counts(small_buffers, launches):
     """Honest probes are late, too: counted in full, a microsecond too many would cost the whole jitter."""
-    spread = small_desk.lay(CASE, launches)
+    layout = small_buffers.lay(CASE, launches)
     for share, counted in ((0.0, 0.0), (0.95, 0.0), (1.05, 0.05), (20.0, 19.0)):
-        found = CLOCK.read(spread, a_round(3e-3, spread, more=(0.0, 0.0, share * CLOCK.jitter_s)))
+        found = CLOCK.read(layout, a_round(3e-3, layout, more=(0.0, 0.0, share * CLOCK.jitter_s)))
         assert found.arbiter_s == pytest.approx((3e-3 + counted * CLOCK.jitter_s) / launches, rel=1e-6)
 
 
-def test_both_hiding_places_count_at_once(small_desk):
+def test_both_hiding_places_count_at_once(small_buffers):
     """Work in the copying-in and in the look adds up, but for the jitter of the look."""
-    spread = small_desk.lay(CASE)
-    found = CLOCK.read(spread, a_round(3e-3, spread, more=(1e-3, 0.0, 1e-3)))
+    layout = small_buffers.lay(CASE)
+    found = CLOCK.read(layout, a_round(3e-3, layout, more=(1e-3, 0.0, 1e-3)))
     assert found.arbiter_s == pytest.approx(5e-3 - CLOCK.jitter_s)
 
 
-def test_a_faster_copying_in_gives_nothing_back(small_desk):
+def test_a_faster_copying_in_gives_nothing_back(small_buffers):
     """A round whose copying-in and look were quick is not taken for a faster one."""
-    spread = small_desk.lay(CASE)
-    assert CLOCK.read(spread, a_round(3e-3, spread, more=(-1e-3, 0.0, -1e-3))).arbiter_s == pytest.approx(3e-3)
+    layout = small_buffers.lay(CASE)
+    assert CLOCK.read(layout, a_round(3e-3, layout, more=(-1e-3, 0.0, -1e-3))).arbiter_s == pytest.approx(3e-3)
 
 
-def test_the_look_is_expected_to_cost_as_much_as_its_copies_do(small_desk):
+def test_the_look_is_expected_to_cost_as_much_as_its_copies_do(small_buffers):
     """The number of copies counts, not their target: two outputs cost as much as twice as many launches."""
-    spread = small_desk.lay(TWO_OUTPUTS, 5)
-    look = OutputProbe(small_desk, spread)
+    layout = small_buffers.lay(TWO_OUTPUTS, 5)
+    look = OutputProbe(small_buffers, layout)
     assert look.copies == 10
-    honest = Round(CLOCK.copy_in_s(spread.used["inputs"]), 3e-3 + 150 * US, CLOCK.probe_s(10), None, look, b"")
-    assert CLOCK.read(spread, honest).arbiter_s == pytest.approx(3e-3 / 5)
+    honest = Round(CLOCK.copy_in_s(layout.used["inputs"]), 3e-3 + 150 * US, CLOCK.probe_s(10), None, look, b"")
+    assert CLOCK.read(layout, honest).arbiter_s == pytest.approx(3e-3 / 5)
 
 
 @pytest.mark.parametrize(("look_us", "counted_us"), [(0.0, 60.0), (50.0, 10.0), (70.0, 0.0), (-10.0, 70.0)])
-def test_of_the_look_its_drift_is_taken_off_before_the_jitter(small_desk, look_us, counted_us):
+def test_of_the_look_its_drift_is_taken_off_before_the_jitter(small_buffers, look_us, counted_us):
     """The rest beyond the jitter counts; a probe that is quick now leaves less room to hide in."""
-    spread = small_desk.lay(CASE)
-    one = a_round(3e-3, spread, more=(0.0, 0.0, CLOCK.jitter_s + 60 * US))
-    found = CLOCK.read(spread, one, Excess(probe_s=look_us * US))
+    layout = small_buffers.lay(CASE)
+    one = a_round(3e-3, layout, more=(0.0, 0.0, CLOCK.jitter_s + 60 * US))
+    found = CLOCK.read(layout, one, Excess(probe_s=look_us * US))
     assert found.arbiter_s == pytest.approx(3e-3 + counted_us * US)
 
 
-def test_the_drift_is_taken_off_and_a_reading_is_for_one_launch(small_desk):
+def test_the_drift_is_taken_off_and_a_reading_is_for_one_launch(small_buffers):
     """Both clocks are divided by the launches, and only the arbiter's knows a drift."""
-    spread = small_desk.lay(CASE, 4)
-    one = a_round(4e-3, spread, more=(0.0, 30 * US, 0.0), event_s=3.6e-3)
-    found = CLOCK.read(spread, one, Excess(30 * US), trusted=True)
+    layout = small_buffers.lay(CASE, 4)
+    one = a_round(4e-3, layout, more=(0.0, 30 * US, 0.0), event_s=3.6e-3)
+    found = CLOCK.read(layout, one, Excess(30 * US), trusted=True)
     assert found.arbiter_s == pytest.approx(1e-3)
     assert found.events_s == pytest.approx(0.9e-3)
     assert found.trusted
-    without = CLOCK.read(spread, a_round(4e-3, spread))
+    without = CLOCK.read(layout, a_round(4e-3, layout))
     assert without.events_s is None
     assert not without.trusted
 
 
-def test_no_reading_is_zero_or_less(small_desk):
+def test_no_reading_is_zero_or_less(small_buffers):
     """A round that took less than the switch alone is still a time, which is refused as implausible."""
-    spread = small_desk.lay(CASE)
-    assert CLOCK.read(spread, Round(0.0, 1 * US, 0.0, None, Looked(0), b"")).arbiter_s > 0
+    layout = small_buffers.lay(CASE)
+    assert CLOCK.read(layout, Round(0.0, 1 * US, 0.0, None, Looked(0), b"")).arbiter_s > 0
 
 
 @pytest.mark.parametrize(
@@ -319,8 +319,8 @@ def test_a_round_is_long_turns_the_l2_over_and_fits(elements, capacity, copy_gbp
     """Launches enough for 5 ms and many times the L2, unless they are as many as fit, or as may be at most."""
     exercise = find("vector_add")
     arrays = (Array("x", (elements,)), Array("y", (elements,)), Array("out", (elements,), role="out"))
-    case, desk = Case("case", arrays), SimpleNamespace(capacity=lambda case: capacity)
-    launches = launches_for(desk, machine(copy_gbps, l2_bytes), exercise, case)
+    case, buffers = Case("case", arrays), SimpleNamespace(capacity=lambda case: capacity)
+    launches = launches_for(buffers, machine(copy_gbps, l2_bytes), exercise, case)
     moved = launches * exercise.bytes_moved(case)
     enough = moved >= copy_gbps * 1e9 * 5e-3 and moved >= 32 * l2_bytes
     assert 1 <= launches <= min(capacity, 512)
@@ -330,9 +330,9 @@ def test_a_round_is_long_turns_the_l2_over_and_fits(elements, capacity, copy_gbp
 
 def test_a_round_of_products_is_as_long_as_one_of_copies():
     """Arithmetic limits them: by their bytes they would be ten times as many, each to be drawn and checked."""
-    exercise, desk = find("matmul"), SimpleNamespace(capacity=lambda case: 1000)
+    exercise, buffers = find("matmul"), SimpleNamespace(capacity=lambda case: 1000)
     for case in exercise.timed_cases:
-        launches = launches_for(desk, machine(4000.0, 0), exercise, case)
+        launches = launches_for(buffers, machine(4000.0, 0), exercise, case)
         assert 5e-3 <= launches * exercise.operations(case) / 800e12 < 8e-3
 
 
@@ -340,5 +340,5 @@ def test_a_case_that_fits_once_is_one_launch():
     """If no second launch fits, a round is one launch."""
     case = find("vector_add").timed_cases[0]
     for capacity in (0, 1):
-        desk = SimpleNamespace(capacity=lambda case, n=capacity: n)
-        assert launches_for(desk, machine(), find("vector_add"), case) == 1
+        buffers = SimpleNamespace(capacity=lambda case, n=capacity: n)
+        assert launches_for(buffers, machine(), find("vector_add"), case) == 1

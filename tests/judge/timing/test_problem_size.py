@@ -18,16 +18,16 @@ def sizes():
 
 
 def room(rows):
-    """A desk on which so many rows fit."""
+    """Buffers in which this many rows fit."""
     return SimpleNamespace(fits=lambda case, launches: case.arrays[0].shape[0] <= rows)
 
 
-def scale(sizes, desk, machine=MACHINE):
-    return sizes.scale(SMALL, SMALL.timed_cases[0], machine, desk)
+def scale(sizes, buffers, machine=MACHINE):
+    return sizes.scale(SMALL, SMALL.timed_cases[0], machine, buffers)
 
 
-def outgrown(sizes, desk, machine=MACHINE):
-    return sizes.outgrown(SMALL, SMALL.timed_cases[0], machine, desk)
+def outgrown(sizes, buffers, machine=MACHINE):
+    return sizes.outgrown(SMALL, SMALL.timed_cases[0], machine, buffers)
 
 
 def test_a_size_is_found_once(sizes):

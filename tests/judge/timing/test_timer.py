@@ -49,10 +49,10 @@ class Worker:
     def __init__(self, plan_fails=False):
         self.plans, self.closed, self.plan_fails = [], False, plan_fails
 
-    def plan(self, spread):
+    def plan(self, layout):
         if self.plan_fails:
             raise WorkerFailed(Failure("crash", "no plan"))
-        self.plans.append(spread)
+        self.plans.append(layout)
 
     def close(self):
         self.closed = True
@@ -85,7 +85,7 @@ class World:
         self.alone, self.sizes, self.pool, self.clock = {}, ProblemSizes(), Pool(), None
         self.calibrations = []  # whether others were alive, for each
         self.machine = Machine("cuda", "GPU", "", "", "", "", 60 << 20, 4000.0, 800.0)
-        self.desk = SimpleNamespace(
+        self.buffers = SimpleNamespace(
             lay=self.lay, fits=self.fits, capacity=lambda case: 100, warm=lambda cases: None, settle=lambda: None
         )
         self.most_rows = 1 << 40
@@ -149,15 +149,15 @@ class World:
     def aside(self):
         return nullcontext()
 
-    def sample(self, desk, spread, exercise, peers, clock, limit_s, excesses, aside, head_start, checked=True):
+    def sample(self, buffers, layout, exercise, peers, clock, limit_s, excesses, aside, head_start, checked=True):
         assert aside == self.aside
-        assert desk is self.desk
+        assert buffers is self.buffers
         assert clock is self.clock
         assert self.pool.held, "others wait while something is timed"
         beside = "submission" in peers
         assert not beside or next(iter(peers)) == "submission"
         number = len(self.samples)
-        self.samples.append((spread.case.name, beside, limit_s))
+        self.samples.append((layout.case.name, beside, limit_s))
         self.others.append(self.pool.busy)
         self.head_starts.append(head_start)
         if number in self.failing:
@@ -169,9 +169,9 @@ class World:
             self.excesses = excesses
         assert excesses is self.excesses, "the trials of a case share them"
         excesses.append(NO_DRIFT)
-        n = -1 if warms_up else self.counts.setdefault((spread.case.name, beside), 0)
+        n = -1 if warms_up else self.counts.setdefault((layout.case.name, beside), 0)
         if not warms_up:
-            self.counts[spread.case.name, beside] += 1
+            self.counts[layout.case.name, beside] += 1
         base = self.base if beside else self.by_itself
         return {peer: self.own(n) if peer == "submission" else base(n) for peer in peers}
 
@@ -229,10 +229,10 @@ def test_a_few_trials_suffice_where_the_gate_is_far(world, ratio, rounds, outcom
     assert found.gates(judged=True)[0].outcome == outcome
 
 
-@pytest.mark.parametrize(("spread", "rounds"), [(1.02, FEW), (1.2, TRIALS)])
-def test_a_few_trials_that_leave_a_gate_in_doubt_are_too_few(world, spread, rounds):
+@pytest.mark.parametrize(("layout", "rounds"), [(1.02, FEW), (1.2, TRIALS)])
+def test_a_few_trials_that_leave_a_gate_in_doubt_are_too_few(world, layout, rounds):
     """All of them are beyond the gate, but their interval is not."""
-    world.own = lambda n: Reading(OWN_S * (spread if n == 1 else 1.0), OWN_S * (spread if n == 1 else 1.0))
+    world.own = lambda n: Reading(OWN_S * (layout if n == 1 else 1.0), OWN_S * (layout if n == 1 else 1.0))
     timed(world)
     assert world.rounds() == rounds
 
@@ -315,8 +315,9 @@ def test_who_is_late_from_then_on_only_stays_where_he_is(world, late):
 
 
 def test_what_is_held_up_on_one_queue_too_is_timed_without_a_head_start(world):
-    """Its rounds of one case exceed its events by nine jitters. Its readings of that case are dropped without a finding,
-    and the verdict says so.
+    """Its rounds of one case exceed its events by nine jitters. That case's readings are dropped without a finding.
+
+    The verdict says so.
     """
     late = Reading(1.09 * OWN_S, OWN_S, jitter_s=0.01 * OWN_S)
     in_time = replace(late, arbiter_s=OWN_S)
@@ -735,7 +736,7 @@ def test_undisturbed_baselines_count_as_they_were(world):
 
 @pytest.mark.parametrize(("slowed", "said"), [(1, False), (3, False), (4, True), (7, True)])
 def test_rounds_of_a_slowed_baseline_count_as_alone(world, slowed, said):
-    """Slowing a baseline gains nothing: its time alone counts for those rounds. A finding reports it if they are most."""
+    """Slowing a baseline gains nothing: its time alone counts for those rounds. A finding says so if they are most."""
     world.base = lambda n: slow(1.05 if n < slowed else 1.0)
     found = timed(world)
     world.pool.busy = True
@@ -1042,10 +1043,10 @@ def test_how_far_a_case_grows_is_found_when_no_submission_is_alive(world):
     found = timer(world)
     found.know_baselines()
     world.fits_asked.clear()
-    world.desk.fits = lambda case, launches=1: world.fits_asked.append(launches) or False
+    world.buffers.fits = lambda case, launches=1: world.fits_asked.append(launches) or False
     world.machine = replace(world.machine, copy_gbps=40_000.0)
     world.lay = lambda case, launches: SimpleNamespace(case=case, launches=("launch",) * launches)
-    world.desk.lay = world.lay
+    world.buffers.lay = world.lay
     found.time_gates(Worker())
     assert found.scales == {"a": 2}
     assert world.fits_asked == []
@@ -1057,7 +1058,7 @@ def test_what_is_timed_is_the_case_that_grew(world):
     found.know_baselines()
     found.time_gates(worker)
     assert found.scales == {"a": 2}
-    assert [spread.case.arrays[0].shape for spread in (*worker.plans, *world.workers[-1].plans)] == [(2 * ROWS,)] * 3
+    assert [layout.case.arrays[0].shape for layout in (*worker.plans, *world.workers[-1].plans)] == [(2 * ROWS,)] * 3
     own = next(one for one in found.timings(exercise().timed_cases) if one.peer == "submission")
     assert own.bandwidth_gbps == pytest.approx(8 * 2 * ROWS / OWN_S / 1e9)
     assert own.launches_per_trial == len(worker.plans[0].launches) == found.launches["a"]

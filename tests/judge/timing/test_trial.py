@@ -8,8 +8,8 @@ from types import SimpleNamespace
 import pytest
 
 from grader.exercises import find
-from grader.judge.checking import buffers as desks
-from grader.judge.checking.buffers import Desk
+from grader.judge.checking import buffers as buffers_module
+from grader.judge.checking.buffers import Buffers
 from grader.judge.process.worker import FILL, Round, WorkerFailed
 from grader.judge.timing import trial as trials
 from grader.judge.timing.host_speed import HostSpeed
@@ -19,9 +19,9 @@ from tests.judge.rounds import CASE, CLOCK, US, a_round
 
 
 @pytest.fixture
-def small_desk(monkeypatch):
-    monkeypatch.setattr(desks, "_HOST_BYTES", 1 << 24)
-    return Desk("simulator")
+def small_buffers(monkeypatch):
+    monkeypatch.setattr(buffers_module, "_HOST_BYTES", 1 << 24)
+    return Buffers("simulator")
 
 
 OWN = replace(find("vector_add"), draw=lambda case, source: {})
@@ -29,10 +29,10 @@ PRODUCT = replace(OWN, limited_by="arithmetic")
 
 
 class Trial:
-    """A desk and the workers of a trial; all note in one log what they do, `broken` by name."""
+    """Buffers and the workers of a trial; all note in one log what they do, `broken` by name."""
 
-    def __init__(self, spread, wrong=False):
-        self.spread, self.wrong = spread, wrong
+    def __init__(self, layout, wrong=False):
+        self.layout, self.wrong = layout, wrong
         self.exercise = OWN
         self.log = []
         self.limits, self.head_starts = [], []
@@ -49,7 +49,7 @@ class Trial:
         def __init__(self, trial):
             self.trial = trial
 
-        def round(self, name, desk, limit_s, head_start):
+        def round(self, name, buffers, limit_s, head_start):
             self.trial.log.append(f"round {name}")
             self.trial.head_starts.append(head_start)
             self.trial.limits.append(limit_s)
@@ -57,7 +57,7 @@ class Trial:
                 raise self.trial.broken[name]
             more = (0.0, self.trial.more_us.get(name, 0.0) * US, 0.0)
             launches_s = self.trial.launches_s.get(name, 3e-3)
-            one = a_round(launches_s, self.trial.spread, more=more, event_s=launches_s)
+            one = a_round(launches_s, self.trial.layout, more=more, event_s=launches_s)
             return replace(one, probe=replace(one.probe, take=lambda: self.trial.log.append("look") or b""))
 
         def freeze(self):
@@ -75,26 +75,26 @@ class Trial:
     def settle(self):
         self.log.append("settle")
 
-    def deal(self, spread, own_draw):
+    def fill(self, layout, own_draw):
         assert own_draw is OWN.draw
-        self.log.append("deal")
+        self.log.append("fill")
 
-    def poison(self, spread):
+    def poison(self, layout):
         self.log.append("poison")
         if self.log[-2:] == ["freeze", "poison"] and "poison" in self.broken:
             raise self.broken["poison"]
 
-    def check(self, spread, exercise):
+    def check(self, layout, exercise):
         self.log.append("check")
         return Mismatch("out", (64,), 1, 64) if self.wrong else None
 
     def sample(self, **named):
-        return sample(self, self.spread, self.exercise, self.peers, self.clock, 7.0, self.excesses, self.aside, **named)
+        return sample(self, self.layout, self.exercise, self.peers, self.clock, 7.0, self.excesses, self.aside, **named)
 
 
 @pytest.fixture
-def trial(small_desk):
-    return Trial(small_desk.lay(CASE, 2))
+def trial(small_buffers):
+    return Trial(small_buffers.lay(CASE, 2))
 
 
 def test_a_trial_goes_in_order(trial):
@@ -102,8 +102,8 @@ def test_a_trial_goes_in_order(trial):
     and before it can see the poison. The judge's own work is set aside, and waited for.
     """
     found = trial.sample()
-    dealt = ["aside", "deal", "back"]
-    own = [*dealt, "poison", "round submission", "aside", "check", "settle", "back", "look"]
+    filled = ["aside", "fill", "back"]
+    own = [*filled, "poison", "round submission", "aside", "check", "settle", "back", "look"]
     beside = [["freeze", "poison", f"round e:{name}", "thaw"] for name in ("torch", "compile")]
     assert trial.log == [*own, *beside[0], *beside[1]]
     assert trial.limits == [7.0] * 3
@@ -117,7 +117,7 @@ def test_baselines_alone_are_all_trusted_and_nobody_is_frozen(trial):
     """Without a submission there is none to hold still, and none to doubt."""
     del trial.peers["submission"]
     found = trial.sample()
-    assert trial.log == ["aside", "deal", "back", "poison", "round e:torch", "poison", "round e:compile"]
+    assert trial.log == ["aside", "fill", "back", "poison", "round e:torch", "poison", "round e:compile"]
     assert all(reading.trusted for reading in found.values())
 
 
@@ -126,7 +126,7 @@ def test_nobody_looks_at_the_outputs_of_a_warm_up(trial):
     trial.wrong = True
     trial.sample(checked=False)
     beside = [["freeze", "poison", f"round e:{name}", "thaw"] for name in ("torch", "compile")]
-    assert trial.log == ["aside", "deal", "back", "poison", "round submission", *beside[0], *beside[1]]
+    assert trial.log == ["aside", "fill", "back", "poison", "round submission", *beside[0], *beside[1]]
 
 
 def test_a_wrong_timed_output_ends_the_trial(trial):
@@ -171,8 +171,8 @@ def test_after_heavy_inputs_the_gpu_rests_before_the_submission(trial, monkeypat
     trial.exercise = PRODUCT
     rests = SimpleNamespace(perf_counter=lambda: now[0], sleep=lambda seconds: trial.log.append(f"rest {seconds:.3g}"))
     monkeypatch.setattr(trials, "time", rests)
-    deal = trial.deal
-    monkeypatch.setattr(trial, "deal", lambda *given: now.__setitem__(0, 0.1) or deal(*given))
+    fill = trial.fill
+    monkeypatch.setattr(trial, "fill", lambda *given: now.__setitem__(0, 0.1) or fill(*given))
     trial.sample()
     assert [entry for entry in trial.log if entry.startswith("rest")] == ["rest 0.1"]
     assert trial.log.index("rest 0.1") < trial.log.index("round submission")
