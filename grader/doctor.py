@@ -1,4 +1,4 @@
-"""`grader doctor`: what this machine can do, what will be simulated, and the one command that mends each lack."""
+"""`grader doctor`: what this machine can do, what will be simulated, and the command that fixes each problem."""
 
 from __future__ import annotations
 
@@ -19,21 +19,21 @@ from typing import Any
 
 from grader.hardware import CUDA_13_DRIVER, Gpu, cache_folder, cuda_home, cuda_version, extra, gpus
 
-# What a check-up finds, and how it is shown.
+# The findings of a check-up, and the table that shows them.
 
 
 @dataclass(frozen=True)
 class Finding:
-    """One thing that was looked at. `mend` is a command, or "" where there is nothing to mend.
+    """The result of one check. `fix` is a command, or "" if there is nothing to fix.
 
-    With `needed`, a learner's work depends on it. Otherwise a lack makes something weaker or slower, or only matters
-    to the tests.
+    If it is `needed`, a learner's work depends on it. Otherwise a problem makes something weaker or slower, or matters
+    only to the tests.
     """
 
     name: str
     ok: bool
     value: str
-    mend: str = ""
+    fix: str = ""
     needed: bool = True
 
 
@@ -43,17 +43,17 @@ def healthy(findings: Sequence[Finding]) -> bool:
 
 
 def as_text(findings: Sequence[Finding]) -> str:
-    """A table for people; the lacks' commands stand below them."""
+    """A table for people, with the command that fixes each problem."""
     width = max(len(finding.name) for finding in findings)
     lines = []
     for finding in findings:
-        mark = "ok  " if finding.ok else "LACK" if finding.needed else "weak"
+        mark = "ok  " if finding.ok else "FAIL" if finding.needed else "weak"
         lines.append(f"{mark}  {finding.name:<{width}}  {finding.value}")
-        if finding.mend:
-            lines.append(f"      {'':<{width}}  mend: {finding.mend}")
-    lacks = [finding.name for finding in findings if finding.needed and not finding.ok]
-    if lacks:
-        lines += ["", f"Not everything works here yet; what is lacking: {', '.join(lacks)}."]
+        if finding.fix:
+            lines.append(f"      {'':<{width}}  fix: {finding.fix}")
+    problems = [finding.name for finding in findings if finding.needed and not finding.ok]
+    if problems:
+        lines += ["", f"Some of what a learner needs does not work here yet: {', '.join(problems)}."]
     else:
         lines += ["", "Everything that a learner needs works here."]
     return "\n".join(lines)
@@ -64,31 +64,31 @@ def to_dicts(findings: Sequence[Finding]) -> list[dict[str, Any]]:
     return [asdict(finding) for finding in findings]
 
 
-# Python and the packages that the course stands on.
+# Python and the packages that the course needs.
 
 REINSTALL = "make clean && make lab"
 
 
 def python() -> Finding:
     supported = (3, 11) <= sys.version_info[:2] < (3, 15)
-    mend = "" if supported else "make clean && make lab PYTHON=python3.12"
-    return Finding("Python", supported, f"{platform.python_version()} ({sys.executable})", mend)
+    fix = "" if supported else "make clean && make lab PYTHON=python3.12"
+    return Finding("Python", supported, f"{platform.python_version()} ({sys.executable})", fix)
 
 
 def package(name: str) -> Finding:
-    """Whether it is installed, in a version that this project says it works with."""
+    """Whether a package is installed in a version that this project supports."""
     try:
         version = importlib.metadata.version(name)
     except importlib.metadata.PackageNotFoundError:
         return Finding(name, False, "not installed", "make lab")
     wanted = _wanted(name)
     if wanted is not None and not wanted.contains(version, prereleases=True):
-        return Finding(name, False, f"{version}, and the course works with {wanted}", REINSTALL)
+        return Finding(name, False, f"{version}; the course needs {wanted}", REINSTALL)
     return Finding(name, True, version)
 
 
 def _wanted(name: str) -> Any:
-    """What this project's metadata asks of a package, as packaging's SpecifierSet; None where that is not known."""
+    """The versions of a package that this project's metadata allows, as packaging's SpecifierSet; None if unknown."""
     try:
         from packaging.requirements import Requirement
 
@@ -98,13 +98,13 @@ def _wanted(name: str) -> Any:
     return next((each.specifier for each in requirements if each.name == name and each.marker is None), None)
 
 
-# What the system lends: compilers, the sandbox, folders, a browser.
+# The system: compilers, the sandbox, folders, a browser.
 
 _FREE_GB = 2.0  # room for a few builds of `load_inline` and their caches
 
 
 def compiler() -> Finding:
-    """`load_inline` and Triton call it; C++20 is what the simulated CUDA needs."""
+    """`load_inline` and Triton call a C++ compiler; the simulated CUDA needs C++20."""
     program = os.environ.get("CXX") or shutil.which("g++") or shutil.which("c++") or shutil.which("clang++")
     install = "sudo apt-get install g++"
     if program is None:
@@ -124,7 +124,7 @@ def compiler() -> Finding:
             return Finding("C++ compiler", False, f"{program}: {error}", install)
     first = (version.stdout.splitlines() or [program])[0]
     if built.returncode != 0:
-        return Finding("C++ compiler", False, f"{first} builds no C++20 program", "sudo apt-get install g++")
+        return Finding("C++ compiler", False, f"{first} cannot build a C++20 program", "sudo apt-get install g++")
     return Finding("C++ compiler", True, first)
 
 
@@ -134,37 +134,35 @@ def python_headers() -> Finding:
     if header.is_file():
         return Finding("Python headers", True, str(header.parent))
     package = f"python{sys.version_info[0]}.{sys.version_info[1]}-dev"
-    return Finding("Python headers", False, f"{header} is not there", f"sudo apt-get install {package}")
+    return Finding("Python headers", False, f"{header} does not exist", f"sudo apt-get install {package}")
 
 
 def ninja() -> Finding:
     program = shutil.which("ninja", path=os.pathsep.join([sysconfig.get_path("scripts"), os.environ.get("PATH", "")]))
     if program is None:
-        return Finding(
-            "ninja", False, "not found; load_inline builds with it", f"{sys.executable} -m pip install ninja"
-        )
+        return Finding("ninja", False, "not found; load_inline needs it", f"{sys.executable} -m pip install ninja")
     return Finding("ninja", True, program)
 
 
 def sandbox() -> Finding:
-    """Whether submissions are shut in. Without a sandbox no class is graded; one's own work is, and verdicts say so."""
+    """Whether submissions run in a sandbox. Without one no class is graded. A learner's own work is, with a note."""
     from grader.judge.sandbox import strength
 
     found = strength()
     if found == "bubblewrap":
-        return Finding("sandbox", True, "bubblewrap in namespaces of its own", needed=False)
+        return Finding("sandbox", True, "bubblewrap, in its own namespaces", needed=False)
     value = f"{found}; a class or a board is not graded without one" if found.startswith("none") else f"weaker: {found}"
     if shutil.which("bwrap") is None:
-        mend = "sudo apt-get install bubblewrap"
+        fix = "sudo apt-get install bubblewrap"
     elif Path("/proc/sys/kernel/apparmor_restrict_unprivileged_userns").exists():
-        mend = "sudo sysctl kernel.apparmor_restrict_unprivileged_userns=0"
+        fix = "sudo sysctl kernel.apparmor_restrict_unprivileged_userns=0"
     else:
-        mend = "sudo sysctl user.max_user_namespaces=15000"
-    return Finding("sandbox", False, value, mend, needed=False)
+        fix = "sudo sysctl user.max_user_namespaces=15000"
+    return Finding("sandbox", False, value, fix, needed=False)
 
 
 def folders() -> Finding:
-    """The cache and the temporary folder: builds are written there."""
+    """Whether builds can be written to the cache and to the temporary folder."""
     for folder in (cache_folder(), Path(tempfile.gettempdir())):
         try:
             folder.mkdir(parents=True, exist_ok=True)
@@ -200,7 +198,7 @@ def chromium() -> Finding:
 
 
 def find_chromium() -> str | None:
-    """A Chromium that playwright can drive: the system's, else playwright's own."""
+    """A Chromium that playwright can drive: the system's or playwright's own."""
     for name in ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable"):
         program = shutil.which(name)
         # Ubuntu's `chromium-browser` is a script that points to a snap.
@@ -211,11 +209,11 @@ def find_chromium() -> str | None:
     return next((str(path) for path in reversed(own) if path.name in ("chrome", "headless_shell")), None)
 
 
-# The GPU, and what of torch, CuPy and the CUDA compiler can use it.
+# The GPU, and whether torch, CuPy and the CUDA compiler can use it.
 
 
 def gpu(found: tuple[Gpu, ...]) -> Finding:
-    """No GPU is no lack: the course says what it cannot show."""
+    """A machine without a GPU has no problem: the course says what it cannot show."""
     if not found:
         return Finding("GPU", True, "none: correctness is checked in simulators, speed is not measured")
     first = found[0]
@@ -228,7 +226,7 @@ def gpu(found: tuple[Gpu, ...]) -> Finding:
 
 
 def ask_torch(*, cuda: bool) -> dict[str, Any]:
-    """What torch says of itself, asked in a process of its own; `error` is there where it does not import or run."""
+    """Asks torch about itself in a separate process; `error` says why it cannot be imported or run."""
     code = _ASK_TORCH_CUDA if cuda else _ASK_TORCH
     try:
         answer = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=180, check=False)
@@ -292,14 +290,14 @@ def cuda_compiler(found: tuple[Gpu, ...], torch: dict[str, Any]) -> Finding:
             return Finding(name, True, "none; CUDA C++ runs on the CPU here", needed=False)
         if extra(found) == "gpu-cu12":
             return Finding(
-                name, False, "no nvcc found, and pip has none of CUDA 12", "sudo apt-get install nvidia-cuda-toolkit"
+                name, False, "no nvcc found, and pip has none for CUDA 12", "sudo apt-get install nvidia-cuda-toolkit"
             )
         return Finding(name, False, "no nvcc found", "rm -f .venv/.lab && make lab EXTRA=gpu")
     version = cuda_version(home)
-    value = f"nvcc of CUDA {version or '?'} in {home}"
+    value = f"nvcc from CUDA {version or '?'} in {home}"
     if found and built_for and version.split(".")[0] != built_for.split(".")[0]:
         return Finding(
-            name, False, f"{value}, and torch is built for CUDA {built_for}", "rm -f .venv/.lab && make lab EXTRA=gpu"
+            name, False, f"{value}, but torch is built for CUDA {built_for}", "rm -f .venv/.lab && make lab EXTRA=gpu"
         )
     return Finding(name, True, value)
 
@@ -307,18 +305,16 @@ def cuda_compiler(found: tuple[Gpu, ...], torch: dict[str, Any]) -> Finding:
 def simulated(found: tuple[Gpu, ...], torch: dict[str, Any]) -> Finding:
     if found and torch.get("works"):
         return Finding("simulated", True, "nothing")
-    return Finding(
-        "simulated", True, "Triton by its interpreter, CUDA C++ on the CPU; speed gates say that they need a GPU"
-    )
+    return Finding("simulated", True, "Triton in its interpreter, CUDA C++ on the CPU; speed gates need a GPU")
 
 
-# `grader doctor`: what this machine can do, what will be simulated, and the one command that mends each lack.
+# `grader doctor`: what this machine can do, what will be simulated, and the command that fixes each problem.
 
 _PACKAGES = ("torch", "triton", "numba", "numba-cuda", "numpy", "jupyterlab", "nbgrader")
 
 
 def examine() -> list[Finding]:
-    """Looks at everything; takes some seconds, since it imports torch and runs a compiler in processes of their own."""
+    """Runs every check. It takes a few seconds: torch is imported and a compiler run, in separate processes."""
     found = gpus()
     torch = ask_torch(cuda=bool(found))
     checks: Sequence[Callable[[], Finding]] = (

@@ -4,9 +4,9 @@
 GraderError                what happened, where, and what to do about it; exit status 2
 ├── UnknownExercise        no exercise has this id
 ├── UnusableExercise       a module in a course folder's `exercises/` cannot be used
-├── UnusableSubmission     there is nothing in it that could be graded
-├── MachineLacks           a GPU, a compiler or a package is missing; says the command that mends it
-├── ClassroomError         the course folder or the exchange is not as nbgrader needs it
+├── UnusableSubmission     there is nothing in it to grade
+├── MachineLacks           a GPU, a compiler or a package is missing; names the command that fixes it
+├── ClassroomError         nbgrader cannot use the course folder or the exchange
 └── JudgeStopped           the judge reached no verdict, through no fault of the submission
 ```
 """
@@ -15,11 +15,11 @@ from __future__ import annotations
 
 
 class GraderError(Exception):
-    """The base of all errors here; its text is one sentence for the person who meets it."""
+    """The base of all errors here; its text is one sentence for the user."""
 
 
 class UnknownExercise(GraderError):
-    """No exercise has the id that was asked for."""
+    """No exercise has the requested id."""
 
 
 class UnusableExercise(GraderError):
@@ -27,15 +27,15 @@ class UnusableExercise(GraderError):
 
 
 class UnusableSubmission(GraderError):
-    """A file or cell in which nothing can be graded: empty, too large, no notebook, no such function."""
+    """A file or cell in which nothing can be graded: empty, too large, not a notebook, no such function."""
 
 
 class MachineLacks(GraderError):
-    """This machine lacks what the call needs."""
+    """Something that the call needs is missing on this machine."""
 
 
 class ClassroomError(GraderError):
-    """A course folder or an exchange that nbgrader could not work with."""
+    """A course folder or an exchange that nbgrader cannot use."""
 
 
 class JudgeStopped(GraderError):

@@ -1,4 +1,4 @@
-"""What an exercise is: data only, no torch, units in names.
+"""The description of an exercise: data only, no torch, units in names.
 
 An exercise is one module under `grader/exercises/`; its functions import torch when they are called.
 """
@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
-MAX_SOURCE_BYTES = 64_000  # of a solution: Python's parser takes some hundred times that in memory, and its time
+MAX_SOURCE_BYTES = 64_000  # of a solution: Python's parser needs about a hundred times as much memory
 
 Tensors = Mapping[str, Any]  # argument name -> torch.Tensor
 
@@ -19,11 +19,11 @@ Tensors = Mapping[str, Any]  # argument name -> torch.Tensor
 class Array:
     """One argument of the entry point: a tensor that the arbiter owns.
 
-    `row_padding` is the number of elements between the end of a row and the start of the next; with
-    any, the tensor is not contiguous and the padding belongs to the guard. `grows` is the axis along which the array
-    grows with the GPU where the case is timed; None: it stays as it is. Of matrices and images for CUDA that is their
-    width: a grid has at most 65,535 blocks downwards, in y, and 2³¹ - 1 across. A `transposed` matrix lies in memory
-    column after column, and the padding is between these.
+    `row_padding` is the number of elements between the end of a row and the start of the next. With padding the tensor
+    is not contiguous, and the padding belongs to the guard. `grows` is the axis along which the array of a timed case
+    grows with the GPU; with None it does not grow. For matrices and images in CUDA that axis is the width: a grid has
+    at most 65,535 blocks in y, and 2³¹ - 1 in x. A `transposed` matrix is stored column by column, with the padding
+    between columns.
     """
 
     name: str
@@ -43,12 +43,12 @@ class Array:
 
 @dataclass(frozen=True)
 class Case:
-    """One problem: its arrays, and how the inputs are drawn.
+    """One problem: the arrays, and how to draw the inputs.
 
-    `grader.judge.checking.buffers` lists the fills; "normal|heavy" is one of the two, drawn anew for each array of each launch.
-    In a `measured` case what is expected is what the exercise's `measure` finds on the same inputs, on this GPU.
-    `budget` takes the place of the exercise's. A case in which a submission measures has several `tries`, each with
-    inputs of its own: the machine may be disturbed.
+    `grader.judge.checking.buffers` lists the fills; "normal|heavy" is one of the two, drawn again for each array of each launch.
+    In a `measured` case the exercise's `measure` finds the expected output, with the same inputs on this GPU.
+    `budget` replaces the exercise's. A case in which a submission measures has several `tries`, each with its own
+    inputs, because the machine may be disturbed.
     """
 
     name: str
@@ -59,11 +59,11 @@ class Case:
     tries: int = 1
 
     def times(self, scale: int) -> Case:
-        """The same case, `scale` times as large, under its name."""
+        """The same case, `scale` times as large, with the same name."""
         return replace(self, arrays=tuple(array.times(scale) for array in self.arrays))
 
     def title(self, scale: int) -> str:
-        """Its name, followed by how many times as many rows, columns or elements were timed."""
+        """The name of the case, and by how much its rows, columns or elements were multiplied for timing."""
         longer = next((array for array in self.arrays if array.grows is not None), None)
         if scale == 1 or longer is None:
             return self.name
@@ -81,7 +81,7 @@ class Case:
 
 @dataclass(frozen=True)
 class Budget:
-    """The error that is allowed: |got - expected| <= absolute + relative * |expected|."""
+    """The allowed error: |got - expected| <= absolute + relative * |expected|."""
 
     absolute: float
     relative: float
@@ -89,10 +89,10 @@ class Budget:
 
 @dataclass(frozen=True)
 class Baseline:
-    """A peer to be timed against. The text of `function` runs in a worker as a submission's would.
+    """A peer to compare times with. The source of `function` runs in a worker, as a submission's does.
 
     `function` takes the entry point's arguments, imports what it needs and refers to nothing outside itself. `harness`
-    calls it where the exercise's own would not do.
+    calls it if the exercise's own harness would not do.
     """
 
     id: str
@@ -113,28 +113,28 @@ class Gate:
 
 @dataclass(frozen=True)
 class Suspect:
-    """A known bug: what the output would be if the submission had it, and the sentence that names it.
+    """A known bug: the output of a submission that has it, and the sentence that names it.
 
-    `output` takes the inputs, with what is "expected" of the output beside them and what was "got" (all float64). It
-    returns what the buggy code writes, or None where the bug does not show; `relative` is how near to that it must be.
-    Where all that is wrong was never written (it reads as NaN), only those are asked that explain what is `missing`.
-    The bug leaves the cases that it `spares` right: where one of them is wrong it is another bug.
+    `output` takes the inputs, the "expected" output and the submission's ("got"), all as float64. It returns what the
+    buggy code writes, or None if the bug does not show; `relative` is the tolerance of the comparison. If every wrong
+    element was never written (it reads as NaN), only suspects that explain what is `missing` are tried. The bug leaves
+    the cases that it `spares` correct: a wrong one of these has a different bug.
     """
 
     sentence: str
     output: Callable[[Tensors], Any]
     relative: float = 1e-3
     missing: bool = False
-    spares: tuple[str, ...] = ()  # names of cases, those of the simulator too
+    spares: tuple[str, ...] = ()  # names of cases, including the simulator's
 
 
 @dataclass(frozen=True)
 class Rules:
-    """What a learner is to write, and not to call. Breaking a rule is a note for a person, and takes no points."""
+    """Rules on what a solution may call. A broken rule adds a note for a person, and costs no points."""
 
-    library: tuple[str, ...] = ()  # operations of torch that would do the work, without a trailing `_` or `_out`
-    handed: tuple[str, ...] = ()  # parameters that are functions, to be called and not to be taken apart
-    methods: tuple[str, ...] = ()  # those of them that are objects, with public methods to be used
+    library: tuple[str, ...] = ()  # torch operations that would do the work, without a trailing `_` or `_out`
+    handed: tuple[str, ...] = ()  # parameters that are functions: to be called, not inspected
+    methods: tuple[str, ...] = ()  # those of them that are objects with public methods
 
 
 def text_of(function: Callable[..., Any]) -> str:
@@ -144,16 +144,17 @@ def text_of(function: Callable[..., Any]) -> str:
 
 @dataclass(frozen=True)
 class Exercise:
-    """Everything that is known of an exercise; a number that prose or a test needs is read from here.
+    """Everything that is known about an exercise; prose and tests read their numbers from here.
 
-    `harness` is for an entry point that does not take the arrays as they are: it is called with the entry point and the
-    arrays, within the timed region, for submission and baselines alike. Its text runs in a worker as a baseline's does.
-    `draw` makes the inputs of a case, by array name, where no fill will do; it takes the case, a torch generator, and
+    `harness` is for an entry point that does not take the arrays as they are. It is called with the entry point and the
+    arrays, within the timed region, for submission and baselines alike. Its source runs in a worker.
+    `draw` makes the inputs of a case, by array name, if no fill will do. It takes the case, a torch generator, and
     the arbiter's Machine with its measured ceilings.
-    `measure` stands in the entry point's place, in a trusted worker, to find what is expected in a measured case.
-    `answers` names the elements of `out`, where these are several answers to a question.
-    `limited_by` memory: speed is in GB/s, its ceiling a copy's bandwidth. By arithmetic: in TFLOPS, its ceiling that
-    of a float16 product. With `work`, which counts it for a case: in `work_unit` a second, and there is no ceiling.
+    `measure` replaces the entry point, in a trusted worker, to find the expected output of a measured case.
+    `answers` names the elements of `out` if they are several answers to a question.
+    `limited_by` memory: speed is in GB/s, and the ceiling is a copy's bandwidth. By arithmetic: in TFLOPS, and the
+    ceiling is a float16 product's speed. `work` counts the work of a case: speed is then in `work_unit` per second,
+    without a ceiling.
     """
 
     id: str
@@ -189,9 +190,9 @@ class Exercise:
     time_limit_s: float = 30.0  # to import the submission, and for its first round: both may run a compiler
     round_limit_s: float = 20.0  # for one round of launches
     wall_limit_s: float = 90.0  # for all waits together: import, cases and timing. All limits grow on a slow host
-    of_the_host: bool = False  # what a call costs the host is timed, too: else calls are queued before the clock starts
-    launches: int | None = None  # of a timed round, where the bytes that are moved do not say how long one takes
-    over_ceiling: float = 1.0  # good work takes at least so many times the ceiling: a timed case grows that much less
+    of_the_host: bool = False  # also time what a call costs the host; if not, calls are queued before the clock starts
+    launches: int | None = None  # per timed round, if the bytes moved do not tell how long a launch takes
+    over_ceiling: float = 1.0  # good work takes at least this many times the ceiling's time: a timed case grows less
 
     @property
     def max_points(self) -> float:
@@ -199,20 +200,20 @@ class Exercise:
 
     @property
     def head_start(self) -> bool:
-        """Whether the calls of a round are queued before the clock starts. Not where the host's time counts, nor where
-        a submission is handed a function to time: its own clock would see the wait for the flag."""
+        """Whether the calls of a round are queued before the clock starts. They are not if the host's time counts, or
+        if a submission is given a function to time: its own clock would include the wait for the flag."""
         return not (self.of_the_host or self.answers)
 
     @property
     def rate_unit(self) -> str:
-        """What speed is said and plotted in."""
+        """The unit in which speed is reported and plotted."""
         if self.work is not None:
             return f"billion {self.work_unit}/s"
         return "GB/s" if self.limited_by == "memory" else "TFLOPS"
 
     @property
     def ceiling(self) -> str:
-        """What a speed's share of the roofline is a share of; "" where no measured ceiling fits."""
+        """The ceiling for a speed's share of the roofline; "" if no measured ceiling fits."""
         if self.work is not None:
             return ""
         return "a copy's bandwidth" if self.limited_by == "memory" else "a float16 product's speed"

@@ -1,4 +1,4 @@
-"""What this machine has, asked without torch: GPUs, the driver, a CUDA toolkit. Standard library only."""
+"""The GPUs, driver and CUDA toolkit of this machine, found without torch. Standard library only."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ from pathlib import Path
 CUDA_13_DRIVER = 580  # the oldest driver branch that runs CUDA 13
 _PLACES = Path("/usr/local")
 _INSTALLED = (_PLACES / "cuda", Path("/opt/cuda"))
-_CUDA_13_CAPABILITY = 7.5  # the oldest cards that it builds for: Turing
+_CUDA_13_CAPABILITY = 7.5  # the oldest cards that CUDA 13 builds for: Turing
 
 
 @dataclass(frozen=True)
 class Gpu:
-    """One NVIDIA GPU. `driver` is the driver's version, "" where only libcuda could be asked."""
+    """One NVIDIA GPU. `driver` is the driver's version, "" if only libcuda could be asked."""
 
     name: str
     driver: str = ""
@@ -30,17 +30,17 @@ class Gpu:
 
     @property
     def driver_branch(self) -> int:
-        """580 for driver 580.95.05; 0 where the version is not known."""
+        """580 for driver 580.95.05; 0 if the version is not known."""
         return int(self.driver.split(".")[0]) if self.driver[:1].isdigit() else 0
 
     @property
     def capability(self) -> float:
-        """9.0 for a Hopper card; 0.0 where it is not known."""
+        """9.0 for a Hopper card; 0.0 if it is not known."""
         return float(self.compute_capability) if self.compute_capability[:1].isdigit() else 0.0
 
 
 def gpus() -> tuple[Gpu, ...]:
-    """The GPUs that CUDA programs of this process's environment could use; empty where there is none."""
+    """The GPUs that CUDA programs in this process's environment can use; empty if there are none."""
     if os.environ.get("CUDA_VISIBLE_DEVICES", "0").strip() in ("", "-1"):
         return ()
     return _from_nvidia_smi() or _from_libcuda()
@@ -56,28 +56,27 @@ def extra(found: tuple[Gpu, ...]) -> str:
 
 
 def cuda_home(major: int | None = None) -> Path | None:
-    """The CUDA toolkit to build with, as torch's `CUDA_HOME` wants it; None where there is no compiler.
+    """The CUDA toolkit to build with, as torch's `CUDA_HOME` wants it; None if there is no compiler.
 
-    A toolkit of the system comes first, pip's compiler second. pip's has `lib` instead of `lib64` and no
-    `libcudart.so` to link with, so it is shown through a folder of links in our cache.
+    A system toolkit comes before pip's compiler. pip's has `lib` instead of `lib64` and no `libcudart.so` to link with,
+    so the result is a folder of links in our cache.
 
     Args:
-        major: the CUDA version that is wanted, as in `torch.version.cuda`; another one is taken only where there is
-            none of this. (Mixing two breaks at link time, or later.)
+        major: the CUDA version to prefer, as in `torch.version.cuda`: mixing two breaks at link time, or later.
     """
     found = [home for home in _system_homes() if _is_toolkit(home)]
     pip_home = _pip_home()
     if pip_home is not None:
         found.append(pip_home)
     if major is not None:
-        found.sort(key=lambda home: _major(home) != major)  # stable: the system's stay first
+        found.sort(key=lambda home: _major(home) != major)  # stable: system toolkits stay first
     if not found:
         return None
     return _linked(found[0]) if found[0] == pip_home else found[0]
 
 
 def toolkit(environment: Mapping[str, str]) -> dict[str, str]:
-    """`CUDA_HOME`, where the environment does not say where CUDA is: torch would guess it, Numba find no compiler."""
+    """`CUDA_HOME`, if the environment does not set it: torch would guess, and Numba would find no compiler."""
     if torch_cuda() is None or any(environment.get(name) for name in ("CUDA_HOME", "CUDA_PATH")):
         return {}
     home = cuda_home(torch_cuda())
@@ -85,7 +84,7 @@ def toolkit(environment: Mapping[str, str]) -> dict[str, str]:
 
 
 def cuda_version(home: Path) -> str:
-    """ "13.0" of a toolkit, read from its headers; "" where they do not say."""
+    """A toolkit's version, such as "13.0", read from its headers; "" if they do not say."""
     for header in (home / "include" / "cuda.h", home / "include" / "cuda_runtime_api.h"):
         try:
             match = re.search(r"#define\s+(?:CUDA_VERSION|CUDART_VERSION)\s+(\d+)", header.read_text(errors="replace"))
@@ -98,7 +97,7 @@ def cuda_version(home: Path) -> str:
 
 
 def torch_cuda() -> int | None:
-    """The CUDA version that the installed torch is built for, 13 say, without importing it; None for the CPU build."""
+    """The major version of CUDA that the installed torch is built for, without importing it; None for the CPU build."""
     spec = importlib.util.find_spec("torch")
     if spec is None or spec.origin is None:
         return None
@@ -111,7 +110,7 @@ def torch_cuda() -> int | None:
 
 
 def cache_folder() -> Path:
-    """Where this project keeps what can be made again (`$XDG_CACHE_HOME/grader`); not created here."""
+    """The folder for files that can be made again, `$XDG_CACHE_HOME/grader`; not created here."""
     return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "grader"
 
 
@@ -133,7 +132,7 @@ def _from_nvidia_smi() -> tuple[Gpu, ...]:
 
 
 def _from_libcuda() -> tuple[Gpu, ...]:
-    """Asks the driver's library, in a process of its own: CUDA must not be started in a caller that may fork."""
+    """Asks the driver's library in a separate process: CUDA must not be initialised in a caller that may fork."""
     try:
         answer = subprocess.run(
             [sys.executable, "-I", "-c", _ASK_LIBCUDA], capture_output=True, text=True, timeout=30, check=False
@@ -179,7 +178,7 @@ def _major(home: Path) -> int:
 
 
 def _pip_home() -> Path | None:
-    """pip's CUDA 13 packages share one folder, `nvidia/cu13`. (Those of CUDA 12 hold no nvcc.)"""
+    """pip's CUDA 13 packages share one folder, `nvidia/cu13`; those for CUDA 12 have no nvcc."""
     return next((folder / "cu13" for folder in _pip_folders() if _is_toolkit(folder / "cu13")), None)
 
 
@@ -189,7 +188,7 @@ def _pip_folders() -> list[Path]:
 
 
 def _linked(pip_home: Path) -> Path:
-    """A folder with the layout of a toolkit, made of links into pip's; made once, safe to make twice at a time."""
+    """A folder with the layout of a toolkit, made of links into pip's; made once, safe for concurrent callers."""
     version = cuda_version(pip_home) or "13"
     key = hashlib.sha256(str(pip_home).encode()).hexdigest()[:8]
     home = cache_folder() / f"cuda-{version}-{key}"

@@ -22,9 +22,9 @@ _MANIFEST = Path(".grader") / "copied.json"
 
 @dataclass(frozen=True)
 class FolderReport:
-    """What `fill` did; all but `folder` and `course` are paths inside of them, sorted.
+    """The result of `fill`; all but `folder` and `course` are sorted paths inside them.
 
-    `kept` are files that the learner has changed and of which the course has a newer version.
+    `kept` are files that the learner has changed and that have a newer version in the course.
     """
 
     folder: str
@@ -44,7 +44,7 @@ class FolderReport:
         if self.added:
             lines.append(f"  {_files(len(self.added))} copied from the course")
         if self.updated:
-            lines.append(f"  {_files(len(self.updated))} that you had not touched brought up to date")
+            lines.append(f"  {_files(len(self.updated))} updated from the course")
         for path in self.kept:
             lines.append(
                 f"  {path}: you have changed it, so yours is kept; the course's newer version is {self.course}/{path}"
@@ -53,10 +53,10 @@ class FolderReport:
 
 
 def fill(folder: Path, course: Path) -> FolderReport:
-    """Copies the course into `folder`. What the learner has changed since it was copied is left as it is.
+    """Copies the course into `folder`. Files that the learner has changed since then are left as they are.
 
-    A file counts as untouched while its bytes are those that were copied, of which the folder keeps the hashes. A file
-    that the learner has deleted is copied anew. Nothing is ever deleted.
+    The folder keeps the hashes of the copied files: a file is unchanged while its hash is the same. A file that the
+    learner has deleted is copied again. Nothing is ever deleted.
 
     Raises:
         MachineLacks: there is no course to copy, or the folder cannot be written to.
@@ -72,7 +72,7 @@ def fill(folder: Path, course: Path) -> FolderReport:
         try:
             for path in files:
                 done[_bring(path, folder, course, copied)].append(path)
-        finally:  # also when interrupted, so that what was copied is known to be untouched
+        finally:  # also when interrupted, so that the copied files count as unchanged
             _write(folder / _MANIFEST, (json.dumps(copied, indent=1, sort_keys=True) + "\n").encode())
     except OSError as error:
         raise MachineLacks(f"{error.filename or folder} cannot be written to: {error.strerror}.") from None
@@ -80,7 +80,7 @@ def fill(folder: Path, course: Path) -> FolderReport:
 
 
 def _bring(path: str, folder: Path, course: Path, copied: dict[str, str]) -> str:
-    """Brings one file up to date where that loses nothing, and says what was done; `copied` is kept current."""
+    """Updates one file if no work is lost, and returns what was done; `copied` is kept current."""
     content = (course / path).read_bytes()
     fresh, target = _hash(content), folder / path
     if not os.path.lexists(target):
@@ -110,13 +110,13 @@ def _course_files(course: Path) -> list[str]:
 def _read_manifest(folder: Path) -> dict[str, str]:
     try:
         data = json.loads((folder / _MANIFEST).read_text(encoding="utf-8"))
-    except (OSError, ValueError):  # none yet, or spoilt: then nothing counts as untouched, and nothing is lost
+    except (OSError, ValueError):  # missing or damaged: then every file counts as changed, and no work is lost
         return {}
     return {str(path): str(value) for path, value in data.items()} if isinstance(data, dict) else {}
 
 
 def _write(target: Path, content: bytes) -> None:
-    """All of it or nothing: a learner may end the command at any moment."""
+    """Writes atomically: a learner may interrupt the command at any moment."""
     target.parent.mkdir(parents=True, exist_ok=True)
     fresh = target.with_name(f".{target.name}.{os.getpid()}.new")
     try:
@@ -137,15 +137,15 @@ def _files(count: int) -> str:
 # `grader lab`: JupyterLab on the learner's folder, on a classroom or on an instructor's course.
 
 _ROOT = Path(__file__).resolve().parents[1]
-# JupyterLab would ask whether it may fetch its makers' news, and would fetch them.
+# By default, JupyterLab asks whether it may fetch news from its makers, and checks for updates.
 _SETTINGS = {"@jupyterlab/apputils-extension:notification": {"fetchNews": "false", "checkForUpdates": False}}
 
 
 @dataclass(frozen=True)
 class Lab:
-    """How JupyterLab is to be started: `command` in the folder `root`, with `environment` merged into this one's.
+    """How to start JupyterLab: run `command` in the folder `root`, with `environment` merged into this process's.
 
-    `folder` says what was copied; it is None in a classroom, where the Assignment List brings the notebooks.
+    `folder` reports what was copied; it is None in a classroom, where the Assignment List brings the notebooks.
     """
 
     root: str
@@ -169,20 +169,20 @@ def prepare(
     instructor: Path | None = None,
     arguments: Sequence[str] = (),
 ) -> Lab:
-    """Makes the folder that JupyterLab opens, and says how to start it there.
+    """Makes the folder that JupyterLab opens, and returns how to start it there.
 
     Args:
-        port: 8888 or the next free one where none is given.
-        folder: the learner's folder; by default `work/` in the checkout, in a classroom one named after the course.
-        course: what the folder is filled from; by default the checkout's `course/`.
-        classroom: an exchange, or a course folder: its assignments are fetched and submitted by the Assignment List.
-        course_id: which course of the exchange, where it holds several.
-        instructor: a course folder, to be opened with Formgrader.
-        arguments: handed on to `jupyter lab`.
+        port: by default, 8888 or the next free one.
+        folder: the learner's folder; by default `work/` in the checkout, or in a classroom one named after the course.
+        course: the folder to copy from; by default the checkout's `course/`.
+        classroom: an exchange, or a course folder: the Assignment List fetches and submits its assignments.
+        course_id: the course in the exchange, if there are several.
+        instructor: a course folder to open with Formgrader.
+        arguments: passed on to `jupyter lab`.
 
     Raises:
         MachineLacks: JupyterLab is not installed, there is no course to copy, or a folder cannot be written to.
-        ClassroomError: `classroom` or `instructor` is no such folder.
+        ClassroomError: `classroom` or `instructor` is not such a folder.
     """
     if importlib.util.find_spec("jupyterlab") is None:
         raise MachineLacks("JupyterLab is not installed here: `make lab` in the checkout installs it.")
@@ -210,7 +210,7 @@ def prepare(
 
 
 def start(lab: Lab) -> NoReturn:
-    """Becomes JupyterLab: its signals and its exit status are this process's."""
+    """Replaces this process with JupyterLab, which receives its signals and sets its exit status."""
     os.chdir(lab.root)
     os.environ.update(lab.environment)
     sys.stdout.flush()
@@ -221,7 +221,7 @@ def start(lab: Lab) -> NoReturn:
 def _command(root: Path, port: int | None, browser: bool, url: str) -> tuple[str, ...]:
     command = [sys.executable, "-m", "jupyterlab"]
     command += [f"--ServerApp.root_dir={root}", f"--LabApp.default_url={url}"]
-    command += ["--ServerApp.answer_yes=True"]  # Ctrl-C ends it at once, without a question
+    command += ["--ServerApp.answer_yes=True"]  # Ctrl-C stops it at once, without a question
     if port is not None:
         command += [f"--ServerApp.port={port}", "--ServerApp.port_retries=0"]
     if not browser:
@@ -232,7 +232,7 @@ def _command(root: Path, port: int | None, browser: bool, url: str) -> tuple[str
 
 
 def _with_settings(environment: dict[str, str]) -> dict[str, str]:
-    """Adds a folder of default settings. It comes last: what the classroom or the person has set counts more."""
+    """Adds a folder of default settings. It comes last: settings of the classroom or the person override it."""
     state = cache_folder() / "lab"
     target = state / "labconfig" / "default_setting_overrides.json"
     text = json.dumps(_SETTINGS, indent=2) + "\n"

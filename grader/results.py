@@ -1,4 +1,4 @@
-"""Recorded figures: one row each with where it came from, in `benchmarks/results/<gpu>.json`.
+"""Recorded figures, one row each with its origin, in `benchmarks/results/<gpu>.json`.
 
 `bench` names what was measured: `softmax` is the reference solution of that exercise, `softmax/torch` the same cases by
 a peer. `ratio_vs_<peer>` is the peer's time over ours; `share_of_<limit>` our bandwidth over the limit's.
@@ -18,7 +18,7 @@ _NEEDED = {"bench", "case", "metric", "value", "gpu"}
 
 @dataclass(frozen=True)
 class Row:
-    """A measured figure; `low` and `high` bound its 95 % interval, of seconds (`s`) the range."""
+    """A measured figure; `low` and `high` bound its 95 % interval, or for seconds (`s`) the range."""
 
     bench: str
     case: str
@@ -36,7 +36,7 @@ class Row:
 
 
 def files(folder: Path) -> Iterator[list[dict[str, Any]]]:
-    """The rows of each results file; a notebook goes on without a file, or a row, that cannot be read."""
+    """The rows of each results file. Files and rows that cannot be read are skipped, so that a notebook goes on."""
     for path in sorted(folder.glob("*.json")):
         try:
             data = json.loads(path.read_text(encoding="utf-8"))

@@ -1,4 +1,4 @@
-"""What the judge says of a submission: frozen, plain, and the same in a report, a database and JSON."""
+"""The judge's verdict on a submission: frozen, plain, and the same in a report, a database and JSON."""
 
 from __future__ import annotations
 
@@ -6,20 +6,20 @@ from collections.abc import Callable
 from dataclasses import asdict, dataclass, field
 from typing import Any, Literal
 
-# How a long call tells its caller how far it is.
+# How a long call reports its progress.
 
-Progress = Callable[[str, int, int], None]  # what is going on, how many are done, of how many
+Progress = Callable[[str, int, int], None]  # the current step, how many are done, out of how many
 
 
-# What the judge says of a submission: frozen, plain, and the same in a report, a database and JSON.
+# The judge's verdict on a submission: frozen, plain, and the same in a report, a database and JSON.
 
 FailureKind = Literal[
-    "unusable",  # nothing that could be graded: empty, syntax error, no such function, wrong signature
+    "unusable",  # nothing to grade: empty, syntax error, no such function, wrong signature
     "not_written",  # the stub is still there
     "compile",  # the kernel does not compile
     "exception",  # the submission raised
     "crash",  # the worker died: a segmentation fault, an abort, os._exit
-    "illegal_access",  # the GPU (or the sanitizer) caught an access outside of the buffers
+    "illegal_access",  # the GPU (or the sanitizer) caught an access outside the buffers
     "timeout",  # it did not end in time
     "limit",  # it used more memory, processes, disk or output than it may
     "implausible",  # faster than the hardware allows: refused, for a person to look at
@@ -43,14 +43,14 @@ class Mismatch:
     worst_error: float | None = None  # largest finite |got - expected|
     unwritten: int = 0  # elements that still hold the poison
     not_finite: int = 0  # NaN or infinite where a finite value is expected (unwritten ones not counted)
-    outside: int = 0  # elements written outside of the output: before, after or between its rows
-    outside_first_offset: int | None = None  # of these the first, in elements from the start of the output
-    suspect: str = ""  # what the bug may be: of the exercise's suspect whose output this is, or of the source
+    outside: int = 0  # elements written outside the output: before, after or between its rows
+    outside_first_offset: int | None = None  # the first of these, in elements from the start of the output
+    suspect: str = ""  # the likely bug: of the exercise's suspect with this output, or found in the source
 
 
 @dataclass(frozen=True)
 class Failure:
-    """Why a case, or the whole submission, has no answer. `message` is a sentence; `line` counts from 1 in the cell."""
+    """The reason why a case, or the whole submission, has no answer. `message` is a sentence; `line` counts from 1 in the cell."""
 
     kind: FailureKind
     message: str
@@ -61,7 +61,7 @@ class Failure:
 
 @dataclass(frozen=True)
 class CaseResult:
-    """One correctness case. Not passed and neither mismatch nor failure: it was not run."""
+    """One correctness case. If it did not pass and has neither mismatch nor failure, it was not run."""
 
     name: str
     passed: bool
@@ -71,7 +71,7 @@ class CaseResult:
 
 @dataclass(frozen=True)
 class Timing:
-    """Time of one launch; the interval is 95 %. The share is of the exercise's ceiling, None where it has none."""
+    """Time per launch, with a 95 % interval. The share is of the exercise's ceiling, None if it has no ceiling."""
 
     case: str
     peer: str  # "submission", or a baseline's id
@@ -83,12 +83,12 @@ class Timing:
     trials: int
     launches_per_trial: int
     clock: Literal["events", "arbiter"] = "arbiter"  # which one counted; `Verdict.clock` says why
-    scale: int = 1  # so many times the rows of the case were timed: a fast GPU is timed on more
+    scale: int = 1  # the timed case has this many times the rows: a fast GPU is timed on more
 
 
 @dataclass(frozen=True)
 class GateResult:
-    """A speed gate: the ratio is baseline time over submission time, its interval 95 %."""
+    """A speed gate: the ratio is baseline time over submission time, with a 95 % interval."""
 
     baseline: str
     label: str
@@ -103,9 +103,9 @@ class GateResult:
 
 @dataclass(frozen=True)
 class Finding:
-    """What a person should look at, beside the score: a rule of the exercise, a clock that disagreed, a disturbed run.
+    """Something that a person should look at: a broken rule of the exercise, a clock that disagreed, a disturbed run.
 
-    Advice, never points: security does not rest on it.
+    It never changes the points, and security does not depend on it.
     """
 
     kind: Literal["rule", "clock", "disturbed"]
@@ -129,7 +129,7 @@ class Environment:
     memory_clock_mhz: int | None = None
     temperature_c: int | None = None
     notes: tuple[str, ...] = ()  # what disturbed the timing, in sentences
-    cell: str = ""  # of a notebook, that was checked: "In [3]"
+    cell: str = ""  # the cell of a notebook that was checked: "In [3]"
 
 
 @dataclass(frozen=True)
@@ -141,7 +141,7 @@ class Verdict:
     status: Literal["passed", "failed", "unusable"]
     points: float
     max_points: float
-    reachable_points: float  # what this machine could have given
+    reachable_points: float  # the most that this machine can give
     submission_sha256: str
     environment: Environment
     cases: tuple[CaseResult, ...] = ()
@@ -154,7 +154,7 @@ class Verdict:
     started_at: str = ""  # ISO 8601, UTC
     seconds: float = 0.0
     grader: str = field(default="")
-    judged: str = ""  # which cell was judged, in a sentence, where there was a choice
+    judged: str = ""  # a sentence that names the judged cell, if there was a choice
 
     def to_dict(self) -> dict[str, Any]:
         """Plain lists, dicts, text and numbers, ready for `json.dumps`."""

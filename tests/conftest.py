@@ -1,4 +1,4 @@
-"""What the tests share: where there is no GPU the tests that need one are skipped, and say so."""
+"""The fixtures that the tests share. Tests that need a GPU are skipped, with a reason, on a machine without one."""
 
 from __future__ import annotations
 
@@ -22,11 +22,11 @@ if TYPE_CHECKING:
 
 REPOSITORY = Path(__file__).resolve().parents[1]
 
-# A GPU machine may have no Jupyter; what needs it needs no GPU.
+# A GPU machine may have no Jupyter; tests that need Jupyter need no GPU.
 if importlib.util.find_spec("nbgrader") is None:
     collect_ignore = ["authoring", "browser", "classroom"]
 
-# pytest-timeout reads this; a limit in pyproject.toml would be an unknown option where the plugin is not installed.
+# pytest-timeout reads this; a limit in pyproject.toml would be an unknown option without the plugin.
 os.environ.setdefault("PYTEST_TIMEOUT", str(round(900 * PACE)))
 
 
@@ -48,7 +48,7 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
             continue
         if _why_no_gpu():
             item.add_marker(pytest.mark.skip(reason=_why_no_gpu()))
-        if config.pluginmanager.hasplugin("xdist"):  # two timings at a time on one GPU would disturb each other
+        if config.pluginmanager.hasplugin("xdist"):  # concurrent timings on one GPU would disturb each other
             item.add_marker(pytest.mark.xdist_group("gpu"))
 
 
@@ -60,7 +60,7 @@ def repository() -> Path:
 
 @pytest.fixture
 def free_port() -> int:
-    """A TCP port of the loopback interface that nobody listened on a moment ago."""
+    """A TCP port of the loopback interface that was free a moment ago."""
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         return int(probe.getsockname()[1])
@@ -88,7 +88,7 @@ def browser_page() -> Iterator[Callable[..., Any]]:
 
 @pytest.fixture
 def no_programs(monkeypatch: pytest.MonkeyPatch) -> Callable[..., None]:
-    """`no_programs("bwrap", "nvcc")`: as if these were not installed."""
+    """`no_programs("bwrap", "nvcc")` hides programs, as if they were not installed."""
 
     def hide(*names: str) -> None:
         which = shutil.which
@@ -103,7 +103,7 @@ def no_programs(monkeypatch: pytest.MonkeyPatch) -> Callable[..., None]:
 
 @pytest.fixture(scope="session")
 def simulator_judge() -> Iterator[Judge]:
-    """A judge without a GPU, for all tests of one process. To start another costs as much as two gradings."""
+    """A judge without a GPU, for all tests of one process. Starting another costs as much as two gradings."""
     from grader.judge.service import Judge
 
     with Judge("simulator") as judge:
@@ -112,7 +112,7 @@ def simulator_judge() -> Iterator[Judge]:
 
 @pytest.fixture(scope="session")
 def quick_judge() -> Iterator[ForkingJudge]:
-    """A judge without a GPU whose workers are forked, in no cage: a fifth of the processor time."""
+    """A judge without a GPU whose workers are forked, without a sandbox: a fifth of the processor time."""
     from tests.forked import forking_judge
 
     with forking_judge() as judge:
@@ -121,7 +121,7 @@ def quick_judge() -> Iterator[ForkingJudge]:
 
 @pytest.fixture(scope="session")
 def judge(simulator_judge: Judge) -> Judge:
-    """The same; in some folders this name stands for a fake."""
+    """The same judge; some folders replace this fixture by a fake."""
     return simulator_judge
 
 

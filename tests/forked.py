@@ -1,7 +1,7 @@
-"""A judge for the simulator whose workers are forked from one process that has done their imports.
+"""A judge for the simulator whose workers are forked from one process that has already imported everything.
 
-Importing torch and triton takes a worker seconds of processor time, as much as most gradings. It runs in no cage: it is
-for learners' mistakes, never for exploits. Everything else (arbiter, worker, messages, cases, limits) is the product's.
+Importing torch and triton takes a worker seconds of processor time, as much as most gradings. The workers have no
+sandbox: use this judge for learners' mistakes, never for exploits. Everything else is as in the product.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ _IMPORTS_LIMIT_S = 600.0
 
 
 class _NoCage:
-    """Says to start a forked worker where other judges of this process say whether they want a sandbox."""
+    """Requests a forked worker; other judges of this process pass a flag for the sandbox here."""
 
     def __bool__(self) -> bool:
         return False
@@ -61,7 +61,7 @@ class ForkingJudge:
 
 @contextlib.contextmanager
 def forking_judge() -> Iterator[ForkingJudge]:
-    """Its workers, and no others that this process starts, are forked while it is open."""
+    """While it is open, its workers are forked, but no other workers of this process."""
     start, one_at_a_time = workers.start, threading.Lock()
 
     def start_or_fork(code: str, fds: tuple[int, ...], device: str, sandbox: bool | None = None) -> Caged:
@@ -94,7 +94,7 @@ def forking_judge() -> Iterator[ForkingJudge]:
 
 
 class _Forked:
-    """What `Caged` uses of a Popen, for a process that is not our child: how it ended it writes into a pipe."""
+    """The part of Popen that `Caged` uses, for a process that is not our child: a pipe delivers its exit status."""
 
     def __init__(self, pid: int, ended: int, stdout: IO[bytes]) -> None:
         self.pid, self._ended, self.stdout = pid, ended, stdout
@@ -139,7 +139,7 @@ def _forked(requests: socket.socket, above: str, fds: tuple[int, ...]) -> Caged:
 
 
 def nursery(fd: int) -> None:
-    """Imports what a worker imports, then forks a supervisor and a worker below it for each home that it is sent."""
+    """Imports what a worker imports, then forks a supervisor with a worker for each home folder that it receives."""
     from grader.worker import main
 
     main._import("simulator")
@@ -162,13 +162,13 @@ def nursery(fd: int) -> None:
 
 
 def _import_more() -> None:
-    """What many submissions import themselves."""
+    """Imports modules that many submissions import."""
     for name in ("numba.cuda", "torch.utils.cpp_extension"):
         importlib.import_module(name)
 
 
 def _supervise(main: Any, home: str, channel: int, printed: int, ends: int) -> None:
-    """As `trampoline._supervise` does: the worker is a child, and how it ended is told."""
+    """Like `trampoline._supervise`: runs the worker as a child, and reports its exit status."""
     signal.signal(signal.SIGCHLD, signal.SIG_DFL)
     worker = os.fork()
     if worker == 0:

@@ -1,4 +1,4 @@
-"""Notebooks in which it is not clear at once which cell is judged, with the number of the one that is, from 1."""
+"""Notebooks with several cells that could be judged, and the number of the right one, from 1."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ STUB = 'def softmax(x, out):\n    raise NotImplementedError("not written yet")\n
 SOLVED = "def softmax(x, out):\n    pass  # points: 7\n"
 _WRONG = "def softmax(x, out):\n    pass  # points: 0\n"
 
-# The texts of code cells, the exercise's own one marked with `*`.
+# The texts of code cells; `*` marks the exercise's own cell.
 LAYOUTS = {
     "the stub": (["import math", "*" + STUB, "x = 1"], 2),
     "solved": (["import math", "*" + SOLVED, "x = 1"], 2),

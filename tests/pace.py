@@ -1,7 +1,7 @@
-"""How slow this machine is, for the limits of tests: a limit of 20 seconds is written `20 * PACE`.
+"""The slowness of this machine, for the limits of tests: a limit of 20 seconds is written `20 * PACE`.
 
-It is the time that a piece of Python takes by the clock on the wall, compared with the usual: so other processes, and a
-container that gets a share of a processor, count as well as a slow processor does.
+It is the wall-clock time of a piece of Python, relative to its usual time. Other processes and a container's share of
+a processor therefore count like a slow processor.
 """
 
 from __future__ import annotations
@@ -11,8 +11,8 @@ import time
 __all__ = ["PACE"]
 
 _STEPS = 2_500_000
-_USUAL_S = 0.1  # for so many steps, on the hosts on which the limits were set
-_MOST = 10.0  # a hang is to be found today
+_USUAL_S = 0.1  # for this many steps, on the hosts on which the limits were set
+_MOST = 10.0  # so that a hang is found in reasonable time
 
 
 def _measured() -> float:

@@ -1,4 +1,4 @@
-"""What the machine has is found without torch, and a toolkit is one that can be built with."""
+"""The machine's GPUs and a usable CUDA toolkit are found without torch."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def _pip_toolkit(site: Path) -> Path:
 
 @pytest.fixture
 def bare(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A machine with no toolkit and no GPU tool; its caches are in tmp_path."""
+    """A machine without a toolkit and GPU tools; its caches are in tmp_path."""
     monkeypatch.setenv("PATH", str(tmp_path / "programs"))
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
     monkeypatch.delenv("CUDA_HOME", raising=False)
@@ -54,7 +54,7 @@ def bare(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def test_gpus_are_read_from_nvidia_smi(bare: Path) -> None:
-    """Name, driver, memory and compute capability, one GPU a line."""
+    """The output has name, driver, memory and compute capability, with one GPU per line."""
     _program(bare / "programs" / "nvidia-smi", "echo 'NVIDIA H200, 580.95.05, 143771, 9.0'")
     assert gpus() == (HOPPER,)
 
@@ -84,7 +84,7 @@ def test_hidden_gpus_do_not_count(bare: Path, monkeypatch: pytest.MonkeyPatch) -
     ],
 )
 def test_the_extra_fits_driver_and_card(found: tuple[Gpu, ...], wanted: str) -> None:
-    """CUDA 13 needs driver 580 and Turing; what is older gets CUDA 12."""
+    """CUDA 13 needs driver 580 and Turing; older machines get CUDA 12."""
     assert extra(found) == wanted
 
 
@@ -100,20 +100,20 @@ def test_the_makefile_can_ask_before_anything_is_installed() -> None:
 
 
 def test_no_toolkit_is_none(bare: Path) -> None:
-    """A machine without nvcc has no CUDA_HOME, whatever else lies around."""
+    """A machine without nvcc has no CUDA_HOME, even if it has CUDA's headers."""
     (bare / "usr" / "cuda" / "include").mkdir(parents=True)
     assert cuda_home() is None
 
 
 def test_the_systems_toolkit_comes_before_pips(bare: Path) -> None:
-    """A toolkit of the system is used where there is one."""
+    """A system toolkit is preferred."""
     _pip_toolkit(bare / "site")
     system = _toolkit(bare / "usr" / "cuda", 13000)
     assert cuda_home(13) == system
 
 
 def test_a_toolkit_of_another_version_comes_after_pips(bare: Path) -> None:
-    """What torch is built for counts more than where the toolkit comes from."""
+    """The version that torch is built for counts more than the origin of the toolkit."""
     _pip_toolkit(bare / "site")
     system = _toolkit(bare / "usr" / "cuda", 12080)
     assert cuda_version(system) == "12.8"
@@ -124,7 +124,7 @@ def test_a_toolkit_of_another_version_comes_after_pips(bare: Path) -> None:
 
 
 def test_an_nvcc_that_is_only_a_script_does_not_hide_its_toolkit(bare: Path) -> None:
-    """/usr/local/bin/nvcc may be a wrapper; the folder above it is no toolkit."""
+    """/usr/local/bin/nvcc may be a wrapper; the folder above it is not a toolkit."""
     _program(bare / "programs" / "nvcc", "exit 0")
     assert cuda_home() is None
     newest = _toolkit(bare / "usr" / "cuda-13.1", 13010)
@@ -134,7 +134,7 @@ def test_an_nvcc_that_is_only_a_script_does_not_hide_its_toolkit(bare: Path) -> 
 
 
 def test_pips_toolkit_can_be_linked_with(bare: Path) -> None:
-    """pip's has no libcudart.so: our folder of links has, in lib64, and pip's own folder stays as it is."""
+    """pip's toolkit has no libcudart.so. Our folder of links has one in lib64, and pip's own folder is not changed."""
     pip = _pip_toolkit(bare / "site")
     before = sorted(pip.rglob("*"))
     home = cuda_home(13)
@@ -163,7 +163,7 @@ def test_links_follow_a_package_that_moved(bare: Path) -> None:
     ("line", "version"),
     [("cuda: Optional[str] = '13.0'", 13), ("cuda = '12.8'", 12), ("cuda: Optional[str] = None", None)],
 )
-def test_what_torch_is_built_for_is_read_from_its_files(
+def test_the_cuda_version_of_torch_is_read_from_its_files(
     line: str, version: int | None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Importing torch would take seconds."""

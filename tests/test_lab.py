@@ -1,4 +1,4 @@
-"""`grader lab` makes the folder, starts JupyterLab there and ends with it."""
+"""`grader lab` makes the folder, runs JupyterLab there and ends with it."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def course(tmp_path: Path) -> Path:
 
 @pytest.fixture
 def private(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Nobody's settings are read, and none are written."""
+    """The user's settings are neither read nor written."""
     for name in (
         "HOME",
         "JUPYTER_CONFIG_DIR",
@@ -59,9 +59,9 @@ def private(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.fixture
 def start(private: None, tmp_path: Path) -> Iterator[Callable[..., subprocess.Popen[bytes]]]:
-    """`start("--port", "9000")` runs `grader lab` and returns its process; it is ended with the test."""
+    """`start("--port", "9000")` runs `grader lab` and returns its process, which ends with the test."""
     running = []
-    terminal, keyboard = pty.openpty()  # Jupyter asks questions where it can be answered
+    terminal, keyboard = pty.openpty()  # Jupyter asks questions on a terminal
 
     def run(*arguments: str) -> subprocess.Popen[bytes]:
         with (tmp_path / "log").open("wb") as log:
@@ -100,7 +100,7 @@ def _wait(process: subprocess.Popen[bytes], url: str, log: Path) -> None:
 def test_lab_opens_the_syllabus_and_ends_with_one_interrupt(
     start: Callable[..., subprocess.Popen[bytes]], course: Path, tmp_path: Path, free_port: int
 ) -> None:
-    """The folder is served on the port that was asked for, no news is fetched, and Ctrl-C needs no answer."""
+    """The folder is served on the requested port, no news is fetched, and Ctrl-C needs no answer."""
     process = start("--no-browser", "--port", str(free_port), "--folder", "work", "--course", str(course))
     url, log = f"http://127.0.0.1:{free_port}", tmp_path / "log"
     _wait(process, url, log)
@@ -118,10 +118,10 @@ def test_lab_opens_the_syllabus_and_ends_with_one_interrupt(
     assert "y/[n]" not in text
 
 
-def test_a_port_that_is_taken_is_said(
+def test_a_port_that_is_taken_is_reported(
     start: Callable[..., subprocess.Popen[bytes]], course: Path, tmp_path: Path
 ) -> None:
-    """A port that was asked for is not silently exchanged for another."""
+    """A requested port is not silently replaced by another."""
     with socket.socket() as taken:
         taken.bind(("127.0.0.1", 0))
         taken.listen()
@@ -160,8 +160,8 @@ def test_a_learner_in_a_classroom_fetches_assignments(tmp_path: Path) -> None:
 
 
 @pytest.mark.usefixtures("private")
-def test_what_cannot_be_is_one_sentence(course: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Two kinds of lab at a time; a machine without JupyterLab."""
+def test_an_impossible_lab_is_one_sentence(course: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Two kinds of lab at once, or a machine without JupyterLab."""
     with pytest.raises(MachineLacks, match="not both"):
         prepare(classroom=tmp_path, instructor=tmp_path)
     monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
@@ -170,8 +170,8 @@ def test_what_cannot_be_is_one_sentence(course: Path, tmp_path: Path, monkeypatc
 
 
 @pytest.mark.usefixtures("private")
-def test_what_the_person_has_set_counts_more(course: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """JUPYTER_CONFIG_PATH of the caller stays, before ours."""
+def test_the_users_settings_come_first(course: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The caller's JUPYTER_CONFIG_PATH is kept, before the lab's own folder."""
     monkeypatch.setenv("JUPYTER_CONFIG_PATH", "/etc/theirs")
     paths = prepare(folder=tmp_path / "work", course=course).environment["JUPYTER_CONFIG_PATH"].split(os.pathsep)
     assert "/etc/theirs" in paths
@@ -180,7 +180,7 @@ def test_what_the_person_has_set_counts_more(course: Path, tmp_path: Path, monke
 
 @pytest.mark.usefixtures("private")
 def test_notebooks_find_the_cuda_compiler(course: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """`load_inline` looks at CUDA_HOME; what the person has set stays, and a torch without CUDA needs none."""
+    """`load_inline` reads CUDA_HOME. A value that the user set stays, and a torch without CUDA needs none."""
     monkeypatch.delenv("CUDA_HOME", raising=False)
     monkeypatch.delenv("CUDA_PATH", raising=False)
     monkeypatch.setattr("grader.hardware.cuda_home", lambda major: Path(f"/toolkit-{major}"))

@@ -1,4 +1,4 @@
-"""The learner's folder follows the course and keeps what the learner has done."""
+"""The learner's folder follows the course and keeps the learner's work."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def work(tmp_path: Path) -> Path:
 
 
 def test_a_new_folder_gets_the_course(course: Path, work: Path) -> None:
-    """All of it, and nothing hidden."""
+    """All of the course is copied, except hidden files."""
     report = fill(work, course)
     assert report.added == ("03_triton/softmax.ipynb", "README.ipynb")
     assert (work / "03_triton" / "softmax.ipynb").read_text() == "softmax 1"
@@ -35,8 +35,8 @@ def test_a_new_folder_gets_the_course(course: Path, work: Path) -> None:
     assert fill(work, course).unchanged == report.added
 
 
-def test_what_is_untouched_is_brought_up_to_date(course: Path, work: Path) -> None:
-    """Also over several versions."""
+def test_unchanged_files_are_updated(course: Path, work: Path) -> None:
+    """Each version of the course updates them again."""
     fill(work, course)
     for version in ("syllabus 2", "syllabus 3"):
         (course / "README.ipynb").write_text(version)
@@ -46,7 +46,7 @@ def test_what_is_untouched_is_brought_up_to_date(course: Path, work: Path) -> No
 
 
 def test_work_is_never_overwritten(course: Path, work: Path) -> None:
-    """A changed file stays, whatever becomes of the course, and the newer version is named in a sentence."""
+    """A changed file stays when the course changes, and the report names the newer version."""
     fill(work, course)
     (work / "03_triton" / "softmax.ipynb").write_text("my solution")
     assert fill(work, course).kept == ()
@@ -58,7 +58,7 @@ def test_work_is_never_overwritten(course: Path, work: Path) -> None:
         assert (work / "03_triton" / "softmax.ipynb").read_text() == "my solution"
 
 
-def test_files_that_were_there_before_are_work(course: Path, work: Path) -> None:
+def test_files_that_existed_before_are_work(course: Path, work: Path) -> None:
     """A file of the same name that this command did not copy belongs to the learner."""
     work.mkdir()
     (work / "README.ipynb").write_text("mine")
@@ -81,18 +81,18 @@ def test_what_left_the_course_stays(course: Path, work: Path) -> None:
     assert (work / "README.ipynb").read_text() == "syllabus 1"
 
 
-@pytest.mark.parametrize("spoilt", ["", "{", "[]", '{"README.ipynb": 3}', "\0"])
-def test_a_spoilt_memory_costs_no_work(course: Path, work: Path, spoilt: str) -> None:
-    """Where it is not known what was copied, everything that differs counts as the learner's."""
+@pytest.mark.parametrize("damaged", ["", "{", "[]", '{"README.ipynb": 3}', "\0"])
+def test_a_damaged_record_costs_no_work(course: Path, work: Path, damaged: str) -> None:
+    """Without a record of the copies, every file that differs counts as the learner's."""
     fill(work, course)
-    (work / ".grader" / "copied.json").write_text(spoilt)
+    (work / ".grader" / "copied.json").write_text(damaged)
     (course / "README.ipynb").write_text("syllabus 2")
     assert fill(work, course).kept == ("README.ipynb",)
     assert (work / "README.ipynb").read_text() == "syllabus 1"
 
 
 def test_an_interrupted_copy_is_finished_later(course: Path, work: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """What was copied before the interruption is known as copied, so that it can still be updated."""
+    """Files that were copied before the interruption are recorded, so that they can still be updated."""
     replace, calls = os.replace, []
 
     def interrupted(source: Path, target: Path) -> None:
@@ -111,8 +111,8 @@ def test_an_interrupted_copy_is_finished_later(course: Path, work: Path, monkeyp
     assert (report.updated, report.added) == (("03_triton/softmax.ipynb",), ("README.ipynb",))
 
 
-def test_a_link_of_the_learners_is_followed_to_nothing(course: Path, work: Path, tmp_path: Path) -> None:
-    """A dangling link in the place of a notebook is left alone; what it points to is not made."""
+def test_a_dangling_link_of_the_learner_is_kept(course: Path, work: Path, tmp_path: Path) -> None:
+    """A dangling link with the name of a notebook is left alone, and its target is not made."""
     work.mkdir()
     (work / "README.ipynb").symlink_to(tmp_path / "elsewhere")
     assert fill(work, course).kept == ("README.ipynb",)
@@ -120,14 +120,14 @@ def test_a_link_of_the_learners_is_followed_to_nothing(course: Path, work: Path,
 
 
 def test_without_a_course_there_is_one_sentence(tmp_path: Path, work: Path) -> None:
-    """An empty course/ is not built yet; no folder is made for nothing."""
+    """An empty course/ is not built yet, and the learner's folder is not made."""
     with pytest.raises(MachineLacks, match="grader build"):
         fill(work, tmp_path / "course")
     assert not work.exists()
 
 
 def test_a_folder_that_cannot_be_written_to_is_named(course: Path, tmp_path: Path) -> None:
-    """Also where a file stands in its place."""
+    """The error names a file that has the folder's name."""
     blocked = tmp_path / "file"
     blocked.write_text("")
     with pytest.raises(MachineLacks, match=r"file"):

@@ -1,4 +1,4 @@
-"""Who may import whom in `grader/`: no circle of modules, and between folders one way only."""
+"""The import rules of `grader/`: no circle of modules, and only one direction between folders."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import pytest
 Graph = Mapping[str, frozenset[str]]  # by module: the modules that it imports
 
 # From the bottom up: an import goes to a line further up in this list, or stays in its folder. Names are folders and
-# modules of `grader/`; those in a line know nothing of each other.
+# modules of `grader/`; those on one line do not import each other.
 LAYERS = [
     "errors exercise hardware protocol results verdict version words",
     "worker",
@@ -51,7 +51,7 @@ def _imported(path: Path, known: Mapping[str, Path]) -> set[str]:
 
 
 def circle(graph: Graph) -> list[str]:
-    """Modules of which each imports the next, and the last is the first; nothing where there is no circle."""
+    """Modules that each import the next, the last being the first again; empty without a circle."""
     done: set[str] = set()
 
     def below(name: str, way: list[str]) -> list[str]:
@@ -82,29 +82,29 @@ def _folder(module: str) -> str:
 
 
 def test_every_folder_has_a_layer(repository: Path) -> None:
-    """A new one is put where it belongs, and one that is gone leaves the list."""
+    """A new folder must be added to the list, and a removed one deleted from it."""
     assert {_folder(name) for name in imports(repository)} == {name for line in LAYERS for name in line.split()}
 
 
 def test_no_module_imports_itself_by_way_of_others(repository: Path) -> None:
-    """An import inside a function, or for types alone, closes a circle as well: what both need belongs below both."""
+    """An import inside a function, or only for types, closes a circle too: shared code belongs below both modules."""
     assert " -> ".join(circle(imports(repository))) == ""
 
 
 def test_folders_import_one_way(repository: Path) -> None:
-    """The offending imports are named."""
+    """The failure names the imports that break the rule."""
     assert upward(imports(repository)) == []
 
 
 def test_the_judge_and_the_worker_never_import_each_other(repository: Path) -> None:
-    """One is trusted, the other is not: they share `protocol/`."""
+    """One is trusted, the other is not; they share only `protocol/`."""
     sides = {"judge", "worker"}
     pairs = [(a, b) for a, others in imports(repository).items() for b in others]
     assert [(a, b) for a, b in pairs if {_folder(a), _folder(b)} == sides] == []
 
 
 def test_the_ways_in_ask_the_service(repository: Path) -> None:
-    """A caller has no worker, buffer or clock of its own; it may ask which sandbox there is."""
+    """A caller has no worker, buffer or clock of its own, but may ask which sandbox there is."""
     callers = {"classroom", "cli", "doctor", "leaderboard", "notebook"}
     open_to_them = {"grader.judge.service", "grader.judge.sandbox"}
     pairs = [(a, b) for a, others in imports(repository).items() for b in others if _folder(a) in callers]
@@ -119,18 +119,21 @@ def test_the_ways_in_ask_the_service(repository: Path) -> None:
     ],
 )
 def test_a_circle_is_found(graph: dict[str, set[str]], found: list[str]) -> None:
-    """With the modules on its way."""
+    """The result has the modules of the circle."""
     assert circle({name: frozenset(others) for name, others in graph.items()}) == found
 
 
 def test_an_import_that_goes_up_is_found() -> None:
-    """Also one between two folders of the same layer."""
-    graph = {"grader.errors": frozenset({"grader.judge.job"}), "grader.judge.job": frozenset({"grader.feedback.report"})}
+    """An import between two folders of the same layer counts too."""
+    graph = {
+        "grader.errors": frozenset({"grader.judge.job"}),
+        "grader.judge.job": frozenset({"grader.feedback.report"}),
+    }
     assert upward(graph) == ["grader.errors -> grader.judge.job", "grader.judge.job -> grader.feedback.report"]
 
 
 def test_imports_in_functions_and_for_types_are_seen(tmp_path: Path) -> None:
-    """Each of a module, of a name in a module, and of a package."""
+    """Imports of a module, of a name in a module, and of a package are found."""
     (tmp_path / "grader/a").mkdir(parents=True)
     (tmp_path / "grader/a/__init__.py").write_text("")
     (tmp_path / "grader/b.py").write_text("")

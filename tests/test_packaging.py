@@ -1,4 +1,4 @@
-"""The files that install and run the project agree with each other and with what the code imports."""
+"""The files that install and run the project agree with each other and with the imports of the code."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from packaging.utils import canonicalize_name
 ROOT = Path(__file__).resolve().parents[1]
 CONSTRAINTS = {"gpu": "constraints.txt", "gpu-cu12": "constraints-cu12.txt"}
 
-# The package that brings a module, where their names differ.
+# The package that provides a module, if their names differ.
 BRINGS = {
     "IPython": "ipython",
     "functorch": "torch",
@@ -61,7 +61,7 @@ def test_pins_cover_and_satisfy_every_dependency(project: dict[str, Any], extra:
         assert found, f"{wanted.name} is not in {CONSTRAINTS[extra]}: make constraints"
         for pin in found:
             version = next(iter(pin.specifier)).version
-            assert wanted.specifier.contains(version), f"{pin} is outside of {wanted}"
+            assert wanted.specifier.contains(version), f"{pin} is outside {wanted}"
 
 
 @pytest.mark.parametrize("name", CONSTRAINTS.values())
@@ -73,7 +73,7 @@ def test_pins_are_exact_and_local_to_no_build(name: str) -> None:
 
 
 def test_torch_and_triton_are_pinned_together() -> None:
-    """The CPU build of torch names no Triton: these are the ones that its CUDA build names."""
+    """The CPU build of torch does not require Triton; these are the versions that its CUDA build requires."""
     pairs = {"2.13.0": "3.7.1", "2.10.0": "3.6.0"}
     for name in CONSTRAINTS.values():
         pins = _pins(name)
@@ -81,7 +81,7 @@ def test_torch_and_triton_are_pinned_together() -> None:
         assert pairs[torch] == triton
 
 
-def test_the_environment_for_conda_gives_the_same(project: dict[str, Any]) -> None:
+def test_the_environment_for_conda_installs_the_same(project: dict[str, Any]) -> None:
     """environment.yml takes every Python package from pyproject.toml, with its pins, and adds none of its own."""
     yaml = pytest.importorskip("yaml")
     environment = yaml.safe_load((ROOT / "environment.yml").read_text())
@@ -110,7 +110,7 @@ def _imports(folder: str) -> dict[str, Path]:
 
 @pytest.mark.parametrize(("folder", "extras"), [("grader", ("gpu", "cluster")), ("source", ("gpu",))])
 def test_every_import_is_a_declared_dependency(project: dict[str, Any], folder: str, extras: tuple[str, ...]) -> None:
-    """Nothing works by the accident that another package brings what we import."""
+    """No import relies on another package to install its module."""
     declared = {canonicalize_name(each.name) for each in _requirements(project, *extras)}
     for name, path in _imports(folder).items():
         if name != "grader":
@@ -141,25 +141,25 @@ def _make(*arguments: str, folder: Path = ROOT, **environment: str) -> subproces
 
 @pytest.mark.parametrize("target", ["help", "lab", "test", "test-gpu", "bench", "course", "constraints", "clean"])
 def test_make_knows_the_target(target: str) -> None:
-    """Each target that the README and CONTRIBUTING name can be made."""
+    """Each target that the README and CONTRIBUTING mention can be made."""
     assert _make("-n", target).returncode == 0
 
 
 def test_make_help_names_every_target() -> None:
-    """`make` alone says what there is."""
+    """`make` alone lists the targets."""
     shown = _make().stdout
     for target in ("lab", "test", "test-gpu", "bench", "course"):
         assert re.search(rf"make {target}\b", shown)
 
 
-def test_make_hands_arguments_on() -> None:
-    """`make lab ARGS=…` reaches `grader lab` as it is."""
+def test_make_passes_arguments_on() -> None:
+    """`make lab ARGS=…` passes the arguments to `grader lab` unchanged."""
     assert "grader lab --no-browser --port 9000" in _make("-n", "lab", "ARGS=--no-browser --port 9000").stdout
 
 
 @pytest.mark.parametrize(("target", "module"), [("test-gpu", "pytest -m gpu"), ("bench", "benchmarks")])
 def test_a_gpu_machine_needs_no_virtual_environment(target: str, module: str) -> None:
-    """With PYTHON given, these run that interpreter and install nothing."""
+    """If PYTHON is given, these targets run that interpreter and install nothing."""
     lines = _make("-n", target, "PYTHON=python3", "VENV=/nowhere").stdout.splitlines()
     assert [line.strip() for line in lines] == [f"PYTHONPATH=. python3 -m {module}"]
 
@@ -173,7 +173,7 @@ def test_make_installs_what_the_machine_can_use(tmp_path: Path, extra: str, cons
 
 
 def test_make_says_which_python_it_needs(tmp_path: Path) -> None:
-    """An interpreter that is too old gets one sentence, and no half-made environment stays."""
+    """An interpreter that is too old gets one sentence, and no unfinished environment remains."""
     old = tmp_path / "python3.9"
     old.write_text("#!/bin/sh\nexit 1\n")
     old.chmod(0o755)
@@ -184,7 +184,7 @@ def test_make_says_which_python_it_needs(tmp_path: Path) -> None:
 
 
 def test_a_second_run_installs_nothing(tmp_path: Path) -> None:
-    """What is installed stays installed until the pins change."""
+    """Packages are installed again only after the pins change."""
     copy = tmp_path / "checkout"
     (copy / ".venv" / "bin").mkdir(parents=True)
     for name in ("Makefile", "pyproject.toml", *CONSTRAINTS.values()):
@@ -199,7 +199,7 @@ def test_a_second_run_installs_nothing(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("script", ["run", "system-packages"])
 def test_scripts_are_strict_and_can_be_run(script: str) -> None:
-    """A command that fails inside of them is not passed over."""
+    """A failing command ends the script."""
     path = ROOT / ".ci" / script
     assert os.access(path, os.X_OK)
     assert "\nset -euo pipefail\n" in path.read_text()
@@ -222,7 +222,7 @@ def test_what_cannot_be_installed_is_named_in_one_line(tmp_path: Path) -> None:
 
 
 def test_the_package_says_its_licence(project: dict[str, Any]) -> None:
-    """pyproject.toml, LICENSE and README name the same one."""
+    """pyproject.toml, LICENSE and README name the same licence."""
     assert project["license"] == "MIT"
     assert (ROOT / "LICENSE").read_text().startswith("MIT License")
     assert "[MIT](LICENSE)" in (ROOT / "README.md").read_text()

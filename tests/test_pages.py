@@ -18,7 +18,7 @@ def test_the_readme_shows_every_folder_of_the_package(repository: Path) -> None:
 
 
 def test_the_page_on_the_architecture_names_files_that_exist(repository: Path) -> None:
-    """The drawing does too."""
+    """The files in the drawing must exist too."""
     text = (repository / "docs/architecture.md").read_text(encoding="utf-8")
     named = set(re.findall(r"`([\w/]+(?:\.py|/))`", text))
     assert "judge/job.py" in named
@@ -30,5 +30,5 @@ def test_the_page_on_the_architecture_names_files_that_exist(repository: Path) -
 
 @pytest.mark.parametrize(("page", "most"), [("README.md", 900), ("docs/architecture.md", 700)])
 def test_a_page_stays_short(repository: Path, page: str, most: int) -> None:
-    """A reader reaches its end."""
+    """A page that is too long is not read to the end."""
     assert len((repository / page).read_text(encoding="utf-8").split()) <= most

@@ -1,4 +1,4 @@
-"""`grader build`: every course notebook from its source, and every check that a build can make."""
+"""`grader build`: makes every course notebook from its source, and runs all checks of a build."""
 
 from __future__ import annotations
 
@@ -19,8 +19,9 @@ from grader.authoring.source_tree import SourceError, Tree, checkout
 from grader.errors import MachineLacks
 from grader.exercise import Exercise
 from grader.exercises import PACKAGED
+from grader.words import plural
 
-# The notebooks as nbgrader's `source/` folder holds them: with solutions, each chapter standing alone.
+# The notebooks for nbgrader's `source/` folder: with solutions, each chapter self-contained.
 
 
 def write(tree: Tree, dest: Path, exercises: Mapping[str, Exercise]) -> list[Path]:
@@ -34,12 +35,12 @@ def write(tree: Tree, dest: Path, exercises: Mapping[str, Exercise]) -> list[Pat
             continue  # the syllabus belongs to no assignment
         target = dest / path
         target.parent.mkdir(parents=True, exist_ok=True)
-        target.write_bytes(notebooks.as_bytes(_standing_alone(notebook, path, made, tree, dest)))
+        target.write_bytes(notebooks.as_bytes(_self_contained(notebook, path, made, tree, dest)))
         written.append(target)
     return written
 
 
-def _standing_alone(notebook: NotebookNode, path: str, made: Plan, tree: Tree, dest: Path) -> NotebookNode:
+def _self_contained(notebook: NotebookNode, path: str, made: Plan, tree: Tree, dest: Path) -> NotebookNode:
     copy = deepcopy(notebook)
     chapter = path.split("/")[0]
     for cell in copy.cells:
@@ -55,7 +56,7 @@ def _standing_alone(notebook: NotebookNode, path: str, made: Plan, tree: Tree, d
     return copy
 
 
-# What `course/` is to hold: every file, in memory, before anything is written.
+# The planned contents of `course/`: every file, in memory, before anything is written.
 
 
 @dataclass
@@ -66,13 +67,13 @@ class Plan:
     notebooks: dict[str, NotebookNode] = field(default_factory=dict)  # as learners get them
     instructors: dict[str, NotebookNode] = field(default_factory=dict)
     cells: dict[str, list[source_tree.Cell]] = field(default_factory=dict)
-    promised: set[str] = field(default_factory=set)  # every path that has a source, also one that could not be made
+    promised: set[str] = field(default_factory=set)  # every path that has a source, even if it could not be made
     unreadable: set[str] = field(default_factory=set)  # sources, by path from `source/`
     problems: list[str] = field(default_factory=list)
 
 
 def plan(tree: Tree, exercises: Mapping[str, Exercise]) -> Plan:
-    """Make everything that can be made; what cannot is a problem of the plan."""
+    """Make every file that can be made, and record the others as problems of the plan."""
     made = Plan()
     render = renderer(exercises, Results(tree.results))
     for source in tree.notebooks():
@@ -98,7 +99,7 @@ def plan(tree: Tree, exercises: Mapping[str, Exercise]) -> Plan:
 
 
 def _checked_cells(text: str, name: str) -> list[source_tree.Cell]:
-    """The cells, their solution regions known to be in order, so that the checks can rely on it."""
+    """The cells, after verifying their solution regions, on which the checks rely."""
     cells = source_tree.read(text, name)
     for cell in cells:
         try:
@@ -108,14 +109,14 @@ def _checked_cells(text: str, name: str) -> list[source_tree.Cell]:
     return cells
 
 
-# `grader build`: every course notebook from its source, and every check that a build can make.
+# `grader build`: makes every course notebook from its source, and runs all checks of a build.
 
 
 @dataclass(frozen=True)
 class BuildReport:
-    """What a build did and found. `written` and `unchanged` are paths under `course/`, the rest are sentences."""
+    """The result of a build. `written` and `unchanged` are paths under `course/`, the rest are sentences."""
 
-    checked: bool  # nothing was to be written
+    checked: bool  # nothing was written
     written: tuple[str, ...] = ()
     unchanged: tuple[str, ...] = ()
     stale: tuple[str, ...] = ()
@@ -138,11 +139,11 @@ def build(
 ) -> BuildReport:
     """Make `course/` from `source/`; with `check`, only say how it differs. Faults are reported, not raised.
 
-    A notebook that cannot be made, or in which a line of a solution stands, is not written. A file that no source
-    makes is reported, never deleted.
+    A notebook that cannot be made, or that has a line of a solution, is not written. A file without a source is
+    reported, never deleted.
 
     Raises:
-        MachineLacks: this is no source checkout, or the packages of the `dev` install are missing.
+        MachineLacks: this is not a source checkout, or the packages of the `dev` install are missing.
     """
     tree = checkout(root)
     from grader.authoring import checks
@@ -165,16 +166,16 @@ def build(
         if target.is_file() and target.read_bytes() == content:
             unchanged.append(path)
         elif check:
-            what = "is not what its source makes now" if target.exists() else "is missing"
+            what = "differs from what its source makes now" if target.exists() else "is missing"
             stale.append(f"course/{path} {what}; run `grader build`.")
         elif path not in found:
             target.parent.mkdir(parents=True, exist_ok=True)
             target.write_bytes(content)
             written.append(path)
-    standing = {path.relative_to(tree.course).as_posix(): path for path in tree.made()}
-    for path in sorted(set(standing) - made.promised):
-        stale.append(f"course/{path} is made by no source; delete it, or add its source.")
-    on_disk = {path: file.read_bytes() for path, file in standing.items()}
+    existing = {path.relative_to(tree.course).as_posix(): path for path in tree.made()}
+    for path in sorted(set(existing) - made.promised):
+        stale.append(f"course/{path} has no source; delete it, or add its source.")
+    on_disk = {path: file.read_bytes() for path, file in existing.items()}
     changed = {path: content for path, content in on_disk.items() if made.files.get(path) != content}
     for path, sentences in checks.find(changed, made.cells).items():
         found.setdefault(path, []).extend(sentence for sentence in sentences if sentence not in found.get(path, ()))
@@ -190,7 +191,7 @@ def build(
 
 
 def report_text(report: BuildReport) -> str:
-    """The report for a terminal, one finding a line."""
+    """The report for a terminal, one finding per line."""
     lines = [f"wrote course/{path}" for path in report.written]
     for title, sentences in (
         ("Out of date", report.stale),
@@ -203,9 +204,9 @@ def report_text(report: BuildReport) -> str:
     files = len(report.written) + len(report.unchanged)
     faults = sum(map(len, (report.stale, report.leaks, report.repeated_ids, report.problems)))
     if faults:
-        lines.append(f"{faults} {'fault' if faults == 1 else 'faults'} to mend.")
+        lines.append(f"{plural(faults, 'fault')} to fix.")
     elif report.checked:
-        lines.append(f"course/ is up to date: {files} files.")
+        lines.append(f"course/ is up to date: {plural(files, 'file')}.")
     else:
         lines.append(f"course/ is built: {len(report.written)} written, {len(report.unchanged)} unchanged.")
     return "\n".join(lines)
@@ -214,15 +215,15 @@ def report_text(report: BuildReport) -> str:
 def instructor_notebooks(
     dest: Path, *, root: Path | None = None, exercises: Mapping[str, Exercise] = PACKAGED
 ) -> list[Path]:
-    """Write the notebooks with their solutions as nbgrader's `source/` folder has them.
+    """Write the notebooks with their solutions, for nbgrader's `source/` folder.
 
-    They become `dest/<chapter>/<notebook>.ipynb`. A chapter is an assignment that stands alone: pictures and data
-    that its notebooks link to from elsewhere are copied into `dest/<chapter>/`, and the links follow. Notebooks that
-    stand in no chapter are left out. Returns the notebooks' paths.
+    They become `dest/<chapter>/<notebook>.ipynb`. A chapter is a self-contained assignment: pictures and data
+    that its notebooks link to from elsewhere are copied into `dest/<chapter>/`, and the links are changed. Notebooks
+    outside a chapter are left out. Returns the notebooks' paths.
 
     Raises:
-        MachineLacks: this is no source checkout.
-        SourceError: a source notebook from which none can be made.
+        MachineLacks: this is not a source checkout.
+        SourceError: a source notebook has a fault.
     """
 
     return write(checkout(root), Path(dest), exercises)
@@ -232,7 +233,7 @@ def solved_notebook(path: Path, *, root: Path | None = None) -> Any:
     """A course notebook (an nbformat NotebookNode) with the reference solution in each solution cell.
 
     Raises:
-        MachineLacks: this is no source checkout.
+        MachineLacks: this is not a source checkout.
         SourceError: there is no solution for one of its solution cells.
     """
     import nbformat

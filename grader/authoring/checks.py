@@ -1,4 +1,4 @@
-"""What must hold between the source notebooks and the exercises: ids, points, stubs that still define."""
+"""Checks of the source notebooks against the exercises: ids, points, stubs that still define the function."""
 
 from __future__ import annotations
 
@@ -21,16 +21,17 @@ from nbformat.notebooknode import NotebookNode
 from grader.authoring import source_tree, stubs
 from grader.authoring.source_tree import SourceError
 from grader.exercise import Exercise
+from grader.words import plural
 
-# Whether a line of a solution stands anywhere in `course/`.
+# Leaks: lines of a solution anywhere in `course/`.
 #
 # Lines are compared without white space, so that an indent or a line break hides nothing, and without a comment at
-# their end. Not counted are trivial lines (short ones, imports, pragmas) and those that an author shows on purpose: in a
-# code cell of some source notebook, outside of the solution regions. Prose does not excuse a line. A place that holds
-# most of one solution is a leak even when each of its lines is shown somewhere.
+# the end. Trivial lines do not count (short ones, imports, pragmas), nor do lines that an author shows on purpose: in a
+# code cell of a source notebook, outside the solution regions. Prose does not excuse a line. A place that holds most
+# of one solution is a leak even if each of its lines is shown somewhere.
 
-SHORTEST = 12  # characters without white space; shorter lines (`else:`, `return out`) say nothing
-COPIED_SHARE = 0.8  # of a solution's lines in one place, and at least COPIED_LINES: a copy
+SHORTEST = 12  # characters without white space; shorter lines (`else:`, `return out`) give nothing away
+COPIED_SHARE = 0.8  # of a solution's lines in one place, and at least COPIED_LINES, are a copy
 COPIED_LINES = 3
 
 _COMMENT = re.compile(r"\s+(#|//)\s.*$")
@@ -68,17 +69,17 @@ def find(files: Mapping[str, bytes], sources: Mapping[str, Sequence[source_tree.
         for place, text in _places(content):
             squeezed = _squeezed(text)
             for key, lines in wanted.items():
-                standing = [line for line in lines if line in squeezed]
-                loose = [line for line in standing if line not in excused]
-                copied = len(standing) >= max(COPIED_LINES, COPIED_SHARE * len(lines))
+                held = [line for line in lines if line in squeezed]
+                loose = [line for line in held if line not in excused]
+                copied = len(held) >= max(COPIED_LINES, COPIED_SHARE * len(lines))
                 for line in loose if not copied else ():
                     leaks.setdefault(path, []).append(
-                        f"course/{path}, {place}: a line of the solution of {key!r} stands here: {lines[line]!r}."
+                        f"course/{path}: {place} holds a line of the solution of {key!r}: {lines[line]!r}."
                     )
                 if copied:
                     leaks.setdefault(path, []).append(
-                        f"course/{path}, {place}: {len(standing)} of the {len(lines)} lines of the solution of {key!r} "
-                        f"stand here, from {lines[standing[0]]!r} on."
+                        f"course/{path}: {place} holds {len(held)} of the {plural(len(lines), 'line')} of the solution of "
+                        f"{key!r}, from {lines[held[0]]!r} on."
                     )
     return leaks
 
@@ -115,7 +116,7 @@ def _squeezed(text: str) -> str:
     return "".join(text.split())
 
 
-# Links and pictures in Markdown cells: local ones must lead somewhere, pictures need alt text.
+# Links and pictures in Markdown cells: local ones must exist, and pictures need alt text.
 
 _MARKDOWN = MarkdownIt("commonmark", {"html": True}).enable("table")
 
@@ -133,18 +134,18 @@ class Link:
         return not parts.scheme and not parts.netloc
 
     def path_from(self, notebook: str) -> str:
-        """The path that is meant, from the root of the course; the notebook's own for a bare `#anchor`."""
+        """The target's path from the root of the course; the notebook's own for a bare `#anchor`."""
         path = unquote(urlsplit(self.target).path)
         return posixpath.normpath(posixpath.join(posixpath.dirname(notebook), path)) if path else notebook
 
 
 def links_in(markdown: str) -> list[Link]:
-    """The links and pictures of a Markdown text, in Markdown or in HTML; what stands in code is none."""
+    """The links and pictures of a Markdown text, in Markdown or in HTML, but not in code."""
     return [link for token in _MARKDOWN.parse(markdown) for link in _links(token)]
 
 
 def faults(notebooks: Mapping[str, NotebookNode], files: Collection[str]) -> list[str]:
-    """A sentence for each link that leads nowhere and each picture without alt text.
+    """A sentence for each broken link and each picture without alt text.
 
     `notebooks` are the course's, by path from its root; `files` are all paths that the course has.
     """
@@ -168,7 +169,7 @@ def _fault(link: Link, path: str, files: Collection[str], anchors: Mapping[str, 
     if link.target.startswith("/"):
         return f"the link {link.target!r} is absolute: write it from the notebook's own folder"
     if target not in files and not any(name.startswith(f"{target}/") for name in files):
-        return f"the link {link.target!r} leads to no file of the course"
+        return f"the link {link.target!r} does not lead to a file of the course"
     fragment = unquote(urlsplit(link.target).fragment)
     if fragment and target in anchors and fragment not in anchors[target]:
         return f"the link {link.target!r} leads to a heading that course/{target} does not have"
@@ -217,7 +218,7 @@ class _Tags(HTMLParser):
             self.found.append(Link(given["src"] or ""))
 
 
-# What must hold between the source notebooks and the exercises: ids, points, stubs that still define.
+# Checks of the source notebooks against the exercises: ids, points, stubs that still define the function.
 
 CHECK_PREFIX = "check-"
 
@@ -225,12 +226,12 @@ Sources = Mapping[str, Sequence[source_tree.Cell]]  # "03_triton/03_fuse_a_softm
 
 
 def repeated_ids(sources: Sources) -> list[str]:
-    """A sentence for each grade_id that stands more than once, in one notebook or in several."""
+    """A sentence for each grade_id that is used more than once, in one notebook or in several."""
     places: dict[str, list[str]] = defaultdict(list)
     for name, cell in _graded(sources):
         places[str(cell.nbgrader.get("grade_id", ""))].append(f"source/{name}:{cell.line}")
     return [
-        f"The id {grade_id!r} stands {len(where)} times: {', '.join(where)}."
+        f"The id {grade_id!r} is used {len(where)} times: {', '.join(where)}."
         for grade_id, where in sorted(places.items())
         if len(where) > 1
     ]
@@ -239,7 +240,7 @@ def repeated_ids(sources: Sources) -> list[str]:
 def exercise_faults(sources: Sources, exercises: Mapping[str, Exercise], unreadable: Collection[str] = ()) -> list[str]:
     """A sentence for each cell that does not fit its exercise, and each exercise without its cells.
 
-    Nothing is said of what `unreadable` sources may hold.
+    Cells that an `unreadable` source may hold are not reported as missing.
     """
     faults = []
     solved, checked = set(), set()
@@ -249,14 +250,16 @@ def exercise_faults(sources: Sources, exercises: Mapping[str, Exercise], unreada
         if cell.nbgrader.get("solution"):
             if grade_id not in exercises:
                 known = ", ".join(exercises)
-                faults.append(f"{where}: the solution id {grade_id!r} is no exercise; there are: {known}.")
+                faults.append(f"{where}: the solution id {grade_id!r} is not an exercise; there are: {known}.")
                 continue
             solved.add(grade_id)
             faults += [f"{where}: {fault}." for fault in _solution_faults(name, cell, exercises[grade_id])]
         elif cell.nbgrader.get("grade"):
             exercise_id = grade_id.removeprefix(CHECK_PREFIX)
             if exercise_id == grade_id or exercise_id not in exercises:
-                faults.append(f"{where}: a check cell's id is `{CHECK_PREFIX}` and an exercise's id, not {grade_id!r}.")
+                faults.append(
+                    f"{where}: a check cell's id must be `{CHECK_PREFIX}` and an exercise's id, not {grade_id!r}."
+                )
                 continue
             checked.add(exercise_id)
             faults += [f"{where}: {fault}." for fault in _check_faults(cell, exercises[exercise_id])]
@@ -279,11 +282,11 @@ def _graded(sources: Sources) -> list[tuple[str, source_tree.Cell]]:
 
 def _solution_faults(name: str, cell: source_tree.Cell, exercise: Exercise) -> list[str]:
     home = f"{exercise.chapter}/{exercise.notebook}.py"
-    faults = [] if name == home else [f"the exercise {exercise.id!r} says that it stands in source/{home}"]
+    faults = [] if name == home else [f"the exercise {exercise.id!r} belongs in source/{home}"]
     try:
         versions = {"solution": stubs.without_markers(cell.text), "stub": stubs.without_solutions(cell.text)}
     except SourceError:
-        return faults  # said already, as the notebook could not be made
+        return faults  # reported already, because the notebook could not be made
     for version, text in versions.items():
         try:
             tree = ast.parse(text)
@@ -303,10 +306,10 @@ def _check_faults(cell: source_tree.Cell, exercise: Exercise) -> list[str]:
     faults = []
     points = cell.nbgrader.get("points")
     if points != exercise.max_points:
-        given = "no" if points is None else points
-        faults.append(f"the cell gives {given} points, the exercise {exercise.id!r} gives {exercise.max_points:g}")
+        given = "no points" if points is None else "1 point" if points == 1 else f"{points} points"
+        faults.append(f"the cell gives {given}, the exercise {exercise.id!r} gives {exercise.max_points:g}")
     if not cell.nbgrader.get("locked"):
-        faults.append("a check cell is locked")
+        faults.append("a check cell must be locked")
     if cell.text.strip() != f"check({exercise.entry})":
-        faults.append(f"a check cell holds `check({exercise.entry})` and nothing else")
+        faults.append(f"a check cell must hold `check({exercise.entry})` and nothing else")
     return faults

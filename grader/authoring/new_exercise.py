@@ -1,6 +1,6 @@
-"""`grader exercise new`: a copy of an exercise under a new id in a course folder, ready to be changed.
+"""`grader exercise new`: copies an exercise into a course folder under a new id.
 
-The copy works at once: its reference solution is right, its test passes. What is copied is the module (with id, title,
+The copy works at once: its reference solution is right, and its test passes. It consists of the module (with id, title,
 place and function renamed), the solution cell with its reference, and a test.
 """
 
@@ -29,7 +29,7 @@ from grader.exercises import EXERCISES, PACKAGED, find, found
 class ExerciseCells:
     """`text` is the solution cell as its author wrote it, with the markers around the solutions.
 
-    `points` are those of the check cell, None where the notebook has none.
+    `points` are those of the check cell, None if the notebook has no check cell.
     """
 
     text: str
@@ -50,7 +50,7 @@ def exercise_cells(exercise: Exercise) -> ExerciseCells:
     """The cells of an exercise, from `source/` of the checkout, or of the course folder if the exercise is its own.
 
     Raises:
-        MachineLacks: this is no source checkout.
+        MachineLacks: this is not a source checkout.
         SourceError: there is no such notebook, or no such cell in it.
     """
     name = f"source/{exercise.chapter}/{exercise.notebook}"
@@ -79,10 +79,10 @@ def _nbgrader(cell: dict[str, Any]) -> dict[str, Any]:
     return data if isinstance(data, dict) else {}
 
 
-# `grader exercise new`: a copy of an exercise under a new id in a course folder, ready to be changed.
+# `grader exercise new`: copies an exercise into a course folder under a new id.
 #
-# The copy works at once: its reference solution is right, its test passes. What is copied is the module (with id, title,
-# place and function renamed), the solution cell with its reference, and a test.
+# The copy works at once: its reference solution is right, and its test passes. It consists of the module (with id,
+# title, place and function renamed), the solution cell with its reference, and a test.
 
 _ID = re.compile(r"[a-z][a-z0-9_]*")
 
@@ -152,7 +152,7 @@ def test_the_reference_earns_all_points_for_correctness(judge):
 
 @pytest.mark.parametrize("name", MISTAKES)
 def test_a_mistake_earns_no_points(judge, name):
-    """The case that shows it is wrong, and it is no failure to run."""
+    """A case has a wrong output; a cell that fails to run would not count."""
     assert MISTAKES[name] != CELLS.reference
     verdict = judge.grade(MISTAKES[name], EXERCISE.id, timed=False)
     assert verdict.points == 0
@@ -160,7 +160,7 @@ def test_a_mistake_earns_no_points(judge, name):
 
 
 def test_the_stub_counts_as_not_written(judge):
-    """What learners get says "not written yet"."""
+    """The cell that learners get says "not written yet"."""
     verdict = judge.grade(CELLS.stub, EXERCISE.id, timed=False)
     kinds = [each.kind for each in (verdict.failure, *(case.failure for case in verdict.cases)) if each]
     assert kinds[:1] == ["not_written"], verdict
@@ -174,7 +174,7 @@ def test_the_check_cell_has_the_points_of_the_exercise():
 
 @dataclass(frozen=True)
 class NewExercise:
-    """What was written; paths are in `course`."""
+    """The files that were written; paths are in `course`."""
 
     id: str
     like: str
@@ -192,11 +192,11 @@ class NewExercise:
         wide = max(len(path) for path in (self.module, self.notebook, self.test))
         return "\n".join(
             [
-                f"Wrote in {self.course}, for now a copy of {self.like}:",
+                f"Wrote these files in {self.course}, for now a copy of {self.like}:",
                 f"  {self.module:{wide}}  cases, oracle, budget, baselines, gates, suspects, hints",
                 f"  {self.notebook:{wide}}  the solution cell with its reference, the check cell",
                 f"  {self.test:{wide}}  a right solution, a mistake, the stub",
-                "Next: change the three, and then",
+                "Next: change these files, then run",
                 f"  grader check {self.notebook}",
                 f"  grader exercise budget {self.id}",
                 f"  python -m pytest {self.test}",
@@ -205,7 +205,7 @@ class NewExercise:
 
 
 def can_be_copied(exercise: Exercise) -> bool:
-    """Whether a module of its own defines it, and its function writes its outputs into its arguments."""
+    """Whether the exercise has its own module, and its function writes its outputs into its arguments."""
     if any(array.name not in exercise.parameters for case in exercise.cases for array in case.outputs):
         return False
     path = Path(found.file_of(exercise))
@@ -217,18 +217,18 @@ def can_be_copied(exercise: Exercise) -> bool:
 def new_exercise(
     exercise_id: str, like: str, *, course: Path | None = None, title: str = "", chapter: str = ""
 ) -> NewExercise:
-    """Write module, notebook and test of a new exercise into a course folder.
+    """Write the module, notebook and test of a new exercise into a course folder.
 
     Args:
-        exercise_id: the new id, which is also the function's name: small letters, digits and `_`.
+        exercise_id: the new id, which is also the function's name: lower-case letters, digits and `_`.
         like: the exercise to copy.
         course: the course folder, by default the one around the current folder.
         title: by default made from the id.
-        chapter: the assignment whose notebook it becomes, by default that of `like`.
+        chapter: the assignment that gets the notebook, by default that of `like`.
 
     Raises:
         UnknownExercise: there is no exercise `like`.
-        GraderError: there is no course folder, the id is taken or no name, `like` cannot be copied, or a file exists.
+        GraderError: there is no course folder, the id is taken or not a name, `like` cannot be copied, or a file exists.
     """
     if course is not None:
         found.use(course)
@@ -240,7 +240,7 @@ def new_exercise(
     if not can_be_copied(model):
         known = ", ".join(each.id for each in EXERCISES.values() if can_be_copied(each))
         raise GraderError(
-            f"{like!r} cannot be copied: it shares its module, or is no function of arrays. Copy one of: {known}."
+            f"{like!r} cannot be copied: it shares its module, or is not a function of arrays. Copy one of: {known}."
         )
     cells = exercise_cells(model)
     _refuse_id(exercise_id, model, cells.text)
@@ -264,7 +264,7 @@ def new_exercise(
 def _refuse_id(exercise_id: str, model: Exercise, cell: str) -> None:
     if not _ID.fullmatch(exercise_id) or keyword.iskeyword(exercise_id):
         raise GraderError(
-            f"{exercise_id!r} cannot be an id: it takes small letters, digits and `_`, and begins with a letter."
+            f"{exercise_id!r} cannot be an id: use lower-case letters, digits and `_`, and begin with a letter."
         )
     for each in EXERCISES.values():
         if exercise_id in (each.id, each.entry):
@@ -275,7 +275,7 @@ def _refuse_id(exercise_id: str, model: Exercise, cell: str) -> None:
 
 
 def _module(model: Exercise, exercise_id: str, title: str, chapter: str) -> bytes:
-    """The model's module with the definition's id, title, place and function, and its name, replaced."""
+    """The model's module with a new id, title, place, function and name in the definition."""
     text = Path(found.file_of(model)).read_text(encoding="utf-8")
     tree = ast.parse(text)
     definition = _definition(tree, model.id)
@@ -301,7 +301,7 @@ def _quoted(text: str) -> str:
 
 
 def _definition(tree: ast.Module, exercise_id: str) -> tuple[str, ast.Call] | None:
-    """The name and the call in `NAME = Exercise(id="…", …)`, where the module writes it out."""
+    """The name and the call in `NAME = Exercise(id="…", …)`, if the module has it in full."""
     for node in tree.body:
         if not (
             isinstance(node, ast.Assign) and isinstance(node.value, ast.Call) and isinstance(node.targets[0], ast.Name)
@@ -332,8 +332,8 @@ def _test(model: Exercise, exercise_id: str) -> bytes:
 
 
 def _renamed(cell: str, old: str, new: str) -> str:
-    """The cell with the function `old`, and the kernels that are named after it, called after `new`. Attributes and the
-    text of strings, such as CUDA C++, stay."""
+    """The cell with the function `old`, and the kernels that are named after it, renamed to `new`. Attributes and the
+    text of strings, such as CUDA C++, do not change."""
     lines = cell.split("\n")
     tokens = _tokens(cell)
     for before, token in reversed(list(zip([None, *tokens], tokens, strict=False))):

@@ -1,4 +1,4 @@
-"""One source notebook → two: the instructor's, with solutions, and the learner's, without."""
+"""Makes two notebooks from a source notebook: the instructor's, with solutions, and the learner's, without."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ from nbgrader.preprocessors import NbGraderPreprocessor
 from grader.authoring import source_tree, stubs
 from grader.authoring.source_tree import SourceError
 
-# nbgrader's preprocessors as this course uses them, in a build and in `nbgrader generate_assignment` alike.
+# nbgrader's preprocessors as this course uses them, both in a build and in `nbgrader generate_assignment`.
 
 
 class ClearSolutions(nbgrader.ClearSolutions):  # type: ignore[misc]
-    """nbgrader's, with a stub that fits its place: its own writes a Python `raise` into CUDA C++ too."""
+    """nbgrader's preprocessor with a stub that fits its place: nbgrader's own writes a Python `raise` into CUDA C++ too."""
 
     def _replace_solution_region(self, cell: NotebookNode, language: str) -> bool:
         if cell.cell_type != "code":
@@ -32,7 +32,7 @@ class ClearSolutions(nbgrader.ClearSolutions):  # type: ignore[misc]
         return bool(cell.source != before)
 
 
-# The value for `c.GenerateAssignment.preprocessors`: nbgrader's own list, with the one replacement.
+# The value for `c.GenerateAssignment.preprocessors`: nbgrader's own list with one replacement.
 GENERATE: list[type[NbGraderPreprocessor]] = [
     nbgrader.IncludeHeaderFooter,
     nbgrader.LockCells,
@@ -51,7 +51,7 @@ GENERATE: list[type[NbGraderPreprocessor]] = [
 BUILD: list[type[Any]] = [step for step in GENERATE if step not in (nbgrader.IncludeHeaderFooter, nbgrader.SaveCells)]
 
 
-# One source notebook → two: the instructor's, with solutions, and the learner's, without.
+# Makes two notebooks from a source notebook: the instructor's, with solutions, and the learner's, without.
 
 _KERNEL = {"display_name": "Python 3 (ipykernel)", "language": "python", "name": "python3"}
 _LANGUAGE = {
@@ -69,17 +69,17 @@ _CELL_ID = re.compile(r"^[A-Za-z0-9_-]{1,64}$")
 
 
 def instructor(text: str, name: str, render: Callable[[str], str]) -> NotebookNode:
-    """The notebook of a py:percent text, solutions and their markers in it, metadata as nbgrader needs it.
+    """The notebook of a py:percent text, with solutions and their markers, and metadata for nbgrader.
 
-    `name` is for messages; `render` is what markdown cells go through.
+    `name` is for messages; `render` is applied to Markdown cells.
 
     Raises:
-        SourceError: what is wrong, with the line of the file.
+        SourceError: says what is wrong, with the line of the file.
     """
     lines = [cell.line for cell in source_tree.read(text, name)]
     read = jupytext.reads(text, fmt={"extension": ".py", "format_name": "percent"})
     if len(lines) != len(read.cells):
-        raise SourceError(f"{name}: text stands before the first `# %%`, or a `# %%` inside of a string.")
+        raise SourceError(f"{name}: there is text before the first `# %%`, or a `# %%` inside a string.")
     notebook: NotebookNode = nbformat.v4.new_notebook(  # type: ignore[no-untyped-call]
         metadata={"kernelspec": dict(_KERNEL), "language_info": dict(_LANGUAGE)}
     )
@@ -116,7 +116,7 @@ def learner(notebook: NotebookNode, name: str) -> NotebookNode:
         except SourceError as error:
             raise SourceError(f"{name}, cell {cell.id}: {error}.") from None
         if found and not solution:
-            raise SourceError(f"{name}, cell {cell.id}: a solution stands in a cell that is not a solution cell.")
+            raise SourceError(f"{name}, cell {cell.id}: a solution in a cell that is not a solution cell.")
         if solution and not found:
             raise SourceError(f"{name}, cell {cell.id}: a solution cell without BEGIN SOLUTION and END SOLUTION.")
     for step in BUILD:
@@ -129,7 +129,7 @@ def learner(notebook: NotebookNode, name: str) -> NotebookNode:
 
 
 def as_bytes(notebook: NotebookNode) -> bytes:
-    """The file, the same for the same notebook."""
+    """The bytes of the file, always the same for the same notebook."""
     text: str = nbformat.writes(notebook, version=nbformat.NO_CONVERT)  # type: ignore[no-untyped-call]
     return (text + "\n").encode()
 
@@ -138,14 +138,14 @@ def _clean_metadata(cell: NotebookNode, where: str) -> None:
     for key in _JUPYTEXT_KEYS & set(cell.metadata):
         del cell.metadata[key]
     if unknown := set(cell.metadata) - _CELL_KEYS:
-        raise SourceError(f"{where}: this cell header says {sorted(unknown)}; known are {sorted(_CELL_KEYS)}.")
+        raise SourceError(f"{where}: this cell header has unknown keys {sorted(unknown)}; use {sorted(_CELL_KEYS)}.")
     if "nbgrader" not in cell.metadata:
         return
     given = cell.metadata["nbgrader"]
     if not isinstance(given, dict) or not isinstance(given.get("grade_id"), str):
-        raise SourceError(f"{where}: nbgrader metadata is an object with at least a grade_id.")
+        raise SourceError(f"{where}: nbgrader metadata must be an object with at least a grade_id.")
     if unknown := set(given) - _NBGRADER_KEYS:
-        raise SourceError(f"{where}: nbgrader knows no {sorted(unknown)}; it knows {sorted(_NBGRADER_KEYS)}.")
+        raise SourceError(f"{where}: unknown nbgrader keys {sorted(unknown)}; use {sorted(_NBGRADER_KEYS)}.")
     for key in ("grade", "solution", "locked", "task"):
         given.setdefault(key, False)
     MetadataValidator().upgrade_cell_metadata(cell)

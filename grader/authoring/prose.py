@@ -1,12 +1,12 @@
-"""Numbers in prose: Markdown cells are Jinja templates whose delimiters clash with neither LaTeX, Markdown nor code.
+"""Numbers in prose: Markdown cells are Jinja templates. Their delimiters do not clash with LaTeX, Markdown or code.
 
-`⟦ expression ⟧` prints a value, `⟦% for … %⟧` and its kin are statements, `⟦# … #⟧` is a comment. Known are:
+`⟦ expression ⟧` prints a value, `⟦% for … %⟧` is a statement, `⟦# … #⟧` is a comment. These functions exist:
 
 - `exercise(id)`: the `Exercise` itself; `exercise("softmax").max_points`
 - `gate(id, baseline)`: its speed gate against that baseline; `gate("softmax", "torch").at_least`
-- `recorded(bench=…, case=…, metric=…, gpu=…)`: the one recorded result that fits, a `Recorded`; printed it is a number
-  with its unit ("3,576 GB/s", "1.52×", "93 %"). `gpu` may be a part of the name, and left out where one GPU has it.
-- `recorded_all(…)`: all that fit, in the order of the file, for tables; any argument may be left out.
+- `recorded(bench=…, case=…, metric=…, gpu=…)`: the one recorded result that matches, a `Recorded`. It prints as a number
+  with its unit ("3,576 GB/s", "1.52×", "93 %"). `gpu` may be part of the name, or left out if only one GPU matches.
+- `recorded_all(…)`: all results that match, in the order of the file, for tables; any argument may be left out.
 
 A number that is missing fails the build.
 """
@@ -26,10 +26,11 @@ from grader.authoring.source_tree import SourceError
 from grader.errors import GraderError
 from grader.exercise import Exercise, Gate
 from grader.results import Row
+from grader.words import plural
 
 
 class Recorded(Row):
-    """A row, as prose writes it."""
+    """A row that prints as prose needs it."""
 
     @property
     def number(self) -> str:
@@ -46,7 +47,7 @@ class Recorded(Row):
 
 
 class Results:
-    """The recorded results of a folder, read when the first is asked for."""
+    """The recorded results of a folder, read on first use."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
@@ -61,10 +62,10 @@ class Results:
         return [row for path in sorted(self.folder.glob("*.json")) for row in _rows(path)]
 
     def all(self, **wanted: Any) -> list[Recorded]:
-        """The rows that fit, at least one.
+        """The rows that match, at least one.
 
         Raises:
-            SourceError: there is none; the message lists what is recorded instead.
+            SourceError: no row matches; the message lists the recorded ones.
         """
         if unknown := set(wanted) - {"bench", "case", "metric", "gpu"}:
             raise SourceError(f"recorded() takes bench, case, metric and gpu, not {', '.join(sorted(unknown))}.")
@@ -85,10 +86,10 @@ class Results:
         return found
 
     def one(self, **wanted: Any) -> Recorded:
-        """The row that fits.
+        """The row that matches.
 
         Raises:
-            SourceError: there is none, or more than one.
+            SourceError: no row matches, or more than one.
         """
         found = self.all(**wanted)
         if len(found) > 1:
@@ -99,12 +100,12 @@ class Results:
             ]
             asked = ", ".join(f"{name}={value!r}" for name, value in wanted.items())
             among = "; ".join(differing) or "the same was recorded twice"
-            raise SourceError(f"recorded({asked}): {len(found)} recorded results fit ({among}); say which.")
+            raise SourceError(f"recorded({asked}): {plural(len(found), 'recorded result')} match ({among}); say which.")
         return found[0]
 
 
 def renderer(exercises: Mapping[str, Exercise], results: Results) -> Callable[[str], str]:
-    """What turns the text of a markdown cell into prose with its numbers. Raises SourceError as it is used."""
+    """A function that fills the numbers into the text of a Markdown cell. The function raises SourceError."""
 
     def exercise(exercise_id: str) -> Exercise:
         if exercise_id not in exercises:
@@ -159,7 +160,7 @@ def _rows(path: Path) -> list[Recorded]:
         names = [field.name for field in fields(Row)]
         missing = [name for name in names if not isinstance(row, dict) or (name not in row and name != "date")]
         if missing:
-            raise SourceError(f"benchmarks/results/{path.name}: row {number} lacks {', '.join(missing)}.")
+            raise SourceError(f"benchmarks/results/{path.name}: row {number} is missing {', '.join(missing)}.")
         rows.append(Recorded(**{name: row[name] for name in names if name in row}))
     return rows
 

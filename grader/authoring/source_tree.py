@@ -1,7 +1,7 @@
 """A reader of py:percent files without jupytext, for machines that have no Jupyter.
 
-It reads what the course uses of the format; a test holds its cells equal to jupytext's. Commented magics
-(`# %matplotlib inline`) stay commented: no graded cell has any.
+It reads the part of the format that the course uses; a test compares its cells with jupytext's. Commented magics
+(`# %matplotlib inline`) stay commented, because graded cells have no magics.
 """
 
 from __future__ import annotations
@@ -18,10 +18,10 @@ from grader.errors import GraderError, MachineLacks
 
 
 class SourceError(GraderError):
-    """A source notebook, or a number that it asks for, from which no course notebook can be made."""
+    """A source notebook cannot be built, or a number in it cannot be found."""
 
 
-# Where the parts of a source checkout lie.
+# The folders of a source checkout.
 
 
 @dataclass(frozen=True)
@@ -47,11 +47,11 @@ class Tree:
         return [path for path in _files(self.source) if path.suffix == ".py"]
 
     def assets(self) -> list[Path]:
-        """What is copied as it is: every other file under `source/`."""
+        """Every other file under `source/`; these are copied unchanged."""
         return [path for path in _files(self.source) if path.suffix != ".py"]
 
     def made(self) -> list[Path]:
-        """The files that stand in `course/` now."""
+        """The files that are in `course/` now."""
         return _files(self.course)
 
 
@@ -80,8 +80,8 @@ def checkout(root: Path | None = None) -> Tree:
 
 # A reader of py:percent files without jupytext, for machines that have no Jupyter.
 #
-# It reads what the course uses of the format; a test holds its cells equal to jupytext's. Commented magics
-# (`# %matplotlib inline`) stay commented: no graded cell has any.
+# It reads the part of the format that the course uses; a test compares its cells with jupytext's. Commented magics
+# (`# %matplotlib inline`) stay commented, because graded cells have no magics.
 
 _HEADER = re.compile(r"^# ?%%(?:\s+(?P<options>.*?))?\s*$")
 _KIND = re.compile(r"\[(markdown|md|raw)\]")
@@ -105,7 +105,7 @@ class Cell:
 
 
 def read(text: str, name: str = "the source") -> list[Cell]:
-    """The cells of a py:percent file; what stands before the first `# %%` is left out.
+    """The cells of a py:percent file; text before the first `# %%` is left out.
 
     Raises:
         SourceError: a cell header cannot be read.

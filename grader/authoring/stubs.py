@@ -1,11 +1,11 @@
-"""Solution regions: finding them, and the stub that a learner gets in place of each.
+"""Finds solution regions, and replaces each by the stub that a learner gets.
 
-The stub follows from where the region stands:
+The stub depends on the place of the region:
 
 - in a CUDA C++ string: `// YOUR CODE HERE`
 - in a kernel (`@triton.jit`, `@cuda.jit`): `pass  # YOUR CODE HERE`, since a kernel cannot raise
 - in any other function: `raise NotImplementedError("not written yet")`
-- outside of functions: `# YOUR CODE HERE`, so that the cell still defines what it did
+- outside functions: `# YOUR CODE HERE`, so that the cell still defines the same names
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ def regions(text: str) -> tuple[Region, ...]:
     """The solution regions of a cell, in order.
 
     Raises:
-        SourceError: a marker that is nested, unclosed, unopened, misspelt, or of two languages.
+        SourceError: a marker is nested, unclosed, unopened, misspelt, or of two languages.
     """
     found = []
     opened: tuple[int, str, str] | None = None
@@ -55,16 +55,18 @@ def regions(text: str) -> tuple[Region, ...]:
         match = _MARKER.match(line)
         if match is None:
             if _ANY_MARKER.search(line):
-                raise SourceError(f"line {number} of the cell: a solution marker is a comment, alone on its line")
+                raise SourceError(f"line {number} of the cell: a solution marker must be a comment, alone on its line")
             continue
         comment = "//" if match["mark"] == "//" else "#"
         if match["edge"] == "BEGIN":
             if opened:
-                raise SourceError(f"line {number} of the cell: a solution begins inside of that of line {opened[0]}")
+                raise SourceError(
+                    f"line {number} of the cell: a solution begins inside the solution of line {opened[0]}"
+                )
             opened = number, match["indent"], comment
         else:
             if opened is None:
-                raise SourceError(f"line {number} of the cell: a solution ends that never began")
+                raise SourceError(f"line {number} of the cell: this END SOLUTION has no BEGIN SOLUTION")
             if opened[2] != comment:
                 raise SourceError(f"line {number} of the cell: the solution began with `{opened[2]}`, not `{comment}`")
             found.append(Region(opened[0], number, opened[1], comment))  # type: ignore[arg-type]
@@ -91,25 +93,25 @@ def without_solutions(text: str) -> str:
     for region in reversed(found):
         place = _place(tree, region)
         if (place == "string") != (region.comment == "//"):
-            expected = "`//` inside of a string" if place == "string" else "`#` outside of strings"
+            expected = "`//` inside a string" if place == "string" else "`#` outside strings"
             raise SourceError(f"line {region.begin} of the cell: the solution marker's comment must be {expected}")
         lines[region.begin - 1 : region.end] = [region.indent + STUBS[place]]
     return "\n".join(lines)
 
 
 def without_markers(text: str) -> str:
-    """The cell with its solutions and without the lines that mark them."""
+    """The cell with its solutions, without the marker lines."""
     return "\n".join(line for line in text.split("\n") if not _MARKER.match(line))
 
 
 def solution_lines(text: str) -> list[str]:
-    """The lines inside of the regions."""
+    """The lines inside the regions."""
     lines = text.split("\n")
     return [line for region in regions(text) for line in lines[region.begin : region.end - 1]]
 
 
 def visible_lines(text: str) -> list[str]:
-    """The lines outside of the regions."""
+    """The lines outside the regions."""
     hidden = {number for region in regions(text) for number in range(region.begin, region.end + 1)}
     return [line for number, line in enumerate(text.split("\n"), start=1) if number not in hidden]
 
@@ -132,15 +134,15 @@ def _is_jit(decorator: ast.expr) -> bool:
     return ast.unparse(target).split(".")[-1] == "jit"
 
 
-# The reference solutions, read from `source/` without Jupyter: also on a machine that only has a GPU.
+# The reference solutions, read from `source/` without Jupyter, which a GPU machine may not have.
 
 
 def solution(exercise_id: str, *, root: Path | None = None) -> str:
-    """The text of the exercise's solution cell, as a learner who has solved it would have it.
+    """The text of the exercise's solution cell, with the solution and without the markers.
 
     Raises:
         UnknownExercise: there is no such exercise.
-        MachineLacks: this is no source checkout.
+        MachineLacks: this is not a source checkout.
         SourceError: its source notebook has no such cell.
     """
     return without_markers(_cell(exercise_id, root))

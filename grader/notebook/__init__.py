@@ -36,7 +36,7 @@ def check(exercise: object = None) -> float | None:
 
 
 def benchmark(exercise: object = None) -> None:
-    """Measure a function and its baselines over sizes, and plot the speed. Without a GPU, show the recorded results.
+    """Measure a function and its baselines at several sizes, and plot the speed. Without a GPU, show the recorded results.
 
     Args:
         exercise: the function, or the id of its exercise.
@@ -116,13 +116,13 @@ def _benchmark(exercise: object) -> None:
 
     found = exercise_of(exercise)
     if not found.plot_cases:
-        said = f"{found.id} is not measured over sizes; `check({found.entry})` reports everything."
+        said = f"{found.id} is not measured at several sizes; `check({found.entry})` reports everything."
         show(_note(said), said)
         return
     if device() == "cpu":
         shown = speed_plot.recorded(found)
         if shown is None:
-            said = "Speed needs a GPU, which this machine lacks, and no results are recorded for this exercise yet."
+            said = "Speed needs a GPU, but this machine has none, and no results are recorded for this exercise yet."
             show(_note(said), said)
             return
         shown = replace(shown, origin=f"Your kernel was not run: speed needs a GPU. {shown.origin}")

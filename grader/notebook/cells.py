@@ -1,4 +1,4 @@
-"""From a function to the exercise that it solves, and to the text of the notebook cell that defines it."""
+"""Finds the exercise that a function solves, and the text of the notebook cell that defines it."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _GRADE_A_FILE = "To grade a file, run `grader check FILE` in a terminal."
 
 @dataclass(frozen=True)
 class Found:
-    """The text of a cell, with its number as in `In [3]`; `error` is why Python could not read it, as one clause."""
+    """The text of a cell, with its number as in `In [3]`; `error` is why Python could not parse it, as one clause."""
 
     submission: Submission
     number: int | None = None
@@ -39,13 +39,13 @@ def exercise_of(target: object) -> Exercise:
 
     Raises:
         UnknownExercise: no exercise has this id, or a function of this name.
-        UnusableSubmission: it is neither a text nor a function.
+        UnusableSubmission: it is neither a string nor a function.
     """
     if isinstance(target, str):
         return find(target)
     if not callable(target):
         raise UnusableSubmission(
-            f"An exercise is named by its function or its id, as in `check(softmax)`; this is of type "
+            f"Name an exercise by its function or its id, as in `check(softmax)`; this is of type "
             f"{type(target).__name__}."
         )
     name = getattr(_unwrapped(target), "__name__", type(target).__name__)
@@ -58,11 +58,10 @@ def exercise_of(target: object) -> Exercise:
 
 
 def solution_of(target: object) -> Found:
-    """The cell that is judged for an exercise: all of its text, imports included. `judged_cell` has the rule, as for a
-    notebook that is handed in; its cells are those that were run, in that order.
+    """The cell to judge for an exercise: all of its text, imports included.
 
-    A cell whose run ended in an error counts too, a syntax error among them, though the function is still the one of
-    an earlier run.
+    `judged_cell` has the rule, as for a notebook that is handed in; the cells are those that were run, in that order. A
+    cell whose run ended in an error counts too, even a syntax error, although the function is that of an earlier run.
 
     Raises:
         UnknownExercise: no exercise has this id, or a function of this name.
@@ -71,7 +70,7 @@ def solution_of(target: object) -> Found:
     exercise = exercise_of(target)
     running = shell()
     if running is None:
-        raise UnusableSubmission(f"`check` grades the cell of a notebook, and this is none. {_GRADE_A_FILE}")
+        raise UnusableSubmission(f"`check` grades a cell of a notebook, and this is not a notebook. {_GRADE_A_FILE}")
     name = exercise.entry
     inputs = _inputs(running)
     cells = [Cell(f"In [{number}]", raw) for number, (_, raw) in enumerate(inputs)]
@@ -87,7 +86,7 @@ def solution_of(target: object) -> Found:
         return _found(judged, cells, exercise)
     numbers = [number for number, (run, _) in enumerate(inputs) if run.rstrip("\n") == text.rstrip("\n")]
     if numbers:
-        return _found(cells[numbers[-1]], cells, exercise)  # as it was before IPython rewrote its magics
+        return _found(cells[numbers[-1]], cells, exercise)  # the text before IPython rewrote its magics
     return Found(from_source(text, exercise.id, f"the cell of `{name}`"))
 
 
@@ -108,12 +107,12 @@ def _syntax_error(source: str) -> str:
         where = f" in line {error.lineno}" if error.lineno else ""
         return f"a syntax error{where}: {error.msg}"
     except (ValueError, RecursionError, MemoryError):
-        pass  # the judge says so
+        pass  # the judge reports it
     return ""
 
 
 def _text_of(target: Any, exercise: Exercise) -> str:
-    """The text that a function was compiled from, as IPython had it compiled."""
+    """The text that a function was compiled from, as IPython compiled it."""
     name = exercise.entry
     code = getattr(_unwrapped(target), "__code__", None)
     if code is None:
@@ -123,14 +122,14 @@ def _text_of(target: Any, exercise: Exercise) -> str:
         )
     filename = code.co_filename
     entry: Any = linecache.cache.get(filename)
-    in_memory = entry is not None and len(entry) == 4 and entry[1] is None  # IPython's cells have no time of change
-    if not in_memory and os.path.exists(filename):  # JupyterLab's debugger writes cells to files, too
+    in_memory = entry is not None and len(entry) == 4 and entry[1] is None  # IPython's cells have no modification time
+    if not in_memory and os.path.exists(filename):  # JupyterLab's debugger also writes cells to files
         raise UnusableSubmission(
             f"`{name}` comes from {filename}, and `check` grades the notebook's cell that defines it. {_GRADE_A_FILE}"
         )
     if not in_memory:
         raise UnusableSubmission(
-            f"The text of the cell that defines `{name}` is not known: run a cell that holds just its imports and "
+            f"The text of the cell that defines `{name}` is not known: run a cell that holds only its imports and "
             "definitions, without `%%time` or `exec`, then check again."
         )
     return "".join(entry[2])
@@ -151,7 +150,7 @@ def _unwrapped(target: Any) -> Any:
 
 
 def _inputs(running: Any) -> list[tuple[str, str]]:
-    """The cells that were run, by number, as Python got them and as they were written; empty without a history."""
+    """The cells that were run, by number, as Python received them and as they were typed; empty without a history."""
     history = getattr(running, "history_manager", None)
     if history is None:
         return []

@@ -1,4 +1,4 @@
-"""What a notebook, or a terminal, shows: progress while it lasts, then the result in its place."""
+"""Output in a notebook or a terminal: a progress bar, which the result replaces."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _BAR = (
 
 
 class Live:
-    """One place on the screen: `progress` draws a bar into it, `finish` puts the result there."""
+    """One output area: `progress` draws a bar in it, and `finish` replaces the bar with the result."""
 
     def __init__(self, title: str) -> None:
         running = shell()
@@ -34,7 +34,7 @@ class Live:
         self._wide = 0
 
     def progress(self, stage: str, done: int, total: int) -> None:
-        """Says how far it is: `done` of `total`, and what is being done."""
+        """Shows that `done` of `total` steps are done, and the current `stage`."""
         now = time.monotonic()
         if stage == self._stage and now - self._drawn < _EVERY_S:
             return
@@ -48,7 +48,7 @@ class Live:
             self._line(f"{self._title}: {stage}{count}")
 
     def finish(self, as_html: str, as_text: str) -> None:
-        """Takes the progress away and shows the result."""
+        """Removes the progress bar and shows the result."""
         if self._notebook:
             self._put({"text/html": as_html, "text/plain": as_text})
         else:
@@ -56,7 +56,7 @@ class Live:
             print(as_text)
 
     def clear(self) -> None:
-        """Takes the progress away."""
+        """Removes the progress bar."""
         if self._handle is not None:
             self._put({"text/html": "", "text/plain": ""})
         elif self._wide:
@@ -84,6 +84,6 @@ def show(as_html: str, as_text: str) -> None:
 
 
 def quiet(error: BaseException, sentence: str) -> BaseException:
-    """The error, so that IPython shows the sentence in the place of a traceback; the cells that wait are not run."""
+    """The error, for which IPython shows the sentence instead of a traceback; queued cells are not run."""
     error._render_traceback_ = lambda: [sentence]  # type: ignore[attr-defined]
     return error

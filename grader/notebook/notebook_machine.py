@@ -1,4 +1,4 @@
-"""What a notebook's machine has: a GPU, or simulators that are put in its place. Costs no import of torch."""
+"""The device of a notebook: a GPU, or simulators that replace it. Does not import torch."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ _EXTENSION, _AUTOTUNER = "torch.utils.cpp_extension", "triton.runtime.autotuner"
 
 
 def device() -> Literal["cuda", "cpu"]:
-    """The device for a learner's tensors: "cuda" where the driver sees a GPU and the installed torch was built for one.
+    """The device for a learner's tensors: "cuda" if the driver sees a GPU and the installed torch is built for CUDA.
 
-    torch's own answer counts where torch is imported already.
+    If torch is already imported, its own answer counts.
     """
     torch = sys.modules.get("torch")
     if torch is not None and hasattr(torch, "cuda"):
@@ -30,12 +30,12 @@ def device() -> Literal["cuda", "cpu"]:
 
 
 def gpu_name() -> str:
-    """What the driver calls the first GPU, or an empty text."""
+    """The driver's name for the first GPU, or an empty text."""
     return next((gpu.name for gpu in _gpus()), "")
 
 
 def simulate_in_notebook() -> None:
-    """`simulate()` where this process is a notebook's kernel and there is no GPU; else nothing."""
+    """Calls `simulate()` if this process is a notebook's kernel on a machine without a GPU."""
     ipython = sys.modules.get("IPython")
     shell = ipython.get_ipython() if ipython is not None else None
     if shell is None or not hasattr(shell, "kernel") or device() == "cuda":
@@ -47,7 +47,7 @@ def simulate_in_notebook() -> None:
 
 
 def simulate() -> None:
-    """Has kernels of this process run without a GPU: Triton interpreted, CUDA C++ built for the CPU.
+    """Makes this process run kernels without a GPU: Triton interpreted, CUDA C++ built for the CPU.
 
     Raises:
         GraderError: triton was imported already, as a compiler.
@@ -63,7 +63,7 @@ def simulate() -> None:
 
 
 class _AfterImport(MetaPathFinder):
-    """Patches a module when it is imported, and not before: importing torch takes seconds."""
+    """Patches a module only when it is imported, because importing torch takes seconds."""
 
     def __init__(self, name: str, patch: Callable[[], None]) -> None:
         self.name, self._patch = name, patch
@@ -79,7 +79,7 @@ class _AfterImport(MetaPathFinder):
 
 
 class _Patching(Loader):
-    """A loader that has its module patched once it is there."""
+    """A loader that patches its module after loading it."""
 
     def __init__(self, loader: Loader, patch: Callable[[], None]) -> None:
         self._loader, self._patch = loader, patch

@@ -18,9 +18,9 @@ from grader.exercise import Exercise
 from grader.exercises import EXERCISES
 from grader.feedback.report import css
 from grader.verdict import Verdict
-from grader.words import points
+from grader.words import in_points, points
 
-# The learner's best result of each exercise, kept in `.grader/progress.json` in the learner's folder.
+# The learner's best result for each exercise, kept in `.grader/progress.json` in the learner's folder.
 
 _FOLDER, _FILE = ".grader", "progress.json"
 _CHAPTER = re.compile(r"\d\d_\w+")
@@ -28,7 +28,7 @@ _CHAPTER = re.compile(r"\d\d_\w+")
 
 @dataclass(frozen=True)
 class Best:
-    """The best verdict so far on one exercise. `reachable_points` is what that machine could have given."""
+    """The best verdict so far on one exercise. `reachable_points` is the most that the machine can give."""
 
     points: float
     max_points: float
@@ -48,7 +48,7 @@ class Best:
 
 
 def learner_folder(start: Path | None = None) -> Path:
-    """The folder that holds the chapters: the nearest one above that has a `.grader`, else the chapter's parent."""
+    """The folder that holds the chapters: the nearest parent with a `.grader`, otherwise the chapter's parent."""
     here = (start or Path.cwd()).absolute()
     for folder in (here, *here.parents):
         if (folder / _FOLDER).is_dir():
@@ -57,12 +57,12 @@ def learner_folder(start: Path | None = None) -> Path:
 
 
 def load(folder: Path | None = None) -> dict[str, Best]:
-    """The best results by exercise id; none where there is no record, or none that can be read."""
+    """The best results by exercise id; empty if there is no record, or if it cannot be read."""
     return _read((folder or learner_folder()) / _FOLDER / _FILE)[0]
 
 
 def keep(verdict: Verdict, folder: Path | None = None) -> None:
-    """Records a verdict where it is at least as good as the best so far. One that cannot be written is left alone."""
+    """Records a verdict that equals or beats the best so far. If it cannot be written, nothing happens."""
     if verdict.status == "unusable":
         return
     path = (folder or learner_folder()) / _FOLDER / _FILE
@@ -79,7 +79,7 @@ def keep(verdict: Verdict, folder: Path | None = None) -> None:
 
 
 def _read(path: Path) -> tuple[dict[str, Best], bool]:
-    """What can be read of the record, and whether that is all of it."""
+    """The readable entries of the record, and whether every entry was readable."""
     try:
         entries = json.loads(path.read_text(encoding="utf-8"))["exercises"].items()
     except FileNotFoundError:
@@ -102,7 +102,7 @@ def _best(entry: dict[str, Any]) -> Best:
 
 @contextlib.contextmanager
 def _locked(path: Path) -> Iterator[None]:
-    """Two notebooks may finish a check at once."""
+    """A lock, because two notebooks may finish a check at the same time."""
     path.parent.mkdir(parents=True, exist_ok=True)
     with (path.parent / "lock").open("w") as file:
         fcntl.flock(file, fcntl.LOCK_EX)
@@ -110,7 +110,7 @@ def _locked(path: Path) -> Iterator[None]:
 
 
 def _write(path: Path, data: dict[str, Any]) -> None:
-    """All of it or nothing: the file that was there stays until the new one is complete."""
+    """Writes atomically: the old file stays until the new one is complete."""
     handle, name = tempfile.mkstemp(dir=path.parent, prefix=".progress-")
     try:
         with os.fdopen(handle, "w", encoding="utf-8") as file:
@@ -125,19 +125,19 @@ def _write(path: Path, data: dict[str, Any]) -> None:
 
 
 def left(exercise: Exercise, best: Best | None) -> str:
-    """What is left to do in an exercise, in a few words."""
+    """Return what is left to do in an exercise, in a few words."""
     if best is None:
         return "not checked yet"
     if best.points >= exercise.max_points:
         return "done"
     if best.points < exercise.correctness_points:
         return "not right yet"
-    missing = f"{points(exercise.max_points - best.points)} points for speed"
+    missing = f"{in_points(exercise.max_points - best.points)} for speed"
     return f"{missing}: needs a GPU" if best.device != "cuda" else missing
 
 
 def as_html(known: Mapping[str, Best], folder: Path) -> str:
-    """The table, with links to the notebooks that lie in the learner's folder."""
+    """The table, with links to the notebooks in the learner's folder."""
     rows = []
     for exercise in EXERCISES.values():
         best = known.get(exercise.id)
@@ -162,7 +162,7 @@ def as_html(known: Mapping[str, Best], folder: Path) -> str:
 
 
 def as_text(known: Mapping[str, Best]) -> str:
-    """The same for a terminal."""
+    """The same table for a terminal."""
     lines = [f"Your progress: {_total(known)}"]
     wide = max(len(exercise.title) for exercise in EXERCISES.values())
     for exercise in EXERCISES.values():
@@ -178,7 +178,7 @@ def _earned(exercise: Exercise, best: Best | None) -> str:
 
 def _total(known: Mapping[str, Best]) -> str:
     have = sum(known[each].points for each in EXERCISES if each in known)
-    return f"{points(have)} of {points(sum(each.max_points for each in EXERCISES.values()))} points"
+    return f"{points(have)} of {in_points(sum(each.max_points for each in EXERCISES.values()))}"
 
 
 def _link(exercise: Exercise, folder: Path) -> str:

@@ -1,4 +1,4 @@
-"""GB/s or TFLOPS over size as an inline SVG in the theme's own colours, and as a table; readable without colour."""
+"""A plot of speed over size as an inline SVG in the theme's colours, and as a table; readable without colour."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from grader.results import RESULTS, files
 from grader.verdict import Timing
 from grader.words import count
 
-# The rate over size of a submission and its peers: as the judge measured it here, or as it was recorded elsewhere.
+# The speed over size of a submission and its peers, measured here by the judge or recorded elsewhere.
 
 _INTERVAL = ("value", "low", "high")
 
@@ -34,7 +34,7 @@ class Point:
 
 @dataclass(frozen=True)
 class Series:
-    """One line of the plot. `limit`: not a peer but the measured copy bandwidth."""
+    """One line of the plot. With `limit` it is the measured copy bandwidth instead of a peer."""
 
     label: str
     points: tuple[Point, ...]
@@ -43,7 +43,7 @@ class Series:
 
 @dataclass(frozen=True)
 class Speeds:
-    """What is drawn; `origin` says where and when it was measured."""
+    """The lines of a plot; `origin` says where and when they were measured."""
 
     exercise: Exercise
     series: tuple[Series, ...]
@@ -51,7 +51,7 @@ class Speeds:
 
 
 def measured(exercise: Exercise, timings: Sequence[Timing], gpu: str = "") -> Speeds:
-    """The judge's timings over the plot cases; the copy bandwidth is what the shares of the roofline refer to."""
+    """The judge's timings of the plot cases, with the copy bandwidth that the shares of the roofline refer to."""
     labels = {"submission": f"your {exercise.entry}"} | {each.id: each.label for each in exercise.baselines}
     cases = {case.name: case for case in exercise.plot_cases}
     sizes = {name: exercise.plot_value(case) for name, case in cases.items()}
@@ -74,7 +74,7 @@ def measured(exercise: Exercise, timings: Sequence[Timing], gpu: str = "") -> Sp
 
 
 def recorded(exercise: Exercise, folder: Path | None = None) -> Speeds | None:
-    """The newest results of the exercise, the course's own solution in the learner's place; None without any."""
+    """The newest results of the exercise, with the course's solution instead of the learner's; None without any."""
     newest: tuple[str, list[dict[str, Any]]] = ("", [])
     for rows in files(folder or RESULTS):
         mine = [row for row in rows if row["metric"] == "bandwidth_gbps" and row["bench"].split("/")[0] == exercise.id]
@@ -110,7 +110,7 @@ def _number(row: dict[str, Any], key: str) -> float:
     return float(row["value"] if value is None else value)
 
 
-# GB/s or TFLOPS over size as an inline SVG in the theme's own colours, and as a table; readable without colour.
+# A plot of speed over size as an inline SVG in the theme's colours, and as a table; readable without colour.
 
 _INK, _GRID = "#010203", "#040506"  # stand-ins, replaced by the theme's colours once the SVG is written
 _STYLES = (("#D55E00", "s", "--"), ("#0072B2", "^", "-."), ("#009E73", "D", ":"), ("#CC79A7", "v", (0, (3, 1, 1, 1))))
@@ -200,7 +200,7 @@ def _draw(axes: Any, series: Series, style: tuple[str, str, object] | None) -> A
 
 
 def _themed(svg: str, alt: str) -> str:
-    """The SVG element alone, in the theme's colours and font, named for those who do not see it."""
+    """The SVG element alone, in the theme's colours and font, with a text for readers who cannot see it."""
     svg = svg[svg.index("<svg") :]
     svg = re.sub(r"<metadata>.*?</metadata>", "", svg, flags=re.DOTALL)
     svg = svg.replace(_INK, "currentColor").replace(_GRID, "var(--gr-edge, #d1d9e0)")

@@ -1,4 +1,4 @@
-"""From a file or a notebook to the text that is graded; bad input gets one sentence, never a traceback."""
+"""Reads the text to grade from a file or a notebook; bad input gets one sentence, never a traceback."""
 
 from __future__ import annotations
 
@@ -45,8 +45,9 @@ _MAGIC = re.compile(r"^\s*(%{1,2}\w|!|\?)|=\s*(!|%\w)|\w\?{1,2}\s*$")
 
 @dataclass(frozen=True)
 class Submission:
-    """What is graded: `source` is the text of one cell or file, `origin` says for people where it came from, and `note`
-    which cell was taken, where there was a choice.
+    """The text to grade: `source` is one cell or file, and `origin` says for people where it came from.
+
+    `note` says which cell was judged, if there was a choice.
     """
 
     source: str
@@ -56,16 +57,16 @@ class Submission:
 
     @property
     def sha256(self) -> str:
-        """Of the source, in UTF-8 with line feeds."""
+        """The hash of the source, in UTF-8 with line feeds."""
         return hashlib.sha256(self.source.encode()).hexdigest()
 
 
 def from_source(source: str, exercise_id: str, origin: str = "the cell") -> Submission:
-    """A submission from text at hand. Syntax errors pass: the judge names them, with their line.
+    """A submission from a text. Syntax errors pass: the judge reports them, with their line.
 
     Raises:
         UnknownExercise: no exercise has this id.
-        UnusableSubmission: the text is empty, too long, no text, or holds an IPython magic or a merge conflict.
+        UnusableSubmission: the text is empty, too long or not Unicode, or holds an IPython magic or a merge conflict.
     """
     find(exercise_id)
     source = source.replace("\r\n", "\n").replace("\r", "\n")
@@ -84,17 +85,17 @@ def from_source(source: str, exercise_id: str, origin: str = "the cell") -> Subm
         )
     if encoding := foreign_encoding(source):
         raise UnusableSubmission(
-            f"Line {encoding[1]} of {origin} declares the encoding {encoding[0]!r}, and only UTF-8 is graded: save it "
+            f"Line {encoding[1]} of {origin} declares the encoding {encoding[0]!r}, but only UTF-8 is graded: save it "
             "as UTF-8, and delete that line."
         )
-    _refuse_what_is_no_python(source, start, origin)
+    _refuse_magics_and_conflicts(source, start, origin)
     return Submission(source, exercise_id, origin)
 
 
 def from_file(path: str | os.PathLike[str], exercise_id: str | None = None) -> Submission:
-    """The submission in a `.py` file (all of it) or a notebook (its solution cell).
+    """The submission in a file: all of a `.py` file, or the solution cell of a notebook.
 
-    Without `exercise_id` the exercise is the one that the file solves, or is named after.
+    Without `exercise_id`, the exercise is the one that the file solves or is named after.
 
     Raises:
         UnknownExercise: no exercise has this id.
@@ -131,19 +132,19 @@ def _of_cells(cells: Sequence[Cell], exercise_id: str, origin: str) -> Submissio
 def _nothing_to_grade(cells: Sequence[Cell], exercise: Exercise, origin: str) -> UnusableSubmission:
     marked = [cell for cell in cells if cell.grade_id == exercise.id and cell.cell_type == "code"]
     if text := text_cells(cells, exercise):
-        said = f"{text[-1].name.capitalize()} does, but is no code cell: {TURN_INTO_CODE}."
+        said = f"{text[-1].name.capitalize()} does, but it is not a code cell: {TURN_INTO_CODE}."
     elif marked:
         return UnusableSubmission(
             f"{marked[-1].name.capitalize()} of {origin} is the solution cell of {exercise.id!r}, but neither it nor "
             f"any other code cell defines `{exercise.entry}`: write the function into it."
         )
     else:
-        said = f"So there is nothing to grade for {exercise.id!r}."
+        said = f"There is nothing to grade for {exercise.id!r}."
     return UnusableSubmission(f"No code cell of {origin} defines `{exercise.entry}`. {said}")
 
 
 def submissions_in(path: str | os.PathLike[str]) -> list[Submission]:
-    """All that a file or notebook submits, in the order of the exercises.
+    """The submissions in a file or notebook, in the order of the exercises.
 
     Raises:
         UnusableSubmission: the file cannot be read, or it solves no exercise.
@@ -167,10 +168,10 @@ def _load(path: Path) -> tuple[str, list[Cell] | None]:
     text = read_text(path)
     if suffix != ".py":
         raise UnusableSubmission(
-            f"{path} is neither a Python file (.py) nor a notebook (.ipynb): if it is one, name it so."
+            f"{path} is neither a Python file (.py) nor a notebook (.ipynb): if it is one, rename it."
         )
     if _NOTEBOOK.match(text):
-        raise UnusableSubmission(f"{path} is a notebook under the name of a Python file: name it .ipynb.")
+        raise UnusableSubmission(f"{path} is a notebook with the name of a Python file: rename it to .ipynb.")
     return text, cells_of_script(text, str(path))
 
 
@@ -179,7 +180,7 @@ def _ids_in_source(source: str) -> list[str]:
 
 
 def _ids_in(cells: Sequence[Cell]) -> list[str]:
-    """Of the exercises that a cell solves or is marked for."""
+    """The ids of the exercises that a cell solves or is marked for."""
     marked = {cell.grade_id for cell in cells}
     code = [cell for cell in cells if cell.cell_type == "code"]
     return [
@@ -199,8 +200,8 @@ def _only_exercise(path: Path, ids: list[str]) -> str:
     raise UnusableSubmission(f"{path} does not say which exercise it solves: name it with --exercise. {_LISTED}")
 
 
-def _refuse_what_is_no_python(source: str, start: str, origin: str) -> None:
-    """Raises for a merge conflict and for IPython's magics. Any other syntax error passes."""
+def _refuse_magics_and_conflicts(source: str, start: str, origin: str) -> None:
+    """Raises an error for merge conflicts and IPython magics. Other syntax errors pass."""
     try:
         parsed(source)
     except SyntaxError as error:
@@ -218,7 +219,7 @@ def _refuse_what_is_no_python(source: str, start: str, origin: str) -> None:
     except (ValueError, RecursionError, MemoryError):
         return  # the judge reports it
     else:
-        if has_merge_conflict(source, whole=True):  # in a string, as the source of a kernel is
+        if has_merge_conflict(source, whole=True):  # in a string, such as the source of a kernel
             raise UnusableSubmission(f"{start} {MERGE_CONFLICT}.")
 
 

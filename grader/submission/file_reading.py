@@ -1,4 +1,4 @@
-"""Read a file that a stranger made: its size first, and one sentence for each way in which it can be bad."""
+"""Reads untrusted files: the size is checked first, and each kind of bad file gets its own sentence."""
 
 from __future__ import annotations
 
@@ -13,8 +13,9 @@ from typing import Any
 
 from grader.errors import UnusableSubmission
 from grader.submission.solution_cell import Cell
+from grader.words import plural
 
-# The encoding that a Python source declares in its first two lines (PEP 263), and what is made of it.
+# The encoding that a Python source declares in its first two lines (PEP 263), and how it is decoded.
 
 _DECLARED = re.compile(r"[ \t\f]*#.*?coding[:=][ \t]*(?P<name>[-\w.]+)", re.ASCII)
 _NO_CODE = re.compile(r"[ \t\f]*(?:#|\Z)")
@@ -25,9 +26,9 @@ _LATIN_1 = "iso8859-1"
 
 
 def foreign_encoding(text: str) -> tuple[str, int] | None:
-    """The name of a declared encoding that is none of UTF-8, ASCII and Latin-1, and its line; None where there is none.
+    """The name and line of a declared encoding other than UTF-8, ASCII or Latin-1; None if there is no such encoding.
 
-    A name that Python does not know declares nothing: "positional encoding: sine" may be what a comment says.
+    A name that Python does not know declares nothing: a comment may say "positional encoding: sine".
     """
     declared = _declared(text)
     if declared is None or _codec(declared[0]) in (None, *_PLAIN, _LATIN_1):
@@ -36,7 +37,7 @@ def foreign_encoding(text: str) -> tuple[str, int] | None:
 
 
 def decoded(data: bytes) -> str:
-    """The text of a Python file, without its byte order mark: Latin-1 where it says so, else UTF-8.
+    """The text of a Python file, without its byte order mark: Latin-1 if it declares that, otherwise UTF-8.
 
     Raises:
         UnicodeDecodeError: it is not UTF-8.
@@ -64,7 +65,7 @@ def _codec(name: str) -> str | None:
         return None
 
 
-# What a file is that is neither Python nor a notebook, told by how its bytes begin, and what to do about it.
+# Files that are neither Python nor a notebook, known by their first bytes, and what to do about them.
 
 MERGE_CONFLICT = (
     "holds an unresolved merge conflict: keep one of the two versions, and delete the lines that begin with "
@@ -83,7 +84,7 @@ _BEGINNINGS = (
     (b"\x28\xb5\x2f\xfd", "compressed with zstd", _UNPACK),
     (b"7z\xbc\xaf\x27\x1c", "a 7z archive", _UNPACK),
     (b"Rar!\x1a\x07", "a RAR archive", _UNPACK),
-    (b"%PDF-", "a PDF", "hand in the notebook itself, not a print of it"),
+    (b"%PDF-", "a PDF", "hand in the notebook itself, not a printout"),
     (b"{\\rtf", "a rich-text document", _PASTE),
     (b"\xd0\xcf\x11\xe0", "an Office document", _PASTE),
     (b"\x89PNG", "an image", _PASTE),
@@ -97,12 +98,12 @@ _BEGINNINGS = (
     (
         b"version https://git-lfs.github.com/spec/",
         "a Git LFS pointer, which only names a file kept elsewhere",
-        "run `git lfs pull` and hand in the file that then takes its place",
+        "run `git lfs pull` and hand in the file that it fetches",
     ),
     (
         b"/annex/objects/",
         "a git-annex pointer, which only names a file kept elsewhere",
-        "run `git annex get` and hand in the file that then takes its place",
+        "run `git annex get` and hand in the file that it fetches",
     ),
 )
 _PYC = re.compile(rb"..\r\n", re.DOTALL)
@@ -114,7 +115,7 @@ _MARK = re.compile(r"^(?:<{7}|>{7})(?: .*)?$|^={7}$", re.MULTILINE)
 
 
 def foreign_kind(data: bytes) -> tuple[str, str] | None:
-    """What the bytes are and what to do, as in "a PDF" and "hand in …"; None where they may be text."""
+    """The kind of file and what to do, such as "a PDF" and "hand in …"; None if the bytes may be text."""
     start = data.removeprefix(codecs.BOM_UTF8)
     for beginning, kind, advice in _BEGINNINGS:
         if start.startswith(beginning):
@@ -131,7 +132,7 @@ def foreign_kind(data: bytes) -> tuple[str, str] | None:
 
 
 def has_merge_conflict(text: str, whole: bool) -> bool:
-    """Whether lines of the text are marks of a merge conflict; `whole`: all three of them, one after the other."""
+    """Whether lines of the text mark a merge conflict; with `whole`, all three marks must follow each other."""
     marks = [found[0][:7] for found in _MARK.finditer(text)]
     if not whole:
         return any(mark != _MARKS[1] for mark in marks)
@@ -139,9 +140,9 @@ def has_merge_conflict(text: str, whole: bool) -> bool:
     return all(mark in rest for mark in _MARKS)
 
 
-# Scripts that a notebook was exported to: their sections are cells again, where they are marked.
+# Scripts that were exported from a notebook: their marked sections are cells.
 
-# A script of a notebook calls the course's functions, which are not there where a submission runs.
+# An exported notebook calls the course's functions, which do not exist in a submission's process.
 _OF_A_NOTEBOOK = re.compile(
     r"^from grader import .*\b(?:benchmark|check|device|leaderboard|progress|standings)\b|^#\s+jupytext:"
     r"|^Automatically generated by Colab|^(?:\w+ = )?get_ipython\(\)",
@@ -154,17 +155,17 @@ _COMMENT = re.compile(r"^# ?", re.MULTILINE)
 
 
 def cells_of_script(text: str, origin: str) -> list[Cell] | None:
-    """The cells of a script that JupyterLab, VS Code or jupytext (py:percent) exported; None for any other file.
+    """The cells of a script that JupyterLab, VS Code or jupytext (py:percent) exported; None for other files.
 
     Raises:
-        UnusableSubmission: it is a whole notebook in which the cells are not marked.
+        UnusableSubmission: it is a whole notebook without cell markers.
     """
     if _OF_A_NOTEBOOK.search(text) is None:
         return None
     marks = list(_SECTION.finditer(text))
     if not marks:
         raise UnusableSubmission(
-            f"{origin} is a whole notebook as a script, in which the cells are not marked: hand in the notebook "
+            f"{origin} is a whole notebook as a script without cell markers: hand in the notebook "
             "(.ipynb), or a .py file that holds only the solution's cell."
         )
     ends = [mark.start() for mark in marks[1:]] + [len(text)]
@@ -182,21 +183,21 @@ def _cell(mark: re.Match[str], section: str, number: int) -> Cell:
     return Cell(name, _COMMENT.sub("", source), "raw" if kind[1] == "raw" else "markdown", grade_id and grade_id[1])
 
 
-# Read a file that a stranger made: its size first, and one sentence for each way in which it can be bad.
+# Reading untrusted files: the size is checked first, and each kind of bad file gets its own sentence.
 
-MAX_BYTES = 20_000_000  # a notebook carries its plots
-_MAX_CELLS = 1000  # each costs whatever checks and shows a notebook some milliseconds
-_MAX_SOURCES = 2_000_000  # characters of all cells: code is parsed to find what defines the function, text is shown
-_KEPT_BYTES = 100_000_000  # about, of cells that are kept, so that a run parses each file once: a thousand notebooks
+MAX_BYTES = 20_000_000  # a notebook holds its plots
+_MAX_CELLS = 1000  # each takes some milliseconds to check and to show
+_MAX_SOURCES = 2_000_000  # characters of all cells: code is parsed to find the function, text is shown
+_KEPT_BYTES = 100_000_000  # roughly, of cached cells, so that a run parses each file once: a thousand notebooks
 _PYTHON = re.compile(r"^(?:def|class|import|from) \w|^@\w", re.MULTILINE)
 _SAVE_AGAIN = "open the notebook in JupyterLab, save it, and hand in that file"
 
 
 def read_text(path: str | os.PathLike[str]) -> str:
-    """The text of a regular file of at most `MAX_BYTES`: UTF-8, or what a Python file declares.
+    """The text of a regular file of at most `MAX_BYTES`: UTF-8, or the encoding that a Python file declares.
 
     Raises:
-        UnusableSubmission: there is none, or it is a directory, too large, empty, unreadable, or no text of ours.
+        UnusableSubmission: the file is missing, a directory, too large, empty, unreadable, or not Python or JSON text.
     """
     path = Path(path)
     try:
@@ -231,15 +232,15 @@ def read_text(path: str | os.PathLike[str]) -> str:
 
 
 def read_notebook(path: str | os.PathLike[str]) -> dict[str, Any]:
-    """A notebook file as `parse_notebook` returns it, held to `MAX_BYTES`. A file that has not changed is parsed once.
+    """A notebook file of at most `MAX_BYTES`, as `parse_notebook` returns it. An unchanged file is parsed once.
 
     Raises:
-        UnusableSubmission: there is no such file, or it is no notebook.
+        UnusableSubmission: there is no such file, or it is not a notebook.
     """
     try:
         found = os.stat(path)
     except (OSError, ValueError):
-        return parse_notebook(read_text(path), str(path))  # which says why it cannot be read
+        return parse_notebook(read_text(path), str(path))  # raises an error that says why it cannot be read
     key = str(path), found.st_ino, found.st_size, found.st_mtime_ns, found.st_ctime_ns
     if key not in _kept:
         try:
@@ -255,17 +256,16 @@ def read_notebook(path: str | os.PathLike[str]) -> dict[str, Any]:
     return found_in_it
 
 
-_kept: dict[tuple[Any, ...], tuple[int, dict[str, Any] | str]] = {}  # bytes, and cells or what is wrong with them
+_kept: dict[tuple[Any, ...], tuple[int, dict[str, Any] | str]] = {}  # bytes, and the cells or an error message
 
 
 def parse_notebook(text: str, origin: str) -> dict[str, Any]:
-    """A notebook's JSON text, parsed: `nbformat` and `cells`, of which each has its type, text and grade_id.
+    """A parsed notebook: its `nbformat` and its `cells`, each with type, text and grade_id.
 
-    Outputs and all else that a stranger's file may hold, by the megabyte, are let go.
+    Outputs and everything else, which may be megabytes, are dropped.
 
     Raises:
-        UnusableSubmission: it is no JSON, no notebook, of a format before 4, or there is more in it than in any that
-            a person wrote.
+        UnusableSubmission: it is not JSON, not a notebook, of a format before 4, or larger than any that a person wrote.
     """
     try:
         notebook = json.loads(text)
@@ -278,8 +278,8 @@ def parse_notebook(text: str, origin: str) -> dict[str, Any]:
     cells = _cells(notebook, origin)
     if len(cells) > _MAX_CELLS:
         raise UnusableSubmission(
-            f"{origin} holds {len(cells):,} cells, and at most {_MAX_CELLS:,} are read: delete those that it does not "
-            "need."
+            f"{origin} holds {plural(len(cells), 'cell')}, and at most {_MAX_CELLS} are read: delete those that it "
+            "does not need."
         )
     slim = [_slim(cell) for cell in cells]
     _refuse_long([cell["source"] for cell in slim if cell is not None], origin)
@@ -287,7 +287,7 @@ def parse_notebook(text: str, origin: str) -> dict[str, Any]:
 
 
 def _slim(cell: Any) -> dict[str, Any] | None:
-    """A parsed cell without its outputs; None where it is none, so that those behind it keep their positions."""
+    """A parsed cell without its outputs; None if it is not a cell, so that later cells keep their positions."""
     source = source_of(cell)
     if source is None:
         return None
@@ -297,7 +297,7 @@ def _slim(cell: Any) -> dict[str, Any] | None:
 
 
 def source_of(cell: Any) -> str | None:
-    """The text of a parsed cell, which may be a list of lines; None where it has none."""
+    """The text of a parsed cell, which may be a list of lines; None if it has no text."""
     source = cell.get("source", "") if isinstance(cell, Mapping) else None
     if isinstance(source, list):
         return "".join(line for line in source if isinstance(line, str))
@@ -305,7 +305,7 @@ def source_of(cell: Any) -> str | None:
 
 
 def grade_id_of(cell: Mapping[str, Any]) -> str | None:
-    """The name by which nbgrader knows a parsed cell; None where it has none."""
+    """The name of a parsed cell in nbgrader; None if it has no name."""
     metadata = cell.get("metadata")
     nbgrader = metadata.get("nbgrader") if isinstance(metadata, Mapping) else None
     grade_id = nbgrader.get("grade_id") if isinstance(nbgrader, Mapping) else None
@@ -313,7 +313,7 @@ def grade_id_of(cell: Mapping[str, Any]) -> str | None:
 
 
 def cells_of(nb: Any, origin: str) -> list[Cell]:
-    """The cells of a parsed notebook, named by their positions from 1; what is malformed in it is passed over.
+    """The cells of a parsed notebook, named by their positions from 1; malformed cells are skipped.
 
     Raises:
         UnusableSubmission: it has no list of cells, or more code than can be parsed in a moment.
@@ -328,22 +328,22 @@ def cells_of(nb: Any, origin: str) -> list[Cell]:
 
 
 def _no_json(text: str, error: json.JSONDecodeError) -> str:
-    """What a notebook's text is that is no JSON, and what to do."""
+    """Describes a notebook's text that is not JSON, and says what to do."""
     if has_merge_conflict(text, whole=False):
         return MERGE_CONFLICT
     if not text.lstrip().startswith(("{", "[")) and _PYTHON.search(text):
-        return "is not a notebook but Python source: name it .py"
+        return "is Python source, not a notebook: rename it to .py"
     said = f"is not a notebook: it is not valid JSON (line {error.lineno}: {error.msg})"
     if error.pos >= len(text.rstrip()) or error.msg.startswith("Unterminated string"):
-        return f"{said} and ends in the middle, as a file does that was cut off: {_SAVE_AGAIN}"
+        return f"{said} and ends in the middle, as if it was cut off: {_SAVE_AGAIN}"
     return f"{said}: {_SAVE_AGAIN}"
 
 
 def _refuse_long(sources: list[str], origin: str) -> None:
     if sum(map(len, sources)) > _MAX_SOURCES:
         raise UnusableSubmission(
-            f"{origin} holds more than {_MAX_SOURCES // 1_000_000} MB of code and text in its cells, which no notebook "
-            "needs."
+            f"{origin} holds more than {_MAX_SOURCES // 1_000_000} MB of code and text in its cells, more than any "
+            "notebook needs."
         )
 
 

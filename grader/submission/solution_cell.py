@@ -1,4 +1,4 @@
-"""Which cell is judged: one rule for `check` in a notebook, for `grader grade` and `grader check`, and for a class."""
+"""The choice of the cell to judge: one rule for `check` in a notebook, `grader grade`, `grader check`, and a class."""
 
 from __future__ import annotations
 
@@ -12,20 +12,20 @@ from functools import cached_property
 
 from grader.exercise import MAX_SOURCE_BYTES, Exercise
 
-# A cell's text as Python reads it: which names it gives a value when it runs, and by which statement.
+# A cell's text as Python reads it: the names that it binds when it runs, and the statements that bind them.
 
-_LONGEST_CHAIN = 32  # dots of a name, as in `torch.nn.functional`
+_LONGEST_CHAIN = 32  # dots in a name, as in `torch.nn.functional`
 _TOKEN = re.compile(r"\w+|[^\w\s\\]")
 
 
 def parsed(source: str) -> ast.Module:
-    """The syntax tree of a stranger's text.
+    """The syntax tree of an untrusted text.
 
-    Of `import a.a.a…` Python's parser writes every beginning of the name down: 64 kB of it took 5 GB. So a name with so
-    many dots is refused before.
+    For `import a.a.a…` Python's parser stores every prefix of the name: 64 kB of it took 5 GB. A name with too many
+    dots is therefore refused before parsing.
 
     Raises:
-        SyntaxError, ValueError, RecursionError, MemoryError: it is no Python, or too much of it.
+        SyntaxError, ValueError, RecursionError, MemoryError: it is not Python, or too much of it.
     """
     dots, before = 0, ""
     for found in _TOKEN.finditer(source):
@@ -38,12 +38,12 @@ def parsed(source: str) -> ast.Module:
             raise ValueError(f"a name has more than {_LONGEST_CHAIN} dots")
         before = token
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # of a learner's invalid escape Python warns when it runs
+        warnings.simplefilter("ignore")  # Python warns about an invalid escape when the cell runs
         return ast.parse(source)
 
 
 def bindings(module: ast.Module) -> Iterator[tuple[str, ast.stmt]]:
-    """Names and statements at module level, also inside its `if`, `try`, `with`, `match` and loops, in their order."""
+    """Names and statements at module level, including those in `if`, `try`, `with`, `match` and loops, in order."""
     for statement in _statements(module.body):
         match statement:
             case ast.FunctionDef() | ast.AsyncFunctionDef() | ast.ClassDef():
@@ -57,7 +57,7 @@ def bindings(module: ast.Module) -> Iterator[tuple[str, ast.stmt]]:
 
 
 def _statements(body: Iterable[ast.AST]) -> Iterator[ast.stmt]:
-    """In their order; without recursion, as each `elif` lies one level deeper."""
+    """Statements in order, without recursion, because each `elif` is one level deeper."""
     inner = (ast.stmt, ast.ExceptHandler, ast.match_case)
     waiting = [iter(body)]
     while waiting:
@@ -75,7 +75,7 @@ def _names(targets: list[ast.expr]) -> Iterator[str]:
     return (node.id for target in targets for node in ast.walk(target) if isinstance(node, ast.Name))
 
 
-# Which cell is judged: one rule for `check` in a notebook, for `grader grade` and `grader check`, and for a class.
+# The choice of the cell to judge: one rule for `check` in a notebook, `grader grade`, `grader check`, and a class.
 
 TURN_INTO_CODE = "select it, press Esc and then Y to turn it into a code cell"
 
@@ -86,8 +86,8 @@ _CELL_MAGIC = re.compile(r"\s*%%")
 
 @dataclass(frozen=True)
 class Cell:
-    """A cell, parsed once however many exercises are looked for in it. `name` is what a person calls it: "cell 7" in a
-    file, "In [7]" in a running notebook. `cell_type` is "code", "markdown" or "raw".
+    """A cell, parsed once for all exercises. `name` is its name for a person: "cell 7" in a file, "In [7]" in a running
+    notebook. `cell_type` is "code", "markdown" or "raw".
     """
 
     name: str
@@ -96,7 +96,7 @@ class Cell:
     grade_id: str | None = None
 
     def defines(self, name: str) -> bool:
-        """Whether running the text gives `name` a value. A text with a syntax error counts if it seems to."""
+        """Whether running the text binds `name`. A text with a syntax error counts if it seems to."""
         if name not in self._normalized:
             return False
         if self._module is None:
@@ -109,8 +109,8 @@ class Cell:
 
     @cached_property
     def is_stub(self) -> bool:
-        """Whether the text still holds a place that the course left open: a function that says "not written yet", a
-        kernel that only passes, a function in C++ without a statement.
+        """Whether the text still has a gap that the course left: a function that says "not written yet", a kernel that
+        only passes, or an empty C++ function.
         """
         if self._module is None:
             return False
@@ -126,7 +126,7 @@ class Cell:
 
     @cached_property
     def _module(self) -> ast.Module | None:
-        """None where it is no Python, or too much of it to parse here."""
+        """None if it is not Python, or too much of it to parse here."""
         if len(self.source) > MAX_SOURCE_BYTES:
             return None
         try:
@@ -140,16 +140,16 @@ class Cell:
 
 
 def judged_cell(cells: Sequence[Cell], exercise: Exercise) -> Cell | None:
-    """The cell that is judged for an exercise, or None where no cell defines its function.
+    """The cell to judge for an exercise, or None if no cell defines its function.
 
     The rule:
 
-    1. Of the code cells that define the exercise's function the last one counts, as when a notebook is run from top to
-       bottom. The order is that of the file; in a running notebook it is the order in which the cells were run.
-    2. A cell that is still the stub counts only where no other code cell defines the function. So does a cell under a
-       `%%` magic, which is no Python; it comes before the stub.
-    3. Where no code cell defines the function, the solution cell, which is known by its grade_id, counts even if it
-       was turned into text, or has a syntax error where the function should be.
+    1. The last code cell that defines the exercise's function counts, as when a notebook is run from top to bottom.
+       The order is that of the file; in a running notebook it is the order in which the cells were run.
+    2. A cell that is still the stub counts only if no other code cell defines the function. The same holds for a cell
+       under a `%%` magic, which is not Python; it comes before the stub.
+    3. If no code cell defines the function, the solution cell counts, which is found by its grade_id. It may have been
+       turned into text, or have a syntax error in place of the function.
     """
     defining = [cell for cell in cells if cell.cell_type == "code" and cell.defines(exercise.entry)]
     for counts in (_is_solution, lambda cell: not cell.is_stub, lambda cell: True):
@@ -166,7 +166,7 @@ def text_cells(cells: Sequence[Cell], exercise: Exercise) -> list[Cell]:
 
 
 def note_on(judged: Cell, cells: Sequence[Cell], exercise: Exercise) -> str:
-    """One sentence or two on the choice in a file, for the report; empty where there was none to make."""
+    """One or two sentences for the report on the choice in a file; empty if there was no choice."""
     if judged.cell_type != "code":
         return f"Judged: {judged.name}, which is {_type_of(judged)}: {TURN_INTO_CODE}."
     defining = [cell for cell in cells if cell.cell_type == "code" and cell.defines(exercise.entry)]
@@ -208,7 +208,7 @@ def _is_open(node: ast.AST) -> bool:
 
 
 def _says_not_written(body: list[ast.stmt]) -> bool:
-    """Whether running the statements comes to the stub's error, unless a branch leaves before."""
+    """Whether running the statements raises the stub's error, unless a branch returns first."""
     for statement in body:
         match statement:
             case ast.Raise(exc=ast.Call(func=ast.Name(id="NotImplementedError"), args=[ast.Constant(value=str(said))])):
@@ -229,5 +229,5 @@ def _is_jit(decorator: ast.expr) -> bool:
 
 
 def _seems_to_define(source: str, name: str) -> bool:
-    """So that a syntax error is reported, and not that the function is missing."""
+    """A guess, so that the report names a syntax error instead of a missing function."""
     return re.search(rf"^(?:async\s+)?(?:def|class)\s+{name}\b|^{name}\s*=", source, re.MULTILINE) is not None

@@ -1,4 +1,4 @@
-"""`grader exercise budget`: the budget is ten times what the reference is off."""
+"""`grader exercise budget`: the budget is ten times the error of the reference."""
 
 from dataclasses import replace
 
@@ -16,7 +16,7 @@ from grader.judge.bench import Bench
 
 @pytest.fixture(scope="module")
 def bench():
-    """Without a GPU."""
+    """A bench without a GPU."""
     bench = Bench("simulator")
     yield bench
     bench.close()
@@ -40,14 +40,14 @@ def test_one_rounding_of_a_float32_gives_half_a_unit_in_the_last_place(bench):
 
 
 def test_a_reference_that_is_off_gets_a_budget_that_covers_it_ten_times(bench):
-    """An error of 1e-3 in every element asks for 1e-2."""
+    """An error of 1e-3 in every element needs a budget of 1e-2."""
     source = solution("vector_add") + "\n\n_sum = vector_add\n\n\ndef vector_add(x, y, out):\n    _sum(x, y, out)\n"
     errors = errors_of(bench, source + "    out.mul_(1.001)\n", few_cases("vector_add"), silent)
     assert 9e-3 < budget_of(errors).relative <= 2e-2
 
 
 def test_small_elements_that_are_off_ask_for_an_absolute_budget(bench):
-    """An error of 1e-4 everywhere is relative to nothing."""
+    """An error of 1e-4 everywhere does not depend on the size of the elements."""
     source = solution("vector_add") + "\n\n_sum = vector_add\n\n\ndef vector_add(x, y, out):\n    _sum(x, y, out)\n"
     errors = errors_of(bench, source + "    out.add_(1e-4)\n", few_cases("vector_add"), silent)
     wanted = budget_of(errors)
@@ -63,14 +63,14 @@ def test_values_that_are_moved_get_no_budget_at_all(bench):
 
 
 def test_a_reference_that_is_not_finite_is_refused(bench):
-    """No budget would make it right."""
+    """A wider budget would not make it right."""
     source = "def vector_add(x, y, out):\n    out.fill_(float('nan'))\n"
     with pytest.raises(GraderError, match=r"'out' of .* not finite where"):
         errors_of(bench, source, few_cases("vector_add"), silent)
 
 
 def test_a_reference_that_fails_says_why(bench):
-    """In the judge's words."""
+    """The message is the judge's."""
     with pytest.raises(GraderError, match=r"reference of 'vector_add' fails: .*KeyError"):
         errors_of(bench, "def vector_add(x, y, out):\n    raise KeyError('a')\n", few_cases("vector_add"), silent)
 
@@ -84,12 +84,12 @@ def test_a_reference_that_fails_says_why(bench):
     ],
 )
 def test_the_budget_is_rounded_up_to_one_digit(errors, wanted):
-    """A case with a budget of its own does not count, and integers are right or wrong."""
+    """A case with its own budget does not count, and integers are right or wrong."""
     assert budget_of(errors) == wanted
 
 
 def test_the_line_can_be_pasted():
-    """It evaluates to the budget, and a simulated one says that a GPU rounds differently."""
+    """The line evaluates to the budget, and a simulated budget says that a GPU rounds differently."""
     measured = MeasuredBudget(
         "a", "the simulator", 3, Budget(0.0, 1.0), Budget(2e-9, 5e-6), (CaseError("c", 0, 0, 0, False),)
     )
@@ -101,7 +101,7 @@ def test_the_line_can_be_pasted():
 
 @pytest.mark.parametrize("own_budget", [False, True])
 def test_a_case_that_widens_the_budget_of_all_is_named(own_budget):
-    """Its author may want milder inputs there. With a budget of its own it widens nothing."""
+    """The author may want milder inputs there. A case with its own budget does not widen the others'."""
     cases = [CaseError("tame", 3e-7, 2e-7, 1e-8, False), CaseError("wild", 2e-5, 3e-5, 1e-5, False, own_budget)]
     measured = MeasuredBudget("a", "the simulator", 3, Budget(0.0, 1.0), budget_of(cases), tuple(cases))
     assert ("due to wild" in measured.to_text()) != own_budget
@@ -115,7 +115,7 @@ def test_answers_that_are_times_have_no_such_budget():
 
 
 def test_a_tenth_of_the_budget_covers_what_was_measured(bench):
-    """The promise of the command: for softmax, element by element, with inputs drawn anew."""
+    """The budget for softmax keeps this promise for each element of newly drawn inputs."""
     exercise = few_cases("softmax", 2)
     measured = budget_of(errors_of(bench, solution("softmax"), exercise, silent))
     x = torch.randn(3, 128)

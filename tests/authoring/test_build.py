@@ -1,4 +1,4 @@
-"""The build: what it makes, and that each of its checks fails when its fault is there."""
+"""The build makes the right notebooks, and each check fails on its fault."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def test_a_notebook_is_ready_for_a_learner(tree: Checkout) -> None:
 
 
 def test_a_cuda_string_gets_a_stub_in_cpp(tree: Checkout) -> None:
-    """A region in a CUDA C++ string leaves a C++ comment, in the same notebook where Python gets a `raise`."""
+    """A region in a CUDA C++ string leaves a C++ comment, in the same notebook in which Python gets a `raise`."""
     tree.build()
     source = nbformat.read(tree.root / SQUARE_BUILT, as_version=4).cells[1].source
     assert "int width) {\n    // YOUR CODE HERE\n}" in source
@@ -70,7 +70,7 @@ def test_check_writes_nothing(tree: Checkout) -> None:
 
 @pytest.mark.parametrize("name", [SOFTMAX_BUILT, "course/figures/bars.svg"])
 def test_an_edited_file_is_stale(tree: Checkout, name: str) -> None:
-    """A file of the course that was edited by hand fails the check, and a build mends it."""
+    """A file of the course that was edited by hand fails the check, and a build fixes it."""
     tree.build()
     tree.write(name, (tree.root / name).read_text(encoding="utf-8") + "\n")
     assert [sentence.split()[0] for sentence in tree.build(check=True).stale] == [name]
@@ -86,13 +86,13 @@ def test_an_edited_source_makes_the_course_stale(tree: Checkout) -> None:
 
 
 def test_a_file_without_a_source_is_reported_and_kept(tree: Checkout) -> None:
-    """What no source makes fails both ways of building, and is never deleted; Jupyter's own folders do not count."""
+    """A file without a source fails both ways of building and is never deleted; Jupyter's own folders do not count."""
     tree.build()
     tree.write("course/03_triton/.ipynb_checkpoints/x.ipynb", "{}")
     assert tree.build(check=True).ok
     tree.write("course/03_triton/notes.txt", "mine")
     for check in (True, False):
-        assert "course/03_triton/notes.txt is made by no source" in tree.build(check).stale[0]
+        assert "course/03_triton/notes.txt has no source" in tree.build(check).stale[0]
     assert (tree.root / "course/03_triton/notes.txt").exists()
 
 
@@ -116,7 +116,7 @@ def test_white_space_hides_no_leak(tree: Checkout) -> None:
 
 @pytest.mark.parametrize("where", ["source", "outputs"])
 def test_a_solution_line_written_into_the_course_leaks(tree: Checkout, where: str) -> None:
-    """A line that stands in the course's files alone is found too, in a cell's text or in its outputs."""
+    """A line that is only in the course's files is found too, in a cell's text or in its outputs."""
     tree.build()
     path = tree.root / SQUARE_BUILT
     data = json.loads(path.read_text(encoding="utf-8"))
@@ -130,14 +130,14 @@ def test_a_solution_line_written_into_the_course_leaks(tree: Checkout, where: st
 
 
 def test_a_solution_line_in_any_text_file_leaks(tree: Checkout) -> None:
-    """Figures and data are scanned as well; bytes that are no text do no harm."""
+    """Figures and data are scanned as well; bytes that are not text do no harm."""
     tree.write("source/data/hint.txt", f"a\n{LEAK}\n")
     (tree.root / "source/data/picture.png").write_bytes(b"\x89PNG\xff\xfe")
-    assert [sentence.split(",")[0] for sentence in tree.build(check=True).leaks] == ["course/data/hint.txt"]
+    assert [sentence.split(":")[0] for sentence in tree.build(check=True).leaks] == ["course/data/hint.txt"]
 
 
-def test_what_is_shown_in_code_is_no_leak(tree: Checkout) -> None:
-    """A line that an author shows in a code cell may be quoted, and trivial lines stand anywhere."""
+def test_a_line_that_code_shows_is_no_leak(tree: Checkout) -> None:
+    """A line that an author shows in a code cell may be quoted, and trivial lines may be anywhere."""
     tree.replace(
         SQUARE_PATH, "# # Square a matrix\n", f"# # Square a matrix\n#\n# `{LEAK}`, `import triton` and `return out`\n"
     )
@@ -184,21 +184,21 @@ def test_a_repeated_id_is_found_in_one_notebook(tree: Checkout) -> None:
     ("old", "new", "message"),
     [
         ('"points": 10', '"points": 9', "gives 9 points, the exercise 'softmax' gives 10"),
-        ('"softmax", "solution"', '"softmux", "solution"', "the solution id 'softmux' is no exercise"),
-        ('"check-softmax"', '"test-softmax"', "a check cell's id is `check-`"),
-        ('"locked": true', '"locked": false', "a check cell is locked"),
-        ("\ncheck(softmax)", "\nprint(1)\ncheck(softmax)", "holds `check(softmax)` and nothing else"),
+        ('"softmax", "solution"', '"softmux", "solution"', "the solution id 'softmux' is not an exercise"),
+        ('"check-softmax"', '"test-softmax"', "a check cell's id must be `check-`"),
+        ('"locked": true', '"locked": false', "a check cell must be locked"),
+        ("\ncheck(softmax)", "\nprint(1)\ncheck(softmax)", "must hold `check(softmax)` and nothing else"),
         ("def softmax(x, out)", "def softmax(y, out)", "other parameters than `softmax(x, out)`"),
         ("def softmax(x, out)", "def soft_max(x, out)", "does not define `softmax(x, out)`"),
-        ("    ### END SOLUTION\n\n\ndef", "\n\ndef", "begins inside of that of line"),
-        ('"solution": true', '"solutoin": true', "nbgrader knows no ['solutoin']"),
-        ('nbgrader={"grade_id": "softmax"', 'nbgrad={"grade_id": "softmax"', "this cell header says ['nbgrad']"),
+        ("    ### END SOLUTION\n\n\ndef", "\n\ndef", "begins inside the solution of line"),
+        ('"solution": true', '"solutoin": true', "unknown nbgrader keys ['solutoin']"),
+        ('nbgrader={"grade_id": "softmax"', 'nbgrad={"grade_id": "softmax"', "this cell header has unknown keys ['nbgrad']"),
         (', "points": 10', "", "gives no points"),
         ('"grade_id": "check-softmax"', '"grade_id": "check softmax"', "letters, digits"),
         ("# # Fuse", "# Fuse", "notebook's title"),
-        ("# %% [markdown]\n# # Fuse", "# # Fuse", "text stands before the first `# %%`"),
-        ("../figures/bars.svg", "../figures/bar.svg", "'../figures/bar.svg' leads to no file"),
-        ("../02_load_inline/01", "../02_load_inline/02", "leads to no file of the course"),
+        ("# %% [markdown]\n# # Fuse", "# # Fuse", "text before the first `# %%`"),
+        ("../figures/bars.svg", "../figures/bar.svg", "'../figures/bar.svg' does not lead to a file"),
+        ("../02_load_inline/01", "../02_load_inline/02", "does not lead to a file of the course"),
         ("_matrix.ipynb)", "_matrix.ipynb#Cube-a-matrix)", "leads to a heading"),
         ("Two bars, one half as long", "", "no alt text"),
     ],
@@ -214,7 +214,7 @@ def test_each_fault_of_a_source_is_a_problem(tree: Checkout, old: str, new: str,
 
 
 def test_a_solution_in_another_cell_is_a_problem(tree: Checkout) -> None:
-    """A region outside of a solution cell, and a solution cell without one, are refused; nothing of them is written."""
+    """A region outside a solution cell is refused, and the notebook is not written."""
     tree.replace(SOFTMAX_PATH, '# %% nbgrader={"grade_id": "softmax", "solution": true}', "# %%")
     report = tree.build()
     assert any("not a solution cell" in problem for problem in report.problems)
@@ -232,19 +232,19 @@ def test_a_solution_cell_without_a_region_is_a_problem(tree: Checkout) -> None:
 
 
 def test_an_exercise_in_the_wrong_notebook_is_a_problem(tree: Checkout) -> None:
-    """An exercise says which notebook it stands in, and stands there."""
+    """An exercise must be in the notebook that it names."""
     (tree.root / SOFTMAX_PATH).rename(tree.root / "source/03_triton/04_other.py")
     assert any("03_fuse_a_softmax" in problem for problem in tree.build(check=True).problems)
 
 
 def test_an_exercise_without_a_notebook_is_a_problem(tree: Checkout) -> None:
-    """Each exercise has its solution cell and its check cell somewhere."""
+    """Each exercise must have its solution cell and its check cell."""
     (tree.root / SQUARE_PATH).unlink()
     problems = tree.build(check=True).problems
     assert sum("'square_matrix' has no" in problem for problem in problems) == 2
 
 
-def test_a_source_that_is_no_text_is_a_problem(tree: Checkout) -> None:
+def test_a_source_that_is_not_text_is_a_problem(tree: Checkout) -> None:
     """Bytes that are not UTF-8 get one sentence."""
     (tree.root / SOFTMAX_PATH).write_bytes(b"\xff\xfe# %%")
     assert f"{SOFTMAX_PATH} is not UTF-8 text." in tree.build(check=True).problems
@@ -252,19 +252,19 @@ def test_a_source_that_is_no_text_is_a_problem(tree: Checkout) -> None:
 
 
 def test_links_in_code_and_to_elsewhere_are_left_alone(tree: Checkout) -> None:
-    """What only looks like a link, and what leads out of the course by http, is not looked for."""
+    """The check ignores text that only looks like a link, and links that leave the course by http."""
     prose = "# # Square\n#\n# `[a](b.md)` [web](https://example.org/x) [up](#Square)\n#\n# ```python\n# x[0](y)\n# ```"
     tree.replace(SQUARE_PATH, "# # Square a matrix", prose)
     assert tree.build(check=True).problems == ()
 
 
-def test_a_picture_in_html_is_looked_for(tree: Checkout) -> None:
-    """An `<img>` must exist and have alt text, as any other picture."""
+def test_a_picture_in_html_is_checked(tree: Checkout) -> None:
+    """An `<img>` must exist and have alt text, like any other picture."""
     html = '# # Square\n#\n# <img src="../figures/none.svg" alt="a">\n#\n# Here <img src="../figures/bars.svg"> it is.'
     tree.replace(SQUARE_PATH, "# # Square a matrix", html)
     problems = tree.build(check=True).problems
     assert len(problems) == 2
-    assert "leads to no file" in problems[0]
+    assert "does not lead to a file" in problems[0]
     assert "no alt text" in problems[1]
 
 
@@ -274,24 +274,24 @@ def test_the_report_reads_as_text(tree: Checkout) -> None:
     assert report_text(tree.build(check=True)) == "course/ is up to date: 3 files."
     tree.replace(SOFTMAX_PATH, '"points": 10', '"points": 9')
     text = report_text(tree.build(check=True))
-    assert "Out of date:\n  course/03_triton/03_fuse_a_softmax.ipynb is not what its source makes now" in text
-    assert text.endswith("2 faults to mend.")
+    assert "Out of date:\n  course/03_triton/03_fuse_a_softmax.ipynb differs from what its source makes now" in text
+    assert text.endswith("2 faults to fix.")
 
 
 def test_the_report_is_ready_for_json(tree: Checkout) -> None:
-    """`to_dict` survives JSON and says whether all is well."""
+    """`to_dict` survives JSON and says whether the build is ok."""
     report = tree.build()
     assert json.loads(json.dumps(report.to_dict()))["ok"] is True
 
 
-def test_without_a_checkout_one_sentence(tmp_path: Path) -> None:
+def test_without_a_checkout_there_is_one_sentence(tmp_path: Path) -> None:
     """An installation without `source/` says so."""
     with pytest.raises(MachineLacks, match="checkout"):
         build(root=tmp_path)
 
 
 def test_a_solved_notebook_has_every_solution(tree: Checkout) -> None:
-    """The course's notebook with the reference solutions in it: the solution cells change and nothing else."""
+    """Only the solution cells differ from the course's notebook."""
     tree.build()
     course = nbformat.read(tree.root / SOFTMAX_BUILT, as_version=4)
     solved = solved_notebook(tree.root / SOFTMAX_BUILT, root=tree.root)
@@ -305,6 +305,6 @@ def test_a_solved_notebook_has_every_solution(tree: Checkout) -> None:
 
 
 def test_the_course_is_built() -> None:
-    """The course in this checkout is what its sources make, leaks nothing, repeats no id and has no other fault."""
+    """The course in this checkout is up to date, and has no leak, no repeated id and no other fault."""
     report = build(check=True)
     assert report.ok, report_text(report)

@@ -38,7 +38,7 @@ def test_they_have_solutions_and_valid_metadata(tree: Checkout, tmp_path: Path) 
     assert "It is worth 10 points" in notebook.cells[0].source
 
 
-def test_an_assignment_stands_alone(tree: Checkout, tmp_path: Path) -> None:
+def test_an_assignment_is_self_contained(tree: Checkout, tmp_path: Path) -> None:
     """A picture from elsewhere is copied into the assignment, and the notebook shows that copy."""
     dest = tmp_path / "source"
     instructor_notebooks(dest, root=tree.root, exercises=EXERCISES)
@@ -49,7 +49,7 @@ def test_an_assignment_stands_alone(tree: Checkout, tmp_path: Path) -> None:
 
 
 def test_nothing_is_made_from_a_faulty_source(tree: Checkout, tmp_path: Path) -> None:
-    """A source that cannot be built raises, and no folder is left half made."""
+    """A source with a fault raises an error, and no unfinished folder is left."""
     tree.replace(SOFTMAX_PATH, "exercise(", "exorcise(")
     with pytest.raises(SourceError, match="exorcise"):
         instructor_notebooks(tmp_path / "source", root=tree.root, exercises=EXERCISES)

@@ -1,4 +1,4 @@
-"""`grader exercise new`: what it writes works before anything in it is changed."""
+"""`grader exercise new` writes an exercise that works before it is changed."""
 
 import json
 import os
@@ -37,7 +37,7 @@ def test_the_exercises_that_write_their_outputs_can_be_copied():
 
 @pytest.mark.parametrize("like", COPIED)
 def test_a_copy_is_its_model_under_another_name(course, like):
-    """Module, solution and stub are right without a change; nothing of the old name is defined."""
+    """Module, solution and stub are right without a change, and the old name is not defined."""
     new_exercise("layer_norm", like, title='A "new" one', chapter="05_ours")
     made, model = find("layer_norm"), PACKAGED[like]
     assert (made.title, made.chapter, made.notebook, made.entry) == (
@@ -58,7 +58,7 @@ def test_a_copy_is_its_model_under_another_name(course, like):
 
 
 def test_the_written_test_passes_with_plain_pytest_and_fails_for_a_wrong_reference(course):
-    """In the course folder, without a GPU. An author who breaks the reference is told."""
+    """The test runs in the course folder without a GPU, and fails if an author breaks the reference."""
     new_exercise("add_up", "vector_add")
     ran = _pytest(course)
     assert "4 passed" in ran.stdout, ran.stdout + ran.stderr
@@ -107,8 +107,8 @@ def test_a_copy_can_be_copied(course):
         ("layer_norm", "no_such", "There is no exercise 'no_such'"),
     ],
 )
-def test_what_cannot_be_written_is_said_and_nothing_is_written(course, exercise_id, like, said):
-    """A sentence with what to do."""
+def test_an_impossible_copy_is_refused_and_nothing_is_written(course, exercise_id, like, said):
+    """The sentence says what to do."""
     with pytest.raises(GraderError, match=said):
         new_exercise(exercise_id, like)
     assert sorted(path.name for path in course.iterdir()) == ["nbgrader_config.py"]
@@ -125,8 +125,8 @@ def test_a_file_that_exists_is_never_replaced(course):
     assert not (course / "exercises").exists()
 
 
-def test_outside_of_a_course_folder_the_command_says_how_to_make_one(course, tmp_path, monkeypatch):
-    """Exit status 2, and a sentence."""
+def test_outside_a_course_folder_the_command_says_how_to_make_one(course, tmp_path, monkeypatch):
+    """The exit status is 2, and the error is one sentence."""
     monkeypatch.chdir(tmp_path)
     said = CliRunner().invoke(app, ["exercise", "new", "layer_norm", "--like", "softmax"])
     assert said.exit_code == 2

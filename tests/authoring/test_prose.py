@@ -39,7 +39,7 @@ def test_numbers_come_from_recorded_results(tree: Checkout) -> None:
     assert rendered(tree, f'⟦ recorded({CASE}, metric="share_of_copy").gpu ⟧') == "NVIDIA H200"
 
 
-def test_a_table_is_made_of_all_that_fit(tree: Checkout) -> None:
+def test_a_table_is_made_of_all_that_match(tree: Checkout) -> None:
     """`recorded_all` gives the rows in the order of the file."""
     tree.record(ROW, {**ROW, "case": "4096 × 781", "value": 12.345})
     text = '⟦% for r in recorded_all(bench="softmax") %⟧\n| ⟦ r.case ⟧ | ⟦ r.number ⟧ |\n⟦% endfor %⟧\n'
@@ -58,7 +58,7 @@ def test_other_text_passes_through(tree: Checkout) -> None:
         (f'recorded({CASE}, metric="median_us")', "no recorded result has this metric; there is: bandwidth_gbps"),
         ('recorded(bench="matmul")', "no recorded result has this bench; there is: softmax"),
         (f'recorded({CASE}, metric="bandwidth_gbps", gpu="A100")', "there is: NVIDIA H200"),
-        ('recorded(bench="softmax")', "2 recorded results fit"),
+        ('recorded(bench="softmax")', "2 recorded results match"),
         ('recorded(benchmark="softmax")', "takes bench, case, metric and gpu"),
         ('exercise("softmaxx").max_points', "there is no exercise 'softmaxx'"),
         ('gate("softmax", "numpy").at_least', "no gate against 'numpy'"),
@@ -70,14 +70,14 @@ def test_other_text_passes_through(tree: Checkout) -> None:
     ],
 )
 def test_a_number_that_is_missing_is_an_error(tree: Checkout, expression: str, message: str) -> None:
-    """What cannot be filled in raises a sentence that says what there is instead."""
+    """The error says which values exist instead."""
     tree.record(ROW, {**ROW, "case": "4096 × 781"})
     with pytest.raises(SourceError, match=message):
         rendered(tree, f"⟦ {expression} ⟧")
 
 
 @pytest.mark.parametrize("text", ["{", "{}", '[{"bench": "softmax"}]', "[3]"])
-def test_results_that_are_no_results_are_named(tree: Checkout, text: str) -> None:
+def test_a_file_that_holds_no_results_is_named(tree: Checkout, text: str) -> None:
     """A file that is not JSON, or not a list of full rows, is an error with the file's name."""
     tree.write("benchmarks/results/broken.json", text)
     with pytest.raises(SourceError, match=r"broken\.json"):
@@ -85,7 +85,7 @@ def test_results_that_are_no_results_are_named(tree: Checkout, text: str) -> Non
 
 
 def test_a_missing_number_fails_the_build(tree: Checkout) -> None:
-    """The build says the file and line of the cell, does not write that notebook, and writes the others."""
+    """The build reports the file and line of the cell, does not write that notebook, and writes the others."""
     tree.replace(SOFTMAX_PATH, "It is worth", f'It reached ⟦ recorded({CASE}, metric="bandwidth_gbps") ⟧. It is worth')
     report = tree.build()
     assert not report.ok
@@ -98,7 +98,7 @@ def test_a_missing_number_fails_the_build(tree: Checkout) -> None:
 
 
 def test_a_new_measurement_makes_the_course_stale(tree: Checkout) -> None:
-    """A number lives in one place: recorded anew, the notebook that quotes it must be built anew."""
+    """A notebook that quotes a number must be built again after the number was measured again."""
     tree.replace(SOFTMAX_PATH, "It is worth", f'⟦ recorded({CASE}, metric="bandwidth_gbps") ⟧. It is worth')
     tree.record(ROW)
     tree.build()
@@ -107,8 +107,8 @@ def test_a_new_measurement_makes_the_course_stale(tree: Checkout) -> None:
     assert len(tree.build(check=True).stale) == 1
 
 
-def test_code_cells_are_no_templates(tree: Checkout) -> None:
-    """Only prose is rendered: code is what the author wrote."""
+def test_code_cells_are_not_templates(tree: Checkout) -> None:
+    """Only prose is rendered; code stays as the author wrote it."""
     tree.replace(SOFTMAX_PATH, "import torch\n", 'brackets = "⟦ x ⟧"\n')
     assert tree.build().ok
     assert "⟦ x ⟧" in (tree.root / SOFTMAX_BUILT).read_text(encoding="utf-8")

@@ -61,7 +61,7 @@ def test_cells_equal_those_of_jupytext() -> None:
 
 @pytest.mark.parametrize("path", checkout().notebooks(), ids=lambda path: path.stem)
 def test_cells_of_the_course_equal_those_of_jupytext(path: Path) -> None:
-    """The reader agrees with jupytext on every source notebook, but for magics in cells that nobody grades."""
+    """The reader agrees with jupytext on every source notebook, except for magics in cells that are not graded."""
     text = path.read_text(encoding="utf-8")
     for ours, theirs in zip(as_read(text), as_jupytext_reads(text), strict=True):
         assert ours[0] == theirs[0]
@@ -77,6 +77,6 @@ def test_a_cell_knows_its_line() -> None:
 
 
 def test_a_header_that_is_not_json_is_named() -> None:
-    """Metadata that is not JSON is refused with the file and line that it stands in."""
+    """Metadata that is not JSON is refused with its file and line."""
     with pytest.raises(SourceError, match=r"softmax\.py:3: the value of `nbgrader`"):
         source_tree.read('# %%\nx = 1\n# %% nbgrader={"grade_id": softmax}\n', "softmax.py")

@@ -62,13 +62,13 @@ def test_a_stub_leaves_a_cell_that_defines() -> None:
 
 
 def test_without_markers_keeps_the_solution() -> None:
-    """Taking the markers away takes nothing else."""
+    """Only the marker lines are removed."""
     kept = stubs.without_markers(CELL).split("\n")
     assert kept == [line for line in CELL.split("\n") if "SOLUTION" not in line]
 
 
 def test_lines_inside_and_outside_make_up_the_cell() -> None:
-    """A line is inside of a solution, or visible, or a marker."""
+    """A line is inside a solution, or visible, or a marker."""
     inside, outside = stubs.solution_lines(CELL), stubs.visible_lines(CELL)
     assert [line.strip() for line in inside] == [
         "int i = threadIdx.x;", "y = row", "kernel[1](x)", "return x", "BLOCK = 128",
@@ -80,8 +80,8 @@ def test_lines_inside_and_outside_make_up_the_cell() -> None:
     ("text", "message"),
     [
         ("def f():\n    # BEGIN SOLUTION\n    pass", "no END SOLUTION"),
-        ("def f():\n    pass\n    # END SOLUTION", "never began"),
-        ("# BEGIN SOLUTION\n# BEGIN SOLUTION\n# END SOLUTION", "inside of that of line 1"),
+        ("def f():\n    pass\n    # END SOLUTION", "no BEGIN SOLUTION"),
+        ("# BEGIN SOLUTION\n# BEGIN SOLUTION\n# END SOLUTION", "inside the solution of line 1"),
         ("# BEGIN SOLUTION\nx = 1\n// END SOLUTION", "began with `#`"),
         ("x = 1  # BEGIN SOLUTION\n# END SOLUTION", "alone on its line"),
         ('x = """\n# BEGIN SOLUTION\n# END SOLUTION\n"""', "must be `//`"),

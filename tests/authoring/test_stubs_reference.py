@@ -44,8 +44,8 @@ def test_every_exercise_has_its_solution(exercise_id: str) -> None:
     assert solved != unsolved
 
 
-def test_what_is_missing_is_said(tree: Checkout, tmp_path: Path) -> None:
-    """No such exercise, no checkout, no notebook, no cell: each has its own sentence."""
+def test_the_missing_part_is_named(tree: Checkout, tmp_path: Path) -> None:
+    """A missing exercise, checkout, notebook or cell each has its own sentence."""
     with pytest.raises(UnknownExercise, match="softmaxx"):
         stubs.solution("softmaxx", root=tree.root)
     with pytest.raises(MachineLacks, match="checkout"):
@@ -59,7 +59,7 @@ def test_what_is_missing_is_said(tree: Checkout, tmp_path: Path) -> None:
 
 
 def test_it_needs_no_jupyter() -> None:
-    """A machine without Jupyter, nbgrader, jupytext and torch reads the solutions all the same."""
+    """A machine without Jupyter, nbgrader, jupytext and torch can read the solutions."""
     code = """
 import sys
 for name in ("jupytext", "nbgrader", "nbformat", "nbconvert", "jinja2", "torch", "markdown_it", "sqlalchemy"):

@@ -1,4 +1,4 @@
-"""JupyterLab servers and their pages, for all tests that look at them in a browser."""
+"""JupyterLab servers and their pages, for the tests in a browser."""
 
 from __future__ import annotations
 
@@ -21,13 +21,13 @@ PROJECT = Path(__file__).resolve().parents[2]
 TOKEN = "for-this-test-only"
 START_S = 90 * PACE
 
-# Every cell is in the page, also those that nobody has scrolled to yet, so that a test finds the one it asks for.
+# Every cell is in the page, even those outside the visible part, so that a test can find it.
 SETTINGS = {"@jupyterlab/notebook-extension/tracker.jupyterlab-settings": {"windowingMode": "none"}}
 
 
 @pytest.fixture
 def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """Nothing of the user's is read or written: settings, workspaces, exchange, kernels."""
+    """The user's settings, workspaces, exchange and kernels are neither read nor written."""
     folder = tmp_path / "home"
     folder.mkdir()
     for name in ("HOME", "IPYTHONDIR", "JUPYTER_CONFIG_DIR", "JUPYTER_DATA_DIR", "JUPYTER_RUNTIME_DIR"):
@@ -95,7 +95,7 @@ def shoot(tmp_path: Path) -> Callable[[Any, str], None]:
     taken = iter(range(1, 100))
 
     def take(page: Any, name: str) -> None:
-        page.wait_for_timeout(400)  # until what was clicked has been drawn
+        page.wait_for_timeout(400)  # until the result of a click has been drawn
         page.screenshot(path=folder / f"{next(taken):02}_{name}.png")
 
     return take

@@ -1,4 +1,4 @@
-"""A hostile submission before an instructor's browser: what a learner wrote is text, in Formgrader and in feedback."""
+"""A hostile submission in an instructor's browser: Formgrader and feedback show a learner's text as text."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ pytestmark = [pytest.mark.browser, pytest.mark.timeout(900)]
 
 ASSIGNMENT = "03_triton"
 NOTEBOOK = "01_add_vectors"
-# Each would set `ran` where it runs, by itself or by a click on the link that MathJax makes of it.
+# Each would set `ran` if it ran, by itself or by a click on the link that MathJax makes of it.
 TEX = r"$\href{javascript:ran=1}{see}$ \(\href{javascript:ran=1}{here}\) $$\class{x}{\href{javascript:ran=1}{a}}$$"
 MARKUP = """<img src=x onerror="ran=1"><script>ran=1</script><a href="javascript:ran=1">b</a>"""
 SCRIPT = '<x xmlns:h="http://www.w3.org/1999/xhtml"><h:script>opener.ran=1;ran=1</h:script></x>'
@@ -36,7 +36,7 @@ def vector_add(x, y, out):
     print(trap)
     raise ValueError(trap + "`" + trap)
 '''
-# What is wrong with it is said in a sentence that quotes the line, whose own backticks end the code early.
+# The error message quotes the line, and the line's own backticks end the code early.
 UNUSABLE = r"""
 def vector_add(x, y, out):
     pass
@@ -46,12 +46,12 @@ _LATEST = """
 const script = document.createElement("script");
 script.src = document.currentScript.src.replace("latest.js", "MathJax.js");
 document.head.appendChild(script);
-"""  # as the network's file of this name, which finds out what the latest is
+"""  # like the file of this name on the network, which finds the latest version
 OWN = "The course's own formula: $x^2 + y^2$."
 
 
 def _course(folder: Path) -> Any:
-    """A course of one notebook, with a formula in a text of the instructor's own, released."""
+    """A released course of one notebook, with a formula in the instructor's own text."""
     made = class_actions.init(folder)
     for path in (folder / "source" / ASSIGNMENT).glob("*.ipynb"):
         if path.stem != NOTEBOOK:
@@ -65,7 +65,7 @@ def _course(folder: Path) -> Any:
 
 
 def _submit(made: Any, student: str, solution: str) -> None:
-    """What a hostile learner can put into the exchange without any right."""
+    """Puts into the exchange what a hostile learner can put there without special rights."""
     exchange = Path(made.exchange) / made.course_id
     notebook = json.loads((exchange / "outbound" / ASSIGNMENT / f"{NOTEBOOK}.ipynb").read_text(encoding="utf-8"))
     for cell in notebook["cells"]:
@@ -87,7 +87,7 @@ def _submit(made: Any, student: str, solution: str) -> None:
 
 
 def _with_mathjax(page: Any) -> None:
-    """Answer what the page asks of MathJax's network from a package, and nothing else of the network."""
+    """Answer the page's requests to MathJax's network from a package, and block all other requests."""
     static = resources.files("jupyter_server_mathjax") / "static"
 
     def answer(route: Any) -> Any:
@@ -95,7 +95,7 @@ def _with_mathjax(page: Any) -> None:
         asked, given = Path(path).stem, "TeX-AMS-MML_HTMLorMML-full"
         if path == "latest.js":
             return route.fulfill(body=_LATEST, content_type="application/javascript")
-        if asked.startswith("TeX-"):  # the package has one configuration, and each tells its name when it is there
+        if asked.startswith("TeX-"):  # the package has one configuration, and each reports its name when loaded
             path = f"config/{given}.js"
         if (static / path).is_file():
             text = (static / path).read_text(encoding="utf-8")
@@ -106,7 +106,7 @@ def _with_mathjax(page: Any) -> None:
 
 
 def _nothing_runs(page: Any) -> None:
-    """MathJax has set the course's own formula, and of the learner's text nothing is a link, a script or a formula."""
+    """MathJax has set the course's own formula, and none of the learner's text is a link, a script or a formula."""
     page.wait_for_function("() => window.MathJax && MathJax.Hub && MathJax.Hub.getAllJax().length")
     page.wait_for_timeout(1000)
     formulas = page.evaluate("() => MathJax.Hub.getAllJax().map(jax => jax.originalText)")
@@ -123,7 +123,7 @@ def test_nothing_of_a_hostile_submission_runs_in_formgrader_or_feedback(
     tmp_path: Path, start_lab: Callable[..., str], browser_page: Callable[..., Any], free_port: int,
     shoot: Callable[[Any, str], None],
 ) -> None:  # fmt: skip
-    """Neither its texts, nor its outputs, nor the files beside it; the course's own formulas are set all the same."""
+    """Its texts, outputs and extra files do not run, while the course's own formulas are set."""
     made = _course(tmp_path / "course")
     _submit(made, "eve", SOLUTION)
     _submit(made, "mal", UNUSABLE)

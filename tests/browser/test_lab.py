@@ -1,6 +1,6 @@
 """JupyterLab in a real browser: a learner solves and submits, an instructor collects and autogrades from Formgrader.
 
-The pictures go to the folder that GRADER_SCREENSHOTS names, else to pytest's own.
+The pictures go to the folder in GRADER_SCREENSHOTS, or by default to pytest's own.
 """
 
 from __future__ import annotations
@@ -24,10 +24,10 @@ pytestmark = [pytest.mark.browser, pytest.mark.timeout(1800)]
 
 ASSIGNMENT = "03_triton"
 RUN_S = 400 * PACE  # a whole notebook on two busy cores, Triton interpreted
-DROPPED_S = 10 * PACE  # cells that are run show it at once; after this long without a sign they were not
+DROPPED_S = 10 * PACE  # running cells show it at once; after this long without a sign they were dropped
 
-# What the status bar says of the kernel of the notebook in front. The notebook's own indicator will not do: it says
-# idle from the moment it is drawn, before there is a kernel, and JupyterLab drops cells that are run then silently.
+# The status bar's text about the kernel of the notebook in front. The notebook's own indicator will not do: it says
+# idle as soon as it is drawn, before there is a kernel, and JupyterLab silently drops cells that are run then.
 KERNEL = "#jp-main-statusbar [title^='Change kernel for']"
 
 
@@ -53,7 +53,7 @@ def run_all(page: Any) -> None:
         kernel_idle(page)
         choose(page, "Run", "Run All Cells")
         tries += 1
-        # Not a second time while a cell waits for its number. No cell waits where JupyterLab had no kernel to run it,
+        # Do not try again while a cell waits for its number. No cell waits if JupyterLab had no kernel to run it,
         # or has lost that kernel since.
         dropped = time.monotonic() + DROPPED_S
         while time.monotonic() < min(dropped, limit):
@@ -88,7 +88,7 @@ def cell_with(page: Any, text: str) -> Any:
 
 
 def reported(page: Any, cell: Any, text: str) -> None:
-    """Wait until a cell has printed this text; what the notebook shows instead stands in the failure."""
+    """Wait until a cell has printed this text; a failure quotes what the notebook shows instead."""
     try:
         cell.locator(".jp-OutputArea-output", has_text=text).wait_for(timeout=RUN_S * 1000)
     except Exception as error:
@@ -166,7 +166,7 @@ def test_learner_and_instructor_in_jupyterlab(
     _wait_until(lambda: stubs.solution("softmax").splitlines()[-1] in notebook.read_text(encoding="utf-8"))
     choose(page, "Nbgrader", "Assignment List")
     page.get_by_role("button", name="Submit").click()
-    # Not until "There are no submitted assignments." is hidden: it is while the list loads, too.
+    # Do not wait until "There are no submitted assignments." is hidden: it is also hidden while the list loads.
     page.get_by_role("button", name="Fetch Feedback").wait_for()
     shoot(page, "submitted")
     (inbox,) = (Path(made.exchange) / made.course_id / "inbound").iterdir()
@@ -194,7 +194,7 @@ def test_learner_and_instructor_in_jupyterlab(
         _dismiss(formgrader, "feedback")
     shoot(office, "submissions")
 
-    # What Formgrader shows is what the judge said.
+    # Formgrader shows the judge's score.
     status = class_actions.autograde(tmp_path / "course", ASSIGNMENT, feedback=False)
     (graded,) = status.students
     assert (graded.student, graded.outcome) == (student, "unchanged")
@@ -221,7 +221,7 @@ def _wait_until(condition: Callable[[], bool], limit_s: float = START_S) -> None
 
 
 def _dismiss(formgrader: Any, word: str) -> None:
-    """Close nbgrader's message, which has to be one of success."""
+    """Close nbgrader's message, which must be one of success."""
     message = formgrader.locator(".modal-content", has_text=word).last
     message.locator(".modal-title").wait_for(timeout=RUN_S * 1000)
     assert message.locator(".modal-title").inner_text() == "Success", message.inner_text()

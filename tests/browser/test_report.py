@@ -19,7 +19,7 @@ _KEPT = Path(__file__).parents[2] / "docs" / "report.json"  # a verdict with lon
 
 @pytest.mark.parametrize(("width", "scrolls"), [(800, False), (400, True)])
 def test_the_table_of_times_fits_the_report(browser_page: Callable[..., Any], width: int, scrolls: bool) -> None:
-    """In its full width nothing has to be scrolled to. Where there is less room the table can be, and the page not."""
+    """At full width nothing needs scrolling. With less room the table scrolls, and the page does not."""
     verdict = Verdict.from_dict(json.loads(_KEPT.read_text(encoding="utf-8")))
     page = browser_page(viewport={"width": width, "height": 900})
     report = as_html(verdict).replace("<details", "<details open")

@@ -1,4 +1,4 @@
-"""A learner's text in what notebooks show: JupyterLab sets TeX in HTML outputs, and leaves this text alone."""
+"""A learner's text in a notebook's outputs: JupyterLab sets TeX in HTML outputs, but not in this text."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ TEX = r"`$\href{https://learner.test}{here}$` \(\href{https://learner.test}{see}
 def test_jupyterlab_sets_no_tex_of_a_learners(
     tmp_path: Path, start_lab: Callable[..., str], open_page: Callable[[str], Any], free_port: int
 ) -> None:
-    """Not in a report, a note or a board. A formula beside them is set."""
+    """No TeX is set in a report, a note or a board, but a formula next to them is."""
     verdict = Verdict.from_dict(json.loads(_KEPT.read_text(encoding="utf-8")))
     failed = replace(
         verdict,
@@ -43,7 +43,7 @@ def test_jupyterlab_sets_no_tex_of_a_learners(
 
     page = open_page(f"{lab}/lab/tree/shown.ipynb?token={TOKEN}&reset")
     page.locator(".jp-OutputArea-output mjx-container").first.wait_for(timeout=START_S * 1000)
-    page.wait_for_timeout(1000)  # the formula is the last, and each output is set by itself
+    page.wait_for_timeout(1000)  # the formula is last, and each output is set separately
     assert page.locator(".jp-OutputArea-output mjx-container").count() == 1
     assert page.locator("a[href*='learner.test'], [*|href*='learner.test']").count() == 0
     assert page.locator(".jp-OutputArea-output").first.inner_text().count("learner.test") >= 3, "it is shown, as text"

@@ -1,4 +1,4 @@
-"""A real IPython shell that believes it is a notebook's kernel, and a judge that gives the verdict it is told to."""
+"""A real IPython shell that poses as a notebook's kernel, and a judge that returns a given verdict."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ from tests.feedback.verdicts import ALL
 
 
 class Notebook:
-    """Runs cells; `shown` is what the last one displayed, in order (an update replaces what it updates)."""
+    """Runs cells; `shown` is the output of the last one, in order. An update replaces the output that it updates."""
 
     def __init__(self, shell: Any) -> None:
         self.shell = shell
         self.shown: list[dict[str, str]] = []
 
     def run(self, cell: str) -> Any:
-        """The result of a cell, with `error_in_exec` where it raised."""
+        """The result of a cell, with `error_in_exec` if it raised an error."""
         publisher = self.shell.display_pub
         publisher.outputs.clear()
         result = self.shell.run_cell(cell, store_history=True)
@@ -71,7 +71,7 @@ def notebook(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Notebo
 
 
 class FakeJudge:
-    """Gives `verdict`, or does what `act` does; keeps what it was asked."""
+    """Returns `verdict`, after calling `act` if there is one; keeps the requests in `asked`."""
 
     def __init__(self) -> None:
         self.verdict: Verdict = ALL["simulated"]
@@ -96,7 +96,7 @@ class FakeJudge:
 
 @pytest.fixture
 def judge(monkeypatch: pytest.MonkeyPatch) -> FakeJudge:
-    """In the place of the judge that a notebook shares."""
+    """A fake that replaces the shared judge of a notebook."""
     fake = FakeJudge()
     monkeypatch.setattr(grader.judge.service, "shared_judge", lambda device="auto": fake)
     return fake

@@ -1,4 +1,4 @@
-"""`benchmark`: measured where there is a GPU, recorded where there is none, and honest about which."""
+"""`benchmark` measures on a GPU, shows recorded results without one, and says which it shows."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def without_gpu(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_every_peer_has_a_line_with_its_interval() -> None:
-    """The submission, each baseline and the copy bandwidth are there, bandwidth turned around from time."""
+    """The submission, each baseline and the copy bandwidth have one, with bandwidths computed from times."""
     found = speed_plot.measured(SOFTMAX, timings(), "NVIDIA H200")
 
     assert [series.label for series in found.series] == [
@@ -66,7 +66,7 @@ def test_every_peer_has_a_line_with_its_interval() -> None:
 
 
 def test_the_plot_is_self_contained_and_described() -> None:
-    """One SVG with alt text, in the theme's colours, telling lines apart by more than colour; the numbers beside it."""
+    """One SVG with alt text, in the theme's colours; lines differ in more than colour, and the numbers are below."""
     found = speed_plot.measured(SOFTMAX, timings())
     html = speed_plot.as_html(found)
 
@@ -82,7 +82,7 @@ def test_the_plot_is_self_contained_and_described() -> None:
 
 
 def test_what_is_limited_by_arithmetic_is_plotted_in_tflops() -> None:
-    """A product of 4096 takes 2 × 4096³ operations: in 200 µs that is 687 TFLOPS. No copy's bandwidth is a limit."""
+    """A product of 4096 takes 2 × 4096³ operations: in 200 µs that is 687 TFLOPS. The copy bandwidth is not a limit."""
     exercise = find("matmul")
     case = next(case for case in exercise.plot_cases if case.arrays[0].shape == (4096, 4096))
     gbps = exercise.bytes_moved(case) / 200e-6 / 1e9
@@ -97,7 +97,7 @@ def test_what_is_limited_by_arithmetic_is_plotted_in_tflops() -> None:
 
 
 def test_a_periodogram_is_plotted_in_pairs() -> None:
-    """Of a sample and a frequency: neither its bytes nor its operations say how much was done."""
+    """A pair is a sample and a frequency: its bytes and operations do not measure the work."""
     exercise = find("ls_open")
     case = exercise.plot_cases[0]
     pairs = case.arrays[0].shape[0] * case.arrays[-1].shape[0]
@@ -109,7 +109,7 @@ def test_a_periodogram_is_plotted_in_pairs() -> None:
 
 
 def test_recorded_tflops_come_from_recorded_bandwidths(tmp_path: Path) -> None:
-    """The rows are those of every exercise, and so is the file."""
+    """The rows have the same format for every exercise."""
     exercise = find("matmul")
     case = next(case for case in exercise.plot_cases if case.arrays[0].shape == (4096, 4096))
     gbps = exercise.bytes_moved(case) / 200e-6 / 1e9
@@ -124,7 +124,7 @@ def test_recorded_tflops_come_from_recorded_bandwidths(tmp_path: Path) -> None:
 
 
 def test_text_has_the_same_numbers() -> None:
-    """Where nothing can be drawn the numbers are a table."""
+    """The numbers are a table if nothing can be drawn."""
     text = speed_plot.as_text(speed_plot.measured(SOFTMAX, timings()))
 
     line = next(line for line in text.splitlines() if line.split()[:1] == ["781"])
@@ -132,7 +132,7 @@ def test_text_has_the_same_numbers() -> None:
 
 
 def test_the_newest_recording_is_shown_as_recorded(tmp_path: Path) -> None:
-    """Recorded results carry their GPU, date and command, and do not pose as the learner's."""
+    """Recorded results have their GPU, date and command, and do not pose as the learner's."""
     (tmp_path / "old.json").write_text(json.dumps(rows("NVIDIA A100", "2025-01-01T00:00:00")))
     (tmp_path / "new.json").write_text(json.dumps(rows()))
     (tmp_path / "broken.json").write_text("{")
@@ -150,7 +150,7 @@ def test_the_newest_recording_is_shown_as_recorded(tmp_path: Path) -> None:
 
 @pytest.mark.usefixtures("without_gpu")
 def test_without_a_gpu_the_recording_is_drawn(notebook: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """No judge is asked, and nothing is made up."""
+    """The judge is not called, and no result is invented."""
     results = tmp_path / "results"
     results.mkdir()
     monkeypatch.setattr(speed_plot, "RESULTS", results)
@@ -169,7 +169,7 @@ def test_without_a_gpu_the_recording_is_drawn(notebook: Any, tmp_path: Path, mon
 
 @pytest.mark.usefixtures("on_gpu")
 def test_on_a_gpu_the_cell_is_measured(notebook: Any, judge: Any) -> None:
-    """The cell that defines the function is what is timed."""
+    """The cell that defines the function is timed."""
     judge.act = timings
     cell = "def softmax(x, out):\n    pass"
     notebook.run(cell)
@@ -183,7 +183,7 @@ def test_on_a_gpu_the_cell_is_measured(notebook: Any, judge: Any) -> None:
 
 @pytest.mark.usefixtures("on_gpu")
 def test_what_is_wrong_is_not_measured(notebook: Any, judge: Any) -> None:
-    """A solution that is not right gets a sentence in the place of a plot, and the notebook goes on."""
+    """A solution that is not right gets a sentence instead of a plot, and the notebook goes on."""
 
     def refuse() -> None:
         raise UnusableSubmission("The exercise is not written yet. `check(softmax)` says more.")
@@ -198,10 +198,10 @@ def test_what_is_wrong_is_not_measured(notebook: Any, judge: Any) -> None:
 
 @pytest.mark.usefixtures("on_gpu")
 def test_what_has_no_sizes_is_not_drawn(notebook: Any, judge: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    """An exercise that asks questions has nothing to measure over sizes, and says so."""
+    """An exercise that asks questions has nothing to measure at several sizes, and says so."""
     monkeypatch.setattr(grader.notebook, "exercise_of", lambda exercise: replace(SOFTMAX, plot_cases=()))
     notebook.run("def softmax(x, out):\n    pass\n")
 
     assert notebook.run("benchmark(softmax)").success
-    assert notebook.text == "softmax is not measured over sizes; `check(softmax)` reports everything."
+    assert notebook.text == "softmax is not measured at several sizes; `check(softmax)` reports everything."
     assert judge.asked == []

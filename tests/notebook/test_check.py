@@ -1,4 +1,4 @@
-"""`check` in a notebook: the right text goes to the judge, one report comes back, and no traceback of ours."""
+"""`check` in a notebook: the right text goes to the judge, and one report comes back without a traceback."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def softmax(x, out):
 
 
 def raised(result: Any, kind: type[BaseException]) -> str:
-    """The sentence that a cell ended with, which is also all that IPython shows of it."""
+    """The sentence that a cell ended with; IPython must show nothing else."""
     error = result.error_in_exec
     assert isinstance(error, kind)
     shown = error._render_traceback_()  # type: ignore[attr-defined]
@@ -46,7 +46,7 @@ def test_the_whole_cell_is_graded(notebook: Any, judge: Any) -> None:
 
 
 def test_the_version_that_was_run_last_is_graded(notebook: Any, judge: Any) -> None:
-    """Of several versions the one that the name is bound to counts, also by the exercise's id."""
+    """The version that the name is bound to counts, also for a call with the exercise's id."""
     notebook.run(CELL)
     second = CELL.replace("SCALE = 2", "SCALE = 3")
     notebook.run(second)
@@ -62,7 +62,7 @@ def test_the_version_that_was_run_last_is_graded(notebook: Any, judge: Any) -> N
 def test_the_notebook_judges_what_is_judged_once_it_is_handed_in(
     notebook: Any, judge: Any, layout: tuple[list[str], int], call: str
 ) -> None:
-    """Run from top to bottom, it has the same text judged as its file has."""
+    """A notebook that is run from top to bottom has the same text judged as its file."""
     cells, number = layout
     for cell in cells:
         notebook.run(cell.removeprefix("*"))
@@ -75,12 +75,12 @@ def test_the_notebook_judges_what_is_judged_once_it_is_handed_in(
         for cell, about in zip(cells, metadata, strict=True)
     ]
     handed_in = from_notebook({"nbformat": 4, "cells": file}, "softmax", "a.ipynb")
-    assert judge.asked == [(handed_in.source.rstrip("\n"), "softmax")]  # which IPython does not keep
+    assert judge.asked == [(handed_in.source.rstrip("\n"), "softmax")]  # IPython does not keep the line feed
     assert handed_in.origin == f"a.ipynb, cell {number}"
 
 
 def test_the_report_says_where_the_stub_was_passed_over(notebook: Any, judge: Any) -> None:
-    """Also where it was run last; an older run of the cell itself is no choice."""
+    """The stub is mentioned only if it was run after the solution."""
     notebook.run(STUB)
     notebook.run(SOLVED)
     notebook.run("check(softmax)")
@@ -97,7 +97,7 @@ def test_the_report_says_where_the_stub_was_passed_over(notebook: Any, judge: An
 
 
 def test_a_cell_that_the_debugger_wrote_to_a_file_is_still_a_cell(notebook: Any, judge: Any) -> None:
-    """JupyterLab's debugger keeps cells in files of the names that their code carries; the cell is graded anyway."""
+    """JupyterLab's debugger keeps cells in files with the names that their code objects have; the cell is graded anyway."""
     notebook.run(CELL)
     file = Path(notebook.shell.user_ns["softmax"].__code__.co_filename)
     file.write_text(CELL)
@@ -112,13 +112,13 @@ BROKEN = CELL.replace("def softmax(x, out):", "def softmax(x, out)")
 
 
 def unreadable(judge: Any) -> None:
-    """Has the judge answer as it does where the text is no Python."""
+    """Makes the judge answer as it does for a text that is not Python."""
     judge.verdict = ALL["unusable"]
 
 
 @pytest.mark.parametrize("call", ["check(softmax)", "check('softmax')"])
 def test_a_cell_with_a_syntax_error_is_not_passed_over(notebook: Any, judge: Any, call: str) -> None:
-    """The version that was run before is not judged in the place of the one with the error."""
+    """The version that was run before is not judged instead of the one with the error."""
     unreadable(judge)
     notebook.run(CELL)
     notebook.run(BROKEN)
@@ -132,8 +132,8 @@ def test_a_cell_with_a_syntax_error_is_not_passed_over(notebook: Any, judge: Any
     assert "checked: cell" not in notebook.text
 
 
-def test_a_syntax_error_that_was_mended_is_forgotten(notebook: Any, judge: Any) -> None:
-    """What counts is the last run: neither an error before it nor one in another cell stands in the way."""
+def test_a_syntax_error_that_was_fixed_is_forgotten(notebook: Any, judge: Any) -> None:
+    """Only the last run counts: an earlier error does not matter, nor does one in another cell."""
     notebook.run(BROKEN)
     notebook.run(CELL)
     notebook.run("def vector_add(x, y, out)\n    pass")
@@ -145,7 +145,7 @@ def test_a_syntax_error_that_was_mended_is_forgotten(notebook: Any, judge: Any) 
 
 
 def test_a_syntax_error_before_the_function_got_its_name(notebook: Any, judge: Any) -> None:
-    """An error that is older than the cell that is checked does not count, though that cell holds another name."""
+    """An error that is older than the checked cell does not count, even if that cell defines another name."""
     mine = "def mine(x, out):\n    pass\n\nsoftmax = mine"
     notebook.run(BROKEN)
     notebook.run(mine)
@@ -156,7 +156,7 @@ def test_a_syntax_error_before_the_function_got_its_name(notebook: Any, judge: A
 
 
 def test_a_syntax_error_in_the_first_version(notebook: Any, judge: Any) -> None:
-    """Also where nothing was ever defined, the error is what the learner hears of."""
+    """The report names the error even if the function was never defined."""
     unreadable(judge)
     notebook.run(BROKEN)
 
@@ -166,7 +166,7 @@ def test_a_syntax_error_in_the_first_version(notebook: Any, judge: Any) -> None:
 
 
 def test_the_report_says_which_cell_it_is_on(notebook: Any, judge: Any) -> None:
-    """After the function in the cell was renamed the old one is checked, and its number shows it."""
+    """The old cell is checked after the function was renamed, and the report gives its number."""
     notebook.run(CELL)
     number = notebook.shell.execution_count - 1
     notebook.run(CELL.replace("def softmax", "def my_softmax"))
@@ -180,12 +180,12 @@ def test_the_report_says_which_cell_it_is_on(notebook: Any, judge: Any) -> None:
 
 @pytest.mark.parametrize("call", ["check", "benchmark", "standings"])
 def test_a_call_without_an_exercise_is_one_sentence(notebook: Any, judge: Any, call: str) -> None:
-    """Who leaves the exercise out is told how to name it."""
+    """The sentence says how to name an exercise."""
     assert raised(notebook.run(f"{call}()"), UnusableSubmission) == f"Name the exercise: `{call}(softmax)`."
 
 
 def test_a_decorated_function_and_a_kernel_object(notebook: Any, judge: Any) -> None:
-    """Whatever wraps the function, its cell is found."""
+    """The cell of a wrapped function is found."""
     cell = (
         "import functools\n\n"
         "class Jit:\n    def __init__(self, fn):\n        self.fn, self.__name__ = fn, fn.__name__\n"
@@ -201,7 +201,7 @@ def test_a_decorated_function_and_a_kernel_object(notebook: Any, judge: Any) -> 
 
 
 def test_a_function_under_another_name(notebook: Any, judge: Any) -> None:
-    """What counts is what the exercise's name is bound to."""
+    """The function that the exercise's name is bound to counts."""
     cell = "def mine(x, out):\n    pass\n\nsoftmax = mine"
     notebook.run(cell)
 
@@ -211,7 +211,7 @@ def test_a_function_under_another_name(notebook: Any, judge: Any) -> None:
 
 
 def test_progress_is_shown_and_then_gone(notebook: Any, judge: Any) -> None:
-    """While the judge works one place shows a bar; in the end the report stands there, alone."""
+    """A bar is shown while the judge works, and the report replaces it."""
     seen = []
     judge.act = lambda: seen.extend(notebook.shell.display_pub.outputs)
     notebook.run(CELL)
@@ -225,7 +225,7 @@ def test_progress_is_shown_and_then_gone(notebook: Any, judge: Any) -> None:
 
 
 def test_an_interrupt_is_one_sentence(notebook: Any, judge: Any) -> None:
-    """Interrupted, `check` takes its progress away and says one sentence; the next cell runs as ever."""
+    """An interrupted `check` removes its progress bar and shows one sentence; the next cell runs as usual."""
 
     def interrupt() -> None:
         raise KeyboardInterrupt
@@ -241,7 +241,7 @@ def test_an_interrupt_is_one_sentence(notebook: Any, judge: Any) -> None:
 
 
 def test_a_judge_that_stops_is_one_sentence(notebook: Any, judge: Any) -> None:
-    """A failure of ours is told as one, without our traceback."""
+    """A failure of the judge is reported as such, without a traceback."""
 
     def stop() -> None:
         raise JudgeStopped("The judge's process ended before its verdict.")
@@ -267,7 +267,7 @@ def test_a_judge_that_stops_is_one_sentence(notebook: Any, judge: Any) -> None:
 )
 def test_what_cannot_be_graded_gets_one_sentence(notebook: Any, judge: Any, before: str, call: str,
                                                  kind: type[Exception], says: str) -> None:  # fmt: skip
-    """Each way of asking for the impossible is answered with what is wrong and what to do."""
+    """The sentence says what is wrong and what to do."""
     notebook.run(before)
 
     said = raised(notebook.run(call), kind)
@@ -277,7 +277,7 @@ def test_what_cannot_be_graded_gets_one_sentence(notebook: Any, judge: Any, befo
 
 
 def test_a_failed_check_does_not_stop_the_notebook(notebook: Any, judge: Any) -> None:
-    """A wrong solution is a report and no error: the cells below still run."""
+    """A wrong solution gets a report, not an error: the cells below still run."""
     judge.verdict = ALL["mismatch"]
     notebook.run(CELL)
 
@@ -298,7 +298,7 @@ def test_the_line_of_the_cell_is_shown(notebook: Any, judge: Any) -> None:
 
 
 def test_validation_sees_what_is_missing(notebook: Any, judge: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Under nbgrader's Validate a wrong solution is an error, and a right one is none."""
+    """Under nbgrader's Validate a wrong solution is an error, and a correct one is not."""
     monkeypatch.setenv("NBGRADER_EXECUTION", "validate")
     notebook.run(CELL)
     assert notebook.run("check(softmax)").success
@@ -310,7 +310,7 @@ def test_validation_sees_what_is_missing(notebook: Any, judge: Any, monkeypatch:
 
 
 def test_validation_reads_the_cell_too(notebook: Any, judge: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    """What the text of the cell tells is in the error of nbgrader's Validate as it is in the report."""
+    """A hint from the text of the cell is in the error of nbgrader's Validate, as in the report."""
     monkeypatch.setenv("NBGRADER_EXECUTION", "validate")
     nothing = Mismatch("out", (3, 128), 384, 384, (0, 0), "never written", "1", (0, 0), (2, 127), unwritten=384)
     judge.verdict = failing("softmax", SIMULATOR, 1, CaseResult("", False, nothing))
@@ -322,7 +322,7 @@ def test_validation_reads_the_cell_too(notebook: Any, judge: Any, monkeypatch: p
 
 
 def test_stock_autograding_reads_the_points(notebook: Any, judge: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Where nbgrader executes the check itself, its result is the points: no answer would be full marks."""
+    """The result is the points if nbgrader executes the check: without a result it would give full marks."""
     monkeypatch.setenv("NBGRADER_EXECUTION", "autograde")
     judge.verdict = ALL["mismatch"]
     notebook.run(CELL)
@@ -349,7 +349,7 @@ def test_the_best_result_is_recorded_and_shown(notebook: Any, judge: Any) -> Non
 
 
 def test_in_a_terminal_it_is_text(notebook: Any, judge: Any, capsys: pytest.CaptureFixture[str]) -> None:
-    """Outside of a notebook the report is plain text, printed."""
+    """The report is printed as plain text outside a notebook."""
     del notebook.shell.__dict__["kernel"]
     notebook.run(CELL)
     capsys.readouterr()
@@ -360,7 +360,7 @@ def test_in_a_terminal_it_is_text(notebook: Any, judge: Any, capsys: pytest.Capt
 
 
 def test_the_real_judge_end_to_end(notebook: Any) -> None:
-    """A cell goes to the real judge and its verdict comes back as a report (simulated here, or on a GPU)."""
+    """A cell goes to the real judge, and its verdict comes back as a report."""
     from grader.judge.service import shared_judge
 
     notebook.run("def vector_add(x, y, out):\n    raise NotImplementedError('not written yet')\n")

@@ -1,4 +1,4 @@
-"""Importing `grader`: cheap, lazy, and in a notebook without a GPU the simulators are ready before torch and triton."""
+"""Importing `grader` is cheap and lazy; in a notebook without a GPU it sets up the simulators first."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from grader.notebook import notebook_machine
 
 
 def run(code: str, **environment: str) -> str:
-    """What a fresh Python prints."""
+    """The output of a fresh Python process."""
     import os
 
     kept = {name: value for name, value in os.environ.items() if name != "TRITON_INTERPRET"}
@@ -25,7 +25,7 @@ def run(code: str, **environment: str) -> str:
 
 
 def test_importing_costs_nothing() -> None:
-    """Neither the package nor a look for the GPU loads torch, matplotlib, IPython, jinja2 or SQLAlchemy."""
+    """Importing the package and searching for a GPU do not load torch, matplotlib, IPython, jinja2 or SQLAlchemy."""
     heavy = "torch triton matplotlib IPython jinja2 sqlalchemy nbformat"
     code = f"import sys, grader; grader.device; grader.check; print([m for m in {heavy.split()!r} if m in sys.modules])"
 
@@ -33,7 +33,7 @@ def test_importing_costs_nothing() -> None:
 
 
 def test_outside_of_a_kernel_nothing_is_simulated() -> None:
-    """A command, a test or the judge's own process is not turned into a simulator by an import."""
+    """An import does not turn a command, a test or the judge's own process into a simulator."""
     code = "import os, sys, ipykernel, grader; print(os.environ.get('TRITON_INTERPRET'), len(sys.meta_path))"
 
     assert run(code).startswith("None ")
@@ -78,8 +78,8 @@ def test_only_where_there_is_no_gpu(monkeypatch: pytest.MonkeyPatch, device: str
     assert len(called) == simulated
 
 
-def test_triton_imported_too_early_is_told() -> None:
-    """Where triton came first the learner learns why kernels will not run, and what to do."""
+def test_triton_imported_too_early_gets_a_warning() -> None:
+    """If triton was imported first, the warning says why kernels will not run, and what to do."""
     code = _KERNEL + (
         "import triton, warnings\n"
         "with warnings.catch_warnings(record=True) as caught:\n"
@@ -103,7 +103,7 @@ def test_load_inline_that_is_already_imported_is_patched() -> None:
 
 @pytest.mark.parametrize("first", ["import grader.leaderboard.standings_view", "pass"])
 def test_leaderboard_is_a_function_and_a_package(first: str) -> None:
-    """`leaderboard` is the old name of `standings`; it works whatever was imported before, and so does the package."""
+    """`leaderboard` is the old name of `standings`; both it and the package work in any order of imports."""
     code = (
         f"{first}\nfrom grader import leaderboard, standings\nimport grader.leaderboard.ranking as ranking\n"
         "print(ranking.__name__)\nleaderboard('softmax')\nprint('---')\nstandings('softmax')"
@@ -116,7 +116,7 @@ def test_leaderboard_is_a_function_and_a_package(first: str) -> None:
 
 
 def test_names() -> None:
-    """What is announced is there, and nothing else is pretended."""
+    """Every announced name exists, and no other name does."""
     assert set(grader.__all__) <= set(dir(grader))
     assert all(hasattr(grader, name) for name in grader.__all__)
     with pytest.raises(AttributeError, match="no attribute 'chekc'"):
@@ -124,7 +124,7 @@ def test_names() -> None:
 
 
 def test_the_device_follows_torch_and_the_driver(monkeypatch: pytest.MonkeyPatch) -> None:
-    """torch's answer counts where torch is loaded; else a GPU and a torch built for one are both needed."""
+    """torch's answer counts if torch is loaded; otherwise a GPU and a torch built for one are both needed."""
     monkeypatch.setattr(notebook_machine, "_gpus", lambda: ("a GPU",))
     monkeypatch.delitem(sys.modules, "torch", raising=False)
     monkeypatch.setattr(notebook_machine, "torch_cuda", lambda: 13)

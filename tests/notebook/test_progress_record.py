@@ -1,4 +1,4 @@
-"""The record of a learner's progress: the best counts, nothing is lost, nothing breaks on it."""
+"""The record of a learner's progress: the best result counts, nothing is lost, and no error stops a check."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def test_of_equal_results_the_latest_counts(tmp_path: Path) -> None:
 
 
 def test_what_cannot_be_graded_is_not_recorded(tmp_path: Path) -> None:
-    """A syntax error is no attempt."""
+    """A syntax error does not count as an attempt."""
     progress_record.keep(ALL["unusable"], tmp_path)
 
     assert progress_record.load(tmp_path) == {}
@@ -49,7 +49,7 @@ _BAD_ENTRY = '{"exercises": {"softmax": {"points": "x"}}}'
 
 @pytest.mark.parametrize("content", ["", "{", "[]", "3", '{"exercises": 3}', _BAD_ENTRY, "\udcff"])
 def test_a_damaged_record_is_set_aside(tmp_path: Path, content: str) -> None:
-    """A record that cannot be read stops nothing, and what was in it is kept beside the new one."""
+    """An unreadable record does not stop a check, and it is kept next to the new one."""
     folder = tmp_path / ".grader"
     folder.mkdir()
     (folder / "progress.json").write_bytes(content.encode("utf-8", "surrogateescape"))
@@ -62,7 +62,7 @@ def test_a_damaged_record_is_set_aside(tmp_path: Path, content: str) -> None:
 
 
 def test_an_interrupted_write_leaves_the_old_record(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The record is replaced as a whole or not at all, and no scraps stay behind."""
+    """The record is replaced as a whole or not at all, and no temporary files remain."""
     progress_record.keep(ALL["simulated"], tmp_path)
 
     def fail(*_: object) -> None:
@@ -77,7 +77,7 @@ def test_an_interrupted_write_leaves_the_old_record(tmp_path: Path, monkeypatch:
 
 
 def test_two_notebooks_at_once(tmp_path: Path) -> None:
-    """Checks that end at the same time are all kept."""
+    """Checks that end at the same time are all recorded."""
     verdicts = [replace(ALL["simulated"], exercise=f"exercise_{number}") for number in range(12)]
     threads = [threading.Thread(target=progress_record.keep, args=(verdict, tmp_path)) for verdict in verdicts]
     for thread in threads:
@@ -89,7 +89,7 @@ def test_two_notebooks_at_once(tmp_path: Path) -> None:
 
 
 def test_a_folder_that_cannot_be_made_is_left_alone(tmp_path: Path) -> None:
-    """Where nothing can be written the check still counts for the reader."""
+    """A check still works if nothing can be written."""
     (tmp_path / ".grader").write_text("a file where the folder should be")
 
     progress_record.keep(ALL["simulated"], tmp_path)
@@ -98,7 +98,7 @@ def test_a_folder_that_cannot_be_made_is_left_alone(tmp_path: Path) -> None:
 
 
 def test_the_learners_folder(tmp_path: Path) -> None:
-    """It is the one with a record, else the one above the chapter, else where the notebook lies."""
+    """It is the folder with a record, or the chapter's parent, or the notebook's own folder, in this order."""
     chapter = tmp_path / "work" / "03_triton"
     chapter.mkdir(parents=True)
     other = tmp_path / "elsewhere"
@@ -111,7 +111,7 @@ def test_the_learners_folder(tmp_path: Path) -> None:
 
 
 def test_the_overview_lists_every_exercise(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Every exercise has its row, its points and what is left, and a link where its notebook is at hand."""
+    """Every exercise has its row, its points and what is left, and a link if its notebook exists."""
     monkeypatch.chdir(tmp_path)
     softmax = find("softmax")
     (tmp_path / softmax.chapter).mkdir()
@@ -132,7 +132,7 @@ def test_the_overview_lists_every_exercise(tmp_path: Path, monkeypatch: pytest.M
 
 
 def test_what_is_left_in_words() -> None:
-    """Done, not right, slow, and waiting for a GPU are told apart."""
+    """Done, not right, slow, and waiting for a GPU have different words."""
     softmax = find("softmax")
 
     assert progress_record.left(softmax, progress_record.Best.of(ALL["passed"])) == "done"

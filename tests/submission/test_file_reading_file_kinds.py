@@ -1,4 +1,4 @@
-"""Tests of grader.submission.file_reading: what was handed in by mistake is called by its name, with what to do."""
+"""Tests of grader.submission.file_reading: files handed in by mistake are named, with what to do."""
 
 from __future__ import annotations
 
@@ -76,16 +76,16 @@ def refused(path: Path, content: str | bytes) -> str:
 
 @pytest.mark.parametrize("suffix", ["py", "ipynb"])
 @pytest.mark.parametrize("name", FILES)
-def test_each_kind_of_file_is_told_with_what_to_do(tmp_path: Path, name: str, suffix: str) -> None:
-    """One sentence, whatever it is called."""
+def test_each_kind_of_file_is_named_with_what_to_do(tmp_path: Path, name: str, suffix: str) -> None:
+    """The sentence does not depend on the file's name."""
     content, kind, advice = FILES[name]
     sentence = refused(tmp_path / f"mine.{suffix}", content)
     assert kind in sentence
     assert advice in sentence
 
 
-def test_compiled_python_is_told(tmp_path: Path) -> None:
-    """As `__pycache__` holds it."""
+def test_compiled_python_is_named(tmp_path: Path) -> None:
+    """The file is one of `__pycache__`."""
     (tmp_path / "a.py").write_text(PYTHON)
     compiled = py_compile.compile(str(tmp_path / "a.py"), cfile=str(tmp_path / "a.pyc"))
     assert marshal.loads(Path(str(compiled)).read_bytes()[16:])
@@ -95,7 +95,7 @@ def test_compiled_python_is_told(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("content", "words"),
     [
-        (PYTHON, "is not a notebook but Python source: name it .py"),
+        (PYTHON, "is Python source, not a notebook: rename it to .py"),
         (CONFLICT.format(NOTEBOOK, NOTEBOOK), "an unresolved merge conflict"),
         (NOTEBOOK.replace(' "cells": [],\n', CONFLICT.format(' "cells": [],\n', ' "cells": [1],\n')), "merge conflict"),
         (NOTEBOOK[:-20], "ends in the middle"),
@@ -106,28 +106,28 @@ def test_compiled_python_is_told(tmp_path: Path) -> None:
         ("softmax", "not valid JSON"),
     ],
 )
-def test_what_a_notebook_may_have_become_is_told(tmp_path: Path, content: str, words: str) -> None:
-    """A file under the wrong name, a merge, a transfer that was cut off, another program's JSON."""
+def test_each_damaged_notebook_is_described(tmp_path: Path, content: str, words: str) -> None:
+    """A wrong file name, a merge, an interrupted transfer, another program's JSON."""
     assert words in refused(tmp_path / "a.ipynb", content)
 
 
 @pytest.mark.parametrize(
     ("content", "words"),
     [
-        (NOTEBOOK, "is a notebook under the name of a Python file: name it .ipynb"),
+        (NOTEBOOK, "is a notebook with the name of a Python file: rename it to .ipynb"),
         (CONFLICT.format(PYTHON, PYTHON), "merge conflict"),
         (f'cuda = """\n{CONFLICT}"""\n{PYTHON}'.format("a;\n", "b;\n"), "merge conflict"),
         (PYTHON.encode("cp1252") + b"# d\xe9j\xe0 vu", "is not UTF-8 text (byte 41, in line 3, is not)"),
-        ("# coding: unicode_escape\n" + PYTHON, "declares the encoding 'unicode_escape', and only UTF-8 is graded"),
+        ("# coding: unicode_escape\n" + PYTHON, "declares the encoding 'unicode_escape', but only UTF-8 is graded"),
     ],
 )  # fmt: skip
-def test_what_a_python_file_may_have_become_is_told(tmp_path: Path, content: str | bytes, words: str) -> None:
-    """Also a conflict in the source of a kernel, which Python does not see."""
+def test_each_damaged_python_file_is_described(tmp_path: Path, content: str | bytes, words: str) -> None:
+    """A conflict in the source of a kernel counts too, although Python does not see it."""
     assert words in refused(tmp_path / "a.py", content)
 
 
-def test_text_that_only_looks_like_a_conflict_is_none(tmp_path: Path) -> None:
-    """Rules under headings, launches, shifts."""
+def test_text_that_only_looks_like_a_conflict_is_graded(tmp_path: Path) -> None:
+    """Underlined headings, kernel launches and shifts are not conflicts."""
     text = f'"""Title\n=======\n\n>>>>>>> x\n"""\ncode = "k<<<1, 2>>>();"\n{PYTHON}'
     (tmp_path / "a.py").write_text(text)
     assert from_file(tmp_path / "a.py", "softmax").source == text
@@ -145,8 +145,8 @@ def test_text_that_only_looks_like_a_conflict_is_none(tmp_path: Path) -> None:
         lambda n: b"<" * n,
     ],
 )
-def test_no_file_takes_long_to_be_known(make: Callable[[int], bytes]) -> None:
-    """Whatever its bytes."""
+def test_no_file_takes_long_to_recognise(make: Callable[[int], bytes]) -> None:
+    """The time does not depend on the bytes."""
     begun = time.process_time()
     assert foreign_kind(make(100_000)) is None
     assert time.process_time() - begun < 5
@@ -154,5 +154,5 @@ def test_no_file_takes_long_to_be_known(make: Callable[[int], bytes]) -> None:
 
 @pytest.mark.parametrize("content", [PYTHON, NOTEBOOK, "x", "# é", "\ufeffx = 1", "<", "\u0100" * 40])
 def test_text_is_no_foreign_kind(content: str) -> None:
-    """Nothing is guessed of a short or a strange one."""
+    """A short or strange text is not guessed to be something else."""
     assert foreign_kind(content.encode()) is None

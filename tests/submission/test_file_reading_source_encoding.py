@@ -1,4 +1,4 @@
-"""Tests of grader.submission.file_reading: what a source declares, and what is made of it."""
+"""Tests of grader.submission.file_reading: the encoding that a source declares, and how it is decoded."""
 
 from __future__ import annotations
 
@@ -41,15 +41,15 @@ FOREIGN = {
 
 
 @pytest.mark.parametrize("first", HONEST)
-def test_utf_8_and_what_is_as_plain_is_nobodys_fault(first: str) -> None:
-    """UTF-8, ASCII and Latin-1 by any of their names, and comments that declare nothing."""
+def test_utf_8_ascii_and_latin_1_are_accepted(first: str) -> None:
+    """All names of the three encodings are known, and other comments declare nothing."""
     assert foreign_encoding(first + "\nx = 1\n") is None
 
 
-@pytest.mark.parametrize(("first", "told"), FOREIGN.items())
-def test_any_other_encoding_is_named_with_its_line(first: str, told: tuple[str, int]) -> None:
-    """Wherever Python looks for it: on line 1, or on line 2 below a line without code."""
-    assert foreign_encoding(first + "\nx = 1\n") == told
+@pytest.mark.parametrize(("first", "declared"), FOREIGN.items())
+def test_any_other_encoding_is_named_with_its_line(first: str, declared: tuple[str, int]) -> None:
+    """Python reads it on line 1, or on line 2 below a line without code."""
+    assert foreign_encoding(first + "\nx = 1\n") == declared
 
 
 @pytest.mark.parametrize(
@@ -69,18 +69,18 @@ def test_a_file_is_decoded_as_it_says(first: str, encoding: str) -> None:
 
 
 def test_what_python_reads_in_such_a_file_is_what_is_graded(tmp_path: Path) -> None:
-    """Also where a file that says Latin-1 was saved as UTF-8."""
+    """The two agree even if a file that declares Latin-1 was saved as UTF-8."""
     path = tmp_path / "mine.py"
     path.write_bytes("# coding: latin-1\nx = 'é'\n".encode())
     assert decoded(path.read_bytes()) == "".join(linecache.getlines(str(path)))
 
 
 def test_a_byte_order_mark_is_no_text() -> None:
-    """It says UTF-8, whatever a line says."""
+    """A byte order mark means UTF-8, even if a line declares something else."""
     assert decoded(codecs.BOM_UTF8 + "# coding: latin-1\n# é".encode()) == "# coding: latin-1\n# é"
 
 
 def test_what_is_not_utf_8_raises() -> None:
-    """With the place."""
+    """The error has the position."""
     with pytest.raises(UnicodeDecodeError):
         decoded(b"# d\xe9j\xe0 vu")

@@ -1,4 +1,4 @@
-"""Tests of grader.submission.solution_cell: one rule says which cell is judged, and the report says where there was a choice."""
+"""Tests of grader.submission.solution_cell: one rule decides which cell is judged, and the report names it."""
 
 from __future__ import annotations
 
@@ -116,7 +116,7 @@ CHOICES = {
 
 @pytest.mark.parametrize("choice", CHOICES.values(), ids=CHOICES)
 def test_one_cell_is_judged_and_the_report_says_why(choice: tuple[list[Cell], int, str]) -> None:
-    """The last code cell that defines the function, stubs aside; the note names it where there was a choice."""
+    """The last code cell that defines the function counts, except stubs; the note names it if there was a choice."""
     given, number, note = choice
     judged = judged_cell(given, SOFTMAX)
     assert judged is given[number - 1]
@@ -128,12 +128,12 @@ def test_one_cell_is_judged_and_the_report_says_why(choice: tuple[list[Cell], in
     [cells(), cells("softmax(x, out)"), cells(marked("y = 2")), cells(markdown(SOLVED)), cells(marked("# no", "raw"))],
 )
 def test_without_a_definition_nothing_is_judged(given: list[Cell]) -> None:
-    """Neither what calls the function, nor text that nobody marked."""
+    """A call of the function does not count, nor does text that nobody marked."""
     assert judged_cell(given, SOFTMAX) is None
 
 
 def test_every_released_stub_is_known_as_one() -> None:
-    """Also with a docstring, a comment and an import more."""
+    """The stub is known even after a docstring, a comment and an import were added."""
     stubs = {each: unsolved(each) for each in EXERCISES}
     assert [each for each, text in stubs.items() if not Cell("", text).is_stub] == []
     changed = {each: f'"""Mine."""\nimport os\n{text}\n# TODO\n' for each, text in stubs.items()}
@@ -141,7 +141,7 @@ def test_every_released_stub_is_known_as_one() -> None:
 
 
 def test_no_solution_is_taken_for_a_stub() -> None:
-    """Neither the course's, nor honest work, nor a mistake, nor a refusal of other inputs."""
+    """The course's solutions, honest work, mistakes and a refusal of other inputs are not stubs."""
     assert [each for each in EXERCISES if Cell("", solution(each)).is_stub] == []
     assert [each.name for each in honest.corpus() if Cell("", each.source).is_stub] == []
     assert [each.name for each in mistakes.corpus() if Cell("", each.source).is_stub] == []
@@ -157,7 +157,7 @@ def test_no_solution_is_taken_for_a_stub() -> None:
 
 
 def test_no_released_notebook_defines_a_function_in_a_second_cell() -> None:
-    """Else the course's own cell would count in the place of the learner's."""
+    """A second cell would count instead of the learner's."""
     for path in sorted(checkout().source.glob("*/*.py")):
         given = [
             Cell(str(number), cell.text, cell.kind, cell.nbgrader.get("grade_id"))

@@ -1,4 +1,4 @@
-"""A stranger's text as Python reads it: no text takes the memory or the time of who reads it."""
+"""Parsing untrusted text: no text takes too much memory or time."""
 
 import ast
 import warnings
@@ -11,7 +11,7 @@ from grader.submission.solution_cell import bindings, parsed
 @pytest.mark.timeout(20)
 @pytest.mark.parametrize("dots", [".a", ".\ufdf2", "\\\n.a", " . a"])
 def test_a_name_with_endless_dots_is_refused_before_it_is_parsed(dots):
-    """64 kB of it took gigabytes: every beginning of the name is written down. `\ufdf2` becomes four letters."""
+    """64 kB of it took gigabytes: the parser stores every prefix of the name. `\ufdf2` becomes four letters."""
     with pytest.raises(ValueError, match="more than 32 dots"):
         parsed("import \U00010400" + dots * 10_000)
 
@@ -26,13 +26,13 @@ def test_a_name_with_endless_dots_is_refused_before_it_is_parsed(dots):
         '"""' + "A sentence of words. " * 50 + '"""',
     ],
 )
-def test_what_people_write_is_no_endless_name(text):
+def test_ordinary_code_has_no_endless_name(text):
     """Calls, indices, numbers, dots in a row and sentences end a name."""
     assert ast.dump(parsed(text)) == ast.dump(ast.parse(text))
 
 
-def test_python_warns_nobody_of_a_learners_escape():
-    """It does when the cell runs."""
+def test_parsing_does_not_warn_of_an_invalid_escape():
+    """Python warns when the cell runs, not when it is parsed."""
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         assert [name for name, _ in bindings(parsed('x = "\\d"'))] == ["x"]

@@ -1,4 +1,4 @@
-"""Tests of grader.submission: what is graded, and the one sentence that bad input gets."""
+"""Tests of grader.submission: the text that is graded, and the one sentence that bad input gets."""
 
 from __future__ import annotations
 
@@ -78,7 +78,7 @@ def test_syntax_error_is_left_to_the_judge() -> None:
 
 
 def test_source_may_be_a_list_of_lines_with_any_line_ends() -> None:
-    """The text, and so its hash, is the same however the notebook was saved."""
+    """The text and its hash do not depend on how the notebook was saved."""
     joined = from_notebook(notebook(code(SOLVED, "softmax")), "softmax")
     lines = from_notebook(notebook(code(SOLVED.splitlines(keepends=True), "softmax")), "softmax")
     windows = from_notebook(notebook(code(SOLVED.replace("\n", "\r\n"), "softmax")), "softmax")
@@ -87,7 +87,7 @@ def test_source_may_be_a_list_of_lines_with_any_line_ends() -> None:
 
 
 def test_the_note_says_which_cell_was_judged() -> None:
-    """It is empty where there was no choice; the origin names the cell always."""
+    """The note is empty if there was no choice; the origin always names the cell."""
     stub = 'def softmax(x, out):\n    raise NotImplementedError("not written yet")\n'
     found = from_notebook(notebook(code(stub, "softmax"), code(SOLVED)), "softmax", "a.ipynb")
     note = "Judged: cell 2, as the marked cell (cell 1) is still the stub."
@@ -96,23 +96,23 @@ def test_the_note_says_which_cell_was_judged() -> None:
 
 
 def test_a_markdown_cell_with_the_solution_is_named() -> None:
-    """The exercise's own is judged; of another it is said how to turn it into code."""
+    """The exercise's own cell is judged; for any other, the report says how to turn it into code."""
     text = {**code(SOLVED), "cell_type": "markdown"}
     found = from_notebook(notebook({**code(SOLVED, "softmax"), "cell_type": "markdown"}), "softmax")
     assert (found.source, "press Esc and then Y" in found.note) == (SOLVED, True)
     sentence = refused(from_notebook, notebook(text), "softmax")
-    assert "Cell 1 does, but is no code cell: select it, press Esc and then Y" in sentence
+    assert "Cell 1 does, but it is not a code cell: select it, press Esc and then Y" in sentence
 
 
 @pytest.mark.parametrize("name", ["unicode_escape", "utf-7", "rot13", "cp1252"])
 def test_an_encoding_other_than_utf_8_is_refused(name: str) -> None:
-    """In a cell as in a file: some of them make code of what a reader takes for a comment."""
+    """Some encodings turn into code what a reader takes for a comment, in a cell or a file."""
     sentence = refused(from_source, f"# -*- coding: {name} -*-\n{SOLVED}", "softmax")
-    assert sentence.startswith(f"Line 1 of the cell declares the encoding '{name}', and only UTF-8 is graded")
+    assert sentence.startswith(f"Line 1 of the cell declares the encoding '{name}', but only UTF-8 is graded")
 
 
 def test_a_latin_1_file_that_says_so_is_graded(tmp_path: Path) -> None:
-    """As the text that Python reads in it."""
+    """The submission is the text that Python reads from the file."""
     text = "# -*- coding: latin-1 -*-\n# d\xe9j\xe0 vu\n" + SOLVED
     (tmp_path / "a.py").write_bytes(text.encode("latin-1"))
     assert from_file(tmp_path / "a.py") == Submission(text, "softmax", str(tmp_path / "a.py"))
@@ -127,19 +127,19 @@ def test_magic_is_named_with_its_line(magic: str) -> None:
 
 
 def test_a_magic_is_quoted_without_what_steers_a_terminal() -> None:
-    """The line is a stranger's: no escapes, and nothing that turns the direction of reading."""
+    """The line is untrusted: escapes and direction marks are replaced."""
     sentence = refused(from_source, "!\x1b[2J\x9b31m\u202eDESSAP\n" + SOLVED, "softmax")
     assert "`!?[2J?31m?DESSAP`" in sentence
 
 
 def test_percent_inside_a_string_is_no_magic() -> None:
-    """CUDA C++ in a string may begin its lines with % or !."""
+    """Lines of CUDA C++ in a string may begin with % or !."""
     source = 'cpp = """\n% 32\n!flag\n"""\n' + SOLVED
     assert from_source(source, "softmax").source == source
 
 
 def test_long_magic_is_shortened() -> None:
-    """The sentence stays one sentence, whatever the line holds."""
+    """A long line does not make the sentence long."""
     assert "…" in refused(from_source, "%" + "a" * 10_000, "softmax")
 
 
@@ -160,14 +160,14 @@ def test_too_much_code_is_refused() -> None:
 
 
 def test_too_many_large_cells_are_refused() -> None:
-    """Each cell may be parsed, all of them together may not: the reader answers at once."""
+    """All cells together are too much to parse, though each alone is not."""
     large = SOLVED + "\n" + "x = 1\n" * 35_000
     assert "MB of code" in refused(from_notebook, notebook(*[code(large)] * 12), "softmax")
 
 
 @pytest.mark.parametrize("source", ["x" * 250_000, ["x" * 125_000, "y" * 125_000]])
 def test_more_than_a_person_writes_is_refused(tmp_path: Path, source: str | list[str]) -> None:
-    """Text counts as code does, and so does the number of cells: each is checked and shown."""
+    """Text counts like code, and the number of cells counts too: each is checked and shown."""
     text = {"cell_type": "markdown", "metadata": {}, "source": source}
     assert file_reading.read_notebook(write(tmp_path / "a.ipynb", notebook(*[text] * 8)))
     assert "2 MB of code and text" in refused(
@@ -175,7 +175,7 @@ def test_more_than_a_person_writes_is_refused(tmp_path: Path, source: str | list
     )
     assert file_reading.read_notebook(write(tmp_path / "a.ipynb", notebook(*[code("x")] * 1000)))
     sentence = refused(file_reading.read_notebook, write(tmp_path / "a.ipynb", notebook(*[code("x")] * 1001)))
-    assert "holds 1,001 cells" in sentence
+    assert "holds 1001 cells" in sentence
 
 
 @pytest.mark.parametrize(
@@ -226,7 +226,7 @@ def test_file_that_is_no_notebook(tmp_path: Path, content: str, words: str) -> N
     ],
 )
 def test_malformed_cells_are_passed_over(cells: list[Any]) -> None:
-    """Cells of any shape do not bring the reader down."""
+    """The reader skips cells of any shape."""
     assert "No code cell" in refused(from_notebook, notebook(*cells), "softmax")
     nb = notebook(*cells, code(SOLVED, "softmax"))
     assert from_notebook(nb, "softmax").source == SOLVED
@@ -249,7 +249,7 @@ def test_pipe_is_not_waited_for(tmp_path: Path) -> None:
 
 
 def test_impossible_path() -> None:
-    """A path that the system cannot even look up gets a sentence too."""
+    """A path that the system cannot look up gets a sentence too."""
     assert "cannot be read" in refused(from_file, "a\0b.py")
     assert "cannot be read" in refused(from_file, "x" * 300 + ".py")
 
@@ -258,7 +258,7 @@ def test_impossible_path() -> None:
 def test_hundred_megabytes_are_refused_before_they_are_read(
     tmp_path: Path, suffix: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The size is looked at first; the file is not opened."""
+    """The size is checked first; the file is not opened."""
     path = tmp_path / f"big.{suffix}"
     with path.open("wb") as file:
         file.truncate(100_000_000)
@@ -268,8 +268,8 @@ def test_hundred_megabytes_are_refused_before_they_are_read(
     assert ("Clear its outputs" in sentence) == (suffix == "ipynb")
 
 
-def test_file_that_grows_is_still_held_to_the_limit(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The limit holds for what is read, not only for what was announced."""
+def test_a_file_that_grows_is_still_limited(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The limit applies to the bytes that are read, not only to the reported size."""
     monkeypatch.setattr(file_reading, "MAX_BYTES", 10)
     path = write(tmp_path / "a.py", "x" * 11)
     *mode, _, accessed, modified, changed = os.stat(path)
@@ -290,19 +290,19 @@ def test_other_kinds_of_files_are_refused(tmp_path: Path) -> None:
 
 
 def test_exercise_is_guessed_from_what_is_defined(tmp_path: Path) -> None:
-    """One known function in a file settles which exercise it solves, whatever the file is called."""
+    """The one known function in a file decides which exercise it solves; the file's name does not."""
     assert from_file(write(tmp_path / "vector_add.py", SOLVED)).exercise_id == "softmax"
 
 
 def test_exercise_is_guessed_from_the_file_name(tmp_path: Path) -> None:
-    """A name settles it where the text does not."""
+    """The name decides if the text does not."""
     both = SOLVED + "\ndef vector_add(x, y, out): ...\n"
     assert from_file(write(tmp_path / "vector_add.py", both)).exercise_id == "vector_add"
     assert from_file(write(tmp_path / "softmax.py", "x = 1\n")).exercise_id == "softmax"
 
 
 def test_unclear_exercise_is_asked_for(tmp_path: Path) -> None:
-    """Neither guess: the sentence says which option to give, and lists the candidates."""
+    """If neither decides, the sentence names the option to give and lists the candidates."""
     both = SOLVED + "\ndef vector_add(x, y, out): ...\n"
     sentence = refused(from_file, write(tmp_path / "mine.py", both))
     assert "`vector_add`, `softmax`" in sentence
@@ -319,7 +319,7 @@ def test_exercise_of_a_notebook_is_guessed_from_its_cells(tmp_path: Path) -> Non
 
 
 def test_unknown_exercise_comes_before_the_file(tmp_path: Path) -> None:
-    """A wrong exercise id is said at once, also for a file that is not there."""
+    """A wrong exercise id is reported first, even if the file does not exist."""
     with pytest.raises(UnknownExercise, match="softmax"):
         from_file(tmp_path / "none.py", "sofmax")
 
@@ -334,12 +334,12 @@ def test_all_submissions_of_a_notebook(tmp_path: Path) -> None:
 
 
 def test_exports() -> None:
-    """All that is exported exists."""
+    """Every exported name exists."""
     assert all(hasattr(submission, name) for name in submission.__all__)
 
 
 def test_a_notebook_is_parsed_once_however_often_it_is_read(tmp_path, monkeypatch):
-    """Twenty megabytes of brackets take a second and half a gigabyte each time; of a file that changed, again."""
+    """Parsing 20 MB of brackets takes a second and half a gigabyte. A file that changed is parsed again."""
     parsed, loads = [], json.loads
     monkeypatch.setattr(file_reading.json, "loads", lambda text: parsed.append(len(text)) or loads(text))
     path = write(tmp_path / "a.ipynb", notebook(code(SOLVED, "softmax")))
@@ -356,7 +356,7 @@ def test_a_notebook_is_parsed_once_however_often_it_is_read(tmp_path, monkeypatc
 
 
 def test_the_notebooks_of_a_class_are_kept_up_to_a_size(tmp_path, monkeypatch):
-    """A run reads hundreds before it comes back to the first; hostile ones of megabytes do not pile up."""
+    """A run reads hundreds of notebooks before it returns to the first; hostile ones of megabytes do not pile up."""
     monkeypatch.setattr(file_reading, "_kept", {})
     paths = [write(tmp_path / f"{number}.ipynb", notebook(code(SOLVED, "softmax"))) for number in range(200)]
     first = [file_reading.read_notebook(path) for path in paths]
@@ -366,8 +366,8 @@ def test_the_notebooks_of_a_class_are_kept_up_to_a_size(tmp_path, monkeypatch):
     assert len(file_reading._kept) == 1
 
 
-def test_of_a_notebook_nothing_but_its_cells_is_kept(tmp_path):
-    """Outputs and metadata may be megabytes; positions stay those of the file."""
+def test_only_the_cells_of_a_notebook_are_kept(tmp_path):
+    """Outputs and metadata may be megabytes; cells keep their positions in the file."""
     nb = {**notebook(code("x"), code("y", "softmax")), "metadata": {"x": [[]] * 9}}
     nb["cells"].insert(1, 7)
     nb["cells"][0]["outputs"] = [{"data": "z"}]
