@@ -1,9 +1,8 @@
-"""`make bench` measures and writes `benchmarks/results/<gpu>.json` and plots; `ARGS="kernels loop"` picks benches, and
-`ARGS="kernels:softmax"` one exercise.
+"""`make bench` measures and writes `benchmarks/results/<gpu>.json` and plots.
 
-`clock`, `throughput`, `soak` and `kills` write their rows as they go, and each ends within `BENCH_LIMIT_S` seconds if
-that is set. `clock:pairs`, `kills` and `throughput` (except `throughput:stages`) keep their state under `BENCH_STATE`
-(`build/bench`) and continue there when called again.
+`ARGS="kernels loop"` picks benches, and `ARGS="kernels:softmax"` one exercise. If `BENCH_LIMIT_S` is set, `clock`,
+`throughput`, `soak` and `kills` each end within that many seconds. `clock:pairs`, `kills` and `throughput` (except
+`throughput:stages`) keep their state under `BENCH_STATE` (`build/bench`) and continue there when called again.
 """
 
 from __future__ import annotations
@@ -21,7 +20,7 @@ from benchmarks.readme import rewrite
 from benchmarks.rows import Recorder
 from grader.hardware import toolkit
 
-# Module and function: each is imported when it is run, since a GPU machine may lack what another bench needs.
+# Module and function. Each is imported when it runs, because a GPU machine may not have the packages of all benches.
 BENCHES = {
     "kernels": "kernels.kernels", "loop": "loop.loop", "builds": "builds.builds", "profiles": "profiles.profiles",
     "report": "report.report", "clock": "clock.clock", "throughput": "throughput.throughput", "soak": "soak.soak",
@@ -45,7 +44,7 @@ _WITH_PLOTS = {"kernels", "loop", "builds"}  # a whole run of these also records
 
 
 def is_known(name: str) -> bool:
-    """Whether there is a bench of this name: one of the above, or the kernels of one exercise."""
+    """Whether a bench has this name: one of the above, or the kernels of one exercise."""
     from grader.exercises import EXERCISES
 
     kind, _, exercise = name.partition(":")
@@ -53,7 +52,7 @@ def is_known(name: str) -> bool:
 
 
 def bench(name: str) -> Callable[[Recorder], None]:
-    """The bench of this name.
+    """Return the bench of this name.
 
     Raises:
         ModuleNotFoundError: a package that it needs is not installed.
@@ -68,17 +67,17 @@ def bench(name: str) -> Callable[[Recorder], None]:
 
 
 def main(names: list[str]) -> int:
-    """Runs the named benches, or all; one whose figures are not what is needed does not keep the next from running."""
+    """Run the named benches, or all. If one fails, the next still runs."""
     unknown = {name for name in names if not is_known(name)}
     if unknown:
         known = [*BENCHES, *PARTS, "kernels:EXERCISE"]
-        print(f"There is no bench {', '.join(sorted(unknown))}; there are: {', '.join(known)}.", file=sys.stderr)
+        print(f"There is no bench {', '.join(sorted(unknown))}. The benches are {', '.join(known)}.", file=sys.stderr)
         return 2
     os.environ.update(toolkit(os.environ))
-    import torch  # here, for the names of the benches are wanted without it, too
+    import torch  # here, because a caller may need only the names of the benches
 
     if not torch.cuda.is_available():
-        print("A benchmark needs a GPU; torch sees none here.", file=sys.stderr)
+        print("A benchmark needs a GPU, and torch sees none here.", file=sys.stderr)
         return 2
     chosen = names or list(BENCHES)
     from grader.judge.gpu.ceilings import Machine  # imports torch
@@ -92,7 +91,7 @@ def main(names: list[str]) -> int:
             bench(name)(recorder)
         except Fault as fault:
             faults.append(str(fault))
-        except (Exception, SystemExit) as error:  # GPU time is dear: the next bench may still work
+        except (Exception, SystemExit) as error:  # GPU time is expensive, and the next bench may work
             traceback.print_exc()
             faults.append(f"{name}: {type(error).__name__}: {error}")
     path = recorder.write()

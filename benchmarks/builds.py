@@ -1,4 +1,4 @@
-"""Seconds to build one kernel by `load_inline` with more and fewer headers, and by NVRTC; each build is a first one."""
+"""Seconds to build one kernel with `load_inline`, with more and fewer headers, and with NVRTC. Nothing is cached."""
 
 from __future__ import annotations
 
@@ -99,5 +99,5 @@ def builds(recorder: Recorder) -> None:
                 out = torch.zeros_like(x)
                 function(x, out)
                 if not torch.equal(out, x * x):
-                    raise SystemExit(f"{case}: the extension computes something else; no figure is written.")
+                    raise SystemExit(f"{case}: the result is wrong. No figure is written.")
             recorder.add("load_inline", case, "build_s", "s", median(seconds), min(seconds), max(seconds))

@@ -1,4 +1,4 @@
-"""How bytes move: the experiments of the notebook on it, and the steps to a good transpose and a good grayscale."""
+"""How bytes move: the notebook's experiments, and the steps to a fast transpose and a fast grayscale."""
 
 from __future__ import annotations
 
@@ -110,7 +110,7 @@ _STEPS = {  # name -> source, and the side of a tile
     "tile of 64 × 64, 16 loads a thread, padded": _tile(64, 1),
     "tile of 64 × 64, float4, padded": (_FLOAT4, 64),
 }
-GREYS = {  # name -> source, and the pixels of a thread
+GREYS = {  # name -> source, and pixels per thread
     "1 pixel a thread": (_ONE_PIXEL, 1),
     "4 pixels a thread, three unsigned int": (_PIXELS.replace("VECTOR", "unsigned int").replace("LOADED", "4"), 4),
     "16 pixels a thread, three uint4": (_PIXELS.replace("VECTOR", "uint4").replace("LOADED", "16"), 16),
@@ -155,7 +155,7 @@ def _greys(recorder: Recorder) -> None:
     red, green, blue = image.int().unbind(-1)
     wanted = ((77 * red + 150 * green + 29 * blue + 128) >> 8).byte()
     del red, green, blue
-    half = torch.empty(2 * pixels, dtype=torch.uint8, device="cuda")  # read and written, as many bytes as the image
+    half = torch.empty(2 * pixels, dtype=torch.uint8, device="cuda")  # its copy moves as many bytes
     outs = {case: torch.empty(pixels, dtype=torch.uint8, device="cuda") for case in GREYS}
     calls: dict[str, Callable[[], Any]] = {"copy": partial(torch.empty_like(half).copy_, half)}
     for case, (source, each) in GREYS.items():
@@ -167,11 +167,11 @@ def _greys(recorder: Recorder) -> None:
 def _record(
     recorder: Recorder, bench: str, moved: int, calls: dict[str, Callable[[], Any]], right: Callable[[str], bool]
 ) -> None:
-    """The bandwidth of each, and its share of the copy's in the same run; `right` says whether an output is."""
+    """Add the bandwidth of each call and its share of the copy's in the same run; `right` checks an output."""
     times = in_turn(calls)
     for case, samples in times.items():
         if case != "copy" and not right(case):
-            raise SystemExit(f"{bench}, {case}: the output is wrong; no figure is written.")
+            raise SystemExit(f"{bench}, {case}: the output is wrong. No figure is written.")
         gbps = [moved / time / 1e3 for time in samples]
         shares = [copy / time for copy, time in zip(times["copy"], samples, strict=True)]
         recorder.add(bench, case, "bandwidth_gbps", "GB/s", *astuple(interval(gbps)))

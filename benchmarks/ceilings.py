@@ -1,6 +1,6 @@
-"""The ceilings of a GPU, points of the roofline that are no exercise's, and how near predicted times come to measured.
+"""The ceilings of a GPU, points on its roofline, and predicted against measured times.
 
-Rows `ceilings`, `roofline` and `predictions`. Where the exercises' own kernels land follows from the rows of `kernels`.
+Rows `ceilings`, `roofline` and `predictions`. The rows of `kernels` place the exercises' own kernels on the roofline.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ __all__ = ["ceilings"]
 
 _SIDE = 8192
 _PRODUCTS = {"float16": torch.float16, "bfloat16": torch.bfloat16, "float32": torch.float32}
-_TURNS = 16  # through the cache, in one launch: a single one is over in 3 µs, of which the launch is a good part
+_TURNS = 16  # through the cache per launch: a single turn takes 3 µs, much of it launch overhead
 _CACHED = """\
 extern "C" __global__ void turns(const float4* x, float4* out, int n, int times) {
     int step = gridDim.x * blockDim.x;
@@ -31,11 +31,11 @@ extern "C" __global__ void turns(const float4* x, float4* out, int n, int times)
 }
 """
 _BLOCKS_OF_SM, _THREADS = 4, 512
-_SEED = 20261121  # the same sizes each time; a grading draws its own
+_SEED = 20261121  # fixes the sizes; a grading draws its own
 
 
 def ceilings(recorder: Recorder) -> None:
-    """Bandwidth of DRAM and of the L2 cache, matrix products by type, the notebook's points, and predicted times."""
+    """Bandwidth of DRAM and L2, matrix products by type, the notebook's points, and predicted times."""
     found = measure_ceilings()
     add = partial(recorder.add, "ceilings")
     add("large copy", "bandwidth_gbps", "GB/s", found.bandwidth_gbps)
@@ -59,12 +59,12 @@ def ceilings(recorder: Recorder) -> None:
 
 
 def _cached_side() -> int:
-    """Of a square float32 matrix that fills a quarter of the L2 cache; a multiple of 4."""
+    """Return the side of a square float32 matrix that fills a quarter of the L2 cache; a multiple of 4."""
     return int((torch.cuda.get_device_properties(0).L2_cache_size / 16) ** 0.5) // 4 * 4
 
 
 def _cached_gbps(side: int) -> float:
-    """What a kernel reads and writes that goes over the same two matrices again and again.
+    """Return the bandwidth of a kernel that copies one matrix to another repeatedly, within the L2 cache.
 
     Raises:
         SystemExit: it did not copy.
@@ -74,7 +74,7 @@ def _cached_gbps(side: int) -> float:
     blocks = _BLOCKS_OF_SM * torch.cuda.get_device_properties(0).multi_processor_count
     ms = time_ms(partial(kernel, (blocks, 1, 1), (_THREADS, 1, 1), (x, out, quads, _TURNS)))
     if not torch.equal(out, x.roll(-4 * _THREADS * (_TURNS - 1))):
-        raise SystemExit("copy within L2: the output is wrong; no figure is written.")
+        raise SystemExit("copy within L2: the output is wrong. No figure is written.")
     return _TURNS * 2 * x.nbytes / ms / 1e6
 
 
@@ -86,7 +86,7 @@ def _product(size: int, dtype: torch.dtype) -> Landed:
 
 
 def _points(side: int) -> list[Landed]:
-    """A softmax is counted as five operations an element."""
+    """Count a softmax as five operations per element."""
     points = [_product(size, torch.float16) for size in (256, 1024, 4096, 8192)]
     x, out = (torch.ones(_SIDE, _SIDE, device="cuda") for _ in range(2))
     s, t = (torch.ones(side, side, device="cuda") for _ in range(2))
@@ -101,7 +101,7 @@ def _points(side: int) -> list[Landed]:
 
 
 def _predictions(recorder: Recorder) -> None:
-    """Predicted over measured milliseconds, of what the exercise asks on a GPU and of what it leaves out there."""
+    """Add predicted over measured milliseconds, for operations that the exercise asks about, and some others."""
     here = {"bandwidth_gbps": recorder.machine.copy_gbps, "tflops": recorder.machine.peak_tflops}
     asked = large_operations(random.Random(_SEED))
     shape = [12_000, 8192]

@@ -1,4 +1,4 @@
-"""What the grader holds of this machine at a moment: processes, descriptors, memory, folders."""
+"""Counts the processes, descriptors, memory and folders that the grader has now."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ from typing import Any
 __all__ = ["Census", "census", "descendants", "grown", "judge_pid", "own_temp", "settled"]
 
 _PR_SET_CHILD_SUBREAPER = 36
-_OTHERS: set[int] = set()  # children of this process that are no part of what is watched: compilers of torch, say
+_OTHERS: set[int] = set()  # children of this process that are not counted, such as torch's compilers
 _GPU_LIMIT_MIB = 64
-_FD_LIMIT = 4  # a request under way, a log file: a leak of one a grading would be far more
+_FD_LIMIT = 4  # a request in flight, a log file; one leak per grading would be far more
 
 
 @dataclass(frozen=True)
 class Census:
-    """`judge_gpu_mib` is None where NVML does not tell processes apart, as in most containers."""
+    """`judge_gpu_mib` is None if NVML does not tell processes apart, as in most containers."""
 
     processes: int
     descriptors: int
@@ -39,8 +39,7 @@ class Census:
 
 @contextlib.contextmanager
 def own_temp() -> Iterator[Path]:
-    """A temp folder of this bench's own, and this process as the heir of every orphan among its descendants: whatever
-    a submission leaves behind is found by `census`."""
+    """Use a private temp folder, and adopt every orphan among the descendants, so that `census` finds all leftovers."""
     _OTHERS.update(descendants())
     ctypes.CDLL(None).prctl(_PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
     before, variable = tempfile.tempdir, os.environ.get("TMPDIR")
@@ -58,8 +57,7 @@ def own_temp() -> Iterator[Path]:
 
 
 def descendants() -> dict[int, str]:
-    """Every process below this one and its command line, less those that were there before `own_temp`. Orphans that
-    have ended are reaped."""
+    """Return the command line of every descendant by pid, except for those older than `own_temp`. Reap dead orphans."""
     parents: dict[int, int] = {}
     for entry in Path("/proc").iterdir():
         if not entry.name.isdigit():
@@ -81,13 +79,13 @@ def descendants() -> dict[int, str]:
 
 
 def judge_pid(family: dict[int, str] | None = None) -> int:
-    """The judge's process among the descendants; 0 where there is none."""
+    """Return the pid of the judge among the descendants, or 0 if there is none."""
     family = descendants() if family is None else family
     return next((pid for pid, command in family.items() if "grader.judge.service" in command), 0)
 
 
 def census(temp: Path) -> Census:
-    """Counts now; `temp` is the folder of `own_temp`."""
+    """Count everything now. `temp` is the folder from `own_temp`."""
     family = descendants()
     judge = judge_pid(family)
     folders, size = 0, 0
@@ -110,7 +108,7 @@ def census(temp: Path) -> Census:
 
 
 def settled(temp: Path, like: Census | None = None, limit_s: float = 40.0, quiet_s: float = 4.0) -> Census:
-    """The census once nothing starts or ends any more: the same for `quiet_s`, or `like` before, or after `limit_s`."""
+    """Return the census once it is unchanged for `quiet_s`, or the same as `like`, or after `limit_s`."""
     ends, last, since = time.monotonic() + limit_s, census(temp), time.monotonic()
     while time.monotonic() < ends:
         if like is not None and not grown(like, last) and last.processes == like.processes:
@@ -130,16 +128,16 @@ def _still(found: Census) -> tuple[int, int, int]:
 
 
 def grown(before: Census, after: Census) -> list[str]:
-    """What leaked between two settled moments, as sentences."""
+    """Describe what leaked between two settled censuses, one entry per leak."""
     found = []
     if after.processes != before.processes:
-        found.append(f"{after.processes} processes where there were {before.processes}")
+        found.append(f"processes: {before.processes} before, {after.processes} after")
     if after.descriptors > before.descriptors + _FD_LIMIT:
-        found.append(f"{after.descriptors} descriptors of the judge where there were {before.descriptors}")
+        found.append(f"the judge's descriptors: {before.descriptors} before, {after.descriptors} after")
     if before.gpu_mib is not None and after.gpu_mib is not None and after.gpu_mib > before.gpu_mib + _GPU_LIMIT_MIB:
-        found.append(f"{after.gpu_mib} MiB of GPU memory where there were {before.gpu_mib}")
+        found.append(f"GPU memory: {before.gpu_mib} MiB before, {after.gpu_mib} MiB after")
     if after.folders > before.folders:
-        found.append(f"{after.folders} temp folders where there were {before.folders}")
+        found.append(f"temp folders: {before.folders} before, {after.folders} after")
     return found
 
 
@@ -165,6 +163,6 @@ def _gpu(judge: int) -> tuple[int | None, int | None]:
         device = pynvml.nvmlDeviceGetHandleByIndex(0)
         used = pynvml.nvmlDeviceGetMemoryInfo(device).used >> 20
         own = [each.usedGpuMemory for each in pynvml.nvmlDeviceGetComputeRunningProcesses(device) if each.pid == judge]
-    except Exception:  # no NVML, no GPU, no right to ask
+    except Exception:  # no NVML, no GPU, or no permission
         return None, None
     return used, own[0] >> 20 if own and own[0] else None

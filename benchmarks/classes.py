@@ -1,7 +1,7 @@
-"""The same class in two courses, for the throughput bench: one for this judge, one for nbgrader as it comes.
+"""One class in two courses, for the throughput bench: one course for this judge, one for stock nbgrader.
 
-What is handed in are this course's notebooks, in which nbgrader runs every cell; or, `bare`, notebooks of two cells
-each, a solution and what an instructor without this project would check it by.
+The students hand in this course's notebooks, in which nbgrader runs every cell. With `bare`, each notebook has two
+cells: a solution, and a check as an instructor without this project would write it.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ __all__ = ["Class", "check_text", "make_class", "surroundings", "texts"]
 
 STUDENTS = 20
 
-# What an instructor without this project would write: every shape against torch, then times by CUDA events.
+# A check without this project: compare every shape with torch, then time with CUDA events.
 _CHECK = """\
 import torch
 
@@ -70,7 +70,7 @@ _ORACLES = {"vector_add": "x + y", "softmax": "torch.softmax(x, 1)", "square_mat
 
 @dataclass(frozen=True)
 class Class:
-    """A course folder; `handed_in` are (assignment, student, number of notebooks), in the order to be graded."""
+    """A course folder; `handed_in` lists (assignment, student, number of notebooks) in grading order."""
 
     folder: Path
     handed_in: list[tuple[str, str, int]]
@@ -80,15 +80,14 @@ class Class:
         return sum(count for _, _, count in self.handed_in)
 
     def api(self) -> Any:
-        """nbgrader's API with the course's own settings, as its commands would see them."""
+        """Return nbgrader's API with the course's settings, as its commands see them."""
         from grader.classroom import course_folder
 
         return course_folder.api(self.folder)
 
 
 def texts(device: str, students: int = STUDENTS) -> dict[str, dict[str, Text]]:
-    """Student -> exercise -> an honest text that nobody else has: every second one is the reference solution. The same
-    at every call."""
+    """Return a unique honest text by student and exercise, the same on every call. Half are the reference solution."""
     found: dict[str, dict[str, Text]] = {f"student{number:02}": {} for number in range(students)}
     for exercise in _ORACLES:
         reference, *others = honest(exercise, device)
@@ -100,7 +99,7 @@ def texts(device: str, students: int = STUDENTS) -> dict[str, dict[str, Text]]:
 
 
 def check_text(exercise: Exercise, device: str) -> str:
-    """The check cell of the stock course; without a GPU it times nothing."""
+    """Return the check cell of the stock course; without a GPU it times nothing."""
     shapes = [[array.shape for array in case.inputs] for case in exercise.cases if case.fill == "normal"]
     timed = [[array.shape for array in case.inputs] for case in exercise.timed_cases]
     return _CHECK.format(
@@ -114,7 +113,7 @@ def check_text(exercise: Exercise, device: str) -> str:
 
 
 def make_class(folder: Path, own: dict[str, dict[str, Text]], device: str, stock: bool, bare: bool = False) -> Class:
-    """Makes a course by nbgrader's layout, assignments generated, texts handed in. What was there is removed."""
+    """Make a course in nbgrader's layout, generate its assignments and hand in the texts. Replace an earlier one."""
     from grader.classroom import settings
 
     shutil.rmtree(folder, ignore_errors=True)
@@ -123,7 +122,7 @@ def make_class(folder: Path, own: dict[str, dict[str, Text]], device: str, stock
     exchange.mkdir(exist_ok=True)
     exchange.chmod(0o777)
     config = settings.config_text(folder.name, exchange)
-    if stock:  # nbgrader's own preprocessors: nothing of this project's but the folders
+    if stock:  # nbgrader's own preprocessors; only the folders are this project's
         config = config.replace("settings.apply(c)\n", "c.Execute.timeout = 300\n")
         config = config.replace("from grader.classroom import settings\n", "").replace("c.JudgeCells", "# c.JudgeCells")
     else:
@@ -172,7 +171,7 @@ def _hand_in(folder: Path, assignment: str, student: str, sources: dict[str, Tex
 
 
 def _write_course(source: Path, asked: Sequence[Exercise]) -> None:
-    """This course's own notebooks with these exercises."""
+    """Write the course's notebooks that have these exercises."""
     with tempfile.TemporaryDirectory() as scratch:
         instructor_notebooks(Path(scratch))
         for exercise in asked:
@@ -209,14 +208,13 @@ def _cell(number: int, source: str, grade_id: str, **nbgrader: Any) -> dict[str,
 @contextlib.contextmanager
 def _quiet() -> Iterator[None]:
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # of SQLAlchemy about nbgrader, of nbformat about notebooks
+        warnings.simplefilter("ignore")  # SQLAlchemy warns about nbgrader, nbformat about notebooks
         yield
 
 
 @contextlib.contextmanager
 def surroundings(folder: Path) -> Iterator[None]:
-    """A home of its own for nbgrader, its kernels and their caches, and `alembic` on the path, which nbgrader calls by
-    its bare name."""
+    """Give nbgrader, its kernels and their caches a private home, and put `alembic` on the path for nbgrader."""
     home, programs = folder / "home", folder / "bin"
     for each in (home, programs):
         each.mkdir(parents=True, exist_ok=True)
@@ -230,7 +228,7 @@ def surroundings(folder: Path) -> Iterator[None]:
         "PYTHONPATH": os.pathsep.join(paths),  # a kernel starts in its notebook's folder
         "TRITON_CACHE_DIR": str(home / "triton"),
         "TORCH_EXTENSIONS_DIR": str(home / "extensions"),
-        "PYTHONUSERBASE": site.getuserbase(),  # as it is without a home of our own
+        "PYTHONUSERBASE": site.getuserbase(),  # as without the private home
     }
     if (toolkit := cuda_home(torch_cuda())) is not None:
         wanted["CUDA_HOME"] = str(toolkit)

@@ -76,7 +76,7 @@ def agree(bench: Bench, case: Case, exercise: Exercise, worker: Worker, trials: 
           alone: Callable[[int], float]) -> dict[str, Interval]:  # fmt: skip
     """Run trials of one case as the judge does, in a worker whose CUDA events can be trusted.
 
-    Return `events_us`, a launch's time by the events, and these in percent:
+    Return `launches`, `events_us` (a launch's time by the events), and these in percent:
 
     - `round_vs_events`: the arbiter's time of a round, without its calibrated overhead, compared with the events.
     - `arbiter_vs_events`: the same for the round that a submission's events must agree with.
@@ -89,7 +89,7 @@ def agree(bench: Bench, case: Case, exercise: Exercise, worker: Worker, trials: 
     from grader.judge.timing.timer import Timer
 
     timer = Timer(bench, exercise, lambda *_: None)
-    timer.one_queue = True  # true in effect: it uses one stream, so another worker would not be faster
+    timer.one_queue = True  # it uses one stream, so a worker with one queue would not help
     timer.gated = False  # keeps the durations as given
     timer.time([case], exercise.baselines, trials // 2, worker)
     launches = timer.launches[case.name]

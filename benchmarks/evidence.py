@@ -1,11 +1,11 @@
-"""What a release must show on a GPU machine, step by step: tests that need a GPU, and benches.
+"""Runs the evidence for a release on a GPU machine, step by step: tests that need a GPU, and benches.
 
     python -m benchmarks.evidence OUT [STEP …] [--limit-s N] [--jobs 4] [--gpus 1]
 
-Each step is a process with a time limit of its own and a log, OUT/<step>.log. A step that fails, or hangs, does not
-keep the next from running; none starts once the limit is used up. Steps that judge correctness run side by side, those
-that time anything run alone on their GPU: each of several has its share of the cores. `tests:PATH` is a step, too; so
-are `mistakes:EXERCISE` and `notebook:CHAPTER/NAME`. `--list` names all.
+Each step is a process with its own time limit and log, OUT/<step>.log. If a step fails or hangs, the next one still
+runs; none starts after `--limit-s`. Steps that only check correctness run in parallel. A step that times anything runs
+alone on its GPU, with its share of the cores. `--list` names all steps. `tests:PATH`, `mistakes:EXERCISE` and
+`notebook:CHAPTER/NAME` are steps as well.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ _GRACE_S = 20.0
 
 
 def run(steps: Sequence[Step], out: Path, limit_s: float, jobs: int, grace_s: float = _GRACE_S, gpus: int = 1) -> int:
-    """Runs them in this order, each on the first GPU that is free for it; returns how many failed, or did not start."""
+    """Run the steps in order, each on the first free GPU. Return how many failed or did not start."""
     out.mkdir(parents=True, exist_ok=True)
     waiting, failed = list(steps), 0
     running: dict[_Share, list[_Running]] = {gpu: [] for gpu in _shares(gpus)}
@@ -42,7 +42,7 @@ def run(steps: Sequence[Step], out: Path, limit_s: float, jobs: int, grace_s: fl
             while waiting and (gpu := _free(waiting[0], running, jobs)) is not None:
                 first = waiting.pop(0)
                 if (left := ends - time.monotonic()) <= 0:
-                    print(f"{first.name:28} not started: the time is used up", flush=True)
+                    print(f"{first.name:28} not started: no time is left", flush=True)
                     failed += 1
                 else:
                     running[gpu].append(_Running(first, out, min(first.limit_s, left), grace_s, gpu))
@@ -59,7 +59,7 @@ def run(steps: Sequence[Step], out: Path, limit_s: float, jobs: int, grace_s: fl
 
 @dataclass(frozen=True)
 class _Share:
-    """What a step gets of the machine. `visible` is what CUDA_VISIBLE_DEVICES is; None leaves it as it is."""
+    """The part of the machine for one step. `visible`: the value of CUDA_VISIBLE_DEVICES; None leaves it unchanged."""
 
     visible: str | None
     cores: frozenset[int]
@@ -76,7 +76,7 @@ def _shares(gpus: int) -> list[_Share]:
 
 
 def _free(one: Step, running: Mapping[_Share, Sequence[_Running]], jobs: int) -> _Share | None:
-    """The GPU with the least on it that this step can start on now."""
+    """Return the least busy GPU on which this step can start now, or None."""
 
     def may_start(beside: Sequence[_Running]) -> bool:
         shared = not one.quiet and not any(each.step.quiet for each in beside)
@@ -86,7 +86,7 @@ def _free(one: Step, running: Mapping[_Share, Sequence[_Running]], jobs: int) ->
 
 
 class _Running:
-    """A step's process, in a session of its own."""
+    """A step's process, in its own session."""
 
     def __init__(self, step: Step, out: Path, limit_s: float, grace_s: float, gpu: _Share) -> None:
         self.step, self.begun = step, time.monotonic()
@@ -107,7 +107,7 @@ class _Running:
             )  # fmt: skip
 
     def has_ended(self) -> bool:
-        """Asks it to end when its time is up, and kills it when it does not; what it leaves behind is killed."""
+        """Whether it has ended. When its time is up, interrupt it, then kill it. Kill whatever it leaves behind."""
         if self._process.poll() is None:
             if time.monotonic() >= self._kill_at:
                 self.kill()
@@ -124,7 +124,7 @@ class _Running:
         self._process.wait()
 
     def report(self) -> bool:
-        """Prints the step's line; returns whether it failed."""
+        """Print the step's line, and return whether it failed."""
         said = self._log.read_text(encoding="utf-8", errors="replace").split("\n")
         last = next((line.strip(" =") for line in reversed(said) if line.strip(" =")), "")
         code, seconds = self._process.returncode, time.monotonic() - self.begun
@@ -133,12 +133,12 @@ class _Running:
 
 
 def main(arguments: Sequence[str]) -> int:
-    """The command; 1 where a step failed or was not started, 2 where there is no such step."""
+    """The command. Return 1 if a step failed or was not started, 2 if a step is unknown."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks.evidence", description=(__doc__ or "").split("\n")[0])
     parser.add_argument("out", type=Path, help="the folder of the logs")
-    parser.add_argument("steps", nargs="*", help="steps, in the order to be run; all where none is named")
-    parser.add_argument("--limit-s", type=float, default=float("inf"), help="no step starts later")
-    parser.add_argument("--jobs", type=int, default=4, help="steps that judge correctness only: so many at once")
+    parser.add_argument("steps", nargs="*", help="steps in order; by default all")
+    parser.add_argument("--limit-s", type=float, default=float("inf"), help="no step starts after so many seconds")
+    parser.add_argument("--jobs", type=int, default=4, help="how many correctness steps may run at once")
     parser.add_argument("--gpus", type=int, default=1, help="how many GPUs to use")
     parser.add_argument("--list", action="store_true", help="print the steps and what they run")
     asked = parser.parse_args(arguments)
@@ -152,7 +152,7 @@ def main(arguments: Sequence[str]) -> int:
         for each in steps:
             print(f"{each.name:28} {each.limit_s:5.0f} s  {' '.join(each.command)[:200]}")
         return 0
-    # A shell that puts this into the background has it ignore the signal, and so would every step.
+    # A shell that runs this in the background makes it ignore the signal, and every step would inherit that.
     signal.signal(signal.SIGINT, signal.default_int_handler)
     return 1 if run(steps, out, asked.limit_s, asked.jobs, gpus=asked.gpus) else 0
 

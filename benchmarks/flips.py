@@ -1,9 +1,12 @@
-"""How often the same honest work gets other points: every file of `tests/honest`, graded again and again in turn.
+"""How often the same honest work gets different points: every file of `tests/honest` is graded repeatedly, in turn.
 
-Each grading leaves a line in `benchmarks/results/flips/<gpu>.jsonl`, with the commit that graded. What stands there is
-not graded again: a run that was stopped goes on, days later too. To begin anew, delete the file. The environment says
-how: `GRADINGS` of each file (20); `FLIPS_SHARE`, such as `1-of-2`, for a part of the files; `FLIPS_LONGEST_S`: what
-never took less is not graded again, as most of its time is a build's; `BENCH_LIMIT_S`.
+Each grading adds a line to `benchmarks/results/flips/<gpu>.jsonl`, with its commit. A later run continues there; to
+start again, delete the file. These environment variables set how much is graded:
+
+- `GRADINGS`: how often each file is graded, 20 by default.
+- `FLIPS_SHARE`: a part of the files, such as `1-of-2`.
+- `FLIPS_LONGEST_S`: a file that never took less than this is not graded again. Most of its time is a build.
+- `BENCH_LIMIT_S`: when to stop.
 """
 
 from __future__ import annotations
@@ -32,14 +35,14 @@ __all__ = ["Summary", "flips", "grade_in_turn", "summary"]
 _NO_VERDICT = "no verdict"
 _GRADINGS = 20
 _LIMIT_S = 540.0
-_FIRST_S = 30.0  # is kept free for a file that has not been graded yet: it may build for as long
-_AHEAD = 32  # gradings that the judge is told of; it looks at fewer
-_MOST_WITHOUT = 3  # gradings without a verdict, one after another: then the judge is at fault, not the submissions
+_FIRST_S = 30.0  # reserved for a file that has not been graded yet: it may have to build
+_AHEAD = 32  # announced gradings; the judge uses fewer
+_MOST_WITHOUT = 3  # gradings in a row without a verdict: then the judge is at fault, not the submissions
 
 
 @dataclass(frozen=True)
 class Summary:
-    """What the rows amount to. `flips` are the gradings whose points are not their file's most common ones."""
+    """A summary of the rows. A flip is a grading whose points are not the most common ones of its file."""
 
     files: int
     gradings: int
@@ -47,9 +50,9 @@ class Summary:
     flipping: dict[str, list[float]]  # file -> its points, grading by grading
     spreads: dict[str, float]  # "file: baseline" -> standard deviation of the gate's ratio over its mean
     findings: Counter[str]  # by kind
-    failures: Counter[str]  # by kind; "no verdict" where the judge stopped
+    failures: Counter[str]  # by kind; "no verdict" if the judge stopped
     seconds: float  # of all gradings
-    commits: int  # different ones that graded
+    commits: int  # number of versions that graded
 
     @property
     def flip_rate(self) -> float:
@@ -57,13 +60,11 @@ class Summary:
 
 
 def flips(recorder: Recorder) -> None:
-    """Rows `flips`, of all lines so far: the share of gradings that flipped, the spread of the ratios, findings,
-    failures, seconds, and how many commits graded.
-    """
+    """Rows `flips`, from all lines so far: share of flips, spread of ratios, findings, failures, seconds, commits."""
     count, texts = int(os.environ.get("GRADINGS") or _GRADINGS), []
     for honest in corpus():
         if honest.lacks:
-            print(f"{honest.name} is left out: {honest.lacks} cannot be imported here", flush=True)
+            print(f"{honest.name} is left out, because {honest.lacks} cannot be imported here", flush=True)
         else:
             texts.append(honest)
     lines = RESULTS / "flips" / f"{recorder.path().stem}.jsonl"
@@ -84,17 +85,17 @@ def grade_in_turn(
     device: Literal["cuda", "simulator"] = "cuda",
     longest_s: float = math.inf,
 ) -> None:
-    """Grades each text until `lines` holds `count` gradings of it: all of them once, then all once more. One that never
-    took less than `longest_s` is not graded again.
+    """Grade each text until `lines` holds `count` gradings of it: all of them once, then all once more.
 
-    Stops before a grading for which there is too little time left. Rows of another text do not count.
+    Skip a text that never took less than `longest_s`. Stop when too little time is left for the next grading. Rows of
+    another version of a text do not count.
 
     Raises:
         SystemExit: the judge reached no verdict three times in a row.
     """
     done: Counter[str] = Counter()
     longest: dict[str, float] = {}
-    shortest: dict[str, float] = {}  # by text; the first of an exercise waits for its baselines
+    shortest: dict[str, float] = {}  # by text; the first grading of an exercise waits for its baselines
 
     def note(row: Mapping[str, Any]) -> None:
         longest[row["file"]] = max(row["wall_s"], longest.get(row["file"], 0.0))
@@ -113,7 +114,7 @@ def grade_in_turn(
             if not wanted(text):
                 continue
             if not limit.allows(1.2 * longest.get(text.name, _FIRST_S)):
-                print(f"stopped in time: {sum(map(wanted, queue[at:]))} gradings are left", flush=True)
+                print(f"stopped at the time limit; gradings left: {sum(map(wanted, queue[at:]))}", flush=True)
                 return
             judge.expect([(each.source, each.exercise) for each in queue[at : at + _AHEAD] if wanted(each)])
             row = {"file": text.name, "sha256": _sha256(text), **tag, **_graded(judge, text)}
@@ -154,7 +155,7 @@ def _facts(verdict: Verdict) -> dict[str, Any]:
 
 
 def summary(rows: Sequence[dict[str, Any]], texts: Sequence[Honest]) -> Summary:
-    """Of the rows that belong to these very texts."""
+    """Return the summary of the rows that belong to exactly these texts."""
     known = {_sha256(text) for text in texts}
     rows = [row for row in rows if row["sha256"] in known]
     points: dict[str, list[float]] = defaultdict(list)
@@ -179,7 +180,7 @@ def summary(rows: Sequence[dict[str, Any]], texts: Sequence[Honest]) -> Summary:
 
 def _record(recorder: Recorder, found: Summary, count: int) -> None:
     case = f"{found.gradings} gradings of {found.files} files"
-    print(f"{case}; {count} of each were asked for")
+    print(f"{case}; wanted of each: {count}")
     for name, values in found.flipping.items():
         print(f"flipped: {name}: {values}")
     recorder.add("flips", case, "flip_rate", "1", found.flip_rate)

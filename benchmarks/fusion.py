@@ -1,4 +1,4 @@
-"""What fusion gains: kernels and times of two functions, eager and compiled, and the Triton that Inductor wrote."""
+"""The gain from fusion: kernels and times of two functions, eager and compiled, and Inductor's Triton code."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from grader.results import RESULTS
 
 __all__ = ["fusion"]
 
-_AHEAD_CYCLES = 4_000_000  # some 2 ms: longer than the host takes for the guards and the launches of one call
+_AHEAD_CYCLES = 4_000_000  # some 2 ms: more than the host needs for the guards and launches of one call
 
 
 def _one(x: Any) -> Any:
@@ -29,7 +29,7 @@ def _one(x: Any) -> Any:
 
 
 def fusion(recorder: Recorder) -> None:
-    """Rows `fusion`, and `<gpu>-fusion-<name>.txt` beside them for `recorded_code`.
+    """Rows `fusion`, and `<gpu>-fusion-<name>.txt` next to them for `recorded_code`.
 
     The exercise's row compares the original function with the reference solution, compiled.
     """
@@ -41,7 +41,7 @@ def fusion(recorder: Recorder) -> None:
     with tempfile.TemporaryDirectory() as folder:
         solution = load(exercise, Path(folder))
         original = exercise.baseline("eager").function
-        # no multiple of a block, so that the mask is seen
+        # not a multiple of a block, so that the code has a mask
         vector = torch.rand((1 << 26) - 1, device="cuda", generator=source)
         _measure(recorder, "sin² + cos²", "sin2_cos2", _one, _one, (vector,))
         _measure(recorder, f"fuse, {case.name}", "fuse", original, solution, tuple(given.values()))
@@ -55,11 +55,11 @@ def _measure(
     function: Callable[..., Any],
     tensors: tuple[Any, ...],
 ) -> None:
-    """Times `eager` as it is against `function` compiled; the two must agree."""
+    """Time `eager` against the compiled `function`; their results must agree."""
     code = generated_code(function, *tensors)
     wrong = (code.function(*tensors) - eager(*tensors)).abs().max().item()
     if not wrong < 1e-4:
-        raise SystemExit(f"{case}: compiled it differs by {wrong:g}; no figure is written.")
+        raise SystemExit(f"{case}: the compiled function differs by {wrong:g}. No figure is written.")
     add = partial(recorder.add, "fusion", case)
     add("kernels_eager", "1", _kernels(eager, *tensors))
     add("kernels_compiled", "1", _kernels(code.function, *tensors))
@@ -78,5 +78,5 @@ def _measure(
 
 
 def _kernels(function: Callable[..., Any], *tensors: Any) -> int:
-    """How many kernels run; copies between CPU and GPU are none."""
+    """Return how many kernels run, without copies between CPU and GPU."""
     return sum(not run.name.startswith("Mem") for run in list_kernels(function, *tensors).runs)

@@ -1,4 +1,4 @@
-"""The reference solutions against their baselines and a copy of as many bytes, over each exercise's plot cases."""
+"""The reference solutions against their baselines and a copy of the same number of bytes, on the plot cases."""
 
 from __future__ import annotations
 
@@ -29,12 +29,12 @@ from grader.worker.toolchain import nvcc
 
 __all__ = ["cases_of", "kernels", "laid_out", "load"]
 
-_LAUNCHES = 20  # one after the other, where a call's host time counts: the GPU waits for the host where that is slower
+_LAUNCHES = 20  # in a row, if a call's host time counts: the GPU waits for a slower host
 SOFTMAX_SIZES = (256, 781, 1024, 4096, 8192, 16384, 32768)
 
 
 def load(exercise: Exercise, folder: Path, change: Callable[[str], str] = str) -> Callable[..., None]:
-    """The reference solution's function, imported from a file (Triton reads it again). `change` is done to its text."""
+    """Import the reference solution's function from a file, which Triton reads again. `change` edits its text first."""
     path = folder / f"{exercise.id}_reference.py"
     path.write_text(change(solution(exercise.id)), encoding="utf-8")
     spec = importlib.util.spec_from_file_location(path.stem, path)
@@ -47,14 +47,14 @@ def load(exercise: Exercise, folder: Path, change: Callable[[str], str] = str) -
 
 
 def kernels(recorder: Recorder, only: str = "") -> None:
-    """Every exercise that is timed, or `only` the one of this id; adds rows for each peer and each ratio.
+    """Measure every timed exercise, or `only` the one with this id. Add rows for each peer and each ratio.
 
     Raises:
-        Fault: exercises that failed; those after them have been measured all the same.
+        Fault: some exercises failed; the others were measured.
     """
     nvcc.offer(simulated=False)  # a reference solution may call it
     failed = []
-    with tempfile.TemporaryDirectory() as folder, contextlib.chdir(folder):  # some write files where they run
+    with tempfile.TemporaryDirectory() as folder, contextlib.chdir(folder):  # some write files into the current folder
         for exercise in (each for each in EXERCISES.values() if each.gates and only in ("", each.id)):
             try:
                 _exercise(recorder, exercise, Path(folder))
@@ -62,11 +62,11 @@ def kernels(recorder: Recorder, only: str = "") -> None:
                 traceback.print_exc()
                 failed.append(f"{exercise.id} ({type(error).__name__}: {error})")
     if failed:
-        raise Fault("kernels: these exercises have no rows, or not all: " + "; ".join(failed))
+        raise Fault("kernels: rows are missing for these exercises: " + "; ".join(failed))
 
 
 def cases_of(exercise: Exercise) -> dict[str, Case]:
-    """Those of its plot and those of its gates, by name."""
+    """Return the exercise's plot cases and gate cases by name."""
     return {case.name: case for case in (*exercise.plot_cases, *exercise.timed_cases)}
 
 
@@ -80,7 +80,7 @@ def _exercise(recorder: Recorder, exercise: Exercise, folder: Path) -> None:
 
 
 def _case(recorder: Recorder, exercise: Exercise, case: Case, function: Callable[..., None]) -> dict[str, list[float]]:
-    """Measures one case; returns the ratio to each peer, call by call."""
+    """Measure one case. Return the ratio to each peer, call by call."""
     source = generator("cuda")
     tensors = {array.name: draw(array, case.fill, source) for array in case.arrays}
     if exercise.draw is not None:
@@ -114,7 +114,7 @@ def _case(recorder: Recorder, exercise: Exercise, case: Case, function: Callable
 
 
 def laid_out(array: Array, values: torch.Tensor) -> torch.Tensor:
-    """These values with the strides that the array has in the judge."""
+    """Return the values with the strides that the array has in the judge."""
     slot, _ = place("", 0, array.shape, array.dtype, array.row_padding, array.transposed)
     if values.stride() == slot.strides:
         return values
@@ -133,7 +133,7 @@ def _must_be_right(exercise: Exercise, case: Case, call: Callable[[], Any], tens
     call()
     expected = exercise.oracle({array.name: tensors[array.name].double() for array in case.inputs})
     if not bool(within(out, expected, case.budget or exercise.budget).all()):
-        raise SystemExit(f"The reference solution of {exercise.id} is wrong for {case.name}: no figure is written.")
+        raise SystemExit(f"The reference solution of {exercise.id} is wrong for {case.name}. No figure is written.")
 
 
 def _overall(recorder: Recorder, per_size: list[list[float]], peer: str) -> None:

@@ -1,4 +1,4 @@
-"""`grader leaderboard run` killed at random moments and run again: the verdicts are those of a run left alone."""
+"""Kills `grader leaderboard run` at random moments, runs it again, and compares with an undisturbed run."""
 
 from __future__ import annotations
 
@@ -28,9 +28,9 @@ __all__ = ["Standing", "Trial", "differences", "kills", "moments", "submissions"
 
 EXERCISE = "vector_add"
 _KILLS = 10
-_KILLS_A_RUN = 3  # at most: what has been killed and goes on may be killed once more
+_KILLS_A_RUN = 3  # at most: a run that was killed and continued may be killed again
 _LIMIT_S = 560.0
-_ORPHANS_LIMIT_S = 30.0  # what was in the judge's hands when its caller died may end as any grading does
+_ORPHANS_LIMIT_S = 30.0  # a grading in progress may end normally after its caller has died
 _CLOSING_LIMIT_S = 10.0
 _PROJECT = Path(__file__).parents[1]
 
@@ -38,7 +38,7 @@ Standing = dict[str, Any]  # {"facts": student -> what counts of the verdict, "r
 
 
 def submissions(count: int = 24) -> dict[str, Text]:
-    """Student -> text, of mixed kinds; the right ones differ so much in speed that no gate is a matter of luck."""
+    """Return texts of mixed kinds by student. The right ones differ so much in speed that no gate depends on luck."""
     ladder = [slower(times) for times in (1.5, 2.0, 3.0, 4.0)]
     kinds = [honest(EXERCISE)[0], *wrong(EXERCISE), *crashing(EXERCISE), *ladder]
     chosen = [kinds[number % len(kinds)] for number in range(count)]
@@ -46,7 +46,7 @@ def submissions(count: int = 24) -> dict[str, Text]:
 
 
 def write_course(path: Path, texts: dict[str, Text]) -> None:
-    """A folder of `<student>.py`, as `grader leaderboard run --course` takes it."""
+    """Write a folder of `<student>.py` files for `grader leaderboard run --course`."""
     path.mkdir(parents=True, exist_ok=True)
     for student, text in texts.items():
         (path / f"{student}.py").write_text(text.source, encoding="utf-8")
@@ -107,7 +107,7 @@ def _standing(path: Path) -> Standing:
     with Store(path, create=False) as store:
         runs = _finished(store)
         if len(runs) != 1:
-            raise SystemExit(f"{path} holds {len(runs)} finished runs where there should be one.")
+            raise SystemExit(f"{path} should hold one finished run, but holds {len(runs)}.")
         entries = {entry.student: entry.verdict for entry in store.entries(runs[0].id)}
     rows, _ = rank(list(entries.items()), find(EXERCISE))
     return {
@@ -117,7 +117,7 @@ def _standing(path: Path) -> Standing:
 
 
 def _facts(verdict: Verdict | None) -> dict[str, Any] | None:
-    """What must not depend on when it was measured: no times."""
+    """Return the parts of a verdict that must be the same in every run: all but times."""
     if verdict is None:
         return None
     return {
@@ -130,35 +130,35 @@ def _facts(verdict: Verdict | None) -> dict[str, Any] | None:
 
 
 def differences(wanted: Standing, found: Standing) -> list[str]:
-    """Sentences: a verdict that differs, a student who is missing, two who rank the other way round (ties are none)."""
+    """Describe verdicts that differ, missing students, and pairs that rank the other way round. Ties do not count."""
     said = []
     for student in sorted(wanted["facts"] | found["facts"]):
         theirs, ours = wanted["facts"].get(student, "missing"), found["facts"].get(student, "missing")
         if theirs != ours:
-            said.append(f"{student}: {theirs}, and after a kill {ours}")
+            said.append(f"{student}: undisturbed {theirs}, after a kill {ours}")
     before, after = wanted["ranks"], found["ranks"]
     both = sorted(before.keys() & after.keys())
     for one in both:
         for other in both:
             if before[one] < before[other] and after[one] > after[other]:
-                said.append(f"{one} ranked before {other}, and after a kill behind")
+                said.append(f"{one} ranked before {other}, but after a kill behind")
     if before.keys() != after.keys():
-        said.append(f"ranked were {sorted(before)}, and after a kill {sorted(after)}")
+        said.append(f"ranked undisturbed: {sorted(before)}, after a kill: {sorted(after)}")
     return said
 
 
 @dataclass(frozen=True)
 class Trial:
-    """One kill and the run after it. `orphans_s`: until the last process of the killed run had ended."""
+    """One run with its kills. `orphans_s`: seconds until the last process of a killed run had ended."""
 
     killed_after_s: list[float]
     orphans_s: float
-    left: list[str]  # what was left behind, as sentences
+    left: list[str]  # sentences about what was left behind
     differs: list[str]  # how the verdicts and ranks differ
 
 
 def undisturbed(course: Path, work: Path, device: str, limit_s: float) -> tuple[Standing, float]:
-    """The standing of a run that nobody disturbs, and its seconds."""
+    """Return verdicts and ranks of an undisturbed run, and its seconds."""
     store = work / "undisturbed.sqlite"
     store.unlink(missing_ok=True)
     seconds = _to_the_end(course, store, device, limit_s)
@@ -166,7 +166,7 @@ def undisturbed(course: Path, work: Path, device: str, limit_s: float) -> tuple[
 
 
 def _last_ends(limit_s: float) -> tuple[float, list[str]]:
-    """Seconds until nothing of ours runs any more, and what still does."""
+    """Wait for all descendants to end. Return the seconds, and the command lines of those that still run."""
     begun = time.monotonic()
     while (left := descendants()) and time.monotonic() - begun < limit_s:
         time.sleep(0.1)
@@ -175,8 +175,10 @@ def _last_ends(limit_s: float) -> tuple[float, list[str]]:
 
 def trial(course: Path, work: Path, device: str, wanted: Standing, kills_at_s: Sequence[float], limit_s: float
           ) -> Trial:  # fmt: skip
-    """Kills a run and its process group after so many seconds, once or several times, and looks what is left; runs it
-    to its end, and compares. One that had finished before it was killed is not run again: that would be another."""
+    """Kill a run and its process group after so many seconds, once or several times; then let it end, and compare.
+
+    A run that has finished before the kill is not started again: that would be a new run.
+    """
     sentences: list[str] = []
     killed, ends = [], [0.0]
     store = work / f"killed-{os.getpid()}-{time.time_ns()}.sqlite"
@@ -190,7 +192,7 @@ def trial(course: Path, work: Path, device: str, wanted: Standing, kills_at_s: S
             seconds, left = _last_ends(_ORPHANS_LIMIT_S)
             ends.append(seconds)
             sentences += [f"left running after the kill: {command[:120]}" for command in left]
-            if _has_finished(store):  # killed between its last line in the store and its end
+            if _has_finished(store):  # killed after its last line in the store, before its end
                 break
         else:
             _to_the_end(course, store, device, limit_s)
@@ -199,12 +201,12 @@ def trial(course: Path, work: Path, device: str, wanted: Standing, kills_at_s: S
         found = census(temp)
         if found.folders or found.disk_kib > 64:
             names = ", ".join(sorted(path.name for path in temp.iterdir()))
-            sentences.append(f"{found.folders} temp folders with {found.disk_kib} KiB after the next run: {names}")
+            sentences.append(f"temp folders left after the next run: {found.folders}, {found.disk_kib} KiB: {names}")
     return Trial(killed, max(ends), sentences, differences(wanted, _standing(store)))
 
 
 def moments(whole_s: float, count: int, chance: random.Random) -> list[float]:
-    """After how many seconds to kill a run that takes so long, and what goes on with the rest of it, and so on."""
+    """Draw when to kill a run that takes so long, then when to kill the run that continues it, and so on."""
     found: list[float] = []
     for _ in range(count):
         found.append(chance.uniform(0.05, 0.95) * (whole_s - sum(found)))
@@ -212,7 +214,7 @@ def moments(whole_s: float, count: int, chance: random.Random) -> list[float]:
 
 
 def kills(recorder: Recorder, device: Literal["cuda", "simulator"] = "cuda") -> None:
-    """Rows `soak/kills`: ten kills, up to three of a run. State is kept: called again, it goes on with what is left.
+    """Rows `soak/kills`: ten kills, up to three per run. Called again, it continues from the saved state.
 
     Raises:
         Fault: a verdict or a rank differs after a kill, or something was left behind.

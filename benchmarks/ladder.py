@@ -1,7 +1,7 @@
 """Every rung of the Lomb–Scargle ladder in one run: first call, kernel, registers, ratio to SciPy, error; both types.
 
-The rungs are the reference solutions of the exercises `ls_<library>_<rung>`, of each library that this machine has. The
-published ladder's last rung in CuPy, sine and cosine by one call, has no exercise: it is the last reference, changed.
+The rungs are the reference solutions of the exercises `ls_<library>_<rung>`, for each installed library. The published
+ladder's last rung in CuPy computes sine and cosine in one call. It has no exercise: the last reference is changed.
 """
 
 from __future__ import annotations
@@ -48,9 +48,9 @@ __all__ = [
     "rungs",
 ]
 
-LIBRARIES = {"numba": "numba_cuda", "cupy": "cupy"}  # and the module that each needs
+LIBRARIES = {"numba": "numba_cuda", "cupy": "cupy"}  # and the module that each needs to be installed
 _TYPES = ("float32", "float64")
-_SCIPY_FREQUENCIES = 1 << 12  # of a million: SciPy would take most of a minute for all of them
+_SCIPY_FREQUENCIES = 1 << 12  # of a million: all of them would take SciPy most of a minute
 _SCIPY_REPEATS = 3
 _KERNEL_RUNS = 20
 _APART = "const T c = cos(w * t[j]), s = sin(w * t[j]);"  # in the reference of the last rung
@@ -58,7 +58,7 @@ _APART = "const T c = cos(w * t[j]), s = sin(w * t[j]);"  # in the reference of 
 
 @dataclass(frozen=True)
 class Rung:
-    """One rung: `name` without the library's, the exercise whose reference it is, and what is changed in its text."""
+    """One rung: its name without the library, the exercise whose reference it is, and a change to that text."""
 
     library: str
     name: str
@@ -67,7 +67,7 @@ class Rung:
 
 
 def rungs(library: str) -> list[Rung]:
-    """The rungs of a library, in the order of the climb."""
+    """Return the rungs of a library, in the order of the ladder."""
     beginning = f"ls_{library}_"
     found = (exercise for exercise in EXERCISES.values() if exercise.id.startswith(beginning))
     climbed = [Rung(library, exercise.id.removeprefix(beginning), exercise) for exercise in found]
@@ -75,16 +75,16 @@ def rungs(library: str) -> list[Rung]:
 
 
 def correct_digits(got: torch.Tensor, expected: torch.Tensor) -> float:
-    """How many decimal digits of the highest peak are right everywhere: 6 is an error of a millionth of it."""
+    """Return how many decimal digits of the highest peak are right everywhere: 6 is an error of a millionth of it."""
     error = ((got.double() - expected).abs().max() / expected.abs().max()).item()
     return -math.log10(max(error, 1e-17))
 
 
 def ladder(recorder: Recorder) -> None:
-    """Rows `ladder/<library>`, a case for each rung and type.
+    """Rows `ladder/<library>`, one case per rung and type.
 
     Raises:
-        Fault: rungs that are wrong or do not run; no figure of theirs is written, and the others are measured.
+        Fault: some rungs are wrong or do not run. They get no figures; the others are measured.
     """
     source, faults = generator("cuda"), []
     give_numba_its_names()
@@ -123,13 +123,13 @@ def ladder(recorder: Recorder) -> None:
 
 
 def _times(peers: dict[tuple[str, str], Callable[[], Any]]) -> dict[tuple[str, str], list[float]]:
-    """Microseconds of each call of each rung, in turn."""
+    """Return the microseconds of each call of each rung, timed in turn."""
     found = in_turn({"/".join(key): call for key, call in peers.items()}) if peers else {}
     return {key: found["/".join(key)] for key in peers}
 
 
 def _loaded(folder: Path, arrays: tuple[Any, ...]) -> Iterator[tuple[Rung, Callable[[], Any], ModuleType]]:
-    """The reference solutions, freshly imported: their first call compiles."""
+    """Import the reference solutions again, so that the first call compiles."""
     nvcc.offer(simulated=False)  # for the rung that is built beforehand
     for library, needed in LIBRARIES.items():
         if find_spec(needed) is None:
@@ -142,20 +142,20 @@ def _loaded(folder: Path, arrays: tuple[Any, ...]) -> Iterator[tuple[Rung, Calla
 
 
 def both_at_once(text: str) -> str:
-    """The text with one call for the sine and the cosine of a sample, in place of two."""
+    """Return the text with one call for the sine and the cosine of a sample instead of two."""
     return text.replace(_APART, "T c, s;\n            sincos(w * t[j], &s, &c);")
 
 
 def never_compiled(text: str) -> str:
-    """The text with a comment in its CUDA C++ that no other has: CuPy keeps what it has compiled, also on disk."""
+    """Return the text with a unique comment in its CUDA C++, because CuPy caches compiled kernels, also on disk."""
     return text.replace('r"""', f'r"""// {uuid4()}', 1)
 
 
 def _first_call(call: Callable[[], Any], out: torch.Tensor, expected: torch.Tensor, rung: Rung) -> tuple[float, float]:
-    """Milliseconds, and the digits that are right.
+    """Return the first call's milliseconds, and the number of correct digits.
 
     Raises:
-        SystemExit: the rung is wrong; no figure of it is written.
+        SystemExit: the rung is wrong.
     """
     out.fill_(float("nan"))
     torch.cuda.synchronize()
@@ -165,12 +165,12 @@ def _first_call(call: Callable[[], Any], out: torch.Tensor, expected: torch.Tens
     first_ms = 1e3 * (time.perf_counter() - start)
     digits = correct_digits(out, expected)
     if not digits > 4:  # also NaN
-        raise SystemExit(f"{rung.exercise.id} is wrong: {digits:.1f} digits agree. No figure of it is written.")
+        raise SystemExit(f"{rung.exercise.id} is wrong: {digits:.1f} digits agree. Its figures are not written.")
     return first_ms, digits
 
 
 def _kernel_ms(call: Callable[[], Any]) -> float | None:
-    """The time of the longest kernel alone, by the profiler; None where it does not work."""
+    """Return the longest kernel's time by the profiler, or None if the profiler does not work."""
 
     def many() -> None:
         for _ in range(_KERNEL_RUNS):
@@ -181,18 +181,18 @@ def _kernel_ms(call: Callable[[], Any]) -> float | None:
 
 
 def _registers(rung: Rung, module: ModuleType, dtype: str) -> int | None:
-    """Registers a thread, as the driver says; None where the library does not tell."""
+    """Return the registers per thread as the driver reports them, or None if the library does not say."""
     return numba_registers(module, dtype) if rung.library == "numba" else _cupy_registers(module, dtype)
 
 
 def _cupy_registers(module: ModuleType, dtype: str) -> int | None:
-    """Of the kernel that a module keeps for this type in `kernels`; None where it keeps none."""
+    """Return those of the kernel for this type in the module's `kernels`, or None if there is none."""
     kept = getattr(module, "kernels", {}).get(torch.empty(0, dtype=getattr(torch, dtype)).numpy().dtype)
     return None if kept is None else int(kept[0].num_regs)
 
 
 def numba_registers(module: ModuleType, dtype: str) -> int | None:
-    """Of the kernel among a module's names, or in a dictionary among them, that takes this type."""
+    """Return those of the kernel for this type among a module's names, or in a dictionary among them."""
     values = [*vars(module).values(), *(one for each in vars(module).values() if isinstance(each, dict)
                                         for one in each.values())]  # fmt: skip
     for kernel in values:
@@ -203,7 +203,7 @@ def numba_registers(module: ModuleType, dtype: str) -> int | None:
 
 
 def _scipy_ms(drawn: dict[str, torch.Tensor]) -> float:
-    """What SciPy needs for all frequencies, from the time for some of them: it grows with their number."""
+    """Return SciPy's time for all frequencies, extrapolated from some: it is proportional to their number."""
     from scipy.signal import lombscargle as of_scipy
 
     t, y, freqs = (value.cpu().double().numpy() for value in drawn.values())

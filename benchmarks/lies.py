@@ -1,4 +1,4 @@
-"""What each of nine lies fakes on this GPU: the cells of the notebook that teaches them, run as they stand."""
+"""The speed-up that each of nine lies claims on this GPU, from the unchanged cells of the notebook about them."""
 
 from __future__ import annotations
 
@@ -15,15 +15,15 @@ from grader.authoring.source_tree import read
 __all__ = ["NOTEBOOK", "claims_of_notebook", "lies"]
 
 NOTEBOOK = Path(__file__).parents[1] / "source/01_profiling/05_catch_a_lying_benchmark.py"
-_LAST = "draw_claims("  # in the first cell that needs all claims
+_LAST = "draw_claims("  # begins the first cell that needs all claims
 _REPEATS = 5
 
 
 def claims_of_notebook(path: Path = NOTEBOOK) -> Mapping[str, float]:
-    """Lie -> the speed-up that it claims for a kernel that is no faster, on this machine.
+    """Return by lie the speed-up that it claims on this machine for a kernel that is no faster.
 
     Raises:
-        LookupError: no cell draws the claims, so it is not known where they end.
+        LookupError: no cell draws the claims, so their end is unknown.
     """
     cells = [cell.text for cell in read(path.read_text(encoding="utf-8"), path.name) if cell.kind == "code"]
     ends = [number for number, text in enumerate(cells) if text.startswith(_LAST)]
@@ -37,7 +37,7 @@ def claims_of_notebook(path: Path = NOTEBOOK) -> Mapping[str, float]:
 
 
 def lies(recorder: Recorder) -> None:
-    """Rows `lies`, metric `ratio_vs_itself`: the median and range of some runs of the notebook's nine lies."""
+    """Rows `lies`, metric `ratio_vs_itself`: median and range of some runs of the notebook's nine lies."""
     runs = [claims_of_notebook() for _ in range(_REPEATS)]
     for lie in runs[0]:
         found = [claims[lie] for claims in runs]

@@ -1,4 +1,4 @@
-"""From an edit to its result: seconds of `check` in a warm session, each time on a source not seen before."""
+"""Seconds from an edit to its result: `check` in a warm session, each time on a new source."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ from grader.judge.service import Judge
 __all__ = ["loop"]
 
 _EDITS = 7
-_TIMED = ("vector_add", "softmax", "square_matrix")  # one of each kind: memory alone, several sizes, a build
-_PAUSE_S = 6.0  # a learner reads and types for longer; meanwhile the next worker imports
+_TIMED = ("vector_add", "softmax", "square_matrix")  # one of each kind: memory-bound, several sizes, a build
+_PAUSE_S = 6.0  # less than a learner needs to read and type; meanwhile the next worker imports
 
 
 def loop(recorder: Recorder) -> None:
-    """Rows `check/<exercise>`: whole checks, gates and timing included, and the first one of a session."""
+    """Rows `check/<exercise>`: whole checks with timing and gates, and the first one of a session."""
     for exercise in map(find, _TIMED):
         with Judge() as judge:
             seconds = []

@@ -1,4 +1,4 @@
-"""Submissions for the benches: right ones, wrong ones, and ones that crash or cheat."""
+"""Submissions for the benches: right, wrong, crashing and cheating ones."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ _MUTATIONS = {
         ("row < height)", "row < height - 1)"),
     ),
 }
-MIXED = tuple(_MUTATIONS)  # the exercises that the mixes are drawn from
+MIXED = tuple(_MUTATIONS)  # the exercises of the mixes
 _LONG = ("endless-kernel", "held-pipe", "fork-bomb")  # ids in the header of an exploit
 _BODIES = {
     "raises": "raise ValueError('no')",
@@ -57,23 +57,23 @@ class Text:
 
 
 def honest(exercise_id: str, device: str = "cuda") -> list[Text]:
-    """The reference solution and those of `tests/honest` that this machine can run."""
+    """Return the reference solution, and the solutions of `tests/honest` that this machine can run."""
     own = Text("reference", exercise_id, "honest", solution(exercise_id))
     return [own, *(text for text in _files("honest", device) if text.exercise == exercise_id)]
 
 
 def wrong(exercise_id: str) -> list[Text]:
-    """The reference solution with one bug each."""
+    """Return the reference solution with one bug each."""
     right, found = solution(exercise_id), []
     for old, new in _MUTATIONS[exercise_id]:
         if old not in right:
-            raise SystemExit(f"The reference solution of {exercise_id} no longer holds {old!r}: mend {__file__}.")
+            raise SystemExit(f"The reference solution of {exercise_id} no longer contains {old!r}: fix {__file__}.")
         found.append(Text(f"{old} -> {new}", exercise_id, "wrong", right.replace(old, new)))
     return found
 
 
 def wrong_while_timed(exercise_id: str) -> Text:
-    """The reference solution, which does nothing any more once the cases for correctness are over."""
+    """Return a reference solution that does nothing after the correctness cases."""
     exercise = find(exercise_id)
     calls = len(exercise.cases) + 4
     parameters = ", ".join(exercise.parameters)
@@ -89,7 +89,7 @@ def {exercise.entry}({parameters}):
 
 
 def crashing(exercise_id: str) -> list[Text]:
-    """Ways to fail at once: exceptions, an exit, a segmentation fault, a syntax error, the stub."""
+    """Return texts that fail at once: exceptions, an exit, a segmentation fault, a syntax error, the stub."""
     exercise = find(exercise_id)
     parameters = ", ".join(exercise.parameters)
     head = f"def {exercise.entry}({parameters}):\n    "
@@ -101,8 +101,7 @@ def crashing(exercise_id: str) -> list[Text]:
 
 
 def hostile(device: str = "cuda", long_ones: int = 3) -> list[Text]:
-    """The files of `tests/exploits` that this machine can run; of those that are there to take all the time they are
-    given, only so many."""
+    """Return the files of `tests/exploits` that this machine can run, but only `long_ones` that run to a limit."""
     found = []
     for text in _files("exploits", device):
         if any(way in text.source.partition("\n\n")[0] for way in _LONG):
@@ -114,7 +113,7 @@ def hostile(device: str = "cuda", long_ones: int = 3) -> list[Text]:
 
 
 def _files(folder: Literal["honest", "exploits"], device: str) -> Iterator[Text]:
-    """Submissions begin with a header of `# key: value` lines; modules of the tests do not."""
+    """Yield the submissions, which begin with a header of `# key: value` lines. The tests' modules have none."""
     for path in sorted((_TESTS / folder).rglob("*.py")):
         source = path.read_bytes().decode()
         header = dict(re.findall(r"^# (exercise|runs|needs): (.*?)\s*$", source, re.MULTILINE))
@@ -127,7 +126,7 @@ def _files(folder: Literal["honest", "exploits"], device: str) -> Iterator[Text]
 
 
 def unique(text: Text, tag: str) -> Text:
-    """The same program in another text, its kernels' text included, so that no cache of compiled kernels knows it."""
+    """Return the same program with a changed text, also in its kernels, so that no cache of compiled kernels has it."""
     if "__global__" in text.source:
         return replace(text, source=text.source.replace("__global__", f"/* {tag} */ __global__"))
     try:
@@ -147,36 +146,37 @@ def unique(text: Text, tag: str) -> Text:
 
 
 def slower(times: float) -> Text:
-    """A right `vector_add` that does `times` the work: after its blocks it does the first of them again, which no
-    cache holds any more when the vectors are large."""
+    """Return a right `vector_add` that does `times` the work: it repeats its first blocks at the end.
+
+    If the vectors are large, no cache still holds these blocks.
+    """
     source = solution("vector_add")
     for old, new in (
         ("tl.program_id(0) *", "(tl.program_id(0) % tl.cdiv(n, BLOCK_SIZE)) *"),
         ("grid = (triton.cdiv(n, block_size),)", f"grid = (round({times!r} * triton.cdiv(n, block_size)),)"),
     ):
         if source.count(old) != 1:
-            raise SystemExit(f"The reference solution of vector_add no longer holds {old!r} once: mend {__file__}.")
+            raise SystemExit(f"The reference solution of vector_add no longer contains {old!r} once: fix {__file__}.")
         source = source.replace(old, new)
     return Text(f"{times:g} times the work", "vector_add", "honest", source)
 
 
 class Deck:
-    """Deals texts, each made unique: half of them honest, a quarter wrong, a quarter hostile. Of each kind every text
-    has its turn before one has the next."""
+    """Deals unique texts: half of them honest, a quarter wrong, a quarter hostile. Within a kind, texts take turns."""
 
     def __init__(self, texts: Iterable[Text], chance: random.Random) -> None:
         self._texts, self._chance = list(texts), chance
         self._left: dict[str, list[Text]] = {}
 
     def deal(self, count: int) -> list[Text]:
-        """So many, in random order."""
+        """Return `count` texts in random order."""
         kinds = ["honest", "wrong", "honest", "hostile"] * (count // 4 + 1)
         chosen = [self._next(kind) for kind in kinds[:count]]
         self._chance.shuffle(chosen)
         return [unique(text, f"{self._chance.getrandbits(64):x}") for text in chosen]
 
     def drop(self, name: str) -> None:
-        """This text is not dealt again."""
+        """Do not deal this text again."""
         self._texts = [text for text in self._texts if text.name != name]
 
     def _next(self, kind: str) -> Text:

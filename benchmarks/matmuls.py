@@ -1,4 +1,4 @@
-"""The rungs of a matrix product in TFLOPS, against cuBLAS in the same run; tiles, warps and stages of the last one."""
+"""The rungs of a matrix product against cuBLAS in the same run; tiles, warps and stages of the last rung."""
 
 from __future__ import annotations
 
@@ -30,18 +30,18 @@ SIZES = (1024, 2048, 4096, 8192)
 CUBLAS, THEN_LEAKY, FUSED = "cuBLAS", "cuBLAS, then leaky ReLU", "fused leaky ReLU"
 LAST = "descriptors, persistent grid"
 _LEAST = {(LAST, 2048): 0.95, (LAST, 4096): 1.0, (LAST, 8192): 1.0, (FUSED, 4096): 1.03, (FUSED, 8192): 1.03}
-_FIRST = {"BLOCK_M": 64, "BLOCK_N": 64, "BLOCK_K": 32}  # what the notebook's cell begins with
+_FIRST = {"BLOCK_M": 64, "BLOCK_N": 64, "BLOCK_K": 32}  # the values in the notebook's cell
 _REPEATS = 40
 _SWEEP_REPEATS = 15
-_SHARED_BYTES = 227 << 10  # of a block, on a Hopper card
-_SUMS_OF_A_THREAD = 128  # in registers; of 255 that it can have
+_SHARED_BYTES = 227 << 10  # per block on a Hopper GPU
+_SUMS_OF_A_THREAD = 128  # of the 255 registers that a thread can have
 
 Product = Callable[[torch.Tensor, torch.Tensor, torch.Tensor], Any]
 
 
 @dataclass(frozen=True)
 class Setting:
-    """What can be chosen of the persistent kernel. `even`: as many programs as share the tiles evenly, else all SMs."""
+    """The persistent kernel's parameters. `even`: as many programs as share the tiles evenly, instead of one per SM."""
 
     block_m: int
     block_n: int
@@ -53,7 +53,7 @@ class Setting:
 
     @property
     def shared_bytes(self) -> int:
-        """Of the buffers of all stages, and of the half of a tile that is stored at once."""
+        """The shared memory for the buffers of all stages, and for the half tile that is stored at once."""
         staged = self.stages * (self.block_m + self.block_n) * self.block_k
         return 2 * (staged + self.block_m * self.block_n // 2) + 128
 
@@ -69,7 +69,7 @@ class Setting:
 
 
 def settings() -> Iterator[Setting]:
-    """All that are worth a try and fit a Hopper card."""
+    """Yield the settings that are worth trying and fit a Hopper GPU."""
     shapes = ((128, 256, 64), (256, 128, 64), (128, 128, 64), (64, 256, 64))
     for shape, warps, stages, group, even in itertools.product(shapes, (4, 8), (3, 4), (4, 8, 16), (True, False)):
         setting = Setting(*shape, warps, stages, group, even)
@@ -78,7 +78,7 @@ def settings() -> Iterator[Setting]:
 
 
 def rungs(folder: Path) -> dict[str, Product]:
-    """The ladder by name: the reference solutions, and the kernel of the first one with settings that are given."""
+    """Return the ladder by name: the reference solutions, and the first one's kernel with fixed settings."""
     tuned, fused, last = (load(find(each), folder) for each in ("matmul", "matmul_leaky_relu", "matmul_open"))
     kernel = _globals(tuned)["matmul_kernel"].fn
     return {
@@ -104,10 +104,10 @@ def _untuned(kernel: Any, group: int, a: torch.Tensor, b: torch.Tensor, out: tor
 
 
 def matmuls(recorder: Recorder) -> None:
-    """Rows `matmuls`, a case for each rung and size: its rate, and the ratio to cuBLAS doing the same.
+    """Rows `matmuls`, one case per rung and size: its rate, and the ratio to the same work with cuBLAS.
 
     Raises:
-        Fault: the last rung, or the fused one, is slower than it must be.
+        Fault: the last or the fused rung is too slow.
     """
     faults = []
     with tempfile.TemporaryDirectory() as folder:
@@ -123,13 +123,13 @@ def matmuls(recorder: Recorder) -> None:
                 ratio = _record(recorder, "matmuls", f"{name}, {size}", size, samples, times[peer])
                 least = _LEAST.get((name, size), 0.0)
                 if ratio < least:
-                    faults.append(f"matmuls: {name} at {size}: {ratio:.3f}× cuBLAS, and {least}× is needed")
+                    faults.append(f"matmuls: {name} at {size}: {ratio:.3f}× cuBLAS, but {least}× is needed")
     if faults:
         raise Fault("\n".join(faults))
 
 
 def sweep(recorder: Recorder) -> None:
-    """Rows `matmuls/sweep`: the persistent kernel with each setting, at 2048, 4096 and 8192. Needs a Hopper card."""
+    """Rows `matmuls/sweep`: the persistent kernel with each setting, at 2048, 4096 and 8192. Needs a Hopper GPU."""
     with tempfile.TemporaryDirectory() as folder:
         known = _globals(load(find("matmul_open"), Path(folder)))
         cublas = find("matmul").baseline("cublas").function
@@ -139,7 +139,7 @@ def sweep(recorder: Recorder) -> None:
                 product = partial(_persistent, known, setting)
                 try:
                     _must_be_right(str(setting), product, arrays)
-                except Exception as error:  # what does not compile is a result, too
+                except Exception as error:  # that a setting does not compile is a result, too
                     print(f"{size}: {setting}: {type(error).__name__}: {str(error)[:200]}", flush=True)
                     continue
                 calls = {CUBLAS: partial(cublas, *arrays), "": partial(product, *arrays)}
@@ -150,7 +150,7 @@ def sweep(recorder: Recorder) -> None:
 def _persistent(
     known: Mapping[str, Any], setting: Setting, a: torch.Tensor, b: torch.Tensor, out: torch.Tensor
 ) -> None:
-    """The kernel of the reference solution of `matmul_open`, whose names `known` has, with this setting."""
+    """Run the reference kernel of `matmul_open` with this setting; `known` has the solution's names."""
     (m, k), n = a.shape, b.shape[1]
     blocks = ((setting.block_m, setting.block_k), (setting.block_k, setting.block_n),
               (setting.block_m, setting.block_n // 2))  # fmt: skip
@@ -173,18 +173,18 @@ def _drawn(size: int) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
 
 
 def _must_be_right(name: str, product: Product, arrays: tuple[torch.Tensor, torch.Tensor, torch.Tensor]) -> None:
-    """Raises ArithmeticError where the result is not that of the exercise's oracle."""
+    """Raise ArithmeticError if the result is not the oracle's."""
     a, b, out = arrays
     out.fill_(float("nan"))
     product(a, b, out)
     exercise: Exercise = find("matmul_leaky_relu" if name in (FUSED, THEN_LEAKY) else "matmul")
     budget = next(case.budget for case in PLOT_CASES if case.arrays[0].shape == tuple(a.shape)) or exercise.budget
     if not bool(within(out, exercise.oracle({"a": a.double(), "b": b.double()}), budget).all()):
-        raise ArithmeticError(f"{name} is wrong at {a.shape[0]}: no figure is written.")
+        raise ArithmeticError(f"{name} is wrong at {a.shape[0]}. No figure is written.")
 
 
 def _record(recorder: Recorder, bench: str, case: str, size: int, samples: list[float], peer: list[float]) -> float:
-    """Adds the rate and the ratio to cuBLAS, call by call; returns the ratio."""
+    """Add the rate and the ratio to cuBLAS, call by call. Return the ratio."""
     rates = [2 * size**3 / us / 1e6 for us in samples]
     recorder.add(bench, case, "rate_tflops", "TFLOPS", *astuple(interval(rates)))
     ratio = interval([theirs / ours for theirs, ours in zip(peer, samples, strict=True)])

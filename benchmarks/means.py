@@ -1,4 +1,4 @@
-"""The mean in Triton against `torch.mean`: over sizes, beside other ways to do it, and over grid, block and warps."""
+"""The mean in Triton against `torch.mean` and other ways, over sizes, and over grid, block and warps."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ _SHAPES = tuple(
     for per_sm in (1, 2, 4, 8, 16)
     for block in (1024, 4096, 8192, 16384)
     for warps in (4, 8, 16)
-    if block // (32 * warps) <= 64  # more sums than that do not fit into the registers of a thread
+    if block // (32 * warps) <= 64  # more sums do not fit in the registers of a thread
 )
 _REFERENCE, _TORCH = "two launches (the authors' solution)", "torch.mean"
 
@@ -39,7 +39,7 @@ Launch = Callable[[Any, Any], Any]
 
 @triton.jit  # type: ignore[untyped-decorator]
 def element_kernel(x_ptr, sums_ptr, n, BLOCK: tl.constexpr):  # type: ignore[no-untyped-def]
-    """As it circulates, and as the notebook shows it."""
+    """The kernel that circulates online, as the notebook shows it."""
     first = tl.program_id(0) * BLOCK
     total = 0.0
     for i in range(first, tl.minimum(first + BLOCK, n)):
@@ -63,7 +63,7 @@ def _ticket_kernel(x_ptr, out_ptr, sums_ptr, ticket_ptr, n, BLOCK: tl.constexpr,
     for start in range(tl.program_id(0) * BLOCK, n, tl.num_programs(0) * BLOCK):
         sums += tl.load(x_ptr + start + lane, mask=start + lane < n, other=0.0)
     tl.store(sums_ptr + tl.program_id(0), tl.sum(sums, axis=0))
-    tl.debug_barrier()  # the sum is stored before the ticket is drawn
+    tl.debug_barrier()  # store the sum before taking a ticket
     if tl.atomic_add(ticket_ptr, 1, sem="acq_rel", scope="gpu") == tl.num_programs(0) - 1:
         place = tl.arange(0, MOST)
         found = tl.load(sums_ptr + place, mask=place < tl.num_programs(0), other=0.0, cache_modifier=".cg")
@@ -72,7 +72,7 @@ def _ticket_kernel(x_ptr, out_ptr, sums_ptr, ticket_ptr, n, BLOCK: tl.constexpr,
 
 
 def means(recorder: Recorder) -> None:
-    """Rows `means/sizes`, `means/ways` and `means/shapes`; every ratio is of calls made one after the other."""
+    """Rows `means/sizes`, `means/ways` and `means/shapes`. Ratios are of consecutive calls."""
     sms = torch.cuda.get_device_properties(0).multi_processor_count
     with tempfile.TemporaryDirectory() as folder:
         reference = load(find("mean_triton"), Path(folder))
@@ -93,7 +93,7 @@ def means(recorder: Recorder) -> None:
 
 
 def shape(kernel: Any, x: Any, programs: int, block: int, warps: int) -> Launch:
-    """The reference solution's kernel, launched in this shape on vectors like `x`."""
+    """Return a launch of the reference solution's kernel in this shape, on vectors like `x`."""
     sums = torch.empty(programs, device=x.device)
 
     def run(x: Any, out: Any) -> None:
@@ -104,7 +104,7 @@ def shape(kernel: Any, x: Any, programs: int, block: int, warps: int) -> Launch:
 
 
 def ways(x: Any, programs: int, block: int) -> dict[str, Launch]:
-    """Other ways to a mean of vectors like `x`: one launch, atomics, and element by element."""
+    """Return other ways to compute the mean of vectors like `x`: one launch, atomics, and element by element."""
     sums = torch.empty(programs, device=x.device)
     ticket = torch.zeros(1, dtype=torch.int32, device=x.device)
     parts = torch.empty(triton.cdiv(x.numel(), 1024), device=x.device)
@@ -114,7 +114,7 @@ def ways(x: Any, programs: int, block: int) -> dict[str, Launch]:
         _ticket_kernel[(programs,)](x, out, sums, ticket, x.numel(), BLOCK=block, MOST=most, num_warps=8)
 
     def atomics(x: Any, out: Any) -> None:
-        out.zero_()  # what is added to must be 0: a part of the method, and of its time
+        out.zero_()  # the sum starts at 0, which is part of the method and of its time
         _atomic_kernel[(programs,)](x, out, x.numel(), BLOCK=block, num_warps=8)
 
     def elements(x: Any, out: Any) -> None:
@@ -129,18 +129,18 @@ def ways(x: Any, programs: int, block: int) -> dict[str, Launch]:
 
 
 def _runs(name: str, way: Launch, x: Any) -> bool:
-    """Whether it compiles and runs here: what circulates was written for some older Triton."""
+    """Whether it compiles and runs here: the kernel that circulates was written for an older Triton."""
     try:
         way(x, torch.empty(1, device="cuda"))
         torch.cuda.synchronize()
     except Exception as error:  # whatever the compiler raises
-        print(f"{name}: it does not run here. {type(error).__name__}: {error}")
+        print(f"{name} does not run here: {type(error).__name__}: {error}")
         return False
     return True
 
 
 def _different(way: Launch, x: Any) -> int:
-    """How many different results so many launches on the same data give."""
+    """Return how many different results `_RESULTS` launches on the same data give."""
     outs = torch.empty(_RESULTS, 1, device="cuda")
     for out in outs:
         way(x, out)
@@ -152,7 +152,7 @@ def _torch_mean(x: Any, out: Any) -> None:
 
 
 def _measure(recorder: Recorder, bench: str, x: Any, peers: dict[str, Launch]) -> None:
-    """A row of each metric for each peer, and its ratio to `torch.mean`, call by call in the same run."""
+    """Add the rows of each peer, and its ratio to `torch.mean`, call by call in the same run."""
     outs = {name: torch.full((1,), float("nan"), device="cuda") for name in peers}
     calls: dict[str, Callable[[], Any]] = {name: partial(peer, x, outs[name]) for name, peer in peers.items()}
     times = in_turn(calls)

@@ -1,4 +1,4 @@
-"""What the host adds to the judge's rounds, from a session's first grading on: of a submission, and of a baseline."""
+"""The time that the host adds to the judge's rounds of a submission and a baseline, from a session's start on."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from benchmarks.limits import Limit
 from benchmarks.material import honest
 from benchmarks.rows import Recorder
 from grader.exercises import find
-from grader.judge.checking.buffers import Spread
+from grader.judge.checking.buffers import Layout
 from grader.judge.process.worker import Round
 from grader.judge.score import interval
 from grader.judge.timing.clock import NO_DRIFT, Clock, Excess
@@ -31,8 +31,11 @@ _A_GRADING_S = 15.0
 
 
 class Heard(NamedTuple):
-    """A round: whose, a launch of it by the worker's events, what it took longer than calibrated, and the drifts of the
-    switch and of the look, which are not taken off these; in microseconds. Last, 1 where the processor was slow."""
+    """One round in microseconds: a launch by the worker's events, then what its parts took beyond the calibration.
+
+    `drift_us` and `look_drift_us` are the drifts of the switch and of the probe, not subtracted from the others.
+    `strained` is 1 if the processor was slow.
+    """
 
     peer: str
     launch_us: float
@@ -46,32 +49,33 @@ class Heard(NamedTuple):
 
 @contextmanager
 def listening() -> Iterator[list[Heard]]:
-    """Collects what the clock is given to read in this process."""
+    """Collect the rounds that the clock reads in this process."""
     heard: list[Heard] = []
     read = Clock.read
 
-    def listen(clock: Clock, spread: Spread, one: Round, drift: Excess = NO_DRIFT, trusted: bool = False) -> Reading:
+    def listen(clock: Clock, layout: Layout, one: Round, drift: Excess = NO_DRIFT, trusted: bool = False) -> Reading:
         if one.event_s is not None:
             more = (
-                one.event_s / len(spread.launches),
+                one.event_s / len(layout.launches),
                 clock.switch_excess_s(one),
-                one.copy_in_s - clock.copy_in_s(spread.used["inputs"]),
+                one.copy_in_s - clock.copy_in_s(layout.used["inputs"]),
                 clock.probe_excess_s(one),
                 drift.switch_s,
                 drift.probe_s,
             )
             whose = "baseline" if trusted else "submission"
             heard.append(Heard(whose, *(1e6 * each for each in more), float(drift.strained)))
-        return read(clock, spread, one, drift, trusted)
+        return read(clock, layout, one, drift, trusted)
 
     with mock.patch.object(Clock, "read", listen):
         yield heard
 
 
 def noise(recorder: Recorder) -> None:
-    """Rows `clock/noise`, a case for each grading of one submission and whose rounds: what a launch takes, by how much
-    rounds exceed what is calibrated, when the grading began, and what a virtual machine's host or other threads took of
-    the processors meanwhile. Which clock counted is printed.
+    """Rows `clock/noise`, one case per grading and competitor: launches, and by how much rounds exceed the calibration.
+
+    Each grading also has the time it began, and the processor time lost to a virtual machine's host and to other
+    threads. The clock that counted is printed.
     """
     from grader.judge.arbiter import Arbiter
 
@@ -96,8 +100,9 @@ def noise(recorder: Recorder) -> None:
 
 
 def taken(stat: str = "/proc/stat") -> tuple[float, int]:
-    """So far: seconds in which the host ran others on this virtual machine's processors, all of them together, and how
-    often another thread was run in place of this process.
+    """Return the seconds so far in which the host ran others on this machine's processors, summed over all of them.
+
+    The second value is how often this process was preempted.
     """
     stolen = int(Path(stat).read_text(encoding="ascii").split()[8])  # "cpu", then the eighth of its times
     return stolen / os.sysconf("SC_CLK_TCK"), resource.getrusage(resource.RUSAGE_SELF).ru_nivcsw

@@ -1,7 +1,7 @@
-"""What an operator costs: a leaky ReLU between two operations, as PyTorch's own and as one of ours, eager and compiled.
+"""The cost of an operator: a leaky ReLU between two operations, PyTorch's or a custom one, eager and compiled.
 
-Rows `operators`: `median_us` with the quartiles, and `kernels`, for 2^24 float32. The operator is the reference
-solution's.
+Rows `operators`: `median_us` with the quartiles, and `kernels`, for 2^24 float32. The custom operator is the reference
+solution.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ _SIZE, _SLOPE = 1 << 24, 0.1
 
 
 def operators(recorder: Recorder) -> None:
-    """Rows `operators`, one case for each of the four ways."""
+    """Rows `operators`, one case per way."""
     with tempfile.TemporaryDirectory() as folder:
         own = load(find("leaky_relu_op"), Path(folder))
         _measure(recorder, {"PyTorch's leaky ReLU": torch.nn.functional.leaky_relu, "an operator of one's own": own})
@@ -41,7 +41,7 @@ def _measure(recorder: Recorder, ways: dict[str, Callable[..., Any]]) -> None:
         chain = _chain(function)
         for how, call in (("eager", chain), ("compiled", torch.compile(chain, fullgraph=True, dynamic=False))):
             if not torch.allclose(call(x), wanted):
-                raise SystemExit(f"{name}, {how}: it computes something else; no figure is written.")
+                raise SystemExit(f"{name}, {how}: the result is wrong. No figure is written.")
             calls[f"{name}, {how}"] = functools.partial(call, x)
     for case, times in in_turn(calls).items():
         low, middle, high = quantiles(times, n=4)

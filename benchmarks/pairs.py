@@ -114,7 +114,7 @@ def _judged(bench: Bench, exercise: Exercise, source: str, ahead: Sequence[tuple
     from grader.judge.timing.timer import Timer
 
     timer = Timer(bench, exercise, lambda *_: None)
-    timer.one_queue = True  # true in effect: it uses one stream, so another worker would not be faster
+    timer.one_queue = True  # it uses one stream, so a worker with one queue would not help
     timer.know_baselines()
     bench.pool.expect(list(ahead))
     loaded = bench.take(source, exercise)

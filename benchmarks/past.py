@@ -1,4 +1,4 @@
-"""Past the ladder: rotation and FFT against the last rung in one run, with the error beside the time; and the knobs."""
+"""Beyond the ladder: rotation and FFT against the last rung in one run, with their errors; and two parameters."""
 
 from __future__ import annotations
 
@@ -35,23 +35,23 @@ _NEEDED = {"rotation": (1.5, 2e-5), "FFT": (5.0, 1e-4)}  # times as fast as the 
 
 
 def with_knobs(source: str, **knobs: int) -> str:
-    """The reference solution with other constants, `STEPS` and `THREADS`.
+    """Return the reference solution with other values of its constants `STEPS` and `THREADS`.
 
     Raises:
-        ValueError: a constant does not stand there as it should.
+        ValueError: the solution does not define a constant exactly once.
     """
     for name, value in knobs.items():
         source, count = re.subn(rf"^{name} = \d+\b", f"{name} = {value}", source, flags=re.MULTILINE)
         if count != 1:
-            raise ValueError(f"{name} is not one constant of the reference solution of ls_open.")
+            raise ValueError(f"The reference solution of ls_open must define {name} exactly once.")
     return source
 
 
 def past(recorder: Recorder) -> None:
-    """Rows `ladder/past`, the ways past the last rung, and `ladder/steps`, the rotation with other knobs.
+    """Rows `ladder/past`, the ways beyond the last rung, and `ladder/steps`, the rotation with other constants.
 
     Raises:
-        Fault: a way is too slow or too far off; its rows are written all the same.
+        Fault: a way is too slow or too inaccurate. Its rows are written nevertheless.
     """
     exercise, reference = find("ls_open"), solution("ls_open")
     assert exercise.draw is not None
@@ -77,7 +77,7 @@ def past(recorder: Recorder) -> None:
             except Exception as error:
                 if way == LAST:
                     raise
-                traceback.print_exc()  # the others are still worth their time
+                traceback.print_exc()  # the other ways are still measured
                 faults.append(f"ladder/past: {way}: {type(error).__name__}: {error}")
             else:
                 calls[way] = one
@@ -113,7 +113,7 @@ def _digits(one: Callable[[], Any], out: torch.Tensor, expected: torch.Tensor) -
 
 
 def _registers(function: Any) -> int | None:
-    """Of the one kernel that the function's cell keeps under that name."""
+    """Return the registers of `kernel` in the function's cell, or None if there is no such name."""
     kernel = function.__globals__.get("kernel")
     return None if kernel is None else int(kernel.num_regs)
 
@@ -127,5 +127,5 @@ def _faults(times: dict[str, list[float]], digits: dict[str, float]) -> list[str
         off = 10 ** -digits[way]
         if not (ratio >= least and off <= error):
             is_ = f"{way} is {ratio:.2f} times as fast as the last rung, with an error of {off:.0e}"
-            found.append(f"ladder/past: {is_}; {least:g} and {error:.0e} are asked for.")
+            found.append(f"ladder/past: {is_}; {least:g} and {error:.0e} are required.")
     return found

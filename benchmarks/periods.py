@@ -1,4 +1,4 @@
-"""What finds periods without a kernel of one's own: SciPy, NumPy, torch and CuPy's signal library."""
+"""Ways to find a period without writing a kernel: SciPy, NumPy, torch and CuPy's signal library."""
 
 from __future__ import annotations
 
@@ -22,13 +22,13 @@ __all__ = ["of_this_machine", "periods"]
 
 _FREQUENCIES = 1 << 14
 _REPEATS = 5
-_AGREE = 1e-6  # of the highest peak: all of them compute in float64
+_AGREE = 1e-6  # of the highest peak; all compute in float64
 
 Power = Callable[[], Any]
 
 
 def periods(recorder: Recorder) -> None:
-    """Rows `periods`: a case for each way, 1,024 samples and 16,384 frequencies in float64."""
+    """Rows `periods`, one case per way, for 1,024 samples and 16,384 frequencies in float64."""
     drawn = draw(ladder_case(SAMPLES, _FREQUENCIES, "float64"), generator("cuda"), recorder.machine)
     expected = lombscargle(*drawn.values())
     times: dict[str, list[float]] = {}
@@ -43,7 +43,7 @@ def periods(recorder: Recorder) -> None:
 
 
 def of_this_machine(drawn: dict[str, torch.Tensor], folder: Path) -> dict[str, Power]:
-    """The ways that there are here; those of the CPU have their arrays on the CPU."""
+    """Return the ways that this machine has; the CPU's have their arrays on the CPU."""
     from scipy.signal import lombscargle as of_scipy
 
     host = [value.cpu().numpy() for value in drawn.values()]
@@ -57,7 +57,7 @@ def of_this_machine(drawn: dict[str, torch.Tensor], folder: Path) -> dict[str, P
         try:
             import cupy
             from cupyx.scipy.signal import lombscargle as of_cupyx
-        except (ImportError, RuntimeError) as error:  # it loads most of CUDA's libraries, and one may be missing
+        except (ImportError, RuntimeError) as error:  # it loads most CUDA libraries, and one may be missing
             print(f"cupyx.scipy.signal is left out: {error}", flush=True)
             return ways
         arrays = [cupy.asarray(value) for value in drawn.values()]
@@ -66,11 +66,11 @@ def of_this_machine(drawn: dict[str, torch.Tensor], folder: Path) -> dict[str, P
 
 
 def _must_agree(name: str, power: Any, expected: torch.Tensor) -> None:
-    """Raises SystemExit where a way gives something else: no figure is written of that."""
+    """Raise SystemExit if a way gives another result."""
     got = torch.as_tensor(power.get() if hasattr(power, "get") else power)
     error = (got.to(expected) - expected).abs().max() / expected.max()
     if not error < _AGREE:
-        raise SystemExit(f"{name} differs by {error:g} of the peak: no figure is written.")
+        raise SystemExit(f"{name} differs by {error:g} of the peak. No figure is written.")
 
 
 def _milliseconds(power: Power) -> float:

@@ -1,4 +1,4 @@
-"""Bandwidth over size from recorded rows: one picture an exercise, readable in greyscale."""
+"""Plots bandwidth over size from recorded rows: one picture per exercise, readable in greyscale."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#999999")  # Okabe and 
 
 
 def plots(results: Path) -> list[Path]:
-    """Writes `<results>-<exercise>.png` for every exercise that the file has rows of."""
+    """Write `<results>-<exercise>.png` for every exercise that has rows in the file."""
     rows = [row for row in json.loads(results.read_text()) if row["metric"] == "bandwidth_gbps"]
     written = []
     for exercise in EXERCISES.values():

@@ -1,4 +1,4 @@
-"""Which kernels the softmaxes of the notebook start, with their times. Rows `kernels`/`time_us`."""
+"""The kernels that the notebook's softmaxes launch, with their times. Rows `kernels`, metric `time_us`."""
 
 from __future__ import annotations
 

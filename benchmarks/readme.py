@@ -1,4 +1,4 @@
-"""The README's figures: a table per GPU, made from recorded rows. `make bench` rewrites it, and a test compares it."""
+"""The README's figures: one table per GPU, made from recorded rows. `make bench` rewrites them, and a test compares."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ class Line:
     pick: Callable[..., dict[str, Any]] = min
 
     def row(self, rows: list[dict[str, Any]]) -> dict[str, Any]:
-        """The row that is shown.
+        """Return the row to show.
 
         Raises:
             KeyError: a row is missing.
@@ -43,7 +43,7 @@ class Line:
 _LONG_ROWS = tuple(f"4096 × {n}" for n in (4096, 8192, 16384, 32768))
 _LONG_KERNELS = ("100", "220", "470", "1000", "2200", "4700", "10000", "22000", "50000")  # µs
 
-# By the name of the results file. The H200 measured the course's kernels, the H100 the judge.
+# By the stem of the results file. The H200 measured the course's kernels, the H100 the judge.
 TABLES = {
     "nvidia-h200": (
         Line("copy of 512 MiB, device to device", "copy", "bandwidth_gbps"),
@@ -77,7 +77,7 @@ TABLES = {
 
 
 def section(results: Path) -> str:
-    """The table of one results file.
+    """Return the table of one results file.
 
     Raises:
         KeyError: there is no table for this GPU, or a row is missing.
@@ -114,7 +114,7 @@ def _figure(row: dict[str, Any]) -> str:
 
 
 def rewrite(results: Path) -> None:
-    """Puts the GPU's table into the README; does nothing for a GPU that has none there.
+    """Write the GPU's table into the README, if the README has one for this GPU.
 
     Raises:
         KeyError: a row is missing.

@@ -1,4 +1,4 @@
-"""The rungs of a reduction: bandwidth against that of reading alone, error far from 0, and whether results repeat."""
+"""The rungs of a reduction: bandwidth compared with reading alone, error far from 0, and repeatability."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ __global__ void read_kernel(const float4* __restrict__ x, float* out, int quads)
         sum += a.x + a.y + a.z + a.w + b.x + b.y + b.z + b.w + c.x + c.y + c.z + c.w + d.x + d.y + d.z + d.w;
     }
     for (; i < quads; i += step) sum += x[i].x + x[i].y + x[i].z + x[i].w;
-    if (sum == 12345.678f) *out = sum;  // hardly ever: what is timed is the reading
+    if (sum == 12345.678f) *out = sum;  // hardly ever: only the reading is timed
 }
 extern "C" void read_all(const float4* x, float* out, int quads, int blocks, int threads) {
     read_kernel<<<blocks, threads>>>(x, out, quads);
@@ -47,7 +47,7 @@ Launch = Callable[[torch.Tensor, torch.Tensor], Any]
 
 
 def reductions(recorder: Recorder) -> None:
-    """Rows `reductions`, a case for each rung, the reference solution, torch.mean and reading; `reductions/blocks`."""
+    """Rows `reductions`, one case per rung, the reference solution, torch.mean and reading; `reductions/blocks`."""
     sms = torch.cuda.get_device_properties(0).multi_processor_count
     x, out = torch.randn(_ELEMENTS, device="cuda"), torch.zeros(1, device="cuda")
     read = _best_read(x, out, sms)
@@ -58,7 +58,7 @@ def reductions(recorder: Recorder) -> None:
         peers = _peers(reference, sms)
         for name, peer in peers.items():
             _speed(recorder, name, peer, x, out, read)
-        far = torch.randn(_SUMMED, device="cuda") + 10_000  # the same for all: errors of other data do not compare
+        far = torch.randn(_SUMMED, device="cuda") + 10_000  # the same for all, so that errors are comparable
         for name, peer in peers.items():
             _quality(recorder, name, peer, far, out)
         _over_blocks(recorder, reference, sms, x, out, read)
@@ -72,7 +72,7 @@ def _peers(reference: Callable[..., Any], sms: int) -> dict[str, Launch]:
 
 def _rung(name: str, scratch: torch.Tensor, x: torch.Tensor, out: torch.Tensor) -> None:
     if name != "grid-stride":
-        out.zero_()  # what is added to must be 0: a part of the method, and of its time
+        out.zero_()  # the sum starts at 0, which is part of the method and of its time
     launch(name, x, out, scratch, scratch.numel())
 
 
@@ -81,7 +81,7 @@ def _torch_mean(x: torch.Tensor, out: torch.Tensor) -> None:
 
 
 def _times(call: Callable[[], Any]) -> Interval:
-    """Microseconds of a call: median and interval, the L2 flushed before each."""
+    """Return a call's microseconds, median and interval, with the L2 flushed before each call."""
     cuda: Any = torch.cuda
     flush = torch.empty(4 * cuda.get_device_properties(0).L2_cache_size, dtype=torch.uint8, device="cuda")
     times = []
@@ -103,7 +103,7 @@ def _gbps(times: Interval) -> tuple[float, float, float]:
 
 
 def _best_read(x: torch.Tensor, out: torch.Tensor, sms: int) -> Interval:
-    """The fastest of some ways to read: no kernel that uses what it reads should be faster."""
+    """Return the fastest of some ways to read. A kernel that uses its data should not be faster."""
     path = load_inline("read_alone", "", _READ, no_implicit_headers=True, is_python_module=False)
     read = ctypes.CDLL(path).read_all
     read.argtypes = [ctypes.c_void_p, ctypes.c_void_p, ctypes.c_int, ctypes.c_int, ctypes.c_int]
@@ -118,14 +118,14 @@ def _best_read(x: torch.Tensor, out: torch.Tensor, sms: int) -> Interval:
 def _speed(recorder: Recorder, name: str, peer: Launch, x: torch.Tensor, out: torch.Tensor, read: Interval) -> None:
     times = _times(partial(peer, x, out))
     if not torch.allclose(out, x.double().mean().float(), atol=1e-5):
-        raise SystemExit(f"The rung {name} is wrong: no figure is written.")
+        raise SystemExit(f"The rung {name} is wrong. No figure is written.")
     recorder.add("reductions", name, "median_us", "µs", *astuple(times))
     recorder.add("reductions", name, "bandwidth_gbps", "GB/s", *_gbps(times))
     recorder.add("reductions", name, "share_of_read", "1", read.middle / times.middle)
 
 
 def _quality(recorder: Recorder, name: str, peer: Launch, x: torch.Tensor, out: torch.Tensor) -> None:
-    """The median error on numbers around 10,000, in billionths, and how many results there were for the same data."""
+    """Add the median error on numbers around 10,000, in ppb, and the number of different results on the same data."""
     exact, results = x.double().mean().item(), []
     for _ in range(_RESULTS):
         peer(x, out)
@@ -138,7 +138,7 @@ def _quality(recorder: Recorder, name: str, peer: Launch, x: torch.Tensor, out: 
 def _over_blocks(
     recorder: Recorder, reference: Any, sms: int, x: torch.Tensor, out: torch.Tensor, read: Interval
 ) -> None:
-    """What the number of blocks does to the grid-stride rung and to the reference solution's kernel."""
+    """Time the grid-stride rung and the reference solution's kernel with different numbers of blocks."""
     mean = reference.__globals__["library"]().mean
     for share in _BLOCKS_OF_SM:
         blocks = max(1, round(share * sms))
@@ -146,6 +146,6 @@ def _over_blocks(
         scratch = torch.empty(blocks, device="cuda")
         by_float = _times(partial(_rung, "grid-stride", scratch, x, out))
         recorder.add("reductions/blocks", case, "share_of_read_by_float", "1", read.middle / by_float.middle)
-        if blocks <= 4096:  # as many sums as the reference solution keeps
+        if blocks <= 4096:  # the reference solution keeps at most so many sums
             by_float4 = _times(partial(mean, x.data_ptr(), out.data_ptr(), x.numel(), blocks))
             recorder.add("reductions/blocks", case, "share_of_read_by_float4", "1", read.middle / by_float4.middle)

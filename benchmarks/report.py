@@ -1,6 +1,7 @@
-"""A real report for the README: the reference softmax is graded, its verdict kept, and drawn where there is a browser.
+"""A real report for the README, of the reference softmax.
 
-`make bench` keeps the verdict; `python -m benchmarks.report` draws `docs/report.png` from it, on any machine.
+`make bench` saves the verdict. `python -m benchmarks.report` draws `docs/report.png` from it, on any machine with a
+browser.
 """
 
 from __future__ import annotations
@@ -22,17 +23,17 @@ _PAGE = '<body style="margin:12px;width:740px;background:#fff;font:14px system-u
 
 
 def report(recorder: Recorder) -> None:
-    """Grades the reference solution of `softmax` in a warm session and keeps the verdict as JSON."""
+    """Grade the reference solution of `softmax` in a warm session and save the verdict as JSON."""
     with Judge() as judge:
         for _ in range(2):
             verdict = judge.grade(solution("softmax"), "softmax")
     _PICTURE.parent.mkdir(exist_ok=True)
     _KEPT.write_text(json.dumps(verdict.to_dict(), ensure_ascii=False, indent=1) + "\n", encoding="utf-8")
-    print(f"kept: the report of a check on {recorder.machine.gpu}, in {_KEPT}")
+    print(f"saved the verdict of a check on {recorder.machine.gpu} in {_KEPT}")
 
 
 def draw() -> Path:
-    """Draws the kept verdict as a learner sees it."""
+    """Draw the saved verdict as a learner sees it."""
     from playwright.sync_api import sync_playwright
 
     from grader.doctor import find_chromium

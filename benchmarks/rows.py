@@ -1,4 +1,4 @@
-"""Rows of one run, written as they come to `benchmarks/results/<gpu>.json`."""
+"""The rows of one run, each written to `benchmarks/results/<gpu>.json` as soon as it is measured."""
 
 from __future__ import annotations
 
@@ -23,12 +23,12 @@ __all__ = ["Recorder", "commit", "replace_rows"]
 
 @functools.cache
 def commit() -> str:
-    """The commit that is measured, `+` behind it where the tree differs; `COMMIT` says it where there is no git."""
+    """Return the measured commit, with a `+` if the tree has changes. Without git, `COMMIT` names it."""
     if named := os.environ.get("COMMIT"):
         return named
     try:
         ask = functools.partial(subprocess.run, capture_output=True, text=True, check=True, cwd=RESULTS.parents[1])
-        results = f":!{RESULTS.relative_to(RESULTS.parents[1])}"  # a row that was written is no other version
+        results = f":!{RESULTS.relative_to(RESULTS.parents[1])}"  # new rows do not count as a change
         changed = ask(["git", "status", "--porcelain", "--untracked-files=no", "--", ".", results]).stdout
         return ask(["git", "rev-parse", "--short", "HEAD"]).stdout.strip() + ("+" if changed else "")
     except (OSError, subprocess.CalledProcessError):
@@ -37,7 +37,7 @@ def commit() -> str:
 
 @dataclass
 class Recorder:
-    """Collects rows of one run on one machine."""
+    """Collects the rows of one run on one machine."""
 
     machine: Machine
     date: str
@@ -63,21 +63,23 @@ class Recorder:
         self.rows.append(row)
         spread = "" if low is None or high is None else f"  [{low:.4g}, {high:.4g}]"
         print(f"{bench:24} {case:28} {metric:24} {value:10.4g} {unit}{spread}", flush=True)
-        self.write()  # what is measured stays measured, whatever becomes of the bench
+        self.write()  # now, because the bench may fail later
 
     def path(self) -> Path:
-        """The file of this GPU."""
+        """Return this GPU's file."""
         return RESULTS / (self.machine.gpu.lower().replace(" ", "-") + ".json")
 
     def write(self) -> Path:
-        """Writes the rows over those of the same benches; rows of benches that were not run stay."""
+        """Replace the rows of the benches that ran; rows of other benches stay."""
         replace_rows(self.path(), [asdict(row) for row in self.rows], "bench")
         return self.path()
 
 
 def replace_rows(path: Path, rows: Sequence[dict[str, Any]], key: str) -> None:
-    """Writes them over those of the same `key`, a row a line. No reader, and no end of this process, finds half a file;
-    of two processes that write into a folder, one waits."""
+    """Replace the rows with the same `key`, one row per line.
+
+    Readers never see half a file, even if this process is killed. Processes that write into one folder take turns.
+    """
     path.parent.mkdir(exist_ok=True)
     lock = os.open(path.parent, os.O_RDONLY)
     try:

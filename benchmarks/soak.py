@@ -1,4 +1,4 @@
-"""Hundreds of gradings of every kind through one judge, with a census as it goes: what leaks, what is left behind."""
+"""Hundreds of gradings of every kind by one judge, with a regular census: does anything leak or stay behind?"""
 
 from __future__ import annotations
 
@@ -18,13 +18,14 @@ from benchmarks.rows import Recorder
 from grader.errors import JudgeStopped
 from grader.judge.service import Judge
 from grader.verdict import Verdict
+from grader.words import in_points
 
 __all__ = ["Soak", "kind_of", "soak"]
 
 _GRADINGS = 500
 _EVERY = 50
-_TIMED = 0.25  # of all gradings: timing is what takes long, and what a leak does not need
-_SLOW_S = 15.0  # what took longer is not graded again
+_TIMED = 0.25  # of all gradings: timing takes long, and leaks show without it
+_SLOW_S = 15.0  # a text that took longer is not graded again
 _LIMIT_S = 540.0
 _UNITS = {
     "processes": "1", "descriptors": "1", "folders": "1", "shm": "1", "disk_kib": "KiB", "judge_host_mib": "MiB",
@@ -33,7 +34,7 @@ _UNITS = {
 
 
 def kind_of(verdict: Verdict) -> str:
-    """One word for a verdict: how it failed, else "passed", or "slow" where a gate took points."""
+    """Return one word for a verdict: how it failed, "passed", or "slow" if a gate took points."""
     failures = [verdict.failure, *(case.failure for case in verdict.cases)]
     for failure in failures:
         if failure is not None:
@@ -45,25 +46,25 @@ def kind_of(verdict: Verdict) -> str:
 
 @dataclass
 class Soak:
-    """One soak: `faults` are sentences, and there must be none."""
+    """One soak. `faults` are sentences; there should be none."""
 
     device: Any
     gradings: int
     every: int
     seed: int
     limit: Limit
-    lines: Path  # where the samples go as they come
+    lines: Path  # the file for the samples
     timed: float = _TIMED
-    patience_s: float = 40.0  # for what ends by itself
+    patience_s: float = 40.0  # time to wait for processes that end by themselves
     kinds: Counter[str] = field(default_factory=Counter)
     faults: list[str] = field(default_factory=list)
-    samples: list[tuple[int, Census, float]] = field(default_factory=list)  # gradings so far, then, per minute
+    samples: list[tuple[int, Census, float]] = field(default_factory=list)  # gradings, census, gradings per minute
     done: int = 0
-    judges: set[int] = field(default_factory=set)  # more than one: it was started again
+    judges: set[int] = field(default_factory=set)  # more than one if it was restarted
     _slow: set[str] = field(default_factory=set)
 
     def run(self) -> None:
-        """Grades until all is done or the limit is near."""
+        """Grade until all is done or the limit is near."""
         chance = random.Random(self.seed)
         texts = [text for each in MIXED for text in (*honest(each, self.device), *wrong(each), *crashing(each))]
         deck = Deck([*texts, *hostile(self.device)], chance)
@@ -78,7 +79,7 @@ class Soak:
             while self.done < self.gradings and self.limit.allows(20):
                 dealt = deck.deal(min(self.every, self.gradings - self.done) - 1)
                 batch = [(text, chance.random() < self.timed) for text in dealt]
-                # At the end one that needs the baselines: they are there again where one before had ended them.
+                # The last one needs the baselines, so that they run again if an earlier one ended them.
                 batch.append((unique(honest("vector_add")[0], f"after {self.done}"), True))
                 begun, count = time.monotonic(), self.done
                 self._grade(judge, batch)
@@ -88,15 +89,15 @@ class Soak:
                 now = settled(temp, before, self.patience_s)
                 self._sample(now, rate)
                 if len(self.samples) == 2 and before.gpu_mib and now.gpu_mib:
-                    # torch keeps what it has had from the GPU; by now it has had all sizes, and must get by with them.
+                    # torch keeps GPU memory. By now it has seen all sizes, so it must not grow further.
                     before = replace(before, gpu_mib=max(before.gpu_mib, now.gpu_mib))
                 self.faults += [f"after {self.done} gradings: {sentence}" for sentence in grown(before, now)]
             judge.close()
             left = settled(temp, limit_s=self.patience_s)
             if left.processes:
-                self.faults.append(f"{left.processes} processes after the judge was closed")
+                self.faults.append(f"processes left after the judge was closed: {left.processes}")
             if left.folders or left.disk_kib > 64:
-                self.faults.append(f"{left.folders} temp folders with {left.disk_kib} KiB after the judge was closed")
+                self.faults.append(f"temp folders left after the judge was closed: {left.folders}, {left.disk_kib} KiB")
 
     def _grade(self, judge: Judge, batch: Sequence[tuple[Text, bool]]) -> None:
         judge.expect([(text.source, text.exercise) for text, _ in batch])
@@ -117,9 +118,9 @@ class Soak:
                 self._slow.add(text.name)
             right = sum(case.passed for case in verdict.cases)
             if text.kind == "honest" and kind not in ("passed", "slow"):
-                self.faults.append(f"{text.exercise}, {text.name} is honest, and its verdict {kind}: {verdict.failure}")
+                self.faults.append(f"{text.exercise}, {text.name} is honest, but got {kind}: {verdict.failure}")
             if text.kind == "wrong" and verdict.points:
-                self.faults.append(f"{text.exercise}, {text.name} is wrong, and got {verdict.points} points")
+                self.faults.append(f"{text.exercise}, {text.name} is wrong, but got {in_points(verdict.points)}")
             keep(self.lines, {"text": text.name, "exercise": text.exercise, "meant": text.kind, "kind": kind,
                               "points": verdict.points, "right": right, "seconds": round(seconds, 2)})  # fmt: skip
 
@@ -132,10 +133,10 @@ class Soak:
 
 
 def soak(recorder: Recorder) -> None:
-    """Rows `soak`: a census before, after and every 50 gradings, and the verdicts by kind. `SOAK` is their number.
+    """Rows `soak`: a census before, after and every 50 gradings, and the verdicts by kind. `SOAK` sets the number.
 
     Raises:
-        Fault: something leaked, the judge stopped, or a verdict was not what its text must get.
+        Fault: something leaked, the judge stopped, or a verdict was not the expected one.
     """
     count = int(os.environ.get("SOAK") or _GRADINGS)
     run = Soak("cuda", count, _EVERY, random.SystemRandom().getrandbits(32), Limit(_LIMIT_S),

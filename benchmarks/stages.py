@@ -1,4 +1,4 @@
-"""Where the seconds of a class's gradings go: by stage, and to the look at the kernels that ran."""
+"""Where the seconds of a class's gradings go: by stage, and to the profile of the kernels."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ __all__ = ["by_stage", "kernel_looks", "stages"]
 
 _STUDENTS = 12
 _A_GRADING_S = 15.0
-_LOOKED_AT = 8  # students, of three exercises each
+_LOOKED_AT = 8  # students, with three exercises each
 
 
 def stages(recorder: Recorder) -> None:
-    """Rows `throughput/stages`, a case for each exercise and stage: `waiting` until the first, then by first words."""
+    """Rows `throughput/stages`, one case per exercise and stage: `waiting`, then first words of progress messages."""
     limit, handed_in = Limit(150), texts("cuda", _STUDENTS)
     queue = [handed_in[student][exercise] for exercise in MIXED for student in handed_in]
     found: dict[str, dict[str, list[float]]] = {}
@@ -29,7 +29,7 @@ def stages(recorder: Recorder) -> None:
             if not limit.allows(_A_GRADING_S):
                 break
             took = by_stage(judge, text, queue[at:])
-            if at and queue[at - 1].exercise == text.exercise:  # the first times the baselines alone, once for all
+            if at and queue[at - 1].exercise == text.exercise:  # the first grading also times the baselines alone
                 for stage, seconds in took.items():
                     found.setdefault(text.exercise, defaultdict(list))[stage].append(seconds)
             print(text.exercise, text.name, {stage: round(seconds, 3) for stage, seconds in took.items()}, flush=True)
@@ -40,9 +40,9 @@ def stages(recorder: Recorder) -> None:
 
 
 def kernel_looks(recorder: Recorder) -> None:
-    """Rows `throughput/kernels`: seconds a grading of the same class without and with the look, in turn, twice each.
+    """Rows `throughput/kernels`: seconds per grading of the same class without and with the profile, twice each.
 
-    The first grading of a pass, which waits for the judge to start, is left out.
+    The first grading of a pass waits for the judge to start, so it is left out.
     """
     handed_in = texts("cuda", _LOOKED_AT)
     queue = [handed_in[student][exercise] for exercise in MIXED for student in handed_in]
@@ -55,14 +55,14 @@ def kernel_looks(recorder: Recorder) -> None:
             for text in queue[1:]:
                 judge.grade(text.source, text.exercise, kernels=look)
             found[look].append((time.perf_counter() - begun) / len(queue[1:]))
-            print("with" if look else "without", "kernels:", round(found[look][-1], 3), "s a grading", flush=True)
+            print("with" if look else "without", "kernels:", round(found[look][-1], 3), "s per grading", flush=True)
     for look, each in found.items():
         case = f"{len(queue) - 1} gradings, {'with' if look else 'without'} the kernels"
         recorder.add("throughput/kernels", case, "seconds_each", "s", median(each), min(each), max(each))
 
 
 def by_stage(judge: Judge, text: Text, queue: list[Text]) -> dict[str, float]:
-    """Seconds of one grading by stage, and of all of it. `queue`: what will be asked for, this one first."""
+    """Return the seconds of one grading, by stage and in total. `queue`: the next gradings, this one first."""
     took: dict[str, float] = defaultdict(float)
     begun = since = time.perf_counter()
     stage = "waiting"

@@ -1,4 +1,4 @@
-"""The steps of `benchmarks.evidence`, in the order in which they say most: what each runs, and how long it may."""
+"""The steps of `benchmarks.evidence`, the most telling first: what each runs, and its time limit."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ _PYTEST = ("-m", "pytest", "-m", "gpu", "-q", "--tb=short", "--durations=10", "-
 _MISTAKES = "tests/mistakes/test_mistakes.py::test_on_a_gpu_a_bug_is_named_and_right_work_passes"
 _EXPLOITS = "tests/exploits/test_exploits.py::test_it_gains_nothing_on_a_gpu"
 _GRADING = "tests/judge/test_grading_gpu.py"
-_MEASURE_THEMSELVES = ("time_gpu", "audit", "predict_ms")  # a neighbour on the GPU changes what is right there
-_CORRECT = (  # other tests that need a GPU: each judges what comes out, not how fast
+_MEASURE_THEMSELVES = ("time_gpu", "audit", "predict_ms")  # other work on the GPU changes the right answer
+_CORRECT = (  # other tests that need a GPU: they check results, not speed
     "tests/protocol", "tests/exercises", "tests/test_hardware.py", "tests/test_doctor.py",
 )  # fmt: skip
-_NOTEBOOKS = ("-m", "pytest", "-q", "--tb=short", "--durations=40", "-p", "no:cacheprovider")  # they carry no mark
-_BENCHES_S = {  # seconds that a bench may take; the others have `_BENCH_S`
+_NOTEBOOKS = ("-m", "pytest", "-q", "--tb=short", "--durations=40", "-p", "no:cacheprovider")  # they have no mark
+_BENCHES_S = {  # time limits of benches; the others have `_BENCH_S`
     "ladder": 240, "matmuls": 200, "means": 120, "traces": 240, "fusion": 150, "lies": 150, "reductions": 180,
     "operators": 150, "kernels": 500, "clock:agreement": 200, "clock:repeats": 240, "clock:pairs": 420,
     "clock:noise": 180, "clock:looks": 180, "clock:streams": 180, "flips": 560, "throughput:ours": 560,
@@ -32,12 +32,12 @@ _BENCHES_S = {  # seconds that a bench may take; the others have `_BENCH_S`
     "soak": 560, "kills": 560, "loop": 200, "matmuls:sweep": 500,
 }  # fmt: skip
 _BENCH_S = 90
-START_AND_WRITE_S = 25.0  # of a step that is a bench
+START_AND_WRITE_S = 25.0  # of a bench's limit, for its start and its rows
 
 
 @dataclass(frozen=True)
 class Step:
-    """`command` is what Python is given. One that is not `quiet` may run beside others of its kind."""
+    """`command`: the arguments for Python. `quiet`: it must run alone on its GPU."""
 
     name: str
     command: tuple[str, ...]
@@ -47,7 +47,7 @@ class Step:
 
 
 def known(out: Path) -> list[Step]:
-    """All steps, in the order in which they say most."""
+    """Return all steps, the most telling first."""
     early = ("ladder", "past", "matmuls", "means", "widths", "periods")
     later = ("stopwatches", "traces", "ceilings", "fusion", "lies", "bytes", "reductions", "operators", "kernels")
     long = ("flips", "throughput:ours", "throughput:stock", "soak", "kills")
@@ -56,8 +56,9 @@ def known(out: Path) -> list[Step]:
         _tests("grading", _GRADING, "-k", "reference_solution", limit_s=540),
         _tests("grading-endings", _GRADING, "-k", "not reference_solution and not plot"),
         _tests("workers", "tests/worker", "tests/explore"),
-        _tests("judge", "tests/judge", "tests/leaderboard/test_ranking.py", "--ignore=tests/judge/checking/test_fused_compare.py",
-               "--ignore=tests/judge/sandbox", f"--ignore={_GRADING}"),
+        _tests("judge", "tests/judge", "tests/leaderboard/test_ranking.py",
+               "--ignore=tests/judge/checking/test_fused_compare.py", "--ignore=tests/judge/sandbox",
+               f"--ignore={_GRADING}"),
         _tests("others", *_CORRECT, quiet=False),
         *map(_bench, early),
         *map(_bench, later),
@@ -74,11 +75,13 @@ def known(out: Path) -> list[Step]:
 
 
 def step(name: str, out: Path) -> Step:
-    """The step of this name, `tests:PATH`, `mistakes:EXERCISE`, `notebook:CHAPTER/NAME` (solved), a bench, a share
-    (`exploits-timing/1-of-2`, `flips/1-of-2`), or `exploits:WORD,WORD`: those whose names contain one of the words.
+    """Return the step of this name.
+
+    A name may also be `tests:PATH`, `mistakes:EXERCISE`, `notebook:CHAPTER/NAME` (solved), a bench, or a share
+    (`exploits-timing/1-of-2`, `flips/1-of-2`). `exploits:WORD,WORD` are the exploits whose names have one of the words.
 
     Raises:
-        LookupError: there is none.
+        LookupError: there is no such step.
     """
     kind, _, rest = name.partition(":")
     if found := [each for each in known(out) if each.name == name]:
@@ -101,7 +104,7 @@ def step(name: str, out: Path) -> Step:
 
 
 def _notebooks(out: Path) -> list[Step]:
-    """By chapter: solved ones alone, as their gates are timed; the others side by side."""
+    """Return one step per chapter. Solved notebooks run alone, because their gates are timed; others in parallel."""
     chapters = sorted(path.name for path in (ROOT / "source").iterdir() if path.is_dir())
     chosen = {f"notebooks-{chapter}": f"test_solved_it and {chapter}" for chapter in chapters}
     unsolved = {f"notebooks-{chapter}-unsolved": f"test_unsolved_it and {chapter}" for chapter in chapters}
@@ -120,7 +123,7 @@ def _tests(name: str, *arguments: str, limit_s: float = 300.0, quiet: bool = Tru
 
 def _bench(name: str) -> Step:
     seconds = _BENCHES_S.get(name, _BENCH_S)
-    limit = {"BENCH_LIMIT_S": str(seconds - START_AND_WRITE_S)}  # a bench that knows the time stops in time
+    limit = {"BENCH_LIMIT_S": str(seconds - START_AND_WRITE_S)}  # so that a bench stops in time
     return Step(name, ("-m", "benchmarks", name), seconds, environment=limit)
 
 
@@ -130,8 +133,10 @@ def _flips(name: str) -> Step:
 
 
 def _exploits(name: str, kind: str, share: int = 0, shares: int = 1) -> Step:
-    """Those of a kind, or a share of them that are one after another: the judge is told of the ones that follow. What
-    they came to is written to `benchmarks/results/exploits`."""
+    """Return a step for a kind's exploits, or for a contiguous share of them, as the judge loads the next ones ahead.
+
+    The results go to `benchmarks/results/exploits`.
+    """
     names = [each.name for each in exploits() if each.name.startswith(f"{kind}_")]
     return _exploits_named(name, names[share * len(names) // shares : (share + 1) * len(names) // shares])
 
@@ -146,7 +151,7 @@ def _exploits_named(name: str, chosen: Sequence[str]) -> Step:
 
 
 def _mistakes() -> list[Step]:
-    """By chapter: those that are wrong whatever their speed, side by side; then the rest, alone."""
+    """Return two steps per chapter: mistakes that are wrong at any speed run in parallel, the others alone."""
     from grader.exercises import EXERCISES
 
     by_chapter: dict[str, set[str]] = {}
@@ -160,7 +165,7 @@ def _mistakes() -> list[Step]:
 
 
 def _ids(exercises: set[str], timed: bool | None) -> list[str]:
-    """Pytest's names of the corpus's files; `timed`: only those that are, or are not, judged by their times as well."""
+    """Return pytest's ids of the corpus's files. `timed`: only those that are, or are not, also judged by time."""
     from tests.mistakes.corpus import corpus
 
     return [

@@ -1,4 +1,4 @@
-"""What stopwatches say of one call, a sum with cold and with warm L2, and a square in three ways."""
+"""One call timed by several stopwatches, a sum with a cold and a warm L2, and a square in three ways."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ def _caches(recorder: Recorder) -> None:
 
 
 def _add(recorder: Recorder, bench: str, case: str, metric: str, unit: str, times: list[float]) -> None:
-    """The median, and the middle half as its range."""
+    """Add the median, with the quartiles as its range."""
     ordered, quarter = sorted(times), len(times) // 4
     recorder.add(bench, case, metric, unit, median(times), ordered[quarter], ordered[-1 - quarter])
 

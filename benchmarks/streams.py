@@ -1,4 +1,4 @@
-"""Work on streams of its own behind the GPU's wait for the flag: how late it begins on several queues, and on one."""
+"""How late a submission's own streams begin after the flag, on several hardware queues and on one."""
 
 from __future__ import annotations
 
@@ -28,13 +28,14 @@ _A_GRADING_S = 20.0
 
 
 def on_streams(texts: Sequence[Honest]) -> list[Honest]:
-    """Those that make a stream."""
+    """Return the submissions that create a stream."""
     return [text for text in texts if _MADE.search(text.source)]
 
 
 def by_queues(heard: Sequence[Heard], several: int) -> dict[str, list[float]]:
-    """Microseconds by which a submission's rounds exceed what is calibrated, by metric: of the first `several` rounds,
-    baselines' among them, and of those after them.
+    """Return by metric the microseconds by which a submission's rounds exceed the calibration.
+
+    The first `several` rounds, which include baselines', ran on several queues, the others on one.
     """
     parts = {"several_queues_us": heard[:several], "one_queue_us": heard[several:]}
     return {metric: [one.switch_us for one in part if one.peer == "submission"] for metric, part in parts.items()}
@@ -42,7 +43,7 @@ def by_queues(heard: Sequence[Heard], several: int) -> dict[str, list[float]]:
 
 @contextmanager
 def _moves(bench: Bench, heard: Sequence[Heard]) -> Iterator[list[int]]:
-    """Collects how many rounds were heard before each worker of one queue."""
+    """Collect how many rounds were heard before each worker with one queue."""
     found: list[int] = []
     take = bench.take
 
@@ -56,9 +57,10 @@ def _moves(bench: Bench, heard: Sequence[Heard]) -> Iterator[list[int]]:
 
 
 def streams(recorder: Recorder) -> None:
-    """Rows `clock/streams`, a case for each honest submission that makes a stream: by how much its rounds, warm-ups
-    among them, exceed what is calibrated, on several queues and, where the judge moves it there, on one; its points.
-    Which clock counted is printed.
+    """Rows `clock/streams`, one case per honest submission that creates a stream: its points, and its rounds' excess.
+
+    The excess over the calibration includes warm-ups. It is recorded on several queues and, if the judge moves the
+    submission to one queue, there as well. The clock that counted is printed.
     """
     from grader.judge.arbiter import Arbiter
 

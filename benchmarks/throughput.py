@@ -1,7 +1,7 @@
-"""Notebooks graded a minute on one GPU: `grader classroom autograde` against nbgrader's own autograding of the same.
+"""Notebooks graded per minute on one GPU, by `grader classroom autograde` and by nbgrader's own autograding.
 
-On this course's notebooks nbgrader runs every cell, and each `check` starts a judge of its own; that is most of its
-time. `throughput:bare_ours` and `throughput:bare_stock` compare on notebooks of two cells, where there is least to run.
+On this course's notebooks nbgrader runs every cell, and each `check` starts its own judge. That takes most of the time.
+`throughput:bare_ours` and `throughput:bare_stock` compare the two on notebooks of two cells.
 """
 
 from __future__ import annotations
@@ -19,16 +19,19 @@ from benchmarks.rows import Recorder, commit
 __all__ = ["TimeUp", "bare_ours", "bare_stock", "grade_ours", "grade_stock", "ours", "stock", "throughput"]
 
 _LIMIT_S = 560.0
-_NEEDED = 8.0  # times the rate of nbgrader as it comes
+_NEEDED = 8.0  # times the rate of stock nbgrader
 
 
 class TimeUp(Exception):
-    """The limit is near; what is graded by now is kept."""
+    """The time limit is near. The results so far are saved."""
 
 
 def grade_stock(made: Class, lines: Path, limit: Limit) -> None:
-    """nbgrader's own autograding, student by student in this process, which is its fastest form: no start of a command
-    for each, one kernel for each notebook. Students of an earlier call are not graded again. Adds a line for each."""
+    """Grade with nbgrader's own autograding, student by student, and add a line for each.
+
+    Running in this process is its fastest form: no command starts, and each notebook has one kernel. Students of an
+    earlier call are not graded again.
+    """
     done = {(row["assignment"], row["student"]) for row in kept(lines)}
     api = made.api()
     longest = 0.0
@@ -50,8 +53,10 @@ def grade_stock(made: Class, lines: Path, limit: Limit) -> None:
 
 
 def grade_ours(made: Class, lines: Path, limit: Limit) -> None:
-    """This project's autograding, an assignment at a time, feedback left out as nbgrader's `autograde` writes none.
-    Adds a line for each assignment: its time from the command to its end, the start of the judge included."""
+    """Grade with this project's autograding, and add a line for each assignment with its time.
+
+    The time includes the judge's start. No feedback is written, as by nbgrader's `autograde`.
+    """
     from grader.classroom.preprocessor import JudgeCells
 
     try:
@@ -125,7 +130,7 @@ def _bench(bare: bool) -> str:
 
 
 def _state(bare: bool) -> Path:
-    """Of this commit: another's judge takes another time, in nbgrader's hands, too."""
+    """Return this commit's state: another commit's judge takes a different time, also under nbgrader."""
     return folder(f"{_bench(bare)}/{commit()}")
 
 
@@ -137,14 +142,14 @@ def _compare(recorder: Recorder, bare: bool = False) -> None:
     of = "notebooks of two cells" if bare else f"the course's notebooks, every cell run; needed: {_NEEDED:g}"
     recorder.add(_bench(bare), of, "ratio_vs_stock", "1", ratio)
     if not bare and ratio < _NEEDED:
-        raise Fault(f"throughput: {ratio:.1f} times that of nbgrader as it comes; {_NEEDED:g} are needed")
+        raise Fault(f"throughput: {ratio:.1f} times that of stock nbgrader; {_NEEDED:g} times are required")
 
 
 def stock(recorder: Recorder) -> None:
-    """Rows `throughput/stock`; called again, it goes on with the students that are left.
+    """Rows `throughput/stock`. Called again, it continues with the remaining students.
 
     Raises:
-        Fault: both have been measured, and the ratio is less than is needed.
+        Fault: both have been measured, and the ratio is too small.
     """
     _run(recorder, "stock", grade_stock)
     _compare(recorder)
@@ -157,7 +162,7 @@ def ours(recorder: Recorder) -> None:
 
 
 def bare_stock(recorder: Recorder) -> None:
-    """Rows `throughput/bare/stock`, of notebooks of two cells each."""
+    """Rows `throughput/bare/stock`, for notebooks of two cells each."""
     _run(recorder, "stock", grade_stock, bare=True)
     _compare(recorder, bare=True)
 
@@ -169,7 +174,7 @@ def bare_ours(recorder: Recorder) -> None:
 
 
 def throughput(recorder: Recorder) -> None:
-    """Both, and their ratio in the row `throughput`. Raises as `stock` does."""
+    """Run both, and add their ratio in the row `throughput`. Raises as `stock` does."""
     _run(recorder, "ours", grade_ours)
     _run(recorder, "stock", grade_stock)
     _compare(recorder)

@@ -1,4 +1,4 @@
-"""Time of several peers in turn by CUDA events: of single calls, the L2 flushed before each, or of calls in a row."""
+"""Times several peers in turn by CUDA events: single calls after a flush of the L2, or several calls in a row."""
 
 from __future__ import annotations
 
@@ -18,11 +18,10 @@ _WARM_UP = 5
 def in_turn(
     peers: Mapping[str, Callable[[], Any]], ahead_cycles: int = 0, repeats: int = _REPEATS, launches: int = 1
 ) -> dict[str, list[float]]:
-    """Microseconds of each call, one list a peer; call i of every peer was made one after the other.
+    """Return the microseconds of each call, one list per peer. The peers' calls number i ran consecutively.
 
-    The GPU idles `ahead_cycles` before each, in which the host gets ahead: its own time counts only where a call waits.
-    With several `launches` each entry is the mean of so many calls in a row. Nothing is flushed, and nothing gives the
-    host a start: where it is slower than the GPU, its pace is what is timed.
+    The GPU idles for `ahead_cycles` before each call so that the host gets ahead. Then the host's time counts only if a
+    call waits. With several `launches`, each entry is the mean of that many calls in a row, and the L2 is not flushed.
     """
     flush = torch.empty(4 * torch.cuda.get_device_properties(0).L2_cache_size, dtype=torch.uint8, device="cuda")
     for call in peers.values():

@@ -1,4 +1,4 @@
-"""Traces and profilers' output for the notebook 02_read_a_profile: files in `results/traces`, and rows `traces/…`."""
+"""Traces and profiler output for the notebook 02_read_a_profile: files in `results/traces`, and rows `traces/…`."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from grader.explore.profiling.trace_timeline import TRACES, WORK, events_of
 
 __all__ = ["COMMANDS", "SCRIPT", "slim", "traces", "write"]
 
-# The notebook's, letter for letter.
+# The same text as in the notebook.
 SCRIPT = """import torch
 x = torch.randn(10_000, 10_000, device="cuda")
 ways = {"by_function": torch.mean, "by_sum": lambda x: torch.sum(x) / x.numel()}
@@ -46,7 +46,7 @@ _LIMIT_S = 300.0
 
 
 def traces(recorder: Recorder) -> None:
-    """Records what the notebook shows where there is no GPU, and where there is no Nsight."""
+    """Record what the notebook shows on machines without a GPU, or without Nsight."""
     os.environ.setdefault("KINETO_LOG_LEVEL", "99")
     _means(recorder)
     _pipelines(recorder)
@@ -90,7 +90,7 @@ def _pipelines(recorder: Recorder) -> None:
 
 
 def _profiled(ways: Mapping[str, Callable[[], Any]]) -> list[dict[str, Any]]:
-    """The events of one call of each, under its name, after three that warm up."""
+    """Return the events of one call of each, under its name, after three warm-up calls."""
     for way in (*ways.values(), *ways.values(), *ways.values()):
         way()
     torch.cuda.synchronize()
@@ -103,7 +103,7 @@ def _profiled(ways: Mapping[str, Callable[[], Any]]) -> list[dict[str, Any]]:
 
 
 def slim(events: Iterable[Mapping[str, Any]]) -> list[dict[str, Any]]:
-    """What a timeline shows of the events, from 0 µs on: no metadata, no process ids, names of bearable length."""
+    """Return the events for a timeline, from 0 µs on, without metadata and process ids, and with shortened names."""
     kept = [event for event in events if event.get("ph") == "X" and event.get("cat") in _KEPT]
     begin = min(float(event["ts"]) for event in kept)
     threads = {tid: n for n, tid in enumerate(dict.fromkeys(str(event["tid"]) for event in kept), start=1)}
@@ -123,14 +123,14 @@ def slim(events: Iterable[Mapping[str, Any]]) -> list[dict[str, Any]]:
 
 
 def _nsight(recorder: Recorder, name: str) -> None:
-    """Runs the notebook's commands; what the last one prints is recorded, or why there is nothing."""
+    """Run the notebook's commands. Record the last one's output, or why there is none."""
     command = COMMANDS[name][-1]
     if shutil.which(name) is None:
         write(recorder, name, command=command, text=f"{name} was not installed on that machine.")
         return
     with tempfile.TemporaryDirectory() as folder:
         (Path(folder) / "mean_two_ways.py").write_text(SCRIPT, encoding="utf-8")
-        python = Path(folder) / "bin" / "python"  # what is called `python` need not be the one with torch
+        python = Path(folder) / "bin" / "python"  # the `python` on the path may not be the one with torch
         python.parent.mkdir()
         python.write_text(f'#!/bin/sh\nexec "{sys.executable}" "$@"\n', encoding="utf-8")
         python.chmod(0o755)
@@ -148,7 +148,7 @@ def _nsight(recorder: Recorder, name: str) -> None:
 
 
 def write(recorder: Recorder, name: str, folder: Path = TRACES, **record: Any) -> Path:
-    """One record, with its GPU and date, as `recorded_trace` and `recorded_output` read it."""
+    """Write one record with its GPU and date, as `recorded_trace` and `recorded_output` read it."""
     machine = recorder.machine
     data = {"name": name, "gpu": machine.gpu, "driver": machine.driver, "torch": machine.torch, "date": recorder.date}
     folder.mkdir(parents=True, exist_ok=True)

@@ -1,4 +1,4 @@
-"""A Triton kernel that copies, with loads and stores of 4, 8 or 16 bytes and nothing else changed; and `widen`."""
+"""A Triton copy kernel with loads and stores of 4, 8 or 16 bytes, otherwise the same; and `widen`."""
 
 from __future__ import annotations
 
@@ -22,9 +22,9 @@ from grader.worker.harnesses.triton_kernels import load_widths
 
 __all__ = ["widths"]
 
-_ELEMENTS = (1 << 27) + 4  # no multiple of 16, which Triton would see: then all masks would end at whole loads
-_RUNS = (1, 2, 4)  # float32 that a thread loads at once
-_EACH = (8, 32)  # elements of a thread
+_ELEMENTS = (1 << 27) + 4  # not a multiple of 16: Triton would see that, and every mask would end at a whole load
+_RUNS = (1, 2, 4)  # float32 per load
+_EACH = (8, 32)  # elements per thread
 _THREADS = 128
 _ROWS, _COLUMNS, _PADDING = 8192, 4092, (8, 16)
 
@@ -37,7 +37,7 @@ def _copy_kernel(x_ptr, out_ptr, n, RUN: tl.constexpr, BLOCK: tl.constexpr):  # 
 
 
 def widths(recorder: Recorder) -> None:
-    """Rows `widths`, a case for each width and number of elements a thread; `widths/order`, narrow beside wide."""
+    """Rows `widths`, one case per width and number of elements per thread; `widths/order`, narrow against wide."""
     _copies(recorder)
     _orders(recorder)
 
@@ -62,11 +62,11 @@ def _copy(x: torch.Tensor, out: torch.Tensor, run: int, block: int) -> Any:
 
 
 def _must_be(call: Callable[[], Any], x: torch.Tensor, out: torch.Tensor, wide_bytes: int) -> None:
-    """The case is what its name says: right, and of this width and no other."""
+    """Raise SystemExit unless the copy is right and all its loads have this width."""
     out.zero_()
     found = load_widths(call().asm["ptx"])
     if set(found) != {wide_bytes} or not torch.equal(x, out):
-        raise SystemExit(f"A copy by {wide_bytes} bytes is wrong, or its loads are {dict(found)}.")
+        raise SystemExit(f"A copy with loads of {wide_bytes} bytes is wrong, or its loads are {dict(found)}.")
 
 
 def _gbps(times: Interval, moved: int) -> tuple[float, float, float]:
@@ -75,7 +75,7 @@ def _gbps(times: Interval, moved: int) -> tuple[float, float, float]:
 
 
 def _orders(recorder: Recorder) -> None:
-    """The kernel that `widen` is given and the reference solution, on rows that are padded as the judge's are."""
+    """Time the given kernel of `widen` and the reference solution, on rows padded as in the judge."""
     exercise = find("widen")
     left, right = (_COLUMNS + padding for padding in _PADDING)
     x = torch.randn(_ROWS, left, device="cuda")[:, :_COLUMNS]

@@ -227,8 +227,8 @@ def publish(store: Store, dest: Path | str) -> PublishReport:
     texts["index.html"] = page("index", made_by=MADE_BY, boards=found)
     if store.path.resolve().is_relative_to(dest.resolve()):
         raise GraderError(
-            f"{dest} has the store {store.path.name} in it, with the students' names, which must not be served; publish "
-            "to another folder."
+            f"{dest} has the store {store.path.name} in it, with the students' names, which must not be served; "
+            "publish to another folder."
         )
     try:
         dest.mkdir(parents=True, exist_ok=True)

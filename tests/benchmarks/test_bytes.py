@@ -1,4 +1,4 @@
-"""The kernels of the bench on bytes that no notebook runs compute what they are timed for."""
+"""The kernels of the bench `bytes` that are in no notebook compute the right result."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ TYPES = {1: "unsigned char", 4: "unsigned int", 16: "uint4"}
 
 @pytest.fixture(scope="module")
 def library(tmp_path_factory: pytest.TempPathFactory) -> ctypes.CDLL:
-    """All of them in one library, for the CPU."""
+    """A library for the CPU with all of them."""
     text = ""
     for source, pixels in GREYS.values():
         kernel = source.replace('extern "C" ', "").replace("grayscale(", f"grayscale_{pixels}(")
@@ -38,7 +38,7 @@ def library(tmp_path_factory: pytest.TempPathFactory) -> ctypes.CDLL:
 
 @pytest.mark.parametrize("pixels", TYPES)
 def test_every_way_to_grey_is_exact(library: ctypes.CDLL, pixels: int) -> None:
-    """To the last bit, whatever the number of pixels a thread."""
+    """Every bit is right for every number of pixels per thread."""
     image = torch.randint(256, (16 * 100, 3), dtype=torch.uint8, generator=torch.Generator().manual_seed(pixels))
     image[:2] = torch.tensor([[0, 0, 0], [255, 255, 255]])
     out = torch.full((len(image),), 7, dtype=torch.uint8)

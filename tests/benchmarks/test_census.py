@@ -1,4 +1,4 @@
-"""What a submission leaves behind is found, whatever it did to hide."""
+"""The census finds everything that a submission leaves behind, even if hidden."""
 
 import json
 import os
@@ -42,7 +42,7 @@ print(json.dumps([before, found.processes, found.folders, census(temp).processes
 
 
 def run(script, repository, **environment):
-    """Runs it where nothing but its own processes are its descendants."""
+    """Run a script in a process that has no other descendants."""
     done = subprocess.run(
         [sys.executable, "-c", script],
         env={**os.environ, "PYTHONPATH": str(repository), **environment},
@@ -55,26 +55,26 @@ def run(script, repository, **environment):
 
 
 def test_a_daemon_and_a_folder_are_found(repository):
-    """A process that has left its session and whose parent is gone is still counted, and gone when it has ended."""
+    """A process in another session without its parent counts until it ends."""
     assert json.loads(run(DAEMON, repository)) == [0, 1, 1, 0]
 
 
 @pytest.mark.parametrize(
     ("changed", "said"),
     [
-        ({"processes": 5}, "5 processes where there were 4"),
-        ({"processes": 3}, "3 processes where there were 4"),
-        ({"descriptors": 15}, "15 descriptors of the judge where there were 10"),
-        ({"gpu_mib": 3065}, "3065 MiB of GPU memory where there were 3000"),
-        ({"folders": 3}, "3 temp folders where there were 2"),
+        ({"processes": 5}, "processes: 4 before, 5 after"),
+        ({"processes": 3}, "processes: 4 before, 3 after"),
+        ({"descriptors": 15}, "the judge's descriptors: 10 before, 15 after"),
+        ({"gpu_mib": 3065}, "GPU memory: 3000 MiB before, 3065 MiB after"),
+        ({"folders": 3}, "temp folders: 2 before, 3 after"),
     ],
 )
-def test_growth_is_said(changed, said):
-    """Each kind of leak has its sentence."""
+def test_growth_is_reported(changed, said):
+    """Each kind of leak has its message."""
     assert grown(BEFORE, replace(BEFORE, **changed)) == [said]
 
 
-def test_what_comes_and_goes_is_no_leak():
-    """A few descriptors, some MiB, and a machine without NVML are nothing to say."""
+def test_small_changes_are_not_leaks():
+    """A few descriptors, some MiB, and missing NVML are not reported."""
     assert grown(BEFORE, replace(BEFORE, descriptors=14, gpu_mib=3064, judge_host_mib=300)) == []
     assert grown(replace(BEFORE, gpu_mib=None), replace(BEFORE, gpu_mib=None)) == []

@@ -1,4 +1,4 @@
-"""Steps on a GPU machine, whose minutes are few: none keeps another from its turn, and none runs for ever."""
+"""Steps on a GPU machine, where time is short: none prevents another from running, and none runs forever."""
 
 import os
 import re
@@ -30,13 +30,13 @@ def python(name, code, **options):
 
 
 def lines(capsys):
-    """Step -> what is printed of it."""
+    """Return the printed lines by step."""
     printed = capsys.readouterr().out.splitlines()
     return {line.split()[0]: line for line in printed}
 
 
 def test_a_step_that_fails_does_not_keep_the_next_from_running(tmp_path, capsys):
-    """Each has its log, and its exit code and last words stand in its line."""
+    """Each has a log, and a line with its exit code and last words."""
     steps = [
         python("first", "print('some'); raise SystemExit(3)"),
         python("a/second:1", "print('=== 2 passed ===\\n')"),
@@ -49,7 +49,7 @@ def test_a_step_that_fails_does_not_keep_the_next_from_running(tmp_path, capsys)
 
 
 def test_a_step_that_hangs_is_asked_to_end_and_then_killed(tmp_path, capsys):
-    """The next one has its turn, and nothing of the first is left."""
+    """The next one runs, and nothing of the first is left."""
     begun = time.monotonic()
     steps = [python("hangs", HANGS, limit_s=5.0), python("next", "print('here')")]
     assert run(steps, tmp_path, 60, 1, grace_s=0.5) == 1
@@ -60,8 +60,8 @@ def test_a_step_that_hangs_is_asked_to_end_and_then_killed(tmp_path, capsys):
     assert "exit   0  here" in said["next"]
 
 
-def test_one_that_ends_when_it_is_asked_to_may_still_write(tmp_path):
-    """The signal is the one that Python makes a KeyboardInterrupt of, whoever started the command."""
+def test_a_step_that_ends_when_it_is_interrupted_may_still_write(tmp_path):
+    """Python turns the signal into a KeyboardInterrupt, however the command was started."""
     code = "import time\ntry:\n    time.sleep(60)\nexcept KeyboardInterrupt:\n    print('written')"
     asks = (
         "import signal; from benchmarks import evidence; from benchmarks.steps import Step\n"
@@ -75,7 +75,7 @@ def test_one_that_ends_when_it_is_asked_to_may_still_write(tmp_path):
 
 
 def test_nothing_starts_past_the_limit(tmp_path, capsys):
-    """What did not start is said, and makes the command fail; a step may not outlast the limit either."""
+    """A step that did not start is reported and makes the command fail. A running step ends at the limit, too."""
     steps = [python("long", "import time; time.sleep(60)"), python("late", "print('never')")]
     assert run(steps, tmp_path, 1.0, 1, grace_s=1.0) == 2
     said = lines(capsys)
@@ -86,7 +86,7 @@ def test_nothing_starts_past_the_limit(tmp_path, capsys):
 
 
 def test_only_steps_that_time_nothing_run_side_by_side(tmp_path):
-    """Two wait for each other, which they could not one after the other; one that times anything finds itself alone."""
+    """Two steps wait for each other, so they must run in parallel. A step that times something runs alone."""
     meets = """
 import sys, time
 from pathlib import Path
@@ -111,7 +111,7 @@ sys.exit(not other.exists())
 
 
 def test_each_gpu_has_a_step_of_its_own(tmp_path):
-    """Steps that are timed run at the same time on two GPUs, each with half of the cores; a third waits for one."""
+    """Two timed steps run at once on two GPUs, each with half of the cores. A third waits."""
     code = "import os, time; print(os.environ['CUDA_VISIBLE_DEVICES'], sorted(os.sched_getaffinity(0))); time.sleep(1)"
     assert run([python(name, code) for name in ("one", "two", "three")], tmp_path, 60, 1, gpus=2) == 0
     cores = sorted(os.sched_getaffinity(0))
@@ -121,8 +121,8 @@ def test_each_gpu_has_a_step_of_its_own(tmp_path):
     assert said["three"] in halves
 
 
-def test_every_step_names_what_there_is():
-    """A path, an exercise or a bench that is not there would be found out on the GPU machine only."""
+def test_every_step_names_things_that_exist():
+    """Otherwise a missing path, exercise or bench would be noticed only on the GPU machine."""
     steps = known(Path("out"))
     assert len({each.name for each in steps}) == len(steps)
     for each in steps:
@@ -132,7 +132,7 @@ def test_every_step_names_what_there_is():
     words = [word for each in steps for word in each.command]
     assert len({word for word in words if "test_mistakes.py::" in word}) == sum(
         each.runs != "simulator" for each in corpus()
-    )  # none of them is left out
+    )  # none is left out
     assert len({word for word in words if "test_exploits.py::" in word}) == len(exploits())
     named = [ROOT / word for each in steps for word in each.command if word.startswith("tests/") and "::" not in word]
     marked = re.compile(r"pytest\.mark\.gpu")
@@ -157,13 +157,13 @@ def test_every_step_names_what_there_is():
     ],
 )
 def test_a_step_is_chosen_by_its_name(name, tmp_path):
-    """Also a folder of tests, the mistakes of one exercise, and any bench."""
+    """A folder of tests, the mistakes of one exercise and any bench are steps, too."""
     assert step(name, tmp_path).name == name
 
 
 @pytest.mark.parametrize("kind", ["timing", "host"])
 def test_the_shares_of_a_kinds_exploits_are_all_of_them(kind, tmp_path):
-    """Each once, and in their order."""
+    """Each exploit is in one share, in order."""
     whole, *shares = (step(f"exploits-{kind}{share}", tmp_path) for share in ("", "/1-of-3", "/2-of-3", "/3-of-3"))
     named = [[word for word in each.command if "::" in word] for each in (whole, *shares)]
     assert named[0] == [*named[1], *named[2], *named[3]]
@@ -172,7 +172,7 @@ def test_the_shares_of_a_kinds_exploits_are_all_of_them(kind, tmp_path):
         step(f"exploits-{kind}/4-of-3", tmp_path)
 
 
-def test_a_step_that_is_not_there_is_said(tmp_path, capsys):
+def test_an_unknown_step_is_reported(tmp_path, capsys):
     """Nothing runs."""
     assert main([str(tmp_path), "nothing"]) == 2
     assert "no step 'nothing'" in capsys.readouterr().err

@@ -1,4 +1,4 @@
-"""What the reference solutions are timed on: arrays that lie as they do in the judge."""
+"""The reference solutions are timed on arrays with the judge's layout."""
 
 import pytest
 import torch
@@ -18,15 +18,15 @@ from grader.exercises import EXERCISES
     ],
 )
 def test_an_array_keeps_its_values_and_has_the_strides_of_its_case(array, strides):
-    """Rows that lie apart are what some kernels are about: timed close together they would be another case."""
+    """Some kernels are about padded rows: without the padding they would be another case."""
     values = torch.arange(24).reshape(4, 6).to(getattr(torch, array.dtype))
     found = laid_out(array, values)
     assert found.stride() == strides
     assert torch.equal(found, values)
 
 
-def test_a_gates_cases_are_among_those_that_are_timed():
-    """The bench times all of them beside those of the plot; no name stands for two sizes."""
+def test_a_gates_cases_are_timed():
+    """The bench times them with the plot cases, and no name has two sizes."""
     for exercise in EXERCISES.values():
         timed = cases_of(exercise)
         assert {name for gate in exercise.gates for name in gate.cases} <= set(timed)

@@ -1,4 +1,4 @@
-"""CUDA C++ that only a GPU machine runs compiles, for the oldest generation of the course and for Hopper, by NVRTC."""
+"""NVRTC compiles the CUDA C++ that only a GPU machine runs, for the course's oldest GPUs and for Hopper."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def _sources() -> Iterator[tuple[str, str]]:
     yield from ((name, source) for name, (source, _) in (moving._STEPS | moving.GREYS).items())
     yield from ((experiment.name, experiment.source) for experiment in EXPERIMENTS.values())
     yield "copy within L2", ceilings._CACHED
-    yield "reading alone", reductions._READ.partition('extern "C"')[0]  # what follows is the host's
+    yield "reading alone", reductions._READ.partition('extern "C"')[0]  # the rest is host code
     yield "busy", gpu_or_simulator._BUSY.strip().replace("ROUNDS", "40000")
     for T, f in (("float", "f"), ("double", "")):
         yield f"ladder, {T}", ladder_kernels.SOURCE.substitute(T=T, f=f)
@@ -32,7 +32,7 @@ def _sources() -> Iterator[tuple[str, str]]:
 @pytest.mark.parametrize("capability", GENERATIONS)
 @pytest.mark.parametrize(("name", "source"), list(_sources()), ids=[name for name, _ in _sources()])
 def test_it_compiles_and_keeps_its_values_in_registers(name: str, source: str, capability: int) -> None:
-    """A kernel that spills times its own traffic; one that does not compile costs a bench its rows."""
+    """A kernel that spills would time its own traffic. If one does not compile, a bench loses its rows."""
     view = nvrtc_view(source, capability=capability)
     assert view.registers, name
     assert view.spilled_bytes == 0, view.registers

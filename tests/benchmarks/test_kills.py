@@ -1,4 +1,4 @@
-"""A leaderboard run that is killed and run again ends where one that is left alone does."""
+"""A leaderboard run that is killed and run again has the same result as an undisturbed one."""
 
 import copy
 import json
@@ -55,9 +55,11 @@ STANDING = {
 
 
 @pytest.mark.timeout(300)
-def test_a_run_that_is_killed_twice_ends_as_one_left_alone(tmp_path, repository):
-    """The same verdicts; after each kill no process, and after the next run no temp folder, is left. A run that ended
-    before its kill is not started once more."""
+def test_a_run_that_is_killed_twice_ends_as_an_undisturbed_one(tmp_path, repository):
+    """The verdicts are the same, and no process or temp folder is left.
+
+    A run that ended before its kill is not started again.
+    """
     standing, killed, left, differs, once = json.loads(run(KILLS, repository, HOME=str(tmp_path)).splitlines()[-1])
     assert [facts["points"] for facts in standing["facts"].values()] == [3, 0, 0, 0, 0, 0]
     assert differs == []
@@ -67,15 +69,15 @@ def test_a_run_that_is_killed_twice_ends_as_one_left_alone(tmp_path, repository)
 
 
 def test_a_run_that_is_killed_after_it_finished_is_not_run_again(tmp_path, repository):
-    """Between its last line in the store and the end of its process there is time for a kill; the run counts."""
+    """A kill may come after the last line in the store and before the end of the process. Then the run counts."""
     started, found = json.loads(run(FINISHED, repository, HOME=str(tmp_path)).splitlines()[-1])
     assert started == 1
     assert found == {"killed_after_s": [0.1], "orphans_s": found["orphans_s"], "left": [], "differs": []}
 
 
 @pytest.mark.parametrize("count", [1, 3])
-def test_the_moments_lie_within_the_run_and_anywhere_in_it(count):
-    """What goes on has what was left to do, so that it is not over before it is killed."""
+def test_the_moments_are_anywhere_within_the_run(count):
+    """The next kill falls into the remaining work, so that the run has not ended before it."""
     chance = random.Random(1)
     drawn = [moments(100.0, count, chance) for _ in range(1000)]
     for each in drawn:
@@ -88,7 +90,7 @@ def test_the_moments_lie_within_the_run_and_anywhere_in_it(count):
 
 
 def test_the_same_standing_does_not_differ():
-    """Nor does one in which those who tied are in another order."""
+    """The order of tied students does not matter."""
     assert differences(STANDING, copy.deepcopy(STANDING)) == []
     assert differences(STANDING, {**STANDING, "ranks": {"cid": 1, "ann": 3, "ben": 2}}) == []
 
@@ -99,9 +101,9 @@ def test_the_same_standing_does_not_differ():
         ({"facts": {**STANDING["facts"], "ben": {"points": 0}}}, "ben"),
         ({"facts": {name: facts for name, facts in STANDING["facts"].items() if name != "dot"}}, "dot"),
         ({"ranks": {"cid": 2, "ann": 1, "ben": 2}}, "cid ranked before ann"),
-        ({"ranks": {"cid": 1, "ann": 2}}, "ranked were"),
+        ({"ranks": {"cid": 1, "ann": 2}}, "ranked undisturbed"),
     ],
 )
-def test_every_difference_is_said(changed, said):
-    """Other points, a missing student, two who changed places and one who lost a rank."""
+def test_every_difference_is_reported(changed, said):
+    """These are other points, a missing student, two swapped students, and a lost rank."""
     assert any(sentence.startswith(said) for sentence in differences(STANDING, {**STANDING, **changed}))

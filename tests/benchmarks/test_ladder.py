@@ -1,4 +1,4 @@
-"""The bench of the ladder without a GPU: which rungs, what is right of them, and what is read of kernels."""
+"""The ladder's bench without a GPU: its rungs, their correct digits, and their kernels' registers."""
 
 import re
 from types import SimpleNamespace
@@ -14,21 +14,21 @@ from grader.judge.checking.buffers import generator
 
 
 def test_the_rungs_are_those_of_the_exercises_in_their_order():
-    """Numba's five; and every library that is named has some."""
+    """Numba has five, and every named library has some."""
     assert [rung.name for rung in rungs("numba")] == ["baseline", "cached", "typed", "fastmath", "registers"]
     assert all(rungs(library) for library in LIBRARIES)
 
 
 @pytest.mark.parametrize(("error", "digits"), [(0.0, 17.0), (1e-3, 5.0), (1e-9, 11.0)])
 def test_digits_are_of_the_highest_peak(error, digits):
-    """A peak of 100 that is off by a thousandth has five; a small value beside it may be off by as much."""
+    """An error of 0.001 at a peak of 100 leaves five digits, even if it is the error of a small value."""
     expected = torch.tensor([100.0, 0.01], dtype=torch.float64)
     got = expected + torch.tensor([0.0, error], dtype=torch.float64)
     assert correct_digits(got, expected) == pytest.approx(digits, abs=1e-3)
 
 
-def test_what_is_no_number_has_no_digits():
-    """So that the bench refuses it."""
+def test_nan_has_no_correct_digits():
+    """The bench therefore rejects it."""
     expected = torch.ones(2, dtype=torch.float64)
     assert not correct_digits(expected * float("nan"), expected) > 4
 
@@ -39,7 +39,7 @@ def _kernel(**registers):
 
 
 def test_registers_are_those_of_the_kernel_for_the_type():
-    """Whether it stands in the module itself or in its dictionary of kernels."""
+    """The kernel is in the module itself, or in its dictionary of kernels."""
     lazy = SimpleNamespace(other=3, kernel=_kernel(float32=40, float64=66))
     cached = SimpleNamespace(kernels={"a": _kernel(float32=32), "b": _kernel(float64=64)})
     assert (numba_registers(lazy, "float64"), numba_registers(cached, "float32")) == (66, 32)
@@ -47,7 +47,7 @@ def test_registers_are_those_of_the_kernel_for_the_type():
 
 
 def test_the_ways_without_a_kernel_agree(tmp_path):
-    """SciPy, NumPy and torch, on a CPU."""
+    """These are SciPy, NumPy and torch, on a CPU."""
     drawn = draw(ladder_case(40, 200, "float64"), generator("cpu"), None)
     ways = of_this_machine(drawn, tmp_path)
     assert {"SciPy", "NumPy, the reference solution", "torch"} <= set(ways)
@@ -57,8 +57,8 @@ def test_the_ways_without_a_kernel_agree(tmp_path):
 
 
 @pytest.mark.parametrize("rung", rungs("cupy"), ids=lambda rung: rung.name)
-def test_a_rung_in_cupy_has_a_text_that_nobody_has_compiled(rung):
-    """Each time another; but for its first line it is the same, of the cell and of the CUDA C++ in it."""
+def test_a_rung_in_cupy_has_a_text_that_was_never_compiled(rung):
+    """It is different each time, but only in the first line of its CUDA C++."""
     text = solution(rung.exercise.id)
     first, second = never_compiled(text), never_compiled(text)
     assert len({text, first, second}) == 3
@@ -66,7 +66,7 @@ def test_a_rung_in_cupy_has_a_text_that_nobody_has_compiled(rung):
 
 
 def test_the_last_rung_calls_sine_and_cosine_together(judge):
-    """It is no exercise; changed from one that is, it is as right, and NVRTC compiles it."""
+    """It is a changed exercise: NVRTC compiles it, and its outputs are right."""
     (rung,) = (each for each in rungs("cupy") if each.change is both_at_once)
     text = both_at_once(solution(rung.exercise.id))
     assert text.count("sincos(w * t[j], &s, &c)") == 1

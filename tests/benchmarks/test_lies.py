@@ -29,7 +29,7 @@ raise ValueError
 
 
 def test_the_cells_before_the_picture_are_run(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """Code cells up to the one that draws the claims, in silence."""
+    """Code cells before the one that draws the claims run, and their output is not shown."""
     path = tmp_path / "notebook.py"
     path.write_text(_CELLS)
     assert claims_of_notebook(path) == {"a lie": 7.0}
@@ -37,7 +37,7 @@ def test_the_cells_before_the_picture_are_run(tmp_path: Path, capsys: pytest.Cap
 
 
 def test_a_notebook_that_draws_no_claims_is_an_error(tmp_path: Path) -> None:
-    """It says what was looked for."""
+    """The error names the missing call."""
     path = tmp_path / "notebook.py"
     path.write_text("# %%\nclaims = {}\n")
     with pytest.raises(LookupError, match="draw_claims"):
@@ -45,7 +45,7 @@ def test_a_notebook_that_draws_no_claims_is_an_error(tmp_path: Path) -> None:
 
 
 def test_the_notebook_claims_for_each_of_the_nine() -> None:
-    """In the table's order, before the cell at which the run ends."""
+    """The claims are in the table's order, before the cell where the run ends."""
     text = NOTEBOOK.read_text(encoding="utf-8")
     before, after = text.split("\ndraw_claims(")
     assert re.findall(r'^claims\["(.+)"\] = ', before, re.MULTILINE) == list(QUESTIONS)

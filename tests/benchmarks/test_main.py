@@ -1,4 +1,4 @@
-"""`make bench`: a bench is imported when it is run, so that one that cannot run here keeps no other from running."""
+"""`make bench`: a bench is imported when it runs, so one that cannot run here does not stop the others."""
 
 import subprocess
 import sys
@@ -16,18 +16,18 @@ LACKING = ("sqlalchemy", "nbgrader", "pandas", "matplotlib", "triton", "torch")
 
 
 @pytest.mark.parametrize("name", [*benches.BENCHES, *benches.PARTS])
-def test_every_bench_is_there(name):
-    """A name that leads to no function would be found out on the GPU machine only."""
+def test_every_bench_exists(name):
+    """Otherwise a wrong name would be noticed only on the GPU machine."""
     if name.split(":")[0] in ("throughput", "flips"):
         pytest.importorskip("nbgrader")
     assert callable(benches.bench(name))
 
 
 def test_the_command_imports_no_bench():
-    """Packages that only benches need are not imported either, because a GPU machine may not have them."""
+    """It also imports no package that only benches need, because a GPU machine may not have it."""
     code = f"""
 import sys
-sys.modules.update(dict.fromkeys({LACKING!r}))  # to import one is an ImportError
+sys.modules.update(dict.fromkeys({LACKING!r}))  # importing one raises ImportError
 import benchmarks.__main__ as main
 print(sorted(name for name in sys.modules if name.startswith("benchmarks.")))
 assert main.main(["nothing"]) == 2
@@ -41,7 +41,7 @@ assert main.main(["nothing"]) == 2
 
 @pytest.fixture
 def recorded(monkeypatch, tmp_path):
-    """A machine with a GPU, whose rows go nowhere."""
+    """A machine with a GPU; its rows are not written."""
     written = []
     recorder = SimpleNamespace(machine=None, add=None, write=lambda: written.append(1) or tmp_path / "rows.json")
     monkeypatch.setattr("torch.cuda.is_available", lambda: True)
@@ -51,8 +51,8 @@ def recorded(monkeypatch, tmp_path):
 
 
 @pytest.mark.parametrize("how", [ModuleNotFoundError("No module named 'nbgrader'"), Fault("off by 2 %"), SystemExit(3)])
-def test_a_bench_that_fails_keeps_no_other_from_running(recorded, monkeypatch, capsys, how):
-    """The message at the end and the exit status say what was wrong."""
+def test_after_a_bench_fails_the_next_still_runs(recorded, monkeypatch, capsys, how):
+    """The last message names the error, and the exit status is 1."""
     ran = []
 
     def bench(name):
@@ -67,8 +67,8 @@ def test_a_bench_that_fails_keeps_no_other_from_running(recorded, monkeypatch, c
     assert str(how) in capsys.readouterr().err
 
 
-def test_a_row_that_the_readme_needs_is_missed(recorded, monkeypatch, capsys, tmp_path):
-    """The old figures stay, and the exit status says so."""
+def test_a_missing_row_of_the_readme_is_reported(recorded, monkeypatch, capsys, tmp_path):
+    """The old figures stay, and the exit status is 1."""
     (tmp_path / "README.md").write_text("the old figures", encoding="utf-8")
     (tmp_path / "rows.json").write_text("[]", encoding="utf-8")
     monkeypatch.setattr("benchmarks.readme.README", tmp_path / "README.md")

@@ -1,4 +1,4 @@
-"""The rungs of a matrix product: what is timed multiplies, and what is swept fits the hardware."""
+"""The rungs of a matrix product multiply correctly, and the swept settings fit the hardware."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ print(*ladder, sep="|")
 
 
 def test_every_rung_multiplies(tmp_path: Path) -> None:
-    """In the interpreter, over sizes that fit no tile: the names that the bench takes from the solutions are there."""
+    """This runs in the interpreter, with sizes that fit no tile. The solutions have the names that the bench uses."""
     environment = os.environ | {"TRITON_INTERPRET": "1", "PYTHONPATH": str(ROOT)}
     command = [sys.executable, "-c", _RUNGS, str(tmp_path)]
     done = subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True)
@@ -48,11 +48,11 @@ def test_every_rung_multiplies(tmp_path: Path) -> None:
     assert {FUSED, LAST, "one tile a program", "grouped order", "autotuned"} < set(names)
 
 
-def test_what_is_swept_fits_a_hopper_card() -> None:
-    """No setting asks for more shared memory or registers than there are, and the one to beat is among them."""
+def test_swept_settings_fit_a_hopper_gpu() -> None:
+    """No setting needs more shared memory or registers than the GPU has, and the best known one is included."""
     swept = list(settings())
     assert Setting(128, 256, 64, 8, 4, 8, True) in swept
-    assert Setting(128, 256, 64, 4, 3, 8, True) not in swept  # 256 sums a thread
+    assert Setting(128, 256, 64, 4, 3, 8, True) not in swept  # 256 sums per thread
     assert not Setting(128, 256, 64, 8, 5, 8, True).fits  # a fifth stage has no room
     assert len({str(setting) for setting in swept}) == len(swept) < 100
 

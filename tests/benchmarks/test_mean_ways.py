@@ -1,4 +1,4 @@
-"""What the bench on means times gives means, and its element-by-element kernel is the one that the notebook shows."""
+"""The kernels of the bench `means` compute means, and one of them is the notebook's element-by-element kernel."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ with tempfile.TemporaryDirectory() as folder:
     kernel = reference.__globals__["sums_kernel"]
     peers = {"reference": reference, "shape": shape(kernel, x, 3, 256, 4)} | ways(x, 3, 256)
     for name, peer in peers.items():
-        for _ in range(2):  # a second launch finds what the first has left
+        for _ in range(2):  # a second launch finds the first one's leftovers
             out = torch.full((1,), float("nan"))
             peer(x, out)
             assert torch.allclose(out, x.mean(), atol=1e-6), (name, out, x.mean())
@@ -34,8 +34,8 @@ print(len(peers))
 """
 
 
-def test_every_way_gives_the_mean_again_and_again() -> None:
-    """In the interpreter: each is right, also on its second launch, for a size that fills no block."""
+def test_every_way_gives_the_mean_repeatedly() -> None:
+    """In the interpreter each is right, also on its second launch, for a size that does not fill a block."""
     environment = os.environ | {"PYTHONPATH": str(ROOT), "CUDA_VISIBLE_DEVICES": "", "TRITON_INTERPRET": "1"}
     done = subprocess.run(
         [sys.executable, "-c", RUN], env=environment, cwd=ROOT, capture_output=True, text=True, check=False
@@ -45,7 +45,7 @@ def test_every_way_gives_the_mean_again_and_again() -> None:
 
 
 def test_the_kernel_that_circulates_is_the_notebooks() -> None:
-    """What is timed is what a learner has read."""
+    """The bench times the kernel that a learner has read."""
     text = inspect.getsource(getattr(element_kernel, "fn", element_kernel))
     body = text[text.index("    first = ") :]
     assert body in (ROOT / "source" / "03_triton" / "02_reduce_to_a_mean.py").read_text(encoding="utf-8")

@@ -1,4 +1,4 @@
-"""What a host adds to the judge's rounds: heard without a change to what is read."""
+"""The bench records the host's part of the judge's rounds without changing the readings."""
 
 import os
 from types import SimpleNamespace
@@ -10,27 +10,28 @@ from grader.judge.process.worker import Round
 from grader.judge.timing.clock import Clock, Excess
 from tests.judge.rounds import CLOCK, US
 
-SPREAD = SimpleNamespace(launches=("launch",) * 10, used={"inputs": 1e6}, case=SimpleNamespace(outputs=("out",)))
-LOOK = SimpleNamespace(copies=10)
+LAYOUT = SimpleNamespace(launches=("launch",) * 10, used={"inputs": 1e6}, case=SimpleNamespace(outputs=("out",)))
+PROBE = SimpleNamespace(copies=10)
 
 
-def test_what_a_round_takes_longer_is_heard_part_by_part():
-    """Of the switch, the copying-in and the look, whose round it was, the drifts, and whether the processor was slow;
-    the reading is what it was.
+def test_a_rounds_excess_is_recorded_by_part():
+    """It has the excess of switch, copy-in and probe, the competitor, the drifts, and whether the processor was slow.
+
+    The clock's reading is unchanged.
     """
-    one = Round(21 * US + 7 * US, 4e-3 + 150 * US + 240 * US, 40 * US + 3 * US, 4e-3, LOOK, b"")
+    one = Round(21 * US + 7 * US, 4e-3 + 150 * US + 240 * US, 40 * US + 3 * US, 4e-3, PROBE, b"")
     drift = Excess(10 * US, 2 * US, strained=True)
-    expected = CLOCK.read(SPREAD, one, drift, trusted=True)
+    expected = CLOCK.read(LAYOUT, one, drift, trusted=True)
     with listening() as heard:
-        found = CLOCK.read(SPREAD, one, drift, trusted=True)
-        CLOCK.read(SPREAD, Round(21 * US, 4e-3, 40 * US, None, LOOK, b""))  # it claims no time: nothing to compare with
+        found = CLOCK.read(LAYOUT, one, drift, trusted=True)
+        CLOCK.read(LAYOUT, Round(21 * US, 4e-3, 40 * US, None, PROBE, b""))  # it claims no time: not recorded
     assert found == expected
     assert [each.peer for each in heard] == ["baseline"]
     assert heard[0][1:] == pytest.approx((400, 240, 7, 3, 10, 2, 1))
 
 
-def test_afterwards_nobody_listens():
-    """The clock reads as before, whatever happened meanwhile."""
+def test_recording_ends_after_the_context():
+    """The clock reads as before, even after an error."""
     before = Clock.read
     with pytest.raises(KeyError), listening():
         raise KeyError
@@ -38,7 +39,7 @@ def test_afterwards_nobody_listens():
 
 
 def test_what_the_host_takes_is_read_from_the_kernels_line(tmp_path):
-    """The eighth of its times, over all processors, in seconds; and this process's own count of interruptions."""
+    """The eighth time in the line for all processors counts, in seconds; preemptions are this process's own."""
     stat = tmp_path / "stat"
     stat.write_text("cpu  1 2 3 4 5 6 7 800 9 10\ncpu0 1 2 3 4 5 6 7 11 9 10\n", encoding="ascii")
     stolen_s, preempted = taken(str(stat))

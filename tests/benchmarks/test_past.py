@@ -1,4 +1,4 @@
-"""The bench past the ladder without a GPU: knobs that turn the reference solution, and ways that are too slow."""
+"""The bench `past` without a GPU: the reference solution's constants, and ways that are too slow."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from tests.mistakes.corpus import read
 
 
 def test_each_knob_is_one_constant_of_the_reference_solution() -> None:
-    """What is swept is what the solution holds, and the solution's own values are among what is swept."""
+    """The sweep changes the solution's constants and includes its own values."""
     reference = solution("ls_open")
     turned = with_knobs(reference, STEPS=8, THREADS=64)
     assert "\nSTEPS = 8 " in turned
@@ -20,13 +20,13 @@ def test_each_knob_is_one_constant_of_the_reference_solution() -> None:
         with_knobs(reference, WARPS=4)
 
 
-def test_the_accurate_rotation_is_another_text() -> None:
-    """The way that is recorded as accurate calls the accurate sine and cosine."""
+def test_the_accurate_rotation_has_another_text() -> None:
+    """It calls the accurate sine and cosine."""
     assert "__sincosf(" in solution("ls_open")
 
 
-def test_the_fft_is_right_work_of_the_corpus() -> None:
-    """What is timed as the FFT is graded as a submission, too."""
+def test_the_fft_is_a_right_solution_of_the_corpus() -> None:
+    """The same FFT is also graded as a submission."""
     assert read(_FFT).right
 
 
@@ -34,7 +34,7 @@ def test_the_fft_is_right_work_of_the_corpus() -> None:
     ("rotation", "fft", "digits", "told"),
     [(0.5, 0.1, 5.0, 0), (0.8, 0.1, 5.0, 1), (0.5, 0.3, 5.0, 1), (0.5, 0.1, 4.5, 1), (0.5, 0.1, 3.0, 2)],
 )
-def test_a_way_that_is_too_slow_or_too_far_off_is_told(rotation: float, fft: float, digits: float, told: int) -> None:
-    """Rotation 1.5 times the last rung to 2e-5, the FFT 5 times to 1e-4."""
+def test_a_way_that_is_slow_or_inaccurate_is_reported(rotation: float, fft: float, digits: float, told: int) -> None:
+    """Rotation needs 1.5 times the last rung's speed and an error of 2e-5, the FFT 5 times and 1e-4."""
     times = {LAST: [1.0] * 9, "rotation": [rotation] * 9, "FFT": [fft] * 9}
     assert len(_faults(times, dict.fromkeys(times, digits))) == told

@@ -1,4 +1,4 @@
-"""The rows of a run: what was measured is on the disk, whatever becomes of the run."""
+"""The rows of a run are on the disk as soon as they are measured."""
 
 import json
 import multiprocessing
@@ -11,15 +11,15 @@ MACHINE = Machine("cuda", "Some GPU", "580", "2.11", "3.6", "3.12", 1 << 20, 400
 
 
 def adds(folder, bench):
-    """A process of its own."""
+    """Add 100 rows, in a separate process."""
     rows.RESULTS = folder
     recorder = Recorder(MACHINE, "2026-01-01")
     for number in range(100):
         recorder.add(bench, str(number), "median_us", "µs", 1.0)
 
 
-def test_two_runs_at_a_time_lose_no_row(tmp_path):
-    """On a machine with several GPUs, each has a bench of its own."""
+def test_two_runs_at_once_lose_no_row(tmp_path):
+    """On a machine with several GPUs, each runs a bench."""
     processes = [multiprocessing.get_context("fork").Process(target=adds, args=(tmp_path, name)) for name in "ab"]
     for process in processes:
         process.start()
@@ -30,7 +30,7 @@ def test_two_runs_at_a_time_lose_no_row(tmp_path):
 
 
 def test_a_row_is_on_the_disk_as_soon_as_it_is_added(monkeypatch, tmp_path):
-    """A bench may be killed after it; rows of other benches stay, those of an earlier run of the same go."""
+    """The bench may be killed next. Rows of other benches stay; an earlier run's rows of this bench go."""
     monkeypatch.setattr(rows, "RESULTS", tmp_path / "results")
     Recorder(MACHINE, "2026-01-01").add("means", "old", "median_us", "µs", 1.0)
     Recorder(MACHINE, "2026-01-01").add("widths", "kept", "median_us", "µs", 2.0)

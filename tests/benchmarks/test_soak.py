@@ -1,4 +1,4 @@
-"""A soak of the simulator leaks nothing, and a judge that leaks is found out."""
+"""A soak in the simulator leaks nothing, and it finds a judge that leaks."""
 
 import json
 
@@ -42,7 +42,7 @@ def _soak(tmp_path, repository, **parts):
 
 
 def test_some_gradings_of_every_kind_leave_nothing_behind(tmp_path, repository):
-    """Right, wrong and crashing submissions are graded as they must be, with the processes and files there were."""
+    """Right, wrong and crashing submissions get the expected verdicts and leave no process or file."""
     done, kinds, faults, samples = _soak(tmp_path, repository, gradings=6)
     assert faults == []
     assert done == sum(kinds.values()) == 6
@@ -52,10 +52,10 @@ def test_some_gradings_of_every_kind_leave_nothing_behind(tmp_path, repository):
     assert [line["gradings"] for line in lines if "gradings" in line] == [0, 6]
 
 
-def test_a_judge_that_leaks_is_found_out(tmp_path, repository):
-    """A process and a folder that stay, and points for what is wrong, are faults."""
+def test_a_judge_that_leaks_is_found(tmp_path, repository):
+    """A remaining process or folder is a fault, and so are points for a wrong submission."""
     _, _, faults, _ = _soak(tmp_path, repository, gradings=8, before=LEAKS, patience=1)
-    assert "after 8 gradings: 1 processes where there were 0" in faults
-    assert "after 8 gradings: 1 temp folders where there were 0" in faults
-    assert "1 processes after the judge was closed" in faults
-    assert sum("is wrong, and got 3 points" in fault for fault in faults) == 5
+    assert "after 8 gradings: processes: 0 before, 1 after" in faults
+    assert "after 8 gradings: temp folders: 0 before, 1 after" in faults
+    assert "processes left after the judge was closed: 1" in faults
+    assert sum("is wrong, but got 3 points" in fault for fault in faults) == 5

@@ -1,4 +1,4 @@
-"""Where a grading's seconds go, of a judge that takes what it is told to."""
+"""The seconds of a grading by stage, for a fake judge that takes known times."""
 
 import time
 
@@ -9,7 +9,7 @@ from benchmarks.material import MIXED, Text
 
 
 class SlowJudge:
-    """Tells of three stages, of which the second comes twice and takes the longest."""
+    """Reports three stages. The second comes twice and takes the longest."""
 
     def __init__(self, device="cuda"):
         self.expected = []
@@ -30,7 +30,7 @@ class SlowJudge:
 
 
 def test_the_seconds_of_a_stage_are_added_up():
-    """By the first word of what the judge says; together they are what the grading took."""
+    """Stages are named by the first word of the judge's messages, and add up to the whole grading."""
     judge, text = SlowJudge(), Text("one", "vector_add", "honest", "pass")
     took = stages.by_stage(judge, text, [text, text])
     assert list(took) == ["waiting", "importing", "timing", "looking", "all"]
@@ -40,7 +40,7 @@ def test_the_seconds_of_a_stage_are_added_up():
 
 
 def test_each_exercises_first_grading_is_left_out(monkeypatch):
-    """It times the baselines, which are known to the others."""
+    """It also times the baselines, which the others find known."""
     rows = []
     recorder = type("Recorder", (), {"add": lambda self, *row: rows.append(row)})()
     monkeypatch.setattr(stages, "Judge", SlowJudge)
@@ -52,8 +52,8 @@ def test_each_exercises_first_grading_is_left_out(monkeypatch):
     assert all(row[:1] == ("throughput/stages",) and row[4] == row[5] == row[6] for row in rows)
 
 
-def test_the_look_at_kernels_is_timed_beside_gradings_without_it(monkeypatch):
-    """The same texts, in turn, each pass by a judge of its own."""
+def test_gradings_are_timed_with_and_without_the_kernels_profile(monkeypatch):
+    """The texts are the same, and each pass has its own judge."""
     rows, looks = [], []
 
     class Watched(SlowJudge):

@@ -1,4 +1,4 @@
-"""Both courses of the throughput bench grade: nbgrader's own, and this project's."""
+"""Both courses of the throughput bench grade: stock nbgrader's and this project's."""
 
 import json
 
@@ -20,7 +20,7 @@ OWN = {name: {"vector_add": Text(name, "vector_add", "honest", source)} for name
 
 
 def test_the_stock_course_is_graded_by_nbgrader_itself(tmp_path):
-    """Its own check gives a right notebook full points and a wrong one none; a second call grades nobody again."""
+    """Its check cell gives full points to a right notebook and none to a wrong one. A second call grades nothing."""
     lines = tmp_path / "stock.jsonl"
     with surroundings(tmp_path):
         made = make_class(tmp_path / "course", OWN, "cpu", stock=True, bare=True)
@@ -34,7 +34,7 @@ def test_the_stock_course_is_graded_by_nbgrader_itself(tmp_path):
 
 
 def test_nobody_is_graded_beyond_the_limit(tmp_path):
-    """What does not fit the limit is left for the next call."""
+    """The rest is left for the next call."""
     with surroundings(tmp_path):
         made = make_class(tmp_path / "course", OWN, "cpu", stock=True, bare=True)
         grade_stock(made, tmp_path / "lines", Limit(1))
@@ -43,7 +43,7 @@ def test_nobody_is_graded_beyond_the_limit(tmp_path):
 
 @pytest.mark.parametrize("bare", [True, False])
 def test_our_course_is_graded_by_the_judge(tmp_path, bare):
-    """The same texts, the same points for what a machine without a GPU can see, in one line for the assignment."""
+    """The texts are the same. The assignment has one line, with the points that need no GPU."""
     before = set(descendants())
     with surroundings(tmp_path):
         made = make_class(tmp_path / "course", OWN, "cpu", stock=False, bare=bare)
@@ -53,8 +53,8 @@ def test_our_course_is_graded_by_the_judge(tmp_path, bare):
     assert not [command for pid, command in descendants().items() if pid not in before], "its judge has not ended"
 
 
-def test_the_courses_own_notebooks_are_what_is_handed_in(tmp_path):
-    """With a text of each student's own in every solution cell, and all else as it was released."""
+def test_the_courses_own_notebooks_are_handed_in(tmp_path):
+    """Every solution cell has the student's own text; all else is as released."""
     own = {"ann": {"square_matrix": Text("ann", "square_matrix", "honest", "own = 1\n")}}
     with surroundings(tmp_path):
         made = make_class(tmp_path / "course", own, "cpu", stock=True)

@@ -1,4 +1,4 @@
-"""What is recorded for the notebook on profiles is what the notebook shows and prints."""
+"""The records for the notebook on profiles are what the notebook shows and prints."""
 
 from pathlib import Path
 from types import SimpleNamespace
@@ -30,15 +30,15 @@ EVENTS = [
 
 
 def test_the_script_and_the_commands_are_the_notebooks():
-    """A learner who runs what is printed runs what was recorded."""
+    """A learner who runs the printed commands runs the recorded ones."""
     text = NOTEBOOK.read_text(encoding="utf-8")
     assert f'script = """{SCRIPT}"""' in text
     for command in sum(COMMANDS.values(), ()):
         assert f"# {command}\n" in text
 
 
-def test_a_slim_trace_keeps_what_a_timeline_shows():
-    """Times count from the first event, and nothing of the machine's processes is left."""
+def test_a_slim_trace_keeps_the_timelines_content():
+    """Times start at the first event, and no process ids are left."""
     operation, kernel = slim(EVENTS)
     assert (operation["ts"], kernel["ts"], kernel["dur"]) == (0.0, 2.5, 1.5)
     assert (kernel["pid"], kernel["args"]) == (0, {"stream": 7})
@@ -46,8 +46,8 @@ def test_a_slim_trace_keeps_what_a_timeline_shows():
     assert "812" not in str([operation, kernel])
 
 
-def test_what_is_written_is_found_and_names_its_gpu(recorder, tmp_path):
-    """A trace and an output come back from the file, the latest first, with where they are from."""
+def test_a_written_record_is_found_and_names_its_gpu(recorder, tmp_path):
+    """A trace and an output are read back, the latest first, with their origin."""
     write(recorder, "mean", tmp_path, traceEvents=slim(EVENTS[:1]))
     recorder.date, recorder.machine.gpu = "2026-03-04", "NVIDIA Other"
     write(recorder, "mean", tmp_path, traceEvents=slim(EVENTS))

@@ -11,8 +11,8 @@ _TOO_SMALL = 16  # this few rows may be right by chance
 _SHAPES = ((1, 1), (3, 5), (128, 128), (128, 320), (37, 53), (1, 1000), (1000, 1), (100, 36), (1025, 769))
 _SIMULATOR_SHAPES = ((1, 1), (3, 5), (128, 128), (64, 128), (37, 53), (1, 300), (300, 1), (100, 36), (65, 49))
 _LIBRARY = (
-    "t", "transpose", "permute", "swapaxes", "swapdims", "movedim", "moveaxis", "T", "mT", "copy", "contiguous", "clone",
-    "adjoint", "einsum", "numpy_T",
+    "t", "transpose", "permute", "swapaxes", "swapdims", "movedim", "moveaxis", "T", "mT", "copy", "contiguous",
+    "clone", "adjoint", "einsum", "numpy_T",
 )  # fmt: skip
 
 

@@ -20,7 +20,7 @@ _SPAN = 10 * math.pi  # the samples are in 0 … 10 π
 _BAND = 8.0  # width of the frequency band, if there are many frequencies
 _LOWEST = 0.25  # a slower signal has less than two turns in the span: its sums are ill-conditioned
 _NOISE = 0.5
-# As shares of N, the number of samples; a peak is near N / 4. A float32 phase, up to 270, has an error of 1.5e-5, and the
+# As shares of N, the number of samples; a peak is near N / 4. A float32 phase, up to 270, has an error of 1.5e-5. The
 # fast sine adds as much: together about 2e-6 of N. A range reduction by 2 * 3.1416 has an error of 3e-5 of N.
 ABSOLUTE = {"float32": 5e-6, "float64": 1e-12}
 RELATIVE = {"float32": 2e-5, "float64": 1e-10}

@@ -96,7 +96,7 @@ def _product(m: int, n: int, k: int, batch: int = 1) -> dict[str, Any]:
 
 
 def large_operations(chance: random.Random) -> list[dict[str, Any]]:
-    """Operations with far more traffic than any L2 cache holds, at least 0.1 ms on any GPU, and tensors up to 512 MiB."""
+    """Operations with far more traffic than an L2 cache holds: at least 0.1 ms on any GPU, tensors up to 512 MiB."""
 
     def of(kind: str, dtype: str, most_mib: int) -> dict[str, Any]:
         columns, size = 1024 * chance.randrange(4, 9), {"float16": 2, "float32": 4}[dtype]

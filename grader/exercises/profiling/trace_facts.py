@@ -1,4 +1,4 @@
-"""Read three facts from a profiler trace: the number of kernels, the busy share of the GPU, and its longest idle gap."""
+"""Read three facts from a profiler trace: the number of kernels, the GPU's busy share, and its longest idle gap."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Call a function as one compiled graph, count the kernels that it is fused into, and list the kernels that a call runs.
+"""Call a function as one compiled graph, count the kernels that it is fused into, and list the kernels of a call.
 
 A submission shares this process, so it can falsify all of these results.
 """

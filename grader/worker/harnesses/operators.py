@@ -119,16 +119,16 @@ def call(entry: Entry, x: Any, number: float, grad: Any, watch: bool = True) -> 
             )
         if not result.requires_grad:
             raise OperatorError(
-                "The result is not connected to `x`: no gradient was recorded. Call the registered operator, and register "
-                "its gradient with `register_autograd`."
+                "The result is not connected to `x`: no gradient was recorded. Call the registered operator, and "
+                "register its gradient with `register_autograd`."
             )
         result.backward(grad)
         if leaf.grad is None:
             raise OperatorError("`x` got no gradient: the first value that its registered function returned is None.")
         if overruns():
             raise OperatorError(
-                "A kernel wrote past the end or before the start of a tensor that the function allocated. Does each thread "
-                "check that it has an element, `if (i < n)`?"
+                "A kernel wrote past the end or before the start of a tensor that the function allocated. Does each "
+                "thread check that it has an element, `if (i < n)`?"
             )
     return result.detach(), leaf.grad
 
