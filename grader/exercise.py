@@ -45,7 +45,7 @@ class Array:
 class Case:
     """One problem: the arrays, and how to draw the inputs.
 
-    `grader.judge.checking.buffers` lists the fills; "normal|heavy" is one of the two, drawn again for each array of each launch.
+    `fill` is one of `FILLS`; "normal|heavy" is one of the two, drawn again for each array of each launch.
     In a `measured` case the exercise's `measure` finds the expected output, with the same inputs on this GPU.
     `budget` replaces the exercise's. A case in which a submission measures has several `tries`, each with its own
     inputs, because the machine may be disturbed.

@@ -50,7 +50,7 @@ class Mismatch:
 
 @dataclass(frozen=True)
 class Failure:
-    """The reason why a case, or the whole submission, has no answer. `message` is a sentence; `line` counts from 1 in the cell."""
+    """Why a case or the whole submission has no answer. `message` is a sentence; `line` counts from 1 in the cell."""
 
     kind: FailureKind
     message: str

@@ -16,7 +16,6 @@ from nbformat.notebooknode import NotebookNode
 from grader.authoring import checks, notebooks, source_tree, stubs
 from grader.authoring.prose import Results, renderer
 from grader.authoring.source_tree import SourceError, Tree, checkout
-from grader.errors import MachineLacks
 from grader.exercise import Exercise
 from grader.exercises import PACKAGED
 from grader.words import plural
@@ -143,19 +142,9 @@ def build(
     reported, never deleted.
 
     Raises:
-        MachineLacks: this is not a source checkout, or the packages of the `dev` install are missing.
+        MachineLacks: this is not a source checkout.
     """
     tree = checkout(root)
-    from grader.authoring import checks
-
-    try:
-        from grader.authoring import checks
-    except ModuleNotFoundError as error:
-        raise MachineLacks(
-            f"Building the course needs the package {error.name!r}, which is not installed here: "
-            "`pip install -e '.[dev]'` in the checkout."
-        ) from None
-
     made = plan(tree, exercises)
     problems = [*made.problems, *checks.exercise_faults(made.cells, exercises, made.unreadable)]
     problems += checks.faults(made.notebooks, made.promised)

@@ -78,8 +78,8 @@ def find(files: Mapping[str, bytes], sources: Mapping[str, Sequence[source_tree.
                     )
                 if copied:
                     leaks.setdefault(path, []).append(
-                        f"course/{path}: {place} holds {len(held)} of the {plural(len(lines), 'line')} of the solution of "
-                        f"{key!r}, from {lines[held[0]]!r} on."
+                        f"course/{path}: {place} holds {len(held)} of the {plural(len(lines), 'line')} of the "
+                        f"solution of {key!r}, from {lines[held[0]]!r} on."
                     )
     return leaks
 

@@ -228,7 +228,7 @@ def new_exercise(
 
     Raises:
         UnknownExercise: there is no exercise `like`.
-        GraderError: there is no course folder, the id is taken or not a name, `like` cannot be copied, or a file exists.
+        GraderError: no course folder, the id is taken or not a name, `like` cannot be copied, or a file exists.
     """
     if course is not None:
         found.use(course)

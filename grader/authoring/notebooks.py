@@ -22,7 +22,7 @@ from grader.authoring.source_tree import SourceError
 
 
 class ClearSolutions(nbgrader.ClearSolutions):  # type: ignore[misc]
-    """nbgrader's preprocessor with a stub that fits its place: nbgrader's own writes a Python `raise` into CUDA C++ too."""
+    """nbgrader's preprocessor with a stub that fits its place: nbgrader's writes a Python `raise` into CUDA C++ too."""
 
     def _replace_solution_region(self, cell: NotebookNode, language: str) -> bool:
         if cell.cell_type != "code":

@@ -36,7 +36,7 @@ def check(exercise: object = None) -> float | None:
 
 
 def benchmark(exercise: object = None) -> None:
-    """Measure a function and its baselines at several sizes, and plot the speed. Without a GPU, show the recorded results.
+    """Measure a function and its baselines at several sizes and plot the speed. Without a GPU, show recorded results.
 
     Args:
         exercise: the function, or the id of its exercise.

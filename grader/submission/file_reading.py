@@ -265,7 +265,7 @@ def parse_notebook(text: str, origin: str) -> dict[str, Any]:
     Outputs and everything else, which may be megabytes, are dropped.
 
     Raises:
-        UnusableSubmission: it is not JSON, not a notebook, of a format before 4, or larger than any that a person wrote.
+        UnusableSubmission: it is not JSON, not a notebook, of a format before 4, or larger than a person writes.
     """
     try:
         notebook = json.loads(text)

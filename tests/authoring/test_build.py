@@ -192,7 +192,7 @@ def test_a_repeated_id_is_found_in_one_notebook(tree: Checkout) -> None:
         ("def softmax(x, out)", "def soft_max(x, out)", "does not define `softmax(x, out)`"),
         ("    ### END SOLUTION\n\n\ndef", "\n\ndef", "begins inside the solution of line"),
         ('"solution": true', '"solutoin": true', "unknown nbgrader keys ['solutoin']"),
-        ('nbgrader={"grade_id": "softmax"', 'nbgrad={"grade_id": "softmax"', "this cell header has unknown keys ['nbgrad']"),
+        ('nbgrader={"grade_id": "softmax"', 'nbgrad={"grade_id": "softmax"', "cell header has unknown keys ['nbgrad']"),
         (', "points": 10', "", "gives no points"),
         ('"grade_id": "check-softmax"', '"grade_id": "check softmax"', "letters, digits"),
         ("# # Fuse", "# Fuse", "notebook's title"),

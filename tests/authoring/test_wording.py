@@ -10,17 +10,14 @@ from .wording import files, violations
 
 ROOT = Path(__file__).resolve().parents[2]
 PAGES = [*ROOT.glob("*.md"), *(ROOT / name for name in ("docs", "benchmarks", "grader", "tests"))]
-NOT_YET = (
-    *("README.md", "SECURITY.md", "CONTRIBUTING.md", "CHANGELOG.md", "docs", "benchmarks"),
-    *("grader/*.py", "grader/authoring", "grader/classroom", "grader/cli", "grader/doctor", "grader/exercises"),
-    *("grader/explore", "grader/feedback", "grader/judge", "grader/lab", "grader/leaderboard", "grader/notebook"),
-    *("grader/protocol", "grader/submission", "grader/worker"),
-    *("tests/*.py", "tests/authoring", "tests/benchmarks", "tests/browser", "tests/classroom", "tests/cli"),
-    *("tests/course", "tests/doctor", "tests/exercises", "tests/exploits", "tests/explore", "tests/feedback"),
-    *("tests/honest", "tests/judge", "tests/lab", "tests/leaderboard", "tests/mistakes", "tests/notebook"),
-    *("tests/protocol", "tests/submission", "tests/worker"),
+ON_PURPOSE = tuple(
+    f"tests/honest/submissions/{name}.py"
+    for name in (
+        *("softmax/persistent", "softmax/row_a_program", "square_matrix/templates"),
+        *("vector_add/autotuned", "vector_add/jit_helpers", "vector_add/unrolled"),
+    )
 )
-"""Files and folders that are not yet rewritten: the rules do not apply to them. It goes when it is empty."""
+"""Recorded gradings name these files by a hash of their text, so their text stays."""
 
 
 def test_every_file_keeps_the_rules_of_language() -> None:
@@ -28,7 +25,7 @@ def test_every_file_keeps_the_rules_of_language() -> None:
     listed = []
     for path in files(PAGES):
         name = path.relative_to(ROOT)
-        if not any(name.is_relative_to(each) or name.match(each) for each in NOT_YET):
+        if str(name) not in ON_PURPOSE:
             listed += [str(violation).removeprefix(f"{ROOT}/") for violation in violations(path)]
     assert not listed, "\n".join(["", *listed])
 

@@ -97,7 +97,7 @@ def test_the_report_says_where_the_stub_was_passed_over(notebook: Any, judge: An
 
 
 def test_a_cell_that_the_debugger_wrote_to_a_file_is_still_a_cell(notebook: Any, judge: Any) -> None:
-    """JupyterLab's debugger keeps cells in files with the names that their code objects have; the cell is graded anyway."""
+    """JupyterLab's debugger keeps cells in files named after their code objects; the cell is graded anyway."""
     notebook.run(CELL)
     file = Path(notebook.shell.user_ns["softmax"].__code__.co_filename)
     file.write_text(CELL)
