@@ -62,11 +62,11 @@ class MeasuredBudget:
         """A table of the cases, and the line to paste."""
         wide = max(len(each.case) for each in self.cases)
         lines = [f"{self.exercise} on {self.device}: the reference's worst errors, {self.draws} draws per case"]
-        lines.append(f"  {'case':{wide}}   absolute   relative")
+        lines.append(f"  {'case':{wide}}      worst   relative   absolute, beyond the relative part")
         for each in self.cases:
-            note = "  has its own budget, not counted below" if each.own_budget else ""
-            lines.append(f"  {each.case:{wide}}  {each.worst:>9.2g}  {each.relative:>9.2g}{note}")
-        lines.append(f"Now: {_text(self.now)}. {_FACTOR} times the worst error:")
+            own = f"  its own: budget={_text(_budget([each]))}" if each.own_budget else ""
+            lines.append(f"  {each.case:{wide}}  {each.worst:>9.2g}  {each.relative:>9.2g}  {each.small:>9.2g}{own}")
+        lines.append(f"Now: {_text(self.now)}. {_FACTOR} times the worst relative and absolute errors:")
         lines.append(f"    budget={_text(self.budget)},")
         if stands_out := _stands_out(self.cases):
             lines.append(
@@ -91,6 +91,7 @@ def measure_budget(
         UnknownExercise: there is no such exercise.
         SourceError: its notebook has no reference.
         GraderError: the exercise's answers are measured, or the reference fails or is not finite where it should be.
+        UnusableExercise: the oracle or a suspect fails.
         MachineLacks: something that grading needs is missing on this machine.
     """
     from grader.judge.bench import Bench
@@ -119,6 +120,7 @@ def errors_of(bench: Bench, source: str, exercise: Exercise, progress: Progress)
 
     Raises:
         GraderError: it fails, or is not finite where it should be.
+        UnusableExercise: the oracle or a suspect fails.
     """
     from grader.judge.process.worker import WorkerFailed
 
@@ -152,6 +154,7 @@ def _error(bench: Bench, worker: Worker, exercise: Exercise, case: Case) -> Case
     limit_s = bench.machine.slowness * exercise.time_limit_s
     worker.round("submission", buffers, limit_s, exercise.head_start)
     (outputs,), (expected,) = buffers.answers(layout), buffers.expected(layout, exercise)
+    buffers.try_suspects(layout, exercise)
     worst = relative = small = 0.0
     for array, got, answer in zip(case.outputs, outputs, expected, strict=True):
         right = (got == answer) | (answer.isfinite() & got.isfinite())

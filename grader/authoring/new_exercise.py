@@ -122,11 +122,12 @@ found.use(Path(__file__).resolve().parents[1])  # the course folder
 EXERCISE = find("{id}")
 CELLS = exercise_cells(EXERCISE)
 
-# One entry per mistake: name -> the cell of a learner who makes it. Add the mistakes that you expect, such as
-# CELLS.reference.replace("right", "wrong").
+# One entry per mistake: the cell of a learner who makes it, and words of the suspect that names it. Add the mistakes
+# that you expect, such as (CELLS.reference.replace("right", "wrong"), "the suspect's words").
 MISTAKES = {{
-    "every element is off": CELLS.reference
-    + """
+    "every element is off": (
+        CELLS.reference
+        + """
 
 _right = {entry}
 
@@ -135,6 +136,8 @@ def {entry}({parameters}):
     _right({parameters})
     {out}.copy_({out} * 1.01 + 1)
 """,
+        "",  # no suspect
+    ),
 }}
 
 
@@ -151,12 +154,13 @@ def test_the_reference_earns_all_points_for_correctness(judge):
 
 
 @pytest.mark.parametrize("name", MISTAKES)
-def test_a_mistake_earns_no_points(judge, name):
+def test_a_mistake_earns_no_points_and_is_named(judge, name):
     """A case has a wrong output; a cell that fails to run would not count."""
-    assert MISTAKES[name] != CELLS.reference
-    verdict = judge.grade(MISTAKES[name], EXERCISE.id, timed=False)
+    cell, words = MISTAKES[name]
+    assert cell != CELLS.reference
+    verdict = judge.grade(cell, EXERCISE.id, timed=False)
     assert verdict.points == 0
-    assert any(case.mismatch for case in verdict.cases), verdict
+    assert any(case.mismatch and words in case.mismatch.suspect for case in verdict.cases), verdict
 
 
 def test_the_stub_counts_as_not_written(judge):
@@ -200,6 +204,7 @@ class NewExercise:
                 f"  grader check {self.notebook}",
                 f"  grader exercise budget {self.id}",
                 f"  python -m pytest {self.test}",
+                f"  grader classroom release . {Path(self.notebook).parent.name}",
             ]
         )
 

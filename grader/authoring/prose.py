@@ -5,7 +5,8 @@
 - `exercise(id)`: the `Exercise` itself; `exercise("softmax").max_points`
 - `gate(id, baseline)`: its speed gate against that baseline; `gate("softmax", "torch").at_least`
 - `recorded(bench=…, case=…, metric=…, gpu=…)`: the one recorded result that matches, a `Recorded`. It prints as a
-  number with its unit ("3,576 GB/s", "1.52×", "93 %"). `gpu` may be part of the name, or left out if only one GPU matches.
+  number with its unit ("3,576 GB/s", "1.52×", "93 %"). `gpu` may be part of the name, or left out if only one
+  GPU matches.
 - `recorded_all(…)`: all results that match, in the order of the file, for tables; any argument may be left out.
 
 A number that is missing fails the build.

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from difflib import get_close_matches
 
 from grader.errors import UnknownExercise
 from grader.exercise import Exercise
@@ -105,7 +106,7 @@ def find(exercise_id: str) -> Exercise:
     """The exercise with this id.
 
     Raises:
-        UnknownExercise: there is none; the message lists the exercises that exist.
+        UnknownExercise: there is none; the message has the nearest id, or lists the exercises that exist.
         UnusableExercise: a module of the course folder cannot be used.
     """
     if exercise_id in PACKAGED:
@@ -113,6 +114,6 @@ def find(exercise_id: str) -> Exercise:
     every = dict(EXERCISES)
     if exercise_id in every:
         return every[exercise_id]
-    known = ", ".join(every)
-    said = f"There is no exercise {exercise_id!r}. The exercises are: {known}."
-    raise UnknownExercise(f"{said} {found.passed_over()}".rstrip())
+    close = get_close_matches(exercise_id, every, 1)
+    known = f"Did you mean {close[0]!r}?" if close else f"The exercises are: {', '.join(every)}."
+    raise UnknownExercise(f"There is no exercise {exercise_id!r}. {known} {found.passed_over()}".rstrip())

@@ -26,6 +26,7 @@ from types import ModuleType
 
 from grader.errors import UnusableExercise
 from grader.exercise import Exercise
+from grader.exercises.validation import faults
 
 FOLDER = "exercises"
 COURSE_VARIABLE = "GRADER_COURSE"
@@ -62,14 +63,18 @@ def folder() -> Path | None:
 
 
 def passed_over() -> str:
-    """One sentence about a course folder that is not searched because it belongs to another user, or nothing."""
-    other = next((each for each in _marked() if (each / FOLDER).is_dir() and not _is_ours(each)), None)
-    if other is None or folder() is not None:
+    """One sentence about a folder of exercises at hand that is not searched, and why, or nothing."""
+    if folder() is not None:
         return ""
-    return (
-        f"{other / FOLDER} was not searched, since it belongs to another user: if you trust it, set "
-        f"{COURSE_VARIABLE}={shlex.quote(str(other))}."
-    )
+    other = next((each for each in _marked() if (each / FOLDER).is_dir() and not _is_ours(each)), None)
+    why = "it belongs to another user"
+    if other is None:
+        other = next((each for each in _around()[-1:] if any(each.glob(f"{FOLDER}/*.py"))), None)
+        why = "its folder is not a course folder"
+    if other is None:
+        return ""
+    named = f"{COURSE_VARIABLE}={shlex.quote(str(other))}"
+    return f"{other / FOLDER} was not searched, since {why}: if you trust it, set {named}."
 
 
 def exercises(taken: Mapping[str, Exercise]) -> dict[str, Exercise]:
@@ -78,7 +83,8 @@ def exercises(taken: Mapping[str, Exercise]) -> dict[str, Exercise]:
     They are imported once, and again when a file changes.
 
     Raises:
-        UnusableExercise: a module fails, an id or a function is defined twice, or others can write to a file.
+        UnusableExercise: a module fails, an exercise is faulty, an id or a function is defined twice, or others can
+            write to a file.
     """
     global _loaded
     place = folder()
@@ -103,15 +109,19 @@ def file_of(exercise: Exercise) -> str:
 
 def _marked() -> list[Path]:
     """The folders around the current one that have a mark, outermost first; see the top of this file."""
-    try:
-        here = Path.cwd()
-    except FileNotFoundError:  # it was deleted
-        return []
-    around = [*reversed(here.parents), here]
+    around = _around()
     if courses := [each for each in around if (each / _COURSE_MARK).is_file()]:
         return courses[:1]
     at = next((at for at, each in enumerate(around) if (each / _LEARNER_MARK).is_dir()), None)
     return [] if at is None else around[at : at + 2]
+
+
+def _around() -> list[Path]:
+    try:
+        here = Path.cwd()
+    except FileNotFoundError:  # it was deleted
+        return []
+    return [*reversed(here.parents), here]
 
 
 def _has_mark_or_exercises(given: Path) -> bool:
@@ -145,6 +155,7 @@ def _imported(place: Path, files: list[Path], taken: Mapping[str, Exercise]) -> 
             each = vars(module).get(name)
             if isinstance(each, Exercise) and not any(each is other for other in known.values()):
                 _refuse_taken(each, path, known)
+                _refuse_faulty(each, path)
                 known[each.id] = each
     return {exercise_id: each for exercise_id, each in known.items() if exercise_id not in taken}
 
@@ -173,6 +184,11 @@ def _why(error: Exception, path: Path) -> str:
         f"{where}: {type(error).__name__}: {what}. Fix it, or move {path.name} out of {path.parent}: nothing is graded "
         "here while a module of the course fails."
     )
+
+
+def _refuse_faulty(exercise: Exercise, path: Path) -> None:
+    if found := faults(exercise):
+        raise UnusableExercise(f"{path}, exercise {exercise.id!r}: {' '.join(found)}")
 
 
 def _refuse_taken(exercise: Exercise, path: Path, known: Mapping[str, Exercise]) -> None:

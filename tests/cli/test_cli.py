@@ -23,6 +23,7 @@ from grader.cli.output import print_json
 from grader.errors import ClassroomError
 from grader.exercises import EXERCISES
 from grader.verdict import Environment, Finding, Verdict
+from grader.version import __version__
 from tests.pace import PACE
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -440,6 +441,12 @@ def test_the_command_starts_fast_and_light() -> None:
 def test_python_m_grader_is_the_command() -> None:
     """It works without an installed script."""
     assert json.loads(_process("-m", "grader", "exercises", "--json").stdout)
+
+
+def test_the_version_is_printed() -> None:
+    """`grader --version` needs no command."""
+    answer = _process("-m", "grader", "--version")
+    assert (answer.returncode, answer.stdout.strip()) == (0, __version__)
 
 
 def test_a_reader_that_goes_away_is_no_error() -> None:

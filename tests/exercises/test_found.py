@@ -124,6 +124,32 @@ def test_what_every_user_can_write_is_refused(course, path):
         find("halve")
 
 
+def test_a_faulty_exercise_is_refused_with_its_file(course):
+    """The sentence has the file, the exercise and the value."""
+    text = own_module().replace('Gate("torch"', 'Gate("torhc"')
+    assert text != own_module()
+    (course / "exercises/halve.py").write_text(text, encoding="utf-8")
+    with pytest.raises(UnusableExercise, match=r"halve\.py, exercise 'halve': the baseline of a gate is 'torhc'"):
+        find("halve")
+
+
+def test_a_slip_in_an_id_gets_the_nearest_one():
+    """Not a list of thirty."""
+    with pytest.raises(UnknownExercise, match=r"There is no exercise 'softmx'\. Did you mean 'softmax'\?"):
+        find("softmx")
+
+
+def test_exercises_in_a_folder_that_is_no_course_are_mentioned(tmp_path, monkeypatch):
+    """A release that was copied by hand: the message says how to use what lies there."""
+    monkeypatch.setattr(found, "_used", None)
+    monkeypatch.delenv(found.COURSE_VARIABLE, raising=False)
+    (tmp_path / "exercises").mkdir()
+    (tmp_path / "exercises/halve.py").write_text(own_module(), encoding="utf-8")
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(UnknownExercise, match=f"is not a course folder: if you trust it, set GRADER_COURSE={tmp_path}"):
+        find("halve")
+
+
 @pytest.mark.parametrize(
     ("text", "said"),
     [

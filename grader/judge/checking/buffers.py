@@ -15,10 +15,11 @@ from typing import Any
 
 import torch
 
-from grader.errors import MachineLacks
+from grader.errors import MachineLacks, UnusableExercise
 from grader.exercise import Array, Budget, Case, Exercise, Tensors
 from grader.judge.checking import fused_compare
-from grader.judge.checking.compare import compare, poisoned, suspected
+from grader.judge.checking.authored import authored
+from grader.judge.checking.compare import compare, explains, poisoned, suspected
 from grader.judge.gpu import health
 from grader.judge.gpu.ceilings import Machine
 from grader.judge.score import quartile
@@ -98,6 +99,11 @@ def _large(values: Any, source: Any) -> Any:
     return values + (5_000 + 5_000 * offset) * sign.reshape(offset.shape)
 
 
+def _flat(values: Any, source: Any) -> Any:
+    offset = torch.randn(values.shape[:1] + (1,) * (values.dim() - 1), generator=source, device=values.device)
+    return offset + 1e-3 * values
+
+
 def _minus_inf(values: Any, source: Any) -> Any:
     holes = torch.rand(values.shape, generator=source, device=values.device) < 0.1
     holes[..., 0] = False  # a row of minus infinity alone has no softmax
@@ -106,8 +112,9 @@ def _minus_inf(values: Any, source: Any) -> Any:
 
 FILLS = {
     "normal": lambda values, source: values,  # standard normal
-    "heavy": _heavy,  # heavy tails: magnitudes from 1e-4 to 1e4
+    "heavy": _heavy,  # each element by its own factor exp(3 × standard normal), usually 1e-4 to 1e4
     "large": _large,  # rows around ±5,000 … ±10,000
+    "flat": _flat,  # rows around an offset of their own, with a variance of 1e-6
     "below": lambda values, source: values - 200.0,  # exp of every value is 0 in float32
     "minus_inf": _minus_inf,  # one value in ten is minus infinity
 }
@@ -245,8 +252,10 @@ class Buffers:
         self._aim(count)
         for launch in layout.launches:
             if own_draw is not None:
-                for name, value in own_draw(layout.case, self._source, self.machine).items():
-                    self._private(launch[name]).copy_(value)
+                with authored("`draw`", layout.case):
+                    drawn = own_draw(layout.case, self._source, self.machine)
+                    for array in layout.case.inputs:
+                        self._private(launch[array.name]).copy_(drawn[array.name])
                 continue
             for array in layout.case.inputs:
                 self._private(launch[array.name]).copy_(draw(array, layout.case.fill, self._source))
@@ -336,6 +345,14 @@ class Buffers:
         """Return the oracle's answers to the current inputs per launch, in float64."""
         return [answers for _, _, answers in self._expected(layout, exercise, None)]
 
+    def try_suspects(self, layout: Layout, exercise: Exercise) -> None:
+        """Call every suspect on the current inputs and outputs, or raise UnusableExercise if one fails."""
+        for launch, inputs, answers in self._expected(layout, exercise, None):
+            for slot, answer in zip(self._outputs(layout, launch), answers, strict=True):
+                for suspect in exercise.suspects:
+                    with authored(f"The suspect “{suspect.sentence}”", layout.case):
+                        explains(suspect, self._view(slot), answer, inputs)
+
     def check(
         self, layout: Layout, exercise: Exercise, expected: Sequence[tuple[Any, ...]] | None = None
     ) -> Mismatch | None:
@@ -352,6 +369,11 @@ class Buffers:
                 found = compare(array.name, got, answer, _budget(layout, exercise), outside)
                 if found is None:
                     continue
+                if bool(answer.isnan().any()):
+                    raise UnusableExercise(
+                        f"The oracle gives NaN in the case {layout.case.name!r}, so that nothing can be right: change "
+                        "the oracle, or give the case another fill."
+                    )
                 sure = got.is_floating_point()  # a bug may write an integer that looks like poison
                 nothing = sure and found.unwritten == found.wrong  # the poison is NaN, which some bugs write
                 suspects = [suspect for suspect in exercise.suspects if suspect.missing or not nothing]
@@ -377,12 +399,18 @@ class Buffers:
         """Yield each launch's slots, inputs and expected outputs."""
         for number, launch in enumerate(layout.launches):
             inputs = {array.name: self._private(launch[array.name]) for array in layout.case.inputs}
-            if expected is None:
-                answer = exercise.oracle({name: value.double() for name, value in inputs.items()})
-                answers = answer if isinstance(answer, tuple) else (answer,)
-            else:
-                answers = expected[number]
+            answers = self._by_oracle(layout.case, exercise, inputs) if expected is None else expected[number]
             yield launch, inputs, tuple(answer.to(self.torch_device) for answer in answers)
+
+    @staticmethod
+    def _by_oracle(case: Case, exercise: Exercise, inputs: Tensors) -> tuple[Any, ...]:
+        with authored("The oracle", case):
+            answer = exercise.oracle({name: value.double() for name, value in inputs.items()})
+            answers = answer if isinstance(answer, tuple) else (answer,)
+            shapes, wanted = [tuple(each.shape) for each in answers], [array.shape for array in case.outputs]
+            if shapes != wanted:
+                raise ValueError(f"it returns the shapes {shapes}, and the outputs have {wanted}")
+        return answers
 
     def _outputs(self, layout: Layout, launch: dict[str, Slot]) -> list[Slot]:
         return [launch[array.name] for array in layout.case.outputs]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
@@ -9,6 +10,7 @@ from typing import Any
 import torch
 
 from grader.exercise import Budget, Suspect, Tensors
+from grader.judge.checking.authored import OF_THE_MACHINE, place_and_error
 from grader.protocol.arena import POISON_BYTE
 from grader.verdict import CaseResult, Mismatch
 
@@ -80,15 +82,25 @@ def _where(got: Any, expected: Any, wrong: Any) -> dict[str, Any]:
 
 
 def suspected(got: Any, expected: Any, inputs: Tensors, suspects: Sequence[Suspect]) -> str:
-    """Return the sentence of the first suspected bug that gives this output, or ""."""
-    double = {name: value.double() for name, value in inputs.items()} | {"expected": expected, "got": got.double()}
+    """Return the sentence of the first suspected bug that gives this output, or "". A suspect that fails is skipped."""
     for suspect in suspects:
-        bug = suspect.output(double)
-        if bug is None or torch.isclose(bug.double(), expected, rtol=1e-3, atol=1e-7).all():
-            continue
-        if torch.isclose(got.double(), bug.double(), rtol=suspect.relative, atol=1e-7, equal_nan=True).all():
-            return suspect.sentence
+        try:
+            if explains(suspect, got, expected, inputs):
+                return suspect.sentence
+        except OF_THE_MACHINE:
+            raise
+        except Exception as error:  # a learner's check goes on
+            print(f"The suspect “{suspect.sentence}” fails: {place_and_error(error)}", file=sys.stderr, flush=True)
     return ""
+
+
+def explains(suspect: Suspect, got: Any, expected: Any, inputs: Tensors) -> bool:
+    """Whether the suspected bug gives this output, and not the expected one."""
+    double = {name: value.double() for name, value in inputs.items()} | {"expected": expected, "got": got.double()}
+    bug = suspect.output(double)
+    if bug is None or torch.isclose(bug.double(), expected, rtol=1e-3, atol=1e-7).all():
+        return False
+    return bool(torch.isclose(double["got"], bug.double(), rtol=suspect.relative, atol=1e-7, equal_nan=True).all())
 
 
 def uncontradicted(cases: Sequence[CaseResult], suspects: Sequence[Suspect]) -> tuple[CaseResult, ...]:

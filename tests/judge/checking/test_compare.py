@@ -113,6 +113,19 @@ def test_a_suspect_is_named_only_where_its_bug_would_show():
     assert suspected(x**2, (x**2).double(), {"x": x}, suspects) == ""
 
 
+def test_a_suspect_that_fails_is_skipped_and_printed(capfd):
+    """An author's slip does not stop a learner's check; the next suspect is tried."""
+    expected = torch.ones(3, dtype=torch.float64)
+    suspects = [Suspect("broken", lambda a: a["X"]), Suspect("wrong shape", lambda a: torch.zeros(5))]
+    suspects.append(Suspect("doubled", lambda a: 2 * a["expected"]))
+    assert suspected(2 * torch.ones(3), expected, {}, suspects) == "doubled"
+    said = capfd.readouterr().err
+    assert "The suspect “broken” fails: " in said
+    assert f"{__file__}, line " in said
+    assert "KeyError: 'X'" in said
+    assert "The suspect “wrong shape” fails: " in said
+
+
 def test_a_suspect_is_dropped_where_a_case_is_wrong_that_its_bug_spares():
     """Infinities in a large case are not an overflow of sums if a small case without overflow is wrong."""
     overflow, other = Suspect("overflow", lambda a: None, spares=("small", "tiny")), Suspect("other", lambda a: None)
