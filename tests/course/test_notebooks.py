@@ -26,27 +26,38 @@ LESSONS = [path for path in PATHS if "/" in path]
 LIMIT_S = int(300 * PACE)
 
 
-def _run(notebook: Any, folder: Path) -> Any:
-    """Run a copy of the notebook in `folder` and return it with outputs; a cell that raises does not end the run."""
+def _run(notebook: Any, folder: Path, solved: Any = None) -> list[Any]:
+    """Run copies of the notebook in `folder` and return them with outputs; a cell that raises does not end the run.
+
+    `solved`: the notebook to continue with in the same kernel, from the first cell that differs.
+    """
     from nbclient import NotebookClient
 
-    ran = copy.deepcopy(notebook)
     folder.mkdir(parents=True, exist_ok=True)
-    client = NotebookClient(ran, timeout=LIMIT_S, allow_errors=True, resources={"metadata": {"path": str(folder)}})
     python_path = os.pathsep.join(filter(None, [str(ROOT), os.environ.get("PYTHONPATH")]))
-    client.execute(env=os.environ | {"PYTHONPATH": python_path})
+    given = [copy.deepcopy(each) for each in (notebook, solved) if each is not None]
+    client = NotebookClient(given[0], timeout=LIMIT_S, allow_errors=True, resources={"metadata": {"path": str(folder)}})
+    with client.setup_kernel(env=os.environ | {"PYTHONPATH": python_path}):
+        first = 0
+        for each in given:
+            client.nb = each
+            for at in range(first, len(each.cells)):
+                client.execute_cell(each.cells[at], at)
+            pairs = zip(notebook.cells, given[-1].cells, strict=True)
+            first = next((at for at, (one, other) in enumerate(pairs) if one.source != other.source), 0)
     if kept := os.environ.get("GRADER_NOTEBOOKS"):
-        _keep(ran, Path(kept))
-    return ran
+        for number, each in enumerate(given):
+            _keep(each, Path(kept), "-solved" * number)
+    return given
 
 
-def _keep(ran: Any, folder: Path) -> None:
+def _keep(ran: Any, folder: Path, end: str) -> None:
     """Write the notebook to `folder` under the name of the current test."""
     import nbformat
 
     folder.mkdir(parents=True, exist_ok=True)
     name = re.sub(r"\W+", "-", os.environ["PYTEST_CURRENT_TEST"].partition("::")[2].partition(" (")[0])
-    nbformat.write(ran, folder / f"{name.strip('-')}.ipynb")
+    nbformat.write(ran, folder / f"{name.strip('-')}{end}.ipynb")
 
 
 def _outputs(notebook: Any) -> list[tuple[str, Any]]:
@@ -99,31 +110,28 @@ def _must_read_well(notebook: Any) -> int:
 
 
 @pytest.mark.parametrize("path", PATHS)
-def test_unsolved_it_runs_and_gives_no_points(course: dict[str, Any], path: str, tmp_path: Path) -> None:
-    """A learner who runs all cells before writing anything sees in each check what is missing, and earns nothing."""
-    ran = _run(course[path], tmp_path / Path(path).parent)
+def test_it_runs_as_it_is_and_then_solved(checkout: Path, course: dict[str, Any], path: str, tmp_path: Path) -> None:
+    """A learner who runs all cells sees in each check what is missing, and earns nothing. With the reference solutions,
+    in the same kernel, the checks give all points with a GPU, and the points for correctness without one.
+    """
+    from grader.authoring.build import solved_notebook
+
+    exercises = _lesson(path)
+    solved = solved_notebook(checkout / "course" / path, root=checkout) if exercises else None
+    ran, *rest = _run(course[path], tmp_path / Path(path).parent, solved)
     pictures = _must_read_well(ran)
-    for exercise_id in _lesson(path):
+    if path in LESSONS:
+        assert pictures >= 1
+    for exercise_id in exercises:
         assert _points(ran, exercise_id) == (0, EXERCISES[exercise_id].max_points)
         reports = " ".join(_text(output) for cell_id, output in _outputs(ran) if cell_id == f"check-{exercise_id}")
         assert "Not written yet" in reports
-    if path in LESSONS:
-        assert pictures >= 1
-
-
-@pytest.mark.parametrize("path", LESSONS)
-def test_solved_it_gives_every_point_that_the_machine_can_give(
-    checkout: Path, course: dict[str, Any], path: str, tmp_path: Path
-) -> None:
-    """The reference solution earns all points with a GPU, and the points for right answers without one."""
-    from grader.authoring.build import solved_notebook
-
-    ran = _run(solved_notebook(checkout / "course" / path, root=checkout), tmp_path / Path(path).parent)
-    _must_read_well(ran)
-    for exercise_id in _lesson(path):
-        exercise = EXERCISES[exercise_id]
-        reachable = exercise.max_points if torch.cuda.is_available() else exercise.correctness_points
-        assert _points(ran, exercise_id) == (reachable, exercise.max_points)
+    for ran_solved in rest:
+        _must_read_well(ran_solved)
+        for exercise_id in exercises:
+            exercise = EXERCISES[exercise_id]
+            reachable = exercise.max_points if torch.cuda.is_available() else exercise.correctness_points
+            assert _points(ran_solved, exercise_id) == (reachable, exercise.max_points)
 
 
 def test_the_syllabus_knows_what_was_solved(checkout: Path, course: dict[str, Any], tmp_path: Path) -> None:
@@ -135,7 +143,7 @@ def test_the_syllabus_knows_what_was_solved(checkout: Path, course: dict[str, An
     needed = [cell for cell in solved.cells if "import benchmark" in cell.source or cell.id.endswith("vector_add")]
     solved.cells = needed
     _run(solved, tmp_path / "03_triton")
-    ran = _run(course["README.ipynb"], tmp_path)
+    (ran,) = _run(course["README.ipynb"], tmp_path)
     _must_read_well(ran)
     shown = " ".join(_text(output) for _, output in _outputs(ran))
     earned = EXERCISES["vector_add"]
@@ -149,5 +157,5 @@ def test_a_prediction_is_answered(course: dict[str, Any], tmp_path: Path) -> Non
     (at, *_) = (i for i, cell in enumerate(notebook.cells) if "prediction = ..." in cell.source)
     notebook.cells = notebook.cells[: at + 2]
     notebook.cells[at].source = notebook.cells[at].source.replace("...", "2")
-    ran = _run(notebook, tmp_path)
+    (ran,) = _run(notebook, tmp_path)
     assert "predicted: 2 threads\ncomputed:  2 threads\nRight." in _text(ran.cells[at + 1].outputs[0])
