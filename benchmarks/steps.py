@@ -104,7 +104,7 @@ def step(name: str, out: Path) -> Step:
 
 
 def _notebooks(out: Path) -> list[Step]:
-    """Return one step per chapter, which runs alone, because the gates of solved notebooks are timed; and the others."""
+    """Return one step per chapter, which runs alone because solved notebooks time their gates, and the others."""
     chapters = sorted(path.name for path in (ROOT / "source").iterdir() if path.is_dir())
     chosen = {f"notebooks-{chapter}": f"test_it_runs and {chapter}" for chapter in chapters}
     others = {"notebooks-others": "not test_it_runs or README"}

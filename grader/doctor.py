@@ -187,13 +187,8 @@ def disk() -> Finding:
 def chromium() -> Finding:
     program = find_chromium()
     if program is None:
-        return Finding(
-            "Chromium",
-            False,
-            "not found; only the browser tests need it",
-            "sudo apt-get install chromium",
-            needed=False,
-        )
+        said, remedy = "not found; only the browser tests need it", "sudo apt-get install chromium"
+        return Finding("Chromium", False, said, remedy, needed=False)
     return Finding("Chromium", True, f"{program} (for the browser tests)", needed=False)
 
 
@@ -318,19 +313,8 @@ def examine() -> list[Finding]:
     found = gpus()
     torch = ask_torch(cuda=bool(found))
     checks: Sequence[Callable[[], Finding]] = (
-        python,
-        partial(gpu, found),
-        partial(torch_runs, found, torch),
-        *(partial(package, name) for name in _PACKAGES),
-        partial(cupy, found),
-        compiler,
-        python_headers,
-        ninja,
-        partial(cuda_compiler, found, torch),
-        sandbox,
-        partial(simulated, found, torch),
-        folders,
-        disk,
-        chromium,
-    )
+        python, partial(gpu, found), partial(torch_runs, found, torch), *(partial(package, name) for name in _PACKAGES),
+        partial(cupy, found), compiler, python_headers, ninja, partial(cuda_compiler, found, torch), sandbox,
+        partial(simulated, found, torch), folders, disk, chromium,
+    )  # fmt: skip
     return [check() for check in checks]

@@ -34,18 +34,10 @@ class ClearSolutions(nbgrader.ClearSolutions):  # type: ignore[misc]
 
 # The value for `c.GenerateAssignment.preprocessors`: nbgrader's own list with one replacement.
 GENERATE: list[type[NbGraderPreprocessor]] = [
-    nbgrader.IncludeHeaderFooter,
-    nbgrader.LockCells,
-    ClearSolutions,
-    nbgrader.ClearOutput,
-    nbgrader.CheckCellMetadata,
-    nbgrader.ComputeChecksums,
-    nbgrader.SaveCells,
-    nbgrader.ClearHiddenTests,
-    nbgrader.ClearMarkScheme,
-    nbgrader.ComputeChecksums,
-    nbgrader.CheckCellMetadata,
-]
+    nbgrader.IncludeHeaderFooter, nbgrader.LockCells, ClearSolutions, nbgrader.ClearOutput, nbgrader.CheckCellMetadata,
+    nbgrader.ComputeChecksums, nbgrader.SaveCells, nbgrader.ClearHiddenTests, nbgrader.ClearMarkScheme,
+    nbgrader.ComputeChecksums, nbgrader.CheckCellMetadata,
+]  # fmt: skip
 
 # A build has no gradebook to save cells to, and no header to include.
 BUILD: list[type[Any]] = [step for step in GENERATE if step not in (nbgrader.IncludeHeaderFooter, nbgrader.SaveCells)]
@@ -55,13 +47,9 @@ BUILD: list[type[Any]] = [step for step in GENERATE if step not in (nbgrader.Inc
 
 _KERNEL = {"display_name": "Python 3 (ipykernel)", "language": "python", "name": "python3"}
 _LANGUAGE = {
-    "codemirror_mode": {"name": "ipython", "version": 3},
-    "file_extension": ".py",
-    "mimetype": "text/x-python",
-    "name": "python",
-    "nbconvert_exporter": "python",
-    "pygments_lexer": "ipython3",
-}
+    "codemirror_mode": {"name": "ipython", "version": 3}, "file_extension": ".py", "mimetype": "text/x-python",
+    "name": "python", "nbconvert_exporter": "python", "pygments_lexer": "ipython3",
+}  # fmt: skip
 _CELL_KEYS = {"jupyter", "nbgrader", "tags"}
 _JUPYTEXT_KEYS = {"cell_marker", "lines_to_end_of_cell_marker", "lines_to_next_cell", "title"}
 _NBGRADER_KEYS = {"grade", "grade_id", "locked", "points", "solution", "task"}

@@ -78,10 +78,7 @@ def checkout(root: Path | None = None) -> Tree:
     return tree
 
 
-# A reader of py:percent files without jupytext, for machines that have no Jupyter.
-#
-# It reads the part of the format that the course uses; a test compares its cells with jupytext's. Commented magics
-# (`# %matplotlib inline`) stay commented, because graded cells have no magics.
+# The reader of py:percent files.
 
 _HEADER = re.compile(r"^# ?%%(?:\s+(?P<options>.*?))?\s*$")
 _KIND = re.compile(r"\[(markdown|md|raw)\]")

@@ -19,6 +19,7 @@ from typing import Literal
 from grader.authoring import source_tree
 from grader.authoring.source_tree import SourceError, checkout
 from grader.exercises import find
+from grader.submission.solution_cell import is_jit
 
 _MARKER = re.compile(r"^(?P<indent>\s*)(?P<mark>#+|//)\s*(?P<edge>BEGIN|END) SOLUTION\s*$")
 _ANY_MARKER = re.compile(r"\b(BEGIN|END) SOLUTION\b")
@@ -125,13 +126,8 @@ def _place(tree: ast.AST, region: Region) -> Place:
         if isinstance(node, ast.Constant | ast.JoinedStr):
             return "string"
         if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
-            place = "kernel" if any(_is_jit(decorator) for decorator in node.decorator_list) else "function"
+            place = "kernel" if any(map(is_jit, node.decorator_list)) else "function"
     return place
-
-
-def _is_jit(decorator: ast.expr) -> bool:
-    target = decorator.func if isinstance(decorator, ast.Call) else decorator
-    return ast.unparse(target).split(".")[-1] == "jit"
 
 
 # The reference solutions, read from `source/` without Jupyter, which a GPU machine may not have.

@@ -47,13 +47,8 @@ def release(course: Path, assignment: str, *, force: bool = False) -> ReleaseRes
         notebooks = tuple(path.name for path in sorted(made.glob("*.ipynb")))
         outcome = _into_exchange(api, assignment, made, force)
     _generate(api, assignment)
-    return ReleaseResult(
-        assignment,
-        outcome,
-        notebooks,
-        str(folder.outbound(api, assignment)),
-        tuple(folder.exchange_problems(api)) if outcome != "unchanged" else (),
-    )
+    problems = tuple(folder.exchange_problems(api)) if outcome != "unchanged" else ()
+    return ReleaseResult(assignment, outcome, notebooks, str(folder.outbound(api, assignment)), problems)
 
 
 def _generate(api: Any, assignment: str) -> None:

@@ -16,13 +16,9 @@ _CHUNK = 1 << 20
 
 
 def copy_submission(
-    source: Path,
-    dest: Path,
-    timestamp: str,
-    wanted: Collection[str],
-    most_bytes: int,
+    source: Path, dest: Path, timestamp: str, wanted: Collection[str], most_bytes: int,
     is_as_found: Callable[[], bool] = lambda: True,
-) -> list[str]:
+) -> list[str]:  # fmt: skip
     """Replace `dest` by a copy of the `wanted` files of `source`; return the sorted names of the other files.
 
     `timestamp` is written to `timestamp.txt`. `is_as_found` is called after copying: whether `source` is unchanged.

@@ -22,9 +22,8 @@ _ENTRY = re.compile(
     r"(?P<student>.+)\+[^+]+"
     r"\+(?P<when>\d{4}-\d\d-\d\d \d\d:\d\d:\d\d(?:\.\d+)? [A-Za-z]{1,5})(?:\+[\w-]+)?"
 )
-_TOLERANCE = timedelta(
-    minutes=5
-)  # for the duration of a submission, and for the clocks of machines that share an exchange
+# For the duration of a submission, and for the clocks of machines that share an exchange.
+_TOLERANCE = timedelta(minutes=5)
 _MOST_FILES = 10_000
 
 
@@ -162,12 +161,9 @@ def _known(coursedir: Any) -> set[str]:
 
 
 def _owned(
-    entries: list[Entry],
-    known: set[str],
-    collected: dict[str, datetime | None],
-    accept: Collection[str],
+    entries: list[Entry], known: set[str], collected: dict[str, datetime | None], accept: Collection[str],
     problems: list[str],
-) -> list[Entry]:
+) -> list[Entry]:  # fmt: skip
     """The entries in their owner's name or an accepted one; all entries if learners are not users of this machine."""
     students = {*known, *(entry.student for entry in entries)}
     are_users = any(_name(entry) == entry.student for entry in entries)

@@ -142,34 +142,24 @@ def apply(c: Any) -> None:
     Classes are given by their dotted names, so that commands that convert no notebook do not import them.
     """
     c.GenerateAssignment.preprocessors = [
-        "nbgrader.preprocessors.IncludeHeaderFooter",
-        "nbgrader.preprocessors.LockCells",
-        "grader.authoring.notebooks.ClearSolutions",
-        "nbgrader.preprocessors.ClearOutput",
+        "nbgrader.preprocessors.IncludeHeaderFooter", "nbgrader.preprocessors.LockCells",
+        "grader.authoring.notebooks.ClearSolutions", "nbgrader.preprocessors.ClearOutput",
+        "nbgrader.preprocessors.CheckCellMetadata", "nbgrader.preprocessors.ComputeChecksums",
+        "nbgrader.preprocessors.SaveCells", "nbgrader.preprocessors.ClearHiddenTests",
+        "nbgrader.preprocessors.ClearMarkScheme", "nbgrader.preprocessors.ComputeChecksums",
         "nbgrader.preprocessors.CheckCellMetadata",
-        "nbgrader.preprocessors.ComputeChecksums",
-        "nbgrader.preprocessors.SaveCells",
-        "nbgrader.preprocessors.ClearHiddenTests",
-        "nbgrader.preprocessors.ClearMarkScheme",
-        "nbgrader.preprocessors.ComputeChecksums",
-        "nbgrader.preprocessors.CheckCellMetadata",
-    ]
+    ]  # fmt: skip
     c.Autograde.exporter_class = "grader.classroom.released_cells.HandedInExporter"
     c.Autograde.sanitize_preprocessors = [
-        "grader.classroom.released_cells.RestoreCells",
-        "nbgrader.preprocessors.ClearOutput",
-        "nbgrader.preprocessors.DeduplicateIds",
-        "nbgrader.preprocessors.OverwriteKernelspec",
-        "nbgrader.preprocessors.OverwriteCells",
-        "nbgrader.preprocessors.CheckCellMetadata",
-    ]
+        "grader.classroom.released_cells.RestoreCells", "nbgrader.preprocessors.ClearOutput",
+        "nbgrader.preprocessors.DeduplicateIds", "nbgrader.preprocessors.OverwriteKernelspec",
+        "nbgrader.preprocessors.OverwriteCells", "nbgrader.preprocessors.CheckCellMetadata",
+    ]  # fmt: skip
     c.Autograde.autograde_preprocessors = [
-        "grader.classroom.preprocessor.JudgeCells",
-        "nbgrader.preprocessors.LimitOutput",
-        "grader.classroom.preprocessor.SaveVerdicts",
-        "nbgrader.preprocessors.AssignLatePenalties",
+        "grader.classroom.preprocessor.JudgeCells", "nbgrader.preprocessors.LimitOutput",
+        "grader.classroom.preprocessor.SaveVerdicts", "nbgrader.preprocessors.AssignLatePenalties",
         "nbgrader.preprocessors.CheckCellMetadata",
-    ]
+    ]  # fmt: skip
     c.GenerateFeedback.preprocessors = [
         "nbgrader.preprocessors.GetGrades",
         "grader.classroom.released_cells.HideTests",

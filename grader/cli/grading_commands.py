@@ -50,10 +50,7 @@ def exercises(as_json: AsJson = False) -> None:
 
 
 def check(
-    file: SolutionFile,
-    exercise: OfExercise = None,
-    device: OnDevice = Device.auto,
-    as_json: AsJson = False,
+    file: SolutionFile, exercise: OfExercise = None, device: OnDevice = Device.auto, as_json: AsJson = False
 ) -> None:
     """Check whether a solution is right, without timing it.
 

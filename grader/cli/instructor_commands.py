@@ -74,8 +74,7 @@ def autograde(
     accept: Annotated[
         list[str] | None,
         typer.Option(
-            metavar="NAME",
-            help="Collect this student's work without checking its owner and time. May be repeated.",
+            metavar="NAME", help="Collect this student's work without checking its owner and time. May be repeated."
         ),
     ] = None,
     no_sandbox: NoSandbox = False,

@@ -31,8 +31,7 @@ OfCourse = Annotated[
     Path, typer.Option("--course", metavar="DIR", help="The course folder, or a folder of NAME.py files.")
 ]
 StoreFile = Annotated[
-    Path | None,
-    typer.Option("--store", metavar="FILE", help="The store; by default leaderboard.sqlite in the course."),
+    Path | None, typer.Option("--store", metavar="FILE", help="The store; by default leaderboard.sqlite in the course.")
 ]
 
 

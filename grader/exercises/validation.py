@@ -1,4 +1,4 @@
-"""What must hold of an exercise before anyone is graded by it: its names exist, and its baselines stand alone."""
+"""Faults of an exercise, found before anyone is graded by it: unknown names, baselines that need their module."""
 
 from __future__ import annotations
 

@@ -8,11 +8,9 @@ import sys
 from collections.abc import Callable
 from dataclasses import dataclass
 from importlib import import_module
+from importlib.util import find_spec
 from types import ModuleType
-from typing import TYPE_CHECKING, Any
-
-if TYPE_CHECKING:
-    pass
+from typing import Any
 
 _PRETEND = """\
 A pretend GPU, since torch finds no real one here. It follows the rules of a real one, at a
@@ -110,18 +108,13 @@ def load_numba_cuda() -> ModuleType:
     Numba reads this setting when it is imported, so call this before importing `numba`.
     """
     if "numba" not in sys.modules:
-        os.environ.setdefault("NUMBA_ENABLE_CUDASIM", "0" if _has_gpu() else "1")
+        import torch
+
+        on_gpu = torch.cuda.is_available() and find_spec("numba_cuda") is not None
+        os.environ.setdefault("NUMBA_ENABLE_CUDASIM", "0" if on_gpu else "1")
         # The course launches kernels with ten threads on purpose; the warning would only distract.
         os.environ.setdefault("NUMBA_CUDA_LOW_OCCUPANCY_WARNINGS", "0")
     from grader.worker.gpu_start import give_numba_its_names
 
     give_numba_its_names()
     return import_module("numba.cuda")
-
-
-def _has_gpu() -> bool:
-    from importlib.util import find_spec
-
-    import torch
-
-    return torch.cuda.is_available() and find_spec("numba_cuda") is not None

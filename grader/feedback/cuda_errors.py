@@ -31,9 +31,7 @@ CPP: tuple[Meaning, ...] = (
         "End the statement with `;`.",
     ),
     Meaning(
-        rf"expected (?:a )?{_QUOTE}([)}}\]]){_END}",
-        "A bracket is opened but never closed.",
-        "Add the missing `{0}`.",
+        rf"expected (?:a )?{_QUOTE}([)}}\]]){_END}", "A bracket is opened but never closed.", "Add the missing `{0}`."
     ),
     Meaning(
         r"identifier \"(thread[iI]dx|block[iI]dx|block[dD]im|grid[dD]im)\" is undefined"

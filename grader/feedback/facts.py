@@ -140,9 +140,8 @@ class Facts:
         concurrently, so any row may have been the last to write.
         """
         m = self.mismatch
-        counted = self.case is None or all(
-            "float" in array.dtype for array in self.case.outputs
-        )  # so that unwritten elements are known
+        # Only among floats are unwritten elements known.
+        counted = self.case is None or all("float" in array.dtype for array in self.case.outputs)
         several = len(m.shape) > 1 and m.shape[0] > 1 and 0 < m.wrong < m.total
         return counted and several and m.outside > max(m.unwritten, self._room)
 

@@ -10,26 +10,10 @@ from grader.verdict import Mismatch
 from grader.words import count, index, plural
 
 Kind = Literal[
-    "everything",
-    "one",
-    "first_element",
-    "all_but_first",
-    "last_block",
-    "after_first_block",
-    "tail",
-    "head",
-    "run",
-    "last_columns",
-    "first_columns",
-    "columns",
-    "last_rows",
-    "first_row",
-    "all_but_first_row",
-    "rows",
-    "corner",
-    "mid_row",
-    "scattered",
-]
+    "everything", "one", "first_element", "all_but_first", "last_block", "after_first_block", "tail", "head", "run",
+    "last_columns", "first_columns", "columns", "last_rows", "first_row", "all_but_first_row", "rows", "corner",
+    "mid_row", "scattered",
+]  # fmt: skip
 SMALLEST_BLOCK = 16
 _SOLID = 0.75  # some elements of a wrong row may be right by chance
 

@@ -276,9 +276,7 @@ COMPILER: tuple[Meaning, ...] = (
         "Look for `.double()`, `dtype=torch.float64` and NumPy arrays, which are float64 by default.",
     ),
     Meaning(
-        r"must return a tensor, not NoneType",
-        "The function returns nothing.",
-        "End it with `return` and the tensor.",
+        r"must return a tensor, not NoneType", "The function returns nothing.", "End it with `return` and the tensor."
     ),
     Meaning(
         r"NarrowLoads.*; the block is too small \(threads: (\d+), elements per thread: (\d+)\)",

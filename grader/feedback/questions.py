@@ -220,10 +220,7 @@ WRONG: tuple[_Rule, ...] = (
 
 OUTSIDE: tuple[_Rule, ...] = (
     _Rule(lambda f: f.side == "before", "Can an offset be negative?"),
-    _Rule(
-        lambda f: f.side == "between" and f.mismatch.wrong > 0,
-        "Step from row to row with the stride, not with N.",
-    ),
+    _Rule(lambda f: f.side == "between" and f.mismatch.wrong > 0, "Step from row to row with the stride, not with N."),
     _Rule(
         lambda f: f.side == "between",
         "Is the store masked at the end of each row?",
@@ -247,9 +244,5 @@ OUTSIDE: tuple[_Rule, ...] = (
         "",
         "Does each thread check both `row < height` and `column < width` before it writes?",
     ),
-    _Rule(
-        lambda f: True,
-        "Is the store masked?",
-        "Do threads without an element return before they write?",
-    ),
+    _Rule(lambda f: True, "Is the store masked?", "Do threads without an element return before they write?"),
 )

@@ -53,9 +53,7 @@ class _Kind:
 _KINDS = {
     "unusable": _Kind("Nothing could be graded", False, advice="Fix the cell, run it, and check again."),
     "not_written": _Kind(
-        "Not written yet",
-        False,
-        advice="Replace the placeholder with your code, run the cell, and check again.",
+        "Not written yet", False, advice="Replace the placeholder with your code, run the cell, and check again."
     ),
     "compile": _Kind("It does not compile", True),
     "exception": _Kind("It raised an exception", True),

@@ -272,11 +272,7 @@ def _failure_name(failing: CaseResult | None, failure: Explained | None) -> str:
 
 
 def _next_step(
-    verdict: Verdict,
-    exercise: Exercise | None,
-    state: State,
-    failing: CaseResult | None,
-    failure: Explained | None,
+    verdict: Verdict, exercise: Exercise | None, state: State, failing: CaseResult | None, failure: Explained | None
 ) -> str:
     call = f"`check({verdict.exercise})`"
     if failure is not None:

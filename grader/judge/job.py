@@ -140,9 +140,8 @@ class Job:
             if not out_of_memory(error):
                 raise
             loaded.worker.close()
-            traceback.clear_frames(
-                error.__traceback__
-            )  # the frames hold tensors, whose memory would look like someone else's
+            # The frames hold tensors, whose memory would look like someone else's.
+            traceback.clear_frames(error.__traceback__)
             if stays(self.bench.buffers.short):  # still short without the submission: someone else holds the memory
                 raise
             self._must_fit()
@@ -235,9 +234,8 @@ class Job:
         done = {case.name for case in self.cases}
         not_run = [CaseResult(case.name, False) for case in self.all_cases if case.name not in done]
         failures = [failure, *(case.failure for case in self.cases)]
-        stub = any(
-            each is not None and each.kind == "not_written" for each in failures
-        )  # or its text says so, perhaps falsely
+        # A stub, or its text says so, perhaps falsely.
+        stub = any(each is not None and each.kind == "not_written" for each in failures)
         kept = correct or (failure is not None and failure.kind == "implausible")
         return Verdict(
             exercise=exercise.id,

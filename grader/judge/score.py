@@ -68,13 +68,9 @@ def decide(ratio: Interval, at_least: float) -> Literal["passed", "failed", "dou
 
 
 def timings(
-    exercise: Exercise,
-    cases: Sequence[Case],
-    seconds: Seconds,
-    machine: Machine,
-    launches: Mapping[str, int],
+    exercise: Exercise, cases: Sequence[Case], seconds: Seconds, machine: Machine, launches: Mapping[str, int],
     events: Mapping[tuple[str, str], bool],
-) -> tuple[Timing, ...]:
+) -> tuple[Timing, ...]:  # fmt: skip
     """Return the timing of every peer in every case, with its bandwidth and share of the roofline.
 
     `events` says by case and peer whether the times are the worker's CUDA events, confirmed by the arbiter's clock.

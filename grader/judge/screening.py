@@ -18,7 +18,6 @@ _MADE = re.compile(r"\btorch\.cuda\.Stream\(|non_blocking=True\)|StreamNonBlocki
 # `current_stream().wait_stream(s)` is the opposite direction.
 _WAITS = re.compile(r"(?<!current_stream\(\)\.)wait_stream|wait_event|StreamWaitEvent|StreamWaitValue")
 
-
 _MOST_CHARACTERS = 200  # of a quoted signature
 
 

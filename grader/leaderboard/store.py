@@ -175,9 +175,7 @@ def _set_pragmas(connection: Any, _record: object) -> None:
 
 
 def _damaged(path: Path, why: object) -> GraderError:
-    reason = " ".join(
-        str(why).replace("*** in database main ***", "").split()
-    )  # SQLite's message may have several lines
+    reason = " ".join(str(why).replace("*** in database main ***", "").split())  # SQLite's may have several lines
     return GraderError(
         f"The leaderboard store {path} cannot be read or written ({reason}). It was not changed; "
         "restore a copy, or name another file with --store."

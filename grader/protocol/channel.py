@@ -65,12 +65,9 @@ class Channel:
             raise ChannelClosed(str(error)) from None
 
     def receive(
-        self,
-        limit_s: float | None,
-        with_fds: bool = False,
-        idle: Callable[[], float] = lambda: 0.0,
+        self, limit_s: float | None, with_fds: bool = False, idle: Callable[[], float] = lambda: 0.0,
         idle_s: float = 1.0,
-    ) -> tuple[dict[str, Any], list[int]]:
+    ) -> tuple[dict[str, Any], list[int]]:  # fmt: skip
         """One message and its descriptors; without `with_fds` the system drops them.
 
         Until the whole message has arrived, `idle` is called every `idle_s`. It returns the seconds to add to the

@@ -27,16 +27,9 @@ from grader.submission.solution_cell import TURN_INTO_CODE, Cell, judged_cell, n
 from grader.words import harmless
 
 __all__ = [
-    "MAX_BYTES",
-    "MAX_SOURCE_BYTES",
-    "Submission",
-    "from_file",
-    "from_notebook",
-    "from_source",
-    "read_notebook",
+    "MAX_BYTES", "MAX_SOURCE_BYTES", "Submission", "from_file", "from_notebook", "from_source", "read_notebook",
     "submissions_in",
-]
-
+]  # fmt: skip
 
 _LISTED = "`grader exercises` lists them."
 _NOTEBOOK = re.compile(r'\s*\{\s*"(?:cells|metadata|nbformat)"')

@@ -201,7 +201,7 @@ def _is_solution(cell: Cell) -> bool:
 def _is_open(node: ast.AST) -> bool:
     match node:
         case ast.FunctionDef(body=body, decorator_list=decorators):
-            return _says_not_written(body) or (_only_passes(body) and any(map(_is_jit, decorators)))
+            return _says_not_written(body) or (_only_passes(body) and any(map(is_jit, decorators)))
         case ast.Constant(value=str(text)):
             return _STUB_IN_C.search(text) is not None
     return False
@@ -223,7 +223,8 @@ def _only_passes(body: list[ast.stmt]) -> bool:
     return bool(rest) and all(isinstance(statement, ast.Pass) for statement in rest)
 
 
-def _is_jit(decorator: ast.expr) -> bool:
+def is_jit(decorator: ast.expr) -> bool:
+    """Whether a decorator makes a kernel, as `triton.jit` and `cuda.jit(…)` do."""
     target = decorator.func if isinstance(decorator, ast.Call) else decorator
     return getattr(target, "attr", getattr(target, "id", "")) == "jit"
 

@@ -66,12 +66,16 @@ class Worker:
             self._rehearse(message)
         elif operation == "plan":
             self.launches = [
-                tuple(self._tensor(Slot.from_dict(slot)) for slot in launch) for launch in message["launches"]
+                tuple(tensor(self.arenas[slot.arena], slot) for slot in map(Slot.from_dict, launch))
+                for launch in message["launches"]
             ]
         elif operation == "arm":
             return {"done": operation, "event_s": self._run(message, channel)}
         elif operation == "kernels":
-            return {"done": operation, "kernels": self._kernels(self.functions[message["name"]])}
+            from grader.worker.harnesses.compiled_graph import ran
+
+            function = self.functions[message["name"]]
+            return {"done": operation, "kernels": ran(lambda: function(*self.launches[0]))}
         return {"done": operation}
 
     def _map(self, arenas: Sequence[dict[str, Any]], fds: list[int]) -> None:
@@ -91,9 +95,6 @@ class Worker:
         launches = [[Slot.from_dict(slot) for slot in launch] for launch in message["launches"]]
         with contextlib.suppress(Exception):  # after a failure the kernels are compiled by the first real call
             rehearse(self.functions[message["name"]], launches, message["limit_s"])
-
-    def _tensor(self, slot: Slot) -> Any:
-        return tensor(self.arenas[slot.arena], slot)
 
     def _run(self, message: dict[str, Any], channel: Channel) -> float | None:
         """Run one round and return its duration by this process's own events, in seconds.
@@ -128,11 +129,6 @@ class Worker:
         finally:
             self.flag.answer(number)
         return own.seconds()
-
-    def _kernels(self, function: Callable[..., Any]) -> list[dict[str, Any]]:
-        from grader.worker.harnesses.compiled_graph import ran
-
-        return ran(lambda: function(*self.launches[0]))
 
 
 def main(fd: int, device: str) -> None:

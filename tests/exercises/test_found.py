@@ -140,7 +140,7 @@ def test_a_slip_in_an_id_gets_the_nearest_one():
 
 
 def test_exercises_in_a_folder_that_is_no_course_are_mentioned(tmp_path, monkeypatch):
-    """A release that was copied by hand: the message says how to use what lies there."""
+    """A release that was copied by hand: the message says how to use them."""
     monkeypatch.setattr(found, "_used", None)
     monkeypatch.delenv(found.COURSE_VARIABLE, raising=False)
     (tmp_path / "exercises").mkdir()

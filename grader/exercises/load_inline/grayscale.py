@@ -131,10 +131,7 @@ GRAYSCALE = Exercise(
             "Rows are 3 * width bytes apart, not width: the factor 3 applies to all of `row * width + column`.",
             _short_rows,
         ),
-        _suspect(
-            "The values are right but transposed: is the index `row * width + column`?",
-            _transposed,
-        ),
+        _suspect("The values are right but transposed: is the index `row * width + column`?", _transposed),
         _suspect("The sum was stored without the shift, so only its low byte is left.", _low_byte),
         _suspect(
             "Bytes above 127 were read as negative numbers. `char` is signed on most machines: use `unsigned char`.",

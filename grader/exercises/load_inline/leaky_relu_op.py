@@ -164,20 +164,14 @@ _NOT_CONTIGUOUS = (
 )
 
 _CASES = (
-    _case(1, 1),
-    _case(3, 5),
-    _case(37, 53),
-    _case(29, 40, "rows of x padded", x="padded"),
-    _case(29, 41, "x transposed", x="transposed"),
-    _case(29, 43, "gradient transposed", grad="transposed"),
+    _case(1, 1), _case(3, 5), _case(37, 53), _case(29, 40, "rows of x padded", x="padded"),
+    _case(29, 41, "x transposed", x="transposed"), _case(29, 43, "gradient transposed", grad="transposed"),
     _case(29, 45, "one gradient for all, as from sum()", grad="expanded"),
-    _case(23, 35, "slope above 1", slope="above 1"),
-    _case(23, 37, "slope below 0", slope="below 0"),
-    _case(19, 33, "float64", dtype="float64"),
-    _case(3, 4, "gradcheck", dtype="float64", step="gradcheck"),
+    _case(23, 35, "slope above 1", slope="above 1"), _case(23, 37, "slope below 0", slope="below 0"),
+    _case(19, 33, "float64", dtype="float64"), _case(3, 4, "gradcheck", dtype="float64", step="gradcheck"),
     _case(5, 6, "opcheck", step="opcheck", x="transposed", grad="expanded"),
     _case(7, 9, "compiled", step="compile", x="transposed", grad="expanded"),
-)
+)  # fmt: skip
 
 LEAKY_RELU_OP = Exercise(
     id="leaky_relu_op",
@@ -201,10 +195,7 @@ LEAKY_RELU_OP = Exercise(
     suspects=(
         _suspect(f"`x` {_NOT_CONTIGUOUS.format('x')}", _x_misread),
         _suspect(f"The gradient {_NOT_CONTIGUOUS.format('grad')}", _grad_misread),
-        _suspect(
-            "The slope is always 0.01: pass `slope` to the kernel.",
-            lambda a: _leaky(a["x"], a["x"], 0.01),
-        ),
+        _suspect("The slope is always 0.01: pass `slope` to the kernel.", lambda a: _leaky(a["x"], a["x"], 0.01)),
         _suspect(
             "The slope of the gradient is always 0.01: save the slope in `ctx` and pass it to the kernel.",
             lambda a: _leaky(a["x"], _grad(a), 0.01),

@@ -46,10 +46,7 @@ SQUARE_MATRIX = Exercise(
     baselines=(Baseline("torch", "x * x in torch", _torch_square),),
     gates=(Gate("torch", 0.95, 2, (_TIMED[0].name,)),),
     suspects=(
-        Suspect(
-            "The values are right but transposed: is the index `row * width + column`?",
-            _square_transposed,
-        ),
+        Suspect("The values are right but transposed: is the index `row * width + column`?", _square_transposed),
         Suspect("The matrix was copied, not squared.", lambda a: a["x"]),
         Suspect("Each element was doubled, not squared.", lambda a: 2 * a["x"]),
     ),

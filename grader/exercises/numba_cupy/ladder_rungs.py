@@ -59,24 +59,14 @@ def _shift(cc: Any, ss: Any, cs: Any) -> tuple[Any, Any]:
     return wtau.cos(), wtau.sin()
 
 
-def _first_term_turned_back(w: Any, xc: Any, xs: Any, cc: Any, ss: Any, cs: Any) -> Any:
-    c, s = _shift(cc, ss, cs)
-    return terms(c * xc - s * xs, c * xs - s * xc, c, s, cc, ss, 2 * c * s * cs)
+def _other_factors(along: float = 1, across: float = -1, mixed: float = 2) -> Callable[[Any], Any]:
+    """The power (c Xc + s Xs)² / … + (c Xs - s Xc)² / …, with other factors of s Xs, of s Xc and of c s D."""
 
+    def power(w: Any, xc: Any, xs: Any, cc: Any, ss: Any, cs: Any) -> Any:
+        c, s = _shift(cc, ss, cs)
+        return terms(c * xc + along * s * xs, c * xs + across * s * xc, c, s, cc, ss, mixed * c * s * cs)
 
-def _second_term_turned_back(w: Any, xc: Any, xs: Any, cc: Any, ss: Any, cs: Any) -> Any:
-    c, s = _shift(cc, ss, cs)
-    return terms(c * xc + s * xs, c * xs + s * xc, c, s, cc, ss, 2 * c * s * cs)
-
-
-def _mixed_once(w: Any, xc: Any, xs: Any, cc: Any, ss: Any, cs: Any) -> Any:
-    c, s = _shift(cc, ss, cs)
-    return terms(c * xc + s * xs, c * xs - s * xc, c, s, cc, ss, c * s * cs)
-
-
-def _mixed_turned_back(w: Any, xc: Any, xs: Any, cc: Any, ss: Any, cs: Any) -> Any:
-    c, s = _shift(cc, ss, cs)
-    return terms(c * xc + s * xs, c * xs - s * xc, c, s, cc, ss, -2 * c * s * cs)
+    return _other_power(power)
 
 
 def _mixed_added_twice(w: Any, xc: Any, xs: Any, cc: Any, ss: Any, cs: Any) -> Any:
@@ -219,20 +209,20 @@ SUSPECTS = (
     Suspect(
         "The first numerator has a wrong sign: it is the square of c Xc + s Xs, where c and s are cosine and sine of "
         "w tau.",
-        _other_power(_first_term_turned_back),
+        _other_factors(along=-1),
     ),
     Suspect(
         "The second numerator has a wrong sign: it is the square of c Xs - s Xc, where c and s are cosine and sine "
         "of w tau.",
-        _other_power(_second_term_turned_back),
+        _other_factors(across=1),
     ),
     Suspect(
         "The denominators have no factor 2: the product of sine and cosine enters as 2 c s D.",
-        _other_power(_mixed_once),
+        _other_factors(mixed=1),
     ),
     Suspect(
         "The denominators have a wrong sign: 2 c s D is added in the first and subtracted in the second.",
-        _other_power(_mixed_turned_back),
+        _other_factors(mixed=-2),
     ),
     Suspect(
         "The second denominator has a wrong sign: subtract 2 c s D.",
@@ -282,24 +272,12 @@ _HARNESSES: dict[str, Callable[..., None] | None] = {"numba": with_numba_arrays}
 
 
 def rung(
-    exercise_id: str,
-    title: str,
-    notebook: str,
-    backend: Literal["torch", "numba", "cupy"],
-    *,
-    baselines: tuple[Baseline, ...],
-    gates: tuple[Gate, ...],
-    hints: tuple[str, ...],
-    correctness_points: float = 2,
-    float64: bool = True,
-    harness: Callable[..., None] | None = None,
-    suspects: tuple[Suspect, ...] = (),
-    cases: tuple[Case, ...] = CASES,
-    simulator_cases: tuple[Case, ...] = SIMULATOR_CASES,
-    library: tuple[str, ...] = (),
-    operations: Callable[[Case], int] | None = None,
-    time_limit_s: float = 60.0,
-) -> Exercise:
+    exercise_id: str, title: str, notebook: str, backend: Literal["torch", "numba", "cupy"], *,
+    baselines: tuple[Baseline, ...], gates: tuple[Gate, ...], hints: tuple[str, ...], correctness_points: float = 2,
+    float64: bool = True, harness: Callable[..., None] | None = None, suspects: tuple[Suspect, ...] = (),
+    cases: tuple[Case, ...] = CASES, simulator_cases: tuple[Case, ...] = SIMULATOR_CASES, library: tuple[str, ...] = (),
+    operations: Callable[[Case], int] | None = None, time_limit_s: float = 60.0,
+) -> Exercise:  # fmt: skip
     """One rung as an exercise; its entry point has the exercise's name.
 
     Args:

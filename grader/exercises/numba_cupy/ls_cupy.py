@@ -72,11 +72,7 @@ _SHARED = tuple(suspect for suspect in SUSPECTS if suspect is not UNWRITTEN)  # 
 
 
 def _cupy(
-    exercise_id: str,
-    title: str,
-    baselines: tuple[Baseline, ...],
-    gates: tuple[Gate, ...],
-    hints: tuple[str, ...],
+    exercise_id: str, title: str, baselines: tuple[Baseline, ...], gates: tuple[Gate, ...], hints: tuple[str, ...]
 ) -> Exercise:
     found = rung(
         exercise_id,

@@ -10,16 +10,9 @@ from grader.exercise import Array, Budget, Case, Exercise, Rules, Suspect
 from grader.protocol.channel import from_bytes, to_bytes
 
 LIES = (
-    "no sync",
-    "hot data",
-    "cached result",
-    "shrunken input",
-    "other stream",
-    "lower precision",
-    "constant data",
-    "slowed baseline",
-    "dead code",
-)
+    "no sync", "hot data", "cached result", "shrunken input", "other stream", "lower precision", "constant data",
+    "slowed baseline", "dead code",
+)  # fmt: skip
 _STYLES = 9
 ON_TRIAL = len(LIES) + _STYLES
 _TEXT_BYTES = 1200

@@ -349,12 +349,10 @@ TRACE_FACTS = Exercise(
         _suspect("share: time", "This is the busy time in µs, not its share of the span."),
         _suspect("share: percent", "The share is in per cent: return a number from 0 to 1."),
         _suspect(
-            "share: trace",
-            "The span covers the whole trace. It should run from the GPU's first start to its last end.",
+            "share: trace", "The span covers the whole trace. It should run from the GPU's first start to its last end."
         ),
         _suspect(
-            "share: streams",
-            "The share was averaged over the streams. The GPU is busy while any stream has work.",
+            "share: streams", "The share was averaged over the streams. The GPU is busy while any stream has work."
         ),
         _suspect("gap: ms", "The gap is in ms: traces use µs, and so must the answer."),
         _suspect(
@@ -364,8 +362,7 @@ TRACE_FACTS = Exercise(
             "gap: kernels", "The longest gap considers only kernels: while a copy or a fill runs, the GPU is not idle."
         ),
         _suspect(
-            "gap: rows",
-            "Ranges or synchronisations hide the longest gap: they are on the GPU's rows, but run nothing.",
+            "gap: rows", "Ranges or synchronisations hide the longest gap: they are on the GPU's rows, but run nothing."
         ),
         _suspect(
             "gap: end",

@@ -12,9 +12,7 @@ from grader.exercises.triton import products
 def _cublas(a: Any, b: Any, out: Any) -> None:
     import torch
 
-    torch.backends.cuda.matmul.allow_fp16_reduced_precision_reduction = (
-        False  # sums in float32, as required of learners
-    )
+    torch.backends.cuda.matmul.allow_fp16_reduced_precision_reduction = False  # sums in float32, as learners must
     torch.mm(a, b, out=out)
 
 
@@ -89,9 +87,7 @@ def _leaky(product: Any) -> Any:
 def _cublas_then_leaky(a: Any, b: Any, out: Any) -> None:
     import torch
 
-    torch.backends.cuda.matmul.allow_fp16_reduced_precision_reduction = (
-        False  # sums in float32, as required of learners
-    )
+    torch.backends.cuda.matmul.allow_fp16_reduced_precision_reduction = False  # sums in float32, as learners must
     torch.mm(a, b, out=out)
     torch.nn.functional.leaky_relu_(out, 0.01)
 
@@ -164,17 +160,13 @@ MATMUL_LEAKY_RELU = replace(
             "This is the product without the leaky ReLU: multiply negative results by 0.01 before you store them.",
             _without,
         ),
-        Suspect(
-            "This is a ReLU: negative values became 0. A leaky ReLU multiplies them by 0.01.",
-            _plain_relu,
-        ),
+        Suspect("This is a ReLU: negative values became 0. A leaky ReLU multiplies them by 0.01.", _plain_relu),
         Suspect(
             "The positive values were multiplied by 0.01 and the negative ones were kept: do the reverse.",
             _other_way_round,
         ),
         Suspect(
-            "The leaky ReLU was applied to partial sums, in each step along K: apply it after the loop.",
-            _in_each_step,
+            "The leaky ReLU was applied to partial sums, in each step along K: apply it after the loop.", _in_each_step
         ),
         *products.suspects(_leaky),
     ),

@@ -106,16 +106,10 @@ def operations(case: Case) -> int:
 
 
 SIMULATOR_CASES = (
-    _case(1, 1, 1),
-    _case(128, 128, 128),
-    _case(96, 80, 100),
-    _case(77, 131, 64),
-    _case(704, 96, 32),
-    _case(*PADDED, ", rows padded", padding=8),
-    _case(*TRANSPOSED, ", a and b transposed", transposed=True),
-    _case(64, 64, 512, _BEYOND),
-    _case(128, 128, 256, _NORMAL, normal=True),
-)
+    _case(1, 1, 1), _case(128, 128, 128), _case(96, 80, 100), _case(77, 131, 64), _case(704, 96, 32),
+    _case(*PADDED, ", rows padded", padding=8), _case(*TRANSPOSED, ", a and b transposed", transposed=True),
+    _case(64, 64, 512, _BEYOND), _case(128, 128, 256, _NORMAL, normal=True),
+)  # fmt: skip
 CASES = (*SIMULATOR_CASES, _case(1000, 1001, 999), _case(2048, 1536, 1024, _NORMAL, normal=True))
 WHOLE = tuple(case.name for case in CASES if case.budget is None and not case.name.endswith(_BEYOND))
 TIMED = (_square(4096), _square(8192))

@@ -164,8 +164,7 @@ SOFTMAX = Exercise(
         ),
         Suspect("The numerator was stored without division by its sum.", _numerator_only),
         Suspect(
-            "Every row has the result of row 0: does the row's pointer depend on `program_id`?",
-            _first_row_everywhere,
+            "Every row has the result of row 0: does the row's pointer depend on `program_id`?", _first_row_everywhere
         ),
     ),
     rules=Rules(

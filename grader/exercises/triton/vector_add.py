@@ -51,10 +51,7 @@ VECTOR_ADD = Exercise(
     bytes_moved=lambda case: 3 * 4 * case.arrays[0].shape[0],
     operations=lambda case: case.arrays[0].shape[0],
     correctness_points=3,
-    baselines=(
-        Baseline("torch", "torch.add", _torch_add),
-        Baseline("compile", "torch.compile", _compiled_add),
-    ),
+    baselines=(Baseline("torch", "torch.add", _torch_add), Baseline("compile", "torch.compile", _compiled_add)),
     gates=(Gate("torch", 0.95, 2, (_case(1 << 25).name,)),),
     suspects=(
         Suspect("The result is `x + x`: is `y` loaded from its own pointer?", lambda a: 2 * a["x"]),

@@ -6,8 +6,6 @@ from typing import Any
 
 from grader.exercise import Array, Baseline, Budget, Case, Exercise, Gate, Rules, Suspect
 
-WIDE_BYTES = 16  # the harness below repeats both
-WIDE_FROM = 1000  # columns: shorter rows need no wide loads
 # Rows start at multiples of 4 elements, but not all at multiples of 16, which Triton would detect.
 
 

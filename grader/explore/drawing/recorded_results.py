@@ -90,11 +90,7 @@ def _title(metric: str, unit: str) -> str:
 
 
 def compare(
-    prediction: object,
-    found: object,
-    unit: str = "",
-    *,
-    how: Literal["measured", "computed", "recorded"] = "measured",
+    prediction: object, found: object, unit: str = "", *, how: Literal["measured", "computed", "recorded"] = "measured"
 ) -> None:
     """Print a prediction and the value found. A prediction that is still `...` is left out.
 

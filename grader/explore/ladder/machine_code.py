@@ -140,11 +140,7 @@ def built_code(build: Callable[[Any], Any], dtype: str = "float32", *, arrays: i
         raise TypeError(f"{build.__name__} returned no kernel: return the result of cuda.jit.")
     options = getattr(kernel, "targetoptions", {})
     return numba_code(
-        kernel,
-        dtype,
-        fastmath=bool(options.get("fastmath")),
-        max_registers=options.get("max_registers"),
-        arrays=arrays,
+        kernel, dtype, fastmath=bool(options.get("fastmath")), max_registers=options.get("max_registers"), arrays=arrays
     )
 
 
@@ -251,7 +247,6 @@ _ENTRY = re.compile(r"Compiling entry function '(\S+)'.*?Used (\d+) registers", 
 _INSTRUCTION = re.compile(r"^\s*/\*[0-9a-f]+\*/\s+(?:@!?U?P\w+\s+)?([A-Z][\w.]*)[^;]*;", re.MULTILINE)
 _LABEL = re.compile(r"^\.L_x_\d+:")
 _OF_DOUBLES = re.compile(r"D(?:ADD|MUL|FMA|SETP|MNMX)\b|F2F\.F\d+\.F64|F2F\.F64|I2F\.F64|F2I\.F64|MUFU\.R\w+64H")
-_PADDING = ("NOP",)
 
 
 @dataclass(frozen=True)
@@ -271,8 +266,7 @@ class NvrtcView:
     @cached_property
     def instructions(self) -> list[str]:
         """The instruction names in order, without padding at the end."""
-        found = _INSTRUCTION.findall(self.sass)
-        return [name for name in found if name not in _PADDING]
+        return [name for name in _INSTRUCTION.findall(self.sass) if name != "NOP"]
 
     def count(self, what: str) -> int:
         """The number of instructions whose name begins with `what`; "double" counts those that use a double."""
@@ -377,13 +371,9 @@ extern "C" __global__ void power(int samples, int count, const float* __restrict
 }
 """
 TITLES = {
-    "baseline": "Numba, baseline",
-    "typed": "Numba, explicit types",
-    "fastmath": "Numba, fast math",
-    "unsigned": "Numba, fast math, unsigned index",
-    "cuda": "CUDA C++",
-    "cuda fast": "CUDA C++, fast math",
-}
+    "baseline": "Numba, baseline", "typed": "Numba, explicit types", "fastmath": "Numba, fast math",
+    "unsigned": "Numba, fast math, unsigned index", "cuda": "CUDA C++", "cuda fast": "CUDA C++, fast math",
+}  # fmt: skip
 
 
 def compiled_ladder(
@@ -415,16 +405,11 @@ def ladder_loop(rung: str) -> MachineCode:
 def _compiled(rung: str, max_registers: int | None) -> MachineCode:
     if rung.startswith("cuda"):
         return cuda_code(_CUDA, "power", ("--use_fast_math",) if rung == "cuda fast" else ())
-    function = _function({"baseline": _PLAIN, "unsigned": _UNSIGNED}.get(rung, _TYPED))
-    return numba_code(function, fastmath=rung in ("fastmath", "unsigned"), max_registers=max_registers)
-
-
-def _function(parts: dict[str, str]) -> Any:
     from numba import cuda, float32, int32, uint32
 
-    scope = {"math": math, "cuda": cuda, "real": float32, "int32": int32, "uint32": uint32}
-    exec(_KERNEL.format(**parts), scope)
-    return scope["power"]
+    scope: dict[str, Any] = {"math": math, "cuda": cuda, "real": float32, "int32": int32, "uint32": uint32}
+    exec(_KERNEL.format(**{"baseline": _PLAIN, "unsigned": _UNSIGNED}.get(rung, _TYPED)), scope)
+    return numba_code(scope["power"], fastmath=rung in ("fastmath", "unsigned"), max_registers=max_registers)
 
 
 KINDS = {  # in drawing order; the first match counts

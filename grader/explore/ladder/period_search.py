@@ -33,15 +33,13 @@ class LightCurve:
 
 def load_light_curve() -> LightCurve:
     """Load the star MACHO 1.3444.614. See `data/README.md` for the source of the data."""
-    import numpy as np
-
     days, magnitude, _ = np.loadtxt(_FILE, delimiter=",", skiprows=1, unpack=True)
     return LightCurve("MACHO 1.3444.614, blue", days - days[0], magnitude - magnitude.mean(), PUBLISHED_DAYS)
 
 
 def draw_sampled(t: Any, y: Any, unit: str = "days", most: int = 300) -> Picture:
     """Draw the first `most` measurements as points, without a line between them."""
-    axes, figure = _wide_axes()
+    figure, axes = chart(9, 3.4)
     axes.plot(t[:most], y[:most], "o", color=BLUE, markersize=3)
     axes.invert_yaxis()
     axes.set_xlabel(f"time ({unit})")
@@ -56,7 +54,7 @@ def draw_sampled(t: Any, y: Any, unit: str = "days", most: int = 300) -> Picture
 
 def draw_power(cycles: Any, power: Any, title: str = "power", mark: float | None = None) -> Picture:
     """Draw power over frequency in cycles per day. `mark` is a frequency to highlight."""
-    axes, figure = _wide_axes()
+    figure, axes = chart(9, 3.4)
     axes.plot(cycles, power, color=DARK, linewidth=0.7)
     axes.set_xlabel("frequency (cycles a day)")
     axes.set_ylabel(title)
@@ -72,7 +70,7 @@ def draw_power(cycles: Any, power: Any, title: str = "power", mark: float | None
 
 def draw_folded(t: Any, y: Any, period: float) -> Picture:
     """Draw all measurements over their phase in this period, twice side by side."""
-    axes, figure = _wide_axes()
+    figure, axes = chart(9, 3.4)
     phase = t / period % 1
     for shift, colour in ((0, BLUE), (1, GREY)):
         axes.plot(phase + shift, y, "o", color=colour, markersize=2, alpha=0.6)
@@ -81,11 +79,6 @@ def draw_folded(t: Any, y: Any, period: float) -> Picture:
     axes.set_ylabel("magnitude minus its mean")
     alt = f"{len(t):,} measurements over their phase in a period of {period:.5f} days, drawn twice side by side."
     return finish(figure, alt)
-
-
-def _wide_axes() -> tuple[Any, Any]:
-    figure, axes = chart(9, 3.4)
-    return axes, figure
 
 
 _LOWEST, _SPACING, _COUNT = 5.0, 2.0**-11, 1 << 13  # radians per day: exact in float32, five per peak width

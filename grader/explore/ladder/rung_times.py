@@ -46,23 +46,13 @@ class Climb(Table):
 
     def _table(self) -> list[list[str]]:
         timed = any(rung.median_ms is not None for rung in self.rungs)
-        head = [
-            "rung",
-            *(["first call, ms", "later, ms", "registers", "times as fast as SciPy"] if timed else []),
-            "error",
-        ]
-        body = []
+        columns = ["first call, ms", "later, ms", "registers", "times as fast as SciPy"] if timed else []
+        rows = [["rung", *columns, "error"]]
         for rung in self.rungs:
-            times = [
-                _number(rung.first_call_ms, ",.1f"),
-                _number(rung.median_ms, ",.3g"),
-                _number(rung.registers, "d"),
-                _number(rung.speedup, ",.0f"),
-            ]
-            body.append(
-                [rung.name.replace("_", " "), *(times if timed else []), rung.note or _number(rung.error, ".1e")]
-            )
-        return [head, *body]
+            values = (rung.first_call_ms, rung.median_ms, rung.registers, rung.speedup) if timed else ()
+            times = map(_number, values, (",.1f", ",.3g", "d", ",.0f"))
+            rows.append([rung.name.replace("_", " "), *times, rung.note or _number(rung.error, ".1e")])
+        return rows
 
     def _note(self) -> str:
         return self.origin

@@ -27,6 +27,8 @@ if TYPE_CHECKING:
 
 _MOST_ELEMENTS = 32
 _MOST_THREADS = 1024
+_INSIDE = {"facecolor": PALE, "edgecolor": DARK}
+_OUTSIDE = {"facecolor": "white", "edgecolor": GREY, "hatch": "////", "linestyle": "--"}
 
 
 def draw_blocks(n: int, block_size: int) -> Picture:
@@ -49,10 +51,7 @@ def draw_blocks(n: int, block_size: int) -> Picture:
     axes.set_ylim(3.45, -0.35)
     for i in range(covered):
         inside = i < n
-        fill = PALE if inside else "white"
-        cell = rectangle(axes, (i, 1), 1, 1, facecolor=fill, edgecolor=DARK if inside else GREY, linewidth=1)
-        if not inside:
-            cell.set(hatch="////", linestyle="--")
+        rectangle(axes, (i, 1), 1, 1, linewidth=1, **(_INSIDE if inside else _OUTSIDE))
         behind = None if inside else {"facecolor": "white", "edgecolor": "none", "pad": 1}
         axes.text(i + 0.5, 1.5, str(i), ha="center", va="center", fontsize=11, color=DARK, bbox=behind)
     for program in range(programs):
@@ -70,9 +69,7 @@ def draw_blocks(n: int, block_size: int) -> Picture:
 
 
 def _key(axes: Axes, y: float, text: str, *, past: bool) -> None:
-    box = rectangle(axes, (0, y), 0.6, 0.4, facecolor="white" if past else PALE, edgecolor=GREY if past else DARK)
-    if past:
-        box.set(hatch="////", linestyle="--")
+    rectangle(axes, (0, y), 0.6, 0.4, **(_OUTSIDE if past else _INSIDE))
     axes.text(0.8, y + 0.2, text, va="center", fontsize=11, color=DARK)
 
 
@@ -98,11 +95,8 @@ def draw_grid(height: int, width: int, block: tuple[int, int]) -> Picture:
         for column in range(wide):
             inside = row < height and column < width
             shade = PALE if (row // down + column // across) % 2 else LIGHT
-            cell = rectangle(
-                axes, (column, row), 1, 1, facecolor=shade if inside else "white", edgecolor=GREY, linewidth=0.6
-            )
-            if not inside:
-                cell.set(hatch="////", linestyle="--")
+            style = {"facecolor": shade, "edgecolor": GREY} if inside else _OUTSIDE
+            rectangle(axes, (column, row), 1, 1, linewidth=0.6, **style)
     for y in range(rows):
         for x in range(columns):
             frame = (x * across, y * down)
@@ -265,11 +259,7 @@ def draw_padded_rows(rows: int, columns: int, stride: int) -> Picture:
         axes.text(-0.2, row + 0.5, f"row {row}", ha="right", va="center", fontsize=11, color=DARK)
         for column in range(stride):
             inside = column < columns
-            cell = rectangle(
-                axes, (column, row), 1, 1, facecolor=PALE if inside else "white", edgecolor=DARK if inside else GREY
-            )
-            if not inside:
-                cell.set(hatch="////", linestyle="--")
+            rectangle(axes, (column, row), 1, 1, **(_INSIDE if inside else _OUTSIDE))
             box = None if inside else {"facecolor": "white", "edgecolor": "none", "pad": 1}
             axes.text(
                 column + 0.5, row + 0.5, str(row * stride + column), ha="center", va="center", fontsize=10, bbox=box

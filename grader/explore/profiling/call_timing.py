@@ -106,15 +106,8 @@ class Timeline:
             _block(axes, left, max(right, left + 0.004 * extent), 0, ORANGE)
         _block(axes, returned, self.waited_until, 0, "white", "waits in synchronize()", hatch="///")
         for number, (left, right) in enumerate(self.kernels, start=1):
-            _block(
-                axes,
-                left,
-                right,
-                1.5,
-                PALE if number % 2 else "white",
-                f"kernel {number}" if number > 1 or len(self.kernels) > 1 else "kernel",
-                edge=BLUE,
-            )
+            name = f"kernel {number}" if len(self.kernels) > 1 else "kernel"
+            _block(axes, left, right, 1.5, PALE if number % 2 else "white", name, edge=BLUE)
         for text, y in (("host", 0.5), ("GPU", 2)):
             axes.text(-0.015 * extent, y, text, ha="right", va="center", fontsize=12, color=DARK)
         launches = "launches" if len(self.launches) > 1 else "launch"

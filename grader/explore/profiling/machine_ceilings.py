@@ -184,7 +184,9 @@ class Trials(Table):
     _left = 1
 
     def _table(self) -> list[tuple[str, ...]]:
-        rows = [(name, f"{figures(p)} ms", f"{figures(m)} ms", _ratio(p, m)) for name, p, m in self.rows]
+        rows = [
+            (name, f"{figures(p)} ms", f"{figures(m)} ms", f"{m / p:.2f}" if p > 0 else "–") for name, p, m in self.rows
+        ]
         return [("operation", "predicted", "measured", "measured / predicted"), *rows]
 
     def _note(self) -> str:
@@ -232,7 +234,3 @@ def _name(operation: Mapping[str, Any]) -> str:
     if kind == "convert":
         return f"convert to {operation['to']}"
     return "matmul, k = 16, batch" if kind == "matmul" and operation["batch"] > 1 else kind
-
-
-def _ratio(predicted: float, measured: float) -> str:
-    return f"{measured / predicted:.2f}" if predicted > 0 else "–"

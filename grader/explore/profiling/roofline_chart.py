@@ -47,7 +47,7 @@ def draw_roofline(ceilings: Ceilings, *landed: Landed, predicted: bool = False) 
             one.intensity, unit * one.tflops, str(number), ha="center", va="center_baseline", fontsize=10, color=DARK,
             zorder=5,
         )  # fmt: skip
-    axes.set_title(_title(ceilings), loc="left", fontsize=12, color=DARK)
+    axes.set_title(ceilings.machine if ceilings.measured_here else ceilings.origin, loc="left", fontsize=12, color=DARK)
     axes.set_xlabel("arithmetic intensity: operations a byte", fontsize=11)
     axes.set_ylabel(f"operations a second: {prefix}", fontsize=11)
     axes.grid(which="major", color="#DDDDDD", linewidth=0.6)
@@ -60,10 +60,6 @@ def draw_roofline(ceilings: Ceilings, *landed: Landed, predicted: bool = False) 
         for left, column in ((0.06, lines[:half]), (0.54, lines[half:])):
             figure.text(left, -0.02, "\n".join(column), va="top", fontsize=10.5, color=DARK, linespacing=1.6)
     return _finished(figure, ceilings, landed, predicted)
-
-
-def _title(ceilings: Ceilings) -> str:
-    return ceilings.machine if ceilings.measured_here else ceilings.origin
 
 
 def _x_range(ceilings: Ceilings, landed: Sequence[Landed]) -> tuple[float, float]:
@@ -101,17 +97,11 @@ def _plain(value: float, _: Any) -> str:
     return f"{value:,.4g}" if value >= 1e-3 else f"{value:.0e}"
 
 
-def _share(one: Landed, ceilings: Ceilings) -> float:
-    return one.tflops / ceilings.roof(one.intensity)
-
-
 def _words(one: Landed, ceilings: Ceilings, predicted: bool) -> str:
-    share = "" if predicted else f", {_percent(_share(one, ceilings))} of the roof"
+    percent = 100 * one.tflops / ceilings.roof(one.intensity)
+    shown = f"{percent:,.0f}" if percent >= 1 else f"{percent:.2g}"
+    share = "" if predicted else f", {shown} % of the roof"
     return f"{one.name}: {figures(one.intensity)} op/B, {rate(one.tflops)}{share}"
-
-
-def _percent(share: float) -> str:
-    return f"{100 * share:,.0f} %" if share >= 0.01 else f"{100 * share:.2g} %"
 
 
 def _finished(figure: Any, ceilings: Ceilings, landed: Sequence[Landed], predicted: bool) -> Picture:

@@ -343,16 +343,13 @@ def _nodes(values: Any) -> Iterable[Any]:
 def _label(node: Any) -> str:
     """Return the operation's plain name with its numeric arguments: "pow 2"."""
     if _is_input(node):
-        return _plain_input(node.name)
+        # Dynamo calls the argument `x` of a function `l_x_`.
+        plain = node.name.removeprefix("l_").removeprefix("L_").rstrip("_")
+        return str(plain if node.name.lower().startswith("l_") else node.name)
     target = node.target
     name = target if isinstance(target, str) else getattr(target, "__name__", str(target))
     numbers = [f"{value:g}" for value in node.args if isinstance(value, int | float) and not isinstance(value, bool)]
     return " ".join([name.split(".")[0].strip("_"), *numbers])
-
-
-def _plain_input(name: str) -> str:
-    """Dynamo calls the argument `x` of a function `l_x_`."""
-    return name.removeprefix("l_").removeprefix("L_").rstrip("_") if name.lower().startswith("l_") else name
 
 
 def _words(
@@ -367,6 +364,5 @@ def _words(
     start = f"{title}: a" if title else "A"
     return (
         f"{start} graph from top to bottom. Inputs: {', '.join(inputs)}. {plural(len(steps), 'operation')}: "
-        f"{'; '.join(steps)}. "
-        f"Results: {'; '.join(results)}."
+        f"{'; '.join(steps)}. Results: {'; '.join(results)}."
     )

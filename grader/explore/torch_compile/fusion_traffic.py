@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from grader.explore.drawing.displays import BLUE, DARK, ORANGE, Picture, SideBySide, Table, chart
+from grader.explore.drawing.displays import BLUE, DARK, ORANGE, Picture, SideBySide, Table, chart, finish
 from grader.results import RESULTS
 from grader.words import plural
 
@@ -111,8 +111,6 @@ def _size(tensor: torch.Tensor) -> int:
 
 def draw_eager_and_fused(eager: Traffic) -> Picture:
     """Draw the counted traffic of an eager sequence, and below it that of one kernel that reads and writes once."""
-    from grader.explore.drawing.displays import finish
-
     names = [step.operation for step in eager.steps]
     reads = [step.read_bytes / eager.unit_bytes for step in eager.steps]
     writes = [step.written_bytes / eager.unit_bytes for step in eager.steps]
@@ -160,10 +158,6 @@ class Generated:
     language: str
     eager: Traffic
     function: Callable[..., Any]
-
-    @property
-    def note(self) -> str:
-        return ""
 
     def __len__(self) -> int:
         """The number of generated kernels."""
@@ -222,7 +216,8 @@ def generated_code(function: Callable[..., Any], *tensors: Any) -> Generated:
         GraphLowering.save_output_code = before
     text = "\n".join(texts)
     kernels = kernels_of(text)
-    return Generated(text, kernels, _language(text), count_traffic(function, *tensors), compiled)
+    language = "Triton" if "@triton.jit" in text else "C++"
+    return Generated(text, kernels, language, count_traffic(function, *tensors), compiled)
 
 
 def count_fused(function: Callable[..., Any], *tensors: Any) -> tuple[int, int | None]:
@@ -275,10 +270,6 @@ def _when(path: Path) -> str:
     with path.open(encoding="utf-8") as file:
         found = re.search(r"\d{4}-\d{2}-\d{2}", file.readline())
     return found[0] if found else ""
-
-
-def _language(text: str) -> str:
-    return "Triton" if "@triton.jit" in text else "C++"
 
 
 def _quick() -> dict[str, Any]:

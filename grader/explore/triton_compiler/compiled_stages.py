@@ -24,22 +24,13 @@ from grader.worker.harnesses.triton_kernels import asynchronous_bytes, load_widt
 from grader.worker.toolchain.compile_only import Compiler, described
 
 GENERATIONS: dict[int, str] = {
-    75: "Turing, T4",
-    80: "Ampere, A100",
-    86: "Ampere, RTX 30",
-    89: "Ada, RTX 40, L4",
-    90: "Hopper, H100, H200",
-    100: "Blackwell, B200",
-    120: "Blackwell, RTX 50",
-}
+    75: "Turing, T4", 80: "Ampere, A100", 86: "Ampere, RTX 30", 89: "Ada, RTX 40, L4", 90: "Hopper, H100, H200",
+    100: "Blackwell, B200", 120: "Blackwell, RTX 50",
+}  # fmt: skip
 STAGES: dict[str, str] = {
-    "ast": "Python's tree",
-    "ttir": "Triton IR",
-    "ttgir": "TritonGPU IR",
-    "llir": "LLVM IR",
-    "ptx": "PTX",
+    "ast": "Python's tree", "ttir": "Triton IR", "ttgir": "TritonGPU IR", "llir": "LLVM IR", "ptx": "PTX",
     "sass": "SASS",
-}
+}  # fmt: skip
 _HEAD = "import triton\nimport triton.language as tl\n\n"
 _LOCATION = re.compile(r"^#(loc\d*) = loc\((.*)\)$")
 _AT = re.compile(r'"[^"]*":(\d+):\d+')
@@ -149,9 +140,11 @@ def _compiled(function: Any, told: dict[str, Any], capability: int) -> Compiled:
         path = Path(folder, "kernel.py")
         path.write_text(before + source + "\n", encoding="utf-8")
         answer = _COMPILER.compile(path, function.__name__, told, capability, extras=True)
-        cubin = Path(answer["cubin"])
-        texts = {name: answer[name] for name in ("ttir", "ttgir", "llir", "ptx")} | {"sass": _disassembled(cubin)}
-        registers, stack_bytes = _resources(cubin)
+        texts = {name: answer[name] for name in ("ttir", "ttgir", "llir", "ptx")}
+        sass = _ran("nvdisasm", "-g", "-c", answer["cubin"])
+        texts["sass"] = sass or "nvdisasm is missing: it comes with Triton, or with CUDA."
+        used = re.search(r"REG:(\d+) STACK:(\d+)", _ran("cuobjdump", "-res-usage", answer["cubin"]))
+        registers, stack_bytes = map(int, used.groups()) if used else (None, None)
     return Compiled(
         function.__name__, capability, source, texts, answer["allocated"], answer["num_warps"], registers, stack_bytes,
         answer["shared_bytes"], before.count("\n") + 1,
@@ -203,15 +196,6 @@ def _ran(name: str, *arguments: str) -> str:
     except (OSError, subprocess.TimeoutExpired):
         return ""
     return done.stdout if done.returncode == 0 else ""
-
-
-def _disassembled(cubin: Path) -> str:
-    return _ran("nvdisasm", "-g", "-c", str(cubin)) or "nvdisasm is missing: it comes with Triton, or with CUDA."
-
-
-def _resources(cubin: Path) -> tuple[int | None, int | None]:
-    found = re.search(r"REG:(\d+) STACK:(\d+)", _ran("cuobjdump", "-res-usage", str(cubin)))
-    return (int(found[1]), int(found[2])) if found else (None, None)
 
 
 def _tree(node: ast.AST, depth: int, python: int | None) -> list[Line]:
@@ -302,12 +286,9 @@ _ACCESS = re.compile(r"(?:\.v(?P<count>\d+))?\.[bfus](?P<bits>\d+)\s")
 
 
 def memory_instructions(
-    kernel: Any,
-    signature: dict[str, str],
-    constants: dict[str, int],
-    divisible_by_16: tuple[str, ...] = (),
+    kernel: Any, signature: dict[str, str], constants: dict[str, int], divisible_by_16: tuple[str, ...] = (),
     capability: int = 90,
-) -> dict[str, int]:
+) -> dict[str, int]:  # fmt: skip
     """Compile `kernel` and count its loads and stores by bytes per thread and instruction.
 
     Args:
@@ -330,13 +311,9 @@ def memory_instructions(
 
 
 def count_instructions(
-    kernel: Any,
-    signature: dict[str, str],
-    constants: dict[str, int],
-    names: tuple[str, ...],
-    divisible_by_16: tuple[str, ...] = (),
-    capability: int = 90,
-) -> dict[str, int]:
+    kernel: Any, signature: dict[str, str], constants: dict[str, int], names: tuple[str, ...],
+    divisible_by_16: tuple[str, ...] = (), capability: int = 90,
+) -> dict[str, int]:  # fmt: skip
     """Compile `kernel` as `memory_instructions` does, and count the PTX instructions whose name begins with each name.
 
     Raises:

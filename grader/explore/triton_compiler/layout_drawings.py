@@ -93,17 +93,8 @@ def loaded_layouts(compiled: Compiled) -> list[Held]:
 
 
 _ITEM_BYTES = {
-    "f64": 8,
-    "i64": 8,
-    "f32": 4,
-    "i32": 4,
-    "f16": 2,
-    "bf16": 2,
-    "i16": 2,
-    "i8": 1,
-    "f8E4M3FN": 1,
-    "f8E5M2": 1,
-}
+    "f64": 8, "i64": 8, "f32": 4, "i32": 4, "f16": 2, "bf16": 2, "i16": 2, "i8": 1, "f8E4M3FN": 1, "f8E5M2": 1,
+}  # fmt: skip
 _ALLOCATED = re.compile(
     r"%(?P<value>\w+) = ttg\.local_alloc \{allocation\.offset = (?P<offset>\d+) : i32\} : \(\) -> "
     r"!ttg\.memdesc<(?P<shape>[\dx]+)x(?P<type>[a-z]\w*), "
@@ -338,9 +329,9 @@ def draw_shared_memory(compiled: Compiled) -> Picture:
         axes.text(first - 0.1, base + buffer.slot_bytes / 2, f"{buffer.name}, slot {slot}", ha="right", va="center",
                   fontsize=10, color=DARK)  # fmt: skip
         for step in range(first, _STEPS):
-            _draw_slot(axes, step, base, buffer.slot_bytes, plan.state(slot, step, _STEPS))
+            _draw_slot(axes, step, base, 1, buffer.slot_bytes, plan.state(slot, step, _STEPS))
     for buffer in plan.after:
-        _draw_slot(axes, _STEPS, buffer.offset, buffer.slot_bytes, "after")
+        _draw_slot(axes, _STEPS, buffer.offset, 1, buffer.slot_bytes, "after")
     for step in range(first, last):
         name = "before" if step < 0 else "after" if step >= _STEPS else f"step {step}"
         axes.text(step + 0.5, -0.05 * top, name, ha="center", va="center", fontsize=10, color=DARK)
@@ -370,22 +361,17 @@ def _said(plan: Pipeline) -> str:
 _LOOKS = {"free": ("white", ""), "arriving": (PALE, "////"), "read": (BLUE, ""), "after": (ORANGE, "..")}
 
 
-def _draw_slot(axes: Axes, step: float, base: float, height: float, state: str) -> None:
+def _draw_slot(axes: Axes, x: float, y: float, width: float, height: float, state: str) -> None:
     fill, hatch = _LOOKS[state]
-    rectangle(axes, (step, base), 1, height, facecolor=fill, edgecolor=GREY, hatch=hatch, linewidth=0.8)
+    rectangle(axes, (x, y), width, height, facecolor=fill, edgecolor=GREY, hatch=hatch, linewidth=0.8)
 
 
 def _legend(axes: Axes, x: float, y: float, width: float, height: float, after: bool) -> None:
     words = {"arriving": "arriving", "read": "read", "free": "free"} | ({"after": "the result"} if after else {})
     for number, (state, word) in enumerate(words.items()):
         left = x + 1.75 * width * number
-        _slot_of_legend(axes, left, y - height / 2, 0.4 * width, height, state)
+        _draw_slot(axes, left, y - height / 2, 0.4 * width, height, state)
         axes.text(left + 0.5 * width, y, word, va="center", fontsize=10, color=DARK)
-
-
-def _slot_of_legend(axes: Axes, x: float, y: float, width: float, height: float, state: str) -> None:
-    fill, hatch = _LOOKS[state]
-    rectangle(axes, (x, y), width, height, facecolor=fill, edgecolor=GREY, hatch=hatch, linewidth=0.8)
 
 
 def _shade(number: int) -> str:

@@ -18,13 +18,8 @@ from typing import Any, NamedTuple
 from grader.judge.gpu.ceilings import Device
 
 _REASONS = {  # NVML's bits of throttling; idleness and application clocks do not count
-    0x04: "power cap",
-    0x08: "hardware slowdown",
-    0x10: "sync boost",
-    0x20: "heat",
-    0x40: "heat",
-    0x80: "power brake",
-}
+    0x04: "power cap", 0x08: "hardware slowdown", 0x10: "sync boost", 0x20: "heat", 0x40: "heat", 0x80: "power brake",
+}  # fmt: skip
 _COUNTERS = {0: "power cap", 1: "heat"}  # NVML's performance policies, in nanoseconds
 _LEAST_SHARE = 0.01  # of the time: shorter throttling is ignored
 _SM, _MEMORY, _GPU_SENSOR = 1, 2, 0
@@ -98,9 +93,8 @@ class Monitor:
             after = self._counters()
             spent_ns = {name: ns - counters.get(name, ns) - self._aside_ns.get(name, 0) for name, ns in after.items()}
             held = [name for name, ns in spent_ns.items() if ns > least_ns]
-            seen = [
-                name for name in reasons + self._reasons() if name not in after
-            ]  # counters are more exact than the reasons
+            # The counters are more exact than the reasons.
+            seen = [name for name in reasons + self._reasons() if name not in after]
             record.throttle = tuple(dict.fromkeys(held + seen))
             others |= self._others()
             busy = self._busy(since_us) if others else None

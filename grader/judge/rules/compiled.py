@@ -89,17 +89,11 @@ def _valid(row: Any) -> _Row | None:
 
 # Calls that compile a string: which argument holds it, by position and by name. None: any of them.
 _TEXTS: dict[str, tuple[int | None, frozenset[str]]] = {
-    "load_inline": (2, words("cuda_sources")),
-    "RawKernel": (0, words("code")),
-    "RawModule": (0, words("code path")),
-    "_compile_kernel": (0, words("kernel_source")),
-    "SourceModule": (0, words("source")),
-    "Program": (0, words("code")),
-    "nvrtcCreateProgram": (None, frozenset()),
-    "cuModuleLoadData": (None, frozenset()),
-    "cuModuleLoadDataEx": (None, frozenset()),
-    "cuLibraryLoadData": (None, frozenset()),
-}
+    "load_inline": (2, words("cuda_sources")), "RawKernel": (0, words("code")), "RawModule": (0, words("code path")),
+    "_compile_kernel": (0, words("kernel_source")), "SourceModule": (0, words("source")), "Program": (0, words("code")),
+    "nvrtcCreateProgram": (None, frozenset()), "cuModuleLoadData": (None, frozenset()),
+    "cuModuleLoadDataEx": (None, frozenset()), "cuLibraryLoadData": (None, frozenset()),
+}  # fmt: skip
 _ELEMENTWISE = words("ElementwiseKernel ReductionKernel create_jit_fn create_multi_output_jit_fn _create_jit_fn")
 _LOAD = "cpp_extension.load"
 _COMMANDS = re.compile(r"subprocess\.\w+|os\.(system|popen)")

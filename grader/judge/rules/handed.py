@@ -65,13 +65,9 @@ class _Handed:
     """Follows some parameters through names and attributes; scopes are ignored."""
 
     def __init__(
-        self,
-        names: Names,
-        exercise: Exercise,
-        parameters: Collection[str],
-        has_methods: bool = False,
+        self, names: Names, exercise: Exercise, parameters: Collection[str], has_methods: bool = False,
         also_called: Collection[str] = (),
-    ) -> None:
+    ) -> None:  # fmt: skip
         self.names, self.exercise, self.has_methods = names, exercise, has_methods
         self.also_called = also_called  # other functions from the exercise, which may receive this
         self.nodes = list(ast.walk(names.module))

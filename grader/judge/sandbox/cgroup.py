@@ -79,18 +79,10 @@ def rlimits(tasks: int) -> list[tuple[str, int, int]]:
     RLIMIT_AS is not set: CUDA reserves more address space than the machine has memory.
     """
     same = {
-        "NPROC": tasks + MORE_TASKS,
-        "FSIZE": HOME_BYTES,
-        "CORE": 0,
-        "NOFILE": _OPEN_FILES,
-        "CPU": _CPU_S,
-        "DATA": MEMORY_BYTES + _UNTOUCHED_BYTES,
-        "MEMLOCK": _LOCKED_BYTES,
-        "MSGQUEUE": 0,
-        "RTPRIO": 0,
-        "NICE": 0,
+        "NPROC": tasks + MORE_TASKS, "FSIZE": HOME_BYTES, "CORE": 0, "NOFILE": _OPEN_FILES, "CPU": _CPU_S,
+        "DATA": MEMORY_BYTES + _UNTOUCHED_BYTES, "MEMLOCK": _LOCKED_BYTES, "MSGQUEUE": 0, "RTPRIO": 0, "NICE": 0,
         "SIGPENDING": TASKS,
-    }
+    }  # fmt: skip
     return [*((name, value, value) for name, value in same.items()), ("STACK", *_STACK_BYTES)]
 
 

@@ -55,15 +55,10 @@ _KEPT = ("PATH", "LD_LIBRARY_PATH", "LANG", "LC_ALL", "CC", "CXX", "CUDA_HOME", 
 _LISTS = {"PATH", "LD_LIBRARY_PATH"}
 _TOOLKIT = {"CUDA_HOME", "CUDA_PATH"}  # visible if the worker has a GPU
 _FOLDERS = {
-    "TMPDIR": "tmp",
-    "XDG_CACHE_HOME": "cache",
-    "TRITON_CACHE_DIR": "triton",
-    "TORCH_EXTENSIONS_DIR": "extensions",
-    "TORCHINDUCTOR_CACHE_DIR": "inductor",
-    "NUMBA_CACHE_DIR": "numba",
-    "CUPY_CACHE_DIR": "cupy",
+    "TMPDIR": "tmp", "XDG_CACHE_HOME": "cache", "TRITON_CACHE_DIR": "triton", "TORCH_EXTENSIONS_DIR": "extensions",
+    "TORCHINDUCTOR_CACHE_DIR": "inductor", "NUMBA_CACHE_DIR": "numba", "CUPY_CACHE_DIR": "cupy",
     "CUDA_CACHE_PATH": "cuda",
-}
+}  # fmt: skip
 _POOLS = ("OMP", "MKL", "OPENBLAS", "NUMEXPR", "NUMBA")
 
 

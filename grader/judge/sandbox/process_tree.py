@@ -212,13 +212,9 @@ class Caged:
     """A sandbox's process tree. Its root `process` is trusted: bubblewrap, or a supervisor."""
 
     def __init__(
-        self,
-        process: subprocess.Popen[bytes],
-        init: int | None = None,
-        home: Path | None = None,
-        group: Path | None = None,
-        folders: Iterable[str] = (),
-    ) -> None:
+        self, process: subprocess.Popen[bytes], init: int | None = None, home: Path | None = None,
+        group: Path | None = None, folders: Iterable[str] = (),
+    ) -> None:  # fmt: skip
         """Take ownership of the arguments.
 
         Args:

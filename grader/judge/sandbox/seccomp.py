@@ -78,10 +78,7 @@ def program() -> bytes:
     code = [(_LOAD, 0, 0, _ARCHITECTURE), (_EQUAL, 1, 0, architecture), _return(_KILL), (_LOAD, 0, 0, _NUMBER)]
     if platform.machine() == "x86_64":
         code += [(_AT_LEAST, 0, 1, _X32), _return(_ERRNO | errno.ENOSYS)]
-    code += [
-        (_EQUAL, 0, 1, NUMBERS["clone3"][column]),
-        _return(_ERRNO | errno.ENOSYS),
-    ]  # its flags are in memory
+    code += [(_EQUAL, 0, 1, NUMBERS["clone3"][column]), _return(_ERRNO | errno.ENOSYS)]  # its flags are in memory
     for name in DENIED:
         if NUMBERS[name][column] >= 0:
             code += [(_EQUAL, 0, 1, NUMBERS[name][column]), _return(_ERRNO | errno.EPERM)]

@@ -121,7 +121,8 @@ def _compile_with_hook(graph: Any, inputs: Any, counts: list[int], stop: bool) -
     """Compile without the caches, because the scheduler does not run for a cached graph."""
 
     def count(nodes: Any) -> Any:
-        counts.append(_fused_kernels(nodes))
+        # A "Nop…" only names memory or reads a number on the host.
+        counts.append(sum(not type(node).__name__.startswith("Nop") for node in nodes))
         if stop:
             raise _Fused
         return nodes
@@ -131,11 +132,6 @@ def _compile_with_hook(graph: Any, inputs: Any, counts: list[int], stop: bool) -
         autograd_settings.patch({"enable_autograd_cache": False}),
     ):
         return compile_fx(graph, inputs)
-
-
-def _fused_kernels(nodes: Any) -> int:
-    """Count groups of fused operations, without those that only name memory or read a number on the host."""
-    return sum(not type(node).__name__.startswith("Nop") for node in nodes)
 
 
 _HOST = ("cpu", "item", "numpy", "tolist")  # methods of a tensor whose result is on the host

@@ -163,7 +163,9 @@ def must_pass_opcheck(name: str, x: Any, number: float) -> None:
                 warnings.simplefilter("ignore")
                 opcheck(operator, (sample.requires_grad_(), number))
         except Exception as error:
-            raise OperatorError(_opcheck_says(error)) from None
+            found = _REASON.search(str(error))
+            said = f", {found['test']}: {found['said']}" if found else f": {type(error).__name__}: {error}"
+            raise OperatorError(f"opcheck{said}") from None
 
 
 def _registered(name: str) -> Any:
@@ -175,11 +177,6 @@ def _registered(name: str) -> Any:
             f'`@torch.library.custom_op("{name}", mutates_args=())` above the function that launches the kernel.'
         )
     return packet.default
-
-
-def _opcheck_says(error: Exception) -> str:
-    found = _REASON.search(str(error))
-    return f"opcheck, {found['test']}: {found['said']}" if found else f"opcheck: {type(error).__name__}: {error}"
 
 
 def promises(name: str, probes: Sequence[Sequence[Any]], number: float, device: Any) -> list[float]:

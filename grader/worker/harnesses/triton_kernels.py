@@ -90,11 +90,6 @@ def contiguous_elements(ttgir: str) -> int:
     return max([1, *(prod(layouts[name]) for _, name in _LOADED.findall(ttgir) if name in layouts)])
 
 
-def without_masks(ttgir: str) -> str:
-    """Return the same code with unmasked loads, to find out whether a mask keeps them narrow."""
-    return _MASKED.sub(lambda found: found[1] or found[2], ttgir)
-
-
 class NarrowLoads(RuntimeError):
     """The loads are narrower than required."""
 
@@ -185,7 +180,8 @@ class WideLoads:
             return f"each thread has runs of length {run}, because the compiler does not know that 4 are contiguous"
         # A load takes the layout of a store that depends on it, so its own addresses may still be unknown.
         try:
-            bare = self._compiler.lower(without_masks(launch.ttgir), launch.capability)
+            unmasked = _MASKED.sub(lambda found: found[1] or found[2], launch.ttgir)
+            bare = self._compiler.lower(unmasked, launch.capability)
         except CompileFailed:
             return "the addresses or the mask do not allow more"
         if share_of_wide([replace(launch, ptx=bare)], self.wide_bytes) >= _MIN_WIDE_SHARE:

@@ -184,17 +184,10 @@ class RawModule:
     """The kernels of a source, or of a file that `nvcc` wrote."""
 
     def __init__(
-        self,
-        code: str | None = None,
-        *,
-        path: Any = None,
-        options: Sequence[str] = (),
-        backend: str = "nvrtc",
-        translate_cucomplex: bool = False,
-        enable_cooperative_groups: bool = False,
-        name_expressions: Sequence[str] | None = None,
-        jitify: bool = False,
-    ) -> None:
+        self, code: str | None = None, *, path: Any = None, options: Sequence[str] = (), backend: str = "nvrtc",
+        translate_cucomplex: bool = False, enable_cooperative_groups: bool = False,
+        name_expressions: Sequence[str] | None = None, jitify: bool = False,
+    ) -> None:  # fmt: skip
         if (code is None) == (path is None):
             raise TypeError("Exactly one of `code` and `path` keyword arguments must be given.")
         if path is not None and not isinstance(path, str):  # CuPy does not take a Path either

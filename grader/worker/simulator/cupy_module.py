@@ -123,11 +123,7 @@ _CUDA: dict[str, Any] = {
     "is_available": lambda: True,
     "__path__": [],
 }
-_PARTS = (
-    "cupy.cuda",
-    *(f"cupy.cuda.{part}" for part in _CUDA_PARTS),
-    *(f"cupy.{part}" for part in _NUMPY_PARTS),
-)
+_PARTS = ("cupy.cuda", *(f"cupy.cuda.{part}" for part in _CUDA_PARTS), *(f"cupy.{part}" for part in _NUMPY_PARTS))
 _built: dict[str, ModuleType] = {}
 
 

@@ -69,6 +69,6 @@ def test_an_author_can_try_every_suspect(buffers):
 
 @pytest.mark.parametrize("error", [torch.OutOfMemoryError("CUDA out of memory"), MachineLacks("no memory")])
 def test_an_error_of_the_machine_stays_what_it_is(error):
-    """Memory that is short is no fault of the exercise."""
+    """If memory is short, the exercise is not to blame."""
     with pytest.raises(type(error)), authored("The oracle", CASE):
         raise error
