@@ -29,12 +29,12 @@ extras      = $(if $(strip $(1)),[$(subst $(space),$(comma),$(strip $(1)))])
 CPU_INDEX  := https://download.pytorch.org/whl/cpu
 REACHABLE  := import urllib.request; urllib.request.urlopen("$(CPU_INDEX)/torch/", timeout=5)
 INDEX       = $(if $(EXTRA),,$(shell $(BIN)/python -c '$(REACHABLE)' 2>/dev/null && echo --extra-index-url $(CPU_INDEX)))
-# Twice quiet: errors are shown, warnings are not. Those of pip (who is root, what its own cache lacks) are nothing to act on.
+# Twice quiet: errors are shown, warnings are not. A user cannot act on pip's (about root, or its cache).
 INSTALL     = $(BIN)/python -m pip install --disable-pip-version-check -qq -c $(CONSTRAINTS) $(INDEX)
 
-help: ## Say what can be made
+help: ## List the targets
 	@sed -nE 's/^([a-z-]+):.*## (.*)/  make \1\t\2/p' $(firstword $(MAKEFILE_LIST)) | expand -t 22
-	@printf '\n  ARGS="…" is handed on:  make lab ARGS="--no-browser --port 9000"   make test ARGS="-k lab", which skips the checks\n'
+	@printf '\n  ARGS="…" is passed on:  make lab ARGS="--no-browser --port 9000"   make test ARGS="-k lab", which skips the checks\n'
 	@printf '  PYTHON=python3 makes test-gpu and bench use that interpreter as it is, with no .venv and no network.\n'
 
 lab: $(VENV)/.lab ## Install what is missing, make your folder and open JupyterLab on the syllabus

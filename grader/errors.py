@@ -3,7 +3,7 @@
 ```text
 GraderError                what happened, where, and what to do about it; exit status 2
 ├── UnknownExercise        no exercise has this id
-├── UnusableExercise       a module in a course folder's `exercises/` cannot be used
+├── UnusableExercise       an exercise, or the module that defines it, cannot be used
 ├── UnusableSubmission     there is nothing in it to grade
 ├── MachineLacks           a GPU, a compiler or a package is missing; names the command that fixes it
 ├── ClassroomError         nbgrader cannot use the course folder or the exchange
@@ -23,7 +23,7 @@ class UnknownExercise(GraderError):
 
 
 class UnusableExercise(GraderError):
-    """An exercise of a course folder: its module fails, its id is taken, or others can write to it."""
+    """An exercise that is faulty or whose functions fail, or a course's module that fails or that others can write."""
 
 
 class UnusableSubmission(GraderError):

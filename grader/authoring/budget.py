@@ -64,7 +64,7 @@ class MeasuredBudget:
         lines = [f"{self.exercise} on {self.device}: the reference's worst errors, {self.draws} draws per case"]
         lines.append(f"  {'case':{wide}}      worst   relative   absolute, beyond the relative part")
         for each in self.cases:
-            own = f"  its own: budget={_text(_budget([each]))}" if each.own_budget else ""
+            own = f"  needs its own budget={_text(_budget([each]))}" if each.own_budget else ""
             lines.append(f"  {each.case:{wide}}  {each.worst:>9.2g}  {each.relative:>9.2g}  {each.small:>9.2g}{own}")
         lines.append(f"Now: {_text(self.now)}. {_FACTOR} times the worst relative and absolute errors:")
         lines.append(f"    budget={_text(self.budget)},")
@@ -154,7 +154,6 @@ def _error(bench: Bench, worker: Worker, exercise: Exercise, case: Case) -> Case
     limit_s = bench.machine.slowness * exercise.time_limit_s
     worker.round("submission", buffers, limit_s, exercise.head_start)
     (outputs,), (expected,) = buffers.answers(layout), buffers.expected(layout, exercise)
-    buffers.try_suspects(layout, exercise)
     worst = relative = small = 0.0
     for array, got, answer in zip(case.outputs, outputs, expected, strict=True):
         right = (got == answer) | (answer.isfinite() & got.isfinite())
@@ -171,6 +170,7 @@ def _error(bench: Bench, worker: Worker, exercise: Exercise, case: Case) -> Case
         ratio = float((error[ordinary] / size[ordinary]).max()) if bool(ordinary.any()) else 0.0
         worst, relative = max(worst, float(error.max())), max(relative, ratio)
         small = max(small, float((error - ratio * size).max()))
+    buffers.try_suspects(layout, exercise)
     integer = not all(array.dtype.startswith(("float", "bfloat")) for array in case.outputs)
     return CaseError(case.name, worst, relative, small, integer, case.budget is not None)
 

@@ -32,8 +32,7 @@ def faults(exercise: Exercise) -> list[str]:
         found += [_unknown(f"`spares` of suspect {number}", name, names) for name in suspect.spares]
     functions = {f"the baseline {each.id!r}": each.function for each in exercise.baselines}
     functions |= {f"the harness of {each.id!r}": each.harness for each in exercise.baselines if each.harness}
-    if exercise.harness is not None:
-        functions["the harness"] = exercise.harness
+    functions |= {f"the {each}": own for each in ("harness", "measure") if (own := getattr(exercise, each)) is not None}
     found += [_dependent(what, function) for what, function in functions.items()]
     return list(dict.fromkeys(each for each in found if each))
 
@@ -54,12 +53,17 @@ def _twice(field: str, cases: Iterable[Any]) -> str:
 
 def _dependent(what: str, function: Callable[..., Any]) -> str:
     """A fault if the function's text uses a name of its module: a worker gets nothing but this text."""
-    (tree,) = ast.parse(textwrap.dedent(inspect.getsource(function))).body
+    try:
+        (tree,) = ast.parse(textwrap.dedent(inspect.getsource(function))).body
+    except (OSError, TypeError, SyntaxError, ValueError):
+        tree = ast.Pass()
+    if not isinstance(tree, ast.FunctionDef):
+        return f"{what} must be a plain function, written with `def` in the module."
     nodes = list(ast.walk(tree))
     bound = {node.id for node in nodes if isinstance(node, ast.Name) and not isinstance(node.ctx, ast.Load)}
     bound |= {node.arg for node in nodes if isinstance(node, ast.arg)}
     bound |= {node.name for node in nodes if isinstance(node, (ast.FunctionDef, ast.ClassDef))}
-    bound |= {node.name for node in nodes if isinstance(node, ast.ExceptHandler) and node.name}
+    bound |= {node.name for node in nodes if isinstance(node, (ast.ExceptHandler, ast.MatchAs)) and node.name}
     imports = [alias for node in nodes if isinstance(node, (ast.Import, ast.ImportFrom)) for alias in node.names]
     bound |= {(alias.asname or alias.name).partition(".")[0] for alias in imports}
     free = [node.id for node in nodes if isinstance(node, ast.Name) and node.id not in bound | _GIVEN]

@@ -8,7 +8,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from grader.errors import GraderError, JudgeStopped, MachineLacks, UnusableSubmission
+from grader.errors import GraderError, JudgeStopped, MachineLacks, UnusableExercise, UnusableSubmission
 from grader.exercise import Exercise
 from grader.exercises import EXERCISES, find
 from grader.feedback.summary import to_look_at
@@ -22,7 +22,8 @@ if TYPE_CHECKING:
     from grader.judge.service import Judge
 
 _COURSE_FILE = "nbgrader_config.py"  # in nbgrader's course folders; not a submission
-_STOPS = (JudgeStopped, MachineLacks)  # one submission can cause both; a second one on our own text is the machine's
+# One submission can cause these; a second one, on our own text, is the machine's or the exercise's.
+_STOPS = (JudgeStopped, MachineLacks, UnusableExercise)
 _STOPPED = "The judge stopped twice on this submission; look at it yourself."
 
 

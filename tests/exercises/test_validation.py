@@ -1,5 +1,6 @@
 """Mistakes of an exercise's author that are found when its module is loaded."""
 
+import math
 from dataclasses import replace
 
 import pytest
@@ -60,6 +61,12 @@ def _with_case(**changes):
         ({"suspects": (Suspect("s", lambda a: None, spares=("none",)),)}, "`spares` of suspect 1 is 'none'"),
         ({"baselines": (Baseline("torch", "torch", _doubled),)}, "the baseline 'torch' uses '_FACTOR' of its module"),
         ({"harness": _doubled}, "the harness uses '_FACTOR'"),
+        ({"measure": _doubled}, "the measure uses '_FACTOR'"),
+        (
+            {"baselines": (Baseline("torch", "torch", lambda x, out: None),)},
+            "the baseline 'torch' must be a plain function",
+        ),
+        ({"baselines": (Baseline("torch", "torch", math.sin),)}, "the baseline 'torch' must be a plain function"),
     ],
 )
 def test_a_fault_has_the_field_the_value_and_a_better_one(changes, said):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from pathlib import Path
 from typing import Any
@@ -19,6 +20,7 @@ pytestmark = pytest.mark.timeout(300)
 _ALL = corpus()
 _LEAST = {"vector_add": 30, "softmax": 20, "square_matrix": 10}
 _AHEAD = 8  # files announced to the judge after the current one
+_NEEDS_THE_SYSTEM = re.compile(r"load_inline|RawKernel|RawModule|numba|thread|subprocess|open\(|\bos\b|tempfile")
 _HEADER = "# honest: plain\n# exercise: vector_add\n# runs: anywhere\n# gates: passes\n"
 
 
@@ -27,8 +29,11 @@ def _named(chosen: list[Honest]) -> dict[str, Any]:
 
 
 @pytest.mark.parametrize("honest", **_named([honest for honest in _ALL if honest.runs == "anywhere"]))
-def test_it_gets_all_reachable_points_in_the_simulator(judge: Judge, honest: Honest) -> None:
-    """Every case is right, without a failure or finding."""
+def test_it_gets_all_reachable_points_in_the_simulator(request: pytest.FixtureRequest, honest: Honest) -> None:
+    """Every case is right, without a failure or finding. Work that starts compilers or threads, or opens files, runs in
+    the sandbox; the rest needs nothing that a sandbox could refuse, and on a GPU all of it runs in one.
+    """
+    judge = request.getfixturevalue("judge" if _NEEDS_THE_SYSTEM.search(honest.source) else "quick_judge")
     verdict = judge.grade(honest.source, honest.exercise)
     _is_right(verdict, honest)
     assert (verdict.status, verdict.points) == ("passed", verdict.reachable_points), verdict

@@ -15,7 +15,7 @@ from pathlib import Path
 
 import pytest
 
-from grader.errors import GraderError, JudgeStopped, MachineLacks, UnknownExercise
+from grader.errors import GraderError, JudgeStopped, MachineLacks, UnknownExercise, UnusableExercise
 from grader.exercises import EXERCISES, find
 from grader.leaderboard import board_run as run_module
 from grader.leaderboard.board_run import handed_in, run
@@ -374,20 +374,21 @@ def test_a_judge_that_breaks_on_the_way_ends_the_run_and_the_next_goes_on(store,
     assert [entry.problem for entry in _entries(store).values()] == [STOPPED, STOPPED, "", ""]
 
 
-def test_a_machine_that_lacks_something_for_one_submission_stops_nobody(store, course, judge, text_of):
-    """Too little memory on one submission is left to the instructor, like a stop; on the control it ends the run."""
+@pytest.mark.parametrize("error", [MachineLacks, UnusableExercise])
+def test_an_error_that_only_one_submission_meets_stops_nobody(store, course, judge, text_of, error):
+    """An error on one submission is left to the instructor, like a stop; the same on the control ends the run."""
     folder = course({name: text_of(name) for name in ("ann", "ben", "cid")})
     lacking = {text_of("ben")}
 
     def lack(source):
         if source in lacking or not lacking:
-            raise MachineLacks("too little memory")
+            raise error("too little memory")
 
     judge.on_grade = lack
     outcome = run("softmax", folder, store, judge)
     assert (outcome.measured, outcome.to_look_at) == (2, (f"ben: {STOPPED}",))
     lacking.clear()
-    with pytest.raises(MachineLacks):
+    with pytest.raises(error):
         run("softmax", folder, store, judge)
     assert store.entries(store.open_run("softmax").id) == []
 

@@ -18,8 +18,7 @@ import torch
 from grader.errors import MachineLacks, UnusableExercise
 from grader.exercise import Array, Budget, Case, Exercise, Tensors
 from grader.judge.checking import fused_compare
-from grader.judge.checking.authored import authored
-from grader.judge.checking.compare import compare, explains, poisoned, suspected
+from grader.judge.checking.compare import authored, compare, doubled, explains, poisoned, suspected
 from grader.judge.gpu import health
 from grader.judge.gpu.ceilings import Machine
 from grader.judge.score import quartile
@@ -349,9 +348,10 @@ class Buffers:
         """Call every suspect on the current inputs and outputs, or raise UnusableExercise if one fails."""
         for launch, inputs, answers in self._expected(layout, exercise, None):
             for slot, answer in zip(self._outputs(layout, launch), answers, strict=True):
+                double = doubled(self._view(slot), answer, inputs)
                 for suspect in exercise.suspects:
                     with authored(f"The suspect “{suspect.sentence}”", layout.case):
-                        explains(suspect, self._view(slot), answer, inputs)
+                        explains(suspect, double)
 
     def check(
         self, layout: Layout, exercise: Exercise, expected: Sequence[tuple[Any, ...]] | None = None
@@ -369,7 +369,7 @@ class Buffers:
                 found = compare(array.name, got, answer, _budget(layout, exercise), outside)
                 if found is None:
                     continue
-                if bool(answer.isnan().any()):
+                if expected is None and bool(answer.isnan().any()):
                     raise UnusableExercise(
                         f"The oracle gives NaN in the case {layout.case.name!r}, so that nothing can be right: change "
                         "the oracle, or give the case another fill."

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import contextlib
 import sys
-from collections.abc import Sequence
+import traceback
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from typing import Any
 
 import torch
 
-from grader.exercise import Budget, Suspect, Tensors
-from grader.judge.checking.authored import OF_THE_MACHINE, place_and_error
+from grader.errors import GraderError, UnusableExercise
+from grader.exercise import Budget, Case, Suspect, Tensors
+from grader.judge.gpu.health import out_of_memory
 from grader.protocol.arena import POISON_BYTE
 from grader.verdict import CaseResult, Mismatch
 
@@ -83,21 +86,26 @@ def _where(got: Any, expected: Any, wrong: Any) -> dict[str, Any]:
 
 def suspected(got: Any, expected: Any, inputs: Tensors, suspects: Sequence[Suspect]) -> str:
     """Return the sentence of the first suspected bug that gives this output, or "". A suspect that fails is skipped."""
-    for suspect in suspects:
+    double = doubled(got, expected, inputs)
+    for number, suspect in enumerate(suspects, 1):
         try:
-            if explains(suspect, got, expected, inputs):
+            if explains(suspect, double):
                 return suspect.sentence
-        except OF_THE_MACHINE:
-            raise
         except Exception as error:  # a learner's check goes on
-            print(f"The suspect “{suspect.sentence}” fails: {place_and_error(error)}", file=sys.stderr, flush=True)
+            if _of_the_machine(error):
+                raise
+            print(f"Suspect {number} of this exercise fails: {_place_and_error(error)}", file=sys.stderr, flush=True)
     return ""
 
 
-def explains(suspect: Suspect, got: Any, expected: Any, inputs: Tensors) -> bool:
+def doubled(got: Any, expected: Any, inputs: Tensors) -> dict[str, Any]:
+    """Return what a suspect takes: the inputs, the expected output and the submission's, all as float64."""
+    return {name: value.double() for name, value in inputs.items()} | {"expected": expected, "got": got.double()}
+
+
+def explains(suspect: Suspect, double: Tensors) -> bool:
     """Whether the suspected bug gives this output, and not the expected one."""
-    double = {name: value.double() for name, value in inputs.items()} | {"expected": expected, "got": got.double()}
-    bug = suspect.output(double)
+    bug, expected = suspect.output(double), double["expected"]
     if bug is None or torch.isclose(bug.double(), expected, rtol=1e-3, atol=1e-7).all():
         return False
     return bool(torch.isclose(double["got"], bug.double(), rtol=suspect.relative, atol=1e-7, equal_nan=True).all())
@@ -113,6 +121,31 @@ def uncontradicted(cases: Sequence[CaseResult], suspects: Sequence[Suspect]) -> 
         else case
         for case in cases
     )
+
+
+@contextlib.contextmanager
+def authored(what: str, case: Case) -> Iterator[None]:
+    """Within this context `what`, a function of the exercise, works on `case`: its errors are for the author to fix.
+
+    Raises:
+        UnusableExercise: it fails; the sentence has the file and the line. Errors of the machine stay as they are.
+    """
+    try:
+        yield
+    except Exception as error:
+        if _of_the_machine(error):
+            raise
+        raise UnusableExercise(f"{what} fails in the case {case.name!r}: {_place_and_error(error)}") from error
+
+
+def _of_the_machine(error: Exception) -> bool:
+    return isinstance(error, (GraderError, MemoryError, torch.AcceleratorError)) or out_of_memory(error)
+
+
+def _place_and_error(error: Exception) -> str:
+    frames = traceback.extract_tb(error.__traceback__)
+    own = next((each for each in reversed(frames) if "/exercises/" in each.filename), frames[-1])
+    return f"{own.filename}, line {own.lineno}: {type(error).__name__}: {error}."
 
 
 def _texts(got: Any, expected: Any) -> tuple[str, str]:

@@ -1,4 +1,4 @@
-// In C's place: an assertion that fails in a kernel stops the kernel, with its place. As in C, each inclusion defines it anew.
+// Replaces C's assert: one that fails in a kernel stops it and names the line. As in C, each inclusion redefines it.
 #pragma GCC system_header
 #include_next <assert.h>
 

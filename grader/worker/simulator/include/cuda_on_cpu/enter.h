@@ -1,4 +1,4 @@
-// What a kernel of CuPy's RawModule is entered by: its arguments come as addresses, as `cuLaunchKernel` takes them.
+// The entry to a kernel of CuPy's RawModule: its arguments are addresses, as for `cuLaunchKernel`.
 #pragma once
 #pragma GCC system_header
 
@@ -27,7 +27,7 @@ static int parameters_of(void (*)(Parameters...)) {
     return sizeof...(Parameters);
 }
 
-// The GPU's own sine: turns are counted in float, so the error grows with the angle, and a little is lost besides.
+// The GPU's fast sine: it counts turns in float, so the error grows with the angle, and it rounds a little more.
 constexpr float turns_per_radian = 0.15915494f, radians_per_turn = 6.28318531f, steps = 4194304.0f;
 static inline float turn(float x) {
     const float turns = x * turns_per_radian;
@@ -45,7 +45,7 @@ static inline double cosine(double x) { return ::cos(x); }
 
 }  // namespace cuda_on_cpu
 
-// A refused launch is no failure of the device: once it was told, all is well. 0: a kernel failed, and nothing helps.
+// A refused launch does not break the device: once reported, it is forgotten. Returns 0 if a kernel failed, which lasts.
 extern "C" __attribute__((visibility("default"), used)) int cuda_on_cpu_clear() {
     if (!cuda_on_cpu::errors.broken) cuda_on_cpu::errors.last = cudaSuccess;
     return !cuda_on_cpu::errors.broken;

@@ -145,7 +145,7 @@ static void report_stuck() {
         const Fiber& other = fibers[i];
         if (other.thread < 0 || (other.line == first->line && other.call == first->call)) continue;
         return fail(cudaErrorLaunchFailure, true,
-                    "The threads of block (%u, %u, %u) wait for one another: some at %s on line %d, others at %s on line %d. "
+                    "The threads of block (%u, %u, %u) wait for each other: some at %s on line %d, others at %s on line %d. "
                     "All of them must reach the same call; on a GPU this hangs or gives wrong results.",
                     blockIdx.x, blockIdx.y, blockIdx.z, first->call, first->line, other.call, other.line);
     }
@@ -155,7 +155,7 @@ static void report_stuck() {
         for (int i = 0; i < block.fibers; ++i)
             if (fibers[i].thread >= 0 && fibers[i].thread / 32 == warp) lanes |= 1u << fibers[i].thread % 32;
         return fail(cudaErrorLaunchFailure, true,
-                    "In block (%u, %u, %u), lane %d of warp %d ended without reaching %s on line %d, where %d other lanes wait. "
+                    "In block (%u, %u, %u), lane %d of warp %d ended without reaching %s on line %d, where others (%d) wait. "
                     "Every lane that the mask names must reach it: is it inside an `if`, or after an early `return`?",
                     blockIdx.x, blockIdx.y, blockIdx.z, __builtin_ctz(~lanes), warp, first->call, first->line,
                     __builtin_popcount(lanes));
@@ -207,7 +207,7 @@ static bool run_block(Body body, int threads, bool backwards) {
 
 static int barrier(int vote, const char* call, int line) {
     if (block.running < 0) {
-        fail(cudaErrorLaunchFailure, true, "%s on line %d was called outside of a kernel.", call, line);
+        fail(cudaErrorLaunchFailure, true, "%s on line %d was called outside a kernel.", call, line);
         return 0;
     }
     block.votes += vote != 0;

@@ -41,8 +41,8 @@ CUDA_ON_CPU_VECTORS(double, double, 16, 16)
 
 namespace cuda_on_cpu {
 
-// What nobody has written is NaN in every floating-point type, so that it is not taken for zero; and it is not the NaN
-// that the arbiter puts into outputs, so that an output computed from it is not taken for one that was never written.
+// Unwritten memory is NaN in every floating-point type, so that it does not pass for zero. It differs from the NaN that
+// the arbiter puts into outputs, so that an output computed from it does not count as never written.
 constexpr uint64_t nobodys = 0xFFF9FFF9FFF9FFF9;
 
 static inline void forget(void* memory, size_t bytes) {

@@ -1,4 +1,4 @@
-// What the lanes of a warp do together: shuffles, votes, __syncwarp.
+// Operations of a whole warp: shuffles, votes, __syncwarp.
 #pragma once
 #pragma GCC system_header
 
@@ -146,7 +146,7 @@ static T __shfl_xor_sync(unsigned mask, T value, int lane_mask, int width = 32, 
 [[maybe_unused]] static int __all_sync(unsigned mask, int predicate, int line = __builtin_LINE()) {
     return cuda_on_cpu::ballot(mask, !predicate, "__all_sync()", line) == 0;
 }
-// Which lanes happen to be together is the hardware's affair; here, all that the warp has.
+// The hardware decides which lanes are active together; here, all of the warp's lanes are.
 [[maybe_unused]] static unsigned __activemask() {
     return cuda_on_cpu::lanes_of(cuda_on_cpu::fibers[cuda_on_cpu::block.running].thread / 32);
 }

@@ -8,8 +8,8 @@ import torch
 from grader.errors import MachineLacks, UnusableExercise
 from grader.exercise import Suspect
 from grader.exercises import find
-from grader.judge.checking.authored import authored
 from grader.judge.checking.buffers import Buffers
+from grader.judge.checking.compare import authored
 
 SOFTMAX = find("softmax")
 CASE = SOFTMAX.simulator_cases[0]
@@ -35,7 +35,7 @@ def not_a_number(inputs):
 @pytest.mark.parametrize(
     ("oracle", "said"),
     [
-        (wrong_name, f"The oracle fails in the case '{CASE.name}': .*test_authored.py, line .*: KeyError: 'X'"),
+        (wrong_name, f"The oracle fails in the case '{CASE.name}': .*test_compare_authored.py, line .*: KeyError: 'X'"),
         (flattened, "The oracle fails .*ValueError: it returns the shapes .* and the outputs have"),
         (not_a_number, f"The oracle gives NaN in the case '{CASE.name}', so that nothing can be right"),
     ],
@@ -67,7 +67,16 @@ def test_an_author_can_try_every_suspect(buffers):
         buffers.try_suspects(layout, broken)
 
 
-@pytest.mark.parametrize("error", [torch.OutOfMemoryError("CUDA out of memory"), MachineLacks("no memory")])
+@pytest.mark.parametrize(
+    "error",
+    [
+        torch.OutOfMemoryError("CUDA out of memory"),
+        RuntimeError("CUDA error: CUBLAS_STATUS_ALLOC_FAILED when calling `cublasCreate(handle)`"),
+        MemoryError(),
+        MachineLacks("no memory"),
+    ],
+    ids=lambda error: type(error).__name__,
+)
 def test_an_error_of_the_machine_stays_what_it_is(error):
     """If memory is short, the exercise is not to blame."""
     with pytest.raises(type(error)), authored("The oracle", CASE):
