@@ -31,7 +31,7 @@ def _named(chosen: list[Honest]) -> dict[str, Any]:
 @pytest.mark.parametrize("honest", **_named([honest for honest in _ALL if honest.runs == "anywhere"]))
 def test_it_gets_all_reachable_points_in_the_simulator(request: pytest.FixtureRequest, honest: Honest) -> None:
     """Every case is right, without a failure or finding. Work that starts compilers or threads, or opens files, runs in
-    the sandbox; the rest needs nothing that a sandbox could refuse, and on a GPU all of it runs in one.
+    the sandbox. The rest needs nothing that a sandbox could refuse; on a GPU all of it runs in one.
     """
     judge = request.getfixturevalue("judge" if _NEEDS_THE_SYSTEM.search(honest.source) else "quick_judge")
     verdict = judge.grade(honest.source, honest.exercise)
