@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from collections import Counter
 from contextlib import suppress
 from dataclasses import dataclass
 from typing import Literal
@@ -221,18 +220,10 @@ _TELLING = (
 
 
 def _most_telling(verdict: Verdict, exercise: Exercise | None) -> CaseResult | None:
-    """The case that failed to run, or the wrong one with the clearest pattern, the smallest first.
-
-    One case in a hundred looks like another bug by chance: the suspect that explains the most cases goes first.
-    """
+    """The case that failed to run, or the wrong one with the clearest pattern, the smallest first."""
     bad = [case for case in verdict.cases if case.failure or case.mismatch]
     broken = next((case for case in bad if case.failure), None)
-    named = Counter(case.mismatch.suspect for case in bad if case.mismatch and case.mismatch.suspect)
-
-    def clearness(case: CaseResult) -> tuple[int, int]:
-        return _rank(case, exercise), -named[case.mismatch.suspect] if case.mismatch else 0
-
-    return broken or min(bad, key=clearness, default=None)
+    return broken or min(bad, key=lambda case: _rank(case, exercise), default=None)
 
 
 def _rank(case: CaseResult, exercise: Exercise | None) -> int:

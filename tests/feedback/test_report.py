@@ -332,16 +332,6 @@ def test_the_most_telling_case_is_described() -> None:
     assert "98,432 elements" in summary.next_step
 
 
-def test_the_bug_that_explains_most_cases_is_described() -> None:
-    """A case whose error looks like another bug by chance does not hide the bug that two other cases show."""
-    base = ALL["suspect"]
-    bad = base.cases[3]
-    chance = replace(bad.mismatch, suspect=find("softmax").suspects[0].sentence)  # type: ignore[type-var]
-    cases = (replace(bad, mismatch=chance), *base.cases[1:3], bad, replace(bad, name="again"), *base.cases[5:])
-
-    assert summarize(replace(base, cases=cases)).failing == bad
-
-
 _NASTY = '<script>alert("x")</script> & <img src=x onerror=alert(1)> `code` \x1b[2J\u202e'
 
 

@@ -256,7 +256,7 @@ def test_a_judge_that_stops_is_one_sentence(notebook: Any, judge: Any) -> None:
     ("before", "call", "kind", "says"),
     [
         ("def soft_max(x, out): pass", "check(soft_max)", UnknownExercise, "There is no exercise 'soft_max'"),
-        ("", "check('soft_max')", UnknownExercise, ", vector_add, "),
+        ("", "check('soft_max')", UnknownExercise, "Did you mean 'softmax'?"),
         ("", "check('softmax')", UnusableSubmission, "run the cell that defines it"),
         ("", "check(3)", UnusableSubmission, "this is of type int"),
         ("softmax = 3", "check('softmax')", UnusableSubmission, "write `def softmax(x, out)`"),
