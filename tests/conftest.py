@@ -18,7 +18,7 @@ from tests.pace import PACE
 
 if TYPE_CHECKING:
     from grader.judge.service import Judge
-    from tests.forked import ForkingJudge
+    from tests.forked import ForkingJudge, Nursery
 
 REPOSITORY = Path(__file__).resolve().parents[1]
 
@@ -103,7 +103,7 @@ def no_programs(monkeypatch: pytest.MonkeyPatch) -> Callable[..., None]:
 
 @pytest.fixture(scope="session")
 def simulator_judge() -> Iterator[Judge]:
-    """A judge without a GPU, for all tests of one process. Starting another costs as much as two gradings."""
+    """A judge without a GPU whose workers have a sandbox, for all tests of one process."""
     from grader.judge.service import Judge
 
     with Judge("simulator") as judge:
@@ -111,18 +111,47 @@ def simulator_judge() -> Iterator[Judge]:
 
 
 @pytest.fixture(scope="session")
-def quick_judge() -> Iterator[ForkingJudge]:
+def nursery(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Nursery]:
+    """Forks workers."""
+    from tests.forked import Nursery
+
+    nursery = Nursery(tmp_path_factory.mktemp("nursery"))
+    yield nursery
+    nursery.close()
+
+
+@pytest.fixture(scope="session")
+def quick_judge(nursery: Nursery) -> Iterator[ForkingJudge]:
     """A judge without a GPU whose workers are forked, without a sandbox: a fifth of the processor time."""
     from tests.forked import forking_judge
 
-    with forking_judge() as judge:
+    with forking_judge(nursery) as judge:
         yield judge
 
 
 @pytest.fixture(scope="session")
-def judge(simulator_judge: Judge) -> Judge:
-    """The same judge; some folders replace this fixture by a fake."""
-    return simulator_judge
+def _trusted_nursery(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Nursery]:
+    from tests.forked import Nursery
+
+    nursery = Nursery(tmp_path_factory.mktemp("trusted"), trusted=True)
+    yield nursery
+    nursery.close()
+
+
+@pytest.fixture
+def forked(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Without a GPU, the kernels and judges that a test starts are forked, and so are their services and workers."""
+    if not _why_no_gpu():
+        return
+    from tests.forked import use
+
+    use(*(request.getfixturevalue(name).path for name in ("nursery", "_trusted_nursery")), monkeypatch)
+
+
+@pytest.fixture
+def judge(quick_judge: ForkingJudge) -> ForkingJudge:
+    """The same judge; folders about the sandbox, and those with a fake, replace this fixture."""
+    return quick_judge
 
 
 @pytest.fixture(scope="session")

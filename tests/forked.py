@@ -1,13 +1,16 @@
-"""A judge for the simulator whose workers are forked from one process that has already imported everything.
+"""Workers, judges' services and notebook kernels that are forked from a process that has already imported everything.
 
-Importing torch and triton takes a worker seconds of processor time, as much as most gradings. The workers have no
-sandbox: use this judge for learners' mistakes, never for exploits. Everything else is as in the product.
+Importing torch takes seconds of processor time, more than most gradings, and a check in a notebook does it three times:
+in the kernel, in the judge's service and in a worker. Forked workers have no sandbox: use them for learners' work,
+never for exploits. Everything else is as in the product.
 """
 
 from __future__ import annotations
 
 import contextlib
 import importlib
+import io
+import json
 import os
 import select
 import signal
@@ -15,91 +18,171 @@ import socket
 import subprocess
 import sys
 import tempfile
-import threading
-from collections.abc import Iterator
+import traceback
+from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import IO, Any, cast
+from types import SimpleNamespace
+from typing import Any, cast
 
 import pytest
 
+from grader.exercise import Exercise
 from grader.exercises import find
+from grader.judge import service
 from grader.judge.process import worker as workers
 from grader.judge.sandbox.launch import environment
 from grader.judge.sandbox.process_tree import Caged
 from grader.judge.sandbox.sight import import_folders
-from grader.verdict import Verdict
+from grader.verdict import Progress, Verdict
 
-__all__ = ["ForkingJudge", "forking_judge"]
+__all__ = ["Forked", "ForkingJudge", "Nursery", "forking_judge", "use"]
 
-_NURSERY = (
-    f"import sys; sys.path[:0] = {import_folders()!r}\nfrom tests.forked import nursery; nursery(int(sys.argv[1]))"
+_NURSERY = f"import sys; sys.path[:0] = {import_folders()!r}\nfrom tests.forked import serve; serve(*eval(sys.argv[1]))"
+_WORKER_IMPORTS = ("numba.cuda", "torch.utils.cpp_extension", "grader.worker.harnesses.compiled_graph")
+_TRUSTED_IMPORTS = (
+    "torch",
+    "ipykernel.kernelapp",
+    "matplotlib_inline.backend_inline",
+    "grader.notebook",
+    "grader.judge.arbiter",
 )
-_IMPORTS_LIMIT_S = 600.0
+_LIMIT_S = 600.0
 
 
-class _NoCage:
-    """Requests a forked worker; other judges of this process pass a flag for the sandbox here."""
+class Nursery:
+    """A process that forks workers, or, if it is `trusted`, services and kernels. `path`: the socket for requests."""
 
-    def __bool__(self) -> bool:
-        return False
+    def __init__(self, home: Path, trusted: bool = False) -> None:
+        self.path = str(home / "socket")
+        with socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET) as listening:
+            listening.bind(self.path)
+            listening.listen(16)
+            (home / "tmp").mkdir()
+            self._process = subprocess.Popen(
+                [sys.executable, "-I", "-c", _NURSERY, repr((listening.fileno(), trusted))],
+                pass_fds=(listening.fileno(),),
+                env=environment(str(home), None),
+                stdin=subprocess.DEVNULL,
+                cwd=home,
+                start_new_session=True,
+            )
+
+    def run(self, code: str, folder: Path, **variables: str) -> tuple[int, str]:
+        """Run code in a process like a worker's, in `folder`, which it can import from: its exit status and output."""
+        first = f"import sys\nsys.path.insert(0, {str(folder)!r})\n"
+        (folder / "tmp").mkdir(exist_ok=True)
+        process = Forked(
+            self.path, first + code, (), environment(str(folder), None) | variables, str(folder), pipe=True
+        )
+        assert process.stdout is not None
+        with process.stdout as printed:
+            output = printed.read()
+        return process.wait(), output.decode()
+
+    def close(self) -> None:
+        """End it; its descendants end as soon as their channels are closed."""
+        self._process.kill()
+        self._process.wait()
 
 
 class ForkingJudge:
-    """`grade` gives the same verdict as a `Judge("simulator")`."""
+    """Gives the verdicts of a `Judge("simulator")`, from an arbiter in this process with forked workers."""
 
-    def __init__(self) -> None:
+    def __init__(self, nursery: Nursery) -> None:
         from grader.judge.arbiter import Arbiter
 
-        self._arbiter = Arbiter("simulator", sandbox=cast("bool", _NoCage()))
+        self._arbiter = Arbiter("simulator", sandbox=cast("bool", _NoCage(nursery.path)))
 
-    def grade(self, source: str, exercise_id: str) -> Verdict:
-        return self._arbiter.grade(source, find(exercise_id))
+    def grade(self, source: str, exercise_id: str, *, timed: bool = True, progress: Progress | None = None) -> Verdict:
+        """As `Judge.grade`."""
+        exercise: Exercise = find(exercise_id)
+        return self._arbiter.grade(source, exercise, timed=timed, **({"progress": progress} if progress else {}))
 
     def close(self) -> None:
         self._arbiter.close()
 
 
+class _NoCage:
+    """Takes the place of a judge's flag for the sandbox: its workers are forked. It counts as False."""
+
+    def __init__(self, path: str) -> None:
+        self.path = path
+
+    def __bool__(self) -> bool:
+        return False
+
+
 @contextlib.contextmanager
-def forking_judge() -> Iterator[ForkingJudge]:
+def forking_judge(nursery: Nursery) -> Iterator[ForkingJudge]:
     """While it is open, its workers are forked, but no other workers of this process."""
-    start, one_at_a_time = workers.start, threading.Lock()
+    start = workers.start
 
     def start_or_fork(code: str, fds: tuple[int, ...], device: str, sandbox: bool | None = None) -> Caged:
         if not isinstance(sandbox, _NoCage):
             return start(code, fds, device, sandbox)
-        with one_at_a_time:
-            return _forked(ours, home, fds)
+        return _worker(sandbox.path, code, fds)
 
-    ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
-    with tempfile.TemporaryDirectory(prefix="nursery-") as home, pytest.MonkeyPatch.context() as patch:
-        process = subprocess.Popen(
-            [sys.executable, "-I", "-c", _NURSERY, str(theirs.fileno())],
-            pass_fds=(theirs.fileno(),),
-            env=environment(home, None),
-            stdin=subprocess.DEVNULL,
-            cwd=home,
-        )
-        theirs.close()
-        os.makedirs(f"{home}/tmp")
-        try:
-            ours.settimeout(_IMPORTS_LIMIT_S)
-            assert ours.recv(64) == b"ready"
-            patch.setattr(workers, "start", start_or_fork)
-            judge = ForkingJudge()
-            yield judge
-            judge.close()
-        finally:
-            ours.close()
-            process.wait(timeout=60)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(workers, "start", start_or_fork)
+        judge = ForkingJudge(nursery)
+        yield judge
+        judge.close()
 
 
-class _Forked:
-    """The part of Popen that `Caged` uses, for a process that is not our child: a pipe delivers its exit status."""
+def use(path: str, trusted: str, patch: pytest.MonkeyPatch | None = None) -> None:
+    """In this process, fork workers, judges' services and kernels, by the sockets of the two nurseries."""
+    patch = patch or pytest.MonkeyPatch()
+    patch.setattr(workers, "start", lambda code, fds, device, sandbox=None: _worker(path, code, fds))
+    first = f"from tests.forked import use\nuse({path!r}, {trusted!r})\n"
 
-    def __init__(self, pid: int, ended: int, stdout: IO[bytes]) -> None:
-        self.pid, self._ended, self.stdout = pid, ended, stdout
-        self._pidfd = os.pidfd_open(pid)
+    def start_service(command: Sequence[str], *, pass_fds: tuple[int, ...], env: dict[str, str], **_: Any) -> Forked:
+        return Forked(trusted, first + command[-1], pass_fds, env, env["TMPDIR"])
+
+    def start_kernel(command: list[str], *, env: dict[str, str], cwd: str | None = None, **_: Any) -> Forked:
+        run = f"import sys\nsys.argv = {command[2:]!r}\nsys.path.insert(0, '')\n"
+        run += "from grader.notebook.notebook_machine import simulate\nsimulate()\n"  # as `import grader` in a cell
+        run += "from ipykernel.kernelapp import launch_new_instance\nlaunch_new_instance()"
+        return Forked(trusted, first + run, (), env, cwd or os.getcwd())
+
+    patch.setattr(service, "subprocess", SimpleNamespace(**vars(subprocess) | {"Popen": start_service}))
+    patch.setattr("jupyter_client.provisioning.local_provisioner.launch_kernel", start_kernel)
+
+
+def _worker(path: str, code: str, fds: tuple[int, ...]) -> Caged:
+    home = Path(tempfile.mkdtemp(prefix="grader-worker-"))
+    variables = environment(str(home), None)
+    os.makedirs(variables["TMPDIR"])
+    process = Forked(path, code, fds, variables, str(home), pipe=True)
+    return Caged(cast("subprocess.Popen[bytes]", process), home=home)
+
+
+class Forked:
+    """The part of Popen that a judge uses, for a process that is not our child: a pipe delivers its exit status."""
+
+    def __init__(
+        self, path: str, code: str, fds: Sequence[int], env: dict[str, str], folder: str, pipe: bool = False
+    ) -> None:
+        """Run `code` in a fork. Without a pipe, it shares our stdout and stderr. The supervisor's pid is `pid`."""
         self.returncode: int | None = None
+        self.stdin = self.stderr = None
+        self.stdout: io.FileIO | None = None
+        self._ended, ends = os.pipe()
+        printed = (1, 2)
+        if pipe:
+            output, write_end = os.pipe()
+            self.stdout, printed = io.FileIO(output, "rb"), (write_end, write_end)
+        try:
+            with socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET) as request:
+                request.settimeout(_LIMIT_S)
+                request.connect(path)
+                said = {"code": code, "fds": [*fds], "env": env, "folder": folder, "apart": pipe}
+                socket.send_fds(request, [json.dumps(said).encode()], [*fds, *printed, ends])
+                self.pid = int(request.recv(16))
+            self._pidfd = os.pidfd_open(self.pid)
+        finally:
+            os.close(ends)
+            if pipe:
+                os.close(write_end)
 
     def poll(self) -> int | None:
         with contextlib.suppress(subprocess.TimeoutExpired):
@@ -111,84 +194,93 @@ class _Forked:
             waiting = select.poll()
             waiting.register(self._ended, select.POLLIN)
             if not waiting.poll(None if timeout is None else timeout * 1000):
-                raise subprocess.TimeoutExpired("a forked worker", timeout or 0)
+                raise subprocess.TimeoutExpired("a forked process", timeout or 0)
             said = os.read(self._ended, 16)
             self.returncode = int(said) if said else -signal.SIGKILL
             os.close(self._ended)
             os.close(self._pidfd)
         return self.returncode
 
-    def kill(self) -> None:
+    def send_signal(self, number: int) -> None:
         if self.returncode is None:
             with contextlib.suppress(ProcessLookupError):
-                signal.pidfd_send_signal(self._pidfd, signal.SIGKILL)
+                signal.pidfd_send_signal(self._pidfd, number)
+
+    def kill(self) -> None:
+        self.send_signal(signal.SIGKILL)
 
 
-def _forked(requests: socket.socket, above: str, fds: tuple[int, ...]) -> Caged:
-    home = Path(tempfile.mkdtemp(prefix="worker-", dir=above))
-    output, printed = os.pipe()
-    ended, ends = os.pipe()
-    try:
-        socket.send_fds(requests, [os.fsencode(home)], [*fds, printed, ends])
-        pid = int(requests.recv(16))
-    finally:
-        os.close(printed)
-        os.close(ends)
-    process = _Forked(pid, ended, os.fdopen(output, "rb", buffering=0))
-    return Caged(cast("subprocess.Popen[bytes]", process), home=home)
-
-
-def nursery(fd: int) -> None:
-    """Imports what a worker imports, then forks a supervisor with a worker for each home folder that it receives."""
+def serve(fd: int, trusted: bool) -> None:
+    """The nursery: import everything, then fork a supervisor for each request."""
     from grader.worker import main
 
-    main._import("simulator")
-    _import_more()
-    main._import = lambda device: None
-    signal.signal(signal.SIGCHLD, signal.SIG_IGN)
-    requests = socket.socket(fileno=fd)
-    requests.send(b"ready")
+    before = dict(os.environ)
+    if not trusted:
+        main._import("simulator")
+        main._import = lambda device: None
+    for name in _TRUSTED_IMPORTS if trusted else _WORKER_IMPORTS:
+        importlib.import_module(name)
+    set_by_imports = {name: value for name, value in os.environ.items() if before.get(name) != value}
+    listening = socket.socket(fileno=fd)
     while True:
-        home, given, _, _ = socket.recv_fds(requests, 4096, 3)
-        if not home:
-            return
-        pid = os.fork()
-        if pid == 0:
-            requests.close()
-            _supervise(main, os.fsdecode(home), *given)
-        requests.send(str(pid).encode())
+        request, _ = listening.accept()
+        with contextlib.suppress(ChildProcessError):
+            while os.waitpid(-1, os.WNOHANG)[0]:
+                pass
+        with request:
+            text, given, _, _ = socket.recv_fds(request, 1 << 20, 16)
+            pid = os.fork()
+            if pid == 0:
+                listening.close()
+                request.close()
+                _supervise(json.loads(text), given, set_by_imports)
+            os.setpgid(pid, pid)  # Jupyter signals a kernel's group
+            request.send(str(pid).encode())
         for each in given:
             os.close(each)
 
 
-def _import_more() -> None:
-    """Imports modules that many submissions import."""
-    for name in ("numba.cuda", "torch.utils.cpp_extension"):
-        importlib.import_module(name)
-
-
-def _supervise(main: Any, home: str, channel: int, printed: int, ends: int) -> None:
-    """Like `trampoline._supervise`: runs the worker as a child, and reports its exit status."""
-    signal.signal(signal.SIGCHLD, signal.SIG_DFL)
-    worker = os.fork()
-    if worker == 0:
-        os.close(ends)
-        os.setsid()
-        for stream in (1, 2):
-            os.dup2(printed, stream)
-        os.close(printed)
-        os.environ.update(environment(home, None) | {"PATH": os.environ["PATH"]})
-        os.chdir(home)
-        os.makedirs(os.environ["TMPDIR"])
-        tempfile.tempdir = None
+def _supervise(asked: dict[str, Any], given: list[int], set_by_imports: dict[str, str]) -> None:
+    """Like `trampoline._supervise`: runs the code in a child, and reports its exit status."""
+    *fds, stdout, stderr, ends = given
+    child = os.fork()
+    if child == 0:
+        status = 1
         try:
-            main.main(channel, "simulator")
+            if asked["apart"]:
+                os.setsid()
+            _take(fds, asked["fds"], (stdout, stderr), ends)
+            os.environ.clear()
+            os.environ.update(set_by_imports | asked["env"])
+            os.chdir(asked["folder"])
+            tempfile.tempdir = None
+            exec(asked["code"], {"__name__": "__main__"})
+            status = 0
+        except SystemExit as ended:
+            status = ended.code if isinstance(ended.code, int) else int(ended.code is not None)
+        except BaseException:
+            traceback.print_exc()
         finally:
-            sys.stdout.flush()
-            os._exit(0)
-    os.close(channel)
-    os.close(printed)
-    _, status = os.waitpid(worker, 0)
+            with contextlib.suppress(Exception):
+                sys.stdout.flush()
+            os._exit(status)
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    for each in given[:-1]:
+        os.close(each)
+    _, status = os.waitpid(child, 0)
     code = os.waitstatus_to_exitcode(status)
-    os.write(ends, str(code if code >= 0 else 128 - code).encode())
+    with contextlib.suppress(BrokenPipeError):  # nobody waits any more
+        os.write(ends, str(code if code >= 0 else 128 - code).encode())
     os._exit(0)
+
+
+def _take(fds: list[int], numbers: list[int], printed: tuple[int, int], ends: int) -> None:
+    """Give the received descriptors the numbers that the code expects."""
+    os.close(ends)
+    above = max([*numbers, *fds, *printed]) + 1
+    moved = [os.dup2(fd, above + at) for at, fd in enumerate((*printed, *fds))]
+    for fd in (*printed, *fds):
+        os.close(fd)
+    for fd, number in zip(moved, (1, 2, *numbers), strict=True):
+        os.dup2(fd, number)
+        os.close(fd)

@@ -109,6 +109,7 @@ def _must_read_well(notebook: Any) -> int:
     return images.count
 
 
+@pytest.mark.usefixtures("forked")
 @pytest.mark.parametrize("path", PATHS)
 def test_it_runs_as_it_is_and_then_solved(checkout: Path, course: dict[str, Any], path: str, tmp_path: Path) -> None:
     """A learner who runs all cells sees in each check what is missing, and earns nothing. With the reference solutions,

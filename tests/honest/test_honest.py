@@ -33,7 +33,7 @@ def test_it_gets_all_reachable_points_in_the_simulator(request: pytest.FixtureRe
     """Every case is right, without a failure or finding. Work that starts compilers or threads, or opens files, runs in
     the sandbox. The rest needs nothing that a sandbox could refuse; on a GPU all of it runs in one.
     """
-    judge = request.getfixturevalue("judge" if _NEEDS_THE_SYSTEM.search(honest.source) else "quick_judge")
+    judge = request.getfixturevalue("simulator_judge" if _NEEDS_THE_SYSTEM.search(honest.source) else "quick_judge")
     verdict = judge.grade(honest.source, honest.exercise)
     _is_right(verdict, honest)
     assert (verdict.status, verdict.points) == ("passed", verdict.reachable_points), verdict

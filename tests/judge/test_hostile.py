@@ -104,6 +104,11 @@ HARMLESS = {
 }  # fmt: skip
 
 
+@pytest.fixture
+def judge(simulator_judge):
+    return simulator_judge
+
+
 @pytest.mark.parametrize("name", ATTACKS)
 def test_an_attack_gains_nothing_and_harms_nobody(judge, name):
     """No points but those that honest work in it earns; the judge lives, and an honest submission gets its own."""

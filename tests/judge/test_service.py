@@ -117,10 +117,10 @@ def test_a_callers_knobs_do_not_reach_the_judges_kernel(monkeypatch):
     assert (started["CUDA_HOME"], started["PATH"]) == ("/opt/cuda", os.environ["PATH"])
 
 
-def test_progress_is_told_case_by_case(judge):
+def test_progress_is_told_case_by_case(simulator_judge):
     """The caller hears of the stages in order, and how many there are."""
     told = []
-    judge.grade(VECTOR_ADD, "vector_add", progress=lambda *stage: told.append(stage))
+    simulator_judge.grade(VECTOR_ADD, "vector_add", progress=lambda *stage: told.append(stage))
     counted = [done for stage, done, _ in told if stage.startswith("checking")]
     assert counted == list(range(len(counted)))
     assert len(counted) == told[-1][2] > 3

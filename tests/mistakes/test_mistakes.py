@@ -53,11 +53,13 @@ _DIED = "import os\ndef vector_add(x, y, out):\n    print('about to end')\n    o
 
 
 @pytest.mark.parametrize("name", ["mean_cuda/right_two_kernels", "softmax/block_too_short", "died"])
-def test_forked_workers_give_the_verdict_that_caged_ones_give(judge: Judge, quick_judge: Any, name: str) -> None:
+def test_forked_workers_give_the_verdict_that_caged_ones_give(
+    simulator_judge: Judge, quick_judge: Any, name: str
+) -> None:
     """Correct work, a mistake and a process that exits: the quick judge of these tests only leaves out the sandbox."""
     source = _DIED if name == "died" else read(FOLDER / f"{name}.py").source
     exercise = "vector_add" if name == "died" else name.split("/")[0]
-    quick, caged = quick_judge.grade(source, exercise), judge.grade(source, exercise)
+    quick, caged = quick_judge.grade(source, exercise), simulator_judge.grade(source, exercise)
     for field in ("status", "points", "failure", "findings", "log"):
         assert getattr(quick, field) == getattr(caged, field), field
     assert [case.passed for case in quick.cases] == [case.passed for case in caged.cases]

@@ -6,6 +6,7 @@ import json
 import os
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -14,17 +15,10 @@ import pytest
 from grader.authoring.stubs import solution
 from grader.exercises import EXERCISES
 from grader.judge import rules
+from tests.forked import Nursery
 
 pytest.importorskip("torch")
 
-START = """
-import json, sys
-from grader.worker.simulator import start
-start.prepare()
-import torch
-start.install()
-start.take_first()
-"""
 RUN = """
 import torch
 from grader.exercises import find
@@ -48,11 +42,32 @@ LIBRARY = {
 TRITON = [name for name, exercise in EXERCISES.items() if exercise.backend == "triton"]
 
 
-def rows(folder: Path, source: str, exercise: str, device: str) -> list[dict[str, Any]]:
-    """Run `ran` on one call of the submission, in a process like a worker's."""
+Rows = Callable[[str, str], list[dict[str, Any]]]
+
+
+@pytest.fixture
+def simulated(nursery: Nursery, tmp_path: Path) -> Rows:
+    """Runs `ran` on one call of a submission, in a process like a worker's."""
+
+    def run(source: str, exercise: str) -> list[dict[str, Any]]:
+        (tmp_path / "submission.py").write_text(source, encoding="utf-8")
+        status, output = nursery.run(RUN.format(exercise=exercise, device="cpu"), tmp_path)
+        assert status == 0, output[-3000:]
+        return _found(output)
+
+    return run
+
+
+def _found(output: str) -> list[dict[str, Any]]:
+    found: list[dict[str, Any]] = json.loads(output.splitlines()[-1])
+    assert all(set(row) == {"name", "count", "microseconds"} for row in found)
+    return found
+
+
+def rows(folder: Path, source: str, exercise: str) -> list[dict[str, Any]]:
+    """The same on a GPU."""
     (folder / "submission.py").write_text(source, encoding="utf-8")
-    start = START if device == "cpu" else ""
-    (folder / "script.py").write_text(start + RUN.format(exercise=exercise, device=device), encoding="utf-8")
+    (folder / "script.py").write_text(RUN.format(exercise=exercise, device="cuda"), encoding="utf-8")
     inherited = {name: value for name, value in os.environ.items() if not name.startswith("TRITON_")}
     environment = inherited | {
         "PYTHONPATH": str(Path(__file__).parents[3]),
@@ -61,32 +76,30 @@ def rows(folder: Path, source: str, exercise: str, device: str) -> list[dict[str
     command = [sys.executable, "script.py"]
     done = subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True, timeout=400)
     assert done.returncode == 0, done.stderr[-3000:]
-    found = json.loads(done.stdout.splitlines()[-1])
-    assert all(set(row) == {"name", "count", "microseconds"} for row in found)
-    return found
+    return _found(done.stdout)
 
 
 @pytest.mark.parametrize("exercise", TRITON)
-def test_in_the_simulator_the_interpreter_makes_no_noise(tmp_path, exercise):
+def test_in_the_simulator_the_interpreter_makes_no_noise(simulated, exercise):
     """A Triton kernel lists no operation of torch, though the interpreter uses some, and neither does a print."""
     entry = EXERCISES[exercise].entry
     source = f"{solution(exercise)}\n_solved = {entry}\ndef {entry}(*tensors): print(_solved(*tensors), *tensors)\n"
-    assert rows(tmp_path, source, exercise, "cpu") == []
+    assert simulated(source, exercise) == []
 
 
 @pytest.mark.parametrize("exercise", LIBRARY)
-def test_in_the_simulator_the_library_is_named(tmp_path, exercise):
+def test_in_the_simulator_the_library_is_named(simulated, exercise):
     """Torch's own computation is listed by its operation, and noted."""
-    found = rows(tmp_path, LIBRARY[exercise], exercise, "cpu")
+    found = simulated(LIBRARY[exercise], exercise)
     assert [row["count"] for row in found] == [1]
     (note,) = rules.of_kernels(found, EXERCISES[exercise])
     assert found[0]["name"] in note.sentence
 
 
-def test_what_the_call_raises_passes_through(tmp_path):
+def test_what_the_call_raises_passes_through(simulated):
     """A submission fails in the untimed call as in any other."""
     with pytest.raises(AssertionError, match="ZeroDivisionError"):
-        rows(tmp_path, "def softmax(x, out): 1 / 0", "softmax", "cpu")
+        simulated("def softmax(x, out): 1 / 0", "softmax")
 
 
 @pytest.mark.gpu
@@ -95,7 +108,7 @@ def test_what_the_call_raises_passes_through(tmp_path):
 def test_on_a_gpu_the_references_kernel_is_listed_and_not_noted(tmp_path, exercise):
     """It has the source's name and takes time, and there is no note."""
     source = solution(exercise)
-    found = rows(tmp_path, source, exercise, "cuda")
+    found = rows(tmp_path, source, exercise)
     assert found, "the profiler saw nothing"
     assert found[0]["name"].partition("(")[0] in source
     assert found[0]["microseconds"] > 1
@@ -107,7 +120,7 @@ def test_on_a_gpu_the_references_kernel_is_listed_and_not_noted(tmp_path, exerci
 @pytest.mark.parametrize("exercise", LIBRARY)
 def test_on_a_gpu_the_librarys_kernel_is_named(tmp_path, exercise):
     """Torch's own kernel is listed first, and the note has its share of the time."""
-    found = rows(tmp_path, LIBRARY[exercise], exercise, "cuda")
+    found = rows(tmp_path, LIBRARY[exercise], exercise)
     (note,) = rules.of_kernels(found, EXERCISES[exercise])
     assert "100% of the time" in note.sentence
 
@@ -119,6 +132,6 @@ def test_on_a_gpu_fills_and_scratch_are_not_noted(tmp_path):
     source = "import torch\n" + solution("vector_add").replace(
         "    n = x.numel()\n", "    n = x.numel()\n    scratch = torch.zeros_like(out)\n    out.copy_(scratch)\n"
     )
-    found = rows(tmp_path, source, "vector_add", "cuda")
+    found = rows(tmp_path, source, "vector_add")
     assert len(found) >= 3, found
     assert rules.of_kernels(found, EXERCISES["vector_add"]) == ()

@@ -2,15 +2,9 @@
 
 from __future__ import annotations
 
-import os
-import subprocess
-import sys
-
 import pytest
 
 _BEGIN = """
-from grader.worker.simulator import numba_on_cpu
-numba_on_cpu.offer()
 import math
 import numpy as np
 import torch
@@ -38,13 +32,6 @@ x, out = torch.arange(8.0), torch.zeros(1)
 total[1, 8](*numba_arrays(x, out))
 print(float(out))
 """
-
-
-def _run(tmp_path, body):
-    path = tmp_path / "case.py"
-    path.write_text(_BEGIN + body)
-    environment = {key: value for key, value in os.environ.items() if key != "NUMBA_ENABLE_CUDASIM"}
-    return subprocess.run([sys.executable, path], capture_output=True, text=True, env=environment)
 
 
 @pytest.mark.parametrize(
@@ -78,10 +65,10 @@ def _run(tmp_path, body):
         ("print(math.isnan(cuda.device_array(3, np.float32)[2]))", "True"),
     ],
 )
-def test_it_runs_what_a_gpu_runs(tmp_path, body, printed):
+def test_it_runs_what_a_gpu_runs(nursery, tmp_path, body, printed):
     """Lazy and compiled kernels, barriers and options work; one signature takes any bytes; unwritten memory is NaN."""
-    done = _run(tmp_path, body)
-    assert (done.stdout.strip(), done.returncode) == (printed, 0), done.stderr
+    status, output = nursery.run(_BEGIN + body, tmp_path)
+    assert (status, output.strip()) == (0, printed)
 
 
 @pytest.mark.parametrize(
@@ -113,8 +100,8 @@ def test_it_runs_what_a_gpu_runs(tmp_path, body, printed):
         ),
     ],
 )
-def test_it_refuses_what_a_gpu_refuses(tmp_path, body, error):
+def test_it_refuses_what_a_gpu_refuses(nursery, tmp_path, body, error):
     """Arguments without a matching signature, unknown options, an index past the end, a write to an input."""
-    done = _run(tmp_path, body)
-    assert done.returncode != 0
-    assert error in done.stderr.splitlines()[-1]
+    status, output = nursery.run(_BEGIN + body, tmp_path)
+    assert status != 0
+    assert error in output.splitlines()[-1]
