@@ -33,8 +33,8 @@ from grader.exercises import EXERCISES
 from grader.exercises.numba_cupy.ladder_cases import FREQUENCIES, SAMPLES, draw, ladder_case, lombscargle
 from grader.judge.checking.buffers import generator
 from grader.judge.score import interval
+from grader.worker.call_profile import ran
 from grader.worker.gpu_start import give_numba_its_names
-from grader.worker.harnesses.compiled_graph import ran
 from grader.worker.toolchain import nvcc
 
 __all__ = [

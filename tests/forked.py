@@ -2,7 +2,7 @@
 
 Importing torch takes seconds of processor time, more than most gradings, and a check in a notebook does it three times:
 in the kernel, in the judge's service and in a worker. Forked workers have no sandbox: use them for learners' work,
-never for exploits. Everything else is as in the product.
+and never for exploits that reach out of their process. Everything else is as in the product.
 """
 
 from __future__ import annotations

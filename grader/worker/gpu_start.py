@@ -8,7 +8,7 @@ import torch
 import triton
 import triton.language as tl
 
-from grader.worker.harnesses.compiled_graph import ran
+from grader.worker.call_profile import ran
 from grader.worker.toolchain import nvcc
 from grader.worker.toolchain.compiler_errors import install_line_marks
 

@@ -72,7 +72,7 @@ class Worker:
         elif operation == "arm":
             return {"done": operation, "event_s": self._run(message, channel)}
         elif operation == "kernels":
-            from grader.worker.harnesses.compiled_graph import ran
+            from grader.worker.call_profile import ran
 
             function = self.functions[message["name"]]
             return {"done": operation, "kernels": ran(lambda: function(*self.launches[0]))}

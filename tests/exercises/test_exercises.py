@@ -150,8 +150,8 @@ def test_every_suspect_is_recognised_by_its_own_output(exercise):
         assert any(
             sentence == suspect.sentence or (sentence == _GOT and suspect.sentence in handed_in)
             for case in (*exercise.simulator_cases, *exercise.cases)
-            for _ in range(_DRAWS)
-            for sentence in _sentences(exercise, suspect, case)
+            for number in range(_DRAWS)
+            for sentence in _sentences(exercise.id, suspect, case, number)
         ), suspect.sentence
 
 
@@ -162,16 +162,25 @@ def test_a_suspect_spares_only_cases_in_which_its_bug_does_not_show(exercise):
         for cases in (exercise.cases, exercise.simulator_cases) if suspect.spares else ():
             spared = [case for case in cases if case.name in suspect.spares]
             assert spared, suspect.sentence
-            assert not any(suspect.sentence in _sentences(exercise, suspect, case) for case in spared)
+            assert not any(suspect.sentence in _sentences(exercise.id, suspect, case) for case in spared)
         assert set(suspect.spares) <= {case.name for case in (*exercise.cases, *exercise.simulator_cases)}
 
 
-def _sentences(exercise, suspect, case):
-    """The sentences about the outputs of the suspect's bug in this case."""
+@functools.lru_cache(12)
+def _drawn(exercise_id, case, number):
+    """The inputs, also in double precision, and the outputs that the oracle expects."""
+    exercise = find(exercise_id)
     inputs = inputs_of(exercise, case)
     double = {name: value.double() for name, value in inputs.items()}
-    answers = exercise.oracle(double)
-    for expected in answers if isinstance(answers, tuple) else (answers,):
+    answers = exercise.oracle(dict(double))
+    return inputs, double, answers if isinstance(answers, tuple) else (answers,)
+
+
+def _sentences(exercise_id, suspect, case, number=0):
+    """The sentences about the outputs of the suspect's bug in this case."""
+    inputs, double, answers = _drawn(exercise_id, case, number)
+    exercise = find(exercise_id)
+    for expected in answers:
         try:
             bug = suspect.output(double | {"expected": expected})
         except KeyError as error:  # it needs the output of a submission

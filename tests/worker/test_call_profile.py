@@ -22,7 +22,7 @@ pytest.importorskip("torch")
 RUN = """
 import torch
 from grader.exercises import find
-from grader.worker.harnesses.compiled_graph import ran
+from grader.worker.call_profile import ran
 import submission
 exercise, device = find({exercise!r}), {device!r}
 case = (exercise.simulator_cases if device == "cpu" else exercise.timed_cases)[-1]
@@ -70,7 +70,7 @@ def rows(folder: Path, source: str, exercise: str) -> list[dict[str, Any]]:
     (folder / "script.py").write_text(RUN.format(exercise=exercise, device="cuda"), encoding="utf-8")
     inherited = {name: value for name, value in os.environ.items() if not name.startswith("TRITON_")}
     environment = inherited | {
-        "PYTHONPATH": str(Path(__file__).parents[3]),
+        "PYTHONPATH": str(Path(__file__).parents[2]),
         "TORCH_EXTENSIONS_DIR": str(folder / "built"),
     }
     command = [sys.executable, "script.py"]
