@@ -12,7 +12,7 @@ from typing import Any, Literal
 
 MAX_SOURCE_BYTES = 64_000  # of a solution: Python's parser needs about a hundred times as much memory
 
-FILLS = ("normal", "heavy", "large", "flat", "below", "minus_inf")  # drawn by grader.judge.checking.buffers
+FILLS = ("normal", "heavy", "large", "flat", "below", "lowest", "minus_inf")  # drawn by grader.judge.checking.buffers
 
 Tensors = Mapping[str, Any]  # argument name -> torch.Tensor
 

@@ -31,6 +31,17 @@ CPP: tuple[Meaning, ...] = (
         "End the statement with `;`.",
     ),
     Meaning(
+        rf"expected (?:a )?{_QUOTE}\({_END}",
+        "In C++ the condition of an `{0}` is in parentheses.",
+        "Write `{0} (…)`, for example `if (row < height && column < width)`.",
+        code=r"\b(if|while|for|switch)\b",
+    ),
+    Meaning(
+        r"__global__ function call must be configured",
+        "A kernel was called like a function.",
+        "Launch it over a grid of blocks: `kernel<<<grid, block>>>(…)`.",
+    ),
+    Meaning(
         rf"expected (?:a )?{_QUOTE}([)}}\]]){_END}", "A bracket is opened but never closed.", "Add the missing `{0}`."
     ),
     Meaning(

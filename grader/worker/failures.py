@@ -18,7 +18,7 @@ def describe(error: BaseException, file: Path) -> dict[str, Any]:
     error, frames = _innermost(error, file)
     line = frames[-1].lineno if frames else None
     text = str(error) or type(error).__name__
-    message = f"{type(error).__name__}: {text}"
+    message = f"{type(error).__name__}: {error}".removesuffix(": ")
     log = compiler_log(error, file)
     kind, text = _kind(error, text) if log is None else "compile", log or text
     if kind == "not_written":
