@@ -12,6 +12,7 @@ from grader.errors import MachineLacks
 from grader.exercise import Case, Exercise
 from grader.judge import rules
 from grader.judge.bench import Bench
+from grader.judge.checking.buffers import Layout
 from grader.judge.checking.compare import uncontradicted
 from grader.judge.gpu.health import TooLittle, out_of_memory, stays
 from grader.judge.process.pool import Loaded
@@ -25,6 +26,9 @@ from grader.version import __version__
 
 Status = Literal["passed", "failed", "unusable"]
 _KERNELS_LIMIT_S = 20.0  # for the untimed, profiled launch
+_ADDED_TO_NAN = (
+    "`{}` holds NaN before the launch, and NaN + x is NaN: set it to 0 before you add to it, or store the sum instead."
+)
 _STUBS = ("# YOUR CODE HERE", "// YOUR CODE HERE")
 _LOG_CHARACTERS = 4000
 _SHORT = (  # errors of a machine that has run out of processes, files or memory
@@ -46,11 +50,16 @@ class Job:
         self._left_s, self._repeats = self.whole_s, False
         self._of_source: tuple[Finding, ...] = ()
         self._beside = False
+        self._adds: bool | None = None  # whether a wrong case is right if `out` begins as 0, once that was tried
 
     @property
     def all_cases(self) -> tuple[Case, ...]:
         on_gpu = self.bench.device == "cuda"
         return self.exercise.cases if on_gpu else self.exercise.simulator_cases
+
+    @property
+    def _case_limit_s(self) -> float:
+        return self.bench.machine.slowness * self.exercise.time_limit_s  # it may compile for each shape
 
     @property
     def _all_wanted(self) -> list[Case]:
@@ -206,8 +215,7 @@ class Job:
         try:
             worker.plan(layout)
             with self.bench.pool.still() if case.measured else contextlib.nullcontext():
-                limit_s = self.bench.machine.slowness * self.exercise.time_limit_s  # it may compile for each shape
-                one = worker.round("submission", buffers, limit_s, self.exercise.head_start)
+                one = worker.round("submission", buffers, self._case_limit_s, self.exercise.head_start)
             mismatch = buffers.check(layout, self.exercise, expected)
             if mismatch is None:
                 one.must_be_unchanged()
@@ -215,7 +223,24 @@ class Job:
             return CaseResult(case.name, False, failure=failed.failure)
         if mismatch and buffers.unwritten(layout) and any(stub in self.source for stub in _STUBS):
             return CaseResult(case.name, False, failure=Failure("not_written", "The exercise is not written yet."))
+        if mismatch and expected is None and self._adds_to_nan(worker, layout, mismatch):
+            said = _ADDED_TO_NAN.format(mismatch.output)
+            mismatch = replace(mismatch, suspect=said, got="nan", unwritten=0, not_finite=mismatch.wrong)
         return CaseResult(case.name, mismatch is None, mismatch=self._hinted(mismatch) if mismatch else None)
+
+    def _adds_to_nan(self, worker: Worker, layout: Layout, mismatch: Mismatch) -> bool:
+        """Whether a case without one finite wrong value is right if the outputs begin as 0: it is run again so."""
+        finite = mismatch.wrong - mismatch.unwritten - mismatch.not_finite
+        if self._adds is False or finite or not mismatch.wrong or mismatch.outside:
+            return False
+        buffers = self.bench.buffers
+        buffers.poison(layout)
+        buffers.zero(layout)
+        self._adds = False
+        with contextlib.suppress(WorkerFailed):
+            worker.round("submission", buffers, self._case_limit_s, self.exercise.head_start)
+            self._adds = buffers.check(layout, self.exercise) is None
+        return self._adds
 
     def _hinted(self, mismatch: Mismatch) -> Mismatch:
         """Add a hint from the source if the output suggests none."""

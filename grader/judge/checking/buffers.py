@@ -307,6 +307,13 @@ class Buffers:
         self.arenas["outputs"].bytes_at(0, layout.used["outputs"]).fill_(POISON_BYTE)
         self.settle()
 
+    def zero(self, layout: Layout) -> None:
+        """Fill the outputs with 0, but not their guards."""
+        for launch in layout.launches:
+            for slot in self._outputs(layout, launch):
+                self._view(slot).zero_()
+        self.settle()
+
     def clear(self) -> None:
         """Clear the whole output arena, so that no worker finds another's data."""
         self.arenas["outputs"].clear()
