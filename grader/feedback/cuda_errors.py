@@ -120,6 +120,12 @@ CPP: tuple[Meaning, ...] = (
 
 CUDA: tuple[Meaning, ...] = (
     Meaning(
+        r"wrote to `([^`]+)`, which is an input",
+        "Inputs are read-only, and the kernel was stopped there.",
+        "Are `{0}` and the output exchanged in the launch, or in the kernel's parameters?",
+        title="It wrote to an input",
+    ),
+    Meaning(
         # CUDA 12 gives the first message for a bad grid, CUDA 13 the second; both give it for too much shared memory.
         r"invalid configuration argument|(?:RuntimeError|CUDA error|CUDA_ERROR_INVALID_VALUE): invalid argument",
         "The GPU refused the launch: a block has at most 1024 threads, and neither grid nor block may be empty.",
@@ -185,6 +191,12 @@ CUDA: tuple[Meaning, ...] = (
 
 
 CUPY: tuple[Meaning, ...] = (
+    Meaning(
+        r"argument (\d+) of .* is (an array|a number), but",
+        "The order of the arguments differs from the order of the kernel's parameters: argument {0} is {1}, and the "
+        "parameter is not.",
+        "Pass them in the order in which the kernel declares its parameters. A GPU's driver does not check it.",
+    ),
     Meaning(
         r"CUDA_ERROR_NOT_FOUND",
         "The module has no kernel with this name.",

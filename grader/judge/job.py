@@ -58,8 +58,11 @@ class Job:
         return self.exercise.cases if on_gpu else self.exercise.simulator_cases
 
     @property
-    def _case_limit_s(self) -> float:
-        return self.bench.machine.slowness * self.exercise.time_limit_s  # it may compile for each shape
+    def _limits(self) -> tuple[float, bool, float]:
+        """The last arguments of a case's round: it may compile for each shape."""
+        exercise, slowness = self.exercise, self.bench.machine.slowness
+        run_s = slowness * exercise.run_limit_s(self.bench.device)
+        return run_s, exercise.head_start, slowness * exercise.time_limit_s
 
     @property
     def _all_wanted(self) -> list[Case]:
@@ -215,7 +218,7 @@ class Job:
         try:
             worker.plan(layout)
             with self.bench.pool.still() if case.measured else contextlib.nullcontext():
-                one = worker.round("submission", buffers, self._case_limit_s, self.exercise.head_start)
+                one = worker.round("submission", buffers, *self._limits)
             mismatch = buffers.check(layout, self.exercise, expected)
             if mismatch is None:
                 one.must_be_unchanged()
@@ -238,7 +241,7 @@ class Job:
         buffers.zero(layout)
         self._adds = False
         with contextlib.suppress(WorkerFailed):
-            worker.round("submission", buffers, self._case_limit_s, self.exercise.head_start)
+            worker.round("submission", buffers, *self._limits)
             self._adds = buffers.check(layout, self.exercise) is None
         return self._adds
 

@@ -48,6 +48,7 @@ class Worker:
         self.flag: Flag | None = None
         self.gpu_flag: GpuFlag | None = None
         self.launches: list[tuple[Any, ...]] = []
+        self.called: Callable[..., Any] | None = None
 
     def handle(self, message: dict[str, Any], fds: list[int], channel: Channel) -> dict[str, Any]:
         """Carry out one message and return the answer."""
@@ -106,6 +107,8 @@ class Worker:
         assert self.flag is not None
         number, function = message["round"], self.functions[message["name"]]
         launches, own, gpu_flag = self.launches, watch(self.device), self.gpu_flag
+        if self.device == "simulator":
+            self._report_writes(function, channel)
         channel.send({"armed": number})
         try:
             ahead = message["head_start"] and gpu_flag is not None and gpu_flag.wait_raised(number)
@@ -129,6 +132,30 @@ class Worker:
         finally:
             self.flag.answer(number)
         return own.seconds()
+
+    def _report_writes(self, function: Callable[..., Any], channel: Channel) -> None:
+        """Let a write to an input of this function answer the round with a failure."""
+        from grader.worker.simulator import input_writes
+
+        self.called = function
+
+        def inputs() -> list[tuple[str, int, int]]:
+            names = input_writes.names_of(self.called)
+            given = zip(names, self.launches[0], strict=False)
+            spans = ((name, each.data_ptr(), each.untyped_storage().nbytes()) for name, each in given)
+            return [(name, first, first + size) for name, first, size in spans if not self._writable(first)]
+
+        def report(failure: dict[str, Any]) -> None:
+            assert self.flag is not None
+            self.flag.answer(1 << 62)
+            channel.send({"failure": failure})
+
+        input_writes.report_writes(inputs, report)
+
+    def _writable(self, address: int) -> bool:
+        arena = self.arenas["inputs"]
+        first = arena.bytes_at(0, 1).data_ptr()
+        return not first <= address < first + arena.size
 
 
 def main(fd: int, device: str) -> None:
