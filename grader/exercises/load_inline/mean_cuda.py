@@ -135,6 +135,7 @@ MEAN_CUDA = Exercise(
             "Do not add all values to one float32 in turn: let many threads add a few values each and add their "
             "sums, or use double.",
             means.others_lost,
+            spares=means.SHORT_OR_ONES,
         ),
     ),
     rules=Rules(means.LIBRARY),

@@ -118,6 +118,7 @@ MEAN_TRITON = Exercise(
             "Do not add all values to one float32 in turn: keep a block of sums, one per element of the block, and "
             "reduce it at the end with `tl.sum`.",
             means.others_lost,
+            spares=means.SHORT_OR_ONES,
         ),
     ),
     rules=Rules(means.LIBRARY),
