@@ -29,6 +29,11 @@ _KERNELS_LIMIT_S = 20.0  # for the untimed, profiled launch
 _ADDED_TO_NAN = (
     "`{}` holds NaN before the launch, and NaN + x is NaN: set it to 0 before you add to it, or store the sum instead."
 )
+_WITHOUT_A_VALUE = (
+    "A variable of the kernel is read before it has a value, so it begins with whatever was in memory: with 0 there, "
+    "this case is right. Does every sum start at 0?"
+)
+_LARGE = 1e30  # such a variable is -1.7e38 in the simulator
 _STUBS = ("# YOUR CODE HERE", "// YOUR CODE HERE")
 _LOG_CHARACTERS = 4000
 _SHORT = (  # errors of a machine that has run out of processes, files or memory
@@ -85,6 +90,8 @@ class Job:
             self.bench.pool.reset()
             self._forget()
             failure = self._attempt()
+        if failure is None:
+            self._look_for_variables_without_a_value()
         if failure is None and self.timer.disputed and all(case.passed for case in self.cases):
             failure = self._afresh()  # only if all is right: a wrong answer gets no second draw
         return failure
@@ -244,6 +251,22 @@ class Job:
             worker.round("submission", buffers, *self._limits)
             self._adds = buffers.check(layout, self.exercise) is None
         return self._adds
+
+    def _look_for_variables_without_a_value(self) -> None:
+        """Name such variables, if the first wrong case is right when they begin as 0, in another worker."""
+        exercise, number = self.exercise, next((at for at, each in enumerate(self.cases) if not each.passed), None)
+        found = self.cases[number].mismatch if number is not None else None
+        if found is None or self.bench.device == "cuda" or exercise.backend not in ("cuda", "cupy") or self._adds:
+            return
+        if found.unwritten == found.wrong or not (found.not_finite or (found.worst_error or 0.0) > _LARGE):
+            return
+        case = next(case for case in self.all_cases if case.name == self.cases[number].name)
+        with contextlib.suppress(WorkerFailed), contextlib.closing(self.bench.pool.fresh()) as worker:
+            limit_s = min(self._left_s, self._limits[-1])
+            worker.load("submission", self.source, exercise.entry, limit_s, exercise.harness, zeroed=True)
+            worker.map(self.bench.buffers)
+            if self._try(worker, case).passed:
+                self.cases[number] = replace(self.cases[number], mismatch=replace(found, suspect=_WITHOUT_A_VALUE))
 
     def _hinted(self, mismatch: Mismatch) -> Mismatch:
         """Add a hint from the source if the output suggests none."""

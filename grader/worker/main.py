@@ -60,6 +60,10 @@ class Worker:
         elif operation == "map":
             self._map(message["arenas"], fds)
         elif operation == "load":
+            if message.get("zeroed"):
+                from grader.worker.simulator import cuda_source
+
+                cuda_source.zero_variables()
             harness = bind_harness(message["harness"], message["harness_entry"]) if "harness" in message else None
             function = _load(message["source"], message["entry"], "submission")
             self.functions[message["name"]] = functools.partial(harness, function) if harness else function

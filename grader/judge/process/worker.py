@@ -138,10 +138,14 @@ class Worker:
         self._ask({"op": "greet"}, _PLAN_LIMIT_S)
 
     def load(
-        self, name: str, source: str, entry: str, limit_s: float, harness: Callable[..., None] | None = None
-    ) -> None:
-        """Import the source of a submission or baseline as `name`; `harness`, if given, calls it."""
-        message = {"op": "load", "name": name, "source": source, "entry": entry}
+        self, name: str, source: str, entry: str, limit_s: float, harness: Callable[..., None] | None = None,
+        zeroed: bool = False,
+    ) -> None:  # fmt: skip
+        """Import the source of a submission or baseline as `name`; `harness`, if given, calls it.
+
+        If `zeroed`, variables of simulated CUDA C++ without a value begin as 0.
+        """
+        message: dict[str, Any] = {"op": "load", "name": name, "source": source, "entry": entry, "zeroed": zeroed}
         if harness is not None:
             message |= {"harness": text_of(harness), "harness_entry": harness.__name__}
         self._doing = "The import of the cell"

@@ -20,14 +20,21 @@ from pathlib import Path
 from typing import Any, Literal
 
 INCLUDE = Path(__file__).parent / "include"
-COMPILER_FLAGS = (
+_PATTERN, _ZERO = "-ftrivial-auto-var-init=pattern", "-ftrivial-auto-var-init=zero"
+COMPILER_FLAGS = [
     "-O1",
     "-std=c++20",
-    "-ftrivial-auto-var-init=pattern",  # a variable without a value is -1.7e38, not by chance what was right before
+    _PATTERN,  # a variable without a value is -1.7e38, not by chance what was right before
     "-fno-strict-aliasing",  # reading float* as float4* is common in CUDA
     "-fno-gnu-unique",  # a cell that is run again must not share statics with its earlier build
     "-U_FORTIFY_SOURCE",  # its longjmp refuses to change stacks
-)
+]
+
+
+def zero_variables() -> None:
+    """From now on, build code whose variables without a value begin as 0: whether it is right then tells of a bug."""
+    COMPILER_FLAGS[:] = [_ZERO if flag == _PATTERN else flag for flag in COMPILER_FLAGS]
+
 
 CLOSING = {"(": ")", "[": "]", "{": "}", "[[": "]]"}
 OPENING = {close: open_ for open_, close in CLOSING.items()}
