@@ -140,7 +140,7 @@ CUDA: tuple[Meaning, ...] = (
     Meaning(
         r"illegal memory access|misaligned address|unspecified launch failure",
         "A kernel accessed memory outside its buffers, or wrote to an input, and the GPU stopped it.",
-        "Check every index against the bounds before you use it, with a mask or an `if`.",
+        "Check every index against the bounds before you use it.",
     ),
     Meaning(
         r"device-side assert triggered",  # torch mentions assertions in every CUDA error

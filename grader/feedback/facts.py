@@ -151,7 +151,8 @@ class Facts:
     def answer(self) -> str:
         """The name of the first wrong answer, if the output holds answers to questions."""
         names, first = self.exercise.answers if self.exercise else (), self.mismatch.first_index
-        return names[first[0]] if names and first is not None else ""
+        main = self.case is None or not self.case.outputs or self.mismatch.output == self.case.outputs[0].name
+        return names[first[0]] if names and main and first is not None else ""
 
     @property
     def of_which(self) -> str:

@@ -61,19 +61,19 @@ _KINDS = {
         "It crashed",
         False,
         "Your notebook is not affected: the cell ran in a separate process.",
-        "Check every index against the bounds before you use it: with a mask in Triton, with an `if` in CUDA C++.",
+        "Check every index against the bounds before you use it{}.",
     ),
     "illegal_access": _Kind(
         "It accessed memory outside its buffers",
         False,
         "A kernel accessed memory outside its buffers, or wrote to an input, and was stopped there.",
-        "Check every index against the bounds before you use it: with a mask in Triton, with an `if` in CUDA C++.",
+        "Check every index against the bounds before you use it{}.",
     ),
     "timeout": _Kind(
         "It did not finish in time",
         False,
-        "Usually a loop never ends. Sometimes a thread block waits for a thread that has already returned.",
-        "Does every loop counter advance to its end, and does every thread reach each `__syncthreads()`?",
+        "Usually a loop never ends.",
+        "Does every loop counter advance to its end?",
     ),
     "limit": _Kind(
         "It exceeded a limit",
@@ -91,8 +91,19 @@ _KINDS = {
     ),
     "wrong_answer": _Kind("The output is wrong", False),
 }
-_ENDLESS_TRITON = "Usually a loop never ends, or the grid has one program per element instead of one per block."
-_TIMEOUT_TRITON = "Does every loop counter advance to its end, and does `triton.cdiv` set the size of the grid?"
+_THREADS_WAIT = (
+    "Usually a loop never ends. Sometimes a thread block waits for a thread that has already returned.",
+    "Does every loop counter advance to its end, and does every thread reach each `{}`?",
+)
+_TIMEOUTS = {
+    "triton": (
+        "Usually a loop never ends, or the grid has one program per element instead of one per block.",
+        "Does every loop counter advance to its end, and does `triton.cdiv` set the size of the grid?",
+    ),
+    **{each: tuple(text.format("__syncthreads()") for text in _THREADS_WAIT) for each in ("cuda", "cupy")},
+    "numba": tuple(text.format("cuda.syncthreads()") for text in _THREADS_WAIT),
+}
+_BOUNDS = {"triton": ", with a mask", "cuda": ", with an `if`", "cupy": ", with an `if`", "numba": ", with an `if`"}
 _ENDED_ITSELF = "ended itself"
 _WRAPPED = re.compile(r"^(?:(?:InterpreterError|CompilationError): )*(\w+)\((['\"].*['\"])\)$", re.DOTALL)
 
@@ -105,12 +116,12 @@ def explained(failure: Failure, exercise: Exercise | None = None, source: str = 
     """
     kind = _KINDS[failure.kind]
     known = None
-    meaning, advice = kind.meaning, kind.advice
+    backend = exercise.backend if exercise else ""
+    meaning, advice = kind.meaning, kind.advice.format(_BOUNDS.get(backend, ""))
     slow: tuple[str, str] | None = None
     if failure.kind == "timeout":
         slow = _why_slow(clues_in(source, exercise.entry if exercise else ""))
-        usual = (_ENDLESS_TRITON, _TIMEOUT_TRITON) if exercise and exercise.backend == "triton" else (meaning, advice)
-        meaning, advice = slow or usual
+        meaning, advice = slow or _TIMEOUTS.get(backend, (meaning, advice))
         if right:
             meaning = f"The smaller cases are right{'' if slow else ', so it may be slow, not endless'}. {meaning}"
     if failure.kind == "crash" and _ENDED_ITSELF in failure.message:
