@@ -22,8 +22,19 @@ def shapes(args):
     key=["M", "N", "K"],
 )
 @triton.jit
-def fast_kernel(a, b, out, M, N, K, PROGRAMS: tl.constexpr,
-                BLOCK_M: tl.constexpr, BLOCK_N: tl.constexpr, BLOCK_K: tl.constexpr, GROUP: tl.constexpr):
+def fast_kernel(
+    a,
+    b,
+    out,
+    M,
+    N,
+    K,
+    PROGRAMS: tl.constexpr,
+    BLOCK_M: tl.constexpr,
+    BLOCK_N: tl.constexpr,
+    BLOCK_K: tl.constexpr,
+    GROUP: tl.constexpr,
+):
     tiles_m = tl.cdiv(M, BLOCK_M)
     tiles_n = tl.cdiv(N, BLOCK_N)
     for tile in tl.range(tl.program_id(0), tiles_m * tiles_n, PROGRAMS, flatten=True):
@@ -46,10 +57,18 @@ def slow_kernel(a_ptr, b_ptr, out_ptr, M, N, K, am, ak, bk, bn, om, on, B: tl.co
     sums = tl.zeros((B, B), dtype=tl.float32)
     for start in range(0, K, B):
         s = start + k
-        x = tl.load(a_ptr + rows[:, None] * am + s[None, :] * ak, mask=(rows[:, None] < M) & (s[None, :] < K), other=0.0)
-        y = tl.load(b_ptr + s[:, None] * bk + cols[None, :] * bn, mask=(s[:, None] < K) & (cols[None, :] < N), other=0.0)
+        x = tl.load(
+            a_ptr + rows[:, None] * am + s[None, :] * ak, mask=(rows[:, None] < M) & (s[None, :] < K), other=0.0
+        )
+        y = tl.load(
+            b_ptr + s[:, None] * bk + cols[None, :] * bn, mask=(s[:, None] < K) & (cols[None, :] < N), other=0.0
+        )
         sums = tl.dot(x, y, sums)
-    tl.store(out_ptr + rows[:, None] * om + cols[None, :] * on, sums.to(tl.float16), mask=(rows[:, None] < M) & (cols[None, :] < N))
+    tl.store(
+        out_ptr + rows[:, None] * om + cols[None, :] * on,
+        sums.to(tl.float16),
+        mask=(rows[:, None] < M) & (cols[None, :] < N),
+    )
 
 
 def fits(t):
@@ -64,4 +83,6 @@ def matmul_open(a, b, out):
         d = [TensorDescriptor.from_tensor(t, [1, 8]) for t in (a, b, out)]
         fast_kernel[(programs,)](*d, M, N, K, PROGRAMS=programs)
     else:
-        slow_kernel[(triton.cdiv(M, 64), triton.cdiv(N, 64))](a, b, out, M, N, K, *a.stride(), *b.stride(), *out.stride(), B=64)
+        slow_kernel[(triton.cdiv(M, 64), triton.cdiv(N, 64))](
+            a, b, out, M, N, K, *a.stride(), *b.stride(), *out.stride(), B=64
+        )

@@ -13,5 +13,7 @@ def periodogram_numpy(t, y, freqs):
     tau = np.arctan2(2 * D, C - S) / 2
     ct, st = np.cos(freqs * tau), np.sin(freqs * tau)
     both = 2 * ct * st * D
-    return 0.5 * ((ct * xc + st * xs) ** 2 / (ct**2 * C + both + st**2 * S)
-                  + (ct * xs - st * xc) ** 2 / (ct**2 * S - both + st**2 * C))
+    return 0.5 * (
+        (ct * xc + st * xs) ** 2 / (ct**2 * C + both + st**2 * S)
+        + (ct * xs - st * xc) ** 2 / (ct**2 * S - both + st**2 * C)
+    )
