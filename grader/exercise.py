@@ -204,8 +204,8 @@ class Exercise:
     def run_limit_s(self, device: str) -> float:
         """The limit for one case once it is built.
 
-        On a GPU, Triton, Numba and NVRTC compile within the process, and so does torch anywhere. That cannot be told
-        from running, so there the limit is the one for building.
+        On a GPU, Triton, Numba and NVRTC compile within the process, and so does torch anywhere. There the limit is the
+        one for building, because the judge cannot see when that ends.
         """
         apart = self.backend == "cuda" or (device == "simulator" and self.backend != "torch")
         return self.case_limit_s if apart else self.time_limit_s

@@ -254,8 +254,8 @@ class Job:
 
     def _look_for_variables_without_a_value(self) -> None:
         """Name such variables, if the first wrong case is right when they begin as 0, in another worker."""
-        exercise, number = self.exercise, next((at for at, each in enumerate(self.cases) if not each.passed), None)
-        found = self.cases[number].mismatch if number is not None else None
+        exercise, number = self.exercise, next((at for at, each in enumerate(self.cases) if not each.passed), -1)
+        found = self.cases[number].mismatch if number >= 0 else None
         if found is None or self.bench.device == "cuda" or exercise.backend not in ("cuda", "cupy") or self._adds:
             return
         if found.unwritten == found.wrong or not (found.not_finite or (found.worst_error or 0.0) > _LARGE):

@@ -144,10 +144,13 @@ class Worker:
         self.called = function
 
         def inputs() -> list[tuple[str, int, int]]:
-            names = input_writes.names_of(self.called)
-            given = zip(names, self.launches[0], strict=False)
-            spans = ((name, each.data_ptr(), each.untyped_storage().nbytes()) for name, each in given)
-            return [(name, first, first + size) for name, first, size in spans if not self._writable(first)]
+            names = input_writes.names_of(self.called) if self.called else []
+            given = [(name, each) for name, each in zip(names, self.launches[0], strict=False) if each.numel()]
+            return [
+                (name, each.data_ptr(), each.data_ptr() + _bytes_spanned(each))
+                for name, each in given
+                if not self._writable(each.data_ptr())
+            ]
 
         def report(failure: dict[str, Any]) -> None:
             assert self.flag is not None
@@ -160,6 +163,11 @@ class Worker:
         arena = self.arenas["inputs"]
         first = arena.bytes_at(0, 1).data_ptr()
         return not first <= address < first + arena.size
+
+
+def _bytes_spanned(tensor: Any) -> int:
+    last = sum((size - 1) * stride for size, stride in zip(tensor.shape, tensor.stride(), strict=True))
+    return int((last + 1) * tensor.element_size())
 
 
 def main(fd: int, device: str) -> None:

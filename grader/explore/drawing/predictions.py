@@ -93,7 +93,7 @@ def _parts(value: Any) -> list[object]:
 
 
 def _names(parts: list[object]) -> Counter[str] | None:
-    """The names among texts such as "exp, sum", without case and quotes, or None if a part is no text."""
+    """The names among texts such as "exp, sum", without case and quotes, or None if a part is not a text."""
     if not parts or not all(isinstance(part, str) for part in parts):
         return None
     words = (word.strip(" \t`'\"()[].").casefold() for part in parts for word in re.split(r",|;|\band\b", str(part)))

@@ -32,7 +32,7 @@ COMPILER_FLAGS = [
 
 
 def zero_variables() -> None:
-    """From now on, build code whose variables without a value begin as 0: whether it is right then tells of a bug."""
+    """From now on, build code whose variables without a value begin as 0: a case that is right only then has a bug."""
     COMPILER_FLAGS[:] = [_ZERO if flag == _PATTERN else flag for flag in COMPILER_FLAGS]
 
 

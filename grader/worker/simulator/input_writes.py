@@ -9,6 +9,7 @@ import signal
 import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
+from types import FrameType
 from typing import Any
 
 _ADDRESS_AT = 16  # of `si_addr` in `siginfo_t`, on every 64-bit Linux
@@ -43,7 +44,6 @@ def report_writes(
     if _kept:
         return
 
-    @ctypes.CFUNCTYPE(None, ctypes.c_int, ctypes.c_void_p, ctypes.c_void_p)
     def handle(number: int, info: int, context: int) -> None:
         address = ctypes.c_uint64.from_address(info + _ADDRESS_AT).value
         name = next((name for name, first, end in inputs() if first <= address < end), None)
@@ -52,13 +52,15 @@ def report_writes(
                     "line": _line(), "detail": ""})  # fmt: skip
             os._exit(1)
 
+    callback = ctypes.CFUNCTYPE(None, ctypes.c_int, ctypes.c_void_p, ctypes.c_void_p)(handle)
     libc = ctypes.CDLL(None)
     memory = ctypes.create_string_buffer(_STACK_BYTES)
     stack = _Stack(ctypes.addressof(memory), 0, _STACK_BYTES)
     action = _Action(
-        ctypes.cast(handle, ctypes.c_void_p).value, flags=_SA_SIGINFO | _SA_ONSTACK | ctypes.c_int(_SA_RESETHAND).value
+        ctypes.cast(callback, ctypes.c_void_p).value,
+        flags=_SA_SIGINFO | _SA_ONSTACK | ctypes.c_int(_SA_RESETHAND).value,
     )
-    _kept.extend((handle, memory))
+    _kept.extend((callback, memory))
     libc.sigaltstack(ctypes.byref(stack), None)
     for number in (signal.SIGSEGV, signal.SIGBUS):
         libc.sigaction(number, ctypes.byref(action), None)
@@ -66,11 +68,11 @@ def report_writes(
 
 def _line() -> int | None:
     """The line of the submission that is running in this thread."""
-    frame = sys._getframe(1)
+    frame: FrameType | None = sys._getframe(1)
     while frame is not None:
         if Path(frame.f_code.co_filename).name == "submission.py":
             return frame.f_lineno
-        frame = frame.f_back  # type: ignore[assignment]
+        frame = frame.f_back
     return None
 
 
