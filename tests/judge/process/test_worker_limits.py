@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import shutil
 import subprocess
+import time
 from collections.abc import Callable
 from pathlib import Path
 from types import SimpleNamespace
@@ -75,6 +76,9 @@ def test_a_compiler_is_known_by_its_name(tmp_path: Path) -> None:
         program = shutil.copy(shutil.which("sleep") or "/bin/sleep", tmp_path / name)
         with subprocess.Popen([program, "60"]) as process:
             try:
+                named = Path(f"/proc/{process.pid}/comm")
+                while named.read_text().strip() != name:  # it has not reached exec yet
+                    time.sleep(0.01)
                 assert compiles([process.pid]) == counts
             finally:
                 process.kill()
