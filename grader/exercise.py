@@ -12,7 +12,7 @@ from typing import Any, Literal
 
 MAX_SOURCE_BYTES = 64_000  # of a solution: Python's parser needs about a hundred times as much memory
 
-FILLS = ("normal", "heavy", "large", "flat", "below", "minus_inf")  # drawn by grader.judge.checking.buffers
+FILLS = ("normal", "heavy", "large", "flat", "below", "lowest", "minus_inf")  # drawn by grader.judge.checking.buffers
 
 Tensors = Mapping[str, Any]  # argument name -> torch.Tensor
 
@@ -189,7 +189,8 @@ class Exercise:
     work_unit: str = ""
     plot_axis: str = "N"
     plot_value: Callable[[Case], int] = field(default=lambda case: case.arrays[0].shape[-1])
-    time_limit_s: float = 30.0  # to import the submission, and for its first round: both may run a compiler
+    time_limit_s: float = 30.0  # to import the submission, and to build it in its first round
+    case_limit_s: float = 15.0  # for one case, without the compilers that it starts; see `run_limit_s`
     round_limit_s: float = 20.0  # for one round of launches
     wall_limit_s: float = 90.0  # for all waits together: import, cases and timing. All limits grow on a slow host
     of_the_host: bool = False  # also time what a call costs the host; if not, calls are queued before the clock starts
@@ -199,6 +200,15 @@ class Exercise:
     @property
     def max_points(self) -> float:
         return self.correctness_points + sum(gate.points for gate in self.gates)
+
+    def run_limit_s(self, device: str) -> float:
+        """The limit for one case once it is built.
+
+        On a GPU, Triton, Numba and NVRTC compile within the process, and so does torch anywhere. There the limit is the
+        one for building, because the judge cannot see when that ends.
+        """
+        apart = self.backend == "cuda" or (device == "simulator" and self.backend != "torch")
+        return self.case_limit_s if apart else self.time_limit_s
 
     @property
     def head_start(self) -> bool:

@@ -43,6 +43,7 @@ class Mismatch:
     worst_error: float | None = None  # largest finite |got - expected|
     unwritten: int = 0  # elements that still hold the poison
     not_finite: int = 0  # NaN or infinite where a finite value is expected (unwritten ones not counted)
+    zeros: int = 0  # wrong elements that are exactly 0
     outside: int = 0  # elements written outside the output: before, after or between its rows
     outside_first_offset: int | None = None  # the first of these, in elements from the start of the output
     suspect: str = ""  # the likely bug: of the exercise's suspect with this output, or found in the source

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from math import log2
+from math import isfinite, log2
 from typing import Any
 
 from grader.exercise import Array, Baseline, Case
@@ -26,14 +26,18 @@ def _case(n: int, note: str = "") -> Case:
 
 
 def _cases(ones: int, prime: int) -> tuple[Case, ...]:
-    sizes = (_case(1), _case(31), _case(775), _case(775, ", each of them 1"), _case(ones, ", each of them 1"))
-    return (*sizes, *(_case(prime, note) for note in ("", ", far from 0", ", one of them very large")))
+    sizes = (_case(1), _case(31), _case(775), _case(775, ", each of them 1"))
+    large = (_case(prime, note) for note in ("", ", far from 0", ", one of them very large"))
+    return tuple(sorted((*sizes, *large, _case(ones, ", each of them 1")), key=lambda case: case.arrays[0].shape))
 
 
-# For 2²⁴ ones, each sum and each sum / n is an exact float32, whatever the order of the additions.
+# From small to large. For 2²⁴ ones, each sum and each sum / n is an exact float32, whatever the order of the additions.
 CASES = _cases(1 << 24, 1_000_003)
 SIMULATOR_CASES = _cases(4 * FULL, 100_003)  # 32 programs with blocks of 4,096 have two blocks each
 TIMED = (_case(1 << 26),)
+SMALLER_THAN_A_BLOCK = ("1 element", "31 elements")
+FULL_BLOCKS = tuple(f"{n:,} elements, each of them 1" for n in (1 << 24, 4 * FULL))
+SHORT_OR_ONES = (*SMALLER_THAN_A_BLOCK, "775 elements", "775 elements, each of them 1", *FULL_BLOCKS)
 PLOT_CASES = tuple(_case(1 << k) for k in range(14, 29, 2))
 
 
@@ -160,6 +164,28 @@ def mean_of_means(a: Any, blocks: tuple[int, ...]) -> Any:
         return None
     means = ([block.mean() for block in x.split(size)] for size in blocks)
     return _fitting(a, (sum(each) / len(each) for each in means))
+
+
+def masked_counted(a: Any, smallest: int, *, as_one: bool) -> Any:
+    """The output, if masked elements, in blocks of at least `smallest`, added something to the sum: 1 each, or not."""
+    if not is_ones(a, full=False):
+        return None
+    n = a["x"].numel()
+    extra = float(a["got"][0]) * n - n if "got" in a else smallest - n % smallest if as_one else -n / 2
+    ones = extra > 0.5 and abs(extra - round(extra)) < 0.05 and (n + round(extra)) % smallest == 0
+    return a["x"][:1] * ((n + extra) / n) if isfinite(extra) and abs(extra) > 0.01 and ones == as_one else None
+
+
+def of_first_thread(a: Any, smallest: int) -> Any:
+    """The mean, if only the elements of the first of `smallest` or more threads were added, one or four at a time."""
+    x = a["x"]
+    n = x.numel()
+    if not 1 < n < 1000 or is_ones(a, full=False):
+        return None
+    own = [x[:: smallest << k].sum() for k in range(6)]
+    tails = [x[n - n % 4 :].sum(), x[n - n % 4 : n - n % 4 + 1].sum(), 0 * x[0]]
+    fours = [sum(x[at::step].sum() for at in range(4)) for step in (4 * smallest << k for k in range(6))]
+    return _fitting(a, (one / n for one in (*own, *(four + tail for four in fours for tail in tails))))
 
 
 def others_lost(a: Any) -> Any:

@@ -15,7 +15,8 @@ _PUBLIC: dict[str, tuple[str, ...]] = {
         "show_rung",
     ),
     "drawing.displays": ("Picture", "side_by_side"),
-    "drawing.recorded_results": ("compare", "recorded"),
+    "drawing.predictions": ("compare", "count_predictions"),
+    "drawing.recorded_results": ("recorded",),
     "ladder.machine_code": ("compiled_ladder", "draw_loops", "ladder_loop", "nvrtc_view"),
     "ladder.period_search": (
         "draw_drift", "draw_fast_sine", "draw_folded", "draw_power", "draw_sampled", "drift",

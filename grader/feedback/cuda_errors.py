@@ -31,6 +31,17 @@ CPP: tuple[Meaning, ...] = (
         "End the statement with `;`.",
     ),
     Meaning(
+        rf"expected (?:a )?{_QUOTE}\({_END}",
+        "In C++ the condition of an `{0}` is in parentheses.",
+        "Write `{0} (…)`, for example `if (row < height && column < width)`.",
+        code=r"\b(if|while|for|switch)\b",
+    ),
+    Meaning(
+        r"__global__ function call must be configured",
+        "A kernel was called like a function.",
+        "Launch it over a grid of blocks: `kernel<<<grid, block>>>(…)`.",
+    ),
+    Meaning(
         rf"expected (?:a )?{_QUOTE}([)}}\]]){_END}", "A bracket is opened but never closed.", "Add the missing `{0}`."
     ),
     Meaning(
@@ -109,6 +120,12 @@ CPP: tuple[Meaning, ...] = (
 
 CUDA: tuple[Meaning, ...] = (
     Meaning(
+        r"wrote to `([^`]+)`, which is an input",
+        "Inputs are read-only, and the kernel was stopped there.",
+        "Are `{0}` and the output exchanged in the launch, or in the kernel's parameters?",
+        title="It wrote to an input",
+    ),
+    Meaning(
         # CUDA 12 gives the first message for a bad grid, CUDA 13 the second; both give it for too much shared memory.
         r"invalid configuration argument|(?:RuntimeError|CUDA error|CUDA_ERROR_INVALID_VALUE): invalid argument",
         "The GPU refused the launch: a block has at most 1024 threads, and neither grid nor block may be empty.",
@@ -123,7 +140,7 @@ CUDA: tuple[Meaning, ...] = (
     Meaning(
         r"illegal memory access|misaligned address|unspecified launch failure",
         "A kernel accessed memory outside its buffers, or wrote to an input, and the GPU stopped it.",
-        "Check every index against the bounds before you use it, with a mask or an `if`.",
+        "Check every index against the bounds before you use it.",
     ),
     Meaning(
         r"device-side assert triggered",  # torch mentions assertions in every CUDA error
@@ -174,6 +191,12 @@ CUDA: tuple[Meaning, ...] = (
 
 
 CUPY: tuple[Meaning, ...] = (
+    Meaning(
+        r"argument (\d+) of .* is (an array|a number), but",
+        "The order of the arguments differs from the order of the kernel's parameters: argument {0} is {1}, and the "
+        "parameter is not.",
+        "Pass them in the order in which the kernel declares its parameters. A GPU's driver does not check it.",
+    ),
     Meaning(
         r"CUDA_ERROR_NOT_FOUND",
         "The module has no kernel with this name.",

@@ -18,15 +18,22 @@ class Clues:
 
     returns_value: bool = False  # from the entry point
     branches_on_block: bool = False  # with an `if` in a Triton kernel
+    one_by_one: bool = False  # a Triton kernel loads single elements in a loop
+    threads_in_grid: bool = False  # a Triton grid has two numbers, but the kernels use only the first axis
 
 
 def clues_in(source: str, entry: str) -> Clues:
     """The clues in a cell whose entry point is the function `entry`; none if the source is not valid Python."""
     try:
-        functions = [node for node in parsed(source).body if isinstance(node, ast.FunctionDef)]
+        tree = parsed(source)
+        functions = [node for node in tree.body if isinstance(node, ast.FunctionDef)]
         kernels = [each for each in functions if any("jit" in ast.unparse(line) for line in each.decorator_list)]
-        returns_value = any(_returns_value(each) for each in functions if each.name == entry)
-        return Clues(returns_value, any(map(_branches_on_block, kernels)))
+        return Clues(
+            returns_value=any(_returns_value(each) for each in functions if each.name == entry),
+            branches_on_block=any(map(_branches_on_block, kernels)),
+            one_by_one=any(map(_one_by_one, kernels)),
+            threads_in_grid=bool(kernels) and _two_in_grid(tree) and not any(map(_uses_other_axes, kernels)),
+        )
     except (SyntaxError, ValueError, RecursionError, MemoryError):
         return Clues()
 
@@ -65,6 +72,44 @@ def _holds_block(expression: ast.expr, blocks: set[str]) -> bool:
         or (isinstance(node, ast.Attribute) and node.attr == "arange")
         for node in ast.walk(expression)
     )
+
+
+def _calls(node: ast.AST, *names: str) -> list[ast.Call]:
+    """The calls of `….name(…)` within a node."""
+    return [
+        each
+        for each in ast.walk(node)
+        if isinstance(each, ast.Call) and isinstance(each.func, ast.Attribute) and each.func.attr in names
+    ]
+
+
+def _one_by_one(kernel: ast.FunctionDef) -> bool:
+    loops = [node for node in ast.walk(kernel) if isinstance(node, ast.For | ast.While)]
+    return any(_calls(loop, "load") for loop in loops) and not _calls(kernel, "arange", "make_block_ptr")
+
+
+def _two_in_grid(tree: ast.AST) -> bool:
+    """Whether a launch has two or three numbers in its brackets, as in `kernel[blocks, threads](…)`."""
+    launches = (node.func for node in ast.walk(tree) if isinstance(node, ast.Call))
+    grids = (each.slice for each in launches if isinstance(each, ast.Subscript))
+    return any(isinstance(grid, ast.Tuple) and len(grid.elts) > 1 for grid in grids)
+
+
+def _uses_other_axes(kernel: ast.FunctionDef) -> bool:
+    axes = [ast.unparse(value) for call in _calls(kernel, "program_id", "num_programs")
+            for value in (*call.args, *(keyword.value for keyword in call.keywords))]  # fmt: skip
+    return any(axis != "0" for axis in axes)
+
+
+_BLOCKS = (2, *range(4, 1025, 4))  # usual numbers of threads along one axis
+
+
+def _covered(m: Mismatch, axis: int) -> tuple[int, int] | None:
+    """How far a matrix was written along an axis, and its size, if only the rest was never written."""
+    if len(m.shape) != 2 or not m.wrong or m.unwritten != m.wrong or m.region_low[1 - axis]:
+        return None
+    first, size = m.region_low[axis], m.shape[axis]
+    return (first, size) if first and m.wrong == (size - first) * m.shape[1 - axis] else None
 
 
 _CLOSE = 1e-2  # a smaller relative error is lost precision rather than a wrong formula
@@ -106,7 +151,8 @@ class Facts:
     def answer(self) -> str:
         """The name of the first wrong answer, if the output holds answers to questions."""
         names, first = self.exercise.answers if self.exercise else (), self.mismatch.first_index
-        return names[first[0]] if names and first is not None else ""
+        main = self.case is None or not self.case.outputs or self.mismatch.output == self.case.outputs[0].name
+        return names[first[0]] if names and main and first is not None else ""
 
     @property
     def of_which(self) -> str:
@@ -165,7 +211,28 @@ class Facts:
         single_row = any(m.shape[0] == 1 < m.shape[1] for m in lacking)
         single_column = any(m.shape[1] == 1 < m.shape[0] for m in lacking)
         cut_both_ways = any(locate(m).kind in ("scattered", "corner", "mid_row") for m in lacking if min(m.shape) > 1)
-        return self.cuda and single_row and single_column and not cut_both_ways
+        return self.cuda and single_row and single_column and not cut_both_ways and not self.nothing
+
+    @property
+    def nothing(self) -> bool:
+        """Whether no element of any wrong case was written."""
+        return all(m.unwritten == m.total for m in (self.mismatch, *self.others))
+
+    @property
+    def overlap(self) -> str:
+        """The axis, "x" or "y", along which each block begins one element after the one before it, or "".
+
+        Blocks of B elements then cover the first B - 1 and one for each block. A grid that was rounded down covers a
+        multiple of B, for which no usual B may fit all cases.
+        """
+        for axis, name in ((1, "x"), (0, "y")):
+            covered = [found for m in (self.mismatch, *self.others) if (found := _covered(m, axis))]
+            if self.mismatch.unwritten and covered:
+                apart = any(all(first == b - 1 + -(-size // b) for first, size in covered) for b in _BLOCKS)
+                rounded = any(all(first == size // b * b for first, size in covered) for b in _BLOCKS)
+                if apart and not rounded and _covered(self.mismatch, axis):
+                    return name
+        return ""
 
     @property
     def smaller_unwritten(self) -> bool:

@@ -10,9 +10,9 @@ from dataclasses import dataclass
 class Meaning:
     """The meaning of an error whose text matches `pattern`, and how to fix it.
 
-    If several errors have the same text, the line that failed must match `code` as well. {0}, {1}, … are the groups of
-    the pattern, then those of the code. `title` replaces the report's heading if the judge found the error itself and
-    the learner's code raised no exception.
+    If several errors have the same text, the line that failed must match `code` as well, or the whole cell `cell`.
+    {0}, {1}, … are the groups of the pattern, then those of the code. `title` replaces the report's heading if the
+    judge found the error itself and the learner's code raised no exception.
     """
 
     pattern: str
@@ -20,12 +20,13 @@ class Meaning:
     do: str
     code: str = ""
     title: str = ""
+    cell: str = ""
 
-    def advice(self, text: str, line: str = "") -> Advice | None:
-        """The advice for an error that `line` of the submission raised, or None if this row does not match."""
+    def advice(self, text: str, line: str = "", cell: str = "") -> Advice | None:
+        """The advice for an error that `line` of the `cell` raised, or None if this row does not match."""
         found = re.search(self.pattern, text)
         there = re.search(self.code, line) if self.code else None
-        if found is None or (self.code and there is None):
+        if found is None or (self.code and there is None) or not re.search(self.cell, cell):
             return None
         groups = [group or "" for match in (found, there) if match is not None for group in match.groups()]
         return Advice(self.says.format(*groups), self.do.format(*groups), self.title)

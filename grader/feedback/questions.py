@@ -12,7 +12,8 @@ from grader.words import index
 
 @dataclass(frozen=True)
 class _Rule:
-    """If `holds`, the question is `triton` or `cuda`, with `{first}`, `{pitch}` and `{cut}` filled in.
+    """If `holds`, the question is `triton` or `cuda`, with `{first}`, `{pitch}`, `{cut}` and `{axis}`
+    filled in.
 
     A `vague` question names no cause.
     """
@@ -39,8 +40,9 @@ def ask(facts: Facts, rules: tuple[_Rule, ...]) -> str:
     m = facts.mismatch
     first = index(m.first_index) if m.first_index is not None else "0"
     fills = {"first": first, "pitch": str((m.shape[-1] if m.shape else 0) + facts.padding), "cut": str(facts.cut)}
+    fills["axis"] = facts.overlap
     text = rule.cuda if facts.threads and rule.cuda else rule.triton
-    return re.sub(r"\{(first|pitch|cut)\}", lambda found: fills[found[1]], text)
+    return re.sub(r"\{(first|pitch|cut|axis)\}", lambda found: fills[found[1]], text)
 
 
 def _at(*kinds: str) -> Callable[[Facts], bool]:
@@ -78,11 +80,24 @@ WRONG: tuple[_Rule, ...] = (
         "Does x go with the width and y with the height, both in the kernel and in the grid?",
     ),
     _Rule(
+        lambda f: f.overlap != "",
+        "Neighbouring programs overlap: the block of a program begins at `program_id * BLOCK_SIZE`.",
+        "Neighbouring blocks overlap: a block begins at `blockIdx.{axis} * blockDim.{axis}`, and "
+        "`threadIdx.{axis}` counts from there.",
+    ),
+    _Rule(
         lambda f: f.unwritten and f.smaller_unwritten and f.at in ("last_block", "tail", "one", "corner"),
         "Smaller cases were not written at all, as if the grid were empty: was the division rounded down? "
         "`triton.cdiv(n, BLOCK_SIZE)` rounds up.",
         "Smaller cases were not written at all, as if the grid were empty: was the division rounded down? `(n + "
         "block - 1) / block` rounds up.",
+    ),
+    _Rule(
+        lambda f: f.nothing and len(f.others) > 0,
+        "Nothing was written to `out`, in any case. Is the kernel launched, and does it store to `out` with "
+        "`tl.store`?",
+        "Nothing was written to `out`, in any case. Is the kernel launched with `<<<grid, block>>>`, and does it "
+        "assign to `out[…]`?",
     ),
     _Rule(
         _unwritten("everything"),
@@ -158,6 +173,10 @@ WRONG: tuple[_Rule, ...] = (
         _nan(),
         "NaN comes from a load outside the inputs, from 0/0, or from infinity minus infinity: which of these can "
         "happen at {first}?",
+    ),
+    _Rule(
+        lambda f: f.mismatch.zeros == f.mismatch.total > 1,
+        "The output is all zeros: does the result reach the variable that is stored?",
     ),
     _Rule(
         lambda f: f.close and f.double,

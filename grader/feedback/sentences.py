@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from grader.exercise import Case, Exercise
 from grader.feedback.cuda_errors import CPP, CUDA, CUPY
-from grader.feedback.facts import Facts
+from grader.feedback.facts import Clues, Facts, clues_in
 from grader.feedback.python_errors import COMPILER, NUMBA, OPERATOR, PYTHON, Advice, Meaning
 from grader.feedback.questions import OUTSIDE, WRONG, ask
 from grader.feedback.triton_errors import PRODUCTS, TRITON
@@ -20,12 +20,12 @@ from grader.words import LINE_CHARACTERS, clean, count, index, number, plural
 MEANINGS: tuple[Meaning, ...] = OPERATOR + PRODUCTS + TRITON + CUPY + CUDA + CPP + NUMBA + PYTHON + COMPILER
 
 
-def explain(text: str, line: str = "") -> Advice | None:
+def explain(text: str, line: str = "", cell: str = "") -> Advice | None:
     """The advice for an error's text, or None if the table does not know it.
 
-    `line` is the submission's line that raised it, if known.
+    `line` is the line of the submission's `cell` that raised it, if known.
     """
-    return next((advice for meaning in MEANINGS if (advice := meaning.advice(text, line)) is not None), None)
+    return next((advice for meaning in MEANINGS if (advice := meaning.advice(text, line, cell)) is not None), None)
 
 
 @dataclass(frozen=True)
@@ -61,19 +61,19 @@ _KINDS = {
         "It crashed",
         False,
         "Your notebook is not affected: the cell ran in a separate process.",
-        "Check every index against the bounds before you use it: with a mask in Triton, with an `if` in CUDA C++.",
+        "Check every index against the bounds before you use it{}.",
     ),
     "illegal_access": _Kind(
         "It accessed memory outside its buffers",
         False,
         "A kernel accessed memory outside its buffers, or wrote to an input, and was stopped there.",
-        "Check every index against the bounds before you use it: with a mask in Triton, with an `if` in CUDA C++.",
+        "Check every index against the bounds before you use it{}.",
     ),
     "timeout": _Kind(
         "It did not finish in time",
         False,
-        "Usually a loop never ends. Sometimes a thread block waits for a thread that has already returned.",
-        "Does every loop counter advance to its end, and does every thread reach each `__syncthreads()`?",
+        "Usually a loop never ends.",
+        "Does every loop counter advance to its end?",
     ),
     "limit": _Kind(
         "It exceeded a limit",
@@ -91,27 +91,44 @@ _KINDS = {
     ),
     "wrong_answer": _Kind("The output is wrong", False),
 }
-_ENDLESS_TRITON = "Usually a loop never ends, or the grid has one program per element instead of one per block."
-_TIMEOUT_TRITON = "Does every loop counter advance to its end, and does `triton.cdiv` set the size of the grid?"
+_THREADS_WAIT = (
+    "Usually a loop never ends. Sometimes a thread block waits for a thread that has already returned.",
+    "Does every loop counter advance to its end, and does every thread reach each `{}`?",
+)
+_TIMEOUTS = {
+    "triton": (
+        "Usually a loop never ends, or the grid has one program per element instead of one per block.",
+        "Does every loop counter advance to its end, and does `triton.cdiv` set the size of the grid?",
+    ),
+    **{each: tuple(text.format("__syncthreads()") for text in _THREADS_WAIT) for each in ("cuda", "cupy")},
+    "numba": tuple(text.format("cuda.syncthreads()") for text in _THREADS_WAIT),
+}
+_BOUNDS = {"triton": ", with a mask", "cuda": ", with an `if`", "cupy": ", with an `if`", "numba": ", with an `if`"}
 _ENDED_ITSELF = "ended itself"
 _WRAPPED = re.compile(r"^(?:(?:InterpreterError|CompilationError): )*(\w+)\((['\"].*['\"])\)$", re.DOTALL)
 
 
-def explained(failure: Failure, exercise: Exercise | None = None, source: str = "") -> Explained:
+def explained(failure: Failure, exercise: Exercise | None = None, source: str = "", right: int = 0) -> Explained:
     """A failure in words. Advice from the judge comes before the table's, and that before the kind's.
 
-    If several errors have the same text, the line that failed, from the cell's `source`, tells them apart.
+    If several errors have the same text, the line that failed, from the cell's `source`, tells them apart. `right` is
+    the number of cases that passed before it.
     """
     kind = _KINDS[failure.kind]
     known = None
-    meaning, advice = kind.meaning, kind.advice
-    if failure.kind == "timeout" and exercise is not None and exercise.backend == "triton":
-        meaning, advice = _ENDLESS_TRITON, _TIMEOUT_TRITON
+    backend = exercise.backend if exercise else ""
+    meaning, advice = kind.meaning, kind.advice.format(_BOUNDS.get(backend, ""))
+    slow: tuple[str, str] | None = None
+    if failure.kind == "timeout":
+        slow = _why_slow(clues_in(source, exercise.entry if exercise else ""))
+        meaning, advice = slow or _TIMEOUTS.get(backend, (meaning, advice))
+        if right:
+            meaning = f"The smaller cases are right{'' if slow else ', so it may be slow, not endless'}. {meaning}"
     if failure.kind == "crash" and _ENDED_ITSELF in failure.message:
         meaning, advice = "", "A submission must return to its caller: remove `exit`, `os._exit` and similar calls."
     if failure.kind in ("compile", "exception", "illegal_access"):
         line = _line(source, failure.line)
-        known = explain(failure.message, line) or explain(failure.detail[-2000:], line)
+        known = explain(failure.message, line, source) or explain(failure.detail[-2000:], line, source)
         if known is not None:
             meaning, advice = known.says, known.do
     return Explained(
@@ -122,8 +139,24 @@ def explained(failure: Failure, exercise: Exercise | None = None, source: str = 
         meaning=meaning,
         advice=failure.advice or advice,
         detail=_detail(failure),
-        diagnosed=known is not None or bool(failure.advice),
+        diagnosed=known is not None or slow is not None or bool(failure.advice),
     )
+
+
+def _why_slow(clues: Clues) -> tuple[str, str] | None:
+    """Why a Triton kernel took too long and what to do about it, if its source tells."""
+    if clues.threads_in_grid:
+        return (
+            "The grid has two numbers, so each program runs as often as the second one says: a Triton grid counts "
+            "programs and has no threads.",
+            "Launch `kernel[(programs,)](…)`: one program computes a whole block.",
+        )
+    if clues.one_by_one:
+        return (
+            "The kernel takes one element at a time: a loop loads single elements, and the kernel has no `tl.arange`.",
+            "Load a whole block at once: `tl.load(x_ptr + start + tl.arange(0, BLOCK_SIZE), mask=…)`.",
+        )
+    return None
 
 
 def message_of(failure: Failure) -> str:

@@ -4,9 +4,35 @@ from __future__ import annotations
 
 from grader.feedback.python_errors import Meaning
 
+_UNEQUAL = r"equal reduction dimensions|[Ff]irst input shape .* second input shape .* not compatible"
+
 PRODUCTS: tuple[Meaning, ...] = (
     Meaning(
-        r"equal reduction dimensions|[Ff]irst input shape .* second input shape .* not compatible",
+        r"AssertionError(?:: AssertionError)?\s*$",  # Triton's assertion about the accumulator has no text
+        "`tl.dot` refused the accumulator, its third argument: it must be float32 and have the shape of the product, "
+        "BLOCK_M × BLOCK_N.",
+        "Start it with `tl.zeros((BLOCK_M, BLOCK_N), dtype=tl.float32)`, and round to float16 when you store.",
+        code=r"\btl\.dot\(.*,.*,",
+    ),
+    Meaning(
+        _UNEQUAL,
+        "The blocks come from tensor descriptors, and their `block_shape` is still the placeholder that they were made "
+        "with: no `pre_hook` sets it.",
+        "Pass `pre_hook=…` to every `triton.Config`: a function that sets each descriptor's `block_shape` from "
+        "`BLOCK_M`, `BLOCK_N` and `BLOCK_K`. Without tuning, make the descriptor with the final block shape.",
+        cell=r"(?s)\A(?!.*\bpre_hook\s*=).*\bTensorDescriptor\b",
+    ),
+    Meaning(
+        _UNEQUAL,
+        "The blocks come from tensor descriptors, so their shapes are the descriptors' `block_shape`: the columns of "
+        "the first must match the rows of the second, the step along K.",
+        "Give `a` the block shape `[BLOCK_M, BLOCK_K]` and `b` `[BLOCK_K, BLOCK_N]`. If a `pre_hook` sets them, does "
+        "every `triton.Config` have it?",
+        cell=r"\bTensorDescriptor\b",
+        code=r"\.load\(\s*\[",
+    ),
+    Meaning(
+        _UNEQUAL,
         "The two blocks of `tl.dot` have incompatible shapes: the columns of the first must match the rows of the "
         "second, the step along K.",
         "The block of `a` is BLOCK_M × BLOCK_K and that of `b` is BLOCK_K × BLOCK_N: did you swap `[:, None]` and "
@@ -224,6 +250,13 @@ TRITON: tuple[Meaning, ...] = (
         r"object of type 'int' has no len\(\)|'int' object is not subscriptable",
         "The grid must be a tuple.",
         "Write `kernel[(programs,)](…)`, with the comma.",
+    ),
+    Meaning(
+        r"'tuple' object cannot be interpreted as an integer",
+        "The grid has a tuple in it. A Triton grid counts programs and has no threads: the block size is a "
+        "`tl.constexpr`, and `num_warps` an option of the launch.",
+        "Write `kernel[(programs,)](…)`, not `kernel[(programs,), threads](…)` as in Numba.",
+        code=r"\w\[",
     ),
     Meaning(
         r"'float' object cannot be interpreted as an integer",

@@ -12,6 +12,7 @@ from grader.errors import MachineLacks
 from grader.exercise import Case, Exercise
 from grader.judge import rules
 from grader.judge.bench import Bench
+from grader.judge.checking.buffers import Layout
 from grader.judge.checking.compare import uncontradicted
 from grader.judge.gpu.health import TooLittle, out_of_memory, stays
 from grader.judge.process.pool import Loaded
@@ -25,6 +26,14 @@ from grader.version import __version__
 
 Status = Literal["passed", "failed", "unusable"]
 _KERNELS_LIMIT_S = 20.0  # for the untimed, profiled launch
+_ADDED_TO_NAN = (
+    "`{}` holds NaN before the launch, and NaN + x is NaN: set it to 0 before you add to it, or store the sum instead."
+)
+_WITHOUT_A_VALUE = (
+    "A variable of the kernel is read before it has a value, so it begins with whatever was in memory: with 0 there, "
+    "this case is right. Does every sum start at 0?"
+)
+_LARGE = 1e30  # such a variable is -1.7e38 in the simulator
 _STUBS = ("# YOUR CODE HERE", "// YOUR CODE HERE")
 _LOG_CHARACTERS = 4000
 _SHORT = (  # errors of a machine that has run out of processes, files or memory
@@ -46,11 +55,19 @@ class Job:
         self._left_s, self._repeats = self.whole_s, False
         self._of_source: tuple[Finding, ...] = ()
         self._beside = False
+        self._adds: bool | None = None  # whether a wrong case is right if `out` begins as 0, once that was tried
 
     @property
     def all_cases(self) -> tuple[Case, ...]:
         on_gpu = self.bench.device == "cuda"
         return self.exercise.cases if on_gpu else self.exercise.simulator_cases
+
+    @property
+    def _limits(self) -> tuple[float, bool, float]:
+        """The last arguments of a case's round: it may compile for each shape."""
+        exercise, slowness = self.exercise, self.bench.machine.slowness
+        run_s = slowness * exercise.run_limit_s(self.bench.device)
+        return run_s, exercise.head_start, slowness * exercise.time_limit_s
 
     @property
     def _all_wanted(self) -> list[Case]:
@@ -73,6 +90,8 @@ class Job:
             self.bench.pool.reset()
             self._forget()
             failure = self._attempt()
+        if failure is None:
+            self._look_for_variables_without_a_value()
         if failure is None and self.timer.disputed and all(case.passed for case in self.cases):
             failure = self._afresh()  # only if all is right: a wrong answer gets no second draw
         return failure
@@ -206,8 +225,7 @@ class Job:
         try:
             worker.plan(layout)
             with self.bench.pool.still() if case.measured else contextlib.nullcontext():
-                limit_s = self.bench.machine.slowness * self.exercise.time_limit_s  # it may compile for each shape
-                one = worker.round("submission", buffers, limit_s, self.exercise.head_start)
+                one = worker.round("submission", buffers, *self._limits)
             mismatch = buffers.check(layout, self.exercise, expected)
             if mismatch is None:
                 one.must_be_unchanged()
@@ -215,7 +233,40 @@ class Job:
             return CaseResult(case.name, False, failure=failed.failure)
         if mismatch and buffers.unwritten(layout) and any(stub in self.source for stub in _STUBS):
             return CaseResult(case.name, False, failure=Failure("not_written", "The exercise is not written yet."))
+        if mismatch and expected is None and self._adds_to_nan(worker, layout, mismatch):
+            said = _ADDED_TO_NAN.format(mismatch.output)
+            mismatch = replace(mismatch, suspect=said, got="nan", unwritten=0, not_finite=mismatch.wrong)
         return CaseResult(case.name, mismatch is None, mismatch=self._hinted(mismatch) if mismatch else None)
+
+    def _adds_to_nan(self, worker: Worker, layout: Layout, mismatch: Mismatch) -> bool:
+        """Whether a case without one finite wrong value is right if the outputs begin as 0: it is run again so."""
+        finite = mismatch.wrong - mismatch.unwritten - mismatch.not_finite
+        if self._adds is False or finite or not mismatch.wrong or mismatch.outside:
+            return False
+        buffers = self.bench.buffers
+        buffers.poison(layout)
+        buffers.zero(layout)
+        self._adds = False
+        with contextlib.suppress(WorkerFailed):
+            worker.round("submission", buffers, *self._limits)
+            self._adds = buffers.check(layout, self.exercise) is None
+        return self._adds
+
+    def _look_for_variables_without_a_value(self) -> None:
+        """Name such variables, if the first wrong case is right when they begin as 0, in another worker."""
+        exercise, number = self.exercise, next((at for at, each in enumerate(self.cases) if not each.passed), -1)
+        found = self.cases[number].mismatch if number >= 0 else None
+        if found is None or self.bench.device == "cuda" or exercise.backend not in ("cuda", "cupy") or self._adds:
+            return
+        if found.unwritten == found.wrong or not (found.not_finite or (found.worst_error or 0.0) > _LARGE):
+            return
+        case = next(case for case in self.all_cases if case.name == self.cases[number].name)
+        with contextlib.suppress(WorkerFailed), contextlib.closing(self.bench.pool.fresh()) as worker:
+            limit_s = min(self._left_s, self._limits[-1])
+            worker.load("submission", self.source, exercise.entry, limit_s, exercise.harness, zeroed=True)
+            worker.map(self.bench.buffers)
+            if self._try(worker, case).passed:
+                self.cases[number] = replace(self.cases[number], mismatch=replace(found, suspect=_WITHOUT_A_VALUE))
 
     def _hinted(self, mismatch: Mismatch) -> Mismatch:
         """Add a hint from the source if the output suggests none."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import traceback
 from pathlib import Path
 from typing import Any
@@ -18,7 +19,7 @@ def describe(error: BaseException, file: Path) -> dict[str, Any]:
     error, frames = _innermost(error, file)
     line = frames[-1].lineno if frames else None
     text = str(error) or type(error).__name__
-    message = f"{type(error).__name__}: {text}"
+    message = f"{type(error).__name__}: {error}".removesuffix(": ")
     log = compiler_log(error, file)
     kind, text = _kind(error, text) if log is None else "compile", log or text
     if kind == "not_written":
@@ -26,12 +27,38 @@ def describe(error: BaseException, file: Path) -> dict[str, Any]:
     elif kind == "compile":
         found_line, found = _compiler_says(error, text)
         line, message = found_line or line, found
+    elif kind == "exception":
+        line = _line_in_kernel(text, _cell(file)) or line
     elif kind == "illegal_access":
         message = "A kernel accessed memory outside of the buffers, or wrote to an input."
         if _ASSERTED in text:
             message = "An assertion in a kernel failed: an index is out of range, or a device_assert does not hold."
     detail = "".join(traceback.format_list(frames)) + text
     return {"kind": kind, "message": message[:500], "line": line, "detail": detail[-_LIMIT:]}
+
+
+_ON_LINE = re.compile(r"(?P<call>\w+|The launch|The kernel launched)(?:\(\))? on line (?P<line>\d+)")
+
+
+def _line_in_kernel(text: str, cell: str) -> int | None:
+    """Return the line of the CUDA C++ that the simulator's sentence names, if the call is on that line of the cell.
+
+    Otherwise the report would show the line of Python that raised the kernel's error. Lines of a source that is not one
+    string in the cell count from its start.
+    """
+    lines = cell.split("\n")
+    for found in _ON_LINE.finditer(text):
+        call, number = "<<<" if found["call"].startswith("The ") else found["call"], int(found["line"])
+        if 1 <= number <= len(lines) and call in lines[number - 1]:
+            return number
+    return None
+
+
+def _cell(file: Path) -> str:
+    try:
+        return file.read_text(encoding="utf-8")
+    except OSError:
+        return ""
 
 
 def _innermost(error: BaseException, file: Path) -> tuple[BaseException, list[traceback.FrameSummary]]:
@@ -77,12 +104,8 @@ def _compiler_says(error: BaseException, text: str) -> tuple[int | None, str]:
 
 
 def _line_of_kernel(kernel_source: str, line: int) -> int | None:
-    try:
-        whole = Path("submission.py").read_text(encoding="utf-8")
-    except OSError:
-        return None
     first = kernel_source.strip().split("\n")[0]
-    for number, candidate in enumerate(whole.split("\n"), start=1):
+    for number, candidate in enumerate(_cell(Path("submission.py")).split("\n"), start=1):
         if candidate.strip() == first.strip():
             return number + line - 1
     return None

@@ -48,6 +48,7 @@ class Worker:
         self.flag: Flag | None = None
         self.gpu_flag: GpuFlag | None = None
         self.launches: list[tuple[Any, ...]] = []
+        self.called: Callable[..., Any] | None = None
 
     def handle(self, message: dict[str, Any], fds: list[int], channel: Channel) -> dict[str, Any]:
         """Carry out one message and return the answer."""
@@ -59,6 +60,10 @@ class Worker:
         elif operation == "map":
             self._map(message["arenas"], fds)
         elif operation == "load":
+            if message.get("zeroed"):
+                from grader.worker.simulator import cuda_source
+
+                cuda_source.zero_variables()
             harness = bind_harness(message["harness"], message["harness_entry"]) if "harness" in message else None
             function = _load(message["source"], message["entry"], "submission")
             self.functions[message["name"]] = functools.partial(harness, function) if harness else function
@@ -106,6 +111,8 @@ class Worker:
         assert self.flag is not None
         number, function = message["round"], self.functions[message["name"]]
         launches, own, gpu_flag = self.launches, watch(self.device), self.gpu_flag
+        if self.device == "simulator":
+            self._report_writes(function, channel)
         channel.send({"armed": number})
         try:
             ahead = message["head_start"] and gpu_flag is not None and gpu_flag.wait_raised(number)
@@ -129,6 +136,38 @@ class Worker:
         finally:
             self.flag.answer(number)
         return own.seconds()
+
+    def _report_writes(self, function: Callable[..., Any], channel: Channel) -> None:
+        """Let a write to an input of this function answer the round with a failure."""
+        from grader.worker.simulator import input_writes
+
+        self.called = function
+
+        def inputs() -> list[tuple[str, int, int]]:
+            names = input_writes.names_of(self.called) if self.called else []
+            given = [(name, each) for name, each in zip(names, self.launches[0], strict=False) if each.numel()]
+            return [
+                (name, each.data_ptr(), each.data_ptr() + _bytes_spanned(each))
+                for name, each in given
+                if not self._writable(each.data_ptr())
+            ]
+
+        def report(failure: dict[str, Any]) -> None:
+            assert self.flag is not None
+            self.flag.answer(1 << 62)
+            channel.send({"failure": failure})
+
+        input_writes.report_writes(inputs, report)
+
+    def _writable(self, address: int) -> bool:
+        arena = self.arenas["inputs"]
+        first = arena.bytes_at(0, 1).data_ptr()
+        return not first <= address < first + arena.size
+
+
+def _bytes_spanned(tensor: Any) -> int:
+    last = sum((size - 1) * stride for size, stride in zip(tensor.shape, tensor.stride(), strict=True))
+    return int((last + 1) * tensor.element_size())
 
 
 def main(fd: int, device: str) -> None:

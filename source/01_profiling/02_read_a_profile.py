@@ -571,6 +571,11 @@ recorded_output("ncu")
 # 4. Your `unblock` still moves the matrix several times. How many bytes must be moved at least, and how many do you
 #    move? (The next notebook is about this question.)
 
+# %%
+from grader.explore import count_predictions
+
+count_predictions()
+
 # %% [markdown]
 # ## In this notebook you have
 #

@@ -522,6 +522,11 @@ recorded_code("fuse")
 #    (Inductor writes a sum of fewer than 8 numbers out as additions.) Would eager mode like it?
 # 4. Draw the graph of your function: compile it with `backend=keep`, call it, and `draw_graph(graphs[-1])`.
 
+# %%
+from grader.explore import count_predictions
+
+count_predictions()
+
 # %% [markdown]
 # ## In this notebook you have
 #

@@ -797,6 +797,11 @@ except NotImplementedError:
 #    around each, and audit it.
 # 3. Take a benchmark from a repository that you use, wrap it so that it takes four arguments, and audit it.
 
+# %%
+from grader.explore import count_predictions
+
+count_predictions()
+
 # %% [markdown]
 # ## In this notebook you have
 #

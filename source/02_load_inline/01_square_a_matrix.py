@@ -504,6 +504,11 @@ print(f"{seconds:.3f} s, {how}")
 # 5. Square with one dimension only: treat the matrix as a vector of `height * width` elements. What gets simpler, and
 #    what would you lose if rows were padded?
 
+# %%
+from grader.explore import count_predictions
+
+count_predictions()
+
 # %% [markdown]
 # ## In this notebook you have
 #

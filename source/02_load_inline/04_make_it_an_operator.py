@@ -530,6 +530,11 @@ costs
 #    operator is an operator like the first.)
 # 3. Pass an empty tensor, `torch.empty(0, 3)`. What does the launch say, and where would you catch it?
 
+# %%
+from grader.explore import count_predictions
+
+count_predictions()
+
 # %% [markdown]
 # ## In this notebook you have
 #

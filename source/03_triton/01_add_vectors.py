@@ -342,6 +342,11 @@ recorded("vector_add", "ratio_vs_torch", "ratio_vs_compile", "share_of_copy")
 # 2. Compute `x + y * 2` instead. Does the time change? What if you take the sine of the sum as well?
 # 3. Leave out the mask of the store and `check`. Which of its sizes notice?
 
+# %%
+from grader.explore import count_predictions
+
+count_predictions()
+
 # %% [markdown]
 # ## In this notebook you have
 #

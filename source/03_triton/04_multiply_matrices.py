@@ -766,6 +766,11 @@ recorded("matmuls", "rate_tflops", "ratio_vs_cublas")
 # 5. At 4096 there are 512 tiles of 128 × 256: four rounds for 132 programs. 128 programs need four rounds, too. Which
 #    is faster?
 
+# %%
+from grader.explore import count_predictions
+
+count_predictions()
+
 # %% [markdown]
 # ## In this notebook you have
 #

@@ -493,6 +493,11 @@ recorded("widths/order", "bandwidth_gbps", "ratio_vs_narrow")
 # 3. Compile `matmul_kernel` with `M=256, N=256, num_warps=4`. What happens to the registers, and what is spilled?
 # 4. Compile your `wide_kernel` with `num_warps=8` and a block of 1,024. Are the loads still wide? And with 16 warps?
 
+# %%
+from grader.explore import count_predictions
+
+count_predictions()
+
 # %% [markdown]
 # ## In this notebook you have
 #

@@ -292,6 +292,11 @@ with named("scipy"):
 # 3. Leave $\tau$ out. How much does the peak change, for this star and for 20 random samples?
 # 4. Shuffle `curve.y` and take the periodogram again, a few times. How high is the highest peak by chance alone?
 
+# %%
+from grader.explore import count_predictions
+
+count_predictions()
+
 # %% [markdown]
 # ## In this notebook you have
 #

@@ -644,6 +644,11 @@ recorded("ladder/numba", "first_call_ms", "median_ms", "registers", "ratio_vs_sc
 # 4. Try `int32(j)` as an index in place of `j`, in your last kernel. What does `compiled_ladder("unsigned", yours=build)`
 #    make of it?
 
+# %%
+from grader.explore import count_predictions
+
+count_predictions()
+
 # %% [markdown]
 # ## In this notebook you have
 #

@@ -706,6 +706,11 @@ compare(prediction, views[0].count("MUFU") - views[1].count("MUFU"), "instructio
 # 4. Ask nvcc for two architectures: `-gencode arch=compute_80,code=sm_80 -gencode arch=compute_90,code=sm_90`. How large
 #    is the file?
 
+# %%
+from grader.explore import count_predictions
+
+count_predictions()
+
 # %% [markdown]
 # ## In this notebook you have
 #

@@ -380,6 +380,11 @@ for width, error in errors.items():
 # 4. The frequencies of the timed case lie so close together that the power hardly changes from one to the next. Who says
 #    that all of them must be computed?
 
+# %%
+from grader.explore import count_predictions
+
+count_predictions()
+
 # %% [markdown]
 # ## In this notebook you have
 #

@@ -12,6 +12,8 @@ _NOT_ITERABLE = "TypeError: 'int' object is not iterable"
 _NO_TENSOR = "AttributeError: 'NoneType' object has no attribute 'to_tensor'"
 _SCALARS = "TypeError: only 0-dimensional arrays can be converted to Python scalars"
 
+_UNEQUAL = "AssertionError: input and other must have equal reduction dimensions"
+
 # Messages with several causes, each with the line of the submission that tells them apart.
 TEXTS_WITH_LINES: tuple[tuple[str, str, str], ...] = (
     (_NO_TENSOR, "    numerator = (x - tl.max(x, axis=0)).exp()", "Write `tl.exp(x)`"),
@@ -32,10 +34,23 @@ TEXTS_WITH_LINES: tuple[tuple[str, str, str], ...] = (
         "The name of a file was compiled",
     ),
     ("KeyError: 'f'", '    code = source.substitute(T="float")', "The template has a `$f`"),
+    ("AssertionError", "    sums = tl.dot(a, b, sums)", "it must be float32 and have the shape of the product"),
+    (_UNEQUAL, "d = TensorDescriptor.from_tensor(a, [1, 8])", "no `pre_hook` sets it"),
+    (
+        _UNEQUAL,
+        "TensorDescriptor, pre_hook=shapes; tl.dot(a.load([row, k]), b.load([k, column]))",
+        "every `triton.Config`",
+    ),
+    ("TypeError: 'tuple' object cannot be interpreted as an integer", "k[(4,), 128](x)", "has no threads"),
+    ("error: expected '(' before 'row'", "    if row < height {", "Write `if (…)`"),
     ("error: unrecognized token", "int row = 3; # the row", "C++ comments begin with `//`"),
 )
 
 TEXTS: tuple[tuple[str, str], ...] = (
+    # the simulators, and nvcc
+    ("The kernel wrote to `x`, which is an input.", "Are `x` and the output exchanged"),
+    ("argument 1 of 'k' is an array, but the kernel's parameter is a number", "argument 1 is an array"),
+    ("error: a __global__ function call must be configured", "`kernel<<<grid, block>>>(…)`"),
     # events, from torch's source
     ("RuntimeError: Both events must be completed before calculating elapsed time.", "wait with `end.synchronize()`"),
     ("ValueError: Both events must be recorded before calculating elapsed time.", "Record both events"),

@@ -147,7 +147,7 @@ def test_one_program_for_all_rows() -> None:
     said = said_of(verdict_on(
         "softmax",
         (1, unwritten(matrix((3, 128), (1, 0), (2, 127)))),
-        (6, unwritten(matrix((29, 200), (1, 0), (28, 199)))),
+        (7, unwritten(matrix((29, 200), (1, 0), (28, 199)))),
     ))  # fmt: skip
 
     assert said.startswith("3 × 128:")
@@ -160,10 +160,10 @@ def test_a_block_shorter_than_a_row() -> None:
     cut = matrix((3, 4096), (0, 0), (2, 4095), unwritten=3 * 3072)
     mixed = matrix((3, 4096), (0, 0), (2, 4095), unwritten=3 * 3000)
 
-    said = said_of(verdict_on("softmax", (7, cut)))
+    said = said_of(verdict_on("softmax", (8, cut)))
     assert "Columns from 1024 on were never written: does the block hold a whole row?" in said
     assert "by hand" not in said
-    assert "by hand" in said_of(verdict_on("softmax", (7, mixed)))
+    assert "by hand" in said_of(verdict_on("softmax", (8, mixed)))
 
 
 def test_x_and_y_swapped() -> None:
@@ -176,6 +176,33 @@ def test_x_and_y_swapped() -> None:
     assert asks in said_of(verdict_on("square_matrix", (3, row), (4, column), (5, rows)))
     assert asks not in said_of(verdict_on("square_matrix", (3, row), (4, column), (5, one_block)))
     assert asks not in said_of(verdict_on("square_matrix", (3, row)))
+
+
+def test_blocks_that_overlap() -> None:
+    """Columns up to a block and one for each further block: the index lacks blockDim. The grid is not to blame."""
+    narrow, wide = unwritten(matrix((37, 53), (0, 33), (36, 52))), unwritten(matrix((1, 300), (0, 41), (0, 299)))
+    rounded = unwritten(matrix((37, 53), (0, 32), (36, 52)))
+    said = said_of(verdict_on("square_matrix", (2, narrow), (3, wide)))
+
+    assert "a block begins at `blockIdx.x * blockDim.x`" in said
+    assert "rounded up" not in said
+    assert "Is the grid rounded up in x" in said_of(verdict_on("square_matrix", (2, rounded)))
+
+
+def test_nothing_was_written() -> None:
+    """If no case has a single element, x and y are not said to be exchanged."""
+    sizes = ((1, 1), (3, 3), (37, 53), (1, 300), (300, 1), (65, 49))
+    wrong = [(at, unwritten(matrix(size, (0, 0), (size[0] - 1, size[1] - 1)))) for at, size in enumerate(sizes)]
+    said = said_of(verdict_on("square_matrix", *wrong))
+
+    assert "Nothing was written to `out`, in any case." in said
+    assert "width" not in said
+
+
+def test_zeros_alone() -> None:
+    """An output of zeros alone is called that, but not one with a few zeros."""
+    assert "The output is all zeros" in describe(vector(100, 0, 99, zeros=100), exercise=VECTOR_ADD)
+    assert "all zeros" not in describe(vector(100, 0, 99, zeros=99), exercise=VECTOR_ADD)
 
 
 def test_a_bounds_check_in_one_direction() -> None:

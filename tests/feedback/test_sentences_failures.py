@@ -64,6 +64,48 @@ def test_an_endless_loop() -> None:
     assert "barrier" not in explained(late, find("softmax")).meaning
     assert "__syncthreads" in explained(late, find("square_matrix")).advice
     assert "loop" in explained(late, find("softmax")).meaning
+    assert "__syncthreads" not in explained(late, find("periodogram_numpy")).advice
+
+
+_SLOW = """
+@triton.jit
+def kernel(x_ptr, out_ptr, n, B: tl.constexpr):
+    {body}
+
+def vector_add(x, y, out):
+    kernel[{grid}](x, out, x.numel(), B=1024)
+"""
+_ONE, _BLOCK = (
+    "for i in range(n): total += tl.load(x_ptr + i)",
+    "tl.load(x_ptr + tl.program_id(0) * B + tl.arange(0, B))",
+)
+_PLANE = "tl.load(x_ptr + tl.program_id(0) + tl.program_id(1) + tl.arange(0, B))"
+
+
+@pytest.mark.parametrize(
+    ("body", "grid", "said"),
+    [
+        (_ONE, "(4,)", "one element at a time"),
+        (_BLOCK, "4, 1024", "has no threads"),
+        (_BLOCK, "(4, 1024)", "has no threads"),
+        (_PLANE, "4, 1024", "a loop never ends"),
+        (_BLOCK, "(4,)", "a loop never ends"),
+    ],
+)
+def test_a_slow_kernel_is_not_called_endless_if_its_source_tells_more(body: str, grid: str, said: str) -> None:
+    """One element at a time, or a grid with threads; and cases that passed are not forgotten."""
+    late = Failure("timeout", "The run did not end within 15 s and was stopped.")
+    source = _SLOW.format(body=body, grid=grid)
+
+    assert said in explained(late, find("vector_add"), source).meaning
+    assert explained(late, find("vector_add"), source, right=2).meaning.startswith("The smaller cases are right")
+
+
+def test_advice_names_no_other_language() -> None:
+    """Only Triton has masks."""
+    crash = Failure("crash", "The process that ran it crashed: it accessed memory that is not its own.")
+    assert "mask" in explained(crash, find("softmax")).advice
+    assert "mask" not in explained(crash, find("ls_cupy_baseline")).advice
 
 
 def test_crashes_and_exits_are_told_apart() -> None:

@@ -25,8 +25,8 @@ def test_a_tools_own_words_are_explained(text: str, wanted: str) -> None:
 
 @pytest.mark.parametrize(("text", "line", "wanted"), TEXTS_WITH_LINES, ids=[line for _, line, _ in TEXTS_WITH_LINES])
 def test_the_line_tells_apart_what_is_worded_alike(text: str, line: str, wanted: str) -> None:
-    """If a message has several causes, the line that failed decides and supplies the names."""
-    advice = explain(text, line)
+    """If a message has several causes, the line that failed, or the cell, decides and supplies the names."""
+    advice = explain(text, line, line)
 
     assert advice is not None
     assert wanted in f"{advice.says} {advice.do}"
@@ -41,7 +41,7 @@ def test_without_the_line_nothing_is_guessed() -> None:
 def test_every_row_is_reached() -> None:
     """No row is hidden by an earlier one, and every row has a text that needs it."""
     known = [(text, "") for text, _ in TEXTS] + [(text, line) for text, line, _ in TEXTS_WITH_LINES]
-    first = [next(row for row in MEANINGS if row.advice(text, line)) for text, line in known]
+    first = [next(row for row in MEANINGS if row.advice(text, line, line)) for text, line in known]
 
     assert [row for row in MEANINGS if row not in first] == []
 

@@ -157,12 +157,12 @@ NAN = float("nan")
 @pytest.mark.parametrize(
     ("keywords", "reason"),
     [
-        ({"wrong": 3}, "5 of 8 cases right"),
+        ({"wrong": 3}, "6 of 9 cases right"),
         ({"gpu": ""}, "all right; speed needs a GPU"),
-        ({"gpu": "", "wrong": 8}, "0 of 8 cases right"),
+        ({"gpu": "", "wrong": 9}, "0 of 9 cases right"),
         ({"status": "unusable"}, "could not be graded"),
         ({"failure": Failure("not_written", "not written yet")}, "not written yet"),
-        ({"failure": Failure("timeout", "too slow")}, "8 of 8 cases right"),
+        ({"failure": Failure("timeout", "too slow")}, "9 of 9 cases right"),
         ({"failure": Failure("implausible", "not believed")}, "held for review"),
         ({"speed": None}, "not timed"),
         ({"speed": NAN}, "not timed"),
@@ -216,7 +216,7 @@ def test_a_case_that_was_wrong_while_timed_is_no_rank(verdict):
     given = verdict()
     cases = (*given.cases, CaseResult("4096 × 4096, while timed", False))
     _, (entry,) = rank([("a", dataclasses.replace(given, cases=cases))], SOFTMAX)
-    assert entry.reason == "8 of 9 cases right"
+    assert entry.reason == "9 of 10 cases right"
 
 
 def test_what_could_not_be_read_has_no_rank():

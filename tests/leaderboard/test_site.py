@@ -114,7 +114,7 @@ def test_each_entry_is_shown_with_rank_name_time_ratio_and_share(store, tmp_path
     assert page.cells[at + 4] == "96.0 %"
     assert page.cells[page.cells.index(names["a"]) - 1] == "2"
     assert page.cells.index(names["a"]) > at
-    assert page.cells[page.cells.index(names["c"]) + 1] == "6 of 8 cases right"
+    assert page.cells[page.cells.index(names["c"]) + 1] == "7 of 9 cases right"
     assert page.cells[page.cells.index(names["d"]) + 1] == "could not be graded"
 
 

@@ -33,7 +33,7 @@ def test_standings_are_read_from_whatever_holds_them(published, source):
     for shown in (view._repr_html_(), str(view)):
         assert names["Xaverius"] in shown
         assert "1.700" in shown
-        assert "7 of 8 cases right" in shown
+        assert "8 of 9 cases right" in shown
         assert "Xaverius" not in shown
     assert view == standings("softmax", folder / "site")
 

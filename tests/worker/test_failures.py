@@ -32,3 +32,16 @@ def test_an_error_of_cuda_is_classified_without_its_hint(text: str, kind: str, w
     said = describe(RuntimeError(text + hint), Path("submission.py"))
     assert said["kind"] == kind
     assert words in said["message"]
+
+
+def test_a_kernels_line_is_shown_and_not_the_line_that_raised_its_error(tmp_path: Path) -> None:
+    """The sentence's line counts if the call that it names is there; otherwise it counts from the source's start."""
+    file = tmp_path / "submission.py"
+    file.write_text('source = """\n\n  k<<<1, 2048>>>(x);\n"""\n')
+    for said, line in (("The launch on line 3 was refused", 3), ("The launch on line 2 was refused", None)):
+        assert describe(RuntimeError(said), file)["line"] == line
+
+
+def test_an_exception_without_a_text_is_named_once() -> None:
+    """Triton's assertions have none."""
+    assert describe(AssertionError(), Path("submission.py"))["message"] == "AssertionError"

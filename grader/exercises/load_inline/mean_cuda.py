@@ -102,9 +102,17 @@ MEAN_CUDA = Exercise(
             relative=1e-4,
         ),
         Suspect(
+            "Only thread 0's own elements were counted: add the sums of the block's other threads to its sum. In the "
+            "notebook's cell that is the task of `block_sum`.",
+            partial(means.of_first_thread, smallest=_LANES),
+            relative=1e-5,
+            spares=("1 element",),
+        ),
+        Suspect(
             "Only one block's worth of elements was counted: does the index depend on `blockIdx`, does the loop "
             "continue to n, and are the sums of all blocks added?",
             lambda a: means.counted(a, 256 / means.FULL, _of_one_block),
+            spares=means.SMALLER_THAN_A_BLOCK,
         ),
         Suspect(
             "Only a half (a quarter, an eighth, …) of the elements was counted. Is a step missing (in a warp: 16, 8, "
@@ -127,6 +135,7 @@ MEAN_CUDA = Exercise(
             "Do not add all values to one float32 in turn: let many threads add a few values each and add their "
             "sums, or use double.",
             means.others_lost,
+            spares=means.SHORT_OR_ONES,
         ),
     ),
     rules=Rules(means.LIBRARY),

@@ -38,7 +38,8 @@ def _from(change: Callable[[Any], Any], near: float = _NEAR) -> Callable[[Any], 
         if a["freqs"].numel() < _FEWEST:
             return None
         bug, got = change(a), a.get("got")
-        this = got is not None and bool((got - bug).norm() <= near * (bug - a["expected"]).norm())
+        effect = min((bug - a["expected"]).norm(), bug.norm())  # zeros are near a bug that makes all powers tiny
+        this = got is not None and bool((got - bug).norm() <= near * effect)
         return got if this else bug
 
     return output
@@ -172,8 +173,13 @@ UNWRITTEN = Suspect(
     "leave it out.",
     _not_a_number,
 )
+ZEROS = Suspect(
+    "The output is all zeros. Is a sum or the result stored in one variable and read from a different one?",
+    lambda a: a["expected"] * 0,
+)
 SUSPECTS = (
     UNWRITTEN,
+    ZEROS,
     Suspect(
         "This is the normalised power, 2 / Σy² times too large. The exercise requires the unnormalised power.",
         _from(lambda a: a["expected"] * 2 / (a["y"] ** 2).sum()),
@@ -201,6 +207,16 @@ SUSPECTS = (
     Suspect(
         "tau was multiplied by the frequency: `/ 2 * w` divides by 2 and then multiplies. Divide by `(2 * w)`.",
         _other_power(lambda w, xc, xs, cc, ss, cs: power(w, xc, xs, cc, ss, cs, _atan2(2 * cs, cc - ss) / 2 * w)),
+    ),
+    Suspect(
+        "`w * tau` multiplies by the frequency, but this tau was never divided by it: atan2(2 D, C - S) / 2 is w tau "
+        "already. Divide it by `w`, or use it without the factor `w`.",
+        _other_power(lambda w, xc, xs, cc, ss, cs: power(w, xc, xs, cc, ss, cs, _atan2(2 * cs, cc - ss) / 2)),
+    ),
+    Suspect(
+        "The shift is w tau, but tau was divided by the frequency and not multiplied by it again: take the cosine and "
+        "the sine of `w * tau`.",
+        _other_power(lambda w, xc, xs, cc, ss, cs: power(w, xc, xs, cc, ss, cs, _atan2(2 * cs, cc - ss) / (2 * w * w))),
     ),
     Suspect(
         "tau was not divided by `(2 * w)`: atan2 returns the angle 2 w tau.",

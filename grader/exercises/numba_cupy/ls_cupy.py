@@ -7,7 +7,7 @@ from typing import Any
 
 from grader.exercise import Baseline, Exercise, Gate, Suspect
 from grader.exercises.numba_cupy.ladder_cases import TIMED, eager, ladder_case
-from grader.exercises.numba_cupy.ladder_rungs import BEYOND_THE_GRID, HALF, SUSPECTS, UNWRITTEN, rung
+from grader.exercises.numba_cupy.ladder_rungs import BEYOND_THE_GRID, HALF, SUSPECTS, UNWRITTEN, ZEROS, rung
 
 _NOTEBOOK = "03_climb_with_cupy"
 _SMALL = ladder_case(64, 1_024)  # it ends before the host's next launch, so the time is the host's
@@ -68,7 +68,9 @@ _ZERO = Suspect(
     lambda a: a["expected"] * 0,
 )  # fmt: skip
 
-_SHARED = tuple(suspect for suspect in SUSPECTS if suspect is not UNWRITTEN)  # NaN has different causes here
+_SHARED = tuple(
+    suspect for suspect in SUSPECTS if suspect not in (UNWRITTEN, ZEROS)
+)  # NaN and 0 have different causes here
 
 
 def _cupy(

@@ -16,19 +16,28 @@ _REPEATS = (3, 5, 10, 20, 25, 30, 50, 100, 200, 500)
 _WITH_FIRST = (1, 2, 3, 4, 5, 6, 8, 10)
 _FLOATS = 1 << 27  # the largest tensor, 512 MiB
 
+_FEWEST = 5  # calls in all: fewer hold at most a few measurements, besides the warm-up
 _TRIES = 3  # other work on the machine may disturb a correct timer
 
 
 def _case(name: str, measured: bool = False) -> Case:
-    arrays = (Array("work", (_ROOM,), "uint8"), Array("out", (1,), role="out"))
+    arrays = (Array("work", (_ROOM,), "uint8"), Array("out", (1,), role="out"), Array("calls", (1,), role="out"))
     return Case(name, arrays, measured=measured, tries=_TRIES)
 
 
-def _times(entry: Any, work: Any, out: Any) -> None:
+def _times(entry: Any, work: Any, out: Any, calls: Any) -> None:
     from grader.protocol.channel import from_bytes
     from grader.worker.harnesses.timed_work import callable_of
+    from grader.worker.outputs import CallOnly
 
-    milliseconds = entry(callable_of(from_bytes(work)))
+    function, made = callable_of(from_bytes(work)), []
+
+    def counted() -> None:
+        made.append(None)
+        function()
+
+    milliseconds = entry(CallOnly(counted))
+    calls.fill_(min(len(made), 5))
     try:
         out.fill_(float(milliseconds))
     except TypeError:
@@ -60,7 +69,8 @@ def _oracle(inputs: Any) -> Any:
     import torch
 
     launches = from_bytes(inputs["work"])["virtual"]
-    return torch.tensor([sum(megabytes / gbps for megabytes, gbps in launches)], dtype=torch.float64)
+    milliseconds = sum(megabytes / gbps for megabytes, gbps in launches)
+    return torch.tensor([milliseconds], dtype=torch.float64), torch.tensor([_FEWEST], dtype=torch.float64)
 
 
 def _draw(case: Case, source: Any, machine: Any) -> dict[str, Any]:
@@ -121,6 +131,12 @@ def _with_first(repeats: int) -> Callable[[Any], Any]:
     return lambda a: a["expected"] + from_bytes(a["work"])["first_ms"] / repeats
 
 
+def _few_calls(a: Any) -> Any:
+    """The output, if it is the number of calls: only that is a whole number that is expected to be `_FEWEST`."""
+    counts = float(a["expected"]) == _FEWEST
+    return a.get("got", a["expected"] - 1) if counts else None
+
+
 def _between(sentence: str, least: float, most: float) -> Suspect:
     """A suspect for every time from `least` to `most` times the expected one."""
     return Suspect(sentence, _times_expected((least + most) / 2), relative=(most - least) / (most + least))
@@ -139,6 +155,10 @@ _FIRST_CALL = (
     "until the GPU has finished."
 )
 _TOTAL = "This is the total time of several calls: divide by their number."
+_SINGLE_SHOT = (
+    "One single shot is no measurement: `function` was called fewer than five times in all. Warm up, time ten calls or "
+    "more, and take the median or divide by their number."
+)
 _TOO_SHORT = (
     "The GPU needs longer than that: the clock was read while the GPU was still working. A launch returns "
     "immediately, so call `torch.cuda.synchronize()` before you read the clock."
@@ -172,6 +192,7 @@ TIME_GPU = Exercise(
     measure=_by_events,
     answers=("milliseconds",),
     suspects=(
+        Suspect(_SINGLE_SHOT, _few_calls),
         Suspect(_SECONDS, _times_expected(1e-3), relative=0.06),
         Suspect(_MICROSECONDS, _times_expected(1e3), relative=0.06),
         *(Suspect(_TOTAL, _times_expected(repeats), relative=0.03) for repeats in _REPEATS),

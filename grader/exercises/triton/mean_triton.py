@@ -24,9 +24,8 @@ MEAN_TRITON = Exercise(
     entry="mean_triton",
     parameters=("x", "out"),
     backend="triton",
-    # The case with full blocks comes first: NaN there is a missing initialisation, elsewhere perhaps a missing mask.
-    cases=(means.CASES[4], *means.CASES[:4], *means.CASES[5:]),
-    simulator_cases=(means.SIMULATOR_CASES[4], *means.SIMULATOR_CASES[:4], *means.SIMULATOR_CASES[5:]),
+    cases=means.CASES,
+    simulator_cases=means.SIMULATOR_CASES,
     timed_cases=means.TIMED,
     plot_cases=means.PLOT_CASES,
     draw=means.draw,
@@ -48,6 +47,7 @@ MEAN_TRITON = Exercise(
             "The result is NaN only if the last block is not full: it reads past the end of `x`. Mask the load with "
             "`other=0.0`, because masked elements are part of the sum.",
             lambda a: a["x"][:1] * float("nan") if not means.is_ones(a, full=True) else None,
+            spares=means.FULL_BLOCKS,
         ),
         Suspect("The result is 0: does the sum reach `out`, and is the number of programs above 0?", means.zero),
         Suspect("This is the sum: it was not divided by n.", means.sum_of_all, relative=1e-4),
@@ -80,6 +80,19 @@ MEAN_TRITON = Exercise(
             relative=1e-4,
         ),
         Suspect(
+            "Each masked element added 1 to the sum. Masked elements are part of the sum: load them with `other=0.0`.",
+            partial(means.masked_counted, smallest=_BLOCKS[0], as_one=True),
+            relative=1e-6,
+            spares=means.FULL_BLOCKS,
+        ),
+        Suspect(
+            "The result is right if every block is full, and wrong if elements are masked: they are part of the sum, "
+            "so load them with `other=0.0`, and divide by n.",
+            partial(means.masked_counted, smallest=_BLOCKS[0], as_one=False),
+            relative=1e-6,
+            spares=means.FULL_BLOCKS,
+        ),
+        Suspect(
             "Only one block's worth of elements was counted. Does each program store its sum to its own address? If "
             "several store to one address, only one sum is left. Is there a loop, or one program per block?",
             lambda a: means.counted(a, 1024 / means.FULL, _of_one_block),
@@ -105,6 +118,7 @@ MEAN_TRITON = Exercise(
             "Do not add all values to one float32 in turn: keep a block of sums, one per element of the block, and "
             "reduce it at the end with `tl.sum`.",
             means.others_lost,
+            spares=means.SHORT_OR_ONES,
         ),
     ),
     rules=Rules(means.LIBRARY),

@@ -151,11 +151,17 @@ def suspects(activation: Activation = lambda product: product) -> tuple[Suspect,
             lambda arrays: _never_written(arrays, edges=False),
             missing=True,
         ),
-        Suspect(
-            "This is the product with a transposed operand: element (m, k) of `a` is at `m * a.stride(0) + k * "
-            "a.stride(1)`, element (k, n) of `b` at `k * b.stride(0) + n * b.stride(1)`, and (m, n) of `out` "
-            "likewise.",
-            one_of(_transposed),
+        *(
+            Suspect(f"This is the product with a transposed operand, {which}: element {place}", one_of(candidates))
+            for which, place, candidates in (
+                ("`a @ b.T`", "(k, n) of `b` is at `k * b.stride(0) + n * b.stride(1)`.", _b_transposed),
+                ("`a.T @ b`", "(m, k) of `a` is at `m * a.stride(0) + k * a.stride(1)`.", _a_transposed),
+                (
+                    "`a.T @ b.T` or `(a @ b).T`",
+                    "(m, n) of `out` is at `m * out.stride(0) + n * out.stride(1)`, and those of `a` and `b` likewise.",
+                    _both_transposed,
+                ),
+            )
         ),
         Suspect(
             "The first or the last tile along K is missing: an off-by-one error in the loop over K, which takes "
@@ -222,17 +228,40 @@ def _fitting(arrays: Any, candidates: Candidates, activation: Activation) -> Any
         output = activation(one)
         if output.isclose(arrays["expected"], _CLOSE, 1e-7).all():
             continue  # the bug does not show with this tile
-        if "got" not in arrays or output.isclose(arrays["got"], _CLOSE, 1e-7).all():
+        if "got" not in arrays or output.isclose(arrays["got"], _CLOSE, 1e-7, equal_nan=True).all():
             return output
         made.append(output)
     return next(iter(made), None)
 
 
-def _transposed(a: Any, b: Any) -> Iterator[Any]:
-    if b.shape[0] == b.shape[1]:
+def _b_transposed(a: Any, b: Any) -> Iterator[Any]:
+    k, n = b.shape
+    if k == n:
         yield a @ b.t()
-    if a.shape[0] == a.shape[1]:
+        for tile in _whole_tiles(k):  # the strides of the tile are exchanged, and the pointers move on by the right one
+            yield sum(a[:, at : at + tile] @ _view(b, (tile, n), (1, n), at * n) for at in range(0, k, tile))
+
+
+def _a_transposed(a: Any, b: Any) -> Iterator[Any]:
+    m, k = a.shape
+    if m == k:
         yield a.t() @ b
+        for tile in _whole_tiles(k):
+            yield sum(_view(a, (m, tile), (1, k), at) @ b[at : at + tile] for at in range(0, k, tile))
+
+
+def _whole_tiles(k: int) -> list[int]:
+    return [tile for tile in _TILES if k > tile and k % tile == 0]
+
+
+def _view(matrix: Any, shape: tuple[int, int], strides: tuple[int, int], offset: int) -> Any:
+    """The elements at these strides in the memory of a matrix, which is NaN past the end."""
+    beyond = matrix.new_full((matrix.numel() + offset + shape[0] * strides[0] + shape[1] * strides[1],), float("nan"))
+    beyond[: matrix.numel()] = matrix.reshape(-1)
+    return beyond.as_strided(shape, strides, offset)
+
+
+def _both_transposed(a: Any, b: Any) -> Iterator[Any]:
     if a.shape == b.shape == b.shape[::-1]:
         yield a.t() @ b.t()
     if a.shape[0] == b.shape[1]:

@@ -74,6 +74,22 @@ def _divided_by_the_inputs(a: Any) -> Any:
     return (x - x.amax(1, keepdim=True)).exp() / x.sum(1, keepdim=True)
 
 
+def _masked_won(a: Any) -> Any:
+    """Zeros in the case whose elements are near -10³⁰, where some elements are masked: something larger won."""
+    return a["expected"] * 0 if a["x"].amax() < -1e20 else None
+
+
+def _share_of_each_row(a: Any) -> Any:
+    """The output, if elements are masked and each row is the right one times a factor below 1."""
+    x, expected = a["x"], a["expected"]
+    if x.shape[1] == 1 << (x.shape[1] - 1).bit_length():
+        return None
+    got = a.get("got", expected * 0.9)
+    share = got.sum(1, keepdim=True)
+    same = got.isclose(share * expected, 1e-3, 1e-7).all()
+    return got if bool(same and (share < 0.9999).all()) else None
+
+
 def _numerator_only(a: Any) -> Any:
     x = a["x"]
     return (x - x.amax(1, keepdim=True)).exp()
@@ -87,6 +103,7 @@ def _first_row_everywhere(a: Any) -> Any:
 _ORDINARY = 80.0  # exp of a larger value overflows a float32
 _NOTHING_MASKED = ("3 × 128",)  # a power of two
 _SMALL_VALUES = ("3 × 128", "83 × 781", "1823 × 781")
+_FULL_ROWS = ("1 × 1", "3 × 128", "3 × 4096", "16 × 32768")  # powers of two
 _TIMED = tuple(
     _case(rows, columns, "normal|large|below") for rows, columns in ((16_384, 781), (4096, 4096), (4096, 8192))
 )
@@ -105,6 +122,7 @@ SOFTMAX = Exercise(
         _case(1823, 781),
         _case(64, 1000, "large", note="values up to ±10,000"),
         _case(64, 513, "below", note="every value far below zero"),
+        _case(64, 300, "lowest", note="every value near -10³⁰"),
         _case(64, 333, "minus_inf", note="some values minus infinity"),
         _case(129, 200, padding=(56, 8), note="rows padded to 256 and to 208"),
         _case(16, 32_768),
@@ -115,6 +133,7 @@ SOFTMAX = Exercise(
         _case(83, 781),
         _case(16, 1000, "large", note="values up to ±10,000"),
         _case(16, 513, "below", note="every value far below zero"),
+        _case(16, 300, "lowest", note="every value near -10³⁰"),
         _case(16, 333, "minus_inf", note="some values minus infinity"),
         _case(29, 200, padding=(56, 8), note="rows padded to 256 and to 208"),
         _case(3, 4096),
@@ -163,6 +182,18 @@ SOFTMAX = Exercise(
             "The numerator was divided by the sum of `x`, not by the sum of the numerators.", _divided_by_the_inputs
         ),
         Suspect("The numerator was stored without division by its sum.", _numerator_only),
+        Suspect(
+            "The masked elements won the maximum: every element of this case is near -10³⁰, and a masked element was "
+            "larger. Load them with `other=-float('inf')`.",
+            _masked_won,
+            spares=_FULL_ROWS,
+        ),
+        Suspect(
+            "The masked elements were counted: each row is right but for a factor, and its sum is less than 1. Load "
+            "them with `other=-float('inf')`, whose exp is 0.",
+            _share_of_each_row,
+            spares=_FULL_ROWS,
+        ),
         Suspect(
             "Every row has the result of row 0: does the row's pointer depend on `program_id`?", _first_row_everywhere
         ),

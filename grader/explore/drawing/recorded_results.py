@@ -1,14 +1,12 @@
-"""A learner's prediction next to the measured value, and values recorded on a GPU."""
+"""Values recorded on a GPU, as a table."""
 
 from __future__ import annotations
 
-import math
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
-from numbers import Real
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 from grader.explore.drawing.displays import Table
 from grader.results import RESULTS, files
@@ -87,49 +85,3 @@ def _title(metric: str, unit: str) -> str:
             return words + metric.removeprefix(prefix).replace("_", " ")
     words = _UNIT_IN_NAME.sub("", metric).replace("_", " ") if unit not in ("", "1") else metric.replace("_", " ")
     return f"{words} ({unit})" if unit not in ("", "1") else words
-
-
-def compare(
-    prediction: object, found: object, unit: str = "", *, how: Literal["measured", "computed", "recorded"] = "measured"
-) -> None:
-    """Print a prediction and the value found. A prediction that is still `...` is left out.
-
-    Args:
-        prediction: your prediction: a number, text or a list; `...` if you wrote none.
-        found: the value found, or None if this machine cannot measure it.
-        unit: printed after both.
-        how: how `found` was obtained; printed before it.
-    """
-    if prediction is ...:
-        print("You wrote no prediction: replace the three dots with it, then run both cells again.")
-    else:
-        print(f"predicted: {_text(prediction, unit)}")
-    if found is None:
-        print("measured:  not on this machine, and there is no recorded result yet")
-        return
-    print(f"{how}:  {_text(found, unit)}")
-    if prediction is not ...:
-        print(_judge(prediction, found))
-
-
-def _text(value: object, unit: str) -> str:
-    if value == 1 and len(unit) > 3 and unit.isalpha():
-        unit = unit.removesuffix("s")  # 1 kernel
-    text = f"{value:,.4g}" if isinstance(value, float) else f"{value:,}" if _is_int(value) else str(value)
-    return f"{text} {unit}".rstrip()
-
-
-def _is_int(value: object) -> bool:
-    return isinstance(value, int) and not isinstance(value, bool)
-
-
-def _judge(prediction: object, found: object) -> str:
-    if prediction == found:
-        return "Right."
-    numbers = isinstance(prediction, Real) and isinstance(found, Real)
-    if numbers and not isinstance(prediction, bool) and not isinstance(found, bool):
-        got, want = float(prediction), float(found)  # type: ignore[arg-type]
-        if got > 0 and want > 0 and math.isfinite(got) and math.isfinite(want):
-            factor = max(got / want, want / got)
-            return "Close: within 10 %." if factor <= 1.1 else f"Off by a factor of {factor:.1f}. Read on to see why."
-    return "Not the same. Read on to see why."

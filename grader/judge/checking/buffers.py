@@ -103,6 +103,10 @@ def _flat(values: Any, source: Any) -> Any:
     return offset + 1e-3 * values
 
 
+def _lowest(values: Any, source: Any) -> Any:
+    return torch.where(values < 1, -1e30, -1.001e30)  # about one value in six is lower than the others
+
+
 def _minus_inf(values: Any, source: Any) -> Any:
     holes = torch.rand(values.shape, generator=source, device=values.device) < 0.1
     holes[..., 0] = False  # a row of minus infinity alone has no softmax
@@ -115,6 +119,7 @@ FILLS = {
     "large": _large,  # rows around ±5,000 … ±10,000
     "flat": _flat,  # rows around an offset of their own, with a variance of 1e-6
     "below": lambda values, source: values - 200.0,  # exp of every value is 0 in float32
+    "lowest": _lowest,  # near -1e30: smaller than what a masked element is often loaded as
     "minus_inf": _minus_inf,  # one value in ten is minus infinity
 }
 
@@ -300,6 +305,13 @@ class Buffers:
     def poison(self, layout: Layout) -> None:
         """Fill the outputs and their guards with the poison, and wait for that."""
         self.arenas["outputs"].bytes_at(0, layout.used["outputs"]).fill_(POISON_BYTE)
+        self.settle()
+
+    def zero(self, layout: Layout) -> None:
+        """Fill the outputs with 0, but not their guards."""
+        for launch in layout.launches:
+            for slot in self._outputs(layout, launch):
+                self._view(slot).zero_()
         self.settle()
 
     def clear(self) -> None:

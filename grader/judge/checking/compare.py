@@ -81,6 +81,7 @@ def _where(got: Any, expected: Any, wrong: Any) -> dict[str, Any]:
         "worst_error": float(finite.max()) if finite.numel() else None,
         "unwritten": int(unwritten.sum()),
         "not_finite": int(not_finite.sum()),
+        "zeros": int((wrong & (got == 0)).sum()),
     }
 
 

@@ -28,9 +28,14 @@ START_LIMIT_S = 120.0
 FILL = "fill"  # a function of every worker that fills the outputs of any exercise
 _LEAST_AVAILABLE = 0.04  # of the machine's memory: with less left, the worker in turn is ended
 _LOOK_S = 0.5  # between two checks of its memory
+_PHASE_S = 0.25  # between two looks at whether a compiler runs
 _PLAN_LIMIT_S = 20.0  # to map memory: milliseconds, unless the machine is overloaded
 _QUEUE_S, _CALL_S = 0.02, 2e-4  # time to queue a round's calls, plus some per call, at most doubled
 _SPIN_S = {"cuda": 0.2, "simulator": 0.002}  # spin for this long, then sleep between checks
+_SLOW_BUILD = (
+    "The compiler was still running. Leave out headers that you do not need: PyTorch's take longest. If other programs "
+    "use this machine, check again later."
+)
 _NOT_AWAITED = (
     "Outputs changed after the function had returned: it must wait for its own threads and processes. Work on a stream "
     "of its own must be joined: `torch.cuda.current_stream().wait_stream(stream)`, or `stream.synchronize()`."
@@ -94,6 +99,7 @@ class Worker:
         self._round = 0
         self._flag: Flag | None = None
         self._layout: Layout | None = None
+        self._doing = "It"  # for the sentence about a wait that was too long
         self._looked_s = 0.0
         self.left_s = self._whole_s = math.inf  # of the time limit, once it is its turn
         self._look_s = 4 * _LOOK_S  # rarely: every wake-up takes the interpreter
@@ -132,13 +138,19 @@ class Worker:
         self._ask({"op": "greet"}, _PLAN_LIMIT_S)
 
     def load(
-        self, name: str, source: str, entry: str, limit_s: float, harness: Callable[..., None] | None = None
-    ) -> None:
-        """Import the source of a submission or baseline as `name`; `harness`, if given, calls it."""
-        message = {"op": "load", "name": name, "source": source, "entry": entry}
+        self, name: str, source: str, entry: str, limit_s: float, harness: Callable[..., None] | None = None,
+        zeroed: bool = False,
+    ) -> None:  # fmt: skip
+        """Import the source of a submission or baseline as `name`; `harness`, if given, calls it.
+
+        If `zeroed`, variables of simulated CUDA C++ without a value begin as 0.
+        """
+        message: dict[str, Any] = {"op": "load", "name": name, "source": source, "entry": entry, "zeroed": zeroed}
         if harness is not None:
             message |= {"harness": text_of(harness), "harness_entry": harness.__name__}
+        self._doing = "The import of the cell"
         self._ask(message, limit_s)
+        self._doing = "It"
 
     def rehearse(self, name: str, cases: Sequence[Case], limit_s: float) -> None:
         """Compile the kernels that the function uses in these cases, without running on the GPU."""
@@ -167,18 +179,23 @@ class Worker:
         self._layout = layout
         self._ask({"op": "plan", "launches": layout.plan()}, _PLAN_LIMIT_S)
 
-    def round(self, name: str, buffers: Buffers, limit_s: float, head_start: bool) -> Round:
+    def round(self, name: str, buffers: Buffers, limit_s: float, head_start: bool, build_s: float = 0.0) -> Round:
         """Run one round of the function `name` ("" copies, `FILL` fills) over the planned launches.
 
         The clock covers copying in the inputs, a small copy, the launches, and a probe of every output.
         With a head start it begins when the calls are queued on the GPU. Then Python's time for them does not count,
         unless it is long or the function waits for the GPU in between.
 
+        Args:
+            limit_s: for the launches, without the time in which a compiler runs.
+            build_s: the limit for that time; 0: it is not told apart.
+
         Raises:
             WorkerFailed: the submission raised, crashed, or timed out.
         """
         assert self._flag is not None
         assert self._layout is not None
+        self._doing = "The run"
         self._round += 1
         self._send({"op": "arm", "name": name, "round": self._round, "head_start": head_start})
         self._receive(limit_s)
@@ -194,7 +211,7 @@ class Worker:
             handed = time.perf_counter()
             buffers.wake()
             flag.raise_(number)
-            self._await_answer(flag, number, limit_s)
+            self._await_answer(flag, number, limit_s, build_s)
             answered = time.perf_counter()
             seen = probe.take()
             ended = time.perf_counter()
@@ -213,13 +230,16 @@ class Worker:
         while not flag.queued(number) and time.perf_counter() < ends:
             time.sleep(20e-6)
 
-    def _await_answer(self, flag: Flag, number: int, limit_s: float) -> None:
-        raised, waited, most_s = time.perf_counter(), 0.0, min(limit_s, self.left_s)
+    def _await_answer(self, flag: Flag, number: int, limit_s: float, build_s: float) -> None:
+        raised, waited, looked, built, builds = time.perf_counter(), 0.0, 0.0, 0.0, False
         try:
             while not flag.answered(number):
                 waited = time.perf_counter() - raised
-                if waited > most_s:
-                    raise WorkerFailed(self._too_slow(limit_s))
+                if build_s and waited - looked > _PHASE_S:
+                    built += waited - looked if builds else 0.0
+                    looked, builds = waited, self._caged.compiles()
+                if waited > self.left_s or waited - built > limit_s + (_PHASE_S if builds else 0.0) or built > build_s:
+                    raise WorkerFailed(self._too_slow(limit_s, build_s, built, builds))
                 if waited > _SPIN_S[self.device]:
                     time.sleep(0.001)
                     if self._caged.process.poll() is not None:
@@ -328,12 +348,18 @@ class Worker:
             return "left this machine without memory"
         return ""
 
-    def _too_slow(self, limit_s: float) -> Failure:
+    def _too_slow(self, limit_s: float, build_s: float = 0.0, built: float = 0.0, builds: bool = False) -> Failure:
+        """Describe a wait that was too long, and what went on when it was ended."""
         self.close()
         if self.left_s < limit_s:
             said = f"Import, cases and timing together took more than the {self._whole_s:.0f} s that this exercise has"
             return Failure("timeout", f"{said}, and were stopped.")
-        return Failure("timeout", f"It did not end within {limit_s:.0f} s and was stopped.")
+        if builds and built > build_s:
+            return Failure(
+                "timeout", f"Building did not end within {build_s:.0f} s and was stopped.", advice=_SLOW_BUILD
+            )
+        after = f" after {built:.0f} s of building" if built >= 1 else ""
+        return Failure("timeout", f"{self._doing} did not end within {limit_s:.0f} s{after} and was stopped.")
 
     def _died(self) -> Failure:
         with contextlib.suppress(subprocess.TimeoutExpired):

@@ -34,6 +34,9 @@ class TooManyFiles(Exception):
     """A tree has more open descriptors than the judge inspects."""
 
 
+_COMPILERS = frozenset((b"ninja", b"c++", b"g++", b"cc1plus", b"as", b"collect2", b"ld", b"nvcc", b"cicc", b"ptxas",
+                        b"cudafe++", b"fatbinary"))  # fmt: skip
+
 _Switches = dict[str, list[bytes]]  # by thread
 
 
@@ -50,6 +53,18 @@ def descendants(root: int) -> list[int]:
 def tasks(pids: Iterable[int]) -> int:
     """The number of threads of these processes, as RLIMIT_NPROC counts."""
     return sum(len(_threads(pid)) for pid in pids)
+
+
+def compiles(pids: Iterable[int]) -> bool:
+    """Whether one of these processes is called like a compiler or one of its parts."""
+    return any(_name(pid) in _COMPILERS for pid in pids)
+
+
+def _name(pid: int) -> bytes:
+    try:
+        return _read(f"/proc/{pid}/comm").strip()
+    except OSError:
+        return b""
 
 
 def stop_all(root: int, limit_s: float) -> bool:
@@ -245,6 +260,10 @@ class Caged:
     def processes(self) -> int:
         """Processes and threads of the tree, without the root."""
         return tasks(descendants(self.process.pid)) if self.process.poll() is None else 0
+
+    def compiles(self) -> bool:
+        """Whether a compiler runs in the tree. A submission can pretend that, to get the limit for building."""
+        return self.process.poll() is None and compiles(descendants(self.process.pid))
 
     def ran_out_of_memory(self) -> bool:
         """Whether the kernel killed a process for its memory; known only with a control group, and until `kill`."""

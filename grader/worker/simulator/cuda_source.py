@@ -20,13 +20,21 @@ from pathlib import Path
 from typing import Any, Literal
 
 INCLUDE = Path(__file__).parent / "include"
-COMPILER_FLAGS = (
+_PATTERN, _ZERO = "-ftrivial-auto-var-init=pattern", "-ftrivial-auto-var-init=zero"
+COMPILER_FLAGS = [
     "-O1",
     "-std=c++20",
+    _PATTERN,  # a variable without a value is -1.7e38, not by chance what was right before
     "-fno-strict-aliasing",  # reading float* as float4* is common in CUDA
     "-fno-gnu-unique",  # a cell that is run again must not share statics with its earlier build
     "-U_FORTIFY_SOURCE",  # its longjmp refuses to change stacks
-)
+]
+
+
+def zero_variables() -> None:
+    """From now on, build code whose variables without a value begin as 0: a case that is right only then has a bug."""
+    COMPILER_FLAGS[:] = [_ZERO if flag == _PATTERN else flag for flag in COMPILER_FLAGS]
+
 
 CLOSING = {"(": ")", "[": "]", "{": "}", "[[": "]]"}
 OPENING = {close: open_ for open_, close in CLOSING.items()}
@@ -234,7 +242,43 @@ def translate(source: str) -> str:
     Invalid code, such as an unclosed launch, is left unchanged for the compiler to report. Checks that a tensor is on
     the GPU become checks that it is on the CPU.
     """
-    return _text(_launches(shared_memory(_device(tokenize(source)))))
+    return _text(_launches(shared_memory(_device(_called_kernels(tokenize(source))))))
+
+
+_CALLED = '_Pragma("GCC error \\"a __global__ function call must be configured\\"") '  # nvcc's words
+
+
+def _called_kernels(tokens: list[Token]) -> list[Token]:
+    """Let the compiler refuse a kernel that is called like a function: it would run once, on the host."""
+    declared = {_declared_at(tokens, at) for at, token in enumerate(tokens) if token.text == "__global__"} - {0}
+    names = {tokens[at].text for at in declared}
+    result = list(tokens)
+    for at, token in enumerate(tokens):
+        if token.text not in names or at in declared or token.kind != "word":
+            continue
+        after, before = next_token(tokens, at + 1), previous_token(tokens, at - 1)
+        called = after < len(tokens) and tokens[after].text == "("
+        statement = before >= 0 and (
+            tokens[before].text in (";", "{", "}", ")", "=") or tokens[before].text in _NO_NAMES
+        )
+        if called and statement:
+            result[at] = Token("word", _CALLED + token.text)
+    return result
+
+
+def _declared_at(tokens: list[Token], at: int) -> int:
+    """Return the index of the name that the `__global__` at `at` declares, or 0."""
+    i = at + 1
+    while i < len(tokens) and tokens[i].text not in (";", "{", "}"):
+        if tokens[i].text == "(":
+            name = previous_token(tokens, i - 1)
+            if tokens[name].text not in ("__launch_bounds__", "__attribute__", "__align__"):
+                return name if tokens[name].kind == "word" else 0
+            i = closing(tokens, i)
+            if i < 0:
+                return 0
+        i += 1
+    return 0
 
 
 def _device(tokens: list[Token]) -> list[Token]:

@@ -69,6 +69,7 @@ def entries(names: Sequence[str]) -> str:
         "int cuda_on_cpu_l, void** cuda_on_cpu_a) {\n"
         f"    ::cuda_on_cpu::enter(({name}), cuda_on_cpu_s, cuda_on_cpu_b, cuda_on_cpu_l, cuda_on_cpu_a);\n}}\n"
         f'extern "C" int cuda_on_cpu_parameters_{i}() {{ return ::cuda_on_cpu::parameters_of(({name})); }}\n'
+        f'extern "C" const char* cuda_on_cpu_kinds_{i}() {{ return ::cuda_on_cpu::kinds_of(({name})); }}\n'
         for i, name in enumerate(names)
     )
 
@@ -270,6 +271,9 @@ class Function:
         self.name = name
         self._enter = library[f"cuda_on_cpu_enter_{number}"]
         self._parameters = int(library[f"cuda_on_cpu_parameters_{number}"]())
+        kinds = library[f"cuda_on_cpu_kinds_{number}"]
+        kinds.restype = ctypes.c_char_p
+        self._kinds = kinds().decode()
         self._failure = library.cuda_on_cpu_failure
         self._failure.restype = ctypes.c_char_p
         self._clear = library.cuda_on_cpu_clear
@@ -288,6 +292,9 @@ class Function:
                 f"CUDA_ERROR_INVALID_VALUE: wrong number of arguments for the kernel {self.name!r}: {len(arguments)} "
                 f"instead of {self._parameters}. A GPU's driver does not count them and reads whatever is in memory."
             )
+        for number, (value, kind) in enumerate(zip(args, self._kinds, strict=True), start=1):
+            if found := _unlike(value, kind):
+                raise CUDADriverError(f"CUDA_ERROR_INVALID_VALUE: argument {number} of {self.name!r} is {found}")
         threads = math.prod(sizes[3:])
         if threads > self.max_threads_per_block:
             raise CUDADriverError(
@@ -300,6 +307,17 @@ class Function:
         text = self._failure()
         if text and self._clear():
             raise CUDADriverError(f"CUDA_ERROR_INVALID_VALUE: invalid argument: {text.decode()}")
+
+
+def _unlike(value: Any, kind: str) -> str:
+    """How an argument differs from a parameter that is a pointer (`p`), a number (`n`) or something else, or ""."""
+    if isinstance(value, ndarray) and kind == "n":
+        return "an array, but the kernel's parameter is a number"
+    if isinstance(value, np.floating | float) and kind == "p":
+        return "a number, but the kernel's parameter is a pointer"
+    if isinstance(value, np.integer) and value.dtype.itemsize < 8 and kind == "p":
+        return "a number, but the kernel's parameter is a pointer"
+    return ""
 
 
 def _bytes_of(value: Any, number: int, kernel: str) -> bytes:

@@ -12,6 +12,7 @@ import inspect
 import linecache
 import re
 import sys
+from collections import Counter
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from types import FrameType
@@ -67,7 +68,11 @@ def cell_of_caller() -> str:
 
 
 def line_in(cell: str, source: str) -> int | None:
-    """Return the line of the cell on which the string `source` begins, if it is a single literal there."""
+    """Return the line of the cell on which `source` begins, if it is one literal there or a literal with changes.
+
+    Formatted strings, filled templates and joined strings have lines in common with the cell. They count if nearly all
+    of them are equally far from their lines in the cell.
+    """
     try:
         tree = ast.parse(cell)
     except (SyntaxError, ValueError):
@@ -77,9 +82,19 @@ def line_in(cell: str, source: str) -> int | None:
             continue
         if node.end_lineno - node.lineno == source.count("\n"):  # otherwise escapes or joined strings moved the lines
             return node.lineno
-    return None
+    places: dict[str, list[int]] = {}
+    for number, line in enumerate(cell.split("\n"), start=1):
+        places.setdefault(line.strip(), []).append(number)
+    apart = Counter(
+        places[line.strip()][0] - at
+        for at, line in enumerate(source.split("\n"))
+        if line.strip() and len(places.get(line.strip(), ())) == 1
+    )
+    ((first, common),) = apart.most_common(1) or ((0, 0),)
+    return first if first >= 1 and common >= _LEAST_ALIKE and common >= _SHARE_ALIKE * apart.total() else None
 
 
+_LEAST_ALIKE, _SHARE_ALIKE = 3, 0.8
 _COMPILER = re.compile(  # g++: file:5:12: error: text     nvcc: file(5): error: text, or error #20: text
     r"^(?:In file included from )?(?P<file>[^\s:(][^:(\n]*?)(?::(?P<gcc>\d+)(?::\d+)?|\((?P<nvcc>\d+)\)):\s+"
     r"(?:fatal |catastrophic )?error(?: #[\w-]+)?:\s*(?P<text>.+)$",
@@ -118,6 +133,11 @@ def first_error(text: str) -> tuple[int | None, str]:
         return None, message
     name, line = place
     return (line, message) if name == CELL else (None, f"In {_STRINGS[name]}, line {line}: {message}")
+
+
+def _only_line(wanted: str, cell: str) -> int | None:
+    alike = [at for at, line in enumerate(cell.split("\n"), start=1) if line.strip() == wanted.strip()]
+    return alike[0] if wanted.strip() and len(alike) == 1 else None
 
 
 def _place(match: re.Match[str]) -> tuple[str, int] | None:
@@ -173,9 +193,7 @@ def _line_of(number: int, source: str, cell: str) -> int | None:
     if first := line_in(cell, source):
         return first + number - 1
     lines = source.split("\n")
-    wanted = lines[number - 1].strip() if number <= len(lines) else ""
-    alike = [at for at, line in enumerate(cell.split("\n"), start=1) if line.strip() == wanted]
-    return alike[0] if wanted and len(alike) == 1 else None
+    return _only_line(lines[number - 1], cell) if number <= len(lines) else None
 
 
 def _text(path: Path) -> str:

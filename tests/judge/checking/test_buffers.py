@@ -12,7 +12,7 @@ from grader.exercise import Array, Case, Suspect
 from grader.exercises import find
 from grader.judge.checking import buffers as buffers_module
 from grader.judge.checking import fused_compare
-from grader.judge.checking.buffers import FILLS, Buffers, draw, generator
+from grader.judge.checking.buffers import FILLS, Buffers, draw, generator, written_outside
 from grader.protocol.arena import GUARD_BYTES
 
 ADD, SOFTMAX = find("vector_add"), find("softmax")
@@ -584,3 +584,21 @@ def test_bytes_that_nobody_wrote_are_told_from_those_of_a_bug(buffers, grey):
     all_white = replace(GREY, suspects=(Suspect("It is all white.", lambda a: 0 * a["image"][..., 0] + 255),))
     mismatch = buffers.check(grey, all_white)
     assert (mismatch.suspect, mismatch.unwritten) == ("It is all white.", 0)
+
+
+def test_the_lowest_values_are_lower_than_usual_stand_ins_for_minus_infinity() -> None:
+    """Each is near -1e30, and some are lower than the others."""
+    found = draw(Array("x", (1000,)), "lowest", generator("cpu"))
+    assert (found < -1e29).all()
+    assert 1 < len(found.unique()) < 3
+
+
+def test_outputs_begin_as_zero_within_their_guards() -> None:
+    """Zeros are written to the tensors only."""
+    buffers = Buffers("simulator")
+    layout = buffers.lay(Case("small", (Array("x", (3,)), Array("out", (2, 3), role="out", row_padding=2))))
+    buffers.poison(layout)
+    buffers.zero(layout)
+    slot = layout.launches[0]["out"]
+    assert not buffers._view(slot).any()
+    assert written_outside(buffers.arenas["outputs"], slot) == []

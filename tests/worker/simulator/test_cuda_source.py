@@ -384,6 +384,24 @@ def test_other_code_is_unchanged(source: str) -> None:
     assert translate(source) == source
 
 
+_KERNEL = "__global__ void __launch_bounds__(64) k(int n) {}\n"
+
+
+@pytest.mark.parametrize(
+    ("source", "refused"),
+    [
+        (_KERNEL + "void f() { k(3); }", True),
+        (_KERNEL + "void f() { if (1) k (3); }", True),
+        (_KERNEL + "void f() { k<<<1, 2>>>(3); g(k); }", False),
+        ("__global__ void k(int n);\n" + _KERNEL + "int k(float x);", False),
+    ],
+)
+def test_a_kernel_called_like_a_function_does_not_compile(source: str, refused: bool) -> None:
+    """The words are nvcc's; launches, declarations and pointers to kernels are left alone."""
+    assert ("a __global__ function call must be configured" in translate(source)) == refused
+    assert translate(source).count("\n") == source.count("\n")
+
+
 def test_device_checks_become_cpu_checks() -> None:
     """A tensor on the simulated GPU is a CPU tensor, so checks in code must accept it."""
     source = 'TORCH_CHECK(x.is_cuda() && x.device().type() == torch::kCUDA, "kCUDA"); TORCH_LIBRARY_IMPL(ns, CUDA, m) {} c10::DispatchKey::CUDA; CUDA'
@@ -519,6 +537,14 @@ def test_a_mark_points_into_the_cell() -> None:
     assert line_mark("made of parts", "cuda_source", CELL) == '#line 1 "cuda_source"\n'
     assert line_mark("a\nb", "cuda_source", 's = "a\\nb"') == '#line 1 "cuda_source"\n'
     assert line_mark("a", "cuda_source", "not python (") == '#line 1 "cuda_source"\n'
+
+
+def test_a_changed_literal_is_found_by_its_other_lines() -> None:
+    """A filled template begins where the template does; a string with a line put before it, one line earlier."""
+    lines = [f"    int a{number} = {number};" for number in range(6)]
+    cell = 'import x\nsource = Template(\n    r"""$T y;\n' + "\n".join(lines) + '\n""")\n'
+    assert line_mark("\n".join(["float y;", *lines, ""]), "cuda_source", cell) == '#line 3 "cell"\n'
+    assert line_mark("\n".join(["int z;", "float y;", *lines]), "cuda_source", cell) == '#line 2 "cell"\n'
 
 
 @pytest.mark.parametrize(

@@ -66,6 +66,18 @@ def test_a_python_float_is_a_double_to_the_driver(cp: Any, raw: Any) -> None:
     assert out.tolist() == [1, 1, 1]
 
 
+def test_arrays_and_numbers_in_another_order_are_refused(cp: Any, raw: Any) -> None:
+    """An array where the kernel has a number, or the other way round; an address as a number is fine."""
+    x, out = cp.ones(3, dtype=cp.float32), cp.empty(3, dtype=cp.float32)
+    scale = raw.get_function("scale")
+    with pytest.raises(CUDADriverError, match="argument 3 of 'scale' is an array"):
+        scale((1,), (64,), (x, out, out, np.float32(1)))
+    with pytest.raises(CUDADriverError, match="argument 1 of 'scale' is a number"):
+        scale((1,), (64,), (np.int32(3), out, 3, np.float32(1)))
+    scale((1,), (64,), (x.ctypes.data, out, np.int32(3), np.float32(1)))
+    assert out.tolist() == [3, 3, 3]
+
+
 @pytest.mark.parametrize(
     ("name", "words"),
     [

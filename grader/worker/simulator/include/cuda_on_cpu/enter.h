@@ -27,6 +27,16 @@ static int parameters_of(void (*)(Parameters...)) {
     return sizeof...(Parameters);
 }
 
+// One letter for each parameter: p for a pointer, n for a number that is no address, x for anything else.
+template <class... Parameters>
+static const char* kinds_of(void (*)(Parameters...)) {
+    static const char kinds[] = {(std::is_pointer_v<Parameters>                                       ? 'p'
+                                  : std::is_floating_point_v<Parameters> || (std::is_integral_v<Parameters> && sizeof(Parameters) < 8) ? 'n'
+                                                                                                      : 'x')...,
+                                 0};
+    return kinds;
+}
+
 // The GPU's fast sine: it counts turns in float, so the error grows with the angle, and it rounds a little more.
 constexpr float turns_per_radian = 0.15915494f, radians_per_turn = 6.28318531f, steps = 4194304.0f;
 static inline float turn(float x) {
