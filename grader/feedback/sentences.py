@@ -55,6 +55,11 @@ _KINDS = {
     "not_written": _Kind(
         "Not written yet", False, advice="Replace the placeholder with your code, run the cell, and check again."
     ),
+    "not_simulated": _Kind(
+        "Not judged here",
+        False,
+        advice="Check it on a machine with a GPU. Or write it without that, run the cell, and check again here.",
+    ),
     "compile": _Kind("It does not compile", True),
     "exception": _Kind("It raised an exception", True),
     "crash": _Kind(
@@ -122,7 +127,7 @@ def explained(failure: Failure, exercise: Exercise | None = None, source: str = 
         meaning=meaning,
         advice=failure.advice or advice,
         detail=_detail(failure),
-        diagnosed=known is not None or bool(failure.advice),
+        diagnosed=known is not None or bool(failure.advice) or failure.kind == "not_simulated",
     )
 
 

@@ -6,6 +6,7 @@ import traceback
 from pathlib import Path
 from typing import Any
 
+from grader.worker.simulator.lacks import said_in
 from grader.worker.toolchain.compiler_errors import compiler_log, first_error
 
 _LIMIT = 4000
@@ -21,7 +22,9 @@ def describe(error: BaseException, file: Path) -> dict[str, Any]:
     message = f"{type(error).__name__}: {text}"
     log = compiler_log(error, file)
     kind, text = _kind(error, text) if log is None else "compile", log or text
-    if kind == "not_written":
+    if not_simulated := said_in(text):
+        kind, (message, line) = "not_simulated", (not_simulated[0], not_simulated[1] or first_error(text)[0] or line)
+    elif kind == "not_written":
         message = "The exercise is not written yet."
     elif kind == "compile":
         found_line, found = _compiler_says(error, text)

@@ -16,7 +16,8 @@ from typing import Any
 
 from grader.errors import GraderError
 from grader.worker.simulator.cuda_source import COMPILER_FLAGS, INCLUDE, synchronize, translate, watch
-from grader.worker.toolchain.compiler_errors import cell_of_caller, line_mark, sources_of
+from grader.worker.simulator.lacks import NotSimulated, lacking
+from grader.worker.toolchain.compiler_errors import cell_of_caller, line_mark, place_of_error, sources_of
 
 __all__ = ["install", "prepare", "synchronize", "take_first"]
 
@@ -104,7 +105,12 @@ def _on_cpu(original: Callable[..., Any]) -> Callable[..., Any]:
         call["extra_include_paths"] = [str(INCLUDE), *(call.get("extra_include_paths") or [])]
         call["extra_ldflags"] = [f for f in call.get("extra_ldflags") or [] if not f.startswith(_DROPPED_LIBRARIES)]
         call["with_cuda"] = False
-        extension = original(**call)
+        try:
+            extension = original(**call)
+        except RuntimeError as error:
+            if what := lacking(str(error)):
+                raise NotSimulated(what, place_of_error(str(error))) from None
+            raise
         watch(extension)
         return extension
 
