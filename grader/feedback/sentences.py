@@ -98,6 +98,10 @@ _KINDS = {
 }
 _ENDLESS_TRITON = "Usually a loop never ends, or the grid has one program per element instead of one per block."
 _TIMEOUT_TRITON = "Does every loop counter advance to its end, and does `triton.cdiv` set the size of the grid?"
+IN_STEP = (
+    "`__syncwarp()` is missing: the threads of a warp do not run in step. Put one between a write to shared memory and "
+    "another thread's read of it, and one before that place is written again. `volatile` does not wait."
+)
 _COMPILING = "Compiling did not end"
 _COMPILING_MEANS = "It had not run yet. PyTorch's headers alone can take minutes on a slow or busy machine."
 _COMPILE_LESS = (
@@ -179,14 +183,16 @@ def sentences(mismatch: Mismatch, case: Case | None = None, exercise: Exercise |
 def sentences_from(facts: Facts) -> tuple[str, ...]:
     """The same sentences from all facts, including the submission's source and its other wrong cases."""
     mismatch = facts.mismatch
-    found = [mismatch.suspect] if mismatch.suspect else []
+    in_step = facts.clues.warp_in_step and facts.cuda and mismatch.wrong > 0
+    cause = IN_STEP if in_step else mismatch.suspect
+    found = [cause] if cause else []
     if mismatch.wrong:
         found.append(_differ(facts))
         if 0 < mismatch.unwritten < mismatch.wrong:
             found.append(f"{count(mismatch.unwritten)} of these {_was(mismatch.unwritten)} never written.")
         if 0 < mismatch.not_finite < mismatch.wrong:
             found.append(f"{count(mismatch.not_finite)} of these {_is(mismatch.not_finite)} NaN or infinite.")
-        if not mismatch.suspect:
+        if not cause:
             found.append(ask(facts, WRONG))
     if mismatch.outside:
         found.append(_wrote_outside(facts))

@@ -424,7 +424,7 @@ def test_only_waits_for_it_count_and_only_in_its_turn(ready, buffers):
 def test_compiling_has_a_limit_of_its_own(ready, buffers, when):
     """It counts against no other limit; without an end, the failure says that it was compiling."""
     one = ready(limit_s=60.0)
-    one.peer.answers["load"] = lambda message: when == "import" and compile_for(0.6) or {"done": True}
+    one.peer.answers["load"] = lambda message: (when == "import" and compile_for(0.6)) or {"done": True}
     one.peer.on_round = lambda number: (when == "round" and compile_for(0.6), one.peer.flag.answer(number))
 
     def compile_for(seconds):

@@ -41,7 +41,7 @@ def test_groups_of_a_block_and_of_lanes(library: ctypes.CDLL) -> None:
 
 
 def test_reductions_and_scans_of_cub(library: ctypes.CDLL) -> None:
-    """Of a block and of a warp; a reduction's result is the first thread's alone."""
+    """They are right for a block and a warp; a reduction's result is the first thread's alone."""
     wrong, out = np.zeros(1, np.int32), np.zeros(64)
     library.run_sums(pointer(wrong))
     assert (wrong[0], library.cuda_on_cpu_failure()) == (0, None)
