@@ -6,7 +6,7 @@ import traceback
 from pathlib import Path
 from typing import Any
 
-from grader.worker.simulator.lacks import said_in
+from grader.worker.simulator.lacks import said_by, said_in
 from grader.worker.toolchain.compiler_errors import compiler_log, first_error
 
 _LIMIT = 4000
@@ -16,13 +16,14 @@ _ILLEGAL = ("illegal memory access", "misaligned address", _ASSERTED, "unspecifi
 
 def describe(error: BaseException, file: Path) -> dict[str, Any]:
     """Return `{"kind", "message", "line", "detail"}` of limited length; lines count from 1 in the submission."""
+    whole = error
     error, frames = _innermost(error, file)
     line = frames[-1].lineno if frames else None
     text = str(error) or type(error).__name__
     message = f"{type(error).__name__}: {text}"
     log = compiler_log(error, file)
     kind, text = _kind(error, text) if log is None else "compile", log or text
-    if not_simulated := said_in(text):
+    if not_simulated := said_in(text) or said_by(whole):
         kind, (message, line) = "not_simulated", (not_simulated[0], not_simulated[1] or first_error(text)[0] or line)
     elif kind == "not_written":
         message = "The exercise is not written yet."

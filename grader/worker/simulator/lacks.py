@@ -1,7 +1,8 @@
-"""Tell valid CUDA that the simulator does not have from a learner's mistake, by the C++ compiler's first error.
+"""Tell valid code that the simulator does not have from a learner's mistake, by the error that it ends in.
 
 A name counts as CUDA's if `cuda_names.txt` lists it and no header of the simulator has it. A kernel that needs such a
-name is not judged here; a name that CUDA does not know either is a compile error like any other.
+name is not judged here; a name that CUDA does not know either is a compile error like any other. Numba's names and
+what Triton's interpreter does not interpret are treated alike.
 """
 
 from __future__ import annotations
@@ -9,6 +10,7 @@ from __future__ import annotations
 import functools
 import re
 import subprocess
+import traceback
 from pathlib import Path
 
 from grader.worker.simulator.cuda_source import INCLUDE
@@ -29,6 +31,11 @@ _MEMBER = re.compile(
     r"[‘'](?P<a>\w+)[^’']*[’'] is not a member of [‘'][^’']*\b(?:cub|cooperative_groups)\b"
     r"|[‘'][^’']*\b(?:cub::|cooperative_groups::|cuda[A-Z])[^’\n]*[’'] has no member named [‘'](?P<b>\w+)"
 )
+_OF_NUMBA = re.compile(
+    r"'FakeCUDAModule' object has no attribute '((?:shfl|shfl_up|shfl_down|shfl_xor|all|any|eq|ballot|match_any"
+    r"|match_all)_sync|syncwarp|activemask|lanemask_lt|nanosleep|libdevice|cache_hints|managed_array|mapped|mapped_array_like)'"
+)
+_INTERPRETER, _FUNCTIONS_OF_GPUS = "triton/runtime/interpreter.py", "triton.language.extra."
 _HEADERS_OF_CUDA = re.compile(
     r"(?:cub|thrust|cuda|cooperative_groups|nv|nvtx3|crt)/[\w./]+|(?:cu|nv)(?:blas|fft|rand|solver|sparse|tensor|dnn|jpeg)\w*\.h"
     r"|cuda_(?:fp16|bf16|fp8|fp6|fp4|pipeline|pipeline_primitives|awbarrier|awbarrier_primitives|device_runtime_api"
@@ -60,6 +67,24 @@ def said_in(text: str) -> tuple[str, int | None] | None:
         return None
     line = _LINE.search(found[0])
     return found[0], int(line[1]) if line else None
+
+
+def said_by(error: BaseException) -> tuple[str, None] | None:
+    """Return the sentence for an exception of Numba's simulator or Triton's interpreter, as `said_in` does."""
+    cause = error
+    while cause.__cause__ is not None:
+        cause = cause.__cause__
+    if of_numba := _OF_NUMBA.search(str(error)):
+        return sentence(f"`cuda.{of_numba[1]}`"), None
+    frames = [frame for frame, _ in traceback.walk_tb(cause.__traceback__)]
+    if not frames:
+        return None
+    code, function = frames[-1].f_code, frames[-1].f_locals.get("fn")
+    if isinstance(cause, NotImplementedError) and code.co_filename.endswith(_INTERPRETER):
+        return sentence(f"`{code.co_name.removeprefix('create_')}`"), None
+    if str(getattr(function, "__module__", "")).startswith(_FUNCTIONS_OF_GPUS):  # Triton wants its compiler for them
+        return sentence(f"`{getattr(function, '__name__', 'function of a GPU')}`"), None
+    return None
 
 
 def lacking(log: str) -> str:

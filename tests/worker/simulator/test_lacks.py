@@ -126,3 +126,59 @@ def test_a_wrong_case_is_wrong_whatever_the_next_one_needs(quick_judge: ForkingJ
     assert verdict.status == "failed"
     assert verdict.failure is None
     assert verdict.cases[0].mismatch is not None
+
+
+TRITON = """
+import torch, triton, triton.language as tl
+
+@triton.jit
+def kernel(x_ptr, out_ptr, n, BLOCK: tl.constexpr):
+    at = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    x = tl.load(x_ptr + at, mask=at < n)
+    BODY
+    tl.store(out_ptr + at, x, mask=at < n)
+
+def vector_add(x, y, out):
+    kernel[(triton.cdiv(x.numel(), 256),)](x, out, x.numel(), BLOCK=256)
+"""
+NUMBA = """
+from numba import cuda
+
+@cuda.jit
+def kernel(x, out):
+    i = cuda.grid(1)
+    if i < x.size:
+        out[i] = BODY
+
+def vector_add(x, y, out):
+    kernel[(x.numel() + 63) // 64, 64](cuda.as_cuda_array(x), cuda.as_cuda_array(out))
+"""
+ASSEMBLY = 'x = tl.inline_asm_elementwise("add.f32 $0, $1, $1;", "=f,f", [x], dtype=tl.float32, is_pure=True, pack=1)'
+
+
+@pytest.mark.parametrize(
+    ("source", "body", "what", "line"),
+    [
+        (TRITON, ASSEMBLY, "`inline_asm`", 8),
+        (TRITON, "x += tl.extra.cuda.globaltimer()", "`globaltimer`", 8),
+        (NUMBA, "cuda.cache_hints.ldcg(x, i)", "`cuda.cache_hints`", 8),
+    ],
+)
+def test_triton_and_numba_are_treated_alike(
+    quick_judge: ForkingJudge, source: str, body: str, what: str, line: int
+) -> None:
+    """A GPU's compiler knows these; its interpreter or simulator does not."""
+    verdict = quick_judge.grade(source.replace("BODY", body), "vector_add")
+    assert verdict.status == "not_judged", verdict.failure
+    assert verdict.failure is not None
+    assert (verdict.failure.message, verdict.failure.line) == (sentence(what), line)
+
+
+@pytest.mark.parametrize(
+    ("source", "body"), [(TRITON, "x += tl.globaltimer()"), (NUMBA, "cuda.match_sync(0xffffffff, x[i])")]
+)
+def test_a_name_that_neither_knows_is_a_mistake(quick_judge: ForkingJudge, source: str, body: str) -> None:
+    """The exception stays the learner's."""
+    verdict = quick_judge.grade(source.replace("BODY", body), "vector_add")
+    assert verdict.failure is not None
+    assert (verdict.status, verdict.failure.kind) == ("failed", "exception")
