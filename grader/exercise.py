@@ -191,8 +191,6 @@ class Exercise:
     plot_value: Callable[[Case], int] = field(default=lambda case: case.arrays[0].shape[-1])
     time_limit_s: float = 30.0  # to import the submission, and for its first round: both may run a compiler
     round_limit_s: float = 20.0  # for one round of launches
-    case_limit_s: float | None = None  # for a case, if no compiler that is not limited apart runs in it
-    compile_limit_s: float = 360.0  # for compilers of C++ and CUDA C++, apart from all other limits
     wall_limit_s: float = 90.0  # for all waits together: import, cases and timing. All limits grow on a slow host
     of_the_host: bool = False  # also time what a call costs the host; if not, calls are queued before the clock starts
     launches: int | None = None  # per timed round, if the bytes moved do not tell how long a launch takes

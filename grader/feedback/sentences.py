@@ -102,12 +102,6 @@ IN_STEP = (
     "`__syncwarp()` is missing: the threads of a warp do not run in step. Put one between a write to shared memory and "
     "another thread's read of it, and one before that place is written again. `volatile` does not wait."
 )
-_COMPILING = "Compiling did not end"
-_COMPILING_MEANS = "It had not run yet. PyTorch's headers alone can take minutes on a slow or busy machine."
-_COMPILE_LESS = (
-    "Include only the headers that you need, with `no_implicit_headers=True` in `load_inline`. Otherwise check again "
-    "when the machine is less busy."
-)
 _ENDED_ITSELF = "ended itself"
 _WRAPPED = re.compile(r"^(?:(?:InterpreterError|CompilationError): )*(\w+)\((['\"].*['\"])\)$", re.DOTALL)
 
@@ -122,8 +116,6 @@ def explained(failure: Failure, exercise: Exercise | None = None, source: str = 
     meaning, advice = kind.meaning, kind.advice
     if failure.kind == "timeout" and exercise is not None and exercise.backend == "triton":
         meaning, advice = _ENDLESS_TRITON, _TIMEOUT_TRITON
-    if failure.kind == "timeout" and failure.message.startswith(_COMPILING):
-        meaning, advice = _COMPILING_MEANS, _COMPILE_LESS
     if failure.kind == "crash" and _ENDED_ITSELF in failure.message:
         meaning, advice = "", "A submission must return to its caller: remove `exit`, `os._exit` and similar calls."
     if failure.kind in ("compile", "exception", "illegal_access"):

@@ -209,8 +209,7 @@ class Job:
         try:
             worker.plan(layout)
             with self.bench.pool.still() if case.measured else contextlib.nullcontext():
-                limit_s = self.exercise.case_limit_s or self.exercise.time_limit_s  # it may compile for each shape
-                limit_s *= self.bench.machine.slowness
+                limit_s = self.bench.machine.slowness * self.exercise.time_limit_s  # it may compile for each shape
                 one = worker.round("submission", buffers, limit_s, self.exercise.head_start)
             mismatch = buffers.check(layout, self.exercise, expected)
             if mismatch is None:

@@ -25,10 +25,8 @@ from typing import Any
 from grader.protocol.arena import CudaArena, HostArena, Slot, tensor
 from grader.protocol.channel import Channel, ChannelClosed
 from grader.protocol.flag import Flag
-from grader.protocol.phase import Phase
 from grader.worker.failures import describe
 from grader.worker.stopwatch import GpuFlag, watch
-from grader.worker.toolchain.compiling import report_to
 
 _PR_SET_PDEATHSIG = 1
 
@@ -61,8 +59,6 @@ class Worker:
         elif operation == "map":
             self._map(message["arenas"], fds)
         elif operation == "load":
-            if fds:
-                report_to(Phase.take(fds[0]))
             harness = bind_harness(message["harness"], message["harness_entry"]) if "harness" in message else None
             function = _load(message["source"], message["entry"], "submission")
             self.functions[message["name"]] = functools.partial(harness, function) if harness else function

@@ -76,13 +76,6 @@ def test_crashes_and_exits_are_told_apart() -> None:
     assert "os._exit" in exited.advice
 
 
-def test_slow_compiling_is_not_called_an_endless_loop() -> None:
-    """The kernel has not run: the advice is about headers."""
-    said = explained(Failure("timeout", "Compiling did not end within 240 s and was stopped."), find("transpose"))
-    assert "loop" not in said.meaning + said.advice
-    assert "headers" in said.advice
-
-
 def test_the_judges_own_advice_comes_first() -> None:
     """Advice from the failure is not replaced."""
     failure = Failure("exception", "NameError: name 'tl' is not defined", advice="Do this.")

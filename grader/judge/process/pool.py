@@ -40,8 +40,7 @@ class Loaded:
     worker: Worker
     failure: Failure | None
     beside: bool  # loaded while other submissions used the machine
-    compiled_s: float = 0.0  # by compilers, while it was loaded
-    waited_s: float = 0.0  # for the rest of the loading, since its turn came
+    waited_s: float = 0.0  # for loading, since its turn came
 
 
 class Pool:
@@ -122,7 +121,7 @@ class Pool:
             worker = self._start(one_queue=True) if one_queue else self._pop().result()
             begun = time.monotonic()
             loaded = _load(worker, source, exercise, min(left_s, self.slowness * exercise.time_limit_s), beside=False)
-        loaded = replace(loaded, waited_s=max(time.monotonic() - begun - loaded.compiled_s, 0.0))
+        loaded = replace(loaded, waited_s=time.monotonic() - begun)
         self._in_hand = loaded.worker
         if loaded.failure is None:
             loaded.worker.thaw()
@@ -246,8 +245,7 @@ def _load(
         return Loaded(worker, failed.failure, beside=True)
     begun = time.monotonic()
     try:
-        worker.compile_limit_s = exercise.compile_limit_s
-        compiled_s = worker.load("submission", source, exercise.entry, limit_s, exercise.harness) or 0.0
+        worker.load("submission", source, exercise.entry, limit_s, exercise.harness)
         if rehearsed and exercise.backend in _REHEARSAL_S:
             cases = [*exercise.cases, *exercise.timed_cases]
             left_s = limit_s - (time.monotonic() - begun)
@@ -258,7 +256,7 @@ def _load(
         if isinstance(error, WorkerFailed):
             return Loaded(worker, error.failure, beside)
         raise
-    return Loaded(worker, None, beside, compiled_s)
+    return Loaded(worker, None, beside)
 
 
 def _close(future: Future[Loaded] | Future[Worker]) -> None:

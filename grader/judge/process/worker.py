@@ -22,7 +22,6 @@ from grader.judge.sandbox import FILES, MEMORY_BYTES, TASKS, Caged, TooManyFiles
 from grader.judge.timing.output_probe import OutputProbe
 from grader.protocol.channel import Channel, ChannelClosed, ChannelTimeout
 from grader.protocol.flag import Flag
-from grader.protocol.phase import Phase
 from grader.verdict import Failure
 
 START_LIMIT_S = 120.0
@@ -97,9 +96,6 @@ class Worker:
         self._layout: Layout | None = None
         self._looked_s = 0.0
         self.left_s = self._whole_s = math.inf  # of the time limit, once it is its turn
-        self.compile_limit_s = self.compiled_s = 0.0  # for all compilers that it runs, and what they took
-        self._phase: Phase | None = None
-        self._looked_for_compiler_s = 0.0
         self._look_s = 4 * _LOOK_S  # rarely: every wake-up takes the interpreter
         self.closed = False
         self._is_ahead = True  # of its turn
@@ -137,22 +133,12 @@ class Worker:
 
     def load(
         self, name: str, source: str, entry: str, limit_s: float, harness: Callable[..., None] | None = None
-    ) -> float:
-        """Import the source of a submission or baseline as `name`; `harness`, if given, calls it.
-
-        Return the seconds that compilers took, which count against `compile_limit_s` only.
-        """
+    ) -> None:
+        """Import the source of a submission or baseline as `name`; `harness`, if given, calls it."""
         message = {"op": "load", "name": name, "source": source, "entry": entry}
         if harness is not None:
             message |= {"harness": text_of(harness), "harness_entry": harness.__name__}
-        if self._phase is not None:
-            self._phase.close()
-        self._phase, fd = Phase.create()
-        try:
-            self._ask(message, limit_s, (fd,), "the cell was imported")
-        finally:
-            os.close(fd)
-        return self.compiled_s
+        self._ask(message, limit_s)
 
     def rehearse(self, name: str, cases: Sequence[Case], limit_s: float) -> None:
         """Compile the kernels that the function uses in these cases, without running on the GPU."""
@@ -229,15 +215,13 @@ class Worker:
 
     def _await_answer(self, flag: Flag, number: int, limit_s: float) -> None:
         raised, waited, most_s = time.perf_counter(), 0.0, min(limit_s, self.left_s)
-        compiled_s = self._begin_to_wait()
         try:
             while not flag.answered(number):
-                waited = time.perf_counter() - raised - (self.compiled_s - compiled_s)
+                waited = time.perf_counter() - raised
                 if waited > most_s:
-                    raise WorkerFailed(self._too_slow(limit_s, "it ran"))
+                    raise WorkerFailed(self._too_slow(limit_s))
                 if waited > _SPIN_S[self.device]:
                     time.sleep(0.001)
-                    self._compiled()
                     if self._caged.process.poll() is not None:
                         raise WorkerFailed(self._died())
                     self._watch()
@@ -285,15 +269,12 @@ class Worker:
         self._caged.kill()
         self._printed.close()
         self._channel.close()
-        for shared in (self._flag, self._phase):
-            if shared is not None:
-                shared.close()
+        if self._flag is not None:
+            self._flag.close()
 
-    def _ask(
-        self, message: dict[str, Any], limit_s: float, fds: tuple[int, ...] = (), doing: str = "it ran"
-    ) -> dict[str, Any]:
+    def _ask(self, message: dict[str, Any], limit_s: float, fds: tuple[int, ...] = ()) -> dict[str, Any]:
         self._send(message, fds)
-        return self._receive(limit_s, doing)
+        return self._receive(limit_s)
 
     def _send(self, message: dict[str, Any], fds: tuple[int, ...] = ()) -> None:
         try:
@@ -301,40 +282,21 @@ class Worker:
         except (ChannelClosed, ValueError):
             raise WorkerFailed(self._died()) from None
 
-    def _receive(self, limit_s: float, doing: str = "it ran") -> dict[str, Any]:
+    def _receive(self, limit_s: float) -> dict[str, Any]:
         asked, most_s = time.monotonic(), min(limit_s, self.left_s)
-        compiled_s = self._begin_to_wait()
         try:
-            answer, _ = self._channel.receive(most_s, idle=self._uncounted, idle_s=self._look_s)
+            answer, _ = self._channel.receive(most_s, idle=self._watch, idle_s=self._look_s)
         except ChannelTimeout:
-            raise WorkerFailed(self._too_slow(limit_s, doing)) from None
+            raise WorkerFailed(self._too_slow(limit_s)) from None
         except ChannelClosed:
             raise WorkerFailed(self._died()) from None
         finally:
-            self.left_s -= time.monotonic() - asked - (self.compiled_s - compiled_s)
+            self.left_s -= time.monotonic() - asked
         if "failure" in answer:
             failure = failure_of(answer["failure"])
             false = failure.kind == "not_simulated" and self.device == "cuda"
             raise WorkerFailed(replace(failure, kind="exception") if false else failure)
         return answer
-
-    def _begin_to_wait(self) -> float:
-        self._looked_for_compiler_s = time.monotonic()
-        return self.compiled_s
-
-    def _compiled(self) -> float:
-        """Return the seconds since the last look, if a compiler runs and may go on."""
-        now = time.monotonic()
-        since_s, self._looked_for_compiler_s = now - self._looked_for_compiler_s, now
-        if self.closed or self._phase is None or not self._phase.compiling:
-            return 0.0
-        since_s = min(since_s, self.compile_limit_s - self.compiled_s)
-        self.compiled_s += since_s
-        return since_s
-
-    def _uncounted(self) -> float:
-        waited_s = self._watch()
-        return max(waited_s, self._compiled())
 
     def _watch(self) -> float:
         """Check the tree's limits a few times per second, and end it with WorkerFailed if it exceeds one.
@@ -368,16 +330,12 @@ class Worker:
             return "left this machine without memory"
         return ""
 
-    def _too_slow(self, limit_s: float, doing: str) -> Failure:
-        compiling = self._phase is not None and not self.closed and self._phase.compiling
+    def _too_slow(self, limit_s: float) -> Failure:
         self.close()
-        if compiling:
-            said = f"Compiling did not end within {max(self.compile_limit_s, limit_s):.0f} s and was stopped."
-            return Failure("timeout", said)
         if self.left_s < limit_s:
             said = f"Import, cases and timing together took more than the {self._whole_s:.0f} s that this exercise has"
             return Failure("timeout", f"{said}, and were stopped.")
-        return Failure("timeout", f"It did not end within {limit_s:.0f} s and was stopped, while {doing}.")
+        return Failure("timeout", f"It did not end within {limit_s:.0f} s and was stopped.")
 
     def _died(self) -> Failure:
         with contextlib.suppress(subprocess.TimeoutExpired):

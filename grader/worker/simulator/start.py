@@ -18,7 +18,6 @@ from grader.errors import GraderError
 from grader.worker.simulator.cuda_source import COMPILER_FLAGS, INCLUDE, synchronize, translate, watch
 from grader.worker.simulator.lacks import NotSimulated, lacking
 from grader.worker.toolchain.compiler_errors import cell_of_caller, line_mark, place_of_error, sources_of
-from grader.worker.toolchain.compiling import compiling
 
 __all__ = ["install", "prepare", "synchronize", "take_first"]
 
@@ -94,8 +93,7 @@ def _on_cpu(original: Callable[..., Any]) -> Callable[..., Any]:
         call = signature.bind(*args, **kwargs).arguments
         cuda_sources = sources_of(call.pop("cuda_sources", None))
         if not cuda_sources:
-            with compiling():
-                return original(**call)
+            return original(**call)
         cell = cell_of_caller()
         headers = [] if call.get("no_implicit_headers") else ["#include <torch/extension.h>"]
         call["cpp_sources"] = [
@@ -112,8 +110,7 @@ def _on_cpu(original: Callable[..., Any]) -> Callable[..., Any]:
         call["extra_ldflags"] = [f for f in call.get("extra_ldflags") or [] if not f.startswith(_DROPPED_LIBRARIES)]
         call["with_cuda"] = False
         try:
-            with compiling():
-                extension = original(**call)
+            extension = original(**call)
         except RuntimeError as error:
             if what := lacking(str(error)):
                 raise NotSimulated(what, place_of_error(str(error))) from None

@@ -17,8 +17,6 @@ from pathlib import Path
 from types import FrameType
 from typing import Any
 
-from grader.worker.toolchain.compiling import compiling
-
 CELL = "cell"  # the file name in marks with lines of the cell; other lines count from the start of their string
 
 _PACKAGE = str(Path(__file__).parents[2])
@@ -50,8 +48,7 @@ def _marking(original: Callable[..., Any]) -> Callable[..., Any]:
                 call[parameter] = marked
         if call.get("functions"):
             call["cpp_sources"] = [*call["cpp_sources"], '#line 1 "binding"']
-        with compiling():
-            return original(**call)
+        return original(**call)
 
     return load_inline
 

@@ -19,7 +19,6 @@ from grader.judge.process import worker as worker_module
 from grader.judge.process.worker import Round, Worker, WorkerFailed
 from grader.protocol.channel import Channel
 from grader.protocol.flag import Flag
-from grader.protocol.phase import Phase
 from tests.pace import PACE
 
 CASE = Case("case", (Array("x", (64,)), Array("out", (64,), role="out")))
@@ -90,8 +89,6 @@ class Peer:
             while True:
                 message, fds = channel.receive(None, with_fds=True)
                 self.asked.append(message)
-                if message["op"] == "load":
-                    self.phase = Phase.take(fds[0])
                 if message["op"] == "map":
                     self.flag = Flag(fds[0])
                     for fd in fds:
@@ -418,44 +415,6 @@ def test_only_waits_for_it_count_and_only_in_its_turn(ready, buffers):
     one.left_s = 0.1
     said = "Import, cases and timing together took more than the 90 s that this exercise has, and were stopped."
     assert failure(one.load, "submission", "x", "f", 30.0).message == said
-
-
-@pytest.mark.parametrize("when", ["import", "round"])
-def test_compiling_has_a_limit_of_its_own(ready, buffers, when):
-    """It counts against no other limit; without an end, the failure says that it was compiling."""
-    one = ready(limit_s=60.0)
-    one.peer.answers["load"] = lambda message: (when == "import" and compile_for(0.6)) or {"done": True}
-    one.peer.on_round = lambda number: (when == "round" and compile_for(0.6), one.peer.flag.answer(number))
-
-    def compile_for(seconds):
-        one.peer.phase.compiling = True
-        time.sleep(seconds)
-        one.peer.phase.compiling = False
-
-    def grade(limit_s):
-        one.load("submission", "x", "f", limit_s if when == "import" else 30.0)
-        one.round("submission", buffers, limit_s if when == "round" else 30.0, True)
-
-    one.compile_limit_s = 60.0
-    grade(0.4)
-    assert one.compiled_s > 0.4
-    assert one.left_s > 59.5
-    one.compile_limit_s = one.compiled_s
-    assert failure(grade, 0.3).message.startswith("Compiling did not end within")
-
-
-@pytest.mark.parametrize(("when", "words"), [("import", "while the cell was imported"), ("round", "while it ran")])
-def test_a_timeout_names_what_was_under_way(ready, buffers, when, words):
-    """The import of the cell, or a call of its function."""
-    one = ready()
-    if when == "import":
-        one.peer.answers["load"] = silent
-        found = failure(one.load, "submission", "x", "f", 0.2)
-    else:
-        one.peer.on_round = lambda number: time.sleep(1)
-        found = failure(one.round, "submission", buffers, 0.2, True)
-    assert found.kind == "timeout"
-    assert words in found.message
 
 
 @pytest.mark.parametrize(("device", "kind"), [("simulator", "not_simulated"), ("cuda", "exception")])
