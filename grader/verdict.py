@@ -16,6 +16,7 @@ Progress = Callable[[str, int, int], None]  # the current step, how many are don
 FailureKind = Literal[
     "unusable",  # nothing to grade: empty, syntax error, no such function, wrong signature
     "not_written",  # the stub is still there
+    "not_simulated",  # it needs what the simulator does not have
     "compile",  # the kernel does not compile
     "exception",  # the submission raised
     "crash",  # the worker died: a segmentation fault, an abort, os._exit
@@ -135,11 +136,14 @@ class Environment:
 
 @dataclass(frozen=True)
 class Verdict:
-    """The judge's answer. `passed`: every case is right and no gate that could be measured failed."""
+    """The judge's answer. `passed`: every case is right and no gate that could be measured failed.
+
+    `not_judged`: the simulator cannot run the submission, and no case is wrong. A GPU can judge it.
+    """
 
     exercise: str
     title: str
-    status: Literal["passed", "failed", "unusable"]
+    status: Literal["passed", "not_judged", "failed", "unusable"]
     points: float
     max_points: float
     reachable_points: float  # the most that this machine can give

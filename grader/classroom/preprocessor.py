@@ -35,7 +35,7 @@ class JudgeCells(NbGraderPreprocessor):  # type: ignore[misc]
     """First of `Autograde.autograde_preprocessors`: sends the solution cells to the judge and runs nothing itself.
 
     Each check cell gets a report and a number as `execute_result`, which nbgrader's `determine_grade` reads. If a cell
-    could not be judged, it gets 0 and `SaveVerdicts` flags it for manual grading.
+    could not be judged, or only a GPU can, it gets 0 and `SaveVerdicts` flags it for manual grading.
     """
 
     device = Enum(
@@ -63,8 +63,7 @@ class JudgeCells(NbGraderPreprocessor):  # type: ignore[misc]
 
     def preprocess(self, nb: NotebookNode, resources: ResourcesDict) -> tuple[NotebookNode, ResourcesDict]:
         """Return the notebook with all outputs cleared and a report and a score in each graded cell."""
-        not_graded: list[str] = []
-        resources[_TO_REVIEW] = []
+        resources[_NOT_GRADED], resources[_TO_REVIEW] = [], []
         if "root" in self.config.CourseDirectory:  # set by the course's nbgrader_config.py
             found.use(Path(self.config.CourseDirectory.root))
         for cell in nb.cells:
@@ -75,10 +74,9 @@ class JudgeCells(NbGraderPreprocessor):  # type: ignore[misc]
                 continue  # nbgrader leaves written answers to manual grading
             reason = self._grade(cell, resources)
             if reason:
-                not_graded.append(cell.metadata.nbgrader.grade_id)
+                resources[_NOT_GRADED].append(cell.metadata.nbgrader.grade_id)
                 cell.outputs = [_note("Not graded", reason), _score(0.0)]
                 self.log.error("%s: not graded: %s", cell.metadata.nbgrader.grade_id, reason)
-        resources[_NOT_GRADED] = not_graded
         return nb, resources
 
     def _grade(self, cell: NotebookNode, resources: ResourcesDict) -> str:
@@ -101,8 +99,11 @@ class JudgeCells(NbGraderPreprocessor):  # type: ignore[misc]
             score = _points(verdict, points)
             cell.outputs = [_report(verdict), _score(score)]
             cell.metadata["grader"] = node(verdict=_plain_json(verdict.to_dict()))
-            if verdict.failure is not None and verdict.failure.kind == "implausible":
+            kind = verdict.failure.kind if verdict.failure is not None else ""
+            if kind == "implausible":
                 resources[_TO_REVIEW].append(grade_id)
+            elif kind == "not_simulated":  # a GPU can judge it
+                resources[_NOT_GRADED].append(grade_id)
         except UnusableSubmission as error:
             cell.outputs = [_note(f"{exercise.title}: 0 of {in_points(points)}", str(error)), _score(0.0)]
             self.log.warning("%s: 0 of %g points: %s", grade_id, points, error)

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from grader.submission import Submission
     from grader.verdict import Verdict
 
-_STATUS = {"passed": 0, "failed": 1, "unusable": 2}
+_STATUS = {"passed": 0, "not_judged": 3, "failed": 1, "unusable": 2}  # the exit status of each, the best first
 
 SolutionFile = Annotated[Path, typer.Argument(metavar="FILE", help="A .py file or a notebook.")]
 OfExercise = Annotated[
@@ -106,7 +106,8 @@ def _judge(
     if as_json:
         answers = [verdict.to_dict() for verdict in verdicts]
         print_json(answers if several else answers[0])
-    raise typer.Exit(max(_STATUS[verdict.status] for verdict in verdicts))
+    worst = max((verdict.status for verdict in verdicts), key=list(_STATUS).index)
+    raise typer.Exit(_STATUS[worst])
 
 
 def _submissions(file: Path, exercise: str | None) -> tuple[bool, list[Submission]]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import re
 from dataclasses import dataclass, field
 from math import isfinite
 
@@ -20,6 +21,7 @@ class Clues:
     branches_on_block: bool = False  # with an `if` in a Triton kernel
     one_by_one: bool = False  # a Triton kernel loads single elements in a loop
     threads_in_grid: bool = False  # a Triton grid has two numbers, but the kernels use only the first axis
+    warp_in_step: bool = False  # one warp adds in shared memory without a barrier, as if its threads ran in step
 
 
 def clues_in(source: str, entry: str) -> Clues:
@@ -27,15 +29,33 @@ def clues_in(source: str, entry: str) -> Clues:
     try:
         tree = parsed(source)
         functions = [node for node in tree.body if isinstance(node, ast.FunctionDef)]
+        strings = [node.value for node in ast.walk(tree) if isinstance(node, ast.Constant) and type(node.value) is str]
         kernels = [each for each in functions if any("jit" in ast.unparse(line) for line in each.decorator_list)]
         return Clues(
             returns_value=any(_returns_value(each) for each in functions if each.name == entry),
             branches_on_block=any(map(_branches_on_block, kernels)),
             one_by_one=any(map(_one_by_one, kernels)),
             threads_in_grid=bool(kernels) and _two_in_grid(tree) and not any(map(_uses_other_axes, kernels)),
+            warp_in_step=any(map(_warp_in_step, strings)),
         )
     except (SyntaxError, ValueError, RecursionError, MemoryError):
         return Clues()
+
+
+_VOLATILE = re.compile(r"\bvolatile\b(?!\s*\()")  # no `asm volatile(`
+_IN_WARP = re.compile(r"\bif\s*\([^(){};]*<\s*(?:32|warpSize)\s*\)\s*\{(?P<body>(?:[^{}]|\{[^{}]*\})*)\}")
+_ADDS_NEIGHBOUR = re.compile(r"\]\s*(?:\+=|=[^=;][^;]*\+)\s*\w+\[[^\]]*\+")
+
+
+def _warp_in_step(source: str) -> bool:
+    """Whether CUDA C++ trusts a warp's threads to run in step: with `volatile`, or in an `if` for 32 threads."""
+    code = re.sub(r"//[^\n]*|/\*.*?\*/", "", source, flags=re.DOTALL)
+    if "__shared__" not in code or "__syncwarp" in code:
+        return False
+    bodies = (found["body"] for found in _IN_WARP.finditer(code))
+    return bool(_VOLATILE.search(code)) or any(
+        _ADDS_NEIGHBOUR.search(body) and "__sync" not in body and "_sync(" not in body for body in bodies
+    )
 
 
 def _returns_value(function: ast.FunctionDef) -> bool:

@@ -60,6 +60,8 @@ def as_text(verdict: Verdict, source: str = "") -> str:
     """The report as plain text of at most 100 columns. With the `source` of the cell, it shows the line that failed."""
     s = summarize(verdict, source)
     blocks = [[f"{s.sign} {s.headline}: {verdict.title}. {s.points}{s.points_note and f'; {s.points_note}'}."]]
+    if s.unseen:
+        blocks[0].append(s.unseen)
     if verdict.judged:
         blocks[0].append(clean(verdict.judged))
     if s.cases:

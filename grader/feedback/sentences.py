@@ -55,6 +55,11 @@ _KINDS = {
     "not_written": _Kind(
         "Not written yet", False, advice="Replace the placeholder with your code, run the cell, and check again."
     ),
+    "not_simulated": _Kind(
+        "Not judged here",
+        False,
+        advice="Check it on a machine with a GPU. Or write it without that, run the cell, and check again here.",
+    ),
     "compile": _Kind("It does not compile", True),
     "exception": _Kind("It raised an exception", True),
     "crash": _Kind(
@@ -104,6 +109,10 @@ _TIMEOUTS = {
     "numba": tuple(text.format("cuda.syncthreads()") for text in _THREADS_WAIT),
 }
 _BOUNDS = {"triton": ", with a mask", "cuda": ", with an `if`", "cupy": ", with an `if`", "numba": ", with an `if`"}
+IN_STEP = (
+    "`__syncwarp()` is missing: the threads of a warp do not run in step. Put one between a write to shared memory and "
+    "another thread's read of it, and one before that place is written again. `volatile` does not wait."
+)
 _ENDED_ITSELF = "ended itself"
 _WRAPPED = re.compile(r"^(?:(?:InterpreterError|CompilationError): )*(\w+)\((['\"].*['\"])\)$", re.DOTALL)
 
@@ -139,7 +148,7 @@ def explained(failure: Failure, exercise: Exercise | None = None, source: str = 
         meaning=meaning,
         advice=failure.advice or advice,
         detail=_detail(failure),
-        diagnosed=known is not None or slow is not None or bool(failure.advice),
+        diagnosed=known is not None or slow is not None or bool(failure.advice) or failure.kind == "not_simulated",
     )
 
 
@@ -199,14 +208,16 @@ def sentences(mismatch: Mismatch, case: Case | None = None, exercise: Exercise |
 def sentences_from(facts: Facts) -> tuple[str, ...]:
     """The same sentences from all facts, including the submission's source and its other wrong cases."""
     mismatch = facts.mismatch
-    found = [mismatch.suspect] if mismatch.suspect else []
+    in_step = facts.clues.warp_in_step and facts.cuda and mismatch.wrong > 0
+    cause = IN_STEP if in_step else mismatch.suspect
+    found = [cause] if cause else []
     if mismatch.wrong:
         found.append(_differ(facts))
         if 0 < mismatch.unwritten < mismatch.wrong:
             found.append(f"{count(mismatch.unwritten)} of these {_was(mismatch.unwritten)} never written.")
         if 0 < mismatch.not_finite < mismatch.wrong:
             found.append(f"{count(mismatch.not_finite)} of these {_is(mismatch.not_finite)} NaN or infinite.")
-        if not mismatch.suspect:
+        if not cause:
             found.append(ask(facts, WRONG))
     if mismatch.outside:
         found.append(_wrote_outside(facts))

@@ -39,9 +39,9 @@ def notes(verdict: Verdict) -> tuple[Note, ...]:
 
 
 def to_look_at(verdict: Verdict) -> list[str]:
-    """The points that a person who grades should check: a time held for review, and the notes."""
+    """The points that a person who grades should check: a result held for review or not judged, and the notes."""
     failure = verdict.failure
-    held = [failure.message] if failure is not None and failure.kind == "implausible" else []
+    held = [failure.message] if failure is not None and failure.kind in ("implausible", "not_simulated") else []
     return [*held, *(f"{note.label}: {note.sentence}" for note in notes(verdict))]
 
 
@@ -50,10 +50,11 @@ def without_quotes(note: Note) -> str:
     return f"{note.label}: {_QUOTED.sub('…', note.sentence)}"
 
 
-State = Literal["unusable", "not_written", "broken", "held", "wrong", "slow", "untimed", "passed"]
+State = Literal["unusable", "not_judged", "not_written", "broken", "held", "wrong", "slow", "untimed", "passed"]
 Tone = Literal["good", "bad", "warn", "plain"]
 _STATES: dict[State, tuple[Tone, str, str]] = {  # tone, sign and headline
     "unusable": ("warn", "!", "Nothing could be graded"),
+    "not_judged": ("plain", "–", "Not judged here"),
     "not_written": ("plain", "…", "Not written yet"),
     "broken": ("bad", "✗", "It failed"),
     "held": ("warn", "!", "Held for review"),
@@ -62,6 +63,9 @@ _STATES: dict[State, tuple[Tone, str, str]] = {  # tone, sign and headline
     "untimed": ("good", "✓", "Right, but its speed was not measured"),
     "passed": ("good", "✓", "Passed"),
 }
+RIGHT_IN_THE_SIMULATOR = "Right in the simulator"
+UNSEEN = "It cannot see speed, a GPU's own rounding, or errors that depend on how a GPU times its threads."
+_SIMULATED = ("triton", "cuda", "numba", "cupy")  # other exercises need no simulator
 NEEDS_GPU = "Simulated without a GPU: points for speed need a GPU."
 _TIMED = ", while timed"
 
@@ -76,6 +80,7 @@ class Summary:
     headline: str
     points: str
     points_note: str
+    unseen: str  # by the simulator
     cases: str
     failing: CaseResult | None
     sentences: tuple[str, ...]
@@ -107,13 +112,17 @@ def summarize(verdict: Verdict, source: str = "") -> Summary:
     diagnosed = names_a_cause(facts) if facts is not None else failure is not None and failure.diagnosed
     tone, sign, headline = _STATES[state]
     done = state in ("passed", "untimed")
+    simulated = verdict.environment.device == "simulator" and exercise is not None and exercise.backend in _SIMULATED
+    if done and simulated:
+        headline = RIGHT_IN_THE_SIMULATOR
     return Summary(
         state=state,
         tone=tone,
         sign=sign,
         headline=failure.title if failure is not None else headline,
-        points=f"{points(verdict.points)} of {in_points(verdict.max_points)}",
+        points=f"{'–' if state == 'not_judged' else points(verdict.points)} of {in_points(verdict.max_points)}",
         points_note=_points_note(verdict),
+        unseen=UNSEEN if done and simulated else "",
         cases=_cases(verdict),
         failing=failing,
         sentences=found,
@@ -142,6 +151,8 @@ def state_of(verdict: Verdict) -> State:
     kind = verdict.failure.kind if verdict.failure is not None else ""
     if kind == "not_written":
         return "not_written"
+    if kind == "not_simulated":
+        return "not_judged"
     if "unusable" in (kind, verdict.status):
         return "unusable"
     if kind:
@@ -246,7 +257,8 @@ def _points_note(verdict: Verdict) -> str:
     missing = verdict.max_points - verdict.reachable_points
     if missing <= 0:
         return ""
-    return f"{in_points(missing)} for speed need{'s' if missing == 1 else ''} a GPU"
+    for_speed = "" if verdict.status == "not_judged" else " for speed"
+    return f"{in_points(missing)}{for_speed} need{'s' if missing == 1 else ''} a GPU"
 
 
 def _cases(verdict: Verdict) -> str:
@@ -260,6 +272,8 @@ def _cases(verdict: Verdict) -> str:
 def _failure_name(failing: CaseResult | None, failure: Explained | None) -> str:
     where = [f"in “{failing.name}”"] if failing else []
     where += [f"in line {failure.line} of the cell"] if failure and failure.line else []
+    if failure is not None and failure.title == _STATES["not_judged"][2]:
+        return f"Why {', '.join(where)}".rstrip()
     return f"What happened {', '.join(where)}".rstrip()
 
 
@@ -280,7 +294,7 @@ def _next_step(
     noted = any(finding.kind == "rule" for finding in verdict.findings)
     done = "All cases are right. The person who grades will read the note about the rules." if noted else ""
     if state == "untimed" and verdict.environment.device == "simulator":
-        return f"{done or 'Nothing is left to do here.'} On a machine with a GPU, {call} also measures the speed."
+        return f"{done} On a machine with a GPU, {call} also measures the speed.".strip()
     if state == "untimed":
         return f"{done or 'Nothing is left to fix.'} Check it with the clock to earn the points for speed."
     done = done or "Done."

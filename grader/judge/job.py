@@ -24,7 +24,7 @@ from grader.judge.timing.trial import HeldUp, TimedWrong
 from grader.verdict import CaseResult, Failure, Finding, Mismatch, Progress, Verdict
 from grader.version import __version__
 
-Status = Literal["passed", "failed", "unusable"]
+Status = Literal["passed", "not_judged", "failed", "unusable"]
 _KERNELS_LIMIT_S = 20.0  # for the untimed, profiled launch
 _ADDED_TO_NAN = (
     "`{}` holds NaN before the launch, and NaN + x is NaN: set it to 0 before you add to it, or store the sum instead."
@@ -185,6 +185,9 @@ class Job:
         for number, case in enumerate(self.all_cases):
             self.progress(f"checking {case.name}", number, len(self.all_cases))
             result = self._case(worker, case)
+            if result.failure is not None and result.failure.kind == "not_simulated":
+                right = all(case.passed for case in self.cases)
+                return result.failure if right else None  # a wrong case is wrong, whatever the next ones need
             self.cases.append(result)
             if result.failure is not None:
                 return result.failure
@@ -282,6 +285,10 @@ class Job:
         status: Status = "passed" if correct and all(gate.outcome != "failed" for gate in gates) else "failed"
         if failure is not None and failure.kind == "unusable":
             status = "unusable"
+        not_judged = failure is not None and failure.kind == "not_simulated"
+        if not_judged:
+            status = "not_judged"
+        reachable = exercise.max_points if on_gpu else 0.0 if not_judged else exercise.correctness_points
         done = {case.name for case in self.cases}
         not_run = [CaseResult(case.name, False) for case in self.all_cases if case.name not in done]
         failures = [failure, *(case.failure for case in self.cases)]
@@ -294,7 +301,7 @@ class Job:
             status=status,
             points=(exercise.correctness_points if correct else 0.0) + sum(gate.points for gate in gates),
             max_points=exercise.max_points,
-            reachable_points=exercise.max_points if on_gpu else exercise.correctness_points,
+            reachable_points=reachable,
             submission_sha256="",
             environment=self.bench.environment(self.timer.record),
             cases=(*uncontradicted(self.cases, exercise.suspects), *not_run),

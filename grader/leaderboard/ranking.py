@@ -152,6 +152,8 @@ def _reason(verdict: Verdict | None, exercise: Exercise) -> str:
     """Why an entry has no rank; empty if it has one."""
     if verdict is None or verdict.status == "unusable":
         return "could not be graded"
+    if verdict.status == "not_judged":
+        return "not judged; needs a GPU"
     failures = [verdict.failure, *(case.failure for case in verdict.cases)]
     if any(failure is not None and failure.kind == "not_written" for failure in failures):
         return "not written yet"

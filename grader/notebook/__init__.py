@@ -154,7 +154,7 @@ def _note(sentence: str) -> str:
 def _for_nbgrader(verdict: Verdict, source: str) -> float | None:
     """Under nbgrader: raise an error if its validation should fail, and return the points to its autograder."""
     execution = os.environ.get("NBGRADER_EXECUTION")
-    if execution == "validate" and verdict.status != "passed":
+    if execution == "validate" and verdict.status not in ("passed", "not_judged"):
         from grader.feedback.summary import summarize
 
         summary = summarize(verdict, source)

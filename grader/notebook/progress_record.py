@@ -73,6 +73,7 @@ def keep(verdict: Verdict, folder: Path | None = None) -> None:
         best, before = Best.of(verdict), known.get(verdict.exercise)
         if before is not None:
             better = (best.points, best.reachable_points) >= (before.points, before.reachable_points)
+            better |= best.status == "not_judged" and not before.points  # what is open now, not an earlier mistake
             best = Best(**{**asdict(best if better else before), "checks": before.checks + 1})
         known[verdict.exercise] = best
         _write(path, {"version": 1, "exercises": {name: asdict(value) for name, value in known.items()}})
@@ -130,6 +131,8 @@ def left(exercise: Exercise, best: Best | None) -> str:
         return "not checked yet"
     if best.points >= exercise.max_points:
         return "done"
+    if best.status == "not_judged":
+        return "not judged here: needs a GPU"
     if best.points < exercise.correctness_points:
         return "not right yet"
     missing = f"{in_points(exercise.max_points - best.points)} for speed"

@@ -7,6 +7,7 @@ import traceback
 from pathlib import Path
 from typing import Any
 
+from grader.worker.simulator.lacks import said_by, said_in
 from grader.worker.toolchain.compiler_errors import compiler_log, first_error
 
 _LIMIT = 4000
@@ -16,13 +17,16 @@ _ILLEGAL = ("illegal memory access", "misaligned address", _ASSERTED, "unspecifi
 
 def describe(error: BaseException, file: Path) -> dict[str, Any]:
     """Return `{"kind", "message", "line", "detail"}` of limited length; lines count from 1 in the submission."""
+    whole = error
     error, frames = _innermost(error, file)
     line = frames[-1].lineno if frames else None
     text = str(error) or type(error).__name__
     message = f"{type(error).__name__}: {error}".removesuffix(": ")
     log = compiler_log(error, file)
     kind, text = _kind(error, text) if log is None else "compile", log or text
-    if kind == "not_written":
+    if not_simulated := said_in(text) or said_by(whole):
+        kind, (message, line) = "not_simulated", (not_simulated[0], not_simulated[1] or first_error(text)[0] or line)
+    elif kind == "not_written":
         message = "The exercise is not written yet."
     elif kind == "compile":
         found_line, found = _compiler_says(error, text)

@@ -12,8 +12,8 @@
 # - how fast such a kernel can be at best
 #
 # **You need** about 45 minutes, PyTorch, and no CUDA. With an NVIDIA GPU you measure speed as well. Without one the
-# kernels run in simulators: slow, but right or wrong just the same. Speed is then shown as it was recorded on another
-# machine.
+# kernels run in simulators, slowly: `check` finds most errors there, and its report says what a simulator cannot see.
+# Speed is then shown as it was recorded on another machine.
 
 # %%
 from grader import benchmark, check, device

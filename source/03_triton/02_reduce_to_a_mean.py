@@ -12,8 +12,8 @@
 # - what the order of additions does to a sum of float32
 #
 # **You need** about 60 minutes and [Add two vectors](01_add_vectors.ipynb). With an NVIDIA GPU you measure speed as
-# well. Without one your kernel runs in Triton's interpreter: slow, but right or wrong just the same. Speed is then
-# shown as it was recorded on another machine.
+# well. Without one your kernel runs in Triton's interpreter, slowly: `check` finds most errors there, and its report
+# says what a simulator cannot see. Speed is then shown as it was recorded on another machine.
 #
 # The same task in CUDA C++ is [a notebook of chapter 2](../02_load_inline/03_reduce_to_a_mean.ipynb). You do not need
 # it here, but if you know it: watch for what Triton now does for you.

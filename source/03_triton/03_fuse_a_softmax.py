@@ -13,8 +13,8 @@
 # - to read a plot of bandwidth over size, against `torch.softmax`, the eager sequence and `torch.compile`
 #
 # **You need** about 75 minutes and [Add two vectors](01_add_vectors.ipynb). With an NVIDIA GPU you measure speed as
-# well. Without one your kernel runs in Triton's interpreter: slow, but right or wrong just the same. Speed is then
-# shown as it was recorded on another machine.
+# well. Without one your kernel runs in Triton's interpreter, slowly: `check` finds most errors there, and its report
+# says what a simulator cannot see. Speed is then shown as it was recorded on another machine.
 
 # %%
 from grader import benchmark, check, device

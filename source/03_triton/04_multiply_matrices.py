@@ -16,7 +16,7 @@
 # [Fuse a softmax](03_fuse_a_softmax.ipynb). With an NVIDIA GPU you measure speed as
 # well; the last rung wants a Hopper card (H100, H200) or a newer one, and on a Turing card (T4) Triton does not use the
 # tensor cores, without which the speed asked for is out of reach. Without a GPU your kernels run in Triton's
-# interpreter: slow, but right or wrong just the same.
+# interpreter, slowly: `check` finds most errors there, and its report says what a simulator cannot see.
 
 # %%
 from grader import benchmark, check, device

@@ -14,8 +14,8 @@
 #
 # **You need** about 90 minutes, [Find a period](01_find_a_period.ipynb), and what
 # [Square a matrix](../02_load_inline/01_square_a_matrix.ipynb) says of threads and blocks. With an NVIDIA GPU you
-# measure speed as well. Without one your kernels run in Numba's simulator: slow, but right or wrong just the same. What
-# compilers make of them you see in both cases.
+# measure speed as well. Without one your kernels run in Numba's simulator, slowly: `check` finds most errors there, and its
+# report says what a simulator cannot see. You see in both cases what compilers make of your kernels.
 
 # %%
 from grader import benchmark, check, device

@@ -19,6 +19,7 @@ from grader.exercise import MAX_SOURCE_BYTES
 from grader.judge.sandbox import launch
 from grader.submission import from_file
 from grader.verdict import Failure, Finding
+from grader.worker.simulator.lacks import sentence
 from tests.classroom.conftest import ASSIGNMENT, Classroom, Edit, ObedientJudge, cell_of, code, solve
 from tests.layouts import LAYOUTS
 
@@ -390,6 +391,17 @@ def test_a_time_that_is_not_believed_waits_for_a_person(classroom: Classroom, ju
     asked = len(judge.sources)
     assert autograde(classroom)["ann"].outcome == "unchanged"
     assert len(judge.sources) == asked
+
+
+def test_what_only_a_gpu_can_judge_gets_no_score(classroom: Classroom, judge: ObedientJudge) -> None:
+    """The gradebook has no points for it, flags it for a person, and the class's summary says why."""
+    classroom.hand_in("ann", solve(0))
+    judge.failure = Failure("not_simulated", sentence("header `mma.h`"))
+    ann = autograde(classroom)["ann"]
+    assert ann.needs_manual_grade
+    assert classroom.grade("ann") == (None, True)
+    assert any("The simulator has no header `mma.h`" in each for each in ann.to_look_at)
+    assert "Not judged here" in text_of(outputs(classroom.autograded("ann"))[0])
 
 
 def test_verdict_that_is_no_number_is_not_full_marks(classroom: Classroom, judge: ObedientJudge) -> None:

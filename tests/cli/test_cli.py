@@ -131,9 +131,9 @@ def test_exercises_are_listed() -> None:
         assert each.title in text
 
 
-@pytest.mark.parametrize(("status", "code"), [("passed", 0), ("failed", 1), ("unusable", 2)])
+@pytest.mark.parametrize(("status", "code"), [("passed", 0), ("failed", 1), ("unusable", 2), ("not_judged", 3)])
 def test_the_exit_status_is_the_verdict(tmp_path: Path, judge: FakeJudge, status: str, code: int) -> None:
-    """The exit status is 0, 1 or 2 for passed, failed or unusable."""
+    """The exit status is 0, 1, 2 or 3 for passed, failed, unusable or not judged."""
     judge.statuses["softmax"] = status
     answer = run("grade", solution(tmp_path, "softmax"), "--json")
     assert answer.exit_code == code
@@ -157,6 +157,9 @@ def test_a_notebooks_exercises_are_all_graded(tmp_path: Path, judge: FakeJudge) 
     graded = [each["exercise"] for each in json.loads(answer.stdout)]
     assert sorted(graded) == ["softmax", "vector_add"]
     assert (judge.expected, judge.asked_before) == (graded, 0), "the judge was not told what comes"
+    judge.statuses["softmax"] = "not_judged"
+    assert run("grade", path, "--json").exit_code == 1
+    del judge.statuses["softmax"]
     one = run("grade", path, "--exercise", "softmax", "--json")
     assert one.exit_code == 0
     assert json.loads(one.stdout)["exercise"] == "softmax"

@@ -101,7 +101,7 @@ def test_there_is_one_next_step_always(verdict: Verdict) -> None:
     ("name", "state"),
     [("passed", "passed"), ("doubt", "passed"), ("simulated", "untimed"), ("slow", "slow"), ("mismatch", "wrong"),
      ("crash", "broken"), ("compile", "broken"), ("limit", "broken"), ("implausible", "held"), ("noted", "passed"),
-     ("not_written", "not_written"), ("unusable", "unusable")],
+     ("not_written", "not_written"), ("unusable", "unusable"), ("not_judged", "not_judged")],
 )  # fmt: skip
 def test_states(name: str, state: str) -> None:
     """Each verdict has its state."""
@@ -119,6 +119,29 @@ def test_without_a_gpu_no_speed_is_claimed() -> None:
     assert "needs a GPU" in html
     assert 'class="gr-gate"' not in html
     assert "GB/s" not in text
+
+
+def test_right_in_the_simulator_says_what_it_cannot_see() -> None:
+    """While points are open, the report names them and never says that nothing is left to do."""
+    html, text = as_html(ALL["simulated"]), " ".join(as_text(ALL["simulated"]).split())
+
+    assert text.startswith("✓ Right in the simulator: Fuse a softmax.")
+    assert "It cannot see speed" in text
+    assert "It cannot see speed" in html
+    assert "Nothing is left" not in text + html
+    assert "in the simulator:" not in as_text(ALL["passed"])
+
+
+def test_what_the_simulator_does_not_have_is_not_held_against_the_work() -> None:
+    """The report is not red, shows no failed case, no points lost, no hint, and where to have it judged."""
+    html, text = as_html(ALL["not_judged"]), " ".join(as_text(ALL["not_judged"]).split())
+
+    assert text.startswith("– Not judged here: Reduce to a mean. – of 5 points; 5 points need a GPU.")
+    assert "The simulator has no header `mma.h`; on a GPU it will be judged; this says nothing about your work." in text
+    assert "on a machine with a GPU" in text
+    assert "gr-plain" in html
+    assert "✗" not in text + html
+    assert "Hint" not in text + html
 
 
 def test_speed_is_shown_with_interval_and_mark() -> None:

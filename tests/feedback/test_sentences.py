@@ -10,7 +10,8 @@ import torch
 
 from grader.exercise import Array, Case
 from grader.exercises import find
-from grader.feedback.sentences import describe, sentences
+from grader.feedback.facts import Facts, clues_in
+from grader.feedback.sentences import describe, sentences, sentences_from
 from grader.feedback.summary import summarize
 from grader.judge.checking import buffers as buffers_module
 from grader.judge.checking.buffers import Buffers
@@ -438,3 +439,30 @@ def test_a_kernel_of_threads_is_not_asked_about_programs() -> None:
 
     assert "blocks are needed" in said
     assert "triton" not in said
+
+
+_IN_STEP = """
+__global__ void total(const float* x, float* out) {
+    __shared__ VOLATILE float part[64];
+    part[threadIdx.x] = x[threadIdx.x];
+    __syncthreads();
+    if (threadIdx.x < 32) {
+        for (int half = 32; half > 0; half /= 2) { part[threadIdx.x] += part[threadIdx.x + half]; BARRIER }
+    }
+    if (threadIdx.x == 0) *out = part[0];
+}
+"""
+
+
+@pytest.mark.parametrize(
+    ("volatile", "barrier", "named"),
+    [("volatile", "", True), ("", "", True), ("volatile", "__syncwarp();", False), ("", "__syncwarp();", False)],
+)
+def test_a_warp_that_is_trusted_to_run_in_step_lacks_syncwarp(volatile: str, barrier: str, named: bool) -> None:
+    """Old textbooks write `volatile`; the sentence comes before the exercise's own guess."""
+    kernel = _IN_STEP.replace("VOLATILE", volatile).replace("BARRIER", barrier)
+    clues = clues_in(f'source = r"""{kernel}"""  # without __syncwarp()', "mean_cuda")
+    wrong = replace(vector(1, 0, 0), suspect="Is a step missing?")
+    said = sentences_from(Facts(wrong, None, find("mean_cuda"), clues))[0]
+    assert ("__syncwarp()" in said) is named
+    assert ("step missing" in said) is not named

@@ -6,6 +6,7 @@ from dataclasses import replace
 
 from grader.exercises import find
 from grader.verdict import CaseResult, Environment, Failure, Finding, GateResult, Mismatch, Timing, Verdict
+from grader.worker.simulator.lacks import sentence
 
 __all__ = ["ALL", "GPU", "SIMULATOR", "SOURCE", "make"]
 
@@ -156,6 +157,11 @@ ALL: dict[str, Verdict] = {
     "exception": failing(
         "softmax", SIMULATOR, 1,
         _failure("exception", "InterpreterError: NameError(\"name 'rows' is not defined\")", 8, "Traceback …"),
+    ),
+    "not_judged": _before_cases(
+        make("mean_cuda", SIMULATOR, reachable_points=0.0),
+        Failure("not_simulated", sentence("header `mma.h`"), 5),
+        "not_judged",
     ),
     "crash": failing(
         "square_matrix", SIMULATOR, 2,

@@ -161,6 +161,7 @@ NAN = float("nan")
         ({"gpu": ""}, "all right; speed needs a GPU"),
         ({"gpu": "", "wrong": 9}, "0 of 9 cases right"),
         ({"status": "unusable"}, "could not be graded"),
+        ({"gpu": "", "status": "not_judged"}, "not judged; needs a GPU"),
         ({"failure": Failure("not_written", "not written yet")}, "not written yet"),
         ({"failure": Failure("timeout", "too slow")}, "9 of 9 cases right"),
         ({"failure": Failure("implausible", "not believed")}, "held for review"),

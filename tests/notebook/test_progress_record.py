@@ -44,6 +44,19 @@ def test_what_cannot_be_graded_is_not_recorded(tmp_path: Path) -> None:
     assert progress_record.load(tmp_path) == {}
 
 
+def test_what_needs_a_gpu_is_not_called_wrong(tmp_path: Path) -> None:
+    """It replaces an earlier mistake but no points, and a later mistake replaces it."""
+    exercise = find("mean_cuda")
+    wrong = replace(ALL["not_judged"], status="failed", reachable_points=3.0)
+    for verdict, words in ((wrong, "not right"), (ALL["not_judged"], "needs a GPU"), (wrong, "not right")):
+        progress_record.keep(verdict, tmp_path)
+        assert words in progress_record.left(exercise, progress_record.load(tmp_path)["mean_cuda"])
+    right = replace(wrong, status="passed", points=3.0)
+    for verdict in (right, ALL["not_judged"]):
+        progress_record.keep(verdict, tmp_path)
+        assert progress_record.load(tmp_path)["mean_cuda"].points == 3
+
+
 _BAD_ENTRY = '{"exercises": {"softmax": {"points": "x"}}}'
 
 

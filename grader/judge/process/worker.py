@@ -12,7 +12,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from grader.exercise import Case, text_of
@@ -313,7 +313,9 @@ class Worker:
         finally:
             self.left_s -= time.monotonic() - asked
         if "failure" in answer:
-            raise WorkerFailed(failure_of(answer["failure"]))
+            failure = failure_of(answer["failure"])
+            false = failure.kind == "not_simulated" and self.device == "cuda"
+            raise WorkerFailed(replace(failure, kind="exception") if false else failure)
         return answer
 
     def _watch(self) -> float:

@@ -242,7 +242,7 @@ def translate(source: str) -> str:
     Invalid code, such as an unclosed launch, is left unchanged for the compiler to report. Checks that a tensor is on
     the GPU become checks that it is on the CPU.
     """
-    return _text(_launches(shared_memory(_device(_called_kernels(tokenize(source))))))
+    return _text(_launches(shared_memory(_device(_called_kernels(inline_ptx(tokenize(source)))))))
 
 
 _CALLED = '_Pragma("GCC error \\"a __global__ function call must be configured\\"") '  # nvcc's words
@@ -279,6 +279,26 @@ def _declared_at(tokens: list[Token], at: int) -> int:
                 return 0
         i += 1
     return 0
+
+
+def inline_ptx(tokens: list[Token]) -> list[Token]:
+    """Rewrite each `asm` with instructions as a call that ends the kernel as not simulated."""
+    result: list[Token] = []
+    i = 0
+    while i < len(tokens):
+        begin = next_token(tokens, i + 1)
+        while begin < len(tokens) and tokens[begin].text in ("volatile", "__volatile__", "inline", "goto"):
+            begin = next_token(tokens, begin + 1)
+        is_asm = tokens[i].kind == "word" and tokens[i].text in ("asm", "__asm__", "__asm")
+        end = closing(tokens, begin) if is_asm and begin < len(tokens) and tokens[begin].text == "(" else -1
+        if end < 0 or tokens[next_token(tokens, begin + 1)].text == '""':  # an empty one only orders memory accesses
+            result.append(tokens[i])
+            i += 1
+            continue
+        result.append(Token("punctuation", '::cuda_on_cpu::lacks("inline PTX")'))
+        result += [token for token in tokens[i:end] if token.kind == "space" and "\n" in token.text]
+        i = end + 1
+    return result
 
 
 def _device(tokens: list[Token]) -> list[Token]:

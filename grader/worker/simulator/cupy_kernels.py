@@ -31,7 +31,8 @@ from grader.worker.simulator.cuda_source import (
     watch,
 )
 from grader.worker.simulator.cupy_arrays import CompileException, CUDADriverError, ndarray
-from grader.worker.toolchain.compiler_errors import cell_of_caller, line_mark
+from grader.worker.simulator.lacks import NotSimulated, is_of_cuda, lacking
+from grader.worker.toolchain.compiler_errors import cell_of_caller, line_mark, place_of_error
 
 FILE = "kern.cu"
 MAGIC = "cuda-on-cpu fatbin\n"  # the beginning of a file that the simulator's `nvcc` wrote
@@ -42,6 +43,7 @@ _FOLDER = str(Path(__file__).parent)
 _ARCHITECTURE = "--gpu-architecture=compute_90"
 _FAST = re.compile(r"--?use_fast_math\Z")
 _MACRO = re.compile(r"(?:-D|--?define-macro=)(\w+)(?:=(.*))?\Z", re.DOTALL)
+_NOT_FOUND = re.compile(r'(?:cannot|could not) open source file "([^"]+)"')
 _DEFINE = r"#\s*define\s+{name}\s+(\d+)\b|\bconstexpr\s+(?:static\s+)?(?:int|unsigned)\s+{name}\s*=\s*(\d+)"
 
 
@@ -138,7 +140,7 @@ def build(
     Raises:
         CompileException: the source, an option or a name expression is wrong.
     """
-    _must_compile(source, options, expressions)
+    accepted = _must_compile(source, options, expressions)
     folder = Path(tempfile.mkdtemp(prefix="cupy-"))
     text = folder / f"{hashlib.sha256(source.encode()).hexdigest()[:16]}.cpp"
     header = "fast_math.h" if any(map(_FAST.match, options)) else "enter.h"
@@ -153,28 +155,35 @@ def build(
     except FileNotFoundError:
         raise RuntimeError("There is no g++ here: CUDA C++ cannot be built for the CPU.") from None
     if done.returncode:
+        if what := lacking(done.stderr) or ("counterpart of this code" if accepted else ""):
+            raise NotSimulated(what, place_of_error(done.stderr))
         raise CompileException(done.stderr[:_MAX_CHARACTERS], source, FILE, options)
     return library
 
 
-def _must_compile(source: str, options: tuple[str, ...], names: tuple[str, ...]) -> None:
-    """Compile with NVRTC, which needs no GPU, so that only valid CUDA C++ runs in the simulator."""
+def _must_compile(source: str, options: tuple[str, ...], names: tuple[str, ...]) -> bool:
+    """Compile with NVRTC, which needs no GPU, so that only valid CUDA C++ runs in the simulator.
+
+    Return whether NVRTC has accepted the source. False: it is not installed, or lacks a header of CUDA.
+    """
     from cuda.bindings import nvrtc
 
     try:
         program = nvrtc.nvrtcCreateProgram(source.encode(), FILE.encode(), 0, [], [])[1]
     except RuntimeError:  # NVRTC is not installed: the C++ compiler must suffice
-        return
+        return False
     try:
         for name in names:
             nvrtc.nvrtcAddNameExpression(program, name.encode())
         given = [option.encode() for option in (_ARCHITECTURE, *options)]
         (code,) = nvrtc.nvrtcCompileProgram(program, len(given), given)
         if not int(code):
-            return
+            return True
         log = b" " * nvrtc.nvrtcGetProgramLogSize(program)[1]
         nvrtc.nvrtcGetProgramLog(program, log)
         text = log.decode("utf-8", "replace").strip("\0 \n")
+        if is_of_cuda(_NOT_FOUND.search(text)):
+            return False
         text = text or f"nvrtc: error: {nvrtc.nvrtcGetErrorString(code)[1].decode()}"
         raise CompileException(text, source, FILE, options)
     finally:

@@ -16,11 +16,16 @@ from typing import Any
 
 from grader.errors import GraderError
 from grader.worker.simulator.cuda_source import COMPILER_FLAGS, INCLUDE, synchronize, translate, watch
-from grader.worker.toolchain.compiler_errors import cell_of_caller, line_mark, sources_of
+from grader.worker.simulator.lacks import NotSimulated, lacking
+from grader.worker.toolchain.compiler_errors import cell_of_caller, line_mark, place_of_error, sources_of
 
 __all__ = ["install", "prepare", "synchronize", "take_first"]
 
 _KEPT_CUDA_FLAGS = ("-D", "-U", "-I", "-std=")  # the others are nvcc's own, or for speed
+_TORCHS_CUDA_FLAGS = (  # half precision has no operators and no conversions in torch's extensions
+    "-D__CUDA_NO_HALF_OPERATORS__", "-D__CUDA_NO_HALF_CONVERSIONS__", "-D__CUDA_NO_BFLOAT16_CONVERSIONS__",
+    "-D__CUDA_NO_HALF2_OPERATORS__",
+)  # fmt: skip
 _DROPPED_LIBRARIES = ("-lcu", "-lnv")
 
 
@@ -100,11 +105,16 @@ def _on_cpu(original: Callable[..., Any]) -> Callable[..., Any]:
         ]
         call["no_implicit_headers"] = True
         cuda_flags = [flag for flag in call.pop("extra_cuda_cflags", None) or [] if flag.startswith(_KEPT_CUDA_FLAGS)]
-        call["extra_cflags"] = [*(call.get("extra_cflags") or []), *COMPILER_FLAGS, *cuda_flags]
+        call["extra_cflags"] = [*(call.get("extra_cflags") or []), *COMPILER_FLAGS, *_TORCHS_CUDA_FLAGS, *cuda_flags]
         call["extra_include_paths"] = [str(INCLUDE), *(call.get("extra_include_paths") or [])]
         call["extra_ldflags"] = [f for f in call.get("extra_ldflags") or [] if not f.startswith(_DROPPED_LIBRARIES)]
         call["with_cuda"] = False
-        extension = original(**call)
+        try:
+            extension = original(**call)
+        except RuntimeError as error:
+            if what := lacking(str(error)):
+                raise NotSimulated(what, place_of_error(str(error))) from None
+            raise
         watch(extension)
         return extension
 

@@ -124,11 +124,7 @@ def first_error(text: str) -> tuple[int | None, str]:
     if match is None:
         return None, _without_line(text)
     message = _clean(match["text"])
-    place = _place(match)
-    if place is None:
-        before = [found for found in map(_place, _MENTION.finditer(text, 0, match.start())) if found]
-        after = [found for found in map(_place, _MENTION.finditer(text, match.end())) if found]
-        place = before[-1] if before else after[0] if after else None
+    place = _place_of(match, text)
     if place is None:
         return None, message
     name, line = place
@@ -138,6 +134,24 @@ def first_error(text: str) -> tuple[int | None, str]:
 def _only_line(wanted: str, cell: str) -> int | None:
     alike = [at for at, line in enumerate(cell.split("\n"), start=1) if line.strip() == wanted.strip()]
     return alike[0] if wanted.strip() and len(alike) == 1 else None
+
+
+def place_of_error(text: str) -> str:
+    """Return the learner's place of the first error, as a compiler's message begins, or "" if it is unknown."""
+    match = _COMPILER.search(text)
+    if match is None:
+        return ""
+    name, line = _place_of(match, text) or (match["file"], int(match["gcc"] or match["nvcc"]))
+    return f"{name}:{line}:1: error: "
+
+
+def _place_of(match: re.Match[str], text: str) -> tuple[str, int] | None:
+    """Return the learner's file and line of an error: those of its mention that led to a header, if it is in one."""
+    if place := _place(match):
+        return place
+    before = [found for found in map(_place, _MENTION.finditer(text, 0, match.start())) if found]
+    after = [found for found in map(_place, _MENTION.finditer(text, match.end())) if found]
+    return before[-1] if before else after[0] if after else None
 
 
 def _place(match: re.Match[str]) -> tuple[str, int] | None:

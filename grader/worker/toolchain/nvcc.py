@@ -159,12 +159,13 @@ def _compile_for_the_cpu(line: CommandLine) -> None:
     """Build the program for its errors, and write what `RawModule(path=…)` needs to build it again."""
     from grader.worker.simulator.cupy_arrays import CompileException
     from grader.worker.simulator.cupy_kernels import MAGIC, build, kernels_in
+    from grader.worker.simulator.lacks import NotSimulated
 
     source = line.source.read_text(encoding="utf-8")
     mark = f'#line 1 "{line.source.name}"\n'
     try:
         build(source, line.options, tuple(k.name for k in kernels_in(source) if k.plain and not k.template), mark)
-    except CompileException as error:
+    except (CompileException, NotSimulated) as error:
         print(error, file=sys.stderr)
         sys.exit(2)
     kept = {"source": source, "options": line.options, "mark": mark}

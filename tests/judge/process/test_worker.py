@@ -417,6 +417,15 @@ def test_only_waits_for_it_count_and_only_in_its_turn(ready, buffers):
     assert failure(one.load, "submission", "x", "f", 30.0).message == said
 
 
+@pytest.mark.parametrize(("device", "kind"), [("simulator", "not_simulated"), ("cuda", "exception")])
+def test_only_a_simulator_can_have_less_than_a_gpu(ready, device, kind):
+    """A worker on a GPU that claims so has failed."""
+    one = ready(device)
+    claim = {"failure": {"kind": "not_simulated", "message": "The simulator has no time.", "line": 3}}
+    one.peer.answers["load"] = lambda message: claim
+    assert failure(one.load, "submission", "x", "f", 5.0).kind == kind
+
+
 def test_a_deadline_in_a_round_leaves_the_garbage_collector_on(ready, buffers):
     """It is off while the clock spins, and only then: also where that ends badly."""
     one = ready("cuda", limit_s=0.15)  # shorter than the spinning

@@ -10,3 +10,4 @@
 #include "cuda_on_cpu/atomics.h"
 #include "cuda_on_cpu/math.h"
 #include "cuda_on_cpu/runtime.h"
+#include "cuda_on_cpu/streams.h"

@@ -90,6 +90,42 @@ static inline typename std::common_type<A, B>::type max(A a, B b) {
 [[maybe_unused]] static int __mulhi(int x, int y) { return static_cast<int>((1ll * x * y) >> 32); }
 [[maybe_unused]] static unsigned __umulhi(unsigned x, unsigned y) { return static_cast<unsigned>((1ull * x * y) >> 32); }
 
+[[maybe_unused]] static unsigned __byte_perm(unsigned x, unsigned y, unsigned selector) {
+    const uint64_t both = static_cast<uint64_t>(y) << 32 | x;
+    unsigned picked = 0;
+    for (int i = 0; i < 4; ++i) {
+        const unsigned nibble = selector >> 4 * i & 15, byte = static_cast<unsigned>(both >> 8 * (nibble & 7)) & 255;
+        picked |= (nibble & 8 ? byte >> 7 ? 255u : 0u : byte) << 8 * i;
+    }
+    return picked;
+}
+[[maybe_unused]] static unsigned __funnelshift_l(unsigned low, unsigned high, unsigned shift) {
+    return static_cast<unsigned>((static_cast<uint64_t>(high) << 32 | low) << (shift & 31) >> 32);
+}
+[[maybe_unused]] static unsigned __funnelshift_r(unsigned low, unsigned high, unsigned shift) {
+    return static_cast<unsigned>((static_cast<uint64_t>(high) << 32 | low) >> (shift & 31));
+}
+[[maybe_unused]] static int __dp4a(int a, int b, int sum) {
+    for (int i = 0; i < 32; i += 8) sum += static_cast<signed char>(a >> i) * static_cast<signed char>(b >> i);
+    return sum;
+}
+[[maybe_unused]] static unsigned __dp4a(unsigned a, unsigned b, unsigned sum) {
+    for (int i = 0; i < 32; i += 8) sum += (a >> i & 255) * (b >> i & 255);
+    return sum;
+}
+#define __dadd_rn(x, y) ((double)(x) + (double)(y))
+#define __dsub_rn(x, y) ((double)(x) - (double)(y))
+#define __dmul_rn(x, y) ((double)(x) * (double)(y))
+#define __ddiv_rn(x, y) ((double)(x) / (double)(y))
+#define __fma_rn(x, y, z) ::fma(x, y, z)
+#define __dsqrt_rn(x) ::sqrt(x)
+#define __builtin_assume(condition) ((void)0)
+[[maybe_unused]] static float rcbrtf(float x) { return 1.0f / cbrtf(x); }
+[[maybe_unused]] static float norm3df(float x, float y, float z) { return sqrtf(x * x + y * y + z * z); }
+[[maybe_unused]] static float rnorm3df(float x, float y, float z) { return 1.0f / norm3df(x, y, z); }
+[[maybe_unused]] static float normcdff(float x) { return 0.5f * erfcf(-x * 0.70710678f); }
+[[maybe_unused]] static double normcdf(double x) { return 0.5 * erfc(-x * 0.70710678118654752); }
+
 template <class T>
 static inline T __ldg(const T* address) { return *address; }
 template <class T>
@@ -98,6 +134,14 @@ template <class T>
 static inline T __ldcg(const T* address) { return *address; }
 template <class T>
 static inline T __ldcs(const T* address) { return *address; }
+template <class T>
+static inline T __ldlu(const T* address) { return *address; }
+template <class T>
+static inline T __ldcv(const T* address) { return *address; }
+template <class T>
+static inline void __stwb(T* address, T value) { *address = value; }
+template <class T>
+static inline void __stwt(T* address, T value) { *address = value; }
 template <class T>
 static inline void __stcg(T* address, T value) { *address = value; }
 template <class T>

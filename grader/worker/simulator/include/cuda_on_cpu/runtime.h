@@ -14,9 +14,14 @@ enum cudaMemcpyKind {
     cudaMemcpyDefault,
 };
 enum cudaDeviceAttr { cudaDevAttrMaxThreadsPerBlock = 1, cudaDevAttrWarpSize = 10, cudaDevAttrMultiProcessorCount = 16 };
-struct cudaDeviceProp {
-    char name[256];
-    int multiProcessorCount, warpSize, maxThreadsPerBlock;
+struct cudaDeviceProp {  // the limits are a compute capability 9.0's
+    char name[256] = "the CPU";
+    int multiProcessorCount = 4, warpSize = 32, maxThreadsPerBlock = cuda_on_cpu::max_threads;
+    int major = 9, minor = 0, concurrentKernels = 1, regsPerBlock = 65536, regsPerMultiprocessor = 65536;
+    int maxThreadsPerMultiProcessor = 2048, maxBlocksPerMultiProcessor = 32, memoryBusWidth = 0, l2CacheSize = 50 << 20;
+    int maxThreadsDim[3] = {1024, 1024, 64}, maxGridSize[3] = {0x7fffffff, 65535, 65535};
+    size_t totalGlobalMem = 1ul << 30, totalConstMem = 64 << 10, sharedMemPerBlock = cuda_on_cpu::default_shared_bytes;
+    size_t sharedMemPerBlockOptin = cuda_on_cpu::max_shared_bytes, sharedMemPerMultiprocessor = 228 << 10;
 };
 enum cudaFuncAttribute { cudaFuncAttributeMaxDynamicSharedMemorySize = 8 };
 
@@ -34,7 +39,7 @@ enum cudaFuncAttribute { cudaFuncAttributeMaxDynamicSharedMemorySize = 8 };
     return cudaErrorInvalidValue;
 }
 [[maybe_unused]] static cudaError_t cudaGetDeviceProperties(cudaDeviceProp* found, int) {
-    *found = cudaDeviceProp{"the CPU", 4, warpSize, cuda_on_cpu::max_threads};
+    *found = cudaDeviceProp{};
     return cudaSuccess;
 }
 

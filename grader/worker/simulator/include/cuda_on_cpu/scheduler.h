@@ -26,7 +26,7 @@ struct Body {  // the kernel with its arguments
     void (*call)(void*);
 };
 
-enum class Wait : unsigned char { nothing, block, warp };
+enum class Wait : unsigned char { nothing, block, warp, active };
 
 struct Fiber {
     ucontext_t context;
@@ -36,6 +36,7 @@ struct Fiber {
     int thread = -1;  // that it runs, or -1: idle
     Wait wait = Wait::nothing;
     int line = 0;  // of the call it waits in
+    unsigned active = 0;  // lanes, for a thread that has asked
     const char* call = "";
 };
 
@@ -166,6 +167,25 @@ static void report_stuck() {
          blockIdx.x, blockIdx.y, blockIdx.z, parked, block.threads, first->call, first->line, ended);
 }
 
+// Which lanes are active together is known when no thread can go on without the answer: those at the same line.
+static bool answer_active() {
+    bool any = false;
+    for (int i = 0; i < block.fibers; ++i) {
+        Fiber& fiber = fibers[i];
+        if (fiber.thread < 0 || fiber.wait != Wait::active) continue;
+        any = true;
+        fiber.active = 0;
+        for (int lane = 0, first = fiber.thread & ~31; lane < 32 && first + lane < block.threads; ++lane) {
+            const Fiber& other = fibers[block.fiber_of[first + lane]];
+            const bool asks = other.thread == first + lane && other.wait == Wait::active;
+            if (asks && other.line == fiber.line) fiber.active |= 1u << lane;
+        }
+    }
+    for (int i = 0; i < block.fibers; ++i)
+        if (fibers[i].wait == Wait::active) fibers[i].wait = Wait::nothing;
+    return any;
+}
+
 // Runs every thread of the block that blockIdx names. False: it was stopped.
 static bool run_block(Body body, int threads, bool backwards) {
     block.body = body;
@@ -193,6 +213,7 @@ static bool run_block(Body body, int threads, bool backwards) {
             ++block.fibers;
             resume(i), progress = true;
         }
+        if (!progress && !block.stopped) progress = answer_active();
     }
     bool stuck = false;
     for (int i = 0; i < block.fibers; ++i) stuck |= fibers[i].thread >= 0;

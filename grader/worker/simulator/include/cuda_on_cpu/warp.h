@@ -62,6 +62,23 @@ static void done_with(Exchange& exchange) {
     if (!exchange.unread) exchange.mask = 0;
 }
 
+// Brings the values of all lanes in `mask` to each of them, by lane; `all` has 32 elements.
+template <class T>
+static unsigned gather(unsigned mask, const T& value, T* all, const char* call, int line) {
+    unsigned lanes = 0;
+    for (size_t at = 0; at < sizeof(T); at += 8) {
+        const size_t bytes = sizeof(T) - at < 8 ? sizeof(T) - at : 8;
+        uint64_t word = 0;
+        memcpy(&word, reinterpret_cast<const char*>(&value) + at, bytes);
+        Exchange& exchange = meet(mask, word, call, line);
+        lanes = exchange.needed;
+        for (int i = 0; i < 32; ++i)
+            if (lanes >> i & 1) memcpy(reinterpret_cast<char*>(all + i) + at, &exchange.values[i], bytes);
+        done_with(exchange);
+    }
+    return lanes;
+}
+
 template <class T>
 static T shuffle(unsigned mask, T value, int source, const char* call, int line) {
     static_assert(sizeof(T) <= 8, "a shuffle moves values of at most 8 bytes");
@@ -146,13 +163,21 @@ static T __shfl_xor_sync(unsigned mask, T value, int lane_mask, int width = 32, 
 [[maybe_unused]] static int __all_sync(unsigned mask, int predicate, int line = __builtin_LINE()) {
     return cuda_on_cpu::ballot(mask, !predicate, "__all_sync()", line) == 0;
 }
-// The hardware decides which lanes are active together; here, all of the warp's lanes are.
-[[maybe_unused]] static unsigned __activemask() {
-    return cuda_on_cpu::lanes_of(cuda_on_cpu::fibers[cuda_on_cpu::block.running].thread / 32);
+// The hardware decides which lanes are active together; here, all those are that can reach the same line now.
+[[maybe_unused]] static unsigned __activemask(int line = __builtin_LINE()) {
+    cuda_on_cpu::park(cuda_on_cpu::Wait::active, "__activemask()", line);
+    return cuda_on_cpu::fibers[cuda_on_cpu::block.running].active;
 }
 template <class T>
 static unsigned __match_any_sync(unsigned mask, T value, int line = __builtin_LINE()) {
     return cuda_on_cpu::match(mask, value, "__match_any_sync()", line);
+}
+
+template <class T>
+static unsigned __match_all_sync(unsigned mask, T value, int* same, int line = __builtin_LINE()) {
+    const unsigned lanes = mask & cuda_on_cpu::lanes_of(cuda_on_cpu::fibers[cuda_on_cpu::block.running].thread / 32);
+    *same = cuda_on_cpu::match(mask, value, "__match_all_sync()", line) == lanes;
+    return *same ? mask : 0;
 }
 
 #define CUDA_ON_CPU_REDUCE(name, T, expression) \

@@ -1,0 +1,84 @@
+// Streams, events and clocks. Every call has ended when it returns, so there is nothing to wait for.
+#pragma once
+#pragma GCC system_header
+
+#include <time.h>
+
+#include "runtime.h"
+
+typedef struct CUevent_st {
+    double seconds;
+}* cudaEvent_t;
+enum { cudaStreamDefault, cudaStreamNonBlocking };
+enum { cudaEventDefault, cudaEventBlockingSync, cudaEventDisableTiming };
+enum { cudaMemAttachGlobal = 1, cudaMemAttachHost };
+enum cudaFuncCache { cudaFuncCachePreferNone, cudaFuncCachePreferShared, cudaFuncCachePreferL1, cudaFuncCachePreferEqual };
+
+namespace cuda_on_cpu {
+static inline double now_s() {
+    timespec now;
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return static_cast<double>(now.tv_sec) + 1e-9 * static_cast<double>(now.tv_nsec);
+}
+}  // namespace cuda_on_cpu
+
+[[maybe_unused]] static long long clock64() { return static_cast<long long>(1e9 * cuda_on_cpu::now_s()); }
+
+[[maybe_unused]] static cudaError_t cudaStreamCreate(cudaStream_t* stream) { return *stream = nullptr, cudaSuccess; }
+[[maybe_unused]] static cudaError_t cudaStreamCreateWithFlags(cudaStream_t* stream, unsigned) { return cudaStreamCreate(stream); }
+[[maybe_unused]] static cudaError_t cudaStreamDestroy(cudaStream_t) { return cudaSuccess; }
+[[maybe_unused]] static cudaError_t cudaStreamQuery(cudaStream_t) { return cudaGetLastError(); }
+[[maybe_unused]] static cudaError_t cudaStreamWaitEvent(cudaStream_t, cudaEvent_t, unsigned = 0) { return cudaSuccess; }
+
+[[maybe_unused]] static cudaError_t cudaEventCreate(cudaEvent_t* event) { return *event = new CUevent_st{}, cudaSuccess; }
+[[maybe_unused]] static cudaError_t cudaEventCreateWithFlags(cudaEvent_t* event, unsigned) { return cudaEventCreate(event); }
+[[maybe_unused]] static cudaError_t cudaEventDestroy(cudaEvent_t event) {
+    delete event;
+    return cudaSuccess;
+}
+[[maybe_unused]] static cudaError_t cudaEventRecord(cudaEvent_t event, cudaStream_t = nullptr) {
+    event->seconds = cuda_on_cpu::now_s();
+    return cudaSuccess;
+}
+[[maybe_unused]] static cudaError_t cudaEventSynchronize(cudaEvent_t) { return cudaGetLastError(); }
+[[maybe_unused]] static cudaError_t cudaEventQuery(cudaEvent_t) { return cudaGetLastError(); }
+[[maybe_unused]] static cudaError_t cudaEventElapsedTime(float* ms, cudaEvent_t start, cudaEvent_t end) {
+    *ms = static_cast<float>(1e3 * (end->seconds - start->seconds));
+    return cudaSuccess;
+}
+
+[[maybe_unused]] static cudaError_t cudaGetDeviceCount(int* count) { return *count = 1, cudaSuccess; }
+[[maybe_unused]] static cudaError_t cudaSetDevice(int device) { return device ? cudaErrorInvalidValue : cudaSuccess; }
+template <class T>
+static cudaError_t cudaMallocManaged(T** pointer, size_t bytes, unsigned = cudaMemAttachGlobal) {
+    return cudaMalloc(pointer, bytes);
+}
+template <class T>
+static cudaError_t cudaMallocHost(T** pointer, size_t bytes, unsigned = 0) { return cudaMalloc(pointer, bytes); }
+template <class T>
+static cudaError_t cudaMallocAsync(T** pointer, size_t bytes, cudaStream_t) { return cudaMalloc(pointer, bytes); }
+[[maybe_unused]] static cudaError_t cudaFreeHost(void* pointer) { return cudaFree(pointer); }
+[[maybe_unused]] static cudaError_t cudaFreeAsync(void* pointer, cudaStream_t) { return cudaFree(pointer); }
+[[maybe_unused]] static cudaError_t cudaMemcpy2D(void* to, size_t to_pitch, const void* from, size_t from_pitch, size_t width,
+                                                 size_t height, cudaMemcpyKind) {
+    for (size_t row = 0; row < height; ++row)
+        memmove(static_cast<char*>(to) + row * to_pitch, static_cast<const char*>(from) + row * from_pitch, width);
+    return cudaSuccess;
+}
+template <class Kernel>
+static cudaError_t cudaFuncSetCacheConfig(Kernel*, cudaFuncCache) { return cudaSuccess; }
+// As many blocks as their threads allow: what registers and shared memory allow is not known here.
+template <class Kernel>
+static cudaError_t cudaOccupancyMaxActiveBlocksPerMultiprocessor(int* blocks, Kernel*, int threads, size_t) {
+    const cudaDeviceProp limits;
+    if (threads <= 0 || threads > limits.maxThreadsPerBlock) return cudaErrorInvalidValue;
+    *blocks = min(limits.maxThreadsPerMultiProcessor / threads, limits.maxBlocksPerMultiProcessor);
+    return cudaSuccess;
+}
+template <class Kernel>
+static cudaError_t cudaOccupancyMaxPotentialBlockSize(int* blocks, int* threads, Kernel*, size_t = 0, int most = 0) {
+    const cudaDeviceProp limits;
+    *threads = most ? most : limits.maxThreadsPerBlock;
+    *blocks = limits.multiProcessorCount * (limits.maxThreadsPerMultiProcessor / *threads);
+    return cudaSuccess;
+}

@@ -1,0 +1,128 @@
+"""Tell valid code that the simulator does not have from a learner's mistake, by the error that it ends in.
+
+A name counts as CUDA's if `cuda_names.txt` lists it and no header of the simulator has it. A kernel that needs such a
+name is not judged here; a name that CUDA does not know either is a compile error like any other. Numba's names and
+what Triton's interpreter does not interpret are treated alike.
+"""
+
+from __future__ import annotations
+
+import functools
+import re
+import subprocess
+import traceback
+from pathlib import Path
+
+from grader.worker.simulator.cuda_source import INCLUDE
+
+_HERE = Path(__file__).parent
+_OF_TORCH = ("cuda",)  # the folder of the headers that need PyTorch's
+_LIMIT_S = 30
+_SENTENCE = "The simulator has no {}; on a GPU it will be judged; this says nothing about your work."
+_SAID = re.compile(re.escape(_SENTENCE).replace(r"\{\}", r"[^;\n]{1,300}"))
+_LINE = re.compile(r"\(line (\d+)\)")  # in the sentence, of a kernel that ran
+
+_ERROR = re.compile(r"\berror: (?P<text>.*)(?:\n\s*\d+ \| (?P<code>.*))?")
+_VARIABLE = "variable or field"  # a parameter of an unknown type makes g++ say first that the kernel is a variable
+_HEADER = re.compile(r"(\S+): No such file or directory")
+_QUOTED = re.compile(r"[‘'](?:[^’'\n]*)[’']")
+_WORD = re.compile(r"[A-Za-z_]\w*")
+_MEMBER = re.compile(
+    r"[‘'](?P<a>\w+)[^’']*[’'] is not a member of [‘'][^’']*\b(?:cub|cooperative_groups)\b"
+    r"|[‘'][^’']*\b(?:cub::|cooperative_groups::|cuda[A-Z])[^’\n]*[’'] has no member named [‘'](?P<b>\w+)"
+)
+_OF_NUMBA = re.compile(
+    r"'FakeCUDAModule' object has no attribute '((?:shfl|shfl_up|shfl_down|shfl_xor|all|any|eq|ballot|match_any"
+    r"|match_all)_sync|syncwarp|activemask|lanemask_lt|nanosleep|libdevice|cache_hints|managed_array|mapped|mapped_array_like)'"
+)
+_INTERPRETER, _FUNCTIONS_OF_GPUS = "triton/runtime/interpreter.py", "triton.language.extra."
+_HEADERS_OF_CUDA = re.compile(
+    r"(?:cub|thrust|cuda|cooperative_groups|nv|nvtx3|crt)/[\w./]+|(?:cu|nv)(?:blas|fft|rand|solver|sparse|tensor|dnn|jpeg)\w*\.h"
+    r"|cuda_(?:fp16|bf16|fp8|fp6|fp4|pipeline|pipeline_primitives|awbarrier|awbarrier_primitives|device_runtime_api"
+    r"|occupancy|profiler_api|stdint|gl_interop|egl_interop)\.h"
+    r"|(?:cooperative_groups|mma|cuComplex|cudaProfiler|cudaTypedefs|library_types|nvrtc|nvml|builtin_types"
+    r"|channel_descriptor|common_functions|math_functions|driver_types|driver_functions|device_types|device_functions"
+    r"|device_atomic_functions|device_double_functions|host_defines|host_config|surface_types|texture_types"
+    r"|(?:surface|texture)_indirect_functions|sm_\d\d_(?:intrinsics|atomic_functions))\.h"
+    r"|(?:ATen|c10|torch)/\S*\bcuda/\S+"
+)
+
+
+class NotSimulated(RuntimeError):
+    """The submission needs what CUDA has and the simulator does not."""
+
+    def __init__(self, what: str, place: str = "") -> None:
+        super().__init__(f"{place}{sentence(what)}")
+
+
+def sentence(what: str) -> str:
+    """Return the report's sentence; `what` is a noun without an article, such as "header `mma.h`"."""
+    return _SENTENCE.format(what)
+
+
+def said_in(text: str) -> tuple[str, int | None] | None:
+    """Return the sentence in an error's text, and the line that it names, or None if the text has no such sentence."""
+    found = _SAID.search(text)
+    if found is None:
+        return None
+    line = _LINE.search(found[0])
+    return found[0], int(line[1]) if line else None
+
+
+def said_by(error: BaseException) -> tuple[str, None] | None:
+    """Return the sentence for an exception of Numba's simulator or Triton's interpreter, as `said_in` does."""
+    cause = error
+    while cause.__cause__ is not None:
+        cause = cause.__cause__
+    if of_numba := _OF_NUMBA.search(str(error)):
+        return sentence(f"`cuda.{of_numba[1]}`"), None
+    frames = [frame for frame, _ in traceback.walk_tb(cause.__traceback__)]
+    if not frames:
+        return None
+    code, function = frames[-1].f_code, frames[-1].f_locals.get("fn")
+    if isinstance(cause, NotImplementedError) and code.co_filename.endswith(_INTERPRETER):
+        return sentence(f"`{code.co_name.removeprefix('create_')}`"), None
+    if str(getattr(function, "__module__", "")).startswith(_FUNCTIONS_OF_GPUS):  # Triton wants its compiler for them
+        return sentence(f"`{getattr(function, '__name__', 'function of a GPU')}`"), None
+    return None
+
+
+def lacking(log: str) -> str:
+    """Return what of CUDA the first error in a compiler's output asks for, for `sentence`, or "" for another error."""
+    for error in _ERROR.finditer(log):
+        what = _lacking(error["text"], error["code"] or "")
+        if what or not error["text"].startswith(_VARIABLE):
+            return what
+    return ""
+
+
+def _lacking(text: str, code: str) -> str:
+    if header := _HEADER.search(text):
+        return f"header `{header[1]}`" if is_of_cuda(header) else ""
+    names, members = _known_to_cuda()
+    if (member := _MEMBER.search(text)) and (name := member["a"] or member["b"]) in members:
+        return f"`{name}`"
+    quoted = _WORD.findall(" ".join(_QUOTED.findall(text)))
+    return next((f"`{word}`" for word in (*quoted, *_WORD.findall(code)) if word in names), "")
+
+
+def is_of_cuda(header: re.Match[str] | None) -> bool:
+    """Whether the match's first group names a header that comes with CUDA, or with PyTorch for CUDA."""
+    return header is not None and _HEADERS_OF_CUDA.fullmatch(header[1]) is not None
+
+
+@functools.cache
+def _known_to_cuda() -> tuple[frozenset[str], frozenset[str]]:
+    """Return the names that only CUDA has, and the members that it has."""
+    text = re.sub(r"#.*\n", "", (_HERE / "cuda_names.txt").read_text(encoding="utf-8"))
+    names, members = (frozenset(part.split()) for part in text.split("\n\n"))
+    return names - _own_names(), members
+
+
+def _own_names() -> frozenset[str]:
+    """Return the words of the simulator's headers after the preprocessor, because macros make many of the names."""
+    headers = [path.relative_to(INCLUDE) for path in INCLUDE.rglob("*.*h") if path.parts[-2] not in _OF_TORCH]
+    source = "".join(f'#include "{header}"\n' for header in sorted(headers))
+    command = ["g++", "-E", "-dD", "-std=c++20", f"-I{INCLUDE}", "-x", "c++", "-"]
+    done = subprocess.run(command, input=source, capture_output=True, text=True, timeout=_LIMIT_S, check=True)
+    return frozenset(_WORD.findall(re.sub(r"^#\s*\d+ .*|\"[^\"\n]*\"", "", done.stdout, flags=re.MULTILINE)))

@@ -1,0 +1,184 @@
+"""The simulator tells CUDA that it does not have from a learner's mistake."""
+
+from __future__ import annotations
+
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from grader.verdict import Verdict
+from grader.worker.simulator.cuda_source import COMPILER_FLAGS, INCLUDE, translate
+from grader.worker.simulator.lacks import lacking, said_in, sentence
+from tests.forked import ForkingJudge
+
+KERNEL = "__global__ void k(int* x, float* y) {{ {} }}"
+
+
+def log_of(source: str, folder: Path) -> str:
+    """The C++ compiler's output for CUDA C++."""
+    path = folder / "kernel.cpp"
+    path.write_text(f'#include "cuda_on_cpu.h"\n#line 1 "cell"\n{translate(source)}', encoding="utf-8")
+    command = ["g++", "-fsyntax-only", "-w", *COMPILER_FLAGS, f"-I{INCLUDE}", str(path)]
+    return subprocess.run(command, capture_output=True, text=True, check=False).stderr
+
+
+@pytest.mark.parametrize(
+    ("source", "what"),
+    [
+        ("#include <mma.h>", "header `mma.h`"),
+        ("#include <curand_kernel.h>", "header `curand_kernel.h`"),
+        ("#include <thrust/device_vector.h>", "header `thrust/device_vector.h`"),
+        ("#include <cuda/atomic>", "header `cuda/atomic`"),
+        (KERNEL.format("x[0] = __vadd4(x[1], x[2]);"), "`__vadd4`"),
+        (KERNEL.format("y[0] = cyl_bessel_i0f(y[1]);"), "`cyl_bessel_i0f`"),
+        ("__global__ void k(cudaTextureObject_t t) { tex2D<float>(t, 0, 0); }", "`cudaTextureObject_t`"),
+        ("__global__ void __cluster_dims__(2, 1, 1) k(int* x) {}", "`__cluster_dims__`"),
+        ("void f(void* k) { cudaLaunchCooperativeKernel(k, 1, 1, nullptr, 0, 0); }", "`cudaLaunchCooperativeKernel`"),
+    ],
+)
+def test_what_cuda_has_is_named(tmp_path: Path, source: str, what: str) -> None:
+    """Headers, functions, types and attributes of CUDA."""
+    assert lacking(log_of(source, tmp_path)) == what
+
+
+@pytest.mark.parametrize(
+    "source",
+    [
+        "#include <cuda_fp61.h>",
+        "#include <cutlass/cutlass.h>",
+        KERNEL.format("y[i] = 1;"),
+        KERNEL.format("y[0] = __expff(y[1]);"),
+        KERNEL.format("y[0] = __shfl_dwon_sync(~0u, y[0], 1);"),
+        KERNEL.format("float4 v = make_float4(1, 2, 3, 4) y[0] = v.x;"),
+        KERNEL.format("x[0] = __reduce_add_sync(~0u, x[0]) + z;"),
+        "__global__ void k(__half* x) {}",  # on a GPU it needs an #include, too
+        "void f() { int* p; cudaMalock(&p, 4); }",
+    ],
+)
+def test_a_learners_mistake_stays_one(tmp_path: Path, source: str) -> None:
+    """Neither the simulator nor CUDA knows these; or both do, and the error is another one."""
+    log = log_of(source, tmp_path)
+    assert "error:" in log
+    assert lacking(log) == ""
+
+
+def test_the_sentence_is_found_in_an_error() -> None:
+    """It may be a part of a traceback, and a kernel that ran names its line in it."""
+    said = sentence("inline PTX (line 12)")
+    assert said_in(f"RuntimeError: {said}\nand more") == (said, 12)
+    assert said_in("The simulator has no time.") is None
+
+
+SOURCE = """
+import ctypes
+from functools import cache
+from torch.utils.cpp_extension import load_inline
+
+cuda_source = r'''
+HEADER
+__global__ void square(const float* x, float* out, int n) {
+    int i = blockIdx.x * blockDim.x + threadIdx.x;
+    if (i < n) {
+        BODY
+    }
+}
+extern "C" void launch(const float* x, float* out, int n) { square<<<(n + 255) / 256, 256>>>(x, out, n); }
+'''
+
+
+@cache
+def library():
+    built = ctypes.CDLL(load_inline("square_lacks", "", cuda_source, no_implicit_headers=True, is_python_module=False))
+    built.launch.argtypes = [ctypes.c_void_p, ctypes.c_void_p, ctypes.c_int]
+    return built
+
+
+def square_matrix(x, out):
+    library().launch(x.data_ptr(), out.data_ptr(), x.numel())
+"""
+RIGHT = "out[i] = x[i] * x[i];"
+PTX = 'asm("mul.f32 %0, %1, %1;" : "=f"(out[i]) : "f"(x[i]));'
+
+
+def graded(judge: ForkingJudge, body: str, header: str = "") -> Verdict:
+    return judge.grade(SOURCE.replace("BODY", body).replace("HEADER", header), "square_matrix")
+
+
+def test_a_kernel_that_needs_more_than_the_simulator_is_not_judged(quick_judge: ForkingJudge) -> None:
+    """No points, none out of reach by a mistake, and no failed case: at the build as at the run."""
+    for body, header, line in ((RIGHT, "#include <mma.h>", 7), (PTX, "", 11)):
+        verdict = graded(quick_judge, body, header)
+        assert (verdict.status, verdict.points, verdict.reachable_points) == ("not_judged", 0, 0)
+        assert verdict.failure is not None
+        assert (verdict.failure.kind, verdict.failure.line) == ("not_simulated", line)
+        assert not any(case.mismatch or case.failure for case in verdict.cases)
+
+
+def test_only_what_runs_is_needed(quick_judge: ForkingJudge) -> None:
+    """PTX that no thread reaches, and PTX without an instruction, keep nothing from being judged."""
+    assert graded(quick_judge, f'asm volatile("" ::: "memory"); if (n < 0) {{ {PTX} }} {RIGHT}').status == "passed"
+
+
+def test_a_wrong_case_is_wrong_whatever_the_next_one_needs(quick_judge: ForkingJudge) -> None:
+    """The first case, of a few elements, is wrong; a later one would need more than the simulator has."""
+    verdict = graded(quick_judge, f"if (n > 100) {{ {PTX} }} out[i] = x[i];")
+    assert verdict.status == "failed"
+    assert verdict.failure is None
+    assert verdict.cases[0].mismatch is not None
+
+
+TRITON = """
+import torch, triton, triton.language as tl
+
+@triton.jit
+def kernel(x_ptr, out_ptr, n, BLOCK: tl.constexpr):
+    at = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    x = tl.load(x_ptr + at, mask=at < n)
+    BODY
+    tl.store(out_ptr + at, x, mask=at < n)
+
+def vector_add(x, y, out):
+    kernel[(triton.cdiv(x.numel(), 256),)](x, out, x.numel(), BLOCK=256)
+"""
+NUMBA = """
+from numba import cuda
+
+@cuda.jit
+def kernel(x, out):
+    i = cuda.grid(1)
+    if i < x.size:
+        out[i] = BODY
+
+def vector_add(x, y, out):
+    kernel[(x.numel() + 63) // 64, 64](cuda.as_cuda_array(x), cuda.as_cuda_array(out))
+"""
+ASSEMBLY = 'x = tl.inline_asm_elementwise("add.f32 $0, $1, $1;", "=f,f", [x], dtype=tl.float32, is_pure=True, pack=1)'
+
+
+@pytest.mark.parametrize(
+    ("source", "body", "what", "line"),
+    [
+        (TRITON, ASSEMBLY, "`inline_asm`", 8),
+        (TRITON, "x += tl.extra.cuda.globaltimer()", "`globaltimer`", 8),
+        (NUMBA, "cuda.cache_hints.ldcg(x, i)", "`cuda.cache_hints`", 8),
+    ],
+)
+def test_triton_and_numba_are_treated_alike(
+    quick_judge: ForkingJudge, source: str, body: str, what: str, line: int
+) -> None:
+    """A GPU's compiler knows these; its interpreter or simulator does not."""
+    verdict = quick_judge.grade(source.replace("BODY", body), "vector_add")
+    assert verdict.status == "not_judged", verdict.failure
+    assert verdict.failure is not None
+    assert (verdict.failure.message, verdict.failure.line) == (sentence(what), line)
+
+
+@pytest.mark.parametrize(
+    ("source", "body"), [(TRITON, "x += tl.globaltimer()"), (NUMBA, "cuda.match_sync(0xffffffff, x[i])")]
+)
+def test_a_name_that_neither_knows_is_a_mistake(quick_judge: ForkingJudge, source: str, body: str) -> None:
+    """The exception stays the learner's."""
+    verdict = quick_judge.grade(source.replace("BODY", body), "vector_add")
+    assert verdict.failure is not None
+    assert (verdict.status, verdict.failure.kind) == ("failed", "exception")
