@@ -30,7 +30,8 @@ def _times(entry: Any, work: Any, out: Any, calls: Any) -> None:
     from grader.worker.harnesses.timed_work import callable_of
     from grader.worker.outputs import CallOnly
 
-    function, made = callable_of(from_bytes(work)), []
+    function = callable_of(from_bytes(work))
+    made: list[None] = []
 
     def counted() -> None:
         made.append(None)
