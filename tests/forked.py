@@ -1,8 +1,8 @@
 """Workers, judges' services and notebook kernels that are forked from a process that has already imported everything.
 
-Importing torch takes seconds of processor time, more than most gradings, and a check in a notebook does it three times:
-in the kernel, in the judge's service and in a worker. Forked workers have no sandbox: use them for learners' work,
-and never for exploits that reach out of their process. Everything else is as in the product.
+Importing torch takes seconds of processor time, more than most gradings. A check in a notebook does it three times: in
+the kernel, in the judge's service and in a worker. Forked workers have no sandbox: use them for learners' work, and
+never for exploits that reach out of their process. Everything else is as in the product.
 """
 
 from __future__ import annotations

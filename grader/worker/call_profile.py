@@ -1,7 +1,7 @@
 """List the kernels that a call runs on a GPU; in the simulator, the operations of torch.
 
-A submission shares this process, so it can falsify the list. Every worker on a GPU imports this module before its CUDA
-context is made, so it must not import Inductor, which starts the driver: settings of the context would come too late.
+A submission shares this process, so it can falsify the list. Workers on a GPU import this module before they make the
+CUDA context. It must not import Inductor, which starts the driver: settings of the context would come too late.
 """
 
 from __future__ import annotations
