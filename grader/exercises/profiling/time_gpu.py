@@ -157,7 +157,7 @@ _FIRST_CALL = (
 )
 _TOTAL = "This is the total time of several calls: divide by their number."
 _SINGLE_SHOT = (
-    "One single shot is no measurement: `function` was called fewer than five times in all. Warm up, time ten calls or "
+    "A single shot does not measure it: `function` was called fewer than five times in all. Warm up, time ten calls or "
     "more, and take the median or divide by their number."
 )
 _TOO_SHORT = (

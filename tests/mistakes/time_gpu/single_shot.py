@@ -1,5 +1,5 @@
 # mistake: a single call is timed
-# says: One single shot is no measurement
+# says: A single shot does not measure it
 # runs: anywhere
 
 import torch
