@@ -129,6 +129,7 @@ class Environment:
     memory_clock_mhz: int | None = None
     temperature_c: int | None = None
     notes: tuple[str, ...] = ()  # what disturbed the timing, in sentences
+    uncompiled: str = ""  # without a GPU: why kernels were simulated but not compiled for one
     cell: str = ""  # the cell of a notebook that was checked: "In [3]"
 
 

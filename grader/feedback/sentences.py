@@ -94,6 +94,7 @@ _KINDS = {
 _ENDLESS_TRITON = "Usually a loop never ends, or the grid has one program per element instead of one per block."
 _TIMEOUT_TRITON = "Does every loop counter advance to its end, and does `triton.cdiv` set the size of the grid?"
 _ENDED_ITSELF = "ended itself"
+_RUNS_IN_SIMULATOR = re.compile(r"^Runs in the simulator, but .*? a GPU: ")
 _WRAPPED = re.compile(r"^(?:(?:InterpreterError|CompilationError): )*(\w+)\((['\"].*['\"])\)$", re.DOTALL)
 
 
@@ -129,6 +130,8 @@ def explained(failure: Failure, exercise: Exercise | None = None, source: str = 
 def message_of(failure: Failure) -> str:
     """The message on one line, without the wrapping of Triton's errors."""
     text = clean(failure.message, 500).strip()
+    prefix = _RUNS_IN_SIMULATOR.match(text)
+    begins, text = (prefix[0], text[prefix.end() :]) if prefix else ("", text)
     found = _WRAPPED.match(text)
     if found:
         try:
@@ -139,7 +142,7 @@ def message_of(failure: Failure) -> str:
         again = _WRAPPED.match(str(inner))
         if again:
             text = f"{again[1]}: {again[2][1:-1]}"
-    return " ".join(clean(text, 500).split())  # again: an escaped sequence is a real one now
+    return begins + " ".join(clean(text, 500).split())  # again: an escaped sequence is a real one now
 
 
 def _line(source: str, number: int | None) -> str:

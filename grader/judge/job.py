@@ -25,6 +25,7 @@ from grader.version import __version__
 
 Status = Literal["passed", "failed", "unusable"]
 _KERNELS_LIMIT_S = 20.0  # for the untimed, profiled launch
+_COMPILE_LIMIT_S = 10.0  # to wait for, after the cases
 _STUBS = ("# YOUR CODE HERE", "// YOUR CODE HERE")
 _LOG_CHARACTERS = 4000
 _SHORT = (  # errors of a machine that has run out of processes, files or memory
@@ -42,6 +43,7 @@ class Job:
         self.findings: list[Finding] = []
         self.timer = Timer(bench, exercise, progress)
         self.log = ""
+        self.uncompiled = ""  # why a kernel was not compiled for a GPU
         self.whole_s = whole_limit_s(exercise, bench.device, bench.machine.slowness)
         self._left_s, self._repeats = self.whole_s, False
         self._of_source: tuple[Finding, ...] = ()
@@ -97,6 +99,7 @@ class Job:
     def _forget(self) -> None:
         self.cases.clear()
         self.findings = list(self._of_source)
+        self.uncompiled = ""
         self.timer.forget()
 
     def _must_fit(self) -> None:
@@ -158,8 +161,11 @@ class Job:
         worker = loaded.worker
         if loaded.failure is not None:
             return loaded.failure
+        compiles = self.bench.device == "simulator" and self.exercise.backend == "triton" and "triton" in self.source
         try:
             worker.in_turn(self._left_s, self.whole_s)
+            if compiles:
+                worker.compile(self.all_cases, [*self.exercise.cases, *self.exercise.timed_cases])
             worker.map(self.bench.buffers)
         except WorkerFailed as failed:
             return failed.failure
@@ -169,7 +175,10 @@ class Job:
             self.cases.append(result)
             if result.failure is not None:
                 return result.failure
-        if not (self.timed and all(case.passed for case in self.cases)):
+        right = all(case.passed for case in self.cases)
+        if compiles and right:
+            return self._compiled(worker)
+        if not (self.timed and right):
             return None
         try:
             self.timer.time_gates(worker)
@@ -181,6 +190,16 @@ class Job:
         if self.bench.pool.profiled:
             self._look_at_kernels(worker)
         return self.timer.implausible()
+
+    def _compiled(self, worker: Worker) -> Failure | None:
+        """What a GPU's compiler refuses fails, although it runs in the simulator."""
+        self.progress("compiling for a GPU", len(self.all_cases), len(self.all_cases))
+        try:
+            self.uncompiled = worker.compiled(self.bench.machine.slowness * _COMPILE_LIMIT_S)
+        except WorkerFailed as failed:
+            how = "does not compile for" if failed.failure.kind == "compile" else "fails on"
+            return replace(failed.failure, message=f"Runs in the simulator, but {how} a GPU: {failed.failure.message}")
+        return None
 
     def _look_at_kernels(self, worker: Worker) -> None:
         self.progress("looking at the kernels that ran", len(self.all_cases), len(self.all_cases))
@@ -245,7 +264,7 @@ class Job:
             max_points=exercise.max_points,
             reachable_points=exercise.max_points if on_gpu else exercise.correctness_points,
             submission_sha256="",
-            environment=self.bench.environment(self.timer.record),
+            environment=replace(self.bench.environment(self.timer.record), uncompiled=self.uncompiled),
             cases=(*uncontradicted(self.cases, exercise.suspects), *not_run),
             gates=gates,
             timings=self.timer.timings(exercise.timed_cases) if kept else (),

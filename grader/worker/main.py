@@ -18,6 +18,7 @@ import re
 import signal
 import socket
 import sys
+import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
@@ -27,6 +28,7 @@ from grader.protocol.channel import Channel, ChannelClosed
 from grader.protocol.flag import Flag
 from grader.worker.failures import describe
 from grader.worker.stopwatch import GpuFlag, watch
+from grader.worker.toolchain.forked import Forked
 
 _PR_SET_PDEATHSIG = 1
 
@@ -48,6 +50,7 @@ class Worker:
         self.flag: Flag | None = None
         self.gpu_flag: GpuFlag | None = None
         self.launches: list[tuple[Any, ...]] = []
+        self.compiling: list[Forked] = []
 
     def handle(self, message: dict[str, Any], fds: list[int], channel: Channel) -> dict[str, Any]:
         """Carry out one message and return the answer."""
@@ -60,10 +63,14 @@ class Worker:
             self._map(message["arenas"], fds)
         elif operation == "load":
             harness = bind_harness(message["harness"], message["harness_entry"]) if "harness" in message else None
-            function = _load(message["source"], message["entry"], "submission")
+            function = self.written = _load(message["source"], message["entry"], "submission")
             self.functions[message["name"]] = functools.partial(harness, function) if harness else function
         elif operation == "rehearse":
             self._rehearse(message)
+        elif operation == "compile":
+            self._compile(message["launches"], message["cases"])
+        elif operation == "compiled":
+            return {"done": operation} | self._compiled(message["limit_s"])
         elif operation == "plan":
             self.launches = [
                 tuple(tensor(self.arenas[slot.arena], slot) for slot in map(Slot.from_dict, launch))
@@ -95,6 +102,23 @@ class Worker:
         launches = [[Slot.from_dict(slot) for slot in launch] for launch in message["launches"]]
         with contextlib.suppress(Exception):  # after a failure the kernels are compiled by the first real call
             rehearse(self.functions[message["name"]], launches, message["limit_s"])
+
+    def _compile(self, launches: Sequence[Sequence[dict[str, Any]]], cases: Sequence[str]) -> None:
+        """Start to compile what the submission launches, for a GPU that is not here."""
+        from grader.protocol.target import target
+        from grader.worker.simulator import triton_compiled
+
+        slots = [[Slot.from_dict(slot) for slot in launch] for launch in launches]
+        named = list(zip(cases, slots, strict=True))
+        self.compiling.append(triton_compiled.compiled(self.written, named, target()))
+
+    def _compiled(self, limit_s: float) -> dict[str, Any]:
+        """Return the first failure, or why nothing could be compiled."""
+        ends = time.monotonic() + limit_s
+        answers = [each.answer(ends - time.monotonic()) for each in self.compiling]
+        late = {"absent": f"compiling did not end within {limit_s:.0f} s"}
+        found = [late if answer is None else answer for answer in answers]
+        return next((answer for answer in found if "failure" in answer), next(filter(None, found), {}))
 
     def _run(self, message: dict[str, Any], channel: Channel) -> float | None:
         """Run one round and return its duration by this process's own events, in seconds.
@@ -165,7 +189,7 @@ def _described(error: BaseException) -> dict[str, Any]:
 def _import(device: str) -> None:
     """Import what a submission needs, before there is one."""
     if device == "simulator":
-        from grader.worker.simulator import start
+        from grader.worker.simulator import start, triton_compiled
 
         start.prepare()
         import torch
@@ -174,6 +198,7 @@ def _import(device: str) -> None:
         torch.set_num_threads(1)
         start.install()
         start.take_first()
+        triton_compiled.remember()
     else:
         _cuda()
 

@@ -41,6 +41,11 @@ def failure_of(claim: Any) -> Failure:
     )
 
 
+def reason_of(claim: Any) -> str:
+    """Return a claimed reason on one line, "" if there is none."""
+    return " ".join(_text(claim, 200).split())
+
+
 def death(code: int | None, log: str) -> Failure:
     """Describe an exit status. Like a shell, bubblewrap reports a signal n as 128 + n."""
     if code is not None and 128 < code <= 128 + signal.SIGRTMAX:

@@ -1,0 +1,88 @@
+"""Without a GPU, kernels are also compiled for one: what its compiler refuses fails, although the simulator runs it."""
+
+import re
+
+import pytest
+
+from grader.exercises import find
+from grader.feedback.report import as_text
+from tests.judge.submissions import SOFTMAX, VECTOR_ADD, changed
+
+pytestmark = pytest.mark.timeout(180)
+
+AUTOTUNED = changed(
+    VECTOR_ADD,
+    "@triton.jit",
+    "@triton.autotune([triton.Config({'BLOCK': block}) for block in (1024, 1 << 21)], key=['n'])\n@triton.jit",
+)
+MEAN = """
+import triton
+import triton.language as tl
+
+
+@triton.jit
+def kernel(x_ptr, out_ptr, n, BLOCK: tl.constexpr):
+    at = tl.arange(0, BLOCK)
+    tl.store(out_ptr, tl.sum(tl.load(x_ptr + at, mask=at < n, other=0.0), axis=0) / n)
+
+
+def mean_triton(x, out):
+    kernel[(1,)](x, out, x.numel(), BLOCK=triton.next_power_of_2(x.numel()))
+"""
+
+
+@pytest.mark.parametrize(
+    ("exercise", "source", "line", "says"),
+    [
+        (
+            "vector_add",
+            changed(changed(VECTOR_ADD, "* BLOCK", "* SIZE"), "@triton.jit", "SIZE = 1024\n\n\n@triton.jit"),
+            "* SIZE",
+            "Cannot access global variable SIZE",
+        ),
+        (
+            "vector_add",
+            changed(
+                changed(VECTOR_ADD, "mask = at < n", "mask = inside(at, n)"),
+                "@triton.jit",
+                "def inside(at, n):\n    return at < n\n\n\n@triton.jit",
+            ),
+            "mask = inside",
+            "write `@triton.jit` above it",
+        ),
+        ("vector_add", changed(VECTOR_ADD, "mask = at < n", "mask = at < n\n    try:\n        pass\n    except E:\n"
+                               "        pass"), "try:", "cannot compile Python's `Try`"),
+        ("vector_add", changed(VECTOR_ADD, "(triton.cdiv", "(tl.cdiv"), "tl.cdiv", "`tl.cdiv` works only inside"),
+        (
+            "vector_add",
+            changed(changed(AUTOTUNED, "BLOCK=1024", ""), "triton.cdiv(n, 1024)", "triton.cdiv(n, 1024)"),
+            "tl.arange",
+            "numel (2097152) exceeds triton maximum tensor numel (1048576)",
+        ),
+        ("mean_triton", MEAN, "at = tl.arange", "16,777,216 elements, each of them 1”, which a GPU runs)"),
+    ],
+    ids=["global", "helper", "statement", "host", "configuration", "size"],
+)  # fmt: skip
+def test_what_a_gpu_refuses_fails(judge, exercise, source, line, says):
+    """All cases are right, no points are given, and the report has the compiler's words and the line."""
+    verdict = judge.grade(source, exercise)
+    assert (verdict.status, verdict.points) == ("failed", 0)
+    assert all(case.passed for case in verdict.cases)
+    assert verdict.failure.message.startswith("Runs in the simulator, but ")
+    assert line in source.splitlines()[verdict.failure.line - 1]
+    assert says in re.sub(r"\s+", " ", as_text(verdict, source))
+
+
+@pytest.mark.parametrize("source", [VECTOR_ADD, changed(VECTOR_ADD, "import triton\n", "import triton, torch\n")])
+def test_what_compiles_passes(judge, source):
+    """A kernel that a GPU takes gets its points, without a note."""
+    verdict = judge.grade(source, "vector_add")
+    assert (verdict.status, verdict.points) == ("passed", find("vector_add").correctness_points)
+    assert verdict.environment.notes == ()
+
+
+def test_data_that_is_not_there_is_no_failure(judge):
+    """Kernels are compiled on tensors without data, so an error about data says nothing."""
+    source = changed(SOFTMAX, "    rows, columns", "    if x.flatten()[0].item() != x.flatten()[0].item():\n"
+                     "        raise ValueError\n    rows, columns")  # fmt: skip
+    assert judge.grade(source, "softmax").status == "passed"
