@@ -25,7 +25,7 @@ from grader.version import __version__
 
 Status = Literal["passed", "failed", "unusable"]
 _KERNELS_LIMIT_S = 20.0  # for the untimed, profiled launch
-_COMPILE_LIMIT_S = 10.0  # to wait for, after the cases
+_COMPILE_LIMIT_S = 30.0  # to wait for, after the cases
 _STUBS = ("# YOUR CODE HERE", "// YOUR CODE HERE")
 _LOG_CHARACTERS = 4000
 _SHORT = (  # errors of a machine that has run out of processes, files or memory
