@@ -161,10 +161,10 @@ class Job:
         worker = loaded.worker
         if loaded.failure is not None:
             return loaded.failure
-        compiles = self.bench.device == "simulator" and self.exercise.backend == "triton" and "triton" in self.source
+        simulated = self.bench.device == "simulator"
         try:
             worker.in_turn(self._left_s, self.whole_s)
-            if compiles:
+            if simulated and self.exercise.backend == "triton" and "triton" in self.source:
                 worker.compile(self.all_cases, [*self.exercise.cases, *self.exercise.timed_cases])
             worker.map(self.bench.buffers)
         except WorkerFailed as failed:
@@ -176,7 +176,7 @@ class Job:
             if result.failure is not None:
                 return result.failure
         right = all(case.passed for case in self.cases)
-        if compiles and right:
+        if simulated and right:
             return self._compiled(worker)
         if not (self.timed and right):
             return None
@@ -192,7 +192,7 @@ class Job:
         return self.timer.implausible()
 
     def _compiled(self, worker: Worker) -> Failure | None:
-        """What a GPU's compiler refuses fails, although it runs in the simulator."""
+        """Return the failure of a submission that runs in the simulator and that a GPU's compiler refuses."""
         self.progress("compiling for a GPU", len(self.all_cases), len(self.all_cases))
         try:
             self.uncompiled = worker.compiled(self.bench.machine.slowness * _COMPILE_LIMIT_S)

@@ -18,7 +18,6 @@ import re
 import signal
 import socket
 import sys
-import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
@@ -28,7 +27,7 @@ from grader.protocol.channel import Channel, ChannelClosed
 from grader.protocol.flag import Flag
 from grader.worker.failures import describe
 from grader.worker.stopwatch import GpuFlag, watch
-from grader.worker.toolchain.forked import Forked
+from grader.worker.toolchain.forked import first_failure, pending
 
 _PR_SET_PDEATHSIG = 1
 
@@ -50,7 +49,6 @@ class Worker:
         self.flag: Flag | None = None
         self.gpu_flag: GpuFlag | None = None
         self.launches: list[tuple[Any, ...]] = []
-        self.compiling: list[Forked] = []
 
     def handle(self, message: dict[str, Any], fds: list[int], channel: Channel) -> dict[str, Any]:
         """Carry out one message and return the answer."""
@@ -70,7 +68,7 @@ class Worker:
         elif operation == "compile":
             self._compile(message["launches"], message["cases"])
         elif operation == "compiled":
-            return {"done": operation} | self._compiled(message["limit_s"])
+            return {"done": operation} | first_failure(message["limit_s"])
         elif operation == "plan":
             self.launches = [
                 tuple(tensor(self.arenas[slot.arena], slot) for slot in map(Slot.from_dict, launch))
@@ -110,15 +108,7 @@ class Worker:
 
         slots = [[Slot.from_dict(slot) for slot in launch] for launch in launches]
         named = list(zip(cases, slots, strict=True))
-        self.compiling.append(triton_compiled.compiled(self.written, named, target()))
-
-    def _compiled(self, limit_s: float) -> dict[str, Any]:
-        """Return the first failure, or why nothing could be compiled."""
-        ends = time.monotonic() + limit_s
-        answers = [each.answer(ends - time.monotonic()) for each in self.compiling]
-        late = {"absent": f"compiling did not end within {limit_s:.0f} s"}
-        found = [late if answer is None else answer for answer in answers]
-        return next((answer for answer in found if "failure" in answer), next(filter(None, found), {}))
+        pending.append(triton_compiled.compiled(self.written, named, target()))
 
     def _run(self, message: dict[str, Any], channel: Channel) -> float | None:
         """Run one round and return its duration by this process's own events, in seconds.

@@ -86,3 +86,65 @@ def test_data_that_is_not_there_is_no_failure(judge):
     source = changed(SOFTMAX, "    rows, columns", "    if x.flatten()[0].item() != x.flatten()[0].item():\n"
                      "        raise ValueError\n    rows, columns")  # fmt: skip
     assert judge.grade(source, "softmax").status == "passed"
+
+
+SHARED = "    __shared__ float tile[60000];\n    tile[threadIdx.x] = 2;\n    __syncthreads();\n"
+CUDA = """
+import ctypes
+from functools import cache
+from torch.utils.cpp_extension import load_inline
+
+source = r'''
+__device__ float twice(float value) { return 2 * value; }
+
+__global__ void square(const float* x, float* out, int width, int height, long x_row, long out_row) {
+    int column = blockIdx.x * blockDim.x + threadIdx.x, row = blockIdx.y * blockDim.y + threadIdx.y;
+    if (column < width && row < height)
+        out[row * out_row + column] = twice(x[row * x_row + column]) * x[row * x_row + column] / 2;
+}
+
+extern "C" void launch(const float* x, float* out, int width, int height, long x_row, long out_row) {
+    dim3 threads(16, 16), blocks((width + 15) / 16, (height + 15) / 16);
+    square<<<blocks, threads>>>(x, out, width, height, x_row, out_row);
+}
+'''
+
+
+@cache
+def library():
+    options = {"cpp_sources": "", "no_implicit_headers": True, "is_python_module": False}
+    return ctypes.CDLL(load_inline("square", cuda_sources=source, **options))
+
+
+def square_matrix(x, out):
+    pointers = (ctypes.c_void_p(tensor.data_ptr()) for tensor in (x, out))
+    numbers = (ctypes.c_long(number) for number in (x.shape[1], x.shape[0], x.stride(0), out.stride(0)))
+    library().launch(*pointers, *numbers)
+"""
+
+
+@pytest.mark.parametrize(
+    ("source", "line", "says"),
+    [
+        (changed(CUDA, "__device__ float", "float"), "twice(x[", "Mark the function `__device__`"),
+        (
+            changed(changed(CUDA, "    int column", SHARED + "    int column"), "/ 2;", "/ tile[threadIdx.y];"),
+            "",
+            "uses too much shared data",
+        ),
+    ],
+    ids=["host", "shared"],
+)
+def test_cuda_that_a_gpu_refuses_fails(judge, source, line, says):
+    """NVRTC compiles the device code of a source that the CPU's compiler takes."""
+    verdict = judge.grade(source, "square_matrix")
+    assert (verdict.status, verdict.points) == ("failed", 0)
+    assert verdict.failure.message.startswith("Runs in the simulator, but does not compile for a GPU: ")
+    assert not line or line in source.splitlines()[verdict.failure.line - 1]
+    assert says in re.sub(r"\s+", " ", as_text(verdict, source))
+
+
+def test_cuda_that_compiles_passes(judge):
+    """Host code, which NVRTC cannot read, is left out."""
+    verdict = judge.grade(CUDA, "square_matrix")
+    assert (verdict.status, verdict.environment.uncompiled) == ("passed", "")

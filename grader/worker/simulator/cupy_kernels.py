@@ -18,6 +18,7 @@ from typing import Any
 
 import numpy as np
 
+from grader.protocol.target import target
 from grader.worker.simulator.cuda_source import (
     COMPILER_FLAGS,
     INCLUDE,
@@ -39,7 +40,6 @@ _SLOT_BYTES = 16  # per argument, padded with 0
 _COMPILE_LIMIT_S = 60
 _MAX_CHARACTERS = 4000  # of the compiler's output
 _FOLDER = str(Path(__file__).parent)
-_ARCHITECTURE = "--gpu-architecture=compute_90"
 _FAST = re.compile(r"--?use_fast_math\Z")
 _MACRO = re.compile(r"(?:-D|--?define-macro=)(\w+)(?:=(.*))?\Z", re.DOTALL)
 _DEFINE = r"#\s*define\s+{name}\s+(\d+)\b|\bconstexpr\s+(?:static\s+)?(?:int|unsigned)\s+{name}\s*=\s*(\d+)"
@@ -167,7 +167,8 @@ def _must_compile(source: str, options: tuple[str, ...], names: tuple[str, ...])
     try:
         for name in names:
             nvrtc.nvrtcAddNameExpression(program, name.encode())
-        given = [option.encode() for option in (_ARCHITECTURE, *options)]
+        architecture = f"--gpu-architecture=sm_{target()}"  # with machine code: ptxas knows the GPU's limits
+        given = [option.encode() for option in (architecture, *options)]
         (code,) = nvrtc.nvrtcCompileProgram(program, len(given), given)
         if not int(code):
             return

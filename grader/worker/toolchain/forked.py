@@ -12,6 +12,8 @@ import warnings
 from collections.abc import Callable
 from typing import Any
 
+pending: list[Forked] = []  # what compiles a submission for a GPU that is not here; each answer may be a failure
+
 _MOST_BYTES = 1 << 16  # of an answer
 
 
@@ -60,3 +62,12 @@ class Forked:
             with contextlib.suppress(ProcessLookupError, ChildProcessError):  # a submission may have waited for it
                 os.kill(child, signal.SIGKILL)
                 os.waitpid(child, 0)
+
+
+def first_failure(limit_s: float) -> dict[str, Any]:
+    """Wait for all that is pending. Return the first answer with a "failure", another that is not empty, or {}."""
+    ends = time.monotonic() + limit_s
+    answers = [each.answer(ends - time.monotonic()) for each in pending]
+    late = {"absent": f"compiling did not end within {limit_s:.0f} s"}
+    found = [late if answer is None else answer for answer in answers]
+    return next((answer for answer in found if "failure" in answer), next(filter(None, found), {}))
