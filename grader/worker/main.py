@@ -27,7 +27,7 @@ from grader.protocol.channel import Channel, ChannelClosed
 from grader.protocol.flag import Flag
 from grader.worker.failures import describe
 from grader.worker.stopwatch import GpuFlag, watch
-from grader.worker.toolchain.forked import first_failure, pending
+from grader.worker.toolchain import forked
 
 _PR_SET_PDEATHSIG = 1
 
@@ -68,7 +68,7 @@ class Worker:
         elif operation == "compile":
             self._compile(message["launches"], message["cases"])
         elif operation == "compiled":
-            return {"done": operation} | first_failure(message["limit_s"])
+            return {"done": operation} | forked.first_failure(message["limit_s"])
         elif operation == "plan":
             self.launches = [
                 tuple(tensor(self.arenas[slot.arena], slot) for slot in map(Slot.from_dict, launch))
@@ -103,12 +103,10 @@ class Worker:
 
     def _compile(self, launches: Sequence[Sequence[dict[str, Any]]], cases: Sequence[str]) -> None:
         """Start to compile what the submission launches, for a GPU that is not here."""
-        from grader.protocol.target import target
         from grader.worker.simulator import triton_compiled
 
         slots = [[Slot.from_dict(slot) for slot in launch] for launch in launches]
-        named = list(zip(cases, slots, strict=True))
-        pending.append(triton_compiled.compiled(self.written, named, target()))
+        triton_compiled.start(self.written, list(zip(cases, slots, strict=True)))
 
     def _run(self, message: dict[str, Any], channel: Channel) -> float | None:
         """Run one round and return its duration by this process's own events, in seconds.
@@ -189,6 +187,7 @@ def _import(device: str) -> None:
         start.install()
         start.take_first()
         triton_compiled.remember()
+        forked.enable()
     else:
         _cuda()
 

@@ -148,3 +148,59 @@ def test_cuda_that_compiles_passes(judge):
     """Host code, which NVRTC cannot read, is left out."""
     verdict = judge.grade(CUDA, "square_matrix")
     assert (verdict.status, verdict.environment.uncompiled) == ("passed", "")
+
+
+NUMBA = """
+import math
+
+from numba import cuda
+
+
+@cuda.jit(device=True)
+def turned(phase):
+    return math.cos(phase), math.sin(phase)
+
+
+@cuda.jit
+def kernel(t, y, freqs, out):
+    for i in range(cuda.grid(1), freqs.size, cuda.gridsize(1)):
+        w = freqs[i]
+        xc = xs = cc = ss = cs = 0.0
+        for j in range(t.size):
+            c, s = turned(w * t[j])
+            xc += y[j] * c
+            xs += y[j] * s
+            cc += c * c
+            ss += s * s
+            cs += c * s
+        c, s = turned(0.5 * math.atan2(2.0 * cs, cc - ss))
+        both = 2.0 * c * s * cs
+        out[i] = 0.5 * ((c * xc + s * xs) ** 2 / (c * c * cc + both + s * s * ss)
+                        + (c * xs - s * xc) ** 2 / (c * c * ss - both + s * s * cc))
+
+
+def ls_numba_baseline(t, y, freqs, out):
+    kernel[20, 128](t, y, freqs, out)
+"""
+
+
+@pytest.mark.parametrize(
+    ("source", "line", "says"),
+    [
+        (changed(NUMBA, "@cuda.jit(device=True)\n", ""), "turned(w", "Untyped global name 'turned'"),
+        (changed(NUMBA, "        w = freqs[i]", "        w = freqs[i]\n        names = [f'{i}']"), "f'{i}'", "No impl"),
+    ],
+    ids=["helper", "text"],
+)
+def test_numba_that_a_gpu_refuses_fails(judge, source, line, says):
+    """The kernel is compiled for the types of its arguments."""
+    verdict = judge.grade(source, "ls_numba_baseline")
+    assert (verdict.status, verdict.points) == ("failed", 0)
+    assert says in verdict.failure.message
+    assert line in source.splitlines()[verdict.failure.line - 1]
+
+
+def test_numba_that_compiles_passes(judge):
+    """Device functions and the simulator's module are exchanged for the compiler's."""
+    verdict = judge.grade(NUMBA, "ls_numba_baseline")
+    assert (verdict.status, verdict.environment.uncompiled) == ("passed", "")

@@ -15,8 +15,8 @@ from typing import Any
 
 from grader.protocol.target import target
 from grader.worker.simulator.cuda_source import Token, closing, tokenize
+from grader.worker.toolchain import forked
 from grader.worker.toolchain.compiler_errors import first_error, line_mark
-from grader.worker.toolchain.forked import Forked, pending
 
 _DEVICE = ("__global__", "__device__", "constexpr", "consteval")
 _OF_HOST = re.compile(r"\b(?:std|torch|at|c10|py|pybind11)\s*::")
@@ -67,8 +67,8 @@ class _Part:
 
 
 def start(source: str, cell: str) -> None:
-    """Start to compile `source` for a GPU; `forked.pending` gets the process. Its answer is a failure, or {}."""
-    pending.append(Forked(lambda: _failure(source, cell)))
+    """Start to compile `source` for a GPU."""
+    forked.add(lambda: _failure(source, cell))
 
 
 def _failure(source: str, cell: str) -> dict[str, Any]:

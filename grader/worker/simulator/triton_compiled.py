@@ -16,9 +16,9 @@ from pathlib import Path
 from typing import Any
 
 from grader.protocol.arena import Slot
-from grader.protocol.target import shared_memory_bytes
+from grader.protocol.target import shared_memory_bytes, target
 from grader.worker.failures import describe
-from grader.worker.toolchain.forked import Forked
+from grader.worker.toolchain import forked
 from grader.worker.toolchain.rehearsal import tensor_without_data, without_data
 
 _MOST_PROGRAMS = (2**31 - 1, 65_535, 65_535)  # along each axis of a grid
@@ -42,13 +42,12 @@ def remember() -> None:
         _language.extend((each, dict(vars(each))) for each in (*modules, *own.values()))
 
 
-def compiled(function: Callable[..., Any], launches: Sequence[tuple[str, Sequence[Slot]]], capability: int) -> Forked:
+def start(function: Callable[..., Any], launches: Sequence[tuple[str, Sequence[Slot]]]) -> None:
     """Start to compile what `function` launches on tensors of these shapes, each with the name of its case.
 
-    The name is "" for cases that run here too. The answer is `{"failure": …}`, described as in `failures`,
-    `{"absent": reason}`, or `{}`.
+    The name is "" for cases that run here too.
     """
-    return Forked(lambda: _first_failure(function, launches, capability))
+    forked.add(lambda: _first_failure(function, launches, target()))
 
 
 def _first_failure(

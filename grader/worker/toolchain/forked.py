@@ -12,7 +12,7 @@ import warnings
 from collections.abc import Callable
 from typing import Any
 
-pending: list[Forked] = []  # what compiles a submission for a GPU that is not here; each answer may be a failure
+_pending: list[Forked] | None = None  # what compiles a submission for a GPU that is not here
 
 _MOST_BYTES = 1 << 16  # of an answer
 
@@ -64,10 +64,22 @@ class Forked:
                 os.waitpid(child, 0)
 
 
+def enable() -> None:
+    """Let `add` start processes: in a worker, but not in a notebook that simulates."""
+    global _pending
+    _pending = [] if _pending is None else _pending
+
+
+def add(work: Callable[[], dict[str, Any]]) -> None:
+    """Start to compile, if this process may; `work` returns a "failure", the reason why it is "absent", or {}."""
+    if _pending is not None:
+        _pending.append(Forked(work))
+
+
 def first_failure(limit_s: float) -> dict[str, Any]:
     """Wait for all that is pending. Return the first answer with a "failure", another that is not empty, or {}."""
     ends = time.monotonic() + limit_s
-    answers = [each.answer(ends - time.monotonic()) for each in pending]
+    answers = [each.answer(ends - time.monotonic()) for each in _pending or ()]
     late = {"absent": f"compiling did not end within {limit_s:.0f} s"}
     found = [late if answer is None else answer for answer in answers]
     return next((answer for answer in found if "failure" in answer), next(filter(None, found), {}))

@@ -1,0 +1,142 @@
+"""Compile Numba's kernels for a GPU that is not here, from a process in which Numba simulates them.
+
+A forked copy of the process exchanges the simulator for the compiler, in the function and in what it refers to.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import importlib
+import os
+import re
+import sys
+from dataclasses import dataclass, field
+from types import CellType, FunctionType, ModuleType, SimpleNamespace
+from typing import Any
+
+from grader.protocol.target import target
+from grader.worker.toolchain import forked
+
+_OPTIONS = ("debug", "fastmath", "forceinline", "launch_bounds", "lineinfo", "opt")  # of `numba.cuda.compile`
+_LINE = re.compile(r'submission\.py(?:", line | \()(\d+)')
+_PLAIN = re.compile(r"\x1b\[[\d;]*m")
+_REASONS = re.compile(
+    r"^(?:No implementation of function|Unknown attribute|Invalid use of|Cannot unify|Untyped global name|"
+    r"Unsupported|Undecided|use of|.*is not supported|CUDA kernel must|Use of unsupported|The use of|name ').*",
+    re.MULTILINE,
+)
+
+_started: set[Any] = set()
+
+
+def start(function: Any, signature: tuple[Any, ...], options: dict[str, Any]) -> None:
+    """Start to compile a kernel for these argument types, unless it was before."""
+    values = tuple(id(cell.cell_contents) for cell in function.__closure__ or () if _filled(cell))
+    given = {name: value for name, value in options.items() if name in _OPTIONS}
+    key = (function.__code__, values, tuple(map(str, signature)), str(given))
+    if key not in _started:
+        _started.add(key)
+        forked.add(lambda: _failure(function, signature, given))
+
+
+def _failure(function: Any, signature: tuple[Any, ...], options: dict[str, Any]) -> dict[str, Any]:
+    import warnings
+
+    warnings.simplefilter("ignore")
+    try:
+        exchange = _Exchange()
+        kernel = exchange.function(function)
+        import numba
+    except Exception as error:
+        return {"absent": f"Numba's compiler cannot be used here ({type(error).__name__}: {error})"}
+    try:
+        capability = divmod(target(), 10)
+        exchange.real.compile(
+            kernel, numba.void(*map(_mutable, signature)), cc=capability, device=False, abi="numba", **options
+        )
+    except Exception as error:
+        text = _PLAIN.sub("", str(error))
+        if not isinstance(error, _errors(exchange.real)):
+            return {"absent": f"Numba's compiler ended with {type(error).__name__}: {text[:100]}"}
+        lines = _LINE.findall(text)
+        message = (_REASONS.search(text) or re.match(r".*", text.strip()))[0]  # type: ignore[index]
+        line = int(lines[-1]) if lines else function.__code__.co_firstlineno
+        return {"failure": {"kind": "compile", "message": message, "line": line, "detail": text[:4000]}}
+    return {}
+
+
+def _errors(real: Any) -> tuple[type, ...]:
+    """Return the classes of errors that Numba reports about a kernel."""
+    found: list[type] = []
+    for name in ("numba.core.errors", "numba.cuda.core.errors"):
+        with contextlib.suppress(ImportError):
+            found.append(importlib.import_module(name).NumbaError)
+    return tuple(found)
+
+
+def _mutable(kind: Any) -> Any:
+    """Return the type of an array on a device: there, the judge's read-only memory is like any other."""
+    return kind.copy(readonly=False) if getattr(kind, "mutable", True) is False and hasattr(kind, "layout") else kind
+
+
+def _filled(cell: CellType) -> bool:
+    try:
+        _ = cell.cell_contents
+    except ValueError:
+        return False
+    return True
+
+
+@dataclass
+class _Exchange:
+    """Numba's compiler in place of its simulator, once in a process: there is no way back."""
+
+    names: dict[int, str] = field(default_factory=dict)  # of what the simulated `numba.cuda` holds, by identity
+    made: dict[int, Any] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        import numba
+
+        self.names = {id(value): name for name, value in vars(sys.modules["numba.cuda"]).items()}
+        for name in [name for name in sys.modules if name.startswith(("numba.cuda", "numba_cuda"))]:
+            del sys.modules[name]
+        os.environ["NUMBA_ENABLE_CUDASIM"] = "0"
+        numba.config.ENABLE_CUDASIM = 0
+        self.real: Any = importlib.import_module("numba.cuda")
+        device = SimpleNamespace(compute_capability=divmod(target(), 10))
+        dispatcher: Any = importlib.import_module("numba.cuda.dispatcher")
+        dispatcher.get_current_device = lambda: device  # it asks for device functions
+
+    def function(self, function: Any) -> Any:
+        """Return the function with the compiler's `cuda` in its globals and its closure."""
+        if id(function) not in self.made:
+            names = {*function.__code__.co_names, *_inner_names(function.__code__)}
+            space = dict(function.__globals__)
+            made = FunctionType(function.__code__, space, function.__name__, function.__defaults__,
+                                tuple(CellType(self.value(cell.cell_contents)) if _filled(cell) else cell
+                                      for cell in function.__closure__ or ()))  # fmt: skip
+            made.__kwdefaults__, made.__module__ = function.__kwdefaults__, function.__module__
+            self.made[id(function)] = made
+            space.update({name: self.value(space[name]) for name in names if name in space})
+        return self.made[id(function)]
+
+    def value(self, value: Any) -> Any:
+        """Return the compiler's counterpart of a value of the simulator, or the value itself."""
+        kernel = getattr(value, "_kernel", value)
+        if type(kernel).__name__ == "FakeCUDAKernel":
+            if id(kernel) not in self.made:
+                self.made[id(kernel)] = self.real.jit(device=True)(self.function(kernel.fn))
+            return self.made[id(kernel)]
+        if isinstance(value, ModuleType) and value.__name__.startswith("numba.cuda"):
+            return importlib.import_module(value.__name__)
+        of_simulator = str(getattr(value, "__module__", type(value).__module__) or "").startswith(
+            "numba.cuda.simulator"
+        )
+        if id(value) in self.names and (of_simulator or type(value).__module__.startswith("numba.cuda.simulator")):
+            return getattr(self.real, self.names[id(value)], value)
+        return value
+
+
+def _inner_names(code: Any) -> set[str]:
+    inner = [each for each in code.co_consts if hasattr(each, "co_names")]
+    return {name for each in inner for name in (*each.co_names, *_inner_names(each))}
