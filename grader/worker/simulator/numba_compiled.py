@@ -10,6 +10,7 @@ import importlib
 import os
 import re
 import sys
+import traceback
 from dataclasses import dataclass, field
 from types import CellType, FunctionType, ModuleType, SimpleNamespace
 from typing import Any
@@ -19,7 +20,8 @@ from grader.worker.toolchain import forked
 
 _OPTIONS = ("debug", "fastmath", "forceinline", "launch_bounds", "lineinfo", "opt")  # of `numba.cuda.compile`
 _LINE = re.compile(r'submission\.py(?:", line | \()(\d+)')
-_PLAIN = re.compile(r"\x1b\[[\d;]*m")
+_CALL = re.compile(r"found for signature:\s+>>> (.+)")
+_PLAIN = re.compile(r"\x1b\[[\d;]*m| at 0x[0-9a-f]+")
 _REASONS = re.compile(
     r"^(?:No implementation of function|Unknown attribute|Invalid use of|Cannot unify|Untyped global name|"
     r"Unsupported|Undecided|use of|.*is not supported|CUDA kernel must|Use of unsupported|The use of|name ').*",
@@ -58,11 +60,25 @@ def _failure(function: Any, signature: tuple[Any, ...], options: dict[str, Any])
         text = _PLAIN.sub("", str(error))
         if not isinstance(error, _errors(exchange.real)):
             return {"absent": f"Numba's compiler ended with {type(error).__name__}: {text[:100]}"}
-        lines = _LINE.findall(text)
-        message = (_REASONS.search(text) or re.match(r".*", text.strip()))[0]  # type: ignore[index]
-        line = int(lines[-1]) if lines else function.__code__.co_firstlineno
+        called = _CALL.search(text)
+        reason = _REASONS.search(text) or re.match(r".*", text.strip())
+        message = f"{reason[0] if reason else text} {called[1] if called else ''}".strip()
+        line = _line(error, text) or function.__code__.co_firstlineno
         return {"failure": {"kind": "compile", "message": message, "line": line, "detail": text[:4000]}}
     return {}
+
+
+def _line(error: Exception, text: str) -> int | None:
+    """Return the submission's line of an error: by its text, or by what the compiler was at, the innermost first."""
+    if lines := _LINE.findall(text):
+        return int(lines[-1])
+    found = None
+    for frame, _ in traceback.walk_tb(error.__traceback__):
+        for value in list(frame.f_locals.values()):
+            place = getattr(value, "loc", None)
+            if str(getattr(place, "filename", "")).endswith("submission.py"):
+                found = int(place.line)  # type: ignore[union-attr]
+    return found
 
 
 def _errors(real: Any) -> tuple[type, ...]:
