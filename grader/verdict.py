@@ -23,6 +23,7 @@ FailureKind = Literal[
     "timeout",  # it did not end in time
     "limit",  # it used more memory, processes, disk or output than it may
     "implausible",  # faster than the hardware allows: refused, for a person to look at
+    "not_asked",  # the output is right, but the compiled kernel is not what the exercise asks for
     "wrong_answer",  # it ran, and an output is wrong
 ]
 

@@ -89,6 +89,7 @@ _KINDS = {
         "Does each call compute every element from its inputs? If so, check again, and show this report to your "
         "instructor.",
     ),
+    "not_asked": _Kind("Right, but not what this exercise asks for", False),
     "wrong_answer": _Kind("The output is wrong", False),
 }
 _ENDLESS_TRITON = "Usually a loop never ends, or the grid has one program per element instead of one per block."

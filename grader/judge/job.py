@@ -195,11 +195,12 @@ class Job:
         """Return the failure of a submission that runs in the simulator and that a GPU's compiler refuses."""
         self.progress("compiling for a GPU", len(self.all_cases), len(self.all_cases))
         try:
-            self.uncompiled = worker.compiled(self.bench.machine.slowness * _COMPILE_LIMIT_S)
+            self.uncompiled, facts = worker.compiled(self.bench.machine.slowness * _COMPILE_LIMIT_S)
         except WorkerFailed as failed:
             how = "does not compile for" if failed.failure.kind == "compile" else "fails on"
             return replace(failed.failure, message=f"Runs in the simulator, but {how} a GPU: {failed.failure.message}")
-        return None
+        missing = self.exercise.of_compiled(facts) if self.exercise.of_compiled and not self.uncompiled else ""
+        return Failure("not_asked", missing) if missing else None
 
     def _look_at_kernels(self, worker: Worker) -> None:
         self.progress("looking at the kernels that ran", len(self.all_cases), len(self.all_cases))

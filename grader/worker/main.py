@@ -68,7 +68,7 @@ class Worker:
         elif operation == "compile":
             self._compile(message["launches"], message["cases"])
         elif operation == "compiled":
-            return {"done": operation} | forked.first_failure(message["limit_s"])
+            return {"done": operation} | forked.result(message["limit_s"])
         elif operation == "plan":
             self.launches = [
                 tuple(tensor(self.arenas[slot.arena], slot) for slot in map(Slot.from_dict, launch))

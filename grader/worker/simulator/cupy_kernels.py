@@ -32,6 +32,7 @@ from grader.worker.simulator.cuda_source import (
     watch,
 )
 from grader.worker.simulator.cupy_arrays import CompileException, CUDADriverError, ndarray
+from grader.worker.toolchain import forked, ptx_facts
 from grader.worker.toolchain.compiler_errors import cell_of_caller, line_mark
 
 FILE = "kern.cu"
@@ -171,6 +172,9 @@ def _must_compile(source: str, options: tuple[str, ...], names: tuple[str, ...])
         given = [option.encode() for option in (architecture, *options)]
         (code,) = nvrtc.nvrtcCompileProgram(program, len(given), given)
         if not int(code):
+            text = b" " * nvrtc.nvrtcGetPTXSize(program)[1]
+            nvrtc.nvrtcGetPTX(program, text)
+            forked.facts.extend(ptx_facts.facts(text.decode("utf-8", "replace")))
             return
         log = b" " * nvrtc.nvrtcGetProgramLogSize(program)[1]
         nvrtc.nvrtcGetProgramLog(program, log)

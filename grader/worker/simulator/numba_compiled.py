@@ -16,7 +16,7 @@ from types import CellType, FunctionType, ModuleType, SimpleNamespace
 from typing import Any
 
 from grader.protocol.target import target
-from grader.worker.toolchain import forked
+from grader.worker.toolchain import forked, ptx_facts
 
 _OPTIONS = ("debug", "fastmath", "forceinline", "launch_bounds", "lineinfo", "opt")  # of `numba.cuda.compile`
 _LINE = re.compile(r'submission\.py(?:", line | \()(\d+)')
@@ -31,17 +31,23 @@ _REASONS = re.compile(
 _started: set[Any] = set()
 
 
-def start(function: Any, signature: tuple[Any, ...], options: dict[str, Any]) -> None:
-    """Start to compile a kernel for these argument types, unless it was before."""
+def start(function: Any, signature: tuple[Any, ...], options: dict[str, Any], again: bool) -> None:
+    """Start to compile a kernel for these argument types, if it was not before.
+
+    If it was, but a GPU would compile it `again`, that is a fact about it.
+    """
     values = tuple(id(cell.cell_contents) for cell in function.__closure__ or () if _filled(cell))
     given = {name: value for name, value in options.items() if name in _OPTIONS}
     key = (function.__code__, values, tuple(map(str, signature)), str(given))
     if key not in _started:
         _started.add(key)
-        forked.add(lambda: _failure(function, signature, given))
+        capped = bool(options.get("max_registers") or options.get("launch_bounds"))
+        forked.add(lambda: _compiled(function, signature, given, capped))
+    elif again:
+        forked.facts.append({"name": function.__name__, "compiled_again": True})
 
 
-def _failure(function: Any, signature: tuple[Any, ...], options: dict[str, Any]) -> dict[str, Any]:
+def _compiled(function: Any, signature: tuple[Any, ...], options: dict[str, Any], capped: bool) -> dict[str, Any]:
     import warnings
 
     warnings.simplefilter("ignore")
@@ -53,7 +59,7 @@ def _failure(function: Any, signature: tuple[Any, ...], options: dict[str, Any])
         return {"absent": f"Numba's compiler cannot be used here ({type(error).__name__}: {error})"}
     try:
         capability = divmod(target(), 10)
-        exchange.real.compile(
+        ptx, _ = exchange.real.compile(
             kernel, numba.void(*map(_mutable, signature)), cc=capability, device=False, abi="numba", **options
         )
     except Exception as error:
@@ -65,7 +71,12 @@ def _failure(function: Any, signature: tuple[Any, ...], options: dict[str, Any])
         message = f"{reason[0] if reason else text} {called[1] if called else ''}".strip()
         line = _line(error, text) or function.__code__.co_firstlineno
         return {"failure": {"kind": "compile", "message": message, "line": line, "detail": text[:4000]}}
-    return {}
+    return {
+        "facts": [
+            fact | {"capped": capped, "double": any("float64" in str(kind) for kind in signature)}
+            for fact in ptx_facts.facts(ptx)
+        ]
+    }
 
 
 def _line(error: Exception, text: str) -> int | None:

@@ -111,7 +111,10 @@ def _launched(launch: Callable[..., Any], kernel: Any, *args: Any) -> Any:
     """Launch a kernel; one without a signature is also compiled, for the types of these arguments."""
     asked = getattr(kernel, "asked", None)
     if asked is not None and not asked.get("device") and kernel.grid_dim is not None:
-        numba_compiled.start(kernel.fn, tuple(map(_type_of, args)), asked)
+        types = tuple(map(_type_of, args))
+        before = vars(kernel).setdefault("types_before", set())
+        numba_compiled.start(kernel.fn, types, asked, again=not before & {types})
+        before.add(types)
     return launch(kernel, *args)
 
 
@@ -153,7 +156,7 @@ def _jit(original: Callable[..., Any], function_or_signature: Any = None, **opti
         if options.get("device"):
             return made
         for signature in signatures:
-            numba_compiled.start(function, _arguments(signature), asked)
+            numba_compiled.start(function, _arguments(signature), asked, again=True)
         return (_Checked if many else _Compiled)(made, [_arguments(each) for each in signatures])
 
     return decorate

@@ -14,6 +14,8 @@ from typing import Any
 
 _pending: list[Forked] | None = None  # what compiles a submission for a GPU that is not here
 
+facts: list[dict[str, Any]] = []  # about compiled kernels, found in this process
+
 _MOST_BYTES = 1 << 16  # of an answer
 
 
@@ -71,15 +73,18 @@ def enable() -> None:
 
 
 def add(work: Callable[[], dict[str, Any]]) -> None:
-    """Start to compile, if this process may; `work` returns a "failure", the reason why it is "absent", or {}."""
+    """Start to compile, if this process may; `work` returns a "failure", the reason why it is "absent", or "facts"."""
     if _pending is not None:
         _pending.append(Forked(work))
 
 
-def first_failure(limit_s: float) -> dict[str, Any]:
-    """Wait for all that is pending. Return the first answer with a "failure", another that is not empty, or {}."""
+def result(limit_s: float) -> dict[str, Any]:
+    """Wait for all that was added. Return the first "failure", or else all "facts" and the first reason, "absent"."""
     ends = time.monotonic() + limit_s
     answers = [each.answer(ends - time.monotonic()) for each in _pending or ()]
     late = {"absent": f"compiling did not end within {limit_s:.0f} s"}
     found = [late if answer is None else answer for answer in answers]
-    return next((answer for answer in found if "failure" in answer), next(filter(None, found), {}))
+    if failed := next((answer for answer in found if "failure" in answer), None):
+        return failed
+    absent = next((answer["absent"] for answer in found if "absent" in answer), "")
+    return {"absent": absent, "facts": [*facts, *(fact for answer in found for fact in answer.get("facts", ()))]}
