@@ -24,6 +24,7 @@ FailureKind = Literal[
     "timeout",  # it did not end in time
     "limit",  # it used more memory, processes, disk or output than it may
     "implausible",  # faster than the hardware allows: refused, for a person to look at
+    "not_asked",  # the output is right, but the compiled kernel is not what the exercise asks for
     "wrong_answer",  # it ran, and an output is wrong
 ]
 
@@ -131,6 +132,7 @@ class Environment:
     memory_clock_mhz: int | None = None
     temperature_c: int | None = None
     notes: tuple[str, ...] = ()  # what disturbed the timing, in sentences
+    uncompiled: str = ""  # without a GPU: why kernels were simulated but not compiled for one
     cell: str = ""  # the cell of a notebook that was checked: "In [3]"
 
 

@@ -94,6 +94,7 @@ _KINDS = {
         "Does each call compute every element from its inputs? If so, check again, and show this report to your "
         "instructor.",
     ),
+    "not_asked": _Kind("Right, but not what this exercise asks for", False),
     "wrong_answer": _Kind("The output is wrong", False),
 }
 _THREADS_WAIT = (
@@ -114,6 +115,7 @@ IN_STEP = (
     "another thread's read of it, and one before that place is written again. `volatile` does not wait."
 )
 _ENDED_ITSELF = "ended itself"
+_RUNS_IN_SIMULATOR = re.compile(r"^Runs in the simulator, but .*? a GPU: ")
 _WRAPPED = re.compile(r"^(?:(?:InterpreterError|CompilationError): )*(\w+)\((['\"].*['\"])\)$", re.DOTALL)
 
 
@@ -171,6 +173,8 @@ def _why_slow(clues: Clues) -> tuple[str, str] | None:
 def message_of(failure: Failure) -> str:
     """The message on one line, without the wrapping of Triton's errors."""
     text = clean(failure.message, 500).strip()
+    prefix = _RUNS_IN_SIMULATOR.match(text)
+    begins, text = (prefix[0], text[prefix.end() :]) if prefix else ("", text)
     found = _WRAPPED.match(text)
     if found:
         try:
@@ -181,7 +185,7 @@ def message_of(failure: Failure) -> str:
         again = _WRAPPED.match(str(inner))
         if again:
             text = f"{again[1]}: {again[2][1:-1]}"
-    return " ".join(clean(text, 500).split())  # again: an escaped sequence is a real one now
+    return begins + " ".join(clean(text, 500).split())  # again: an escaped sequence is a real one now
 
 
 def _line(source: str, number: int | None) -> str:

@@ -215,6 +215,7 @@ def environment_line(verdict: Verdict) -> str:
         known = ", ".join(figure for figure in figures if figure)
         parts.append(known and f"at the end {known}")
     parts.append(environment.cell and f"checked: cell {environment.cell}")
+    parts.append(environment.uncompiled and f"not compiled for a GPU: {clean(environment.uncompiled)}")
     if environment.device == "simulator":
         parts.insert(0, NEEDS_GPU if verdict.gates else "Simulated without a GPU.")
     return " · ".join(part for part in parts if part)

@@ -165,8 +165,12 @@ TRITON: tuple[Meaning, ...] = (
         "Pass both: `tl.load(x_ptr + offsets, mask=mask, other=0.0)`.",
     ),
     Meaning(
-        r"simultaneous multiple comparison is not supported"
-        r"|Boolean value of Tensor with more than one value is ambiguous",
+        r"simultaneous multiple comparison is not supported",
+        "Triton cannot compile a chained comparison, such as `0 <= x < n`.",
+        "Write `(0 <= x) & (x < n)`.",
+    ),
+    Meaning(
+        r"Boolean value of Tensor with more than one value is ambiguous",
         "A block has one truth value per element, so `if`, `and` and `0 < x < n` do not work on it.",
         "Compare element by element, `(0 < x) & (x < n)`, and select with a mask or `tl.where`.",
     ),
@@ -176,9 +180,14 @@ TRITON: tuple[Meaning, ...] = (
         "Process the data in smaller blocks, with a loop or with more programs.",
     ),
     Meaning(
-        r"Loop-carried variable (\w+) has initial type (\S+) but is re-assigned to (\S+) in loop",
+        r"Loop-carried variable (\w+) has initial type (.+?) but is re-assigned to (.+?) in loop",
         "`{0}` starts as {1} and becomes {2} inside the loop, but a variable in a kernel keeps its type.",
         "Start with the type it has later, for example `0.0` or `tl.zeros((BLOCK_SIZE,), tl.float32)`.",
+    ),
+    Meaning(
+        r"unsupported AST node type: (?:Break|Continue)",
+        "A loop in a kernel has no `break` and no `continue`.",
+        "Put the condition into the bound of the loop, into an `if` around its body, or into a mask.",
     ),
     Meaning(
         r"unsupported AST node type: (\w+)",
@@ -221,6 +230,11 @@ TRITON: tuple[Meaning, ...] = (
         "Look it up in the documentation of `triton.language`, which has only some of PyTorch's functions.",
     ),
     Meaning(
+        r"Unsupported function referenced: <function (\w+)>",
+        "`{0}` is a plain Python function, and a kernel can only call functions that Triton compiles.",
+        "If `{0}` is yours, write `@triton.jit` above it. Otherwise use one from `triton.language`.",
+    ),
+    Meaning(
         r"Unsupported function referenced|must be Tensor, not tensor|only 0-dimensional arrays can be converted",
         "A kernel called a function that is not part of Triton.",
         "Use the one from `triton.language`, for example `tl.exp` instead of `torch.exp` or `math.exp`.",
@@ -234,6 +248,12 @@ TRITON: tuple[Meaning, ...] = (
         r"'tensor' object has no attribute '(\w+)'",
         "A block in a kernel is not a torch tensor and has no `{0}`.",
         "Use functions of `triton.language`, such as `tl.load`, `tl.sum` and `tl.max`.",
+    ),
+    Meaning(
+        r"Cannot call @triton\.jit'd outside",
+        "`tl.{0}` works only inside a kernel.",
+        "Outside of one, write `triton.cdiv(…)`.",
+        code=r"\btl\.(cdiv)\(",
     ),
     Meaning(
         r"Cannot call @triton\.jit'd outside|'builtin_function_or_method' object has no attribute '(?:scalar|is_ptr)'"

@@ -21,6 +21,7 @@ from grader.judge.timing.clock import Clock
 from grader.judge.timing.clock_choice import Reading
 from grader.judge.timing.problem_size import ProblemSizes
 from grader.judge.timing.trial import BaselineFailed
+from grader.protocol.target import target
 from grader.verdict import Environment
 
 _SETTLED_S = 20.0  # time for a killed worker's GPU work to end before the clock is calibrated
@@ -36,6 +37,10 @@ class Bench:
         strength(sandbox)  # raises if a sandbox is required and none is available
         self.device = resolve(device)
         self.sandbox = sandbox
+        try:
+            target()
+        except ValueError as error:
+            raise MachineLacks(str(error)) from None
         self.pool = Pool(self.device, sandbox, health.beside_the_buffers(self.device))
         try:
             with self.pool.quiet:

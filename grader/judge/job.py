@@ -34,6 +34,7 @@ _WITHOUT_A_VALUE = (
     "this case is right. Does every sum start at 0?"
 )
 _LARGE = 1e30  # such a variable is -1.7e38 in the simulator
+_COMPILE_LIMIT_S = 30.0  # to wait for, after the cases
 _STUBS = ("# YOUR CODE HERE", "// YOUR CODE HERE")
 _LOG_CHARACTERS = 4000
 _SHORT = (  # errors of a machine that has run out of processes, files or memory
@@ -51,6 +52,7 @@ class Job:
         self.findings: list[Finding] = []
         self.timer = Timer(bench, exercise, progress)
         self.log = ""
+        self.uncompiled = ""  # why a kernel was not compiled for a GPU
         self.whole_s = whole_limit_s(exercise, bench.device, bench.machine.slowness)
         self._left_s, self._repeats = self.whole_s, False
         self._of_source: tuple[Finding, ...] = ()
@@ -116,6 +118,7 @@ class Job:
     def _forget(self) -> None:
         self.cases.clear()
         self.findings = list(self._of_source)
+        self.uncompiled = ""
         self.timer.forget()
 
     def _must_fit(self) -> None:
@@ -177,8 +180,11 @@ class Job:
         worker = loaded.worker
         if loaded.failure is not None:
             return loaded.failure
+        simulated = self.bench.device == "simulator"
         try:
             worker.in_turn(self._left_s, self.whole_s)
+            if simulated and self.exercise.backend == "triton" and "triton" in self.source:
+                worker.compile(self.all_cases, [*self.exercise.cases, *self.exercise.timed_cases])
             worker.map(self.bench.buffers)
         except WorkerFailed as failed:
             return failed.failure
@@ -191,7 +197,10 @@ class Job:
             self.cases.append(result)
             if result.failure is not None:
                 return result.failure
-        if not (self.timed and all(case.passed for case in self.cases)):
+        right = all(case.passed for case in self.cases)
+        if simulated and right:
+            return self._compiled(worker)
+        if not (self.timed and right):
             return None
         try:
             self.timer.time_gates(worker)
@@ -203,6 +212,17 @@ class Job:
         if self.bench.pool.profiled:
             self._look_at_kernels(worker)
         return self.timer.implausible()
+
+    def _compiled(self, worker: Worker) -> Failure | None:
+        """Return the failure of a submission that runs in the simulator and that a GPU's compiler refuses."""
+        self.progress("compiling for a GPU", len(self.all_cases), len(self.all_cases))
+        try:
+            self.uncompiled, facts = worker.compiled(self.bench.machine.slowness * _COMPILE_LIMIT_S)
+        except WorkerFailed as failed:
+            how = "does not compile for" if failed.failure.kind == "compile" else "fails on"
+            return replace(failed.failure, message=f"Runs in the simulator, but {how} a GPU: {failed.failure.message}")
+        missing = self.exercise.of_compiled(facts) if self.exercise.of_compiled and not self.uncompiled else ""
+        return Failure("not_asked", missing) if missing else None
 
     def _look_at_kernels(self, worker: Worker) -> None:
         self.progress("looking at the kernels that ran", len(self.all_cases), len(self.all_cases))
@@ -303,7 +323,7 @@ class Job:
             max_points=exercise.max_points,
             reachable_points=reachable,
             submission_sha256="",
-            environment=self.bench.environment(self.timer.record),
+            environment=replace(self.bench.environment(self.timer.record), uncompiled=self.uncompiled),
             cases=(*uncontradicted(self.cases, exercise.suspects), *not_run),
             gates=gates,
             timings=self.timer.timings(exercise.timed_cases) if kept else (),

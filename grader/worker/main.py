@@ -27,6 +27,7 @@ from grader.protocol.channel import Channel, ChannelClosed
 from grader.protocol.flag import Flag
 from grader.worker.failures import describe
 from grader.worker.stopwatch import GpuFlag, watch
+from grader.worker.toolchain import forked
 
 _PR_SET_PDEATHSIG = 1
 
@@ -65,10 +66,14 @@ class Worker:
 
                 cuda_source.zero_variables()
             harness = bind_harness(message["harness"], message["harness_entry"]) if "harness" in message else None
-            function = _load(message["source"], message["entry"], "submission")
+            function = self.written = _load(message["source"], message["entry"], "submission")
             self.functions[message["name"]] = functools.partial(harness, function) if harness else function
         elif operation == "rehearse":
             self._rehearse(message)
+        elif operation == "compile":
+            self._compile(message["launches"], message["cases"])
+        elif operation == "compiled":
+            return {"done": operation} | forked.result(message["limit_s"])
         elif operation == "plan":
             self.launches = [
                 tuple(tensor(self.arenas[slot.arena], slot) for slot in map(Slot.from_dict, launch))
@@ -100,6 +105,13 @@ class Worker:
         launches = [[Slot.from_dict(slot) for slot in launch] for launch in message["launches"]]
         with contextlib.suppress(Exception):  # after a failure the kernels are compiled by the first real call
             rehearse(self.functions[message["name"]], launches, message["limit_s"])
+
+    def _compile(self, launches: Sequence[Sequence[dict[str, Any]]], cases: Sequence[str]) -> None:
+        """Start to compile what the submission launches, for a GPU that is not here."""
+        from grader.worker.simulator import triton_compiled
+
+        slots = [[Slot.from_dict(slot) for slot in launch] for launch in launches]
+        triton_compiled.start(self.written, list(zip(cases, slots, strict=True)))
 
     def _run(self, message: dict[str, Any], channel: Channel) -> float | None:
         """Run one round and return its duration by this process's own events, in seconds.
@@ -204,7 +216,7 @@ def _described(error: BaseException) -> dict[str, Any]:
 def _import(device: str) -> None:
     """Import what a submission needs, before there is one."""
     if device == "simulator":
-        from grader.worker.simulator import start
+        from grader.worker.simulator import start, triton_compiled
 
         start.prepare()
         import torch
@@ -213,6 +225,8 @@ def _import(device: str) -> None:
         torch.set_num_threads(1)
         start.install()
         start.take_first()
+        triton_compiled.remember()
+        forked.enable()
     else:
         _cuda()
 

@@ -16,6 +16,11 @@ _UNEQUAL = "AssertionError: input and other must have equal reduction dimensions
 
 # Messages with several causes, each with the line of the submission that tells them apart.
 TEXTS_WITH_LINES: tuple[tuple[str, str, str], ...] = (
+    (
+        "RuntimeError: Cannot call @triton.jit'd outside of the scope of a kernel",
+        "    kernel[(tl.cdiv(n, 1024),)](x, out, n)",
+        "`triton.cdiv(…)`",
+    ),
     (_NO_TENSOR, "    numerator = (x - tl.max(x, axis=0)).exp()", "Write `tl.exp(x)`"),
     (_NO_TENSOR, "    x = x.sqrt()", "Write `tl.sqrt(x)`"),
     (_NOT_ITERABLE, "    denominator = sum(e)", "Python's `sum` was called on a block. Use `tl.sum("),
@@ -151,7 +156,7 @@ TEXTS: tuple[tuple[str, str], ...] = (
     ("ValueError: Value argument cannot be block type if pointer argument is not a block", "to a single address"),
     ("IncompatibleTypeErrorImpl('invalid operands of type pointer<fp32> and triton.language.float32')", "`//`"),
     ("ValueError: `other` cannot be provided without `mask`", "mask=mask, other=0.0"),
-    ("simultaneous multiple comparison is not supported", "(0 < x) & (x < n)"),
+    ("simultaneous multiple comparison is not supported", "(0 <= x) & (x < n)"),
     ("Boolean value of Tensor with more than one value is ambiguous", "`tl.where`"),
     ("ValueError: numel (2097152) exceeds triton maximum tensor numel (1048576)", "2097152 elements is too large"),
     (
@@ -159,7 +164,13 @@ TEXTS: tuple[tuple[str, str], ...] = (
         "make sure that the type stays consistent.')",
         "`acc` starts as int32 and becomes fp32",
     ),
-    ("unsupported AST node type: Break", "cannot compile Python's `Break`"),
+    (
+        "AssertionError(\"Loop-carried variable sums has initial type <['4096'], fp16> but is re-assigned to "
+        "<['4096'], fp32> in loop! Please make sure that the type stays consistent.\")",
+        "`sums` starts as <['4096'], fp16> and becomes <['4096'], fp32>",
+    ),
+    ("unsupported AST node type: Break", "no `break`"),
+    ("unsupported AST node type: Try", "cannot compile Python's `Try`"),
     ("NotImplementedError('only tuple comprehensions are supported')", "cannot compile this"),
     (
         "Cannot evaluate f-string containing non-constexpr conversion values, found conversion of type <class "
@@ -184,6 +195,7 @@ TEXTS: tuple[tuple[str, str], ...] = (
     ("InterpreterError: AssertionError('block offset start must be 16-byte aligned')", "not the index of the tile"),
     ("AssertionError: Input shapes should have M >= 1, N >= 1 and K >= 16", "at least 1 × 1 elements, and 16"),
     ("AttributeError(\"module 'triton.language' has no attribute 'softmaxx'\")", "`tl.softmaxx` does not exist"),
+    ("RuntimeError: Unsupported function referenced: <function offsets_of>", "`@triton.jit` above it"),
     ("RuntimeError: Unsupported function referenced: <built-in method exp of type object at 0x7f>", "`tl.exp`"),
     ("ValueError: unsupported tensor index: constexpr[0]", "`tl.load(x_ptr + offsets)`"),
     (

@@ -24,6 +24,7 @@ from grader.exercises.numba_cupy.ladder_cases import (
     power,
     terms,
 )
+from grader.exercises.numba_cupy.rung_facts import OF_COMPILED
 from grader.protocol.arena import POISON_BYTE
 
 _FEWEST = 200  # frequencies: with fewer, two bugs may give the same output
@@ -330,6 +331,7 @@ def rung(
         suspects=suspects + (BEYOND_THE_GRID if backend != "torch" else ()) + SUSPECTS,
         rules=Rules(library),
         harness=harness or _HARNESSES.get(backend),
+        of_compiled=OF_COMPILED.get(exercise_id),
         hints=hints,
         launches=4,  # the number of bytes would suggest hundreds
         plot_axis=f"frequencies ({SAMPLES:,} samples, float32)",

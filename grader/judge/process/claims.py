@@ -41,6 +41,20 @@ def failure_of(claim: Any) -> Failure:
     )
 
 
+def reason_of(claim: Any) -> str:
+    """Return a claimed reason on one line, "" if there is none."""
+    return " ".join(_text(claim, 200).split())
+
+
+def facts_of(claim: Any) -> list[dict[str, int]]:
+    """Return the claimed facts about compiled kernels, as far as they are numbers."""
+    listed = claim[:100] if isinstance(claim, list) else []
+    plain = [each for each in listed if isinstance(each, dict)]
+    return [
+        {key: value for key, value in each.items() if isinstance(key, str) and isinstance(value, int)} for each in plain
+    ]
+
+
 def death(code: int | None, log: str) -> Failure:
     """Describe an exit status. Like a shell, bubblewrap reports a signal n as 128 + n."""
     if code is not None and 128 < code <= 128 + signal.SIGRTMAX:

@@ -17,7 +17,7 @@ from typing import Any
 
 from grader.exercise import Case, text_of
 from grader.judge.checking.buffers import Buffers, Layout, laid
-from grader.judge.process.claims import Printed, death, failure_of, time_of
+from grader.judge.process.claims import Printed, death, facts_of, failure_of, reason_of, time_of
 from grader.judge.sandbox import FILES, MEMORY_BYTES, TASKS, Caged, TooManyFiles, available_share, start
 from grader.judge.timing.output_probe import OutputProbe
 from grader.protocol.channel import Channel, ChannelClosed, ChannelTimeout
@@ -157,6 +157,21 @@ class Worker:
         launches = [launch for case in cases for launch in laid(case, 1).plan()]
         message = {"op": "rehearse", "name": name, "launches": launches, "limit_s": limit_s}
         self._ask(message, limit_s + _PLAN_LIMIT_S)
+
+    def compile(self, here: Sequence[Case], on_gpu: Sequence[Case]) -> None:
+        """Start to compile what the submission launches in the cases of both machines, for a GPU that is not here."""
+        launches = [launch for case in (*here, *on_gpu) for launch in laid(case, 1).plan()]
+        cases = [*("" for _ in here), *(case.name for case in on_gpu)]
+        self._ask({"op": "compile", "launches": launches, "cases": cases}, _PLAN_LIMIT_S)
+
+    def compiled(self, limit_s: float) -> tuple[str, list[dict[str, int]]]:
+        """Wait for the compilers. Return why not all was compiled, or "", and facts about the kernels: both are claims.
+
+        Raises:
+            WorkerFailed: a GPU's compiler refuses a kernel.
+        """
+        answer = self._ask({"op": "compiled", "limit_s": limit_s}, limit_s + _PLAN_LIMIT_S)
+        return reason_of(answer.get("absent")), facts_of(answer.get("facts"))
 
     def map(self, buffers: Buffers, trusted: bool = False) -> None:
         """Hand over the arenas, cleared unless the worker is `trusted` (runs no submission), and a new flag."""

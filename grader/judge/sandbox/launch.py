@@ -51,7 +51,7 @@ def forms() -> list[Form]:
 
 # The worker's whole environment: where compilers and libraries are, and its own folders for everything it writes.
 
-_KEPT = ("PATH", "LD_LIBRARY_PATH", "LANG", "LC_ALL", "CC", "CXX", "CUDA_HOME", "CUDA_PATH")
+_KEPT = ("PATH", "LD_LIBRARY_PATH", "LANG", "LC_ALL", "CC", "CXX", "CUDA_HOME", "CUDA_PATH", "GRADER_TARGET")
 _LISTS = {"PATH", "LD_LIBRARY_PATH"}
 _TOOLKIT = {"CUDA_HOME", "CUDA_PATH"}  # visible if the worker has a GPU
 _FOLDERS = {

@@ -18,6 +18,7 @@ from typing import Any
 
 import numpy as np
 
+from grader.protocol.target import target
 from grader.worker.simulator.cuda_source import (
     COMPILER_FLAGS,
     INCLUDE,
@@ -32,6 +33,7 @@ from grader.worker.simulator.cuda_source import (
 )
 from grader.worker.simulator.cupy_arrays import CompileException, CUDADriverError, ndarray
 from grader.worker.simulator.lacks import NotSimulated, is_of_cuda, lacking
+from grader.worker.toolchain import forked, ptx_facts
 from grader.worker.toolchain.compiler_errors import cell_of_caller, line_mark, place_of_error
 
 FILE = "kern.cu"
@@ -40,7 +42,6 @@ _SLOT_BYTES = 16  # per argument, padded with 0
 _COMPILE_LIMIT_S = 60
 _MAX_CHARACTERS = 4000  # of the compiler's output
 _FOLDER = str(Path(__file__).parent)
-_ARCHITECTURE = "--gpu-architecture=compute_90"
 _FAST = re.compile(r"--?use_fast_math\Z")
 _MACRO = re.compile(r"(?:-D|--?define-macro=)(\w+)(?:=(.*))?\Z", re.DOTALL)
 _NOT_FOUND = re.compile(r'(?:cannot|could not) open source file "([^"]+)"')
@@ -175,9 +176,13 @@ def _must_compile(source: str, options: tuple[str, ...], names: tuple[str, ...])
     try:
         for name in names:
             nvrtc.nvrtcAddNameExpression(program, name.encode())
-        given = [option.encode() for option in (_ARCHITECTURE, *options)]
+        architecture = f"--gpu-architecture=sm_{target()}"  # with machine code: ptxas knows the GPU's limits
+        given = [option.encode() for option in (architecture, *options)]
         (code,) = nvrtc.nvrtcCompileProgram(program, len(given), given)
         if not int(code):
+            text = b" " * nvrtc.nvrtcGetPTXSize(program)[1]
+            nvrtc.nvrtcGetPTX(program, text)
+            forked.facts.extend(ptx_facts.facts(text.decode("utf-8", "replace")))
             return True
         log = b" " * nvrtc.nvrtcGetProgramLogSize(program)[1]
         nvrtc.nvrtcGetProgramLog(program, log)

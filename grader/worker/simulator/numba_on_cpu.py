@@ -20,6 +20,8 @@ from collections.abc import Callable, Iterator, Sequence
 from types import ModuleType, SimpleNamespace
 from typing import Any
 
+from grader.worker.simulator import numba_compiled
+
 MULTIPROCESSORS = 1
 _OPTIONS = {
     "cache", "debug", "device", "fastmath", "forceinline", "inline", "launch_bounds", "lineinfo", "link", "lto",
@@ -94,6 +96,8 @@ def _patch(cuda: Any) -> None:
     devices.FakeCUDADevice.MULTIPROCESSOR_COUNT = MULTIPROCESSORS
     devices.FakeCUDADevice.name = b"SIMULATOR"
     run = kernel.BlockManager.run
+    launch = kernel.FakeCUDAKernel.__call__
+    kernel.FakeCUDAKernel.__call__ = lambda self, *args: _launched(launch, self, *args)
     kernel.BlockManager.run = lambda self, *args: (run if _has_barrier(self._f) else _run_in_one_thread)(self, *args)
     cuda.get_current_device = lambda: devices.gpus[0].device
     cuda.device_array = poisoned
@@ -101,6 +105,17 @@ def _patch(cuda: Any) -> None:
     cuda.external_stream = lambda pointer: cuda.stream()
     cuda.as_cuda_array = lambda given, sync=True: array(given) if hasattr(given, "data_ptr") else given
     cuda.jit = functools.partial(_jit, cuda.jit)
+
+
+def _launched(launch: Callable[..., Any], kernel: Any, *args: Any) -> Any:
+    """Launch a kernel; one without a signature is also compiled, for the types of these arguments."""
+    asked = getattr(kernel, "asked", None)
+    if asked is not None and not asked.get("device") and kernel.grid_dim is not None:
+        types = tuple(map(_type_of, args))
+        before = vars(kernel).setdefault("types_before", set())
+        numba_compiled.start(kernel.fn, types, asked, again=not before & {types})
+        before.add(types)
+    return launch(kernel, *args)
 
 
 def _has_barrier(function: Any) -> bool:
@@ -125,11 +140,14 @@ def _jit(original: Callable[..., Any], function_or_signature: Any = None, **opti
     """Act as `cuda.jit`: take the real one's options, and compile for the given signatures."""
     if unknown := set(options) - _OPTIONS:
         raise TypeError(f"_Kernel.__init__() got an unexpected keyword argument {min(unknown)!r}")  # Numba's words
+    asked = options
     options = {name: value for name, value in options.items() if name in ("device", "fastmath", "debug")}
     if function_or_signature is None:
-        return functools.partial(_jit, original, **options)
+        return functools.partial(_jit, original, **asked)
     if callable(function_or_signature) and hasattr(function_or_signature, "__code__"):
-        return original(function_or_signature, **options)
+        made = original(function_or_signature, **options)
+        made.asked = asked
+        return made
     many = isinstance(function_or_signature, list)
     signatures = function_or_signature if many else [function_or_signature]
 
@@ -137,6 +155,8 @@ def _jit(original: Callable[..., Any], function_or_signature: Any = None, **opti
         made = original(function, **options)
         if options.get("device"):
             return made
+        for signature in signatures:
+            numba_compiled.start(function, _arguments(signature), asked, again=True)
         return (_Checked if many else _Compiled)(made, [_arguments(each) for each in signatures])
 
     return decorate

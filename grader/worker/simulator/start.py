@@ -15,6 +15,7 @@ from types import SimpleNamespace
 from typing import Any
 
 from grader.errors import GraderError
+from grader.worker.simulator import cuda_compiled
 from grader.worker.simulator.cuda_source import COMPILER_FLAGS, INCLUDE, synchronize, translate, watch
 from grader.worker.simulator.lacks import NotSimulated, lacking
 from grader.worker.toolchain.compiler_errors import cell_of_caller, line_mark, place_of_error, sources_of
@@ -109,6 +110,8 @@ def _on_cpu(original: Callable[..., Any]) -> Callable[..., Any]:
         call["extra_include_paths"] = [str(INCLUDE), *(call.get("extra_include_paths") or [])]
         call["extra_ldflags"] = [f for f in call.get("extra_ldflags") or [] if not f.startswith(_DROPPED_LIBRARIES)]
         call["with_cuda"] = False
+        for source in cuda_sources:
+            cuda_compiled.start(source, cell)
         try:
             extension = original(**call)
         except RuntimeError as error:

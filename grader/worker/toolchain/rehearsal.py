@@ -90,18 +90,18 @@ def _call_without_data(function: Callable[..., Any], launches: Sequence[Sequence
         os.dup2(nowhere, stream)
     _compile_only(driver)
     for launch in launches:
-        with contextlib.suppress(BaseException), _without_data():
-            function(*(_tensor(slot) for slot in launch))
+        with contextlib.suppress(BaseException), without_data():
+            function(*(tensor_without_data(slot) for slot in launch))
 
 
-def _tensor(slot: Slot) -> Any:
+def tensor_without_data(slot: Slot) -> Any:
     """Make a tensor without data. Its address is a multiple of 16, as in the judge's buffers."""
     import torch
 
     return torch.empty_strided(slot.shape, slot.strides, dtype=getattr(torch, slot.dtype), device="meta")
 
 
-def _without_data() -> Any:
+def without_data() -> Any:
     """Return a mode in which tensors that would be allocated on the GPU have no data."""
     from torch.overrides import TorchFunctionMode
 

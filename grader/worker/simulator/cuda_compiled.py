@@ -1,0 +1,213 @@
+"""Compile the device code of a CUDA C++ source for a GPU, with NVRTC, where there is neither a GPU nor nvcc.
+
+NVRTC takes device code only, so everything else is blanked out first; the lines stay where they are. An error that may
+come from what was left out says nothing.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from grader.protocol.target import target
+from grader.worker.simulator.cuda_source import Token, closing, tokenize
+from grader.worker.toolchain import forked
+from grader.worker.toolchain.compiler_errors import first_error, line_mark
+
+_DEVICE = ("__global__", "__device__", "constexpr", "consteval")
+_OF_HOST = re.compile(r"\b(?:std|torch|at|c10|py|pybind11)\s*::")
+_TYPES = ("struct", "class", "union", "enum")
+_DIRECTIVE = re.compile(r"^[ \t]*#(?:[^\n\\]|\\\n|\\)*", re.MULTILINE)
+_INCLUDE = re.compile(r"\s*#\s*include\s*[<\"]([^>\"]+)[>\"]")
+_OF_CUDA = re.compile(r"cub/|thrust/|cuda/|cooperative_groups|mma\.h|math_constants|cuda_|nvtx")
+_PRELUDE = """
+typedef signed char int8_t; typedef short int16_t; typedef int int32_t; typedef long long int64_t;
+typedef unsigned char uint8_t; typedef unsigned short uint16_t; typedef unsigned int uint32_t;
+typedef unsigned long long uint64_t; typedef unsigned long long uintptr_t; typedef long long intptr_t;
+namespace std {
+using ::int8_t, ::int16_t, ::int32_t, ::int64_t, ::uint8_t, ::uint16_t, ::uint32_t, ::uint64_t, ::size_t;
+}
+#define INFINITY __int_as_float(0x7f800000)
+#define NAN __int_as_float(0x7fffffff)
+#define FLT_MAX 3.402823466e+38f
+#define FLT_MIN 1.175494351e-38f
+#define FLT_EPSILON 1.192092896e-07f
+#define DBL_MAX 1.7976931348623157e+308
+#define INT_MAX 2147483647
+#define INT_MIN (-2147483647 - 1)
+#define UINT_MAX 4294967295u
+#define M_PI 3.14159265358979323846
+#define M_PI_F 3.14159274f
+#define assert(condition) ((void)(condition))
+"""
+# Errors that headers or host code may be missing for.
+_UNKNOWN = re.compile(
+    r"is undefined|not open|no directories|must be a |has no (?:actual )?member|no instance of|not a template|"
+    r"incomplete type|catastrophic|storage class|expected an? |expected \"|is not a type|undeclared|not declared"
+)
+
+
+class Unsure(Exception):
+    """It is not known whether the code compiles; the message is the reason."""
+
+
+@dataclass
+class _Part:
+    """A declaration at file or namespace scope: tokens from `begin` up to `end`, and the body begins at `body`."""
+
+    begin: int
+    end: int
+    body: int
+    name: str
+    host: bool
+
+
+def start(source: str, cell: str) -> None:
+    """Start to compile `source` for a GPU."""
+    forked.add(lambda: _failure(source, cell))
+
+
+def _failure(source: str, cell: str) -> dict[str, Any]:
+    try:
+        text = refusal(source, line_mark(source, "cuda_source", cell))
+    except Unsure as unsure:
+        return {"absent": str(unsure)}
+    if not text:
+        return {}
+    line, message = first_error(text)
+    return {"failure": {"kind": "compile", "message": message, "line": line, "detail": text[:2000]}}
+
+
+def refusal(source: str, mark: str) -> str:
+    """Return the errors of a GPU's compiler for the source, whose `#line` is `mark`; "" if it compiles.
+
+    Raises:
+        Unsure: NVRTC cannot tell.
+    """
+    code, calls = device_code(source)
+    if calls:
+        number, name, caller = calls[0]
+        first, file = mark.split()[1:3] if mark else ("1", '"cuda_source"')
+        said = f'calling a __host__ function("{name}") from a {caller} is not allowed'
+        return f"{file.strip(chr(34))}({int(first) + number - 1}): error: {said}"
+    try:
+        text = _log(_PRELUDE + mark + code)
+    except (ImportError, RuntimeError):
+        raise Unsure("NVRTC is not installed") from None
+    found = first_error(text)[1] if text else ""
+    if _UNKNOWN.search(found):
+        raise Unsure(f"NVRTC alone cannot compile it ({found})")
+    return text
+
+
+def _log(code: str) -> str:
+    """Return NVRTC's output if it refuses the code."""
+    from cuda.bindings import nvrtc
+
+    program = nvrtc.nvrtcCreateProgram(code.encode(), b"device_code", 0, [], [])[1]
+    options = [
+        f"--gpu-architecture=sm_{target()}",
+        "-default-device",
+        "-std=c++17",
+        "-w",
+        *map("-I{}".format, _headers()),
+    ]
+    (failed,) = nvrtc.nvrtcCompileProgram(program, len(options), [option.encode() for option in options])
+    log = b" " * nvrtc.nvrtcGetProgramLogSize(program)[1]
+    nvrtc.nvrtcGetProgramLog(program, log)
+    return log.decode("utf-8", "replace").strip("\0 \n") if int(failed) else ""
+
+
+def _headers() -> list[Path]:
+    """Return the folders of CUDA's headers that pip installs."""
+    found = importlib.util.find_spec("nvidia")
+    roots = list(found.submodule_search_locations or ()) if found else []
+    found_here = [path for root in roots for path in Path(root).glob("cu*/include")]
+    return [folder for path in found_here for folder in (path, path / "cccl") if folder.is_dir()]
+
+
+def device_code(source: str) -> tuple[str, list[tuple[int, str, str]]]:
+    """Return the source with blanks in place of host code, and the calls of host functions from device code.
+
+    A call is its line, the function's name, and "__global__ function" or "__device__ function".
+    """
+    bare = _DIRECTIVE.sub(lambda found: _blank(found[0]), source)
+    tokens = tokenize(bare)
+    parts = list(_parts(tokens, 0, len(tokens)))
+    texts = [token.text for token in tokens]
+    calls = _calls(tokens, parts)
+    for part in parts:
+        if part.host:
+            texts[part.begin : part.end] = [_blank(text) for text in texts[part.begin : part.end]]
+    return _with_directives("".join(texts), source), calls
+
+
+def _blank(text: str) -> str:
+    return re.sub(r"[^\n]", " ", text)
+
+
+def _with_directives(code: str, source: str) -> str:
+    """Put the directives back, but of the headers only CUDA's, which NVRTC can read."""
+    for found in _DIRECTIVE.finditer(source):
+        include = _INCLUDE.match(found[0])
+        kept = include is None or (_OF_CUDA.match(include[1]) and not include[1].startswith("cuda_runtime"))
+        code = code[: found.start()] + (found[0] if kept else _blank(found[0])) + code[found.end() :]
+    return code
+
+
+def _parts(tokens: list[Token], begin: int, end: int) -> Iterator[_Part]:
+    at = start = begin
+    while at < end:
+        text = tokens[at].text if tokens[at].kind == "punctuation" else ""
+        if text in ("(", "["):
+            at = max(closing(tokens, at), at)
+        elif text == ";":
+            yield _part(tokens, start, at, at + 1)
+            start = at + 1
+        elif text == "{":
+            head = [token.text for token in tokens[start:at] if not token.blank]
+            close = closing(tokens, at)
+            if close < 0:
+                return
+            if "namespace" in head or (head[:1] == ["extern"] and "(" not in head):
+                yield from _parts(tokens, at + 1, close)
+                start = close + 1
+            elif "(" in head and "=" not in head and not set(_TYPES) & set(head[:1]):
+                yield _part(tokens, start, at, close + 1)
+                start = close + 1
+            at = close
+        at += 1
+
+
+def _part(tokens: list[Token], begin: int, body: int, end: int) -> _Part:
+    head = [token for token in tokens[begin:body] if not token.blank]
+    words = [token.text for token in head]
+    if "(" not in words:
+        return _Part(begin, end, body, "", bool(_OF_HOST.search("".join(token.text for token in tokens[begin:end]))))
+    name = words[words.index("(") - 1] if words.index("(") else ""
+    device = any(word in _DEVICE for word in words) or words[0] in ("using", "typedef", "static_assert", *_TYPES)
+    return _Part(begin, end, body, name, not device)
+
+
+def _calls(tokens: list[Token], parts: list[_Part]) -> list[tuple[int, str, str]]:
+    """Return the calls of functions that have no version for the device."""
+    device = {part.name for part in parts if not part.host}
+    host = {part.name for part in parts if part.host and tokens[part.body].text == "{"} - device - {""}
+    found = []
+    for part in parts:
+        if part.host or tokens[part.body].text != "{":
+            continue
+        kind = "__global__" if any(t.text == "__global__" for t in tokens[part.begin : part.body]) else "__device__"
+        if not any(t.text == kind for t in tokens[part.begin : part.body]):
+            continue
+        code = [at for at in range(part.body, part.end) if not tokens[at].blank]
+        for before, at, after in zip(code, code[1:], code[2:], strict=False):
+            called = tokens[at].text in host and tokens[after].text in ("(", "<")
+            if called and tokens[before].text not in (".", "->", "::") and tokens[before].kind != "word":
+                line = 1 + sum(token.text.count("\n") for token in tokens[:at])
+                found.append((line, tokens[at].text, f'{kind} function("{part.name}")'))
+    return found

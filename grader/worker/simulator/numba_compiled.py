@@ -1,0 +1,169 @@
+"""Compile Numba's kernels for a GPU that is not here, from a process in which Numba simulates them.
+
+A forked copy of the process exchanges the simulator for the compiler, in the function and in what it refers to.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import importlib
+import os
+import re
+import sys
+import traceback
+from dataclasses import dataclass, field
+from types import CellType, FunctionType, ModuleType, SimpleNamespace
+from typing import Any
+
+from grader.protocol.target import target
+from grader.worker.toolchain import forked, ptx_facts
+
+_OPTIONS = ("debug", "fastmath", "forceinline", "launch_bounds", "lineinfo", "opt")  # of `numba.cuda.compile`
+_LINE = re.compile(r'submission\.py(?:", line | \()(\d+)')
+_CALL = re.compile(r"found for signature:\s+>>> (.+)")
+_PLAIN = re.compile(r"\x1b\[[\d;]*m| at 0x[0-9a-f]+")
+_REASONS = re.compile(
+    r"^(?:No implementation of function|Unknown attribute|Invalid use of|Cannot unify|Untyped global name|"
+    r"Unsupported|Undecided|use of|.*is not supported|CUDA kernel must|Use of unsupported|The use of|name ').*",
+    re.MULTILINE,
+)
+
+_started: set[Any] = set()
+
+
+def start(function: Any, signature: tuple[Any, ...], options: dict[str, Any], again: bool) -> None:
+    """Start to compile a kernel for these argument types, if it was not before.
+
+    If it was, but a GPU would compile it `again`, that is a fact about it.
+    """
+    values = tuple(id(cell.cell_contents) for cell in function.__closure__ or () if _filled(cell))
+    given = {name: value for name, value in options.items() if name in _OPTIONS}
+    key = (function.__code__, values, tuple(map(str, signature)), str(given))
+    if key not in _started:
+        _started.add(key)
+        capped = bool(options.get("max_registers") or options.get("launch_bounds"))
+        forked.add(lambda: _compiled(function, signature, given, capped))
+    elif again:
+        forked.facts.append({"name": function.__name__, "compiled_again": True})
+
+
+def _compiled(function: Any, signature: tuple[Any, ...], options: dict[str, Any], capped: bool) -> dict[str, Any]:
+    import warnings
+
+    warnings.simplefilter("ignore")
+    try:
+        exchange = _Exchange()
+        kernel = exchange.function(function)
+        import numba
+    except Exception as error:
+        return {"absent": f"Numba's compiler cannot be used here ({type(error).__name__}: {error})"}
+    try:
+        capability = divmod(target(), 10)
+        ptx, _ = exchange.real.compile(
+            kernel, numba.void(*map(_mutable, signature)), cc=capability, device=False, abi="numba", **options
+        )
+    except Exception as error:
+        text = _PLAIN.sub("", str(error))
+        if not isinstance(error, _errors(exchange.real)):
+            return {"absent": f"Numba's compiler ended with {type(error).__name__}: {text[:100]}"}
+        called = _CALL.search(text)
+        reason = _REASONS.search(text) or re.match(r".*", text.strip())
+        message = f"{reason[0] if reason else text} {called[1] if called else ''}".strip()
+        line = _line(error, text) or function.__code__.co_firstlineno
+        return {"failure": {"kind": "compile", "message": message, "line": line, "detail": text[:4000]}}
+    return {
+        "facts": [
+            fact | {"capped": capped, "double": any("float64" in str(kind) for kind in signature)}
+            for fact in ptx_facts.facts(ptx)
+        ]
+    }
+
+
+def _line(error: Exception, text: str) -> int | None:
+    """Return the submission's line of an error: by its text, or by what the compiler was at, the innermost first."""
+    if lines := _LINE.findall(text):
+        return int(lines[-1])
+    found = None
+    for frame, _ in traceback.walk_tb(error.__traceback__):
+        for value in list(frame.f_locals.values()):
+            place = getattr(value, "loc", None)
+            if str(getattr(place, "filename", "")).endswith("submission.py"):
+                found = int(place.line)  # type: ignore[union-attr]
+    return found
+
+
+def _errors(real: Any) -> tuple[type, ...]:
+    """Return the classes of errors that Numba reports about a kernel."""
+    found: list[type] = []
+    for name in ("numba.core.errors", "numba.cuda.core.errors"):
+        with contextlib.suppress(ImportError):
+            found.append(importlib.import_module(name).NumbaError)
+    return tuple(found)
+
+
+def _mutable(kind: Any) -> Any:
+    """Return the type of an array on a device: there, the judge's read-only memory is like any other."""
+    return kind.copy(readonly=False) if getattr(kind, "mutable", True) is False and hasattr(kind, "layout") else kind
+
+
+def _filled(cell: CellType) -> bool:
+    try:
+        _ = cell.cell_contents
+    except ValueError:
+        return False
+    return True
+
+
+@dataclass
+class _Exchange:
+    """Numba's compiler in place of its simulator, once in a process: there is no way back."""
+
+    names: dict[int, str] = field(default_factory=dict)  # of what the simulated `numba.cuda` holds, by identity
+    made: dict[int, Any] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        import numba
+
+        self.names = {id(value): name for name, value in vars(sys.modules["numba.cuda"]).items()}
+        for name in [name for name in sys.modules if name.startswith(("numba.cuda", "numba_cuda"))]:
+            del sys.modules[name]
+        os.environ["NUMBA_ENABLE_CUDASIM"] = "0"
+        numba.config.ENABLE_CUDASIM = 0
+        self.real: Any = importlib.import_module("numba.cuda")
+        device = SimpleNamespace(compute_capability=divmod(target(), 10))
+        dispatcher: Any = importlib.import_module("numba.cuda.dispatcher")
+        dispatcher.get_current_device = lambda: device  # it asks for device functions
+
+    def function(self, function: Any) -> Any:
+        """Return the function with the compiler's `cuda` in its globals and its closure."""
+        if id(function) not in self.made:
+            names = {*function.__code__.co_names, *_inner_names(function.__code__)}
+            space = dict(function.__globals__)
+            made = FunctionType(function.__code__, space, function.__name__, function.__defaults__,
+                                tuple(CellType(self.value(cell.cell_contents)) if _filled(cell) else cell
+                                      for cell in function.__closure__ or ()))  # fmt: skip
+            made.__kwdefaults__, made.__module__ = function.__kwdefaults__, function.__module__
+            self.made[id(function)] = made
+            space.update({name: self.value(space[name]) for name in names if name in space})
+        return self.made[id(function)]
+
+    def value(self, value: Any) -> Any:
+        """Return the compiler's counterpart of a value of the simulator, or the value itself."""
+        kernel = getattr(value, "_kernel", value)
+        if type(kernel).__name__ == "FakeCUDAKernel":
+            if id(kernel) not in self.made:
+                self.made[id(kernel)] = self.real.jit(device=True)(self.function(kernel.fn))
+            return self.made[id(kernel)]
+        if isinstance(value, ModuleType) and value.__name__.startswith("numba.cuda"):
+            return importlib.import_module(value.__name__)
+        of_simulator = str(getattr(value, "__module__", type(value).__module__) or "").startswith(
+            "numba.cuda.simulator"
+        )
+        if id(value) in self.names and (of_simulator or type(value).__module__.startswith("numba.cuda.simulator")):
+            return getattr(self.real, self.names[id(value)], value)
+        return value
+
+
+def _inner_names(code: Any) -> set[str]:
+    inner = [each for each in code.co_consts if hasattr(each, "co_names")]
+    return {name for each in inner for name in (*each.co_names, *_inner_names(each))}
