@@ -8,6 +8,7 @@ what Triton's interpreter does not interpret are treated alike.
 from __future__ import annotations
 
 import functools
+import os
 import re
 import subprocess
 import traceback
@@ -35,6 +36,8 @@ _OF_NUMBA = re.compile(
     r"'FakeCUDAModule' object has no attribute '((?:shfl|shfl_up|shfl_down|shfl_xor|all|any|eq|ballot|match_any"
     r"|match_all)_sync|syncwarp|activemask|lanemask_lt|nanosleep|libdevice|cache_hints|managed_array|mapped|mapped_array_like)'"
 )
+_OF_TORCH_CUDA = re.compile(r"/torch/cuda/\w+\.py$")
+_NO_GPU = re.compile(r"not compiled with CUDA|no NVIDIA driver")
 _INTERPRETER, _FUNCTIONS_OF_GPUS = "triton/runtime/interpreter.py", "triton.language.extra."
 _HEADERS_OF_CUDA = re.compile(
     r"(?:cub|thrust|cuda|cooperative_groups|nv|nvtx3|crt)/[\w./]+|(?:cu|nv)(?:blas|fft|rand|solver|sparse|tensor|dnn|jpeg)\w*\.h"
@@ -70,7 +73,9 @@ def said_in(text: str) -> tuple[str, int | None] | None:
 
 
 def said_by(error: BaseException) -> tuple[str, None] | None:
-    """Return the sentence for an exception of Numba's simulator or Triton's interpreter, as `said_in` does."""
+    """Return the sentence for an exception of torch.cuda, Numba's simulator or Triton's interpreter, like `said_in`."""
+    if os.environ.get("TRITON_INTERPRET") != "1":  # this worker is on a GPU
+        return None
     cause = error
     while cause.__cause__ is not None:
         cause = cause.__cause__
@@ -79,6 +84,11 @@ def said_by(error: BaseException) -> tuple[str, None] | None:
     frames = [frame for frame, _ in traceback.walk_tb(cause.__traceback__)]
     if not frames:
         return None
+    entered = next((frame.f_code for frame in frames if _OF_TORCH_CUDA.search(frame.f_code.co_filename)), None)
+    if entered is not None and (entered.co_name == "_compile_kernel" or _NO_GPU.search(str(cause))):
+        name = entered.co_qualname.partition(".")[0]
+        if name != "_lazy_init":  # which a tensor on "cuda" enters: there is advice for it
+            return sentence(f"`torch.cuda.{name}`"), None
     code, function = frames[-1].f_code, frames[-1].f_locals.get("fn")
     if isinstance(cause, NotImplementedError) and code.co_filename.endswith(_INTERPRETER):
         return sentence(f"`{code.co_name.removeprefix('create_')}`"), None

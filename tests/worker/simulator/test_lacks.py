@@ -141,6 +141,14 @@ def kernel(x_ptr, out_ptr, n, BLOCK: tl.constexpr):
 def vector_add(x, y, out):
     kernel[(triton.cdiv(x.numel(), 256),)](x, out, x.numel(), BLOCK=256)
 """
+TORCH = """
+import torch
+code = "__global__ void k(float* x) {}"
+BODY
+
+def vector_add(x, y, out):
+    torch.add(x, y, out=out)
+"""
 NUMBA = """
 from numba import cuda
 
@@ -161,6 +169,8 @@ ASSEMBLY = 'x = tl.inline_asm_elementwise("add.f32 $0, $1, $1;", "=f,f", [x], dt
     [
         (TRITON, ASSEMBLY, "`inline_asm`", 8),
         (TRITON, "x += tl.extra.cuda.globaltimer()", "`globaltimer`", 8),
+        (TORCH, "torch.cuda.get_arch_list(), torch.cuda.cudart()", "`torch.cuda.cudart`", 4),
+        (TORCH, "torch.cuda._compile_kernel(code, 'k')", "`torch.cuda._compile_kernel`", 4),
         (NUMBA, "cuda.cache_hints.ldcg(x, i)", "`cuda.cache_hints`", 8),
     ],
 )
@@ -175,7 +185,12 @@ def test_triton_and_numba_are_treated_alike(
 
 
 @pytest.mark.parametrize(
-    ("source", "body"), [(TRITON, "x += tl.globaltimer()"), (NUMBA, "cuda.match_sync(0xffffffff, x[i])")]
+    ("source", "body"),
+    [
+        (TRITON, "x += tl.globaltimer()"),
+        (NUMBA, "cuda.match_sync(0xffffffff, x[i])"),
+        (TORCH, "torch.zeros(1, device='cuda')"),
+    ],
 )
 def test_a_name_that_neither_knows_is_a_mistake(quick_judge: ForkingJudge, source: str, body: str) -> None:
     """The exception stays the learner's."""
