@@ -29,8 +29,9 @@ _HEADER = re.compile(r"(\S+): No such file or directory")
 _QUOTED = re.compile(r"[‘'](?:[^’'\n]*)[’']")
 _WORD = re.compile(r"[A-Za-z_]\w*")
 _MEMBER = re.compile(
-    r"[‘'](?P<a>\w+)[^’']*[’'] is not a member of [‘'][^’']*\b(?:cub|cooperative_groups)\b"
-    r"|[‘'][^’']*\b(?:cub::|cooperative_groups::|cuda[A-Z])[^’\n]*[’'] has no member named [‘'](?P<b>\w+)"
+    r"[‘'](?P<a>\w+)[’'] is not a member of|[‘'](?P<b>\w+)[’'] in namespace [‘']cub[’']"
+    r"|[‘']cub::(?P<c>\w+)[’'] has not been declared"
+    r"|[‘'][^’']*\b(?:cub::|cooperative_groups::|cuda[A-Z])[^\n]* has no member named [‘'](?P<d>\w+)"
 )
 _OF_NUMBA = re.compile(
     r"'FakeCUDAModule' object has no attribute '((?:shfl|shfl_up|shfl_down|shfl_xor|all|any|eq|ballot|match_any"
@@ -110,7 +111,7 @@ def _lacking(text: str, code: str) -> str:
     if header := _HEADER.search(text):
         return f"header `{header[1]}`" if is_of_cuda(header) else ""
     names, members = _known_to_cuda()
-    if (member := _MEMBER.search(text)) and (name := member["a"] or member["b"]) in members:
+    if (member := _MEMBER.search(text)) and (name := next(filter(None, member.groups()))) in members:
         return f"`{name}`"
     quoted = _WORD.findall(" ".join(_QUOTED.findall(text)))
     return next((f"`{word}`" for word in (*quoted, *_WORD.findall(code)) if word in names), "")
@@ -126,7 +127,8 @@ def _known_to_cuda() -> tuple[frozenset[str], frozenset[str]]:
     """Return the names that only CUDA has, and the members that it has."""
     text = re.sub(r"#.*\n", "", (_HERE / "cuda_names.txt").read_text(encoding="utf-8"))
     names, members = (frozenset(part.split()) for part in text.split("\n\n"))
-    return names - _own_names(), members
+    own = _own_names()
+    return names - own, members - own
 
 
 def _own_names() -> frozenset[str]:

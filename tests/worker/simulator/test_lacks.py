@@ -12,6 +12,8 @@ from grader.worker.simulator.cuda_source import COMPILER_FLAGS, INCLUDE, transla
 from grader.worker.simulator.lacks import lacking, said_in, sentence
 from tests.forked import ForkingJudge
 
+CUB = "#include <cub/cub.cuh>\n"
+GROUPS = "#include <cooperative_groups.h>\nnamespace cg = cooperative_groups;\n"
 KERNEL = "__global__ void k(int* x, float* y) {{ {} }}"
 
 
@@ -34,6 +36,11 @@ def log_of(source: str, folder: Path) -> str:
         (KERNEL.format("y[0] = cyl_bessel_i0f(y[1]);"), "`cyl_bessel_i0f`"),
         ("__global__ void k(cudaTextureObject_t t) { tex2D<float>(t, 0, 0); }", "`cudaTextureObject_t`"),
         ("__global__ void __cluster_dims__(2, 1, 1) k(int* x) {}", "`__cluster_dims__`"),
+        (f"{CUB}__global__ void k() {{ using L = cub::BlockLoad<int, 128, 4>; }}", "`BlockLoad`"),
+        (f"{CUB}__global__ void k() {{ cub::DeviceReduce::Sum(); }}", "`DeviceReduce`"),
+        (f"{GROUPS}__global__ void k() {{ cg::this_cluster().sync(); }}", "`this_cluster`"),
+        (f"{GROUPS}__global__ void k() {{ cg::this_thread_block().barrier_arrive(); }}", "`barrier_arrive`"),
+        ("#include <cuda.h>\nvoid f(CUfunction k) {}", "`CUfunction`"),
         ("void f(void* k) { cudaLaunchCooperativeKernel(k, 1, 1, nullptr, 0, 0); }", "`cudaLaunchCooperativeKernel`"),
     ],
 )
@@ -52,6 +59,9 @@ def test_what_cuda_has_is_named(tmp_path: Path, source: str, what: str) -> None:
         KERNEL.format("y[0] = __shfl_dwon_sync(~0u, y[0], 1);"),
         KERNEL.format("float4 v = make_float4(1, 2, 3, 4) y[0] = v.x;"),
         KERNEL.format("x[0] = __reduce_add_sync(~0u, x[0]) + z;"),
+        f"{CUB}__global__ void k() {{ using R = cub::BlockRedoce<int, 128>; }}",
+        f"{GROUPS}__global__ void k() {{ cg::this_thread_block().synk(); }}",
+        f"{GROUPS}__global__ void k() {{ cg::reduce(cg::tiled_partition<32>(cg::this_thread_block()), 1, 2); }}",
         "__global__ void k(__half* x) {}",  # on a GPU it needs an #include, too
         "void f() { int* p; cudaMalock(&p, 4); }",
     ],

@@ -69,11 +69,21 @@ static inline typename std::common_type<A, B>::type max(A a, B b) {
 [[maybe_unused]] static float __uint_as_float(unsigned x) { return cuda_on_cpu::bits<float>(x); }
 [[maybe_unused]] static long long __double_as_longlong(double x) { return cuda_on_cpu::bits<long long>(x); }
 [[maybe_unused]] static double __longlong_as_double(long long x) { return cuda_on_cpu::bits<double>(x); }
-[[maybe_unused]] static int __float2int_rn(float x) { return static_cast<int>(lrintf(x)); }
-[[maybe_unused]] static int __float2int_rz(float x) { return static_cast<int>(x); }
-[[maybe_unused]] static int __float2int_ru(float x) { return static_cast<int>(ceilf(x)); }
-[[maybe_unused]] static int __float2int_rd(float x) { return static_cast<int>(floorf(x)); }
-[[maybe_unused]] static float __int2float_rn(int x) { return static_cast<float>(x); }
+#define CUDA_ON_CPU_CONVERSIONS(from, From, to, To) \
+    [[maybe_unused]] static To __##from##2##to##_rn(From x) { return static_cast<To>(::rint(x)); } \
+    [[maybe_unused]] static To __##from##2##to##_rz(From x) { return static_cast<To>(x); } \
+    [[maybe_unused]] static To __##from##2##to##_ru(From x) { return static_cast<To>(::ceil(x)); } \
+    [[maybe_unused]] static To __##from##2##to##_rd(From x) { return static_cast<To>(::floor(x)); } \
+    [[maybe_unused]] static From __##to##2##from##_rn(To x) { return static_cast<From>(x); }
+CUDA_ON_CPU_CONVERSIONS(float, float, int, int)
+CUDA_ON_CPU_CONVERSIONS(float, float, uint, unsigned)
+CUDA_ON_CPU_CONVERSIONS(float, float, ll, long long)
+CUDA_ON_CPU_CONVERSIONS(float, float, ull, unsigned long long)
+CUDA_ON_CPU_CONVERSIONS(double, double, int, int)
+CUDA_ON_CPU_CONVERSIONS(double, double, uint, unsigned)
+CUDA_ON_CPU_CONVERSIONS(double, double, ll, long long)
+CUDA_ON_CPU_CONVERSIONS(double, double, ull, unsigned long long)
+[[maybe_unused]] static float __double2float_rn(double x) { return static_cast<float>(x); }
 
 [[maybe_unused]] static int __popc(unsigned x) { return __builtin_popcount(x); }
 [[maybe_unused]] static int __popcll(unsigned long long x) { return __builtin_popcountll(x); }
