@@ -36,7 +36,7 @@ CASES = _cases(1 << 24, 1_000_003)
 SIMULATOR_CASES = _cases(4 * FULL, 100_003)  # 32 programs with blocks of 4,096 have two blocks each
 TIMED = (_case(1 << 26),)
 SMALLER_THAN_A_BLOCK = ("1 element", "31 elements")
-FULL_BLOCKS = tuple(f"{n:,} elements, each of them 1" for n in (1 << 24, 4 * FULL))
+FULL_BLOCKS = tuple(_case(n, ", each of them 1").name for n in (1 << 24, 4 * FULL))
 SHORT_OR_ONES = (*SMALLER_THAN_A_BLOCK, "775 elements", "775 elements, each of them 1", *FULL_BLOCKS)
 PLOT_CASES = tuple(_case(1 << k) for k in range(14, 29, 2))
 

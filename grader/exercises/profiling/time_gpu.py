@@ -30,7 +30,8 @@ def _times(entry: Any, work: Any, out: Any, calls: Any) -> None:
     from grader.worker.harnesses.timed_work import callable_of
     from grader.worker.outputs import CallOnly
 
-    function, made = callable_of(from_bytes(work)), []
+    function = callable_of(from_bytes(work))
+    made: list[None] = []
 
     def counted() -> None:
         made.append(None)
@@ -156,8 +157,8 @@ _FIRST_CALL = (
 )
 _TOTAL = "This is the total time of several calls: divide by their number."
 _SINGLE_SHOT = (
-    "One single shot is no measurement: `function` was called fewer than five times in all. Warm up, time ten calls or "
-    "more, and take the median or divide by their number."
+    "One single shot is not a measurement: `function` was called fewer than five times in all. Warm up, time ten calls "
+    "or more, and take the median or divide by their number."
 )
 _TOO_SHORT = (
     "The GPU needs longer than that: the clock was read while the GPU was still working. A launch returns "

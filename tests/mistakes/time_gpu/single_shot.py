@@ -1,5 +1,5 @@
 # mistake: a single call is timed
-# says: One single shot is no measurement
+# says: One single shot is not a measurement
 # runs: anywhere
 
 import torch
