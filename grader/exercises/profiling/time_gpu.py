@@ -157,8 +157,8 @@ _FIRST_CALL = (
 )
 _TOTAL = "This is the total time of several calls: divide by their number."
 _SINGLE_SHOT = (
-    "A single shot does not measure it: `function` was called fewer than five times in all. Warm up, time ten calls or "
-    "more, and take the median or divide by their number."
+    "One single shot is not a measurement: `function` was called fewer than five times in all. Warm up, time ten calls "
+    "or more, and take the median or divide by their number."
 )
 _TOO_SHORT = (
     "The GPU needs longer than that: the clock was read while the GPU was still working. A launch returns "

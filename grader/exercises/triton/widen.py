@@ -150,8 +150,8 @@ WIDEN = Exercise(
         "Four adjacent elements share one mask value, since `columns` is a multiple of 4: `tl.max_constancy(mask, 4)`.",
         "A program has 4 warps of 32 threads. How many elements must a block have so that each thread gets four?",
     ),
-    time_limit_s=60.0,  # without a GPU, a compiler runs as well as the simulator,
-    case_limit_s=60.0,  # within each case
+    time_limit_s=60.0,  # without a GPU, a compiler runs as well as the simulator …
+    case_limit_s=60.0,  # … in each case
     round_limit_s=60.0,  # the first case that is wide enough compiles
     plot_axis="N, columns of a row (4096 rows, float32)",
     plot_value=lambda case: case.arrays[0].shape[1],

@@ -60,6 +60,15 @@ def compiles(pids: Iterable[int]) -> bool:
     return any(_name(pid) in _COMPILERS for pid in pids)
 
 
+def processor_s(pids: Iterable[int]) -> float:
+    """The processor time that these processes have used so far."""
+    ticks = 0
+    for pid in pids:
+        with contextlib.suppress(OSError):
+            ticks += sum(map(int, _read(f"/proc/{pid}/stat").rpartition(b") ")[2].split()[11:13]))
+    return ticks / os.sysconf("SC_CLK_TCK")
+
+
 def _name(pid: int) -> bytes:
     try:
         return _read(f"/proc/{pid}/comm").strip()
@@ -264,6 +273,10 @@ class Caged:
     def compiles(self) -> bool:
         """Whether a compiler runs in the tree. A submission can pretend that, to get the limit for building."""
         return self.process.poll() is None and compiles(descendants(self.process.pid))
+
+    def processor_s(self) -> float:
+        """The processor time of the tree so far, without processes that have ended."""
+        return processor_s(descendants(self.process.pid)) if self.process.poll() is None else 0.0
 
     def ran_out_of_memory(self) -> bool:
         """Whether the kernel killed a process for its memory; known only with a control group, and until `kill`."""

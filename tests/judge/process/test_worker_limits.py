@@ -32,12 +32,13 @@ def waiting(monkeypatch: pytest.MonkeyPatch) -> Callable[..., Worker]:
     fake = SimpleNamespace(perf_counter=clock, sleep=lambda _: None)
     monkeypatch.setattr("grader.judge.process.worker.time", fake)
 
-    def make(built_s: float) -> Worker:
+    def make(built_s: float, share: float = 1.0) -> Worker:
         now[0] = 0.0
         worker = Worker.__new__(Worker)
         process = SimpleNamespace(poll=lambda: None)
         state = {"device": "simulator", "left_s": math.inf, "_doing": "The run", "_watch": lambda: 0.0}
-        caged = SimpleNamespace(process=process, compiles=lambda: now[0] < built_s)
+        caged = SimpleNamespace(process=process, compiles=lambda: now[0] < built_s,
+                                processor_s=lambda: share * now[0])  # fmt: skip
         vars(worker).update(state, _caged=caged, close=lambda: None)
         return worker
 
@@ -61,6 +62,14 @@ def test_the_phase_that_took_too_long_is_named(
         worker._await_answer(_NEVER, 1, 15.0, 90.0)
     assert failed.value.failure.message == said
     assert least_s <= _waited(waiting(built_s)) <= most_s
+
+
+@pytest.mark.parametrize(("share", "least_s", "most_s"), [(1.0, 15, 16), (0.6, 20, 21), (0.3, 30, 31), (0.0, 15, 16)])
+def test_a_case_that_others_hold_up_gets_more_time(
+    waiting: Callable[..., Worker], share: float, least_s: float, most_s: float
+) -> None:
+    """At most twice as much, and none if it does not use the processor at all, as in a deadlock."""
+    assert least_s <= _waited(waiting(0.0, share)) <= most_s
 
 
 def _waited(worker: Worker) -> float:

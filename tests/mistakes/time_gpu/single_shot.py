@@ -1,5 +1,5 @@
 # mistake: a single call is timed
-# says: A single shot does not measure it
+# says: One single shot is not a measurement
 # runs: anywhere
 
 import torch
