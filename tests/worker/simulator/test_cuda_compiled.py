@@ -22,7 +22,7 @@ def test_host_code_is_left_out_and_lines_stay():
 
 
 def test_a_call_of_a_host_function_is_named():
-    """A function without `__device__` cannot be called from a kernel, wherever it stands."""
+    """A function without `__device__` cannot be called from a kernel, wherever it is defined."""
     said = 'calling a __host__ function("twice") from a __global__ function("kernel") is not allowed'
     assert refusal("int twice(int x) { return 2 * x; }\n" + _KERNEL, "") == f"cuda_source(3): error: {said}"
     assert refusal("__device__ int twice(int x) { return 2 * x; }\n" + _KERNEL, "") == ""
@@ -37,7 +37,7 @@ def test_a_call_of_a_host_function_is_named():
     ],
 )
 def test_errors_that_may_be_nvrtcs_own_say_nothing(monkeypatch, log):
-    """NVRTC has fewer headers than nvcc: an error in one of them, or for want of one, is no failure."""
+    """NVRTC has fewer headers than nvcc: an error in one of them, or a missing one, must not fail the work."""
     monkeypatch.setattr(cuda_compiled, "_log", lambda code: log)
     with pytest.raises(Unsure):
         refusal("__global__ void kernel(int* x) { *x = 1; }", "")
