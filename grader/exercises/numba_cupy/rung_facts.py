@@ -1,4 +1,4 @@
-"""What each rung of the ladder asks of the compiled kernels, told by their PTX without a GPU."""
+"""Requirements of the ladder's rungs on their compiled kernels, told by the PTX without a GPU."""
 
 from __future__ import annotations
 

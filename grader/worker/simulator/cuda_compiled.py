@@ -44,6 +44,8 @@ using ::int8_t, ::int16_t, ::int32_t, ::int64_t, ::uint8_t, ::uint16_t, ::uint32
 #define M_PI_F 3.14159274f
 #define assert(condition) ((void)(condition))
 """
+_OURS = re.compile(r"^(?:(?:cell|cuda_source)\(\d+\): error|\s*ptxas (?:error|fatal))", re.MULTILINE)
+_NOT_NVRTCS = re.compile(r"in JIT mode|catastrophic")  # a header that NVRTC cannot read
 # Errors that headers or host code may be missing for.
 _UNKNOWN = re.compile(
     r"is undefined|not open|no directories|must be a |has no (?:actual )?member|no instance of|not a template|"
@@ -99,7 +101,8 @@ def refusal(source: str, mark: str) -> str:
     except (ImportError, RuntimeError):
         raise Unsure("NVRTC is not installed") from None
     found = first_error(text)[1] if text else ""
-    if _UNKNOWN.search(found):
+    elsewhere = text and not _OURS.search(text)
+    if elsewhere or _UNKNOWN.search(found) or _NOT_NVRTCS.search(text):
         raise Unsure(f"NVRTC alone cannot compile it ({found})")
     return text
 

@@ -1,4 +1,4 @@
-"""What the text of a kernel's PTX tells about it: the facts that exercises about compilation ask for."""
+"""Facts about a kernel, read from its PTX, for exercises about compilation."""
 
 from __future__ import annotations
 

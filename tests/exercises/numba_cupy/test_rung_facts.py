@@ -1,4 +1,4 @@
-"""What the rungs ask of compiled kernels."""
+"""Requirements of the rungs on compiled kernels."""
 
 import pytest
 
