@@ -20,6 +20,7 @@ FailureKind = Literal[
     "exception",  # the submission raised
     "crash",  # the worker died: a segmentation fault, an abort, os._exit
     "illegal_access",  # the GPU (or the sanitizer) caught an access outside the buffers
+    "race",  # the simulator saw two threads access the same memory in no order, and one of them write
     "timeout",  # it did not end in time
     "limit",  # it used more memory, processes, disk or output than it may
     "implausible",  # faster than the hardware allows: refused, for a person to look at

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import traceback
 from pathlib import Path
 from typing import Any
@@ -10,6 +11,9 @@ from grader.worker.toolchain.compiler_errors import compiler_log, first_error
 
 _LIMIT = 4000
 _ASSERTED = "device-side assert triggered"  # all of torch's CUDA errors mention "device-side assertions"
+# The simulator's sentences about a kernel's accesses. They name lines of the submission.
+_SEEN = re.compile(r"\b(Race|Outside|Misaligned): .+", re.DOTALL)
+_ON_LINE = re.compile(r" on line (\d+)")
 _ILLEGAL = ("illegal memory access", "misaligned address", _ASSERTED, "unspecified launch failure")
 
 
@@ -21,7 +25,12 @@ def describe(error: BaseException, file: Path) -> dict[str, Any]:
     message = f"{type(error).__name__}: {text}"
     log = compiler_log(error, file)
     kind, text = _kind(error, text) if log is None else "compile", log or text
-    if kind == "not_written":
+    seen = _SEEN.search(text) if log is None else None
+    if seen is not None:
+        found_on = _ON_LINE.search(seen[0])
+        kind, message = "race" if seen[1] == "Race" else "illegal_access", seen[0].strip()
+        line = int(found_on[1]) if found_on else line
+    elif kind == "not_written":
         message = "The exercise is not written yet."
     elif kind == "compile":
         found_line, found = _compiler_says(error, text)

@@ -48,6 +48,7 @@ class Worker:
         self.flag: Flag | None = None
         self.gpu_flag: GpuFlag | None = None
         self.launches: list[tuple[Any, ...]] = []
+        self.read_only: list[tuple[bool, ...]] = []  # of each tensor of each launch
 
     def handle(self, message: dict[str, Any], fds: list[int], channel: Channel) -> dict[str, Any]:
         """Carry out one message and return the answer."""
@@ -65,9 +66,10 @@ class Worker:
         elif operation == "rehearse":
             self._rehearse(message)
         elif operation == "plan":
-            self.launches = [
-                tuple(tensor(self.arenas[slot.arena], slot) for slot in map(Slot.from_dict, launch))
-                for launch in message["launches"]
+            launches = [list(map(Slot.from_dict, launch)) for launch in message["launches"]]
+            self.launches = [tuple(tensor(self.arenas[slot.arena], slot) for slot in launch) for launch in launches]
+            self.read_only = [
+                tuple(getattr(self.arenas[slot.arena], "read_only", False) for slot in launch) for launch in launches
             ]
         elif operation == "arm":
             return {"done": operation, "event_s": self._run(message, channel)}
@@ -113,7 +115,9 @@ class Worker:
                 self.flag.queue(number)
                 self.flag.wait_raised(number)
             own.start()
-            for arguments in launches:
+            for number_of_launch, arguments in enumerate(launches):
+                if self.device == "simulator":
+                    _simulator().use_arguments(function, arguments, self.read_only[number_of_launch])
                 function(*arguments)
             own.stop()
             if gpu_flag is not None:
@@ -165,8 +169,7 @@ def _described(error: BaseException) -> dict[str, Any]:
 def _import(device: str) -> None:
     """Import what a submission needs, before there is one."""
     if device == "simulator":
-        from grader.worker.simulator import start
-
+        start = _simulator()
         start.prepare()
         import torch
         import triton  # noqa: F401
@@ -176,6 +179,12 @@ def _import(device: str) -> None:
         start.take_first()
     else:
         _cuda()
+
+
+def _simulator() -> Any:
+    from grader.worker.simulator import start
+
+    return start
 
 
 def _cuda() -> Any:

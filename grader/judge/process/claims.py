@@ -12,7 +12,7 @@ from typing import IO, Any
 
 from grader.verdict import Failure
 
-_KINDS = ("not_written", "compile", "exception", "illegal_access")
+_KINDS = ("not_written", "compile", "exception", "illegal_access", "race")
 _LEAST_S, _MOST_S = 1e-9, 1e6  # of a round: the smallest floats become 0 when divided by its launches
 LOG_BYTES = 16 << 10
 _MOST_BYTES = 64 << 20  # of output; what exceeds the log is read and dropped

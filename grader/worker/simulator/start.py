@@ -10,15 +10,16 @@ import functools
 import inspect
 import os
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from types import SimpleNamespace
 from typing import Any
 
 from grader.errors import GraderError
-from grader.worker.simulator.cuda_source import COMPILER_FLAGS, INCLUDE, synchronize, translate, watch
+from grader.protocol.arena import GUARD_BYTES
+from grader.worker.simulator.cuda_source import COMPILER_FLAGS, INCLUDE, Buffer, synchronize, translate, use_buffers, watch
 from grader.worker.toolchain.compiler_errors import cell_of_caller, line_mark, sources_of
 
-__all__ = ["install", "prepare", "synchronize", "take_first"]
+__all__ = ["install", "prepare", "synchronize", "take_first", "use_arguments"]
 
 _KEPT_CUDA_FLAGS = ("-D", "-U", "-I", "-std=")  # the others are nvcc's own, or for speed
 _DROPPED_LIBRARIES = ("-lcu", "-lnv")
@@ -113,6 +114,32 @@ def _on_cpu(original: Callable[..., Any]) -> Callable[..., Any]:
 
 def _translated(source: str, name: str, cell: str) -> str:
     return line_mark(source, name, cell) + translate(source)
+
+
+def use_arguments(function: Callable[..., Any], tensors: Sequence[Any], read_only: Sequence[bool]) -> None:
+    """Let CUDA C++ report accesses outside of these tensors, by the names of the function's parameters."""
+    names = _parameters(function)
+    if len(names) != len(tensors):
+        names = [f"argument {number}" for number in range(1, len(tensors) + 1)]
+    use_buffers(
+        [
+            Buffer(each.data_ptr(), _span(each) * each.element_size(), GUARD_BYTES, each.element_size(), closed, name.encode())
+            for each, closed, name in zip(tensors, read_only, names, strict=True)
+        ]
+    )
+
+
+def _parameters(function: Callable[..., Any]) -> list[str]:
+    while isinstance(function, functools.partial):  # a harness, around the submission's function
+        function = function.args[0]
+    try:
+        return list(inspect.signature(function).parameters)
+    except (TypeError, ValueError):
+        return []
+
+
+def _span(tensor: Any) -> int:
+    return 1 + sum((n - 1) * stride for n, stride in zip(tensor.shape, tensor.stride(), strict=True))
 
 
 def take_first() -> None:

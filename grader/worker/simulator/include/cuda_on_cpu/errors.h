@@ -5,6 +5,8 @@
 #include <stdarg.h>
 #include <stdio.h>
 
+#include "types.h"
+
 enum cudaError {
     cudaSuccess = 0,
     cudaErrorInvalidValue = 1,
@@ -19,11 +21,12 @@ namespace cuda_on_cpu {
 struct Errors {
     cudaError_t last = cudaSuccess;
     bool broken = false;  // as on a GPU: after a failed kernel every later call fails
-    char text[600] = "";  // what went wrong, in a sentence
+    char text[600] = "";    // what went wrong, in a sentence
+    char reason[200] = "";  // why the last launch was refused
 };
 static Errors errors;
 
-__attribute__((format(printf, 3, 4))) static void fail(cudaError_t code, bool broken, const char* format, ...) {
+__attribute__((format(printf, 3, 4))) CUDA_ON_CPU_UNSEEN static void fail(cudaError_t code, bool broken, const char* format, ...) {
     if (errors.broken) return;
     errors.last = code;
     errors.broken = broken;
@@ -48,7 +51,15 @@ extern "C" __attribute__((visibility("default"), used)) const char* cuda_on_cpu_
     return code;
 }
 
+// A refused launch says why as well, which a GPU does not.
 [[maybe_unused]] static const char* cudaGetErrorString(cudaError_t code) {
+    static char refused[300];
+    const char* reason = cuda_on_cpu::errors.reason;
+    const char* name = code == cudaErrorInvalidValue ? "invalid argument" : "invalid configuration argument";
+    if (*reason && (code == cudaErrorInvalidValue || code == cudaErrorInvalidConfiguration)) {
+        snprintf(refused, sizeof refused, "%s: %s", name, reason);
+        return refused;
+    }
     switch (code) {
         case cudaSuccess: return "no error";
         case cudaErrorInvalidValue: return "invalid argument";

@@ -91,14 +91,14 @@ static inline typename std::common_type<A, B>::type max(A a, B b) {
 [[maybe_unused]] static unsigned __umulhi(unsigned x, unsigned y) { return static_cast<unsigned>((1ull * x * y) >> 32); }
 
 template <class T>
-static inline T __ldg(const T* address) { return *address; }
+static __forceinline__ T __ldg(const T* address) { return *address; }
 template <class T>
-static inline T __ldca(const T* address) { return *address; }
+static __forceinline__ T __ldca(const T* address) { return *address; }
 template <class T>
-static inline T __ldcg(const T* address) { return *address; }
+static __forceinline__ T __ldcg(const T* address) { return *address; }
 template <class T>
-static inline T __ldcs(const T* address) { return *address; }
+static __forceinline__ T __ldcs(const T* address) { return *address; }
 template <class T>
-static inline void __stcg(T* address, T value) { *address = value; }
+static __forceinline__ void __stcg(T* address, T value) { *address = value; }
 template <class T>
-static inline void __stcs(T* address, T value) { *address = value; }
+static __forceinline__ void __stcs(T* address, T value) { *address = value; }

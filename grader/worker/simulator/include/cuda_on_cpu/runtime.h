@@ -40,12 +40,23 @@ enum cudaFuncAttribute { cudaFuncAttributeMaxDynamicSharedMemorySize = 8 };
 
 template <class T>
 static cudaError_t cudaMalloc(T** pointer, size_t bytes) {
-    *pointer = static_cast<T*>(aligned_alloc(256, (bytes + 255) / 256 * 256));
-    if (*pointer) cuda_on_cpu::forget(*pointer, bytes);
-    return *pointer || !bytes ? cudaSuccess : cudaErrorMemoryAllocation;
+    constexpr size_t guard = 4096;
+    auto* memory = static_cast<char*>(aligned_alloc(256, 2 * guard + (bytes + 255) / 256 * 256));
+    *pointer = nullptr;
+    if (!memory) return cudaErrorMemoryAllocation;
+    *pointer = reinterpret_cast<T*>(memory + guard);
+    cuda_on_cpu::forget(*pointer, bytes);
+    const auto begin = reinterpret_cast<uintptr_t>(*pointer);
+    unsigned item = 1;
+    if constexpr (std::is_object<T>::value) item = sizeof(T);
+    cuda_on_cpu::add_region({begin, begin + bytes, guard, guard, "cudaMalloc's memory", "", item, 0, 0, 0,
+                             cuda_on_cpu::Space::allocated, false});
+    return cudaSuccess;
 }
 [[maybe_unused]] static cudaError_t cudaFree(void* pointer) {
-    free(pointer);
+    if (!pointer) return cudaSuccess;
+    cuda_on_cpu::remove_regions(cuda_on_cpu::Space::allocated, reinterpret_cast<uintptr_t>(pointer));
+    free(static_cast<char*>(pointer) - 4096);
     return cudaSuccess;
 }
 [[maybe_unused]] static cudaError_t cudaMemset(void* to, int value, size_t bytes) {
