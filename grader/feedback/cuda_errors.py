@@ -115,21 +115,25 @@ SIMULATOR: tuple[Meaning, ...] = (
         r"Race: .*`__threadfence\(\)` is missing",
         "Other blocks may see the atomic before they see what was written earlier.",
         "Call `__threadfence()` between the write and the atomic.",
+        title="It has a race",
     ),
     Meaning(
         r"Race: .*Blocks run at the same time",
         "Two blocks use the same memory, and the result depends on which of them comes first.",
         "Add with `atomicAdd`, or let each block write its own element and combine these in a second launch.",
+        title="It has a race",
     ),
     Meaning(
         r"Race: .*lanes of a warp need not run in step",
         "Two threads of one warp use the same memory, and the result depends on which of them comes first.",
         "Put `__syncwarp()` between reading and writing, each time. `volatile` does not replace it.",
+        title="It has a race",
     ),
     Meaning(
         r"Race: ",
         "Two threads use the same memory, and the result depends on which of them comes first.",
         "Put `__syncthreads()` between the two, where every thread of the block reaches it, or use an atomic.",
+        title="It has a race",
     ),
     Meaning(
         r"Outside: .*past its dynamic shared memory",
@@ -158,7 +162,7 @@ SIMULATOR: tuple[Meaning, ...] = (
     ),
     Meaning(
         r"a block has [\d,]+ threads; 1,024 are the limit",
-        "The GPU refused the launch: the block is too large.",
+        "The GPU refused the launch: a block has at most 1024 threads.",
         "A block of `dim3(x, y, z)` has x * y * z threads: `dim3(32, 8)` has 256.",
     ),
     Meaning(

@@ -69,11 +69,7 @@ _KINDS = {
         "A kernel accessed memory outside its buffers, or wrote to an input, and was stopped there.",
         "Check every index against the bounds before you use it: with a mask in Triton, with an `if` in CUDA C++.",
     ),
-    "race": _Kind(
-        "It has a race",
-        True,
-        advice="Put a barrier between the two accesses, use an atomic, or let each thread write a place of its own.",
-    ),
+    "fails_on_gpu": _Kind("It is right in the simulator, but not on a GPU", False),
     "timeout": _Kind(
         "It did not finish in time",
         False,
@@ -114,7 +110,7 @@ def explained(failure: Failure, exercise: Exercise | None = None, source: str = 
         meaning, advice = _ENDLESS_TRITON, _TIMEOUT_TRITON
     if failure.kind == "crash" and _ENDED_ITSELF in failure.message:
         meaning, advice = "", "A submission must return to its caller: remove `exit`, `os._exit` and similar calls."
-    if failure.kind in ("compile", "exception", "illegal_access", "race"):
+    if failure.kind in ("compile", "exception", "illegal_access", "fails_on_gpu"):
         line = _line(source, failure.line)
         known = explain(failure.message, line) or explain(failure.detail[-2000:], line)
         if known is not None:

@@ -25,12 +25,7 @@ def describe(error: BaseException, file: Path) -> dict[str, Any]:
     message = f"{type(error).__name__}: {text}"
     log = compiler_log(error, file)
     kind, text = _kind(error, text) if log is None else "compile", log or text
-    seen = _SEEN.search(text) if log is None else None
-    if seen is not None:
-        found_on = _ON_LINE.search(seen[0])
-        kind, message = "race" if seen[1] == "Race" else "illegal_access", seen[0].strip()
-        line = int(found_on[1]) if found_on else line
-    elif kind == "not_written":
+    if kind == "not_written":
         message = "The exercise is not written yet."
     elif kind == "compile":
         found_line, found = _compiler_says(error, text)
@@ -39,8 +34,20 @@ def describe(error: BaseException, file: Path) -> dict[str, Any]:
         message = "A kernel accessed memory outside of the buffers, or wrote to an input."
         if _ASSERTED in text:
             message = "An assertion in a kernel failed: an index is out of range, or a device_assert does not hold."
+    if log is None and (seen := accesses_in(text)):
+        return seen | {"detail": ""}
     detail = "".join(traceback.format_list(frames)) + text
     return {"kind": kind, "message": message[:500], "line": line, "detail": detail[-_LIMIT:]}
+
+
+def accesses_in(text: str) -> dict[str, Any] | None:
+    """The failure that the simulator of CUDA C++ describes in this text, or None."""
+    found = _SEEN.search(text)
+    if found is None:
+        return None
+    line = _ON_LINE.search(found[0])
+    kind = "fails_on_gpu" if found[1] == "Race" else "illegal_access"
+    return {"kind": kind, "message": found[0].strip()[:500], "line": int(line[1]) if line else None}
 
 
 def _innermost(error: BaseException, file: Path) -> tuple[BaseException, list[traceback.FrameSummary]]:

@@ -25,7 +25,7 @@ from typing import Any
 from grader.protocol.arena import CudaArena, HostArena, Slot, tensor
 from grader.protocol.channel import Channel, ChannelClosed
 from grader.protocol.flag import Flag
-from grader.worker.failures import describe
+from grader.worker.failures import accesses_in, describe
 from grader.worker.stopwatch import GpuFlag, watch
 
 _PR_SET_PDEATHSIG = 1
@@ -72,13 +72,18 @@ class Worker:
                 tuple(getattr(self.arenas[slot.arena], "read_only", False) for slot in launch) for launch in launches
             ]
         elif operation == "arm":
-            return {"done": operation, "event_s": self._run(message, channel)}
+            return {"done": operation, "event_s": self._run(message, channel), "observed": self._observed()}
         elif operation == "kernels":
             from grader.worker.harnesses.compiled_graph import ran
 
             function = self.functions[message["name"]]
             return {"done": operation, "kernels": ran(lambda: function(*self.launches[0]))}
         return {"done": operation}
+
+    def _observed(self) -> list[dict[str, Any]]:
+        """What the simulator saw in kernels that ran to their end."""
+        texts = _simulator().take_observed() if self.device == "simulator" else []
+        return [found for found in map(accesses_in, texts) if found is not None]
 
     def _map(self, arenas: Sequence[dict[str, Any]], fds: list[int]) -> None:
         self.flag = Flag(fds[0])

@@ -451,6 +451,17 @@ def synchronize() -> None:
             raise RuntimeError(text.decode())
 
 
+def take_observed() -> list[str]:
+    """Return what was wrong with kernels that ran to their end, such as races, once."""
+    found = []
+    for library in _libraries.values():
+        take = library.cuda_on_cpu_observed
+        take.restype = ctypes.c_char_p
+        if text := take():
+            found.append(text.decode())
+    return found
+
+
 def watch(extension: Any) -> None:
     """Let `synchronize` ask this extension whether a kernel failed, and tell it of the buffers."""
     path = extension if isinstance(extension, str) else extension.__file__

@@ -16,10 +16,10 @@ from typing import Any
 
 from grader.errors import GraderError
 from grader.protocol.arena import GUARD_BYTES
-from grader.worker.simulator.cuda_source import COMPILER_FLAGS, INCLUDE, Buffer, synchronize, translate, use_buffers, watch
+from grader.worker.simulator.cuda_source import COMPILER_FLAGS, INCLUDE, Buffer, synchronize, take_observed, translate, use_buffers, watch
 from grader.worker.toolchain.compiler_errors import cell_of_caller, line_mark, sources_of
 
-__all__ = ["install", "prepare", "synchronize", "take_first", "use_arguments"]
+__all__ = ["install", "prepare", "synchronize", "take_first", "take_observed", "use_arguments"]
 
 _KEPT_CUDA_FLAGS = ("-D", "-U", "-I", "-std=")  # the others are nvcc's own, or for speed
 _DROPPED_LIBRARIES = ("-lcu", "-lnv")

@@ -23,6 +23,8 @@ struct Channel {  // an address that is used to tell other blocks something
     uintptr_t address;
     Release* releases;
     int count, capacity;
+    unsigned long search;  // the last search that came here, and how many releases it has seen
+    int seen;
 };
 struct Acquired {
     int channel, count;  // the first `count` releases
@@ -36,6 +38,8 @@ static struct Clocks {
     bool partial = false;      // `known` is in use
     int threads = 0, thread = 0;
     Stamp now = 0;             // of the running thread, without how and site
+    int fences = 0;            // since the last barrier of the block
+    unsigned fenced_floor = 0;  // the block's accesses with an earlier clock came before fences and a barrier
     unsigned floor = 0;        // all accesses of the block with an earlier clock are over
     unsigned warp_floor[most_threads / 32];
     unsigned clock[most_threads], fence_clock[most_threads], fence_floor[most_threads];
@@ -43,6 +47,7 @@ static struct Clocks {
     Channel* channels = nullptr;
     int channel_count = 0, channel_capacity = 0;
     Acquired* acquired = nullptr;
+    unsigned long search = 0;
     int acquired_begin = 0, acquired_count = 0, acquired_capacity = 0;
 } clocks;
 
@@ -63,9 +68,10 @@ CUDA_ON_CPU_UNSEEN static void begin_launch_clocks() {
 CUDA_ON_CPU_UNSEEN static void begin_block_clocks(int threads) {
     clocks.threads = threads;
     if (++clocks.block > last_block) clocks.off = true;
-    clocks.floor = 0;
+    clocks.floor = clocks.fenced_floor = 0;
+    clocks.fences = 0;
     memset(clocks.warp_floor, 0, sizeof clocks.warp_floor);
-    for (int i = 0; i < threads; ++i) clocks.clock[i] = 1, clocks.fence_clock[i] = 0;
+    for (int i = 0; i < threads; ++i) clocks.clock[i] = 1, clocks.fence_clock[i] = clocks.fence_floor[i] = 0;
     if (clocks.partial) memset(clocks.known, 0, sizeof clocks.known);
     clocks.partial = false;
     clocks.acquired_begin = clocks.acquired_count;
@@ -83,6 +89,8 @@ CUDA_ON_CPU_UNSEEN static void meet_in_block() {
         if (clocks.clock[i] > latest) latest = clocks.clock[i];
     clocks.floor = after(latest);
     for (int i = 0; i < clocks.threads; ++i) clocks.clock[i] = clocks.floor;
+    if (clocks.fences > 1) clocks.fenced_floor = clocks.floor;  // each thread has its own
+    clocks.fences = 0;
     run_as(clocks.thread);
 }
 
@@ -116,6 +124,7 @@ CUDA_ON_CPU_UNSEEN static void meet_in_warp(int warp, unsigned mask, bool whole)
 CUDA_ON_CPU_UNSEEN static void fence_memory() {
     unsigned& clock = clocks.clock[clocks.thread];
     clocks.fenced = true;
+    ++clocks.fences;
     clocks.fence_clock[clocks.thread] = clock;
     clocks.fence_floor[clocks.thread] = clocks.floor;
     clock = after(clock);
@@ -137,7 +146,7 @@ CUDA_ON_CPU_UNSEEN static bool append(T*& items, int& count, int& capacity, cons
 CUDA_ON_CPU_UNSEEN static int channel_at(uintptr_t address, bool make) {
     for (int i = clocks.channel_count - 1; i >= 0; --i)
         if (clocks.channels[i].address == address) return i;
-    if (!make || !append(clocks.channels, clocks.channel_count, clocks.channel_capacity, {address, nullptr, 0, 0})) return -1;
+    if (!make || !append(clocks.channels, clocks.channel_count, clocks.channel_capacity, {address, nullptr, 0, 0, 0, 0})) return -1;
     return clocks.channel_count - 1;
 }
 
@@ -155,29 +164,34 @@ CUDA_ON_CPU_UNSEEN static void acquire(uintptr_t address) {
 // It tells others what it did before its last fence.
 CUDA_ON_CPU_UNSEEN static void release(uintptr_t address) {
     const int thread = clocks.thread;
-    const int channel = clocks.fence_clock[thread] ? channel_at(address, true) : -1;
+    const unsigned own = clocks.fence_floor[thread], floor = own > clocks.fenced_floor ? own : clocks.fenced_floor;
+    const int channel = clocks.fence_clock[thread] || floor ? channel_at(address, true) : -1;
     if (channel < 0) return;
     Channel& to = clocks.channels[channel];
     append(to.releases, to.count, to.capacity,
-           {clocks.block, unsigned(thread), clocks.fence_clock[thread], clocks.fence_floor[thread], clocks.acquired_begin,
+           {clocks.block, unsigned(thread), clocks.fence_clock[thread], floor, clocks.acquired_begin,
             clocks.acquired_count});
 }
 
-// Whether what was acquired in this range orders the access; true as well when the search takes too long.
-CUDA_ON_CPU_UNSEEN static bool is_acquired(Stamp stamp, int begin, int end, int& budget) {
+// Whether what was acquired in this range orders the access, itself or by what its releasers had acquired.
+CUDA_ON_CPU_UNSEEN static bool is_acquired(Stamp stamp, int begin, int end, int depth) {
+    if (depth > 500) return true;  // too long to tell
+    const unsigned clock = clock_of(stamp), thread = thread_of(stamp);
     for (int i = end - 1; i >= begin; --i) {
-        const Channel& channel = clocks.channels[clocks.acquired[i].channel];
-        for (int j = clocks.acquired[i].count - 1; j >= 0; --j) {
-            if (--budget < 0) return true;
+        Channel& channel = clocks.channels[clocks.acquired[i].channel];
+        const int first = channel.search == clocks.search ? channel.seen : 0, last = clocks.acquired[i].count;
+        if (last <= first) continue;
+        channel.search = clocks.search, channel.seen = last;
+        for (int j = first; j < last; ++j) {
             const Release& release = channel.releases[j];
-            const unsigned clock = clock_of(stamp), thread = thread_of(stamp);
             if (release.block == block_of(stamp) &&
                 (clock < release.floor || (release.thread == thread && clock == release.clock) ||
                  (release.thread / 32 == thread / 32 && clock < release.clock)))  // its lanes may have met
                 return true;
-            if (release.acquired_begin < release.acquired_end && release.block != clocks.block &&
-                is_acquired(stamp, release.acquired_begin, release.acquired_end, budget))
-                return true;
+        }
+        for (int j = first; j < last; ++j) {
+            const Release& release = channel.releases[j];
+            if (is_acquired(stamp, release.acquired_begin, release.acquired_end, depth + 1)) return true;
         }
     }
     return false;
@@ -192,8 +206,8 @@ CUDA_ON_CPU_UNSEEN static bool ordered(Stamp stamp) {
         if (other / 32 == warp && (clock < clocks.warp_floor[warp] || clock <= clocks.known[clocks.thread][other % 32]))
             return true;
     }
-    int budget = 200000;
-    return is_acquired(stamp, clocks.acquired_begin, clocks.acquired_count, budget);
+    ++clocks.search;
+    return is_acquired(stamp, clocks.acquired_begin, clocks.acquired_count, 0);
 }
 
 }  // namespace cuda_on_cpu

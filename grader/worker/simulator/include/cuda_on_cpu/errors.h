@@ -22,6 +22,7 @@ struct Errors {
     cudaError_t last = cudaSuccess;
     bool broken = false;  // as on a GPU: after a failed kernel every later call fails
     char text[600] = "";    // what went wrong, in a sentence
+    char observed[600] = "";  // what was wrong with a kernel that ran to its end
     char reason[200] = "";  // why the last launch was refused
 };
 static Errors errors;
@@ -36,7 +37,24 @@ __attribute__((format(printf, 3, 4))) CUDA_ON_CPU_UNSEEN static void fail(cudaEr
     va_end(arguments);
 }
 
+// Keeps the first thing that is wrong with a kernel and does not stop it.
+__attribute__((format(printf, 1, 2))) CUDA_ON_CPU_UNSEEN static void observe(const char* format, ...) {
+    if (*errors.observed) return;
+    va_list arguments;
+    va_start(arguments, format);
+    vsnprintf(errors.observed, sizeof errors.observed, format, arguments);
+    va_end(arguments);
+}
+
 }  // namespace cuda_on_cpu
+
+// What `observe` kept, once, or a null pointer.
+extern "C" __attribute__((visibility("default"), used)) CUDA_ON_CPU_UNSEEN const char* cuda_on_cpu_observed() {
+    static char taken[sizeof cuda_on_cpu::errors.observed];
+    memcpy(taken, cuda_on_cpu::errors.observed, sizeof taken);
+    *cuda_on_cpu::errors.observed = 0;
+    return *taken ? taken : nullptr;
+}
 
 // The worker asks after each call, as torch.cuda.synchronize() asks a GPU. Nothing is wrong: a null pointer.
 extern "C" __attribute__((visibility("default"), used)) const char* cuda_on_cpu_failure() {
