@@ -62,6 +62,8 @@ class Worker:
         elif operation == "load":
             harness = bind_harness(message["harness"], message["harness_entry"]) if "harness" in message else None
             function = _load(message["source"], message["entry"], "submission")
+            if self.device == "simulator":
+                _simulator().size_grids_as_on_a_gpu(function)
             self.functions[message["name"]] = functools.partial(harness, function) if harness else function
         elif operation == "rehearse":
             self._rehearse(message)

@@ -19,9 +19,18 @@ from grader.protocol.arena import GUARD_BYTES
 from grader.worker.simulator.cuda_source import COMPILER_FLAGS, INCLUDE, Buffer, synchronize, take_observed, translate, use_buffers, watch
 from grader.worker.toolchain.compiler_errors import cell_of_caller, line_mark, sources_of
 
-__all__ = ["install", "prepare", "synchronize", "take_first", "take_observed", "use_arguments"]
+__all__ = [
+    "install",
+    "prepare",
+    "size_grids_as_on_a_gpu",
+    "synchronize",
+    "take_first",
+    "take_observed",
+    "use_arguments",
+]
 
 _KEPT_CUDA_FLAGS = ("-D", "-U", "-I", "-std=")  # the others are nvcc's own, or for speed
+_MULTIPROCESSORS = 132  # of an H100
 _DROPPED_LIBRARIES = ("-lcu", "-lnv")
 
 
@@ -129,11 +138,26 @@ def use_arguments(function: Callable[..., Any], tensors: Sequence[Any], read_onl
     )
 
 
-def _parameters(function: Callable[..., Any]) -> list[str]:
-    while isinstance(function, functools.partial):  # a harness, around the submission's function
+def size_grids_as_on_a_gpu(function: Callable[..., Any]) -> None:
+    """Let the `sm_count` of a cell with CUDA C++ return an H100's 132 SMs.
+
+    The notebooks' own version returns 4 without a GPU. No kernel has more partial sums than threads then.
+    """
+    space = getattr(_written(function), "__globals__", {})
+    if callable(space.get("sm_count")) and "triton" not in space:
+        space["sm_count"] = lambda device: _MULTIPROCESSORS
+
+
+def _written(function: Callable[..., Any]) -> Callable[..., Any]:
+    """The submission's function, without the harness around it."""
+    while isinstance(function, functools.partial):
         function = function.args[0]
+    return function
+
+
+def _parameters(function: Callable[..., Any]) -> list[str]:
     try:
-        return list(inspect.signature(function).parameters)
+        return list(inspect.signature(_written(function)).parameters)
     except (TypeError, ValueError):
         return []
 

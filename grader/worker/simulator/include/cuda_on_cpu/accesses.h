@@ -145,8 +145,8 @@ CUDA_ON_CPU_UNSEEN static void forget_other_blocks(Cell& cell) {
 
 CUDA_ON_CPU_UNSEEN static void remember_read(Cell& cell, Stamp now) {
     for (Stamp& read : cell.reads) {
-        if (!read || thread_of(read) == thread_of(now) || ordered(read)) {
-            if (!read || ordered(read)) read = now;
+        if (!read || have_met(read)) {
+            read = now;
             return;
         }
     }

@@ -197,15 +197,18 @@ CUDA_ON_CPU_UNSEEN static bool is_acquired(Stamp stamp, int begin, int end, int 
     return false;
 }
 
+// Whether the running thread has met the one that made this access since then.
+CUDA_ON_CPU_UNSEEN static inline bool have_met(Stamp stamp) {
+    if (block_of(stamp) != clocks.block) return false;
+    const int other = thread_of(stamp), warp = clocks.thread / 32;
+    const unsigned clock = clock_of(stamp);
+    if (other == clocks.thread || clock < clocks.floor) return true;
+    return other / 32 == warp && (clock < clocks.warp_floor[warp] || clock <= clocks.known[clocks.thread][other % 32]);
+}
+
 // Whether an access is over, and visible, before whatever the running thread does now.
 CUDA_ON_CPU_UNSEEN static bool ordered(Stamp stamp) {
-    if (block_of(stamp) == clocks.block) {
-        const int other = thread_of(stamp), warp = clocks.thread / 32;
-        const unsigned clock = clock_of(stamp);
-        if (other == clocks.thread || clock < clocks.floor) return true;
-        if (other / 32 == warp && (clock < clocks.warp_floor[warp] || clock <= clocks.known[clocks.thread][other % 32]))
-            return true;
-    }
+    if (have_met(stamp)) return true;
     ++clocks.search;
     return is_acquired(stamp, clocks.acquired_begin, clocks.acquired_count, 0);
 }

@@ -23,18 +23,19 @@ enum cudaFuncAttribute { cudaFuncAttributeMaxDynamicSharedMemorySize = 8 };
 [[maybe_unused]] static cudaError_t cudaDeviceSynchronize() { return cudaGetLastError(); }
 [[maybe_unused]] static cudaError_t cudaStreamSynchronize(cudaStream_t) { return cudaGetLastError(); }
 
-// Launchers size their grids by the number of SMs: a few, so that a grid of some blocks for each is soon run.
+// Launchers size their grids by the number of SMs: as many as an H100 has, so that a grid of some blocks for each has more
+// blocks than a block has threads.
 [[maybe_unused]] static cudaError_t cudaGetDevice(int* device) { return *device = 0, cudaSuccess; }
 [[maybe_unused]] static cudaError_t cudaDeviceGetAttribute(int* value, cudaDeviceAttr which, int) {
     switch (which) {
         case cudaDevAttrMaxThreadsPerBlock: return *value = cuda_on_cpu::max_threads, cudaSuccess;
         case cudaDevAttrWarpSize: return *value = warpSize, cudaSuccess;
-        case cudaDevAttrMultiProcessorCount: return *value = 4, cudaSuccess;
+        case cudaDevAttrMultiProcessorCount: return *value = cuda_on_cpu::multiprocessors, cudaSuccess;
     }
     return cudaErrorInvalidValue;
 }
 [[maybe_unused]] static cudaError_t cudaGetDeviceProperties(cudaDeviceProp* found, int) {
-    *found = cudaDeviceProp{"the CPU", 4, warpSize, cuda_on_cpu::max_threads};
+    *found = cudaDeviceProp{"the CPU", cuda_on_cpu::multiprocessors, warpSize, cuda_on_cpu::max_threads};
     return cudaSuccess;
 }
 

@@ -19,7 +19,7 @@
 
 namespace cuda_on_cpu {
 
-constexpr int max_threads = 1024;
+constexpr int max_threads = 1024, multiprocessors = 132;
 constexpr size_t stack_bytes = 256 * 1024, guard_bytes = 64 * 1024;  // a multiple of every page size in use
 
 struct Body {  // the kernel with its arguments
