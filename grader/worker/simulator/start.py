@@ -9,6 +9,7 @@ from __future__ import annotations
 import functools
 import inspect
 import os
+import re
 import sys
 from collections.abc import Callable, Sequence
 from types import SimpleNamespace
@@ -16,7 +17,17 @@ from typing import Any
 
 from grader.errors import GraderError
 from grader.protocol.arena import GUARD_BYTES
-from grader.worker.simulator.cuda_source import COMPILER_FLAGS, INCLUDE, Buffer, synchronize, take_observed, translate, use_buffers, watch
+from grader.worker.simulator.cuda_source import (
+    COMPILER_FLAGS,
+    FLAGS_WITH_TORCH,
+    INCLUDE,
+    Buffer,
+    synchronize,
+    take_observed,
+    translate,
+    use_buffers,
+    watch,
+)
 from grader.worker.toolchain.compiler_errors import cell_of_caller, line_mark, sources_of
 
 __all__ = [
@@ -30,6 +41,7 @@ __all__ = [
 ]
 
 _KEPT_CUDA_FLAGS = ("-D", "-U", "-I", "-std=")  # the others are nvcc's own, or for speed
+_TORCH = re.compile(r"#\s*include\s*[<\"](?:torch|ATen|c10)/")
 _MULTIPROCESSORS = 132  # of an H100
 _DROPPED_LIBRARIES = ("-lcu", "-lnv")
 
@@ -110,7 +122,9 @@ def _on_cpu(original: Callable[..., Any]) -> Callable[..., Any]:
         ]
         call["no_implicit_headers"] = True
         cuda_flags = [flag for flag in call.pop("extra_cuda_cflags", None) or [] if flag.startswith(_KEPT_CUDA_FLAGS)]
-        call["extra_cflags"] = [*(call.get("extra_cflags") or []), *COMPILER_FLAGS, *cuda_flags]
+        with_torch = bool(headers) or any(_TORCH.search(source) for source in call["cpp_sources"])
+        flags = FLAGS_WITH_TORCH if with_torch else COMPILER_FLAGS
+        call["extra_cflags"] = [*(call.get("extra_cflags") or []), *flags, *cuda_flags]
         call["extra_include_paths"] = [str(INCLUDE), *(call.get("extra_include_paths") or [])]
         call["extra_ldflags"] = [f for f in call.get("extra_ldflags") or [] if not f.startswith(_DROPPED_LIBRARIES)]
         call["with_cuda"] = False
@@ -132,7 +146,14 @@ def use_arguments(function: Callable[..., Any], tensors: Sequence[Any], read_onl
         names = [f"argument {number}" for number in range(1, len(tensors) + 1)]
     use_buffers(
         [
-            Buffer(each.data_ptr(), _span(each) * each.element_size(), GUARD_BYTES, each.element_size(), closed, name.encode())
+            Buffer(
+                each.data_ptr(),
+                _span(each) * each.element_size(),
+                GUARD_BYTES,
+                each.element_size(),
+                closed,
+                name.encode(),
+            )
             for each, closed, name in zip(tensors, read_only, names, strict=True)
         ]
     )

@@ -391,7 +391,9 @@ def test_shared_declarations_name_all_their_variables() -> None:
         ("__shared__ __align__(16) unsigned char bytes[N * sizeof(T)];", "bytes"),
         ("static __shared__ T row[f<2>(3)];", "row"),
     ]:
-        assert ", ".join(f'::cuda_on_cpu::shared({name}, "{name}")' for name in names.split(", ")) in translate(declaration)
+        assert ", ".join(f'::cuda_on_cpu::shared({name}, "{name}")' for name in names.split(", ")) in translate(
+            declaration
+        )
         assert translate(declaration).count("static") == 2
 
 
