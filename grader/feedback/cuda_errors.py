@@ -172,8 +172,8 @@ SIMULATOR: tuple[Meaning, ...] = (
     ),
     Meaning(
         r"bytes of (?:dynamic shared|`__shared__`) memory; [\d,]+ are the limit",
-        "A block has 48 KiB of shared memory, and up to 227 KiB of dynamic shared memory if the kernel is allowed more.",
-        "Use a smaller tile, or call `cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, bytes)`.",
+        "A block has 48 KiB of shared memory, or up to 227 KiB of dynamic shared memory if the kernel may use more.",
+        "Use a smaller tile, or call `cudaFuncSetAttribute` with `cudaFuncAttributeMaxDynamicSharedMemorySize`.",
     ),
 )
 

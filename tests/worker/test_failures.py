@@ -32,3 +32,15 @@ def test_an_error_of_cuda_is_classified_without_its_hint(text: str, kind: str, w
     said = describe(RuntimeError(text + hint), Path("submission.py"))
     assert said["kind"] == kind
     assert words in said["message"]
+
+
+def test_what_the_simulator_saw_of_an_access_is_shown_with_its_line() -> None:
+    """A race has a kind of its own, and the text in front of the sentence is left out."""
+    for text, kind in (
+        ("Race: a, on line 12, and b, on line 4.", "fails_on_gpu"),
+        ("Outside: c on line 12.", "illegal_access"),
+        ("Misaligned: d on line 12.", "illegal_access"),
+    ):
+        said = describe(RuntimeError(f"CUDA error: {text}"), Path("submission.py"))
+        assert (said["kind"], said["message"], said["line"]) == (kind, text, 12)
+    assert describe(RuntimeError("Trace: x"), Path("submission.py"))["kind"] == "exception"

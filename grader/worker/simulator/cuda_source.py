@@ -2,8 +2,8 @@
 
 `translate` rewrites the syntax that C++ does not have; the headers in `include/` supply the rest. Blocks run one
 after another, and the threads of a block take turns on fibers, so results are reproducible. Errors that are undefined
-behaviour on a GPU are reported: a barrier that some threads miss, lanes at different shuffles, a write past the dynamic
-shared memory. Shared memory starts as NaN, and every second block runs its threads backwards, so that a missing
+behaviour on a GPU are reported: a barrier that some threads miss, lanes at different shuffles, and what the compiler's
+instrumentation shows of each access: races, accesses outside of every array, misaligned ones. Shared memory starts as NaN, and every second block runs its threads backwards, so that a missing
 `__syncthreads` usually gives a wrong result.
 
 Not simulated: half precision, tensor cores, cooperative groups, CUB, inline PTX, threads that spin until another block
@@ -203,13 +203,15 @@ def _static(declaration: list[Token], is_static: bool, state: _Shared) -> Token:
         return Token("punctuation", ("" if is_static else "static") + text)
     state.count += 1
     own, seen = f"cuda_on_cpu_shared_{state.count}", f"cuda_on_cpu_seen_{state.count}"
-    guard = "unsigned char {}[::cuda_on_cpu::shared_guard_bytes];"
+    before, after = (
+        f"unsigned char cuda_on_cpu_{side}[::cuda_on_cpu::shared_guard_bytes];" for side in ("before", "after")
+    )
     references = "".join(f" [[maybe_unused]] static auto& {name} = {own}.{name};" for name in names)
     calls = ", ".join(f'::cuda_on_cpu::shared({name}, "{name}")' for name in names)
     return Token(
         "punctuation",
-        f"{'' if is_static else 'static '}struct {{ {guard.format('cuda_on_cpu_before')} {text} {guard.format('cuda_on_cpu_after')} }} {own};"
-        f"{references} static unsigned long {seen}; if (::cuda_on_cpu::first_in_block({seen})) {calls};",
+        f"{'' if is_static else 'static '}struct {{ {before} {text} {after} }} {own};{references}"
+        f" static unsigned long {seen}; if (::cuda_on_cpu::first_in_block({seen})) {calls};",
     )
 
 

@@ -1,5 +1,7 @@
 """What the simulator of CUDA C++ sees of a kernel's accesses: races, strays, misaligned ones, and a GPU's limits."""
 
+# ruff: noqa: E501
+
 from __future__ import annotations
 
 import ctypes
