@@ -109,7 +109,7 @@ CPP: tuple[Meaning, ...] = (
 
 _ALIGNED = "A GPU loads and stores 2, 4, 8 or 16 bytes at once only at a multiple of that many bytes."
 
-# What the simulator saw of a kernel's accesses, and the launches that it refused: see `accesses.h` and `launch.h`.
+# A kernel's accesses, as the simulator sees them, and launches that it refuses: see `accesses.h` and `launch.h`.
 SIMULATOR: tuple[Meaning, ...] = (
     Meaning(
         r"Race: .*`__threadfence\(\)` is missing",
@@ -143,7 +143,7 @@ SIMULATOR: tuple[Meaning, ...] = (
     Meaning(
         r"Outside: .*which is an input",
         "A kernel writes to an input.",
-        "Write to the output. If the launch passes the pointers in another order than the kernel takes them, fix that.",
+        "Write to the output. Does the launch pass the pointers in the kernel's order?",
     ),
     Meaning(
         r"Outside: .*past the end of `(\w+)`, (?:a `[^`]*` )?declared",

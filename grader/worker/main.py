@@ -83,7 +83,7 @@ class Worker:
         return {"done": operation}
 
     def _observed(self) -> list[dict[str, Any]]:
-        """What the simulator saw in kernels that ran to their end."""
+        """Return the failures that the simulator saw in kernels that ran to their end."""
         texts = _simulator().take_observed() if self.device == "simulator" else []
         return [found for found in map(accesses_in, texts) if found is not None]
 

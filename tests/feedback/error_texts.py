@@ -38,17 +38,20 @@ TEXTS_WITH_LINES: tuple[tuple[str, str, str], ...] = (
 TEXTS: tuple[tuple[str, str], ...] = (
     # the simulator of CUDA C++
     (
-        "Race: thread 0 of block 7 reads `partials[0]` on line 9, and thread 0 of block 0 wrote it on line 4. An atomic "
+        "Race: thread 0 of block 7 reads `partials[0]` on line 9, and thread 0 of block 0 wrote it on line "
+        "4. An atomic "
         "alone does not order them: a `__threadfence()` is missing between the write and the atomic.",
         "Call `__threadfence()` between",
     ),
     (
-        "Race: thread 0 of block 1 reads element 0 of `out` on line 9, and thread 0 of block 0 wrote it on line 9. Blocks "
+        "Race: thread 0 of block 1 reads element 0 of `out` on line 9, and thread 0 of block 0 wrote it on "
+        "line 9. Blocks "
         "run at the same time and in no order: use an atomic, or a second launch.",
         "Add with `atomicAdd`",
     ),
     (
-        "Race: thread 1 of block 0 reads `s[2]` on line 9, and thread 2 of block 0 wrote it on line 9. No `__syncwarp()` "
+        "Race: thread 1 of block 0 reads `s[2]` on line 9, and thread 2 of block 0 wrote it on line 9. No "
+        "`__syncwarp()` "
         "or `__syncthreads()` is between the two, and the lanes of a warp need not run in step.",
         "Put `__syncwarp()` between",
     ),
@@ -58,25 +61,30 @@ TEXTS: tuple[tuple[str, str], ...] = (
         "Put `__syncthreads()` between",
     ),
     (
-        "Outside: thread 0 of block 0 reads 4 bytes on line 9, past its dynamic shared memory: the launch on line 20 gives "
+        "Outside: thread 0 of block 0 reads 4 bytes on line 9, past its dynamic shared memory: the launch on "
+        "line 20 gives "
         "it 0 bytes, as the third value between <<< and >>>.",
         "Pass its size in bytes",
     ),
     (
-        "Outside: thread 0 of block 0 writes element 0 of `x` on line 9, which is an input: only outputs may be written.",
+        "Outside: thread 0 of block 0 writes element 0 of `x` on line 9, which is an input: only outputs may "
+        "be written.",
         "Write to the output",
     ),
     (
-        "Outside: thread (0, 0, 0) of block (0, 0, 0) uses the index 8 on line 9, past the end of `tile`, a `float [8][33]` "
+        "Outside: thread (0, 0, 0) of block (0, 0, 0) uses the index 8 on line 9, past the end of `tile`, a "
+        "`float [8][33]` "
         "declared on line 3.",
         "`tile` has fewer elements",
     ),
     (
-        "Outside: thread 31 of block 0 writes 4 bytes on line 9, past the end of `x`, which has 31 elements: element 31.",
+        "Outside: thread 31 of block 0 writes 4 bytes on line 9, past the end of `x`, which has 31 elements: "
+        "element 31.",
         "Check every index",
     ),
     (
-        "Misaligned: thread 1 of block 0 reads a `const float4` at byte 4 of `x` on line 9. A GPU can access it only where "
+        "Misaligned: thread 1 of block 0 reads a `const float4` at byte 4 of `x` on line 9. A GPU can access "
+        "it only where "
         "its address is a multiple of 16.",
         "Check the offset before you cast",
     ),

@@ -184,7 +184,7 @@ def _parameters(function: Callable[..., Any]) -> list[str]:
 
 
 def _span(tensor: Any) -> int:
-    return 1 + sum((n - 1) * stride for n, stride in zip(tensor.shape, tensor.stride(), strict=True))
+    return 1 + sum((int(n) - 1) * int(step) for n, step in zip(tensor.shape, tensor.stride(), strict=True))
 
 
 def take_first() -> None:

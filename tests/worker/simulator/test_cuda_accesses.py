@@ -1,4 +1,4 @@
-"""What the simulator of CUDA C++ sees of a kernel's accesses: races, strays, misaligned ones, and a GPU's limits."""
+"""The simulator of CUDA C++ names races, stray and misaligned accesses, and launches beyond a GPU's limits."""
 
 # ruff: noqa: E501
 
