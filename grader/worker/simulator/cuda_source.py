@@ -2,7 +2,7 @@
 
 `translate` rewrites the syntax that C++ does not have; the headers in `include/` supply the rest. Blocks run one
 after another, and the threads of a block take turns on fibers, so results are reproducible. Errors that are undefined
-behaviour on a GPU are reported, such as a barrier that some threads miss, or lanes at different shuffles. The compiler's
+behaviour on a GPU are reported, such as a barrier that some threads miss. The compiler's
 instrumentation reports each access to memory, and so races, misaligned accesses and those outside of every array.
 Shared memory starts as NaN, and every second block runs its threads backwards, so that a missing `__syncthreads`
 usually gives a wrong result.
