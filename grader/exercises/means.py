@@ -34,6 +34,9 @@ def _cases(ones: int, prime: int) -> tuple[Case, ...]:
 # From small to large. For 2²⁴ ones, each sum and each sum / n is an exact float32, whatever the order of the additions.
 CASES = _cases(1 << 24, 1_000_003)
 SIMULATOR_CASES = _cases(4 * FULL, 100_003)  # 32 programs with blocks of 4,096 have two blocks each
+MANY_BLOCKS = _case(
+    18 * FULL, ", each of them 1"
+)  # eight blocks for each of 132 SMs, and more than one can have threads
 TIMED = (_case(1 << 26),)
 SMALLER_THAN_A_BLOCK = ("1 element", "31 elements")
 FULL_BLOCKS = tuple(_case(n, ", each of them 1").name for n in (1 << 24, 4 * FULL))

@@ -118,6 +118,76 @@ CPP: tuple[Meaning, ...] = (
 )
 
 
+_ALIGNED = "A GPU loads and stores 2, 4, 8 or 16 bytes at once only at a multiple of that many bytes."
+
+# A kernel's accesses, as the simulator sees them, and launches that it refuses: see `accesses.h` and `launch.h`.
+SIMULATOR: tuple[Meaning, ...] = (
+    Meaning(
+        r"Race: .*`__threadfence\(\)` is missing",
+        "Other blocks may see the atomic before they see what was written earlier.",
+        "Call `__threadfence()` between the write and the atomic.",
+        title="It has a race",
+    ),
+    Meaning(
+        r"Race: .*Blocks run at the same time",
+        "Two blocks use the same memory, and the result depends on which of them comes first.",
+        "Add with `atomicAdd`, or let each block write its own element and combine these in a second launch.",
+        title="It has a race",
+    ),
+    Meaning(
+        r"Race: .*lanes of a warp need not run in step",
+        "Two threads of one warp use the same memory, and the result depends on which of them comes first.",
+        "Put `__syncwarp()` between reading and writing, each time. `volatile` does not replace it.",
+        title="It has a race",
+    ),
+    Meaning(
+        r"Race: ",
+        "Two threads use the same memory, and the result depends on which of them comes first.",
+        "Put `__syncthreads()` between the two, where every thread of the block reaches it, or use an atomic.",
+        title="It has a race",
+    ),
+    Meaning(
+        r"Outside: .*past its dynamic shared memory",
+        "The launch gives the block less shared memory than the kernel uses.",
+        "Pass its size in bytes as the third value: `<<<grid, block, bytes>>>`.",
+    ),
+    Meaning(
+        r"Outside: .*which is an input",
+        "A kernel writes to an input.",
+        "Write to the output. Does the launch pass the pointers in the kernel's order?",
+    ),
+    Meaning(
+        r"Outside: .*past the end of `(\w+)`, (?:a `[^`]*` )?declared",
+        "`{0}` has fewer elements than the kernel uses.",
+        "Compare the size in its declaration with the largest index.",
+    ),
+    Meaning(
+        r"Outside: ",
+        "A kernel accessed memory outside its buffers.",
+        "Check every index against the bounds before you use it, with an `if`.",
+    ),
+    Meaning(
+        r"Misaligned: ",
+        _ALIGNED,
+        "Check the offset before you cast the pointer, or access single elements.",
+    ),
+    Meaning(
+        r"a block has [\d,]+ threads; 1,024 are the limit",
+        "The GPU refused the launch: a block has at most 1024 threads.",
+        "A block of `dim3(x, y, z)` has x * y * z threads: `dim3(32, 8)` has 256.",
+    ),
+    Meaning(
+        r"deep in z; 64 are the limit|blocks in [xyz]; [\d,]+ are the limit",
+        "The GPU refused the launch: a grid has at most 65,535 blocks in y and in z, and a block 64 threads in z.",
+        "Let the dimension that can be large be x.",
+    ),
+    Meaning(
+        r"bytes of (?:dynamic shared|`__shared__`) memory; [\d,]+ are the limit",
+        "A block has 48 KiB of shared memory, or up to 227 KiB of dynamic shared memory if the kernel may use more.",
+        "Use a smaller tile, or call `cudaFuncSetAttribute` with `cudaFuncAttributeMaxDynamicSharedMemorySize`.",
+    ),
+)
+
 CUDA: tuple[Meaning, ...] = (
     Meaning(
         r"wrote to `([^`]+)`, which is an input",

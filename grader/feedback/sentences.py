@@ -7,7 +7,7 @@ import re
 from dataclasses import dataclass
 
 from grader.exercise import Case, Exercise
-from grader.feedback.cuda_errors import CPP, CUDA, CUPY
+from grader.feedback.cuda_errors import CPP, CUDA, CUPY, SIMULATOR
 from grader.feedback.facts import Clues, Facts, clues_in
 from grader.feedback.python_errors import COMPILER, NUMBA, OPERATOR, PYTHON, Advice, Meaning
 from grader.feedback.questions import OUTSIDE, WRONG, ask
@@ -17,7 +17,7 @@ from grader.words import LINE_CHARACTERS, clean, count, index, number, plural
 
 # The first match counts. The patterns are from triton 3.7.1, g++ 12, CUDA 13, numba 0.68 and torch 2.13;
 # tests/feedback/error_texts.py has one message for each.
-MEANINGS: tuple[Meaning, ...] = OPERATOR + PRODUCTS + TRITON + CUPY + CUDA + CPP + NUMBA + PYTHON + COMPILER
+MEANINGS: tuple[Meaning, ...] = SIMULATOR + OPERATOR + PRODUCTS + TRITON + CUPY + CUDA + CPP + NUMBA + PYTHON + COMPILER
 
 
 def explain(text: str, line: str = "", cell: str = "") -> Advice | None:
@@ -74,6 +74,7 @@ _KINDS = {
         "A kernel accessed memory outside its buffers, or wrote to an input, and was stopped there.",
         "Check every index against the bounds before you use it{}.",
     ),
+    "fails_on_gpu": _Kind("It is right in the simulator, but not on a GPU", False),
     "timeout": _Kind(
         "It did not finish in time",
         False,
@@ -137,7 +138,7 @@ def explained(failure: Failure, exercise: Exercise | None = None, source: str = 
             meaning = f"The smaller cases are right{'' if slow else ', so it may be slow, not endless'}. {meaning}"
     if failure.kind == "crash" and _ENDED_ITSELF in failure.message:
         meaning, advice = "", "A submission must return to its caller: remove `exit`, `os._exit` and similar calls."
-    if failure.kind in ("compile", "exception", "illegal_access"):
+    if failure.kind in ("compile", "exception", "illegal_access", "fails_on_gpu"):
         line = _line(source, failure.line)
         known = explain(failure.message, line, source) or explain(failure.detail[-2000:], line, source)
         if known is not None:

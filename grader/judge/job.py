@@ -250,8 +250,11 @@ class Job:
             with self.bench.pool.still() if case.measured else contextlib.nullcontext():
                 one = worker.round("submission", buffers, *self._limits)
             mismatch = buffers.check(layout, self.exercise, expected)
+            self.findings += [each for each in one.findings if each not in self.findings]
             if mismatch is None:
                 one.must_be_unchanged()
+            if one.failures and (mismatch is None or _races(one.failures[0], mismatch)):
+                return CaseResult(case.name, False, failure=one.failures[0])
         except WorkerFailed as failed:
             return CaseResult(case.name, False, failure=failed.failure)
         if mismatch and buffers.unwritten(layout) and any(stub in self.source for stub in _STUBS):
@@ -333,6 +336,11 @@ class Job:
             log=self.log[:_LOG_CHARACTERS],
             grader=__version__,
         )
+
+
+def _races(failure: Failure, mismatch: Mismatch) -> bool:
+    """Whether a race is the likely cause of a wrong output: nothing in the output tells another."""
+    return failure.kind == "fails_on_gpu" and not (mismatch.suspect or mismatch.unwritten or mismatch.outside)
 
 
 def _others_may_be_why(failure: Failure) -> bool:

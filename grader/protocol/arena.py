@@ -85,7 +85,7 @@ class HostArena:
     kind = "host"
 
     def __init__(self, fd: int, size: int, read_only: bool) -> None:
-        self.fd, self.size = fd, size
+        self.fd, self.size, self.read_only = fd, size, read_only
         protection = mmap.PROT_READ if read_only else mmap.PROT_READ | mmap.PROT_WRITE
         self._map = mmap.mmap(fd, size, prot=protection)
 

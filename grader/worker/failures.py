@@ -12,6 +12,9 @@ from grader.worker.toolchain.compiler_errors import compiler_log, first_error
 
 _LIMIT = 4000
 _ASSERTED = "device-side assert triggered"  # all of torch's CUDA errors mention "device-side assertions"
+# The simulator's sentences about a kernel's accesses. They name lines of the submission.
+_SEEN = re.compile(r"\b(Race|Outside|Misaligned): .+", re.DOTALL)
+_LINE = re.compile(r" on line (\d+)")
 _ILLEGAL = ("illegal memory access", "misaligned address", _ASSERTED, "unspecified launch failure")
 
 
@@ -37,6 +40,8 @@ def describe(error: BaseException, file: Path) -> dict[str, Any]:
         message = "A kernel accessed memory outside of the buffers, or wrote to an input."
         if _ASSERTED in text:
             message = "An assertion in a kernel failed: an index is out of range, or a device_assert does not hold."
+    if log is None and (seen := accesses_in(text)):
+        return seen | {"detail": ""}
     detail = "".join(traceback.format_list(frames)) + text
     return {"kind": kind, "message": message[:500], "line": line, "detail": detail[-_LIMIT:]}
 
@@ -63,6 +68,16 @@ def _cell(file: Path) -> str:
         return file.read_text(encoding="utf-8")
     except OSError:
         return ""
+
+
+def accesses_in(text: str) -> dict[str, Any] | None:
+    """The failure that the simulator of CUDA C++ describes in this text, or None."""
+    found = _SEEN.search(text)
+    if found is None:
+        return None
+    line = _LINE.search(found[0])
+    kind = "fails_on_gpu" if found[1] == "Race" else "illegal_access"
+    return {"kind": kind, "message": found[0].strip()[:500], "line": int(line[1]) if line else None}
 
 
 def _innermost(error: BaseException, file: Path) -> tuple[BaseException, list[traceback.FrameSummary]]:

@@ -25,7 +25,7 @@ from typing import Any
 from grader.protocol.arena import CudaArena, HostArena, Slot, tensor
 from grader.protocol.channel import Channel, ChannelClosed
 from grader.protocol.flag import Flag
-from grader.worker.failures import describe
+from grader.worker.failures import accesses_in, describe
 from grader.worker.stopwatch import GpuFlag, watch
 from grader.worker.toolchain import forked
 
@@ -50,6 +50,7 @@ class Worker:
         self.gpu_flag: GpuFlag | None = None
         self.launches: list[tuple[Any, ...]] = []
         self.called: Callable[..., Any] | None = None
+        self.read_only: list[tuple[bool, ...]] = []  # of each tensor of each launch
 
     def handle(self, message: dict[str, Any], fds: list[int], channel: Channel) -> dict[str, Any]:
         """Carry out one message and return the answer."""
@@ -67,6 +68,8 @@ class Worker:
                 cuda_source.zero_variables()
             harness = bind_harness(message["harness"], message["harness_entry"]) if "harness" in message else None
             function = self.written = _load(message["source"], message["entry"], "submission")
+            if self.device == "simulator":
+                _simulator().size_grids_as_on_a_gpu(function)
             self.functions[message["name"]] = functools.partial(harness, function) if harness else function
         elif operation == "rehearse":
             self._rehearse(message)
@@ -75,18 +78,24 @@ class Worker:
         elif operation == "compiled":
             return {"done": operation} | forked.result(message["limit_s"])
         elif operation == "plan":
-            self.launches = [
-                tuple(tensor(self.arenas[slot.arena], slot) for slot in map(Slot.from_dict, launch))
-                for launch in message["launches"]
+            launches = [list(map(Slot.from_dict, launch)) for launch in message["launches"]]
+            self.launches = [tuple(tensor(self.arenas[slot.arena], slot) for slot in launch) for launch in launches]
+            self.read_only = [
+                tuple(getattr(self.arenas[slot.arena], "read_only", False) for slot in launch) for launch in launches
             ]
         elif operation == "arm":
-            return {"done": operation, "event_s": self._run(message, channel)}
+            return {"done": operation, "event_s": self._run(message, channel), "observed": self._observed()}
         elif operation == "kernels":
             from grader.worker.call_profile import ran
 
             function = self.functions[message["name"]]
             return {"done": operation, "kernels": ran(lambda: function(*self.launches[0]))}
         return {"done": operation}
+
+    def _observed(self) -> list[dict[str, Any]]:
+        """Return the failures that the simulator saw in kernels that ran to their end."""
+        texts = _simulator().take_observed() if self.device == "simulator" else []
+        return [found for found in map(accesses_in, texts) if found is not None]
 
     def _map(self, arenas: Sequence[dict[str, Any]], fds: list[int]) -> None:
         self.flag = Flag(fds[0])
@@ -132,7 +141,9 @@ class Worker:
                 self.flag.queue(number)
                 self.flag.wait_raised(number)
             own.start()
-            for arguments in launches:
+            for number_of_launch, arguments in enumerate(launches):
+                if self.device == "simulator":
+                    _simulator().use_arguments(function, arguments, self.read_only[number_of_launch])
                 function(*arguments)
             own.stop()
             if gpu_flag is not None:
@@ -216,8 +227,9 @@ def _described(error: BaseException) -> dict[str, Any]:
 def _import(device: str) -> None:
     """Import what a submission needs, before there is one."""
     if device == "simulator":
-        from grader.worker.simulator import start, triton_compiled
+        from grader.worker.simulator import triton_compiled
 
+        start = _simulator()
         start.prepare()
         import torch
         import triton  # noqa: F401
@@ -229,6 +241,12 @@ def _import(device: str) -> None:
         forked.enable()
     else:
         _cuda()
+
+
+def _simulator() -> Any:
+    from grader.worker.simulator import start
+
+    return start
 
 
 def _cuda() -> Any:

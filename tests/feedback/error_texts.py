@@ -56,6 +56,65 @@ TEXTS: tuple[tuple[str, str], ...] = (
     ("The kernel wrote to `x`, which is an input.", "Are `x` and the output exchanged"),
     ("argument 1 of 'k' is an array, but the kernel's parameter is a number", "argument 1 is an array"),
     ("error: a __global__ function call must be configured", "`kernel<<<grid, block>>>(…)`"),
+    # the simulator of CUDA C++
+    (
+        "Race: thread 0 of block 7 reads `partials[0]` on line 9, and thread 0 of block 0 wrote it on line "
+        "4. An atomic "
+        "alone does not order them: a `__threadfence()` is missing between the write and the atomic.",
+        "Call `__threadfence()` between",
+    ),
+    (
+        "Race: thread 0 of block 1 reads element 0 of `out` on line 9, and thread 0 of block 0 wrote it on "
+        "line 9. Blocks "
+        "run at the same time and in no order: use an atomic, or a second launch.",
+        "Add with `atomicAdd`",
+    ),
+    (
+        "Race: thread 1 of block 0 reads `s[2]` on line 9, and thread 2 of block 0 wrote it on line 9. No "
+        "`__syncwarp()` "
+        "or `__syncthreads()` is between the two, and the lanes of a warp need not run in step.",
+        "Put `__syncwarp()` between",
+    ),
+    (
+        "Race: thread 1 of block 0 reads `s[200]` on line 9, and thread 200 of block 0 wrote it on line 8. No "
+        "`__syncthreads()` is between the two.",
+        "Put `__syncthreads()` between",
+    ),
+    (
+        "Outside: thread 0 of block 0 reads 4 bytes on line 9, past its dynamic shared memory: the launch on "
+        "line 20 gives "
+        "it 0 bytes, as the third value between <<< and >>>.",
+        "Pass its size in bytes",
+    ),
+    (
+        "Outside: thread 0 of block 0 writes element 0 of `x` on line 9, which is an input: only outputs may "
+        "be written.",
+        "Write to the output",
+    ),
+    (
+        "Outside: thread (0, 0, 0) of block (0, 0, 0) uses the index 8 on line 9, past the end of `tile`, a "
+        "`float [8][33]` "
+        "declared on line 3.",
+        "`tile` has fewer elements",
+    ),
+    (
+        "Outside: thread 31 of block 0 writes 4 bytes on line 9, past the end of `x`, which has 31 elements: "
+        "element 31.",
+        "Check every index",
+    ),
+    (
+        "Misaligned: thread 1 of block 0 reads a `const float4` at byte 4 of `x` on line 9. A GPU can access "
+        "it only where "
+        "its address is a multiple of 16.",
+        "Check the offset before you cast",
+    ),
+    ("invalid configuration argument: a block has 2,048 threads; 1,024 are the limit", "`dim3(32, 8)` has 256"),
+    ("invalid configuration argument: the grid has 65,536 blocks in y; 65,535 are the limit", "be large be x"),
+    (
+        "invalid argument: a block asks for 49,153 bytes of dynamic shared memory; 49,152 are the limit without "
+        "cudaFuncSetAttribute",
+        "Use a smaller tile",
+    ),
     # events, from torch's source
     ("RuntimeError: Both events must be completed before calculating elapsed time.", "wait with `end.synchronize()`"),
     ("ValueError: Both events must be recorded before calculating elapsed time.", "Record both events"),

@@ -45,3 +45,15 @@ def test_a_kernels_line_is_shown_and_not_the_line_that_raised_its_error(tmp_path
 def test_an_exception_without_a_text_is_named_once() -> None:
     """Triton's assertions have none."""
     assert describe(AssertionError(), Path("submission.py"))["message"] == "AssertionError"
+
+
+def test_what_the_simulator_saw_of_an_access_is_shown_with_its_line() -> None:
+    """A race has a kind of its own, and the text in front of the sentence is left out."""
+    for text, kind in (
+        ("Race: a, on line 12, and b, on line 4.", "fails_on_gpu"),
+        ("Outside: c on line 12.", "illegal_access"),
+        ("Misaligned: d on line 12.", "illegal_access"),
+    ):
+        said = describe(RuntimeError(f"CUDA error: {text}"), Path("submission.py"))
+        assert (said["kind"], said["message"], said["line"]) == (kind, text, 12)
+    assert describe(RuntimeError("Trace: x"), Path("submission.py"))["kind"] == "exception"

@@ -2,9 +2,10 @@
 
 `translate` rewrites the syntax that C++ does not have; the headers in `include/` supply the rest. Blocks run one
 after another, and the threads of a block take turns on fibers, so results are reproducible. Errors that are undefined
-behaviour on a GPU are reported: a barrier that some threads miss, lanes at different shuffles, a write past the dynamic
-shared memory. Shared memory starts as NaN, and every second block runs its threads backwards, so that a missing
-`__syncthreads` usually gives a wrong result.
+behaviour on a GPU are reported, such as a barrier that some threads miss. The compiler's
+instrumentation reports each access to memory, and so races, misaligned accesses and those outside of every array.
+Shared memory starts as NaN, and every second block runs its threads backwards, so that a missing `__syncthreads`
+usually gives a wrong result.
 
 Not simulated: half precision, tensor cores, cooperative groups, CUB, inline PTX, threads that spin until another block
 has done something, and time.
@@ -14,7 +15,7 @@ from __future__ import annotations
 
 import ctypes
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal
@@ -26,6 +27,10 @@ COMPILER_FLAGS = [
     "-std=c++20",
     _PATTERN,  # a variable without a value is -1.7e38, not by chance what was right before
     "-fno-strict-aliasing",  # reading float* as float4* is common in CUDA
+    "-g1",  # the lines of accesses
+    "-fsanitize=thread,alignment,bounds",  # `instrumented.h` is its library: link without this option
+    "--param=tsan-instrument-func-entry-exit=0",
+    "--param=tsan-distinguish-volatile=1",
     "-fno-gnu-unique",  # a cell that is run again must not share statics with its earlier build
     "-U_FORTIFY_SOURCE",  # its longjmp refuses to change stacks
 ]
@@ -34,6 +39,11 @@ COMPILER_FLAGS = [
 def zero_variables() -> None:
     """From now on, build code whose variables without a value begin as 0: a case that is right only then has a bug."""
     COMPILER_FLAGS[:] = [_ZERO if flag == _PATTERN else flag for flag in COMPILER_FLAGS]
+
+
+def flags_with_torch() -> list[str]:
+    """For a source with torch's headers, where checks of all subscripts and pointers, and line numbers, cost seconds."""
+    return [*(flag for flag in COMPILER_FLAGS if flag != "-g1"), "-fno-sanitize=alignment,bounds"]
 
 
 CLOSING = {"(": ")", "[": "]", "{": "}", "[[": "]]"}
@@ -197,17 +207,54 @@ def _dynamic(declaration: list[Token], at_file_scope: bool, state: _Shared) -> T
 
 
 def _static(declaration: list[Token], is_static: bool, state: _Shared) -> Token:
-    """Rewrite `__shared__ T name[n];` as a static array that is poisoned for each block."""
-    text = ("" if is_static else "static") + _text(declaration)
-    if names := _declared(declaration):
-        state.count += 1
-        seen = f"cuda_on_cpu_seen_{state.count}"
-        arguments = ", ".join(names)
-        text += (
-            f" static unsigned long {seen};"
-            f" if (::cuda_on_cpu::first_in_block({seen})) ::cuda_on_cpu::poison({arguments});"
-        )
-    return Token("punctuation", text)
+    """Rewrite `__shared__ T name[n];` as members of a static object with guards around them, new for each block."""
+    names = _declared(declaration)
+    text = _text(declaration)
+    if not names or "{" in text:
+        return Token("punctuation", ("" if is_static else "static") + text)
+    state.count += 1
+    own, seen = f"cuda_on_cpu_shared_{state.count}", f"cuda_on_cpu_seen_{state.count}"
+    before, after = (
+        f"unsigned char cuda_on_cpu_{side}[::cuda_on_cpu::shared_guard_bytes];" for side in ("before", "after")
+    )
+    references = "".join(f" [[maybe_unused]] static auto& {name} = {own}.{name};" for name in names)
+    calls = ", ".join(f'::cuda_on_cpu::shared({name}, "{name}")' for name in names)
+    return Token(
+        "punctuation",
+        f"{'' if is_static else 'static '}struct {{ {before} {text} {after} }} {own};{references}"
+        f" static unsigned long {seen}; if (::cuda_on_cpu::first_in_block({seen})) {calls};",
+    )
+
+
+def _variables(tokens: list[Token]) -> list[Token]:
+    """Register each `__device__` or `__constant__` variable with its name and line, after its declaration."""
+    result: list[Token] = []
+    i = count = 0
+    while i < len(tokens):
+        end = _statement_end(tokens, i) if tokens[i].text in ("__device__", "__constant__") else 0
+        names = [] if not end or _is_function(tokens[i:end]) else _declared(tokens[i:end])
+        before = previous_token(tokens, i - 1)
+        if not names or (before >= 0 and tokens[before].text == "extern"):
+            result.append(tokens[i])
+            i += 1
+            continue
+        result += tokens[i:end]
+        for name in names:
+            count += 1
+            text = f' static ::cuda_on_cpu::Variable cuda_on_cpu_variable_{count}({name}, "{name}");'
+            result.append(Token("punctuation", text))
+        i = end
+    return result
+
+
+def _is_function(declaration: list[Token]) -> bool:
+    words = [token for token in declaration if not token.blank]
+    i = 0
+    while i < len(words) and words[i].text not in ("=", "{"):
+        if words[i].text == "(" and words[i - 1].text not in ("__align__", "alignas"):
+            return True
+        i = max(i, closing(words, i)) + 1 if words[i].text in CLOSING else i + 1
+    return False
 
 
 def _declared(declaration: list[Token]) -> list[str]:
@@ -220,7 +267,11 @@ def _declared(declaration: list[Token]) -> list[str]:
         angle += {"<": 1, ">": -1, ">>>": -3}.get(token.text, 0)
         if token.text in CLOSING:
             i = closing(words, i)
-        elif token.kind == "word" and angle == 0 and i > 0 and after.text in ("[", ",", ";"):
+        elif token.text == "=":  # the initial value
+            i += 1
+            while i < len(words) - 1 and words[i].text not in (",", ";"):
+                i = max(i, closing(words, i)) + 1 if words[i].text in CLOSING else i + 1
+        elif token.kind == "word" and angle == 0 and i > 0 and after.text in ("[", ",", ";", "="):
             names.append(token.text)
         i += 1
     return names
@@ -242,7 +293,7 @@ def translate(source: str) -> str:
     Invalid code, such as an unclosed launch, is left unchanged for the compiler to report. Checks that a tensor is on
     the GPU become checks that it is on the CPU.
     """
-    return _text(_launches(shared_memory(_device(_called_kernels(inline_ptx(tokenize(source)))))))
+    return _text(_launches(shared_memory(_variables(_device(_called_kernels(inline_ptx(tokenize(source))))))))
 
 
 _CALLED = '_Pragma("GCC error \\"a __global__ function call must be configured\\"") '  # nvcc's words
@@ -428,6 +479,38 @@ def _angle_open(tokens: list[Token], at: int) -> int:
 
 
 _failures: dict[str, Callable[[], bytes | None]] = {}  # by path of the extension
+_libraries: dict[str, ctypes.CDLL] = {}
+_buffers: tuple[Buffer, ...] = ()
+
+
+class Buffer(ctypes.Structure):
+    """Memory that kernels may use: an address, its bytes, those around it that nobody may use, and bytes per element.
+
+    It is `cuda_on_cpu_Buffer` in `regions.h`.
+    """
+
+    _fields_ = (
+        ("begin", ctypes.c_void_p),
+        ("bytes", ctypes.c_size_t),
+        ("guard", ctypes.c_size_t),
+        ("item", ctypes.c_uint),
+        ("read_only", ctypes.c_int),
+        ("name", ctypes.c_char_p),
+    )
+
+
+def use_buffers(buffers: Sequence[Buffer]) -> None:
+    """Let all extensions report accesses outside of these buffers, which are the arguments of the next call."""
+    global _buffers
+    _buffers = tuple(buffers)
+    for library in _libraries.values():
+        send_buffers(library)
+
+
+def send_buffers(library: ctypes.CDLL, more: Sequence[Buffer] = ()) -> None:
+    """Tell one extension of the buffers of `use_buffers`, and of `more`."""
+    each = (*more, *_buffers)
+    library.cuda_on_cpu_buffers((Buffer * len(each))(*each), len(each))
 
 
 def synchronize() -> None:
@@ -440,9 +523,22 @@ def synchronize() -> None:
             raise RuntimeError(text.decode())
 
 
+def take_observed() -> list[str]:
+    """Return what was wrong with kernels that ran to their end, such as races, once."""
+    found = []
+    for library in _libraries.values():
+        take = library.cuda_on_cpu_observed
+        take.restype = ctypes.c_char_p
+        if text := take():
+            found.append(text.decode())
+    return found
+
+
 def watch(extension: Any) -> None:
-    """Let `synchronize` ask this extension whether a kernel failed."""
+    """Let `synchronize` ask this extension whether a kernel failed, and tell it of the buffers."""
     path = extension if isinstance(extension, str) else extension.__file__
-    ask = ctypes.CDLL(path).cuda_on_cpu_failure
+    library = _libraries[path] = ctypes.CDLL(path)
+    ask = library.cuda_on_cpu_failure
     ask.restype = ctypes.c_char_p
     _failures[path] = ask
+    send_buffers(library)

@@ -22,11 +22,13 @@ from grader.protocol.target import target
 from grader.worker.simulator.cuda_source import (
     COMPILER_FLAGS,
     INCLUDE,
+    Buffer,
     Token,
     closing,
     next_token,
     opening,
     previous_token,
+    send_buffers,
     tokenize,
     translate,
     watch,
@@ -149,16 +151,17 @@ def build(
     lines = ['#include "cuda_on_cpu.h"', f'#include "cuda_on_cpu/{header}"']  # before the learner's macros
     lines += [f"#define {macro[1]} {macro[2] if macro[2] is not None else 1}" for macro in macros]
     text.write_text("\n".join([*lines, mark + translate(source), '#line 1 "name_expressions"', entries(names)]))
-    library = text.with_suffix(".so")
-    command = ["g++", "-shared", "-fPIC", "-w", *COMPILER_FLAGS, f"-I{INCLUDE}", str(text), "-o", str(library)]
-    try:
-        done = subprocess.run(command, capture_output=True, text=True, timeout=_COMPILE_LIMIT_S, check=False)
-    except FileNotFoundError:
-        raise RuntimeError("There is no g++ here: CUDA C++ cannot be built for the CPU.") from None
-    if done.returncode:
-        if what := lacking(done.stderr) or ("counterpart of this code" if accepted else ""):
-            raise NotSimulated(what, place_of_error(done.stderr))
-        raise CompileException(done.stderr[:_MAX_CHARACTERS], source, FILE, options)
+    object_file, library = text.with_suffix(".o"), text.with_suffix(".so")
+    compile_it = ["g++", "-c", "-fPIC", "-w", *COMPILER_FLAGS, f"-I{INCLUDE}", str(text), "-o", str(object_file)]
+    for command in (compile_it, ["g++", "-shared", str(object_file), "-o", str(library)]):
+        try:
+            done = subprocess.run(command, capture_output=True, text=True, timeout=_COMPILE_LIMIT_S, check=False)
+        except FileNotFoundError:
+            raise RuntimeError("There is no g++ here: CUDA C++ cannot be built for the CPU.") from None
+        if done.returncode:
+            if what := lacking(done.stderr) or ("counterpart of this code" if accepted else ""):
+                raise NotSimulated(what, place_of_error(done.stderr))
+            raise CompileException(done.stderr[:_MAX_CHARACTERS], source, FILE, options)
     return library
 
 
@@ -282,7 +285,7 @@ class Function:
     """A kernel that can be launched: `function((blocks,), (threads,), (arguments, …))`."""
 
     def __init__(self, library: Any, number: int, name: str, kernel: Kernel | None) -> None:
-        self.name = name
+        self.name, self._loaded = name, library
         self._enter = library[f"cuda_on_cpu_enter_{number}"]
         self._parameters = int(library[f"cuda_on_cpu_parameters_{number}"]())
         kinds = library[f"cuda_on_cpu_kinds_{number}"]
@@ -317,6 +320,7 @@ class Function:
             )
         slots = [ctypes.create_string_buffer(each, max(len(each), _SLOT_BYTES)) for each in arguments]
         addresses = (ctypes.c_void_p * max(len(slots), 1))(*(ctypes.addressof(slot) for slot in slots))
+        send_buffers(self._loaded, [_buffer(value, n) for n, value in enumerate(args, 1) if isinstance(value, ndarray)])
         self._enter((ctypes.c_uint * 6)(*sizes), ctypes.c_size_t(shared_mem), _line_of_caller(), addresses)
         text = self._failure()
         if text and self._clear():
@@ -332,6 +336,16 @@ def _unlike(value: Any, kind: str) -> str:
     if isinstance(value, np.integer) and value.dtype.itemsize < 8 and kind == "p":
         return "a number, but the kernel's parameter is a pointer"
     return ""
+
+
+def _buffer(array: ndarray, number: int) -> Buffer:
+    """The memory of an array, or of the one that it is a view of."""
+    whole: Any = array
+    while isinstance(whole.base, np.ndarray):
+        whole = whole.base
+    low, high = np.lib.array_utils.byte_bounds(whole)
+    name = f"argument {number}".encode()
+    return Buffer(low, high - low, 0, array.itemsize, not array.flags.writeable, name)
 
 
 def _bytes_of(value: Any, number: int, kernel: str) -> bytes:

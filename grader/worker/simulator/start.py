@@ -9,24 +9,46 @@ from __future__ import annotations
 import functools
 import inspect
 import os
+import re
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from types import SimpleNamespace
 from typing import Any
 
 from grader.errors import GraderError
+from grader.protocol.arena import GUARD_BYTES
 from grader.worker.simulator import cuda_compiled
-from grader.worker.simulator.cuda_source import COMPILER_FLAGS, INCLUDE, synchronize, translate, watch
+from grader.worker.simulator.cuda_source import (
+    COMPILER_FLAGS,
+    INCLUDE,
+    Buffer,
+    flags_with_torch,
+    synchronize,
+    take_observed,
+    translate,
+    use_buffers,
+    watch,
+)
 from grader.worker.simulator.lacks import NotSimulated, lacking
 from grader.worker.toolchain.compiler_errors import cell_of_caller, line_mark, place_of_error, sources_of
 
-__all__ = ["install", "prepare", "synchronize", "take_first"]
+__all__ = [
+    "install",
+    "prepare",
+    "size_grids_as_on_a_gpu",
+    "synchronize",
+    "take_first",
+    "take_observed",
+    "use_arguments",
+]
 
 _KEPT_CUDA_FLAGS = ("-D", "-U", "-I", "-std=")  # the others are nvcc's own, or for speed
 _TORCHS_CUDA_FLAGS = (  # half precision has no operators and no conversions in torch's extensions
     "-D__CUDA_NO_HALF_OPERATORS__", "-D__CUDA_NO_HALF_CONVERSIONS__", "-D__CUDA_NO_BFLOAT16_CONVERSIONS__",
     "-D__CUDA_NO_HALF2_OPERATORS__",
 )  # fmt: skip
+_TORCH = re.compile(r"#\s*include\s*[<\"](?:torch|ATen|c10)/")
+_MULTIPROCESSORS = 132  # of an H100
 _DROPPED_LIBRARIES = ("-lcu", "-lnv")
 
 
@@ -106,7 +128,9 @@ def _on_cpu(original: Callable[..., Any]) -> Callable[..., Any]:
         ]
         call["no_implicit_headers"] = True
         cuda_flags = [flag for flag in call.pop("extra_cuda_cflags", None) or [] if flag.startswith(_KEPT_CUDA_FLAGS)]
-        call["extra_cflags"] = [*(call.get("extra_cflags") or []), *COMPILER_FLAGS, *_TORCHS_CUDA_FLAGS, *cuda_flags]
+        with_torch = bool(headers) or any(_TORCH.search(source) for source in call["cpp_sources"])
+        flags = flags_with_torch() if with_torch else COMPILER_FLAGS
+        call["extra_cflags"] = [*(call.get("extra_cflags") or []), *flags, *_TORCHS_CUDA_FLAGS, *cuda_flags]
         call["extra_include_paths"] = [str(INCLUDE), *(call.get("extra_include_paths") or [])]
         call["extra_ldflags"] = [f for f in call.get("extra_ldflags") or [] if not f.startswith(_DROPPED_LIBRARIES)]
         call["with_cuda"] = False
@@ -126,6 +150,54 @@ def _on_cpu(original: Callable[..., Any]) -> Callable[..., Any]:
 
 def _translated(source: str, name: str, cell: str) -> str:
     return line_mark(source, name, cell) + translate(source)
+
+
+def use_arguments(function: Callable[..., Any], tensors: Sequence[Any], read_only: Sequence[bool]) -> None:
+    """Let CUDA C++ report accesses outside of these tensors, by the names of the function's parameters."""
+    names = _parameters(function)
+    if len(names) != len(tensors):
+        names = [f"argument {number}" for number in range(1, len(tensors) + 1)]
+    use_buffers(
+        [
+            Buffer(
+                each.data_ptr(),
+                _span(each) * each.element_size(),
+                GUARD_BYTES,
+                each.element_size(),
+                closed,
+                name.encode(),
+            )
+            for each, closed, name in zip(tensors, read_only, names, strict=True)
+        ]
+    )
+
+
+def size_grids_as_on_a_gpu(function: Callable[..., Any]) -> None:
+    """Let the `sm_count` of a cell with CUDA C++ return an H100's 132 SMs.
+
+    The notebooks' own version returns 4 without a GPU. No kernel has more partial sums than threads then.
+    """
+    space = getattr(_written(function), "__globals__", {})
+    if callable(space.get("sm_count")) and "triton" not in space:
+        space["sm_count"] = lambda device: _MULTIPROCESSORS
+
+
+def _written(function: Callable[..., Any]) -> Callable[..., Any]:
+    """The submission's function, without the harness around it."""
+    while isinstance(function, functools.partial):
+        function = function.args[0]
+    return function
+
+
+def _parameters(function: Callable[..., Any]) -> list[str]:
+    try:
+        return list(inspect.signature(_written(function)).parameters)
+    except (TypeError, ValueError):
+        return []
+
+
+def _span(tensor: Any) -> int:
+    return 1 + sum((int(n) - 1) * int(step) for n, step in zip(tensor.shape, tensor.stride(), strict=True))
 
 
 def take_first() -> None:

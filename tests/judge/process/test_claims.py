@@ -6,7 +6,7 @@ import unicodedata
 
 import pytest
 
-from grader.judge.process.claims import death, failure_of, plain, time_of
+from grader.judge.process.claims import death, failure_of, observed_of, plain, time_of
 
 NOT_TIMES = [None, 0, 1, True, "0.1", [0.1], {}, 0.0, 5e-324, 1e-10, -0.1, math.nan, math.inf, -math.inf, 1e9]
 
@@ -123,3 +123,12 @@ def test_text_of_any_language_stays_and_half_a_character_does_not_stop_it():
     """Only control characters are removed; invalid Unicode becomes a question mark."""
     assert plain("µs → 猫 é 🙂") == "µs → 猫 é 🙂"
     assert plain("a\ud800b") == "a?b"
+
+
+def test_what_a_simulator_observed_is_cut_to_failures_and_findings() -> None:
+    """A claim of another shape is ignored."""
+    race = {"kind": "fails_on_gpu", "message": "Race: x", "line": 3}
+    failures, findings = observed_of([race, {"kind": "note", "message": "y", "line": 4}, 7, race, race])
+    assert [(each.kind, each.line) for each in failures] == [("fails_on_gpu", 3)] * 2
+    assert findings[0].sentence == "Line 4: y"
+    assert observed_of({"kind": "race"}) == observed_of(None) == ((), ())

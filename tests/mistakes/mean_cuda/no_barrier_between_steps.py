@@ -1,5 +1,5 @@
 # mistake: the steps of the tree follow each other without a barrier
-# says: is there a `__syncthreads()` before the first step of the tree and after each step?
+# says: No `__syncthreads()` is between the two
 # runs: simulator
 
 import ctypes

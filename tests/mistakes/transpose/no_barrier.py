@@ -1,5 +1,5 @@
 # mistake: there is no barrier after the tile is filled
-# says: Part of the tile was read before it was written, or was never written.
+# says: No `__syncthreads()` is between the two
 # runs: simulator
 import ctypes
 from functools import cache

@@ -5,6 +5,8 @@
 #include "cuda_on_cpu/types.h"
 #include "cuda_on_cpu/errors.h"
 #include "cuda_on_cpu/scheduler.h"
+#include "cuda_on_cpu/accesses.h"
+#include "cuda_on_cpu/instrumented.h"
 #include "cuda_on_cpu/launch.h"
 #include "cuda_on_cpu/warp.h"
 #include "cuda_on_cpu/atomics.h"

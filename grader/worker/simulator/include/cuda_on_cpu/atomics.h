@@ -5,6 +5,8 @@
 #include <string.h>
 #include <type_traits>
 
+#include "accesses.h"
+
 namespace cuda_on_cpu {
 template <class T>
 struct Same {
@@ -23,27 +25,25 @@ static T sum(T old, T value) {
 }
 
 template <class T, class Change>
-static T exchange(T* address, Change change) {
+CUDA_ON_CPU_UNSEEN static T exchange(T* address, void* code, Change change) {
+    access_atomic(address, sizeof(T), code);
     T old = *address;
     *address = change(old);
     return old;
 }
 }  // namespace cuda_on_cpu
 
-#define CUDA_ON_CPU_ATOMIC(name, allowed, expression) \
+// Not inlined: the return address tells the line of the call.
+#define CUDA_ON_CPU_ATOMIC_AS(name, allowed, expression) \
     template <class T> \
-    static T name(T* address, cuda_on_cpu::Value<T> value) { \
+    __attribute__((noinline)) CUDA_ON_CPU_UNSEEN static T name(T* address, cuda_on_cpu::Value<T> value) { \
         static_assert(allowed, #name " has no version for this type"); \
-        return cuda_on_cpu::exchange(address, [&](T old) -> T { return expression; }); \
-    } \
-    template <class T> \
-    static T name##_block(T* address, cuda_on_cpu::Value<T> value) { \
-        return name(address, value); \
-    } \
-    template <class T> \
-    static T name##_system(T* address, cuda_on_cpu::Value<T> value) { \
-        return name(address, value); \
+        return cuda_on_cpu::exchange(address, __builtin_return_address(0), [&](T old) -> T { return expression; }); \
     }
+#define CUDA_ON_CPU_ATOMIC(name, allowed, expression) \
+    CUDA_ON_CPU_ATOMIC_AS(name, allowed, expression) \
+    CUDA_ON_CPU_ATOMIC_AS(name##_block, allowed, expression) \
+    CUDA_ON_CPU_ATOMIC_AS(name##_system, allowed, expression)
 CUDA_ON_CPU_ATOMIC(atomicAdd, (std::is_arithmetic<T>::value && sizeof(T) >= 4), cuda_on_cpu::sum<T>(old, value))
 CUDA_ON_CPU_ATOMIC(atomicSub, (std::is_integral<T>::value && sizeof(T) == 4), old - value)
 CUDA_ON_CPU_ATOMIC(atomicExch, (sizeof(T) >= 4), value)
@@ -56,12 +56,12 @@ CUDA_ON_CPU_ATOMIC(atomicInc, (std::is_same<T, unsigned>::value), old >= value ?
 CUDA_ON_CPU_ATOMIC(atomicDec, (std::is_same<T, unsigned>::value), old == 0 || old > value ? value : old - 1)
 
 template <class T>
-static T atomicCAS(T* address, cuda_on_cpu::Value<T> compare, cuda_on_cpu::Value<T> value) {
+__attribute__((noinline)) CUDA_ON_CPU_UNSEEN static T atomicCAS(T* address, cuda_on_cpu::Value<T> compare, cuda_on_cpu::Value<T> value) {
     static_assert(std::is_integral<T>::value, "atomicCAS has no version for this type");
-    return cuda_on_cpu::exchange(address, [&](T old) -> T { return old == compare ? value : old; });
+    return cuda_on_cpu::exchange(address, __builtin_return_address(0), [&](T old) -> T { return old == compare ? value : old; });
 }
 
-#define __threadfence() ((void)0)
-#define __threadfence_block() ((void)0)
-#define __threadfence_system() ((void)0)
+#define __threadfence() ::cuda_on_cpu::fence_memory()
+#define __threadfence_block() ::cuda_on_cpu::fence_memory()
+#define __threadfence_system() ::cuda_on_cpu::fence_memory()
 #define __nanosleep(nanoseconds) ((void)(nanoseconds))

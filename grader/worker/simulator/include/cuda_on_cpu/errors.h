@@ -5,6 +5,8 @@
 #include <stdarg.h>
 #include <stdio.h>
 
+#include "types.h"
+
 enum cudaError {
     cudaSuccess = 0,
     cudaErrorInvalidValue = 1,
@@ -19,11 +21,13 @@ namespace cuda_on_cpu {
 struct Errors {
     cudaError_t last = cudaSuccess;
     bool broken = false;  // as on a GPU: after a failed kernel every later call fails
-    char text[600] = "";  // what went wrong, in a sentence
+    char text[600] = "";    // what went wrong, in a sentence
+    char observed[600] = "";  // what was wrong with a kernel that ran to its end
+    char reason[200] = "";  // why the last launch was refused
 };
 static Errors errors;
 
-__attribute__((format(printf, 3, 4))) static void fail(cudaError_t code, bool broken, const char* format, ...) {
+__attribute__((format(printf, 3, 4))) CUDA_ON_CPU_UNSEEN static void fail(cudaError_t code, bool broken, const char* format, ...) {
     if (errors.broken) return;
     errors.last = code;
     errors.broken = broken;
@@ -33,7 +37,24 @@ __attribute__((format(printf, 3, 4))) static void fail(cudaError_t code, bool br
     va_end(arguments);
 }
 
+// Keeps the first thing that is wrong with a kernel and does not stop it.
+__attribute__((format(printf, 1, 2))) CUDA_ON_CPU_UNSEEN static void observe(const char* format, ...) {
+    if (*errors.observed) return;
+    va_list arguments;
+    va_start(arguments, format);
+    vsnprintf(errors.observed, sizeof errors.observed, format, arguments);
+    va_end(arguments);
+}
+
 }  // namespace cuda_on_cpu
+
+// What `observe` kept, once, or a null pointer.
+extern "C" __attribute__((visibility("default"), used)) CUDA_ON_CPU_UNSEEN const char* cuda_on_cpu_observed() {
+    static char taken[sizeof cuda_on_cpu::errors.observed];
+    memcpy(taken, cuda_on_cpu::errors.observed, sizeof taken);
+    *cuda_on_cpu::errors.observed = 0;
+    return *taken ? taken : nullptr;
+}
 
 // The worker asks after each call, as torch.cuda.synchronize() asks a GPU. Nothing is wrong: a null pointer.
 extern "C" __attribute__((visibility("default"), used)) const char* cuda_on_cpu_failure() {
@@ -48,7 +69,15 @@ extern "C" __attribute__((visibility("default"), used)) const char* cuda_on_cpu_
     return code;
 }
 
+// A refused launch says why as well, which a GPU does not.
 [[maybe_unused]] static const char* cudaGetErrorString(cudaError_t code) {
+    static char refused[300];
+    const char* reason = cuda_on_cpu::errors.reason;
+    const char* name = code == cudaErrorInvalidValue ? "invalid argument" : "invalid configuration argument";
+    if (*reason && (code == cudaErrorInvalidValue || code == cudaErrorInvalidConfiguration)) {
+        snprintf(refused, sizeof refused, "%s: %s", name, reason);
+        return refused;
+    }
     switch (code) {
         case cudaSuccess: return "no error";
         case cudaErrorInvalidValue: return "invalid argument";

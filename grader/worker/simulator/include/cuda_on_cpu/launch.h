@@ -5,6 +5,7 @@
 #include <pthread.h>
 #include <stdlib.h>
 
+#include "accesses.h"
 #include "scheduler.h"
 
 typedef struct CUstream_st* cudaStream_t;
@@ -28,52 +29,113 @@ struct Config {
 
     bool accepted() const {
         const unsigned long long threads = 1ull * block.x * block.y * block.z;
-        const auto refuse = [&](cudaError_t code, const char* name, const char* reason) {
-            fail(code, false,
-                 "The launch on line %d was refused (%s): %s. It asked for a grid of (%u, %u, %u) blocks of (%u, %u, %u) "
-                 "threads and %zu bytes of dynamic shared memory.",
-                 line, name, reason, grid.x, grid.y, grid.z, block.x, block.y, block.z, shared);
-            return false;
-        };
-        const auto invalid = [&](const char* reason) {
-            return refuse(cudaErrorInvalidConfiguration, "invalid configuration argument", reason);
-        };
-        if (!grid.x || !grid.y || !grid.z) return invalid("a grid must have at least one block");
-        if (!threads) return invalid("a block must have at least one thread");
-        if (block.x > 1024 || block.y > 1024 || threads > max_threads)
-            return invalid("a block may have at most 1024 threads");
-        if (block.z > 64) return invalid("a block may be at most 64 threads deep in z");
-        if (grid.x > 0x7fffffffu || grid.y > 65535 || grid.z > 65535)
-            return invalid("a grid may have at most 2147483647 × 65535 × 65535 blocks");
+        const cudaError_t invalid = cudaErrorInvalidConfiguration;
+        errors.reason[0] = 0;
+        if (!grid.x || !grid.y || !grid.z) return refuse(invalid, "a grid must have at least one block");
+        if (!threads) return refuse(invalid, "a block must have at least one thread");
+        if (threads > max_threads)
+            return refuse(invalid, "a block has %s threads; 1,024 are the limit", threads);
+        if (block.z > 64) return refuse(invalid, "a block is %s threads deep in z; 64 are the limit", block.z);
+        if (grid.x > 0x7fffffffu) return refuse(invalid, "the grid has %s blocks in x; 2,147,483,647 are the limit", grid.x);
+        if (grid.y > 65535) return refuse(invalid, "the grid has %s blocks in y; 65,535 are the limit", grid.y);
+        if (grid.z > 65535) return refuse(invalid, "the grid has %s blocks in z; 65,535 are the limit", grid.z);
+        if (shared > max_shared_bytes)
+            return refuse(cudaErrorInvalidValue, "a block asks for %s bytes of dynamic shared memory; 232,448 are the limit", shared);
         if (shared > allowed_shared_bytes)
-            return refuse(cudaErrorInvalidValue, "invalid argument", "that is more shared memory than a block may have");
+            return refuse(cudaErrorInvalidValue,
+                          "a block asks for %s bytes of dynamic shared memory; 49,152 are the limit without cudaFuncSetAttribute", shared);
         return true;
+    }
+
+    // Always false. `reason` has at most one `%s`, for the number.
+    bool refuse(cudaError_t code, const char* reason, unsigned long long number = 0) const {
+        char text[40];
+        const int digits = snprintf(text, sizeof text, "%llu", number);
+        char grouped[60];
+        int to = 0;
+        for (int i = 0; i <= digits; ++i) {
+            if (i && i < digits && (digits - i) % 3 == 0) grouped[to++] = ',';
+            grouped[to++] = text[i];
+        }
+        snprintf(errors.reason, sizeof errors.reason, reason, grouped);
+        fail(code, false,
+             "The launch on line %d was refused (%s): %s. It asked for a grid of (%u, %u, %u) blocks of (%u, %u, %u) "
+             "threads and %zu bytes of dynamic shared memory.",
+             line, code == cudaErrorInvalidValue ? "invalid argument" : "invalid configuration argument", errors.reason, grid.x,
+             grid.y, grid.z, block.x, block.y, block.z, shared);
+        return false;
     }
 };
 
-// CUDA leaves shared memory undefined.
-template <class... T>
-static void poison(T&... objects) {
-    (forget(const_cast<void*>(static_cast<const volatile void*>(&objects)), sizeof objects), ...);
-}
-
-static inline bool first_in_block(unsigned long& seen) {
+CUDA_ON_CPU_UNSEEN static inline bool first_in_block(unsigned long& seen) {
     if (seen == block.serial) return false;
     seen = block.serial;
     return true;
 }
 
-static bool wrote_past(size_t shared) {
+constexpr size_t shared_guard_bytes = 4096;  // around each declaration of shared memory
+
+// A variable that the block uses for the first time: CUDA leaves it undefined.
+template <class T>
+CUDA_ON_CPU_UNSEEN static void shared(T& object, const char* name, int line = __builtin_LINE()) {
+    Region region = region_of(object, name, __PRETTY_FUNCTION__, line, Space::shared);
+    region.before = region.after = shared_guard_bytes;
+    if (!region_at(region.begin)) add_region(region);
+    forget(const_cast<void*>(static_cast<const volatile void*>(&object)), sizeof object);
+    block.static_shared += sizeof object;
+    if (block.static_shared <= default_shared_bytes) return;
+    fail(cudaErrorLaunchFailure, true, "The kernel declares %zu bytes of `__shared__` memory; 49,152 are the limit. Beyond it, "
+         "shared memory must be dynamic: `extern __shared__`.", block.static_shared);
+    stop();
+}
+
+// The stack of the thread that launches, which holds the arguments.
+CUDA_ON_CPU_UNSEEN static void note_stack() {
+    static pthread_t noted;
+    static bool any = false;
+    if (any && pthread_equal(noted, pthread_self())) return;
+    pthread_attr_t attributes;
+    if (pthread_getattr_np(pthread_self(), &attributes)) return;
+    void* low;
+    size_t bytes;
+    if (!pthread_attr_getstack(&attributes, &low, &bytes)) {
+        host_stack = reinterpret_cast<uintptr_t>(low), host_stack_bytes = bytes;
+        noted = pthread_self(), any = true;
+    }
+    pthread_attr_destroy(&attributes);
+}
+
+// Each pointer among the arguments, so that an address can be told by the argument that led to it.
+template <class T>
+static void note_argument(const T& value, int number) {
+    if constexpr (std::is_pointer<T>::value) {
+        using Item = typename std::remove_pointer<T>::type;
+        unsigned item = 1;
+        if constexpr (std::is_object<Item>::value) item = sizeof(Item);
+        const auto address = reinterpret_cast<uintptr_t>(value);
+        if (address && !region_at(address)) all_known = false;
+        if (pointer_count < 16) pointers[pointer_count++] = {address, item, number};
+    } else if constexpr (std::is_class<T>::value) {
+        all_known = false;
+    }
+}
+
+CUDA_ON_CPU_UNSEEN static bool wrote_past(size_t shared) {
     for (size_t i = shared; i < shared + canary_bytes; ++i)
         if (dynamic_shared[i] != canary) return true;
     return false;
 }
 
-static void run(const Config& config, Body body) {
+CUDA_ON_CPU_UNSEEN static void run(const Config& config, Body body) {
     gridDim = config.grid;
     blockDim = config.block;
     const int threads = config.block.x * config.block.y * config.block.z;
     memset(dynamic_shared + config.shared, canary, canary_bytes);
+    remove_regions(Space::dynamic);
+    const auto begin = reinterpret_cast<uintptr_t>(dynamic_shared);
+    add_region({begin, begin + config.shared, 0, sizeof dynamic_shared - config.shared, "", "", 1, 0, 0, config.line,
+                Space::dynamic, false});
+    begin_launch_clocks();
     // Every second block runs its threads from the last to the first: a result that hangs on their order shows.
     bool backwards = launches++ & 1;
     for (blockIdx.z = 0; blockIdx.z < gridDim.z; ++blockIdx.z)
@@ -87,6 +149,7 @@ static void run(const Config& config, Body body) {
                             "as the third value between <<< and >>>.",
                             config.line, config.shared);
             }
+    settle_launch();
 }
 
 // Ends a kernel that needs what is not simulated: the sentence of lacks.py, which also reads it.
@@ -97,18 +160,22 @@ static void run(const Config& config, Body body) {
 }
 
 template <class Kernel, class... Arguments>
-static void launch(Kernel kernel, Config config, Arguments... arguments) {
+CUDA_ON_CPU_UNSEEN static void launch(Kernel kernel, Config config, Arguments... arguments) {
     if (block.running >= 0) return lacks("launches from a kernel", config.line);
     pthread_mutex_lock(&launching);
     if (!errors.broken && config.accepted()) {
-        auto call = [&] { kernel(arguments...); };
+        all_known = regions_complete;
+        int number = pointer_count = 0;
+        (note_argument(arguments, ++number), ...);
+        note_stack();
+        auto call = [&]() CUDA_ON_CPU_UNSEEN { kernel(arguments...); };
         run(config, {&call, [](void* object) { (*static_cast<decltype(call)*>(object))(); }});
         fflush(stdout);
     }
     pthread_mutex_unlock(&launching);
 }
 
-static void trap(const char* what, int line) {
+CUDA_ON_CPU_UNSEEN static void trap(const char* what, int line) {
     if (block.running < 0) {
         fprintf(stderr, "%s, line %d\n", what, line);
         abort();

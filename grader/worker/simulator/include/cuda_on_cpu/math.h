@@ -137,22 +137,22 @@ CUDA_ON_CPU_CONVERSIONS(double, double, ull, unsigned long long)
 [[maybe_unused]] static double normcdf(double x) { return 0.5 * erfc(-x * 0.70710678118654752); }
 
 template <class T>
-static inline T __ldg(const T* address) { return *address; }
+static __forceinline__ T __ldg(const T* address) { return *address; }
 template <class T>
-static inline T __ldca(const T* address) { return *address; }
+static __forceinline__ T __ldca(const T* address) { return *address; }
 template <class T>
-static inline T __ldcg(const T* address) { return *address; }
+static __forceinline__ T __ldcg(const T* address) { return *address; }
 template <class T>
-static inline T __ldcs(const T* address) { return *address; }
+static __forceinline__ T __ldcs(const T* address) { return *address; }
 template <class T>
-static inline T __ldlu(const T* address) { return *address; }
+static __forceinline__ T __ldlu(const T* address) { return *address; }
 template <class T>
-static inline T __ldcv(const T* address) { return *address; }
+static __forceinline__ T __ldcv(const T* address) { return *address; }
 template <class T>
-static inline void __stwb(T* address, T value) { *address = value; }
+static __forceinline__ void __stwb(T* address, T value) { *address = value; }
 template <class T>
-static inline void __stwt(T* address, T value) { *address = value; }
+static __forceinline__ void __stwt(T* address, T value) { *address = value; }
 template <class T>
-static inline void __stcg(T* address, T value) { *address = value; }
+static __forceinline__ void __stcg(T* address, T value) { *address = value; }
 template <class T>
-static inline void __stcs(T* address, T value) { *address = value; }
+static __forceinline__ void __stcs(T* address, T value) { *address = value; }

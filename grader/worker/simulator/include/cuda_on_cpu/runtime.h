@@ -16,7 +16,7 @@ enum cudaMemcpyKind {
 enum cudaDeviceAttr { cudaDevAttrMaxThreadsPerBlock = 1, cudaDevAttrWarpSize = 10, cudaDevAttrMultiProcessorCount = 16 };
 struct cudaDeviceProp {  // the limits are a compute capability 9.0's
     char name[256] = "the CPU";
-    int multiProcessorCount = 4, warpSize = 32, maxThreadsPerBlock = cuda_on_cpu::max_threads;
+    int multiProcessorCount = cuda_on_cpu::multiprocessors, warpSize = 32, maxThreadsPerBlock = cuda_on_cpu::max_threads;
     int major = 9, minor = 0, concurrentKernels = 1, regsPerBlock = 65536, regsPerMultiprocessor = 65536;
     int maxThreadsPerMultiProcessor = 2048, maxBlocksPerMultiProcessor = 32, memoryBusWidth = 0, l2CacheSize = 50 << 20;
     int maxThreadsDim[3] = {1024, 1024, 64}, maxGridSize[3] = {0x7fffffff, 65535, 65535};
@@ -28,13 +28,14 @@ enum cudaFuncAttribute { cudaFuncAttributeMaxDynamicSharedMemorySize = 8 };
 [[maybe_unused]] static cudaError_t cudaDeviceSynchronize() { return cudaGetLastError(); }
 [[maybe_unused]] static cudaError_t cudaStreamSynchronize(cudaStream_t) { return cudaGetLastError(); }
 
-// Launchers size their grids by the number of SMs: a few, so that a grid of some blocks for each is soon run.
+// Launchers size their grids by the number of SMs: as many as an H100 has, so that a grid of some blocks for each has more
+// blocks than a block has threads.
 [[maybe_unused]] static cudaError_t cudaGetDevice(int* device) { return *device = 0, cudaSuccess; }
 [[maybe_unused]] static cudaError_t cudaDeviceGetAttribute(int* value, cudaDeviceAttr which, int) {
     switch (which) {
         case cudaDevAttrMaxThreadsPerBlock: return *value = cuda_on_cpu::max_threads, cudaSuccess;
         case cudaDevAttrWarpSize: return *value = warpSize, cudaSuccess;
-        case cudaDevAttrMultiProcessorCount: return *value = 4, cudaSuccess;
+        case cudaDevAttrMultiProcessorCount: return *value = cuda_on_cpu::multiprocessors, cudaSuccess;
     }
     return cudaErrorInvalidValue;
 }
@@ -45,12 +46,23 @@ enum cudaFuncAttribute { cudaFuncAttributeMaxDynamicSharedMemorySize = 8 };
 
 template <class T>
 static cudaError_t cudaMalloc(T** pointer, size_t bytes) {
-    *pointer = static_cast<T*>(aligned_alloc(256, (bytes + 255) / 256 * 256));
-    if (*pointer) cuda_on_cpu::forget(*pointer, bytes);
-    return *pointer || !bytes ? cudaSuccess : cudaErrorMemoryAllocation;
+    constexpr size_t guard = 4096;
+    auto* memory = static_cast<char*>(aligned_alloc(256, 2 * guard + (bytes + 255) / 256 * 256));
+    *pointer = nullptr;
+    if (!memory) return cudaErrorMemoryAllocation;
+    *pointer = reinterpret_cast<T*>(memory + guard);
+    cuda_on_cpu::forget(*pointer, bytes);
+    const auto begin = reinterpret_cast<uintptr_t>(*pointer);
+    unsigned item = 1;
+    if constexpr (std::is_object<T>::value) item = sizeof(T);
+    cuda_on_cpu::add_region({begin, begin + bytes, guard, guard, "cudaMalloc's memory", "", item, 0, 0, 0,
+                             cuda_on_cpu::Space::allocated, false});
+    return cudaSuccess;
 }
 [[maybe_unused]] static cudaError_t cudaFree(void* pointer) {
-    free(pointer);
+    if (!pointer) return cudaSuccess;
+    cuda_on_cpu::remove_regions(cuda_on_cpu::Space::allocated, reinterpret_cast<uintptr_t>(pointer));
+    free(static_cast<char*>(pointer) - 4096);
     return cudaSuccess;
 }
 [[maybe_unused]] static cudaError_t cudaMemset(void* to, int value, size_t bytes) {

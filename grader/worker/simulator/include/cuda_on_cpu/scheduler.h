@@ -13,12 +13,13 @@
 #include <sys/mman.h>
 #include <ucontext.h>
 
+#include "clocks.h"
 #include "errors.h"
 #include "types.h"
 
 namespace cuda_on_cpu {
 
-constexpr int max_threads = 1024;
+constexpr int max_threads = 1024, multiprocessors = 132;
 constexpr size_t stack_bytes = 256 * 1024, guard_bytes = 64 * 1024;  // a multiple of every page size in use
 
 struct Body {  // the kernel with its arguments
@@ -53,6 +54,7 @@ struct Block {
     int threads = 0, next = 0, fibers = 0, running = -1;
     bool backwards = false, stopped = false;
     int waiting = 0, votes = 0, result = 0;  // at the barrier
+    size_t static_shared = 0;                // bytes that it has used
     unsigned long serial = 0;                // which block this is, over all launches; 0: none has run
     short fiber_of[max_threads];
     bool exchanged = false;  // some entry below may be in use
@@ -63,20 +65,22 @@ static Fiber fibers[max_threads];
 static Block block;
 static jmp_buf scheduler;
 
-static void run_threads();
+CUDA_ON_CPU_UNSEEN static void run_threads();
+CUDA_ON_CPU_UNSEEN static void settle();  // judges the last access: see accesses.h
 
-static void place(int thread) {
+CUDA_ON_CPU_UNSEEN static void place(int thread) {
+    run_as(thread);
     threadIdx.x = thread % blockDim.x;
     threadIdx.y = thread / blockDim.x % blockDim.y;
     threadIdx.z = thread / (blockDim.x * blockDim.y);
 }
 
 // setjmp and longjmp save no signal mask: a switch costs nanoseconds, swapcontext two system calls.
-__attribute__((noinline)) static void to_scheduler() {
+__attribute__((noinline)) CUDA_ON_CPU_UNSEEN static void to_scheduler() {
     if (!_setjmp(fibers[block.running].here)) _longjmp(scheduler, 1);
 }
 
-__attribute__((noinline)) static void resume(int index) {
+__attribute__((noinline)) CUDA_ON_CPU_UNSEEN static void resume(int index) {
     Fiber& fiber = fibers[index];
     block.running = index;
     if (fiber.thread >= 0) place(fiber.thread);
@@ -86,7 +90,7 @@ __attribute__((noinline)) static void resume(int index) {
     setcontext(&fiber.context);
 }
 
-static bool prepare(Fiber& fiber) {
+CUDA_ON_CPU_UNSEEN static bool prepare(Fiber& fiber) {
     if (fiber.started) return true;
     if (!fiber.stack) {
         void* memory = mmap(nullptr, guard_bytes + stack_bytes, PROT_READ | PROT_WRITE,
@@ -103,7 +107,7 @@ static bool prepare(Fiber& fiber) {
     return true;
 }
 
-static void run_threads() {
+CUDA_ON_CPU_UNSEEN static void run_threads() {
     for (;;) {
         while (block.next < block.threads) {
             int thread = block.backwards ? block.threads - 1 - block.next : block.next;
@@ -119,12 +123,12 @@ static void run_threads() {
 }
 
 // Ends the block from inside one of its threads; the message is set already.
-static void stop() {
+CUDA_ON_CPU_UNSEEN static void stop() {
     block.stopped = true;
     if (block.running >= 0) to_scheduler();
 }
 
-static void park(Wait wait, const char* call, int line) {
+CUDA_ON_CPU_UNSEEN static void park(Wait wait, const char* call, int line) {
     Fiber& fiber = fibers[block.running];
     fiber.wait = wait;
     fiber.call = call;
@@ -132,7 +136,7 @@ static void park(Wait wait, const char* call, int line) {
     to_scheduler();
 }
 
-static void report_stuck() {
+CUDA_ON_CPU_UNSEEN static void report_stuck() {
     const Fiber* first = nullptr;
     int parked = 0, ended = block.threads;
     for (int i = 0; i < block.fibers; ++i) {
@@ -187,13 +191,15 @@ static bool answer_active() {
 }
 
 // Runs every thread of the block that blockIdx names. False: it was stopped.
-static bool run_block(Body body, int threads, bool backwards) {
+CUDA_ON_CPU_UNSEEN static bool run_block(Body body, int threads, bool backwards) {
     block.body = body;
     block.threads = threads;
     block.next = block.fibers = block.waiting = block.votes = 0;
     block.backwards = backwards;
     block.stopped = false;
+    block.static_shared = 0;
     ++block.serial;
+    begin_block_clocks(threads);
     if (block.exchanged) {
         for (auto& warp : block.exchanges)
             for (Exchange& exchange : warp) exchange.mask = 0;
@@ -215,6 +221,8 @@ static bool run_block(Body body, int threads, bool backwards) {
         }
         if (!progress && !block.stopped) progress = answer_active();
     }
+    settle();
+    block.stopped |= errors.broken;
     bool stuck = false;
     for (int i = 0; i < block.fibers; ++i) stuck |= fibers[i].thread >= 0;
     if (stuck && !block.stopped) report_stuck();
@@ -226,7 +234,7 @@ static bool run_block(Body body, int threads, bool backwards) {
     return !block.stopped;
 }
 
-static int barrier(int vote, const char* call, int line) {
+CUDA_ON_CPU_UNSEEN static int barrier(int vote, const char* call, int line) {
     if (block.running < 0) {
         fail(cudaErrorLaunchFailure, true, "%s on line %d was called outside a kernel.", call, line);
         return 0;
@@ -245,6 +253,7 @@ static int barrier(int vote, const char* call, int line) {
         }
         for (int i = 0; i < block.fibers; ++i)
             if (fibers[i].wait == Wait::block) fibers[i].wait = Wait::nothing;
+        meet_in_block();
         block.result = block.votes;
         block.waiting = block.votes = 0;
     } else {
