@@ -20,6 +20,7 @@ FailureKind = Literal[
     "exception",  # the submission raised
     "crash",  # the worker died: a segmentation fault, an abort, os._exit
     "illegal_access",  # the GPU (or the sanitizer) caught an access outside the buffers
+    "fails_on_gpu",  # it is right in the simulator, and wrong on a GPU: a race, for example
     "timeout",  # it did not end in time
     "limit",  # it used more memory, processes, disk or output than it may
     "implausible",  # faster than the hardware allows: refused, for a person to look at
@@ -103,12 +104,13 @@ class GateResult:
 
 @dataclass(frozen=True)
 class Finding:
-    """Something that a person should look at: a broken rule of the exercise, a clock that disagreed, a disturbed run.
+    """Something that a person should look at: a broken rule of the exercise, an access to memory that holds no element,
+    a clock that disagreed, a disturbed run.
 
     It never changes the points, and security does not depend on it.
     """
 
-    kind: Literal["rule", "clock", "disturbed"]
+    kind: Literal["rule", "access", "clock", "disturbed"]
     sentence: str
     line: int | None = None
 

@@ -69,6 +69,7 @@ _KINDS = {
         "A kernel accessed memory outside its buffers, or wrote to an input, and was stopped there.",
         "Check every index against the bounds before you use it: with a mask in Triton, with an `if` in CUDA C++.",
     ),
+    "fails_on_gpu": _Kind("It is right in the simulator, but not on a GPU", False),
     "timeout": _Kind(
         "It did not finish in time",
         False,

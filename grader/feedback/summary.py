@@ -18,7 +18,7 @@ from grader.verdict import CaseResult, GateResult, Verdict
 from grader.words import clean, in_points, plural, points, ratio
 
 NOTES = "These notes take no points. They are for your information and for the person who grades."
-_LABELS = {"rule": "Rules", "clock": "Clock", "disturbed": "Timing"}
+_LABELS = {"rule": "Rules", "access": "Memory", "clock": "Clock", "disturbed": "Timing"}
 _SAID_ABOVE = re.compile(r" It takes no points; [^.]*\.$")  # the rules' sentences also appear without NOTES
 _QUOTED = re.compile(r"`[^`]*`")
 

@@ -209,8 +209,11 @@ class Job:
                 limit_s = self.bench.machine.slowness * self.exercise.time_limit_s  # it may compile for each shape
                 one = worker.round("submission", buffers, limit_s, self.exercise.head_start)
             mismatch = buffers.check(layout, self.exercise, expected)
+            self.findings += [each for each in one.findings if each not in self.findings]
             if mismatch is None:
                 one.must_be_unchanged()
+                if one.failures:
+                    return CaseResult(case.name, False, failure=one.failures[0])
         except WorkerFailed as failed:
             return CaseResult(case.name, False, failure=failed.failure)
         if mismatch and buffers.unwritten(layout) and any(stub in self.source for stub in _STUBS):

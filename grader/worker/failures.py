@@ -26,6 +26,8 @@ def describe(error: BaseException, file: Path) -> dict[str, Any]:
     elif kind == "compile":
         found_line, found = _compiler_says(error, text)
         line, message = found_line or line, found
+    elif type(error).__name__ == "StrayAccess":
+        kind, message = "illegal_access", text
     elif kind == "illegal_access":
         message = "A kernel accessed memory outside of the buffers, or wrote to an input."
         if _ASSERTED in text:

@@ -26,6 +26,7 @@ from grader.protocol.arena import CudaArena, HostArena, Slot, tensor
 from grader.protocol.channel import Channel, ChannelClosed
 from grader.protocol.flag import Flag
 from grader.worker.failures import describe
+from grader.worker.simulator.accesses import take_observed
 from grader.worker.stopwatch import GpuFlag, watch
 
 _PR_SET_PDEATHSIG = 1
@@ -70,7 +71,8 @@ class Worker:
                 for launch in message["launches"]
             ]
         elif operation == "arm":
-            return {"done": operation, "event_s": self._run(message, channel)}
+            take_observed()
+            return {"done": operation, "event_s": self._run(message, channel), "observed": take_observed()}
         elif operation == "kernels":
             from grader.worker.harnesses.compiled_graph import ran
 
@@ -165,7 +167,7 @@ def _described(error: BaseException) -> dict[str, Any]:
 def _import(device: str) -> None:
     """Import what a submission needs, before there is one."""
     if device == "simulator":
-        from grader.worker.simulator import start
+        from grader.worker.simulator import bfloat16, start, triton_gpu, triton_log
 
         start.prepare()
         import torch
@@ -174,6 +176,9 @@ def _import(device: str) -> None:
         torch.set_num_threads(1)
         start.install()
         start.take_first()
+        bfloat16.install()
+        triton_gpu.install()
+        triton_log.watch()
     else:
         _cuda()
 

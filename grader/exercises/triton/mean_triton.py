@@ -26,7 +26,9 @@ MEAN_TRITON = Exercise(
     backend="triton",
     # The case with full blocks comes first: NaN there is a missing initialisation, elsewhere perhaps a missing mask.
     cases=(means.CASES[4], *means.CASES[:4], *means.CASES[5:]),
-    simulator_cases=(means.SIMULATOR_CASES[4], *means.SIMULATOR_CASES[:4], *means.SIMULATOR_CASES[5:]),
+    simulator_cases=(
+        means.SIMULATOR_CASES[4], *means.SIMULATOR_CASES[:4], *means.SIMULATOR_CASES[5:], means.PAST_A_BLOCK,
+    ),  # fmt: skip
     timed_cases=means.TIMED,
     plot_cases=means.PLOT_CASES,
     draw=means.draw,

@@ -8,11 +8,13 @@ import select
 import signal
 import threading
 from contextlib import AbstractContextManager
+from dataclasses import replace
 from typing import IO, Any
 
-from grader.verdict import Failure
+from grader.verdict import Failure, Finding
 
-_KINDS = ("not_written", "compile", "exception", "illegal_access")
+_KINDS = ("not_written", "compile", "exception", "illegal_access", "fails_on_gpu")
+_MOST_OBSERVED = 4  # of one round
 _LEAST_S, _MOST_S = 1e-9, 1e6  # of a round: the smallest floats become 0 when divided by its launches
 LOG_BYTES = 16 << 10
 _MOST_BYTES = 64 << 20  # of output; what exceeds the log is read and dropped
@@ -39,6 +41,19 @@ def failure_of(claim: Any) -> Failure:
         line=line if type(line) is int and 0 < line < 1_000_000 else None,
         detail=_text(claim.get("detail", ""), 4000),
     )
+
+
+def observed_of(claim: Any) -> tuple[tuple[Failure, ...], tuple[Finding, ...]]:
+    """Return what a simulator claims to have observed: failures on a GPU, and findings."""
+    failures, findings = [], []
+    for each in claim[:_MOST_OBSERVED] if isinstance(claim, list) else ():
+        failure = failure_of(each)
+        if failure.message and failure.kind in ("fails_on_gpu", "illegal_access"):
+            failures.append(replace(failure, advice=_text(each.get("advice", ""), 500)))
+        elif failure.message:
+            where = f"Line {failure.line}: " if failure.line else ""
+            findings.append(Finding("access", f"{where}{failure.message}", failure.line))
+    return tuple(failures), tuple(findings)
 
 
 def death(code: int | None, log: str) -> Failure:

@@ -17,12 +17,12 @@ from typing import Any
 
 from grader.exercise import Case, text_of
 from grader.judge.checking.buffers import Buffers, Layout, laid
-from grader.judge.process.claims import Printed, death, failure_of, time_of
+from grader.judge.process.claims import Printed, death, failure_of, observed_of, time_of
 from grader.judge.sandbox import FILES, MEMORY_BYTES, TASKS, Caged, TooManyFiles, available_share, start
 from grader.judge.timing.output_probe import OutputProbe
 from grader.protocol.channel import Channel, ChannelClosed, ChannelTimeout
 from grader.protocol.flag import Flag
-from grader.verdict import Failure
+from grader.verdict import Failure, Finding
 
 START_LIMIT_S = 120.0
 FILL = "fill"  # a function of every worker that fills the outputs of any exercise
@@ -55,6 +55,8 @@ class Round:
     event_s: float | None
     probe: OutputProbe
     seen: bytes  # the probed elements, before the clock stopped
+    failures: tuple[Failure, ...] = ()  # on a GPU, as the simulator claims
+    findings: tuple[Finding, ...] = ()
 
     def must_be_unchanged(self) -> None:
         """Once all outputs are right, raise WorkerFailed if the probe had seen other values: the answer came early."""
@@ -200,8 +202,9 @@ class Worker:
             ended = time.perf_counter()
         finally:
             gc.enable()
-        event_s = time_of(self._receive(limit_s).get("event_s"))
-        return Round(handed - started, answered - handed, ended - answered, event_s, probe, seen)
+        answer = self._receive(limit_s)
+        times = handed - started, answered - handed, ended - answered, time_of(answer.get("event_s"))
+        return Round(*times, probe, seen, *observed_of(answer.get("observed")))
 
     def _await_queue(self, flag: Flag, number: int) -> None:
         """Give the worker some time to queue its calls.
