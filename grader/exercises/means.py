@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
+from dataclasses import replace
 from math import log2
 from typing import Any
 
@@ -33,7 +34,7 @@ def _cases(ones: int, prime: int) -> tuple[Case, ...]:
 # For 2²⁴ ones, each sum and each sum / n is an exact float32, whatever the order of the additions.
 CASES = _cases(1 << 24, 1_000_003)
 SIMULATOR_CASES = _cases(4 * FULL, 100_003)  # 32 programs with blocks of 4,096 have two blocks each
-PAST_A_BLOCK = _case((1 << 20) + 1)  # more elements than Triton's largest block has
+PAST_A_BLOCK = replace(_case((1 << 20) + 1), if_right=True)  # more elements than Triton's largest block has
 TIMED = (_case(1 << 26),)
 PLOT_CASES = tuple(_case(1 << k) for k in range(14, 29, 2))
 

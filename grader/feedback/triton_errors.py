@@ -146,7 +146,7 @@ TRITON: tuple[Meaning, ...] = (
     ),
     Meaning(
         r"numel \((\d+)\) exceeds triton maximum tensor numel \((\d+)\)",
-        "A block of {0} elements is too large: the limit is {1}.",
+        "A block of {0} elements is too large. A block's length is a power of two, and the largest is 2^20 = {1}.",
         "Process the data in smaller blocks, with a loop or with more programs.",
     ),
     Meaning(

@@ -84,7 +84,7 @@ def test_the_judges_own_advice_comes_first() -> None:
 
 
 @pytest.mark.parametrize("kind", ["unusable", "not_written", "compile", "exception", "crash", "illegal_access",
-                                  "timeout", "limit", "implausible", "wrong_answer"])  # fmt: skip
+                                  "fails_on_gpu", "timeout", "limit", "implausible", "wrong_answer"])  # fmt: skip
 def test_every_kind_has_a_title(kind: str) -> None:
     """Every kind of failure has a title."""
     assert explained(Failure(kind, "x")).title  # type: ignore[arg-type]

@@ -1,7 +1,7 @@
-"""What a simulated launch does to memory: which program touches which element, and what is wrong about it.
+"""The accesses of a simulated launch: which program touches which element, and what is wrong about it.
 
 The programs of a launch run one after another here, but at the same time on a GPU. `Launch` keeps, for each element,
-the last store, the last atomic and the first load. From these it finds races, and accesses outside of every tensor.
+the last store, the first atomic and the first load. From these it finds races, and accesses outside of every tensor.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ import numpy as np
 
 RACE, STRAY, NOTE = "fails_on_gpu", "illegal_access", "note"
 _FAR_BYTES = 1 << 30  # from every tensor: such an address has no element's number
-_ADD = "Add with an atomic, or give each program an element of its own and add those in a second launch."
+_ADD = "Add with an atomic, or let each program store to its own address and add these values in a second launch."
 _observed: list[dict[str, Any]] = []
 _noted: set[tuple[Any, ...]] = set()  # stray reads, which are observed once in a process
 
@@ -61,7 +61,7 @@ class Region:
         self._shadows: dict[str, Any] = {}
 
     def shadow(self, name: str) -> Any:
-        """Return the numbers of the last "store" or "atomic", or of the first "load"."""
+        """Return the numbers of the last "store", or of the first "atomic" or "load"."""
         if name not in self._shadows:
             self._shadows[name] = np.zeros((self.end - self.start) // self.item + 1, np.int32)
         return self._shadows[name]
@@ -88,7 +88,7 @@ class Region:
 
 
 def rights_of(address: int) -> str:
-    """Return the rights of this process to memory, such as "rw-p", or "": an input is read-only, and no tensor knows."""
+    """Return the rights to memory, such as "rw-p", or "". An input is read-only, which its tensor does not know."""
     with open("/proc/self/maps", encoding="ascii") as maps:
         for line in maps:
             span, rights, *_ = line.split(maxsplit=2)
@@ -162,12 +162,10 @@ class Launch:
         for kind in ("store", "atomic"):
             if region.has(kind):
                 self._race(region, units, region.shadow(kind)[units], "load", kind, number)
-        first = region.shadow("load")
-        seen = first[units]
-        first[units] = np.where(seen == 0, number, seen)
+        _keep_first(region.shadow("load"), units, number)
 
     def store(self, region: Region, units: Any, changes: Any, line: int | None) -> None:
-        """Record a store. Where `changes` is false, the element already held the value: there it races with nobody."""
+        """Record a store. It races only for elements that it `changes`: the others already held the value."""
         number = self.number(line)
         region.was_written = True
         last = region.shadow("store")
@@ -185,7 +183,7 @@ class Launch:
         for kind in ("store", "load"):
             if region.has(kind):
                 self._race(region, units, region.shadow(kind)[units], "atomic", kind, number)
-        region.shadow("atomic")[units] = number
+        _keep_first(region.shadow("atomic"), units, number)
 
     def release(self, address: int) -> None:
         """Let programs that acquire this address later see all accesses up to now."""
@@ -243,3 +241,8 @@ class Launch:
         point = self._points[bisect.bisect_right(self._starts, number) - 1]
         used = [index for index, length in enumerate(self.grid) if length > 1 or index == 0]
         return str(point[0]) if used == [0] else str(point[: used[-1] + 1])
+
+
+def _keep_first(shadow: Any, units: Any, number: int) -> None:
+    seen = shadow[units]
+    shadow[units] = np.where(seen == 0, number, seen)

@@ -11,7 +11,7 @@ _UNARY = ("create_erf", "create_rsqrt")
 
 
 def install() -> None:
-    """Let the interpreter compute with bfloat16: in float32, rounded after each operation. A second call does nothing."""
+    """Let the interpreter compute with bfloat16, rounded after each operation. A second call does nothing."""
     import triton.language as tl
     from triton.runtime import interpreter
 
@@ -27,8 +27,9 @@ def install() -> None:
 
     def narrow(handle: Any) -> Any:
         """Keep comparisons, which are bool, and round everything else."""
-        data = handle.data
-        return interpreter.TensorHandle(data if data.dtype == bool else _encoded(data), tl.bfloat16)
+        if handle.data.dtype == bool:
+            return interpreter.TensorHandle(handle.data, tl.int1)
+        return interpreter.TensorHandle(_encoded(handle.data), tl.bfloat16)
 
     def through_float32(original: Any, operands: int) -> Any:
         @functools.wraps(original)

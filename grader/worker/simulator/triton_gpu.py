@@ -1,4 +1,4 @@
-"""What Triton code asks of a GPU and its driver, answered without one: properties, `warmup`, libdevice, `is_cuda`."""
+"""Answers to what Triton code asks of a GPU and its driver: properties, `warmup`, libdevice, `is_cuda`."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def install() -> None:
     triton.runtime.driver.set_active(_driver())
     function.run = _compiled(function.run)
     _offer_libdevice()
-    torch.Tensor.is_cuda = property(_is_cuda)  # type: ignore[assignment,method-assign]
+    torch.Tensor.is_cuda = property(_is_cuda)  # type: ignore[assignment]
 
 
 def _is_cuda(tensor: Any) -> bool:
@@ -92,7 +92,7 @@ class _Event:
 
 
 class Compiled:
-    """What `kernel.warmup` and a launch return: resources as of a small kernel, and the kernel itself."""
+    """The result of `kernel.warmup` and of a launch: resources as of a small kernel, and the kernel itself."""
 
     n_regs, n_spills = 32, 0
 
@@ -138,7 +138,9 @@ def _offer_libdevice() -> None:
             setattr(of_cuda, name, bound(function))
             setattr(libdevice, name, getattr(of_cuda, name))
 
-    def create_extern_elementwise(self: Any, library: str, path: str, symbol: str, args: Any, kind: Any, pure: bool) -> Any:
+    def create_extern_elementwise(
+        self: Any, library: str, path: str, symbol: str, args: Any, kind: Any, pure: bool
+    ) -> Any:
         function = _libdevice(symbol)
         with np.errstate(all="ignore"):
             result = function(*(each.data for each in args))
@@ -154,10 +156,11 @@ _NAMES = {  # libdevice's names that NumPy has under another
     "nearbyint": "rint", "llabs": "abs", "fsub": "subtract", "fadd": "add", "fmul": "multiply", "dadd": "add",
     "dmul": "multiply", "ddiv": "divide", "fsqrt": "sqrt", "dsqrt": "sqrt", "max": "maximum", "min": "minimum",
 }  # fmt: skip
-_SAME = (
-    "cbrt ceil copysign cos cosh exp exp2 expm1 fabs floor fmax fmin fmod hypot isinf isnan ldexp log log10 log1p log2 "
-    "logb nextafter rint signbit sin sinh sqrt tan tanh trunc"
-).split()
+_SAME = {
+    "cbrt", "ceil", "copysign", "cos", "cosh", "exp", "exp2", "expm1", "fabs", "floor", "fmax", "fmin", "fmod", "hypot",
+    "isinf", "isnan", "ldexp", "log", "log10", "log1p", "log2", "nextafter", "rint", "signbit", "sin", "sinh", "sqrt",
+    "tan", "tanh", "trunc",
+}  # fmt: skip
 _OWN: dict[str, Any] = {
     "rsqrt": lambda x: 1 / np.sqrt(x),
     "frsqrt": lambda x: 1 / np.sqrt(x),
