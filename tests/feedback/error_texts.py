@@ -140,6 +140,13 @@ TEXTS: tuple[tuple[str, str], ...] = (
     ("Boolean value of Tensor with more than one value is ambiguous", "`tl.where`"),
     ("ValueError: numel (2097152) exceeds triton maximum tensor numel (1048576)", "2097152 elements is too large"),
     (
+        "ValueError: A block of this launch has 2,048 threads, and a GPU allows at most 1,024",
+        "2,048 threads is too large",
+    ),
+    ("ValueError: The grid of this launch has length 70,000 along y, and a GPU allows 1 to 65,535", "70,000 along y"),
+    ("ValueError: A block has 65,536 B of shared memory, and a GPU allows at most 49,152 B", "Use a smaller tile"),
+    ("RuntimeError: `shfl_sync` waits for lanes of its mask that never reach it", "skip the work, not the call"),
+    (
         "AssertionError('Loop-carried variable acc has initial type int32 but is re-assigned to fp32 in loop! Please "
         "make sure that the type stays consistent.')",
         "`acc` starts as int32 and becomes fp32",

@@ -56,7 +56,7 @@ def test_a_race_fails_the_case(quick_judge: Any) -> None:
 
 
 def test_a_read_past_the_end_is_a_note(quick_judge: Any) -> None:
-    """It takes no points, and is said once. With a mask nothing is said."""
+    """It takes no points, and is reported once. With a mask nothing is reported."""
     verdict = quick_judge.grade(_ADD.replace("MASK", ""), "vector_add")
     assert verdict.points == 3
     (note,) = verdict.findings

@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 
 RACE, STRAY, NOTE = "fails_on_gpu", "illegal_access", "note"
+DOES = {"load": "loads {}", "store": "stores to {}", "atomic": "changes {} by an atomic"}
 _FAR_BYTES = 1 << 30  # from every tensor: such an address has no element's number
 _ADD = "Add with an atomic, or let each program store to its own address and add these values in a second launch."
 _observed: list[dict[str, Any]] = []
@@ -227,13 +228,13 @@ class Launch:
     def _say_race(self, region: Region, address: int, other: int, now: str, then: str, number: int) -> None:
         element, lines = region.element(address), (self._lines[other], self._lines[number])
         first, second = self._program(other), self._program(number)
-        does = {"load": "loads", "store": "stores to", "atomic": "changes, by an atomic,"}
         same = f"both in line {lines[1]}" if lines[0] == lines[1] else f"in line {lines[0]} and line {lines[1]}"
         if now == then == "store":
             said = f"A race: program {first} and program {second} both store to {element}, {same}"
             end = "On a GPU they run at the same time, and either value may be left."
         else:
-            said = f"A race: program {first} {does[then]} {element} and program {second} {does[now]} it, {same}"
+            both = f"program {first} {DOES[then].format(element)} and program {second} {DOES[now].format('it')}"
+            said = f"A race: {both}, {same}"
             end = "On a GPU they run at the same time, in no fixed order."
         observe(RACE, f"{said}. {end}", lines[1], _ADD)
 

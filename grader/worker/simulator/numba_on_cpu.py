@@ -1,8 +1,7 @@
 """Make Numba's CUDA simulator closer to a GPU, so that it shows more bugs, and faster.
 
 Unwritten memory holds NaN, and the device has a multiprocessor. As on a GPU, a kernel with one signature takes the
-bytes of its arguments, and with several signatures one must match. A kernel without a barrier runs in a single thread,
-which is many times faster.
+bytes of its arguments, and with several signatures one must match. `numba_blocks.py` runs the kernels.
 """
 
 from __future__ import annotations
@@ -10,12 +9,10 @@ from __future__ import annotations
 import contextlib
 import functools
 import importlib.util
-import linecache
 import math
 import operator
 import os
 import sys
-import threading
 from collections.abc import Callable, Iterator, Sequence
 from types import ModuleType, SimpleNamespace
 from typing import Any
@@ -27,7 +24,6 @@ _OPTIONS = {
     "cache", "debug", "device", "fastmath", "forceinline", "inline", "launch_bounds", "lineinfo", "link", "lto",
     "max_registers", "opt", "shared_memory_carveout",
 }  # fmt: skip
-_BARRIERS = ("syncthreads", "cooperative", "this_grid", "syncwarp")
 
 
 def offer() -> None:
@@ -70,8 +66,9 @@ class _Finder:
 
 def _patch(cuda: Any) -> None:
     import numpy as np
-    from numba.cuda.simulator import kernel
     from numba.cuda.simulator.cudadrv import devices
+
+    from grader.worker.simulator import numba_blocks
 
     made = cuda.device_array
 
@@ -84,32 +81,13 @@ def _patch(cuda: Any) -> None:
 
     devices.FakeCUDADevice.MULTIPROCESSOR_COUNT = MULTIPROCESSORS
     devices.FakeCUDADevice.name = b"SIMULATOR"
-    run = kernel.BlockManager.run
-    kernel.BlockManager.run = lambda self, *args: (run if _has_barrier(self._f) else _run_in_one_thread)(self, *args)
+    numba_blocks.install()
     cuda.get_current_device = lambda: devices.gpus[0].device
     cuda.device_array = poisoned
     cuda.device_array_like = lambda like, stream=0: poisoned(shape=like.shape, dtype=like.dtype)
     cuda.external_stream = lambda pointer: cuda.stream()
     cuda.as_cuda_array = lambda given, sync=True: array(given) if hasattr(given, "data_ptr") else given
     cuda.jit = functools.partial(_jit, cuda.jit)
-
-
-def _has_barrier(function: Any) -> bool:
-    text = "".join(linecache.getlines(function.__code__.co_filename)) or "syncthreads"
-    return any(word in text for word in _BARRIERS)
-
-
-def _run_in_one_thread(manager: Any, block: tuple[int, ...], *args: Any) -> None:
-    """Run the threads of a block one after another, in this thread."""
-    import numpy as np
-    from numba.cuda.simulator.kernelapi import Dim3
-
-    here: Any = threading.current_thread()
-    here.blockIdx = Dim3(*block)
-    for point in np.ndindex(*manager._block_dim):
-        here.threadIdx = Dim3(*point)
-        here.thread_id = point[0] + manager._block_dim[0] * (point[1] + manager._block_dim[1] * point[2])
-        manager._f(*args)
 
 
 def _jit(original: Callable[..., Any], function_or_signature: Any = None, **options: Any) -> Any:

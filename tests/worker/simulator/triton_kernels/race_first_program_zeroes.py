@@ -1,4 +1,4 @@
-# says: A race: program 0 stores to `out[0]` and program 1 changes, by an atomic, it
+# says: A race: program 0 stores to `out[0]` and program 1 changes it by an atomic
 import torch
 import triton
 import triton.language as tl

@@ -1,4 +1,4 @@
-# says: A race: program 0 changes, by an atomic, `out[0]` and program 3 loads it
+# says: A race: program 0 changes `out[0]` by an atomic and program 3 loads it
 import torch
 import triton
 import triton.language as tl
