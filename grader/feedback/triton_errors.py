@@ -43,6 +43,13 @@ _WORDED_ALIKE = r"'int' object is not iterable|only 0-dimensional arrays can be 
 
 TRITON: tuple[Meaning, ...] = (
     Meaning(
+        r"^\w*(?:Error|Exception)\b",
+        "The simulator's tensors are in CPU memory, so this check fails here. On a GPU it holds: this says nothing "
+        "about your work.",
+        "Write `x.is_cuda`, which is true in the simulator as well.",
+        code=r"\.device(?:\.type)?\s*[!=]=\s*[\"']cuda",
+    ),
+    Meaning(
         r"'NoneType' object has no attribute 'to_tensor'",
         "Triton's interpreter does not support `.{0}()` as a method of a block.",
         "Write `tl.{0}(x)` instead of `x.{0}()`.",

@@ -14,6 +14,7 @@ _SCALARS = "TypeError: only 0-dimensional arrays can be converted to Python scal
 
 # Messages with several causes, each with the line of the submission that tells them apart.
 TEXTS_WITH_LINES: tuple[tuple[str, str, str], ...] = (
+    ("AssertionError: x must be on a GPU", "    assert x.device.type == 'cuda'", "this says nothing about your work"),
     (_NO_TENSOR, "    numerator = (x - tl.max(x, axis=0)).exp()", "Write `tl.exp(x)`"),
     (_NO_TENSOR, "    x = x.sqrt()", "Write `tl.sqrt(x)`"),
     (_NOT_ITERABLE, "    denominator = sum(e)", "Python's `sum` was called on a block. Use `tl.sum("),

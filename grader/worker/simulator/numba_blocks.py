@@ -17,6 +17,7 @@ from numba.cuda.np.numpy_support import as_dtype
 from numba.cuda.simulator import kernel
 from numba.cuda.simulator.kernelapi import Dim3, FakeCUDAAtomic, FakeCUDAModule, FakeCUDAShared
 
+from grader.words import plural
 from grader.worker.simulator.numba_log import Launch, Who
 from grader.worker.simulator.numba_waits import Untranslatable, waiting
 
@@ -63,7 +64,8 @@ def _must_fit(grid: Any, block: Any, dynamic_bytes: int) -> None:
     """Raise ValueError for a launch that a GPU refuses."""
     threads = int(np.prod(block))
     if threads > _MOST_THREADS:
-        raise ValueError(f"A block of this launch has {threads:,} threads, and a GPU allows at most {_MOST_THREADS:,}")
+        said = f"A block of this launch has {plural(threads, 'thread')}"
+        raise ValueError(f"{said}, and a GPU allows at most {_MOST_THREADS:,}")
     for what, lengths, limits in (("block", block, _MOST_BLOCK), ("grid", grid, _MOST_GRID)):
         for axis, length, most in zip("xyz", lengths, limits, strict=True):
             if not 1 <= length <= most:

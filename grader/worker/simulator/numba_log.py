@@ -18,7 +18,7 @@ from grader.worker.simulator.accesses import DOES, RACE, observe
 
 _SHARED = re.compile(r"\b(\w+)\s*=\s*\w*\.?shared\.array\b")
 _WARP = 32
-# What is kept of an element: the last store, the last two threads that loaded it, and the last two atomics.
+# Kept for each element: the last store, the last two threads that loaded it, and the last two atomics.
 _SLOTS = ("store", "load", "load", "atomic", "atomic")
 _CONFLICTS = {"load": (0, 3, 4), "store": (0, 1, 2, 3, 4), "atomic": (0, 1, 2)}
 

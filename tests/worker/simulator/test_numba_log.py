@@ -81,7 +81,7 @@ def test_a_race_is_described(name: str, says: str) -> None:
 @pytest.mark.parametrize(
     ("launch", "shared", "lanes", "says"),
     [
-        ("[1, 2048]", 0, 0, "A block of this launch has 2,048 threads, and a GPU allows at most 1,024"),
+        ("[1, 2048]", 0, 0, "A block of this launch has 2048 threads, and a GPU allows at most 1,024"),
         ("[1, (1, 1, 128)]", 0, 0, "The block of this launch has length 128 along z, and a GPU allows 1 to 64"),
         ("[(1, 70_000), 1]", 0, 0, "The grid of this launch has length 70,000 along y"),
         ("[1, 32, 0, 1 << 20]", 0, 0, "A block has 1,048,576 B of shared memory, and a GPU allows at most 232,448 B"),
