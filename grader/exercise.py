@@ -50,7 +50,7 @@ class Case:
     `fill` is one of `FILLS`; "normal|heavy" is one of the two, drawn again for each array of each launch.
     In a `measured` case the exercise's `measure` finds the expected output, with the same inputs on this GPU.
     `budget` replaces the exercise's. A case in which a submission measures has several `tries`, each with its own
-    inputs, because the machine may be disturbed.
+    inputs, because the machine may be disturbed. A case with `if_right` runs only if all before it are right.
     """
 
     name: str
@@ -59,6 +59,7 @@ class Case:
     measured: bool = False
     budget: Budget | None = None
     tries: int = 1
+    if_right: bool = False
 
     def times(self, scale: int) -> Case:
         """The same case, `scale` times as large, with the same name."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
+from dataclasses import replace
 from math import isfinite, log2
 from typing import Any
 
@@ -37,6 +38,7 @@ SIMULATOR_CASES = _cases(4 * FULL, 100_003)  # 32 programs with blocks of 4,096 
 MANY_BLOCKS = _case(
     18 * FULL, ", each of them 1"
 )  # eight blocks for each of 132 SMs, and more than one can have threads
+PAST_A_BLOCK = replace(_case((1 << 20) + 1), if_right=True)  # more elements than Triton's largest block has
 TIMED = (_case(1 << 26),)
 SMALLER_THAN_A_BLOCK = ("1 element", "31 elements")
 FULL_BLOCKS = tuple(_case(n, ", each of them 1").name for n in (1 << 24, 4 * FULL))

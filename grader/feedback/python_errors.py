@@ -43,6 +43,27 @@ class Advice:
 
 NUMBA: tuple[Meaning, ...] = (
     Meaning(
+        r"A block of this launch has ([\d,]+) threads",
+        "A block of {0} threads is too large: no GPU has more than 1,024 threads in a block.",
+        "Launch more blocks of fewer threads: 128 or 256 are usual.",
+    ),
+    Meaning(
+        r"The (block|grid) of this launch has length ([\d,]+) along (\w)",
+        "The {0} has length {1} along {2}, which a GPU refuses.",
+        "Use the x axis for the longest dimension. A block may have up to 1,024 × 1,024 × 64 threads, but no more than "
+        "1,024 in all. A grid may have 65,535 blocks along y and along z.",
+    ),
+    Meaning(
+        r"A block has ([\d,]+) B of shared memory",
+        "A block uses {0} bytes of shared memory, more than a GPU gives it.",
+        "Use a smaller tile, or reuse one array for several purposes.",
+    ),
+    Meaning(
+        r"waits for lanes of its mask that never reach it",
+        "A function of a warp waits for every lane of its mask, and some of them return or branch away before it.",
+        "Let all lanes of the mask reach the call: skip the work, not the call.",
+    ),
+    Meaning(
         r"CUDA kernel must have void return type",
         "A kernel cannot return a value.",
         "Write the result to an output array.",

@@ -69,6 +69,13 @@ _WORDED_ALIKE = r"'int' object is not iterable|only 0-dimensional arrays can be 
 
 TRITON: tuple[Meaning, ...] = (
     Meaning(
+        r"^\w*(?:Error|Exception)\b",
+        "The simulator's tensors are in CPU memory, so this check fails here. On a GPU it holds: this says nothing "
+        "about your work.",
+        "Write `x.is_cuda`, which is true in the simulator as well.",
+        code=r"\.device(?:\.type)?\s*[!=]=\s*[\"']cuda",
+    ),
+    Meaning(
         r"'NoneType' object has no attribute 'to_tensor'",
         "Triton's interpreter does not support `.{0}()` as a method of a block.",
         "Write `tl.{0}(x)` instead of `x.{0}()`.",
@@ -176,7 +183,7 @@ TRITON: tuple[Meaning, ...] = (
     ),
     Meaning(
         r"numel \((\d+)\) exceeds triton maximum tensor numel \((\d+)\)",
-        "A block of {0} elements is too large: the limit is {1}.",
+        "A block of {0} elements is too large. A block's length is a power of two, and the largest is 2^20 = {1}.",
         "Process the data in smaller blocks, with a loop or with more programs.",
     ),
     Meaning(

@@ -189,6 +189,8 @@ class Job:
         except WorkerFailed as failed:
             return failed.failure
         for number, case in enumerate(self.all_cases):
+            if case.if_right and not all(each.passed for each in self.cases):
+                continue
             self.progress(f"checking {case.name}", number, len(self.all_cases))
             result = self._case(worker, case)
             if result.failure is not None and result.failure.kind == "not_simulated":

@@ -34,6 +34,8 @@ def describe(error: BaseException, file: Path) -> dict[str, Any]:
     elif kind == "compile":
         found_line, found = _compiler_says(error, text)
         line, message = found_line or line, found
+    elif type(error).__name__ == "StrayAccess":
+        kind, message = "illegal_access", text
     elif kind == "exception":
         line = _line_in_kernel(text, _cell(file)) or line
     elif kind == "illegal_access":

@@ -84,7 +84,9 @@ class Worker:
                 tuple(getattr(self.arenas[slot.arena], "read_only", False) for slot in launch) for launch in launches
             ]
         elif operation == "arm":
-            return {"done": operation, "event_s": self._run(message, channel), "observed": self._observed()}
+            self._observed()
+            answer = {"done": operation, "event_s": self._run(message, channel)}
+            return answer | ({"observed": observed} if (observed := self._observed()) else {})
         elif operation == "kernels":
             from grader.worker.call_profile import ran
 
@@ -93,9 +95,13 @@ class Worker:
         return {"done": operation}
 
     def _observed(self) -> list[dict[str, Any]]:
-        """Return the failures that the simulator saw in kernels that ran to their end."""
-        texts = _simulator().take_observed() if self.device == "simulator" else []
-        return [found for found in map(accesses_in, texts) if found is not None]
+        """Return what the simulator saw since the last call, in kernels that ran to their end."""
+        if self.device != "simulator":
+            return []
+        from grader.worker.simulator import accesses
+
+        texts = _simulator().take_observed()
+        return [found for found in map(accesses_in, texts) if found is not None] + accesses.take_observed()
 
     def _map(self, arenas: Sequence[dict[str, Any]], fds: list[int]) -> None:
         self.flag = Flag(fds[0])
@@ -227,7 +233,7 @@ def _described(error: BaseException) -> dict[str, Any]:
 def _import(device: str) -> None:
     """Import what a submission needs, before there is one."""
     if device == "simulator":
-        from grader.worker.simulator import triton_compiled
+        from grader.worker.simulator import bfloat16, triton_compiled, triton_gpu, triton_log
 
         start = _simulator()
         start.prepare()
@@ -239,6 +245,9 @@ def _import(device: str) -> None:
         start.take_first()
         triton_compiled.remember()
         forked.enable()
+        bfloat16.install()
+        triton_gpu.install()
+        triton_log.watch()
     else:
         _cuda()
 

@@ -21,6 +21,7 @@ TEXTS_WITH_LINES: tuple[tuple[str, str, str], ...] = (
         "    kernel[(tl.cdiv(n, 1024),)](x, out, n)",
         "`triton.cdiv(…)`",
     ),
+    ("AssertionError: x must be on a GPU", "    assert x.device.type == 'cuda'", "this says nothing about your work"),
     (_NO_TENSOR, "    numerator = (x - tl.max(x, axis=0)).exp()", "Write `tl.exp(x)`"),
     (_NO_TENSOR, "    x = x.sqrt()", "Write `tl.sqrt(x)`"),
     (_NOT_ITERABLE, "    denominator = sum(e)", "Python's `sum` was called on a block. Use `tl.sum("),
@@ -218,6 +219,13 @@ TEXTS: tuple[tuple[str, str], ...] = (
     ("simultaneous multiple comparison is not supported", "(0 <= x) & (x < n)"),
     ("Boolean value of Tensor with more than one value is ambiguous", "`tl.where`"),
     ("ValueError: numel (2097152) exceeds triton maximum tensor numel (1048576)", "2097152 elements is too large"),
+    (
+        "ValueError: A block of this launch has 2,048 threads, and a GPU allows at most 1,024",
+        "2,048 threads is too large",
+    ),
+    ("ValueError: The grid of this launch has length 70,000 along y, and a GPU allows 1 to 65,535", "70,000 along y"),
+    ("ValueError: A block has 65,536 B of shared memory, and a GPU allows at most 49,152 B", "Use a smaller tile"),
+    ("RuntimeError: `shfl_sync` waits for lanes of its mask that never reach it", "skip the work, not the call"),
     (
         "AssertionError('Loop-carried variable acc has initial type int32 but is re-assigned to fp32 in loop! Please "
         "make sure that the type stays consistent.')",

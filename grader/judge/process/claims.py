@@ -61,6 +61,8 @@ def observed_of(claim: Any) -> tuple[tuple[Failure, ...], tuple[Finding, ...]]:
     """Return what a simulator claims to have observed: failures on a GPU, and findings."""
     failures, findings = [], []
     for each in claim[:_MOST_OBSERVED] if isinstance(claim, list) else ():
+        if not isinstance(each, dict):
+            continue
         failure = failure_of(each)
         if failure.message and failure.kind in ("fails_on_gpu", "illegal_access"):
             failures.append(replace(failure, advice=_text(each.get("advice", ""), 500)))

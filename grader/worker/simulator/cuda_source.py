@@ -42,7 +42,7 @@ def zero_variables() -> None:
 
 
 def flags_with_torch() -> list[str]:
-    """For a source with torch's headers, where checks of all subscripts and pointers, and line numbers, cost seconds."""
+    """For a source with torch's headers, where checks of subscripts and pointers, and line numbers, cost seconds."""
     return [*(flag for flag in COMPILER_FLAGS if flag != "-g1"), "-fno-sanitize=alignment,bounds"]
 
 

@@ -1,8 +1,7 @@
 """Make Numba's CUDA simulator closer to a GPU, so that it shows more bugs, and faster.
 
 Unwritten memory holds NaN, and the device has a multiprocessor. As on a GPU, a kernel with one signature takes the
-bytes of its arguments, and with several signatures one must match. A kernel without a barrier runs in a single thread,
-which is many times faster.
+bytes of its arguments, and with several signatures one must match. `numba_blocks.py` runs the kernels.
 """
 
 from __future__ import annotations
@@ -10,24 +9,22 @@ from __future__ import annotations
 import contextlib
 import functools
 import importlib.util
-import linecache
 import math
 import operator
 import os
 import sys
-import threading
 from collections.abc import Callable, Iterator, Sequence
 from types import ModuleType, SimpleNamespace
 from typing import Any
 
 from grader.worker.simulator import numba_compiled
+from grader.worker.simulator.accesses import rights_of
 
 MULTIPROCESSORS = 1
 _OPTIONS = {
     "cache", "debug", "device", "fastmath", "forceinline", "inline", "launch_bounds", "lineinfo", "link", "lto",
     "max_registers", "opt", "shared_memory_carveout",
 }  # fmt: skip
-_BARRIERS = ("syncthreads", "cooperative", "this_grid", "syncwarp")
 
 
 def offer() -> None:
@@ -43,20 +40,9 @@ def array(tensor: Any) -> Any:
     from numba.cuda.simulator.cudadrv.devicearray import FakeCUDAArray
 
     host = tensor.numpy()
-    if not _writable(tensor.data_ptr()):
+    if "w" not in rights_of(tensor.data_ptr()):
         host = np.lib.stride_tricks.as_strided(host, writeable=False)
     return FakeCUDAArray(host)
-
-
-def _writable(address: int) -> bool:
-    """Look up whether the memory may be written, because the tensor does not know."""
-    with open("/proc/self/maps", encoding="ascii") as maps:
-        for line in maps:
-            span, rights, *_ = line.split()
-            low, high = (int(part, 16) for part in span.split("-"))
-            if low <= address < high:
-                return "w" in rights
-    return True
 
 
 class _Finder:
@@ -84,6 +70,8 @@ def _patch(cuda: Any) -> None:
     from numba.cuda.simulator import kernel
     from numba.cuda.simulator.cudadrv import devices
 
+    from grader.worker.simulator import numba_blocks
+
     made = cuda.device_array
 
     @functools.wraps(made)
@@ -95,10 +83,9 @@ def _patch(cuda: Any) -> None:
 
     devices.FakeCUDADevice.MULTIPROCESSOR_COUNT = MULTIPROCESSORS
     devices.FakeCUDADevice.name = b"SIMULATOR"
-    run = kernel.BlockManager.run
+    numba_blocks.install()
     launch = kernel.FakeCUDAKernel.__call__
     kernel.FakeCUDAKernel.__call__ = lambda self, *args: _launched(launch, self, *args)
-    kernel.BlockManager.run = lambda self, *args: (run if _has_barrier(self._f) else _run_in_one_thread)(self, *args)
     cuda.get_current_device = lambda: devices.gpus[0].device
     cuda.device_array = poisoned
     cuda.device_array_like = lambda like, stream=0: poisoned(shape=like.shape, dtype=like.dtype)
@@ -116,24 +103,6 @@ def _launched(launch: Callable[..., Any], kernel: Any, *args: Any) -> Any:
         numba_compiled.start(kernel.fn, types, asked, again=not before & {types})
         before.add(types)
     return launch(kernel, *args)
-
-
-def _has_barrier(function: Any) -> bool:
-    text = "".join(linecache.getlines(function.__code__.co_filename)) or "syncthreads"
-    return any(word in text for word in _BARRIERS)
-
-
-def _run_in_one_thread(manager: Any, block: tuple[int, ...], *args: Any) -> None:
-    """Run the threads of a block one after another, in this thread."""
-    import numpy as np
-    from numba.cuda.simulator.kernelapi import Dim3
-
-    here: Any = threading.current_thread()
-    here.blockIdx = Dim3(*block)
-    for point in np.ndindex(*manager._block_dim):
-        here.threadIdx = Dim3(*point)
-        here.thread_id = point[0] + manager._block_dim[0] * (point[1] + manager._block_dim[1] * point[2])
-        manager._f(*args)
 
 
 def _jit(original: Callable[..., Any], function_or_signature: Any = None, **options: Any) -> Any:

@@ -17,7 +17,7 @@ from typing import Any
 
 from grader.errors import GraderError
 from grader.protocol.arena import GUARD_BYTES
-from grader.worker.simulator import cuda_compiled
+from grader.worker.simulator import cuda_compiled, triton_log
 from grader.worker.simulator.cuda_source import (
     COMPILER_FLAGS,
     INCLUDE,
@@ -204,4 +204,8 @@ def take_first() -> None:
     """Let every autotuner without its own clock take its first configuration, because nothing can be timed here."""
     from triton.runtime.autotuner import Autotuner
 
-    Autotuner.do_bench = property(lambda tuner: tuner._do_bench or (lambda call, quantiles: [0.0] * len(quantiles)))
+    def untimed(tuner: Any) -> Any:
+        triton_log.will_tune(tuner)
+        return lambda call, quantiles: [0.0] * len(quantiles)
+
+    Autotuner.do_bench = property(lambda tuner: tuner._do_bench or untimed(tuner))

@@ -31,7 +31,7 @@ def test_a_failure_that_is_no_object_is_one_still(claim):
     assert "cannot be read" in found.message
 
 
-@pytest.mark.parametrize("kind", ["not_written", "compile", "exception", "illegal_access"])
+@pytest.mark.parametrize("kind", ["not_written", "compile", "exception", "illegal_access", "fails_on_gpu"])
 def test_a_worker_may_say_how_its_submission_failed(kind):
     """Kind, message, line and detail arrive."""
     found = failure_of({"kind": kind, "message": "It failed.", "line": 7, "detail": "line 1\n\tline 2"})
@@ -125,10 +125,18 @@ def test_text_of_any_language_stays_and_half_a_character_does_not_stop_it():
     assert plain("a\ud800b") == "a?b"
 
 
-def test_what_a_simulator_observed_is_cut_to_failures_and_findings() -> None:
-    """A claim of another shape is ignored."""
-    race = {"kind": "fails_on_gpu", "message": "Race: x", "line": 3}
-    failures, findings = observed_of([race, {"kind": "note", "message": "y", "line": 4}, 7, race, race])
-    assert [(each.kind, each.line) for each in failures] == [("fails_on_gpu", 3)] * 2
-    assert findings[0].sentence == "Line 4: y"
-    assert observed_of({"kind": "race"}) == observed_of(None) == ((), ())
+@pytest.mark.parametrize(
+    "claim", [None, "text", 3, {}, [], [None], [{"kind": "note"}], [{"kind": "timeout", "message": 3}]]
+)
+def test_an_observation_without_a_sentence_is_none(claim):
+    """A simulator that observed nothing, or cannot be understood, changes no verdict."""
+    assert observed_of(claim) == ((), ())
+
+
+def test_observations_are_failures_and_notes():
+    """A race fails the case, and its advice arrives. A note has its line in front. A few of each round are kept."""
+    race = {"kind": "fails_on_gpu", "message": "A race.", "line": 3, "advice": "Add with an atomic."}
+    failures, findings = observed_of([race, {"kind": "note", "message": "Read past the end.", "line": 4}])
+    assert [(each.kind, each.line, each.advice) for each in failures] == [("fails_on_gpu", 3, "Add with an atomic.")]
+    assert [(each.kind, each.sentence) for each in findings] == [("access", "Line 4: Read past the end.")]
+    assert len(observed_of([race] * 100)[0]) == 4

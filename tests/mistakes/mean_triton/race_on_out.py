@@ -1,6 +1,6 @@
 # mistake: each program loads `out`, adds its share and stores it; sums of programs that run at the same time are lost
 # says: to its own address
-# runs: gpu
+# runs: anywhere
 import triton
 import triton.language as tl
 

@@ -1,0 +1,280 @@
+"""Run the blocks of a simulated Numba kernel: its threads in turn, from one barrier to the next, and by warps.
+
+One thread of the host runs them all. A kernel that waits for others, at a barrier or in a function of warps, becomes a
+generator that yields there (`numba_waits.py`).
+"""
+
+from __future__ import annotations
+
+import sys
+import threading
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import numpy as np
+from numba.cuda import types
+from numba.cuda.np.numpy_support import as_dtype
+from numba.cuda.simulator import kernel
+from numba.cuda.simulator.kernelapi import Dim3, FakeCUDAAtomic, FakeCUDAModule, FakeCUDAShared
+
+from grader.words import plural
+from grader.worker.simulator.numba_log import Launch, Who
+from grader.worker.simulator.numba_waits import Untranslatable, waiting
+
+_MOST_THREADS, _MOST_BLOCK = 1024, (1024, 1024, 64)
+_MOST_GRID = ((1 << 31) - 1, 65_535, 65_535)
+_SHARED_BYTES, _DYNAMIC_BYTES = 48 << 10, 227 << 10
+_WARP, _EVERY_LANE = 32, 0xFFFFFFFF
+_launch: Any = None
+
+
+def install() -> None:
+    """Replace the simulator's own blocks, shared arrays and atomics, and add the functions of warps."""
+    kernel.FakeCUDAKernel.__call__ = _launched(kernel.FakeCUDAKernel.__call__)
+    kernel.BlockManager.run = _runner(kernel.BlockManager.run)
+    FakeCUDAShared.array = _shared(FakeCUDAShared.array)
+    for name, function in list(vars(FakeCUDAAtomic).items()):
+        if callable(function) and not name.startswith("__"):
+            setattr(FakeCUDAAtomic, name, _atomic(function))
+    for name in ("threadfence", "threadfence_system"):
+        setattr(FakeCUDAModule, name, _fence)
+    FakeCUDAModule.activemask = _active_mask
+    FakeCUDAModule.lanemask_lt = lambda self: (1 << self.laneid) - 1
+
+
+def _active_mask(self: Any) -> int:
+    here: Any = threading.current_thread()
+    return sum(1 << lane.number % _WARP for lane in getattr(here, "warp", ()) if lane.active)
+
+
+def _launched(original: Callable[..., Any]) -> Callable[..., Any]:
+    def call(self: Any, *args: Any) -> Any:
+        global _launch
+        if self._device or kernel._get_kernel_context() is not None:
+            return original(self, *args)
+        grid, block = kernel.normalize_kernel_dimensions(self.grid_dim, self.block_dim)
+        _must_fit(grid, block, self.dynshared_size)
+        _launch = Launch(tuple(block))
+        return original(self, *args)
+
+    return call
+
+
+def _must_fit(grid: Any, block: Any, dynamic_bytes: int) -> None:
+    """Raise ValueError for a launch that a GPU refuses."""
+    threads = int(np.prod(block))
+    if threads > _MOST_THREADS:
+        said = f"A block of this launch has {plural(threads, 'thread')}"
+        raise ValueError(f"{said}, and a GPU allows at most {_MOST_THREADS:,}")
+    for what, lengths, limits in (("block", block, _MOST_BLOCK), ("grid", grid, _MOST_GRID)):
+        for axis, length, most in zip("xyz", lengths, limits, strict=True):
+            if not 1 <= length <= most:
+                raise ValueError(
+                    f"The {what} of this launch has length {length:,} along {axis}, and a GPU allows 1 to {most:,}"
+                )
+    if dynamic_bytes > _DYNAMIC_BYTES:
+        raise ValueError(
+            f"A block has {dynamic_bytes:,} B of shared memory, and a GPU allows at most {_DYNAMIC_BYTES:,} B"
+        )
+
+
+def _runner(original: Callable[..., Any]) -> Callable[..., Any]:
+    def run(manager: Any, block: tuple[int, ...], *args: Any) -> None:
+        function = manager._f
+        _launch.block_bytes, _launch.shared_arrays, _launch.seen_in_block = 0, {}, {}
+        try:
+            waits = waiting(function, {*BARRIERS, *LANES})
+        except Untranslatable:
+            original(manager, block, *args)  # with a thread of the host for each, which cannot be logged
+            return
+        names = function.__code__.co_varnames
+        logged = [_launch.logged(each, name) for each, name in zip(args, names, strict=False)]
+        if waits is None:
+            _run_in_one_thread(manager, block, *logged)
+        else:
+            _Block(manager, block, lambda: waits(*logged)).run()
+
+    return run
+
+
+def _run_in_one_thread(manager: Any, block: tuple[int, ...], *args: Any) -> None:
+    """Run the threads of a block one after another, in this thread."""
+    here: Any = threading.current_thread()
+    here.blockIdx = Dim3(*block)
+    for point in np.ndindex(*manager._block_dim):
+        here.threadIdx = Dim3(*point)
+        here.thread_id = point[0] + manager._block_dim[0] * (point[1] + manager._block_dim[1] * point[2])
+        _launch.who = Who(block, here.thread_id)
+        manager._f(*args)
+
+
+class _Lane:
+    """A thread of a block. A step runs it until it waits or ends."""
+
+    def __init__(self, number: int, point: tuple[int, ...], running: Any) -> None:
+        self.number, self.point = number, Dim3(*point)
+        self.running = running
+        self.request: tuple[Any, ...] | None = None  # the function in which it waits, and its arguments
+        self.answer: Any = None
+        self.done = False
+        self.active = True  # until all others have come as far
+        self.warp_barriers = 0
+
+    def step(self) -> None:
+        try:
+            self.request = self.running.send(self.answer)
+        except StopIteration:
+            self.request, self.done = None, True
+
+
+class _Block:
+    """A block whose threads wait for each other."""
+
+    def __init__(self, manager: Any, index: tuple[int, ...], started: Callable[[], Any]) -> None:
+        self.index = index
+        self.barriers = 0
+        points = sorted(np.ndindex(*manager._block_dim), key=lambda point: point[::-1])
+        self.lanes = [_Lane(number, point, started()) for number, point in enumerate(points)]
+        self.warps = [self.lanes[first : first + _WARP] for first in range(0, len(self.lanes), _WARP)]
+
+    def run(self) -> None:
+        here: Any = threading.current_thread()
+        here.blockIdx = Dim3(*self.index)
+        alive = self.lanes
+        while alive:
+            for lane in alive:
+                if lane.request is None:
+                    here.threadIdx, here.thread_id, here.warp = (
+                        lane.point,
+                        lane.number,
+                        self.warps[lane.number // _WARP],
+                    )
+                    _launch.who = Who(self.index, lane.number, self.barriers, lane.warp_barriers)
+                    lane.step()
+            for lane in alive:
+                lane.active = not lane.done
+            alive = [lane for lane in alive if lane.active]
+            self._release(alive)
+
+    def _release(self, alive: list[_Lane]) -> None:
+        """Let the lanes go on whose warp or block has arrived. RuntimeError: they wait for others that never arrive."""
+        for warp in self.warps:
+            _meet(warp)
+        if alive and all(lane.request and lane.request[0] in BARRIERS for lane in alive):
+            self.barriers += 1
+            votes = [bool(lane.request[1]) for lane in alive if lane.request and len(lane.request) > 1]
+            for lane in alive:
+                assert lane.request is not None
+                lane.answer, lane.request = BARRIERS[lane.request[0]](votes), None
+        if alive and all(lane.request for lane in alive):
+            name = next(lane.request[0] for lane in alive if lane.request and lane.request[0] not in BARRIERS)
+            raise RuntimeError(f"`{name}` waits for lanes of its mask that never reach it")
+
+
+BARRIERS: dict[str, Callable[[list[bool]], Any]] = {
+    "syncthreads": lambda votes: None,
+    "syncthreads_count": sum,
+    "syncthreads_and": lambda votes: int(all(votes)),
+    "syncthreads_or": lambda votes: int(any(votes)),
+    "sync": lambda votes: None,  # of a cooperative grid, which has one block here
+}
+
+
+def _meet(warp: list[_Lane]) -> None:
+    """Answer the lanes of a warp that wait for each other in the same function, if all of their mask are there."""
+    for name, mask in {_key(lane) for lane in warp if lane.request and lane.request[0] not in BARRIERS}:
+        named = {lane.number % _WARP: lane for lane in warp if mask >> lane.number % _WARP & 1 and not lane.done}
+        if any(_key(lane) != (name, mask) for lane in named.values()):
+            continue
+        values = {index: lane.request[2:] for index, lane in named.items() if lane.request}
+        for index, lane in named.items():
+            lane.answer = LANES[name](index, values)
+            lane.warp_barriers += 1
+        for lane in named.values():
+            lane.request = None
+
+
+def _key(lane: _Lane) -> tuple[str, int]:
+    """Return the function of a warp in which a lane waits, and its mask."""
+    if not lane.request or lane.request[0] in BARRIERS:
+        return "", 0
+    mask = lane.request[1] if len(lane.request) > 1 else _EVERY_LANE
+    return lane.request[0], int(mask) & _EVERY_LANE
+
+
+def _shuffled(source: Callable[[int, int], int]) -> Callable[..., Any]:
+    """Return a shuffle: a lane gets the value of another one, or its own if that one is missing."""
+
+    def answer(index: int, values: Any) -> Any:
+        other = source(index, int(values[index][1]))
+        return values[other if other in values else index][0]
+
+    return answer
+
+
+def _same(index: int, values: Any) -> int:
+    return sum(1 << other for other, (value,) in values.items() if value == values[index][0])
+
+
+def _votes(values: Any) -> Iterator[bool]:
+    return (bool(value) for (value,) in values.values())
+
+
+LANES: dict[str, Callable[[int, Any], Any]] = {
+    "syncwarp": lambda index, values: None,
+    "shfl_sync": _shuffled(lambda index, given: given % _WARP),
+    "shfl_up_sync": _shuffled(lambda index, given: index - given),
+    "shfl_down_sync": _shuffled(lambda index, given: index + given),
+    "shfl_xor_sync": _shuffled(lambda index, given: index ^ given),
+    "ballot_sync": lambda index, values: sum(1 << lane for lane, (value,) in values.items() if value),
+    "any_sync": lambda index, values: any(_votes(values)),
+    "all_sync": lambda index, values: all(_votes(values)),
+    "eq_sync": lambda index, values: len(set(_votes(values))) == 1,
+    "match_any_sync": _same,
+    "match_all_sync": lambda index, values: (
+        (sum(1 << lane for lane in values), True) if len(set(values.values())) == 1 else (0, False)
+    ),
+}
+
+
+def _fence(self: Any) -> None:
+    if _launch is not None:
+        _launch.fences = True
+
+
+def _atomic(original: Callable[..., Any]) -> Callable[..., Any]:
+    def call(self: Any, *args: Any) -> Any:
+        if _launch is None:
+            return original(self, *args)
+        _launch.atomic_line = sys._getframe(1).f_lineno
+        try:
+            return original(self, *args)
+        finally:
+            _launch.atomic_line = 0
+
+    return call
+
+
+def _unwritten(shape: Any, dtype: Any) -> Any:
+    made = np.empty(shape, as_dtype(dtype) if isinstance(dtype, types.Type) else dtype)
+    if np.issubdtype(made.dtype, np.floating):
+        made[...] = np.nan
+    return made
+
+
+def _shared(original: Callable[..., Any]) -> Callable[..., Any]:
+    """Make one array per block for each call in the source, with NaN in it. A ValueError says that it is too large."""
+
+    def array(self: Any, shape: Any, dtype: Any, alignment: Any = None) -> Any:
+        frame = sys._getframe(1)
+        place = (frame.f_code, frame.f_lasti)
+        if place not in _launch.shared_arrays:
+            made = original(self, shape, dtype) if shape == 0 else _unwritten(shape, dtype)
+            _launch.block_bytes += made.nbytes if shape != 0 else 0
+            if _launch.block_bytes > _SHARED_BYTES:
+                what = f"A block has {_launch.block_bytes:,} B of shared memory in `cuda.shared.array`"
+                raise ValueError(f"{what}, and a GPU allows at most {_SHARED_BYTES:,} B")
+            _launch.shared_arrays[place] = _launch.shared(made, frame.f_lineno, frame.f_code.co_filename)
+        return _launch.shared_arrays[place]
+
+    return array

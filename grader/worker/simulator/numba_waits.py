@@ -1,0 +1,88 @@
+"""Turn a Numba kernel that waits for other threads into a generator, which yields where it waits.
+
+A call such as `cuda.syncthreads()` becomes `(yield ("syncthreads",))`, and a call of a device function that waits
+becomes `(yield from …)`. Python switches generators much faster than threads.
+"""
+
+from __future__ import annotations
+
+import ast
+import functools
+import inspect
+import textwrap
+from collections.abc import Callable
+from typing import Any
+
+_INNER = (ast.FunctionDef, ast.Lambda, ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp)
+
+
+class Untranslatable(Exception):
+    """The function waits in a place where it cannot yield, or its source is not known."""
+
+
+def waiting(function: Any, names: set[str]) -> Callable[..., Any] | None:
+    """Return the function as a generator that yields `(name, *arguments)`, or None if it calls none of the `names`.
+
+    Raises Untranslatable.
+    """
+    return _waiting(function, frozenset(names))
+
+
+@functools.cache
+def _waiting(function: Any, names: frozenset[str]) -> Callable[..., Any] | None:
+    try:
+        lines, first = inspect.getsourcelines(function)
+        (definition,) = ast.parse(textwrap.dedent("".join(lines))).body
+    except (OSError, TypeError, ValueError, SyntaxError) as error:
+        raise Untranslatable from error
+    if not isinstance(definition, ast.FunctionDef):
+        raise Untranslatable
+    change = _Yielding(function.__globals__, names)
+    definition.body = [change.visit(statement) for statement in definition.body]
+    if not change.waits:
+        return None
+    if function.__closure__ or change.inside:
+        raise Untranslatable
+    definition.decorator_list = []
+    module = ast.increment_lineno(ast.fix_missing_locations(ast.Module([definition], [])), first - 1)
+    space: dict[str, Any] = {}
+    exec(compile(module, function.__code__.co_filename, "exec"), function.__globals__, space)
+    made = space[definition.name]
+    made.__defaults__ = function.__defaults__
+    return made  # type: ignore[no-any-return]
+
+
+class _Yielding(ast.NodeTransformer):
+    """Replace calls that wait. `inside` says whether one is in a function or comprehension within the function."""
+
+    def __init__(self, space: dict[str, Any], names: frozenset[str]) -> None:
+        self.space, self.names = space, names
+        self.waits = self.inside = False
+        self._depth = 0
+
+    def generic_visit(self, node: ast.AST) -> ast.AST:
+        inner = isinstance(node, _INNER)
+        self._depth += inner
+        super().generic_visit(node)
+        self._depth -= inner
+        return node
+
+    def visit_Call(self, node: ast.Call) -> ast.AST:
+        self.generic_visit(node)
+        given = [*node.args, *(keyword.value for keyword in node.keywords)]
+        called = node.func
+        if isinstance(called, ast.Attribute) and called.attr in self.names:
+            self._wait()
+            return ast.copy_location(ast.Yield(ast.Tuple([ast.Constant(called.attr), *given], ast.Load())), node)
+        device = self.space.get(called.id) if isinstance(called, ast.Name) else None
+        if getattr(device, "_device", False) and (made := _waiting(device.fn, self.names)) is not None:  # type: ignore[union-attr]
+            self._wait()
+            name = f"_waiting_{called.id}"  # type: ignore[attr-defined]
+            self.space[name] = made
+            node.func = ast.copy_location(ast.Name(name, ast.Load()), called)
+            return ast.copy_location(ast.YieldFrom(node), node)
+        return node
+
+    def _wait(self) -> None:
+        self.waits = True
+        self.inside |= self._depth > 0

@@ -1,0 +1,193 @@
+"""Answers to what Triton code asks of a GPU and its driver: properties, `warmup`, libdevice, `is_cuda`."""
+
+from __future__ import annotations
+
+import functools
+import math
+import sys
+import time
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+
+MULTIPROCESSORS = 132  # as an H100 has: a kernel must also work with many programs
+_CAPABILITY = (9, 0)
+_SHARED_BYTES = 232_448
+_SUBMISSION = "submission.py"
+
+
+def install() -> None:
+    """Answer as a GPU of compute capability 9.0 would. Tensors stay on the CPU. A second call does nothing."""
+    import torch
+    import triton.runtime.driver
+    from triton.runtime import interpreter
+
+    cuda: Any = torch.cuda
+    function: Any = interpreter.InterpretedFunction
+    if hasattr(function.run, "__wrapped__"):
+        return
+    cuda.get_device_properties = lambda device=None: _properties()
+    cuda.get_device_capability = lambda device=None: _CAPABILITY
+    cuda.get_device_name = lambda device=None: _properties().name
+    cuda.current_device = lambda: 0
+    triton.runtime.driver.set_active(_driver())
+    function.run = _compiled(function.run)
+    _offer_libdevice()
+    torch.Tensor.is_cuda = property(_is_cuda)  # type: ignore[assignment]
+
+
+def _is_cuda(tensor: Any) -> bool:
+    """Return True to a submission, which may insist on it. Libraries learn where the memory is."""
+    asks = sys._getframe(1).f_code.co_filename.rpartition("/")[2]
+    return asks == _SUBMISSION or tensor.device.type == "cuda"
+
+
+def _properties() -> Any:
+    return SimpleNamespace(
+        name="Simulator", major=_CAPABILITY[0], minor=_CAPABILITY[1], multi_processor_count=MULTIPROCESSORS,
+        total_memory=80 << 30, warp_size=32, max_threads_per_multi_processor=2048, regs_per_multiprocessor=1 << 16,
+        shared_memory_per_block=48 << 10, shared_memory_per_block_optin=_SHARED_BYTES,
+        shared_memory_per_multiprocessor=228 << 10, L2_cache_size=50 << 20, clock_rate=1_980_000,
+    )  # fmt: skip
+
+
+def _driver() -> Any:
+    import torch
+    from triton.backends.compiler import GPUTarget
+
+    known = {
+        "multiprocessor_count": MULTIPROCESSORS, "max_num_regs": 1 << 16, "max_shared_mem": _SHARED_BYTES,
+        "warpSize": 32, "sm_clock_rate": 1_980_000, "mem_clock_rate": 2_619_000, "mem_bus_width": 5120,
+    }  # fmt: skip
+    interface = SimpleNamespace(Event=_Event, synchronize=lambda: None, current_device=lambda: 0)
+    capability = 10 * _CAPABILITY[0] + _CAPABILITY[1]
+    return SimpleNamespace(
+        utils=SimpleNamespace(get_device_properties=lambda device=None: known),
+        get_active_torch_device=lambda: torch.device("cpu"),
+        get_current_device=lambda: 0,
+        get_current_stream=lambda device=None: 0,
+        get_current_target=lambda: GPUTarget("cuda", capability, 32),
+        get_device_capability=lambda device=None: _CAPABILITY,
+        get_device_interface=lambda: interface,
+        get_empty_cache_for_benchmark=lambda: None,
+        clear_cache=lambda cache: None,
+    )
+
+
+class _Event:
+    """`torch.cuda.Event` by the host's clock, for `triton.testing.do_bench`."""
+
+    def __init__(self, enable_timing: bool = False) -> None:
+        self._at = 0.0
+
+    def record(self, stream: Any = None) -> None:
+        self._at = time.perf_counter()
+
+    def synchronize(self) -> None:
+        """Do nothing: all work has ended."""
+
+    def elapsed_time(self, end: _Event) -> float:
+        return 1e3 * (end._at - self._at)
+
+
+class Compiled:
+    """The result of `kernel.warmup` and of a launch: resources as of a small kernel, and the kernel itself."""
+
+    n_regs, n_spills = 32, 0
+
+    def __init__(self, kernel: Any, named: dict[str, Any]) -> None:
+        self._kernel, self._named = kernel, named
+        warps, stages = named.get("num_warps", 4), named.get("num_stages", 3)
+        self.metadata = SimpleNamespace(shared=1024, num_warps=warps, num_stages=stages, name=kernel.__name__)
+
+    def _init_handles(self) -> None:
+        """Do nothing: there is no code to load."""
+
+    def __getitem__(self, grid: Any) -> Any:
+        """Launch with the constants that it was compiled for, unless the launch passes them too."""
+
+        def launch(*args: Any, **kwargs: Any) -> Any:
+            names = self._kernel.arg_names[len(args) :]
+            known = {name: self._named[name] for name in names if name in self._named}
+            return self._kernel.run(*args, grid=grid, warmup=False, **{**known, **kwargs})
+
+        return launch
+
+
+def _compiled(original: Any) -> Any:
+    @functools.wraps(original)
+    def run(self: Any, *args: Any, grid: Any, warmup: bool, **kwargs: Any) -> Compiled:
+        original(self, *args, grid=grid, warmup=warmup, **kwargs)
+        return Compiled(self, dict(zip(self.arg_names, args, strict=False)) | kwargs)
+
+    return run
+
+
+def _offer_libdevice() -> None:
+    """Let the functions of both `libdevice` modules work in the interpreter, as far as NumPy has them."""
+    from triton.language.extra import libdevice
+    from triton.language.extra.cuda import libdevice as of_cuda
+    from triton.runtime import interpreter
+
+    def bound(function: Any) -> Any:
+        return lambda *args, **named: function(*args, **named, _semantic=interpreter.interpreter_semantic)
+
+    for name, function in list(vars(of_cuda).items()):
+        if callable(function) and hasattr(function, "__triton_builtin__"):
+            setattr(of_cuda, name, bound(function))
+            setattr(libdevice, name, getattr(of_cuda, name))
+
+    def create_extern_elementwise(
+        self: Any, library: str, path: str, symbol: str, args: Any, kind: Any, pure: bool
+    ) -> Any:
+        function = _libdevice(symbol)
+        with np.errstate(all="ignore"):
+            result = function(*(each.data for each in args))
+        return interpreter.TensorHandle(np.asarray(result, interpreter._get_np_dtype(kind)), kind.scalar)
+
+    builder: Any = interpreter.InterpreterBuilder
+    builder.create_extern_elementwise = create_extern_elementwise
+
+
+_NAMES = {  # libdevice's names that NumPy has under another
+    "acos": "arccos", "acosh": "arccosh", "asin": "arcsin", "asinh": "arcsinh", "atan": "arctan", "atan2": "arctan2",
+    "atanh": "arctanh", "finite": "isfinite", "fdiv": "divide", "pow": "power", "powi": "power", "abs": "abs",
+    "nearbyint": "rint", "llabs": "abs", "fsub": "subtract", "fadd": "add", "fmul": "multiply", "dadd": "add",
+    "dmul": "multiply", "ddiv": "divide", "fsqrt": "sqrt", "dsqrt": "sqrt", "max": "maximum", "min": "minimum",
+}  # fmt: skip
+_SAME = {
+    "cbrt", "ceil", "copysign", "cos", "cosh", "exp", "exp2", "expm1", "fabs", "floor", "fmax", "fmin", "fmod", "hypot",
+    "isinf", "isnan", "ldexp", "log", "log10", "log1p", "log2", "nextafter", "rint", "signbit", "sin", "sinh", "sqrt",
+    "tan", "tanh", "trunc",
+}  # fmt: skip
+_OWN: dict[str, Any] = {
+    "rsqrt": lambda x: 1 / np.sqrt(x),
+    "frsqrt": lambda x: 1 / np.sqrt(x),
+    "exp10": lambda x: np.power(x.dtype.type(10), x),
+    "fma": lambda x, y, z: x * y + z,
+    "round": lambda x: np.copysign(np.floor(np.abs(x) + 0.5), x),
+    "sinpi": lambda x: np.sin(np.pi * x),
+    "cospi": lambda x: np.cos(np.pi * x),
+    "saturate": lambda x: np.clip(x, 0, 1),
+    "rcbrt": lambda x: 1 / np.cbrt(x),
+    "fdim": lambda x, y: np.maximum(x - y, 0),
+    "erf": np.vectorize(math.erf, otypes=[np.float64]),
+    "erfc": np.vectorize(math.erfc, otypes=[np.float64]),
+    "tgamma": np.vectorize(math.gamma, otypes=[np.float64]),
+    "lgamma": np.vectorize(math.lgamma, otypes=[np.float64]),
+    "popc": np.vectorize(lambda x: int(x & 0xFFFFFFFF).bit_count(), otypes=[np.int32]),
+    "clz": np.vectorize(lambda x: 32 - int(x & 0xFFFFFFFF).bit_length(), otypes=[np.int32]),
+}
+
+
+def _libdevice(symbol: str) -> Any:
+    """Return NumPy's function for a symbol such as `__nv_fast_expf`. NotImplementedError: there is none."""
+    name = symbol.removeprefix("__nv_").removeprefix("fast_")
+    for suffix in ("", "f", "d", "_rn", "f_rn"):
+        short = name.removesuffix(suffix)
+        if short in _OWN:
+            return _OWN[short]
+        if short in _SAME or short in _NAMES:
+            return getattr(np, _NAMES.get(short, short))
+    raise NotImplementedError(f"The simulator has no libdevice function {symbol}")
