@@ -127,7 +127,7 @@ def test_the_judges_own_advice_comes_first() -> None:
 
 @pytest.mark.parametrize("kind", ["unusable", "not_written", "compile", "exception", "crash", "illegal_access",
                                   "fails_on_gpu", "timeout", "limit", "implausible", "wrong_answer",
-                                  "not_simulated"])  # fmt: skip
+                                  "not_simulated", "not_asked"])  # fmt: skip
 def test_every_kind_has_a_title(kind: str) -> None:
     """Every kind of failure has a title."""
     assert explained(Failure(kind, "x")).title  # type: ignore[arg-type]

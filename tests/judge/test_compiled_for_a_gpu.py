@@ -23,11 +23,14 @@ import triton.language as tl
 @triton.jit
 def kernel(x_ptr, out_ptr, n, BLOCK: tl.constexpr):
     at = tl.arange(0, BLOCK)
-    tl.store(out_ptr, tl.sum(tl.load(x_ptr + at, mask=at < n, other=0.0), axis=0) / n)
+    first = tl.load(x_ptr + at, mask=at < n, other=0.0)
+    second = tl.load(x_ptr + at + BLOCK, mask=at + BLOCK < n, other=0.0)
+    tl.store(out_ptr, tl.sum(first + second, axis=0) / n)
 
 
 def mean_triton(x, out):
-    kernel[(1,)](x, out, x.numel(), BLOCK=triton.next_power_of_2(x.numel()))
+    half = triton.cdiv(x.numel(), 2)
+    kernel[(1,)](x, out, x.numel(), BLOCK=triton.next_power_of_2(half))
 """
 
 
@@ -88,7 +91,6 @@ def test_data_that_is_not_there_is_no_failure(judge):
     assert judge.grade(source, "softmax").status == "passed"
 
 
-SHARED = "    __shared__ float tile[60000];\n    tile[threadIdx.x] = 2;\n    __syncthreads();\n"
 CUDA = """
 import ctypes
 from functools import cache
@@ -127,13 +129,8 @@ def square_matrix(x, out):
     ("source", "line", "says"),
     [
         (changed(CUDA, "__device__ float", "float"), "twice(x[", "Mark the function `__device__`"),
-        (
-            changed(changed(CUDA, "    int column", SHARED + "    int column"), "/ 2;", "/ tile[threadIdx.y];"),
-            "",
-            "uses too much shared data",
-        ),
     ],
-    ids=["host", "shared"],
+    ids=["host"],
 )
 def test_cuda_that_a_gpu_refuses_fails(judge, source, line, says):
     """NVRTC compiles the device code of a source that the CPU's compiler takes."""

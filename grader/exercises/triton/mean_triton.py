@@ -11,8 +11,6 @@ _BLOCKS = tuple(1 << k for k in range(5, 17))  # usual numbers of elements per b
 _LARGEST = 1 << 14  # if only one block was counted, it is at most this large
 _FEW = 32  # programs at least: a vector has several blocks for each, so a single one is a small share
 
-_OTHER_SIMULATOR_CASES = (*means.SIMULATOR_CASES[:4], *means.SIMULATOR_CASES[5:], means.PAST_A_BLOCK)
-
 
 def _of_one_block(count: float, n: int) -> bool:
     return bool(means.part_of_a_power(count, 1)) and count < 1.01 * _LARGEST and n / count > 1.01 * _FEW

@@ -22,8 +22,9 @@ def library(tmp_path_factory: pytest.TempPathFactory) -> ctypes.CDLL:
     folder = tmp_path_factory.mktemp("libraries")
     source, built = folder / "kernels.cpp", folder / "kernels.so"
     source.write_text(f'#include "cuda_on_cpu.h"\n#line 1 "cuda_source"\n{translate(SOURCE.read_text())}')
-    command = ["c++", "-shared", "-fPIC", "-w", *COMPILER_FLAGS, f"-I{INCLUDE}", "-o", built, source]
-    subprocess.run(command, check=True)
+    compiled = source.with_suffix(".o")
+    subprocess.run(["c++", "-c", "-fPIC", "-w", *COMPILER_FLAGS, f"-I{INCLUDE}", "-o", compiled, source], check=True)
+    subprocess.run(["c++", "-shared", "-o", built, compiled], check=True)
     loaded = ctypes.CDLL(str(built))
     loaded.cuda_on_cpu_failure.restype = ctypes.c_char_p
     return loaded
