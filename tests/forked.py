@@ -251,7 +251,7 @@ def _supervise(asked: dict[str, Any], given: list[int], set_by_imports: dict[str
                 os.setsid()
             _take(fds, asked["fds"], (stdout, stderr), ends)
             os.environ.clear()
-            os.environ.update(set_by_imports | asked["env"])
+            os.environ.update(asked["env"] | set_by_imports)  # among them PATH, with the simulator's nvcc
             os.chdir(asked["folder"])
             tempfile.tempdir = None
             exec(asked["code"], {"__name__": "__main__"})
