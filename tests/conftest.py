@@ -18,7 +18,7 @@ from tests.pace import PACE
 
 if TYPE_CHECKING:
     from grader.judge.service import Judge
-    from tests.forked import ForkingJudge, Nursery
+    from tests.forked import ForkingJudge, ForkServer
 
 REPOSITORY = Path(__file__).resolve().parents[1]
 
@@ -111,31 +111,31 @@ def simulator_judge() -> Iterator[Judge]:
 
 
 @pytest.fixture(scope="session")
-def nursery(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Nursery]:
-    """Forks workers."""
-    from tests.forked import Nursery
+def fork_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ForkServer]:
+    """A process that forks workers, with everything imported."""
+    from tests.forked import ForkServer
 
-    nursery = Nursery(tmp_path_factory.mktemp("nursery"))
-    yield nursery
-    nursery.close()
+    fork_server = ForkServer(tmp_path_factory.mktemp("fork_server"))
+    yield fork_server
+    fork_server.close()
 
 
 @pytest.fixture(scope="session")
-def quick_judge(nursery: Nursery) -> Iterator[ForkingJudge]:
+def quick_judge(fork_server: ForkServer) -> Iterator[ForkingJudge]:
     """A judge without a GPU whose workers are forked, without a sandbox: a fifth of the processor time."""
     from tests.forked import forking_judge
 
-    with forking_judge(nursery) as judge:
+    with forking_judge(fork_server) as judge:
         yield judge
 
 
 @pytest.fixture(scope="session")
-def _trusted_nursery(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Nursery]:
-    from tests.forked import Nursery
+def _trusted_fork_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ForkServer]:
+    from tests.forked import ForkServer
 
-    nursery = Nursery(tmp_path_factory.mktemp("trusted"), trusted=True)
-    yield nursery
-    nursery.close()
+    fork_server = ForkServer(tmp_path_factory.mktemp("trusted"), trusted=True)
+    yield fork_server
+    fork_server.close()
 
 
 @pytest.fixture
@@ -145,7 +145,7 @@ def forked(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> N
         return
     from tests.forked import use
 
-    use(*(request.getfixturevalue(name).path for name in ("nursery", "_trusted_nursery")), monkeypatch)
+    use(*(request.getfixturevalue(name).path for name in ("fork_server", "_trusted_fork_server")), monkeypatch)
 
 
 @pytest.fixture

@@ -35,9 +35,11 @@ from grader.judge.sandbox.process_tree import Caged
 from grader.judge.sandbox.sight import import_folders
 from grader.verdict import Progress, Verdict
 
-__all__ = ["Forked", "ForkingJudge", "Nursery", "forking_judge", "use"]
+__all__ = ["ForkServer", "Forked", "ForkingJudge", "forking_judge", "use"]
 
-_NURSERY = f"import sys; sys.path[:0] = {import_folders()!r}\nfrom tests.forked import serve; serve(*eval(sys.argv[1]))"
+_FORK_SERVER = (
+    f"import sys; sys.path[:0] = {import_folders()!r}\nfrom tests.forked import serve; serve(*eval(sys.argv[1]))"
+)
 _WORKER_IMPORTS = ("numba.cuda", "torch.utils.cpp_extension", "grader.worker.harnesses.compiled_graph")
 _TRUSTED_IMPORTS = (
     "torch",
@@ -49,7 +51,7 @@ _TRUSTED_IMPORTS = (
 _LIMIT_S = 600.0
 
 
-class Nursery:
+class ForkServer:
     """A process that forks workers, or, if it is `trusted`, services and kernels. `path`: the socket for requests."""
 
     def __init__(self, home: Path, trusted: bool = False) -> None:
@@ -59,7 +61,7 @@ class Nursery:
             listening.listen(16)
             (home / "tmp").mkdir()
             self._process = subprocess.Popen(
-                [sys.executable, "-I", "-c", _NURSERY, repr((listening.fileno(), trusted))],
+                [sys.executable, "-I", "-c", _FORK_SERVER, repr((listening.fileno(), trusted))],
                 pass_fds=(listening.fileno(),),
                 env=environment(str(home), None),
                 stdin=subprocess.DEVNULL,
@@ -88,10 +90,10 @@ class Nursery:
 class ForkingJudge:
     """Gives the verdicts of a `Judge("simulator")`, from an arbiter in this process with forked workers."""
 
-    def __init__(self, nursery: Nursery) -> None:
+    def __init__(self, fork_server: ForkServer) -> None:
         from grader.judge.arbiter import Arbiter
 
-        self._arbiter = Arbiter("simulator", sandbox=cast("bool", _NoCage(nursery.path)))
+        self._arbiter = Arbiter("simulator", sandbox=cast("bool", _NoCage(fork_server.path)))
 
     def grade(self, source: str, exercise_id: str, *, timed: bool = True, progress: Progress | None = None) -> Verdict:
         """As `Judge.grade`."""
@@ -113,7 +115,7 @@ class _NoCage:
 
 
 @contextlib.contextmanager
-def forking_judge(nursery: Nursery) -> Iterator[ForkingJudge]:
+def forking_judge(fork_server: ForkServer) -> Iterator[ForkingJudge]:
     """While it is open, its workers are forked, but no other workers of this process."""
     start = workers.start
 
@@ -124,13 +126,13 @@ def forking_judge(nursery: Nursery) -> Iterator[ForkingJudge]:
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(workers, "start", start_or_fork)
-        judge = ForkingJudge(nursery)
+        judge = ForkingJudge(fork_server)
         yield judge
         judge.close()
 
 
 def use(path: str, trusted: str, patch: pytest.MonkeyPatch | None = None) -> None:
-    """In this process, fork workers, judges' services and kernels, by the sockets of the two nurseries."""
+    """In this process, fork workers, judges' services and kernels, by the sockets of the two fork servers."""
     patch = patch or pytest.MonkeyPatch()
     patch.setattr(workers, "start", lambda code, fds, device, sandbox=None: _worker(path, code, fds))
     first = f"from tests.forked import use\nuse({path!r}, {trusted!r})\n"
@@ -211,7 +213,7 @@ class Forked:
 
 
 def serve(fd: int, trusted: bool) -> None:
-    """The nursery: import everything, then fork a supervisor for each request."""
+    """The fork server: import everything, then fork a supervisor for each request."""
     from grader.worker import main
 
     before = dict(os.environ)
@@ -251,7 +253,7 @@ def _supervise(asked: dict[str, Any], given: list[int], set_by_imports: dict[str
                 os.setsid()
             _take(fds, asked["fds"], (stdout, stderr), ends)
             os.environ.clear()
-            os.environ.update(set_by_imports | asked["env"])
+            os.environ.update(asked["env"] | set_by_imports)  # among them PATH, with the simulator's nvcc
             os.chdir(asked["folder"])
             tempfile.tempdir = None
             exec(asked["code"], {"__name__": "__main__"})

@@ -146,12 +146,12 @@ def test_what_a_submission_prints_is_kept_short_and_decides_nothing(judge):
     assert 0 < len(verdict.log) <= 4000
 
 
-def test_the_worker_can_write_nowhere_but_in_its_own_home(judge, tmp_path):
+def test_the_worker_can_write_nowhere_but_in_its_own_home(simulator_judge, tmp_path):
     """Files of the person who runs the grader are out of a submission's reach where the sandbox is bubblewrap."""
     target = tmp_path / "gradebook.db"
     target.write_text("kept")
     source = f"open({str(target)!r}, 'w').write('forged')\n" + VECTOR_ADD
-    verdict = judge.grade(source, "vector_add")
+    verdict = simulator_judge.grade(source, "vector_add")
     if verdict.environment.sandbox != "bubblewrap":
         pytest.skip(f"the sandbox here is weaker ({verdict.environment.sandbox})")
     assert target.read_text() == "kept"
@@ -164,12 +164,12 @@ def test_inputs_are_fresh_in_every_grading(judge):
     assert judge.grade(source, "vector_add").log != judge.grade(source, "vector_add").log
 
 
-def test_the_callers_mistakes_are_its_own_errors(judge):
+def test_the_callers_mistakes_are_its_own_errors(simulator_judge):
     """An unknown exercise, and speed without a GPU, give one sentence each."""
     with pytest.raises(UnknownExercise, match="softmax"):
-        judge.grade(VECTOR_ADD, "no_such")
+        simulator_judge.grade(VECTOR_ADD, "no_such")
     with pytest.raises(MachineLacks, match="GPU"):
-        judge.measure(VECTOR_ADD, "vector_add")
+        simulator_judge.measure(VECTOR_ADD, "vector_add")
 
 
 _NO_ANSWERS = ("copy",)  # a ceiling, not a peer

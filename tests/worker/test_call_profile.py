@@ -15,7 +15,7 @@ import pytest
 from grader.authoring.stubs import solution
 from grader.exercises import EXERCISES
 from grader.judge import rules
-from tests.forked import Nursery
+from tests.forked import ForkServer
 
 pytest.importorskip("torch")
 
@@ -46,12 +46,12 @@ Rows = Callable[[str, str], list[dict[str, Any]]]
 
 
 @pytest.fixture
-def simulated(nursery: Nursery, tmp_path: Path) -> Rows:
+def simulated(fork_server: ForkServer, tmp_path: Path) -> Rows:
     """Runs `ran` on one call of a submission, in a process like a worker's."""
 
     def run(source: str, exercise: str) -> list[dict[str, Any]]:
         (tmp_path / "submission.py").write_text(source, encoding="utf-8")
-        status, output = nursery.run(RUN.format(exercise=exercise, device="cpu"), tmp_path)
+        status, output = fork_server.run(RUN.format(exercise=exercise, device="cpu"), tmp_path)
         assert status == 0, output[-3000:]
         return _found(output)
 

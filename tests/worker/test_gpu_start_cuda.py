@@ -1,4 +1,4 @@
-"""The environment is set before the CUDA context is made; no GPU is needed."""
+"""The environment is set before the driver starts and the CUDA context is made."""
 
 import os
 import subprocess

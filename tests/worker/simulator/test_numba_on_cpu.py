@@ -65,9 +65,9 @@ print(float(out))
         ("print(math.isnan(cuda.device_array(3, np.float32)[2]))", "True"),
     ],
 )
-def test_it_runs_what_a_gpu_runs(nursery, tmp_path, body, printed):
+def test_it_runs_what_a_gpu_runs(fork_server, tmp_path, body, printed):
     """Lazy and compiled kernels, barriers and options work; one signature takes any bytes; unwritten memory is NaN."""
-    status, output = nursery.run(_BEGIN + body, tmp_path)
+    status, output = fork_server.run(_BEGIN + body, tmp_path)
     assert (status, output.strip()) == (0, printed)
 
 
@@ -100,8 +100,8 @@ def test_it_runs_what_a_gpu_runs(nursery, tmp_path, body, printed):
         ),
     ],
 )
-def test_it_refuses_what_a_gpu_refuses(nursery, tmp_path, body, error):
+def test_it_refuses_what_a_gpu_refuses(fork_server, tmp_path, body, error):
     """Arguments without a matching signature, unknown options, an index past the end, a write to an input."""
-    status, output = nursery.run(_BEGIN + body, tmp_path)
+    status, output = fork_server.run(_BEGIN + body, tmp_path)
     assert status != 0
     assert error in output.splitlines()[-1]
