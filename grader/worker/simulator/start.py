@@ -90,22 +90,32 @@ def _poison_masked_elements() -> None:
     """Load masked elements as NaN, so that code does not rely on the 0 of Triton's interpreter.
 
     On a GPU they are undefined unless the load has an `other`. Integers, and types that NumPy does not have, stay 0.
+    The builder cannot tell: in the interpreter, one `other` of 0.0 is false, so `load` hands it None.
     """
     import numpy as np
+    from triton.language.semantic import TritonSemantic
     from triton.runtime import interpreter
 
     builder: Any = interpreter.InterpreterBuilder
-    original = builder.create_masked_load
+    semantic: Any = TritonSemantic
+    load, masked_load = semantic.load, builder.create_masked_load
+    has_other = False
 
-    @functools.wraps(original)
+    @functools.wraps(load)
+    def noted_load(self: Any, ptr: Any, mask: Any, other: Any, *how: Any, **named: Any) -> Any:
+        nonlocal has_other
+        has_other = other is not None
+        return load(self, ptr, mask, other, *how, **named)
+
+    @functools.wraps(masked_load)
     def create_masked_load(self: Any, ptrs: Any, mask: Any, other: Any, *how: Any, **named: Any) -> Any:
         kind = ptrs.get_element_ty()
         numpys = interpreter._get_np_dtype(kind)
-        if other is None and kind.is_floating() and np.issubdtype(numpys, np.floating):
+        if other is None and not has_other and kind.is_floating() and np.issubdtype(numpys, np.floating):
             other = interpreter.TensorHandle(np.full_like(ptrs.data, np.nan, dtype=numpys), kind)
-        return original(self, ptrs, mask, other, *how, **named)
+        return masked_load(self, ptrs, mask, other, *how, **named)
 
-    builder.create_masked_load = create_masked_load
+    semantic.load, builder.create_masked_load = noted_load, create_masked_load
 
 
 def _on_cpu(original: Callable[..., Any]) -> Callable[..., Any]:

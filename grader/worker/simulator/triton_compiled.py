@@ -12,6 +12,7 @@ import os
 import re
 import sys
 from collections.abc import Callable, Sequence
+from math import prod
 from pathlib import Path
 from typing import Any
 
@@ -21,6 +22,8 @@ from grader.worker.failures import describe
 from grader.worker.toolchain import forked
 from grader.worker.toolchain.rehearsal import tensor_without_data, without_data
 
+_MOST_ELEMENTS = 1 << 17  # of a tensor; compiling takes 2 s for these, and four times as long for twice as many
+_TENSOR = re.compile(r"tensor<((?:\d+x)+)")
 _MOST_PROGRAMS = (2**31 - 1, 65_535, 65_535)  # along each axis of a grid
 _OUTSIDE = re.compile(r"Cannot call @triton\.jit'd outside|Did you forget to add @triton\.jit")
 _ADDRESS = re.compile(r" at 0x[0-9a-f]+>")
@@ -31,6 +34,10 @@ _language: list[tuple[Any, dict[str, Any]]] = []  # modules and classes of trito
 
 class Refused(Exception):
     """A GPU refuses a launch; the cause is the compiler's error."""
+
+
+class _TooLong(Exception):
+    """Compiling further would take long, and most of what can be refused has been looked at."""
 
 
 def remember() -> None:
@@ -142,13 +149,25 @@ def _build_nothing() -> None:
 
 
 def _leave_out_machine_code() -> None:
-    """Skip `ptxas`, and the hash of Triton's own files, which takes 1 s. The cache on disk gets a key of its own."""
+    """Skip `ptxas`, and the hash of Triton's own files, which takes 1 s. The cache on disk gets a key of its own.
+
+    Kernels with huge tensors are compiled only as far as that is fast.
+    """
     from triton.backends.nvidia.compiler import CUDABackend
     from triton.runtime import cache
 
     if hasattr(cache, "triton_key"):
         cache.triton_key = lambda: "compiled without machine code"
     CUDABackend.make_cubin = lambda *_: b""
+    make_llir = CUDABackend.make_llir
+
+    def make_small_llir(backend: Any, module: Any, *how: Any) -> Any:
+        shapes = _TENSOR.findall(str(module))
+        if max((prod(map(int, shape[:-1].split("x"))) for shape in shapes), default=0) > _MOST_ELEMENTS:
+            raise _TooLong
+        return make_llir(backend, module, *how)
+
+    CUDABackend.make_llir = make_small_llir
 
 
 def _compile(
@@ -164,6 +183,8 @@ def _compile(
             raise OutOfResources(found.metadata.shared, limit, "shared memory")
         if any(count > most for count, most in zip(grid or (), _MOST_PROGRAMS, strict=False)):
             raise RuntimeError(f"Triton Error [CUDA]: invalid argument: the grid is {tuple(grid)}")
+    except _TooLong:
+        return None
     except Exception as error:
         raise Refused from error
     return found

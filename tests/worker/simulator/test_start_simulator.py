@@ -255,6 +255,8 @@ sums[(1,)](x, out, 5, BLOCK=8)
 assert out[0].isnan() and out[1] == 5, out
 sums[(1,)](x, out, 5, BLOCK=4)
 assert out[0] == 4, "no lane is masked"
+sums[(1,)](x, out, 0, BLOCK=1)
+assert out[0].isnan() and out[1] == 0, "one lane"
 x, out = torch.ones(5, dtype=torch.int32), torch.zeros(1, dtype=torch.int32)
 counts[(1,)](x, out, 5, BLOCK=8)
 assert out == 5
