@@ -29,6 +29,7 @@ from grader.worker.simulator.cuda_source import (
     use_buffers,
     watch,
 )
+from grader.worker.simulator.input_writes import names_of
 from grader.worker.simulator.lacks import NotSimulated, lacking
 from grader.worker.toolchain.compiler_errors import cell_of_caller, line_mark, place_of_error, sources_of
 
@@ -164,7 +165,7 @@ def _translated(source: str, name: str, cell: str) -> str:
 
 def use_arguments(function: Callable[..., Any], tensors: Sequence[Any], read_only: Sequence[bool]) -> None:
     """Let CUDA C++ report accesses outside of these tensors, by the names of the function's parameters."""
-    names = _parameters(function)
+    names = names_of(_written(function))
     if len(names) != len(tensors):
         names = [f"argument {number}" for number in range(1, len(tensors) + 1)]
     use_buffers(
@@ -187,23 +188,17 @@ def size_grids_as_on_a_gpu(function: Callable[..., Any]) -> None:
 
     The notebooks' own version returns 4 without a GPU. No kernel has more partial sums than threads then.
     """
-    space = getattr(_written(function), "__globals__", {})
+    written = _written(function)
+    space = getattr(getattr(written, "func", written), "__globals__", {})
     if callable(space.get("sm_count")) and "triton" not in space:
         space["sm_count"] = lambda device: _MULTIPROCESSORS
 
 
 def _written(function: Callable[..., Any]) -> Callable[..., Any]:
     """The submission's function, without the harness around it."""
-    while isinstance(function, functools.partial):
+    while isinstance(function, functools.partial) and function.args and callable(function.args[0]):
         function = function.args[0]
     return function
-
-
-def _parameters(function: Callable[..., Any]) -> list[str]:
-    try:
-        return list(inspect.signature(_written(function)).parameters)
-    except (TypeError, ValueError):
-        return []
 
 
 def _span(tensor: Any) -> int:
