@@ -288,11 +288,14 @@ class Job:
             return
         if found.unwritten == found.wrong or not (found.not_finite or (found.worst_error or 0.0) > _LARGE):
             return
-        case = next(case for case in self.all_cases if case.name == self.cases[number].name)
+        named = {case.name: case for case in self.all_cases}
+        *earlier, case = (named[each.name] for each in self.cases[: number + 1])  # what they leave behind may be wrong
         with contextlib.suppress(WorkerFailed), contextlib.closing(self.bench.pool.fresh()) as worker:
             limit_s = min(self._left_s, self._limits[-1])
             worker.load("submission", self.source, exercise.entry, limit_s, exercise.harness, zeroed=True)
             worker.map(self.bench.buffers)
+            for each in earlier:
+                self._try(worker, each)
             if self._try(worker, case).passed:
                 self.cases[number] = replace(self.cases[number], mismatch=replace(found, suspect=_WITHOUT_A_VALUE))
 
