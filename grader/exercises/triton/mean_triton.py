@@ -94,7 +94,7 @@ MEAN_TRITON = Exercise(
         ),
         Suspect(
             "Only one block's worth of elements was counted. Does each program store its sum to its own address? If "
-            "several store to one address, only one sum is left. Is there a loop, or one program per block?",
+            "several store to one address, only one value is left. Is there a loop, or one program per block?",
             lambda a: means.counted(a, 1024 / means.FULL, _of_one_block),
         ),
         Suspect(

@@ -83,7 +83,14 @@ def _driver_names(cuda: ctypes.CDLL) -> tuple[str, str] | None:
 # Files.
 
 PACKAGE = Path(__file__).resolve().parents[2]  # grader
-MODULES = ("__init__.py", "version.py", "errors.py", "words.py", "protocol", "worker")  # the parts that a worker imports
+MODULES = (
+    "__init__.py",
+    "version.py",
+    "errors.py",
+    "words.py",
+    "protocol",
+    "worker",
+)  # the parts that a worker imports
 
 # Programs, libraries and headers of an installation. Not `share`, `etc` or `var`: nbgrader's exchange, for example, is
 # in /usr/local/share.

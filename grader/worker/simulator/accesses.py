@@ -231,7 +231,7 @@ class Launch:
         same = f"both in line {lines[1]}" if lines[0] == lines[1] else f"in line {lines[0]} and line {lines[1]}"
         if now == then == "store":
             said = f"A race: program {first} and program {second} both store to {element}, {same}"
-            end = "On a GPU they run at the same time, and either value may be left."
+            end = "On a GPU they run at the same time: if several store to one address, only one value is left."
         else:
             both = f"program {first} {DOES[then].format(element)} and program {second} {DOES[now].format('it')}"
             said = f"A race: {both}, {same}"

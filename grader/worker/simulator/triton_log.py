@@ -152,8 +152,6 @@ def _where(ptrs: Any, mask: Any, stores: bool, line: int | None) -> tuple[Region
         if any(("w" if stores else "r") not in rights_of(address) for address in (low, high)):
             raise StrayAccess(f"{sentence} Pass a mask that is false there.")
         return None, active
-    if stores and not region.writable:
-        raise StrayAccess(f"`{region.name}` is an input, and the kernel stores to it.")
     units = ((active - np.uint64(region.start)) // np.uint64(region.item)).astype(np.intp)
     if width > region.item:
         units = (units[:, None] + np.arange(width // region.item)).ravel()

@@ -1,5 +1,5 @@
 # mistake: every program stores its part of the mean to `out`, and only the last is left
-# says: If several store to one address, only one sum is left.
+# says: several store to one address, only one value is left.
 # runs: anywhere
 import triton
 import triton.language as tl
