@@ -1,4 +1,4 @@
-"""The GPU that kernels are compiled for on a machine without one."""
+"""What kernels are compiled for and with on a machine without a GPU."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import os
 import re
 
 VARIABLE = "GRADER_TARGET"
+PREBUILT = "GRADER_PREBUILT"  # in a worker's environment: a folder of the judge's with built headers
 _DEFAULT = "9.0"
 _SHARED_KIB = ((75, 64), (80, 163), (86, 99), (87, 163), (89, 99), (110, 227))  # by the newest capability; then 99
 

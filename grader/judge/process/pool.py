@@ -20,6 +20,7 @@ from dataclasses import dataclass, replace
 
 from grader.exercise import Exercise
 from grader.judge.process.worker import START_LIMIT_S, Worker, WorkerFailed
+from grader.judge.sandbox import prebuilt
 from grader.judge.screening import refuse
 from grader.judge.timing.host_speed import whole_limit_s
 from grader.verdict import Failure
@@ -243,6 +244,8 @@ def _load(
     except WorkerFailed as failed:  # not the submission's fault: the worker does not have it yet
         worker.close()
         return Loaded(worker, failed.failure, beside=True)
+    if worker.device == "simulator":
+        prebuilt.build_headers_for(source)
     begun = time.monotonic()
     try:
         worker.load("submission", source, exercise.entry, limit_s, exercise.harness)

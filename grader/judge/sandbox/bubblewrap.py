@@ -11,11 +11,12 @@ import subprocess
 import tempfile
 from pathlib import Path
 
-from grader.judge.sandbox import cgroup, sight
+from grader.judge.sandbox import cgroup, prebuilt, sight
 from grader.judge.sandbox.sight import GpuAccess
 
 HOME = "/home/worker"
 GRADER = "/opt/grader"  # holds the modules of this package that a worker imports
+PREBUILT = "/opt/prebuilt"  # holds the built headers of the simulator
 WRITABLE = {HOME: cgroup.HOME_BYTES, "/tmp": cgroup.TEMP_BYTES, "/dev/shm": cgroup.SHARED_BYTES}
 
 _NODES = ("null", "zero", "full", "random", "urandom")
@@ -92,6 +93,8 @@ def command(
         fds.append(_file(data))
         arguments += ["--perms", "0644", "--file", str(fds[-1]), name]
 
+    if gpu is None:
+        arguments += ["--ro-bind", str(prebuilt.folder()), PREBUILT]
     for node in (*(f"/dev/{name}" for name in _NODES), *(gpu.nodes if gpu is not None else ())):
         arguments += ["--dev-bind", node, node]
     arguments += [part for name, target in _LINKS.items() for part in ("--symlink", target, f"/dev/{name}")]

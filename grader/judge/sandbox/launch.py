@@ -19,9 +19,10 @@ from pathlib import Path
 from typing import Any
 
 from grader.errors import MachineLacks
-from grader.judge.sandbox import bubblewrap, cgroup, seccomp, sight
+from grader.judge.sandbox import bubblewrap, cgroup, prebuilt, seccomp, sight
 from grader.judge.sandbox.process_tree import Caged
 from grader.judge.sandbox.sight import GpuAccess, gpu_access
+from grader.protocol.target import PREBUILT
 
 
 @dataclass(frozen=True)
@@ -74,6 +75,7 @@ def environment(home: str, gpu: GpuAccess | None) -> dict[str, str]:
     programs = os.path.dirname(sys.executable)  # where pip installs ninja, even if it is not in PATH
     kept["PATH"] = os.pathsep.join([programs, kept.get("PATH", os.defpath)])
     kept |= {name: f"{home}/{folder}" for name, folder in _FOLDERS.items()}
+    kept |= {} if gpu is not None else {PREBUILT: str(prebuilt.folder())}
     kept |= {f"{pool}_NUM_THREADS": str(cgroup.THREADS) for pool in _POOLS}
     return kept | {
         "HOME": home,
@@ -181,7 +183,8 @@ def _in_bubblewrap(cage: dict[str, Any], gpu: GpuAccess | None, group: Path | No
     command, own_fds = bubblewrap.command(program, _python(cage), gpu, uid, own, seccomp.program(), write_end)
     try:
         fds = (*cage["fds"], *own_fds, write_end)
-        process = _spawn(cgroup.entering(group, command), fds, environment(bubblewrap.HOME, gpu))
+        variables = environment(bubblewrap.HOME, gpu) | ({} if gpu is not None else {PREBUILT: bubblewrap.PREBUILT})
+        process = _spawn(cgroup.entering(group, command), fds, variables)
         os.close(write_end)
         write_end = -1
         return Caged(process, _first_process(info), None, group, bubblewrap.WRITABLE)

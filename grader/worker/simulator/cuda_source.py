@@ -7,8 +7,7 @@ instrumentation reports each access to memory, and so races, misaligned accesses
 Shared memory starts as NaN, and every second block runs its threads backwards, so that a missing `__syncthreads`
 usually gives a wrong result.
 
-Not simulated: half precision, tensor cores, cooperative groups, CUB, inline PTX, threads that spin until another block
-has done something, and time.
+Not simulated: tensor cores, inline PTX, and threads that spin until another block has done something.
 """
 
 from __future__ import annotations
@@ -39,6 +38,11 @@ COMPILER_FLAGS = [
 def zero_variables() -> None:
     """From now on, build code whose variables without a value begin as 0: a case that is right only then has a bug."""
     COMPILER_FLAGS[:] = [_ZERO if flag == _PATTERN else flag for flag in COMPILER_FLAGS]
+
+
+def zeroes_variables() -> bool:
+    """Whether `zero_variables` was called."""
+    return _ZERO in COMPILER_FLAGS
 
 
 def flags_with_torch() -> list[str]:

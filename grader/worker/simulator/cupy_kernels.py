@@ -19,9 +19,9 @@ from typing import Any
 import numpy as np
 
 from grader.protocol.target import target
+from grader.worker.simulator import header_build
 from grader.worker.simulator.cuda_source import (
     COMPILER_FLAGS,
-    INCLUDE,
     Buffer,
     Token,
     closing,
@@ -152,8 +152,10 @@ def build(
     lines += [f"#define {macro[1]} {macro[2] if macro[2] is not None else 1}" for macro in macros]
     text.write_text("\n".join([*lines, mark + translate(source), '#line 1 "name_expressions"', entries(names)]))
     object_file, library = text.with_suffix(".o"), text.with_suffix(".so")
-    compile_it = ["g++", "-c", "-fPIC", "-w", *COMPILER_FLAGS, f"-I{INCLUDE}", str(text), "-o", str(object_file)]
-    for command in (compile_it, ["g++", "-shared", str(object_file), "-o", str(library)]):
+    flags, include, objects = header_build.parts()
+    flags = ["-fPIC", "-w", *COMPILER_FLAGS, *flags, *(f"-I{each}" for each in include)]
+    compile_it = ["g++", "-c", *flags, str(text), "-o", str(object_file)]
+    for command in (compile_it, ["g++", "-shared", str(object_file), *objects, "-o", str(library)]):
         try:
             done = subprocess.run(command, capture_output=True, text=True, timeout=_COMPILE_LIMIT_S, check=False)
         except FileNotFoundError:

@@ -29,6 +29,8 @@ from grader.worker.simulator.cuda_source import (
     use_buffers,
     watch,
 )
+from grader.worker.simulator.header_build import Parts
+from grader.worker.simulator.header_build import parts as header_parts
 from grader.worker.simulator.input_writes import names_of
 from grader.worker.simulator.lacks import NotSimulated, lacking
 from grader.worker.toolchain.compiler_errors import cell_of_caller, line_mark, place_of_error, sources_of
@@ -141,9 +143,12 @@ def _on_cpu(original: Callable[..., Any]) -> Callable[..., Any]:
         cuda_flags = [flag for flag in call.pop("extra_cuda_cflags", None) or [] if flag.startswith(_KEPT_CUDA_FLAGS)]
         with_torch = bool(headers) or any(_TORCH.search(source) for source in call["cpp_sources"])
         flags = flags_with_torch() if with_torch else COMPILER_FLAGS
-        call["extra_cflags"] = [*(call.get("extra_cflags") or []), *flags, *_TORCHS_CUDA_FLAGS, *cuda_flags]
-        call["extra_include_paths"] = [str(INCLUDE), *(call.get("extra_include_paths") or [])]
-        call["extra_ldflags"] = [f for f in call.get("extra_ldflags") or [] if not f.startswith(_DROPPED_LIBRARIES)]
+        parts = Parts([], [str(INCLUDE)], []) if with_torch else header_parts()
+        flags = [*flags, *parts.flags, *_TORCHS_CUDA_FLAGS, *cuda_flags]
+        call["extra_cflags"] = [*(call.get("extra_cflags") or []), *flags]
+        call["extra_include_paths"] = [*parts.include, *(call.get("extra_include_paths") or [])]
+        libraries = [flag for flag in call.get("extra_ldflags") or [] if not flag.startswith(_DROPPED_LIBRARIES)]
+        call["extra_ldflags"] = [*libraries, *parts.objects]
         call["with_cuda"] = False
         for source in cuda_sources:
             cuda_compiled.start(source, cell)

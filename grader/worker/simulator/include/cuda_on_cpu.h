@@ -6,7 +6,9 @@
 #include "cuda_on_cpu/errors.h"
 #include "cuda_on_cpu/scheduler.h"
 #include "cuda_on_cpu/accesses.h"
+#ifndef CUDA_ON_CPU_LINKED
 #include "cuda_on_cpu/instrumented.h"
+#endif
 #include "cuda_on_cpu/launch.h"
 #include "cuda_on_cpu/warp.h"
 #include "cuda_on_cpu/atomics.h"

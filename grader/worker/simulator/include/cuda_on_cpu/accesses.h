@@ -10,7 +10,7 @@
 
 namespace cuda_on_cpu {
 
-static void* sites[1 << site_bits];  // the code that accessed, by the site in a stamp
+CUDA_ON_CPU_STATE void* sites[1 << site_bits];  // the code that accessed, by the site in a stamp
 
 CUDA_ON_CPU_UNSEEN static inline unsigned site(void* code) {
     unsigned at = (reinterpret_cast<uintptr_t>(code) * 0x9E3779B97F4A7C15ull) >> (64 - site_bits);
@@ -39,8 +39,8 @@ CUDA_ON_CPU_UNSEEN static int line_of(void* code) {
     return line;
 }
 
-static uintptr_t host_stack = 0;  // of the thread that launches
-static size_t host_stack_bytes = 0;
+CUDA_ON_CPU_STATE uintptr_t host_stack = 0;  // of the thread that launches
+CUDA_ON_CPU_STATE size_t host_stack_bytes = 0;
 
 struct Text {
     char text[160];
@@ -93,7 +93,7 @@ CUDA_ON_CPU_UNSEEN static void say_race(uintptr_t address, Stamp earlier, bool w
 }
 
 // A write that may be a race: it is none if it does not change what is in memory, which shows after it.
-static struct Pending {
+CUDA_ON_CPU_STATE struct Pending {
     bool set, wrote;
     uintptr_t address, word;
     unsigned size;
@@ -102,12 +102,12 @@ static struct Pending {
 } pending;
 
 // A plain read and an atomic by two threads, in no order: right in a loop around atomicCAS, so judged at the end.
-static struct Doubt {
+CUDA_ON_CPU_STATE struct Doubt {
     uintptr_t address;
     Stamp earlier, now;
     bool wrote, writes;
 } doubts[32];
-static int doubt_count = 0;
+CUDA_ON_CPU_STATE int doubt_count = 0;
 
 CUDA_ON_CPU_UNSEEN static void settle() {
     if (!pending.set) return;

@@ -30,7 +30,7 @@ struct Acquired {
     int channel, count;  // the first `count` releases
 };
 
-static struct Clocks {
+CUDA_ON_CPU_STATE struct Clocks {
     unsigned long launch = 0;
     unsigned block = 0;        // within the launch, from 1
     bool off = false;          // too many blocks or synchronisations to tell apart

@@ -25,7 +25,7 @@ struct Errors {
     char observed[600] = "";  // what was wrong with a kernel that ran to its end
     char reason[200] = "";  // why the last launch was refused
 };
-static Errors errors;
+CUDA_ON_CPU_STATE Errors errors;
 
 __attribute__((format(printf, 3, 4))) CUDA_ON_CPU_UNSEEN static void fail(cudaError_t code, bool broken, const char* format, ...) {
     if (errors.broken) return;
@@ -48,6 +48,7 @@ __attribute__((format(printf, 1, 2))) CUDA_ON_CPU_UNSEEN static void observe(con
 
 }  // namespace cuda_on_cpu
 
+#ifndef CUDA_ON_CPU_LINKED  // otherwise prebuilt.py has compiled these functions
 // What `observe` kept, once, or a null pointer.
 extern "C" __attribute__((visibility("default"), used)) CUDA_ON_CPU_UNSEEN const char* cuda_on_cpu_observed() {
     static char taken[sizeof cuda_on_cpu::errors.observed];
@@ -60,6 +61,7 @@ extern "C" __attribute__((visibility("default"), used)) CUDA_ON_CPU_UNSEEN const
 extern "C" __attribute__((visibility("default"), used)) const char* cuda_on_cpu_failure() {
     return cuda_on_cpu::errors.last == cudaSuccess ? nullptr : cuda_on_cpu::errors.text;
 }
+#endif
 
 [[maybe_unused]] static cudaError_t cudaPeekAtLastError() { return cuda_on_cpu::errors.last; }
 

@@ -16,9 +16,9 @@ constexpr size_t default_shared_bytes = 48 * 1024, max_shared_bytes = 227 * 1024
 constexpr unsigned char canary = 0xA5;
 
 alignas(128) static unsigned char dynamic_shared[max_shared_bytes + canary_bytes];
-static size_t allowed_shared_bytes = default_shared_bytes;
-static unsigned long launches = 0;
-static pthread_mutex_t launching = PTHREAD_MUTEX_INITIALIZER;  // ctypes lets go of Python's lock
+CUDA_ON_CPU_STATE size_t allowed_shared_bytes = default_shared_bytes;
+CUDA_ON_CPU_STATE unsigned long launches = 0;
+CUDA_ON_CPU_STATE pthread_mutex_t launching = PTHREAD_MUTEX_INITIALIZER;  // ctypes lets go of Python's lock
 
 struct Config {
     dim3 grid, block;

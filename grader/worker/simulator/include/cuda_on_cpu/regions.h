@@ -27,9 +27,9 @@ struct Region {
 };
 
 constexpr int max_regions = 512;
-static Region regions[max_regions];
-static int region_count = 0;
-static bool regions_complete = true;  // false: some did not fit, so an unknown address may be right
+CUDA_ON_CPU_STATE Region regions[max_regions];
+CUDA_ON_CPU_STATE int region_count = 0;
+CUDA_ON_CPU_STATE bool regions_complete = true;  // false: some did not fit, so an unknown address may be right
 
 CUDA_ON_CPU_UNSEEN static void add_region(const Region& region) {
     if (region_count == max_regions) regions_complete = false;
@@ -78,8 +78,8 @@ struct Argument {  // a pointer that the launch passed
     unsigned item;
     int number;
 };
-static Argument pointers[16];
-static int pointer_count = 0;
+CUDA_ON_CPU_STATE Argument pointers[16];
+CUDA_ON_CPU_STATE int pointer_count = 0;
 
 // Writes "`tile[3][4]`", "element 7 of `x`" or "element 7 of the kernel's argument 2".
 CUDA_ON_CPU_UNSEEN static void describe_place(char* text, size_t size, uintptr_t address) {
@@ -115,6 +115,7 @@ struct cuda_on_cpu_Buffer {  // a tensor, as Python describes it
     const char* name;  // the caller keeps it
 };
 
+#ifndef CUDA_ON_CPU_LINKED
 // Replaces the tensors that kernels may use.
 extern "C" __attribute__((visibility("default"), used)) CUDA_ON_CPU_UNSEEN void cuda_on_cpu_buffers(const cuda_on_cpu_Buffer* buffers,
                                                                                         int count) {
@@ -126,3 +127,4 @@ extern "C" __attribute__((visibility("default"), used)) CUDA_ON_CPU_UNSEEN void 
                     Space::tensor, buffers[i].read_only != 0});
     }
 }
+#endif

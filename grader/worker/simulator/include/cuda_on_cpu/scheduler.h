@@ -61,9 +61,9 @@ struct Block {
     Exchange exchanges[max_threads / 32][32];
 };
 
-static Fiber fibers[max_threads];
-static Block block;
-static jmp_buf scheduler;
+CUDA_ON_CPU_STATE Fiber fibers[max_threads];
+CUDA_ON_CPU_STATE Block block;
+CUDA_ON_CPU_STATE jmp_buf scheduler;
 
 CUDA_ON_CPU_UNSEEN static void run_threads();
 CUDA_ON_CPU_UNSEEN static void settle();  // judges the last access: see accesses.h

@@ -39,9 +39,9 @@ struct Page {
 };
 
 constexpr int max_pages = 16384;  // half a gigabyte; after that, accesses are not compared
-static Page* pages[2 * max_pages];  // a hash table
-static int page_count = 0;
-static Page* recent[64];
+CUDA_ON_CPU_STATE Page* pages[2 * max_pages];  // a hash table
+CUDA_ON_CPU_STATE int page_count = 0;
+CUDA_ON_CPU_STATE Page* recent[64];
 
 CUDA_ON_CPU_UNSEEN static void forget_pages() {
     for (Page*& page : pages) {
@@ -62,7 +62,7 @@ CUDA_ON_CPU_UNSEEN static bool in_library(uintptr_t address) {
     return address >= reinterpret_cast<uintptr_t>(&__ehdr_start) && address < reinterpret_cast<uintptr_t>(&_end);
 }
 
-static bool all_known = false;  // every pointer that the launch passes is into a known region: other addresses are wrong
+CUDA_ON_CPU_STATE bool all_known = false;  // every pointer that the launch passes is into a known region: other addresses are wrong
 
 CUDA_ON_CPU_UNSEEN static bool needs_check(uintptr_t begin) {
     const uintptr_t end = begin + page_bytes;

@@ -6,6 +6,9 @@
 #include <stdint.h>
 #include <string.h>
 
+// The simulator's own variables: one for all parts of a library, and not those of another library.
+#define CUDA_ON_CPU_STATE __attribute__((visibility("hidden"))) inline
+
 // The simulator's own functions: their accesses are not a kernel's.
 #define CUDA_ON_CPU_UNSEEN __attribute__((no_sanitize("thread", "alignment", "bounds")))
 
