@@ -1,4 +1,4 @@
-"""What kernels are compiled for and with on a machine without a GPU."""
+"""Settings of compilers on a machine without a GPU: the target, and the folder of built headers."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is built once for all workers of a judge, in a folder that they can only read: the headers of the simulator."""
+"""Headers of the simulator, built once for all workers of a judge, in a folder that they can only read."""
 
 from __future__ import annotations
 

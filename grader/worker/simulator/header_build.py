@@ -23,7 +23,7 @@ _LIMIT_S = 60.0
 
 
 class Parts(NamedTuple):
-    """What a cell's build is given: compiler flags, folders of headers, and objects to link."""
+    """Additions to a cell's build: compiler flags, folders of headers, and objects to link."""
 
     flags: Sequence[str]
     include: Sequence[str]
