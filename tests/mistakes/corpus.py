@@ -4,6 +4,7 @@
 
 - `mistake` (what is wrong) or `right` (its style);
 - `says`: text of the report that names the bug, only for a mistake; `#     ` continues a line;
+- `on_gpu`: the text on a GPU, where it differs;
 - `runs`: anywhere; `gpu` if a simulator cannot show it, such as slow code; `simulator` if a race decides the result on
   a GPU.
 """
@@ -18,7 +19,7 @@ from typing import Literal
 __all__ = ["FOLDER", "HeaderError", "Submission", "corpus", "read"]
 
 FOLDER = Path(__file__).parent
-_LINE = re.compile(r"# (?P<key>mistake|right|says|runs): (?P<value>\S.*)")
+_LINE = re.compile(r"# (?P<key>mistake|right|says|on_gpu|runs): (?P<value>\S.*)")
 _CONTINUED = "#     "
 
 
@@ -35,6 +36,7 @@ class Submission:
     source: str
     about: str
     says: str
+    on_gpu: str
     runs: Literal["anywhere", "gpu", "simulator"]
 
     @property
@@ -72,5 +74,6 @@ def read(path: Path) -> Submission:
         source=source,
         about=about,
         says=header.get("says", ""),
+        on_gpu=header.get("on_gpu") or header.get("says", ""),
         runs=runs,
     )

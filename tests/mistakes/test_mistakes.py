@@ -75,7 +75,7 @@ def test_on_a_gpu_a_bug_is_named_and_right_work_passes(gpu_judge: Judge, submiss
         assert [finding for finding in verdict.findings if finding.kind in ("rule", "clock")] == [], report
     else:
         assert (verdict.status, verdict.points < verdict.max_points) == ("failed", True), report
-        assert submission.says in report, report
+        assert submission.on_gpu in report, report
 
 
 def test_every_exercise_has_mistakes_and_other_right_ways() -> None:

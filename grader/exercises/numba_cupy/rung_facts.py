@@ -52,6 +52,7 @@ OF_COMPILED: dict[str, Callable[[Facts], str]] = {
     "ls_numba_cached": kept,
     "ls_numba_fastmath": fast,
     "ls_numba_registers": capped,
+    "ls_cupy_typed": typed,
     "ls_cupy_fastmath": fast,
     "ls_cupy_launch_bounds": bound,
 }

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from grader.exercise import Array, Baseline, Budget, Case, Exercise, Gate, Suspect
@@ -22,9 +23,10 @@ def _case(rows: int, columns: int, note: str, padding: int = 0) -> Case:
 
 
 def _returns(entry: Any, x: Any, gain: Any, out: Any) -> None:
+    from grader.worker.harnesses.waits import count_waits
     from grader.worker.outputs import copy_out
 
-    copy_out(entry(x, gain), out)
+    copy_out(count_waits(entry, x.shape[0], x, gain), out)
 
 
 def _blocking(x: Any, gain: Any) -> Any:
@@ -99,6 +101,21 @@ def _pipeline(a: Any, *, over: Any = 1, unbiased: bool = True, clip: bool = True
     return torch.where((low == high).any(), 0.0 * x, z) if dead == "any" else z
 
 
+_FEW = 5  # rows: with fewer, a wait for each row is no more than a wait for the whole matrix
+
+
+def _waits(facts: Sequence[Mapping[str, int]]) -> str:
+    """Say that values are asked for at least once per row."""
+    worst = max(facts, key=lambda fact: fact.get("waits", 0), default={})
+    if worst.get("rows", 0) < _FEW or worst.get("waits", 0) < worst["rows"]:
+        return ""
+    return (
+        f"For {worst['rows']} rows it asks the GPU for a value {worst['waits']} times, as the blocking pipeline does. "
+        "Each time the CPU waits until the GPU has computed it. Compute all rows at once, without `.item()`, `.cpu()` "
+        "and `if tensor:`."
+    )
+
+
 _EVERY = "every kind of row"
 _CASES = (
     _case(1, 2, "a plain row"),
@@ -126,6 +143,7 @@ UNBLOCK = Exercise(
     # Long rows, because the baseline waits for each row.
     plot_cases=tuple(_case(rows, 1 << 20, _EVERY) for rows in (4, 8, 16, 32)),
     harness=_returns,
+    of_compiled=_waits,
     draw=_draw,
     oracle=_pipeline,
     budget=Budget(absolute=1e-4, relative=1e-4),

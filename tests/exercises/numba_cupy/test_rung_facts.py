@@ -15,6 +15,7 @@ _GOOD = {"float64": 12, "fast_sines": 22, "bound": 1, "capped": 1, "double": 0}
         ("ls_numba_cached", {"compiled_again": 1}),
         ("ls_numba_fastmath", {"fast_sines": 0}),
         ("ls_numba_registers", {"capped": 0}),
+        ("ls_cupy_typed", {"float64": 79}),
         ("ls_cupy_fastmath", {"fast_sines": 0}),
         ("ls_cupy_launch_bounds", {"bound": 0}),
     ],

@@ -1,6 +1,7 @@
 # mistake: the option is missing: right, but not faster
-# says: as fast as the kernel with accurate sine and cosine
-# runs: gpu
+# says: no kernel uses the fast sine or cosine (`MUFU`): is fast math turned on?
+# on_gpu: as fast as the kernel with accurate sine and cosine
+# runs: anywhere
 
 from string import Template
 

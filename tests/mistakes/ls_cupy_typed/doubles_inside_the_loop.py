@@ -1,6 +1,7 @@
 # mistake: a double literal in the loop over the samples: right, and slow
-# says: as fast as the kernel with accurate sine and cosine
-# runs: gpu
+# says: a typed one has about a dozen. Which literal, product or sum is still float64?
+# on_gpu: as fast as the kernel with accurate sine and cosine
+# runs: anywhere
 
 from string import Template
 

@@ -1,6 +1,7 @@
 # mistake: each call creates the dictionary and the kernel again
-# says: as fast as the Numba baseline
-# runs: gpu
+# says: The kernel is compiled again in a later call for the same types.
+# on_gpu: as fast as the Numba baseline
+# runs: anywhere
 import math
 
 from numba import cuda, from_dtype, void

@@ -1,6 +1,7 @@
 # mistake: fast math is not asked for
-# says: as fast as the typed kernel
-# runs: gpu
+# says: no kernel uses the fast sine or cosine (`MUFU`): is fast math turned on?
+# on_gpu: as fast as the typed kernel
+# runs: anywhere
 import math
 
 from numba import cuda, from_dtype, int32, void

@@ -1,6 +1,7 @@
 # mistake: only the sums have types: each literal in the loop is still float64
-# says: as fast as the Numba baseline
-# runs: gpu
+# says: a typed one has about a dozen. Which literal, product or sum is still float64?
+# on_gpu: as fast as the Numba baseline
+# runs: anywhere
 import math
 
 from numba import cuda, from_dtype, int32, void

@@ -1,6 +1,7 @@
 # mistake: the pipeline as it was
-# says: the blocking pipeline
-# runs: gpu
+# says: it asks the GPU for a value
+# on_gpu: the blocking pipeline
+# runs: anywhere
 
 import torch
 

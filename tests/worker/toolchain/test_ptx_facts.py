@@ -19,14 +19,15 @@ _PTX = """
 )
 {
     add.f32 %f1, %f2, %f3;
+    st.global.v2.f64 [%rd1], {%fd1, %fd2};
     ret;
 }
 """
 
 
 def test_each_kernel_has_its_own_facts():
-    """Instructions are counted for each kernel; only the first has launch bounds and a fast sine."""
+    """Instructions are counted for each kernel; only the second has results that are doubles."""
     assert facts(_PTX) == [
-        {"name": "first", "float64": 3, "fast_sines": 1, "bound": True},
-        {"name": "second", "float64": 0, "fast_sines": 0, "bound": False},
+        {"name": "first", "float64": 3, "double": False, "fast_sines": 1, "bound": True},
+        {"name": "second", "float64": 1, "double": True, "fast_sines": 0, "bound": False},
     ]

@@ -1,0 +1,59 @@
+"""Count the calls of PyTorch at which the CPU would wait for a GPU, on a machine without one."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import torch
+from torch.overrides import TorchFunctionMode
+from torch.utils._python_dispatch import TorchDispatchMode
+
+from grader.worker.toolchain import forked
+
+_OPERATORS = frozenset({"_local_scalar_dense", "nonzero", "masked_select", "equal", "_unique2", "unique_dim"})
+_METHODS = frozenset({torch.Tensor.cpu, torch.Tensor.numpy, torch.Tensor.tolist})
+
+
+def count_waits(entry: Callable[..., Any], rows: int, *tensors: Any) -> Any:
+    """Return `entry(*tensors)`. For tensors of the CPU, note how often their values are asked for in a call.
+
+    The note is a fact about the submission, with the number of `rows`. On a GPU nothing is counted.
+    """
+    if tensors[0].is_cuda:
+        return entry(*tensors)
+    counts = [0]
+    with _Methods(counts), _Operators(counts):
+        result = entry(*tensors)
+    forked.facts.append({"rows": rows, "waits": counts[0]})
+    return result
+
+
+class _Methods(TorchFunctionMode):
+    """Counts copies to the CPU, which do nothing to a tensor that is there."""
+
+    def __init__(self, counts: list[int]) -> None:
+        super().__init__()
+        self._counts = counts
+
+    def __torch_function__(
+        self, function: Any, types: Sequence[type], args: Sequence[Any] = (), kwargs: Mapping[str, Any] | None = None
+    ) -> Any:
+        self._counts[0] += function in _METHODS or (function is torch.Tensor.to and "cpu" in args[1:])
+        return function(*args, **(kwargs or {}))
+
+
+class _Operators(TorchDispatchMode):
+    """Counts operators that need a value, or a shape that depends on one, at once."""
+
+    def __init__(self, counts: list[int]) -> None:
+        super().__init__()  # type: ignore[no-untyped-call]
+        self._counts = counts
+
+    def __torch_dispatch__(
+        self, function: Any, types: Sequence[type], args: Sequence[Any] = (), kwargs: Mapping[str, Any] | None = None
+    ) -> Any:
+        name = function.overloadpacket.__name__
+        masked = name == "index" and any(each is not None and each.dtype is torch.bool for each in args[1])
+        self._counts[0] += masked or name in _OPERATORS
+        return function(*args, **(kwargs or {}))
