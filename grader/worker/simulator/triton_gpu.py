@@ -125,13 +125,20 @@ def _compiled(original: Any) -> Any:
 
 
 def _offer_libdevice() -> None:
-    """Let the functions of both `libdevice` modules work in the interpreter, as far as NumPy has them."""
+    """Let the functions of both `libdevice` modules work in the interpreter, as far as NumPy has them.
+
+    They stay built-in functions for a process that goes on to compile.
+    """
     from triton.language.extra import libdevice
     from triton.language.extra.cuda import libdevice as of_cuda
     from triton.runtime import interpreter
 
     def bound(function: Any) -> Any:
-        return lambda *args, **named: function(*args, **named, _semantic=interpreter.interpreter_semantic)
+        @functools.wraps(function)
+        def call(*args: Any, _semantic: Any = interpreter.interpreter_semantic, **named: Any) -> Any:
+            return function(*args, **named, _semantic=_semantic)
+
+        return call
 
     for name, function in list(vars(of_cuda).items()):
         if callable(function) and hasattr(function, "__triton_builtin__"):
