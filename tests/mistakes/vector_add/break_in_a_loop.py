@@ -1,0 +1,21 @@
+# mistake: break ends a loop in the kernel
+# says: unsupported AST node type: Break
+# runs: anywhere
+
+import triton
+import triton.language as tl
+
+
+@triton.jit
+def add_kernel(x_ptr, y_ptr, out_ptr, n, SIZE: tl.constexpr):
+    first = tl.program_id(0) * 4 * SIZE
+    for step in range(4):
+        start = first + step * SIZE
+        if start >= n:
+            break
+        i = start + tl.arange(0, SIZE)
+        tl.store(out_ptr + i, tl.load(x_ptr + i, i < n) + tl.load(y_ptr + i, i < n), i < n)
+
+
+def vector_add(x, y, out):
+    add_kernel[(triton.cdiv(x.numel(), 1024),)](x, y, out, x.numel(), SIZE=256)
