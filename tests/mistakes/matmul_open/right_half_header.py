@@ -9,7 +9,8 @@ from torch.utils.cpp_extension import load_inline
 cuda_source = r"""
 #include <cuda_fp16.h>
 
-__global__ void product(const __half* a, const __half* b, __half* out, int M, int N, int K, int am, int ak, int bk, int bn, int om, int on) {
+__global__ void product(const __half* a, const __half* b, __half* out, int M, int N, int K,
+                        int am, int ak, int bk, int bn, int om, int on) {
     int column = blockIdx.x * blockDim.x + threadIdx.x, row = blockIdx.y * blockDim.y + threadIdx.y;
     if (row >= M || column >= N) return;
     float sum = 0.0f;
@@ -17,7 +18,8 @@ __global__ void product(const __half* a, const __half* b, __half* out, int M, in
     out[row * om + column * on] = __float2half(sum);
 }
 
-extern "C" void matmul(const void* a, const void* b, void* out, int M, int N, int K, int am, int ak, int bk, int bn, int om, int on) {
+extern "C" void matmul(const void* a, const void* b, void* out, int M, int N, int K,
+                        int am, int ak, int bk, int bn, int om, int on) {
     dim3 block(16, 16), grid((N + 15) / 16, (M + 15) / 16);
     product<<<grid, block>>>((const __half*)a, (const __half*)b, (__half*)out, M, N, K, am, ak, bk, bn, om, on);
 }

@@ -1,7 +1,6 @@
 # right: the official tutorial: the driver's properties, warmup, occupancy
 # runs: anywhere
 
-import torch
 import triton
 import triton.language as tl
 from triton.runtime import driver

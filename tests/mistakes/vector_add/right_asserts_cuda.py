@@ -12,5 +12,5 @@ def add_kernel(x_ptr, y_ptr, out_ptr, n, SIZE: tl.constexpr):
 
 
 def vector_add(x, y, out):
-    assert x.is_cuda and y.is_cuda and out.is_cuda, "tensors must be on the GPU"
+    assert all(each.is_cuda for each in (x, y, out)), "tensors must be on the GPU"
     add_kernel[(triton.cdiv(x.numel(), 1024),)](x, y, out, x.numel(), SIZE=1024)
