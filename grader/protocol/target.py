@@ -7,6 +7,7 @@ import re
 
 VARIABLE = "GRADER_TARGET"
 PREBUILT = "GRADER_PREBUILT"  # in a worker's environment: a folder of the judge's with built headers
+PREBUILT_OBJECT = "cuda_on_cpu.o"  # in that folder, written last
 _DEFAULT = "9.0"
 _SHARED_KIB = ((75, 64), (80, 163), (86, 99), (87, 163), (89, 99), (110, 227))  # by the newest capability; then 99
 

@@ -67,7 +67,7 @@ def test_a_read_past_the_end_is_a_note(quick_judge: Any) -> None:
 
 @pytest.mark.parametrize(
     ("source", "exercise", "says"),
-    [(_ONE_BLOCK, "mean_triton", "maximum tensor numel"), (_INPUT, "vector_add", "`x` is an input")],
+    [(_ONE_BLOCK, "mean_triton", "maximum tensor numel"), (_INPUT, "vector_add", "wrote to `x`, which is an input")],
 )
 def test_a_failure_names_its_cause(quick_judge: Any, source: str, exercise: str, says: str) -> None:
     """A block of more than 2^20 elements, and a store to an input, which is read-only."""

@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from grader.exercise import Array, Baseline, Budget, Case, Exercise, Gate, Suspect
+from grader.words import plural
 
 _FULL_SCALE = 100.0
 _KINDS = ("plain", "outliers", "dead", "saturated")
@@ -105,12 +106,12 @@ _FEW = 5  # rows: with fewer, a wait for each row is no more than a wait for the
 
 
 def _waits(facts: Sequence[Mapping[str, int]]) -> str:
-    """Say that values are asked for at least once per row."""
+    """Say that values are fetched at least once per row."""
     worst = max(facts, key=lambda fact: fact.get("waits", 0), default={})
     if worst.get("rows", 0) < _FEW or worst.get("waits", 0) < worst["rows"]:
         return ""
     return (
-        f"For {worst['rows']} rows it asks the GPU for a value {worst['waits']} times, as the blocking pipeline does. "
+        f"For {plural(worst['rows'], 'row')} it asks the GPU for a value {worst['waits']} times, as the blocking pipeline does. "
         "Each time the CPU waits until the GPU has computed it. Compute all rows at once, without `.item()`, `.cpu()` "
         "and `if tensor:`."
     )

@@ -16,7 +16,7 @@ from grader.judge.sandbox.sight import GpuAccess
 
 HOME = "/home/worker"
 GRADER = "/opt/grader"  # holds the modules of this package that a worker imports
-PREBUILT = "/opt/prebuilt"  # holds the built headers of the simulator
+PREBUILT = f"{GRADER}/prebuilt"  # the folder of built headers
 WRITABLE = {HOME: cgroup.HOME_BYTES, "/tmp": cgroup.TEMP_BYTES, "/dev/shm": cgroup.SHARED_BYTES}
 
 _NODES = ("null", "zero", "full", "random", "urandom")
@@ -87,14 +87,13 @@ def command(
         arguments += ["--ro-bind-try", "/dev/null", str(path)]
     files = {f"/etc/{name}": text.format(uid=uid).encode() for name, text in _ETC.items()}
     files |= {f"{GRADER}/grader/{name}": data for name, data in _modules().items()}
+    files |= {f"{PREBUILT}/{name}": data for name, data in prebuilt.files().items() if gpu is None}
     for folder in sorted({folder for name in files for folder in Path(name).parents[:-1]}):
         arguments += ["--dir", str(folder)]
     for name, data in files.items():
         fds.append(_file(data))
         arguments += ["--perms", "0644", "--file", str(fds[-1]), name]
 
-    if gpu is None:
-        arguments += ["--ro-bind", str(prebuilt.folder()), PREBUILT]
     for node in (*(f"/dev/{name}" for name in _NODES), *(gpu.nodes if gpu is not None else ())):
         arguments += ["--dev-bind", node, node]
     arguments += [part for name, target in _LINKS.items() for part in ("--symlink", target, f"/dev/{name}")]

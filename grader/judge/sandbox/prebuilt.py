@@ -1,4 +1,7 @@
-"""Headers of the simulator, built once for all workers of a judge, in a folder that they can only read."""
+"""Headers of the simulator, built once for all workers of a judge while the first CUDA C++ is graded.
+
+Workers that start later get a copy in their sandbox: a mount would tell where it comes from.
+"""
 
 from __future__ import annotations
 
@@ -14,12 +17,13 @@ import threading
 from pathlib import Path
 
 from grader.judge.sandbox.sight import import_folders
+from grader.protocol.target import PREBUILT_OBJECT as OBJECT
 
-__all__ = ["build_headers_for", "folder"]
+__all__ = ["build_headers_for", "files", "folder"]
 
 _LIMIT_S = 120.0
 _BUILDS = re.compile(r"\bload_inline\b|\bRaw(?:Kernel|Module)\b")
-_once = threading.Lock()
+_begun = threading.Event()
 
 
 @functools.cache
@@ -31,14 +35,19 @@ def folder() -> Path:
     return made
 
 
+def files() -> dict[str, bytes]:
+    """The built files, by name; none before they are complete."""
+    built = folder() / OBJECT
+    return {path.name: path.read_bytes() for path in (built, *folder().glob("*.gch"))} if built.exists() else {}
+
+
 def build_headers_for(source: str) -> None:
-    """Build the headers, unless the source of this submission contains no CUDA C++ or they are built."""
-    if _BUILDS.search(source):
-        with _once:
-            _build()
+    """Start to build the headers, unless the source of this submission contains no CUDA C++ or it was done before."""
+    if _BUILDS.search(source) and not _begun.is_set():
+        _begun.set()
+        threading.Thread(target=_build, name="headers", daemon=True).start()
 
 
-@functools.cache
 def _build() -> None:
     code = (
         f"import sys; sys.path[:0] = {import_folders()!r}\n"

@@ -16,7 +16,7 @@ _METHODS = frozenset({torch.Tensor.cpu, torch.Tensor.numpy, torch.Tensor.tolist}
 
 
 def count_waits(entry: Callable[..., Any], rows: int, *tensors: Any) -> Any:
-    """Return `entry(*tensors)`. For tensors of the CPU, note how often their values are asked for in a call.
+    """Return `entry(*tensors)`. For tensors of the CPU, note how often a call fetches a value.
 
     The note is a fact about the submission, with the number of `rows`. On a GPU nothing is counted.
     """

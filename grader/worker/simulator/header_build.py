@@ -12,12 +12,12 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import NamedTuple
 
-from grader.protocol.target import PREBUILT
+from grader.protocol.target import PREBUILT, PREBUILT_OBJECT
 from grader.worker.simulator.cuda_source import COMPILER_FLAGS, INCLUDE, zeroes_variables
 
 __all__ = ["Parts", "build", "parts"]
 
-_HEADER, _OBJECT = "cuda_on_cpu.h", "cuda_on_cpu.o"
+_HEADER = "cuda_on_cpu.h"
 _LINKED = "-DCUDA_ON_CPU_LINKED"  # the functions of `instrumented.h` come from the object
 _LIMIT_S = 60.0
 
@@ -41,7 +41,7 @@ def build(folder: Path) -> None:
         with subprocess.Popen([*common, "-c", str(source), "-o", str(unfinished)], stderr=subprocess.DEVNULL) as other:
             done = subprocess.run(header, stderr=subprocess.DEVNULL, timeout=_LIMIT_S, check=False)
             if not (done.returncode or other.wait(_LIMIT_S)):
-                unfinished.rename(folder / _OBJECT)
+                unfinished.rename(folder / PREBUILT_OBJECT)
     except (OSError, subprocess.TimeoutExpired) as error:
         print(f"The simulator's headers were not built: {error}", file=sys.stderr)
 
@@ -49,7 +49,7 @@ def build(folder: Path) -> None:
 def parts() -> Parts:
     """Return the built parts, or else the headers alone."""
     folder = os.environ.get(PREBUILT, "")
-    built = Path(folder, _OBJECT)
+    built = Path(folder, PREBUILT_OBJECT)
     if not folder or zeroes_variables() or not built.exists():
         return Parts([], [str(INCLUDE)], [])
     return Parts([_LINKED], [folder, str(INCLUDE)], [str(built)])

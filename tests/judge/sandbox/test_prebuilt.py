@@ -1,6 +1,7 @@
 """The simulator's headers are built once for a judge, and a submission cannot change them."""
 
-import subprocess
+import threading
+from pathlib import Path
 
 import pytest
 
@@ -10,19 +11,23 @@ from grader.protocol.target import PREBUILT
 
 def test_they_are_built_for_cuda_alone(monkeypatch: pytest.MonkeyPatch) -> None:
     """The first submission with CUDA C++ has them built, and no other."""
-    runs: list[object] = []
-    monkeypatch.setattr(subprocess, "run", lambda *command, **_: runs.append(command))
-    prebuilt._build.cache_clear()
-    try:
-        for source in ("@triton.jit", "load_inline(...)", "cp.RawKernel(...)"):
-            prebuilt.build_headers_for(source)
-    finally:
-        prebuilt._build.cache_clear()
-    assert len(runs) == 1
+    runs: list[str] = []
+    monkeypatch.setattr(prebuilt, "_build", lambda: runs.append(""))
+    monkeypatch.setattr(prebuilt, "_begun", threading.Event())
+    for source, count in (("@triton.jit", 0), ("load_inline(...)", 1), ("cp.RawKernel(...)", 1)):
+        prebuilt.build_headers_for(source)
+        for thread in threading.enumerate():
+            if thread.name == "headers":
+                thread.join()
+        assert len(runs) == count
 
 
-def test_a_worker_can_read_them_and_not_write() -> None:
+def test_a_worker_can_read_them_and_not_write(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     """In a sandbox."""
+    monkeypatch.setattr(prebuilt, "folder", lambda: tmp_path)
+    (tmp_path / "cuda_on_cpu.h.gch").touch()
+    assert prebuilt.files() == {}, "the object is written last"
+    (tmp_path / "cuda_on_cpu.o").touch()
     code = f"""
 import os, pathlib
 folder = pathlib.Path(os.environ[{PREBUILT!r}])
@@ -32,9 +37,8 @@ try:
 except OSError:
     print("refused")
 """
-    (prebuilt.folder() / "cuda_on_cpu.o").touch()
     caged = launch.start(code, (), "simulator", sandbox=True)
     assert caged.process.stdout is not None
     with caged.process.stdout as printed:
-        assert printed.read() == b"['cuda_on_cpu.o']\nrefused\n"
+        assert printed.read() == b"['cuda_on_cpu.h.gch', 'cuda_on_cpu.o']\nrefused\n"
     caged.kill()
