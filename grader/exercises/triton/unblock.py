@@ -111,8 +111,8 @@ def _waits(facts: Sequence[Mapping[str, int]]) -> str:
     if worst.get("rows", 0) < _FEW or worst.get("waits", 0) < worst["rows"]:
         return ""
     return (
-        f"For {plural(worst['rows'], 'row')} it asks the GPU for a value {worst['waits']} times, as the blocking pipeline does. "
-        "Each time the CPU waits until the GPU has computed it. Compute all rows at once, without `.item()`, `.cpu()` "
+        f"For {plural(worst['rows'], 'row')} it asks the GPU for a value {worst['waits']} times, as the blocking "
+        "pipeline does. Each time the CPU waits until the GPU has computed it. Compute all rows at once, without `.item()`, `.cpu()` "
         "and `if tensor:`."
     )
 

@@ -75,7 +75,8 @@ def environment(home: str, gpu: GpuAccess | None) -> dict[str, str]:
     programs = os.path.dirname(sys.executable)  # where pip installs ninja, even if it is not in PATH
     kept["PATH"] = os.pathsep.join([programs, kept.get("PATH", os.defpath)])
     kept |= {name: f"{home}/{folder}" for name, folder in _FOLDERS.items()}
-    kept |= {} if gpu is not None else {PREBUILT: str(prebuilt.folder())}
+    if gpu is None and (made := prebuilt.folder()) is not None:
+        kept[PREBUILT] = str(made)
     kept |= {f"{pool}_NUM_THREADS": str(cgroup.THREADS) for pool in _POOLS}
     return kept | {
         "HOME": home,

@@ -32,13 +32,23 @@ class Parts(NamedTuple):
 
 def build(folder: Path) -> None:
     """Write the precompiled header and the object into `folder`, unless a compiler fails or there is none."""
-    source = folder / "cuda_on_cpu.cpp"
-    source.write_text(f'#include "{_HEADER}"\n', encoding="utf-8")
-    common = ["g++", "-fPIC", "-w", *COMPILER_FLAGS, f"-I{INCLUDE}"]
-    header = [*common, _LINKED, "-x", "c++-header", str(INCLUDE / _HEADER), "-o", str(folder / f"{_HEADER}.gch")]
-    unfinished = folder / "unfinished.o"
+    common, source, unfinished = (
+        ["g++", "-fPIC", "-w", *COMPILER_FLAGS],
+        str(INCLUDE / _HEADER),
+        folder / "unfinished.o",
+    )
+    header = [*common, _LINKED, "-x", "c++-header", source, "-o", str(folder / f"{_HEADER}.gch")]
+    functions = [
+        *common,
+        "-x",
+        "c++",
+        "-c",
+        source,
+        "-o",
+        str(unfinished),
+    ]  # a file in `folder` would include the built header
     try:
-        with subprocess.Popen([*common, "-c", str(source), "-o", str(unfinished)], stderr=subprocess.DEVNULL) as other:
+        with subprocess.Popen(functions, stderr=subprocess.DEVNULL) as other:
             done = subprocess.run(header, stderr=subprocess.DEVNULL, timeout=_LIMIT_S, check=False)
             if not (done.returncode or other.wait(_LIMIT_S)):
                 unfinished.rename(folder / PREBUILT_OBJECT)

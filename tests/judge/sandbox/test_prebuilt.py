@@ -9,17 +9,19 @@ from grader.judge.sandbox import launch, prebuilt
 from grader.protocol.target import PREBUILT
 
 
-def test_they_are_built_for_cuda_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_they_are_built_for_cuda_alone(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     """The first submission with CUDA C++ has them built, and no other."""
     runs: list[str] = []
-    monkeypatch.setattr(prebuilt, "_build", lambda: runs.append(""))
+    monkeypatch.setattr(prebuilt, "_build", lambda folder: runs.append(str(folder)))
     monkeypatch.setattr(prebuilt, "_begun", threading.Event())
+    monkeypatch.setattr(prebuilt, "_made", [])
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
     for source, count in (("@triton.jit", 0), ("load_inline(...)", 1), ("cp.RawKernel(...)", 1)):
         prebuilt.build_headers_for(source)
         for thread in threading.enumerate():
             if thread.name == "headers":
                 thread.join()
-        assert len(runs) == count
+        assert len(runs) == len(list(tmp_path.iterdir())) == count
 
 
 def test_a_worker_can_read_them_and_not_write(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
