@@ -112,8 +112,8 @@ def _waits(facts: Sequence[Mapping[str, int]]) -> str:
         return ""
     return (
         f"For {plural(worst['rows'], 'row')} it asks the GPU for a value {worst['waits']} times, as the blocking "
-        "pipeline does. Each time the CPU waits until the GPU has computed it. Compute all rows at once, without `.item()`, `.cpu()` "
-        "and `if tensor:`."
+        "pipeline does. Each time the CPU waits until the GPU has computed it. Compute all rows at once, without "
+        "`.item()`, `.cpu()` and `if tensor:`."
     )
 
 
