@@ -155,7 +155,7 @@ class Exercise:
     the arbiter's Machine with its measured ceilings.
     `measure` replaces the entry point, in a trusted worker, to find the expected output of a measured case.
     `of_compiled` says, without a GPU, what a submission lacks that the exercise asks for, or "". It gets the facts that
-    `grader/worker/toolchain/ptx_facts.py` finds in each kernel, or a harness in each call; they are a worker's claims.
+    `grader/worker/toolchain/nvrtc.py` finds in each kernel, or a harness in each call; they are a worker's claims.
     `answers` names the elements of `out` if they are several answers to a question.
     `limited_by` memory: speed is in GB/s, and the ceiling is a copy's bandwidth. By arithmetic: in TFLOPS, and the
     ceiling is a float16 product's speed. `work` counts the work of a case: speed is then in `work_unit` per second,

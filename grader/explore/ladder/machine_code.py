@@ -17,7 +17,7 @@ from typing import Any
 from grader.explore.drawing.displays import BLUE, DARK, GREY, ORANGE, PALE, Picture, Table, chart, code_html, finish
 from grader.words import plural
 from grader.worker.gpu_start import give_numba_its_names
-from grader.worker.toolchain.nvcc import no_cache_options
+from grader.worker.toolchain.nvrtc import compiled, no_cache_options
 
 _CAPABILITY = 90
 _SASS_LINE = re.compile(r"^\s+/\*(?P<address>[0-9a-f]{4,})\*/\s+(?P<text>[^;]*?)\s*;", re.MULTILINE)
@@ -156,28 +156,11 @@ def cuda_code(source: str, name: str, options: Sequence[str] = (), capability: i
 
 def _compiled_by_nvrtc(source: str, options: Sequence[str], capability: int) -> tuple[bytes, str]:
     """Return the machine code (cubin) of CUDA C++, and NVRTC's log."""
-    from cuda.bindings import nvrtc
-
-    program = _checked(nvrtc, nvrtc.nvrtcCreateProgram(source.encode(), b"kern.cu", 0, [], []))
-    try:
-        given = [f"--gpu-architecture=sm_{capability}", "--ptxas-options=-v", *no_cache_options(), *options]
-        (status,) = nvrtc.nvrtcCompileProgram(program, len(given), [option.encode() for option in given])
-        log = b" " * _checked(nvrtc, nvrtc.nvrtcGetProgramLogSize(program))
-        nvrtc.nvrtcGetProgramLog(program, log)
-        said = log.decode(errors="replace").strip("\0 \n")
-        if int(status):
-            raise RuntimeError(f"NVRTC cannot compile this:\n{said}")
-        cubin = b" " * _checked(nvrtc, nvrtc.nvrtcGetCUBINSize(program))
-        nvrtc.nvrtcGetCUBIN(program, cubin)
-    finally:
-        nvrtc.nvrtcDestroyProgram(program)
-    return cubin, said
-
-
-def _checked(nvrtc: Any, result: tuple[Any, ...]) -> Any:
-    if int(result[0]):
-        raise RuntimeError(f"NVRTC failed: {nvrtc.nvrtcGetErrorString(result[0])[1].decode()}.")
-    return result[1]
+    options = (f"--gpu-architecture=sm_{capability}", "--ptxas-options=-v", *no_cache_options(), *options)
+    answer = compiled(source.encode(), "kern.cu", options)
+    if answer.error:
+        raise RuntimeError(f"NVRTC cannot compile this:\n{answer.error}")
+    return answer.cubin, answer.log
 
 
 def _disassembled(tool: str, option: str, cubin: bytes) -> str:

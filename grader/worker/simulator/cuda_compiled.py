@@ -17,6 +17,7 @@ from grader.protocol.target import target
 from grader.worker.simulator.cuda_source import Token, closing, tokenize
 from grader.worker.toolchain import forked
 from grader.worker.toolchain.compiler_errors import first_error, line_mark
+from grader.worker.toolchain.nvrtc import compiled
 
 _DEVICE = ("__global__", "__device__", "constexpr", "consteval")
 _OF_HOST = re.compile(r"\b(?:std|torch|at|c10|py|pybind11)\s*::")
@@ -108,21 +109,10 @@ def refusal(source: str, mark: str) -> str:
 
 
 def _log(code: str) -> str:
-    """Return NVRTC's output if it refuses the code."""
-    from cuda.bindings import nvrtc
-
-    program = nvrtc.nvrtcCreateProgram(code.encode(), b"device_code", 0, [], [])[1]
-    options = [
-        f"--gpu-architecture=sm_{target()}",
-        "-default-device",
-        "-std=c++17",
-        "-w",
-        *map("-I{}".format, _headers()),
-    ]
-    (failed,) = nvrtc.nvrtcCompileProgram(program, len(options), [option.encode() for option in options])
-    log = b" " * nvrtc.nvrtcGetProgramLogSize(program)[1]
-    nvrtc.nvrtcGetProgramLog(program, log)
-    return log.decode("utf-8", "replace").strip("\0 \n") if int(failed) else ""
+    """Return NVRTC's output if it refuses the code, or ""."""
+    architecture = f"--gpu-architecture=sm_{target()}"
+    options = [architecture, "-default-device", "-std=c++17", "-w", *map("-I{}".format, _headers())]
+    return compiled(code.encode(), "device_code", options).error
 
 
 def _headers() -> list[Path]:

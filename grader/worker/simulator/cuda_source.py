@@ -12,12 +12,11 @@ Not simulated: tensor cores, inline PTX, and threads that spin until another blo
 
 from __future__ import annotations
 
-import ctypes
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Literal
+from typing import Literal
 
 INCLUDE = Path(__file__).parent / "include"
 _PATTERN, _ZERO = "-ftrivial-auto-var-init=pattern", "-ftrivial-auto-var-init=zero"
@@ -480,69 +479,3 @@ def _angle_open(tokens: list[Token], at: int) -> int:
                 return -1
         i -= 1
     return -1
-
-
-_failures: dict[str, Callable[[], bytes | None]] = {}  # by path of the extension
-_libraries: dict[str, ctypes.CDLL] = {}
-_buffers: tuple[Buffer, ...] = ()
-
-
-class Buffer(ctypes.Structure):
-    """Memory that kernels may use: an address, its bytes, those around it that nobody may use, and bytes per element.
-
-    It is `cuda_on_cpu_Buffer` in `regions.h`.
-    """
-
-    _fields_ = (
-        ("begin", ctypes.c_void_p),
-        ("bytes", ctypes.c_size_t),
-        ("guard", ctypes.c_size_t),
-        ("item", ctypes.c_uint),
-        ("read_only", ctypes.c_int),
-        ("name", ctypes.c_char_p),
-    )
-
-
-def use_buffers(buffers: Sequence[Buffer]) -> None:
-    """Let all extensions report accesses outside of these buffers, which are the arguments of the next call."""
-    global _buffers
-    _buffers = tuple(buffers)
-    for library in _libraries.values():
-        send_buffers(library)
-
-
-def send_buffers(library: ctypes.CDLL, more: Sequence[Buffer] = ()) -> None:
-    """Tell one extension of the buffers of `use_buffers`, and of `more`."""
-    each = (*more, *_buffers)
-    library.cuda_on_cpu_buffers((Buffer * len(each))(*each), len(each))
-
-
-def synchronize() -> None:
-    """Raise `RuntimeError` if an earlier kernel failed, as `torch.cuda.synchronize` does.
-
-    It also reports a refused launch whose launcher did not read the error.
-    """
-    for failure in _failures.values():
-        if text := failure():
-            raise RuntimeError(text.decode())
-
-
-def take_observed() -> list[str]:
-    """Return what was wrong with kernels that ran to their end, such as races, once."""
-    found = []
-    for library in _libraries.values():
-        take = library.cuda_on_cpu_observed
-        take.restype = ctypes.c_char_p
-        if text := take():
-            found.append(text.decode())
-    return found
-
-
-def watch(extension: Any) -> None:
-    """Let `synchronize` ask this extension whether a kernel failed, and tell it of the buffers."""
-    path = extension if isinstance(extension, str) else extension.__file__
-    library = _libraries[path] = ctypes.CDLL(path)
-    ask = library.cuda_on_cpu_failure
-    ask.restype = ctypes.c_char_p
-    _failures[path] = ask
-    send_buffers(library)

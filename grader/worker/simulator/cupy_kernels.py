@@ -20,23 +20,22 @@ import numpy as np
 
 from grader.protocol.target import target
 from grader.worker.simulator import header_build
+from grader.worker.simulator.cuda_library import Buffer, send_buffers, watch
 from grader.worker.simulator.cuda_source import (
     COMPILER_FLAGS,
-    Buffer,
     Token,
     closing,
     next_token,
     opening,
     previous_token,
-    send_buffers,
     tokenize,
     translate,
-    watch,
 )
 from grader.worker.simulator.cupy_arrays import CompileException, CUDADriverError, ndarray
 from grader.worker.simulator.lacks import NotSimulated, is_of_cuda, lacking
-from grader.worker.toolchain import forked, ptx_facts
+from grader.worker.toolchain import forked
 from grader.worker.toolchain.compiler_errors import cell_of_caller, line_mark, place_of_error
+from grader.worker.toolchain.nvrtc import compiled, ptx_facts
 
 FILE = "kern.cu"
 MAGIC = "cuda-on-cpu fatbin\n"  # the beginning of a file that the simulator's `nvcc` wrote
@@ -172,32 +171,17 @@ def _must_compile(source: str, options: tuple[str, ...], names: tuple[str, ...])
 
     Return whether NVRTC has accepted the source. False: it is not installed, or lacks a header of CUDA.
     """
-    from cuda.bindings import nvrtc
-
+    given = (f"--gpu-architecture=sm_{target()}", *options)  # with machine code: ptxas knows the GPU's limits
     try:
-        program = nvrtc.nvrtcCreateProgram(source.encode(), FILE.encode(), 0, [], [])[1]
-    except RuntimeError:  # NVRTC is not installed: the C++ compiler must suffice
+        answer = compiled(source.encode(), FILE, given, names)
+    except (ImportError, RuntimeError):  # NVRTC is not installed: the C++ compiler must suffice
         return False
-    try:
-        for name in names:
-            nvrtc.nvrtcAddNameExpression(program, name.encode())
-        architecture = f"--gpu-architecture=sm_{target()}"  # with machine code: ptxas knows the GPU's limits
-        given = [option.encode() for option in (architecture, *options)]
-        (code,) = nvrtc.nvrtcCompileProgram(program, len(given), given)
-        if not int(code):
-            text = b" " * nvrtc.nvrtcGetPTXSize(program)[1]
-            nvrtc.nvrtcGetPTX(program, text)
-            forked.facts.extend(ptx_facts.facts(text.decode("utf-8", "replace")))
-            return True
-        log = b" " * nvrtc.nvrtcGetProgramLogSize(program)[1]
-        nvrtc.nvrtcGetProgramLog(program, log)
-        text = log.decode("utf-8", "replace").strip("\0 \n")
-        if is_of_cuda(_NOT_FOUND.search(text)):
-            return False
-        text = text or f"nvrtc: error: {nvrtc.nvrtcGetErrorString(code)[1].decode()}"
-        raise CompileException(text, source, FILE, options)
-    finally:
-        nvrtc.nvrtcDestroyProgram(program)
+    if not answer.error:
+        forked.facts.extend(ptx_facts(answer.ptx))
+        return True
+    if is_of_cuda(_NOT_FOUND.search(answer.error)):
+        return False
+    raise CompileException(answer.error, source, FILE, options)
 
 
 class RawModule:

@@ -17,10 +17,10 @@ from typing import Any
 
 import numpy as np
 
-from grader.worker.simulator import cuda_source, cupy_arrays, cupy_kernels
+from grader.protocol.target import target
+from grader.worker.simulator import cuda_library, cupy_arrays, cupy_kernels
 
 _MULTIPROCESSORS = 1  # as for Numba: a grid of some blocks per multiprocessor does not cover even a small case
-_CAPABILITY = "90"  # of the GPU whose results the course records
 _ABSENT = ("save", "load", "savetxt", "memmap", "vectorize", "fromfile", "testing", "ctypeslib", "matrix")
 _NUMPY_PARTS = ("fft", "linalg", "random")
 
@@ -38,7 +38,7 @@ class _Current:
         return self
 
     def synchronize(self) -> None:
-        cuda_source.synchronize()
+        cuda_library.synchronize()
 
 
 class Stream(_Current):
@@ -71,7 +71,7 @@ class Event:
         self.at_s = time.perf_counter()
 
     def synchronize(self) -> None:
-        cuda_source.synchronize()
+        cuda_library.synchronize()
 
 
 class Device(_Current):
@@ -86,16 +86,16 @@ class Device(_Current):
         "WarpSize": 32,
         "MaxRegistersPerBlock": 65_536,
         "MaxSharedMemoryPerBlock": 48 << 10,
-        "ComputeCapabilityMajor": int(_CAPABILITY[:-1]),
-        "ComputeCapabilityMinor": int(_CAPABILITY[-1]),
+        "ComputeCapabilityMajor": target() // 10,
+        "ComputeCapabilityMinor": target() % 10,
     }
-    compute_capability = _CAPABILITY
+    compute_capability = str(target())
 
 
 def _properties(device: int = 0) -> dict[str, Any]:
     return {
         "name": b"the CPU", "multiProcessorCount": _MULTIPROCESSORS, "warpSize": 32, "maxThreadsPerBlock": 1024,
-        "major": int(_CAPABILITY[:-1]), "minor": int(_CAPABILITY[-1]), "sharedMemPerBlock": 48 << 10,
+        "major": target() // 10, "minor": target() % 10, "sharedMemPerBlock": 48 << 10,
         "regsPerBlock": 65_536,
     }  # fmt: skip
 
@@ -105,7 +105,7 @@ _CUDA_PARTS: dict[str, dict[str, Any]] = {
         "getDeviceProperties": _properties,
         "getDeviceCount": lambda: 1,
         "getDevice": lambda: 0,
-        "deviceSynchronize": cuda_source.synchronize,
+        "deviceSynchronize": cuda_library.synchronize,
         "CUDARuntimeError": cupy_arrays.CUDADriverError,
     },
     "driver": {"CUDADriverError": cupy_arrays.CUDADriverError},

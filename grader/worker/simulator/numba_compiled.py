@@ -16,7 +16,8 @@ from types import CellType, FunctionType, ModuleType, SimpleNamespace
 from typing import Any
 
 from grader.protocol.target import target
-from grader.worker.toolchain import forked, ptx_facts
+from grader.worker.toolchain import forked
+from grader.worker.toolchain.nvrtc import ptx_facts
 
 _OPTIONS = ("debug", "fastmath", "forceinline", "launch_bounds", "lineinfo", "opt")  # of `numba.cuda.compile`
 _LINE = re.compile(r'submission\.py(?:", line | \()(\d+)')
@@ -74,7 +75,7 @@ def _compiled(function: Any, signature: tuple[Any, ...], options: dict[str, Any]
     return {
         "facts": [
             fact | {"capped": capped, "double": any("float64" in str(kind) for kind in signature)}
-            for fact in ptx_facts.facts(ptx)
+            for fact in ptx_facts(ptx)
         ]
     }
 

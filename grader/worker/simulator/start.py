@@ -17,18 +17,9 @@ from typing import Any
 
 from grader.errors import GraderError
 from grader.protocol.arena import GUARD_BYTES
-from grader.worker.simulator import cuda_compiled, triton_log
-from grader.worker.simulator.cuda_source import (
-    COMPILER_FLAGS,
-    INCLUDE,
-    Buffer,
-    flags_with_torch,
-    synchronize,
-    take_observed,
-    translate,
-    use_buffers,
-    watch,
-)
+from grader.worker.simulator import cuda_compiled, triton_gpu, triton_log
+from grader.worker.simulator.cuda_library import Buffer, synchronize, take_observed, use_buffers, watch
+from grader.worker.simulator.cuda_source import COMPILER_FLAGS, INCLUDE, flags_with_torch, translate
 from grader.worker.simulator.header_build import Parts
 from grader.worker.simulator.header_build import parts as header_parts
 from grader.worker.simulator.input_writes import names_of
@@ -51,7 +42,6 @@ _TORCHS_CUDA_FLAGS = (  # half precision has no operators and no conversions in 
     "-D__CUDA_NO_HALF2_OPERATORS__",
 )  # fmt: skip
 _TORCH = re.compile(r"#\s*include\s*[<\"](?:torch|ATen|c10)/")
-_MULTIPROCESSORS = 132  # of an H100
 _DROPPED_LIBRARIES = ("-lcu", "-lnv")
 
 
@@ -196,7 +186,7 @@ def size_grids_as_on_a_gpu(function: Callable[..., Any]) -> None:
     written = _written(function)
     space = getattr(getattr(written, "func", written), "__globals__", {})
     if callable(space.get("sm_count")) and "triton" not in space:
-        space["sm_count"] = lambda device: _MULTIPROCESSORS
+        space["sm_count"] = lambda device: triton_gpu.MULTIPROCESSORS
 
 
 def _written(function: Callable[..., Any]) -> Callable[..., Any]:

@@ -11,14 +11,14 @@ from typing import Any
 
 import numpy as np
 
+from grader.protocol.target import shared_memory_bytes, target
+
 MULTIPROCESSORS = 132  # as an H100 has: a kernel must also work with many programs
-_CAPABILITY = (9, 0)
-_SHARED_BYTES = 232_448
 _SUBMISSION = "submission.py"
 
 
 def install() -> None:
-    """Answer as a GPU of compute capability 9.0 would. Tensors stay on the CPU. A second call does nothing."""
+    """Answer as the GPU that kernels are compiled for would. Tensors stay on the CPU. A second call does nothing."""
     import torch
     import triton.runtime.driver
     from triton.runtime import interpreter
@@ -28,7 +28,7 @@ def install() -> None:
     if hasattr(function.run, "__wrapped__"):
         return
     cuda.get_device_properties = lambda device=None: _properties()
-    cuda.get_device_capability = lambda device=None: _CAPABILITY
+    cuda.get_device_capability = lambda device=None: divmod(target(), 10)
     cuda.get_device_name = lambda device=None: _properties().name
     cuda.current_device = lambda: 0
     triton.runtime.driver.set_active(_driver())
@@ -44,10 +44,11 @@ def _is_cuda(tensor: Any) -> bool:
 
 
 def _properties() -> Any:
+    major, minor = divmod(target(), 10)
     return SimpleNamespace(
-        name="Simulator", major=_CAPABILITY[0], minor=_CAPABILITY[1], multi_processor_count=MULTIPROCESSORS,
+        name="Simulator", major=major, minor=minor, multi_processor_count=MULTIPROCESSORS,
         total_memory=80 << 30, warp_size=32, max_threads_per_multi_processor=2048, regs_per_multiprocessor=1 << 16,
-        shared_memory_per_block=48 << 10, shared_memory_per_block_optin=_SHARED_BYTES,
+        shared_memory_per_block=48 << 10, shared_memory_per_block_optin=shared_memory_bytes(target()),
         shared_memory_per_multiprocessor=228 << 10, L2_cache_size=50 << 20, clock_rate=1_980_000,
     )  # fmt: skip
 
@@ -57,18 +58,18 @@ def _driver() -> Any:
     from triton.backends.compiler import GPUTarget
 
     known = {
-        "multiprocessor_count": MULTIPROCESSORS, "max_num_regs": 1 << 16, "max_shared_mem": _SHARED_BYTES,
+        "multiprocessor_count": MULTIPROCESSORS, "max_num_regs": 1 << 16,
+        "max_shared_mem": shared_memory_bytes(target()),
         "warpSize": 32, "sm_clock_rate": 1_980_000, "mem_clock_rate": 2_619_000, "mem_bus_width": 5120,
     }  # fmt: skip
     interface = SimpleNamespace(Event=_Event, synchronize=lambda: None, current_device=lambda: 0)
-    capability = 10 * _CAPABILITY[0] + _CAPABILITY[1]
     return SimpleNamespace(
         utils=SimpleNamespace(get_device_properties=lambda device=None: known),
         get_active_torch_device=lambda: torch.device("cpu"),
         get_current_device=lambda: 0,
         get_current_stream=lambda device=None: 0,
-        get_current_target=lambda: GPUTarget("cuda", capability, 32),
-        get_device_capability=lambda device=None: _CAPABILITY,
+        get_current_target=lambda: GPUTarget("cuda", target(), 32),
+        get_device_capability=lambda device=None: divmod(target(), 10),
         get_device_interface=lambda: interface,
         get_empty_cache_for_benchmark=lambda: None,
         clear_cache=lambda cache: None,

@@ -15,7 +15,9 @@ import tempfile
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, NoReturn
+from typing import NoReturn
+
+from grader.worker.toolchain.nvrtc import compiled, no_cache_options
 
 _ROOT = Path(__file__).parents[3]  # the folder that contains `grader`
 _SCRIPT = '#!/bin/sh\nPYTHONPATH="{root}" exec "{python}" -m grader.worker.toolchain.nvcc {compiler} "$@"\n'
@@ -30,7 +32,6 @@ _IGNORED = re.compile(r"-O\d|--optimize=?\d?|-lineinfo|--generate-line-info|-w|-
 _FAST = {"-use_fast_math", "--use_fast_math"}
 _ARCHITECTURE = re.compile(r"(?:sm|compute)_(\d+[af]?)")
 _ARCHITECTURES = re.compile(r"(?:sm|compute)_\d+[af]?|native|all|all-major")
-_CACHE_IGNORES_OPTIONS = (13, 0)  # the first NVRTC whose cache returns one binary with and without `--use_fast_math`
 
 
 def offer(simulated: bool) -> None:
@@ -120,39 +121,19 @@ def _fail(reason: str, program: str = "nvcc") -> NoReturn:
     sys.exit(f"{program} fatal   : {reason}" if program == "nvcc" else f"{program}: fatal error: {reason}")
 
 
-def no_cache_options() -> tuple[str, ...]:
-    """Return options that keep NVRTC from reusing a binary of the same source.
-
-    The cached binary may have been built with other options, and without a compilation there is no report of registers.
-    """
-    from cuda.bindings import nvrtc
-
-    _, major, minor = nvrtc.nvrtcVersion()
-    return ("--no-cache",) if (int(major), int(minor)) >= _CACHE_IGNORES_OPTIONS else ()
-
-
 def _compile_with_nvrtc(line: CommandLine) -> None:
     """Write a binary for the last architecture of the command line; CuPy loads it like a fatbin."""
     if not line.architectures:
         _fail("name the architecture: -arch=sm_90")
-    from cuda.bindings import nvrtc
-
-    def checked(result: tuple[Any, ...]) -> Any:
-        if int(result[0]):
-            _fail(f"NVRTC answered {nvrtc.nvrtcGetErrorString(result[0])[1].decode()}")
-        return result[1] if len(result) > 1 else None
-
-    program = checked(nvrtc.nvrtcCreateProgram(line.source.read_bytes(), line.source.name.encode(), 0, [], []))
     options = (f"--gpu-architecture=sm_{line.architectures[-1]}", *no_cache_options(), *line.options)
-    (code,) = nvrtc.nvrtcCompileProgram(program, len(options), [option.encode() for option in options])
-    if int(code):
-        log = b" " * checked(nvrtc.nvrtcGetProgramLogSize(program))
-        nvrtc.nvrtcGetProgramLog(program, log)
-        print(log.decode(errors="replace").strip("\0 "), file=sys.stderr)
+    try:
+        answer = compiled(line.source.read_bytes(), line.source.name, options)
+    except RuntimeError as error:
+        _fail(str(error))
+    if answer.error:
+        print(answer.error, file=sys.stderr)
         sys.exit(2)
-    binary = b" " * checked(nvrtc.nvrtcGetCUBINSize(program))
-    checked(nvrtc.nvrtcGetCUBIN(program, binary))
-    line.output.write_bytes(binary)
+    line.output.write_bytes(answer.cubin)
 
 
 def _compile_for_the_cpu(line: CommandLine) -> None:

@@ -12,7 +12,8 @@ from pathlib import Path
 
 import pytest
 
-from grader.worker.simulator.cuda_source import COMPILER_FLAGS, INCLUDE, Buffer, send_buffers, translate
+from grader.worker.simulator.cuda_library import Buffer, send_buffers
+from grader.worker.simulator.cuda_source import COMPILER_FLAGS, INCLUDE, translate
 
 np = pytest.importorskip("numpy")
 

@@ -59,6 +59,15 @@ assert torch.equal(out, 2 * x)
 assert double[(2,)](x, out, 100, SIZE=64).n_spills == 0
 """
 
+_TARGET = """
+import os
+from triton.runtime import driver
+os.environ["GRADER_TARGET"] = "8.6"
+assert torch.cuda.get_device_capability() == (8, 6)
+assert driver.active.get_current_target().arch == 86
+assert torch.cuda.get_device_properties(x.device).shared_memory_per_block_optin == 99 << 10
+"""
+
 _DO_BENCH = """
 calls = []
 def call():
@@ -127,8 +136,8 @@ assert torch.allclose(c.float(), a.float() @ b.float(), rtol=1e-2, atol=1e-2)
 
 @pytest.mark.parametrize(
     "text",
-    [_IS_CUDA, _DRIVER, _DO_BENCH, _LIBDEVICE, _BFLOAT16],
-    ids=["is_cuda", "driver", "do_bench", "libdevice", "bfloat16"],
+    [_IS_CUDA, _DRIVER, _TARGET, _DO_BENCH, _LIBDEVICE, _BFLOAT16],
+    ids=["is_cuda", "driver", "target", "do_bench", "libdevice", "bfloat16"],
 )
 def test_a_submission_finds_what_a_gpu_has(tmp_path: Path, text: str) -> None:
     """The text runs to its end: each assertion in it holds."""

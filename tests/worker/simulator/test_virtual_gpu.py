@@ -151,10 +151,10 @@ def test_what_a_simulated_kernel_did_wrong_is_still_raised(tmp_path: Path) -> No
         tmp_path,
         """
 from grader.worker.simulator import start as simulator
-from grader.worker.simulator import cuda_source
+from grader.worker.simulator import cuda_library
 simulator.install()
 assert torch.cuda.synchronize is virtual_gpu.synchronize
-cuda_source._failures["some.so"] = lambda: b"threads wait"
+cuda_library._failures["some.so"] = lambda: b"threads wait"
 raises(RuntimeError, "threads wait", torch.cuda.synchronize)
 raises(RuntimeError, "threads wait", torch.cuda.current_stream().synchronize)
 """,

@@ -1,0 +1,92 @@
+"""Compile CUDA C++ with NVRTC, which needs no GPU, and read facts from PTX."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+__all__ = ["Compiled", "compiled", "no_cache_options", "ptx_facts"]
+
+_CACHE_IGNORES_OPTIONS = (13, 0)  # the first NVRTC whose cache returns one binary with and without `--use_fast_math`
+_ENTRY = re.compile(r"\.entry\s+([\w$]+)\s*\(")
+_FLOAT64 = re.compile(r"^\s*(?:@\S+\s+)?[a-z][\w.]*\.f64[\w.]*\s", re.MULTILINE)
+_STORES_DOUBLE = re.compile(r"\bst\.global[\w.]*\.f64\b")
+_FAST = re.compile(r"^\s*(?:@\S+\s+)?(?:sin|cos)\.approx", re.MULTILINE)
+
+
+@dataclass(frozen=True)
+class Compiled:
+    """NVRTC's answer. `error` is "" if it has compiled the source; otherwise there is neither PTX nor cubin."""
+
+    error: str
+    log: str = ""
+    ptx: str = ""
+    cubin: bytes = b""
+
+
+def compiled(source: bytes, name: str, options: Sequence[str], expressions: Sequence[str] = ()) -> Compiled:
+    """Compile the source of a file `name`; the architecture is one of the options.
+
+    `expressions` name instances of templates to compile.
+
+    Raises:
+        ImportError, RuntimeError: NVRTC is not installed, or fails without a word on the source.
+    """
+    from cuda.bindings import nvrtc
+
+    def checked(answer: tuple[Any, ...]) -> Any:
+        if int(answer[0]):
+            raise RuntimeError(f"NVRTC failed: {nvrtc.nvrtcGetErrorString(answer[0])[1].decode()}.")
+        return answer[1] if len(answer) > 1 else None
+
+    def read(size: tuple[Any, ...], get: Any) -> bytes:
+        text = b" " * int(checked(size))
+        if text:  # a virtual architecture has no cubin
+            checked(get(program, text))
+        return text
+
+    program = checked(nvrtc.nvrtcCreateProgram(source, name.encode(), 0, [], []))
+    try:
+        for expression in expressions:
+            nvrtc.nvrtcAddNameExpression(program, expression.encode())
+        (code,) = nvrtc.nvrtcCompileProgram(program, len(options), [option.encode() for option in options])
+        log = read(nvrtc.nvrtcGetProgramLogSize(program), nvrtc.nvrtcGetProgramLog)
+        said = log.decode("utf-8", "replace").strip("\0 \n")
+        if int(code):
+            return Compiled(said or f"nvrtc: error: {nvrtc.nvrtcGetErrorString(code)[1].decode()}", said)
+        ptx = read(nvrtc.nvrtcGetPTXSize(program), nvrtc.nvrtcGetPTX)
+        cubin = read(nvrtc.nvrtcGetCUBINSize(program), nvrtc.nvrtcGetCUBIN)
+        return Compiled("", said, ptx.decode("utf-8", "replace"), cubin)
+    finally:
+        nvrtc.nvrtcDestroyProgram(program)
+
+
+def no_cache_options() -> tuple[str, ...]:
+    """Return options that keep NVRTC from reusing a binary of the same source.
+
+    The cached binary may have been built with other options, and without a compilation there is no report of registers.
+    """
+    from cuda.bindings import nvrtc
+
+    _, major, minor = nvrtc.nvrtcVersion()
+    return ("--no-cache",) if (int(major), int(minor)) >= _CACHE_IGNORES_OPTIONS else ()
+
+
+def ptx_facts(ptx: str) -> list[dict[str, Any]]:
+    """Return, for each kernel, its name, float64 and fast sine instructions, and whether its results are doubles.
+
+    `bound` tells whether it has launch bounds.
+    """
+    parts = _ENTRY.split(ptx)
+    return [
+        {
+            "name": name,
+            "float64": len(_FLOAT64.findall(body)),
+            "double": bool(_STORES_DOUBLE.search(body)),
+            "fast_sines": len(_FAST.findall(body)),
+            "bound": ".maxntid" in body.partition("{")[0],
+        }
+        for name, body in zip(parts[1::2], parts[2::2], strict=True)
+    ]

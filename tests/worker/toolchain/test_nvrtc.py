@@ -1,0 +1,48 @@
+"""CUDA C++ is compiled without a GPU, and facts are read from the PTX."""
+
+import pytest
+
+from grader.worker.toolchain.nvrtc import compiled, ptx_facts
+
+_PTX = """
+.visible .entry first(
+    .param .u64 x
+)
+.maxntid 128, 1, 1
+{
+    mul.f64 %fd1, %fd2, %fd3;
+    @%p1 add.rn.f64 %fd1, %fd2, %fd3;
+    cvt.rn.f32.f64 %f1, %fd1;
+    sin.approx.ftz.f32 %f1, %f2;
+    ret;
+}
+.visible .entry second(
+    .param .u64 x
+)
+{
+    add.f32 %f1, %f2, %f3;
+    st.global.v2.f64 [%rd1], {%fd1, %fd2};
+    ret;
+}
+"""
+
+
+def test_each_kernel_has_its_own_facts():
+    """Instructions are counted for each kernel; only the second has results that are doubles."""
+    assert ptx_facts(_PTX) == [
+        {"name": "first", "float64": 3, "double": False, "fast_sines": 1, "bound": True},
+        {"name": "second", "float64": 1, "double": True, "fast_sines": 0, "bound": False},
+    ]
+
+
+@pytest.mark.parametrize(
+    ("body", "error"), [("*x = 1;", ""), ("*x = y;", 'some.cu(1): error: identifier "y" is undefined')]
+)
+def test_a_source_compiles_or_there_is_an_error(body, error):
+    """With PTX and machine code, or with neither."""
+    pytest.importorskip("cuda.bindings.nvrtc")
+    source = f'extern "C" __global__ void kernel(int* x) {{ {body} }}'
+    answer = compiled(source.encode(), "some.cu", ["--gpu-architecture=sm_90"])
+    assert answer.error.startswith(error)
+    assert bool(answer.error) == bool(error)
+    assert (".entry kernel" in answer.ptx, answer.cubin.startswith(b"\x7fELF")) == (not error, not error)
