@@ -14,7 +14,7 @@ from grader.authoring.source_tree import read
 
 __all__ = ["NOTEBOOK", "claims_of_notebook", "lies"]
 
-NOTEBOOK = Path(__file__).parents[1] / "source/01_profiling/05_catch_a_lying_benchmark.py"
+NOTEBOOK = Path(__file__).parents[1] / "source/01_profiling/06_catch_a_lying_benchmark.py"
 _LAST = "draw_claims("  # begins the first cell that needs all claims
 _REPEATS = 5
 

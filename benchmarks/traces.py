@@ -1,4 +1,7 @@
-"""Traces and profiler output for the notebook 02_read_a_profile: files in `results/traces`, and rows `traces/…`."""
+"""Traces and profiler output for the notebooks 02_read_a_profile and 03_free_a_pipeline.
+
+Files go to `results/traces`, and rows are named `traces/…`.
+"""
 
 from __future__ import annotations
 

@@ -16,10 +16,11 @@
 # | --- | --- | --- |
 # | **Find where the time goes** | | |
 # | [Time a GPU call](01_profiling/01_time_a_gpu_call.ipynb) | `time_gpu` | ⟦ exercise("time_gpu").max_points ⟧ |
-# | [Read a profile](01_profiling/02_read_a_profile.ipynb) | `trace_facts`, `unblock` | ⟦ exercise("trace_facts").max_points + exercise("unblock").max_points ⟧ |
-# | [Draw the roofline](01_profiling/03_draw_the_roofline.ipynb) | `predict_ms` | ⟦ exercise("predict_ms").max_points ⟧ |
-# | [Let the compiler fuse](01_profiling/04_let_the_compiler_fuse.ipynb) | `fuse` | ⟦ exercise("fuse").max_points ⟧ |
-# | [Catch a lying benchmark](01_profiling/05_catch_a_lying_benchmark.ipynb) | `audit` | ⟦ exercise("audit").max_points ⟧ |
+# | [Read a profile](01_profiling/02_read_a_profile.ipynb) | `trace_facts` | ⟦ exercise("trace_facts").max_points ⟧ |
+# | [Free a pipeline](01_profiling/03_free_a_pipeline.ipynb) | `unblock` | ⟦ exercise("unblock").max_points ⟧ |
+# | [Draw the roofline](01_profiling/04_draw_the_roofline.ipynb) | `predict_ms` | ⟦ exercise("predict_ms").max_points ⟧ |
+# | [Let the compiler fuse](01_profiling/05_let_the_compiler_fuse.ipynb) | `fuse` | ⟦ exercise("fuse").max_points ⟧ |
+# | [Catch a lying benchmark](01_profiling/06_catch_a_lying_benchmark.ipynb) | `audit` | ⟦ exercise("audit").max_points ⟧ |
 # | **Write CUDA C++ and call it from PyTorch** | | |
 # | [Square a matrix](02_load_inline/01_square_a_matrix.ipynb) | `square_matrix`, `grayscale` | ⟦ exercise("square_matrix").max_points + exercise("grayscale").max_points ⟧ |
 # | [Move bytes well](02_load_inline/02_move_bytes_well.ipynb) | `transpose` | ⟦ exercise("transpose").max_points ⟧ |

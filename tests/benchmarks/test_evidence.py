@@ -152,7 +152,7 @@ def test_every_step_names_things_that_exist():
         "judge",
         "tests:tests/honest",
         "mistakes:fuse",
-        "notebook:01_profiling/05_catch_a_lying_benchmark",
+        "notebook:01_profiling/06_catch_a_lying_benchmark",
         "kernels:softmax",
     ],
 )

@@ -8,7 +8,7 @@ import pytest
 from benchmarks.traces import COMMANDS, SCRIPT, slim, write
 from grader.explore import recorded_output, recorded_trace, show_timeline
 
-NOTEBOOK = Path(__file__).resolve().parents[2] / "source" / "01_profiling" / "02_read_a_profile.py"
+NOTEBOOK = Path(__file__).resolve().parents[2] / "source" / "01_profiling" / "03_free_a_pipeline.py"
 
 
 @pytest.fixture

@@ -13,7 +13,7 @@ from grader.exercises import find
 from grader.exercises.profiling.trace_facts import KINDS, trace
 from grader.judge.checking.buffers import generator
 
-NOTEBOOK = Path(__file__).resolve().parents[2] / "source" / "01_profiling" / "02_read_a_profile.py"
+NOTEBOOK = Path(__file__).resolve().parents[2] / "source" / "01_profiling" / "03_free_a_pipeline.py"
 
 
 @pytest.mark.parametrize("kind", KINDS)

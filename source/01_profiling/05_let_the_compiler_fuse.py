@@ -571,4 +571,4 @@ count_predictions()
 #
 # </details>
 #
-# **Next:** [Catch a lying benchmark](05_catch_a_lying_benchmark.ipynb). Or go back to the [syllabus](../README.ipynb).
+# **Next:** [Catch a lying benchmark](06_catch_a_lying_benchmark.ipynb). Or go back to the [syllabus](../README.ipynb).

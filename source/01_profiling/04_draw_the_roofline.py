@@ -469,5 +469,5 @@ count_predictions()
 #
 # </details>
 #
-# **Next:** [Let the compiler fuse](04_let_the_compiler_fuse.ipynb), which moves points to the right for you. Or go back
+# **Next:** [Let the compiler fuse](05_let_the_compiler_fuse.ipynb), which moves points to the right for you. Or go back
 # to the [syllabus](../README.ipynb).
