@@ -1,18 +1,18 @@
 # %% [markdown]
 # # Find a period
 #
-# **You will** find out how long two stars take to go around each other, from measurements at uneven times. Then you
-# write the method yourself, in NumPy.
+# **You will** find out how long two stars take to orbit each other, from brightness measurements at uneven times. Then
+# you will write the method yourself, in NumPy.
 #
 # **You will learn**
 #
-# - why uneven samples are no use for an FFT, and what they are good for
-# - what the Lomb–Scargle periodogram computes, and what its peak says
-# - to look at the window before you believe a peak
-# - which library calls do the work for you, on a CPU and on a GPU
-# - to put names on the parts of a program, for a profiler
+# - why an FFT cannot handle uneven samples, and what those samples can do that even ones cannot
+# - what the Lomb–Scargle periodogram computes, and what its highest peak means
+# - to look at the window function before you believe a peak
+# - which library calls already do this work, on a CPU and on a GPU
+# - to name the parts of a program, so that a profile is easier to read
 #
-# **You need** about 60 minutes. A GPU is not needed: with one, one more cell has something to show.
+# **You need** about 60 minutes. A GPU is optional: with one, one more cell has something to show.
 
 # %%
 import numpy as np
@@ -24,33 +24,34 @@ from grader.explore import compare, draw_folded, draw_power, draw_sampled, load_
 device
 
 # %% [markdown]
-# ## Sample once a day
+# ## Sample once per day
 #
-# A star dims and brightens 1.1 times a day. You look at it once a day, always at midnight. From night to night, it has
-# gone once around, and a tenth of a turn more. The whole turn does not show.
+# A star brightens and dims 1.1 times per day. You measure it once per day, always at midnight. From one night to the
+# next it goes through one full cycle and a tenth of another. The samples cannot show the full cycle.
 #
-# The next cells measure that. An FFT of 200 nights has a peak at some frequency between 0 and 0.5 cycles a day.
-# Predict: at which?
+# The next cells try it. An FFT of 200 nights has a peak at some frequency between 0 and 0.5 cycles per day. Predict:
+# at which frequency?
 
 # %%
-prediction = ...  # cycles a day
+prediction = ...  # cycles per day
 
 # %%
 nights = np.arange(200)
 brightness = np.sin(2 * np.pi * 1.1 * nights)
 spectrum = np.abs(np.fft.rfft(brightness))
 cycles = np.fft.rfftfreq(nights.size, d=1.0)
-compare(prediction, round(float(cycles[spectrum.argmax()]), 3), "cycles a day")
+compare(prediction, round(float(cycles[spectrum.argmax()]), 3), "cycles per day")
 
 # %% [markdown]
-# This is *aliasing*: evenly spaced samples cannot tell 1.1 from 0.1, 0.9, 2.1 and so on.
+# This is **aliasing**: evenly spaced samples cannot tell 1.1 from 0.1, 0.9, 2.1 and so on. Half the sampling rate, here
+# 0.5 cycles per day, is the highest frequency that they can tell from its aliases (the **Nyquist frequency**).
 
 # %% [markdown]
-# Now look at random moments instead. An FFT is of no use there: it takes equal steps for granted. But for each
-# frequency, a sine and a cosine can be fitted to the samples. How much of them does the fit explain? This is what the
-# Lomb–Scargle periodogram says. SciPy has it.
+# Now measure at random times instead. An FFT assumes equal steps, so it does not apply. But you can still pick a
+# frequency, fit a sine and a cosine to the samples, and ask how much of the signal the fit explains. Repeat that for
+# every frequency of interest, and you have the **Lomb–Scargle periodogram**. SciPy has a function for it.
 #
-# Its frequencies are *angular*: $w = 2\pi f$.
+# It takes **angular** frequencies: $w = 2\pi f$.
 
 # %%
 random = np.random.default_rng(0)
@@ -61,11 +62,12 @@ power = lombscargle(t, y, 2 * np.pi * cycles)
 draw_power(cycles, power)
 
 # %% [markdown]
-# There is one peak, at the right frequency. Uneven samples are no nuisance: they remove the doubt.
+# There is a single peak, and it is at the right frequency. Uneven samples are not a nuisance: they resolve the
+# ambiguity.
 #
-# How high is a peak? The power is half the sum of squares that the fit explains. At the right frequency it explains
-# all of it here. The squares of $N$ samples of a sine of amplitude $A$ add up to about $N A^2 / 2$. Predict: how high
-# is the peak?
+# How high is a peak? The power is half the sum of squares that the fit explains. At the right frequency, the fit
+# explains all of it. The squares of $N$ samples of a sine of amplitude $A$ add up to about $N A^2 / 2$. Predict: how
+# high is the peak above?
 
 # %%
 prediction = ...  # the highest power
@@ -76,8 +78,8 @@ compare(prediction, round(float(power.max()), 1))
 # %% [markdown]
 # ### SciPy's function has changed
 #
-# Look at its parameters. All but the first three must be given by name. Some were added in the last years, some go
-# away, and each changes the numbers: weights, a floating mean, other normalisations.
+# Look at its parameters. All but the first three are keyword-only. Recent versions added some and deprecated others,
+# and each of them changes the result: weights, a floating mean, other normalisations.
 
 # %%
 import inspect
@@ -86,31 +88,32 @@ for name, parameter in inspect.signature(lombscargle).parameters.items():
     print(f"{name}: {parameter.kind.description}")
 
 # %% [markdown]
-# A program that is checked against a library is checked against the version that happens to be installed. So this
-# course brings its own reference: the same formula, in float64, written down once. It follows Lomb (1976) and Scargle
-# (1982), and agrees with SciPy's default to all digits that matter.
+# If you test against a library, you test against whichever version is installed. So this course has its own reference:
+# the formula of Lomb (1976) and Scargle (1982) in float64. It agrees with SciPy's default to well within the errors
+# that `check` allows.
 
 # %% [markdown]
 # ## Look at a real star
 #
-# This is the brightness of a star in the Large Magellanic Cloud. The MACHO Project measured it, whenever weather and
-# moon allowed, for more than seven years. The data are in the public domain.
+# These are brightness measurements of a star in the Large Magellanic Cloud. The MACHO Project took them over more than
+# seven years, whenever weather and moonlight allowed. The data are in the public domain.
 
 # %%
 curve = load_light_curve()
 curve
 
 # %% [markdown]
-# Here are the first 300 of them, about a year.
+# Here are the first 300 measurements, about a year.
 
 # %%
 draw_sampled(curve.t, curve.y)
 
 # %% [markdown]
-# No period can be seen. How many frequencies must be tried? Over a span of $T$ days, two frequencies that differ by
-# $1/T$ can just be told apart. To be sure to hit the top of a peak, take five frequencies in each such step.
+# You cannot see a period. How many frequencies do you have to try? With measurements that span $T$ days, you can just
+# tell two frequencies apart if they differ by $1/T$. To be sure of hitting the top of a peak, take five frequencies per
+# interval of $1/T$ (**oversampling** by 5).
 #
-# Predict: how many frequencies between 0 and 2 cycles a day is that, for this star?
+# Predict: how many frequencies between 0 and 2 cycles per day is that, for this star?
 
 # %%
 prediction = ...  # frequencies
@@ -119,11 +122,11 @@ prediction = ...  # frequencies
 compare(prediction, round(5 * 2 * curve.t[-1]), "frequencies", how="computed")
 
 # %% [markdown]
-# Each of them needs a sine and a cosine of each of the 1,235 samples: that is some 70 million of them. For one star. The
-# project measured tens of millions.
+# Each frequency needs a sine and a cosine of each of the 1,235 samples: some 70 million in total, for a single star.
+# The project observed tens of millions of stars.
 #
-# Here is a part, from 0.5 to 1.5 cycles a day. With 10,000 frequencies there are between three and four in each step, which
-# is enough to see the peaks.
+# Here is the part from 0.5 to 1.5 cycles per day. Its 10,000 frequencies oversample by three to four, which is enough
+# to see the peaks.
 
 # %%
 cycles = np.linspace(0.5, 1.5, 10_000)
@@ -131,8 +134,8 @@ power = lombscargle(curve.t, curve.y, 2 * np.pi * cycles)
 draw_power(cycles, power)
 
 # %% [markdown]
-# One peak stands out. But there are others, near 0.94 for example. Are these periods as well? The next section answers
-# that. First, predict from the picture: what period, in days, has the highest peak?
+# One peak stands out. There are others, for example near 0.94. Are those periods, too? The next section answers that.
+# First, predict from the picture: what is the period of the highest peak, in days?
 
 # %%
 prediction = ...  # days
@@ -142,10 +145,11 @@ period = 1 / cycles[power.argmax()]
 compare(prediction, round(float(period), 4), "days")
 
 # %% [markdown]
-# ### Look at the window
+# ### Look at the window function
 #
-# Stars are seen at night. So the samples are uneven, but not random: they prefer certain hours. To see what that does,
-# ask for the power of a signal that is *constant*: $|\sum_j e^{iwt_j}|^2 / N^2$. This is called the *window*.
+# Astronomers observe at night. So the sampling times are uneven, but not random: some hours of the day are more likely.
+# To see the effect, compute the power of a *constant* signal, $|\sum_j e^{iwt_j}|^2 / N^2$. It depends only on the
+# sampling times, and is called the **window function**.
 
 # %%
 around = np.linspace(0.9, 2.1, 6000)
@@ -153,57 +157,57 @@ window = np.abs(np.exp(2j * np.pi * around[:, None] * curve.t).mean(axis=1)) ** 
 draw_power(around, window, title="window")
 
 # %% [markdown]
-# It peaks at one cycle a day, and close beside it at 1.0027, one a *sidereal* day: the turn of the sky over the
-# observer. It peaks again near two, at
-# 2.0027 and 2.0054. Every real peak is repeated at these distances, weaker: one at 1.067 has ghosts near 0.067 and
-# 2.067.
+# It has a peak at one cycle per day, and another one at 1.0027. That is one cycle per *sidereal* day, the time in which the
+# sky turns once. Near two cycles per day there are peaks at 2.0027 and 2.0054. Every real peak is repeated at
+# these distances, but weaker. These copies are aliases: a peak at 1.067 has aliases near 0.067 and 2.067.
 #
-# A sine of frequency 1.067 is one of -1.067 as well. Its ghosts 2.0027 and 2.0054 above that lie at 0.935 and 0.938.
-# These are the two peaks on the left.
+# A sine of frequency 1.067 is also a sine of frequency -1.067. Its aliases lie 2.0027 and 2.0054 above that, at 0.935
+# and 0.938. These are the two peaks on the left.
 #
-# The one on the right, at 1.134, is the ghost of 2.134: twice the frequency. The star does not dim as a sine does.
+# The peak on the right, at 1.134, is an alias of 2.134, which is twice the frequency: the star's brightness does not
+# follow a pure sine.
 
 # %% [markdown]
-# ### Fold
+# ### Fold the light curve
 #
-# A period is tested by folding: draw each sample over its phase in that period. If the period is right, the points
-# fall on a curve.
+# To test a period, **fold** the measurements: plot each one over its phase within that period. If the period is right,
+# the points lie on a curve.
 
 # %%
 draw_folded(curve.t, curve.y, float(period))
 
 # %% [markdown]
-# A dip, once in each period. But this is an *eclipsing binary*: two stars, which hide each other in turn. If both dips
-# look alike, the true period is twice as long. The tutorial of FATS, a Python library for such
-# curves, where this file is from, folds it so.
+# There is one dip per period. But this star is an **eclipsing binary**: two stars that take turns hiding each other.
+# If the two dips look alike, the true period is twice as long. The file comes from the tutorial of FATS, a Python
+# library for light curves, which publishes the shorter period. Twice that gives this curve:
 
 # %%
 print(f"found: {2 * period:.5f} days, published: {2 * curve.published_days:.5f} days")
 draw_folded(curve.t, curve.y, 2 * curve.published_days)
 
 # %% [markdown]
-# The two dips differ a little: it is two stars.
+# The line is the median. One dip is deeper than the other, so these are two different stars.
 
 # %% [markdown]
 # ## Exercise: find a period with NumPy
 #
-# Write the periodogram yourself. `t` and `y` are the samples, `freqs` are angular frequencies: float64 vectors. Return
-# the power, not normalised, one value a frequency. The mean of `y` is 0, and no frequency is 0.
+# Now write the periodogram yourself. `t` and `y` are the samples, `freqs` are angular frequencies; all are float64
+# vectors. Return the unnormalised power, one value per frequency. The mean of `y` is 0, and no frequency is 0.
 #
-# For each frequency $w$ these sums are needed, with $c_j = \cos w t_j$ and $s_j = \sin w t_j$:
+# Let $c_j = \cos w t_j$ and $s_j = \sin w t_j$. For each frequency $w$ you need these sums:
 #
 # $$ X_c = \sum y_j c_j,\quad X_s = \sum y_j s_j,\quad C = \sum c_j^2,\quad S = \sum s_j^2,\quad D = \sum c_j s_j $$
 #
-# On uneven samples sine and cosine are not orthogonal: $D$ is not 0. A shift in time by $\tau$ makes them so:
+# On uneven samples, sine and cosine are not orthogonal: $D$ is not 0. Shifting time by $\tau$ makes them orthogonal:
 #
-# $$ \tan 2w\tau = \frac{2D}{C - S} $$
+# $$ 2w\tau = \operatorname{atan2}(2D,\; C - S) $$
 #
-# Any $\tau$ that solves this will do. With $c = \cos w\tau$ and $s = \sin w\tau$ the power is
+# Half of this angle is $w\tau$ (no further factor $w$). With $c = \cos w\tau$ and $s = \sin w\tau$, the power is
 #
 # $$ P = \frac12\left(\frac{(c X_c + s X_s)^2}{c^2 C + 2cs D + s^2 S}
 # + \frac{(c X_s - s X_c)^2}{c^2 S - 2cs D + s^2 C}\right) $$
 #
-# Let NumPy do the loops: `freqs[:, None] * t` is a matrix with a row for each frequency. *(about 9 lines)*
+# Let NumPy run the loops: `freqs[:, None] * t` is a matrix with one row per frequency. *(about 9 lines)*
 
 # %% nbgrader={"grade_id": "periodogram_numpy", "solution": true}
 import numpy as np
@@ -224,40 +228,41 @@ def periodogram_numpy(t, y, freqs):
 
 
 # %% [markdown]
-# `check` runs the cell above in a process of its own, on signals that you have not seen. A `NameError`? Run the
+# `check` runs the cell above in its own process, on signals that you have not seen. If you get a `NameError`, run the
 # exercise's cell first.
 
 # %% nbgrader={"grade_id": "check-periodogram_numpy", "grade": true, "locked": true, "points": 4}
 check(periodogram_numpy)
 
 # %% [markdown]
-# ## Take what is free
+# ## Look for a library first
 #
-# Before you write a kernel, look for one. CuPy has most of SciPy's signal functions on the GPU, this one among them:
-# `cupyx.scipy.signal.lombscargle`. Three lines, and no kernel.
+# Before you write a kernel, look for one. CuPy has most of SciPy's signal functions on the GPU, including this one:
+# `cupyx.scipy.signal.lombscargle`. It takes three lines, and you write no kernel.
 
 # %%
 import warnings
 from importlib.util import find_spec
 
-warnings.simplefilter("ignore", FutureWarning)  # CuPy warns of a part of itself that is not used here
+warnings.simplefilter("ignore", FutureWarning)  # CuPy warns about a part of itself that is not used here
 
 # %%
 if device == "cuda" and find_spec("cupy"):
     import cupy
     from cupyx.scipy.signal import lombscargle as on_gpu
 
-    free = on_gpu(*map(cupy.asarray, (curve.t, curve.y, 2 * np.pi * cycles)))
-    print("largest difference to SciPy:", float(abs(free.get() - power).max()))
+    result = on_gpu(*map(cupy.asarray, (curve.t, curve.y, 2 * np.pi * cycles)))
+    print("largest difference from SciPy:", float(abs(result.get() - power).max()))
 else:
-    print("CuPy needs a GPU: there is none here.")
+    print("CuPy needs a GPU, and this machine has none.")
 
 # %% [markdown]
-# If this is fast enough for you, you are done. The chapter goes on because a kernel of your own can be faster still, above
-# all in float32, and because each step teaches something that holds for every kernel.
+# If that is fast enough for you, you are done. The chapter continues because your own kernel can be faster, above
+# all in float32, and because each step teaches something that holds for every kernel. Other algorithms are faster
+# still: the chapter's last notebook ends with what you would use in practice.
 #
-# This is what the authors recorded, for 1,024 samples and 16,384 frequencies in float64. SciPy and NumPy ran on the
-# machine's CPU. *torch* is the exercise's sums once more, on the GPU, as operations on tensors.
+# The course's authors recorded these times for 1,024 samples and 16,384 frequencies in float64. SciPy and NumPy ran on
+# the machine's CPU. *torch* computes the exercise's sums on the GPU with tensor operations.
 
 # %%
 recorded("periods", "median_ms", "ratio_vs_scipy")
@@ -265,9 +270,9 @@ recorded("periods", "median_ms", "ratio_vs_scipy")
 # %% [markdown]
 # ## Name the parts
 #
-# A profile of a program that calls several libraries is easier to read with names in it. An *NVTX range* is such a name:
-# it begins and ends where your program says, and Nsight Systems shows it as a bar over the kernels that were launched
-# in it. PyTorch has them as a context manager.
+# If a program calls several libraries, names make its profile easier to read. An **NVTX range** is such a name: your
+# program marks where it begins and ends, and Nsight Systems draws it as a bar above the kernels launched within it.
+# In PyTorch it is a context manager.
 
 # %%
 import contextlib
@@ -279,18 +284,31 @@ with named("scipy"):
     lombscargle(curve.t, curve.y, 2 * np.pi * cycles[:100])
 
 # %% [markdown]
-# On a GPU machine, `nsys profile --trace=cuda,nvtx python your_script.py` records them. Without a profiler attached,
-# a range costs next to nothing, so it can stay in the program. (This one holds a call on the CPU: a bar with no kernel.)
+# On a GPU machine, `nsys profile --trace=cuda,nvtx python your_script.py` records the ranges. Without a profiler, a
+# range costs next to nothing, so you can leave it in the program. The one above surrounds a call on the CPU, so there
+# are no kernels below its bar.
 
 # %% [markdown]
 # ## Extra credit
 #
-# No points, but each shows something.
+# No points, but each of these shows something.
 #
 # 1. Run your `periodogram_numpy` on the star, and compare it with SciPy's power.
-# 2. Take 10,000 frequencies from 1.5 to 2.5 cycles a day. Where are the ghosts?
+# 2. Take 10,000 frequencies from 1.5 to 2.5 cycles per day. Where are the aliases?
 # 3. Leave $\tau$ out. How much does the peak change, for this star and for 20 random samples?
-# 4. Shuffle `curve.y` and take the periodogram again, a few times. How high is the highest peak by chance alone?
+# 4. Shuffle `curve.y` and compute the periodogram again, a few times. How high is the highest peak by chance alone?
+#
+# <details><summary>Answers</summary>
+#
+# 1. `abs(periodogram_numpy(curve.t, curve.y, 2 * np.pi * cycles) - power).max()` is a rounding error of float64.
+# 2. Near 2.067, 1.935 and 1.938: the distances from 1.067 and from -1.067 are peaks of the window function. The peak at
+#    2.134 is real: it is twice the frequency.
+# 3. Very little for the star: with 1,235 samples, $D$ is small compared with $C$ and $S$. With 20 samples, it changes
+#    visibly.
+# 4. Far below the star's peak. The level that chance alone reaches in 1 % of the shuffles is a *false-alarm level*, and
+#    shuffling is one way to estimate it.
+#
+# </details>
 
 # %%
 from grader.explore import count_predictions
@@ -301,38 +319,47 @@ count_predictions()
 # ## In this notebook you have
 #
 # - seen that evenly spaced samples cannot tell some frequencies apart, and that uneven ones can
-# - found the period of two stars, and checked it against the window and by folding
+# - found the period of a binary star, and tested it with the window function and by folding
 # - counted what a search for a period costs
-# - written the Lomb–Scargle periodogram in NumPy, and had it checked
-# - looked for a free solution before writing a kernel
+# - written the Lomb–Scargle periodogram in NumPy, and checked it
+# - looked for a library function before writing a kernel
 #
 # ## Check yourself
 #
-# <details><summary>Samples are taken once a day. Which other frequencies look like 0.3 cycles a day?</summary>
+# <details><summary>Samples are taken once per day. Which other frequencies look like 0.3 cycles per day?</summary>
 #
-# All that differ by a whole number, 1.3 or 2.3, and the mirror images 0.7, 1.7 and so on.
+# Frequencies that differ from it by a whole number, such as 1.3 or 2.3, and the mirror images 0.7, 1.7 and so on.
 #
 # </details>
 #
-# <details><summary>What is the shift tau good for?</summary>
+# <details><summary>What is the shift tau for?</summary>
 #
-# It makes sine and cosine orthogonal on the samples at hand. Then the power is the sum of two independent fits, and a
-# shift of all times does not change it.
+# It makes sine and cosine orthogonal on the given samples. Then the power is the sum of two independent fits, and it
+# does not change if all times are shifted.
 #
 # </details>
 #
 # <details><summary>A periodogram has a second peak, at 1 minus the frequency of the first. What do you suspect?</summary>
 #
-# A ghost from sampling at night. Look at the window: if it has a peak at one cycle a day, the second peak is an image of
-# the first.
+# An alias caused by sampling at night. Look at the window function: if it has a peak at one cycle per day, the second
+# peak is a copy of the first.
 #
 # </details>
 #
-# <details><summary>Why does the number of frequencies to be tried grow with the span of the measurements?</summary>
+# <details><summary>Why do you need more frequencies if the measurements span more time?</summary>
 #
-# Peaks get narrower: their width is about one over the span. With steps that are too wide, one falls between them.
+# Peaks get narrower: their width is about one over the time span. If the steps are too wide, a peak falls between two
+# of them.
 #
 # </details>
+#
+# ## Read on
+#
+# - [Understanding the Lomb–Scargle Periodogram](https://arxiv.org/abs/1703.09824) (VanderPlas, 2018): windows, aliases
+#   and false alarms, in pictures
+# - [`scipy.signal.lombscargle`](https://docs.scipy.org/doc/scipy/reference/generated/scipy.signal.lombscargle.html): its
+#   parameters and their history
+# - [The MACHO Project](https://wwwmacho.anu.edu.au/): where the star's data come from
 #
 # **Next:** [Climb with Numba](02_climb_with_numba.ipynb), where the periodogram becomes a kernel. Or go back to the
-# [syllabus](../README.ipynb). Both lie in the course's folder.
+# [syllabus](../README.ipynb).

@@ -13,6 +13,8 @@ from grader.results import RESULTS, files
 
 _UNIT_IN_NAME = re.compile(r"_(?:us|ms|s|gbps|tflops|percent|bytes|mib|ppb)$")
 _WHOLE = 1e3  # from here on, print whole numbers without an exponent
+_ROUNDED = 100.0  # from here on, a ratio's decimals are noise
+_PEERS = {"scipy": "SciPy's direct sums"}
 _NONE = "No recorded result yet for {bench}. On a machine with a GPU, make bench measures and records it."
 
 
@@ -73,7 +75,9 @@ def _number(metric: str, value: float | None) -> str:
     if value is None:
         return ""
     if metric.startswith(("ratio_vs_", "share_of_")):
-        return f"{value:,.2f}"
+        return f"{value:,.2f}" if value < _ROUNDED else f"{value:,.0f}"
+    if metric == "correct_digits":
+        return f"{value:.1f}"
     return f"{value:,.0f}" if abs(value) >= _WHOLE else f"{value:,.4g}"
 
 
@@ -82,6 +86,7 @@ def _title(metric: str, unit: str) -> str:
         return "seconds to build"
     for prefix, words in (("ratio_vs_", "times as fast as "), ("share_of_", "share of ")):
         if metric.startswith(prefix):
-            return words + metric.removeprefix(prefix).replace("_", " ")
+            peer = metric.removeprefix(prefix)
+            return words + _PEERS.get(peer, peer.replace("_", " "))
     words = _UNIT_IN_NAME.sub("", metric).replace("_", " ") if unit not in ("", "1") else metric.replace("_", " ")
     return f"{words} ({unit})" if unit not in ("", "1") else words

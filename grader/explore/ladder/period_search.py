@@ -15,6 +15,7 @@ import numpy as np
 from grader.explore.drawing.displays import BLUE, DARK, GREY, ORANGE, Picture, chart, finish
 
 _FILE = Path(__file__).with_name("data") / "macho_1.3444.614_blue.csv"
+_BINS = 40  # of a folded light curve's median
 PUBLISHED_DAYS = 0.93697446  # from the tutorial that the file is from: half of the stars' orbital period
 
 
@@ -56,11 +57,11 @@ def draw_power(cycles: Any, power: Any, title: str = "power", mark: float | None
     """Draw power over frequency in cycles per day. `mark` is a frequency to highlight."""
     figure, axes = chart(9, 3.4)
     axes.plot(cycles, power, color=DARK, linewidth=0.7)
-    axes.set_xlabel("frequency (cycles a day)")
+    axes.set_xlabel("frequency (cycles per day)")
     axes.set_ylabel(title)
     top = float(cycles[int(power.argmax())])
     band = f"{float(cycles[0]):.2g} to {float(cycles[-1]):.2g}"
-    alt = f"{title} over {band} cycles a day. The highest peak is at {top:.4f}."
+    alt = f"{title} over {band} cycles per day. The highest peak is at {top:.4f}."
     if mark is not None:
         axes.axvline(mark, color=ORANGE, linestyle="--", linewidth=1.6)
         axes.annotate(f"{mark:.4f}", (mark, float(power.max())), (6, -4), textcoords="offset points", va="top")
@@ -69,15 +70,25 @@ def draw_power(cycles: Any, power: Any, title: str = "power", mark: float | None
 
 
 def draw_folded(t: Any, y: Any, period: float) -> Picture:
-    """Draw all measurements over their phase in this period, twice side by side."""
+    """Draw the measurements over their phase in this period, twice side by side, with their median.
+
+    The axis leaves out the most extreme measurements, 1 in 100, which would flatten the curve.
+    """
     figure, axes = chart(9, 3.4)
     phase = t / period % 1
+    bins = np.minimum((phase * _BINS).astype(int), _BINS - 1)
+    medians = [float(np.median(y[bins == each])) if (bins == each).any() else math.nan for each in range(_BINS)]
     for shift, colour in ((0, BLUE), (1, GREY)):
         axes.plot(phase + shift, y, "o", color=colour, markersize=2, alpha=0.6)
-    axes.invert_yaxis()
+    axes.plot((np.arange(2 * _BINS) + 0.5) / _BINS, medians * 2, color=DARK, linewidth=1.8)
+    faint, bright = np.quantile(y, (0.995, 0.005))
+    axes.set_ylim(faint + 0.05, bright - 0.05)  # brighter, a smaller magnitude, is up
     axes.set_xlabel(f"phase in a period of {period:.5f} days (grey: repeated)")
     axes.set_ylabel("magnitude minus its mean")
-    alt = f"{len(t):,} measurements over their phase in a period of {period:.5f} days, drawn twice side by side."
+    alt = (
+        f"{len(t):,} measurements over their phase in a period of {period:.5f} days, drawn twice side by side. Their "
+        f"median varies by {np.nanmax(medians) - np.nanmin(medians):.2f} magnitudes."
+    )
     return finish(figure, alt)
 
 
