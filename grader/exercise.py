@@ -106,12 +106,16 @@ class Baseline:
 
 @dataclass(frozen=True)
 class Gate:
-    """Points for being at least `at_least` times as fast as a baseline (geometric mean over `cases`)."""
+    """Points for being at least `at_least` times as fast as a baseline (geometric mean over `cases`).
+
+    `or_share` also passes it: a share of the roofline's speed, for a GPU on which the baseline is already near it.
+    """
 
     baseline: str
     at_least: float
     points: float
     cases: tuple[str, ...]
+    or_share: float | None = None
 
 
 @dataclass(frozen=True)

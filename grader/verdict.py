@@ -92,7 +92,10 @@ class Timing:
 
 @dataclass(frozen=True)
 class GateResult:
-    """A speed gate: the ratio is baseline time over submission time, with a 95 % interval."""
+    """A speed gate: the ratio is baseline time over submission time, with a 95 % interval.
+
+    `share` is the roofline's time over the submission's; `or_share` is the one that also passes the gate.
+    """
 
     baseline: str
     label: str
@@ -103,6 +106,8 @@ class GateResult:
     ratio: float | None = None
     low: float | None = None
     high: float | None = None
+    or_share: float | None = None
+    share: float | None = None
 
 
 @dataclass(frozen=True)

@@ -36,14 +36,19 @@ def exercises(as_json: AsJson = False) -> None:
             "id": each.id, "title": each.title, "notebook": f"{each.chapter}/{each.notebook}", "language": each.backend,
             "points": each.max_points, "correctness_points": each.correctness_points,
             "gates": [
-                {"baseline": gate.baseline, "at_least": gate.at_least, "points": gate.points} for gate in each.gates
+                {"baseline": gate.baseline, "at_least": gate.at_least, "or_share": gate.or_share, "points": gate.points}
+                for gate in each.gates
             ],
         }
         for each in EXERCISES.values()
     ]  # fmt: skip
     lines = []
     for row, each in zip(rows, EXERCISES.values(), strict=True):
-        gates = ", ".join(f"{gate.at_least:g}× {each.baseline(gate.baseline).label}" for gate in each.gates)
+        gates = ", ".join(
+            f"{gate.at_least:g}× {each.baseline(gate.baseline).label}"
+            + (f" or {gate.or_share:.0%} of the roofline" if gate.or_share else "")
+            for gate in each.gates
+        )
         lines.append(f"{each.id:<16} {in_points(each.max_points):>10}  {row['notebook']:<36} {each.title}")
         lines += [f"{'':<16} {'':>10}  at least {gates}"] if gates else []
     answer(as_json, rows, "\n".join(lines))

@@ -184,14 +184,17 @@ def was_run(case: CaseResult) -> bool:
 def gate_words(gate: GateResult) -> str:
     """The result of a speed gate in one line, with the ratio and its interval."""
     wants = f"{points(gate.at_least)}×"
+    or_share = "" if gate.or_share is None else f", or {gate.or_share:.0%} of what the hardware allows,"
     if gate.outcome in ("needs_gpu", "not_reached") or gate.ratio is None:
         why = "needs a GPU" if gate.outcome == "needs_gpu" else "not measured"
-        return f"{wants} as fast as {gate.label} earns {in_points(gate.max_points)}: {why}."
+        return f"{wants} as fast as {gate.label}{or_share} earns {in_points(gate.max_points)}: {why}."
     interval = "" if gate.low is None or gate.high is None else f" (95 %: {ratio(gate.low)} to {ratio(gate.high)})"
-    said = f"{ratio(gate.ratio)}× as fast as {gate.label}{interval}, {wants} needed:"
+    share = "" if gate.share is None else f" and {gate.share:.0%} of what the hardware allows"
+    wants += "" if gate.or_share is None else f" or {gate.or_share:.0%}"
+    said = f"{ratio(gate.ratio)}× as fast as {gate.label}{interval}{share}, {wants} needed:"
     said += f" {points(gate.points)} of {in_points(gate.max_points)}."
     if gate.outcome == "doubt":
-        said += f" The interval includes {wants}, so you get the benefit of the doubt."
+        said += " It is too close to tell, so you get the benefit of the doubt."
     return said
 
 
@@ -309,6 +312,8 @@ def _next_step(
 def _faster(verdict: Verdict, exercise: Exercise | None) -> str:
     gate = next(gate for gate in verdict.gates if gate.outcome == "failed")
     missing = f"It is {ratio(gate.ratio or 0)}× as fast as {gate.label}, but must be {points(gate.at_least)}× as fast."
+    if gate.or_share is not None:
+        missing += f" Reaching {gate.or_share:.0%} of what the hardware allows would do as well."
     shares = [t.share_of_roofline for t in verdict.timings if t.peer == "submission" and t.share_of_roofline]
     if not shares or (exercise is not None and exercise.limited_by != "memory"):
         return missing

@@ -19,6 +19,7 @@ _NEAR_GATE = 1.04  # a few trials settle a gate if all their ratios are above or
 _CEILING = 1.25  # times the measured ceiling (copy bandwidth or matrix-product peak): honest kernels reach 1.05
 
 Seconds = Mapping[str, Mapping[str, Sequence[float]]]  # case -> peer -> seconds per launch, one entry per trial
+Limits = Mapping[str, float]  # case -> the roofline's seconds per launch
 
 
 @dataclass(frozen=True)
@@ -105,16 +106,47 @@ def _share(exercise: Exercise, case: Case, gbps: float, machine: Machine) -> flo
 
 def gate_ratio(gate: Gate, seconds: Seconds) -> Interval:
     """Return the interval, over trials, of the ratio baseline / submission (geometric mean over the gate's cases)."""
-    return interval(_by_trial(gate, seconds))
+    return interval(_ratios(gate, seconds))
 
 
-def _by_trial(gate: Gate, seconds: Seconds) -> list[float]:
+def margin(gate: Gate, seconds: Seconds, limits: Limits) -> Interval:
+    """Return the interval, over trials, of how far a submission is above its gate: at 1 it passes.
+
+    That is the ratio over the one required, or the share of the roofline over the one required if that is larger.
+    """
+    return interval(_margins(gate, seconds, limits))
+
+
+def _margins(gate: Gate, seconds: Seconds, limits: Limits) -> list[float]:
+    above = [ratio / gate.at_least for ratio in _ratios(gate, seconds)]
+    if gate.or_share is None:
+        return above
+    return [max(one, share / gate.or_share) for one, share in zip(above, _shares(gate, seconds, limits), strict=True)]
+
+
+def _ratios(gate: Gate, seconds: Seconds) -> list[float]:
+    return _by_trial(gate, seconds, {name: seconds[name][gate.baseline] for name in gate.cases})
+
+
+def _shares(gate: Gate, seconds: Seconds, limits: Limits) -> list[float]:
+    roofline = {name: [limits[name]] * len(seconds[name]["submission"]) for name in gate.cases}
+    return _by_trial(gate, seconds, roofline)
+
+
+def _by_trial(gate: Gate, seconds: Seconds, peer: Mapping[str, Sequence[float]]) -> list[float]:
     per_case = [
-        [base / own for base, own in zip(seconds[name][gate.baseline], seconds[name]["submission"], strict=True)]
-        for name in gate.cases
+        [other / own for other, own in zip(peer[name], seconds[name]["submission"], strict=True)] for name in gate.cases
     ]
     # A case in which the two clocks disagree has more trials than the others.
     return [geometric_mean(trial) for trial in zip(*per_case, strict=False)]
+
+
+def limits(exercise: Exercise, scales: Mapping[str, int], machine: Machine) -> Limits:
+    """Return the roofline's seconds per launch of each timed case, at the size at which it was timed."""
+    if all(gate.or_share is None for gate in exercise.gates):
+        return {}
+    cases = [case for case in exercise.timed_cases if case.name in scales]
+    return {case.name: ceiling_s(exercise, case.times(scales[case.name]), machine) for case in cases}
 
 
 def ceiling_s(exercise: Exercise, case: Case, machine: Machine) -> float:
@@ -129,28 +161,29 @@ def floor_s(exercise: Exercise, case: Case, machine: Machine) -> float:
     return ceiling_s(exercise, case, machine) / _CEILING
 
 
-def near(exercise: Exercise, seconds: Seconds) -> bool:
+def near(exercise: Exercise, seconds: Seconds, limits: Limits) -> bool:
     """Whether a gate is within 4 % of a trial or between two trials, so that a few trials do not settle it."""
     return any(
-        min(trials) < _NEAR_GATE * gate.at_least and max(trials) > gate.at_least / _NEAR_GATE
+        min(trials) < _NEAR_GATE and max(trials) > 1 / _NEAR_GATE
         for gate in exercise.gates
-        for trials in [_by_trial(gate, seconds)]
+        for trials in [_margins(gate, seconds, limits)]
     )
 
 
-def inconclusive(exercise: Exercise, seconds: Seconds) -> bool:
+def inconclusive(exercise: Exercise, seconds: Seconds, limits: Limits) -> bool:
     """Whether a gate is in doubt, so that more trials could settle it."""
-    return any(decide(gate_ratio(gate, seconds), gate.at_least) == "doubt" for gate in exercise.gates)
+    return any(decide(margin(gate, seconds, limits), 1.0) == "doubt" for gate in exercise.gates)
 
 
-def judge_gates(exercise: Exercise, seconds: Seconds) -> tuple[GateResult, ...]:
-    """Return every gate with its ratio. A gate in doubt counts as passed."""
+def judge_gates(exercise: Exercise, seconds: Seconds, limits: Limits) -> tuple[GateResult, ...]:
+    """Return every gate with its ratio and share. A gate in doubt counts as passed."""
     results = []
     for gate, blank in zip(exercise.gates, unjudged_gates(exercise, needs_gpu=False), strict=True):
         ratio = gate_ratio(gate, seconds)
-        outcome = decide(ratio, gate.at_least)
+        share = None if gate.or_share is None else median(_shares(gate, seconds, limits))
+        outcome = decide(margin(gate, seconds, limits), 1.0)
         points = 0.0 if outcome == "failed" else gate.points
-        judged = replace(blank, outcome=outcome, points=points)
+        judged = replace(blank, outcome=outcome, points=points, share=share)
         results.append(replace(judged, ratio=ratio.middle, low=ratio.low, high=ratio.high))
     return tuple(results)
 
@@ -165,6 +198,7 @@ def unjudged_gates(exercise: Exercise, needs_gpu: bool) -> tuple[GateResult, ...
             outcome="needs_gpu" if needs_gpu else "not_reached",
             points=0.0,
             max_points=gate.points,
+            or_share=gate.or_share,
         )
         for gate in exercise.gates
     )

@@ -424,3 +424,11 @@ def test_one_point_is_no_points(most, said):
     """A gate uses the singular for one point."""
     words = gate_words(GateResult("eager", "the eager sequence", 2.0, "needs_gpu", 0.0, most))
     assert said in words
+
+
+def test_a_gate_says_which_share_of_the_hardware_would_do_and_which_was_reached():
+    """Both ways to the points are in the line, before and after the measurement."""
+    gate = GateResult("torch", "torch.softmax", 1.2, "needs_gpu", 0.0, 3.0, or_share=0.9)
+    assert "1.2× as fast as torch.softmax, or 90% of what the hardware allows, earns 3 points" in gate_words(gate)
+    words = gate_words(replace(gate, outcome="passed", points=3.0, ratio=1.01, low=1.0, high=1.02, share=0.93))
+    assert words.endswith("and 93% of what the hardware allows, 1.2× or 90% needed: 3 of 3 points.")

@@ -127,7 +127,7 @@ WIDEN = Exercise(
         Baseline("given", "the original kernel", _given, _as_it_is),
         Baseline("torch", "torch.mul", _torch_mul, _as_it_is),
     ),
-    gates=(Gate("given", 1.5, 2, tuple(case.name for case in _TIMED)),),
+    gates=(Gate("given", 1.5, 2, tuple(case.name for case in _TIMED), or_share=0.9),),
     suspects=(
         Suspect(
             "Elements were loaded in one order and stored in another: use the same columns for both.",

@@ -162,13 +162,13 @@ def held_up(own: Sequence[Reading]) -> bool:
     return sum(late) >= _HELD_UP_ROUNDS
 
 
-def disputed(exercise: Exercise, readings: Readings) -> bool:
+def disputed(exercise: Exercise, readings: Readings, limits: score.Limits) -> bool:
     """Whether the submission's own events pass a gate that the counted times do not, and noise may be the reason."""
     seconds, claimed = seconds_of(readings), _claims(readings)
     return any(
         all(case in claimed and _noise(claimed[case][OWN], seconds[case][OWN], readings[case]) for case in gate.cases)
-        and decide(score.gate_ratio(gate, seconds), gate.at_least) != "passed"
-        and decide(score.gate_ratio(gate, claimed), gate.at_least) == "passed"
+        and decide(score.margin(gate, seconds, limits), 1.0) != "passed"
+        and decide(score.margin(gate, claimed, limits), 1.0) == "passed"
         for gate in exercise.gates
     )
 
@@ -186,7 +186,7 @@ def _noise(by_events: Sequence[float], by_clock: Sequence[float], peers: Mapping
     return (1 - _NOISE) * quiet * median(by_clock) <= median(by_events) <= median(by_clock)
 
 
-def sure(exercise: Exercise, readings: Readings, alone: Alone) -> bool:
+def sure(exercise: Exercise, readings: Readings, alone: Alone, limits: score.Limits) -> bool:
     """Whether every gate is clearly passed or failed, with the baselines' measured times and with their times alone."""
     cases = {name for gate in exercise.gates for name in gate.cases}
     if any(OWN not in readings.get(case, {}) for case in cases):
@@ -196,7 +196,6 @@ def sure(exercise: Exercise, readings: Readings, alone: Alone) -> bool:
     for case, peer, number in not_alone(readings, alone):
         least[case][peer][number] = alone(case, peer)
     return all(
-        score.gate_ratio(gate, least).low >= _SURE * gate.at_least
-        or score.gate_ratio(gate, most).high < gate.at_least / _SURE
+        score.margin(gate, least, limits).low >= _SURE or score.margin(gate, most, limits).high < 1 / _SURE
         for gate in exercise.gates
     )

@@ -101,7 +101,7 @@ class Timer:
         for case, peer, number in clock_choice.not_alone(self.readings, self._by_itself):
             alone = self._by_itself(case, peer)
             self.readings[case][peer][number] = Reading(alone, alone, trusted=True)
-        self.disputed = not self.late and clock_choice.disputed(self.exercise, self.readings)
+        self.disputed = not self.late and clock_choice.disputed(self.exercise, self.readings, self._limits)
         if not disturbed:
             return clock_choice.claims_less(self.readings)
         return [Finding("disturbed", "While this was timed the baselines ran slower than they do alone; their times "
@@ -132,7 +132,7 @@ class Timer:
     def gates(self, judged: bool) -> tuple[GateResult, ...]:
         """Return the gates by these times, or as not reached."""
         if judged and self.readings:
-            return score.judge_gates(self.exercise, self.seconds)
+            return score.judge_gates(self.exercise, self.seconds, self._limits)
         return score.unjudged_gates(self.exercise, needs_gpu=self.bench.device != "cuda")
 
     def timings(self, cases: Sequence[Case]) -> tuple[Timing, ...]:
@@ -188,12 +188,14 @@ class Timer:
         self.time(self.exercise.timed_cases, self._gated, _FIRST_TRIALS, worker)
         if not self._few_suffice() and self._more_trials():
             self.time(self.exercise.timed_cases, self._gated, _TRIALS - _FIRST_TRIALS, worker)
-        while score.inconclusive(self.exercise, self.seconds) and self._more_trials():
+        while score.inconclusive(self.exercise, self.seconds, self._limits) and self._more_trials():
             self.time(self.exercise.timed_cases, self._gated, _TRIALS, worker)
 
     def _few_suffice(self) -> bool:
         """Whether the first trials settle the gates: undisturbed, no gate near, none in doubt."""
-        near = score.near(self.exercise, self.seconds) or score.inconclusive(self.exercise, self.seconds)
+        near = score.near(self.exercise, self.seconds, self._limits) or score.inconclusive(
+            self.exercise, self.seconds, self._limits
+        )
         return not near and not self._slow_rounds()
 
     def _more_trials(self) -> bool:
@@ -217,11 +219,15 @@ class Timer:
     def _by_itself(self, case: str, peer: str) -> float:
         return median(one.events_s or 0.0 for one in self.bench.alone[self.exercise.id, peer, case])
 
+    @property
+    def _limits(self) -> score.Limits:
+        return score.limits(self.exercise, self.scales, self.bench.machine)
+
     def _slow_rounds(self) -> list[tuple[str, str, int]]:
         return clock_choice.slow_rounds(self.readings, self._by_itself)
 
     def _sure(self) -> bool:
-        return clock_choice.sure(self.exercise, self.readings, self._by_itself)
+        return clock_choice.sure(self.exercise, self.readings, self._by_itself, self._limits)
 
     def _mostly_slow(self) -> bool:
         return 2 * len(self._slow_rounds()) > clock_choice.baseline_rounds(self.readings)

@@ -282,7 +282,30 @@ def test_every_case_has_a_few_before_any_has_more(world):
 def test_a_gate_is_near_unless_all_trials_are_beyond_it_or_all_short_of_it(trials, near):
     """By 4 % or more."""
     seconds = {"a": {"submission": [1.0] * len(trials), "torch": trials}}
-    assert score.near(exercise(at_least=1.0), seconds) is near
+    assert score.near(exercise(at_least=1.0), seconds, {}) is near
+
+
+@pytest.mark.parametrize(
+    ("asked", "rounds", "outcome"),
+    [
+        (0.9, FEW, "passed"),
+        (0.99, TRIALS, "passed"),
+        (1.01, TRIALS, "failed"),
+        (1.1, FEW, "failed"),
+        (None, FEW, "failed"),
+    ],
+)
+def test_a_share_of_the_roofline_passes_a_gate_that_the_ratio_does_not(world, asked, rounds, outcome):
+    """Where the baseline is at the limit itself; the trials settle the larger of the two."""
+    of = exercise(at_least=1.5)
+    limit_s = score.ceiling_s(of, case("a").times(2), world.machine)
+    world.own = lambda n: Reading(limit_s, limit_s)
+    world.base = world.by_itself = lambda n: Reading(limit_s, limit_s, trusted=True)
+    found = timed(world, replace(of, gates=(replace(of.gates[0], or_share=asked),)))
+    assert found.scales == {"a": 2}
+    [gate] = found.gates(judged=True)
+    assert (gate.outcome, world.rounds()) == (outcome, rounds)
+    assert (gate.ratio, gate.share) == (pytest.approx(1.0), None if asked is None else pytest.approx(1.0))
 
 
 # A head start
