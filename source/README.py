@@ -30,8 +30,9 @@
 # | [Add vectors](03_triton/01_add_vectors.ipynb) | `vector_add` | ⟦ exercise("vector_add").max_points ⟧ |
 # | [Reduce to a mean in Triton](03_triton/02_reduce_to_a_mean.ipynb) | `mean_triton` | ⟦ exercise("mean_triton").max_points ⟧ |
 # | [Fuse a softmax](03_triton/03_fuse_a_softmax.ipynb) | `softmax` | ⟦ exercise("softmax").max_points ⟧ |
-# | [Multiply matrices](03_triton/04_multiply_matrices.ipynb) | `matmul`, `matmul_leaky_relu`, `matmul_open` | ⟦ exercise("matmul").max_points + exercise("matmul_leaky_relu").max_points + exercise("matmul_open").max_points ⟧ |
-# | [Look inside the compiler](03_triton/05_look_inside_the_compiler.ipynb) | `vector_width`, `widen` | ⟦ exercise("vector_width").max_points + exercise("widen").max_points ⟧ |
+# | [Multiply matrices](03_triton/04_multiply_matrices.ipynb) | `matmul`, `matmul_leaky_relu` | ⟦ exercise("matmul").max_points + exercise("matmul_leaky_relu").max_points ⟧ |
+# | [Match cuBLAS](03_triton/05_match_cublas.ipynb) | `matmul_open` | ⟦ exercise("matmul_open").max_points ⟧ |
+# | [Look inside the compiler](03_triton/07_look_inside_the_compiler.ipynb) | `vector_width`, `widen` | ⟦ exercise("vector_width").max_points + exercise("widen").max_points ⟧ |
 # | **Climb from Python to the hardware** | | |
 # | [Find a period](04_numba_cupy/01_find_a_period.ipynb) | `periodogram_numpy` | ⟦ exercise("periodogram_numpy").max_points ⟧ |
 # | [Climb with Numba](04_numba_cupy/02_climb_with_numba.ipynb) | `ls_numba_baseline`, `ls_numba_cached`, `ls_numba_typed`, `ls_numba_fastmath`, `ls_numba_registers` | ⟦ exercise("ls_numba_baseline").max_points + exercise("ls_numba_cached").max_points + exercise("ls_numba_typed").max_points + exercise("ls_numba_fastmath").max_points + exercise("ls_numba_registers").max_points ⟧ |

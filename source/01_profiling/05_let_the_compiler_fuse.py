@@ -205,7 +205,7 @@ print(found.origin)
 #
 # There are two possible reasons. It computes a sine **and** a cosine for each element that it moves. And the recorded
 # vector has an odd length, so each of its loads takes a single element
-# ([Look inside the compiler](../03_triton/05_look_inside_the_compiler.ipynb) shows why). Which of them counts how much
+# ([Look inside the compiler](../03_triton/07_look_inside_the_compiler.ipynb) shows why). Which of them counts how much
 # was not measured.
 
 # %% [markdown]

@@ -193,7 +193,7 @@ memory
 #
 # Neighbouring threads load neighbouring addresses. How much does each of them fetch at once? At most 16 bytes with one
 # instruction, and wide loads need fewer instructions. (What that is worth is measured in
-# [the last notebook](05_look_inside_the_compiler.ipynb).) You never said how wide. Predict: in `double_triton` with
+# [the last notebook](07_look_inside_the_compiler.ipynb).) You never said how wide. Predict: in `double_triton` with
 # `BLOCK=1024`, how many bytes does one thread fetch with one instruction?
 #
 # The next cell compiles the kernel for an H100 or H200 (no GPU is needed for that) and counts the instructions that

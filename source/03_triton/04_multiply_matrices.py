@@ -1,8 +1,8 @@
 # %% [markdown]
 # # Multiply matrices
 #
-# **You will** write a matrix product in Triton and bring it, rung by rung, to the speed of cuBLAS, NVIDIA's own
-# library.
+# **You will** write a matrix product in Triton and bring it, rung by rung, near the speed of cuBLAS, NVIDIA's own
+# library. Then you fuse an activation into it.
 #
 # **You will learn**
 #
@@ -10,13 +10,11 @@
 # - why the order in which tiles are computed decides what the L2 cache is worth
 # - what stages are, and to let Triton tune the sizes
 # - to fuse an activation into a product
-# - to load tiles with tensor descriptors, and to keep programs alive from tile to tile
 #
-# **You need** about 90 minutes, [Reduce to a mean](02_reduce_to_a_mean.ipynb) and
-# [Fuse a softmax](03_fuse_a_softmax.ipynb). With an NVIDIA GPU you measure speed as
-# well; the last rung wants a Hopper card (H100, H200) or a newer one, and on a Turing card (T4) Triton does not use the
-# tensor cores, without which the speed asked for is out of reach. Without a GPU your kernels run in Triton's
-# interpreter, slowly: `check` finds most errors there, and its report says what a simulator cannot see.
+# **You need** about 150 minutes, [Reduce to a mean](02_reduce_to_a_mean.ipynb) and
+# [Fuse a softmax](03_fuse_a_softmax.ipynb). With an NVIDIA GPU you measure speed as well. (On a Turing card such as the
+# T4, Triton does not use the tensor cores, so the points for speed are out of reach.) Without a GPU your kernels run in
+# Triton's interpreter, slowly; the report of `check` says what it cannot see there.
 
 # %%
 from grader import benchmark, check, device
@@ -30,7 +28,6 @@ import numpy as np
 import torch
 import triton
 import triton.language as tl
-from triton.tools.tensor_descriptor import TensorDescriptor
 
 # %% [markdown]
 # ## Count first
@@ -360,8 +357,8 @@ recorded("matmul", "ratio_vs_cublas")
 # What a launch costs the host is left out of this table. It is not left out of your own plot. Do not believe its points
 # up to 2048: a call takes the host tens of µs, longer than such a product runs.
 #
-# Where the table is low, count tiles: there are few for 132 SMs, or few in a last round. You will meet this again
-# below.
+# Where the table is low, count tiles: there are few for 132 SMs, or few in a last round. The next
+# notebook returns to this.
 #
 # Where yours is slow at larger sizes, ask in this order. Are the tiles large? 64 × 64 loads 2.7 times as much as
 # 128 × 256. Are there enough stages? Is the group larger than 1? Does a division or a modulo stand in the loop? They
@@ -389,83 +386,14 @@ compare(prediction, 2 * 2 * 4096 * 4096 >> 20, "MiB", how="computed")
 # It must stand behind the loop over K. The leaky ReLU of a sum is not the sum of leaky ReLUs.
 
 # %% [markdown]
-# ## Rung 5: descriptors and a persistent grid
-#
-# Two costs are left in the loop and around it.
-#
-# **Addresses.** Each thread computes pointers and masks, for each load. Hopper cards have a unit that copies a whole
-# tile by itself, the *Tensor Memory Accelerator*. It is told once what the matrix looks like, in a **tensor
-# descriptor**: address, shape, strides, and the shape of a tile. After that a load names just the tile's corner. What
-# lies outside of the matrix is read as 0 and never written, so there are no masks.
-
-# %%
-@triton.jit
-def corner_kernel(source, target, row, column):
-    target.store([0, 0], source.load([row, column]))
-
-
-# %% [markdown]
-# In the next cell `x` holds ones, 8 rows of 20. A tile of 8 × 8 is read from column 16 on. Predict: how many zeros
-# will the tile have?
-
-# %%
-prediction = ...  # zeros
-
-# %%
-x = torch.ones(8, 24, dtype=torch.float16, device=device)[:, :20]
-tile = torch.empty(8, 8, dtype=torch.float16, device=device)
-corner_kernel[(1,)](*(TensorDescriptor.from_tensor(each, [8, 8]) for each in (x, tile)), 0, 16)
-compare(prediction, int((tile == 0).sum()), "zeros")
-
-# %% [markdown]
-# A descriptor asks for something in return: the elements of a row are neighbours, and the address and the distance
-# between rows are multiples of 16 bytes. That is why `x` has rows of 24. A matrix that is not like that needs the
-# pointers of rung 1. On a card before Hopper descriptors work, too, but Triton makes plain loads of them: there is
-# nothing to gain.
-#
-# When descriptors meet `triton.autotune`, the shape of a tile is not known before the configuration is chosen. A
-# `triton.Config` takes a `pre_hook`, a function that is given the arguments before each launch, constants included. It
-# can set `block_shape` of each descriptor:
-#
-# ```python
-# def before_launch(arguments):
-#     arguments["x"].block_shape = [arguments["BLOCK_M"], arguments["BLOCK_K"]]
-#
-# triton.Config({"BLOCK_M": 128, "BLOCK_K": 64}, pre_hook=before_launch)
-# ```
-#
-# Where you make the descriptor you do not know that shape yet. Give it any that is allowed, such as `[1, 8]`.
-
-# %% [markdown]
-# **Starts and ends.** A program begins by filling its pipeline and ends with a store, and its tensor cores wait
-# meanwhile. With several programs on an SM one could fill the gaps of the other. But such large tiles leave no room
-# for two.
-#
-# A **persistent** kernel starts one program for each SM. Each takes a tile, then the one `PROGRAMS` further on, and so
-# forth: `for tile in tl.range(tl.program_id(0), tiles, PROGRAMS, flatten=True)`. `flatten` makes one loop out of the
-# loop over tiles and the one over K, so that the loads of the next tile begin before this one is stored.
-# `torch.cuda.get_device_properties(a.device).multi_processor_count` is the number of SMs. Without a GPU any small number
-# will do.
-#
-# Take 4096 × 4096, tiles of 128 × 256, and 132 SMs. Predict: how many tiles has the SM that works longest?
-
-# %%
-prediction = ...  # tiles
-
-# %%
-tiles = (4096 // 128) * (4096 // 256)
-compare(prediction, triton.cdiv(tiles, 132), "tiles", how="computed")
-print(f"{tiles} tiles; busy {tiles / (132 * triton.cdiv(tiles, 132)):.0%} of the time")
-
-# %% [markdown]
 # ## Exercise: fuse a leaky ReLU
 #
 # Write the leaky ReLU of `a @ b` into `out`, with a slope of 0.01 below zero. Sizes, strides and types are those of
 # `matmul`.
 #
 # For right answers your `matmul` with one more line is enough. *(about 30 lines)* The other points are for
-# ⟦ gate("matmul_leaky_relu", "cublas").at_least ⟧ times the speed of cuBLAS followed by the activation. For those, rung 5
-# is worth its lines. *(about 80 lines)*
+# ⟦ gate("matmul_leaky_relu", "cublas").at_least ⟧ times the speed of cuBLAS followed by the activation. If yours falls
+# short of that, come back after [Match cuBLAS](05_match_cublas.ipynb), whose last rung is what the authors used here.
 
 # %% nbgrader={"grade_id": "matmul_leaky_relu", "solution": true}
 import torch
@@ -594,163 +522,7 @@ recorded("matmul_leaky_relu", "ratio_vs_cublas", "ratio_vs_compile")
 # call takes the host tens of µs, longer than such a product runs.
 #
 # Where the fused kernel does not pay in the table, count tiles. At 1536 there are 72 of 128 × 256, for 132 SMs. At
-# 3072 there are 288, and 132 SMs need three rounds for them, as they would for 396. (At 1024 the last table of this
-# notebook says something else: so short a product varies from run to run.)
-
-# %% [markdown]
-# ## Exercise: match cuBLAS
-#
-# The same product once more, as fast as you can: `matmul_open` has a leaderboard. Any way is allowed that is yours,
-# another language, too. What counts is the geometric mean over
-# ⟦ gate("matmul_open", "cublas").cases | join(" and ") ⟧. Sizes and strides that your fast way does not take need
-# another way: they are checked all the same. *(about 70 lines)*
-
-# %% nbgrader={"grade_id": "matmul_open", "solution": true}
-import torch
-import triton
-import triton.language as tl
-from triton.tools.tensor_descriptor import TensorDescriptor
-
-### BEGIN SOLUTION
-LARGE = {"BLOCK_M": 128, "BLOCK_N": 256, "BLOCK_K": 64, "GROUP": 16, "num_warps": 8, "num_stages": 4}
-SMALL = {"BLOCK_M": 128, "BLOCK_N": 128, "BLOCK_K": 64, "GROUP": 8, "num_warps": 4, "num_stages": 4}
-
-
-@triton.jit
-def place(tile, M, N, BLOCK_M, BLOCK_N, GROUP: tl.constexpr):
-    tiles_m, tiles_n = tl.cdiv(M, BLOCK_M), tl.cdiv(N, BLOCK_N)
-    first = tile // (GROUP * tiles_n) * GROUP
-    height = min(tiles_m - first, GROUP)
-    inside = tile % (GROUP * tiles_n)
-    return (first + inside % height) * BLOCK_M, inside // height * BLOCK_N
-
-
-@triton.jit
-def persistent_kernel(
-    a, b, out, M, N, K, PROGRAMS: tl.constexpr, BLOCK_M: tl.constexpr, BLOCK_N: tl.constexpr,
-    BLOCK_K: tl.constexpr, GROUP: tl.constexpr,
-):
-    tiles = tl.cdiv(M, BLOCK_M) * tl.cdiv(N, BLOCK_N)
-    steps = tl.cdiv(K, BLOCK_K)
-    stored = tl.program_id(0) - PROGRAMS  # counted apart: loads of the next tile need not wait for this one's store
-    for tile in tl.range(tl.program_id(0), tiles, PROGRAMS, flatten=True):
-        row, column = place(tile, M, N, BLOCK_M, BLOCK_N, GROUP)
-        accumulator = tl.zeros((BLOCK_M, BLOCK_N), dtype=tl.float32)
-        for step in range(steps):
-            left = a.load([row, step * BLOCK_K])
-            right = b.load([step * BLOCK_K, column])
-            accumulator = tl.dot(left, right, accumulator)
-        stored += PROGRAMS
-        row, column = place(stored, M, N, BLOCK_M, BLOCK_N, GROUP)
-        halves = tl.permute(tl.reshape(accumulator, (BLOCK_M, 2, BLOCK_N // 2)), (0, 2, 1))
-        low, high = tl.split(halves)  # half a tile at a time takes half the shared memory
-        out.store([row, column], low.to(tl.float16))
-        out.store([row, column + BLOCK_N // 2], high.to(tl.float16))
-
-
-@triton.jit
-def pointer_kernel(
-    a_ptr, b_ptr, out_ptr, M, N, K, stride_am, stride_ak, stride_bk, stride_bn, stride_om, stride_on,
-    BLOCK_M: tl.constexpr, BLOCK_N: tl.constexpr, BLOCK_K: tl.constexpr, GROUP: tl.constexpr,
-):
-    row, column = place(tl.program_id(0), M, N, BLOCK_M, BLOCK_N, GROUP)
-    rows, columns = row + tl.arange(0, BLOCK_M), column + tl.arange(0, BLOCK_N)
-    steps = tl.arange(0, BLOCK_K)
-    a_ptrs = a_ptr + (rows % M)[:, None] * stride_am + steps[None, :] * stride_ak
-    b_ptrs = b_ptr + steps[:, None] * stride_bk + (columns % N)[None, :] * stride_bn
-    accumulator = tl.zeros((BLOCK_M, BLOCK_N), dtype=tl.float32)
-    for k in range(0, K, BLOCK_K):
-        left = tl.load(a_ptrs, mask=steps[None, :] < K - k, other=0.0)
-        right = tl.load(b_ptrs, mask=steps[:, None] < K - k, other=0.0)
-        accumulator = tl.dot(left, right, accumulator)
-        a_ptrs += BLOCK_K * stride_ak
-        b_ptrs += BLOCK_K * stride_bk
-    out_ptrs = out_ptr + rows[:, None] * stride_om + columns[None, :] * stride_on
-    tl.store(out_ptrs, accumulator.to(tl.float16), mask=(rows[:, None] < M) & (columns[None, :] < N))
-
-
-def describable(x):
-    return x.stride(1) == 1 and x.stride(0) % 8 == 0 and x.stride(0) > 0
-
-
-def sm_count(device):
-    """0 where there is no hardware for descriptors, or too little shared memory for these tiles."""
-    if device.type == "cpu":
-        return 4
-    properties = torch.cuda.get_device_properties(device)
-    return properties.multi_processor_count if properties.major in (9, 10) else 0
-### END SOLUTION
-
-
-def matmul_open(a, b, out):
-    ### BEGIN SOLUTION
-    (M, K), N = a.shape, b.shape[1]
-    sms = sm_count(a.device)
-    if sms and all(describable(x) for x in (a, b, out)):
-        many = triton.cdiv(M, 128) * triton.cdiv(N, 128) >= sms
-        shape = LARGE if many else SMALL
-        m, n, k = shape["BLOCK_M"], shape["BLOCK_N"], shape["BLOCK_K"]
-        tiles = triton.cdiv(M, m) * triton.cdiv(N, n)
-        programs = triton.cdiv(tiles, triton.cdiv(tiles, sms))  # no SM has more to do, and some may have nothing
-        blocks = zip((a, b, out), ([m, k], [k, n], [m, n // 2]), strict=True)
-        described = [TensorDescriptor(x, list(x.shape), list(x.stride()), block) for x, block in blocks]
-        persistent_kernel[(programs,)](*described, M, N, K, PROGRAMS=programs, **shape)
-    else:
-        tiles = triton.cdiv(M, 128) * triton.cdiv(N, 128)
-        strides = (*a.stride(), *b.stride(), *out.stride())
-        pointer_kernel[(tiles,)](a, b, out, M, N, K, *strides, BLOCK_M=128, BLOCK_N=128, BLOCK_K=32, GROUP=8,
-                                 num_warps=8, num_stages=3)
-    ### END SOLUTION
-
-
-# %% [markdown]
-# Full marks are at ⟦ gate("matmul_open", "cublas").at_least ⟧ times the speed of cuBLAS. That is a little below parity:
-# from run to run the two differ by a per cent or two, and chance should not decide. The leaderboard goes by what was
-# measured.
-
-# %% nbgrader={"grade_id": "check-matmul_open", "grade": true, "locked": true, "points": 7}
-check(matmul_open)
-
-# %% [markdown]
-# ### How fast is the fastest?
-#
-# Read the curves from left to right. At 1024 there are 64 tiles of 128 × 128, and 132 SMs: half of the GPU has nothing to
-# do. Somewhat larger products have few tiles, too: some SMs have none, others two, or a last round has few.
-#
-# Do not believe the points up to 2048 in your own plot, though: a call takes the host tens of µs, longer than such a
-# product runs.
-#
-# The largest draw so much power that a GPU may lower its clock, for yours and for cuBLAS alike. Your plot need not show
-# it.
-
-# %%
-benchmark(matmul_open)
-
-# %% [markdown]
-# ## The ladder
-#
-# Each rung, and the reason for it:
-#
-# | rung | why |
-# | --- | --- |
-# | one tile a program | what is loaded is used for a whole row or column of the tile |
-# | grouped order | programs that run together share what the L2 cache holds |
-# | autotuned | larger tiles load less; stages hide how long it takes |
-# | fused leaky ReLU | what is in registers need not be written, read and written again |
-# | descriptors, persistent grid | no thread computes addresses; no SM stands still between two tiles |
-#
-# All of them were timed against cuBLAS in one run, over square matrices, and on the GPU alone: what a launch costs
-# the host is left out. The fused rung stands against cuBLAS followed by the activation.
-
-# %%
-recorded("matmuls", "rate_tflops", "ratio_vs_cublas")
-
-# %% [markdown]
-# - **Grouped order** gains most at 8192, where the matrices are many times the L2. At smaller sizes it gains a few per
-#   cent or nothing: less comes from DRAM, but with tiles of 64 × 64 that is not what the kernel waits for.
-# - **Larger tiles** gain most of all: the tuned rung is about twice as fast.
-# - **At 2048 the last rung is not ahead.** There are 128 tiles of 128 × 256, one for each program: no program has a
-#   next tile whose loads could begin early.
+# 3072 there are 288, and 132 SMs need three rounds for them, as they would for 396.
 
 # %% [markdown]
 # ## Extra credit
@@ -761,10 +533,6 @@ recorded("matmuls", "rate_tflops", "ratio_vs_cublas")
 # 1. `GROUP` of 1, 4, 16 and 64 at 8192. Is the order the one of the picture?
 # 2. `num_stages` from 1 to 5. From when on does it no longer help, and when does it no longer compile?
 # 3. Leave out the mask of the last step, and look at the report. Then mask one of the two loads.
-# 4. At 1024 there are few tiles. Divide the work along K among several programs (*split K*). What does it cost to add
-#    their results?
-# 5. At 4096 there are 512 tiles of 128 × 256: four rounds for 132 programs. 128 programs need four rounds, too. Which
-#    is faster?
 
 # %%
 from grader.explore import count_predictions
@@ -777,8 +545,7 @@ count_predictions()
 # - counted that a product is limited by arithmetic, provided that tiles are used again and again
 # - multiplied tile by tile, with sums in float32 and masks where they matter
 # - seen what the order of tiles does to the L2 cache, and what stages do to the tensor cores
-# - had a kernel tuned, and an activation fused into it
-# - met tensor descriptors and persistent grids, and measured yourself against cuBLAS
+# - had a kernel tuned, measured it against cuBLAS, and fused an activation into it
 #
 # ## Check yourself
 #
@@ -808,10 +575,4 @@ count_predictions()
 #
 # </details>
 #
-# <details><summary>When is a kernel without a persistent grid just as fast?</summary>
-#
-# When several programs fit on an SM, so that one computes while another fills its pipeline or stores.
-#
-# </details>
-#
-# **Next:** [Look inside the compiler](05_look_inside_the_compiler.ipynb), which shows what becomes of such a kernel.
+# **Next:** [Match cuBLAS](05_match_cublas.ipynb), where your product becomes as fast as the library's.

@@ -8,11 +8,12 @@ from grader.explore import (
     draw_grouped_order,
     draw_pipeline,
     draw_tile_loop,
+    draw_waves,
     explore_grouped_order,
     explore_pipeline,
     grouped_order,
 )
-from grader.explore.memory.tiled_matmul import _tile, pipeline
+from grader.explore.memory.tiled_matmul import _tile, pipeline, schedule
 
 
 @pytest.mark.parametrize("group", [1, 2, 5, 8, 48, 64, 100])
@@ -78,7 +79,29 @@ def test_the_loop_is_drawn_at_each_step() -> None:
     assert "with 3 stages" in explore_pipeline().first.alt
 
 
-@pytest.mark.parametrize("call", [lambda: grouped_order(0), lambda: draw_tile_loop(5), lambda: draw_pipeline(0)])
+@pytest.mark.parametrize(("tiles", "sms"), [(10, 4), (8, 4), (3, 4), (1, 1)])
+def test_a_persistent_kernel_stores_a_tile_while_it_loads_the_next(tiles: int, sms: int) -> None:
+    """It saves one epilogue per tile but the last of each SM; a single wave gains nothing."""
+    plain, persistent = schedule(tiles, sms, False), schedule(tiles, sms, True)
+    waves = -(-tiles // sms)
+    assert plain.length - persistent.length == waves - 1
+    assert persistent.busy >= plain.busy
+    assert f"{plain.length} units" in draw_waves(tiles, sms).alt
+
+
+@pytest.mark.parametrize("persistent", [False, True])
+def test_an_sm_multiplies_one_tile_at_a_time(persistent: bool) -> None:
+    """The main loops of one SM's tiles do not overlap, and each follows its own prologue."""
+    found = schedule(10, 4, persistent)
+    for tile, (fill, main, store) in enumerate(found.starts):
+        assert fill < main < store
+        if tile >= 4:
+            assert main >= found.starts[tile - 4][2]
+
+
+@pytest.mark.parametrize(
+    "call", [lambda: grouped_order(0), lambda: draw_tile_loop(5), lambda: draw_pipeline(0), lambda: draw_waves(0)]
+)
 def test_what_cannot_be_drawn_is_refused(call) -> None:  # type: ignore[no-untyped-def]
     """The message says which numbers are allowed."""
     with pytest.raises(ValueError, match="must be"):

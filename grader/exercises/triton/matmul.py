@@ -62,6 +62,7 @@ MATMUL_OPEN = replace(
     MATMUL,
     id="matmul_open",
     title="Multiply matrices as fast as cuBLAS",
+    notebook="05_match_cublas",
     entry="matmul_open",
     correctness_points=3,
     gates=(Gate("cublas", _AS_FAST, 4, tuple(case.name for case in products.TIMED)),),

@@ -1,4 +1,4 @@
-"""Drawings of a tiled matrix product: the loop along K, software pipelining, and L2 hits by the order of tiles."""
+"""Drawings of a tiled matrix product: the loop along K, software pipelining, waves of tiles, L2 hits by their order."""
 
 from __future__ import annotations
 
@@ -163,6 +163,78 @@ def _bar(axes: Axes, span: tuple[int, int], y: float, colour: str, text: str, ha
 def explore_pipeline() -> Choices:
     """`draw_pipeline` with a slider for the number of stages."""
     return Choices(draw_pipeline, {"stages": (3, 1, 2, 4, 5)}, {"stages": "stages"})
+
+
+_FILL, _MAIN, _STORE = 1, 4, 1  # a tile's prologue, main loop and epilogue, in units of time
+_MOST_TILES, _MOST_SMS = 24, 8
+
+
+@dataclass(frozen=True)
+class Schedule:
+    """The start of each tile's prologue, main loop and epilogue: tile t runs on SM t % `sms`, after tile t - `sms`."""
+
+    sms: int
+    persistent: bool
+    starts: tuple[tuple[int, int, int], ...]
+
+    @property
+    def length(self) -> int:
+        return max(store for _, _, store in self.starts) + _STORE
+
+    @property
+    def busy(self) -> float:
+        """The share of the time that the tensor cores are busy, over all SMs."""
+        return len(self.starts) * _MAIN / (self.length * self.sms)
+
+
+def schedule(tiles: int, sms: int, persistent: bool) -> Schedule:
+    """Schedule `tiles` on `sms`, one at a time per SM. In a persistent kernel, a tile is stored while the next loads.
+
+    Raises:
+        ValueError: no tiles or no SMs, or too many to draw.
+    """
+    if not (1 <= tiles <= _MOST_TILES and 1 <= sms <= _MOST_SMS):
+        raise ValueError(f"tiles must be 1 to {_MOST_TILES}, and sms 1 to {_MOST_SMS}.")
+    starts: list[tuple[int, int, int]] = []
+    for tile in range(tiles):
+        before = starts[tile - sms][2] if tile >= sms else -_STORE  # the store of the tile before
+        fill = max(0, before if persistent else before + _STORE)
+        starts.append((fill, fill + _FILL, fill + _FILL + _MAIN))
+    return Schedule(sms, persistent, tuple(starts))
+
+
+def draw_waves(tiles: int = 10, sms: int = 4) -> Picture:
+    """Draw each SM's tiles over time: one program per tile above, a persistent kernel below.
+
+    Raises:
+        ValueError: as for `schedule`.
+    """
+    plain, persistent = schedule(tiles, sms, False), schedule(tiles, sms, True)
+    figure, axes = canvas(10.2, 0.9 * sms + 2.2)
+    axes.set_xlim(-2.4, plain.length + 0.4)
+    axes.set_ylim(2 * sms + 3.9, -1.2)
+    for found, top, name in ((plain, 0.0, "one program per tile"), (persistent, sms + 2.3, "persistent")):
+        said = f"{name}: {found.length} units of time; tensor cores busy in {found.busy:.0%} of them"
+        axes.text(0, top - 0.55, said, ha="left", va="center", fontsize=11.5, color=DARK)
+        for sm in range(sms):
+            axes.text(-0.2, top + sm + 0.5, f"SM {sm}", ha="right", va="center", fontsize=11, color=DARK)
+        for tile, (fill, main, store) in enumerate(found.starts):
+            row = top + tile % sms
+            for start, colour, hatch in ((store, ORANGE, "////"), (fill, PALE, "....")):  # these two may overlap
+                overlaps = found.persistent and (tile + sms < tiles if start == store else tile >= sms)
+                upper = row + 0.5 if overlaps and start == store else row + 0.08
+                rectangle(axes, (start, upper), 1, 0.42 if overlaps else 0.84, facecolor=colour, edgecolor=DARK,
+                          linewidth=0.8, hatch=hatch)  # fmt: skip
+            _bar(axes, (main, store), row, BLUE, f"tile {tile}", "")
+    legend = "dotted: prologue (the first loads)    blue: main loop    hatched: epilogue (the store)"
+    axes.text(0, 2 * sms + 2.95, legend, ha="left", va="center", fontsize=10.5, color=DARK)
+    alt = (
+        f"{plural(tiles, 'tile')} on {plural(sms, 'SM')}, in {plural(-(-tiles // sms), 'wave')}. With one program per "
+        f"tile, each tile's prologue waits for the epilogue of the tile before, and all takes {plain.length} units of "
+        f"time; the tensor cores are busy in {plain.busy:.0%} of them. In the persistent kernel the two overlap: "
+        f"{persistent.length} units, busy in {persistent.busy:.0%}."
+    )
+    return finish(figure, alt, width=760)
 
 
 _TILES = 64  # along each axis of `out`, as at 8192 × 8192 with tiles of 128 × 128
