@@ -5,7 +5,7 @@ SHELL := /bin/bash
 .SHELLFLAGS := -euo pipefail -c
 .DELETE_ON_ERROR:
 .DEFAULT_GOAL := help
-.PHONY: help lab test checks test-gpu bench course constraints system clean
+.PHONY: help lab test checks test-gpu bench course wheel constraints system clean
 
 ARGS ?=
 VENV ?= .venv
@@ -63,6 +63,13 @@ bench: $(NEEDS_VENV) ## Measure on this GPU, write benchmarks/results/<gpu>.json
 course: $(VENV)/.lab ## Build course/ from source/
 	$(BIN)/grader build $(ARGS)
 
+# setuptools would add what an earlier build left in build/lib.
+wheel: $(VENV)/.lab ## Build dist/*.whl: the package with the notebooks, without solutions; `grader lab` works from it alone
+	$(BIN)/grader build --check
+	rm -rf build/lib build/bdist.* dist
+	$(BIN)/python -m pip wheel --disable-pip-version-check --quiet --no-deps --no-build-isolation --wheel-dir dist .
+	@ls -sh dist
+
 constraints: $(VENV)/.lab ## Pin what pyproject.toml resolves to now (needs the network)
 	$(BIN)/python -m venv build/uv && build/uv/bin/python -m pip install --quiet uv
 	@for extra in gpu gpu-cu12; do \
@@ -74,7 +81,7 @@ constraints: $(VENV)/.lab ## Pin what pyproject.toml resolves to now (needs the 
 	done
 
 clean: ## Remove what was installed here and caches; your work/ stays
-	rm -rf $(VENV) build .pytest_cache .mypy_cache .ruff_cache *.egg-info
+	rm -rf $(VENV) build dist .pytest_cache .mypy_cache .ruff_cache *.egg-info
 
 $(VENV)/.lab: pyproject.toml constraints.txt constraints-cu12.txt | $(BIN)/pip
 	@echo "Installing the course$(if $(EXTRA), with $(EXTRA)) into $(VENV): some minutes and gigabytes, once."

@@ -14,6 +14,7 @@ from typing import Any, NoReturn
 
 from grader.errors import MachineLacks
 from grader.hardware import cache_folder, toolkit
+from grader.installation import COURSE, WORK
 
 # The learner's folder: a copy of the course that follows the course and never overwrites a learner's work.
 
@@ -136,7 +137,6 @@ def _files(count: int) -> str:
 
 # `grader lab`: JupyterLab on the learner's folder, on a classroom or on an instructor's course.
 
-_ROOT = Path(__file__).resolve().parents[1]
 # By default, JupyterLab asks whether it may fetch news from its makers, and checks for updates.
 _SETTINGS = {"@jupyterlab/apputils-extension:notification": {"fetchNews": "false", "checkForUpdates": False}}
 
@@ -173,8 +173,9 @@ def prepare(
 
     Args:
         port: by default, 8888 or the next free one.
-        folder: the learner's folder; by default `work/` in the checkout, or in a classroom one named after the course.
-        course: the folder to copy from; by default the checkout's `course/`.
+        folder: the learner's folder; by default `work/` in the checkout, or `gpu-course-work` in your home if there is
+            no checkout; in a classroom, one named after the course.
+        course: the folder to copy from; by default the course that came with this package.
         classroom: an exchange, or a course folder: the Assignment List fetches and submits its assignments.
         course_id: the course in the exchange, if there are several.
         instructor: a course folder to open with Formgrader.
@@ -185,7 +186,9 @@ def prepare(
         ClassroomError: `classroom` or `instructor` is not such a folder.
     """
     if importlib.util.find_spec("jupyterlab") is None:
-        raise MachineLacks("JupyterLab is not installed here: `make lab` in the checkout installs it.")
+        raise MachineLacks(
+            "JupyterLab is not installed here: `make lab` in a checkout installs it, and so does pip with the wheel."
+        )
     if classroom and instructor:
         raise MachineLacks("A lab is either a learner's (--classroom) or an instructor's (--instructor), not both.")
     from grader.classroom import settings as classroom_lab
@@ -200,7 +203,7 @@ def prepare(
         )
         root, environment = setup.root_dir, setup.env
     else:
-        report = fill(folder or _ROOT / "work", course or _ROOT / "course")
+        report = fill(folder or WORK, course or COURSE)
         root = Path(report.folder)
         environment = classroom_lab.hide_nbgrader(root / ".grader")
         if (root / "README.ipynb").is_file():

@@ -12,7 +12,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-RESULTS = Path(__file__).resolve().parents[1] / "benchmarks" / "results"
+from grader.installation import RESULTS as RESULTS
+
 _NEEDED = {"bench", "case", "metric", "value", "gpu"}
 
 

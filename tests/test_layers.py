@@ -14,6 +14,7 @@ Graph = Mapping[str, frozenset[str]]  # by module: the modules that it imports
 # From the bottom up: an import goes to a line further up in this list, or stays in its folder. Names are folders and
 # modules of `grader/`; those on one line do not import each other.
 LAYERS = [
+    "installation",
     "errors exercise hardware protocol results verdict version words",
     "worker",
     "exercises",

@@ -170,8 +170,10 @@ def hidden_in(shown: Iterable[Path]) -> list[Path]:
 def origin_files(shown: Iterable[Path]) -> list[Path]:
     """The files inside these paths in which pip records where the grader was installed from."""
     places = {Path(place).resolve() for place in (*site.getsitepackages(), *sys.path) if place}
-    editable = [f"{folder}__editable__{rest}*" for folder in ("", "__pycache__/") for rest in (".grader-", "_grader_")]
-    names = ["grader-*.dist-info/direct_url.json", *editable]
+    editable = [
+        f"{folder}__editable__{rest}*" for folder in ("", "__pycache__/") for rest in (".gpu_course-", "_gpu_course_")
+    ]
+    names = ["gpu_course-*.dist-info/direct_url.json", *editable]
     found = {file for place in places for name in names for file in place.glob(name)}
     roots = [(path, path.resolve()) for path in shown if not path.is_symlink()]
     return sorted(path / file.relative_to(root) for path, root in roots for file in found if file.is_relative_to(root))

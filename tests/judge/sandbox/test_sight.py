@@ -88,7 +88,7 @@ tell(lines=lambda: every("/proc/[0-9]*/cmdline"), own=lambda: read("/proc/self/e
      links=lambda: links("/proc/self/*") + links("/proc/self/fd/*"), files=lambda: every("/etc/[phn]*"),
      modules=lambda: [str(vars(module).get("__file__")) for module in list(sys.modules.values())],
      code=lambda: grader.worker.main.main.__code__.co_filename,
-     installed=lambda: every(packages + "/__editable__*") + every(packages + "/grader-*/direct_url.json"))
+     installed=lambda: every(packages + "/__editable__*") + every(packages + "/gpu_course-*/direct_url.json"))
 """,
     )
     text = json.dumps(found)
