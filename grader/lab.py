@@ -42,6 +42,8 @@ class FolderReport:
     def to_text(self) -> str:
         """A few lines for people."""
         lines = [f"Your folder: {self.folder}"]
+        if "glossary.ipynb" in (*self.added, *self.updated, *self.kept, *self.unchanged):
+            lines.append("  README.ipynb is the syllabus, glossary.ipynb explains the terms")
         if self.added:
             lines.append(f"  {_files(len(self.added))} copied from the course")
         if self.updated:

@@ -12,35 +12,53 @@
 # %% [markdown]
 # ## The notebooks
 #
-# | notebook | you write | points |
-# | --- | --- | --- |
-# | **Find where the time goes** | | |
-# | [Time a GPU call](01_profiling/01_time_a_gpu_call.ipynb) | `time_gpu` | ⟦ exercise("time_gpu").max_points ⟧ |
-# | [Read a profile](01_profiling/02_read_a_profile.ipynb) | `trace_facts` | ⟦ exercise("trace_facts").max_points ⟧ |
-# | [Free a pipeline](01_profiling/03_free_a_pipeline.ipynb) | `unblock` | ⟦ exercise("unblock").max_points ⟧ |
-# | [Draw the roofline](01_profiling/04_draw_the_roofline.ipynb) | `predict_ms` | ⟦ exercise("predict_ms").max_points ⟧ |
-# | [Let the compiler fuse](01_profiling/05_let_the_compiler_fuse.ipynb) | `fuse` | ⟦ exercise("fuse").max_points ⟧ |
-# | [Catch a lying benchmark](01_profiling/06_catch_a_lying_benchmark.ipynb) | `audit` | ⟦ exercise("audit").max_points ⟧ |
-# | **Write CUDA C++ and call it from PyTorch** | | |
-# | [Square a matrix](02_load_inline/01_square_a_matrix.ipynb) | `square_matrix`, `grayscale` | ⟦ exercise("square_matrix").max_points + exercise("grayscale").max_points ⟧ |
-# | [Move bytes well](02_load_inline/02_move_bytes_well.ipynb) | `transpose` | ⟦ exercise("transpose").max_points ⟧ |
-# | [Reduce to a mean](02_load_inline/03_reduce_to_a_mean.ipynb) | `mean_cuda` | ⟦ exercise("mean_cuda").max_points ⟧ |
-# | [Make it an operator](02_load_inline/04_make_it_an_operator.ipynb) | `leaky_relu_op` | ⟦ exercise("leaky_relu_op").max_points ⟧ |
-# | **Write blocks, not threads** | | |
-# | [Add vectors](03_triton/01_add_vectors.ipynb) | `vector_add` | ⟦ exercise("vector_add").max_points ⟧ |
-# | [Reduce to a mean in Triton](03_triton/02_reduce_to_a_mean.ipynb) | `mean_triton` | ⟦ exercise("mean_triton").max_points ⟧ |
-# | [Fuse a softmax](03_triton/03_fuse_a_softmax.ipynb) | `softmax` | ⟦ exercise("softmax").max_points ⟧ |
-# | [Multiply matrices](03_triton/04_multiply_matrices.ipynb) | `matmul`, `matmul_leaky_relu` | ⟦ exercise("matmul").max_points + exercise("matmul_leaky_relu").max_points ⟧ |
-# | [Match cuBLAS](03_triton/05_match_cublas.ipynb) | `matmul_open` | ⟦ exercise("matmul_open").max_points ⟧ |
-# | [Look inside the compiler](03_triton/07_look_inside_the_compiler.ipynb) | `vector_width`, `widen` | ⟦ exercise("vector_width").max_points + exercise("widen").max_points ⟧ |
-# | **Climb from Python to the hardware** | | |
-# | [Find a period](04_numba_cupy/01_find_a_period.ipynb) | `periodogram_numpy` | ⟦ exercise("periodogram_numpy").max_points ⟧ |
-# | [Climb with Numba](04_numba_cupy/02_climb_with_numba.ipynb) | `ls_numba_baseline`, `ls_numba_cached`, `ls_numba_typed`, `ls_numba_fastmath`, `ls_numba_registers` | ⟦ exercise("ls_numba_baseline").max_points + exercise("ls_numba_cached").max_points + exercise("ls_numba_typed").max_points + exercise("ls_numba_fastmath").max_points + exercise("ls_numba_registers").max_points ⟧ |
-# | [Climb with CuPy](04_numba_cupy/03_climb_with_cupy.ipynb) | `ls_cupy_baseline`, `ls_cupy_cached`, `ls_cupy_typed`, `ls_cupy_fastmath`, `ls_cupy_fatbin`, `ls_cupy_launch_bounds` | ⟦ exercise("ls_cupy_baseline").max_points + exercise("ls_cupy_cached").max_points + exercise("ls_cupy_typed").max_points + exercise("ls_cupy_fastmath").max_points + exercise("ls_cupy_fatbin").max_points + exercise("ls_cupy_launch_bounds").max_points ⟧ |
-# | [Go past the ladder](04_numba_cupy/04_go_past_the_ladder.ipynb) | `ls_open` | ⟦ exercise("ls_open").max_points ⟧ |
+# ### 1. Find where the time goes: PyTorch's profilers, `torch.compile`, Nsight
 #
-# Take them in this order, or start with Triton: the chapters do not depend on each other. Each notebook takes about
-# an hour, the two climbs of chapter 4 an hour and a half.
+# | notebook | you write | points |
+# | :--- | :--- | ---: |
+# | [Time a GPU call](01_profiling/01_time_a_gpu_call.ipynb) | `time_gpu` | ⟦ points("01_profiling/01_time_a_gpu_call") ⟧ |
+# | [Read a profile](01_profiling/02_read_a_profile.ipynb) | `trace_facts` | ⟦ points("01_profiling/02_read_a_profile") ⟧ |
+# | [Free a pipeline](01_profiling/03_free_a_pipeline.ipynb) | `unblock` | ⟦ points("01_profiling/03_free_a_pipeline") ⟧ |
+# | [Draw the roofline](01_profiling/04_draw_the_roofline.ipynb) | `predict_ms` | ⟦ points("01_profiling/04_draw_the_roofline") ⟧ |
+# | [Let the compiler fuse](01_profiling/05_let_the_compiler_fuse.ipynb) | `fuse` | ⟦ points("01_profiling/05_let_the_compiler_fuse") ⟧ |
+# | [Catch a lying benchmark](01_profiling/06_catch_a_lying_benchmark.ipynb) | `audit` | ⟦ points("01_profiling/06_catch_a_lying_benchmark") ⟧ |
+# | **Chapter 1** | | **⟦ points("01_profiling") ⟧** |
+#
+# ### 2. Write CUDA C++ and call it from PyTorch: CUDA C++ through `load_inline`
+#
+# | notebook | you write | points |
+# | :--- | :--- | ---: |
+# | [Square a matrix](02_load_inline/01_square_a_matrix.ipynb) | `square_matrix`, `grayscale` | ⟦ points("02_load_inline/01_square_a_matrix") ⟧ |
+# | [Move bytes well](02_load_inline/02_move_bytes_well.ipynb) | `transpose` | ⟦ points("02_load_inline/02_move_bytes_well") ⟧ |
+# | [Reduce to a mean](02_load_inline/03_reduce_to_a_mean.ipynb) | `mean_cuda` | ⟦ points("02_load_inline/03_reduce_to_a_mean") ⟧ |
+# | [Make it an operator](02_load_inline/04_make_it_an_operator.ipynb) | `leaky_relu_op` | ⟦ points("02_load_inline/04_make_it_an_operator") ⟧ |
+# | **Chapter 2** | | **⟦ points("02_load_inline") ⟧** |
+#
+# ### 3. Write blocks, not threads: Triton
+#
+# | notebook | you write | points |
+# | :--- | :--- | ---: |
+# | [Add vectors](03_triton/01_add_vectors.ipynb) | `vector_add` | ⟦ points("03_triton/01_add_vectors") ⟧ |
+# | [Reduce to a mean in Triton](03_triton/02_reduce_to_a_mean.ipynb) | `mean_triton` | ⟦ points("03_triton/02_reduce_to_a_mean") ⟧ |
+# | [Fuse a softmax](03_triton/03_fuse_a_softmax.ipynb) | `softmax` | ⟦ points("03_triton/03_fuse_a_softmax") ⟧ |
+# | [Multiply matrices](03_triton/04_multiply_matrices.ipynb) | `matmul`, `matmul_leaky_relu` | ⟦ points("03_triton/04_multiply_matrices") ⟧ |
+# | [Match cuBLAS](03_triton/05_match_cublas.ipynb) | `matmul_open` | ⟦ points("03_triton/05_match_cublas") ⟧ |
+# | [Look inside the compiler](03_triton/07_look_inside_the_compiler.ipynb) | `vector_width`, `widen` | ⟦ points("03_triton/07_look_inside_the_compiler") ⟧ |
+# | **Chapter 3** | | **⟦ points("03_triton") ⟧** |
+#
+# ### 4. Climb from Python to the hardware: Numba and CuPy
+#
+# | notebook | you write | points |
+# | :--- | :--- | ---: |
+# | [Find a period](04_numba_cupy/01_find_a_period.ipynb) | `periodogram_numpy` | ⟦ points("04_numba_cupy/01_find_a_period") ⟧ |
+# | [Climb with Numba](04_numba_cupy/02_climb_with_numba.ipynb) | `ls_numba_baseline`, `ls_numba_cached`, `ls_numba_typed`, `ls_numba_fastmath`, `ls_numba_registers` | ⟦ points("04_numba_cupy/02_climb_with_numba") ⟧ |
+# | [Climb with CuPy](04_numba_cupy/03_climb_with_cupy.ipynb) | `ls_cupy_baseline`, `ls_cupy_cached`, `ls_cupy_typed`, `ls_cupy_fastmath`, `ls_cupy_fatbin`, `ls_cupy_launch_bounds` | ⟦ points("04_numba_cupy/03_climb_with_cupy") ⟧ |
+# | [Go past the ladder](04_numba_cupy/04_go_past_the_ladder.ipynb) | `ls_open` | ⟦ points("04_numba_cupy/04_go_past_the_ladder") ⟧ |
+# | **Chapter 4** | | **⟦ points("04_numba_cupy") ⟧** |
+#
+# Take the chapters in this order or start with Triton: they do not depend on each other. Each notebook takes one to two
+# hours, and its first cell says how long. The [glossary](glossary.ipynb) explains each term in a line and says where it
+# is taught.
 
 # %% [markdown]
 # ## This machine
@@ -73,7 +91,8 @@ device
 # %% [markdown]
 # ## Your progress
 #
-# `progress()` shows the best result of each exercise so far, as `check` recorded it on this machine.
+# `progress()` shows the best result of each exercise so far, as `check` recorded it on this machine, and where to
+# continue. A tick means that you have all points, or all that a machine without a GPU can give.
 
 # %%
 from grader import progress

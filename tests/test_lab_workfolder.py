@@ -35,6 +35,14 @@ def test_a_new_folder_gets_the_course(course: Path, work: Path) -> None:
     assert fill(work, course).unchanged == report.added
 
 
+def test_the_glossary_is_copied_and_named(course: Path, work: Path) -> None:
+    """The learner has the glossary in the folder, and `grader lab` says so; another course may have none."""
+    assert "explains the terms" not in fill(work, course).to_text()
+    (course / "glossary.ipynb").write_text("terms")
+    assert "glossary.ipynb explains the terms" in fill(work, course).to_text()
+    assert (work / "glossary.ipynb").read_text() == "terms"
+
+
 def test_unchanged_files_are_updated(course: Path, work: Path) -> None:
     """Each version of the course updates them again."""
     fill(work, course)

@@ -20,6 +20,8 @@ from grader.exercise import Exercise
 from grader.exercises import PACKAGED
 from grader.words import plural
 
+GLOSSARY, GLOSSARY_OF_CHAPTER = "glossary.ipynb", "glossary.md"
+
 # The notebooks for nbgrader's `source/` folder: with solutions, each chapter self-contained.
 
 
@@ -31,12 +33,24 @@ def write(tree: Tree, dest: Path, exercises: Mapping[str, Exercise]) -> list[Pat
     written = []
     for path, notebook in made.instructors.items():
         if "/" not in path:
-            continue  # the syllabus belongs to no assignment
+            continue  # the syllabus and the glossary belong to no assignment
         target = dest / path
         target.parent.mkdir(parents=True, exist_ok=True)
         target.write_bytes(notebooks.as_bytes(_self_contained(notebook, path, made, tree, dest)))
         written.append(target)
+    if GLOSSARY in made.notebooks:
+        for chapter in sorted({path.split("/")[0] for path in made.notebooks if "/" in path}):
+            (dest / chapter / GLOSSARY_OF_CHAPTER).write_text(_glossary(made, chapter), encoding="utf-8")
     return written
+
+
+def _glossary(made: Plan, chapter: str) -> str:
+    """The glossary as Markdown, because each notebook of an assignment would be collected and graded."""
+    prose = "\n\n".join(cell.source for cell in made.notebooks[GLOSSARY].cells if cell.cell_type == "markdown")
+    for path in made.notebooks:
+        inside = path.removeprefix(f"{chapter}/") if path.startswith(f"{chapter}/") else f"../{path}"
+        prose = prose.replace(f"]({path})", f"]({inside})")
+    return prose + "\n"
 
 
 def _self_contained(notebook: NotebookNode, path: str, made: Plan, tree: Tree, dest: Path) -> NotebookNode:
@@ -45,6 +59,8 @@ def _self_contained(notebook: NotebookNode, path: str, made: Plan, tree: Tree, d
     for cell in copy.cells:
         for link in checks.links_in(cell.source) if cell.cell_type == "markdown" else ():
             linked = link.path_from(path)
+            if link.is_local and linked == GLOSSARY:
+                cell.source = cell.source.replace(link.target, GLOSSARY_OF_CHAPTER)
             if not link.is_local or linked not in made.files or linked.endswith(".ipynb"):
                 continue
             inside = linked if linked.startswith(f"{chapter}/") else f"{chapter}/{linked}"

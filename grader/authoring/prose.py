@@ -4,6 +4,7 @@
 
 - `exercise(id)`: the `Exercise` itself; `exercise("softmax").max_points`
 - `gate(id, baseline)`: its speed gate against that baseline; `gate("softmax", "torch").at_least`
+- `points(place)`: what a chapter or a notebook is worth; `points("03_triton")`, `points("03_triton/01_add_vectors")`
 - `recorded(bench=…, case=…, metric=…, gpu=…)`: the one recorded result that matches, a `Recorded`. It prints as a
   number with its unit ("3,576 GB/s", "1.52×", "93 %"). `gpu` may be part of the name, or left out if only one
   GPU matches.
@@ -121,6 +122,14 @@ def renderer(exercises: Mapping[str, Exercise], results: Results) -> Callable[[s
         known = ", ".join(candidate.baseline for candidate in gates) or "none"
         raise SourceError(f"{exercise_id!r} has no gate against {baseline!r}; it has: {known}.")
 
+    def points(place: str) -> float:
+        found = [
+            each.max_points for each in exercises.values() if place in (each.chapter, f"{each.chapter}/{each.notebook}")
+        ]
+        if not found:
+            raise SourceError(f"there is no exercise in {place!r}.")
+        return sum(found)
+
     environment = jinja2.Environment(
         variable_start_string="⟦",
         variable_end_string="⟧",
@@ -134,7 +143,13 @@ def renderer(exercises: Mapping[str, Exercise], results: Results) -> Callable[[s
         finalize=lambda value: f"{value:g}" if isinstance(value, float) else value,
         autoescape=False,  # Markdown, not HTML
     )
-    known = {"exercise": exercise, "gate": gate, "recorded": results.one, "recorded_all": results.all}
+    known = {
+        "exercise": exercise,
+        "gate": gate,
+        "points": points,
+        "recorded": results.one,
+        "recorded_all": results.all,
+    }
 
     def render(text: str) -> str:
         try:

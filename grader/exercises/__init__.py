@@ -51,6 +51,12 @@ _IN_ORDER = (  # of the course
     *(LS_CUPY_BASELINE, LS_CUPY_CACHED, LS_CUPY_TYPED, LS_CUPY_FASTMATH, LS_CUPY_FATBIN, LS_CUPY_LAUNCH_BOUNDS),
     LS_OPEN,
 )
+CHAPTERS = {  # the folder of each chapter -> its title
+    "01_profiling": "1. Find where the time goes",
+    "02_load_inline": "2. Write CUDA C++ and call it from PyTorch",
+    "03_triton": "3. Write blocks, not threads",
+    "04_numba_cupy": "4. Climb from Python to the hardware",
+}
 PACKAGED: dict[str, Exercise] = {exercise.id: exercise for exercise in _IN_ORDER}
 
 

@@ -9,13 +9,13 @@ import json
 import os
 import re
 import tempfile
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import asdict, dataclass, fields
 from pathlib import Path
 from typing import Any
 
 from grader.exercise import Exercise
-from grader.exercises import EXERCISES
+from grader.exercises import CHAPTERS, EXERCISES
 from grader.feedback.report import css
 from grader.verdict import Verdict
 from grader.words import in_points, points
@@ -125,6 +125,13 @@ def _write(path: Path, data: dict[str, Any]) -> None:
 # The learner's progress as a table: every exercise, the best points so far, and what is left.
 
 
+def finished(exercise: Exercise, best: Best | None) -> bool:
+    """Whether the learner has all points, or all that a machine without a GPU can give."""
+    if best is None or best.points < exercise.correctness_points:
+        return False
+    return best.points >= exercise.max_points or (best.device != "cuda" and best.points >= best.reachable_points)
+
+
 def left(exercise: Exercise, best: Best | None) -> str:
     """Return what is left to do in an exercise, in a few words."""
     if best is None:
@@ -135,53 +142,94 @@ def left(exercise: Exercise, best: Best | None) -> str:
         return "not judged here: needs a GPU"
     if best.points < exercise.correctness_points:
         return "not right yet"
-    missing = f"{in_points(exercise.max_points - best.points)} for speed"
-    return f"{missing}: needs a GPU" if best.device != "cuda" else missing
+    missing = in_points(exercise.max_points - best.points)
+    return f"the rest needs a GPU: {missing}" if best.device != "cuda" else f"{missing} for speed"
+
+
+def following(known: Mapping[str, Best]) -> Exercise | None:
+    """The first exercise of the course that the learner can still do here; None if there is none."""
+    for exercise in EXERCISES.values():
+        best = known.get(exercise.id)
+        if not finished(exercise, best) and (best is None or best.status != "not_judged"):
+            return exercise
+    return None
 
 
 def as_html(known: Mapping[str, Best], folder: Path) -> str:
-    """The table, with links to the notebooks in the learner's folder."""
+    """The table by chapter, with links to the notebooks in the learner's folder."""
     rows = []
-    for exercise in EXERCISES.values():
-        best = known.get(exercise.id)
-        done = best is not None and best.points >= exercise.max_points
-        share = 100 * (best.points / exercise.max_points if best else 0)
-        bar = (
-            '<svg class="gr-svg" aria-hidden="true" viewBox="0 0 60 8" width="60" height="8"><rect class="gr-track" '
-            f'width="60" height="8"/><rect class="gr-bar-good" width="{0.6 * min(share, 100):.1f}" height="8"/></svg>'
-        )
+    for title, exercises in _chapters():
         rows.append(
-            f'<tr><td><b aria-hidden="true">{"✓" if done else "·"}</b> {_link(exercise, folder)}</td>'
-            f"<td>{_earned(exercise, best)}{bar}</td>"
-            f'<td style="text-align:left;white-space:normal">{html.escape(left(exercise, best))}</td></tr>'
+            f'<tr><th scope="rowgroup" style="text-align:left">{html.escape(title)}</th>'
+            f'<th style="text-align:left">{_total(known, exercises)}</th><td></td></tr>'
         )
+        rows += [_row(exercise, known.get(exercise.id), folder) for exercise in exercises]
+    following_one = following(known)
+    onward = f'<div class="gr-part">Continue: {_link(following_one, folder)}</div>' if following_one is not None else ""
     return (
         f'<style>{css()}</style><section class="gr-report" aria-label="Your progress"><div class="gr-head">'
-        f'<span class="gr-headline">Your progress</span><span class="gr-points">{_total(known)}</span></div>'
-        '<div class="gr-part gr-scroll"><table style="margin:0"><thead><tr><th scope="col">exercise</th>'
-        '<th scope="col">best</th><th scope="col" style="text-align:left">what is left</th></tr></thead>'
+        f'<span class="gr-headline">Your progress</span><span class="gr-points">{_total(known)}</span></div>{onward}'
+        '<div class="gr-part gr-scroll"><table style="margin:0"><thead><tr>'
+        '<th scope="col" style="text-align:left">exercise</th><th scope="col" style="text-align:left">best</th>'
+        '<th scope="col" style="text-align:left">what is left</th></tr></thead>'
         f"<tbody>{''.join(rows)}</tbody></table></div></section>"
+    )
+
+
+def _row(exercise: Exercise, best: Best | None, folder: Path) -> str:
+    share = 100 * (best.points / exercise.max_points if best else 0)
+    bar = (
+        '<svg class="gr-svg" aria-hidden="true" viewBox="0 0 60 8" width="60" height="8"><rect class="gr-track" '
+        f'width="60" height="8"/><rect class="gr-bar-good" width="{0.6 * min(share, 100):.1f}" height="8"/></svg>'
+    )
+    return (
+        f'<tr><td style="text-align:left"><b aria-hidden="true">{_mark(exercise, best)}</b> '
+        f"<code>{html.escape(exercise.id)}</code> {_link(exercise, folder)}</td>"
+        f'<td style="text-align:left">{_earned(exercise, best)} {bar}</td>'
+        f'<td style="text-align:left;white-space:normal">{html.escape(left(exercise, best))}</td></tr>'
     )
 
 
 def as_text(known: Mapping[str, Best]) -> str:
     """The same table for a terminal."""
     lines = [f"Your progress: {_total(known)}"]
-    wide = max(len(exercise.title) for exercise in EXERCISES.values())
-    for exercise in EXERCISES.values():
-        best = known.get(exercise.id)
-        where = f"{exercise.chapter}/{exercise.notebook}.ipynb"
-        lines.append(f"  {exercise.title:{wide}} {_earned(exercise, best):>8}  {left(exercise, best):32} {where}")
+    if (exercise := following(known)) is not None:
+        lines.append(f"Continue: {exercise.title}, {exercise.chapter}/{exercise.notebook}.ipynb")
+    wide_id, wide = (max(len(text) for text in texts) for texts in zip(*_names(), strict=True))
+    for title, exercises in _chapters():
+        lines.append(f"{title}: {_total(known, exercises)}")
+        for exercise in exercises:
+            best = known.get(exercise.id)
+            lines.append(
+                f"  {_mark(exercise, best)} {exercise.id:{wide_id}} {exercise.title:{wide}} "
+                f"{_earned(exercise, best):>8}  {left(exercise, best)}"
+            )
     return "\n".join(lines)
+
+
+def _names() -> list[tuple[str, str]]:
+    return [(exercise.id, exercise.title) for exercise in EXERCISES.values()]
+
+
+def _chapters() -> list[tuple[str, list[Exercise]]]:
+    """Each chapter's title and exercises; a course's own chapters come last, under the names of their folders."""
+    every = list(EXERCISES.values())
+    folders = dict.fromkeys([*CHAPTERS, *(exercise.chapter for exercise in every)])
+    return [(CHAPTERS.get(folder, folder), [each for each in every if each.chapter == folder]) for folder in folders]
+
+
+def _mark(exercise: Exercise, best: Best | None) -> str:
+    return "✓" if finished(exercise, best) else "·"
 
 
 def _earned(exercise: Exercise, best: Best | None) -> str:
     return f"{points(best.points) if best else '–'} of {points(exercise.max_points)}"
 
 
-def _total(known: Mapping[str, Best]) -> str:
-    have = sum(known[each].points for each in EXERCISES if each in known)
-    return f"{points(have)} of {in_points(sum(each.max_points for each in EXERCISES.values()))}"
+def _total(known: Mapping[str, Best], exercises: Iterable[Exercise] | None = None) -> str:
+    counted = list(EXERCISES.values() if exercises is None else exercises)
+    have = sum(known[each.id].points for each in counted if each.id in known)
+    return f"{points(have)} of {in_points(sum(each.max_points for each in counted))}"
 
 
 def _link(exercise: Exercise, folder: Path) -> str:

@@ -48,6 +48,23 @@ def test_an_assignment_is_self_contained(tree: Checkout, tmp_path: Path) -> None
     assert {path.name for path in dest.iterdir()} == {"02_load_inline", "03_triton"}
 
 
+def test_an_assignment_has_the_glossary(tree: Checkout, tmp_path: Path) -> None:
+    """It is a page next to the notebooks, whose links lead to it; its own links lead to the chapters."""
+    first, second = "02_load_inline/01_square_a_matrix.ipynb", "03_triton/03_fuse_a_softmax.ipynb"
+    tree.write("source/glossary.py", f"# %% [markdown]\n# # Glossary\n#\n# [one]({first}), [two]({second})\n")
+    softmax = tree.root / SOFTMAX_PATH
+    text = softmax.read_text(encoding="utf-8")
+    softmax.write_text(f"{text}\n# %% [markdown]\n# See the [glossary](../glossary.ipynb).\n", encoding="utf-8")
+    dest = tmp_path / "source"
+    instructor_notebooks(dest, root=tree.root, exercises=EXERCISES)
+
+    assert nbformat.read(dest / second, as_version=4).cells[-1].source == "See the [glossary](glossary.md)."
+    page = (dest / "03_triton/glossary.md").read_text(encoding="utf-8")
+    assert page == f"# Glossary\n\n[one](../{first}), [two](03_fuse_a_softmax.ipynb)\n"
+    assert (dest / "02_load_inline/glossary.md").is_file()
+    assert not list(dest.rglob("glossary.ipynb"))
+
+
 def test_nothing_is_made_from_a_faulty_source(tree: Checkout, tmp_path: Path) -> None:
     """A source with a fault raises an error, and no unfinished folder is left."""
     tree.replace(SOFTMAX_PATH, "exercise(", "exorcise(")

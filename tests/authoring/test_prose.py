@@ -26,6 +26,13 @@ def test_numbers_come_from_the_exercise(tree: Checkout) -> None:
     )
 
 
+def test_points_are_added_up(tree: Checkout) -> None:
+    """A chapter and a notebook are worth the sum of their exercises."""
+    softmax = EXERCISES["softmax"]
+    for place in (softmax.chapter, f"{softmax.chapter}/{softmax.notebook}"):
+        assert rendered(tree, f'⟦ points("{place}") ⟧') == "10"
+
+
 def test_numbers_come_from_recorded_results(tree: Checkout) -> None:
     """A recorded number prints with three digits and its unit; a ratio and a share print as such."""
     tree.record(
@@ -56,6 +63,7 @@ def test_other_text_passes_through(tree: Checkout) -> None:
     ("expression", "message"),
     [
         (f'recorded({CASE}, metric="median_us")', "no recorded result has this metric; there is: bandwidth_gbps"),
+        ('points("05_none")', "there is no exercise in '05_none'"),
         ('recorded(bench="matmul")', "no recorded result has this bench; there is: softmax"),
         (f'recorded({CASE}, metric="bandwidth_gbps", gpu="A100")', "there is: NVIDIA H200"),
         ('recorded(bench="softmax")', "2 recorded results match"),

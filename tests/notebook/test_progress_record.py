@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from grader.exercises import EXERCISES, find
+from grader.exercises import CHAPTERS, EXERCISES, find
 from grader.notebook import progress_record
 from tests.feedback.verdicts import ALL
 
@@ -137,6 +137,7 @@ def test_the_overview_lists_every_exercise(tmp_path: Path, monkeypatch: pytest.M
     for exercise in EXERCISES.values():
         assert exercise.title in html
         assert exercise.title in text
+        assert f"<code>{exercise.id}</code>" in html
     assert html.count("<a href=") == 1
     assert 'href="03_triton/03_fuse_a_softmax.ipynb"' in html
     assert f"7 of {sum(each.max_points for each in EXERCISES.values()):g} points" in html
@@ -151,7 +152,7 @@ def test_what_is_left_in_words() -> None:
     assert progress_record.left(softmax, progress_record.Best.of(ALL["passed"])) == "done"
     assert progress_record.left(softmax, progress_record.Best.of(ALL["mismatch"])) == "not right yet"
     assert progress_record.left(softmax, progress_record.Best.of(ALL["slow"])) == "3 points for speed"
-    assert progress_record.left(softmax, progress_record.Best.of(ALL["simulated"])) == "6 points for speed: needs a GPU"
+    assert progress_record.left(softmax, progress_record.Best.of(ALL["simulated"])) == "the rest needs a GPU: 6 points"
 
 
 def test_the_record_is_plain_json(tmp_path: Path) -> None:
@@ -161,3 +162,36 @@ def test_the_record_is_plain_json(tmp_path: Path) -> None:
     data = json.loads((tmp_path / ".grader" / "progress.json").read_text())
     assert data["version"] == 1
     assert data["exercises"]["softmax"]["submission_sha256"] == "0" * 64
+
+
+def test_what_a_machine_without_a_gpu_can_give_is_ticked(tmp_path: Path) -> None:
+    """All points for correctness on the simulator earn a tick; a slow kernel on a GPU does not, nor does a mistake."""
+    for name, ticked in (("passed", True), ("simulated", True), ("slow", False), ("mismatch", False)):
+        text = progress_record.as_text({"softmax": progress_record.Best.of(ALL[name])})
+        (row,) = (line for line in text.splitlines() if " softmax " in line)
+        assert ("✓" in row) is ticked, row
+
+
+def test_the_overview_says_where_to_continue(tmp_path: Path) -> None:
+    """It names the first exercise of the course that the learner has not finished, and skips what needs a GPU."""
+    first, second, third, *_ = EXERCISES.values()
+    done = replace(progress_record.Best.of(ALL["passed"]), points=first.max_points)
+    open_here = replace(progress_record.Best.of(ALL["not_judged"]), points=0.0)
+    everything = {each.id: replace(done, points=each.max_points) for each in EXERCISES.values()}
+
+    assert progress_record.following({}) == first
+    assert progress_record.following({first.id: done, second.id: open_here}) == third
+    assert progress_record.following(everything) is None
+    assert f"Continue: {second.title}" in progress_record.as_text({first.id: done})
+    assert "Continue: " in progress_record.as_html({first.id: done}, tmp_path)
+    assert "Continue" not in progress_record.as_text(everything)
+
+
+def test_each_chapter_has_a_subtotal() -> None:
+    """The points of a chapter's exercises are added up under its title."""
+    text = progress_record.as_text({"softmax": progress_record.Best.of(ALL["passed"])})
+
+    for folder, title in CHAPTERS.items():
+        most = sum(each.max_points for each in EXERCISES.values() if each.chapter == folder)
+        have = 10 if folder == "03_triton" else 0
+        assert f"\n{title}: {have} of {most:g} points\n" in text

@@ -1,0 +1,47 @@
+# %% [markdown]
+# # Glossary
+#
+# Each term in one line, with the notebook that teaches it. The terms are NVIDIA's and PyTorch's own, so you can search
+# for them. Go back to the [syllabus](README.ipynb).
+
+# %% [markdown]
+# ## 1. Find where the time goes
+#
+# | term | meaning | taught in |
+# | :--- | :--- | :--- |
+# | **AOTAutograd** | the part of `torch.compile` that traces the backward pass ahead of time | [Let the compiler fuse](01_profiling/05_let_the_compiler_fuse.ipynb) |
+# | **arithmetic intensity** | operations per byte moved to or from memory | [Draw the roofline](01_profiling/04_draw_the_roofline.ipynb) |
+# | **busy share** | the share of a span of time in which the GPU does any work | [Read a profile](01_profiling/02_read_a_profile.ipynb) |
+# | **CPU total** | the time from an operation's start to its end, including everything that it calls | [Read a profile](01_profiling/02_read_a_profile.ipynb) |
+# | **event** | a marker in the GPU's queue that records the time at which the GPU reaches it | [Time a GPU call](01_profiling/01_time_a_gpu_call.ipynb) |
+# | **idle gap** | a stretch of time between two pieces of work in which the GPU does nothing | [Read a profile](01_profiling/02_read_a_profile.ipynb) |
+# | **Inductor** | the part of `torch.compile` that fuses operations and writes the kernels | [Let the compiler fuse](01_profiling/05_let_the_compiler_fuse.ipynb) |
+# | **L2 cache** | the cache that all parts of a GPU share; tens of megabytes on large GPUs | [Time a GPU call](01_profiling/01_time_a_gpu_call.ipynb) |
+# | **NVTX** | NVIDIA's library for naming ranges of a program, which its profilers then show | [Free a pipeline](01_profiling/03_free_a_pipeline.ipynb) |
+# | **queue** | the list of work that the CPU has handed to the GPU; CUDA calls it a stream | [Time a GPU call](01_profiling/01_time_a_gpu_call.ipynb) |
+# | **ridge** | the arithmetic intensity at which a kernel stops being limited by memory | [Draw the roofline](01_profiling/04_draw_the_roofline.ipynb) |
+# | **Self CPU** | the time of an operation without the operations that it calls | [Read a profile](01_profiling/02_read_a_profile.ipynb) |
+# | **TorchDynamo** | the part of `torch.compile` that turns Python into a graph of operations | [Let the compiler fuse](01_profiling/05_let_the_compiler_fuse.ipynb) |
+# | **trace** | a recording of every event of a program, with its start and its length | [Read a profile](01_profiling/02_read_a_profile.ipynb) |
+# | **warm-up** | calls before a measurement that are not timed, because first calls are slow | [Time a GPU call](01_profiling/01_time_a_gpu_call.ipynb) |
+
+# %% [markdown]
+# ## 2. Write CUDA C++ and call it from PyTorch
+#
+# | term | meaning | taught in |
+# | :--- | :--- | :--- |
+# | **grid-stride** | a loop in which each thread skips ahead by the number of threads in the grid | [Reduce to a mean](02_load_inline/03_reduce_to_a_mean.ipynb) |
+
+# %% [markdown]
+# ## 3. Write blocks, not threads
+#
+# | term | meaning | taught in |
+# | :--- | :--- | :--- |
+# | **tile** | a block of a matrix that one program computes | [Multiply matrices](03_triton/04_multiply_matrices.ipynb) |
+
+# %% [markdown]
+# ## 4. Climb from Python to the hardware
+#
+# | term | meaning | taught in |
+# | :--- | :--- | :--- |
+# | **fast math** | compiler options that trade accuracy for faster division, roots and sines | [Climb with Numba](04_numba_cupy/02_climb_with_numba.ipynb) |
