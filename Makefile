@@ -29,6 +29,7 @@ extras      = $(if $(strip $(1)),[$(subst $(space),$(comma),$(strip $(1)))])
 CPU_INDEX  := https://download.pytorch.org/whl/cpu
 REACHABLE  := import urllib.request; urllib.request.urlopen("$(CPU_INDEX)/torch/", timeout=5)
 INDEX       = $(if $(EXTRA),,$(shell $(BIN)/python -c '$(REACHABLE)' 2>/dev/null && echo --extra-index-url $(CPU_INDEX)))
+CONFIRM     = $(if $(EXTRA),true,$(BIN)/python .ci/confirm-torch -c $(CONSTRAINTS) $(INDEX))
 # Twice quiet: errors are shown, warnings are not. A user cannot act on pip's (about root, or its cache).
 INSTALL     = $(BIN)/python -m pip install --disable-pip-version-check -qq -c $(CONSTRAINTS) $(INDEX)
 
@@ -85,11 +86,13 @@ clean: ## Remove what was installed here and caches; your work/ stays
 
 $(VENV)/.lab: pyproject.toml constraints.txt constraints-cu12.txt | $(BIN)/pip
 	@echo "Installing the course$(if $(EXTRA), with $(EXTRA)) into $(VENV): some minutes and gigabytes, once."
+	@$(CONFIRM)
 	@$(INSTALL) -e '.$(call extras,$(EXTRA))'
 	@touch $@
 
 $(VENV)/.dev: pyproject.toml constraints.txt constraints-cu12.txt | $(BIN)/pip
 	@echo "Installing the course and its tools$(if $(EXTRA), with $(EXTRA)) into $(VENV): some minutes and gigabytes, once."
+	@$(CONFIRM)
 	@$(INSTALL) -e '.$(call extras,dev $(EXTRA))'
 	@touch $@ $(VENV)/.lab
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import json
 import os
 import re
 import shutil
@@ -226,3 +227,27 @@ def test_the_package_says_its_licence(project: dict[str, Any]) -> None:
     assert project["license"] == "MIT"
     assert (ROOT / "LICENSE").read_text().startswith("MIT License")
     assert "[MIT](LICENSE)" in (ROOT / "README.md").read_text()
+
+
+@pytest.mark.parametrize(
+    ("torch", "environment", "goes_on", "said"),
+    [
+        ("2.13.0+cpu", {}, True, ""),
+        ("2.13.0", {}, False, "Nobody can be asked here"),
+        ("2.13.0", {"YES": "1"}, True, "several gigabytes"),
+        ("2.13.0", {"CI": "true"}, True, "several gigabytes"),
+    ],
+)
+def test_no_gigabytes_are_fetched_unasked(tmp_path, torch, environment, goes_on, said):
+    """`make lab` without a GPU stops before the CUDA build of torch, unless it is told to go on."""
+    (tmp_path / "pip.py").write_text(
+        f"print({json.dumps(json.dumps({'install': [{'metadata': {'version': torch}}]}))})"
+    )
+    kept = {name: value for name, value in os.environ.items() if name not in ("CI", "YES")}
+    done = subprocess.run(
+        [sys.executable, ROOT / ".ci" / "confirm-torch", "-c", "constraints.txt"], stdin=subprocess.DEVNULL,
+        capture_output=True, text=True, env={**kept, **environment, "PYTHONPATH": str(tmp_path)},
+    )  # fmt: skip
+    assert done.returncode == (0 if goes_on else 1)
+    assert said in done.stderr
+    assert bool(said) == bool(done.stderr)
