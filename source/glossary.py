@@ -11,18 +11,33 @@
 # | :--- | :--- | :--- |
 # | **AOTAutograd** | the part of `torch.compile` that traces the backward pass ahead of time | [Let the compiler fuse](01_profiling/05_let_the_compiler_fuse.ipynb) |
 # | **arithmetic intensity** | operations per byte moved to or from memory | [Draw the roofline](01_profiling/04_draw_the_roofline.ipynb) |
+# | **asynchronous** | said of a launch: it returns before the GPU has done the work | [Time a GPU call](01_profiling/01_time_a_gpu_call.ipynb) |
 # | **busy share** | the share of a span of time in which the GPU does any work | [Read a profile](01_profiling/02_read_a_profile.ipynb) |
+# | **caching allocator** | the part of PyTorch that keeps freed GPU memory for later tensors | [Read a profile](01_profiling/02_read_a_profile.ipynb) |
+# | **cold** | said of a cache that does not hold the data yet, so that they come from memory | [Time a GPU call](01_profiling/01_time_a_gpu_call.ipynb) |
 # | **CPU total** | the time from an operation's start to its end, including everything that it calls | [Read a profile](01_profiling/02_read_a_profile.ipynb) |
 # | **event** | a marker in the GPU's queue that records the time at which the GPU reaches it | [Time a GPU call](01_profiling/01_time_a_gpu_call.ipynb) |
+# | **host** | the CPU and its memory, as CUDA calls them | [Time a GPU call](01_profiling/01_time_a_gpu_call.ipynb) |
 # | **idle gap** | a stretch of time between two pieces of work in which the GPU does nothing | [Read a profile](01_profiling/02_read_a_profile.ipynb) |
 # | **Inductor** | the part of `torch.compile` that fuses operations and writes the kernels | [Let the compiler fuse](01_profiling/05_let_the_compiler_fuse.ipynb) |
+# | **JIT** | just-in-time compilation: the program compiles code while it runs | [Time a GPU call](01_profiling/01_time_a_gpu_call.ipynb) |
+# | **kernel** | a function that runs on the GPU | [Time a GPU call](01_profiling/01_time_a_gpu_call.ipynb) |
 # | **L2 cache** | the cache that all parts of a GPU share; tens of megabytes on large GPUs | [Time a GPU call](01_profiling/01_time_a_gpu_call.ipynb) |
+# | **launch overhead** | the time that a launch costs, whatever the kernel does | [Time a GPU call](01_profiling/01_time_a_gpu_call.ipynb) |
+# | **median** | the middle value of several measurements, which a single outlier hardly moves | [Time a GPU call](01_profiling/01_time_a_gpu_call.ipynb) |
 # | **NVTX** | NVIDIA's library for naming ranges of a program, which its profilers then show | [Free a pipeline](01_profiling/03_free_a_pipeline.ipynb) |
-# | **queue** | the list of work that the CPU has handed to the GPU; CUDA calls it a stream | [Time a GPU call](01_profiling/01_time_a_gpu_call.ipynb) |
+# | **outlier** | a measurement far from the others | [Time a GPU call](01_profiling/01_time_a_gpu_call.ipynb) |
+# | **power limit** | the most power that a GPU may draw; it lowers its clock to stay within | [Time a GPU call](01_profiling/01_time_a_gpu_call.ipynb) |
+# | **profiler** | a tool that records what ran, when, and for how long | [Read a profile](01_profiling/02_read_a_profile.ipynb) |
+# | **queue** | the list of work that the host has handed to the GPU; CUDA calls it a stream | [Time a GPU call](01_profiling/01_time_a_gpu_call.ipynb) |
 # | **ridge** | the arithmetic intensity at which a kernel stops being limited by memory | [Draw the roofline](01_profiling/04_draw_the_roofline.ipynb) |
+# | **schedule** | says which steps of a long run the profiler skips, warms up in and records | [Read a profile](01_profiling/02_read_a_profile.ipynb) |
 # | **Self CPU** | the time of an operation without the operations that it calls | [Read a profile](01_profiling/02_read_a_profile.ipynb) |
+# | **stream** | a queue of work on the GPU; several streams may run at the same time | [Read a profile](01_profiling/02_read_a_profile.ipynb) |
+# | **throttling** | a lower clock rate because of heat or the power limit | [Time a GPU call](01_profiling/01_time_a_gpu_call.ipynb) |
 # | **TorchDynamo** | the part of `torch.compile` that turns Python into a graph of operations | [Let the compiler fuse](01_profiling/05_let_the_compiler_fuse.ipynb) |
 # | **trace** | a recording of every event of a program, with its start and its length | [Read a profile](01_profiling/02_read_a_profile.ipynb) |
+# | **warm** | said of a cache that holds the data from an earlier call | [Time a GPU call](01_profiling/01_time_a_gpu_call.ipynb) |
 # | **warm-up** | calls before a measurement that are not timed, because first calls are slow | [Time a GPU call](01_profiling/01_time_a_gpu_call.ipynb) |
 
 # %% [markdown]

@@ -1,17 +1,17 @@
 # %% [markdown]
 # # Time a GPU call
 #
-# **You will** try three stopwatches that lie, find out why, and write one that does not.
+# **You will** try three stopwatches that lie, find out why they lie, and write one that tells the truth.
 #
 # **You will learn**
 #
-# - why a clock in Python sees that work was handed to the GPU, and not the work
-# - what synchronising, warming up and repeating are for
-# - to read the GPU's own clock, with events
-# - to state a time: median and spread, cache cold or warm
+# - why a clock in Python measures the launch of a kernel and not the kernel
+# - why you synchronise, warm up and repeat
+# - how to read the GPU's own clock with events
+# - how to report a time: median and spread, cold or warm cache
 #
-# **You need** about 45 minutes and PyTorch, no CUDA. With an NVIDIA GPU you time that one. Without, a *pretend GPU*
-# takes its place. It follows the rules of a real one, at a snail's pace, and your stopwatch is checked on it.
+# **You need** about 50 minutes and PyTorch, but no CUDA. With an NVIDIA GPU, you time that GPU. Without one, a *pretend
+# GPU* takes its place: it follows the rules of a real one, but slowly, and your stopwatch is checked on it.
 
 # %%
 from grader import check, device
@@ -31,8 +31,9 @@ gpu
 # %% [markdown]
 # ## A launch returns at once
 #
-# `gpu.call()` makes a function that keeps the GPU busy for some milliseconds. It stands for any work on a GPU: a matrix
-# product, a layer, a whole model. Its first call is special, so we make that one now and come back to it later.
+# A function that runs on the GPU is called a **kernel**. `gpu.call()` returns a Python function that launches a kernel
+# of a few milliseconds. It could be any work on a GPU: a matrix product, a layer, a whole model. The first call is
+# special, so we make it now and come back to it later.
 
 # %%
 call = gpu.call()
@@ -40,10 +41,10 @@ call()
 torch.cuda.synchronize()
 
 # %% [markdown]
-# How long does `call()` take? The obvious stopwatch: look at the clock, call, look again. Below it we look a third time,
-# after `torch.cuda.synchronize()`, which waits until the GPU has done all that it was given.
+# How long does `call()` take? The obvious stopwatch reads the clock before and after. The next cell reads it a third time,
+# after `torch.cuda.synchronize()`, which waits until the GPU has finished everything in its queue.
 #
-# Predict: which share of the whole time has passed when `call()` returns? Write 0.5 for half.
+# Predict: what share of the total time has passed when `call()` returns? Write 0.5 for half.
 
 # %%
 prediction = ...  # a share between 0 and 1
@@ -60,19 +61,20 @@ print(f"call() returned after {1e3 * (returned - start):.2f} ms")
 print(f"the GPU was done after {1e3 * (done - start):.2f} ms")
 
 # %% [markdown]
-# Almost nothing. A function that runs on the GPU is called a *kernel*. `call()` only *launches* one: it puts the kernel
-# into a **queue** and returns. The CPU (the *host*) goes on with your next line while the GPU works. This is what
-# *asynchronous* means.
+# Almost none of it. `call()` only *launches* the kernel: it puts the kernel into a **queue** and returns. The CPU, which
+# CUDA calls the **host**, goes on to your next line while the GPU works. The launch is **asynchronous**.
 
 # %%
 draw_timeline(call)
 
 # %% [markdown]
-# The narrow strip at the left of the upper row is the launch. It is all that a clock around `call()` sees.
+# The narrow strip at the left of the upper row is the launch. A clock around `call()` measures that strip and nothing
+# else.
 #
-# This is a blessing: the host can queue many kernels ahead, so that the GPU need not wait for Python.
+# Asynchronous launches are useful: the host can queue many kernels ahead of time, so the GPU never waits for Python.
 #
-# Predict: three calls in a row. When have they all returned, as a share of the time until the GPU is done?
+# Predict: the next cell makes three calls in a row. By the time the third one returns, what share of the total time has
+# passed?
 
 # %%
 prediction = ...  # a share between 0 and 1
@@ -89,28 +91,29 @@ compare(prediction, (returned - start) / (time.perf_counter() - start))
 draw_timeline(call, times=3)
 
 # %% [markdown]
-# So the **first stopwatch that lies** is the one that does not synchronise. (`time.time()` is no better than
-# `time.perf_counter()`: it does not wait either, and it jumps when the system's clock is set.)
+# So the **first lying stopwatch** is the one that does not synchronise. `time.time()` does not wait either, and it jumps
+# when someone sets the system clock.
 #
-# Some calls wait by themselves, because they need the result: `.item()`, `.cpu()`, `print(tensor)`, or an `if` on a
-# tensor. A clock that is read after one of these is right by accident.
+# Some calls synchronise by themselves because they need the result: `.item()`, `.cpu()`, `print(tensor)`, or an `if` on a
+# tensor. A clock that you read after one of these is right by accident.
 
 # %% [markdown]
 # ## The first call is different
 #
-# So let us synchronise. Here is a new function, and the time of its first call and of its second.
-#
-# Predict: how many times as long as the second call does the first one take?
+# Let us synchronise, then, and time the first and the second call of a new function.
 
 
 # %%
 def synchronised_ms(function):
-    torch.cuda.synchronize()  # nothing else is under way
+    torch.cuda.synchronize()  # finish any earlier work
     start = time.perf_counter()
     function()
     torch.cuda.synchronize()
     return 1e3 * (time.perf_counter() - start)
 
+
+# %% [markdown]
+# Predict: how many times longer does the first call take? Only the order of magnitude counts: 1, 10, 100 or 1,000.
 
 # %%
 prediction = ...  # the first call's time divided by the second's
@@ -118,21 +121,22 @@ prediction = ...  # the first call's time divided by the second's
 # %%
 call = gpu.call()
 first, second = synchronised_ms(call), synchronised_ms(call)
-compare(prediction, first / second)
+compare(prediction, first / second, within=3.5)
 print(f"first {first:.1f} ms, second {second:.1f} ms")
 
 # %% [markdown]
-# A first call does what later calls find done:
+# The first call does work that later calls can skip:
 #
-# - it sets up CUDA, once a process
-# - it loads libraries, such as the one for matrix products, and kernels from them
-# - it takes memory from the driver, which PyTorch then keeps for later tensors
-# - it compiles: Triton and `torch.compile` do that at the first call, and again for new types and for some new shapes
+# - it initialises CUDA, once per process
+# - it loads libraries and the kernels in them, such as cuBLAS for matrix products
+# - it requests memory from the driver, which PyTorch then keeps for later tensors
+# - it compiles: Triton and `torch.compile` compile on the first call, and again for new types and some new shapes.
+#   Compiling at run time is called **JIT** (just-in-time) compilation
 #
-# Here it compiles a kernel. (The pretend GPU just waits a while.) The **second stopwatch that lies** synchronises, and
-# has the first call in its time. Does a mean mend that?
+# A real GPU compiles a kernel here; the pretend GPU only waits.
 #
-# Predict: the mean of ten calls with the first one among them. How many times the time of a later call is it?
+# The **second lying stopwatch** synchronises but includes the first call. Does averaging fix it? Take the two times that
+# you have just measured and predict the mean of ten calls, the first one included, as a multiple of a later call's time.
 
 # %%
 prediction = ...  # the mean of all ten, divided by the time of one later call
@@ -140,46 +144,45 @@ prediction = ...  # the mean of all ten, divided by the time of one later call
 # %%
 call = gpu.call()
 times = [synchronised_ms(call) for _ in range(10)]
-compare(prediction, mean(times) / median(times[1:]))
+compare(prediction, mean(times) / median(times[1:]), within=1.5)
 
 # %% [markdown]
-# The remedy is a **warm-up**: call the function a few times, and throw these times away. But mind the queue. Warm-up calls
-# that you do not wait for are still running when your clock starts, and you measure them as well. So the order is: warm
-# up, synchronise, start the clock.
+# It does not: a tenth of a very long call is still a long time. The cure is a **warm-up**: call the function a few times
+# and discard those times. Remember that these calls are asynchronous, too. If you do not wait for them, they are still
+# running when your clock starts, and you time them as well. The order is: warm up, synchronise, start the clock.
 #
-# Sometimes the first call is what you want to know, as with a compiler. Then time it alone, in a fresh process, and
-# empty the compiler's cache on disk first.
+# Sometimes the first call is what you want to measure, for example with a compiler. Then time it on its own, in a new
+# process, and clear the compiler's disk cache first.
 
 # %% [markdown]
-# ## One shot is no measurement
+# ## One shot is not a measurement
 #
-# Warm, synchronised, and once: is that enough? Let us look at thirty such shots. Predict: how many times as long as the
-# fastest is the slowest?
+# You have warmed up and synchronised. Is one call enough? The next cell times thirty calls. Predict: how many times longer
+# is the slowest than the fastest? The order of magnitude will do.
 
 # %%
 prediction = ...  # slowest divided by fastest
 
 # %%
 times = [synchronised_ms(call) for _ in range(30)]
-compare(prediction, max(times) / min(times))
+compare(prediction, max(times) / min(times), within=3)
 
 # %%
 draw_times(times)
 
 # %% [markdown]
-# Run the two cells again: the points move. Nearly all that goes on beside your call can only *add* to its time: another
-# process, a chip that has not sped up yet, or has slowed down because it is hot. So times have a floor, and stray
-# upwards from it.
+# Run the two cells again: the points move. Almost anything else that happens on the machine can only make your call
+# *slower*: another process, or a chip that lowers its clock rate because it is hot. So times have a floor, and all
+# outliers lie above it.
 #
-# A single shot is **the third stopwatch that lies**: it may have hit a stray. Repeat, and take a number that strays do
-# not move:
+# A single shot is **the third lying stopwatch**: it may have caught an **outlier**. Repeat the call and summarise:
 #
-# - the **median** is the time that half of the calls stay below. One stray, however far out, hardly moves it
-# - the **mean** is moved by every stray, in proportion to how far out it is
-# - the **minimum** says what the machine can do, and hides how often it does so
+# - the **median** is the middle value: half of the calls are faster. A single outlier hardly moves it
+# - the **mean** includes every outlier, in proportion to its size
+# - the **minimum** shows what the machine can do, but not how often it does it
 #
-# Give the spread along with it, such as the range of the middle half. A rule of thumb: where two medians differ by less
-# than that, do not yet say that one is faster.
+# Report the spread as well, for example the range of the middle half. As a rule of thumb, if two medians differ by less
+# than that range, do not call either one faster.
 
 # %%
 ordered = sorted(times)
@@ -188,14 +191,14 @@ print(f"median {median(times):.3f} ms, middle half {ordered[7]:.3f} to {ordered[
 # %% [markdown]
 # ## The GPU's own clock
 #
-# A clock on the host also counts the launch and the way back. For a kernel of a few microseconds that is most of it. The
-# GPU has a clock as well, and an **event** reads it.
+# A clock on the host also measures the launch and the wait: the **launch overhead**. For a kernel of a few microseconds,
+# that is most of the time. The GPU has a clock of its own, and an **event** reads it.
 #
-# `event.record()` puts a mark into the queue, behind all that is there. When the GPU comes to the mark, it notes the
-# time. Two marks around a kernel give the kernel's time.
+# `event.record()` puts a marker into the queue, behind everything that is queued so far. When the GPU reaches the marker,
+# it notes the time. Two markers around a kernel give the kernel's time.
 #
-# The next cell puts a mark, a kernel and a mark into the queue, and asks for the time right away. Predict: does it print
-# a number or an error?
+# The next cell queues a marker, a kernel and a second marker, and asks for the time right away. Predict: does it print a
+# number or an error?
 
 # %%
 prediction = ...  # "a number" or "an error"
@@ -213,20 +216,20 @@ compare(prediction, found.partition(":")[0])
 print(found)
 
 # %% [markdown]
-# The GPU has not come to the second mark yet. `end.synchronize()` waits until it has.
+# The GPU has not reached the second marker yet. `end.synchronize()` waits until it has.
 #
-# And mind the unit: `elapsed_time` gives **milliseconds**, `time.perf_counter()` **seconds**.
+# Mind the unit: `elapsed_time` returns **milliseconds**, `time.perf_counter()` **seconds**.
 
 # %%
 end.synchronize()
 start.elapsed_time(end)
 
 # %% [markdown]
-# Events see what lies between the marks in the queue. If the GPU runs dry in between, because the host is slow to launch,
-# that gap counts as well. So when you time small kernels, either launch many between two marks, or give the GPU
-# something to do first, so that marks and kernel wait in the queue together.
+# Two events measure everything between the two markers. If the host is slow to launch and the GPU runs out of work, the
+# gap counts as well. To time a small kernel, launch it many times between the two events. Or give the GPU a long kernel
+# first: then markers and kernel are all in the queue before the GPU reaches them.
 #
-# One function on a real GPU, under each of these stopwatches:
+# Here is one function on a real GPU, timed with each of the stopwatches:
 
 # %%
 recorded("stopwatches", "time_ms")
@@ -234,14 +237,14 @@ recorded("stopwatches", "time_ms")
 # %% [markdown]
 # ## Cold or warm?
 #
-# A GPU keeps what it used last in its **L2 cache**, tens of megabytes on large GPUs. When you call the same function
-# again and again with the same input, a small input is still there: the cache is *warm*. In a real program other kernels
-# have often run in between, and the input comes from memory: the cache is *cold*.
+# A GPU keeps recently used data in its **L2 cache**, which holds tens of megabytes on a large GPU. If you call a function
+# with the same small input again and again, the input is still in the cache: the cache is **warm**. In a real program,
+# other kernels have usually run in between, and the input comes from memory: the cache is **cold**.
 #
-# `time_after(before, function)` gives the times of thirty `function()`, each right after `before()`. To make the cache
-# cold, `before` writes 256 MiB of something else. (CPUs have caches, too: without a GPU this runs on your CPU.)
+# `time_after(before, function)` times `function()` thirty times, each time right after `before()`. To make the cache cold,
+# `before` writes 256 MiB of other data. CPUs have caches, too, so without a GPU this runs on your CPU.
 #
-# Predict, or guess: how many times as long does a cold sum take, if `x` fits the cache?
+# Predict: `x` fits in the cache. How many times longer does a cold sum take than a warm one?
 
 # %%
 prediction = ...  # cold divided by warm
@@ -259,34 +262,61 @@ compare(prediction, cold / warm)
 recorded("warm_and_cold", "warm_us", "cold_us")
 
 # %% [markdown]
-# On the recorded GPU the cold sum takes only a little longer. Why so little? Compare the sums over 1 MiB and over 4 MiB
-# there. Four times the bytes take hardly longer. So most of each time is the price of a call, whatever the bytes, and a
-# cache does not shorten that. (On a CPU the price is small, and the cache shows far more.)
+# On the recorded GPU, a cold sum takes only slightly longer. Compare the sums over 1 MiB and 4 MiB: four times the bytes
+# take hardly any longer. Most of that time is the fixed cost of a launch, and no cache shortens it. The larger the input,
+# the more the memory counts, until the input no longer fits in the cache.
+#
+# Neither number is wrong; they answer different questions. Say which one you measured, and compare like with like. A
+# benchmark that runs a small input in a loop measures the cache, whatever its author believes. In this course, `check`
+# and `benchmark` use new inputs for every launch, so they measure a cold cache.
 
 # %% [markdown]
-# Neither is wrong, but they answer different questions. Say which one you measured, and compare like with like. A
-# benchmark with a small input in a loop measures the cache, whatever its author thinks. `check` and `benchmark` in this
-# course use inputs of their own for each launch, so what they time is cold.
+# ## Is your GPU at rest?
 #
-# An input much larger than the cache is nearly cold in any case. (The recorded sum over 256 MiB still shows a difference.
-# A part of its input may have stayed in the cache. And what `before` wrote must go from the cache to memory while the
-# cold sum runs. How much each of the two counts was not measured.)
+# The same kernel takes a different time at a different clock rate, and a GPU changes its clock all the time. An idle GPU
+# clocks down, a hot one slows down, and one that would draw more than its **power limit** lowers its clock until it stays
+# within the limit. NVIDIA calls the last two **throttling**. Before you trust a measurement, ask `nvidia-smi`:
+
+# %%
+import shutil
+import subprocess
+
+query = "name,clocks.sm,clocks.max.sm,temperature.gpu,power.draw,power.limit,utilization.gpu"
+if shutil.which("nvidia-smi"):
+    command = ["nvidia-smi", f"--query-gpu={query}", "--format=csv"]
+    print(subprocess.run(command, capture_output=True, text=True).stdout)
+else:
+    print("nvidia-smi is not on this machine: it comes with NVIDIA's driver.")
+
+# %% [markdown]
+# <details><summary>What to look for</summary>
+#
+# - `utilization.gpu` above 0 before you start: somebody else is using this GPU. `nvidia-smi` without options lists the
+#   processes.
+# - `clocks.sm` below `clocks.max.sm` while your kernel runs: the clock is throttled. `nvidia-smi -q -d PERFORMANCE` names
+#   the reason, such as *SW Power Cap* or *HW Thermal Slowdown*.
+# - `power.draw` at `power.limit`: the kernel is limited by power. How much power it draws depends on the data, too:
+#   [Catch a lying benchmark](06_catch_a_lying_benchmark.ipynb) uses that for a lie.
+# - An administrator can lock the clock with `nvidia-smi --lock-gpu-clocks=MIN,MAX` and set the power limit with
+#   `nvidia-smi --power-limit=WATTS`. Times then vary less, but they are the times of that clock, not of the GPU at its best.
+#
+# </details>
 
 # %% [markdown]
 # ## Exercise: time a GPU call
 #
-# Write `time_gpu(function)`. It returns the **milliseconds** that one call of `function()` takes on the GPU.
-# `function` takes no argument. It is like `call` above: its first call is slow, and it may launch one kernel or many.
-# Three steps *(about 12 lines)*:
+# Write `time_gpu(function)`. It returns how many **milliseconds** one call of `function()` takes on the GPU. `function`
+# takes no argument. It behaves like `call` above: its first call is slow, and it may launch one kernel or many. There are
+# three steps *(about 12 lines)*:
 #
-# 1. Warm up, and wait.
-# 2. Time ten calls or more: with a pair of events around each, and take the median; or with one wall clock around all of
-#    them, and divide by their number. Wait before you read either.
-# 3. Mind the unit.
+# 1. Warm up, and wait for the warm-up.
+# 2. Time at least ten calls. Either put a pair of events around each call and take the median, or put one wall clock
+#    around all of them and divide by their number. Wait before you read either clock.
+# 3. Convert to milliseconds.
 #
-# Your time must be within ⟦ (100 * exercise("time_gpu").budget.relative) | int ⟧ % of the grader's own, for functions
-# that you have not seen. Do not ask `torch.cuda.is_available()`: without a GPU it says no, and the pretend GPU is there
-# all the same.
+# Your time must be within ⟦ (100 * exercise("time_gpu").budget.relative) | int ⟧ % of the grader's own time, for functions
+# that you have not seen. Do not ask `torch.cuda.is_available()`: it says no without a GPU, even though the pretend GPU is
+# there.
 
 # %% nbgrader={"grade_id": "time_gpu", "solution": true}
 import time
@@ -314,9 +344,9 @@ def time_gpu(function):
 
 
 # %% [markdown]
-# `check` runs the cell above in a process of its own, so what other cells define is not there. It hands `time_gpu`
-# functions of unknown duration, and compares. If you are off, it tries to say which of the mistakes above it was. A
-# `NameError` here? Run the exercise's cell first.
+# `check` runs the cell above in a separate process, where names from other cells do not exist. It passes functions of
+# unknown duration to `time_gpu` and compares the times. If yours is off, it tries to say which of the mistakes above you
+# made. If you see a `NameError` here, run the exercise's cell first.
 
 # %% nbgrader={"grade_id": "check-time_gpu", "grade": true, "locked": true, "points": 4}
 check(time_gpu)
@@ -324,20 +354,20 @@ check(time_gpu)
 # %% [markdown]
 # ## Square three ways
 #
-# You will not write this timer anew each time. Two that others wrote, and what they do:
+# You need not write this timer every time. There are two good ones.
 #
 # | | `torch.utils.benchmark.Timer` | `triton.testing.do_bench` |
 # | --- | --- | --- |
 # | clock | the host's, synchronised | events |
-# | warm-up | yes | yes, for a fortieth of a second |
-# | repeats, if not told otherwise | for a fifth of a second | for a tenth of a second |
-# | returns | median and spread, **seconds** | mean, **milliseconds** |
-# | cache | as the last call left it | cold: it is written over before each call |
-# | without a GPU | times the CPU | an error |
+# | warm-up | yes | yes, 25 milliseconds |
+# | repeats by default | 200 milliseconds (`blocked_autorange`) | 100 milliseconds |
+# | returns | median and spread in **seconds** | mean in **milliseconds** |
+# | cache | as the last call left it | cold: cleared before each call |
+# | without a GPU | times the CPU | raises an error |
 #
-# Now a question for the first of them. (`blocked_autorange` repeats the call for at least so many seconds.) A matrix can
-# be squared, element by element, as `x * x`, as `x ** 2` and as `torch.square(x)`. Below they stand in their long form:
-# with `out=` the result has its place already, and the search for memory is not timed. Predict: the slowest way's time, divided by the fastest's.
+# Let us use the first one to answer a question. You can square a matrix element by element with `x * x`, `x ** 2` or
+# `torch.square(x)`. Which is fastest? We call them with `out=`, so that allocating the result is not timed. Predict: the
+# slowest time divided by the fastest.
 
 # %%
 from torch.utils.benchmark import Timer
@@ -358,12 +388,12 @@ for way in ("torch.mul(x, x, out=out)", "torch.pow(x, 2, out=out)", "torch.squar
 compare(prediction, max(medians) / min(medians))
 
 # %% [markdown]
-# Look at the interquartile range, the width of the middle half, before you name a winner. Mind the units: it is given
-# in microseconds, the medians in milliseconds. (Without a GPU the times are your CPU's, on one thread, and everything
-# else that the machine does is in them.)
+# Before you name a winner, look at the **interquartile range**, the width of the middle half. It is printed in
+# microseconds, the median in milliseconds.
 #
-# All three read the matrix and write another: the same bytes, hardly any arithmetic. `torch.square(x)` even *is* `x ** 2`,
-# and for the exponent 2 PyTorch multiplies. So there should be no winner. The same three on a real GPU:
+# All three read one matrix and write another, with hardly any arithmetic: they move the same bytes, and bytes are what
+# takes the time. `torch.square(x)` even *is* `x ** 2` inside PyTorch, which multiplies if the exponent is 2. Here are the
+# same three on a real GPU:
 
 # %%
 recorded("square_three_ways", "median_ms")
@@ -371,15 +401,46 @@ recorded("square_three_ways", "median_ms")
 # %% [markdown]
 # ## Extra credit
 #
-# No points, but each shows something.
+# No points, but each task shows you something.
 #
-# 1. Let `time_gpu` return the spread as well, in a version of your own: the range of the middle half. Does it depend on
-#    what else your machine does?
-# 2. Put `time.sleep(0.05)` before `call()` between the two events. Which time do you get, and why?
+# 1. Write a version of `time_gpu` that also returns the range of the middle half. Does the range depend on what else your
+#    machine is doing?
+#
+# <details><summary>Answer</summary>
+#
+# Sort the times and return two of them, as in the cell above. Start a large compile or a video in parallel: the median
+# moves a little, the upper end of the range moves much more, because a busy host delays launches.
+#
+# </details>
+#
+# 2. Put `time.sleep(0.05)` before `call()`, between the two events. What time do you get, and why?
+#
+# <details><summary>Answer</summary>
+#
+# About 50 milliseconds more. The GPU reaches the first marker at once, notes the time and runs out of work. Events measure
+# everything between two markers, and here that includes an idle GPU.
+#
+# </details>
+#
 # 3. Time a function that waits for the GPU by itself: `lambda: (call(), torch.cuda.synchronize())`. Which of the three
-#    stopwatches is honest now?
-# 4. With a GPU: time `torch.square` for matrices from 32 × 32 to 4096 × 4096. From which size on does the time grow, and
-#    what do you measure below it?
+#    lying stopwatches becomes honest?
+#
+# <details><summary>Answer</summary>
+#
+# The first one: the clock stops after the work is done, although the stopwatch itself does not synchronise. The other two
+# still include the first call, or may catch an outlier.
+#
+# </details>
+#
+# 4. With a GPU: time `torch.square` for matrices from 32 × 32 to 4096 × 4096. At which size does the time begin to grow, and
+#    what do you measure below that size?
+#
+# <details><summary>Answer</summary>
+#
+# Below some hundreds of rows the time is constant: you measure the launch overhead. It grows once moving the matrix takes
+# longer than the launch. Where that happens depends on your GPU and CPU.
+#
+# </details>
 
 # %%
 from grader.explore import count_predictions
@@ -390,43 +451,52 @@ count_predictions()
 # ## In this notebook you have
 #
 # - seen that a launch returns at once, and how far the host runs ahead of the GPU
-# - caught three stopwatches that lie: one that does not wait, one that counts the first call, one that looks once
+# - caught three lying stopwatches: one that does not wait, one that includes the first call, one that looks only once
 # - read the GPU's own clock with events, in milliseconds
-# - told a warm cache from a cold one
+# - told a warm cache from a cold one, and asked the GPU for its clock rate and its power
 # - written a timer that is right within 5 %, and used a ready-made one
 #
 # ## Check yourself
 #
 # <details><summary>A colleague's kernel takes a few microseconds, whatever the size of its input. What do you ask?</summary>
 #
-# Where they synchronise. What does not grow with the input is most likely the time of a launch.
+# Where they synchronise. A time that does not grow with the input is most likely the time of a launch.
 #
 # </details>
 #
 # <details><summary>You time 100 calls with one pair of events around all of them. Which of the remedies is missing?</summary>
 #
-# The median. If you warmed up and waited, you have a mean. But a stray moves it, and you cannot tell the spread.
+# The median. If you warmed up and waited, you have a mean, but one outlier moves it, and you do not know the spread.
 #
 # </details>
 #
-# <details><summary>Why does it not help to synchronise only <em>before</em> the clock is started?</summary>
+# <details><summary>Why is it not enough to synchronise only <em>before</em> the clock starts?</summary>
 #
-# Then nothing else is under way, but the clock still stops when the launch returns.
+# Then no earlier work is running, but the clock still stops when the launch returns.
 #
 # </details>
 #
-# <details><summary>Your loop times a sum over 4 MiB on a GPU with an L2 cache of 50 MB, and finds more bandwidth than the memory has. Is the clock wrong?</summary>
+# <details><summary>You sum 4 MiB in a loop on a GPU with an L2 cache of 50 MB, and get a higher bandwidth than the memory has. Is the clock wrong?</summary>
 #
-# Not necessarily. From the second call on the input lies in the cache, and the bandwidth is the cache's.
+# Not necessarily. From the second call on, the input is in the cache, and you measure the cache's bandwidth.
 #
 # </details>
 #
 # <details><summary>Which is better, the wall clock or events?</summary>
 #
-# For calls of milliseconds they agree. The wall clock counts what the user waits for, launches included. Events count what
-# the GPU does between two marks.
+# For calls of milliseconds they agree. The wall clock measures what the user waits for, launches included. Events measure
+# what the GPU does between two markers.
 #
 # </details>
+#
+# ## Read on
+#
+# - [CUDA semantics](https://docs.pytorch.org/docs/stable/notes/cuda.html): asynchronous execution, streams and events in
+#   PyTorch.
+# - [PyTorch Benchmark](https://docs.pytorch.org/tutorials/recipes/recipes/benchmark.html): the `Timer` of this notebook, and
+#   how to compare many measurements.
+# - [How to accurately time CUDA kernels in PyTorch](https://www.speechmatics.com/company/articles-and-news/timing-operations-in-pytorch):
+#   events, warm-up, clocks and caches, with measurements.
 #
 # **Next:** [Read a profile](02_read_a_profile.ipynb), where you see which kernels a call is made of. Or go back to the
 # [syllabus](../README.ipynb).

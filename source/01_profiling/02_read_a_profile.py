@@ -1,18 +1,18 @@
 # %% [markdown]
 # # Read a profile
 #
-# **You will** take profiles, look at them as a timeline inside this notebook, and compute three facts from a trace.
+# **You will** take profiles, look at them as a timeline in this notebook, and compute three facts from a trace.
 #
 # **You will learn**
 #
-# - what PyTorch's two profilers record, and how to read their table: own time, total time, calls
-# - how to record a few steps of a long run, and how to mark your own ranges
-# - what stands in a trace, and what *busy* and *idle* mean when streams overlap
+# - how to read the tables of PyTorch's profilers: self time, total time, calls, memory
+# - how to record a few steps of a long run, and how to mark ranges of your own
+# - what is in a trace, and what *busy* and *idle* mean when streams overlap
 #
-# **You need** about 60 minutes, PyTorch, and no CUDA. Without a GPU the profiles that you take are the CPU's; what a
-# GPU adds is shown as recorded on another machine.
+# **You need** about 60 minutes and PyTorch, but no CUDA. Without a GPU you profile the CPU, and the notebook shows what
+# was recorded on a GPU.
 #
-# **It writes** two small files into its folder: `mean.json` and `steps.json`. You may delete them afterwards.
+# **It writes** two small files into its folder, `mean.json` and `steps.json`. You may delete them afterwards.
 
 # %%
 import os
@@ -35,16 +35,15 @@ from torch.profiler import ProfilerActivity, profile, record_function, schedule
 # %% [markdown]
 # ## Why a profiler
 #
-# A stopwatch says how long something took. It does not say what ran in that time, nor what waited for what.
+# A stopwatch tells you how long something took. It does not tell you what ran in that time, or what waited for what.
 #
-# A *profiler* notes each operation with its start and its end, on the CPU and on the GPU. Three of them are worth
-# knowing:
+# A **profiler** records the start and the end of each operation, on the CPU and on the GPU. Three are worth knowing:
 #
 # 1. the **autograd profiler**, `torch.autograd.profiler`: PyTorch's older one
 # 2. the **PyTorch profiler**, `torch.profiler`: its successor, with ranges and schedules
-# 3. **Nsight**, NVIDIA's own: the whole system (Nsight Systems), or the inside of one kernel (Nsight Compute)
+# 3. **Nsight**, NVIDIA's own: Nsight Systems for the whole machine, Nsight Compute for the inside of one kernel
 #
-# Our object is the mean of a large matrix, in three ways.
+# As an example, we compute the mean of a large matrix in three ways.
 
 # %%
 ways = {
@@ -58,14 +57,14 @@ for name, mean in ways.items():
     print(f"{name:12} {mean(x).item():+.7f}")
 
 # %% [markdown]
-# That cell was also the **warm-up**. The first call of an operation loads code, picks an algorithm and reserves memory.
-# Profile a first call, and you profile that.
+# That cell was also the **warm-up**. The first call of an operation loads code, chooses an algorithm and allocates memory.
+# If you profile the first call, you profile that.
 
 # %% [markdown]
 # ## The autograd profiler
 #
-# You meet it in older code. It records while its `with` block runs, and its table is the one that its successor prints
-# as well. `key_averages()` adds up what has the same name.
+# You will meet this one in older code. It records everything inside its `with` block. `key_averages()` adds up all calls
+# of the same name, and `table()` prints the result.
 
 # %%
 with torch.autograd.profiler.profile(use_device="cuda" if device == "cuda" else None) as prof:
@@ -73,52 +72,102 @@ with torch.autograd.profiler.profile(use_device="cuda" if device == "cuda" else 
 print(prof.key_averages().table(sort_by="self_cpu_time_total", row_limit=6, max_name_column_width=40))
 
 # %% [markdown]
-# You called one function, and the table has many rows: operations call operations. (`aten` is PyTorch's library of
-# operations.) Hence two columns of time.
+# You called one function, but the table has several rows, because operations call operations. `aten` is PyTorch's library of
+# operations. So there are two columns of time:
 #
-# - **CPU total**: from the operation's start to its end, with everything that it called
-# - **Self CPU**: the same without what it called
+# - **CPU total**: from the start of the operation to its end, including everything that it calls
+# - **Self CPU**: the same, without what it calls
 #
-# Add up "Self", and you get the whole. (Here are the six largest rows, and so nearly the whole.) Add up "total", and you
-# count the same time several times.
+# The Self column adds up to the whole time. The total column counts the same time several times.
 #
-# Look at the row of `aten::mean`. On a CPU its total is nearly everything, and its own time next to nothing: it calls
+# Look at the row `aten::mean`. On a CPU its total is almost everything and its self time almost nothing: it calls
 # `aten::sum`, which does the work, and then divides one number.
-#
-# On a GPU `aten::mean` prepares one kernel and launches it. The CPU columns then say how long the *launch* took. The
-# kernel's time stands in the CUDA columns.
-#
-# But with a GPU, do not take this older profiler's totals at their word:
-#
-# - It puts two events of its own around each operation, and gives the time between them as CUDA time. That is longer
-#   than the kernel runs.
-# - `aten::mean` calls an `aten::mean`, and the table counts both. So its total can be more than 100 %.
-#
-# The next profiler asks the GPU when each kernel began and ended, and counts the two as one.
 
 # %% [markdown]
 # ## The PyTorch profiler
 #
-# This is the one to use. You say what to record: the CPU, and the GPU where there is one. `record_function` marks a
-# **range** of your own. Ranges make the profile of a real program readable: without them you see thousands of `aten::`
+# This is the one to use. You choose what to record: the CPU, and the GPU if there is one. `record_function` marks a
+# **range** of your own. Ranges make the profile of a real program readable; without them, you see thousands of `aten::`
 # rows.
 
 # %%
 activities = [ProfilerActivity.CPU] + [ProfilerActivity.CUDA] * (device == "cuda")
-with profile(activities=activities) as prof:
+with profile(activities=activities, profile_memory=True) as prof:
     for name, mean in ways.items():
         with record_function(name):
             mean(x)
 prof.export_chrome_trace("mean.json")
 
 # %% [markdown]
+# Start with the table. On a GPU, sort it by the time that the GPU spent; on a CPU, by self time.
+
+# %%
+by = "self_cuda_time_total" if device == "cuda" else "self_cpu_time_total"
+print(prof.key_averages().table(sort_by=by, row_limit=8, max_name_column_width=40))
+
+# %% [markdown]
+# Read it from the top: the first row is where the time goes. Your three ranges are rows, too, so you can see what each of
+# them costs. `# of Calls` tells you whether a row is expensive because it is slow or because it is called often.
+#
+# On a GPU the table has two groups of columns. The CPU columns of `aten::mean` show how long it took to **launch** the
+# kernel; the CUDA columns show how long the kernel **ran**. A row that begins with `cuda`, such as `cudaLaunchKernel`, is a
+# call of the CUDA runtime on the CPU. A row with the name of a C++ template, such as `reduce_kernel`, is the kernel itself.
+#
+# This is what a GPU adds to the table, summed up from a recorded trace of the same three ways. Which rows are kernels,
+# which are launches?
+
+# %%
+totals = {}
+for event in recorded_trace("mean").events:
+    if event["cat"] in ("kernel", "gpu_memset", "cuda_runtime"):
+        calls, time_us = totals.get((event["cat"], event["name"]), (0, 0))
+        totals[event["cat"], event["name"]] = calls + 1, time_us + event["dur"]
+for (category, name), (calls, time_us) in sorted(totals.items(), key=lambda row: -row[1][1]):
+    print(f"{time_us:9.1f} µs  {calls} calls  {category:13} {name[:70]}")
+
+# %% [markdown]
+# ## Where the memory goes
+#
+# `profile_memory=True` adds columns for memory: how much each operation allocates, minus what it frees. Here is an
+# expression that needs a temporary tensor. Predict: how many megabytes does `(x * 2).sum()` allocate for `x * 2`? One MB
+# is $10^6$ bytes.
+
+# %%
+prediction = ...  # megabytes
+
+# %%
+with profile(activities=activities, profile_memory=True) as prof:
+    (x * 2).sum()
+(row,) = (row for row in prof.key_averages() if row.key == "aten::mul")
+compare(prediction, round((row.device_memory_usage if device == "cuda" else row.cpu_memory_usage) / 1e6), "MB")
+
+# %% [markdown]
+# The temporary is as large as `x`: 4 bytes per element. It is gone after the sum, but the *peak* of the memory includes it,
+# and the peak is what ends in an out-of-memory error. On a GPU, `torch.cuda.max_memory_allocated()` returns the peak.
+#
+# <details><summary>With a GPU: who holds the memory?</summary>
+#
+# Record each allocation with the line of Python that made it, and drop the file on https://pytorch.org/memory_viz:
+#
+# ```python
+# torch.cuda.memory._record_memory_history()
+# train_one_step()
+# torch.cuda.memory._dump_snapshot("memory.pickle")
+# ```
+#
+# `nvidia-smi` shows more than `torch.cuda.memory_allocated()`: PyTorch keeps freed memory for later tensors, in its
+# **caching allocator**.
+#
+# </details>
+
+# %% [markdown]
 # ## Look at the timeline
 #
-# A table adds up, and so it loses the order. A **trace** keeps each event with its start. The file `mean.json` that you
-# exported is a *Chrome trace*, a format that many tools read.
+# A table adds up, so it loses the order. A **trace** keeps every event with its start and its length. The file `mean.json`
+# that you exported is a *Chrome trace*, a format that many tools read.
 #
-# Here it is drawn. Time runs to the right. Each thread of the CPU has a row, and each stream of a GPU: a queue of work,
-# of which more below. What an operation calls lies beneath it.
+# Here it is as a timeline. Each thread of the CPU has a row, and so has each stream of a GPU. The bars below an operation
+# are what it calls.
 #
 # Before you run the cell: which of the three ways runs other operations than the other two?
 
@@ -126,17 +175,16 @@ prof.export_chrome_trace("mean.json")
 show_timeline("mean.json", "the mean three ways, on this machine")
 
 # %% [markdown]
-# Zoom to the end of each range, until you see what comes last. The keys `+`, `-`, `0` and the arrows work, too. (A
-# blank stretch at the start of the first range is the profiler's own beginning. With a GPU, a longer one may lie inside
-# the first operation.)
+# Zoom in with the mouse or with `+`, `-`, `0` and the arrow keys until you can read the end of each range.
 #
-# - `torch.mean(x)` and `x.mean()` run the same operations. Whoever times them and finds a difference has measured noise.
-# - `by_sum` runs a sum, and then a division of its own, `aten::div`.
-# - The same name twice, one below the other, is no mistake: `aten::sum` of everything calls `aten::sum` over a list of
-#   dimensions. On a GPU `aten::mean` does likewise. The table of the PyTorch profiler counts such a pair once.
+# - `torch.mean(x)` and `x.mean()` run the same operations. Anyone who measures a difference between them has measured
+#   noise.
+# - `by_sum` runs a sum and then a separate division, `aten::div`.
 #
-# For a trace of millions of events there is Perfetto: drop `mean.json` on https://ui.perfetto.dev. You do not need it
-# here.
+# If there is a blank stretch at the start of the first range, that is the profiler starting up: the profiler needs a
+# warm-up, too. You will give it one below.
+#
+# For traces with millions of events, use **Perfetto**: drop `mean.json` on https://ui.perfetto.dev.
 
 # %% [markdown]
 # ### With a GPU
@@ -144,12 +192,12 @@ show_timeline("mean.json", "the mean three ways, on this machine")
 # A trace with a GPU has three layers:
 #
 # - **operations** of PyTorch, on a thread of the CPU
-# - **calls of the CUDA runtime**, below them: `cudaLaunchKernel` puts a kernel into a queue, and
-#   `cudaDeviceSynchronize` waits until every queue is empty
-# - **kernels**, copies and fills, on a *stream* of the GPU. A stream is such a queue: one thing after the other.
-#   Several streams may work at once.
+# - **calls of the CUDA runtime** below them: `cudaLaunchKernel` puts a kernel into a queue, and `cudaDeviceSynchronize`
+#   waits until all queues are empty
+# - **kernels**, copies and fills, on a **stream** of the GPU. A stream is a queue: its work runs in order. Several streams
+#   may run at the same time
 #
-# Predict: on a GPU, how many kernels do the three ways start together?
+# Predict: how many kernels do the three ways launch on a GPU, all together?
 
 # %%
 prediction = ...  # kernels
@@ -163,20 +211,20 @@ compare(prediction, kernels or None, "kernels", how="recorded")
 show_timeline(recorded_trace("mean"), "the mean three ways, recorded on a GPU")
 
 # %% [markdown]
-# Four. Each mean is one kernel that adds up and divides in passing. `by_sum` takes two: a large one for the sum, and a
-# tiny one that divides a single number. The tiny one does next to nothing, and still has to be launched. (The short
-# bars before the large kernels are fills, which are no kernels.)
+# Four. A mean is one kernel, which adds up and divides. `by_sum` takes two: a large one for the sum and a tiny one that
+# divides a single number. The tiny one does almost no work, but it has to be launched all the same.
 #
-# The first `aten::mean` is by far the longest. That is not its work: the profiler begins to watch the GPU in it.
+# Most of this picture is the first `aten::mean`, and none of that is the work of a mean: the profiler starts to observe the
+# GPU there. This is what a profile without warm-up looks like.
 
 # %% [markdown]
 # ## Record a few steps of a long run
 #
-# A training loop runs for hours. A profile of all of it would fill the disk, and nobody would read it. A **schedule**
-# picks some steps. It leaves out `wait` of them. During `warmup` the profiler runs, and what it finds is thrown away.
-# Then it records the `active` ones. After `repeat` such rounds it stops.
+# A training loop runs for hours. A profile of all of it would fill your disk, and nobody would read it. A **schedule**
+# selects some steps. It skips `wait` steps. In the `warmup` steps the profiler runs, but discards what it records; that is
+# where it starts up. Then it records `active` steps, and after `repeat` such rounds it stops.
 #
-# `prof.step()` ends a step. `on_trace_ready` is called at the end of each round; here it exports the trace.
+# Call `prof.step()` at the end of each step. `on_trace_ready` is called at the end of each round; here it exports the trace.
 
 
 # %%
@@ -207,13 +255,13 @@ compare(prediction, recorded_steps("steps.json"), how="recorded")
 show_timeline("steps.json", "the steps that were recorded")
 
 # %% [markdown]
-# Steps 3, 4 and 5. Two waited, one warmed up, and `repeat=1` ended it before the last two. Each step is a range,
-# `ProfilerStep#3` and so on: the profiler marks them for you.
+# Steps 3, 4 and 5: two were skipped, one was the warm-up, and `repeat=1` stopped before the last two. The profiler marks each
+# step with a range, `ProfilerStep#3` and so on.
 
 # %% [markdown]
-# ## What stands in a trace
+# ## What is in a trace
 #
-# A trace is a list of dictionaries, one for each event. This is one of them. `ph` is the *phase*, `cat` the category.
+# A trace is a list of dictionaries, one per event. Here is one. `ph` is the *phase*, `cat` the category.
 
 # %%
 events = json.loads(Path("mean.json").read_text())["traceEvents"]
@@ -222,9 +270,9 @@ next(event for event in events if event["ph"] == "X")
 # %% [markdown]
 # | `ph` | what it is |
 # | --- | --- |
-# | `"X"` | a *complete* event: something that ran, from `ts` on, for `dur`. Both are in **microseconds** |
+# | `"X"` | a *complete* event: something that ran from `ts` for `dur`, both in **microseconds** |
 # | `"M"` | metadata: the name of a process or a thread. No `dur`, no `cat` |
-# | `"s"`, `"f"` | start and finish of an arrow, from a launch to its kernel. No `dur` |
+# | `"s"`, `"f"` | start and end of an arrow, from a launch to its kernel. No `dur` |
 # | `"i"` | an instant. No `dur`, no `cat` |
 #
 # Only complete events ran. Their `cat` says what they were:
@@ -239,22 +287,22 @@ next(event for event in events if event["ph"] == "X")
 # | `"cuda_sync"` | a wait, drawn on the GPU's row |
 # | others, such as `"Trace"` | the profiler's own |
 #
-# An event of the GPU says in `args["stream"]` which stream it ran on. **The events come in no order** that you can
-# rely on. And go by `cat`, not by the name: `cudaLaunchKernel` is no kernel, and a CPU operation may be named after the
-# kernel that it starts.
+# An event of the GPU has its stream in `args["stream"]`. **The events are in no particular order.** Go by `cat` and not by
+# the name: `cudaLaunchKernel` is not a kernel, and an operation on the CPU may have the same name as the kernel that it
+# launches.
 
 # %% [markdown]
 # ## Busy and idle
 #
-# A GPU is expensive, so the first question to a profile is: *does it work at all?* Here is what that means exactly.
+# A GPU is expensive, so the first question to ask a profile is: *does the GPU work at all?* Here are exact definitions.
 #
-# - **Work of the GPU** is a kernel, a copy or a fill. Ranges and waits are drawn on its rows, and are no work.
+# - **Work** is a kernel, a copy or a fill. Ranges and waits are drawn on the GPU's rows, but they are not work.
 # - The GPU is **busy** while any work runs on any stream. Two kernels at once do not make it twice as busy.
-# - The **span** goes from the start of the first work to the end of the last.
+# - The **span** goes from the start of the first piece of work to the end of the last.
 # - The **busy share** is the busy time divided by the span, a number from 0 to 1.
 # - An **idle gap** is a stretch within the span in which no work runs.
 #
-# Here is a trace, made up for the purpose: four pieces of work on two streams.
+# Here is a small trace to practise on, with four pieces of work on two streams.
 
 # %%
 pieces = [("C", "kernel", 7, 70.0, 30.0), ("A", "kernel", 7, 0.0, 40.0)]
@@ -263,10 +311,10 @@ example = [
     {"ph": "X", "cat": category, "name": name, "ts": start, "dur": duration, "args": {"stream": stream}}
     for name, category, stream, start, duration in pieces
 ]
-show_timeline(example, "made up: times in µs")
+show_timeline(example, "an example, in µs")
 
 # %% [markdown]
-# Predict the busy share, and the longest idle gap. (The numbers in the cell above are start and duration.)
+# Predict the busy share and the longest idle gap. The last two numbers of each piece are its start and its duration.
 
 # %%
 prediction = ...  # (busy share from 0 to 1, longest idle gap in µs)
@@ -275,20 +323,20 @@ prediction = ...  # (busy share from 0 to 1, longest idle gap in µs)
 compare(prediction, ((40 + 10 + 30) / 100, 55 - 40), how="computed")
 
 # %% [markdown]
-# B runs while A runs, so it adds nothing to the busy time. And the gap before the copy begins where **A** ends. B
-# started later, but it is long over: "the end of what started last" would be wrong.
+# B runs while A runs, so it adds nothing to the busy time. The gap before the copy starts where **A** ends. B started later
+# but ended long before, so "the end of the piece that started last" would be wrong.
 
 # %% [markdown]
 # ## Exercise: read three facts
 #
-# Write `trace_facts(events)`. It takes the list of a trace's events and returns three numbers, `(kernels, busy share,
-# longest idle gap in µs)`. For `example` these are `(3, 0.8, 15.0)`.
+# Write `trace_facts(events)`. It takes the list of a trace's events and returns three numbers: `(kernels, busy share,
+# longest idle gap in µs)`. For `example` they are `(3, 0.8, 15.0)`.
 #
 # 1. How many **kernels** ran? Copies and fills do not count here.
-# 2. The **busy share**, as defined above. Here copies and fills do count. *(merge what overlaps)*
-# 3. The **longest idle gap** in µs; 0 if there is none.
+# 2. The **busy share** as defined above. Copies and fills do count here. *(merge what overlaps)*
+# 3. The **longest idle gap** in µs, or 0 if there is none.
 #
-# There is at least one kernel. Events come in any order, and all the kinds of the tables above occur. Use plain Python.
+# There is at least one kernel. The events come in any order, and all kinds of the tables above occur. Use plain Python.
 # *(about 12 lines)*
 
 
@@ -308,8 +356,8 @@ def trace_facts(events):
 
 
 # %% [markdown]
-# Try `trace_facts(example)` first, in a cell of your own. `check` then draws new traces: with one stream and several,
-# in any order, with ranges, waits, copies, and names that mislead.
+# Try `trace_facts(example)` in a cell of your own first. `check` then generates new traces: with one stream and with
+# several, in any order, with ranges, waits, copies and misleading names.
 
 # %% nbgrader={"grade_id": "check-trace_facts", "grade": true, "locked": true, "points": 4}
 check(trace_facts)
@@ -317,11 +365,36 @@ check(trace_facts)
 # %% [markdown]
 # ## Extra credit
 #
-# No points, but each shows something.
+# No points, but each task shows you something.
 #
-# 1. `profile(…, record_shapes=True)` and `key_averages(group_by_input_shape=True)`: what is in the table now?
-# 2. `profile(…, with_stack=True)` notes the line of Python that called each operation. What does it cost? Compare the
-#    length of the two timelines.
+# 1. Take a profile with `record_shapes=True` and print `key_averages(group_by_input_shape=True).table()`. What is new?
+#
+# <details><summary>Answer</summary>
+#
+# Each row now has the shapes of its inputs, and calls with different shapes have rows of their own. That is how you find
+# the one layer whose matrix product is too small.
+#
+# </details>
+#
+# 2. Take a profile with `with_stack=True`, which records the line of Python that called each operation. What does it cost?
+#    Compare the lengths of the two timelines.
+#
+# <details><summary>Answer</summary>
+#
+# Each operation takes longer, because the profiler walks Python's call stack for it, and the trace grows several times.
+# Use it to find a line, and switch it off when you measure.
+#
+# </details>
+#
+# 3. Profile a `torch.utils.data.DataLoader` that feeds a tiny model, with `num_workers=0` and then with `num_workers=2`.
+#    What does the timeline show between two steps?
+#
+# <details><summary>Answer</summary>
+#
+# With `num_workers=0`, the range `enumerate(DataLoader)` fills the time between two steps: your process loads the data
+# itself, and a GPU would be idle. With workers the range shrinks to the time of waiting for the next batch.
+#
+# </details>
 
 # %%
 from grader.explore import count_predictions
@@ -331,7 +404,7 @@ count_predictions()
 # %% [markdown]
 # ## In this notebook you have
 #
-# - read own time and total time in a profiler's table, and ranges of your own
+# - read self time, total time, calls and memory in a profiler's table, and marked ranges of your own
 # - looked at a trace as a timeline, and recorded three steps of a loop
 # - defined busy share and idle gap, and computed them from any trace
 #
@@ -339,22 +412,28 @@ count_predictions()
 #
 # <details><summary>In a table, the Self CPU of <code>aten::linear</code> is 1 % of its CPU total. Where do you look next?</summary>
 #
-# At what it calls: `aten::addmm`, most likely. The time is there.
+# At what it calls, most likely `aten::addmm`. The time is there.
 #
 # </details>
 #
 # <details><summary>Two kernels of the same length start at the same moment on two streams, and nothing else runs. What is the busy share?</summary>
 #
-# It is 1.0. Adding up the durations would give 2.0, and no share is more than 1.
+# It is 1.0. Adding up the durations would give 2.0, but no share is larger than 1.
 #
 # </details>
 #
 # <details><summary>The busy share is 1.0. Is the program as fast as it can be?</summary>
 #
-# No: the GPU always has *something* to do. Whether each kernel does it well is another question, and the roofline
-# answers it.
+# No. The GPU always has *something* to do. Whether each kernel does it well is another question, which the roofline answers.
 #
 # </details>
+#
+# ## Read on
+#
+# - [PyTorch Profiler](https://docs.pytorch.org/tutorials/recipes/recipes/profiler_recipe.html): the recipe, with memory,
+#   shapes, stacks and schedules.
+# - [Perfetto](https://perfetto.dev/docs/visualization/perfetto-ui): how to search, select and query a large trace.
+# - [Understanding GPU Memory](https://pytorch.org/blog/understanding-gpu-memory-1/): snapshots of all allocations over time.
 #
 # **Next:** [Free a pipeline](03_free_a_pipeline.ipynb), where you remove the waits that a profile shows. Or go back to the
 # [syllabus](../README.ipynb).
