@@ -32,6 +32,7 @@
 # | [Move bytes well](02_load_inline/02_move_bytes_well.ipynb) | `transpose` | ⟦ points("02_load_inline/02_move_bytes_well") ⟧ |
 # | [Reduce to a mean](02_load_inline/03_reduce_to_a_mean.ipynb) | `mean_cuda` | ⟦ points("02_load_inline/03_reduce_to_a_mean") ⟧ |
 # | [Make it an operator](02_load_inline/04_make_it_an_operator.ipynb) | `leaky_relu_op` | ⟦ points("02_load_inline/04_make_it_an_operator") ⟧ |
+# | [Multiply with tiles](02_load_inline/05_multiply_with_tiles.ipynb) | `matmul_tiled` | ⟦ points("02_load_inline/05_multiply_with_tiles") ⟧ |
 # | **Chapter 2** | | **⟦ points("02_load_inline") ⟧** |
 #
 # ### 3. Write blocks, not threads: Triton

@@ -46,6 +46,9 @@
 # | term | meaning | taught in |
 # | :--- | :--- | :--- |
 # | **grid-stride** | a loop in which each thread skips ahead by the number of threads in the grid | [Reduce to a mean](02_load_inline/03_reduce_to_a_mean.ipynb) |
+# | **occupancy** | the share of the threads an SM can hold that a kernel lets it hold | [Multiply with tiles](02_load_inline/05_multiply_with_tiles.ipynb) |
+# | **register tiling** | computing several elements per thread, with their sums in registers | [Multiply with tiles](02_load_inline/05_multiply_with_tiles.ipynb) |
+# | **TF32** | a tensor core's input format: float32 with 10 of the 23 binary digits of its fraction | [Multiply with tiles](02_load_inline/05_multiply_with_tiles.ipynb) |
 
 # %% [markdown]
 # ## 3. Write blocks, not threads

@@ -10,6 +10,7 @@ from grader.exercise import Exercise
 from grader.exercises import found
 from grader.exercises.load_inline.grayscale import GRAYSCALE
 from grader.exercises.load_inline.leaky_relu_op import LEAKY_RELU_OP
+from grader.exercises.load_inline.matmul_tiled import MATMUL_TILED
 from grader.exercises.load_inline.mean_cuda import MEAN_CUDA
 from grader.exercises.load_inline.square_matrix import SQUARE_MATRIX
 from grader.exercises.load_inline.transpose import TRANSPOSE
@@ -45,7 +46,7 @@ from grader.exercises.triton.widen import WIDEN
 
 _IN_ORDER = (  # of the course
     *(TIME_GPU, TRACE_FACTS, UNBLOCK, PREDICT_MS, FUSE, AUDIT),
-    *(SQUARE_MATRIX, GRAYSCALE, TRANSPOSE, MEAN_CUDA, LEAKY_RELU_OP),
+    *(SQUARE_MATRIX, GRAYSCALE, TRANSPOSE, MEAN_CUDA, LEAKY_RELU_OP, MATMUL_TILED),
     *(VECTOR_ADD, MEAN_TRITON, SOFTMAX, MATMUL, MATMUL_LEAKY_RELU, MATMUL_OPEN, VECTOR_WIDTH, WIDEN),
     *(PERIODOGRAM_NUMPY, LS_NUMBA_BASELINE, LS_NUMBA_CACHED, LS_NUMBA_TYPED, LS_NUMBA_FASTMATH, LS_NUMBA_REGISTERS),
     *(LS_CUPY_BASELINE, LS_CUPY_CACHED, LS_CUPY_TYPED, LS_CUPY_FASTMATH, LS_CUPY_FATBIN, LS_CUPY_LAUNCH_BOUNDS),

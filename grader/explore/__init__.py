@@ -33,8 +33,8 @@ _PUBLIC: dict[str, tuple[str, ...]] = {
         "warp_access",
     ),
     "memory.tiled_matmul": (
-        "draw_grouped_order", "draw_pipeline", "draw_tile_loop", "draw_waves", "explore_grouped_order",
-        "explore_pipeline", "grouped_order",
+        "draw_grouped_order", "draw_pipeline", "draw_thread_tile", "draw_tile_loop", "draw_waves",
+        "explore_grouped_order", "explore_pipeline", "grouped_order",
     ),
     "profiling.benchmark_lies": ("PretendGpu", "ThisMachine", "draw_claims", "draw_waits", "show_lies"),
     "profiling.call_timing": ("draw_timeline", "draw_times", "list_kernels", "time_after"),

@@ -7,6 +7,7 @@ import pytest
 from grader.explore import (
     draw_grouped_order,
     draw_pipeline,
+    draw_thread_tile,
     draw_tile_loop,
     draw_waves,
     explore_grouped_order,
@@ -106,3 +107,14 @@ def test_what_cannot_be_drawn_is_refused(call) -> None:  # type: ignore[no-untyp
     """The message says which numbers are allowed."""
     with pytest.raises(ValueError, match="must be"):
         call()
+
+
+def test_a_thread_with_more_sums_reads_less_for_each() -> None:
+    """The picture says how many reads serve how many products, and refuses what it cannot draw."""
+    for each, said in ((1, "1 multiplication"), (4, "16 multiplications"), (8, "64 multiplications")):
+        picture = draw_thread_tile(each)
+        assert f"{2 * each} in all" in picture.alt
+        assert said in picture.alt
+    for each in (0, 9):
+        with pytest.raises(ValueError, match="each must be 1 to 8"):
+            draw_thread_tile(each)

@@ -1,4 +1,4 @@
-"""Drawings of a tiled matrix product: the loop along K, software pipelining, waves of tiles, L2 hits by their order."""
+"""Drawings of a tiled matrix product: the loop along K, a thread's sums, pipelining, waves of tiles, and L2 hits."""
 
 from __future__ import annotations
 
@@ -30,6 +30,7 @@ _ROW, _COLUMN = 1, 2  # of the tile that is drawn
 _COPY, _MULTIPLY = 3, 1  # a tile's copy from DRAM takes this many times as long as its multiplication
 _ROUNDS = 8
 _MOST_STAGES = 6
+_MOST_SUMS = 8  # of a thread, along each axis
 
 
 def draw_tile_loop(step: int = 2) -> Picture:
@@ -79,6 +80,37 @@ def _cell(axes: Axes, x: float, y: float, colour: str, hatch: str, text: str = "
     rectangle(axes, (x, y), 1, 1, facecolor=colour, edgecolor=edge, linewidth=0.9, hatch=hatch or None)
     if text:
         axes.text(x + 0.5, y + 0.5, text, ha="center", va="center", fontsize=9.5, color=DARK)
+
+
+def draw_thread_tile(each: int = 4) -> Picture:
+    """Draw one step along K of a thread with `each` × `each` sums: what it reads, and what it adds to.
+
+    Raises:
+        ValueError: no sums, or too many to draw.
+    """
+    if not 1 <= each <= _MOST_SUMS:
+        raise ValueError(f"each must be 1 to {_MOST_SUMS}.")
+    figure, axes = canvas(8.4, 0.62 * each + 2.6)
+    axes.set_xlim(-4.2, each + 5.4)
+    axes.set_ylim(each + 1.3, -2.6)
+    axes.set_aspect("equal")
+    for i in range(each):
+        _cell(axes, -1.6, i, ORANGE, "////")
+        _cell(axes, i, -1.6, ORANGE, "////")
+        for j in range(each):
+            _cell(axes, j, i, PALE, "", "+=")
+    axes.text(-1.9, each / 2, "read from\ntile_a", ha="right", va="center", fontsize=11.5, color=DARK)
+    axes.text(each + 0.3, -1.1, "read from tile_b", ha="left", va="center", fontsize=11.5, color=DARK)
+    axes.text(each + 0.3, each / 2, "sums,\nin registers", ha="left", va="center", fontsize=11.5, color=DARK)
+    reads, products = 2 * each, each * each
+    said = f"{plural(reads, 'read')} of shared memory for {plural(products, 'multiplication')}"
+    axes.text(-1.6, each + 0.8, said, ha="left", va="center", fontsize=11.5, color=DARK)
+    alt = (
+        f"One step along K of a thread with {each} by {each} sums in registers. It reads {plural(each, 'value')} of a "
+        f"column of tile_a and as many of a row of tile_b, {reads} in all. Each value of the column is multiplied by "
+        f"each value of the row and added to the sum where they meet: {plural(products, 'multiplication')}."
+    )
+    return finish(figure, alt, width=560)
 
 
 @dataclass(frozen=True)
