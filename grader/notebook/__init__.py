@@ -1,4 +1,4 @@
-"""The functions that a learner calls in a notebook: `check`, `benchmark`, `standings` and `progress`."""
+"""The functions that a learner calls in a notebook: `check`, `benchmark`, `continue_from`, `standings`, `progress`."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from typing import TypeVar
 from grader.errors import GraderError, UnusableSubmission
 from grader.notebook import progress_record
 from grader.notebook.cells import Found, exercise_of, solution_of
+from grader.notebook.continued_cell import continued_text, replace_cell
 from grader.notebook.display import Live, quiet, show
 from grader.notebook.notebook_machine import device, gpu_name
 from grader.verdict import Verdict
@@ -45,6 +46,19 @@ def benchmark(exercise: object = None) -> None:
         GraderError: there is no such exercise, or its cell cannot be found.
     """
     _calmly(_STOPPED_MEASURING, lambda: _benchmark(_named(exercise, "benchmark")))
+
+
+def continue_from(earlier: object, exercise: object) -> None:
+    """Replace the cell that calls this by the cell that solves an earlier exercise, with the function renamed.
+
+    Args:
+        earlier: the function that solves the earlier exercise, or that exercise's id.
+        exercise: the id of the exercise that the calling cell is for.
+
+    Raises:
+        GraderError: there is no such exercise, or the earlier one is not written yet.
+    """
+    _calmly(_STOPPED, lambda: replace_cell(continued_text(_named(earlier, "continue_from"), exercise)))
 
 
 def progress() -> None:

@@ -10,6 +10,7 @@
 # - what the Lomb–Scargle periodogram computes, and what its highest peak means
 # - to look at the window function before you believe a peak
 # - which library calls already do this work, on a CPU and on a GPU
+# - to copy data to a GPU, to launch a kernel there, and to copy the result back
 # - to name the parts of a program, so that a profile is easier to read
 #
 # **You need** about 60 minutes. A GPU is optional: with one, one more cell has something to show.
@@ -268,6 +269,48 @@ else:
 recorded("periods", "median_ms", "ratio_vs_scipy")
 
 # %% [markdown]
+# ## Launch a kernel on your own data
+#
+# The rest of the chapter is about kernels that you write. Here is a small one in Numba: it computes the phase of each
+# measurement, so that the light curve can be folded. Each thread takes one measurement. `load_numba_cuda` gives you
+# Numba's simulator if there is no GPU.
+
+# %%
+from grader.explore import load_numba_cuda
+
+cuda = load_numba_cuda()
+
+
+@cuda.jit
+def phase_kernel(t, period, phase):
+    i = cuda.grid(1)  # the thread's index in the grid
+    if i < t.size:
+        phase[i] = t[i] / period % 1.0
+
+# %% [markdown]
+# A kernel works on arrays in GPU memory. So there are three steps: copy the data to the GPU, launch the kernel there,
+# and copy the result back. The brackets say how many blocks to launch, and how many threads per block. A block of 128
+# threads is a usual choice. Predict: how many blocks are needed for all 1,235 measurements?
+
+# %%
+prediction = ...  # blocks of 128 threads
+
+# %%
+blocks = -(-curve.t.size // 128)  # rounded up
+compare(prediction, blocks, "blocks", how="computed")
+
+# %%
+t = cuda.to_device(curve.t)
+phase = cuda.device_array_like(t)
+phase_kernel[blocks, 128](t, 2 * curve.published_days, phase)
+abs(phase.copy_to_host() - curve.t / (2 * curve.published_days) % 1).max()  # difference from NumPy
+
+# %% [markdown]
+# The launch returns at once, before the kernel has finished; `copy_to_host` waits for it. On a GPU, the copies take
+# longer than this kernel: it does a single division per number. A periodogram computes thousands of sines per
+# number, so there the copies hardly count.
+
+# %% [markdown]
 # ## Name the parts
 #
 # If a program calls several libraries, names make its profile easier to read. An **NVTX range** is such a name: your
@@ -323,6 +366,7 @@ count_predictions()
 # - counted what a search for a period costs
 # - written the Lomb–Scargle periodogram in NumPy, and checked it
 # - looked for a library function before writing a kernel
+# - launched a kernel on data of your own
 #
 # ## Check yourself
 #

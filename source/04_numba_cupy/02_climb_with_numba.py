@@ -1,69 +1,73 @@
 # %% [markdown]
 # # Climb with Numba
 #
-# **You will** write the Lomb–Scargle power as a GPU kernel in Python, and change it four times. Each time you predict
-# what the change gains, and find out why it does or does not.
+# **You will** write the Lomb–Scargle power as a GPU kernel in Python and improve it in five steps. Before each step you
+# predict what it gains. After it you find out why it did, or did not.
 #
 # **You will learn**
 #
-# - to write a kernel with a grid-stride loop in Numba
-# - what a call costs before the kernel runs, and how to pay it once
-# - how one float64 literal turns a float32 kernel into a slow one
+# - to write a kernel with a grid-stride loop in Numba, and to launch it
+# - what a call costs before its kernel runs, and how to pay that cost only once
+# - how a single float64 literal slows down a float32 kernel
 # - what fast math replaces, and what it costs in accuracy
-# - to read registers and instructions of a kernel, without a GPU
+# - to read a kernel's registers and instructions, without a GPU
 #
-# **You need** about 90 minutes, [Find a period](01_find_a_period.ipynb), and what
-# [Square a matrix](../02_load_inline/01_square_a_matrix.ipynb) says of threads and blocks. With an NVIDIA GPU you
-# measure speed as well. Without one your kernels run in Numba's simulator, slowly: `check` finds most errors there, and its
-# report says what a simulator cannot see. You see in both cases what compilers make of your kernels.
+# **You need** about 110 minutes, [Find a period](01_find_a_period.ipynb), and threads and blocks as
+# [Square a matrix](../02_load_inline/01_square_a_matrix.ipynb) explains them. With an NVIDIA GPU you also measure speed.
+# Without one, `check` runs your kernels in a simulator, and reads what the compiler makes of them: that shows whether
+# a step has been taken, but not what it gains.
 
 # %%
 from grader import benchmark, check, device
-from grader.explore import compare, compiled_ladder, draw_loops, ladder_loop, published_ladder, recorded
+from grader.explore import (
+    compare, compiled_ladder, draw_loops, ladder_loop, load_light_curve, published_ladder, recorded,
+)
 
 device
 
 # %% [markdown]
-# ## A ladder with five rungs
+# ## A ladder with rungs
 #
-# In 2021 the authors of cuSignal, a library that is part of CuPy today, taught with this ladder: one kernel, changed
-# step by step. Each step is a *rung*. This is what they measured on a V100. Beside it, where there is a record, stands what
-# the same rungs take today, on another GPU and with fewer samples.
+# In 2021 the authors of cuSignal, a library that is now part of CuPy, taught GPU programming with a ladder: one kernel,
+# improved step by step. Each step is a *rung*. These are their times on a V100, as they published them. The last
+# columns show what the same rungs take today, on another GPU and with fewer samples.
 
 # %%
 published_ladder("Numba")
 
 # %% [markdown]
-# Two things on the V100 should make you stop. The first two rungs are equally fast: what is a cache good for? And
-# fast math gains next to nothing. Both will be explained. One of them is no longer true.
+# Two things should surprise you. The first two rungs take equally long: what is the cache for? And fast math gains next
+# to nothing. You will find out why, and that only the first is still true.
 #
-# Their runs were also timed with the check of the results switched off. Here every answer is checked, while it is timed
-# as well.
+# The rungs are cumulative: each one starts from the code of the rung before. You do not have to type that code again.
+# `continue_from` in an exercise's cell replaces the cell with your last rung, under the new name. Then you write only
+# the lines that matter.
 
 # %% [markdown]
 # ## Give each thread a frequency
 #
-# From the last notebook you know the sums. For the frequency $w$ and the samples $(t_j, y_j)$, with
-# $c_j = \cos w t_j$ and $s_j = \sin w t_j$:
+# You know the sums from the last notebook. Let $c_j = \cos w t_j$ and $s_j = \sin w t_j$ for a frequency $w$ and the
+# samples $(t_j, y_j)$. The sums are
 #
 # $$ X_c = \sum y_j c_j,\quad X_s = \sum y_j s_j,\quad C = \sum c_j^2,\quad S = \sum s_j^2,\quad D = \sum c_j s_j $$
 #
-# Then $\tau = \operatorname{atan2}(2D,\; C - S)\,/\,(2w)$. With $c = \cos w\tau$ and $s = \sin w\tau$ the power is
+# Then $\tau = \operatorname{atan2}(2D,\; C - S)\,/\,(2w)$. Let $c = \cos w\tau$ and $s = \sin w\tau$. The power is
 #
 # $$ P = \frac12\left(\frac{(c X_c + s X_s)^2}{c^2 C + 2cs D + s^2 S}
 # + \frac{(c X_s - s X_c)^2}{c^2 S - 2cs D + s^2 C}\right) $$
 #
-# No frequency needs another one's result. So each thread takes a frequency and loops over all samples. A million
-# frequencies want a million threads. Instead, the ladder starts a fixed number, 128 threads × 20 blocks for each
-# multiprocessor (SM). Each thread goes on to a frequency one grid further: a *grid-stride loop*. So the launch suits the
-# GPU, whatever the number of frequencies.
+# No frequency needs the result of another one. So each thread takes one frequency and loops over all samples. A million
+# frequencies would need a million threads. The ladder starts fewer: 20 blocks of 128 threads per multiprocessor (SM).
+# When a thread has finished a frequency, it continues with the one that is a whole grid further. This is a
+# **grid-stride loop**. With it, any launch is correct, whatever the number of frequencies.
 
 # %% [markdown]
-# Here is such a loop on a smaller task. In Numba a kernel is a Python function with `@cuda.jit`. Inside,
-# `cuda.grid(1)` is the thread's number in the whole grid, and `cuda.gridsize(1)` the number of all threads.
+# Here is such a loop for a simpler task. In Numba, a kernel is a Python function with the decorator `@cuda.jit`. In it,
+# `cuda.grid(1)` is the thread's index in the grid, and `cuda.gridsize(1)` is the number of threads in the grid.
 
 # %%
 from numba import cuda
+
 
 @cuda.jit
 def double_kernel(x, out):
@@ -71,20 +75,33 @@ def double_kernel(x, out):
         out[index] = 2 * x[index]
 
 # %% [markdown]
-# `double_kernel[blocks, threads](x, out)` launches it. Nothing was compiled yet: Numba compiles at the first call, for
-# the types that come. This is called *lazy*.
+# `double_kernel[blocks, threads](x, out)` launches it. Numba has compiled nothing yet: it compiles at the first call,
+# for the argument types of that call. This is called **lazy** compilation.
+#
+# The arrays must be in GPU memory. `cuda.to_device` copies a NumPy array there, and `copy_to_host` copies a result
+# back. A kernel also takes CuPy arrays and torch tensors as they are. Neither copy is part of the times in this chapter.
+# Over PCIe they can take longer than a kernel, so keep data on the GPU for as long as you need it.
+
+# %%
+if device == "cuda":
+    x = cuda.to_device(load_light_curve().y)  # to the GPU
+    out = cuda.device_array_like(x)
+    double_kernel[4, 128](x, out)
+    print(out.copy_to_host()[:3])  # waits for the kernel, then copies
+else:
+    print("There is no GPU here. The same lines ran in a simulator in Find a period.")
 
 # %% [markdown]
 # ## Exercise: the baseline
 #
-# Write the power of each of `freqs` into `out`. All four are contiguous vectors of the same type, float32 or float64,
-# as Numba's device arrays. Frequencies are angular. The power is not normalised.
+# Write the power at each of `freqs` into `out`. All four arguments are contiguous device arrays of the same type,
+# float32 or float64. Frequencies are angular. The power is not normalised.
 #
-# 1. The kernel: a grid-stride loop over the frequencies, in it a loop over the samples. *(about 17 lines)*
-# 2. The launch: 128 threads a block, 20 blocks for each multiprocessor. *(about 2 lines)*
+# 1. The kernel: a grid-stride loop over the frequencies, and in it a loop over the samples. *(about 17 lines)*
+# 2. The launch: 128 threads per block, 20 blocks per multiprocessor. *(about 2 lines)*
 #
-# `cuda.get_current_device().MULTIPROCESSOR_COUNT` says how many multiprocessors there are. Use `math.cos`, `math.sin`
-# and `math.atan2`.
+# `cuda.get_current_device().MULTIPROCESSOR_COUNT` is the number of multiprocessors. Use `math.cos`, `math.sin` and
+# `math.atan2`.
 
 # %% nbgrader={"grade_id": "ls_numba_baseline", "solution": true}
 import math
@@ -121,24 +138,30 @@ def ls_numba_baseline(t, y, freqs, out):
 
 
 # %% [markdown]
-# Correct before fast. `check` runs the cell above in a process of its own, on samples that nobody has seen. A
-# `NameError`? Run the exercise's cell first.
+# Correct first, then fast. `check` runs the cell above in its own process, on samples that you have not seen. If you get
+# a `NameError`, run the exercise's cell first.
 
 # %% nbgrader={"grade_id": "check-ls_numba_baseline", "grade": true, "locked": true, "points": 4}
 check(ls_numba_baseline)
 
 # %% [markdown]
-# ## How fast is the baseline?
+# ### How fast is the baseline?
 #
-# The peer is the same arithmetic in torch, operation by operation. Each of its operations writes a sine or a product for
-# every pair of sample and frequency to memory, and reads it back. Your kernel keeps them in registers.
+# It is compared with the same arithmetic in torch, operation by operation. Each torch operation writes a sine or a
+# product per pair of sample and frequency to memory, and the next one reads it back. Your kernel keeps them in registers.
 #
-# ⟦ gate("ls_numba_baseline", "eager").points ⟧ of ⟦ exercise("ls_numba_baseline").max_points ⟧ points is for
-# ⟦ gate("ls_numba_baseline", "eager").at_least ⟧ times its speed, at
-# ⟦ gate("ls_numba_baseline", "eager").cases | join(", ") ⟧. Predict: how many times as fast is yours?
+# You get ⟦ gate("ls_numba_baseline", "eager").points ⟧ of ⟦ exercise("ls_numba_baseline").max_points ⟧ points for
+# ⟦ gate("ls_numba_baseline", "eager").at_least ⟧ times torch's speed, at
+# ⟦ gate("ls_numba_baseline", "eager").cases | join(", ") ⟧. Predict: how many times as fast was the authors' baseline,
+# on an H200?
 
 # %%
 prediction = ...  # times as fast as the eager sequence
+
+# %%
+LARGE = "1,024 samples × 1,048,576 frequencies"
+found = recorded("ls_numba_baseline", "ratio_vs_eager").value("ratio_vs_eager", LARGE)
+compare(prediction, found, "times as fast", how="recorded")
 
 # %%
 benchmark(ls_numba_baseline)
@@ -147,10 +170,10 @@ benchmark(ls_numba_baseline)
 # ## Look at the types
 #
 # Your arrays are float32. Is the arithmetic? The next cell compiles a baseline like yours for an H100 or H200, with
-# float32 arrays. It needs no GPU: Numba writes PTX, which is NVIDIA's assembly language for all GPUs, and an assembler
-# makes machine code of it for this one.
+# float32 arrays. It needs no GPU: Numba writes PTX, NVIDIA's assembly language for all GPUs, and an assembler turns it
+# into the machine code of this GPU (**SASS**).
 #
-# Predict: how many of its instructions work in float64, or convert to it or from it?
+# Predict: how many instructions compute in float64, or convert to it or from it?
 
 # %%
 prediction = ...  # float64 instructions
@@ -161,40 +184,42 @@ compare(prediction, code.codes[0].float64, "float64 instructions", how="computed
 code
 
 # %% [markdown]
-# Look at the registers and at the float64 instructions: the other columns come later. (Where it says that a number is
-# not fixed, the accurate sine takes a longer way for large phases.)
+# Look at the registers and at the float64 instructions. The other columns matter later. The last column has no
+# fixed number for a kernel with accurate sines, because they branch to a slow path for large phases.
 #
-# The second row is the third rung, for comparison. Where do those of the first come from? In Python, and so in Numba,
-# the literal `0.0` is float64. A sum that begins with a float64 stays one. The product of a float32 and a float32 is
-# converted before it is added, in every pass of the inner loop.
+# The second row is the third rung, for comparison. Where do the float64 instructions of the first row come from? In
+# Python, and so in Numba, the literal `0.0` is float64. A sum that starts as float64 stays float64. So the product of
+# two float32 values is converted before it is added, in every pass of the inner loop.
 #
-# `2.0 * D` is float64, too. So is `2 * D`: an integer in Numba is an int64, and int64 times float32 is float64.
+# `2.0 * D` is float64, too. So is `2 * D`: a Python integer is an int64 in Numba, and int64 times float32 is float64.
 #
-# (The 8 that are left in the second row belong to the accurate sine and cosine: phases above 105,615 are reduced in
-# float64. Here no phase is that large.)
+# The 8 instructions left in the second row belong to the slow path of the accurate sine and cosine. It handles phases
+# above 105,615 with integer arithmetic, and converts the result in float64. No phase here is that large, so they are
+# compiled but never executed.
 
 # %% [markdown]
-# Values that are twice as wide need twice the registers, too. And a data-centre GPU does half as many float64 operations
-# a second as float32 ones. A gaming GPU does a 32nd or a 64th of them.
+# A float64 value takes two registers. The cost of float64 arithmetic depends on the GPU. V100, A100 and H100 execute it
+# at half the float32 rate, a T4 at 1/32, and an L4, an A10 or a GeForce RTX at 1/64.
 
 # %% [markdown]
 # ## Exercise: keep what was compiled
 #
-# First the compiler. An early version of the published baseline called `cuda.jit(signature)(function)` inside the
-# function that users call. So each call compiled the kernel anew, which takes a few tenths of a second. The published
-# table does not show it: it lists the time of the kernel alone.
+# An early version of the published baseline called `cuda.jit(signature)(function)` in the function that users call. So
+# every call compiled the kernel, which takes a few tenths of a second: the column *JIT* of the published table. This
+# rung makes users pay for that once.
 #
-# A lazy kernel is kept by Numba. But at each call Numba asks for the type of each argument, to choose among the
-# kernels that it has. Say the types yourself, in a *signature*:
+# Your lazy kernel is kept by Numba already. But on each call, Numba looks at the type of each argument to choose a
+# compiled version. You can declare the types instead, in a **signature**:
 #
 # - `float32[::1]` is a contiguous vector of float32.
-# - `void(float32[::1], float32[::1])` are the arguments of a kernel that returns nothing.
+# - `void(float32[::1], float32[::1])` is a kernel with two such arguments, which returns nothing.
 # - `from_dtype(out.dtype)` is Numba's type for the elements of `out`.
 #
-# Write `ls_numba_cached`. Your kernel goes in as `power`, without the decorator: `cuda.jit(signature)(power)` compiles
-# it. Do that at the first call for each type, and keep the result in a dictionary. *(about 5 lines)*
+# Write `ls_numba_cached`. Take the decorator off your kernel and call it `power`: `cuda.jit(signature)(power)` compiles
+# it. Do that on the first call for each type, and keep the result in a dictionary. *(about 5 lines)*
 
 # %% nbgrader={"grade_id": "ls_numba_cached", "solution": true}
+# continue_from(ls_numba_baseline, "ls_numba_cached")  # uncomment and run
 import math
 
 from numba import cuda, from_dtype, void
@@ -233,8 +258,8 @@ def ls_numba_cached(t, y, freqs, out):
 
 
 # %% [markdown]
-# The cases come in both types. A dictionary that forgets the type hands a float64 array to a float32 kernel: Numba
-# does not ask again. A kernel that was compiled for one signature takes the bytes of whatever comes.
+# The cases come in both types. A kernel that was compiled for a signature does not check its arguments. If the key of
+# your dictionary leaves out the type, a float64 array is read as if it were float32.
 
 # %% nbgrader={"grade_id": "check-ls_numba_cached", "grade": true, "locked": true, "points": 3}
 check(ls_numba_cached)
@@ -242,39 +267,41 @@ check(ls_numba_cached)
 # %% [markdown]
 # ### How fast is it with a cache?
 #
-# The kernel is the same, so its time is the same: this rung changes what a *call* costs, not what the kernel costs. The
-# point for speed is for ⟦ gate("ls_numba_cached", "baseline").at_least ⟧ of the baseline's speed. Who compiles in
-# every call gets a small fraction of it.
-#
-# Predict: at the smallest size of the plot, how many times as fast as the lazy kernel is yours?
-
-# %%
-prediction = ...  # times as fast as the baseline, few frequencies
+# The kernel is unchanged, so it takes the same time: this rung changes what a *call* costs. You get the point for speed
+# for ⟦ gate("ls_numba_cached", "baseline").at_least ⟧ of the baseline's speed. Recompile on every call, and you get only
+# a fraction of that.
 
 # %%
 benchmark(ls_numba_cached)
 
 # %% [markdown]
-# The curves lie on each other but for single points, at the smallest size as well. There the recorded kernel took
+# Apart from a point or two the curves coincide, even at the smallest size. There the recorded kernel took
 # ⟦ recorded(bench="ls_numba_cached", case="1,024 samples × 16,384 frequencies", metric="median_us", gpu="H200") ⟧ on an
-# H200. That is longer than the host needs for the next call, so the GPU waits for neither way of calling. Against
-# a lazy kernel, which Numba keeps, your dictionary saves a look at the types, and a long kernel hides that. Against a
-# function that calls `cuda.jit(signature)` each time, it saves the compiler.
+# H200. In that time the host has prepared the next call, so the GPU never waits.
+#
+# A cache pays off when the kernel is shorter than the host's preparation. It did in the authors' first version, shown
+# at GTC China 2020: in CuPy, their cache raised the lead over SciPy from 2,573 to 4,172 times.
+#
+# A dictionary keeps kernels only while the process lives. `@cuda.jit(cache=True)` also writes them to disk, in
+# `__pycache__`, so that the next process need not compile. It suits kernels in a module. In a notebook each session
+# has its own files, and the compiled code is rarely found again.
 
 # %% [markdown]
-# ## Exercise: say each type
+# ## Exercise: declare each type
 #
-# Now write a kernel for each type. A function `build(real)` defines one, compiles it, and returns it; `real` is Numba's
-# `float32` or `float64`.
+# Now write one kernel per type. A function `build(real)` defines a kernel, compiles it, and returns it; `real` is
+# Numba's `float32` or `float64`.
 #
-# - In the kernel, `real(0.0)` is a zero of that type. Sums begin so, and no bare number is a factor: neither `2.0` nor
+# - In the kernel, `real(0.0)` is a zero of that type. Start every sum with it, and never multiply by a bare `2.0` or
 #   `2`.
-# - An index or a bound has 64 bits, and takes two registers. `int32(t.size)` takes one. The same goes for
+# - An index or a bound has 64 bits and takes two registers. `int32(t.size)` takes one. The same goes for
 #   `cuda.grid(1)`, `freqs.size` and `cuda.gridsize(1)`.
 #
-# Write `build`, and `ls_numba_typed` around it. *(about 24 lines)* Most of them you have.
+# Continue from your last rung. Move the kernel into `build`, with the signature as its decorator, and change its types.
+# *(about 8 lines)*
 
 # %% nbgrader={"grade_id": "ls_numba_typed", "solution": true}
+# continue_from(ls_numba_cached, "ls_numba_typed")  # uncomment and run
 import math
 
 from numba import cuda, from_dtype, int32, void
@@ -317,14 +344,13 @@ def ls_numba_typed(t, y, freqs, out):
 
 
 # %% [markdown]
-# In float64 the error may be a billionth of what it may be in float32. A sum that is float32 in both kernels shows
-# there.
+# The tolerance in float64 is a billion times tighter than in float32, so a sum that you left in float32 fails there.
 
 # %% nbgrader={"grade_id": "check-ls_numba_typed", "grade": true, "locked": true, "points": 4}
 check(ls_numba_typed)
 
 # %% [markdown]
-# Is a float64 left? The results do not show it, the machine code does. This is what your `build` makes for float32,
+# Is any float64 left? The results do not tell, but the machine code does. Here is what your `build` makes for float32,
 # below the authors'.
 
 # %%
@@ -333,33 +359,35 @@ compiled_ladder("typed", yours=build)
 # %% [markdown]
 # ### How fast is it with types?
 #
-# ⟦ gate("ls_numba_typed", "baseline").points ⟧ points are for ⟦ gate("ls_numba_typed", "baseline").at_least ⟧ times the
-# speed of the baseline. Look at both rows in *Look at the types* once more, and predict: how many times as fast is yours?
+# You get ⟦ gate("ls_numba_typed", "baseline").points ⟧ points for ⟦ gate("ls_numba_typed", "baseline").at_least ⟧ times the
+# speed of the baseline. Look at both rows in *Look at the types* again. Predict: how many times as fast was the authors'
+# typed kernel, on an H200?
 
 # %%
 prediction = ...  # times as fast as the baseline
 
 # %%
+found = recorded("ls_numba_typed", "ratio_vs_baseline").value("ratio_vs_baseline", LARGE)
+compare(prediction, found, "times as fast", how="recorded")
+
+# %%
 benchmark(ls_numba_typed)
 
 # %% [markdown]
-# The authors' typed kernel was
-# ⟦ recorded(bench="ls_numba_typed", case="1,024 samples × 1,048,576 frequencies", metric="ratio_vs_baseline", gpu="H200").number ⟧
-# times as fast as the baseline on an H200, at the largest size. There is a dent: at 131,072 frequencies the ratio was
-# ⟦ recorded(bench="ls_numba_typed", case="1,024 samples × 131,072 frequencies", metric="ratio_vs_baseline", gpu="H200").number ⟧.
-# It is not explained.
+# Far fewer float64 instructions, and only a little faster: an H200 has a fast float64 unit, and most of the time goes
+# into the sines, which were float32 all along. On a GPU with a slow float64 unit this rung would be the largest.
 
 # %% [markdown]
 # ## Look at the sines
 #
-# What is left are sines and cosines. An accurate `sin` takes some twenty instructions: it reduces the phase to a quarter
-# turn, and evaluates a polynomial. A GPU also has a *special function unit*, with a sine in a single instruction,
-# `MUFU.SIN`. It is less accurate.
+# What is left is sines and cosines. An accurate `sin` executes some twenty instructions: it reduces the phase to a
+# quarter turn, then evaluates a polynomial. It *compiles* to many more, most of them for the slow path. A GPU also
+# has **special function units** (SFU), which compute a sine in a single instruction, `MUFU.SIN`. It is less accurate.
 #
-# `fastmath=True` allows it, along with short divisions and freely ordered sums. The Numba of that day (0.53) did
-# not map `sin` to it, not even with fast math. That is why the published rung gained next to nothing.
+# `fastmath=True` allows it, along with approximate division and reordered sums. Numba 0.53, which the authors used,
+# did not map `sin` to it, not even with fast math. That is why the published rung gained next to nothing.
 #
-# Predict: how many `MUFU.SIN` are there in the fast-math kernel today? The compiler unrolls the loop over the samples
+# Predict: how many `MUFU.SIN` does the fast-math kernel contain today? The compiler unrolls the loop over the samples
 # four times.
 
 # %%
@@ -371,22 +399,22 @@ compare(prediction, code.codes[1].count("MUFU.SIN"), "fast sines", how="computed
 code
 
 # %% [markdown]
-# So this rung works now: the compilers have changed since. (There are more than four: three for what
-# is left over after the last four, one for $\tau$, and some in further copies of the loop.)
+# The compiler has changed, and today the rung works. There are more than four sines, because the code has several
+# copies of the loop, three more sines for samples left over after the last four, and one for $\tau$.
 
 # %% [markdown]
-# What does it cost? A phase of 200 is known in float32 to about one part in ten million. That is an error of some
-# 0.00001 in the phase itself, which the accurate sine has, too. The fast sine multiplies by $1/2\pi$ first, in float32,
-# and adds as much again. So here the error doubles or triples, and stays small. At a phase of a million, a single digit
-# of the sine would be left.
+# What does it cost? In float32, a phase of 200 is known to about one part in ten million, so the phase itself has an
+# error of about 0.00001. The accurate sine has that error, too. The fast sine first multiplies by $1/2\pi$ in float32,
+# which adds about as much again. So here the error doubles or triples, and stays small. At a phase of a million, only
+# one digit of the sine would be left.
 
 # %% [markdown]
-# ## Exercise: let sines be fast
+# ## Exercise: use fast sines
 #
-# Copy your typed kernel into the cell below, and have it compiled with `fastmath=True`. *(about 24 lines)* One of them
-# is new.
+# Continue from your typed kernel, and compile it with `fastmath=True`. *(1 line)*
 
 # %% nbgrader={"grade_id": "ls_numba_fastmath", "solution": true}
+# continue_from(ls_numba_typed, "ls_numba_fastmath")  # uncomment and run
 import math
 
 from numba import cuda, from_dtype, int32, void
@@ -429,7 +457,7 @@ def ls_numba_fastmath(t, y, freqs, out):
 
 
 # %% [markdown]
-# The simulator computes sines as Python does, so it cannot show the accuracy of fast ones. A GPU can.
+# The simulator computes sines as Python does, so it cannot show how accurate fast sines are. A GPU can.
 
 # %% nbgrader={"grade_id": "check-ls_numba_fastmath", "grade": true, "locked": true, "points": 4}
 check(ls_numba_fastmath)
@@ -437,68 +465,29 @@ check(ls_numba_fastmath)
 # %% [markdown]
 # ### How fast is it with fast sines?
 #
-# ⟦ gate("ls_numba_fastmath", "typed").points ⟧ points are for ⟦ gate("ls_numba_fastmath", "typed").at_least ⟧ times the
-# speed of the typed kernel. Predict: how many times as fast is yours?
+# You get ⟦ gate("ls_numba_fastmath", "typed").points ⟧ points for ⟦ gate("ls_numba_fastmath", "typed").at_least ⟧ times the
+# speed of the typed kernel. Predict: how many times as fast was the authors' kernel, on an H200?
 
 # %%
 prediction = ...  # times as fast as the typed kernel
 
 # %%
+found = recorded("ls_numba_fastmath", "ratio_vs_typed").value("ratio_vs_typed", LARGE)
+compare(prediction, found, "times as fast", how="recorded")
+
+# %%
 benchmark(ls_numba_fastmath)
-
-# %% [markdown]
-# ## Compare with CUDA C++
-#
-# How good is this? The same kernel in CUDA C++, with the same fast math, is the measure. Count the instructions of the
-# inner loop for each sample. At the least there are a product for the phase, another one and two special functions for
-# sine and cosine, two loads, and five multiply-adds.
-#
-# The table in *Look at the sines* has Numba's count. Predict: how many instructions has the loop of CUDA C++ for each
-# sample?
-
-# %%
-prediction = ...  # instructions a sample, in CUDA C++
-
-# %%
-code = compiled_ladder("fastmath", "cuda fast")
-compare(prediction, code.codes[1].per_sample, "instructions a sample", how="computed")
-code
-
-# %% [markdown]
-# Numba's loop is much longer, and it takes longer: on an H200 this kernel was recorded with
-# ⟦ recorded(bench="ladder/numba", case="fastmath, float32", metric="median_ms", gpu="H200") ⟧, the one in CUDA C++ with
-# ⟦ recorded(bench="ladder/cupy", case="fastmath, float32", metric="median_ms", gpu="H200") ⟧.
-#
-# What is it doing? Read it. Names that begin with F are float32 arithmetic, LDG are loads.
-# Look at what stands between them: `ISETP`, `SEL`, `IADD3`, `LEA`.
-
-# %%
-ladder_loop("fastmath")
-
-# %% [markdown]
-# This is arithmetic on indices. Python allows negative ones: `t[-1]` is the last element. So before each load, Numba
-# asks whether the index is negative (`ISETP.GE`), and adds the length if so (`SEL`, `IADD3`). `range` counts down the
-# number of passes beside the index. And an address takes 64 bits: two instructions for each addition.
-#
-# An index that *cannot* be negative needs none of this. Here is the same kernel with an unsigned 32-bit index and a
-# `while` loop in place of `range`.
-
-# %%
-draw_loops("fastmath", "unsigned", "cuda fast")
-
-# %% [markdown]
-# With that, Numba's loop is about as long as that of CUDA C++. This rung is not on the published ladder. It is yours to
-# use: `uint32` comes from `numba`, and `j = uint32(j + uint32(1))` keeps the index unsigned.
 
 # %% [markdown]
 # ## Cap the registers
 #
-# The last rung is a cap. A multiprocessor of an H100 or H200 has 65,536 registers, for at most 2,048 threads. With 32
-# registers a thread, all 2,048 fit. With more, fewer do. More threads hide more latency.
+# The last published rung is a cap. A multiprocessor of an H100 or H200 has 65,536 registers, and holds at most 2,048 threads. With
+# 32 registers per thread, all 2,048 fit. With more, fewer fit, and the **occupancy** drops: the share of those 2,048
+# that are resident. More resident threads hide more latency.
 #
-# `max_registers=32` forces the compiler to make do. What does not fit is *spilled* to memory. The next cell compiles
-# the fast-math kernel, which takes 32, with a cap of 16. A register has 4 bytes. Predict: how many bytes does each
-# thread spill?
+# `max_registers=32` makes the compiler use no more. Values that do not fit are **spilled** to memory. The next cell
+# compiles the fast-math kernel, which needs 32 registers, with a cap of 16. A register has 4 bytes. Predict: how many
+# bytes does each thread spill?
 
 # %%
 prediction = ...  # bytes spilled
@@ -509,8 +498,8 @@ compare(prediction, code.codes[0].spilled_bytes, "bytes", how="computed")
 code
 
 # %% [markdown]
-# (The compiler has kept 24. It goes no lower: the rules for calls between functions need so many. And some registers
-# are spilled more than once.) Now a cap of 32, and after it no cap at all.
+# The compiler kept 24, because the rules for calls between functions need that many, and it spilled some values more
+# than once. Here are a cap of 32, and no cap.
 
 # %%
 compiled_ladder("fastmath", max_registers=32)
@@ -519,21 +508,19 @@ compiled_ladder("fastmath", max_registers=32)
 compiled_ladder("fastmath")
 
 # %% [markdown]
-# With and without it, the two rows are the same: without a cap, the kernel gets by with 32 already. So there is nothing to
-# gain today. (The instructions come in another order. On an H200 the kernel with the cap took a little longer, by less than
-# one per cent at the largest size. A report may say a few.) In the published table the cap saved three registers, and
-# gained next to nothing, too.
+# Both rows are the same: today's compiler needs 32 registers anyway, so there is nothing to gain. The rung was for the
+# compilers of its day: in the published table, the cap saved three registers. You will need it again in the next section.
 #
-# A cap is no order to save. In float64 the cap is 64, the kernel needs fewer, and with the cap the compiler takes *more*
-# than without it. You will see it in the table at the end.
+# A cap is a limit, not a request to use fewer. In float64 the cap is 64. The kernel needs fewer, and with the cap the
+# compiler takes *more* than without. You will see that in the table at the end.
 
 # %% [markdown]
 # ## Exercise: cap the registers
 #
-# Write it all the same: your fast-math kernel, with a cap of 32 for float32 and of 64 for float64. *(about 24 lines)*
-# Or leave `range` and signed indices behind, and see how far you get.
+# Continue from your fast-math kernel, and cap it at 32 registers for float32 and at 64 for float64. *(2 lines)*
 
 # %% nbgrader={"grade_id": "ls_numba_registers", "solution": true}
+# continue_from(ls_numba_fastmath, "ls_numba_registers")  # uncomment and run
 import math
 
 from numba import cuda, float32, from_dtype, int32, void
@@ -578,40 +565,152 @@ def ls_numba_registers(t, y, freqs, out):
 
 
 # %% [markdown]
-# Whatever you change, the answers must stay right.
+# Check that it is still correct.
 
 # %% nbgrader={"grade_id": "check-ls_numba_registers", "grade": true, "locked": true, "points": 3}
 check(ls_numba_registers)
 
 # %% [markdown]
-# What has your `build` made? Bytes that are spilled are a sign that the cap is too low.
-
-# %%
-compiled_ladder("fastmath", "unsigned", yours=build)
-
-# %% [markdown]
 # ### How fast is it with a cap?
 #
-# The point for speed is for ⟦ gate("ls_numba_registers", "fastmath").at_least ⟧ of the speed of the fast-math kernel: no
-# gain is asked for, where none is to be had. A cap that is too low loses it.
-#
-# Predict: how many times as fast as the fast-math kernel is yours? If you have used an unsigned index, take the
-# instructions a sample into account.
-
-# %%
-prediction = ...  # times as fast as the fast-math kernel
+# You get the point for speed for ⟦ gate("ls_numba_registers", "fastmath").at_least ⟧ of the speed of the fast-math kernel:
+# a cap that is too low loses it.
 
 # %%
 benchmark(ls_numba_registers)
 
 # %% [markdown]
+# ## Compare with CUDA C++
+#
+# How good is that? Compare with the same kernel in CUDA C++, with the same fast math. Count the instructions that the
+# inner loop executes per sample. It needs at least one product for the phase, another product and two special functions
+# for sine and cosine, two loads, and five multiply-adds: 11.
+#
+# The table in *Look at the sines* has Numba's count. Predict: how many instructions per sample does the CUDA C++ loop
+# take?
+
+# %%
+prediction = ...  # instructions per sample, in CUDA C++
+
+# %%
+code = compiled_ladder("fastmath", "cuda fast")
+compare(prediction, code.codes[1].per_sample, "instructions per sample", how="computed")
+code
+
+# %% [markdown]
+# Numba's loop is much longer, and slower: on an H200 this kernel took
+# ⟦ recorded(bench="ladder/numba", case="fastmath, float32", metric="median_ms", gpu="H200") ⟧, the CUDA C++ one
+# ⟦ recorded(bench="ladder/cupy", case="fastmath, float32", metric="median_ms", gpu="H200") ⟧.
+#
+# What is it doing? Read it. Names that start with F are float32 arithmetic, LDG are loads. Look at what is between them:
+# `ISETP`, `SEL`, `IADD3`, `LEA`.
+
+# %%
+ladder_loop("fastmath")
+
+# %% [markdown]
+# It is index arithmetic. Python allows negative indices: `t[-1]` is the last element. So before each load, Numba tests
+# whether the index is negative (`ISETP.GE`), and if so adds the length (`SEL`, `IADD3`). `range` also keeps a counter of
+# remaining passes next to the index. And an address has 64 bits: each addition takes two instructions.
+#
+# An index that *cannot* be negative needs none of this. Here is the same kernel with an unsigned 32-bit index, and with
+# a `while` loop instead of `range`.
+
+# %%
+draw_loops("fastmath", "unsigned", "cuda fast")
+
+# %% [markdown]
+# ## Exercise: count with an unsigned index
+#
+# Now Numba's loop is about as short as that of CUDA C++. This rung is not on the published ladder. Continue from your
+# last kernel, and change only the loop over the samples:
+#
+# - `uint32` comes from `numba`. Make both the index and its bound `uint32`. If you compare an unsigned index with a
+#   signed bound, both are converted to a wider type.
+# - Write the loop with `while`. `range` keeps its own counter, even if its argument is unsigned.
+# - Increment the index by `uint32(1)`, and convert the sum to `uint32` again: in Numba, a sum of two uint32 has 64
+#   bits. *(4 lines)*
+
+# %% nbgrader={"grade_id": "ls_numba_unsigned", "solution": true}
+# continue_from(ls_numba_registers, "ls_numba_unsigned")  # uncomment and run
+import math
+
+from numba import cuda, float32, from_dtype, int32, uint32, void
+
+kernels = {}
+
+
+def build(real):
+    ### BEGIN SOLUTION
+    cap = 32 if real is float32 else 64
+
+    @cuda.jit(void(real[::1], real[::1], real[::1], real[::1]), fastmath=True, max_registers=cap)
+    def power(t, y, freqs, out):
+        two = real(2.0)
+        for i in range(int32(cuda.grid(1)), int32(freqs.size), int32(cuda.gridsize(1))):
+            w = freqs[i]
+            xc = xs = cc = ss = cs = real(0.0)
+            j, samples = uint32(0), uint32(t.size)
+            while j < samples:
+                c, s = math.cos(w * t[j]), math.sin(w * t[j])
+                xc += y[j] * c
+                xs += y[j] * s
+                cc += c * c
+                ss += s * s
+                cs += c * s
+                j = uint32(j + uint32(1))
+            tau = math.atan2(two * cs, cc - ss) / (two * w)
+            c, s = math.cos(w * tau), math.sin(w * tau)
+            along = (c * xc + s * xs) ** 2 / (c * c * cc + two * c * s * cs + s * s * ss)
+            across = (c * xs - s * xc) ** 2 / (c * c * ss - two * c * s * cs + s * s * cc)
+            out[i] = real(0.5) * (along + across)
+
+    return power
+    ### END SOLUTION
+
+
+def ls_numba_unsigned(t, y, freqs, out):
+    ### BEGIN SOLUTION
+    if out.dtype not in kernels:
+        kernels[out.dtype] = build(from_dtype(out.dtype))
+    blocks = 20 * cuda.get_current_device().MULTIPROCESSOR_COUNT
+    kernels[out.dtype][blocks, 128](t, y, freqs, out)
+    ### END SOLUTION
+
+
+# %% [markdown]
+# The result is the same. Only the machine code shows whether the index arithmetic is gone, so `check` counts the
+# instructions of the loop, without a GPU as well.
+
+# %% nbgrader={"grade_id": "check-ls_numba_unsigned", "grade": true, "locked": true, "points": 4}
+check(ls_numba_unsigned)
+
+# %%
+compiled_ladder("fastmath", "unsigned", yours=build)
+
+# %% [markdown]
+# Without a cap, this kernel takes 34 registers. They are handed out in units of 8 per thread, so 34 count as 40, and at
+# most 1,536 threads are resident. Your cap of 32 makes room for all 2,048, and nothing is spilled.
+
+# %% [markdown]
+# ### How fast is it with an unsigned index?
+#
+# You get ⟦ gate("ls_numba_unsigned", "fastmath").points ⟧ points for
+# ⟦ gate("ls_numba_unsigned", "fastmath").at_least ⟧ times the speed of the fast-math kernel. What would you expect from
+# the instructions per sample? Note that the two special functions take as long as before: an SM has 16 units for them,
+# and issues 128 other instructions per clock cycle.
+
+# %%
+benchmark(ls_numba_unsigned)
+
+# %% [markdown]
 # ## The whole ladder
 #
-# This is what the authors of this course recorded, all rungs in one run. *Digits* are those that agree with a float64
-# result, at the highest peak's scale: 6 means an error of a millionth of the peak. The ratio is against SciPy on the
-# same machine's CPU. SciPy was given 4,096 of the frequencies, and its time multiplied.
+# The authors of this course recorded all rungs in one run. *Digits* are those that agree with a float64 result, relative
+# to the highest peak: 6 means an error of a millionth of the peak. The ratio compares with SciPy's direct sums on the
+# same machine's CPU. SciPy was given 4,096 of the frequencies, and its time was multiplied.
 #
-# Registers may differ by a few from those above: another version of the compiler.
+# Registers may differ by a few from those above, because the compiler was another version.
 
 # %%
 recorded("ladder/numba", "first_call_ms", "median_ms", "registers", "ratio_vs_scipy", "correct_digits")
@@ -619,30 +718,59 @@ recorded("ladder/numba", "first_call_ms", "median_ms", "registers", "ratio_vs_sc
 # %% [markdown]
 # Rung by rung, first in float32:
 #
-# - **Baseline.** Its first call is the longest: it also loads the compiler. In float64, where that was done, it is like the
-#   others.
-# - **Cached.** The same kernel, the same time.
-# - **Typed.** Faster, and with fewer digits. The phase is float32 in both, but the baseline adds in float64.
-# - **Fast math.** The largest step, and a few tenths of a digit lost.
-# - **Registers.** No gain.
+# - **Baseline.** It has the longest first call, which also loads the compiler.
+# - **Cached.** The same kernel, and the same time.
+# - **Typed.** Faster, with fewer digits. The phase is float32 in both, but the baseline adds in float64.
+# - **Fast math.** The largest step. It loses a few tenths of a digit.
+# - **Registers.** No gain: the kernel needed no more than 32 registers.
 #
-# In float64 there is little to see, since no literal was too wide and no unit has sines of doubles. The typed kernel is a
-# little slower than the baseline. The last rung is a little faster than the one before, with more registers, not fewer.
-# Neither is explained.
+# In float64 the rungs are alike: no literal was too wide, and there is no unit for float64 sines.
+
+# %% [markdown]
+# ### Why 20 blocks per multiprocessor?
+#
+# The number is cuSignal's. An SM holds at most 2,048 threads, which are 16 blocks of 128. So 20 blocks per SM do not run
+# at once: 16 are resident in the first **wave**, and the others start as soon as one of these ends. More blocks than
+# fit even out small differences between SMs. Far more would cost nothing but a little scheduling.
+#
+# Look at your plots again. Most curves dip at 524,288 frequencies. The grid of an H200 with 132 SMs has 20 × 132 × 128
+# threads. Predict: how many of them take two frequencies at that size, as a share?
+
+# %%
+prediction = ...  # share of the threads, such as 0.1
+
+# %%
+threads = 20 * 132 * 128
+compare(prediction, (2**19 - threads) / threads, how="computed")
+
+# %% [markdown]
+# About half of the threads work twice as long as the others. While they finish, there is less and less for an SM to
+# switch to: this is called the **tail**. At 1,048,576 each thread takes three or four, and the difference is smaller
+# compared with the whole. Whether this explains the dip, you can test with a GPU: see the extra credit.
 
 # %% [markdown]
 # ## Extra credit
 #
-# No points, but each shows something. Change an exercise's cell, run it, and `check` it again, or `benchmark` it (with a
-# GPU).
+# No points, but each of these shows something. Change an exercise's cell, run it, and `check` or `benchmark` it again.
 #
 # 1. Use the unsigned index without fast math. Does it gain as much? Why not?
 # 2. Write `y_dot = cuda.device_array(1, …)`, and multiply by `2 / y_dot[0]` unless it is 0, as the published kernel
-#    does. Nobody has filled it. What does the report say?
-# 3. Multiply the frequencies by 1,000 in a copy of your kernel, and compare the fast sine with the accurate one. From
-#    which phase on does it matter?
-# 4. Try `int32(j)` as an index in place of `j`, in your last kernel. What does `compiled_ladder("unsigned", yours=build)`
-#    make of it?
+#    does. Nothing was ever written to it. What does the report say?
+# 3. Use `range(uint32(t.size))` instead of the `while` loop. What does `compiled_ladder("unsigned", yours=build)` show?
+# 4. With a GPU: launch 16 blocks per multiprocessor, then one thread per frequency. Does the dip at 524,288 move?
+# 5. `cuda.jit` also takes `launch_bounds=(128, 16)`: at most 128 threads per block, and at least 16 blocks per SM. How
+#    many registers does that leave per thread?
+#
+# <details><summary>Answers</summary>
+#
+# 1. It gains less in proportion: the accurate sine and cosine take most of the instructions.
+# 2. Every power may be NaN or arbitrary. The report names memory that is read before it is written.
+# 3. The loop has about 28 instructions per sample: the test for negative indices is gone, but `range` still keeps
+#    its counter.
+# 4. If the dip is a tail, it moves with the number of threads in the grid: 16 × 132 × 128 are 270,336.
+# 5. 65,536 registers for 16 × 128 threads are 32 each: the same as the cap.
+#
+# </details>
 
 # %%
 from grader.explore import count_predictions
@@ -652,26 +780,26 @@ count_predictions()
 # %% [markdown]
 # ## In this notebook you have
 #
-# - written a kernel in Python, with a grid-stride loop, and had it checked in both types
-# - kept compiled kernels by type, and told the cost of a call from the cost of a kernel
+# - written a kernel in Python with a grid-stride loop, and checked it in both types
+# - kept compiled kernels by type, and separated the cost of a call from the cost of a kernel
 # - found the float64 arithmetic in a float32 kernel, and removed it
-# - let the special function unit compute sines, and estimated what it costs in accuracy
-# - read machine code without a GPU, and found out what Numba's loop does that CUDA C++'s does not
+# - let special function units compute sines, and estimated what that costs in accuracy
+# - read machine code without a GPU, found out why Numba's loop was longer than that of CUDA C++, and fixed it
 # - seen a rung that gains nothing today, and why
 #
 # ## Check yourself
 #
-# <details><summary>The sums of a float32 kernel begin as <code>0.0</code>. What type are they in Numba, and what does that cost?</summary>
+# <details><summary>The sums of a float32 kernel start as <code>0.0</code>. What type are they in Numba, and what does that cost?</summary>
 #
-# They are float64, since the literal is. Each product is converted before it is added, the sums take twice the registers,
-# and float64 arithmetic is slower on every GPU.
+# They are float64, because the literal is. Each product is converted before it is added, each sum takes two registers,
+# and float64 arithmetic is slower: by 2 on an H100, by 64 on a GeForce.
 #
 # </details>
 #
-# <details><summary>A cache of kernels changes nothing about the kernel's time. Why have one?</summary>
+# <details><summary>A cache of kernels does not change a kernel's time. What is it for?</summary>
 #
-# `cuda.jit(signature)(function)` compiles whenever it is called. That takes a few tenths of a second, and the kernel takes
-# thousandths. Without the cache every call would pay for it.
+# `cuda.jit(signature)(function)` compiles each time it is called. That takes tenths of a second, where the kernel takes
+# thousandths. Without the cache, every call would pay for it.
 #
 # </details>
 #
@@ -684,10 +812,17 @@ count_predictions()
 #
 # <details><summary>Why does an unsigned index make Numba's loop shorter?</summary>
 #
-# A signed index may be negative, which in Python counts from the end. So Numba asks before each access, and adds the
-# length if need be. An unsigned one needs no question.
+# A signed index may be negative, which in Python counts from the end. So Numba tests it before each access, and adds the
+# length if necessary. An unsigned index needs no test.
 #
 # </details>
 #
+# ## Read on
+#
+# - [CUDA kernels in Numba](https://nvidia.github.io/numba-cuda/user/kernels.html): launching, indexing, grid-stride loops
+# - [Write flexible kernels with grid-stride loops](https://developer.nvidia.com/blog/cuda-pro-tip-write-flexible-kernels-grid-stride-loops/):
+#   the classic explanation
+# - [The tutorial behind the ladder](https://github.com/awthomp/cusignal-icassp-tutorial): its authors' notebooks
+#
 # **Next:** [Climb with CuPy](03_climb_with_cupy.ipynb), where the kernel is written in CUDA C++. Or go back to the
-# [syllabus](../README.ipynb). Both lie in the course's folder.
+# [syllabus](../README.ipynb).

@@ -120,7 +120,7 @@ def test_an_exercise_says_what_how_much_and_how_it_is_checked(course: dict[str, 
     (at,) = (i for i, cell in enumerate(cells) if cell.id == exercise_id)
     spec = cells[at - 1].source
     assert spec.startswith("## Exercise: ")
-    assert re.search(r"\*\((about )?\d+ lines\)\*", spec)
+    assert re.search(r"\*\((about )?\d+ lines?\)\*", spec)
     assert cells[at + 2].source == f"check({exercise.entry})"
     later = [cell.source for cell in cells[at + 3 :]]
     assert f"benchmark({exercise.entry})" in later or not exercise.plot_cases

@@ -1,4 +1,4 @@
-"""Climb with Numba: five rungs of the Lomb–Scargle ladder, each timed against the rung below."""
+"""Climb with Numba: six rungs of the Lomb–Scargle ladder, each timed against an earlier one."""
 
 from __future__ import annotations
 
@@ -196,5 +196,20 @@ LS_NUMBA_REGISTERS = rung(
         "`cuda.jit(signature, fastmath=True, max_registers=…)`.",
         "A cap below the kernel's needs makes the compiler spill to memory: check the table of registers first.",
         '`compiled_ladder("fastmath", yours=build)` shows the effect of a cap on your kernel, without a GPU.',
+    ),
+)
+LS_NUMBA_UNSIGNED = rung(
+    "ls_numba_unsigned",
+    "Count with an unsigned index",
+    _NOTEBOOK,
+    "numba",
+    baselines=(NUMBA_FASTMATH,),
+    # Provisional: no GPU has measured it. The loop has 13 instructions per sample instead of 32.
+    gates=(Gate("fastmath", 1.3, 2, _TIMED),),
+    suspects=(HALF,),
+    hints=(
+        "`j, samples = uint32(0), uint32(t.size)` before the loop, and `while j < samples:`.",
+        "Increment with `j = uint32(j + uint32(1))` at the end of the loop.",
+        '`compiled_ladder("unsigned", yours=build)` shows the instructions per sample of your loop, without a GPU.',
     ),
 )

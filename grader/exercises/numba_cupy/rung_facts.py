@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 
 Facts = Sequence[Mapping[str, int]]
 
+_SHORT = 16  # PTX instructions per sample: 12 with an unsigned index, 20 with `range` over one, 27 with a signed one
 _FEW = 30  # float64 instructions: reducing the argument of a float32 sine takes 12, a literal in the loop 190
 
 
@@ -23,6 +24,19 @@ def typed(facts: Facts) -> str:
 def fast(facts: Facts) -> str:
     """Say that no kernel uses the fast sine."""
     return _without(facts, "fast_sines", "no kernel uses the fast sine or cosine (`MUFU`): is fast math turned on?")
+
+
+def unsigned(facts: Facts) -> str:
+    """Say that the loop over the samples is long, or that it has no fast sines."""
+    if missing := fast(facts):
+        return missing
+    longest = max((fact.get("per_sine", 0) for fact in facts), default=0)
+    if longest <= _SHORT:
+        return ""
+    return (
+        f"Compiled for a GPU, the loop over the samples has {longest} PTX instructions per sample; with an unsigned "
+        "32-bit index it has 12. Which index or bound can be negative? Does `range` keep a counter of its own?"
+    )
 
 
 def capped(facts: Facts) -> str:
@@ -51,6 +65,7 @@ OF_COMPILED: dict[str, Callable[[Facts], str]] = {
     "ls_numba_typed": typed,
     "ls_numba_cached": kept,
     "ls_numba_fastmath": fast,
+    "ls_numba_unsigned": unsigned,
     "ls_numba_registers": capped,
     "ls_cupy_typed": typed,
     "ls_cupy_fastmath": fast,

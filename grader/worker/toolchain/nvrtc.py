@@ -14,6 +14,9 @@ _ENTRY = re.compile(r"\.entry\s+([\w$]+)\s*\(")
 _FLOAT64 = re.compile(r"^\s*(?:@\S+\s+)?[a-z][\w.]*\.f64[\w.]*\s", re.MULTILINE)
 _STORES_DOUBLE = re.compile(r"\bst\.global[\w.]*\.f64\b")
 _FAST = re.compile(r"^\s*(?:@\S+\s+)?(?:sin|cos)\.approx", re.MULTILINE)
+_FAST_SINE = re.compile(r"(?:@\S+\s+)?sin\.approx")
+_LABEL = re.compile(r"(\$?\w+):$")
+_BRANCH = re.compile(r"(?:@\S+\s+)?bra(?:\.uni)?\s+(\$?\w+);")
 
 
 @dataclass(frozen=True)
@@ -77,7 +80,8 @@ def no_cache_options() -> tuple[str, ...]:
 def ptx_facts(ptx: str) -> list[dict[str, Any]]:
     """Return, for each kernel, its name, float64 and fast sine instructions, and whether its results are doubles.
 
-    `bound` tells whether it has launch bounds.
+    `bound` tells whether it has launch bounds, and `per_sine` how many instructions its innermost loop executes per
+    fast sine: 0 without such a loop.
     """
     parts = _ENTRY.split(ptx)
     return [
@@ -87,6 +91,30 @@ def ptx_facts(ptx: str) -> list[dict[str, Any]]:
             "double": bool(_STORES_DOUBLE.search(body)),
             "fast_sines": len(_FAST.findall(body)),
             "bound": ".maxntid" in body.partition("{")[0],
+            "per_sine": _per_sine(body),
         }
         for name, body in zip(parts[1::2], parts[2::2], strict=True)
     ]
+
+
+def _per_sine(body: str) -> int:
+    """Return the instructions per fast sine in the innermost loop with the most of them, rounded; 0 if none has any."""
+    labels: dict[str, int] = {}
+    instructions: list[str] = []
+    loops: list[tuple[int, int]] = []
+    for line in map(str.strip, body.splitlines()):
+        if label := _LABEL.match(line):
+            labels[label[1]] = len(instructions)
+        elif line.endswith(";") and not line.startswith("."):
+            instructions.append(line)
+            if (branch := _BRANCH.match(line)) and branch[1] in labels:
+                loops.append((labels[branch[1]], len(instructions)))
+    inner = [one for one in loops if not any(_holds(one, other) for other in loops)]
+    sines = {one: sum(bool(_FAST_SINE.match(line)) for line in instructions[slice(*one)]) for one in inner}
+    best = max(inner, key=lambda one: sines[one], default=None)
+    return round((best[1] - best[0]) / sines[best]) if best and sines[best] else 0
+
+
+def _holds(one: tuple[int, int], other: tuple[int, int]) -> bool:
+    """Whether `one` range holds the `other`, which is shorter."""
+    return one != other and one[0] <= other[0] and other[1] <= one[1]

@@ -5,7 +5,7 @@ import pytest
 from grader.exercises import find
 from grader.exercises.numba_cupy.rung_facts import OF_COMPILED
 
-_GOOD = {"float64": 12, "fast_sines": 22, "bound": 1, "capped": 1, "double": 0}
+_GOOD = {"float64": 12, "fast_sines": 22, "bound": 1, "capped": 1, "double": 0, "per_sine": 12}
 
 
 @pytest.mark.parametrize(
@@ -15,6 +15,8 @@ _GOOD = {"float64": 12, "fast_sines": 22, "bound": 1, "capped": 1, "double": 0}
         ("ls_numba_cached", {"compiled_again": 1}),
         ("ls_numba_fastmath", {"fast_sines": 0}),
         ("ls_numba_registers", {"capped": 0}),
+        ("ls_numba_unsigned", {"per_sine": 27}),
+        ("ls_numba_unsigned", {"fast_sines": 0}),
         ("ls_cupy_typed", {"float64": 79}),
         ("ls_cupy_fastmath", {"fast_sines": 0}),
         ("ls_cupy_launch_bounds", {"bound": 0}),

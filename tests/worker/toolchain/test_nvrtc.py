@@ -30,9 +30,34 @@ _PTX = """
 def test_each_kernel_has_its_own_facts():
     """Instructions are counted for each kernel; only the second has results that are doubles."""
     assert ptx_facts(_PTX) == [
-        {"name": "first", "float64": 3, "double": False, "fast_sines": 1, "bound": True},
-        {"name": "second", "float64": 1, "double": True, "fast_sines": 0, "bound": False},
+        {"name": "first", "float64": 3, "double": False, "fast_sines": 1, "bound": True, "per_sine": 0},
+        {"name": "second", "float64": 1, "double": True, "fast_sines": 0, "bound": False, "per_sine": 0},
     ]
+
+
+_LOOPS = """
+.visible .entry nested()
+{
+    mov.u32 %r1, 0;
+$L__BB0_1:
+    mov.u32 %r2, 0;
+$L__BB0_2:
+    sin.approx.ftz.f32 %f1, %f2;
+    sin.approx.ftz.f32 %f3, %f4;
+    add.f32 %f5, %f1, %f3;
+    add.s32 %r2, %r2, 1;
+    setp.lt.u32 %p1, %r2, %r3;
+    @%p1 bra $L__BB0_2;
+    sin.approx.ftz.f32 %f1, %f2;
+    @%p2 bra $L__BB0_1;
+    ret;
+}
+"""
+
+
+def test_the_innermost_loop_is_counted_per_fast_sine():
+    """Six instructions with two sines are three per sine; the outer loop's own sine does not count."""
+    assert ptx_facts(_LOOPS)[0]["per_sine"] == 3
 
 
 @pytest.mark.parametrize(
