@@ -62,4 +62,13 @@
 #
 # | term | meaning | taught in |
 # | :--- | :--- | :--- |
+# | **aliasing** | two frequencies that look the same on evenly spaced samples | [Find a period](04_numba_cupy/01_find_a_period.ipynb) |
 # | **fast math** | compiler options that trade accuracy for faster division, roots and sines | [Climb with Numba](04_numba_cupy/02_climb_with_numba.ipynb) |
+# | **Lomb–Scargle periodogram** | how much of a signal at uneven times a sine of each frequency explains | [Find a period](04_numba_cupy/01_find_a_period.ipynb) |
+# | **Nyquist frequency** | half the sampling rate: the highest frequency that even samples can tell from its aliases | [Find a period](04_numba_cupy/01_find_a_period.ipynb) |
+# | **oversampling** | taking several frequencies per peak width, so that no peak is missed | [Find a period](04_numba_cupy/01_find_a_period.ipynb) |
+# | **SASS** | the machine code of a particular NVIDIA GPU | [Climb with Numba](04_numba_cupy/02_climb_with_numba.ipynb) |
+# | **signature** | the argument types that a kernel is compiled for | [Climb with Numba](04_numba_cupy/02_climb_with_numba.ipynb) |
+# | **special function units** | the parts of an SM that compute sines, square roots and the like in one instruction | [Climb with Numba](04_numba_cupy/02_climb_with_numba.ipynb) |
+# | **tail** | the end of a launch, when only some of the SMs or threads still have work | [Climb with Numba](04_numba_cupy/02_climb_with_numba.ipynb) |
+# | **window function** | the power of a constant signal at the same sampling times; its peaks repeat every real one | [Find a period](04_numba_cupy/01_find_a_period.ipynb) |
