@@ -12,11 +12,20 @@
 # | **AOTAutograd** | the part of `torch.compile` that traces the backward pass ahead of time | [Let the compiler fuse](01_profiling/05_let_the_compiler_fuse.ipynb) |
 # | **arithmetic intensity** | operations per byte moved to or from memory | [Draw the roofline](01_profiling/04_draw_the_roofline.ipynb) |
 # | **asynchronous** | said of a launch: it returns before the GPU has done the work | [Time a GPU call](01_profiling/01_time_a_gpu_call.ipynb) |
+# | **backend** | the part of `torch.compile` that turns a captured graph into something to call | [Let the compiler fuse](01_profiling/05_let_the_compiler_fuse.ipynb) |
 # | **busy share** | the share of a span of time in which the GPU does any work | [Read a profile](01_profiling/02_read_a_profile.ipynb) |
 # | **caching allocator** | the part of PyTorch that keeps freed GPU memory for later tensors | [Read a profile](01_profiling/02_read_a_profile.ipynb) |
 # | **cold** | said of a cache that does not hold the data yet, so that they come from memory | [Time a GPU call](01_profiling/01_time_a_gpu_call.ipynb) |
 # | **CPU total** | the time from an operation's start to its end, including everything that it calls | [Read a profile](01_profiling/02_read_a_profile.ipynb) |
+# | **CUDA graphs** | sequences of launches that are recorded once and replayed with a single call | [Free a pipeline](01_profiling/03_free_a_pipeline.ipynb) |
+# | **decomposition** | writing an operation in terms of simpler ones | [Let the compiler fuse](01_profiling/05_let_the_compiler_fuse.ipynb) |
+# | **dynamic shape** | a size that a compiled graph leaves open | [Let the compiler fuse](01_profiling/05_let_the_compiler_fuse.ipynb) |
+# | **eager mode** | each operation launches its kernel as soon as Python reaches it | [Let the compiler fuse](01_profiling/05_let_the_compiler_fuse.ipynb) |
 # | **event** | a marker in the GPU's queue that records the time at which the GPU reaches it | [Time a GPU call](01_profiling/01_time_a_gpu_call.ipynb) |
+# | **fusion** | combining several operations into one kernel | [Let the compiler fuse](01_profiling/05_let_the_compiler_fuse.ipynb) |
+# | **FX graph** | the list of operations that TorchDynamo captures | [Let the compiler fuse](01_profiling/05_let_the_compiler_fuse.ipynb) |
+# | **graph break** | a place where TorchDynamo ends a graph and leaves the next step to Python | [Let the compiler fuse](01_profiling/05_let_the_compiler_fuse.ipynb) |
+# | **guards** | the checks of a compiled function that its assumptions still hold | [Let the compiler fuse](01_profiling/05_let_the_compiler_fuse.ipynb) |
 # | **host** | the CPU and its memory, as CUDA calls them | [Time a GPU call](01_profiling/01_time_a_gpu_call.ipynb) |
 # | **idle gap** | a stretch of time between two pieces of work in which the GPU does nothing | [Read a profile](01_profiling/02_read_a_profile.ipynb) |
 # | **Inductor** | the part of `torch.compile` that fuses operations and writes the kernels | [Let the compiler fuse](01_profiling/05_let_the_compiler_fuse.ipynb) |
@@ -24,16 +33,26 @@
 # | **kernel** | a function that runs on the GPU | [Time a GPU call](01_profiling/01_time_a_gpu_call.ipynb) |
 # | **L2 cache** | the cache that all parts of a GPU share; tens of megabytes on large GPUs | [Time a GPU call](01_profiling/01_time_a_gpu_call.ipynb) |
 # | **launch overhead** | the time that a launch costs, whatever the kernel does | [Time a GPU call](01_profiling/01_time_a_gpu_call.ipynb) |
+# | **lowering** | turning operations into loops over elements, and loops into source code | [Let the compiler fuse](01_profiling/05_let_the_compiler_fuse.ipynb) |
 # | **median** | the middle value of several measurements, which a single outlier hardly moves | [Time a GPU call](01_profiling/01_time_a_gpu_call.ipynb) |
+# | **memory-bound** | limited by the bandwidth of the memory | [Free a pipeline](01_profiling/03_free_a_pipeline.ipynb) |
+# | **minimum cut** | the cut between forward and backward graph that the fewest bytes cross | [Let the compiler fuse](01_profiling/05_let_the_compiler_fuse.ipynb) |
 # | **NVTX** | NVIDIA's library for naming ranges of a program, which its profilers then show | [Free a pipeline](01_profiling/03_free_a_pipeline.ipynb) |
 # | **outlier** | a measurement far from the others | [Time a GPU call](01_profiling/01_time_a_gpu_call.ipynb) |
+# | **overhead-bound** | limited by launches and Python, so that the GPU waits for work | [Free a pipeline](01_profiling/03_free_a_pipeline.ipynb) |
+# | **pinned memory** | host memory that the GPU can read by itself, so that copies need not wait | [Free a pipeline](01_profiling/03_free_a_pipeline.ipynb) |
+# | **pointwise** | said of an operation that computes each element on its own | [Let the compiler fuse](01_profiling/05_let_the_compiler_fuse.ipynb) |
 # | **power limit** | the most power that a GPU may draw; it lowers its clock to stay within | [Time a GPU call](01_profiling/01_time_a_gpu_call.ipynb) |
 # | **profiler** | a tool that records what ran, when, and for how long | [Read a profile](01_profiling/02_read_a_profile.ipynb) |
 # | **queue** | the list of work that the host has handed to the GPU; CUDA calls it a stream | [Time a GPU call](01_profiling/01_time_a_gpu_call.ipynb) |
+# | **recompile** | compiling a function again because no graph fits the call | [Let the compiler fuse](01_profiling/05_let_the_compiler_fuse.ipynb) |
+# | **reductions** | operations that turn many values into one, such as sums and maxima | [Let the compiler fuse](01_profiling/05_let_the_compiler_fuse.ipynb) |
+# | **registers** | the few values that each thread of a GPU has at hand | [Let the compiler fuse](01_profiling/05_let_the_compiler_fuse.ipynb) |
 # | **ridge** | the arithmetic intensity at which a kernel stops being limited by memory | [Draw the roofline](01_profiling/04_draw_the_roofline.ipynb) |
 # | **schedule** | says which steps of a long run the profiler skips, warms up in and records | [Read a profile](01_profiling/02_read_a_profile.ipynb) |
 # | **Self CPU** | the time of an operation without the operations that it calls | [Read a profile](01_profiling/02_read_a_profile.ipynb) |
 # | **stream** | a queue of work on the GPU; several streams may run at the same time | [Read a profile](01_profiling/02_read_a_profile.ipynb) |
+# | **synchronisation point** | a line at which the CPU waits until the GPU has finished its queue | [Free a pipeline](01_profiling/03_free_a_pipeline.ipynb) |
 # | **throttling** | a lower clock rate because of heat or the power limit | [Time a GPU call](01_profiling/01_time_a_gpu_call.ipynb) |
 # | **TorchDynamo** | the part of `torch.compile` that turns Python into a graph of operations | [Let the compiler fuse](01_profiling/05_let_the_compiler_fuse.ipynb) |
 # | **trace** | a recording of every event of a program, with its start and its length | [Read a profile](01_profiling/02_read_a_profile.ipynb) |

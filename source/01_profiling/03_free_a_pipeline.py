@@ -1,17 +1,19 @@
 # %% [markdown]
 # # Free a pipeline
 #
-# **You will** free a pipeline of the waits that its profile shows, and meet NVIDIA's two profilers.
+# **You will** remove the waits that a profile shows in a pipeline, look at what limits it then, and meet NVIDIA's own
+# profilers.
 #
 # **You will learn**
 #
-# - which innocent lines make the CPU wait for the GPU, and how to do without them
-# - when to reach for Nsight Systems and Nsight Compute, with the commands to run
+# - which innocent lines make the CPU wait for the GPU, and how to write them without the wait
+# - what to do when launches are the limit: larger batches, fewer kernels, CUDA graphs
+# - when to use Nsight Systems and Nsight Compute, and how to read a report of the latter
 #
-# **You need** about 50 minutes, PyTorch, and no CUDA. Without a GPU the profiles that you take are the CPU's; what a
-# GPU adds is shown as recorded on another machine.
+# **You need** about 60 minutes and PyTorch, but no CUDA. Without a GPU you profile the CPU, and the notebook shows what
+# was recorded on a GPU.
 #
-# **It writes** a small file into its folder: `mean_two_ways.py`. You may delete it afterwards.
+# **It writes** a small file into its folder, `mean_two_ways.py`. You may delete it afterwards.
 
 # %%
 import os
@@ -29,28 +31,28 @@ from pathlib import Path
 
 import torch
 from torch.profiler import ProfilerActivity, profile
+from torch.utils.benchmark import Timer
 
 activities = [ProfilerActivity.CPU] + [ProfilerActivity.CUDA] * (device == "cuda")
 
 # %% [markdown]
 # ## Ask for a value, and wait
 #
-# The CPU runs ahead: it queues kernels and does not wait for them. That is why a GPU can be busy all the time,
-# although Python is slow. This ends as soon as the CPU **needs a value**. It must wait until what it has queued has run,
-# and meanwhile it queues nothing. The GPU runs dry.
+# The CPU runs ahead: it queues kernels and does not wait for them. That is how a GPU stays busy although Python is slow. It
+# ends as soon as the CPU needs a **value**. Then the CPU has to wait until everything in the queue has run, and meanwhile it
+# queues nothing new. The GPU runs out of work. This is a **synchronisation point**.
 #
-# | this waits, if `x` is on the GPU | because |
+# | this waits if `x` is on the GPU | because |
 # | --- | --- |
-# | `x.item()`, `float(x)`, `x.tolist()`, `print(x)` | a number is needed on the CPU |
+# | `x.item()`, `float(x)`, `x.tolist()`, `print(x)` | the CPU needs a number |
 # | `if x.any():`, `while x > 0:` | Python branches on the CPU |
 # | `x.cpu()` | the values are copied to the CPU |
-# | `x[mask]`, `x.nonzero()` | how large is the result? |
+# | `x[mask]`, `x.nonzero()` | the CPU needs the size of the result |
 #
-# In the other direction `x.to("cuda")` waits for the copy, too. To go on meanwhile, it takes `non_blocking=True` and an
-# `x` in pinned memory (`x.pin_memory()`).
+# In the other direction, `x.to("cuda")` waits for its copy as well. It does not if you pass `non_blocking=True` and `x` is in
+# **pinned memory** (`x.pin_memory()`), which the GPU can read by itself.
 #
-# Here is a pipeline of the usual sort, and its results are right. Each row of `x` is the signal of a sensor. This cleans
-# one:
+# Here is a typical pipeline, whose results are right. Each row of `x` is the signal of a sensor. This cleans one of them:
 
 
 # %%
@@ -77,8 +79,8 @@ def blocking(x, gain):
 
 
 # %% [markdown]
-# Predict: on eight sensors, none of them dead, how often does Python ask for a single number of a tensor? (Count
-# `.item()`, and each `if` on a tensor. To compare Python numbers asks for nothing, and copies come later.)
+# Predict: on eight sensors, none of them dead, how often does Python ask for a single number from a tensor? Count each
+# `.item()` and each `if` on a tensor, but not comparisons of Python numbers, and not copies.
 
 # %%
 prediction = ...  # questions, for 8 rows
@@ -94,24 +96,31 @@ by_python = [event for event in asked if event.cpu_parent is None]  # by no othe
 compare(prediction, len(by_python), "questions")
 
 # %% [markdown]
-# Three for each row: `.item()` twice, and one `if` on a tensor, which is `aten::is_nonzero`. These are names worth
-# searching a profile for.
+# Three per row: `.item()` twice, and one `if` on a tensor, which is `aten::is_nonzero` in the profile. Search your own
+# profiles for these two names.
 #
-# On a GPU each question is a wait. So are the copies to the CPU and back, three more for each row, and the one of
-# `gain`. Without a GPU nothing is copied, and the profile does not show them.
+# On a GPU each question is a wait. So are the copies to the CPU and back, three more per row, and the copy of `gain`.
 #
-# With a GPU, the first operation of such a picture may look like the worst wait of all. It is none: again the profiler
-# begins in it. Zoom past it, here and in the recorded pictures below.
+# With a GPU, PyTorch finds such lines for you. After `torch.cuda.set_sync_debug_mode("warn")` it warns at nearly every wait
+# and names the line.
 
 # %%
 show_timeline(prof, "the pipeline on eight sensors, on this machine")
 
 # %% [markdown]
-# Zoom in: eight times the same pattern, many operations for one row at a time. On a GPU nearly every one is a small
-# kernel, and after each wait the next one is launched to a GPU that has nothing to do.
+# Zoom in: the same pattern eight times, with many operations per row. On a GPU nearly every operation is a small kernel, and
+# after each wait the next kernel is launched to a GPU that has run out of work.
+
+# %% [markdown]
+# ## What a version without waits gains
 #
-# This is the pipeline on a GPU, and below it one that never asks. Predict: how many times as many kernels does the
-# pipeline launch, on eight sensors?
+# You are going to write a version that never asks and handles all rows at once. This is what it gains on an H200, for 160
+# sensors with 65,536 readings each:
+# **⟦ recorded(bench="unblock", case="160 × 65536, every kind of row", metric="ratio_vs_blocking", gpu="H200") ⟧** the
+# pipeline's speed. The arithmetic is the same; only the waits and most of the launches are gone.
+#
+# To see where the time goes, look at eight sensors, recorded on an H200. Predict: how many times as many kernels does the
+# pipeline launch as the version without waits?
 
 # %%
 prediction = ...  # the pipeline's kernels, divided by those without waits
@@ -125,68 +134,60 @@ def kernels(name):
 compare(prediction, kernels("blocking") / kernels("unblocked"), how="recorded")
 
 # %% [markdown]
-# Here are the two timelines. Look for the waits in the first.
+# Here are the two timelines. In the first, look for the pattern *wait, launch, kernel, wait*.
 
 # %%
 show_timeline(recorded_trace("blocking"), "the pipeline on eight sensors, recorded")
 
 # %%
-show_timeline(recorded_trace("unblocked"), "the same, without waits, recorded")
+show_timeline(recorded_trace("unblocked"), "the same without waits, recorded")
 
 # %%
-recorded("traces/pipeline", "kernels", "waits", "span_us", "busy_percent")
+recorded("traces/pipeline", "kernels", "waits", "span_us")
 
 # %% [markdown]
-# The second has the shorter span, and yet the **lower** busy share. Multiply each share by its span: that is the time in
-# which the GPU worked. It has shrunk even more than the span.
-#
-# Zoom in on the second. Nearly every kernel begins soon after its launch, and is over long before the next launch. The CPU
-# waits no more, but now the GPU waits for launches: eight short rows are too little work for it. (The profiler makes each
-# launch slower, too.) So a busy share alone does not say which program is faster.
+# No waits, a fraction of the kernels, and a span that is several times shorter. The long first operation in both pictures is
+# the profiler starting up, not work of the pipeline.
 
 # %% [markdown]
-# With a GPU, PyTorch can point at such lines itself: after `torch.cuda.set_sync_debug_mode("warn")` it warns at
-# nearly every wait, with the line.
-
-# %% [markdown]
-# ## Do without
+# ## Write it without the wait
 #
 # Three rewrites remove the waits.
 #
-# **All rows at once.** A reduction with `dim=1, keepdim=True` gives one value for each row, as a column that fits back
-# onto the matrix.
+# **All rows at once.** A reduction with `dim=1, keepdim=True` gives one value per row, as a column that broadcasts over the
+# matrix.
 #
-# **A branch that may as well be taken.** `if any(abs(z) > 3): z = z.clamp(-3, 3)` gives what clamping always gives.
+# **A branch that you can always take.** `if any(abs(z) > 3): z = z.clamp(-3, 3)` is the same as clamping every time.
 #
-# **A branch that matters** becomes a choice: compute both sides, then `torch.where(condition, this, that)`, with a
-# condition for each row.
+# **A branch that matters** becomes a selection. Compute both sides, then choose with `torch.where(condition, this, that)`,
+# where the condition has one value per row.
 #
-# Here are the first and the third on `[[1, 2, 3], [-1, -2, 0.5]]`: rows whose mean is negative are to be doubled.
-# Predict the second row of the result.
+# Here are the first and the third on `[[1, 2, 3], [-1, -2, 0.5]]`: rows with a negative mean are doubled. Predict the second
+# row of the result.
 
 # %%
 prediction = ...  # a list of three numbers
 
 # %%
 small = torch.tensor([[1.0, 2.0, 3.0], [-1.0, -2.0, 0.5]])
-negative = small.mean(dim=1, keepdim=True) < 0  # one answer for each row, shape (2, 1)
+negative = small.mean(dim=1, keepdim=True) < 0  # one answer per row, shape (2, 1)
 compare(prediction, torch.where(negative, 2 * small, small)[1].tolist(), how="computed")
 
 # %% [markdown]
-# The whole row is doubled, the 0.5 too. And what if the side that is not chosen holds a NaN, 0 / 0 for instance?
-# `torch.where` drops it. Multiplying by 0 would not help: NaN times 0 is NaN.
+# The whole row is doubled, including the 0.5. If the side that is not chosen contains a NaN, for example from 0 / 0,
+# `torch.where` drops it. Multiplying by 0 would not: NaN times 0 is NaN.
 
 # %% [markdown]
 # ## Exercise: free the pipeline
 #
-# Write `unblock(x, gain)`, which returns the numbers that `blocking(x, gain)` returns, for the whole matrix at once.
-# `x` is a float32 matrix of sensors × readings, with at least two readings; `gain` has one number for each sensor and
-# may be negative. Dead sensors, outliers and saturated sensors all occur; a dead one may hold any constant.
+# Write `unblock(x, gain)`, which returns the same numbers as `blocking(x, gain)`, for the whole matrix at once. `x` is a
+# float32 matrix of sensors × readings, with at least two readings per sensor. `gain` has one number per sensor and may be
+# negative. Dead sensors, outliers and saturated sensors all occur; a dead sensor may have any constant value.
 #
 # No `.item()`, no `.cpu()`, no `if` on a tensor, no loop over rows. Get it right first, then fast. *(about 7 lines)*
 #
-# Useful: `torch.std_mean(x, dim=1, keepdim=True)` and `torch.aminmax(x, dim=1, keepdim=True)` each give two things in
-# one go. `gain[:, None]` makes a column of a vector.
+# Useful: `torch.std_mean(x, dim=1, keepdim=True)` and `torch.aminmax(x, dim=1, keepdim=True)` each return two results at
+# once. `gain[:, None]` turns a vector into a column.
 
 # %% nbgrader={"grade_id": "unblock", "solution": true}
 import torch
@@ -204,7 +205,7 @@ def unblock(x, gain):
 
 
 # %% [markdown]
-# `check` has rows of every kind, alone and mixed.
+# `check` uses rows of every kind, alone and mixed.
 
 # %% nbgrader={"grade_id": "check-unblock", "grade": true, "locked": true, "points": 5}
 check(unblock)
@@ -214,12 +215,7 @@ check(unblock)
 #
 # ⟦ gate("unblock", "blocking").points ⟧ of ⟦ exercise("unblock").max_points ⟧ points are for at least
 # ⟦ gate("unblock", "blocking").at_least ⟧ times the pipeline's speed at
-# ⟦ gate("unblock", "blocking").cases | join(", ") ⟧.
-#
-# Predict: on a GPU, how many times as fast as the pipeline is yours? Compare your number with the report.
-
-# %%
-prediction = ...  # the pipeline's time divided by yours
+# ⟦ gate("unblock", "blocking").cases | join(", ") ⟧. Below your plot is the recorded run.
 
 # %%
 benchmark(unblock)
@@ -228,32 +224,108 @@ benchmark(unblock)
 recorded("unblock", "ratio_vs_blocking")
 
 # %% [markdown]
-# Expect this of the plot, from left to right: it shows bandwidth, bytes divided by time. The pipeline pays the same
-# launches and waits for each row, so its curve stays low. (If each row took the same time, it would be flat. It may
-# rise or fall. The reason was not looked for.) Yours makes the same few launches for any number of rows: the more rows,
-# the less they count, and the curve rises. It stays far below a copy, as each line of PyTorch is a kernel that reads
-# and writes the whole matrix.
+# The plot shows bandwidth: bytes divided by time. The pipeline pays for its launches and waits on every row. Yours makes the
+# same few launches for any number of rows, so the more rows, the less they count.
 #
-# The plot has fewer rows than the case for the points. On a fast GPU the rows of that case are lengthened, on an H200
-# until they are as long as those in the plot. The recorded row of that case has short rows, as its name says. There the
-# factor is far larger: the pipeline takes about as long for a short row as for a long one.
-#
-# The arithmetic is hardly more. Gone are the waits, the launches for each row, and the kernels too small to fill a GPU.
+# Compare the recorded rows. With a million readings per sensor, the gain is about ten. With 65,536 readings it is far larger,
+# because the pipeline takes about as long for a short row as for a long one.
 
 # %% [markdown]
-# ## Nsight Systems and Nsight Compute
+# ## When launches are the limit
+#
+# Back to the eight sensors. On the recorded H200, the pipeline kept the GPU busy for
+# ⟦ recorded(bench="traces/pipeline", case="the pipeline", metric="busy_percent", gpu="H200").number ⟧ % of its span. Predict
+# the busy share of the version without waits, in per cent.
+
+# %%
+prediction = ...  # per cent of the span in which the GPU works
+
+# %%
+found = recorded("traces/pipeline", "busy_percent")
+compare(prediction, found.value("busy_percent", "without waits"), "%", how="recorded")
+
+# %% [markdown]
+# It is *lower*: the busy time shrank even more than the span. So do not compare programs by their busy share. The share
+# tells you what is left to gain: with free launches, this span on the H200 would be
+# ⟦ "%.0f" | format(100 / recorded(bench="traces/pipeline", case="without waits", metric="busy_percent", gpu="H200").value) ⟧
+# times shorter.
+#
+# In the timeline, each kernel ends long before the next launch. The CPU does not wait any more, but now the GPU waits for
+# launches: the program is **overhead-bound**. There are three cures:
+#
+# 1. **More work per launch.** 160 sensors at once instead of eight cost the same number of launches.
+# 2. **Fewer kernels.** [Let the compiler fuse](05_let_the_compiler_fuse.ipynb) puts several operations into one.
+# 3. **CUDA graphs.** A graph records a sequence of launches once and then replays all of them with a single call.
+#
+# Here is a function that needs a cure: on a small tensor, every line of it is over before the next one is launched.
+
+
+# %%
+def many_small_steps(x):
+    for _ in range(20):
+        x = x * 0.99 + 0.01
+    return x
+
+
+# %% [markdown]
+# Predict: how many kernels does the CPU launch for one call?
+
+# %%
+prediction = ...  # launches for one call
+
+# %%
+y = torch.randn(8, 1024, device=device)
+with profile(activities=[ProfilerActivity.CPU]) as prof:
+    many_small_steps(y)
+compare(prediction, sum(event.name in ("aten::mul", "aten::add") for event in prof.events()), "launches")
+
+# %% [markdown]
+# As a CUDA graph, that is one launch for all of them. Capturing runs nothing: it writes down which kernels are launched, with
+# which addresses. So a replay reads the *same* input tensor and writes the *same* result tensor. To process new data, copy
+# them into the input first.
+
+
+# %%
+def captured(function, x):
+    side = torch.cuda.Stream()
+    side.wait_stream(torch.cuda.current_stream())
+    with torch.cuda.stream(side):
+        function(x)  # warm up outside of the graph
+    torch.cuda.current_stream().wait_stream(side)
+    graph = torch.cuda.CUDAGraph()
+    with torch.cuda.graph(graph):
+        result = function(x)
+    return graph, result
+
+
+# %%
+if device == "cuda":
+    graph, result = captured(many_small_steps, y)
+    for name, statement in (("eager", "many_small_steps(y)"), ("CUDA graph", "graph.replay()")):
+        time_s = Timer(statement, globals=globals()).blocked_autorange().median
+        print(f"{name:12} {1e6 * time_s:8.1f} µs")
+else:
+    print("CUDA graphs need a GPU.")
+
+# %% [markdown]
+# You rarely write this by hand. `torch.compile(model, mode="reduce-overhead")` fuses what it can and puts the rest into CUDA
+# graphs. It copies new inputs for you, and it skips the graph where one is not possible.
+#
+# A graph can hold no synchronisation point: `.item()` during capture is an error. Shapes are fixed as well. So the order is
+# the one of this notebook: first remove the waits, then the launches.
+
+# %% [markdown]
+# ## NVIDIA's profilers
 #
 # PyTorch's profilers know PyTorch. NVIDIA's know the machine.
 #
-# - **Nsight Systems** (`nsys`) records a timeline of the whole program: CPU, CUDA calls, kernels, copies, other
-#   libraries. It costs little. Ask it: *where does the time go, and who waits for whom?*
-# - **Nsight Compute** (`ncu`) takes one kernel apart: share of the memory's bandwidth, cache hits, why threads stall. It
-#   runs the kernel many times over to read all the counters. Ask it: *why is this kernel slow?*
+# - **Nsight Systems** (`nsys`) records a timeline of the whole program: CPU, CUDA calls, kernels, copies, other libraries. It
+#   costs little. Ask it *where the time goes, and who waits for whom*.
+# - **Nsight Compute** (`ncu`) takes one kernel apart: its share of the memory bandwidth, cache hits, why threads stall. It
+#   runs the kernel several times to read all counters. Ask it *why this kernel is slow*.
 #
-# Neither knows `record_function`. Their ranges are **NVTX** ranges, and PyTorch can set them:
-# `torch.cuda.nvtx.range("name")`. (`torch.autograd.profiler.emit_nvtx()` sets one for each operation.)
-#
-# Both profile a program from outside. The next cell writes one to the file `mean_two_ways.py`.
+# Both profile a program from the outside. Both show **NVTX** ranges, which you set with `torch.cuda.nvtx.range("name")`, or
+# for every operation with `torch.autograd.profiler.emit_nvtx()`. The next cell writes a small program to a file.
 
 # %%
 script = """import torch
@@ -268,15 +340,16 @@ torch.cuda.synchronize()
 print(Path("mean_two_ways.py").write_text(script), "characters written")
 
 # %% [markdown]
-# On a machine with a GPU and Nsight, run these in a terminal, in this notebook's folder. The first records, the second
-# prints a table of kernels; `mean.nsys-rep` also opens in Nsight's own window.
+# On a machine with a GPU and Nsight, run these in a terminal in this notebook's folder. The first command records, the second
+# prints a table: one row per kernel, with its share of the GPU's time. `mean.nsys-rep` also opens in the window of Nsight
+# Systems, which looks much like the timelines above.
 #
 # ```bash
 # nsys profile --trace=cuda,nvtx --force-overwrite=true --output=mean python mean_two_ways.py
 # nsys stats --force-export=true --report cuda_gpu_kern_sum mean.nsys-rep
 # ```
 #
-# And this asks of each kernel in the range `by_sum` what limits it.
+# And this asks what limits each kernel in the range `by_sum`:
 #
 # ```bash
 # ncu --nvtx --nvtx-include "by_sum/" --section SpeedOfLight python mean_two_ways.py
@@ -284,31 +357,53 @@ print(Path("mean_two_ways.py").write_text(script), "characters written")
 #
 # `ERR_NVGPUCTRPERM` means that the counters are reserved for administrators on that machine.
 #
-# What to look for:
-#
-# - In the table of `nsys`, each row is a kernel with its share of the GPU's time. The first call of each mean is counted
-#   as well, and so is the kernel that makes the random numbers. The division takes next to nothing.
-# - In the report of `ncu`, look at *DRAM Throughput* and *Compute (SM) Throughput*, both in per cent of what the GPU can
-#   do by its data sheet. (A plain copy does not reach 100 %, either.) The large kernel should be much nearer to the first
-#   limit than to the second. For the tiny one both are near zero: it is all launch. (The report
-#   calls it `MulFunctor`: to divide by a number, PyTorch multiplies by its reciprocal.)
-#
-# The next two cells show what these commands printed on a GPU machine. Where one was not installed, it says so.
-
-# %%
-recorded_output("nsys")
+# Before you unfold the report: two kernels run in this range. Which one do you expect near the limit of the memory?
 
 # %%
 recorded_output("ncu")
 
 # %% [markdown]
+# Read *DRAM Throughput* and *Compute (SM) Throughput* first. Both are in per cent of what the GPU could do.
+#
+# - `reduce_kernel`, the sum, is close to the limit of the memory and far from that of the arithmetic. It is **memory-bound**.
+# - `vectorized_elementwise_kernel`, the division, is near zero in both: it is all launch. Its high *L1/TEX* share is relative
+#   to the cycles in which an SM was active, and that were only eleven.
+#
+# Do not compare these durations with a timeline. `ncu` locks the GPU to its base clock and flushes the caches before every
+# run, so that reports are comparable. `--clock-control none` and `--cache-control none` switch that off.
+
+# %% [markdown]
 # ## Extra credit
 #
-# No points, but each shows something.
+# No points, but each task shows you something.
 #
-# 1. Profile `blocking` on 64 sensors and compute its busy share with your `trace_facts` (with a GPU). Then `unblock`.
-# 2. Your `unblock` still moves the matrix several times. How many bytes must be moved at least, and how many do you
-#    move? (The next notebook is about this question.)
+# 1. With a GPU: profile `blocking` on 64 sensors and compute its busy share with your `trace_facts`. Then do the same for
+#    `unblock`.
+#
+# <details><summary>Answer</summary>
+#
+# The pipeline's share hardly changes, since every row has the same waits. The share of `unblock` rises, since each kernel now
+# has eight times the work for the same launch.
+#
+# </details>
+#
+# 2. Your `unblock` still moves the matrix several times. How many bytes must be moved at least, and how many do you move?
+#
+# <details><summary>Answer</summary>
+#
+# The statistics need one pass over the matrix. The result needs a second read and a write. The reference reads it six times
+# and writes it four times, because each line of PyTorch is a kernel of its own.
+#
+# </details>
+#
+# 3. With a GPU: capture your `unblock` in a CUDA graph and time it for 8 × 1024 and for 160 × 65,536. When does it help?
+#
+# <details><summary>Answer</summary>
+#
+# For the small matrix, where the launches take longer than the kernels. For the large one the launches are hidden behind the
+# kernels, and the graph saves next to nothing.
+#
+# </details>
 
 # %%
 from grader.explore import count_predictions
@@ -319,28 +414,44 @@ count_predictions()
 # ## In this notebook you have
 #
 # - counted the questions that a pipeline asks the GPU, and rewritten it so that it asks none
-# - met Nsight's two profilers, with the commands to run them
+# - seen a program that is limited by its launches, and three cures
+# - read a report of Nsight Compute
 #
 # ## Check yourself
 #
 # <details><summary>Your GPU's busy share is 0.3. Will a faster kernel help?</summary>
 #
-# Hardly: 70 % of the time no work runs. Find out what the CPU does in the gaps: it waits, copies, or launches too many
+# Hardly: no work runs for 70 % of the time. Find out what the CPU does in the gaps. It waits, copies, or launches too many
 # tiny kernels.
 #
 # </details>
 #
 # <details><summary>You remove a <code>print(loss)</code> from a training loop, and it becomes faster by far more than printing costs. Why?</summary>
 #
-# Printing needs the value, so the CPU waited for the GPU in every step, and the GPU ran dry after it.
+# Printing needs the value, so the CPU waited for the GPU in every step, and after that the GPU had to wait for new work.
 #
 # </details>
 #
-# <details><summary>Which of Nsight's two profilers do you start with, and why?</summary>
+# <details><summary>You replay a CUDA graph on a new input tensor and get the old result. What is wrong?</summary>
 #
-# With Nsight Systems: it says where the time goes. Nsight Compute then takes the kernel apart that it went to.
+# The graph reads the address of the tensor that was there during capture. Copy the new data into that tensor.
 #
 # </details>
 #
-# **Next:** [Draw the roofline](04_draw_the_roofline.ipynb), which says how fast a kernel can be at all. Or go back to the
+# <details><summary>Which of Nsight's two profilers do you start with?</summary>
+#
+# Nsight Systems: it shows where the time goes. Nsight Compute then takes apart the kernel that needs it.
+#
+# </details>
+#
+# ## Read on
+#
+# - [Accelerating PyTorch with CUDA Graphs](https://pytorch.org/blog/accelerating-pytorch-with-cuda-graphs/): capture, replay
+#   and their rules, with timelines.
+# - [Performance Tuning Guide](https://docs.pytorch.org/tutorials/recipes/recipes/tuning_guide.html): synchronisation points,
+#   pinned memory, data loading.
+# - [Nsight Compute: Profiling Guide](https://docs.nvidia.com/nsight-compute/ProfilingGuide/index.html): what each metric means,
+#   and how kernels are replayed.
+#
+# **Next:** [Draw the roofline](04_draw_the_roofline.ipynb), which tells you how fast a kernel can be at best. Or go back to the
 # [syllabus](../README.ipynb).

@@ -1,19 +1,19 @@
 # %% [markdown]
 # # Let the compiler fuse
 #
-# **You will** watch `torch.compile` turn a line of PyTorch into one kernel, stage by stage. Then you rewrite a function
-# that it cannot compile in one piece, until it can.
+# **You will** watch `torch.compile` turn a line of PyTorch into one kernel, stage by stage. Then you rewrite a function that
+# it cannot compile in one piece until it can.
 #
 # **You will learn**
 #
-# - what TorchDynamo, AOTAutograd and Inductor each do, and how to look at what each hands on
+# - what TorchDynamo, AOTAutograd and Inductor do, and how to see what each of them produces
 # - which operations are fused into one kernel, and what keeps them apart
 # - what a graph break is, how to find each one, and how to remove it
-# - what a recompile is, how to count them, and how to prevent them
+# - what a recompile is, how to count them, and how to prevent them.
 #
-# **You need** about 60 minutes, PyTorch, and a C++ compiler for one cell (`grader doctor` says whether it is there). No
-# GPU is needed: everything is captured, compiled and counted on the CPU as well. With an NVIDIA GPU you see the Triton
-# code that is made for yours, and measure speed. Without one, this is shown as recorded on another machine.
+# **You need** about 85 minutes, PyTorch, and a C++ compiler for one cell (`grader doctor` tells you whether you have one). You
+# do not need a GPU: everything is captured, compiled and counted on a CPU as well. With an NVIDIA GPU you see the Triton code
+# for it and measure the speed.
 
 # %%
 from grader import benchmark, check, device
@@ -26,10 +26,10 @@ device
 import torch
 
 # %% [markdown]
-# ## Five kernels for one
+# ## Five kernels or one
 #
-# Here is a function whose result you know: it is 1 for every `x`, and its derivative is 0. This makes it easy to see
-# whether a compiler changed anything.
+# Here is a function whose result you know: it is 1 for every `x`, and its derivative is 0. So you can see at once whether a
+# compiler has changed the result.
 
 
 # %%
@@ -38,10 +38,10 @@ def one(x):
 
 
 # %% [markdown]
-# Without a compiler PyTorch runs in *eager* mode: each operation starts a kernel as Python comes to it. The kernel reads
-# its input from memory, and writes its result to memory.
+# Without a compiler, PyTorch runs in **eager mode**: each operation launches a kernel as soon as Python reaches it. The kernel
+# reads its input from memory and writes its result back to memory.
 #
-# Predict: how many kernels does `one` start?
+# Predict: how many kernels does `one` launch?
 
 # %%
 prediction = ...  # kernels of one(x) in eager mode
@@ -53,25 +53,24 @@ compare(prediction, len(eager.steps), "kernels", how="computed")
 eager
 
 # %% [markdown]
-# Together they move 11 times the size of `x`. A single kernel could do all five: read `x` once, keep what lies between
-# in *registers*, and write the result once. (A GPU runs a kernel in thousands of *threads*, each on a few elements. A
-# thread's registers are the few places for numbers that it has at hand.) It moves 2 times the
-# size of `x`. Operations as light as these lie far under the roofline's ridge: time goes mostly with the bytes.
+# Together they move 11 times the size of `x`. A single kernel could do all five steps and move 2 times the size of `x`. It
+# would read `x` once, keep the intermediate values in **registers**, and write the result once. Registers hold the few
+# values that each thread of a GPU has at hand. All of this is far below the ridge of the roofline, so time goes with the bytes.
 #
-# To put several operations into one kernel is to *fuse* them.
+# Combining operations into one kernel is called **fusion**.
 #
 # You could write that kernel yourself. `torch.compile` writes it for you, in three stages:
 #
-# 1. **TorchDynamo** watches Python run and writes the operations down: a graph.
-# 2. **AOTAutograd** adds the graph of the gradient, before anything runs.
-# 3. **Inductor** decides what goes into one kernel, and writes its source: Triton for a GPU, C++ for a CPU.
+# 1. **TorchDynamo** watches Python run and records the operations as a graph.
+# 2. **AOTAutograd** adds the graph of the gradient before anything runs.
+# 3. **Inductor** decides what goes into one kernel and writes its source: Triton for a GPU, C++ for a CPU.
 
 # %% [markdown]
 # ## TorchDynamo: from Python to a graph
 #
-# `torch.compile` lets you put your own function in the place of all that comes after TorchDynamo. It is called a
-# *backend*: it gets a graph and example inputs, and returns something that can be called. This one compiles nothing. It
-# keeps the graph, and gives back the graph's own `forward`.
+# In `torch.compile` you can replace everything after TorchDynamo with a function of your own, a **backend**. It receives a
+# graph and example inputs and returns something to call. This backend compiles nothing: it keeps the graph and returns the
+# graph's own `forward`.
 
 # %%
 graphs = []
@@ -83,7 +82,7 @@ def keep(graph, inputs):
 
 
 # %% [markdown]
-# Predict: we compile `one` with this backend, and call it three times. How often is the backend called?
+# Predict: we compile `one` with this backend and call it three times. How often is the backend called?
 
 # %%
 prediction = ...  # calls of the backend
@@ -96,9 +95,8 @@ compare(prediction, len(graphs), "calls")
 print("largest error:", (result - 1).abs().max().item())
 
 # %% [markdown]
-# The line with `torch.compile` captures nothing yet; the first *call* does. Later calls check that what was assumed still
-# holds: the type of `x`, its shape, its device. These checks are called *guards*. They hold here, so the graph is
-# used again.
+# Once. The line with `torch.compile` captures nothing; the first *call* does. Later calls check that what was assumed still
+# holds: the type, shape and device of `x`. These checks are called **guards**. They hold here, so the graph is used again.
 #
 # This is the graph:
 
@@ -106,8 +104,8 @@ print("largest error:", (result - 1).abs().max().item())
 draw_graph(graphs[0], "What TorchDynamo captured")
 
 # %% [markdown]
-# No values and no Python are left in it, only operations on tensors. It is an *FX graph*, and it can be printed as
-# Python. `L_x_` is the local variable `x`, and `sin = None` lets go of a tensor that is not needed any more.
+# It contains no values and no Python any more, only operations on tensors. It is an **FX graph**, which can be printed as
+# Python. `L_x_` is the local variable `x`, and `sin = None` frees a tensor that is no longer needed.
 
 # %%
 print(graphs[0].code)
@@ -115,8 +113,12 @@ print(graphs[0].code)
 # %% [markdown]
 # ## AOTAutograd: the gradient, ahead of time
 #
-# In eager mode, autograd notes down what it will need while the function runs forward. Afterwards it goes backward.
-# AOTAutograd (*ahead of time*) traces both before anything runs, into one *joint graph*.
+# In eager mode, autograd records what it will need while the function runs forward, and runs backward afterwards. AOTAutograd
+# (*ahead of time*) traces both passes before anything runs, into one **joint graph**.
+#
+# It also breaks operations down (**decomposition**): PyTorch has some two thousand, and most can be written in terms of a few
+# hundred simple ones. A softmax becomes a maximum, a difference, an exponential, a sum and a quotient. Inductor then needs to know
+# only the simple ones.
 
 # %%
 x_grad = torch.rand(1000, requires_grad=True)
@@ -124,12 +126,12 @@ joint = joint_graph(one, x_grad)
 draw_graph(joint.joint, "Forward and backward in one graph", ("result", "gradient of x"))
 
 # %% [markdown]
-# `primals_1` is the input `x`. `tangents_1` is the gradient of the result, which comes in from whatever is computed next.
-# `pow 1` and `mul 2` are the derivative of a square. The dashed boxes need the incoming gradient, so they must run later.
-# All others could run in either pass.
+# `primals_1` is the input `x`. `tangents_1` is the gradient of the result, which comes from whatever is computed next. `pow 1`
+# and `mul 2` are the derivative of a square. The dashed boxes need the incoming gradient, so they must run in the backward
+# pass. All others could run in either pass.
 #
-# Now the graph is cut into a forward and a backward graph. What crosses the cut must be kept in memory from one to the
-# other. In eager mode three tensors are kept: `x`, its sine and its cosine.
+# Now the graph is cut into a forward and a backward graph. Every tensor on the cut has to stay in memory between the two
+# passes. Eager mode keeps three: `x`, its sine and its cosine.
 #
 # Predict: how many does AOTAutograd keep?
 
@@ -142,17 +144,17 @@ print("kept:", *joint.saved)
 draw_graph(joint.backward, "The backward graph", ("gradient of x",))
 
 # %% [markdown]
-# It keeps `x` alone, and the backward graph computes sine and cosine **again**. The cut is a *minimum cut*: among the
-# ways to divide the graph that repeat cheap operations only, the one where the fewest bytes cross. Computing a sine again
-# costs less than fetching it from memory, if a fused kernel has `x` at hand anyway.
+# It keeps only `x`, and the backward graph computes sine and cosine **again**. The cut is a **minimum cut**: of all cuts that
+# repeat only cheap operations, the one that the fewest bytes cross. In a fused kernel that has `x` at hand anyway, computing
+# a sine again is cheaper than loading it from memory.
 
 # %% [markdown]
 # ## Inductor: from a graph to a kernel
 #
-# The last stage fuses, and writes source. This cell compiles for real, which takes some seconds: on a CPU a C++
-# compiler runs.
+# The last stage is called **lowering**: it turns each operation into loops over elements, fuses the loops and writes source
+# code. This cell compiles for real, which takes some seconds, since on a CPU it runs a C++ compiler.
 #
-# Predict: how many kernels are left of five?
+# Predict: how many of the five kernels are left?
 
 # %%
 prediction = ...  # kernels after compilation
@@ -163,32 +165,39 @@ compare(prediction, len(code), "kernels", how="computed")
 code.beside_eager()
 
 # %% [markdown]
-# Look at the lines with `tmp`: a load, then sine, cosine, squares and sum in local variables, then one store. A square
-# is written as a product. In the C++ for a CPU, `Vectorized` means that one instruction handles several elements, and
-# `#pragma omp` that the cores share the loop.
+# Look at the lines with `tmp`: one load, then sine, cosine, squares and the sum in local variables, then one store. A square
+# is written as a product. In C++, `Vectorized` means that one instruction handles several elements, and `#pragma omp` that
+# the cores share the loop.
 #
-# On a GPU you see Triton instead, a language of Python's syntax that chapter 3 teaches. This was recorded on one:
+# On a GPU you get Triton instead, a language with Python's syntax that chapter 3 teaches. This was recorded on one:
 
 # %%
 recorded_code("sin2_cos2").beside_eager(one, x)
 
 # %% [markdown]
-# A GPU runs a kernel as many *blocks* of threads, and each block takes a part of the elements. So, in Triton:
+# A GPU runs a kernel as many *blocks* of threads, and each block handles some of the elements. In the Triton code:
 #
 # - `xindex` holds the numbers of the block's elements, and `xmask` says which of them exist.
-# - `tl.load`, the `tmp` lines, `tl.store`: the same sequence as in C++.
-# - A name such as `triton_poi_fused_add_cos_pow_sin_0` tells what was fused. `poi` is *pointwise*: each element by
-#   itself. `red` and `per` are *reductions*: sums, maxima and the like.
+# - `tl.load`, the `tmp` lines and `tl.store` are the same sequence as in C++.
+# - A name such as `triton_poi_fused_add_cos_pow_sin_0` lists what was fused. `poi` is **pointwise**: each element on its own.
+#   `red` and `per` are **reductions**: sums, maxima and the like.
 #
-# Compilation should not change the result:
+# To see this code for a program of your own, you need nothing from this course:
+#
+# ```bash
+# TORCH_LOGS=output_code python train.py          # prints what Inductor writes
+# TORCH_TRACE=/tmp/trace python train.py          # records every stage of every graph
+# pip install tlparse && tlparse /tmp/trace       # and makes a report of it, for a browser
+# ```
+#
+# A compiler must not change the result:
 
 # %%
 result = code.function(x)
 print("largest error:", (result - 1).abs().max().item())
 
 # %% [markdown]
-# Predict: on a large vector on a GPU, how many times as fast is the compiled function? The traffic is 11 before and 2
-# after.
+# Predict: on a large vector on a GPU, how many times as fast is the compiled function? The traffic is 11 before and 2 after.
 
 # %%
 prediction = ...  # times as fast as eager
@@ -199,27 +208,22 @@ compare(prediction, found.value("ratio_vs_eager", "sin² + cos²"), "times", how
 print(found.origin)
 
 # %% [markdown]
-# If time went with the bytes alone, it would be 11 / 2 = 5.5. The recorded factor is smaller. The recorded times stand in
-# the last table of this notebook. Divide the bytes by them, and you find: the five eager kernels move theirs at the speed
-# of a copy, and the fused kernel does not.
-#
-# There are two possible reasons. It computes a sine **and** a cosine for each element that it moves. And the recorded
-# vector has an odd length, so each of its loads takes a single element
-# ([Look inside the compiler](../03_triton/07_look_inside_the_compiler.ipynb) shows why). Which of them counts how much
-# was not measured.
+# From the traffic alone you would expect 11 / 2 = 5.5, and most of that is there. The kernel in the recording handles a vector
+# of odd length, so it loads one element at a time, which costs some of the bandwidth.
+# [Look inside the compiler](../03_triton/07_look_inside_the_compiler.ipynb) shows why.
 
 # %% [markdown]
 # ## What can be one kernel
 #
-# Inductor fuses an operation with the one before if a block can do both with what it already has. The rules of thumb:
+# Inductor fuses two operations if a block can do the second with what it has from the first. Rules of thumb:
 #
 # - **Pointwise after pointwise**: yes, if the shapes agree.
 # - **Pointwise after a reduction of each row**: yes. A block reads its row, reduces it, and goes on with that row.
-# - **Pointwise after a reduction of the whole tensor**: no. The sum is known only when *all* blocks are done, and blocks
-#   do not wait for each other. The kernel ends there, and another begins.
+# - **Pointwise after a reduction of the whole tensor**: no. The sum is known only when *all* blocks are done, and blocks do
+#   not wait for each other. The kernel has to end there, and another one begins.
 #
-# `count_fused` runs Inductor up to this decision and no further, so it needs no compiler. It gives the number of
-# kernels before fusion and after it.
+# `count_fused` runs Inductor up to this decision and no further, so it needs no compiler. It returns the number of kernels
+# before and after fusion.
 #
 # Predict the number after fusion for each of these two:
 
@@ -242,10 +246,14 @@ found = count_fused(by_row, y)[1], count_fused(by_all, y)[1]
 compare(prediction, found, how="computed")
 
 # %% [markdown]
-# On a GPU, the sum of a large tensor takes one more: blocks sum parts, and a second kernel sums the parts.
+# On a GPU, the sum of a large tensor takes one kernel more: blocks sum parts, and a second kernel adds up the parts.
 #
-# What is neither returned nor stored is dropped. But a mean that is put into a dictionary costs its kernel, even if
-# nobody ever looks at it.
+# Fusion is the largest gain, but not the only one. The compiler also
+#
+# - removes what nobody uses (**dead code**) and computes once what occurs twice
+# - reuses the memory of a tensor that is no longer needed, so that the peak is lower
+# - picks the fastest of several kernels by timing them (`mode="max-autotune"`)
+# - captures CUDA graphs (`mode="reduce-overhead"`), as in [Free a pipeline](03_free_a_pipeline.ipynb)
 
 # %% [markdown]
 # ## Where a graph ends
@@ -253,9 +261,9 @@ compare(prediction, found, how="computed")
 # So far everything could be captured. Here is a function as people write them. It
 #
 # 1. scales each row by its largest magnitude,
-# 2. bends the values by one of two curves, as the mean of `w` decides,
-# 3. adds up *hinges*, `gain * relu(y - knot)`: each element of `w` is a knot, and determines the gain,
-# 4. turns the sign of every second column,
+# 2. bends the values along one of two curves, depending on the mean of `w`,
+# 3. adds up *hinges*, `gain * relu(y - knot)`: each element of `w` is a knot and determines the gain,
+# 4. flips the sign of every second column,
 # 5. and logs.
 
 # %%
@@ -278,14 +286,14 @@ def original(x, w):
 
 
 # %% [markdown]
-# TorchDynamo follows Python. Where it meets something that it cannot write down as a graph, it ends the graph. Python
-# runs that piece by itself, and a new graph begins behind it. This is a *graph break*. Nothing fails, but nothing is
-# fused across it. And a line that asks for a value makes the CPU wait for the GPU.
+# TorchDynamo follows Python. When it reaches something that it cannot put into a graph, it ends the graph. Python runs that
+# piece, and a new graph starts after it. This is a **graph break**. Nothing fails, but nothing is fused across it. If the line
+# asks for a value, the CPU waits for the GPU as well.
 #
-# Eight things look suspicious: the write in place (`div_`), the choice by `if`, the trip to NumPy, `tolist`, the write
-# through a view (`out[:, ::2]`), the entry in a dictionary, `item`, and `print`.
+# Eight things look suspicious: the in-place write (`div_`), the `if`, the trip to NumPy, `tolist`, the write through a view
+# (`out[:, ::2]`), the entry in a dictionary, `item`, and `print`.
 #
-# Predict: how many breaks are there when it is called once? Two on one line count once.
+# Predict: how many breaks are there in one call? Two on the same line count once.
 
 # %%
 prediction = ...  # graph breaks
@@ -298,28 +306,27 @@ compare(prediction, len(breaks), "breaks")
 breaks
 
 # %% [markdown]
-# (Behind the last break there is no work on tensors left, so there is no fourth graph.) The table is a short form of what
-# `torch._dynamo.explain(original)(x, w)` returns. For a whole program there is an environment variable, which needs no
-# change in the code:
+# There are three breaks but only three graphs, since nothing is left to compute after the last break. The table is short for
+# `torch._dynamo.explain(original)(x, w)`. For a whole program, use an environment variable:
 #
 # ```bash
 # TORCH_LOGS=graph_breaks python train.py
 # ```
 #
-# What was **no** break:
+# The other suspects did not break the graph:
 #
-# - **`div_` and `out[:, ::2] *= -1`.** Writes in place are rewritten as operations that return new tensors. But all of
-#   `out` may have to be in memory before a part of it is changed, which can cost a kernel.
-# - **NumPy.** TorchDynamo knows its functions and writes torch's down. But `w.cpu()` stays in the graph: on a GPU, the
-#   CPU waits there for `w`, and for all that came before.
-# - **The dictionary.** Python's own objects are followed, and what changed in them is put back at the end.
-# - **`print`** would be one, but was not reached.
+# - **`div_` and `out[:, ::2] *= -1`.** In-place writes become operations that return new tensors. That may still cost a
+#   kernel, if all of `out` has to be in memory before part of it changes.
+# - **NumPy.** TorchDynamo knows its functions and records torch's in their place. But `w.cpu()` stays in the graph, so on a
+#   GPU the CPU waits there.
+# - **The dictionary.** TorchDynamo follows Python objects, and writes changes back at the end.
+# - **`print`** would break it, but it was not reached.
 
 # %% [markdown]
 # ## Remove the breaks
 #
-# `torch.compile(original, fullgraph=True)` makes the first break an error. That is the way to keep a function whole: you
-# notice at once.
+# `torch.compile(original, fullgraph=True)` turns the first break into an error. Use it to keep a function in one graph: you
+# notice a break at once.
 
 # %%
 torch._dynamo.reset()  # forget what was compiled before
@@ -329,24 +336,24 @@ except torch._dynamo.exc.Unsupported as error:
     print(str(error).strip().splitlines()[0])
 
 # %% [markdown]
-# | what breaks | why | write |
+# | what breaks | why | write instead |
 # | --- | --- | --- |
-# | `a if condition else b` | which one depends on a value | `torch.where(condition, a, b)` |
-# | `.item()`, `float(t)` | Python wants the number | keep the tensor of one element |
-# | `for v in w.tolist()` | Python wants all of them | `for k in range(w.shape[0])`, and `w[k]` |
+# | `a if condition else b` | the choice depends on a value | `torch.where(condition, a, b)` |
+# | `.item()`, `float(t)` | Python needs the number | keep the tensor with one element |
+# | `for v in w.tolist()` | Python needs all the numbers | `for k in range(w.shape[0])`, and `w[k]` |
 # | `x[x > 0]` | the shape depends on values | keep the shape: `torch.where(x > 0, x, 0)` |
-# | `print`, clocks, files | they happen now, the graph runs later | outside of the function |
+# | `print`, clocks, files | they happen now, the graph runs later | move them out of the function |
 #
-# `torch.where` computes **both** sides and chooses. When it is fused this is cheap: neither side goes to memory.
+# `torch.where` computes **both** sides and selects. In a fused kernel this is cheap, since neither side goes to memory.
 #
-# One trap: with `fullgraph=True`, newer versions of PyTorch capture `.item()` and report no break. The graph stays whole,
-# and the CPU still waits in the middle of it.
+# One trap: with `fullgraph=True`, newer versions of PyTorch capture `.item()` and report no break. The graph stays whole, but
+# the CPU still waits in the middle of it.
 
 # %% [markdown]
 # ## When it compiles again
 #
-# A graph may be used only while its guards hold. If no graph fits a call, the function is compiled anew: a *recompile*.
-# With Inductor each takes seconds.
+# A graph can be used only while its guards hold. If no graph fits a call, PyTorch compiles the function again: a
+# **recompile**. With Inductor, each one takes seconds.
 #
 # Predict: this function is called with vectors of four different lengths. How many graphs are captured?
 
@@ -368,14 +375,13 @@ for length in (10, 11, 12, 13):
 compare(prediction, len(graphs), "graphs")
 
 # %% [markdown]
-# The first graph is for length 10 only. When 11 comes, TorchDynamo sees that the length changes, and captures a graph
-# for *any* length from 2 on. That one serves the rest.
+# Two. The first graph is for length 10 only. At length 11, TorchDynamo sees that the length changes and captures a graph for
+# *any* length from 2 on: a **dynamic shape**. That graph fits the rest.
 #
-# If you know beforehand that a dimension changes, say so: after `torch._dynamo.mark_dynamic(vector, 0)` the first graph
-# is enough, since dimension 0 of `vector` may have any length. `torch.compile(…, dynamic=False)` does the opposite: a
-# graph for each shape, made for that shape alone. This suits few shapes.
+# If you know that a dimension changes, say so: with `torch._dynamo.mark_dynamic(vector, 0)` the first graph already fits
+# every length. `torch.compile(…, dynamic=False)` does the opposite and makes one graph per shape, which suits a few shapes.
 #
-# Shapes are not all that is guarded. Predict: how many graphs for five calls of this one?
+# Guards check more than shapes. Predict: how many graphs do five calls of this function capture?
 
 # %%
 steps = {"done": 0}
@@ -398,11 +404,11 @@ for _ in range(5):
 compare(prediction, len(graphs), "graphs")
 
 # %% [markdown]
-# One for each call. The first graph was captured while `steps["done"]` was 0, and holds for 0 only; the next holds for 1
-# only. Count outside of the function.
+# One per call. The first graph was captured while `steps["done"]` was 0 and is valid for 0 only; the next is valid for 1 only.
+# Count outside of the function.
 #
-# After 8 graphs of one function (`torch._dynamo.config.recompile_limit`) PyTorch stops compiling it. A call that fits
-# none of them runs in eager mode, and a warning says so once. To see the reason for each recompile:
+# After 8 graphs of one function (`torch._dynamo.config.recompile_limit`) PyTorch stops compiling it. Calls that fit none of
+# them run in eager mode, and one warning tells you. To see the reason for each recompile:
 #
 # ```bash
 # TORCH_LOGS=recompiles python train.py
@@ -414,19 +420,19 @@ compare(prediction, len(graphs), "graphs")
 # Write `fuse(x, w)`, which returns what `original(x, w)` returns, for any `x` of rows × columns and any vector `w`, both
 # float32. *(about 8 lines)*
 #
-# 1. **One graph.** The judge compiles it with `fullgraph=True`. Nothing may be fetched to the CPU.
-# 2. **At most 2 kernels** for a `w` of 8 elements. The mean of `w` decides for all rows, so it comes first: one kernel.
-#    All the rest can be one more.
-# 3. **The same numbers.** That includes rows of zeros, and both curves. `x` and `w` stay as they are.
+# 1. **One graph.** The judge compiles it with `fullgraph=True`. No value may be fetched to the CPU.
+# 2. **At most 2 kernels** for a `w` of 8 elements. The mean of `w` decides for all rows, so it comes first: one kernel. All
+#    the rest can be one more.
+# 3. **The same numbers**, including for rows of zeros and on both curves. `x` and `w` must not change.
 #
-# What is logged and printed is no part of the result. Leave it out.
+# The log and the `print` are not part of the result. Leave them out.
 #
 # - ⟦ exercise("fuse").correctness_points ⟧ points for one graph, at most two kernels and the right numbers
 # - ⟦ gate("fuse", "eager").points ⟧ points for ⟦ gate("fuse", "eager").at_least ⟧ times the speed of `original` at
 #   ⟦ gate("fuse", "eager").cases | join(", ") ⟧ (they need a GPU)
 #
-# Write plain PyTorch, and do not call `torch.compile` yourself. `graph_breaks(fuse, x, w)` and `count_fused(fuse, x, w)`
-# in a cell of your own tell you how far you are.
+# Write plain PyTorch, and do not call `torch.compile` yourself. In a cell of your own, `graph_breaks(fuse, x, w)` and
+# `count_fused(fuse, x, w)` show how far you are.
 
 # %% nbgrader={"grade_id": "fuse", "solution": true}
 import torch
@@ -445,8 +451,8 @@ def fuse(x, w):
 
 
 # %% [markdown]
-# Correct before fast. `check` compiles your function in a process of its own, counts graphs and kernels, and compares
-# every element with a float64 result. On a CPU it runs the captured graph and spares you the C++ compiler.
+# Correct before fast. `check` compiles your function in a separate process, counts graphs and kernels, and compares every
+# element with a float64 result. On a CPU it runs the captured graph and saves you the C++ compiler.
 
 # %% nbgrader={"grade_id": "check-fuse", "grade": true, "locked": true, "points": 5}
 check(fuse)
@@ -454,59 +460,46 @@ check(fuse)
 # %% [markdown]
 # ## How fast is it?
 #
-# Count first: how many operations `original` starts that move data, and what they move, in multiples of `x`. The fused
-# function reads `x` once from memory and writes the result once: 2.
+# Count first: how many operations of `original` move data, and how much they move, in multiples of `x`. The fused function
+# reads `x` once and writes the result once, which is 2.
 
 # %%
 traffic = count_traffic(original, x, w)
 len(traffic.steps), round(traffic.total, 1)
 
 # %% [markdown]
-# Predict: how many times as fast as `original` is your function on a GPU, for
-# ⟦ gate("fuse", "eager").cases | join(", ") ⟧? The result of each is copied into the judge's buffer, and the copy is
-# timed, too: add 2 to the traffic of both.
+# Predict: on a GPU, how many times as fast as `original` is your function for
+# ⟦ gate("fuse", "eager").cases | join(", ") ⟧? The judge copies each result into its own buffer, and the copy is timed: add 2
+# to the traffic of both. The next cell compares your prediction with the recorded run of the reference solution.
 
 # %%
 prediction = ...  # times as fast as the original
 
 # %%
+found = recorded("fuse", "ratio_vs_eager")
+compare(prediction, found.value("ratio_vs_eager", "4096 × 4096"), "times", how="recorded")
+found
+
+# %%
 benchmark(fuse)
 
 # %% [markdown]
-# And this is what the authors' function reached:
-
-# %%
-recorded("fuse", "ratio_vs_eager", "share_of_copy")
-
-# %% [markdown]
-# For the wide matrices the traffic alone promises more, and for the narrowest one less. It does not tell all.
+# One kernel in place of some forty. For the wide matrices, the bytes decide. For the narrow ones, the launches and waits of
+# `original` decide. On the H200 it took
+# ⟦ recorded(bench="fuse/eager", case="4096 × 256", metric="median_us", gpu="H200") ⟧ for 256 columns and
+# ⟦ recorded(bench="fuse/eager", case="4096 × 1024", metric="median_us", gpu="H200") ⟧ for four times as many.
 #
-# - A row that is too long for the registers is read twice, though the second time it should come from a cache.
-# - For each element the kernel computes both curves, and nine divisions. Its code stands below. So memory need not be
-#   all that it waits for.
-# - `original` launches some forty kernels, and waits for values. For few columns its time is the CPU's. On the H200 it
-#   took ⟦ recorded(bench="fuse/eager", case="4096 × 256", metric="median_us", gpu="H200") ⟧ for 256 columns, and
-#   ⟦ recorded(bench="fuse/eager", case="4096 × 1024", metric="median_us", gpu="H200") ⟧ for 1024.
-# - A call of a compiled function checks its guards first, which takes the CPU some time. For small tensors that can be
-#   longer than the kernels run. `benchmark` counts that time. The recorded figures leave it out: there the GPU had
-#   other work until the CPU was ready.
+# Guards have a cost, too: each call of a compiled function checks them first. For tiny tensors that can take longer than the
+# kernels. `benchmark` includes that time.
 #
-# How much each of the first two counts was not measured. (`share_of_copy` could be 0.5 at most: the judge's copy moves
-# as many bytes again.)
-
-# %% [markdown]
-# The same without the judge's copy, for both functions of this notebook:
+# Here are both functions of this notebook without the judge's copy:
 
 # %%
 recorded("fusion", "kernels_eager", "kernels_compiled", "eager_us", "compiled_us", "ratio_vs_eager")
 
 # %% [markdown]
-# (Four of the operations that were counted start no kernel: the plain copy, the two questions for a value, and a copy of
-# `out[:, ::2]` onto itself. With a GPU two more were counted, the copies of `w` to the CPU. They start none, either.
-# This table was recorded in a run of its own, so the times differ a little.)
-#
-# And these are the kernels that Inductor wrote on a GPU for the authors' function. Which `tl.where` chooses between the
-# two curves? (`generated_code(fuse, x, w)` shows your own, as C++ on a CPU.)
+# And these are the kernels that Inductor wrote on a GPU for the reference solution. Which `tl.where` selects between the two
+# curves? `generated_code(fuse, x, w)` shows the code of your own.
 
 # %%
 recorded_code("fuse")
@@ -514,13 +507,44 @@ recorded_code("fuse")
 # %% [markdown]
 # ## Extra credit
 #
-# No points, but each shows something.
+# No points, but each task shows you something.
 #
 # 1. Put `out[:, ::2] *= -1` back into your function. What does `check` say? Compare `count_fused`.
-# 2. Return the mean of the result as well, in a wrapper of your own. How many kernels does `count_fused` see?
-# 3. Write the loop as a third dimension, `y[:, :, None] - w`, and sum it. How many kernels for `w`, and for `w[:4]`?
-#    (Inductor writes a sum of fewer than 8 numbers out as additions.) Would eager mode like it?
+#
+# <details><summary>Answer</summary>
+#
+# It is still one graph and the numbers are right, but the write through a view may need all of `out` in memory first. If
+# `count_fused` shows a kernel more, that is the reason, and `check` reports it.
+#
+# </details>
+#
+# 2. In a wrapper of your own, return the mean of the result as well. How many kernels does `count_fused` see?
+#
+# <details><summary>Answer</summary>
+#
+# At least one more: the mean of the whole tensor is known only when all blocks are done. On a GPU, a large tensor takes a
+# second kernel to add up the parts.
+#
+# </details>
+#
+# 3. Write the loop as a third dimension, `y[:, :, None] - w`, and sum over it. How many kernels does `count_fused` see for `w`,
+#    and for `w[:4]`? Would you do this in eager mode?
+#
+# <details><summary>Answer</summary>
+#
+# Inductor writes a sum of fewer than 8 numbers as additions and fuses them; a longer one is a reduction. In eager mode the
+# three-dimensional tensor goes to memory: eight times the size of `x` for this `w`.
+#
+# </details>
+#
 # 4. Draw the graph of your function: compile it with `backend=keep`, call it, and `draw_graph(graphs[-1])`.
+#
+# <details><summary>Answer</summary>
+#
+# The loop is gone. You see eight copies of its body in a row, since TorchDynamo unrolls a loop whose length it knows. With a
+# thousand knots, compiling would take very long.
+#
+# </details>
 
 # %%
 from grader.explore import count_predictions
@@ -532,43 +556,51 @@ count_predictions()
 #
 # - captured a graph with a backend of your own
 # - seen forward and backward in one graph, and what is kept between them
-# - read the C++ or Triton that stands in the place of five kernels
-# - said what can be one kernel, and checked it
+# - read the C++ or Triton code that replaces five kernels
+# - predicted what can be one kernel, and checked it
 # - found graph breaks and recompiles, and removed them
-# - made one graph and two kernels of a function, with the same numbers
+# - turned a function into one graph and two kernels, with the same numbers
 #
 # ## Check yourself
 #
 # <details><summary>What does fusing five pointwise operations save: arithmetic or traffic?</summary>
 #
-# Traffic, and launches. The arithmetic is the same, or even more: a value may be computed again rather than kept.
+# Traffic, and launches. The arithmetic stays the same or even grows, since a value may be computed again instead of kept.
 #
 # </details>
 #
 # <details><summary>Why is a reduction over rows fused with what follows, and a reduction over the whole tensor not?</summary>
 #
-# A block reads a whole row, and knows the row's sum then. The sum over everything is known when all blocks are done, and
+# A block reads a whole row and then knows the sum of that row. The sum over everything is known when all blocks are done, and
 # they meet only at the end of a kernel.
 #
 # </details>
 #
 # <details><summary>A graph break raises no error. How do you notice it?</summary>
 #
-# With `torch._dynamo.explain` or `TORCH_LOGS=graph_breaks`. Or you ask for an error: `fullgraph=True`.
+# With `torch._dynamo.explain` or `TORCH_LOGS=graph_breaks`. Or you ask for an error with `fullgraph=True`.
 #
 # </details>
 #
 # <details><summary><code>torch.where</code> computes both sides. Is that not a waste?</summary>
 #
-# Fused, both sides are computed in registers. That costs arithmetic, which a kernel that waits for memory has to spare.
+# In a fused kernel both sides are computed in registers. That costs arithmetic, which a memory-bound kernel has to spare.
 #
 # </details>
 #
 # <details><summary>Training gets slower after a few steps, and a warning mentions a limit. What happened?</summary>
 #
-# A guard failed again and again: a shape or a Python value changes from step to step. After the limit nothing more is
-# compiled, and the function runs in eager mode. `TORCH_LOGS=recompiles` names the guard.
+# A guard failed again and again, because a shape or a Python value changes in every step. After the limit, the function runs
+# in eager mode. `TORCH_LOGS=recompiles` names the guard.
 #
 # </details>
+#
+# ## Read on
+#
+# - [torch.compile Troubleshooting](https://docs.pytorch.org/docs/stable/torch.compiler_troubleshooting.html): logs, `tlparse`
+#   and what to do about each kind of problem.
+# - [PyTorch 2](https://doi.org/10.1145/3620665.3640366): the paper on TorchDynamo and Inductor.
+# - [Min-cut optimal recomputation](https://dev-discuss.pytorch.org/t/min-cut-optimal-recomputation-i-e-activation-checkpointing-with-aotautograd/467):
+#   how AOTAutograd decides what to keep.
 #
 # **Next:** [Catch a lying benchmark](06_catch_a_lying_benchmark.ipynb). Or go back to the [syllabus](../README.ipynb).

@@ -180,9 +180,7 @@ def test_the_syllabus_shows_chapters_and_subtotals(course: dict[str, Any]) -> No
 # Notebooks whose second edition is still to come. Take a notebook off this list when it ends with "Read on" and its
 # extra credit has answers.
 TO_COME = {
-    "01_profiling/03_free_a_pipeline.py",
     "01_profiling/04_draw_the_roofline.py",
-    "01_profiling/05_let_the_compiler_fuse.py",
     "01_profiling/06_catch_a_lying_benchmark.py",
     "02_load_inline/01_square_a_matrix.py",
     "02_load_inline/02_move_bytes_well.py",
