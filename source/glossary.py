@@ -64,10 +64,28 @@
 #
 # | term | meaning | taught in |
 # | :--- | :--- | :--- |
+# | **atomic addition** | a read, an addition and a write that no other thread can interrupt | [Reduce to a mean](02_load_inline/03_reduce_to_a_mean.ipynb) |
+# | **bank conflict** | threads of a warp that want different words of one shared-memory bank, and wait for each other | [Move bytes well](02_load_inline/02_move_bytes_well.ipynb) |
+# | **barrier** | a point that no thread of a block passes before all have reached it; `__syncthreads()` | [Move bytes well](02_load_inline/02_move_bytes_well.ipynb) |
+# | **block** | the threads that run together on one SM and can share memory | [Square a matrix](02_load_inline/01_square_a_matrix.ipynb) |
+# | **bounds check** | the test whether a thread has an element at all | [Square a matrix](02_load_inline/01_square_a_matrix.ipynb) |
+# | **coalescing** | neighbouring threads access neighbouring elements, so that few sectors are moved | [Move bytes well](02_load_inline/02_move_bytes_well.ipynb) |
+# | **divergence** | threads of one warp take different branches, which then run one after the other | [Reduce to a mean](02_load_inline/03_reduce_to_a_mean.ipynb) |
+# | **fake kernel** | the function that describes an operator's result without computing it | [Make it an operator](02_load_inline/04_make_it_an_operator.ipynb) |
+# | **grid** | all blocks of one launch | [Square a matrix](02_load_inline/01_square_a_matrix.ipynb) |
 # | **grid-stride** | a loop in which each thread skips ahead by the number of threads in the grid | [Reduce to a mean](02_load_inline/03_reduce_to_a_mean.ipynb) |
+# | **in flight** | requested from memory and not yet there | [Move bytes well](02_load_inline/02_move_bytes_well.ipynb) |
+# | **Little's law** | bandwidth is the bytes in flight divided by the latency | [Move bytes well](02_load_inline/02_move_bytes_well.ipynb) |
 # | **occupancy** | the share of the threads an SM can hold that a kernel lets it hold | [Multiply with tiles](02_load_inline/05_multiply_with_tiles.ipynb) |
+# | **race** | two threads use the same memory, and the result depends on which comes first | [Move bytes well](02_load_inline/02_move_bytes_well.ipynb) |
 # | **register tiling** | computing several elements per thread, with their sums in registers | [Multiply with tiles](02_load_inline/05_multiply_with_tiles.ipynb) |
+# | **schema** | an operator's inputs, outputs, and the arguments that it writes to | [Make it an operator](02_load_inline/04_make_it_an_operator.ipynb) |
+# | **sector** | 32 bytes, the smallest piece that memory hands out | [Move bytes well](02_load_inline/02_move_bytes_well.ipynb) |
+# | **shared memory** | memory on the SM that the threads of a block share | [Move bytes well](02_load_inline/02_move_bytes_well.ipynb) |
+# | **SM** | streaming multiprocessor, the part of a GPU that runs blocks | [Square a matrix](02_load_inline/01_square_a_matrix.ipynb) |
+# | **stream** | a queue of work on the GPU, which runs in order | [Make it an operator](02_load_inline/04_make_it_an_operator.ipynb) |
 # | **TF32** | a tensor core's input format: float32 with 10 of the 23 binary digits of its fraction | [Multiply with tiles](02_load_inline/05_multiply_with_tiles.ipynb) |
+# | **warp** | 32 threads that run the same instruction together | [Square a matrix](02_load_inline/01_square_a_matrix.ipynb) |
 
 # %% [markdown]
 # ## 3. Write blocks, not threads

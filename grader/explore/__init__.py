@@ -15,6 +15,7 @@ _PUBLIC: dict[str, tuple[str, ...]] = {
         "show_rung",
     ),
     "drawing.displays": ("Picture", "side_by_side"),
+    "drawing.gpu_parts": ("draw_gpu", "draw_images", "sample_image"),
     "drawing.predictions": ("compare", "count_predictions"),
     "drawing.recorded_results": ("recorded",),
     "ladder.machine_code": ("compiled_ladder", "draw_loops", "ladder_loop", "nvrtc_view"),
