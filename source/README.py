@@ -42,7 +42,7 @@
 # | [Add vectors](03_triton/01_add_vectors.ipynb) | `vector_add` | ⟦ points("03_triton/01_add_vectors") ⟧ |
 # | [Reduce to a mean in Triton](03_triton/02_reduce_to_a_mean.ipynb) | `mean_triton` | ⟦ points("03_triton/02_reduce_to_a_mean") ⟧ |
 # | [Fuse a softmax](03_triton/03_fuse_a_softmax.ipynb) | `softmax` | ⟦ points("03_triton/03_fuse_a_softmax") ⟧ |
-# | [Multiply matrices](03_triton/04_multiply_matrices.ipynb) | `matmul`, `matmul_leaky_relu` | ⟦ points("03_triton/04_multiply_matrices") ⟧ |
+# | [Multiply matrices](03_triton/04_multiply_matrices.ipynb) | `outer_product`, `matmul`, `matmul_leaky_relu` | ⟦ points("03_triton/04_multiply_matrices") ⟧ |
 # | [Match cuBLAS](03_triton/05_match_cublas.ipynb) | `matmul_open` | ⟦ points("03_triton/05_match_cublas") ⟧ |
 # | [Look inside the compiler](03_triton/07_look_inside_the_compiler.ipynb) | `vector_width`, `widen` | ⟦ points("03_triton/07_look_inside_the_compiler") ⟧ |
 # | **Chapter 3** | | **⟦ points("03_triton") ⟧** |

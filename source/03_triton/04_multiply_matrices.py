@@ -6,19 +6,20 @@
 #
 # **You will learn**
 #
+# - to work with blocks of two axes, in an outer product
 # - to compute a product tile by tile, with `tl.dot`, and to keep its sums in float32
 # - why the order in which tiles are computed decides what the L2 cache is worth
-# - what stages are, and to let Triton tune the sizes
+# - what pipeline stages are, and how to let Triton tune the sizes
 # - to fuse an activation into a product
 #
-# **You need** about 150 minutes, [Reduce to a mean](02_reduce_to_a_mean.ipynb) and
-# [Fuse a softmax](03_fuse_a_softmax.ipynb). With an NVIDIA GPU you measure speed as well. (On a Turing card such as the
-# T4, Triton does not use the tensor cores, so the points for speed are out of reach.) Without a GPU your kernels run in
-# Triton's interpreter, slowly; the report of `check` says what it cannot see there.
+# **You need** about 180 minutes, [Reduce to a mean](02_reduce_to_a_mean.ipynb) and
+# [Fuse a softmax](03_fuse_a_softmax.ipynb). With an NVIDIA GPU you measure speed as well. The points for
+# speed are out of reach on a Turing card such as the T4, where Triton does not use the tensor cores. Without a GPU your
+# kernels run in Triton's interpreter, slowly; the report of `check` says what it cannot see there.
 
 # %%
 from grader import benchmark, check, device
-from grader.explore import compare, draw_tile_loop, explore_grouped_order, explore_pipeline
+from grader.explore import compare, compile_kernel, draw_tile_loop, explore_grouped_order, explore_pipeline
 from grader.explore import grouped_order, recorded
 
 device
@@ -30,121 +31,193 @@ import triton
 import triton.language as tl
 
 # %% [markdown]
+# ## Blocks with two axes
+#
+# So far a block had one axis. `[:, None]` turns it into a column and `[None, :]` into a row, as in PyTorch. A column
+# plus a row is a block with two axes, a **tile**. This kernel writes to each element of a matrix the sum of its two
+# indices:
+
+# %%
+@triton.jit
+def indices_kernel(z_ptr, stride, M: tl.constexpr, N: tl.constexpr):
+    i = tl.arange(0, M)[:, None]  # M × 1
+    j = tl.arange(0, N)[None, :]  # 1 × N
+    tl.store(z_ptr + i * stride + j, i + j)
+
+
+# %% [markdown]
+# Predict: which number is in row 2, column 3?
+
+# %%
+prediction = ...  # element (2, 3)
+
+# %%
+z = torch.empty(4, 8, dtype=torch.int32, device=device)
+indices_kernel[(1,)](z, z.stride(0), M=4, N=8)
+compare(prediction, z[2, 3].item())
+z
+
+# %% [markdown]
+# Three things are new with two axes.
+#
+# - **Two strides.** A matrix may be padded, as in the softmax notebook. It may also be **transposed**: `b.t()` moves
+#   nothing, it is the same memory with its two strides exchanged. So a kernel takes both strides, and element (i, j) is
+#   at `i * b.stride(0) + j * b.stride(1)`.
+# - **A mask with two axes.** Combine the conditions with `&`, in parentheses: `(i < M) & (j < N)`.
+# - **A grid with two axes.** `kernel[(3, 5)](…)` launches 15 programs. `tl.program_id(0)` is 0 to 2, and
+#   `tl.program_id(1)` is 0 to 4.
+
+# %% [markdown]
+# ## Exercise: compute an outer product
+#
+# Write the **outer product** of `u` and `v` into `out`: `out[i, j] = u[i] * v[j]`. All are float32. `u` and `v` are
+# contiguous vectors of any lengths M and N. `out` is an M × N matrix with any strides.
+#
+# 1. The kernel: each program computes one tile of `out`. *(about 7 lines)*
+# 2. The launch: a grid with two axes. *(about 3 lines)*
+
+# %% nbgrader={"grade_id": "outer_product", "solution": true}
+import triton
+import triton.language as tl
+
+
+@triton.jit
+def outer_kernel(u_ptr, v_ptr, out_ptr, M, N, stride_m, stride_n, BLOCK_M: tl.constexpr, BLOCK_N: tl.constexpr):
+    ### BEGIN SOLUTION
+    rows = tl.program_id(0) * BLOCK_M + tl.arange(0, BLOCK_M)
+    columns = tl.program_id(1) * BLOCK_N + tl.arange(0, BLOCK_N)
+    u = tl.load(u_ptr + rows, mask=rows < M)
+    v = tl.load(v_ptr + columns, mask=columns < N)
+    places = rows[:, None] * stride_m + columns[None, :] * stride_n
+    inside = (rows[:, None] < M) & (columns[None, :] < N)
+    tl.store(out_ptr + places, u[:, None] * v[None, :], mask=inside)
+    ### END SOLUTION
+
+
+def outer_product(u, v, out):
+    ### BEGIN SOLUTION
+    M, N = out.shape
+    grid = (triton.cdiv(M, 32), triton.cdiv(N, 64))
+    outer_kernel[grid](u, v, out, M, N, *out.stride(), BLOCK_M=32, BLOCK_N=64)
+    ### END SOLUTION
+
+
+# %% [markdown]
+# The cases of `check` include sizes that fit no tile, padded rows and a transposed `out`.
+
+# %% nbgrader={"grade_id": "check-outer_product", "grade": true, "locked": true, "points": 2}
+check(outer_product)
+
+# %% [markdown]
 # ## Count first
 #
 # The product of `a`, M × K, and `b`, K × N, is `out`, M × N:
 #
 # $$ \text{out}_{mn} = \sum_k a_{mk}\, b_{kn}. $$
 #
-# Each of the $MN$ results takes $K$ multiplications and $K$ additions: $2MNK$ operations. What must be moved is both
-# operands once in and the result once out. The matrices hold float16, 2 bytes each.
+# For each k this is the outer product of a column of `a` and a row of `b`. A matrix product is the sum of K outer
+# products.
 #
-# Predict, for M = N = K = 4096: how many operations are there for each byte that must be moved?
+# Each of the $MN$ results takes $K$ multiplications and $K$ additions: $2MNK$ operations. At the least, both operands
+# are read once and the result is written once. The matrices hold float16, 2 bytes each. The operations per byte moved
+# are the **arithmetic intensity**.
+#
+# Predict it for M = N = K = 4096.
 
 # %%
-prediction = ...  # operations a byte
+prediction = ...  # operations per byte
 
 # %%
 n = 4096
-compare(prediction, round(2 * n**3 / (2 * 3 * n**2)), "operations a byte", how="computed")
+compare(prediction, round(2 * n**3 / (2 * 3 * n**2)), "operations per byte", how="computed")
 
 # %% [markdown]
-# A softmax had less than one. A product of this size has so much to do with each byte that memory need not be the
-# limit: the *tensor cores* are, the units of an SM that multiply small matrices. That is, if each byte is moved once.
-# So far nobody has said how.
-#
-# Suppose that a program computed a single element. It would read a row of `a` and a column of `b`, $2K$ numbers for
-# $2K$ operations. All programs together would read each matrix 4096 times.
+# A softmax had about one, and was **memory-bound**. A product of this size is **compute-bound**: its limit is the
+# **tensor cores**, the units of an SM that multiply small matrices. But that holds only if each byte is moved once, and
+# a simple kernel does not do that. A program that computes a single element reads a row of `a` and a column of `b`,
+# $2K$ numbers for $2K$ operations. Together, such programs read each matrix 4096 times.
 
 # %% [markdown]
-# ## Rung 1: one tile a program
+# ## Rung 1: one tile per program
 #
-# So give each program a **tile** of `out`. It needs a row of tiles of `a` and a column of tiles of `b`, and goes along
-# both, step after step. In each step it multiplies two tiles and adds the result to what it has so far.
+# So each program computes a **tile** of `out`. It needs a row of tiles of `a` and a column of tiles of `b`. In each step
+# along K it multiplies two tiles and adds the product to its sums. A library of such products is called a **GEMM**,
+# for general matrix multiplication.
 
 # %%
 draw_tile_loop(step=2)
 
 # %% [markdown]
-# The same in PyTorch, for one program:
-
-# %%
-def one_program(a, b, row, column, tile):
-    total = torch.zeros(tile, tile)
-    for at in range(0, a.shape[1], tile):
-        left = a[row : row + tile, at : at + tile]
-        right = b[at : at + tile, column : column + tile]
-        total += left @ right
-    return total
-
-
-# %%
-a, b = torch.randn(64, 96), torch.randn(96, 64)
-tile = one_program(a, b, row=32, column=0, tile=32)
-torch.allclose(tile, (a @ b)[32:, :32], atol=1e-4)
-
-# %% [markdown]
-# Why is that better? A tile that is loaded is used many times. Take a tile of `out` of 128 × 256 and steps of 64
-# along K. Predict: how many operations are there now for each byte that a program loads?
-
-# %%
-prediction = ...  # operations a byte
-
-# %%
-loaded_bytes = 2 * (128 * 64 + 64 * 256)
-compare(prediction, round(2 * 128 * 256 * 64 / loaded_bytes), "operations a byte", how="computed")
-
-# %% [markdown]
-# That is far less than 1365, and far more than the 0.5 of a single element. The length of the steps cancels out.
-# Larger tiles are better, until their sums no longer fit into the registers.
-
-# %% [markdown]
-# ### Blocks with two axes
-#
-# A tile of pointers is a column of row offsets plus a row of column offsets: `[:, None]` and `[None, :]` make one of
-# each, as in PyTorch. `tl.dot` multiplies two tiles on the tensor cores. This kernel multiplies a single pair.
+# In Triton, `tl.dot` multiplies two tiles on the tensor cores. `tl.dot(x, y, sums)` also adds their product to `sums`.
+# This kernel computes a single tile, 16 × 16, of matrices that are stored without gaps:
 
 # %%
 @triton.jit
-def pair_kernel(a_ptr, b_ptr, out_ptr, TILE: tl.constexpr):
+def tile_kernel(x_ptr, y_ptr, z_ptr, K, TILE: tl.constexpr):
     i = tl.arange(0, TILE)
-    offsets = i[:, None] * TILE + i[None, :]
-    left = tl.load(a_ptr + offsets)
-    right = tl.load(b_ptr + offsets)
-    tl.store(out_ptr + offsets, tl.dot(left, right))
+    sums = tl.zeros((TILE, TILE), dtype=tl.float32)
+    for start in range(0, K, TILE):
+        x = tl.load(x_ptr + i[:, None] * K + (start + i)[None, :])
+        y = tl.load(y_ptr + (start + i)[:, None] * TILE + i[None, :])
+        sums = tl.dot(x, y, sums)
+    tl.store(z_ptr + i[:, None] * TILE + i[None, :], sums)
 
 
 # %%
-a, b = (torch.randint(-3, 4, (16, 16), device=device).half() for _ in range(2))
-out = torch.empty(16, 16, device=device)
-pair_kernel[(1,)](a, b, out, TILE=16)
-torch.equal(out, a.float() @ b.float())
+x, y = (torch.randint(-3, 4, shape, device=device).half() for shape in ((16, 48), (48, 16)))
+z = torch.empty(16, 16, device=device)
+tile_kernel[(1,)](x, y, z, 48, TILE=16)
+torch.equal(z, x.float() @ y.float())
 
 # %% [markdown]
-# `tl.dot` wants tiles of at least 16 along K. (The interpreter takes less, but for a GPU the kernel does not compile.) The
-# result is float32, although the operands are float16.
+# `tl.dot` needs at least 16 elements along K. The interpreter takes fewer, but the kernel does not compile for a GPU.
 #
-# The offsets above take it for granted that rows follow each other without a gap. A matrix may be padded, as in the
-# softmax notebook, and it may be **transposed**: `b.t()` moves nothing, it is the same memory with its two strides
-# exchanged. So a kernel takes both strides. Element (k, n) of `b` lies at
-# `k * b.stride(0) + n * b.stride(1)`.
-#
-# Below, `x` is a transposed view. Predict: at which offset does its element (1, 2) lie?
+# Why are tiles better? Each loaded number is used for a whole row or column. Take a tile of `out` of 128 × 256, and
+# steps of 64 along K. Predict: how many operations are there now per byte that a program loads?
 
 # %%
-prediction = ...  # offset of element (1, 2)
+prediction = ...  # operations per byte
 
 # %%
-x = torch.arange(12).reshape(3, 4).t()  # each element holds its offset
-compare(prediction, x[1, 2].item())
-print("shape", tuple(x.shape), "strides", x.stride())
+loaded_bytes = 2 * (128 * 64 + 64 * 256)
+compare(prediction, round(2 * 128 * 256 * 64 / loaded_bytes), "operations per byte", how="computed")
+
+# %% [markdown]
+# That is far less than 1365, and far more than the 0.5 of a single element. The length of the steps cancels out.
+# Larger tiles are better, as long as their sums fit into registers.
+
+# %% [markdown]
+# ### The tail along K
+#
+# K need not be a multiple of the tile. Below it is 40, so the last of three steps goes 8 elements too far. The rows of
+# `y` past its end hold NaN, as unused memory may.
+#
+# Predict: how many of the 256 results are NaN?
+
+# %%
+prediction = ...  # NaN among the 256
+
+# %%
+x = torch.ones(17, 40, dtype=torch.float16, device=device)[:16]
+y = torch.ones(48, 16, dtype=torch.float16, device=device)
+y[40:] = torch.nan
+tile_kernel[(1,)](x, y, z, 40, TILE=16)
+compare(prediction, z.isnan().sum().item(), "NaN")
+
+# %% [markdown]
+# All of them: every sum takes in what lies past the end of K. Would it help to mask only the load of `x`, with
+# `other=0.0`? No, because 0 times NaN is NaN. The last step needs a mask in **both** loads.
+#
+# Along M and N it is different. A tile that extends past the edge computes rows and columns that nobody stores. They may
+# hold anything that can be read, for example the first rows again: `rows % M`. Then the loop needs no mask for them, but
+# the store needs one.
 
 # %% [markdown]
 # ### Keep the sums in float32
 #
 # The result is stored as float16. Could the accumulator be float16, too? It would take half of the registers.
 #
-# Predict: start with 0 in float16 and add 1, five thousand times. What comes out?
+# Predict: start with 0 in float16 and add 1, five thousand times. What is the sum?
 
 # %%
 prediction = ...  # the sum
@@ -156,49 +229,45 @@ for _ in range(5000):
 compare(prediction, int(total))
 
 # %% [markdown]
-# From 2048 on the numbers of float16 lie 2 apart. 2048 + 1 lies between two of them and is rounded back to 2048: the sum
-# stands still. And what exceeds 65,504 on its way becomes infinity, even if the final sum is small.
+# From 2048 on, float16 numbers are 2 apart. 2048 + 1 lies between two of them and is rounded back to 2048, so the sum
+# stays there. And a sum that exceeds 65,504 on its way becomes infinity, even if the final sum is small.
 #
-# Tensor cores multiply float16 and add in float32 at no extra cost. So keep the accumulator in float32, and round
-# once, when you store.
-#
-# In a kernel, sums begin as `sums = tl.zeros((64, 64), dtype=tl.float32)`. In the loop along K,
-# `sums = tl.dot(x, y, sums)` adds the product of two tiles to them. `range` takes K, a number that is known only at the
-# launch. At the end, `sums.to(tl.float16)` rounds.
+# So keep the accumulator in float32, and round once, when you store: `sums.to(tl.float16)`. On data-centre cards this
+# costs nothing. GeForce cards (30, 40 and 50 series) are specified to multiply float16 at half the rate if they add in
+# float32. cuBLAS adds in float32, too, so the comparison stays fair.
 
 # %% [markdown]
-# ### Mask the edges
+# ### Other types
 #
-# Sizes need not be multiples of a tile.
-#
-# - **Along M and N** the last tile sticks out. What it computes there is never stored, so it may load anything that
-#   is there to be read. `rows % M` begins again at row 0: no mask is needed in the loop. The store needs one.
-# - **Along K** everything that is loaded goes into the sum. The last step must be masked in both loads, with
-#   `other=0.0`. Why both? What lies beyond may be NaN, and 0 times NaN is NaN.
+# - **bfloat16** has the range of float32 and 8 significant bits. In a kernel it is used like float16. In the
+#   interpreter it is broken: `tl.dot` gives wrong numbers without an error, so test such kernels on a GPU.
+# - **float32** does not reach the tensor cores as it is. `tl.dot` rounds its operands to **TF32**, which keeps 11
+#   significant bits of the 24, unless you pass `input_precision="ieee"`. The interpreter does not round, so it cannot
+#   show the error. The compiled code does:
+
+# %%
+wide = torch.zeros(64, 64)
+ptx = compile_kernel(tile_kernel, wide, wide, wide, 64, TILE=64).ptx
+next(line.split("{")[0].strip() for line in ptx.splitlines() if "mma." in line and "tf32" in line)
 
 # %% [markdown]
 # ## Rung 2: take tiles in groups
 #
-# Every program runs, but not at once: an H100 or H200 has 132 SMs, and each has one large tile at a time. The programs
-# that run together share the L2 cache. Those in one row of tiles read the same tiles of `a`, those in one column the
-# same tiles of `b`.
+# In the plain order, program `pid` computes the tile in row `pid // tiles_n` and column `pid % tiles_n`. **Get your
+# kernel right with this order first.** The grouped order then replaces these two lines and nothing else.
 #
-# Take 8192 × 8192, in tiles of 128 × 128: 64 × 64 tiles. In the plain order, row after row, 132 programs are some two
-# rows of tiles. They share two rows of `a`, and need **every** column of `b`. A block that is about square needs fewer.
-# So take `GROUP` rows of tiles, and go through them column by column. A program has the number $\text{pid}$, and
-# `out` has `tiles_m` rows and `tiles_n` columns of tiles:
+# Not all programs run at once: an H200 has 132 SMs, and each has room for one large tile. The programs that run
+# together share the L2 cache. Those in one row of tiles read the same tiles of `a`, those in one column the same tiles
+# of `b`.
 #
-# $$ \text{first} = \left\lfloor \frac{\text{pid}}{\text{GROUP} \cdot \text{tiles}_n} \right\rfloor \cdot \text{GROUP} $$
+# Take 8192 × 8192 in tiles of 128 × 128, which makes 64 × 64 tiles. In the plain order, 132 programs cover a little
+# more than two rows. They need three rows of `a`, but **every** column of `b`. A block that is about square needs fewer
+# of both. So the **grouped order**, a kind of **swizzle**, takes `GROUP` rows of tiles and goes through them column by
+# column. This picture shows it; the blue tiles run at the same time.
 #
-# is the first row of the group. Within it, the row goes fastest: with 4 columns and groups of 2, programs 0 to 7 take
-# (0, 0), (1, 0), (0, 1), (1, 1), (0, 2), (1, 2), (0, 3), (1, 3), and program 8 begins the next group with (2, 0).
-#
-# If the number of rows is no multiple of `GROUP`, the last group has fewer rows: those that are left,
-# `tiles_m - first`. Whoever forgets that leaves tiles out.
-#
-# The L2 holds 50 MiB, and the matrices have 128 MiB each. Before you move the slider, predict: how many times as much
-# comes from DRAM in the plain order (groups of 1) as in groups of 8? For a guess, count the rows of `a` and the columns
-# of `b` that the first 132 programs need, in both orders.
+# Before you move the slider, predict: how many times as much comes from DRAM in the plain order (groups of 1) as in
+# groups of 8? The L2 holds 50 MiB, and each matrix has 128 MiB. For a guess, count the rows of `a` and the columns of
+# `b` that the first 132 programs need.
 
 # %%
 prediction = ...  # times as much from DRAM
@@ -211,29 +280,35 @@ compare(prediction, round(plain.dram_gib / grouped.dram_gib, 1), "times as much"
 explore_grouped_order()
 
 # %% [markdown]
-# The picture is computed, not measured: a cache of 50 MiB holds the tiles that were used last, and all 132 programs
-# take their steps together. Real programs drift apart, and a real cache is not as tidy. Its message holds: hit rates
-# near 100 % differ by what they *miss*, and that is what DRAM must deliver.
+# The picture is computed, not measured. It assumes that the cache holds the tiles that were used last, and that all 132
+# programs take their steps together. Real programs drift apart. But one thing holds in general: hit rates near 100 %
+# differ by what they *miss*, and DRAM must deliver the misses.
 #
-# Blue tiles of `out` run at the same time. Too small a group is wide and flat, too large a one is tall and narrow; both
-# read more.
+# For example, take 4 columns of tiles and groups of 2 rows. Programs 0 to 3 compute (0, 0), (1, 0), (0, 1) and (1, 1).
+# Program 7 computes (1, 3), and program 8 begins the next group with (2, 0). With `tiles_m` rows and `tiles_n` columns of
+# tiles, the first row of a group is
+#
+# $$ \text{first} = \left\lfloor \frac{\text{pid}}{\text{GROUP} \cdot \text{tiles}_n} \right\rfloor \cdot \text{GROUP}. $$
+#
+# If the number of rows is not a multiple of `GROUP`, the last group has fewer rows: those that are left,
+# `tiles_m - first`. A kernel that forgets this leaves tiles out.
 
 # %% [markdown]
 # ## Rung 3: have it tuned
 #
-# How large should a tile be? How many warps share it? And there is a third choice. A tile of `a` and one of `b` come
-# into shared memory while earlier ones are multiplied. For that Triton keeps several pairs of buffers, the **stages**
-# of a pipeline, and has the next loads on their way before it needs them.
+# How large should a tile be? How many warps should share it? And there is a third choice. While two tiles are
+# multiplied, the next ones can already be on their way into shared memory. Triton keeps several pairs of buffers for
+# that, the **stages** of a pipeline.
 
 # %%
 explore_pipeline()
 
 # %% [markdown]
-# The picture says a copy takes as long as three products. With one stage the tensor cores wait each time. With four
-# they never wait again, once the first tiles are there. More stages need more shared memory.
+# In this picture a copy takes as long as three products. With one stage, the tensor cores wait in each step. With four,
+# they never wait after the first copy. But more stages need more shared memory.
 #
-# An SM of an H100 or H200 has 227 KiB for a program. Predict: how many stages fit, with tiles of 128 × 64 and
-# 64 × 256, if nothing else needs room? (Later the store of a tile will.)
+# A program can have 227 KiB of shared memory on an H100 or H200. Predict: how many stages fit, with tiles of 128 × 64
+# and 64 × 256, if nothing else needs room?
 
 # %%
 prediction = ...  # stages
@@ -243,31 +318,32 @@ stage_kib = 2 * (128 * 64 + 64 * 256) / 1024
 compare(prediction, int(227 // stage_kib), "stages", how="computed")
 
 # %% [markdown]
-# Nobody works out the best choice by hand. `triton.autotune` times each `triton.Config` the first time that it meets
-# a new key, here M, N and K, and keeps the fastest. In a `Config` stand the kernel's constants and, apart from them,
-# `num_warps` and `num_stages`. The launch leaves them out, and its grid becomes a function: it is given the constants
-# that were chosen, by their names.
+# Nobody works out the best choice by hand. You give `triton.autotune` a list of `triton.Config`. At the first launch
+# with a new key, here M, N and K, it times each of them and keeps the fastest.
 #
-# ```python
-# some_kernel[lambda chosen: (triton.cdiv(n, chosen["BLOCK"]),)](x, n)  # BLOCK stands in the Config
-# ```
+# - **A `Config`** holds the constexpr arguments, plus `num_warps` and `num_stages`. Leave all of these out of the launch.
+# - **The grid** becomes a function that receives the chosen values as a dictionary:
 #
-# Each configuration has to be compiled, which takes seconds. For a small product that is a waste. So before it times
-# them, `triton.autotune` hands the list to a function of yours, `early_config_prune`, which may shorten it.
+#   ```python
+#   some_kernel[lambda chosen: (triton.cdiv(n, chosen["BLOCK"]),)](x, n)  # BLOCK is in the Config
+#   ```
 #
-# In the interpreter there is no clock to trust. There it takes the first one in the list. So without a GPU your other
-# configurations are not tried: put each of them first once, and check.
+# - **Compiling takes seconds per configuration.** For a small product that is a waste. `early_config_prune` is a function
+#   of yours that may shorten the list first.
+# - **To see the choice,** print `matmul_kernel.best_config` after a launch, or set `TRITON_PRINT_AUTOTUNING=1` before you
+#   start Python.
+# - **Without a GPU** the interpreter takes the first configuration in the list. To try the others, put each of them first
+#   once, and check.
 
 # %% [markdown]
 # ## Exercise: multiply matrices
 #
-# Write `a @ b` into `out`. `a` is M × K, `b` is K × N, `out` is M × N, all float16. Each has strides of its own. There
-# may be any number of rows, columns and steps, from 1 up. Sums are kept in float32.
+# Write `a @ b` into `out`. `a` is M × K, `b` is K × N, `out` is M × N, all float16. Each has strides of its own. M, N
+# and K may be anything from 1 up. Keep the sums in float32.
 #
-# 1. The kernel: from `tl.program_id(0)` to a tile in grouped order; pointers; the loop over K; the store.
-#    *(about 22 lines)*
-# 2. The launch: a grid that knows the constants, and all six strides. *(about 4 lines)*
-# 3. More configurations, once it is right. *(about 3 lines)*
+# 1. The kernel, with tiles in plain order: pointers; the loop over K; the store. `check` it. *(about 22 lines)*
+# 2. The launch: a grid that knows the chosen values, and all six strides. *(about 4 lines)*
+# 3. The grouped order, then more configurations. *(about 7 lines)*
 
 # %% nbgrader={"grade_id": "matmul", "solution": true}
 import triton
@@ -327,8 +403,8 @@ def matmul(a, b, out):
 
 
 # %% [markdown]
-# The judge compares every element with a float64 product: sizes that fit no tile, padded rows, transposed operands,
-# sums that pass 65,504 on their way.
+# The cases of `check` include sizes that fit no tile, padded rows, transposed operands, and sums that pass 65,504 on
+# their way.
 
 # %% nbgrader={"grade_id": "check-matmul", "grade": true, "locked": true, "points": 10}
 check(matmul)
@@ -336,54 +412,51 @@ check(matmul)
 # %% [markdown]
 # ## How fast is it?
 #
-# Speed is compared with cuBLAS, through `torch.mm`. The points:
+# Your speed is compared with that of cuBLAS, through `torch.mm`. The points:
 #
 # - ⟦ exercise("matmul").correctness_points ⟧ for right answers
 # - ⟦ gate("matmul", "cublas").points ⟧ for ⟦ gate("matmul", "cublas").at_least ⟧ times the speed of cuBLAS, as the
 #   geometric mean over ⟦ gate("matmul", "cublas").cases | join(" and ") ⟧
 #
-# Predict the ratio before you run this. With a new size each time, the tuning takes a while.
+# Predict the ratio before you run this. Each new size is tuned, which takes a while.
 
 # %%
 benchmark(matmul)
 
 # %% [markdown]
-# This is what the authors' kernel reached.
+# This is what the authors' kernel reached:
 
 # %%
 recorded("matmul", "ratio_vs_cublas")
 
 # %% [markdown]
-# What a launch costs the host is left out of this table. It is not left out of your own plot. Do not believe its points
-# up to 2048: a call takes the host tens of µs, longer than such a product runs.
+# This table leaves out what a launch costs the host, and your own plot does not. Up to 2048, do not trust your plot: a
+# call takes the host tens of µs, longer than such a product runs. If the table is low at a size, count its tiles: there
+# are few for 132 SMs, or few in the last round. The next notebook returns to this.
 #
-# Where the table is low, count tiles: there are few for 132 SMs, or few in a last round. The next
-# notebook returns to this.
+# If your kernel is slow at larger sizes, ask in this order:
 #
-# Where yours is slow at larger sizes, ask in this order. Are the tiles large? 64 × 64 loads 2.7 times as much as
-# 128 × 256. Are there enough stages? Is the group larger than 1? Does a division or a modulo stand in the loop? They
-# belong in front of it.
+# - Are the tiles large? Tiles of 64 × 64 load 2.7 times as much as tiles of 128 × 256.
+# - Are there enough stages?
+# - Is the group larger than 1?
+# - Is there a division or a modulo inside the loop? Move it out.
+#
+# When Triton 1.0 was announced in 2021, the headline was a float16 product on a par with cuBLAS "in under 25 lines".
+# Count yours: the authors' kernel has 22 lines, plus 4 for the launch. The 2021 kernel left out the mask along K, so it
+# was right only for multiples of its tile. Does the claim hold on your GPU?
 
 # %% [markdown]
-# ## Rung 4: fuse what comes behind
+# ## Rung 4: fuse what follows
 #
-# A layer of a network is a product with an activation behind it, such as the *leaky ReLU*: $x$ where $x$ is positive,
-# and $0.01\,x$ elsewhere. As an operation of its own it reads the product from memory and writes it again.
+# In a network, a product is often followed by an activation, such as the *leaky ReLU*: $x$ if $x$ is positive, and
+# $0.01\,x$ otherwise. As an operation of its own it reads the product from memory and writes it again.
 #
-# Predict: for a product of 4096 × 4096 in float16, how many MiB are these reads and writes together?
-
-# %%
-prediction = ...  # MiB
-
-# %%
-compare(prediction, 2 * 2 * 4096 * 4096 >> 20, "MiB", how="computed")
-
-# %% [markdown]
-# In your kernel the sums lie in registers before they are stored. There the activation costs a comparison and a
-# multiplication for each, next to thousands in the loop. So a fused kernel may be slower than cuBLAS in the product
-# and still win: it saves the trip.
+# In your kernel the sums are in registers before they are stored. There the activation costs one comparison and one
+# multiplication per element, next to thousands in the loop. Work between the loop and the store is called an
+# **epilogue**. So a fused kernel may be slower than cuBLAS in the product and still win: it saves a trip to memory.
 #
-# It must stand behind the loop over K. The leaky ReLU of a sum is not the sum of leaky ReLUs.
+# The activation must come after the loop over K: the leaky ReLU of a sum is not the sum of leaky ReLUs. Inputs can be
+# fused as well. A kernel that reads `a` through its strides needs no copy of a slice such as `a[:, ::2]`.
 
 # %% [markdown]
 # ## Exercise: fuse a leaky ReLU
@@ -391,9 +464,9 @@ compare(prediction, 2 * 2 * 4096 * 4096 >> 20, "MiB", how="computed")
 # Write the leaky ReLU of `a @ b` into `out`, with a slope of 0.01 below zero. Sizes, strides and types are those of
 # `matmul`.
 #
-# For right answers your `matmul` with one more line is enough. *(about 30 lines)* The other points are for
+# For right answers, your `matmul` with one more line is enough. *(about 30 lines)* The other points are for
 # ⟦ gate("matmul_leaky_relu", "cublas").at_least ⟧ times the speed of cuBLAS followed by the activation. If yours falls
-# short of that, come back after [Match cuBLAS](05_match_cublas.ipynb), whose last rung is what the authors used here.
+# short of that, come back after [Match cuBLAS](05_match_cublas.ipynb). Its last rung is what the authors used here.
 
 # %% nbgrader={"grade_id": "matmul_leaky_relu", "solution": true}
 import torch
@@ -492,7 +565,7 @@ def matmul_leaky_relu(a, b, out):
 
 
 # %% [markdown]
-# Correct before fast, as ever. The whole cell is graded by itself: copy into it what it needs.
+# Only this cell is graded, so copy into it what it needs.
 
 # %% nbgrader={"grade_id": "check-matmul_leaky_relu", "grade": true, "locked": true, "points": 5}
 check(matmul_leaky_relu)
@@ -511,28 +584,36 @@ check(matmul_leaky_relu)
 benchmark(matmul_leaky_relu)
 
 # %% [markdown]
-# By default it does not: `torch.compile` leaves a product to cuBLAS, and makes a kernel of its own for what comes
-# behind. With `mode="max-autotune"` it tries products in Triton as well, and fuses into those.
+# By default it does not: `torch.compile` leaves a product to cuBLAS, and generates a kernel for what follows. With
+# `mode="max-autotune"` it also tries products in Triton, and fuses into those.
 
 # %%
 recorded("matmul_leaky_relu", "ratio_vs_cublas", "ratio_vs_compile")
 
 # %% [markdown]
-# This table, too, leaves out what a launch costs the host. Do not believe the points up to 2048 in your own plot: a
-# call takes the host tens of µs, longer than such a product runs.
-#
-# Where the fused kernel does not pay in the table, count tiles. At 1536 there are 72 of 128 × 256, for 132 SMs. At
-# 3072 there are 288, and 132 SMs need three rounds for them, as they would for 396.
+# This table leaves out the host's time, too. If the fused kernel does not pay at a size, count tiles. At 1536 there are
+# 72 tiles of 128 × 256 for 132 SMs. At 3072 there are 288: the 132 SMs need three rounds for them, as they would for 396.
 
 # %% [markdown]
 # ## Extra credit
 #
-# No points, but each shows something. Change an exercise's cell, run it, and `check` it again, or `benchmark` it (with
-# a GPU).
+# No points, but each of these shows something. Change an exercise's cell, run it, and `check` it again, or `benchmark`
+# it (with a GPU).
 #
-# 1. `GROUP` of 1, 4, 16 and 64 at 8192. Is the order the one of the picture?
-# 2. `num_stages` from 1 to 5. From when on does it no longer help, and when does it no longer compile?
-# 3. Leave out the mask of the last step, and look at the report. Then mask one of the two loads.
+# 1. Set `GROUP` to 1, 4, 16 and 64 at 8192. Does the order match the picture?
+#
+#    <details><summary>Answer</summary>The picture predicts that 1 and 64 are worst, and that 4 to 16 are close to each
+#    other. Real differences are smaller, because a kernel that computes all the time hides part of the traffic.</details>
+#
+# 2. Set `num_stages` from 1 to 5. When does it no longer help, and when does it no longer compile?
+#
+#    <details><summary>Answer</summary>It stops helping when copies are hidden. It stops compiling when the buffers exceed
+#    shared memory: Triton reports "out of resource", and `triton.autotune` skips that configuration.</details>
+#
+# 3. Leave out the mask of the last step, and look at the report. Then mask only one of the two loads.
+#
+#    <details><summary>Answer</summary>Both give NaN where K is not a multiple of the tile. With one mask, the other
+#    operand still brings in NaN, and 0 times NaN is NaN.</details>
 
 # %%
 from grader.explore import count_predictions
@@ -542,37 +623,45 @@ count_predictions()
 # %% [markdown]
 # ## In this notebook you have
 #
-# - counted that a product is limited by arithmetic, provided that tiles are used again and again
+# - written an outer product, with blocks, masks and a grid of two axes
+# - counted that a product is compute-bound, provided that each loaded tile is used many times
 # - multiplied tile by tile, with sums in float32 and masks where they matter
 # - seen what the order of tiles does to the L2 cache, and what stages do to the tensor cores
 # - had a kernel tuned, measured it against cuBLAS, and fused an activation into it
 #
 # ## Check yourself
 #
-# <details><summary>Why must the last step along K be masked in both loads, and the last tile along M in none?</summary>
+# <details><summary>Why must the last step along K be masked in both loads, and the last tile along M in neither?</summary>
 #
-# What lies past the end of K would go into every sum, and 0 times NaN is NaN. Past the end of M only rows are computed
-# that are never stored.
-#
-# </details>
-#
-# <details><summary>Tiles of 64 × 64 or of 128 × 256: which loads more in all, and how much?</summary>
-#
-# For each result, a tile of m × n loads 1/m + 1/n numbers a step. That is 1/32 against 3/256: the small tiles load 2.7
-# times as much.
+# Values past the end of K would go into every sum, and 0 times NaN is NaN. Past the end of M there are only rows that are
+# never stored.
 #
 # </details>
 #
-# <details><summary>A group of 1 has a hit rate of about 75 %, one of 8 about 92 %. Why is that a difference of three?</summary>
+# <details><summary>Tiles of 64 × 64 or of 128 × 256: which load more in all, and how much?</summary>
 #
-# What comes from DRAM are the misses, 25 % against 8 %. Hits cost DRAM nothing.
+# Per result and step along K, a tile of m × n loads 1/m + 1/n numbers. That is 1/32 against 3/256: the small tiles load
+# 2.7 times as much.
+#
+# </details>
+#
+# <details><summary>A group of 1 has a hit rate of about 75 %, one of 8 about 92 %. Why is that a factor of three in DRAM traffic?</summary>
+#
+# The misses come from DRAM: 25 % against 8 %. Hits cost DRAM nothing.
 #
 # </details>
 #
 # <details><summary>Your sums are right in every case but the one that passes 65,504. Where do you look?</summary>
 #
-# At the type of the accumulator. It is float16 somewhere: in `tl.zeros`, or in a cast within the loop.
+# At the type of the accumulator. It is float16 somewhere: in `tl.zeros`, or in a cast inside the loop.
 #
 # </details>
+#
+# ## Read on
+#
+# - [Matrix multiplication](https://triton-lang.org/main/getting-started/tutorials/03-matrix-multiplication.html), the
+#   tutorial of Triton's authors
+# - [How to optimize a CUDA matmul kernel](https://siboehm.com/articles/22/CUDA-MMM), the same ladder by hand in CUDA C++
+# - [Introducing Triton](https://openai.com/index/triton/), the announcement of 2021
 #
 # **Next:** [Match cuBLAS](05_match_cublas.ipynb), where your product becomes as fast as the library's.
