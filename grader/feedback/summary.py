@@ -67,7 +67,7 @@ RIGHT_IN_THE_SIMULATOR = "Right in the simulator"
 UNSEEN = "It cannot see speed, a GPU's own rounding, or errors that depend on how a GPU times its threads."
 _SIMULATED = ("triton", "cuda", "numba", "cupy")  # other exercises need no simulator
 NEEDS_GPU = "Simulated without a GPU: points for speed need a GPU."
-_TIMED = ", while timed"
+_REPEATED = re.compile(", (?:while timed|called again)$")
 
 
 @dataclass(frozen=True)
@@ -167,11 +167,11 @@ def state_of(verdict: Verdict) -> State:
 
 
 def case_of(name: str, exercise: Exercise | None) -> Case | None:
-    """The case of a result; the clock's results have a suffix after the case's name."""
+    """The case of a result; the results of repeated calls have a suffix after the case's name."""
     if exercise is None:
         return None
     every = (*exercise.cases, *exercise.simulator_cases, *exercise.timed_cases, *exercise.plot_cases)
-    return next((case for case in every if case.name == name.removesuffix(_TIMED)), None)
+    return next((case for case in every if case.name == _REPEATED.sub("", name)), None)
 
 
 def was_run(case: CaseResult) -> bool:

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import contextlib
+import math
+import time
 import traceback
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from typing import Literal
 
@@ -33,7 +35,12 @@ _WITHOUT_A_VALUE = (
     "A variable of the kernel is read before it has a value, so it begins with whatever was in memory: with 0 there, "
     "this case is right. Does every sum start at 0?"
 )
+_LEFT = (
+    "In a first call this case is right, and after another call with the same shape it is wrong. Something is left "
+    "from that call: a result, a sum or a counter that is kept. Compute it or set it again in each call."
+)
 _LARGE = 1e30  # such a variable is -1.7e38 in the simulator
+_AGAIN_SHARE = 0.05  # of the time of all cases, for one that is called again
 _COMPILE_LIMIT_S = 30.0  # to wait for, after the cases
 _STUBS = ("# YOUR CODE HERE", "// YOUR CODE HERE")
 _LOG_CHARACTERS = 4000
@@ -57,6 +64,7 @@ class Job:
         self._left_s, self._repeats = self.whole_s, False
         self._of_source: tuple[Finding, ...] = ()
         self._beside = False
+        self._took_s: dict[str, float] = {}  # by case
         self._adds: bool | None = None  # whether a wrong case is right if `out` begins as 0, once that was tried
 
     @property
@@ -93,6 +101,7 @@ class Job:
             self._forget()
             failure = self._attempt()
         if failure is None:
+            self._look_for_what_is_left()
             self._look_for_variables_without_a_value()
         if failure is None and self.timer.disputed and all(case.passed for case in self.cases):
             failure = self._afresh()  # only if all is right: a wrong answer gets no second draw
@@ -192,7 +201,9 @@ class Job:
             if case.if_right and not all(each.passed for each in self.cases):
                 continue
             self.progress(f"checking {case.name}", number, len(self.all_cases))
+            started = time.monotonic()
             result = self._case(worker, case)
+            self._took_s[case.name] = time.monotonic() - started
             if result.failure is not None and result.failure.kind == "not_simulated":
                 right = all(case.passed for case in self.cases)
                 return result.failure if right else None  # a wrong case is wrong, whatever the next ones need
@@ -201,7 +212,7 @@ class Job:
                 return result.failure
         right = all(case.passed for case in self.cases)
         if simulated and right:
-            return self._compiled(worker)
+            return self._called_again(worker) or (self._compiled(worker) if self.cases[-1].passed else None)
         if not (self.timed and right):
             return None
         try:
@@ -214,6 +225,24 @@ class Job:
         if self.bench.pool.profiled:
             self._look_at_kernels(worker)
         return self.timer.implausible()
+
+    def _called_again(self, worker: Worker) -> Failure | None:
+        """Repeat a case on other inputs, and add it to the cases if it is wrong. On a GPU, each timed launch does so.
+
+        It is the largest case of those that are quick.
+        """
+        quick_s = max(_AGAIN_SHARE * sum(self._took_s.values()), min(self._took_s.values()))
+        can = [each for each in self.all_cases if each.tries == 1 and not each.measured]
+        quick = [each for each in can if self._took_s.get(each.name, math.inf) <= quick_s]
+        if not quick:
+            return None
+        case = max(quick, key=lambda each: sum(math.prod(array.shape) for array in each.arrays))
+        self.progress(f"calling it again for {case.name}", len(self.all_cases), len(self.all_cases))
+        result = self._try(worker, case)
+        if not result.passed:
+            found = result.mismatch and replace(result.mismatch, suspect=_LEFT)
+            self.cases.append(replace(result, name=f"{case.name}, called again", mismatch=found))
+        return result.failure
 
     def _compiled(self, worker: Worker) -> Failure | None:
         """Return the failure of a submission that runs in the simulator and that a GPU's compiler refuses."""
@@ -280,20 +309,44 @@ class Job:
             self._adds = buffers.check(layout, self.exercise) is None
         return self._adds
 
+    def _look_for_what_is_left(self) -> None:
+        """Say that an earlier call left something behind, if the first wrong case is right in another worker."""
+        named = {case.name: case for case in self.all_cases}
+        tried = [named[each.name] for each in self.cases if each.name in named]
+        number = next((at for at, each in enumerate(self.cases[: len(tried)]) if not each.passed), -1)
+        found = self.cases[number].mismatch if number >= 0 else None
+        if found is None or self.bench.device == "cuda":
+            return
+        case = tried[number]
+        if not any(each.arrays == case.arrays for each in tried[:number]):
+            return
+        with contextlib.suppress(WorkerFailed), self._another_worker() as worker:
+            if self._try(worker, case).passed:
+                self.cases[number] = replace(self.cases[number], mismatch=replace(found, suspect=_LEFT))
+
+    @contextlib.contextmanager
+    def _another_worker(self, zeroed: bool = False) -> Iterator[Worker]:
+        """A worker that has the submission and called nothing yet. WorkerFailed: it has no time left, for example."""
+        exercise = self.exercise
+        with contextlib.closing(self.bench.pool.fresh()) as worker:
+            limit_s = min(self._left_s, self._limits[-1])
+            worker.load("submission", self.source, exercise.entry, limit_s, exercise.harness, zeroed=zeroed)
+            worker.map(self.bench.buffers)
+            yield worker
+
     def _look_for_variables_without_a_value(self) -> None:
         """Name such variables, if the first wrong case is right when they begin as 0, in another worker."""
         exercise, number = self.exercise, next((at for at, each in enumerate(self.cases) if not each.passed), -1)
         found = self.cases[number].mismatch if number >= 0 else None
         if found is None or self.bench.device == "cuda" or exercise.backend not in ("cuda", "cupy") or self._adds:
             return
+        if found.suspect == _LEFT or number >= len(self.all_cases):
+            return
         if found.unwritten == found.wrong or not (found.not_finite or (found.worst_error or 0.0) > _LARGE):
             return
         named = {case.name: case for case in self.all_cases}
         *earlier, case = (named[each.name] for each in self.cases[: number + 1])  # what they leave behind may be wrong
-        with contextlib.suppress(WorkerFailed), contextlib.closing(self.bench.pool.fresh()) as worker:
-            limit_s = min(self._left_s, self._limits[-1])
-            worker.load("submission", self.source, exercise.entry, limit_s, exercise.harness, zeroed=True)
-            worker.map(self.bench.buffers)
+        with contextlib.suppress(WorkerFailed), self._another_worker(zeroed=True) as worker:
             for each in earlier:
                 self._try(worker, each)
             if self._try(worker, case).passed:

@@ -233,7 +233,7 @@ def _described(error: BaseException) -> dict[str, Any]:
 def _import(device: str) -> None:
     """Import what a submission needs, before there is one."""
     if device == "simulator":
-        from grader.worker.simulator import bfloat16, triton_compiled, triton_gpu, triton_log
+        from grader.worker.simulator import bfloat16, triton_compiled, triton_gpu, triton_language, triton_log
 
         start = _simulator()
         start.prepare()
@@ -245,6 +245,7 @@ def _import(device: str) -> None:
         start.take_first()
         triton_compiled.remember()
         forked.enable()
+        triton_language.install()
         bfloat16.install()
         triton_gpu.install()
         triton_log.watch()

@@ -11,6 +11,7 @@ import inspect
 import os
 import re
 import sys
+import traceback
 from collections.abc import Callable, Sequence
 from math import prod
 from pathlib import Path
@@ -69,7 +70,8 @@ def _first_failure(
             with without_data():
                 function(*map(tensor_without_data, launch))
         except Refused as refused:
-            return {"failure": _described(refused.__cause__ or refused, "compile", name)}
+            failure = _described(refused.__cause__ or refused, "compile", name)
+            return {"failure": failure | {"line": failure["line"] or _line_of_launch(refused)}}
         except Exception as error:
             if _OUTSIDE.search(str(error)):
                 return {"failure": _described(error, "exception", name)}
@@ -231,6 +233,12 @@ def _described(error: BaseException, kind: str, case: str) -> dict[str, Any]:
     if case:
         found["message"] += f" (in the case “{case}”, which a GPU runs)"
     return found
+
+
+def _line_of_launch(refused: Refused) -> int | None:
+    """Return the line that launches the kernel, for an error that names none in it."""
+    frames = traceback.extract_tb(refused.__traceback__)
+    return next((each.lineno for each in reversed(frames) if Path(each.filename).name == "submission.py"), None)
 
 
 def _line_of_call(name: str) -> int | None:

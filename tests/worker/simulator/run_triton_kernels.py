@@ -12,10 +12,11 @@ start.prepare()
 
 import torch  # noqa: E402
 
-from grader.worker.simulator import accesses, bfloat16, triton_gpu, triton_log  # noqa: E402
+from grader.worker.simulator import accesses, bfloat16, triton_gpu, triton_language, triton_log  # noqa: E402
 
 start.install()
 start.take_first()
+triton_language.install()
 bfloat16.install()
 triton_gpu.install()
 triton_log.watch()
