@@ -142,6 +142,21 @@ PYTHON: tuple[Meaning, ...] = (
         "Create new tensors with `device=x.device`.",
     ),
     Meaning(
+        r"can't convert cuda:0 device type tensor to numpy|BufferError: Unsupported device in DLTensor",
+        "NumPy cannot read a tensor of the GPU.",
+        "Use PyTorch or a kernel for this work. `x.cpu().numpy()` copies the values to the CPU, and waits for them.",
+    ),
+    Meaning(
+        r"SegmentationFault: `ctypes\.(\w+)`",
+        "`ctypes.{0}` is a function of the CPU, which cannot reach a GPU's memory: on a GPU the process crashes here.",
+        "Copy between tensors with `out.copy_(…)`.",
+    ),
+    Meaning(
+        r"the result is on cpu; it must be on cuda:0",
+        "The function returns a tensor of the CPU. Its inputs are on the GPU, and so must be the result.",
+        "Create new tensors with `device=x.device`, and compute on the GPU to the end.",
+    ),
+    Meaning(
         r"maximum recursion depth exceeded",
         "The function calls itself endlessly.",
         "Does the wrapper have the same name as the kernel it should launch?",

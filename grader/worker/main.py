@@ -50,6 +50,7 @@ class Worker:
         self.gpu_flag: GpuFlag | None = None
         self.launches: list[tuple[Any, ...]] = []
         self.called: Callable[..., Any] | None = None
+        self.written: Callable[..., Any] | None = None
         self.read_only: list[tuple[bool, ...]] = []  # of each tensor of each launch
 
     def handle(self, message: dict[str, Any], fds: list[int], channel: Channel) -> dict[str, Any]:
@@ -67,7 +68,8 @@ class Worker:
 
                 cuda_source.zero_variables()
             harness = bind_harness(message["harness"], message["harness_entry"]) if "harness" in message else None
-            function = self.written = _load(message["source"], message["entry"], "submission")
+            with self._watching():
+                function = self.written = _load(message["source"], message["entry"], "submission")
             if self.device == "simulator":
                 _simulator().size_grids_as_on_a_gpu(function)
             self.functions[message["name"]] = functools.partial(harness, function) if harness else function
@@ -150,7 +152,8 @@ class Worker:
             for number_of_launch, arguments in enumerate(launches):
                 if self.device == "simulator":
                     _simulator().use_arguments(function, arguments, self.read_only[number_of_launch])
-                function(*arguments)
+                with self._watching(*arguments) if function is self.written else contextlib.nullcontext():
+                    function(*arguments)
             own.stop()
             if gpu_flag is not None:
                 try:
@@ -165,6 +168,14 @@ class Worker:
         finally:
             self.flag.answer(number)
         return own.seconds()
+
+    def _watching(self, *tensors: Any) -> contextlib.AbstractContextManager[None]:
+        """In the simulator, tell the GPU's tensors from the CPU's. A harness does so itself where it can."""
+        if self.device != "simulator":
+            return contextlib.nullcontext()
+        from grader.worker.simulator import devices
+
+        return devices.watching(*tensors)
 
     def _report_writes(self, function: Callable[..., Any], channel: Channel) -> None:
         """Let a write to an input of this function answer the round with a failure."""
@@ -233,7 +244,7 @@ def _described(error: BaseException) -> dict[str, Any]:
 def _import(device: str) -> None:
     """Import what a submission needs, before there is one."""
     if device == "simulator":
-        from grader.worker.simulator import bfloat16, triton_compiled, triton_gpu, triton_language, triton_log
+        from grader.worker.simulator import bfloat16, devices, triton_compiled, triton_gpu, triton_language, triton_log
 
         start = _simulator()
         start.prepare()
@@ -249,6 +260,7 @@ def _import(device: str) -> None:
         bfloat16.install()
         triton_gpu.install()
         triton_log.watch()
+        devices.install()
     else:
         _cuda()
 

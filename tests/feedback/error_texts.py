@@ -327,6 +327,17 @@ TEXTS: tuple[tuple[str, str], ...] = (
     ("RuntimeError: CUDA error: CUDA driver version is insufficient for CUDA runtime version", "grader doctor"),
     ("#error -- unsupported GNU version! gcc versions later than 14 are not supported!", "grader doctor"),
     ("AssertionError: Torch not compiled with CUDA enabled", "`x.device`"),
+    (
+        "TypeError: can't convert cuda:0 device type tensor to numpy. Use Tensor.cpu() to copy the tensor to host "
+        "memory first.",
+        "NumPy cannot read",
+    ),
+    ("BufferError: Unsupported device in DLTensor.", "NumPy cannot read"),
+    (
+        "SegmentationFault: `ctypes.memmove` runs on the CPU and gets an address of a GPU's memory",
+        "`ctypes.memmove` is a function of the CPU",
+    ),
+    ("NotATensor: the result is on cpu; it must be on cuda:0", "returns a tensor of the CPU"),
     ("OSError: CUDA_HOME environment variable is not set. Please set it to your CUDA install root.", "grader doctor"),
     ("RuntimeError: Ninja is required to load C++ extensions (pip install ninja to get it)", "grader doctor"),
     (

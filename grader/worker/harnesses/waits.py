@@ -9,6 +9,8 @@ import torch
 from torch.overrides import TorchFunctionMode
 from torch.utils._python_dispatch import TorchDispatchMode
 
+from grader.worker.outputs import NotATensor
+from grader.worker.simulator import devices
 from grader.worker.toolchain import forked
 
 _OPERATORS = frozenset({"_local_scalar_dense", "nonzero", "masked_select", "equal", "_unique2", "unique_dim"})
@@ -23,8 +25,10 @@ def count_waits(entry: Callable[..., Any], rows: int, *tensors: Any) -> Any:
     if tensors[0].is_cuda:
         return entry(*tensors)
     counts = [0]
-    with _Methods(counts), _Operators(counts):
+    with _Methods(counts), _Operators(counts), devices.watching(*tensors):
         result = entry(*tensors)
+    if devices.device_of(result) == devices.CPU:
+        raise NotATensor("the result is on cpu; it must be on cuda:0")
     forked.facts.append({"rows": rows, "waits": counts[0]})
     return result
 

@@ -38,6 +38,7 @@ _OF_NUMBA = re.compile(
     r"|match_all)_sync|syncwarp|activemask|lanemask_lt|nanosleep|libdevice|cache_hints|managed_array|mapped|mapped_array_like)'"
 )
 _OF_TORCH_CUDA = re.compile(r"/torch/cuda/\w+\.py$")
+_CLASS_OF_TORCH = re.compile(r"^torch\.(cuda\.\w+) requires CUDA support")
 _NO_GPU = re.compile(r"not compiled with CUDA|no NVIDIA driver")
 _INTERPRETER, _FUNCTIONS_OF_GPUS = "triton/runtime/interpreter.py", "triton.language.extra."
 _HEADERS_OF_CUDA = re.compile(
@@ -82,6 +83,8 @@ def said_by(error: BaseException) -> tuple[str, None] | None:
         cause = cause.__cause__
     if of_numba := _OF_NUMBA.search(str(error)):
         return sentence(f"`cuda.{of_numba[1]}`"), None
+    if of_torch := _CLASS_OF_TORCH.search(str(error)):
+        return sentence(f"`torch.{of_torch[1]}`"), None
     frames = [frame for frame, _ in traceback.walk_tb(cause.__traceback__)]
     if not frames:
         return None

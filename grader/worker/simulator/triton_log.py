@@ -51,11 +51,16 @@ def will_tune(tuner: Any) -> None:
 
 
 def _logged(original: Any) -> Any:
+    from grader.worker.simulator.devices import CPU, device_of
+
     @functools.wraps(original)
     def call(self: Any, *args: Any, **kwargs: Any) -> Any:
         global _launch, _kernel_file, _gets_addresses, _tuner
         names = inspect.signature(self.fn).parameters
         named = dict(zip(names, args, strict=False)) | {key: value for key, value in kwargs.items() if key in names}
+        for number, value in enumerate(named.values()):
+            if device_of(value) == CPU:
+                raise ValueError(f"Pointer argument (at {number}) cannot be accessed from Triton (cpu tensor?)")
         regions = list(_regions(named))
         tuner, _tuner = _tuner, None
         _launch, _kernel_file = Launch(self.fn.__name__, (), regions), self.fn.__code__.co_filename

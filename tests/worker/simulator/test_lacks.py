@@ -199,7 +199,7 @@ def test_triton_and_numba_are_treated_alike(
     [
         (TRITON, "x += tl.globaltimer()"),
         (NUMBA, "cuda.match_sync(0xffffffff, x[i])"),
-        (TORCH, "torch.zeros(1, device='cuda')"),
+        (TORCH, "torch.zeros(1, device='cudas')"),
     ],
 )
 def test_a_name_that_neither_knows_is_a_mistake(quick_judge: ForkingJudge, source: str, body: str) -> None:

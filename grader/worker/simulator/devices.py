@@ -1,0 +1,198 @@
+"""Tell a pretend GPU's tensors from those of the CPU, where all memory is the CPU's.
+
+While a submission runs, a mode of torch marks each tensor that it makes. As on a GPU, `x.device` is `cuda:0` for it, an
+operation on tensors of two devices fails, and NumPy cannot read a GPU's tensor. Tensors that others make have no mark,
+and are never the reason for a failure.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import ctypes
+import functools
+import struct
+import sys
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+import torch
+from torch.overrides import TorchFunctionMode
+
+GPU, CPU = "cuda", "cpu"
+UNWRITTEN_BITS = {2: 0x7E5C, 4: 0x7FC05CA7, 8: 0x7FF8_0000_0000_5CA7}  # a NaN, by size: what `torch.empty` holds
+_MARK, _UNWRITTEN = "_grader_device", "_grader_unwritten"
+_SUBMISSION = "submission.py"
+_DEVICE = torch.Tensor.device.__get__  # type: ignore[attr-defined]
+_HOST_READS = {torch.Tensor.numpy, torch.Tensor.__array__}
+_MOVES = {torch.Tensor.to, torch.Tensor.cpu, torch.Tensor.cuda}
+_ACROSS = frozenset({"copy_", "to", "type_as", "__setitem__", "set_", "index", "__getitem__", "is_set_to"})
+_EMPTY = frozenset({"empty", "empty_like", "empty_strided", "new_empty", "new_empty_strided"})
+_TWO = "Expected all tensors to be on the same device, but found at least two devices, cuda:0 and cpu!"
+_TO_NUMPY = (
+    "can't convert cuda:0 device type tensor to numpy. Use Tensor.cpu() to copy the tensor to host memory first."
+)
+_FROM_HOST = "`ctypes.{}` runs on the CPU and gets an address of a GPU's memory"
+
+_asks = [False]  # whether the submission asked `torch.cuda.is_available()`, which is False here
+_spans: list[tuple[int, int]] = []  # the addresses of the current call's tensors
+
+
+class SegmentationFault(RuntimeError):
+    """The CPU was given the address of a GPU's memory. Only a GPU has another one."""
+
+
+def install() -> None:
+    """Watch what has no mode of torch. A second call does nothing."""
+    if hasattr(ctypes.memmove, "__wrapped__"):
+        return
+    for name in ("memmove", "memset", "string_at"):
+        setattr(ctypes, name, _of_the_host(name, getattr(ctypes, name)))
+    cuda: Any = torch.cuda
+    available = cuda.is_available
+
+    @functools.wraps(available)
+    def is_available() -> bool:
+        _asks[0] |= _is_submission(sys._getframe(1))
+        return bool(available())
+
+    cuda.is_available = is_available
+    cuda.device = lambda device=None: contextlib.nullcontext()
+    cuda.set_device = lambda device: None
+    from_numpy = torch.from_numpy
+
+    @functools.wraps(from_numpy)
+    def marked(array: Any) -> Any:
+        return _mark(from_numpy(array), CPU)
+
+    torch.from_numpy = marked
+
+
+@contextlib.contextmanager
+def watching(*tensors: Any) -> Iterator[None]:
+    """Within it, a submission runs; `tensors` are those of the GPU that it gets."""
+    for each in tensors:
+        _mark(each, GPU)
+    _spans[:] = [(each.data_ptr(), each.data_ptr() + each.untyped_storage().nbytes()) for each in tensors]
+    with _Devices():
+        yield
+
+
+def device_of(tensor: Any) -> str:
+    """Return "cuda", "cpu", or "" for a tensor without a mark."""
+    return str(getattr(tensor, _MARK, ""))
+
+
+def is_unwritten(tensor: Any) -> bool:
+    """Whether `torch.empty` made the tensor, so that it began as `UNWRITTEN_BITS`."""
+    return bool(getattr(tensor, _UNWRITTEN, False))
+
+
+def _mark(tensor: Any, device: str) -> Any:
+    if isinstance(tensor, torch.Tensor) and device:
+        setattr(tensor, _MARK, device)
+    return tensor
+
+
+def _is_submission(frame: Any) -> bool:
+    """Whether a submission's code runs in the frame, or calls it by functions of torch that are written in Python."""
+    while frame is not None and "/torch/" in frame.f_code.co_filename:
+        frame = frame.f_back
+    return frame is not None and frame.f_code.co_filename.rpartition("/")[2] == _SUBMISSION
+
+
+class _Devices(TorchFunctionMode):
+    def __torch_function__(
+        self, function: Any, types: Sequence[type], args: Sequence[Any] = (), kwargs: Mapping[str, Any] | None = None
+    ) -> Any:
+        named = dict(kwargs or {})
+        if not _is_submission(sys._getframe(1)):
+            return function(*args, **named)
+        if function == _DEVICE:  # a new object for each access
+            return _DEVICE(args[0]) if device_of(args[0]) == CPU else torch.device(GPU, 0)
+        name = getattr(function, "__name__", "")
+        if device_of(args[0] if args else None) == GPU:
+            if function in _HOST_READS:
+                raise TypeError(_TO_NUMPY)
+            if name == "__dlpack__":
+                raise BufferError("Unsupported device in DLTensor.")  # NumPy's words
+        if function in _MOVES:
+            return _moved(function, args, named)
+        wanted = None
+        if named.get("device") is not None:
+            wanted, named["device"] = _wanted(named["device"])
+        operands = list(_tensors([*args, *named.values()]))
+        devices = {device_of(each) for each in operands}
+        if name not in _ACROSS and GPU in devices and any(device_of(each) == CPU and each.dim() for each in operands):
+            raise RuntimeError(_TWO)
+        result = function(*args, **named)
+        if wanted is None:
+            wanted = GPU if GPU in devices else CPU if devices <= {CPU} else ""
+        for each in _tensors([result]):
+            if not any(each is operand for operand in operands):
+                _mark(each, wanted)
+        return _filled(result) if name in _EMPTY else result
+
+
+def _wanted(device: Any) -> tuple[str, Any]:
+    """Return the mark for a device that the submission names, and the device on which its memory is here."""
+    kind = torch.device(device).type
+    if kind == GPU:
+        return GPU, torch.device(CPU)
+    return (CPU if kind == CPU and not _asks[0] else ""), device
+
+
+def _moved(function: Any, args: Sequence[Any], named: dict[str, Any]) -> Any:
+    """Carry out `to`, `cpu` or `cuda`. Between devices they copy."""
+    tensor, *rest = args
+    at = device_of(tensor)
+    if function is torch.Tensor.to:
+        wanted = at
+        if named.get("device") is not None:
+            wanted, named["device"] = _wanted(named["device"])
+        elif rest and isinstance(rest[0], torch.Tensor):
+            wanted = device_of(rest[0])
+        elif rest and isinstance(rest[0], (str, int, torch.device)):
+            wanted, rest[0] = _wanted(rest[0])
+        result = function(tensor, *rest, **named)
+    elif function is torch.Tensor.cuda:
+        wanted, result = GPU, tensor
+    else:
+        wanted, result = CPU, function(tensor, **named)
+    if wanted == at:
+        return result if result is tensor else _mark(result, at)
+    return _mark(result.clone() if result is tensor else result, wanted)
+
+
+def _tensors(values: Any) -> Iterator[Any]:
+    """Yield the tensors among the values, and in lists and tuples of them."""
+    for each in values:
+        if isinstance(each, torch.Tensor):
+            yield each
+        elif isinstance(each, (list, tuple)):
+            yield from (inner for inner in each if isinstance(inner, torch.Tensor))
+
+
+def _filled(tensor: Any) -> Any:
+    """Fill a new tensor of floating-point numbers with a NaN that can be told from others."""
+    bits = UNWRITTEN_BITS.get(tensor.element_size()) if type(tensor) is torch.Tensor else None
+    if bits is None or tensor.device.type != CPU or not tensor.is_floating_point():
+        return tensor
+    integer = getattr(torch, f"int{8 * tensor.element_size()}")
+    with torch.no_grad():
+        tensor.view(integer).fill_(struct.unpack("q", struct.pack("Q", bits))[0])
+    setattr(tensor, _UNWRITTEN, True)
+    return tensor
+
+
+def _of_the_host(name: str, function: Any) -> Any:
+    """Refuse an address of a GPU's memory, for a function of `ctypes` that a submission calls."""
+
+    @functools.wraps(function)
+    def call(*args: Any) -> Any:
+        numbers = [getattr(each, "value", each) for each in args[:2]]
+        given = [each for each in numbers if isinstance(each, int)]
+        if _is_submission(sys._getframe(1)) and any(low <= each < high for each in given for low, high in _spans):
+            raise SegmentationFault(_FROM_HOST.format(name))
+        return function(*args)
+
+    return call

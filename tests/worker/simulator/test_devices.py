@@ -1,0 +1,110 @@
+"""Without a GPU, its tensors are told from the CPU's, and mixing them fails as it does on a GPU."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[3]
+_START = """
+import ctypes, json, sys
+from grader.worker.simulator import start
+start.prepare()
+import numpy as np
+import torch
+from grader.worker.simulator import devices, triton_gpu, triton_log
+start.install()
+for _ in range(2):
+    triton_gpu.install()
+    triton_log.watch()
+    devices.install()
+given = torch.arange(6.0).reshape(2, 3)
+space = {"x": given, "torch": torch, "np": np, "ctypes": ctypes}
+found = {}
+for number, source in enumerate(json.load(sys.stdin)):
+    with devices.watching(given):
+        try:
+            exec(compile(source, "submission.py", "exec"), space)
+            found[number] = "right"
+        except Exception as error:
+            found[number] = f"{type(error).__name__}: {error}"
+print(json.dumps(list(found.values())))
+"""
+_RIGHT = [
+    'assert x.device == torch.device("cuda", 0) and x.is_cuda and x.device.type == "cuda"',
+    "x + torch.zeros(3, device=x.device)",
+    'x + torch.zeros(3, device="cuda")',
+    "x + torch.zeros_like(x)[0].flip(0)",
+    "x + torch.tensor(2.0)",
+    "x * torch.tensor(2.0)[None].cuda()",
+    "torch.ones(3).to(x.device) + x",
+    "torch.ones(3).to(x) + x.new_zeros(3)",
+    "x.copy_(torch.ones(2, 3))",
+    "x[torch.tensor([0, 1])]",
+    "x[0] = torch.ones(3)",
+    "a = x.cpu(); a += 5; assert a is not x and not bool((x > 4.5).all()) and not a.is_cuda",
+    "assert isinstance(x.cpu().numpy(), np.ndarray)",
+    "torch.ones(2) + torch.arange(2)",
+    'd = "cuda" if x.is_cuda else "cpu"; torch.empty(3, device=d) + x',
+    "from triton.runtime import driver; x + torch.ones(3, device=driver.active.get_active_torch_device())",
+    "with torch.cuda.device(x.device): x + 1",
+    "out = torch.empty_like(x); torch.add(x, 1, out=out)",
+    "b = (ctypes.c_char * 8)(); ctypes.memset(ctypes.addressof(b), 1, 8)",
+    "torch.nn.functional.softmax(x, dim=1).to(torch.float16).float() @ x.T.contiguous()",
+]
+_TWO = "RuntimeError: Expected all tensors to be on the same device"
+_WRONG = [
+    ("x + torch.zeros(3)", _TWO),
+    ("h = torch.ones(3) * 2; x + h", _TWO),
+    ("x.add_(torch.zeros(2, 3))", _TWO),
+    ("torch.where(torch.ones(3, dtype=torch.bool), x, x)", _TWO),
+    ("torch.addmm(torch.zeros(2), x, x.T)", _TWO),
+    ("x == torch.ones(3)", _TWO),
+    ("torch.cat([x, torch.zeros(2, 3)])", _TWO),
+    ("x + torch.from_numpy(np.ones(3))", _TWO),
+    ('x @ torch.ones(3, 2, device="cpu")', _TWO),
+    ("x.cpu() + x", _TWO),
+    ("x.numpy()", "TypeError: can't convert cuda:0 device type tensor to numpy"),
+    ("(x + 1).numpy()", "TypeError: can't convert cuda:0 device type tensor to numpy"),
+    ("np.asarray(x)", "TypeError: can't convert cuda:0 device type tensor to numpy"),
+    ("np.from_dlpack(x)", "BufferError: Unsupported device"),
+    ("ctypes.memmove(x.data_ptr(), x.data_ptr(), 4)", "SegmentationFault: `ctypes.memmove`"),
+    ("ctypes.string_at(x[1].data_ptr(), 4)", "SegmentationFault: `ctypes.string_at`"),
+]
+
+
+@pytest.fixture(scope="module")
+def outcomes() -> dict[str, str]:
+    """What each line ends with. All run in one process, because each process imports torch."""
+    import json
+
+    lines = [*_RIGHT, *(line for line, _ in _WRONG), "torch.cuda.is_available()", "x + torch.zeros(3, device='cpu')"]
+    environment = os.environ | {"PYTHONPATH": str(ROOT)}
+    done: Any = subprocess.run(
+        [sys.executable, "-c", _START], input=json.dumps(lines), env=environment, capture_output=True, text=True,
+        timeout=300,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr[-3000:]
+    return dict(zip(lines, json.loads(done.stdout.splitlines()[-1]), strict=True))
+
+
+@pytest.mark.parametrize("line", _RIGHT)
+def test_what_a_gpu_takes_is_taken(outcomes: dict[str, str], line: str) -> None:
+    """Tensors of the GPU, numbers in tensors of the CPU, copies between the two, and indices of either."""
+    assert outcomes[line] == "right"
+
+
+@pytest.mark.parametrize(("line", "says"), _WRONG)
+def test_what_a_gpu_refuses_is_refused_in_its_words(outcomes: dict[str, str], line: str, says: str) -> None:
+    """Tensors of two devices, and functions of the CPU that get a GPU's memory."""
+    assert outcomes[line].startswith(says)
+
+
+def test_a_device_chosen_by_what_is_there_is_no_mistake(outcomes: dict[str, str]) -> None:
+    """A submission that asked whether there is a GPU may name the CPU: on a GPU it would not."""
+    assert outcomes["x + torch.zeros(3, device='cpu')"] == "right"
