@@ -127,6 +127,7 @@ class Worker:
         """Start to compile what the submission launches, for a GPU that is not here."""
         from grader.worker.simulator import triton_compiled
 
+        assert self.written is not None
         slots = [[Slot.from_dict(slot) for slot in launch] for launch in launches]
         triton_compiled.start(self.written, list(zip(cases, slots, strict=True)))
 

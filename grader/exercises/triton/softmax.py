@@ -102,7 +102,7 @@ def _first_row_everywhere(a: Any) -> Any:
 
 _ORDINARY = 80.0  # exp of a larger value overflows a float32
 _NOTHING_MASKED = ("3 × 128",)  # a power of two
-_SMALL_VALUES = ("3 × 128", "83 × 781", "1823 × 781")
+_SMALL_VALUES = ("3 × 128", "83 × 781", "260 × 33", "1823 × 781")
 _FULL_ROWS = ("1 × 1", "3 × 128", "3 × 4096", "16 × 32768")  # powers of two
 _TIMED = tuple(
     _case(rows, columns, "normal|large|below") for rows, columns in ((16_384, 781), (4096, 4096), (4096, 8192))
@@ -131,6 +131,7 @@ SOFTMAX = Exercise(
         _case(1, 1),
         _case(3, 128),
         _case(83, 781),
+        _case(260, 33),  # more rows than an int8 or a uint8 counts
         _case(16, 1000, "large", note="values up to ±10,000"),
         _case(16, 513, "below", note="every value far below zero"),
         _case(16, 300, "lowest", note="every value near -10³⁰"),

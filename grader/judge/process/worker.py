@@ -63,6 +63,7 @@ class Round:
     seen: bytes  # the probed elements, before the clock stopped
     failures: tuple[Failure, ...] = ()  # on a GPU, as the simulator claims
     findings: tuple[Finding, ...] = ()
+    cause: str = ""  # of a result that is NaN, as the simulator claims
 
     def must_be_unchanged(self) -> None:
         """Once all outputs are right, raise WorkerFailed if the probe had seen other values: the answer came early."""

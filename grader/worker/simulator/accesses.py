@@ -14,8 +14,13 @@ from typing import Any
 
 import numpy as np
 
-RACE, STRAY, NOTE = "fails_on_gpu", "illegal_access", "note"
+from grader.words import plural
+
+RACE, STRAY, NOTE, CAUSE = "fails_on_gpu", "illegal_access", "note", "cause"
 DOES = {"load": "loads {}", "store": "stores to {}", "atomic": "changes {} by an atomic"}
+_SECTOR_BYTES, _WARP = 32, 32
+_LOOKED_AT = 2  # accesses of each line and launch, for what a warp touches
+_LEAST_WASTE = 4  # times the sectors that would do
 _FAR_BYTES = 1 << 30  # from every tensor: such an address has no element's number
 _ADD = "Add with an atomic, or let each program store to its own address and add these values in a second launch."
 _observed: list[dict[str, Any]] = []
@@ -27,7 +32,8 @@ class StrayAccess(IndexError):
 
 
 def observe(kind: str, message: str, line: int | None, advice: str = "") -> None:
-    """Report a fact about a launch: a failure of the case (`RACE`, `STRAY`) or a remark without points (`NOTE`)."""
+    """Report a fact about a launch: a failure of the case (`RACE`, `STRAY`), the reason if a result is NaN
+    (`CAUSE`), or a remark without points (`NOTE`)."""
     _observed.append({"kind": kind, "message": message, "line": line, "advice": advice})
 
 
@@ -123,6 +129,7 @@ class Launch:
         self._said: set[tuple[Any, ...]] = set()
         self._released: dict[int, Any] = {}  # by address: up to which access each program is known there
         self._known: Any = None  # the same, for the current program
+        self._looked: dict[tuple[Any, ...], int] = {}
 
     def begin(self, point: Sequence[int]) -> None:
         self._points.append(tuple(point))
@@ -155,6 +162,39 @@ class Launch:
                 why = f"Even if these values are masked out later, the memory is not part of `{near.name}`"
                 observe(NOTE, f"{sentence} {why}, and a GPU may stop the kernel. {advice}", line)
         return sentence
+
+    def say_unwritten(self, region: Region, line: int | None) -> None:
+        """Report that a kernel got what `torch.empty` left in memory."""
+        if ("unwritten", region.name) not in self._said:
+            self._said.add(("unwritten", region.name))
+            said = (
+                f"Line {line} reads `{region.name}` before anything was written there: `torch.empty` returns whatever "
+            )
+            said += "was in memory, here NaN. Make it with `torch.zeros`, or store to it first."
+            observe(CAUSE, said, line)
+
+    def look_at_sectors(self, region: Region, addresses: Any, item: int, stores: bool, line: int | None) -> None:
+        """Report a block whose elements lie far apart in memory at equal distances, so that warps waste sectors.
+
+        The compiler gives neighbouring threads neighbouring elements, if a block has them along any axis.
+        """
+        key = ("sectors", line)
+        self._looked[key] = self._looked.get(key, 0) + 1
+        if self._looked[key] > _LOOKED_AT or addresses.size < _WARP or (self.kernel, *key) in _noted:
+            return
+        apart = np.unique(addresses)
+        steps = np.diff(apart)
+        if apart.size < _WARP or steps[0] < _LEAST_WASTE * item or (steps != steps[0]).any():
+            return
+        touched = min(_WARP, -(-_WARP * int(steps[0]) // _SECTOR_BYTES))
+        needed = max(1, _WARP * item // _SECTOR_BYTES)
+        _noted.add((self.kernel, *key))
+        what = "store" if stores else "load"
+        said = f"Each warp's {what} touches {plural(touched, 'sector')} of `{region.name}`, and {needed} would do: the "
+        said += (
+            f"elements of a block are {plural(int(steps[0]), 'byte')} apart. Let a block run along elements that are "
+        )
+        observe(NOTE, f"{said}next to each other in memory.", line)
 
     def load(self, region: Region, units: Any, line: int | None) -> None:
         """Record a load of some elements of a region that may be written."""

@@ -19,11 +19,11 @@ import torch
 from torch.overrides import TorchFunctionMode
 
 GPU, CPU = "cuda", "cpu"
-UNWRITTEN_BITS = {2: 0x7E5C, 4: 0x7FC05CA7, 8: 0x7FF8_0000_0000_5CA7}  # a NaN, by size: what `torch.empty` holds
-_MARK, _UNWRITTEN = "_grader_device", "_grader_unwritten"
+UNWRITTEN = {2: 0x7FDC, 4: 0x7FC0_5CA7, 8: 0x7FF8_0000_0000_5CA7}  # a NaN, by size in bytes: what `torch.empty` holds
+_MARK = "_grader_device"
 _SUBMISSION = "submission.py"
-_DEVICE = torch.Tensor.device.__get__  # type: ignore[attr-defined]
-_HOST_READS = {torch.Tensor.numpy, torch.Tensor.__array__}
+_DEVICE = torch.Tensor.device.__get__
+_HOST_READS: set[Any] = {torch.Tensor.numpy, torch.Tensor.__array__}
 _MOVES = {torch.Tensor.to, torch.Tensor.cpu, torch.Tensor.cuda}
 _ACROSS = frozenset({"copy_", "to", "type_as", "__setitem__", "set_", "index", "__getitem__", "is_set_to"})
 _EMPTY = frozenset({"empty", "empty_like", "empty_strided", "new_empty", "new_empty_strided"})
@@ -64,7 +64,7 @@ def install() -> None:
     def marked(array: Any) -> Any:
         return _mark(from_numpy(array), CPU)
 
-    torch.from_numpy = marked
+    torch.from_numpy = marked  # type: ignore[assignment]
 
 
 @contextlib.contextmanager
@@ -80,11 +80,6 @@ def watching(*tensors: Any) -> Iterator[None]:
 def device_of(tensor: Any) -> str:
     """Return "cuda", "cpu", or "" for a tensor without a mark."""
     return str(getattr(tensor, _MARK, ""))
-
-
-def is_unwritten(tensor: Any) -> bool:
-    """Whether `torch.empty` made the tensor, so that it began as `UNWRITTEN_BITS`."""
-    return bool(getattr(tensor, _UNWRITTEN, False))
 
 
 def _mark(tensor: Any, device: str) -> Any:
@@ -173,14 +168,13 @@ def _tensors(values: Any) -> Iterator[Any]:
 
 
 def _filled(tensor: Any) -> Any:
-    """Fill a new tensor of floating-point numbers with a NaN that can be told from others."""
-    bits = UNWRITTEN_BITS.get(tensor.element_size()) if type(tensor) is torch.Tensor else None
+    """Fill a new tensor of floating-point numbers with a NaN that no computation gives."""
+    bits = UNWRITTEN.get(tensor.element_size()) if type(tensor) is torch.Tensor else None
     if bits is None or tensor.device.type != CPU or not tensor.is_floating_point():
         return tensor
     integer = getattr(torch, f"int{8 * tensor.element_size()}")
     with torch.no_grad():
         tensor.view(integer).fill_(struct.unpack("q", struct.pack("Q", bits))[0])
-    setattr(tensor, _UNWRITTEN, True)
     return tensor
 
 

@@ -138,7 +138,7 @@ def _line() -> int | None:
     return None if frame is None else int(frame.f_lineno)
 
 
-def _where(ptrs: Any, mask: Any, stores: bool, line: int | None) -> tuple[Region | None, Any]:
+def _where(ptrs: Any, mask: Any, stores: bool, line: int | None, counted: bool = True) -> tuple[Region | None, Any]:
     """Return the region of a block of pointers and the numbers of its elements that are not masked out.
 
     The region is None if all are masked out, or if some are outside of every tensor. StrayAccess: they cannot be used.
@@ -157,6 +157,8 @@ def _where(ptrs: Any, mask: Any, stores: bool, line: int | None) -> tuple[Region
         if any(("w" if stores else "r") not in rights_of(address) for address in (low, high)):
             raise StrayAccess(f"{sentence} Pass a mask that is false there.")
         return None, active
+    if counted:
+        _launch.look_at_sectors(region, active, width, stores, line)
     units = ((active - np.uint64(region.start)) // np.uint64(region.item)).astype(np.intp)
     if width > region.item:
         units = (units[:, None] + np.arange(width // region.item)).ravel()
@@ -172,9 +174,21 @@ def _loaded(original: Any) -> Any:
             is_volatile = named.get("is_volatile", how[-1] if how else False)
             if region is not None and region.writable and not is_volatile:
                 _launch.load(region, units, line)
+                return _looked_at(original(self, ptrs, mask, other, *how, **named), region, line)
         return original(self, ptrs, mask, other, *how, **named)
 
     return create_masked_load
+
+
+def _looked_at(handle: Any, region: Region, line: int | None) -> Any:
+    """Return what was loaded, after a look whether it is what `torch.empty` left there."""
+    from grader.worker.simulator.devices import UNWRITTEN
+
+    data = handle.data
+    bits = UNWRITTEN.get(data.itemsize) if region.item == data.itemsize else None
+    if _launch is not None and bits is not None and (_bits(np.ascontiguousarray(data)) == bits).any():
+        _launch.say_unwritten(region, line)
+    return handle
 
 
 def _stored(original: Any) -> Any:
@@ -220,8 +234,11 @@ def _updated(original: Any) -> Any:
 
     @functools.wraps(original)
     def create_atomic_rmw(self: Any, operation: Any, ptr: Any, val: Any, mask: Any, sem: Any, scope: Any) -> Any:
-        ordering = _atomic(ptr, mask, sem, operation in adds)
-        return _ordered(original(self, operation, ptr, val, mask, sem, scope), ordering)
+        clock, region, line = _atomic(ptr, mask, sem, operation in adds)
+        result = original(self, operation, ptr, val, mask, sem, scope)
+        if region is not None and operation in adds:
+            _looked_at(result, region, line)
+        return _ordered(result, clock)
 
     return create_atomic_rmw
 
@@ -229,28 +246,31 @@ def _updated(original: Any) -> Any:
 def _compared(original: Any) -> Any:
     @functools.wraps(original)
     def create_atomic_cas(self: Any, ptr: Any, cmp: Any, val: Any, sem: Any, scope: Any) -> Any:
-        ordering = _atomic(ptr, None, sem, False)
-        return _ordered(original(self, ptr, cmp, val, sem, scope), ordering)
+        clock, _, _ = _atomic(ptr, None, sem, False)
+        return _ordered(original(self, ptr, cmp, val, sem, scope), clock)
 
     return create_atomic_cas
 
 
-def _atomic(ptr: Any, mask: Any, sem: Any, adds: bool) -> Any:
-    """Log an atomic. Return what its result lets the program know: the clock at its address, or None."""
+def _atomic(ptr: Any, mask: Any, sem: Any, adds: bool) -> tuple[Any, Region | None, int | None]:
+    """Log an atomic. Return the clock at its address, which its result lets the program know, its region and its line.
+
+    There may be no clock and no region: None.
+    """
     if _launch is None:
-        return None
+        return None, None, None
     line = _line()
-    region, units = _where(ptr, None if mask is None else _array(mask), True, line)
+    region, units = _where(ptr, None if mask is None else _array(mask), True, line, counted=False)
     if region is None:
-        return None
+        return None, None, line
     _launch.atomic(region, units, line, adds)
     if ptr.data.size > 1 or sem.name == "RELAXED":
-        return None
+        return None, region, line
     address = int(ptr.data.ravel()[0])
     clock = _launch.clock(address) if sem.name != "RELEASE" else None
     if sem.name != "ACQUIRE":
         _launch.release(address)
-    return clock
+    return clock, region, line
 
 
 def _ordered(handle: Any, clock: Any) -> Any:

@@ -1,4 +1,4 @@
-"""Without a GPU, its tensors are told from the CPU's, and mixing them fails as it does on a GPU."""
+"""Without a GPU, the simulator knows which tensors would be on it: mixing them with the CPU's fails as on a GPU."""
 
 from __future__ import annotations
 
@@ -80,7 +80,7 @@ _WRONG = [
 
 @pytest.fixture(scope="module")
 def outcomes() -> dict[str, str]:
-    """What each line ends with. All run in one process, because each process imports torch."""
+    """Return the outcome of each line. All run in one process, because each process imports torch."""
     import json
 
     lines = [*_RIGHT, *(line for line, _ in _WRONG), "torch.cuda.is_available()", "x + torch.zeros(3, device='cpu')"]
