@@ -6,14 +6,15 @@
 # **You will learn**
 #
 # - what a *program* and a *block* are in Triton, and a *thread* in CUDA
-# - how the same kernel looks in Numba, which thinks in threads, and in Triton, which thinks in blocks
+# - how the same kernel looks in Numba, which works with threads, and in Triton, which works with blocks
 # - what a mask is for, and what happens without one
-# - which work Triton takes off your hands, and which it leaves to you
+# - which work Triton does for you, and which it leaves to you
+# - how to debug a kernel
 # - how fast such a kernel can be at best
 #
-# **You need** about 45 minutes, PyTorch, and no CUDA. With an NVIDIA GPU you measure speed as well. Without one the
-# kernels run in simulators, slowly: `check` finds most errors there, and its report says what a simulator cannot see.
-# Speed is then shown as it was recorded on another machine.
+# **You need** about 55 minutes, PyTorch, and no CUDA. With an NVIDIA GPU you measure speed as well. Without one, the
+# kernels run in simulators, slowly; the report of `check` says what a simulator cannot see. Recorded speeds from
+# another machine are shown in either case.
 
 # %%
 from grader import benchmark, check, device
@@ -29,13 +30,19 @@ import triton
 import triton.language as tl
 
 # %% [markdown]
+# ## What Triton is for
+#
+# Triton is a language and compiler for GPU kernels, written in Python. It began as research at Harvard, published in
+# 2019; OpenAI released version 1.0 in 2021. Its aim: people without CUDA experience write kernels that are about as
+# fast as an expert's. Today `torch.compile` generates Triton, and there are back ends for NVIDIA and AMD GPUs.
+# PyTorch's GPU builds for Linux include it; on its own, it is `pip install triton`.
+#
 # ## One thread, one element
 #
-# A function that runs on the GPU is called a *kernel*. In CUDA you write what **one thread** does, and the launch
-# starts as many threads as you ask for. They come in *blocks* of equal size. Numba lets you write such a kernel in
-# Python.
+# A function that runs on the GPU is called a **kernel**. In CUDA you write what **one thread** does, and the **launch**
+# starts as many threads as you ask for, in *blocks* of equal size. Numba lets you write such a kernel in Python.
 #
-# This one doubles each element. A thread first computes its number `i`, then works on element `i`, if there is one.
+# This one doubles each element. A thread first computes its number `i`, then works on element `i` if that exists.
 
 # %%
 @cuda.jit
@@ -46,11 +53,11 @@ def double_numba(x, out, n):
 
 
 # %% [markdown]
-# A launch names the number of blocks and the threads in each: `double_numba[blocks, threads](…)`. We have 10 elements
-# and want blocks of 4 threads.
+# A launch names the number of blocks and the threads per block: `double_numba[blocks, threads](…)`. We have 10
+# elements and want blocks of 4 threads.
 #
-# Predict: how many threads will find that they have no element? Write the number in place of the three dots before
-# you run the cell after it.
+# Predict: how many threads find that they have no element? Replace the three dots with a number before you run the next
+# cell.
 
 # %%
 n, threads = 10, 4
@@ -65,19 +72,18 @@ compare(prediction, blocks * threads - n, "threads", how="computed")
 out.copy_to_host()
 
 # %% [markdown]
-# Ten elements need three blocks, and three blocks have twelve threads. Two of them do nothing: `if i < n` sees to
-# that.
+# Ten elements need three blocks, and three blocks have twelve threads. Because of `if i < n`, two of them do nothing.
 #
-# This way to write is called *SIMT*: single instruction, multiple threads. The code is about one element. That
-# threads run in groups, that neighbours should load from neighbouring addresses: none of it is in the code, and all
-# of it is your concern.
+# This programming style is called **SIMT**: single instruction, multiple threads. The code describes one element.
+# Nothing in it says that threads run in groups, or that neighbouring threads should load neighbouring addresses. Yet
+# both are up to you.
 
 # %% [markdown]
 # ## One program, one block
 #
-# A Triton kernel has no threads. What runs many times is called a *program*, and a program works on a whole **block**
-# of elements at once. The variable `i` below is not a number. It is a block of numbers, and so is everything computed
-# from it.
+# A Triton kernel has no threads. It runs many times, and each run is a **program**, which works on a whole **block** of
+# elements at once. The variable `i` below is not a number but a block of numbers, and so is everything computed from
+# it.
 
 # %%
 @triton.jit
@@ -95,14 +101,21 @@ side_by_side(Numba=double_numba, Triton=double_triton)
 #
 # - **`tl.program_id(0)`** is the program's number. `tl.arange(0, BLOCK)` is the block 0, 1, …, `BLOCK - 1`. There is
 #   nothing like `threadIdx`.
-# - **`x_ptr`** is a pointer, the address of the first element. You pass a tensor, the kernel gets its pointer.
-#   `x_ptr + i` is a block of pointers, and `tl.load` fetches all of them.
-# - **`mask=i < n`** takes the place of `if`. A block cannot branch for one lane (one place in the block) alone, so
-#   you say which lanes count.
-# - **`BLOCK: tl.constexpr`** must be known when the kernel is compiled, and it must be a power of two.
+# - **`x_ptr`** is a pointer, the address of the first element. You pass a tensor, and the kernel receives its pointer.
+#   `x_ptr + i` is a block of pointers, and `tl.load` loads from all of them.
+# - **`mask=i < n`** replaces the `if`. A block cannot branch for one of its elements, so you say which elements count.
+# - **`BLOCK: tl.constexpr`** is a compile-time constant. `tl.arange` needs one, and its length must be a power of two.
 #
-# The launch names only the number of programs: `kernel[(programs,)](…)`. A program gets 128 threads unless you ask
-# otherwise; which thread does what is the compiler's business.
+# The launches differ, too:
+#
+# | | Numba | Triton |
+# | --- | --- | --- |
+# | launch | `double_numba[3, 4](x, out, 10)` | `double_triton[(3,)](x, out, 10, BLOCK=4)` |
+# | in brackets | blocks, threads per block | the **grid**: programs along each axis, a tuple |
+# | block size | part of the launch | an argument of the kernel |
+#
+# In Triton you never name a number of threads. A program has 128 unless you ask for more, and the compiler decides
+# which thread does what.
 
 # %%
 x = torch.arange(10.0, device=device)
@@ -116,7 +129,7 @@ draw_blocks(n=10, block_size=4)
 # %% [markdown]
 # Change `n` and `block_size` above and run the cell again. When is there no masked tail?
 #
-# Now let each program write its own number instead. Predict: what will stand in element 7?
+# Now let each program write its own number instead. Predict: what is in element 7?
 
 # %%
 @triton.jit
@@ -137,10 +150,10 @@ out
 # %% [markdown]
 # ## What the mask is for
 #
-# Let us leave the mask out. To see the harm without doing any, `out` is the first 10 of 16 elements that belong to
-# us, and all of them hold -1.
+# Let us leave the mask out. So that nothing is really damaged, `out` is the first 10 elements of a 16-element buffer of
+# our own, filled with -1.
 #
-# Predict: how many of the six elements behind `out` will change?
+# Predict: how many of the six elements after `out` change?
 
 # %%
 @triton.jit
@@ -150,7 +163,7 @@ def double_without_mask(x_ptr, out_ptr, BLOCK: tl.constexpr):
 
 
 # %%
-prediction = ...  # elements changed behind the end
+prediction = ...  # elements changed past the end
 
 # %%
 x = torch.arange(16.0, device=device)
@@ -161,43 +174,40 @@ compare(prediction, (memory[10:] != -1).sum().item(), "elements")
 memory
 
 # %% [markdown]
-# Elements 10 and 11 were overwritten, and **nothing complained**. `out` itself is right. Had those two places
-# belonged to another tensor, that tensor would now be wrong, and you would look for the bug in the wrong place. This
+# Elements 10 and 11 were overwritten, and **nothing complained**. `out` itself is right. If those two elements had
+# belonged to another tensor, that tensor would now be wrong, and you would search for the bug in the wrong place. This
 # is why `check` puts guards around every tensor.
 #
-# A mask also guards loads. A lane that is masked out does not read at all; it gets whatever you pass as `other=`, or
-# an undefined value if you pass nothing. That is fine as long as the lane is masked out of the store as well.
-#
-# So mask your loads, too. `check` cannot see a read past the end whose value is never stored, and on a GPU it may be
-# an illegal access.
+# Loads need a mask as well, because on a GPU a read past the end may be an illegal access. A masked element is not
+# read. It gets the value that you pass as `other=`, or an undefined one. That does no harm if the store masks it, too.
 
 # %% [markdown]
 # ## Who does what
 #
-# A GPU has three parts that a kernel's author must think of: large, slow memory (*DRAM*); small, fast memory on the
-# chip (*SRAM*: registers and shared memory); and the units that compute (*ALU*s), grouped into *streaming
-# multiprocessors* (SMs). Each asks for care:
+# A kernel's author must think of three parts of a GPU. The *DRAM* is large, slow memory; on data-centre cards it is
+# **HBM**. The *SRAM* is small, fast memory on the chip: registers and **shared memory**. The *ALUs* are the units that
+# compute, in groups called **streaming multiprocessors** (SMs). Each part needs care:
 #
 # | | what it means | in CUDA | in Triton |
 # | --- | --- | --- | --- |
-# | coalescing | neighbouring threads load neighbouring addresses, so that DRAM delivers few large pieces | by hand | automatic |
-# | shared memory | what is used again is kept on the chip, and threads are synchronised around it | by hand | automatic |
+# | **coalescing** | neighbouring threads load neighbouring addresses, so that DRAM delivers few large pieces | by hand | automatic |
+# | shared memory | data that are used again stay on the chip, and threads synchronise around them | by hand | automatic |
 # | scheduling within an SM | the work of a block is spread over its threads and units | by hand | automatic |
-# | scheduling across SMs | the work is cut into blocks, and they are independent | by hand | by hand |
+# | scheduling across SMs | the work is cut into independent blocks | by hand | by hand |
 #
-# The last row is yours in both: which program does which block, how large a block is, and what happens where programs
-# would have to talk to each other.
+# The last row is yours in both: which program does which block, how large a block is, and how programs combine their
+# results.
 
 # %% [markdown]
 # ### Look at the first row
 #
-# Neighbouring threads load neighbouring addresses. How much does each of them fetch at once? At most 16 bytes with one
-# instruction, and wide loads need fewer instructions. (What that is worth is measured in
-# [the last notebook](07_look_inside_the_compiler.ipynb).) You never said how wide. Predict: in `double_triton` with
-# `BLOCK=1024`, how many bytes does one thread fetch with one instruction?
+# Neighbouring threads load neighbouring addresses. How much does each of them load at once? At most 16 bytes per
+# instruction on most GPUs, and wide loads need fewer instructions.
+# [Look inside the compiler](07_look_inside_the_compiler.ipynb) measures what that is worth. You never said how wide
+# your loads should be. Predict: in `double_triton` with `BLOCK=1024`, how many bytes does a thread load per
+# instruction?
 #
-# The next cell compiles the kernel for an H100 or H200 (no GPU is needed for that) and counts the instructions that
-# came out.
+# The next cell compiles the kernel for an H100 or H200, which needs no GPU, and counts its instructions.
 
 # %%
 prediction = ...  # bytes
@@ -205,29 +215,44 @@ prediction = ...  # bytes
 # %%
 types = {"x_ptr": "*fp32", "out_ptr": "*fp32", "n": "i32"}
 found = memory_instructions(double_triton, types, {"BLOCK": 1024}, divisible_by_16=("x_ptr", "out_ptr", "n"))
-compare(prediction, int(next(iter(found)).split()[2]), "bytes")
+compare(prediction, 16 if "load of 16 bytes" in found else 4, "bytes")
 found
 
 # %% [markdown]
-# The compiler gave each thread four neighbouring elements at a time. Why two loads? 1,024 elements over 128 threads
-# (4 *warps* of 32 threads, the default) are 8 each: two loads of four.
+# The compiler gave each thread four neighbouring elements at a time. By default a program has 4 **warps** of 32
+# threads, 128 threads. 1,024 elements are 8 per thread: two loads of four.
 #
-# For wide loads the compiler must know that the pointers are aligned and that the mask does not end in the middle of
-# four elements. Triton looks at the arguments of every launch: is this number divisible by 16?
+# For wide loads the compiler must know that the pointers are aligned, and that the mask does not end in the middle of
+# four elements. So Triton looks at the arguments of each launch: is this number divisible by 16? It compiles a version
+# of the kernel per answer, which is called **specialization**. A new combination compiles again, at its first launch.
 #
-# Predict what changes if `n` is not.
+# Predict the width of loads if `n` is not divisible by 16.
 
 # %%
 prediction = ...  # bytes, for n not divisible by 16
 
 # %%
 found = memory_instructions(double_triton, types, {"BLOCK": 1024}, divisible_by_16=("x_ptr", "out_ptr"))
-compare(prediction, int(next(iter(found)).split()[2]), "bytes")
+compare(prediction, 16 if "load of 16 bytes" in found else 4, "bytes")
 found
 
 # %% [markdown]
-# Each element now needs an instruction of its own, since the mask may end anywhere. Such details are seldom worth a
-# change in the code, and often worth knowing when a plot has dents.
+# Each element now needs an instruction of its own, since the mask may end anywhere. Such details are rarely worth a
+# change in the code, but they explain dents in a plot.
+
+# %% [markdown]
+# ## When a kernel is wrong
+#
+# Triton's **interpreter** runs a kernel in Python, program by program, on tensors of the CPU. Without a GPU it is in
+# use already. With one, set `TRITON_INTERPRET=1` before you import Triton.
+#
+# - **`print(i)`** in a kernel shows a block's values, and **`breakpoint()`** opens the Python debugger.
+# - **On a GPU**, write `tl.device_print("i", i)`: it prints while the kernel runs, once per thread. So print little.
+#   `tl.static_print(BLOCK)` prints while the kernel is compiled.
+# - **The interpreter is more forgiving** than a GPU. It runs Python that does not compile for a GPU, such as `break` in
+#   a loop. So without a GPU `check` also compiles your kernels for an H100.
+#
+# Add `print(i)` to `double_triton` above, run its cell and the launch, and look at the third program's block.
 
 # %% [markdown]
 # ## Exercise: add two vectors
@@ -235,10 +260,10 @@ found
 # Add `x` and `y` into `out`. All three are contiguous float32 vectors of the same length, which may be anything from
 # 1 up.
 #
-# 1. The kernel: you have more lanes than elements. *(about 6 lines)*
-# 2. The launch: enough programs for all elements. `BLOCK_SIZE` is yours to choose. *(about 3 lines)*
+# 1. The kernel: the last block may be longer than what is left of the vectors. *(about 6 lines)*
+# 2. The launch: enough programs for all elements. You choose `BLOCK_SIZE`. *(about 3 lines)*
 #
-# The cell is a complete submission: it imports what it needs, and what it defines is all that is graded.
+# The cell is a complete submission: it imports what it needs, and only this cell is graded.
 
 # %% nbgrader={"grade_id": "vector_add", "solution": true}
 import triton
@@ -267,9 +292,9 @@ def vector_add(x, y, out):
 
 
 # %% [markdown]
-# Correct before fast. `check` takes the text of the cell above, runs it in a process of its own and compares every
-# element with a float64 result. A kernel that crashes costs you a message, not this notebook. A `NameError`? Run the
-# exercise's cell first.
+# First make it correct, then fast. `check` runs the cell above in a separate process and compares every element with a
+# float64 result. A kernel that crashes gives you a message and does not end this notebook. If you get a `NameError`,
+# run the exercise's cell first.
 
 # %% nbgrader={"grade_id": "check-vector_add", "grade": true, "locked": true, "points": 5}
 check(vector_add)
@@ -277,9 +302,9 @@ check(vector_add)
 # %% [markdown]
 # ## How fast can it be?
 #
-# Count what must move. Each element of `x` and of `y` is read once, each element of `out` is written once: three
-# times `4n` bytes for float32, and one addition for every 12 bytes. A GPU adds far faster than it fetches, so
-# **memory is the limit**, and the best time is the bytes divided by the bandwidth.
+# Count the bytes that must move. Each element of `x` and of `y` is read once, and each element of `out` is written
+# once. For float32 that is `3 * 4 * n` bytes, and one addition per 12 bytes. A GPU adds far faster than it loads, so
+# the kernel is **memory-bound**. Its best time is the bytes divided by the bandwidth.
 #
 # Predict: the memory of an H200 is specified at 4,800 GB/s. How many microseconds does it need at least for n = 2²⁵?
 
@@ -292,11 +317,11 @@ bytes_moved = 3 * 4 * n  # reads x, reads y, writes out
 compare(prediction, bytes_moved / 4800e9 * 1e6, "µs", how="computed")
 
 # %% [markdown]
-# Nothing reaches the specified value; a plain copy is the honest yardstick. Now predict the share of a copy's
-# bandwidth which your kernel will reach at n = 2²⁵, and what `torch.compile` makes of `x + y`: faster, slower, the
-# same? Then measure. ⟦ gate("vector_add", "torch").points ⟧ of ⟦ exercise("vector_add").max_points ⟧ points are for
-# reaching ⟦ gate("vector_add", "torch").at_least ⟧ of `torch.add`'s speed at
-# ⟦ gate("vector_add", "torch").cases | join(", ") ⟧, which is 2²⁵.
+# Nothing reaches the specified value, so we compare with a plain copy. Predict the share of a copy's bandwidth that
+# your kernel reaches at n = 2²⁵. Predict also what `torch.compile` does with `x + y`: is it faster, slower, the same?
+# Then measure. ⟦ gate("vector_add", "torch").points ⟧ of ⟦ exercise("vector_add").max_points ⟧ points are for reaching
+# ⟦ gate("vector_add", "torch").at_least ⟧ of `torch.add`'s speed at ⟦ gate("vector_add", "torch").cases | join(", ") ⟧,
+# which is 2²⁵.
 
 # %%
 prediction = ...  # share of the bandwidth of a copy, and a word for torch.compile
@@ -305,7 +330,7 @@ prediction = ...  # share of the bandwidth of a copy, and a word for torch.compi
 benchmark(vector_add)
 
 # %% [markdown]
-# Hold your prediction against the report. And this is what the authors' kernel reached:
+# Compare your prediction with the report. This is what the authors' kernel reached:
 
 # %%
 recorded("vector_add", "ratio_vs_torch", "ratio_vs_compile", "share_of_copy")
@@ -315,32 +340,42 @@ recorded("vector_add", "ratio_vs_torch", "ratio_vs_compile", "share_of_copy")
 #
 # - **Small vectors:** GB/s grow almost as n does, since the time hardly changes. On an H200 the authors' kernel took
 #   ⟦ recorded(bench="vector_add", case="65,536 elements", metric="median_us", gpu="H200") ⟧ for 65,536 elements and
-#   ⟦ recorded(bench="vector_add", case="262,144 elements", metric="median_us", gpu="H200") ⟧ for four times as many:
-#   nearly all of it are the few microseconds that the GPU itself needs to begin and end any kernel.
-# - **No help from the cache:** vectors of this size would fit into the L2 cache, and a loop over the same vectors would
-#   measure the cache. So every launch gets vectors of its own, more of them than the L2 holds.
-# - **Large vectors:** everyone meets at the same height, the bandwidth of a copy. Your kernel, `torch.add` and what
-#   `torch.compile` generates (a Triton kernel much like yours) all move the same bytes, and all end within a few per
-#   cent of a copy. At 134,217,728 elements the authors' kernel even reached
-#   ⟦ recorded(bench="vector_add", case="134,217,728 elements", metric="share_of_copy", gpu="H200") ⟧ of it on an
-#   H200. A copy is a yardstick, not a law: half of its bytes are writes, of an addition's only a third.
-# - **A ratio far from 1** in your own plot, at one size or at all the small ones: do not believe it. To call a Triton
-#   kernel, or what `torch.compile` made, can take the host tens of µs, longer than such a kernel runs. If the GPU has
-#   to wait for the call, what was measured is the host. (The recorded table leaves the host out. There what
-#   `torch.compile` made is a few per cent ahead at the small sizes. Why is not explained.)
+#   ⟦ recorded(bench="vector_add", case="262,144 elements", metric="median_us", gpu="H200") ⟧ for four times as many.
+#   Nearly all of that is the fixed time that a GPU takes to start and finish any kernel: it is **overhead-bound**.
+# - **The cache does not help.** Vectors of this size would fit into the L2 cache, and a loop over the same vectors
+#   would measure the cache. So each launch gets its own vectors, more of them than the L2 holds.
+# - **Large vectors:** all curves meet at the bandwidth of a copy. Your kernel, `torch.add` and the Triton kernel that
+#   `torch.compile` generates move the same bytes. At 134,217,728 elements the authors' kernel even reached
+#   ⟦ recorded(bench="vector_add", case="134,217,728 elements", metric="share_of_copy", gpu="H200") ⟧ of a copy's
+#   bandwidth on an H200. A copy is a yardstick, not a law: half of its bytes are writes, but only a third of an
+#   addition's.
+# - **Do not trust a ratio far from 1** at the small sizes of your own plot. Calling a Triton kernel can take the host
+#   tens of µs, longer than such a kernel runs. Then the GPU waits for the call, and you have measured the host. The
+#   recorded table leaves the host out.
 #
-# So an addition alone is not worth a kernel. It becomes worth one when several operations share one trip to memory.
-# That is the subject of the softmax notebook.
+# So an addition alone is not worth a kernel. It is worth one when several operations share one trip to memory, which is
+# the subject of the softmax notebook.
 
 # %% [markdown]
 # ## Extra credit
 #
-# No points, but each shows something. Change the exercise's cell, run it, and `benchmark` it again (with a GPU).
+# No points, but each of these shows something. Change the exercise's cell, run it, and `benchmark` it again (with a
+# GPU).
 #
-# 1. `BLOCK_SIZE` of 64, 256, 1024, 8192. Which are slow, and why? (How many bytes does one program move, and how many
-#    programs are there?)
+# 1. Set `BLOCK_SIZE` to 64, 256, 1024 and 8192. Which are slow?
+#
+#    <details><summary>Answer</summary>Expect 64 to be slow: a program then moves only 768 bytes, half of its 128
+#    threads have no element, and there are very many programs to start.</details>
+#
 # 2. Compute `x + y * 2` instead. Does the time change? What if you take the sine of the sum as well?
+#
+#    <details><summary>Answer</summary>A multiplication is free, because the kernel waits for memory. A sine may be
+#    hidden as well, if the GPU computes it in the time that its bytes take.</details>
+#
 # 3. Leave out the mask of the store and `check`. Which of its sizes notice?
+#
+#    <details><summary>Answer</summary>All that are not a multiple of your `BLOCK_SIZE`: there the guard past the end is
+#    overwritten.</details>
 
 # %%
 from grader.explore import count_predictions
@@ -351,37 +386,46 @@ count_predictions()
 # ## In this notebook you have
 #
 # - seen the same kernel for threads (Numba) and for blocks (Triton)
-# - seen a kernel without a mask overwrite memory that was not its own, in silence
-# - sorted out what Triton does for you: coalescing, shared memory, scheduling within an SM, but not across SMs
+# - seen a kernel without a mask silently overwrite memory that was not its own
+# - learned what Triton does for you: coalescing, shared memory, scheduling within an SM, but not across SMs
 # - seen in the compiled code how wide the loads are, and what that depends on
 # - written `vector_add`, had it checked, and measured it against the bandwidth of a copy
 #
 # ## Check yourself
 #
-# <details><summary>How many programs does <code>n = 100,000</code> need with <code>BLOCK_SIZE = 1024</code>, and how many lanes are masked?</summary>
+# <details><summary>How many programs does <code>n = 100,000</code> need with <code>BLOCK_SIZE = 1024</code>, and how many elements are masked?</summary>
 #
-# 98 programs, since 100,000 / 1,024 = 97.7 is rounded up. They have 100,352 lanes, so 352 are masked, all in the last
-# program.
+# 98 programs, since 100,000 / 1,024 = 97.7 is rounded up. Their blocks have 100,352 elements, so 352 are masked, all in
+# the last program.
 #
 # </details>
 #
 # <details><summary>Why is there no <code>threadIdx</code> in Triton?</summary>
 #
-# A program works on blocks as a whole. Which thread does which element of a block is the compiler's decision.
+# A program works on whole blocks. The compiler decides which thread computes which element.
 #
 # </details>
 #
 # <details><summary>A kernel without a mask gives the right answer for n = 4096 and blocks of 1024. Is it right?</summary>
 #
-# For that n, yes: there is no tail. For any n that is no multiple of 1,024 it writes past the end.
+# For that n, yes: there is no tail. For any n that is not a multiple of 1,024 it writes past the end.
 #
 # </details>
 #
 # <details><summary>Could a better kernel add two vectors of 2²⁵ elements in half the time?</summary>
 #
-# Not if it already runs at the bandwidth of a copy: every byte must be moved once. Only fewer bytes help, for
-# instance a smaller data type, or doing more before storing.
+# Not if it already runs at the bandwidth of a copy, because every byte must be moved once. Only moving fewer bytes
+# helps, for instance with a smaller data type, or by doing more before storing.
 #
 # </details>
 #
-# **Next:** [Reduce to a mean in Triton](02_reduce_to_a_mean.ipynb), where many programs make one number.
+# ## Read on
+#
+# - [Vector addition](https://triton-lang.org/main/getting-started/tutorials/01-vector-add.html), the first tutorial of
+#   Triton's authors, and [Debugging Triton](https://triton-lang.org/main/programming-guide/chapter-3/debugging.html)
+# - [Triton: an intermediate language and compiler for tiled neural network
+#   computations](https://www.eecs.harvard.edu/~htk/publication/2019-mapl-tillet-kung-cox.pdf) (Tillet, Kung and Cox,
+#   2019), the paper where it began
+# - [Triton Puzzles](https://github.com/srush/Triton-Puzzles), short exercises that start from zero
+#
+# **Next:** [Reduce to a mean in Triton](02_reduce_to_a_mean.ipynb), where many programs produce one number.

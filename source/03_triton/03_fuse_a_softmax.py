@@ -6,15 +6,16 @@
 #
 # **You will learn**
 #
-# - to count the bytes that a sequence of operations moves, and what *fusing* saves
+# - to count the bytes that a sequence of operations moves, and what **fusing** saves
 # - why a softmax subtracts the maximum first, and what happens if it does not
 # - to keep a row on the chip while a kernel works on it
-# - what the masked lanes of a reduction must hold
-# - to read a plot of bandwidth over size, against `torch.softmax`, the eager sequence and `torch.compile`
+# - what the masked elements of a reduction must hold
+# - to compare bandwidth over size with `torch.softmax`, the eager sequence and `torch.compile`
+# - to make a kernel an operator of PyTorch, with a gradient
 #
 # **You need** about 75 minutes and [Add two vectors](01_add_vectors.ipynb). With an NVIDIA GPU you measure speed as
-# well. Without one your kernel runs in Triton's interpreter, slowly: `check` finds most errors there, and its report
-# says what a simulator cannot see. Speed is then shown as it was recorded on another machine.
+# well. Without one, your kernel runs in Triton's interpreter, slowly; the report of `check` says what a simulator
+# cannot see. Recorded speeds from another machine are shown in either case.
 
 # %%
 from grader import benchmark, check, device
@@ -24,6 +25,7 @@ from grader.explore import list_kernels, recorded
 device
 
 # %%
+import numpy as np
 import torch
 import triton
 import triton.language as tl
@@ -35,8 +37,8 @@ import triton.language as tl
 #
 # $$ y_i = \frac{e^{x_i - m}}{\sum_j e^{x_j - m}}, \qquad m = \max_j x_j. $$
 #
-# Written in PyTorch for a matrix of $M$ rows and $N$ columns, these are five operations. Each runs as a kernel of its
-# own, one after the other. This is what *eager* means.
+# In PyTorch these are five operations on a matrix of $M$ rows and $N$ columns. In **eager** mode, each runs as a kernel
+# of its own, one after the other.
 
 # %%
 def eager_softmax(x):
@@ -51,8 +53,7 @@ def eager_softmax(x):
 # Each kernel reads its inputs from memory and writes its result to memory. `shifted`, for example, reads the matrix
 # and the $M$ maxima, and writes a whole new matrix: $MN + M$ in, $MN$ out.
 #
-# Count this for all five lines. Predict: how many times the size of the matrix is moved in all, reads and writes
-# together?
+# Count this for all five lines. Predict: reads and writes together, how many times is the whole matrix moved?
 
 # %%
 prediction = ...  # multiples of the matrix
@@ -77,32 +78,31 @@ eager
 # | divide | $MN + M$ | $MN$ |
 # | together | $5MN + 2M$ | $3MN + 2M$ |
 #
-# That is $8MN + 4M$. What *must* be moved is the matrix once in and the result once out: $2MN$.
+# That is $8MN + 4M$. At the least, the matrix is read once and the result
+# is written once: $2MN$.
 
 # %%
 draw_eager_and_fused(eager)
 
 # %% [markdown]
-# All five operations are limited by memory: they compute a handful of operations for each element and move it eight
-# times. So the time goes with the bytes, and one kernel that moves $2MN$ should be about **four times** as fast. This
-# claim is naive. Keep it in mind; you will test it.
+# All five operations are **memory-bound**: they compute a handful of operations per element and move it eight times. So
+# one kernel that moves $2MN$ should be about **four times** as fast. You will test this naive claim.
 
 # %% [markdown]
 # ## Keep the row on the chip
 #
-# To move each element once, a kernel must hold on to it: load a row, find its maximum, subtract, exponentiate, sum,
-# divide, and only then store. Between load and store the row stays in registers and shared memory, the SRAM of one
-# SM.
+# To move each element only once in and once out, a kernel must keep the row: load it, find its maximum, subtract,
+# exponentiate, sum, divide, and only then store. Between load and store the row stays in registers and shared memory,
+# the SRAM of one SM.
 
 # %%
 draw_row_in_sram()
 
 # %% [markdown]
-# So give **each row to one program**. No program needs another's result, and none has to wait.
+# So **one program computes one row**. No program needs another's result.
 #
-# How long may a row be? An SM of an H100 or H200 has 256 KiB of registers. A kernel needs them for addresses and
-# intermediate results as well, so let the row have half of them. Predict: how long is the longest row of float32 that
-# fits, if its length is a power of two?
+# How long may a row be? An SM of an H100 or H200 has 256 KiB of registers. A kernel also needs registers for addresses
+# and intermediate results, so the row may have half of them. Predict: how many float32 elements is that?
 
 # %%
 prediction = ...  # elements
@@ -112,14 +112,15 @@ register_bytes = 256 * 1024
 compare(prediction, register_bytes // 2 // 4, "elements", how="computed")
 
 # %% [markdown]
-# The exercise stays within that. Longer rows need another algorithm, which goes over the row in pieces.
+# The exercise stays within that. Longer rows need a different algorithm, the **online softmax**, which goes over the
+# row in pieces.
 
 # %% [markdown]
 # ## Subtract the maximum
 #
 # Mathematically $m$ is not needed: it cancels out of the fraction. Here is the softmax without it, and three rows.
 #
-# Predict: how many of the nine results will be NaN (*not a number*)? The largest float32 is about
+# Predict: how many of the nine results are NaN (*not a number*)? The largest float32 is about
 # $3.4 \cdot 10^{38} \approx e^{88.7}$.
 
 # %%
@@ -145,8 +146,8 @@ naive
 x.exp()
 
 # %% [markdown]
-# In the second row every $e^x$ overflows to infinity, and infinity divided by infinity is NaN. In the third every
-# $e^x$ is so small that it becomes 0, and 0 divided by 0 is NaN.
+# In the second row every $e^x$ overflows to infinity, and infinity divided by infinity is NaN. In the third row every
+# $e^x$ underflows to 0, and 0 divided by 0 is NaN.
 #
 # With $m$ subtracted, the largest exponent of each row is 0. So no $e^{x-m}$ exceeds 1, at least one *is* 1, and the
 # sum lies between 1 and $N$. Nothing can overflow, and the sum is never 0.
@@ -155,33 +156,60 @@ x.exp()
 eager_softmax(x)
 
 # %% [markdown]
-# An entry of $-\infty$ is allowed, too: $e^{-\infty - m} = 0$. Language models use it to mask out tokens, and you
-# will use it in a moment.
+# An input of $-\infty$ is allowed, too: $e^{-\infty - m} = 0$. Language models use it to mask out tokens, and you will
+# use it soon.
 #
-# In a Triton kernel, `tl.exp(x)` works on each element of a block. Minus infinity is written `float("-inf")`, as
-# everywhere in Python.
+# In a Triton kernel, `tl.exp(x)` works on each element of a block. Minus infinity is `float("-inf")`, as in Python.
+
+# %% [markdown]
+# ### Find the bug in a published listing
+#
+# When Triton 1.0 was announced, its softmax was compared with `torch.softmax` and with this function, which
+# `torch.jit.script` compiled. TorchScript is deprecated; `torch.compile` has replaced it. The listing has a bug.
+# Predict: on how many of our three rows is it right?
+
+# %%
+def published_softmax(x):
+    x_max = x.max(dim=1)[0]
+    z = x - x_max[:, None]
+    numerator = torch.exp(x)
+    denominator = numerator.sum(dim=1)
+    return numerator / denominator[:, None]
+
+
+# %%
+prediction = ...  # right rows, of 3
+
+# %%
+right = torch.isclose(published_softmax(x), torch.softmax(x, dim=1)).all(dim=1)
+compare(prediction, right.sum().item(), "rows")
+
+# %% [markdown]
+# It subtracts the maximum, and then takes `exp(x)` instead of `exp(z)`: `z` is never used. On normal random numbers,
+# with which it was timed, no result shows the bug. So test with inputs that can fail. The cases of `check` have rows
+# far from 0 for this reason.
 
 # %% [markdown]
 # ## Reduce a row
 #
-# You need one more tool: `tl.sum` and `tl.max` reduce a block to a single value. Here is a kernel that subtracts its
-# *mean* from each row.
+# `tl.sum` and `tl.max` reduce a block to a single value. This kernel subtracts its *mean* from each row:
 
 # %%
 @triton.jit
 def center_kernel(x_ptr, out_ptr, stride, columns, BLOCK: tl.constexpr):
-    lane = tl.arange(0, BLOCK)
+    j = tl.arange(0, BLOCK)
     start = tl.program_id(0) * stride
-    x = tl.load(x_ptr + start + lane, mask=lane < columns, other=0.0)  # reads MN in all
+    x = tl.load(x_ptr + start + j, mask=j < columns, other=0.0)  # reads MN in all
     mean = tl.sum(x, axis=0) / columns
-    tl.store(out_ptr + start + lane, x - mean, mask=lane < columns)  # writes MN in all
+    tl.store(out_ptr + start + j, x - mean, mask=j < columns)  # writes MN in all
 
 
 # %% [markdown]
-# - A block must have a power of two of lanes, a row has any number of columns. `triton.next_power_of_2` rounds up,
+# - The length of a block is a power of two, but a row has any number of columns. `triton.next_power_of_2` rounds up,
 #   and the mask covers the rest.
-# - **`other=0.0`** is what masked lanes hold. They are in the sum, so they must hold a value that does not change it.
-# - **`stride`** is the distance from a row to the next.
+# - **`other=0.0`** is the value of masked elements. They are part of the sum, so it must be a value that does not
+#   change a sum.
+# - **`stride`** is the distance from one row to the next, in elements.
 
 # %%
 x = torch.tensor([[1.0, 2.0, 3.0, 4.0, 5.0], [10.0, 10.0, 10.0, 10.0, 60.0]], device=device)
@@ -190,26 +218,26 @@ center_kernel[(2,)](x, out, x.stride(0), 5, BLOCK=triton.next_power_of_2(5))
 out
 
 # %% [markdown]
-# (On a GPU the middle of the first row is not quite 0. There the compiler's division is not exact: it multiplies by
-# 1/5, which a float32 does not hold exactly.)
+# On a GPU the middle of the first row may differ slightly from 0, because the compiled division multiplies by an
+# approximate reciprocal.
 
 # %% [markdown]
-# ### What must masked lanes hold in a softmax?
+# ### What must masked elements hold in a softmax?
 #
-# Suppose that the masked lanes of a softmax were loaded as 0 as well. Take a row of three equal values, -5, -5, -5,
-# in a block of four. The right answer is one third for each. Predict: what does the kernel give for the first?
+# Suppose that the masked elements of a softmax were loaded as 0 as well. Take a row of three equal values, -5, -5, -5,
+# in a block of four. The right answer is one third for each. Predict: what does the kernel compute for the first?
 
 # %%
 prediction = ...  # the first of the three
 
 # %%
-block = torch.tensor([-5.0, -5.0, -5.0, 0.0])  # the last lane is masked, and holds 0
+block = torch.tensor([-5.0, -5.0, -5.0, 0.0])  # the last element is masked, and holds 0
 compare(prediction, round(block.softmax(dim=0)[0].item(), 4))
 
 # %% [markdown]
-# The lane that is not there has won: 0 is larger than -5, so it became the maximum, and it holds almost the whole
-# sum. Masked lanes must lose the maximum **and** add nothing to the sum. Which value does both? (You have met it
-# above.)
+# The masked element won: 0 is larger than -5, so it became the maximum, and it makes up almost the whole sum. Masked
+# elements must not win the maximum **and** must add nothing to the sum. Which value, which you have met above, does
+# both?
 
 # %% [markdown]
 # ### Rows may be padded
@@ -221,7 +249,7 @@ compare(prediction, round(block.softmax(dim=0)[0].item(), 4))
 draw_padded_rows(rows=3, columns=5, stride=8)
 
 # %% [markdown]
-# Predict: at which offset does element (2, 1) lie?
+# Predict: at which offset is element (2, 1)?
 
 # %%
 prediction = ...  # offset of element (2, 1)
@@ -232,8 +260,26 @@ compare(prediction, x[2, 1].item())
 print("shape", tuple(x.shape), "strides", x.stride())
 
 # %% [markdown]
-# A kernel that steps from row to row by `columns` would read the padding. `x` and `out` may even differ in their
-# strides.
+# A kernel that steps from row to row by `columns` would read the padding. And `x` and `out` may have different strides.
+#
+# ### Offsets of more than 32 bits
+#
+# Triton passes a stride as a 32-bit integer if it fits, and `tl.program_id` is one as well. So `row * stride` is a
+# 32-bit product, which overflows at 2³¹ elements. A float32 matrix of that size takes 8 GiB, which fits on many GPUs.
+# Predict: with rows of 32,768 elements, which is the first row whose offset overflows?
+
+# %%
+prediction = ...  # row
+
+# %%
+rows = np.array([65_535, 65_536], dtype=np.int32)
+offsets = rows * np.int32(32_768)
+compare(prediction, rows[offsets < 0][0].item(), "(row)")
+offsets
+
+# %% [markdown]
+# The offset wraps to a negative number, and the kernel reads somewhere before the tensor. The fix is one conversion:
+# `row.to(tl.int64) * stride`. The exercise's matrices are smaller, so you may leave it out there.
 
 # %% [markdown]
 # ## Exercise: fuse a softmax
@@ -243,9 +289,9 @@ print("shape", tuple(x.shape), "strides", x.stride())
 # Values may be anything, -∞ among them (never a whole row).
 #
 # 1. The kernel: load the row once, do all five steps, store once. *(about 7 lines)*
-# 2. The launch: a program for each row, a block that holds a row. Pass the strides. *(about 4 lines)*
+# 2. The launch: one program per row, and a block that holds a row. Pass the strides. *(about 4 lines)*
 #
-# A long row wants more threads: `num_warps=8` in the launch gives a program 8 × 32 threads. The default is 4, and
+# A long row needs more threads: `num_warps=8` in the launch gives a program 8 × 32 threads. The default is 4, and
 # powers of two up to 32 are possible.
 
 # %% nbgrader={"grade_id": "softmax", "solution": true}
@@ -277,9 +323,8 @@ def softmax(x, out):
 
 
 # %% [markdown]
-# Correct before fast. `check` runs the cell above in a process of its own and compares every element with a float64
-# result: rows of one element, rows that are no power of two, padded rows, values far from 0. A `NameError`? Run the
-# exercise's cell first.
+# First make it correct, then fast. `check` compares every element with a float64 result. Its cases include rows of one
+# element, rows whose length is not a power of two, padded rows, and values far from 0.
 
 # %% nbgrader={"grade_id": "check-softmax", "grade": true, "locked": true, "points": 10}
 check(softmax)
@@ -287,11 +332,12 @@ check(softmax)
 # %% [markdown]
 # ## How fast is it?
 #
-# By the count, your kernel moves a quarter of what the eager sequence moves. Predict, for 4096 × 4096:
+# Your kernel moves a quarter of the bytes of the eager sequence. Predict, for 4096 × 4096, how many times as fast it is
+# as
 #
-# - how many times as fast as the eager sequence is it?
-# - and as `torch.softmax`, which is one operation?
-# - and as `torch.compile` of `torch.softmax`, which generates a Triton kernel?
+# - the eager sequence
+# - `torch.softmax`, which is one operation
+# - `torch.compile` of `torch.softmax`, which generates a Triton kernel
 #
 # The points:
 #
@@ -308,8 +354,8 @@ prediction = ...  # three ratios: eager, torch.softmax, torch.compile
 benchmark(softmax)
 
 # %% [markdown]
-# Hold your prediction against the report. And this is what the authors' kernel reached. (The seven sizes of the last
-# row are N = 256, 781, 1024, 4096, 8192, 16384 and 32768.)
+# Compare your prediction with the report. The next table is what the authors' kernel reached. The seven sizes of the
+# last row are N = 256, 781, 1024, 4096, 8192, 16384 and 32768.
 
 # %%
 recorded("softmax", "ratio_vs_eager", "ratio_vs_torch", "ratio_vs_compile", "share_of_copy")
@@ -317,39 +363,33 @@ recorded("softmax", "ratio_vs_eager", "ratio_vs_torch", "ratio_vs_compile", "sha
 # %% [markdown]
 # Read the plot:
 #
-# - **Short rows:** the matrix is small, and the time is mostly that of launches. The eager sequence pays for five. Yours
-#   and `torch.softmax` are one kernel each, and about equal where the host keeps up: at N = 256 on an H200 the authors'
-#   kernel took ⟦ recorded(bench="softmax", case="4096 × 256", metric="median_us", gpu="H200") ⟧ and `torch.softmax`
-#   ⟦ recorded(bench="softmax/torch", case="4096 × 256", metric="median_us", gpu="H200") ⟧. (The recorded table leaves
-#   the host out.) To call a Triton kernel takes the host longer than to call PyTorch's own. If your curve lies far
-#   below up to N = 1024, that is the host, for which the GPU waits.
-# - **A ratio is taken call by call**, and the middle one is shown. Where times vary it is not the ratio of the times.
-# - **Long rows:** a fused kernel comes close to the bandwidth of a copy:
-#   ⟦ recorded(bench="softmax", case="4096 × 32768", metric="share_of_copy", gpu="H200") ⟧ at N = 32768. That is the
-#   roof: a copy moves the same bytes.
+# - **Short rows:** the matrix is small, and the time is mostly that of launches. The eager sequence has five. Yours and
+#   `torch.softmax` are one kernel each, and about equal: at N = 256 on an H200 the authors' kernel took
+#   ⟦ recorded(bench="softmax", case="4096 × 256", metric="median_us", gpu="H200") ⟧ and `torch.softmax`
+#   ⟦ recorded(bench="softmax/torch", case="4096 × 256", metric="median_us", gpu="H200") ⟧. If your own curve is far
+#   below up to N = 1024, the GPU waits for the host, which takes longer to call a Triton kernel than PyTorch's own.
+# - **Long rows:** a fused kernel comes close to the bandwidth of a copy, which moves the same bytes:
+#   ⟦ recorded(bench="softmax", case="4096 × 32768", metric="share_of_copy", gpu="H200") ⟧ at N = 32768 on the H200.
 # - **The naive claim** was four times the eager sequence. On the H200 it is
 #   ⟦ recorded(bench="softmax", case="4096 × 8192", metric="ratio_vs_eager", gpu="H200") ⟧ at N = 8192 and
 #   ⟦ recorded(bench="softmax", case="4096 × 32768", metric="ratio_vs_eager", gpu="H200") ⟧ at N = 32768. For large
-#   matrices it is more than the bytes say: not every kernel of the sequence runs at the roof, as the profile below
-#   shows. For the smallest it says little about bytes: the sequence took
-#   ⟦ recorded(bench="softmax/eager", case="4096 × 256", metric="median_us", gpu="H200") ⟧ at N = 256 and
-#   ⟦ recorded(bench="softmax/eager", case="4096 × 512", metric="median_us", gpu="H200") ⟧ at N = 512, for twice the
-#   bytes. At N = 256 most of it is the time of five launches. In between, the L2 cache helps the sequence: what one
-#   kernel has written can still lie there when the next one reads it, and need not come from DRAM.
-# - **`torch.softmax`** is one operation, but it must serve every shape and data type. It has one kernel for short rows
-#   and others for long ones, so its curve goes up and down: the ratio is
+#   matrices it is more than the bytes say, because some kernels of the sequence are slower than a copy. For medium ones
+#   it is less, because the L2 cache helps the sequence: a kernel finds there what the one before has written.
+# - **`torch.softmax`** must serve every shape and data type. It has one kernel for short rows and others for long ones,
+#   so its curve goes up and down. On the H200 the ratio is
 #   ⟦ recorded(bench="softmax", case="4096 × 1024", metric="ratio_vs_torch", gpu="H200") ⟧ at N = 1024,
 #   ⟦ recorded(bench="softmax", case="4096 × 8192", metric="ratio_vs_torch", gpu="H200") ⟧ at N = 8192 and
-#   ⟦ recorded(bench="softmax", case="4096 × 16384", metric="ratio_vs_torch", gpu="H200") ⟧ at N = 16384. You knew the
-#   shape and the type, and you kept the row on the chip.
+#   ⟦ recorded(bench="softmax", case="4096 × 16384", metric="ratio_vs_torch", gpu="H200") ⟧ at N = 16384. Triton is not
+#   the better compiler here. You knew the shape and the type, and wrote a kernel for just these.
 #
-# If a curve of yours sags for long rows, the row may not fit into the registers of the threads that you gave it: what
-# does not fit is *spilled* to memory. More warps, more registers.
+# Each ratio is the median over pairs of calls, so it need not equal the quotient of two medians. If your curve sags for
+# long rows, the row may not fit into the registers of its threads. The rest is **spilled** to memory: use more warps,
+# which have more registers.
 
 # %% [markdown]
 # ## Profile it
 #
-# A profiler tells which kernels ran. Predict: how many does the eager softmax start, and how many does yours?
+# A profiler lists the kernels that ran. Predict: how many does the eager softmax start?
 
 # %%
 prediction = ...  # kernels of the eager softmax
@@ -360,37 +400,82 @@ compare(prediction, len(count_traffic(eager_softmax, x).steps), "operations", ho
 list_kernels(eager_softmax, x, title="eager softmax")
 
 # %% [markdown]
-# The rows stand in the order of the five lines. Point at a name to see it in full. Compare the three that write a
-# matrix: subtract, `exp` and divide move the same bytes (but for the $M$ maxima or sums). `exp` runs as a *vectorized*
-# kernel, which means wide loads. The other two spread one value over a row, and do not.
+# The rows are in the order of the five lines. Point at a name to see it in full. Three of them write a matrix:
+# subtract, `exp` and divide move about the same bytes. `exp` runs as a *vectorized* kernel, which means wide loads. The
+# other two spread one value over a row, and do not.
 #
-# Divide the bytes of `exp`, 32 MiB, by its time. On an H200 that is more than the 4,800 GB/s of its memory: part of
+# Divide the bytes of `exp`, 32 MiB, by its time. On an H200 the result exceeds the 4,800 GB/s of its memory: part of
 # what it read came from the L2 cache.
 
 # %%
 list_kernels(torch.softmax, x, 1, title="torch.softmax")
 
 # %% [markdown]
-# This is less than the plot says: at N = 1024, its bandwidth means
-# ⟦ recorded(bench="softmax/torch", case="4096 × 1024", metric="median_us", gpu="H200") ⟧ for `torch.softmax` on an
-# H200. The profiler shows the kernel alone, without its launch. And a call with the same `x` came just before, so part
-# of `x` may still lie in the L2 cache.
+# This is less time than in the plot: there `torch.softmax` took
+# ⟦ recorded(bench="softmax/torch", case="4096 × 1024", metric="median_us", gpu="H200") ⟧ at N = 1024 on an H200. The
+# profiler shows the kernel alone, without its launch. And a call with the same `x` came just before, so part of `x` may
+# still be in the L2 cache.
 #
-# If you have a GPU and your kernel works, try `list_kernels(softmax, x, torch.empty_like(x))` in a cell of your own.
-# For what happens *inside* a kernel, NVIDIA's Nsight Compute (`ncu`) shows the share of the bandwidth and the
-# registers that were spilled.
+# If you have a GPU, try `list_kernels(softmax, x, torch.empty_like(x))` in a cell of your own. To see *inside* a
+# kernel, use NVIDIA's Nsight Compute (`ncu`): it shows the share of the bandwidth and the spilled registers.
+
+# %% [markdown]
+# ## Your kernel in a model
+#
+# A model needs an operator with a gradient, which `torch.compile` can handle. `torch.library.custom_op` registers one.
+# This is `center_kernel` as an operator:
+
+# %%
+@torch.library.custom_op("course::center", mutates_args=())
+def center(x: torch.Tensor) -> torch.Tensor:
+    out = torch.empty_like(x)
+    block = triton.next_power_of_2(x.shape[1])
+    center_kernel[(x.shape[0],)](x, out, x.stride(0), x.shape[1], BLOCK=block)
+    return out
+
+
+# %% [markdown]
+# It needs two more facts: the shape of the result, for `torch.compile`, and the gradient. To subtract the mean is
+# linear and symmetric, so its gradient is the same operation on the incoming gradient. `opcheck` tests the
+# registration.
+#
+# Predict: what is the gradient of the first element of each centred row with respect to itself, for rows of 5?
+
+# %%
+prediction = ...  # d y[0] / d x[0]
+
+# %%
+center.register_fake(torch.empty_like)
+center.register_autograd(lambda ctx, gradient: center(gradient.contiguous()))
+x = torch.randn(4, 5, device=device, requires_grad=True)
+center(x)[:, 0].sum().backward()
+compare(prediction, round(x.grad[0, 0].item(), 4))
+torch.library.opcheck(center, (x,))
+
+# %% [markdown]
+# `torch.compile` treats such an operator as a black box. With `torch.library.triton_op` instead, and the kernel in
+# `torch.library.wrap_triton(…)`, it also sees the launch inside and can optimise around it.
 
 # %% [markdown]
 # ## Extra credit
 #
-# No points, but each shows something. Change the exercise's cell, run it, and `check` it again, or
+# No points, but each of these shows something. Change the exercise's cell, run it, and `check` it again, or
 # `benchmark` it (with a GPU).
 #
-# 1. `num_warps` of 1, 4, 16 and 32 at N = 256 and at N = 32768. Why does the best value move?
-# 2. For short rows let a program do several rows, with a two-dimensional block. Which axis do you reduce?
-# 3. Replace the division by a multiplication with `1 / denominator`. Does `check` still accept it? Is it faster, and
-#    why (not)?
-# 4. `row * x_stride` is a 32-bit product. From which size of matrix on is that a bug?
+# 1. Set `num_warps` to 1, 4, 16 and 32 at N = 256 and at N = 32768. Why does the best value move?
+#
+#    <details><summary>Answer</summary>A short row leaves most threads of 32 warps idle. A long row in one warp needs
+#    1,024 registers per thread, and a thread has at most 255: the rest is spilled.</details>
+#
+# 2. For short rows, let a program compute several rows, with a block of two axes. Which axis do you reduce?
+#
+#    <details><summary>Answer</summary>The axis of the columns, `axis=1`, with `keep_dims=True` so that the result still
+#    has two axes.</details>
+#
+# 3. Replace the division by a multiplication with `1 / denominator`. Does `check` still accept it? Is it faster?
+#
+#    <details><summary>Answer</summary>It is accepted: one more rounding is within the error allowed. The kernel waits
+#    for memory, so there is little to gain.</details>
 
 # %%
 from grader.explore import count_predictions
@@ -402,10 +487,11 @@ count_predictions()
 #
 # - counted the traffic of five operations, $8MN + 4M$, and of one fused kernel, $2MN$
 # - seen a softmax without its maximum fail at both ends
-# - chosen what masked lanes hold, so that they neither win a maximum nor add to a sum
+# - found a bug that normal random numbers do not show
+# - chosen a value for masked elements that neither wins a maximum nor adds to a sum
 # - stepped through padded rows by their strides
-# - written a softmax that keeps its row on the chip, had it checked, and measured it against three peers and the
-#   bandwidth of a copy
+# - written a softmax that keeps its row on the chip, had it checked, and measured it
+# - made a kernel an operator with a gradient
 #
 # ## Check yourself
 #
@@ -421,15 +507,15 @@ count_predictions()
 #
 # </details>
 #
-# <details><summary>Why must masked lanes be -∞ here, and 0 when a mean is subtracted?</summary>
+# <details><summary>Why must masked elements be -∞ here, and 0 when a mean is subtracted?</summary>
 #
 # They take part in every reduction. 0 changes no sum. -∞ wins no maximum, and after exp it is 0 and changes no sum.
 #
 # </details>
 #
-# <details><summary>A row has 781 columns. How large is the block, and which share of its lanes is idle?</summary>
+# <details><summary>A row has 781 columns. How long is the block, and what share of it is masked?</summary>
 #
-# 1,024, so 243 of 1,024 lanes are masked: 24 %. They cost no traffic, only lanes.
+# 1,024 elements, so 243 of them are masked: 24 %. They cost no traffic, only work of threads.
 #
 # </details>
 #
@@ -440,5 +526,14 @@ count_predictions()
 #
 # </details>
 #
-# **Next:** [Multiply matrices](04_multiply_matrices.ipynb), where the same bytes are used many times over. Your points
-# are in the [syllabus](../README.ipynb). Both lie in the course's folder.
+# ## Read on
+#
+# - [Fused softmax](https://triton-lang.org/main/getting-started/tutorials/02-fused-softmax.html), the tutorial of
+#   Triton's authors, with a persistent kernel
+# - [Online normalizer calculation for softmax](https://arxiv.org/abs/1805.02867) (Milakov and Gimelshein, 2018), for
+#   rows that do not fit on the chip
+# - [User-defined Triton kernels with
+#   `torch.compile`](https://docs.pytorch.org/tutorials/recipes/torch_compile_user_defined_triton_kernel_tutorial.html)
+#
+# **Next:** [Multiply matrices](04_multiply_matrices.ipynb), where the same bytes are used many times. Your points
+# are in the [syllabus](../README.ipynb).

@@ -233,7 +233,7 @@ def test_the_sizes_of_the_softmax_mean_are_those_that_were_averaged(course: dict
     from benchmarks.kernels import SOFTMAX_SIZES
 
     found = re.search(
-        r"seven sizes of the last\s+row are N = ([\d, and]+)\.", _text(course, "03_triton/03_fuse_a_softmax.py")
+        r"seven sizes of the\s+last\s+row are N = ([\d, and]+)\.", _text(course, "03_triton/03_fuse_a_softmax.py")
     )
     assert found
     assert tuple(int(number) for number in re.findall(r"\d+", found[1])) == SOFTMAX_SIZES
