@@ -29,7 +29,7 @@ BENCHES = {
     "operators": "operators.operators", "ceilings": "ceilings.ceilings",
     "bytes": "bytes.moves", "reductions": "reductions.reductions", "means": "means.means",
     "matmuls": "matmuls.matmuls", "widths": "widths.widths",
-    "fusion": "fusion.fusion", "traces": "traces.traces",
+    "fusion": "fusion.fusion", "traces": "traces.traces", "graphs": "graphs.graphs",
     "periods": "periods.periods", "ladder": "ladder.ladder", "past": "past.past",
 }  # fmt: skip
 PARTS = {

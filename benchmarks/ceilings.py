@@ -43,6 +43,9 @@ def ceilings(recorder: Recorder) -> None:
     add(f"copy within L2, {side} × {side}, {_TURNS} times a launch", "bandwidth_gbps", "GB/s", _cached_gbps(side))
     for name, dtype in _PRODUCTS.items():
         add(f"{name} matrix product", "tflops", "TFLOPS", _product(4096, dtype).tflops)
+    for make in (torch.randn, torch.ones):  # at its power limit, a GPU multiplies ones faster
+        case = f"float16 product, 8192 × 8192, torch.{make.__name__}"
+        recorder.add("constant_data", case, "tflops", "TFLOPS", _product(8192, torch.float16, make).tflops)
     before = torch.backends.cuda.matmul.allow_tf32
     torch.backends.cuda.matmul.allow_tf32 = True
     try:
@@ -78,8 +81,8 @@ def _cached_gbps(side: int) -> float:
     return _TURNS * 2 * x.nbytes / ms / 1e6
 
 
-def _product(size: int, dtype: torch.dtype) -> Landed:
-    a, b, c = (torch.ones(size, size, dtype=dtype, device="cuda") for _ in range(3))
+def _product(size: int, dtype: torch.dtype, make: Callable[..., torch.Tensor] = torch.randn) -> Landed:
+    a, b, c = (make(size, size, device="cuda").to(dtype) for _ in range(3))
     name = f"matmul, {size} × {size}, {str(dtype).removeprefix('torch.')}"
     call = partial(torch.mm, a, b, out=c)
     return land(name, call, bytes_moved=3 * size**2 * dtype.itemsize, operations=2 * size**3)
@@ -88,8 +91,8 @@ def _product(size: int, dtype: torch.dtype) -> Landed:
 def _points(side: int) -> list[Landed]:
     """Count a softmax as five operations per element."""
     points = [_product(size, torch.float16) for size in (256, 1024, 4096, 8192)]
-    x, out = (torch.ones(_SIDE, _SIDE, device="cuda") for _ in range(2))
-    s, t = (torch.ones(side, side, device="cuda") for _ in range(2))
+    x, out = (torch.randn(_SIDE, _SIDE, device="cuda") for _ in range(2))
+    s, t = (torch.randn(side, side, device="cuda") for _ in range(2))
     n = _SIDE**2
     calls: list[tuple[str, Callable[[], Any], int, int]] = [
         ("torch mean, 8192 × 8192", x.mean, 4 * n, n),

@@ -49,7 +49,18 @@ class Step:
 def known(out: Path) -> list[Step]:
     """Return all steps, the most telling first."""
     early = ("ladder", "past", "matmuls", "means", "widths", "periods")
-    later = ("stopwatches", "traces", "ceilings", "fusion", "lies", "bytes", "reductions", "operators", "kernels")
+    later = (
+        "stopwatches",
+        "traces",
+        "ceilings",
+        "fusion",
+        "graphs",
+        "lies",
+        "bytes",
+        "reductions",
+        "operators",
+        "kernels",
+    )
     long = ("flips", "throughput:ours", "throughput:stock", "soak", "kills")
     return [
         _tests("judge-fused-and-sandbox", "tests/judge/checking/test_fused_compare.py", "tests/judge/sandbox"),

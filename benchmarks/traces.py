@@ -12,11 +12,12 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Callable, Iterable, Mapping
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import torch
-from torch.profiler import ProfilerActivity, profile, record_function
+from torch.profiler import ProfilerActivity, profile, record_function, schedule
 
 from benchmarks.kernels import load
 from benchmarks.rows import Recorder
@@ -46,6 +47,8 @@ _KEPT = ("cpu_op", "cuda_runtime", "cuda_driver", "user_annotation", "gpu_user_a
 _WAIT = "cudaStreamSynchronize"
 _MOST_CHARACTERS = 160
 _LIMIT_S = 300.0
+_ACTIVITIES = [ProfilerActivity.CPU, ProfilerActivity.CUDA]
+_SMALL, _LARGE = (8, 65_536), (64, 1 << 20)  # sensors × readings: limited by launches, and by memory
 
 
 def traces(recorder: Recorder) -> None:
@@ -72,37 +75,51 @@ def _means(recorder: Recorder) -> None:
 
 
 def _pipelines(recorder: Recorder) -> None:
-    x = torch.randn(8, 65_536, device="cuda")
-    gain = torch.rand(8, device="cuda") + 0.5
+    """Record both pipelines at a small and a large size. Only the small one's timelines are kept."""
     with tempfile.TemporaryDirectory() as folder:
         unblock, facts = (load(find(name), Path(folder)) for name in ("unblock", "trace_facts"))
     ways: dict[str, tuple[str, Callable[..., Any]]] = {
         "blocking": ("the pipeline", find("unblock").baseline("blocking").function),
         "unblocked": ("without waits", unblock),
     }
-    for name, (title, way) in ways.items():
-        events = _profiled({name: lambda way=way: way(x, gain)})  # type: ignore[misc]
-        write(recorder, name, traceEvents=slim(events))
-        work = [event for event in events if event.get("ph") == "X" and event.get("cat") in WORK]
-        answers: Any = facts(events)
-        span_us = max(event["ts"] + event["dur"] for event in work) - min(event["ts"] for event in work)
-        recorder.add("traces/pipeline", title, "kernels", "1", answers[0])
-        recorder.add("traces/pipeline", title, "waits", "1", sum(event["name"] == _WAIT for event in events))
-        recorder.add("traces/pipeline", title, "span_us", "µs", span_us)
-        recorder.add("traces/pipeline", title, "busy_percent", "%", 100 * answers[1])
+    for size in (_SMALL, _LARGE):
+        x = torch.randn(size, device="cuda")
+        gain = torch.rand(size[0], device="cuda") + 0.5
+        for name, (title, way) in ways.items():
+            events = _profiled({name: partial(way, x, gain)})
+            if size == _SMALL:
+                write(recorder, name, traceEvents=slim(events))
+            case = title if size == _SMALL else f"{title}, {size[0]} × {size[1]:,}"
+            _add_facts(recorder, case, events, facts)
+
+
+def _add_facts(recorder: Recorder, case: str, events: list[dict[str, Any]], facts: Any) -> None:
+    work = [event for event in events if event.get("ph") == "X" and event.get("cat") in WORK]
+    answers: Any = facts(events)
+    span_us = max(event["ts"] + event["dur"] for event in work) - min(event["ts"] for event in work)
+    recorder.add("traces/pipeline", case, "kernels", "1", answers[0])
+    recorder.add("traces/pipeline", case, "waits", "1", sum(event["name"] == _WAIT for event in events))
+    recorder.add("traces/pipeline", case, "span_us", "µs", span_us)
+    recorder.add("traces/pipeline", case, "busy_percent", "%", 100 * answers[1])
 
 
 def _profiled(ways: Mapping[str, Callable[[], Any]]) -> list[dict[str, Any]]:
-    """Return the events of one call of each, under its name, after three warm-up calls."""
+    """Return the events of one call of each, under its name.
+
+    Each way is warmed up, and so is the profiler: without a warm-up step, its own start fills most of a short trace.
+    """
     for way in (*ways.values(), *ways.values(), *ways.values()):
         way()
     torch.cuda.synchronize()
-    with profile(activities=[ProfilerActivity.CPU, ProfilerActivity.CUDA], acc_events=True) as session:
-        for name, way in ways.items():
-            with record_function(name):
-                way()
-        torch.cuda.synchronize()
-    return [dict(event) for event in events_of(session)]
+    plan = schedule(wait=0, warmup=1, active=1, repeat=1)
+    with profile(activities=_ACTIVITIES, schedule=plan, acc_events=True) as session:
+        for _ in range(2):
+            for name, way in ways.items():
+                with record_function(name):
+                    way()
+            torch.cuda.synchronize()
+            session.step()
+    return [dict(event) for event in events_of(session) if not str(event.get("name")).startswith("ProfilerStep#")]
 
 
 def slim(events: Iterable[Mapping[str, Any]]) -> list[dict[str, Any]]:

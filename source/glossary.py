@@ -13,19 +13,24 @@
 # | **arithmetic intensity** | operations per byte moved to or from memory | [Draw the roofline](01_profiling/04_draw_the_roofline.ipynb) |
 # | **asynchronous** | said of a launch: it returns before the GPU has done the work | [Time a GPU call](01_profiling/01_time_a_gpu_call.ipynb) |
 # | **backend** | the part of `torch.compile` that turns a captured graph into something to call | [Let the compiler fuse](01_profiling/05_let_the_compiler_fuse.ipynb) |
+# | **bandwidth** | bytes moved per second | [Draw the roofline](01_profiling/04_draw_the_roofline.ipynb) |
 # | **busy share** | the share of a span of time in which the GPU does any work | [Read a profile](01_profiling/02_read_a_profile.ipynb) |
 # | **caching allocator** | the part of PyTorch that keeps freed GPU memory for later tensors | [Read a profile](01_profiling/02_read_a_profile.ipynb) |
 # | **cold** | said of a cache that does not hold the data yet, so that they come from memory | [Time a GPU call](01_profiling/01_time_a_gpu_call.ipynb) |
+# | **compute-bound** | limited by the rate of arithmetic | [Draw the roofline](01_profiling/04_draw_the_roofline.ipynb) |
 # | **CPU total** | the time from an operation's start to its end, including everything that it calls | [Read a profile](01_profiling/02_read_a_profile.ipynb) |
 # | **CUDA graphs** | sequences of launches that are recorded once and replayed with a single call | [Free a pipeline](01_profiling/03_free_a_pipeline.ipynb) |
 # | **decomposition** | writing an operation in terms of simpler ones | [Let the compiler fuse](01_profiling/05_let_the_compiler_fuse.ipynb) |
 # | **dynamic shape** | a size that a compiled graph leaves open | [Let the compiler fuse](01_profiling/05_let_the_compiler_fuse.ipynb) |
 # | **eager mode** | each operation launches its kernel as soon as Python reaches it | [Let the compiler fuse](01_profiling/05_let_the_compiler_fuse.ipynb) |
 # | **event** | a marker in the GPU's queue that records the time at which the GPU reaches it | [Time a GPU call](01_profiling/01_time_a_gpu_call.ipynb) |
+# | **FLOP/s** | floating-point operations per second, also written FLOPS | [Draw the roofline](01_profiling/04_draw_the_roofline.ipynb) |
 # | **fusion** | combining several operations into one kernel | [Let the compiler fuse](01_profiling/05_let_the_compiler_fuse.ipynb) |
 # | **FX graph** | the list of operations that TorchDynamo captures | [Let the compiler fuse](01_profiling/05_let_the_compiler_fuse.ipynb) |
+# | **GEMM** | general matrix multiplication, the product of two matrices | [Draw the roofline](01_profiling/04_draw_the_roofline.ipynb) |
 # | **graph break** | a place where TorchDynamo ends a graph and leaves the next step to Python | [Let the compiler fuse](01_profiling/05_let_the_compiler_fuse.ipynb) |
 # | **guards** | the checks of a compiled function that its assumptions still hold | [Let the compiler fuse](01_profiling/05_let_the_compiler_fuse.ipynb) |
+# | **HBM** | high-bandwidth memory, the memory of a data-centre GPU | [Draw the roofline](01_profiling/04_draw_the_roofline.ipynb) |
 # | **host** | the CPU and its memory, as CUDA calls them | [Time a GPU call](01_profiling/01_time_a_gpu_call.ipynb) |
 # | **idle gap** | a stretch of time between two pieces of work in which the GPU does nothing | [Read a profile](01_profiling/02_read_a_profile.ipynb) |
 # | **Inductor** | the part of `torch.compile` that fuses operations and writes the kernels | [Let the compiler fuse](01_profiling/05_let_the_compiler_fuse.ipynb) |
@@ -49,8 +54,11 @@
 # | **reductions** | operations that turn many values into one, such as sums and maxima | [Let the compiler fuse](01_profiling/05_let_the_compiler_fuse.ipynb) |
 # | **registers** | the few values that each thread of a GPU has at hand | [Let the compiler fuse](01_profiling/05_let_the_compiler_fuse.ipynb) |
 # | **ridge** | the arithmetic intensity at which a kernel stops being limited by memory | [Draw the roofline](01_profiling/04_draw_the_roofline.ipynb) |
+# | **roofline** | the least of bandwidth times intensity and peak: the most that an operation can reach | [Draw the roofline](01_profiling/04_draw_the_roofline.ipynb) |
 # | **schedule** | says which steps of a long run the profiler skips, warms up in and records | [Read a profile](01_profiling/02_read_a_profile.ipynb) |
+# | **sectors** | the 32-byte pieces in which a GPU fetches memory | [Draw the roofline](01_profiling/04_draw_the_roofline.ipynb) |
 # | **Self CPU** | the time of an operation without the operations that it calls | [Read a profile](01_profiling/02_read_a_profile.ipynb) |
+# | **spy** | a function that notes what it is called with | [Catch a lying benchmark](01_profiling/06_catch_a_lying_benchmark.ipynb) |
 # | **stream** | a queue of work on the GPU; several streams may run at the same time | [Read a profile](01_profiling/02_read_a_profile.ipynb) |
 # | **synchronisation point** | a line at which the CPU waits until the GPU has finished its queue | [Free a pipeline](01_profiling/03_free_a_pipeline.ipynb) |
 # | **throttling** | a lower clock rate because of heat or the power limit | [Time a GPU call](01_profiling/01_time_a_gpu_call.ipynb) |

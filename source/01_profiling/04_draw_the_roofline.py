@@ -1,18 +1,18 @@
 # %% [markdown]
 # # Draw the roofline
 #
-# **You will** measure what your machine can do at most, draw it as a *roofline*, place operations on it, and write a
+# **You will** measure the most that your machine can do, draw it as a *roofline*, and place operations on it. Then you write a
 # function that predicts how long an operation takes without running it.
 #
 # **You will learn**
 #
 # - to count the bytes that an operation moves and the operations that it computes
-# - what arithmetic intensity is, and why it decides what an operation waits for
-# - to measure the two ceilings of a machine, and to find the ridge between them
+# - what arithmetic intensity is, and how it decides what limits an operation
+# - to measure the two ceilings of a machine, and the ridge where they meet
 # - why a kernel lies below the roof, and when one lies above it
 #
-# **You need** about 60 minutes, PyTorch, no CUDA. With an NVIDIA GPU you draw its roofline. Without one you draw your
-# CPU's: the numbers are smaller, the reasoning is the same. A GPU's is then shown as it was recorded.
+# **You need** about 75 minutes and PyTorch, but no CUDA. With an NVIDIA GPU you draw its roofline; without one, your CPU's. The
+# numbers are smaller, but the reasoning is the same, and a recorded GPU is shown at the end.
 
 # %%
 from grader import check, device
@@ -27,11 +27,11 @@ import torch
 # %% [markdown]
 # ## Count the bytes
 #
-# A processor does two things that take time: it moves bytes between memory and the chip, and it computes. So count both.
-# Bytes first.
+# A processor does two things that take time: it moves bytes between memory and chip, and it computes. So count both. Bytes
+# first. On a data-centre GPU the memory is **HBM** (high-bandwidth memory).
 #
-# Take `x + y` for two float32 matrices of 4096 × 4096. Every input must come in once, and the result must go out once.
-# A float32 has 4 bytes. Predict: how many megabytes are moved in all? One MB is $10^6$ bytes.
+# Take `x + y` for two float32 matrices of 4096 × 4096. Every input must come in once, and the result must go out once. A float32
+# is 4 bytes. Predict: how many megabytes are moved in total? One MB is $10^6$ bytes.
 
 # %%
 prediction = ...  # megabytes
@@ -42,8 +42,7 @@ read, written = 2 * elements * 4, elements * 4
 compare(prediction, round((read + written) / 1e6), "MB", how="computed")
 
 # %% [markdown]
-# Two matrices in, one out: 12 bytes for each element of the result. The write counts as much as a read, and is easily
-# forgotten.
+# Two matrices in, one out: 12 bytes per element of the result. A write counts as much as a read, and it is easy to forget.
 #
 # Mind the units. In bandwidths, GB means $10^9$ bytes. GiB means $2^{30}$, 7 % more.
 #
@@ -56,8 +55,8 @@ compare(prediction, round((read + written) / 1e6), "MB", how="computed")
 # | `x.sum()` | $N$ | 1 |
 # | `x.to(torch.float16)` from float32 | $N$ of 4 bytes | $N$ of 2 bytes |
 #
-# What about `x + row`, where `row` is a single row that is added to each row of `x`? Predict for 4096 × 4096 float32: how
-# many megabytes must be moved?
+# What about `x + row`, where `row` is a single row that is added to every row of `x`? Predict for 4096 × 4096 float32: how many
+# megabytes must be moved?
 
 # %%
 prediction = ...  # megabytes
@@ -67,17 +66,18 @@ row = 4096
 compare(prediction, round(4 * (elements + row + elements) / 1e6), "MB", how="computed")
 
 # %% [markdown]
-# The row has 16 kB. It is needed 4,096 times, but after the first time it lies in a cache. So it counts once, and is as
-# good as nothing. Count what *must* be moved, not what the code mentions.
+# The row is 16 kB, next to nothing: it is read from memory once and then stays in a cache, although it is needed 4,096 times.
+# Count what *must* be moved, not what the code mentions.
 
 # %% [markdown]
 # ## Count the operations
 #
-# An addition is one operation, and so is a multiplication. `x + y` does one for each element, and so does `x.sum()`, near
-# enough. A copy computes nothing.
+# An addition is one operation, and so is a multiplication. `x + y` takes one per element, and `x.sum()` nearly so. A copy
+# computes nothing.
 #
-# A matrix product does more. For each of the $m \cdot n$ elements of the result it multiplies $k$ pairs and adds them up.
-# Predict: how many operations does the product of two matrices of 1024 × 1024 take, in billions?
+# A matrix product, or **GEMM** (general matrix multiplication), does more. For each of the $m \cdot n$ elements of the result it
+# multiplies $k$ pairs and adds them up. Predict: how many billion operations does the product of two matrices of 1024 × 1024
+# take?
 
 # %%
 prediction = ...  # billions
@@ -88,36 +88,36 @@ operations = 2 * m * n * k  # a multiplication and an addition each
 compare(prediction, round(operations / 1e9, 2), "billion operations", how="computed")
 
 # %% [markdown]
-# That is $2mnk$. Operations a second have a name, FLOPS (floating-point operations per second): one GFLOPS is $10^9$ of
-# them, one TFLOPS $10^{12}$.
+# That is $2mnk$. The unit of the rate is **FLOP/s**, floating-point operations per second, also written FLOPS: one GFLOPS is $10^9$
+# per second, one TFLOPS $10^{12}$.
 
 # %% [markdown]
 # ## Divide one by the other
 #
-# Operations divided by bytes is the **arithmetic intensity**: how much an operation computes for each byte that it moves.
+# Operations divided by bytes is the **arithmetic intensity**: how much an operation computes per byte that it moves.
 #
-# For `x + y` in float32 that is 1 operation for 12 bytes: 0.083. Predict: what is it for the product of two float32
-# matrices of 1024 × 1024?
+# For `x + y` in float32 it is 1 operation per 12 bytes: 0.083. Predict: what is it for the product of two float32 matrices of
+# 1024 × 1024?
 
 # %%
-prediction = ...  # operations a byte
+prediction = ...  # operations per byte
 
 # %%
 bytes_moved = 4 * (m * k + k * n + m * n)
-compare(prediction, round(operations / bytes_moved, 1), "operations a byte", how="computed")
+compare(prediction, round(operations / bytes_moved, 1), "operations per byte", how="computed")
 
 # %% [markdown]
-# For square matrices it is $2n^3 / 12n^2 = n/6$. It grows with the matrix, while that of `x + y` is the same at any size.
-# In float16 there are half as many bytes, and the intensity doubles.
+# For square matrices it is $2n^3 / 12n^2 = n/6$. It grows with the matrix, while that of `x + y` is the same at any size. In
+# float16 there are half as many bytes, so the intensity is twice as high.
 
 # %% [markdown]
 # ## Measure two ceilings
 #
-# How many bytes can your machine move in a second? Time a large copy and a large addition, and take the better one. How
-# many operations can it do? Time a large matrix product. Such *measured* ceilings are lower than those on a data sheet,
-# and nearer to what a kernel can reach. (On a CPU we take one core, so that no thread has to wait for another.)
+# How many bytes can your machine move per second, its **bandwidth**? Time a large copy and a large addition, and take the better
+# one. How many operations can it do? Time a large matrix product on random numbers. Such *measured* ceilings are lower than
+# those on a data sheet, and closer to what a kernel can reach. On a CPU we use one core, so that no thread waits for another.
 #
-# Predict, if only the order of magnitude: how many GB/s does your machine move?
+# Predict the order of magnitude: how many GB/s does your machine move?
 
 # %%
 prediction = ...  # GB/s
@@ -128,43 +128,43 @@ compare(prediction, ceilings.bandwidth_gbps, "GB/s", within=10)
 ceilings
 
 # %% [markdown]
-# Run the cell once more. How much do the two numbers change? Whatever else your machine does can only lower them, so the
-# measurement keeps the best of several tries.
+# Run the cell once more. How much do the two numbers change? Other work on your machine can only lower them, so the measurement
+# keeps the best of several tries.
 #
-# Now put the two together. At one intensity, the **ridge**, moving takes just as long as computing. Below it an operation
-# waits for memory, above it for arithmetic. Predict the ridge from the two numbers: how many operations a byte?
+# Now put the two together. At one intensity, the **ridge**, moving takes exactly as long as computing. Below it, an operation is
+# **memory-bound**: it waits for memory. Above it, it is **compute-bound**: it waits for arithmetic. Predict the ridge from the two
+# numbers: how many operations per byte?
 
 # %%
-prediction = ...  # operations a byte
+prediction = ...  # operations per byte
 
 # %%
-compare(prediction, 1e12 * ceilings.tflops / (1e9 * ceilings.bandwidth_gbps), "operations a byte", how="computed")
+compare(prediction, 1e12 * ceilings.tflops / (1e9 * ceilings.bandwidth_gbps), "operations per byte", how="computed")
 
 # %% [markdown]
 # ## Draw the roofline
 #
-# Intensity to the right, operations a second upwards, both logarithmic. An operation of intensity $I$ can reach at most
+# The intensity goes to the right and operations per second go up, both on logarithmic axes. An operation of intensity $I$ can
+# reach at most
 #
 # $$ \min(I \cdot \text{bandwidth},\; \text{peak}) $$
 #
-# operations a second, where *peak* is the most that the machine computes. The first is a slanted line, the second a flat
-# one. Together they are the roof: what takes its bytes from memory cannot lie above it. (A measured roof is uncertain by
-# some per cent. On a CPU, what only reads may lie higher still: before a CPU writes to memory, it often reads the
-# same place, and those bytes are not in our count.)
+# operations per second, where *peak* is the most that the machine can compute. The first term is a slanted line, the second a
+# flat one. Together they are the **roofline**: an operation that takes its bytes from memory cannot lie above it.
 
 # %%
 draw_roofline(ceilings)
 
 # %% [markdown]
-# Now some operations. `land` times a call and puts what you counted beside it. `x.mean()` reads everything and writes
-# one number. A softmax in a single kernel reads the matrix once and writes it once. We count five operations an element:
-# maximum, difference, exponential, sum, quotient.
+# Now some operations. `land` times a call and combines the time with what you counted. `x.mean()` reads everything and writes one
+# number. A softmax in a single kernel reads the matrix once and writes it once. We count five operations per element: maximum,
+# difference, exponential, sum, quotient.
 
 # %%
 side, product_side = (8192, 4096) if device == "cuda" else (4096, 1024)
-x, y, out = (torch.ones(side, side, device=device) for _ in range(3))
+x, y, out = (torch.randn(side, side, device=device) for _ in range(3))
 product_type = getattr(torch, ceilings.dtype)
-a, b, c = (torch.ones(product_side, product_side, dtype=product_type, device=device) for _ in range(3))
+a, b, c = (torch.randn(product_side, product_side, device=device).to(product_type) for _ in range(3))
 
 # %%
 N, k = side * side, product_side
@@ -177,7 +177,7 @@ points = [
 ]
 
 # %% [markdown]
-# Predict before you draw: how many of the five lie under the slanted roof?
+# Before you draw, predict: how many of the five lie under the slanted roof?
 
 # %%
 prediction = ...  # of five
@@ -187,22 +187,19 @@ compare(prediction, sum(point.intensity < ceilings.ridge for point in points), "
 draw_roofline(ceilings, *points)
 
 # %% [markdown]
-# Only the matrix product computes much for each byte. What lies on the slanted roof gains nothing from a processor that
-# computes twice as fast. What helps is to move fewer bytes: a smaller type, or one kernel in place of two.
+# Only the matrix product computes much per byte. An operation on the slanted roof gains nothing from a processor that computes
+# twice as fast. It gains from moving fewer bytes: a smaller type, or one kernel instead of two.
 #
-# How far a point is below the roof says how much is left to gain: on the roof, these bytes and operations are done as fast
-# as this machine can. (On a CPU the softmax often lies below. An exponential costs far more than the one operation that
-# we counted for it.)
+# The distance to the roof tells you how much there is to gain. On a CPU, the softmax often lies below, because an exponential
+# costs far more than the one operation that we counted.
 #
-# On a GPU PyTorch's softmax may lie below as well. On the recorded H200 it reached
+# PyTorch's softmax on a GPU may lie below as well. On the recorded H200 it reached
 # ⟦ "%.0f" | format(100 * recorded(bench="roofline", case="torch softmax, 8192 × 8192", metric="bytes", gpu="H200").value / recorded(bench="roofline", case="torch softmax, 8192 × 8192", metric="median_us", gpu="H200").value / 1e3 / recorded(bench="ceilings", case="large copy", metric="bandwidth_gbps", gpu="H200").value) ⟧ %
-# of the roof. There the exponentials are not to blame. The kernel that you write in
-# [Fuse a softmax](../03_triton/03_fuse_a_softmax.ipynb) computes as many of them, and can come close to the roof.
+# of the roof. You will write one that comes close to it in [Fuse a softmax](../03_triton/03_fuse_a_softmax.ipynb).
 
 # %% [markdown]
-# Now play. Choose the recorded GPU under *machine*, and an operation on matrices of `n` × `n`. From which `n` on is a
-# matrix product limited by arithmetic? (On a CPU it may be so for every `n` of the slider.) What does float16 change?
-# (The flat roof is that of one type. A GPU has another one for each.)
+# Now play. Choose the recorded GPU under *machine* and an operation on matrices of `n` × `n`. From which `n` on is a matrix
+# product compute-bound? What does float16 change? The flat roof is the one of a single type: a GPU has another for each type.
 
 # %%
 explore_roofline(ceilings)
@@ -210,44 +207,43 @@ explore_roofline(ceilings)
 # %% [markdown]
 # ## A GPU's roofline
 #
-# This is a GPU as it was recorded. On it are kernels that you will write in this course, each at a large size, and some
-# operations of PyTorch. (Kernels that compute nothing, such as a transpose, have no place on these axes. A flat roof, if
-# it was recorded, is that of float16 products. The kernels whose names begin with `ls_` compute in other types, and have
-# a lower roof of their own.)
+# This is a recorded GPU, with kernels that you will write in this course, each at a large size, next to some operations of
+# PyTorch. The flat roof is the one of float16 products. Before you look at the legend: which points are memory-bound?
 
 # %%
 recorded_roofline()
 
 # %% [markdown]
-# Look at the shares of the roof below the picture. A few per cent more than 100 are no contradiction: this roof is a
-# measurement, too, of a large copy or addition and of one product. On a GPU the two small products, 256 × 256 and
-# 1024 × 1024, lie far below the large ones. Divide $2n^3$ by their speed: the second does 64 times the work of the first,
-# and yet both take about as long. The next section says what that is.
+# A point may lie a few per cent above the roof, since the roof is a measurement, too. The flat roof was recorded with matrices of
+# *ones*, which a GPU multiplies faster than real data, so no real product reaches it.
+# [Catch a lying benchmark](06_catch_a_lying_benchmark.ipynb) explains why.
+#
+# Compare the two small products, 256 × 256 and 1024 × 1024, and divide $2n^3$ by their speed. The second does 64 times the work of
+# the first, but both take about as long. The next section explains that.
 
 # %% [markdown]
 # ## Below the roof
 #
-# **Too little work.** Here is `x + y` for ten elements: 120 bytes. Divide by your bandwidth: that is about how long the roof
-# allows. And how long may a call from Python into PyTorch take? Predict, if only the order of magnitude: how many times
-# as long as the roof allows does it take?
+# **Too little work.** Here is `x + y` for ten elements: 120 bytes. Divide by your bandwidth, and you have the time that the roof
+# allows. How long does a call from Python into PyTorch take? Predict the order of magnitude: how many times longer than the roof
+# allows?
 
 # %%
 prediction = ...  # times as long
 
 # %%
-p, q, r = (torch.ones(10, device=device) for _ in range(3))
+p, q, r = (torch.randn(10, device=device) for _ in range(3))
 tiny = land("add, 10 elements", lambda: torch.add(p, q, out=r), bytes_moved=120, operations=10)
 compare(prediction, ceilings.roof(tiny.intensity) / tiny.tflops, "times as long", within=10)
 
 # %% [markdown]
-# Each call has a price that does not depend on its size: about a microsecond on a CPU, a few on a GPU, whose memory could
-# move megabytes in that time. Small operations pay it and hardly anything else.
+# Every call has a fixed cost: about a microsecond on a CPU, a few on a GPU, whose memory could move megabytes in that time. A small
+# operation consists of hardly anything else. It is **overhead-bound**.
 
 # %% [markdown]
-# **More bytes than you counted.** Memory does not deliver single floats. Most CPUs fetch *lines* of 64 bytes, a GPU
-# *sectors* of 32. The copy below takes each 16th column of `x`. By the count it moves 8 bytes an element: one float in,
-# one out. (It computes nothing. To have a place on the axes, it counts here as one operation an element.) Predict: which
-# share of the roof does it reach? Write 0.5 for half.
+# **More bytes than you counted.** Memory does not deliver single floats. Most CPUs fetch *lines* of 64 bytes, a GPU **sectors** of
+# 32. The copy below takes every 16th column of `x`. By our count it moves 8 bytes per element: one float in, one out. To have a
+# place on the axes, it counts as one operation per element. Predict: what share of the roof does it reach? Write 0.5 for half.
 
 # %%
 prediction = ...  # share of the roof
@@ -261,27 +257,25 @@ compare(prediction, sparse.tflops / ceilings.roof(sparse.intensity))
 draw_roofline(ceilings, points[0], tiny, sparse)
 
 # %% [markdown]
-# The roof was right, the count was not: for each float that was used, a whole line or sector came in. A CPU moved at least
-# 64 + 4 bytes where we counted 8, so it reaches a share of 0.12 at most. With 32 + 4 bytes, a GPU reaches 0.22 at most.
-# (If two sectors come in for each element, it is half of that.)
+# The roof was right, but the count was not: for every float that was used, a whole line or sector came in. A CPU moved at least
+# 64 + 4 bytes where we counted 8, so it reaches a share of at most 0.12. A GPU moves at least 32 + 4 bytes and reaches at most 0.22.
 # [Move bytes well](../02_load_inline/02_move_bytes_well.ipynb) is about this.
 
 # %% [markdown]
-# Other reasons why a point lies below the roof:
+# Other reasons for a point below the roof:
 #
-# - **Too few bytes under way.** Memory is slow to answer, but answers many requests at once. A kernel that asks for one
-#   value and waits for it leaves most of the bandwidth unused.
-# - **The wrong ceiling.** A matrix product in float32 cannot reach the roof of float16, and `exp` and `sin` have a lower
-#   roof than `+`.
-# - **Moved more than once.** A softmax in five kernels moves four times what one kernel must. Count what one must move,
-#   and the five together lie at a quarter of the roof.
+# - **Too few bytes in flight.** Memory is slow to answer, but it answers many requests at once. A kernel that asks for one value
+#   and waits for it leaves most of the bandwidth unused.
+# - **The wrong ceiling.** A matrix product in float32 cannot reach the roof of float16, and `exp` and `sin` have a lower roof than
+#   `+`.
+# - **Moved more than once.** A softmax in five kernels moves four times what one kernel must. If you count what one must move, the
+#   five together lie at a quarter of the roof.
 
 # %% [markdown]
 # ## Above the roof
 #
-# The slanted roof is that of *memory*. Square a matrix that is so small that it fits in a cache, again and again. From
-# the second time on nothing has to come from memory. Predict, by a guess at how much faster your cache is: at which
-# multiple of the roof does the point lie?
+# The slanted roof is the roof of *memory*. Square a matrix so small that it fits in a cache, again and again. From the second time
+# on, nothing has to come from memory. Predict how much faster your cache is: at which multiple of the roof does the point lie?
 
 # %%
 prediction = ...  # times the roof
@@ -289,7 +283,7 @@ prediction = ...  # times the roof
 # %%
 l2_bytes = torch.cuda.get_device_properties(0).L2_cache_size if device == "cuda" else 2**20
 small = int((l2_bytes / 2 / 8) ** 0.5)  # in and out fill half of the L2 cache
-s, t = (torch.ones(small, small, device=device) for _ in range(2))
+s, t = (torch.randn(small, small, device=device) for _ in range(2))
 cached = land("square, cached", lambda: torch.mul(s, s, out=t), bytes_moved=8 * small**2, operations=small**2)
 compare(prediction, cached.tflops / ceilings.roof(cached.intensity), "times the roof")
 
@@ -297,30 +291,27 @@ compare(prediction, cached.tflops / ceilings.roof(cached.intensity), "times the 
 draw_roofline(ceilings, points[1], cached)
 
 # %% [markdown]
-# A point clearly above the roof is drawn as a square. It breaks no law of nature: the cache has a slanted roof of its own,
-# further up. But it is a warning. A benchmark that repeats a small problem measures the cache, and a model that runs the
-# operation once will not see that speed.
+# A point well above the roof is drawn as a square. It breaks no law of nature: the cache has a slanted roof of its own, higher up.
+# But it is a warning. A benchmark that repeats a small problem measures the cache, and a model that runs the operation once will
+# not see that speed.
 #
-# Does yours lie hardly above, or not at all? The price of each call counts as well, and what fits in a cache is done
-# soon. On the recorded GPU, another kernel went over its cache many times in one launch, so that the price hardly counts:
+# If yours lies hardly above, the fixed cost of each call is the reason: an operation that fits in a cache is over quickly. On the
+# recorded GPU, a special kernel went over its cache many times in one launch:
 
 # %%
 recorded("ceilings", "bandwidth_gbps")
 
 # %% [markdown]
-# *Large copy* is the roof of memory: a copy or an addition, whichever moves more. *Copy within L2* is nearer to the cache's
-# own roof. In the recorded roofline, the point *square within L2* pays for a launch each time, and lies lower: only a
-# little above the roof of memory.
+# *Large copy* is the roof of memory, *copy within L2* is close to that of the cache.
 #
-# So when a point lies above the roof, ask in this order: did I count too much? Did the bytes come from a cache? Is the
-# clock right?
+# So if a point lies above the roof, ask in this order: did I count too much? Did the bytes come from a cache? Is the clock right?
 
 # %% [markdown]
 # ## Exercise: predict a time
 #
-# Write `predict_ms(operation, machine)`. It returns the milliseconds that the roofline allows the operation on the
-# machine: the time to move its bytes or the time to compute its operations, **whichever is longer**. (Both go on at the
-# same time, so the shorter one does not show.)
+# Write `predict_ms(operation, machine)`. It returns the milliseconds that the roofline allows for the operation on the machine:
+# the time to move its bytes or the time to compute its operations, **whichever is longer**. Both happen at the same time, so the
+# shorter one does not show.
 #
 # `machine` is `{"bandwidth_gbps": …, "tflops": …}`. `operation` is one of these:
 #
@@ -331,14 +322,14 @@ recorded("ceilings", "bandwidth_gbps")
 # | `"add"` | `x + y` | `shape`, `dtype` |
 # | `"sum"` | `x.sum()`, over everything | `shape`, `dtype` |
 # | `"convert"` | `x.to(other type)` | `shape`, `dtype`, `to` |
-# | `"add_row"` | `x + row`, the row of `shape[1]` elements | `shape`, `dtype` |
+# | `"add_row"` | `x + row`, where the row has `shape[1]` elements | `shape`, `dtype` |
 # | `"matmul"` | `batch` products of $m \times k$ and $k \times n$ | `batch`, `m`, `n`, `k`, `dtype` |
 #
-# `shape` is a list such as `[4096, 1024]`. `dtype` and `to` are names such as `"float16"`. Each result is a new tensor of
-# type `dtype` (or `to`). Whether a `relu` or a `convert` counts as one operation an element or none does not matter here:
-# all but `matmul` wait for memory on every machine that is asked about. *(about 15 lines)*
+# `shape` is a list such as `[4096, 1024]`. `dtype` and `to` are names such as `"float16"`. Every result is a new tensor of type
+# `dtype` (or `to`). Count a `relu` or a `convert` as one operation per element or none, as you like: everything except
+# `matmul` is memory-bound on all machines in question. *(about 15 lines)*
 #
-# The cell is a complete submission: it imports all it needs, and knows no `ceilings` but those in `machine`.
+# Your whole solution must be in this cell, with its imports. It knows no `ceilings` except those in `machine`.
 
 # %% nbgrader={"grade_id": "predict_ms", "solution": true}
 import math
@@ -369,9 +360,9 @@ def predict_ms(operation, machine):
 
 # %% [markdown]
 # `check` asks about invented machines, where nothing can be timed, only counted: each answer must be within
-# ⟦ "%g" | format(100 * exercise("predict_ms").cases[0].budget.relative) ⟧ % of the right one. With a GPU it also asks about
-# yours, and compares with what it measures there: each answer must be within
-# ⟦ "%g" | format(100 * exercise("predict_ms").budget.relative) ⟧ %. A `NameError`? Run the exercise's cell first.
+# ⟦ "%g" | format(100 * exercise("predict_ms").cases[0].budget.relative) ⟧ % of the right one. With a GPU it also asks about yours
+# and compares with what it measures there: each answer must be within
+# ⟦ "%g" | format(100 * exercise("predict_ms").budget.relative) ⟧ %. If you see a `NameError`, run the exercise's cell first.
 
 # %% nbgrader={"grade_id": "check-predict_ms", "grade": true, "locked": true, "points": 4}
 check(predict_ms)
@@ -379,48 +370,80 @@ check(predict_ms)
 # %% [markdown]
 # ## Try it on your machine
 #
-# Now compare your function with real time. The next cell runs seven operations in PyTorch: `copy`, `add`, `sum`,
-# `convert`, `add_row`, a large `matmul`, and a batch of `matmul` with `k` = 16. Predict: for which of them is the roofline
-# the furthest off?
-
-# %%
-prediction = ...  # an operation's name
+# Now compare your function with real times. The next cell runs seven operations in PyTorch: `copy`, `add`, `sum`, `convert`,
+# `add_row`, a large `matmul`, and a batch of `matmul` with `k` = 16. For which of them do you expect the roofline to be furthest
+# off?
 
 # %%
 try_predictions(predict_ms, ceilings)
 
 # %% [markdown]
-# Where *measured / predicted* is near 1, there is nothing left to gain. Where it is 2, a better kernel could be up to twice
-# as fast, or the count is too low. So this quotient says where to look before you have changed a line. (Run the cell
-# again: if your machine does other work, the quotients move.)
+# If *measured / predicted* is close to 1, there is nothing left to gain. If it is 2, a better kernel could be up to twice as
+# fast, or the count is too low. So this quotient tells you where to look before you have changed a line.
 #
-# The same was recorded on a GPU, for more operations. Here it is predicted / measured, a share of the roof:
+# The same was recorded on a GPU, for more operations. Here it is predicted / measured, the share of the roof:
 
 # %%
 recorded("predictions", "predicted_over_measured")
 
 # %% [markdown]
-# Two lie lowest: `add_row`, and `convert` from float16 to float32. Their bytes are counted right. But PyTorch has several
-# kernels for such work. Its fast one loads several neighbouring elements at once.
+# Two lie lowest: `add_row`, and `convert` from float16 to float32. Their bytes are counted correctly, but PyTorch does not run its
+# fastest kernel for them, the one in which each thread loads several neighbouring elements at once:
 #
-# - For a row that is repeated it runs another one, which computes the place of each element, and loads it alone.
-# - From float32 to float16 it has a kernel made for just these two types. From float16 to float32 it runs one for all
-#   types, which asks for each element what type it has.
+# - For a broadcast row, it runs a kernel that computes the address of every element and loads it on its own.
+# - From float32 to float16 it has a kernel for exactly these types. From float16 to float32 it runs one for all types, which looks up
+#   the type of each element.
 #
-# So here a better kernel could be faster. `check` leaves both out when it times your GPU.
+# So a better kernel could be faster here. `check` leaves both out when it times your GPU.
 
 # %% [markdown]
 # ## Extra credit
 #
-# No points, but each shows something.
+# No points, but each task shows you something.
 #
-# 1. Land the product of two matrices of 16, 64 and 256 rows and columns. Where do they lie, and which of them are held
-#    back by the price of a call?
-# 2. Land `torch.sin(x, out=out)` beside `square`, and count a sine as one operation. Does it lie as high? What does that say
-#    about what it waits for?
-# 3. Land `x.t().contiguous()`. By the count it is a copy. Which share of the roof does it reach, and why?
-# 4. `x.to(torch.float16)` and then a sum in float16, or a sum in float32 at once: which moves fewer bytes?
+# 1. Land the product of two matrices with 16, 64 and 256 rows and columns. Where do they lie, and which are overhead-bound?
+#
+# <details><summary>Answer</summary>
+#
+# All three lie well below the roof on a GPU: they take about as long as a launch. On a CPU core, the product of 256 is already
+# close to the flat roof.
+#
+# </details>
+#
+# 2. Land `torch.sin(x, out=out)` next to `square`, and count a sine as one operation. Does it lie as high? What does that tell you?
+#
+# <details><summary>Answer</summary>
+#
+# On a CPU core it lies lower: a sine takes many instructions, so it is compute-bound although its counted intensity is low. On a
+# GPU both are memory-bound and lie at about the same height.
+#
+# </details>
+#
+# 3. Land `x.t().contiguous()`. By the count it is a copy. What share of the roof does it reach, and why?
+#
+# <details><summary>Answer</summary>
+#
+# Less than a copy, because either the reads or the writes go down a column and use only part of each line or sector. Chapter 2
+# writes a transpose that avoids this.
+#
+# </details>
+#
+# 4. `x.to(torch.float16)` and then a sum in float16, or a sum in float32 directly: which moves fewer bytes?
+#
+# <details><summary>Answer</summary>
+#
+# The direct sum: 4 bytes per element. Converting first moves 4 + 2 bytes, and the sum then reads 2 more.
+#
+# </details>
+#
 # 5. Measure the second slanted roof: the bandwidth of a copy that fits in your cache, over sizes from 16 KiB to 64 MiB.
+#
+# <details><summary>Answer</summary>
+#
+# You see a staircase: one step per cache, and the last step is memory. For the smallest sizes the fixed cost of a call hides the
+# cache, so the curve rises first.
+#
+# </details>
 
 # %%
 from grader.explore import count_predictions
@@ -431,26 +454,26 @@ count_predictions()
 # ## In this notebook you have
 #
 # - counted bytes (every input in, every result out) and operations ($2mnk$ for a matrix product)
-# - divided one by the other, and found what an operation waits for
+# - divided one by the other, and found what limits an operation
 # - measured both ceilings of your machine, and the ridge between them
-# - seen points below the roof, for want of work and for bytes that were not counted, and one above it, out of a cache
+# - seen points below the roof, from too little work and from uncounted bytes, and one above it, out of a cache
 # - written a function that predicts a time without running anything
 #
 # ## Check yourself
 #
 # <details><summary>You replace float32 by float16 in <code>x + y</code>. What happens to the intensity, and to the time?</summary>
 #
-# Half the bytes, the same operations: the intensity doubles, and the time halves.
+# Half the bytes for the same operations: the intensity doubles, and the time halves.
 #
 # </details>
 #
 # <details><summary>A kernel's intensity is 0.25, and the ridge is at 150. Somebody offers you a GPU with twice the TFLOPS. Do you take it?</summary>
 #
-# Not for this kernel. It waits for memory, and would do so on both.
+# Not for this kernel. It is memory-bound, and would be so on both.
 #
 # </details>
 #
-# <details><summary>Two kernels of the same intensity follow each other, and you fuse them so that what is in between stays on the chip. Where does the new point lie?</summary>
+# <details><summary>Two kernels of the same intensity follow each other, and you fuse them so that the intermediate result stays on the chip. Where does the new point lie?</summary>
 #
 # Further to the right: as many operations, fewer bytes. If it stays on the slanted roof, it is higher as well.
 #
@@ -458,16 +481,24 @@ count_predictions()
 #
 # <details><summary>A kernel reaches 130 % of the memory roof, and the clock is right. What can be the reason?</summary>
 #
-# Part of its data came from a cache. Or it moves fewer bytes than you counted, for instance when it skips zeros.
+# Part of its data came from a cache. Or it moves fewer bytes than you counted, for example because it skips zeros.
 #
 # </details>
 #
-# <details><summary>A batch of products with <code>k = 16</code> in float16 takes far longer than its operations say. Why?</summary>
+# <details><summary>A batch of products with <code>k = 16</code> in float16 takes far longer than its operations suggest. Why?</summary>
 #
-# Its intensity is less than 16, which is far below the ridge of today's GPUs. It waits for memory, mostly for the writing
-# of the results.
+# Its intensity is less than 16, far below the ridge of today's GPUs. It is memory-bound, mostly by writing the results.
 #
 # </details>
 #
-# **Next:** [Let the compiler fuse](05_let_the_compiler_fuse.ipynb), which moves points to the right for you. Or go back
-# to the [syllabus](../README.ipynb).
+# ## Read on
+#
+# - [Roofline: an insightful visual performance model](https://doi.org/10.1145/1498765.1498785): the paper by Williams, Waterman and
+#   Patterson.
+# - [GPU Performance Background](https://docs.nvidia.com/deeplearning/performance/dl-performance-gpu-background/index.html): NVIDIA on
+#   memory-bound and compute-bound layers.
+# - [Making Deep Learning Go Brrrr From First Principles](https://horace.io/brrr_intro.html): compute, memory and overhead, for people
+#   who train models.
+#
+# **Next:** [Let the compiler fuse](05_let_the_compiler_fuse.ipynb), which moves points to the right for you. Or go back to the
+# [syllabus](../README.ipynb).

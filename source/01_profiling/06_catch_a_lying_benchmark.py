@@ -1,18 +1,18 @@
 # %% [markdown]
 # # Catch a lying benchmark
 #
-# **You will** fake a speed-up in nine ways, each with a kernel that is no faster at all. Then you write a function that
-# tells sound benchmarks from lying ones without reading them.
+# **You will** fake a speed-up in nine ways, each with a kernel that is no faster at all. Then you write a function that tells
+# sound benchmarks from lying ones without reading them.
 #
 # **You will learn**
 #
-# - the nine ways in which a speed-up is faked, most often by accident
+# - nine ways in which a speed-up is faked, usually by accident
 # - how large a number each of them fakes on your machine
-# - the question that catches each
-# - to audit a benchmark by what it does: with kernels, baselines and data of your own choosing
+# - the question that catches each of them
+# - how to audit a benchmark by its behaviour, with kernels, baselines and data of your own choice
 #
-# **You need** about 60 minutes, PyTorch, and the first notebook of this chapter. No CUDA. Seven of the nine lies run on
-# any machine. Two need a GPU; without one they run on a *pretend GPU*, and say so.
+# **You need** about 95 minutes, PyTorch, and the first notebook of this chapter, but no CUDA. Seven of the nine lies run on any
+# machine. Two need a GPU; without one they run on a *pretend GPU* and say so.
 
 # %%
 from grader import check, device
@@ -30,22 +30,22 @@ torch.set_num_threads(1)  # on a CPU: one thread is disturbed less by other prog
 # %% [markdown]
 # ## A benchmark that can be audited
 #
-# A benchmark here is a function of four arguments, and returns the speed-up that it claims:
+# In this notebook, a benchmark is a function of four arguments that returns the speed-up it claims:
 #
 # `benchmark(kernel, baseline, make_input, machine)`
 #
-# - `kernel` and `baseline` each take a tensor and return one. They are to compute the same.
-# - `make_input()` makes a tensor of fresh data.
-# - `machine` has the clock and what else `torch.cuda` offers: `machine.clock()` in seconds, `machine.synchronize()`,
+# - `kernel` and `baseline` each take a tensor and return one. They are supposed to compute the same thing.
+# - `make_input()` returns a tensor with fresh data.
+# - `machine` has the clock and whatever else you need from `torch.cuda`: `machine.clock()` in seconds, `machine.synchronize()`,
 #   `machine.Event()`, `machine.Stream()`, `machine.stream(s)`, `machine.current_stream()`.
 #
-# Whoever calls the benchmark decides what is timed, on which data, and by which clock. That makes an audit possible.
+# The caller of the benchmark decides what is timed, on which data, and by which clock. That makes an audit possible.
 
 # %%
 machine = ThisMachine()  # your GPU, or your CPU
 
 # %% [markdown]
-# The stopwatch is the sound one of the first notebook. It times each call, and keeps the results.
+# The stopwatch is the sound one from the first notebook. It times each call and keeps the results.
 
 
 # %%
@@ -61,7 +61,7 @@ def time_calls(function, inputs, machine, average=median):
 
 
 # %% [markdown]
-# Two more helpers. `prepare` makes all data ahead, and warms both functions up on data that is not used again. `agree`
+# Two more helpers. `prepare` makes all data in advance and warms up both functions on data that is not used again. `agree`
 # compares the results.
 
 
@@ -79,7 +79,7 @@ def agree(got, expected, tolerance=1e-5):
 
 
 # %% [markdown]
-# And this is a sound benchmark. Where the results differ there is no speed-up to claim, so it returns 0.
+# And this is a sound benchmark. If the results differ, there is no speed-up to claim, so it returns 0.
 
 
 # %%
@@ -91,7 +91,7 @@ def sound(kernel, baseline, make_input, machine):
 
 
 # %% [markdown]
-# To see a lie plainly, we benchmark a function **against itself**. It cannot be faster than it is.
+# To expose a lie, we benchmark a function **against itself**. It cannot be faster than itself.
 
 
 # %%
@@ -110,8 +110,8 @@ def make_input():
 round(sound(work, work, make_input, machine), 2)
 
 # %% [markdown]
-# About 1, with some noise: other programs run, the clock rate changes. (Far from 1? Your machine is busy. Run the cell
-# again, and mistrust what follows by as much.) From here on, **any claim far from 1 is a lie**. We collect them.
+# About 1, with some noise from other programs and a changing clock rate. If it is far from 1, your machine is busy: run the cell
+# again, and trust the numbers below only as far as this one. From here on, **any claim far from 1 is a lie**. We collect them.
 
 # %%
 claims = {}
@@ -119,7 +119,7 @@ claims = {}
 # %% [markdown]
 # ## 1. No sync
 #
-# The first notebook had this one: a launch returns at once. Whoever reads the clock then has timed the launch.
+# You know this one from the first notebook: a launch returns at once. If you read the clock then, you have timed the launch.
 
 
 # %%
@@ -133,16 +133,16 @@ def no_sync(kernel, baseline, make_input, machine):
 
 
 # %% [markdown]
-# A CPU has done its work when a call returns, so there is nothing to wait for. Without a GPU this lie runs on a
-# **pretend GPU**. The one in the first notebook waited for real. The time of this one is just a number. It goes up when
-# the host launches a kernel, by five microseconds, and when the host waits.
+# A call on a CPU returns when the work is done, so there is nothing to wait for. Without a GPU, this lie runs on a **pretend
+# GPU**. The one in the first notebook really waited. The clock of this one is only a number, which goes up when the host
+# launches a kernel, by five microseconds, and when the host waits.
 
 # %%
 gpu = machine if device == "cuda" else PretendGpu()
 
 # %% [markdown]
-# Both kinds of machine have `run(seconds)`, which launches a kernel that takes so long. (With a GPU it keeps yours busy.)
-# From it we make a function whose time we know.
+# Both kinds of machine have `run(seconds)`, which launches a kernel that takes that long. With a GPU, it keeps yours busy. We
+# use it to make a function whose time we know.
 
 
 # %%
@@ -159,7 +159,7 @@ def few_numbers():
 
 
 # %% [markdown]
-# Kernel and baseline both take a millisecond. Predict: which speed-up is claimed?
+# Kernel and baseline both take one millisecond. Predict: what speed-up is claimed?
 
 # %%
 prediction = ...  # claimed speed-up
@@ -169,16 +169,16 @@ claims["no sync"] = no_sync(takes(0.001, gpu), takes(0.001, gpu), few_numbers, g
 compare(prediction, claims["no sync"], how="measured" if device == "cuda" else "computed")
 
 # %% [markdown]
-# The time of a kernel divided by that of its launch. The longer the kernel, the larger the "speed-up".
+# It is the time of a kernel divided by the time of its launch. The longer the kernel, the larger the "speed-up".
 #
-# **The question:** *has the GPU done its work when the clock is read?* Benchmarks that synchronise can fail it, too: they
-# wait before the first reading of the clock and not before the second, or for the first of ten calls.
+# **The question:** *has the GPU finished its work when the clock is read?* A benchmark that synchronises can still get this
+# wrong: it may wait before the first reading of the clock but not before the second, or only in the first of ten calls.
 
 # %% [markdown]
 # ## 2. Hot data
 #
-# A cache keeps what was touched last. A benchmark that calls the kernel on the same small tensor again and again times
-# the cache. In real use the data often come from memory.
+# A cache keeps what was used last. A benchmark that calls the kernel on the same small tensor again and again times the cache.
+# In real use, the data usually comes from memory.
 
 
 # %%
@@ -191,8 +191,8 @@ def hot_data(kernel, baseline, make_input, machine):
 
 
 # %% [markdown]
-# A sum reads each element once and computes next to nothing, so memory sets its pace. One tensor fits a cache (the L2 of
-# a GPU, or of most CPU cores), and a hundred do not.
+# A sum reads each element once and computes next to nothing, so it is as fast as its memory. One tensor fits in a cache (the L2
+# of a GPU or of most CPU cores); a hundred do not.
 
 
 # %%
@@ -202,7 +202,7 @@ def cacheable():
 
 
 # %% [markdown]
-# Predict, or guess: which speed-up is claimed?
+# Predict: what speed-up is claimed?
 
 # %%
 prediction = ...  # claimed speed-up
@@ -212,17 +212,16 @@ claims["hot data"] = hot_data(torch.sum, torch.sum, cacheable, machine)
 compare(prediction, claims["hot data"])
 
 # %% [markdown]
-# On a GPU the claim can be small: each call is timed with its launch and its wait, and no cache shortens these.
+# On a GPU the claim may be small: each call is timed with its launch and its wait, which no cache shortens.
 #
-# **The question:** *has anybody touched the data just before?* Two tensors in turn are as hot as one. So is a tensor that
-# the baseline has read a moment ago. A sound benchmark makes all data ahead, and hands each tensor to a
-# function once.
+# **The question:** *has somebody just used the data?* Two tensors in turn are as hot as one, and so is a tensor that the
+# baseline has read a moment ago. A sound benchmark makes all data in advance and passes each tensor to a function only once.
 
 # %% [markdown]
 # ## 3. Cached result
 #
-# A function may remember what it has computed, say by the tensor's address. If the benchmark runs everything once "to
-# warm up", there is nothing left to time but the look-up.
+# A function can remember its results, for example by the address of the tensor. If the benchmark runs everything once "to warm
+# up", all that remains to be timed is the look-up.
 
 
 # %%
@@ -242,8 +241,8 @@ claims["cached result"] = cached_result(work, work, make_input, machine)
 round(claims["cached result"], 1)
 
 # %% [markdown]
-# The results are right, so comparing them does not help. **The question:** *does the kernel run in each call that is
-# timed?* A benchmark may also look up just some of the calls. Then its claim is not even striking.
+# The results are right, so comparing them does not help. **The question:** *does the kernel run in every call that is timed?* A
+# benchmark may also look up only some of the calls. Then the claim does not even stand out.
 
 # %% [markdown]
 # ## 4. Shrunken input
@@ -261,7 +260,7 @@ def shrunken_input(kernel, baseline, make_input, machine):
 
 
 # %% [markdown]
-# Predict: which speed-up is claimed?
+# Predict: what speed-up is claimed?
 
 # %%
 prediction = ...  # claimed speed-up
@@ -271,18 +270,17 @@ claims["shrunken input"] = shrunken_input(work, work, make_input, machine)
 compare(prediction, claims["shrunken input"])
 
 # %% [markdown]
-# Ten times, or less or more: a call has a price of its own, however little it is given, and a tenth of the data may fit a
-# faster cache.
+# Ten times, more or less: every call has a fixed cost, and a tenth of the data may fit in a faster cache.
 #
-# **The question:** *does the kernel get all of the data?* In the wild it is a batch of 1 against a batch of 8, a shorter
-# sequence, or every second row. The first calls may get all, and the timed ones less.
+# **The question:** *does the kernel get all of the data?* In practice it is a batch of 1 against a batch of 8, a shorter
+# sequence, or every second row. The warm-up calls may get everything, and the timed ones less.
 
 # %% [markdown]
 # ## 5. Other stream
 #
-# A *stream* is a queue of work for the GPU. There can be several. Work in one does not wait for work in another, and an
-# event in one says nothing of the other. Here the events are recorded in the current stream, and the kernel runs
-# elsewhere.
+# A **stream** is a queue of work for the GPU, and there can be several. Work in one stream does not wait for work in another,
+# and an event in one says nothing about the other. Here the events are recorded in the current stream, but the kernel runs in
+# a different one.
 
 
 # %%
@@ -305,7 +303,7 @@ def other_stream(kernel, baseline, make_input, machine):
 
 
 # %% [markdown]
-# Kernel and baseline take a millisecond each. Predict the claim.
+# Kernel and baseline take one millisecond each. Predict the claim.
 
 # %%
 prediction = ...  # claimed speed-up
@@ -315,20 +313,19 @@ claims["other stream"] = other_stream(takes(0.001, gpu), takes(0.001, gpu), few_
 compare(prediction, claims["other stream"], how="measured" if device == "cuda" else "computed")
 
 # %% [markdown]
-# This benchmark does synchronise, and lies all the same. Its two events lie side by side in a stream that has nothing to
-# do:
+# This benchmark does synchronise, and still lies. Its two events are next to each other in a stream that has nothing to do:
 
 # %%
 draw_waits()
 
 # %% [markdown]
-# **The question:** *does the clock watch the stream that the work is on?* The host's clock can fail it, too:
-# `torch.cuda.synchronize()` waits for all streams, but `torch.cuda.current_stream().synchronize()` waits for one.
+# **The question:** *does the clock watch the stream in which the work runs?* The host's clock can get this wrong as well:
+# `torch.cuda.synchronize()` waits for all streams, but `torch.cuda.current_stream().synchronize()` for only one.
 
 # %% [markdown]
 # ## 6. Lower precision
 #
-# A narrower type has half the bytes, and on a GPU faster units for matrices. Here the kernel gets float16 for float32 on a
+# A narrower type has half the bytes and, on a GPU, faster units for matrices. Here the kernel gets float16 for float32 on a
 # GPU, and float32 for float64 on a CPU. The benchmark allows an error of 1 %, which is "about the same".
 
 
@@ -342,7 +339,7 @@ def lower_precision(kernel, baseline, make_input, machine):
 
 
 # %% [markdown]
-# The function to be "sped up" is a matrix product.
+# The function to "speed up" is a matrix product.
 
 
 # %%
@@ -357,7 +354,7 @@ def make_matrix():
 
 
 # %% [markdown]
-# Predict: which speed-up is claimed?
+# Predict: what speed-up is claimed?
 
 # %%
 prediction = ...  # claimed speed-up
@@ -367,9 +364,10 @@ claims["lower precision"] = lower_precision(multiply, multiply, make_matrix, mac
 compare(prediction, claims["lower precision"])
 
 # %% [markdown]
-# A narrower type can be a fine idea. But the baseline can have it, too.
+# A narrower type can be a good idea, but then the baseline should have it, too.
 #
-# **The question:** *do both compute in the same type?* The tensor's type is not all. The next cell hands over float32.
+# **The question:** *do both compute in the same type?* The type of the tensor is not the whole answer. The next cell passes
+# float32.
 
 # %%
 x = torch.randn(4, 4, device=device)
@@ -377,13 +375,13 @@ with torch.autocast(device, dtype=torch.bfloat16):
     print(x.dtype, "in,", (x @ x).dtype, "out; autocast:", torch.is_autocast_enabled(x.device.type))
 
 # %% [markdown]
-# Under `torch.autocast` a matrix product of float32 computes in bfloat16. The type can also look right while the values
-# are not: they were rounded to bfloat16 and back.
+# Under `torch.autocast`, a matrix product of float32 tensors is computed in bfloat16. The type can also look right while the
+# values are not, because they were rounded to bfloat16 and back.
 
 # %% [markdown]
 # ## 7. Constant data
 #
-# Zeros and ones are quick to write. Here the benchmark puts ones in place of the data.
+# Zeros and ones are quick to write. Here the benchmark replaces the data with ones.
 
 
 # %%
@@ -395,7 +393,7 @@ def constant_data(kernel, baseline, make_input, machine):
 
 
 # %% [markdown]
-# This time the kernel is not the baseline itself: it is a sort that first looks whether there is anything to do.
+# This time the kernel is not the baseline itself: it is a sort that first checks whether there is anything to do.
 
 
 # %%
@@ -413,7 +411,7 @@ def to_be_sorted():
 
 
 # %% [markdown]
-# On random data the look is in vain, so this kernel is a little *slower* than the sort. Predict: what is claimed?
+# On random data the check never succeeds, so this kernel is slightly *slower* than the sort. Predict: what is claimed?
 
 # %%
 prediction = ...  # claimed speed-up
@@ -424,16 +422,31 @@ compare(prediction, claims["constant data"])
 print(f"and by the sound benchmark: {sound(careful_sort, sort, to_be_sorted, machine):.2f}")
 
 # %% [markdown]
-# Constant data also hide bugs: with ones everywhere, a kernel that mixes up rows is right. And they matter where nothing
-# branches. A GPU at its power limit multiplies zeros faster than random numbers: fewer bits flip, and the clock rate stays
-# higher.
+# Constant data also hides bugs: with ones everywhere, a kernel that mixes up rows is right.
 #
-# **The question:** *are the data like those in real use?*
+# It even matters where nothing branches. A multiplication of random numbers flips more bits than one of ones, so it draws more
+# power. At its power limit, a GPU lowers its clock. In our recordings on an H200, cuBLAS multiplied large matrices of ones
+# about a quarter faster than random ones. Try it on yours:
+
+# %%
+def product_ms(make, size):
+    dtype = torch.float16 if device == "cuda" else torch.float32
+    a, b = (make(size, size, device=device).to(dtype) for _ in range(2))
+    seconds, _ = time_calls(lambda x: x @ b, [a] * 20, machine)
+    return 1e3 * seconds
+
+
+# %%
+for make in (torch.ones, torch.randn):
+    print(f"{make.__name__:6} {product_ms(make, 8192 if device == 'cuda' else 512):.3f} ms")
+
+# %% [markdown]
+# A CPU core is not at its power limit, so its times hardly differ. **The question:** *is the data like real data?*
 
 # %% [markdown]
 # ## 8. Slowed baseline
 #
-# Instead of making the kernel faster, make the other one slower. Here the baseline runs twice for each time that counts.
+# Instead of making the kernel faster, make the other one slower. Here the baseline secretly runs twice per measurement.
 
 
 # %%
@@ -450,9 +463,9 @@ claims["slowed baseline"] = slowed_baseline(sort, sort, to_be_sorted, machine)
 round(claims["slowed baseline"], 1)
 
 # %% [markdown]
-# Seldom is it that plain. The baseline is an old version, or built without optimisation. It gets data with gaps between the
-# elements (a column of a matrix). Or only the kernel is warmed up, and the baseline's first call is timed along, with all
-# that it compiles:
+# It is rarely that obvious. The baseline may be an old version, or built without optimisation. It may get data with gaps between
+# the elements, such as a column of a matrix. Or only the kernel is warmed up, and the baseline is timed with its first call,
+# including everything that it compiles:
 
 
 # %%
@@ -465,8 +478,8 @@ def cold_baseline(kernel, baseline, make_input, machine):
 
 
 # %% [markdown]
-# **The question:** *does the baseline get the same chance?* The same data, the same warm-up, the same statistic, and the
-# best known implementation.
+# **The question:** *does the baseline get the same chance?* That means the same data, the same warm-up, the same statistic, and
+# the best known implementation.
 
 # %% [markdown]
 # ## 9. Dead code
@@ -483,8 +496,8 @@ def unread(kernel, baseline, make_input, machine):
 
 
 # %% [markdown]
-# Nobody reads them, so why compute them? A compiler asks that, too. Below, `torch.compile` gets a call whose result nobody
-# uses, and leaves the call out. (The backend `aot_eager` generates no code, but it removes what is dead, as all do.)
+# If nobody reads the results, why compute them? A compiler asks that, too. Below, `torch.compile` gets a call whose result is
+# not used, and removes the call. The backend `aot_eager` generates no code, but it removes dead code, as all backends do.
 
 
 # %%
@@ -500,10 +513,10 @@ claims["dead code"] = unread(without_result(sort), sort, to_be_sorted, machine)
 round(claims["dead code"], 1)
 
 # %% [markdown]
-# What is timed as the kernel is a call into nothing. A C++ compiler, too, may remove a loop without effect.
+# The benchmark times an empty call as the kernel. A C++ compiler may also remove a loop that has no effect.
 #
-# **The question:** *does anybody look at the results?* A benchmark that does not will praise any kernel that skips its
-# work, with or without a compiler. Looking at the shapes is not enough, nor at the first result only.
+# **The question:** *does anybody look at the results?* A benchmark that does not will praise any kernel that skips its work, with
+# or without a compiler. It is not enough to look at shapes, or only at the first result.
 
 # %% [markdown]
 # ## Nine numbers
@@ -514,20 +527,20 @@ round(claims["dead code"], 1)
 draw_claims(claims, pretended=() if device == "cuda" else ("no sync", "other stream"))
 
 # %% [markdown]
-# The same nine, as recorded on a data-centre GPU:
+# The same nine, recorded on a data-centre GPU:
 
 # %%
 recorded("lies", "ratio_vs_itself")
 
 # %% [markdown]
-# A large claim is not the dangerous one. Whoever reads of a hundred times the speed asks questions. A gain of a tenth, or
-# a factor of two, is believed.
+# The large claims are not the dangerous ones: everybody questions a speed-up of a hundred. A gain of a tenth, or a factor of
+# two, is believed.
 
 # %% [markdown]
 # ## Probe it without reading it
 #
-# These benchmarks have few lines. A real one may have a thousand, and lie by a default in a library. So do not read it.
-# **Call it with functions that you know, and see what it does and what it claims.**
+# These benchmarks are a few lines long. A real one may have a thousand, and its lie may be a default of a library. So do not
+# read it. **Call it with functions that you know, and watch what it does and what it claims.**
 
 # %%
 benchmarks = {
@@ -540,12 +553,11 @@ benchmarks = {
 # %% [markdown]
 # ### Probe 1: times that you know
 #
-# On the pretend GPU you say how long a kernel takes. Let the kernel take one millisecond and the baseline three. An honest
+# On the pretend GPU you decide how long a kernel takes. Let the kernel take one millisecond and the baseline three. An honest
 # claim is 3.
 #
-# Why not one and one? If a benchmark waits for *neither*, it compares two launches, and claims 1. Times that are far apart
-# tell a launch from a kernel. And to catch a cold baseline, let the first call of each take 20 times as long, as if it
-# compiled.
+# Why not one and one? A benchmark that waits for *neither* compares two launches and claims 1. Different times tell a launch
+# from a kernel. And to catch a cold baseline, let the first call of each take 20 times as long, as if it compiled.
 
 
 # %%
@@ -567,7 +579,7 @@ def claim_of(benchmark):
 
 
 # %% [markdown]
-# Predict: how many of the ten liars claim something else than about 3?
+# Predict: how many of the ten liars claim something other than about 3?
 
 # %%
 prediction = ...  # of ten
@@ -578,14 +590,14 @@ compare(prediction, sum(not 2.5 < claim < 3.5 for claim in claimed.values()), ho
 claimed
 
 # %% [markdown]
-# One probe catches all that tamper with the time. No claim is exactly 3, since a launch and a wait take time, too. So
-# accept what is near.
+# One probe catches all lies about time. No claim is exactly 3, since a launch and a wait take time as well, so accept what is
+# close.
 
 # %% [markdown]
 # ### Probe 2: a diary
 #
-# Other lies tamper with the data. A function that you hand over sees all that it is given, so let it write that down: a
-# *spy*. `make_input` writes down what it made.
+# Other lies change the data. A function that you pass in sees everything that it is given, so let it write that down: a **spy**.
+# `make_input` writes down what it made.
 
 
 # %%
@@ -611,8 +623,8 @@ def diary_of(benchmark):
 
 
 # %% [markdown]
-# Now ask of each `x` whether it is **what was made**: type, shape and each value. (Not whether it is the same object: a
-# sound benchmark may hand out copies, since some kernels overwrite their input.) And whether it lies without gaps.
+# Now ask of each `x` whether it equals **what was made**, in type, shape and every value, and whether it has no gaps. It need
+# not be the same object: a sound benchmark may pass copies, since some kernels overwrite their input.
 
 
 # %%
@@ -622,7 +634,7 @@ def as_made(x, made):
 
 
 # %% [markdown]
-# Predict: which of the eleven benchmarks hand something else to a function?
+# Predict: which of the eleven benchmarks pass something else to a function?
 
 # %%
 prediction = ...  # names, in a list
@@ -636,9 +648,9 @@ for name, benchmark in benchmarks.items():
 compare(prediction, altered, how="computed")
 
 # %% [markdown]
-# `hot data` hands out what was made, but too often. Data is hot if the *same function* had it before, or if the
-# *call just before* had it. (If the other function had it long ago, it is cold again.) The address tells: `x.data_ptr()`.
-# (As long as the tensor is alive: the next one may get the place of one that is gone. The diary keeps them alive.)
+# `hot data` passes what was made, but too often. Data is hot if the *same function* had it before, or if the *previous call* had
+# it. If the other function had it long ago, it is cold again. The address, `x.data_ptr()`, tells you. A freed address may be
+# reused for the next tensor, so the diary keeps all tensors alive.
 
 
 # %%
@@ -652,8 +664,8 @@ def hot_calls(diary):
 
 
 # %% [markdown]
-# Predict: how many calls in the diary of `hot_data` are on hot data? It makes a hundred calls of each function, and a call
-# of each to warm up.
+# Predict: how many calls in the diary of `hot_data` use hot data? It makes a hundred calls of each function, plus one of each to
+# warm up.
 
 # %%
 prediction = ...  # calls
@@ -665,8 +677,8 @@ print("and in that of the sound one:", hot_calls(diary_of(sound)[1]))
 # %% [markdown]
 # ### Probe 3: a kernel that does nothing
 #
-# One is left: `dead code`. Hand it a kernel that does not do its work. To be on the safe side let its first answer be
-# right, for those that look only there. An honest claim is 0.
+# One lie is left: `dead code`. Pass a kernel that does not do its work. To be safe, let its first answer be right, for
+# benchmarks that look only there. An honest claim is 0.
 
 
 # %%
@@ -681,7 +693,7 @@ def right_once():
 
 
 # %% [markdown]
-# The baseline takes three milliseconds, and this kernel not even a launch.
+# The baseline takes three milliseconds, and this kernel does not even launch.
 
 # %%
 for benchmark in (unread, sound):
@@ -689,7 +701,7 @@ for benchmark in (unread, sound):
     print(f"{benchmark.__name__}: {benchmark(right_once(), takes(0.003, gpu), few_numbers, gpu):,.0f}")
 
 # %% [markdown]
-# A call without work still costs a wait and two readings of the clock: the claim is finite. Three probes, nine lies:
+# A call without work still costs a wait and two readings of the clock, so the claim is finite. Three probes catch nine lies:
 
 # %%
 show_lies(claims, pretended=() if device == "cuda" else ("no sync", "other stream"))
@@ -697,37 +709,47 @@ show_lies(claims, pretended=() if device == "cuda" else ("no sync", "other strea
 # %% [markdown]
 # ## Exercise: audit a benchmark
 #
-# Write `audit(benchmark, machine)`: `True` if the benchmark is sound, `False` if it lies. You are handed
-# ⟦ exercise("audit").answers | length ⟧ benchmarks at a time, one after another. Half of them are sound, in different
-# styles. The others lie, in one way each, and not quite as above. All must be judged right.
+# Write `audit(benchmark, machine)`, which returns `True` if the benchmark is sound and `False` if it lies. It gets
+# ⟦ exercise("audit").answers | length ⟧ benchmarks, one at a time. Half of them are sound, in different styles. Each of the others
+# lies in one way, and not quite as above. All verdicts must be right.
 #
-# - `machine` is a pretend GPU. On a machine with a GPU one round uses the real one. There time is real: stay with kernels
-#   of about a millisecond, accept claims from 2.5 to 3.5 where 3 is right, and queue the kernel before you take notes.
-# - A sound benchmark compares all results that it times, and returns 0 if they differ. It warms both functions up, makes
-#   all data ahead, and never hands data to a function twice.
-# - It may use events or the clock, its own stream, means or medians, copies of your data. It may call one function more
+# - `machine` is a pretend GPU. With a GPU, one round uses the real one, where time is real. So keep to kernels of about a
+#   millisecond, accept claims from 2.5 to 3.5 where 3 is right, and queue the kernel before you take notes.
+# - A sound benchmark compares all results that it times and returns 0 if they differ. It warms up both functions, makes all
+#   data in advance, and never passes the same data to a function twice.
+# - It may use events or the clock, a stream of its own, means or medians, or copies of your data. It may call one function more
 #   often than the other.
 #
-# 1. `inspector` makes a function of a known time, whose first call is slow. What may be wrong with the `x` that it is
-#    handed, or with the mode that it is called in (section 6)? Add each finding to `faults`, True or False. *(about 7
-#    lines)*
-# 2. The verdict: from the faults, the claim, and what is claimed for a kernel that does nothing. *(about 10 lines)*
+# There are two parts:
 #
-# The cell is a complete submission: it imports all it needs. If a check names a lie that you missed, read the end of its
-# section again: it tells of other forms.
+# 1. `inspector` makes a function that takes a known time and notes what is wrong with each call. Two lines are done: the slow
+#    first call, and data with gaps. What else may be wrong with `x`, or with the mode in which the function is called (section
+#    6)? Append each finding to `faults`, `True` or `False`. *(about 5 lines)*
+# 2. `audit` decides from the faults, the claim, and the claim for a kernel that does nothing. *(about 10 lines)*
+#
+# Your whole solution must be in this cell, with its imports. If a check names a lie that you missed, read the end of its section
+# again: other forms are described there.
 
 # %% nbgrader={"grade_id": "audit", "solution": true}
 import torch
 
 
 def inspector(seconds, machine, made, touched, faults):
-    mine = []  # the address of the data of each call so far
+    """Return a function of a known time that notes what is wrong with each call.
+
+    seconds: how long each call takes on the GPU, except the first
+    made: the tensors that `make_input` has returned so far
+    touched: the address of the data in each call so far, of both functions together
+    faults: append True for each fault that you find in a call, False if there is none
+    """
+    mine = []  # the address of the data in each call of this function
 
     def function(x):
-        ### BEGIN SOLUTION
         machine.run(seconds if mine else 20 * seconds)  # the first call is slow, as if it compiled
+        faults.append(not x.is_contiguous())  # data with gaps
+        ### BEGIN SOLUTION
         alike = [m for m in made if m.dtype == x.dtype and m.shape == x.shape]
-        faults.append(not x.is_contiguous() or not any(torch.equal(x, m) for m in alike))
+        faults.append(not any(torch.equal(x, m) for m in alike))
         faults.append(x.data_ptr() in mine or touched[-1:] == [x.data_ptr()])  # hot
         faults.append(torch.is_autocast_enabled(x.device.type))
         mine.append(x.data_ptr())
@@ -739,7 +761,7 @@ def inspector(seconds, machine, made, touched, faults):
 
 
 def audit(benchmark, machine):
-    made, touched, faults = [], [], []  # touched: like `mine`, of both functions together
+    made, touched, faults = [], [], []
 
     def make_input():
         made.append(torch.randn(1000))
@@ -762,7 +784,7 @@ def audit(benchmark, machine):
 
 
 # %% [markdown]
-# It is all or nothing. The benchmarks are drawn anew for every check: their order, their repeats, their clocks.
+# It is all or nothing. Every check draws the benchmarks again: their order, their repeats, their clocks.
 
 # %% nbgrader={"grade_id": "check-audit", "grade": true, "locked": true, "points": 5}
 check(audit)
@@ -780,22 +802,44 @@ except NotImplementedError:
 # %% [markdown]
 # ## What an audit cannot see
 #
-# Your function sees only what the benchmark does to *your* functions. A benchmark that knows when it is watched can behave.
-# And no probe tells whether the baseline is the best that there is, or whether the sizes are those that matter.
+# Your function sees only what the benchmark does to *your* functions. A benchmark that notices that it is being watched can
+# behave. And no probe tells you whether the baseline is the best one, or whether the sizes are the ones that matter.
 #
-# The judge of this course has the opposite worry: there the *kernel* may cheat. So its clock stands in another process, the
-# data are drawn after the code is loaded, every result is compared, and the baseline runs where no submission can slow it.
+# The judge of this course has the opposite problem: there, the *kernel* may cheat. So its clock is in another process, and the
+# data is drawn after the code is loaded. Every result is compared, and no submission can slow the baseline down.
 
 # %% [markdown]
 # ## Extra credit
 #
-# No points, but each shows something.
+# No points, but each task shows you something.
 #
-# 1. Write a tenth liar that your `audit` acquits. Then mend the audit. (Ideas: time the median of the baseline and the
-#    minimum of the kernel. Compare with `not (error > tolerance)`, and let the kernel return NaN.)
-# 2. Which of the nine does `torch.utils.benchmark.Timer` guard against? And `triton.testing.do_bench`? Write a benchmark
-#    around each, and audit it.
+# 1. Write a tenth liar that your `audit` acquits. Then fix the audit.
+#
+# <details><summary>Two ideas</summary>
+#
+# Compare the median of the baseline with the minimum of the kernel: give both functions times that vary. Or compare results
+# with `not (error > tolerance)`: a kernel that returns NaN passes, so let your idle kernel return NaN once.
+#
+# </details>
+#
+# 2. Which of the nine lies does `torch.utils.benchmark.Timer` guard against? And `triton.testing.do_bench`? Write a benchmark
+#    around each and audit it.
+#
+# <details><summary>Answer</summary>
+#
+# Both warm up and wait, so they guard against *no sync* and a cold first call. `do_bench` also clears the cache, `Timer` does
+# not. Neither compares results or chooses the data: that remains your part.
+#
+# </details>
+#
 # 3. Take a benchmark from a repository that you use, wrap it so that it takes four arguments, and audit it.
+#
+# <details><summary>What to expect</summary>
+#
+# Most often you find hot data, because one tensor is made before the loop, and results that are never compared. Both are easy to
+# fix, so send a pull request.
+#
+# </details>
 
 # %%
 from grader.explore import count_predictions
@@ -807,15 +851,15 @@ count_predictions()
 #
 # - faked a speed-up in nine ways with kernels that are no faster
 # - seen how large a number each lie fakes
-# - asked of each the question that catches it
+# - asked the question that catches each of them
 # - probed benchmarks with known times, a slow first call, a diary, and a kernel that does nothing
-# - written an audit that acquits what is sound and catches what lies
+# - written an audit that acquits sound benchmarks and catches lying ones
 #
 # ## Check yourself
 #
-# <details><summary>A benchmark claims that a kernel moves four times the bytes a second that the card's memory can deliver. Which of the nine cannot explain that?</summary>
+# <details><summary>A benchmark claims that a kernel moves four times the bytes per second that the card's memory can deliver. Which of the nine cannot explain that?</summary>
 #
-# A slowed baseline: it leaves the kernel's own time alone. Most of the others make that time too short, or have fewer bytes
+# A slowed baseline: it does not change the kernel's own time. Most of the others make that time too short, or make fewer bytes
 # come from memory than were counted.
 #
 # </details>
@@ -826,18 +870,27 @@ count_predictions()
 #
 # </details>
 #
-# <details><summary>The results of kernel and baseline agree in each call. Which of the nine can it still be?</summary>
+# <details><summary>The results of kernel and baseline agree in every call. Which of the nine can it still be?</summary>
 #
-# All but dead code: where the work is left out, the results cannot agree. A shrunken input passes where only the part is
-# compared, and lower precision where the tolerance is wide.
+# All but dead code: if the work is skipped, the results cannot agree. A shrunken input passes if only that part is compared, and
+# lower precision if the tolerance is wide.
 #
 # </details>
 #
 # <details><summary>A colleague's benchmark synchronises before and after each call, and still misses the kernel. How?</summary>
 #
-# It waits for one stream, `current_stream().synchronize()`, and the kernel runs on another.
+# It waits for one stream, with `current_stream().synchronize()`, and the kernel runs on another.
 #
 # </details>
 #
-# **Next:** [Square a matrix](../02_load_inline/01_square_a_matrix.ipynb), where you write your first kernel in CUDA C++. Or
-# go back to the [syllabus](../README.ipynb). Both lie in the course's folder.
+# ## Read on
+#
+# - [PyTorch Benchmark](https://docs.pytorch.org/tutorials/recipes/recipes/benchmark.html): PyTorch's `Timer`
+#   and how to compare its results.
+# - [Strangely, Matrix Multiplications Run Faster When Given "Predictable" Data](https://www.thonking.ai/p/strangely-matrix-multiplications):
+#   ones, zeros and the power limit, measured.
+# - [Fooling the masses](https://blogs.fau.de/hager/archives/5260): twelve ways from 1991 to embellish results on parallel
+#   computers, and what became of them.
+#
+# **Next:** [Square a matrix](../02_load_inline/01_square_a_matrix.ipynb), where you write your first kernel in CUDA C++. Or go
+# back to the [syllabus](../README.ipynb).

@@ -4,7 +4,10 @@ from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
+import torch
+from torch.profiler import ProfilerActivity
 
+from benchmarks import traces
 from benchmarks.traces import COMMANDS, SCRIPT, slim, write
 from grader.explore import recorded_output, recorded_trace, show_timeline
 
@@ -35,6 +38,18 @@ def test_the_script_and_the_commands_are_the_notebooks():
     assert f'script = """{SCRIPT}"""' in text
     for command in sum(COMMANDS.values(), ()):
         assert f"# {command}\n" in text
+
+
+def test_a_profile_holds_one_call_of_each_way_after_a_warm_up(monkeypatch):
+    """The profiler's first step is discarded, and its own ranges are left out."""
+    monkeypatch.setattr(traces, "_ACTIVITIES", [ProfilerActivity.CPU])
+    monkeypatch.setattr(torch.cuda, "synchronize", lambda: None)
+    calls = []
+    events = traces._profiled({"one": lambda: calls.append(torch.ones(3) + 1), "other": lambda: torch.ones(3) * 2})
+    names = [event.get("name") for event in events if event.get("cat") in ("cpu_op", "user_annotation")]
+    assert len(calls) == 5  # three to warm up, one to warm up the profiler, one recorded
+    assert [names.count(name) for name in ("one", "other", "aten::add", "aten::mul")] == [1, 1, 1, 1]
+    assert not any(str(name).startswith("ProfilerStep") for name in names)
 
 
 def test_a_slim_trace_keeps_the_timelines_content():

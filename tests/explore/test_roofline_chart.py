@@ -30,7 +30,7 @@ def test_a_point_is_what_was_counted_over_the_time() -> None:
     """2e9 bytes and 1e9 operations in a millisecond are 2,000 GB/s, 1 TFLOPS and half an operation per byte."""
     point = Landed("some", 2e9, 1e9, 1.0)
     assert (point.intensity, point.gbps, point.tflops) == (0.5, 2000, 1)
-    assert repr(point) == "some: 0.5 operations a byte, 2,000 GB/s, 1 TFLOPS"
+    assert repr(point) == "some: 0.5 operations per byte, 2,000 GB/s, 1 TFLOPS"
 
 
 def test_a_count_that_cannot_be_drawn_is_refused() -> None:
@@ -67,7 +67,9 @@ def test_the_picture_says_its_numbers() -> None:
     """The alt text has the ceilings, the ridge and each point's share; the same call gives the same bytes."""
     points = (Landed("below", 1e9, 1e9, 2.0), Landed("above", 1e9, 1e9, 0.5))
     picture = draw_roofline(MACHINE, *points)
-    assert "memory, 1,000 GB/s; the flat one is arithmetic, 50 TFLOPS; they meet at 50 operations a byte" in picture.alt
+    assert (
+        "memory, 1,000 GB/s; the flat one is arithmetic, 50 TFLOPS; they meet at 50 operations per byte" in picture.alt
+    )
     assert "below: 1 op/B, 500 GFLOPS, 50 % of the roof" in picture.alt
     assert "above: 1 op/B, 2 TFLOPS, 200 % of the roof" in picture.alt
     assert picture.svg == draw_roofline(MACHINE, *points).svg
@@ -91,24 +93,29 @@ def results(tmp_path: Path) -> Path:
         _row("ceilings", "float16 matrix product", "tflops", 400),
         _row("softmax", "4096 × 256", "median_us", 10),
         _row("softmax", "4096 × 1024", "median_us", 20),
-        _row("roofline", "matmul", "bytes", 1e6),
-        _row("roofline", "matmul", "operations", 1e9),
-        _row("roofline", "matmul", "median_us", 5),
+        *(_row("roofline", f"matmul, {n} × {n}, float16", "bytes", 1e6) for n in (256, 8192)),
+        *(_row("roofline", f"matmul, {n} × {n}, float16", "operations", 1e9) for n in (256, 8192)),
+        *(_row("roofline", f"matmul, {n} × {n}, float16", "median_us", 5) for n in (256, 8192)),
     ]
     (tmp_path / "gpu-x.json").write_text(json.dumps(rows))
     return tmp_path
 
 
 def test_a_recorded_gpu_is_drawn_with_its_kernels(results: Path) -> None:
-    """Exercises are drawn from their recorded times, together with points that do not belong to an exercise."""
+    """Chosen exercises are drawn at their largest size, together with chosen points of PyTorch."""
     ceilings = recorded_ceilings(results)
     assert ceilings is not None
     assert (ceilings.machine, ceilings.bandwidth_gbps, ceilings.tflops) == ("GPU X", 2000, 400)
     landed = {one.name: one for one in recorded_kernels(results)}
-    assert list(landed) == ["softmax, 4096 × 256", "softmax, 4096 × 1024", "matmul"]
+    assert list(landed) == ["softmax, 4096 × 1024", "matmul, 256 × 256, float16"]
     assert landed["softmax, 4096 × 1024"].gbps == pytest.approx(2 * 4 * 4096 * 1024 / 20 / 1e3)
-    assert landed["matmul"].tflops == pytest.approx(200)
+    assert landed["matmul, 256 × 256, float16"].tflops == pytest.approx(200)
     assert "Roofline of GPU X" in repr(recorded_roofline(results))
+
+
+def test_the_recorded_picture_has_at_most_eight_points() -> None:
+    """More could not be told apart."""
+    assert 4 <= len(recorded_kernels()) <= 8
 
 
 def test_where_nothing_was_recorded_a_sentence_says_so(tmp_path: Path) -> None:

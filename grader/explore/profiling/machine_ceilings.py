@@ -74,9 +74,8 @@ class Landed:
         return self.bytes_moved / self.ms / 1e6
 
     def __repr__(self) -> str:
-        return (
-            f"{self.name}: {figures(self.intensity)} operations a byte, {figures(self.gbps)} GB/s, {rate(self.tflops)}"
-        )
+        intensity = f"{figures(self.intensity)} operations per byte"
+        return f"{self.name}: {intensity}, {figures(self.gbps)} GB/s, {rate(self.tflops)}"
 
 
 def figures(value: float) -> str:
@@ -136,17 +135,18 @@ def measure_ceilings() -> Ceilings:
     """Measure both ceilings of this machine, on its GPU if it has one. This takes a few seconds.
 
     The bandwidth is that of a large copy or a large addition, whichever is higher, and counts bytes read and written.
-    The arithmetic throughput is that of a matrix product, in float16 on a GPU and in float32 on a CPU.
+    The arithmetic throughput is that of a matrix product, in float16 on a GPU and in float32 on a CPU. All data is
+    random: at its power limit, a GPU multiplies constants faster.
     """
     import torch
 
     device = "cuda" if torch.cuda.is_available() else "cpu"
     elements, size = _COPY_BYTES[device] // 4, _PRODUCT_SIZE[device]
-    x, y, out = (torch.ones(elements, device=device) for _ in range(3))
+    x, y, out = (torch.randn(elements, device=device) for _ in range(3))
     copy = 8 * elements / time_ms(lambda: out.copy_(x), _THOROUGH) / 1e6
     addition = 12 * elements / time_ms(lambda: torch.add(x, y, out=out), _THOROUGH) / 1e6
     dtype = torch.float16 if device == "cuda" else torch.float32
-    a, b, c = (torch.ones(size, size, dtype=dtype, device=device) for _ in range(3))
+    a, b, c = (torch.randn(size, size, device=device).to(dtype) for _ in range(3))
     tflops = 2 * size**3 / time_ms(lambda: torch.mm(a, b, out=c), _THOROUGH) / 1e9
     name = torch.cuda.get_device_name() if device == "cuda" else "one core of this machine's CPU"
     return Ceilings(name, max(copy, addition), tflops, str(dtype).removeprefix("torch."))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from html import escape
@@ -17,6 +18,8 @@ if TYPE_CHECKING:
 
 _LEAST_RIDGE = 4.0
 _SHORT = 54  # characters: lines up to this length go in two columns
+_KERNELS_SHOWN = ("vector_add", "softmax", "fuse", "matmul")  # each at its largest size
+_OTHERS_SHOWN = ("torch mean", "torch softmax", "matmul, 256 ", "matmul, 1024 ")
 _ABOVE = 1.25  # times the roof: a point below this may be noise
 
 
@@ -48,8 +51,8 @@ def draw_roofline(ceilings: Ceilings, *landed: Landed, predicted: bool = False) 
             zorder=5,
         )  # fmt: skip
     axes.set_title(ceilings.machine if ceilings.measured_here else ceilings.origin, loc="left", fontsize=12, color=DARK)
-    axes.set_xlabel("arithmetic intensity: operations a byte", fontsize=11)
-    axes.set_ylabel(f"operations a second: {prefix}", fontsize=11)
+    axes.set_xlabel("arithmetic intensity: operations per byte", fontsize=11)
+    axes.set_ylabel(f"operations per second: {prefix}", fontsize=11)
     axes.grid(which="major", color="#DDDDDD", linewidth=0.6)
     axes.set_axisbelow(True)
     axes.xaxis.set_major_formatter(_plain)
@@ -111,7 +114,7 @@ def _finished(figure: Any, ceilings: Ceilings, landed: Sequence[Landed], predict
     alt = f"Roofline of {ceilings.machine}. {origin}The slanted roof is memory, {figures(ceilings.bandwidth_gbps)} GB/s"
     if ceilings.tflops:
         alt += f"; the flat one is arithmetic, {rate(ceilings.tflops)}; they meet at {figures(ceilings.ridge)} "
-        alt += "operations a byte"
+        alt += "operations per byte"
     points = "; ".join(_words(one, ceilings, predicted) for one in landed)
     alt += f". {'Predicted' if predicted else 'Points'}: {points}." if points else "."
     with matplotlib.rc_context({"savefig.bbox": "tight"}):
@@ -131,25 +134,21 @@ def recorded_ceilings(folder: Path | None = None) -> Ceilings | None:
 
 
 def recorded_kernels(folder: Path | None = None) -> list[Landed]:
-    """Return the course's kernels at their largest recorded sizes, and the first one also at its smallest.
+    """Return eight recorded points, so that each can be read: four of the course's kernels and four of PyTorch.
 
-    `make bench ARGS=kernels` records their times; points that are not exercises come from `ARGS=ceilings`.
+    `make bench ARGS=kernels` records the kernels' times; the others come from `ARGS=ceilings`.
     """
-    from grader.exercises import EXERCISES
+    from grader.exercises import find
 
     found: list[Landed] = []
-    for exercise in EXERCISES.values():
-        if not exercise.gates:
-            continue
+    for exercise in map(find, _KERNELS_SHOWN):
         times = recorded(exercise.id, "median_us", folder=folder)
-        known = [case for case in exercise.plot_cases if times.value("median_us", case.name)]
-        for case in known[-1:] if found else [*known[:1], *known[-1:]]:
-            us, operations = times.value("median_us", case.name), exercise.operations(case)
-            if us and operations:
-                name = f"{exercise.id}, {case.name}"
-                found.append(Landed(name, exercise.bytes_moved(case), operations, us / 1e3))
+        for case in [case for case in exercise.plot_cases if times.value("median_us", case.name)][-1:]:
+            us = times.value("median_us", case.name) or math.nan
+            name = f"{exercise.id}, {case.name}"
+            found.append(Landed(name, exercise.bytes_moved(case), exercise.operations(case), us / 1e3))
     extra = recorded("roofline", "bytes", "operations", "median_us", folder=folder)
-    cases = dict.fromkeys(str(row["case"]) for row in extra.rows)
+    cases = [case for case in dict.fromkeys(str(row["case"]) for row in extra.rows) if case.startswith(_OTHERS_SHOWN)]
     return [*found, *(one for case in cases if (one := _of(extra, case)))]
 
 
