@@ -6,6 +6,7 @@ On this course's notebooks nbgrader runs every cell, and each `check` starts its
 
 from __future__ import annotations
 
+import shutil
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -58,11 +59,13 @@ def grade_ours(made: Class, lines: Path, limit: Limit) -> None:
     The time includes the judge's start. No feedback is written, as by nbgrader's `autograde`.
     """
     from grader.classroom.preprocessor import JudgeCells
+    from grader.judge.service import shared_judge
 
+    cells = JudgeCells(config=made.api().config)
     try:
         _grade_ours(made, lines, limit)
     finally:
-        JudgeCells(config=made.api().config).judge.close()
+        shared_judge(cells.device, cells.sandbox).close()
 
 
 def _grade_ours(made: Class, lines: Path, limit: Limit) -> None:
@@ -81,6 +84,7 @@ def _grade_ours(made: Class, lines: Path, limit: Limit) -> None:
             if not limit.allows(1.5 * longest):
                 raise TimeUp
 
+        shutil.rmtree(made.folder / ".regrade", ignore_errors=True)  # begin again: the time is of a whole assignment
         result = class_actions.autograde(made.folder, assignment, force=True, feedback=False, progress=tell)
         seconds = time.perf_counter() - begun
         bad = [each for each in result.students if each.outcome != "graded" or each.reason]

@@ -8,7 +8,7 @@ import re
 import shlex
 import shutil
 import warnings
-from collections.abc import Collection
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, Literal
@@ -16,6 +16,10 @@ from typing import Any, Literal
 from grader.classroom import course_folder as folder
 from grader.classroom import inbox
 from grader.classroom.answers import AssignmentStatus, AutogradeResult, ReleaseResult, StatusResult, StudentResult
+from grader.classroom.grading import judging, regrade, verdict_store
+from grader.classroom.grading.judging import Judging
+from grader.classroom.grading.verdict_store import Task
+from grader.classroom.grading.workers import ThisProcess, Workers, side_by_side
 from grader.classroom.new_course import init
 from grader.classroom.settings import CONFIG_FILE
 from grader.classroom.student_feedback import write_feedback
@@ -84,16 +88,21 @@ def autograde(
     release_feedback: bool = False,
     sandbox: bool = True,
     accept: Collection[str] = (),
+    jobs: int = 1,
+    gpus: Sequence[int] = (),
     progress: Progress | None = None,
 ) -> AutogradeResult:
     """Collect submissions, grade them and write feedback.
 
-    New submissions are graded, and those that could not be judged before; with `force`, all. If one cannot be graded,
-    the others still are. Without `sandbox` submissions can do on this machine whatever its user can. For the students
-    in `accept`, the owners and times of their entries in the exchange are not checked.
+    New submissions are graded, and those that could not be judged before; with `force`, all are judged again. A forced
+    grading that was interrupted goes on. If one submission cannot be graded, the others still are. Equal texts are
+    judged once. Without `sandbox` submissions can do on this machine whatever its user can. For the students in
+    `accept`, the owners and times of their entries in the exchange are not checked. `jobs` judges work side by side
+    without a GPU, or one on each of the `gpus`.
 
     Raises:
-        ClassroomError: no such assignment or student, or the assignment was never released.
+        ClassroomError: no such assignment or student, the assignment was never released, or these judges would disturb
+            each other.
         MachineLacks: this machine has no sandbox, but `sandbox` is true.
     """
     from grader.judge.sandbox import must_be_caged
@@ -116,19 +125,13 @@ def autograde(
     if student is not None and student not in students:
         raise ClassroomError(f"{student} has not submitted {assignment}; {plural(len(students), 'student')} did.")
     students = [student] if student is not None else students
-    done = folder.graded(api, assignment)
-    again = [n for n in students if force or n not in done or folder.waits_for_judge(api, assignment, n)]
-    own = folder.notebooks(api.coursedir, assignment)
-    handed_in = {name: _handed_in(folder.path(api, "submitted", assignment, name), own) for name in again}
-    results = []
-    for number, name in enumerate(students):
-        reason = ""
-        if name in handed_in:
-            tell(f"grading {name}", number, len(students))
-            _look_ahead(api, [pair for pairs in handed_in.values() for pair in pairs])
-            reason = _grade(api, assignment, name)
-            del handed_in[name]
-        results.append(_student_result(api, assignment, name, name in again, reason))
+    forced = regrade.begin(Path(api.coursedir.root), assignment, students, force=force, alone=student is not None)
+    if forced.goes_on:
+        warnings.append(f"went on with an interrupted --force, {plural(len(forced.students), 'student')}")
+    done = folder.graded(api, assignment) - forced.students
+    again = [n for n in students if n not in done or folder.waits_for_judge(api, assignment, n)]
+    reasons = _grade_all(api, assignment, again, forced, jobs, gpus, tell)
+    results = [_student_result(api, assignment, name, name in again, reasons.get(name, "")) for name in students]
     wrote: Literal["none", "written", "released"] = "none"
     if feedback and results:
         tell("writing feedback", len(students), len(students))
@@ -208,20 +211,50 @@ def _grade(api: Any, assignment: str, student: str) -> str:
     return next(iter(folder.unreadable(submitted).values()), failure)
 
 
-def _handed_in(submitted: Path, own: set[str]) -> list[tuple[str, str]]:
-    """Source and exercise id of each of a student's solutions, in nbgrader's order."""
-    found = []
-    for notebook in (submitted / f"{name}.ipynb" for name in sorted(own)):
-        with contextlib.suppress(Exception):  # grading it reports the error
-            found += [(each.source, each.exercise_id) for each in submissions_in(notebook)]
-    return found
+def _grade_all(
+    api: Any, assignment: str, again: list[str], forced: regrade.Regrade, jobs: int, gpus: Sequence[int], tell: Progress
+) -> dict[str, str]:
+    """Autograde these students' work; return why it could not be graded completely, by student."""
+    own = folder.notebooks(api.coursedir, assignment)
+    handed_in = {name: _handed_in(api, folder.path(api, "submitted", assignment, name), own) for name in again}
+    reasons = {}
+    with _judging(api, jobs, gpus, forced.since) as judges:
+        for number, name in enumerate(again):
+            tell(f"grading {name}", number, len(again))
+            judges.expect([task for tasks in handed_in.values() for task in tasks])
+            reasons[name] = _grade(api, assignment, name)
+            forced.done(name)
+            del handed_in[name]
+    return reasons
 
 
-def _look_ahead(api: Any, to_come: list[tuple[str, str]]) -> None:
-    """Tell the judge the next submissions to load; nbgrader itself grades one notebook at a time."""
+@contextlib.contextmanager
+def _judging(api: Any, jobs: int, gpus: Sequence[int], since: str) -> Iterator[Judging]:
+    """The judging that nbgrader uses meanwhile: this process's judge, or several side by side."""
     from grader.classroom.preprocessor import JudgeCells
 
-    JudgeCells(config=api.config).judge.expect(to_come)
+    cells: Any = JudgeCells(config=api.config)
+    workers: Workers = ThisProcess(cells.device, cells.sandbox)
+    if gpus or jobs > 1:
+        workers = side_by_side(jobs, gpus, cells.device, cells.sandbox)
+    kind = verdict_store.device_class("cuda" if gpus else cells.device)
+    judges = Judging(verdict_store.VerdictStore(Path(api.coursedir.root), cells.sandbox), workers, kind, since)
+    try:
+        with judging.using(judges):
+            yield judges
+    finally:
+        workers.close()
+
+
+def _handed_in(api: Any, submitted: Path, own: set[str]) -> list[Task]:
+    """A student's solutions, in nbgrader's order."""
+    from grader.classroom.preprocessor import JudgeCells
+
+    cells, found = JudgeCells(config=api.config), []
+    for notebook in (submitted / f"{name}.ipynb" for name in sorted(own)):
+        with contextlib.suppress(Exception):  # grading it reports the error
+            found += [cells.task(each.source, each.exercise_id) for each in submissions_in(notebook)]
+    return found
 
 
 def _verdicts(autograded: Path) -> tuple[list[Verdict], list[str]]:

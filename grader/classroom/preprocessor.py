@@ -6,7 +6,7 @@ import json
 import math
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from nbconvert.exporters.exporter import ResourcesDict
 from nbformat.notebooknode import NotebookNode
@@ -15,14 +15,15 @@ from nbgrader.preprocessors import NbGraderPreprocessor, SaveAutoGrades
 from traitlets import Bool, Enum
 
 from grader import submission
+from grader.classroom.grading import judging
+from grader.classroom.grading.judging import Judging
+from grader.classroom.grading.verdict_store import Task, VerdictStore, device_class
+from grader.classroom.grading.workers import Device, ThisProcess
 from grader.classroom.released_cells import node
-from grader.errors import GraderError, JudgeStopped, UnusableExercise, UnusableSubmission
+from grader.errors import GraderError, UnusableExercise, UnusableSubmission
 from grader.exercises import EXERCISES, found
 from grader.verdict import Verdict
 from grader.words import in_points
-
-if TYPE_CHECKING:
-    from grader.judge.service import Judge
 
 CHECK_PREFIX = "check-"  # the check cell of exercise `softmax` has the grade_id `check-softmax`
 
@@ -52,14 +53,18 @@ class JudgeCells(NbGraderPreprocessor):  # type: ignore[misc]
     )
 
     @property
-    def judge(self) -> Judge:
-        """This process's judge, with the configured device and sandbox."""
-        from grader.judge.sandbox import must_be_caged
-        from grader.judge.service import shared_judge
+    def judging(self) -> Judging:
+        """The judging of the command that runs, else this process's judge with the course's store."""
+        if (running := judging.current()) is not None:
+            return running
+        root = self.config.CourseDirectory.root if "root" in self.config.CourseDirectory else "."
+        device: Device = self.device  # type: ignore[assignment]
+        store, workers = VerdictStore(Path(root), self.sandbox), ThisProcess(device, self.sandbox)
+        return judging.Judging(store, workers, device_class(device))
 
-        if self.sandbox:
-            must_be_caged()
-        return shared_judge(self.device, self.sandbox)
+    def task(self, source: str, exercise_id: str) -> Task:
+        """A text to judge in the way that the course's settings ask for."""
+        return Task(source, exercise_id, timed=self.timed, kernels=self.kernels)
 
     def preprocess(self, nb: NotebookNode, resources: ResourcesDict) -> tuple[NotebookNode, ResourcesDict]:
         """Return the notebook with all outputs cleared and a report and a score in each graded cell."""
@@ -95,7 +100,7 @@ class JudgeCells(NbGraderPreprocessor):  # type: ignore[misc]
         try:
             notebook = f"{resources['nbgrader']['notebook']}.ipynb"
             handed_in = submission.from_notebook(self.parent.handed_in, exercise.id, notebook)
-            verdict = replace(self._verdict(handed_in), judged=handed_in.note)
+            verdict = replace(self.judging.verdict(self.task(handed_in.source, exercise.id)), judged=handed_in.note)
             score = _points(verdict, points)
             cell.outputs = [_report(verdict), _score(score)]
             cell.metadata["grader"] = node(verdict=_plain_json(verdict.to_dict()))
@@ -115,14 +120,6 @@ class JudgeCells(NbGraderPreprocessor):  # type: ignore[misc]
         else:
             self.log.info("%s: %g of %g points (%s)", grade_id, score, points, verdict.status)
         return ""
-
-    def _verdict(self, handed_in: submission.Submission) -> Verdict:
-        try:
-            return self.judge.grade(handed_in.source, handed_in.exercise_id, timed=self.timed, kernels=self.kernels)
-        except JudgeStopped as error:
-            self.log.warning("%s: %s Trying again with a new one.", handed_in.origin, error)
-            self.judge.expect([])  # loading the next submissions may have stopped it
-            return self.judge.grade(handed_in.source, handed_in.exercise_id, timed=self.timed, kernels=self.kernels)
 
 
 class SaveVerdicts(SaveAutoGrades):  # type: ignore[misc]

@@ -77,13 +77,20 @@ def autograde(
             metavar="NAME", help="Collect this student's work without checking its owner and time. May be repeated."
         ),
     ] = None,
+    jobs: Annotated[
+        int, typer.Option(metavar="N", min=1, max=256, help="Judge N submissions side by side, without a GPU.")
+    ] = 1,
+    gpus: Annotated[
+        str, typer.Option(metavar="0,1", help="Judge on each of these GPUs, side by side. They count from 0.")
+    ] = "",
     no_sandbox: NoSandbox = False,
     as_json: AsJson = False,
 ) -> None:
-    """Collect submissions, grade them and write feedback.
+    """Collect submissions, grade them and write feedback. An interrupted run continues where it stopped.
 
     \b
-    Example: grader classroom autograde ~/gpu-course 03_triton --release-feedback
+    Examples: grader classroom autograde ~/gpu-course 03_triton --release-feedback
+              grader classroom autograde ~/gpu-course 03_triton --jobs 4
     """
     from grader.classroom import class_actions
 
@@ -91,9 +98,16 @@ def autograde(
         result = class_actions.autograde(
             course, assignment, student=student, force=force, feedback=feedback,
             release_feedback=release_feedback, sandbox=not no_sandbox, accept=accept or (),
-            progress=progress,
+            jobs=jobs, gpus=_numbers(gpus), progress=progress,
         )  # fmt: skip
     report(result, as_json)
+
+
+def _numbers(text: str) -> tuple[int, ...]:
+    try:
+        return tuple(int(part) for part in text.split(",") if text)
+    except ValueError:
+        raise typer.BadParameter(f"{text!r} is not a list of numbers, such as 0,1.", param_hint="--gpus") from None
 
 
 @class_app.command("status")

@@ -39,10 +39,13 @@ class Judge:
     """Grades submissions, one at a time. The process starts at the first call.
 
     `sandbox`: True requires one, for other people's code; None uses one if the machine has one; False uses none.
+    `gpu` is the value of CUDA_VISIBLE_DEVICES for the judge and its workers; None keeps the caller's.
     """
 
-    def __init__(self, device: Literal["auto", "cuda", "simulator"] = "auto", sandbox: bool | None = None) -> None:
-        self._device, self._sandbox = device, sandbox
+    def __init__(
+        self, device: Literal["auto", "cuda", "simulator"] = "auto", sandbox: bool | None = None, gpu: str | None = None
+    ) -> None:
+        self._device, self._sandbox, self._gpu = device, sandbox, gpu
         self._expected: list[tuple[str, str]] = []
         self._process: subprocess.Popen[bytes] | None = None
         self._channel: Channel | None = None
@@ -114,6 +117,15 @@ class Judge:
             remove(Path(self._folder))
         self._process = self._channel = self._folder = None
 
+    def interrupt(self) -> None:
+        """End a running `grade`, which another thread waits for: it raises JudgeStopped."""
+        if (process := self._process) is not None:
+            process.kill()
+
+    def _variables(self, course: str | None) -> dict[str, str]:
+        chosen = {found.COURSE_VARIABLE: course, "CUDA_VISIBLE_DEVICES": self._gpu}
+        return {name: value for name, value in chosen.items() if value is not None}
+
     def _ask(self, message: dict[str, Any], progress: Progress | None) -> dict[str, Any]:
         for again in (True, False):
             answer = self._exchange(message, progress)
@@ -171,7 +183,7 @@ class Judge:
                 [sys.executable, "-I", "-c", setup + serve],
                 pass_fds=(theirs.fileno(),),
                 stdin=subprocess.DEVNULL,
-                env=_environment(self._folder) | ({found.COURSE_VARIABLE: course} if course else {}),
+                env=_environment(self._folder) | self._variables(course),
                 start_new_session=True,  # Ctrl-C is for the caller, who then ends this process
             )
             theirs.close()

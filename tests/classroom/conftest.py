@@ -57,7 +57,7 @@ class ObedientJudge:
 
     def __init__(self) -> None:
         self.sources: list[str] = []
-        self.errors: list[BaseException] = []
+        self.errors: list[BaseException | None] = []  # for the next calls; None: no error
         self.log = ""
         self.lost = 0.0  # the points that its machine cannot give
         self.findings: tuple[Finding, ...] = ()
@@ -76,8 +76,8 @@ class ObedientJudge:
         self, source: str, exercise_id: str, *, timed: bool = True, kernels: bool = False, progress: Any = None
     ) -> Verdict:
         self.sources.append(source)
-        if self.errors:
-            raise self.errors.pop(0)
+        if self.errors and (error := self.errors.pop(0)) is not None:
+            raise error
         exercise = find(exercise_id)
         asked = re.search(r"# points: (\S+)", source)
         points = float(asked.group(1)) if asked else 0.0

@@ -203,7 +203,73 @@ def test_autograde_takes_up_only_what_is_new(classroom: Classroom, judge: Obedie
     assert [(s.outcome, s.score) for s in newer.students] == [("graded", 8)]
     forced = class_actions.autograde(classroom.folder, ASSIGNMENT, feedback=False, force=True)
     assert [(s.outcome, s.score) for s in forced.students] == [("graded", 8)]
-    assert len(judge.sources) == asked + 4
+    assert len(judge.sources) == asked + 3, "the other notebook has a verdict; force judges both again"
+
+
+def test_a_text_that_several_handed_in_is_judged_once(classroom: Classroom, judge: ObedientJudge) -> None:
+    """All who handed it in get the verdict, in this run and in later ones; a forced run judges it once more."""
+    for student in ("ann", "bob"):
+        classroom.hand_in(student, solve(3))
+    result = class_actions.autograde(classroom.folder, ASSIGNMENT, feedback=False)
+    assert [student.score for student in result.students] == [3, 3]
+    assert len(judge.sources) == 2
+    classroom.hand_in("cyd", solve(3))
+    class_actions.autograde(classroom.folder, ASSIGNMENT, feedback=False)
+    assert len(judge.sources) == 2
+    assert classroom.grade("cyd") == (3, False)
+    class_actions.autograde(classroom.folder, ASSIGNMENT, feedback=False, force=True)
+    assert len(judge.sources) == 4
+
+
+def test_a_forced_grading_that_is_killed_goes_on(classroom: Classroom, judge: ObedientJudge) -> None:
+    """The next run, forced or not, grades the students that are left again, and nobody twice."""
+    for student, points in (("ann", 3), ("bob", 4), ("cyd", 5)):
+        classroom.hand_in(student, solve(points))
+    class_actions.autograde(classroom.folder, ASSIGNMENT, feedback=False)
+    judge.sources.clear()
+    judge.errors = [None, None, KeyboardInterrupt()]  # in bob's turn
+    with pytest.raises(KeyboardInterrupt):
+        class_actions.autograde(classroom.folder, ASSIGNMENT, feedback=False, force=True)
+    judge.sources.clear()
+    result = class_actions.autograde(classroom.folder, ASSIGNMENT, feedback=False)
+    assert [(s.student, s.outcome) for s in result.students] == [
+        ("ann", "unchanged"), ("bob", "graded"), ("cyd", "graded"),
+    ]  # fmt: skip
+    assert ["5" in source for source in judge.sources] == [False, True], "bob's and cyd's softmax, each once"
+    assert "Note: went on with an interrupted --force, 2 students" in result.to_text()
+    asked = len(judge.sources)
+    last = class_actions.autograde(classroom.folder, ASSIGNMENT, feedback=False)
+    assert {s.outcome for s in last.students} == {"unchanged"}
+    assert len(judge.sources) == asked
+
+
+def test_side_by_side_gives_the_same_grades(
+    classroom: Classroom, judge: ObedientJudge, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """With --jobs every student gets the grade of a run with one judge, and the store holds the verdicts."""
+
+    class Each(ObedientJudge):
+        def interrupt(self) -> None: ...
+
+        def close(self) -> None: ...
+
+    made: list[Each] = []
+
+    def new(device: str, sandbox: bool) -> Each:
+        made.append(Each())
+        return made[-1]
+
+    monkeypatch.setattr("grader.judge.service.Judge", new)
+    with (classroom.folder / "nbgrader_config.py").open("a", encoding="utf-8") as file:
+        file.write('\nc.JudgeCells.device = "simulator"\n')
+    for points in range(6):
+        classroom.hand_in(f"student{points}", solve(points))
+    result = class_actions.autograde(classroom.folder, ASSIGNMENT, feedback=False, jobs=2)
+    assert [student.score for student in result.students] == [0, 1, 2, 3, 4, 5]
+    assert len(made) == 2
+    assert sum(len(each.sources) for each in made) == 7, "six solutions, and one stub that all handed in"
+    assert judge.sources == []
+    assert len(list((classroom.folder / "verdicts").rglob("*.json"))) == 7
 
 
 def test_autograde_of_one_student(classroom: Classroom, judge: ObedientJudge) -> None:
@@ -222,16 +288,16 @@ def _pairs(judge: ObedientJudge, turn: int) -> list[tuple[str, str]]:
 
 
 def test_the_judge_hears_of_all_submissions_ahead(classroom: Classroom, judge: ObedientJudge) -> None:
-    """Before each student's turn the judge gets nbgrader's next requests in order, without finished ones."""
+    """Before each student's turn the judge gets nbgrader's next requests in order, each text once."""
     classroom.hand_in("ann", solve(1))
     classroom.hand_in("bob", solve(2))
     class_actions.autograde(classroom.folder, ASSIGNMENT, feedback=False)
-    assert _pairs(judge, 0) == [("vector_add", ""), ("softmax", "1"), ("vector_add", ""), ("softmax", "2")]
-    assert _pairs(judge, 1) == [("vector_add", ""), ("softmax", "2")]
+    assert _pairs(judge, 0) == [("vector_add", ""), ("softmax", "1"), ("softmax", "2")]
+    assert _pairs(judge, 1) == [("softmax", "2")]
     assert [source for source, _ in judge.expected[0]] == judge.sources, "the texts are not those that are graded"
     classroom.hand_in("bob", solve(3))
     class_actions.autograde(classroom.folder, ASSIGNMENT, feedback=False)
-    assert _pairs(judge, 2) == [("vector_add", ""), ("softmax", "3")]
+    assert _pairs(judge, 2) == [("softmax", "3")]
     assert len(judge.expected) == 3
 
 

@@ -12,6 +12,7 @@ import pytest
 
 from grader.classroom import class_actions, released_cells
 from grader.classroom import course_folder as folder
+from grader.classroom.grading.verdict_store import Task
 from grader.classroom.preprocessor import JudgeCells
 from grader.classroom.released_cells import rebuilt
 from grader.errors import JudgeStopped, MachineLacks
@@ -46,7 +47,7 @@ def test_without_a_sandbox_a_class_is_not_graded(
     launch.decided.cache_clear()
     monkeypatch.setattr("grader.judge.sandbox.must_be_caged", launch.must_be_caged)
     classroom.hand_in("ann", solve(7.5))
-    for grade in (lambda: autograde(classroom), lambda: JudgeCells().judge):
+    for grade in (lambda: autograde(classroom), lambda: JudgeCells().judging.verdict(Task("", "softmax"))):
         with pytest.raises(MachineLacks, match="bubblewrap is not installed"):
             grade()
     assert judge.sources == []

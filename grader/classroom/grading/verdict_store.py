@@ -1,0 +1,148 @@
+"""The verdicts of a course, one file per text, exercise version and kind of machine: nothing is judged twice."""
+
+from __future__ import annotations
+
+import functools
+import hashlib
+import json
+import os
+import platform
+import tempfile
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
+from importlib import metadata
+from pathlib import Path
+from typing import Literal
+
+from grader.exercises import find
+from grader.hardware import gpus
+from grader.leaderboard.fingerprint import fingerprint
+from grader.verdict import Failure, Verdict
+from grader.version import __version__
+
+FOLDER = "verdicts"  # in the course folder
+_SIMULATOR = "simulator"
+_VERSIONED = ("torch", "triton", "numba", "numba-cuda")
+# These depend on how busy the machine is, so the next grading judges again.
+_TRANSIENT = ("timeout", "limit", "crash")
+
+
+@dataclass(frozen=True)
+class Task:
+    """A text to judge: the exercise, and whether to time it and to inspect its kernels."""
+
+    source: str
+    exercise_id: str
+    timed: bool = True
+    kernels: bool = False
+
+
+class VerdictStore:
+    """The verdicts in `<course>/verdicts`, for judges with or without a sandbox. Any number of processes may share it.
+
+    A file is replaced in one step, so a killed process leaves a complete verdict or none. A file that cannot be read
+    counts as missing.
+    """
+
+    def __init__(self, course: Path, sandbox: bool) -> None:
+        self._folder = Path(course) / FOLDER
+        self._sandbox = sandbox
+        self._version = functools.cache(exercise_version)
+
+    def get(self, task: Task, device_class: str, since: str = "") -> Verdict | None:
+        """The verdict on a text by a machine of this class, if it was written at or after `since` (ISO 8601, UTC)."""
+        path = self._path(task, device_class)
+        if path is None:
+            return None
+        try:
+            found = json.loads(path.read_bytes())
+            return Verdict.from_dict(found["verdict"]) if found["written_at"] >= since else None
+        except (OSError, ValueError, KeyError, TypeError):
+            return None
+
+    def put(self, task: Task, verdict: Verdict) -> None:
+        """Keep a verdict, unless its outcome may differ the next time."""
+        path = None if is_transient(verdict) else self._path(task, class_of(verdict))
+        if path is not None:
+            document = {"written_at": now(), "verdict": replace(verdict, judged="").to_dict()}
+            path.parent.mkdir(parents=True, exist_ok=True)
+            write_in_one_step(path, json.dumps(document))
+
+    def _path(self, task: Task, device_class: str) -> Path | None:
+        """The file of a verdict; None if the exercise has no fingerprint."""
+        version = self._version(task.exercise_id)
+        if version is None:
+            return None
+        key = {
+            "text": hashlib.sha256(task.source.encode("utf-8", "surrogatepass")).hexdigest(),
+            "exercise": version,
+            "timed": task.timed,
+            "kernels": task.kernels,
+            "device": device_class,
+            "sandbox": self._sandbox,
+            **versions(),
+        }
+        name = hashlib.sha256(json.dumps(key, sort_keys=True).encode()).hexdigest()
+        return self._folder / task.exercise_id / f"{name}.json"
+
+
+def exercise_version(exercise_id: str) -> str | None:
+    """The fingerprint of an exercise; None if it uses values that have none.
+
+    Raises:
+        UnknownExercise: no exercise has this id.
+    """
+    exercise = find(exercise_id)
+    try:
+        return fingerprint(exercise)
+    except TypeError:
+        return None
+
+
+@functools.cache
+def versions() -> dict[str, str]:
+    """The versions that a verdict depends on: of the grader, Python and the packages that compile kernels."""
+    found = {"grader": __version__, "python": platform.python_version()}
+    for name in _VERSIONED:
+        try:
+            found[name] = metadata.version(name)
+        except metadata.PackageNotFoundError:
+            found[name] = ""
+    return found
+
+
+def device_class(device: Literal["auto", "cuda", "simulator"]) -> str:
+    """The kind of machine that a judge in this environment runs on: the GPU's model, or "simulator"."""
+    found = gpus() if device != _SIMULATOR else ()
+    return found[0].name if found else _SIMULATOR if device != "cuda" else device
+
+
+def class_of(verdict: Verdict) -> str:
+    """The kind of machine that reached a verdict."""
+    return _SIMULATOR if verdict.environment.device == _SIMULATOR else verdict.environment.gpu
+
+
+def is_transient(verdict: Verdict) -> bool:
+    """Whether a busy machine may be the reason: a limit of time or memory, a killed process, a disturbed timing."""
+    failures: list[Failure | None] = [verdict.failure, *(case.failure for case in verdict.cases)]
+    disturbed = any(finding.kind == "disturbed" for finding in verdict.findings)
+    return disturbed or any(failure is not None and failure.kind in _TRANSIENT for failure in failures)
+
+
+def now() -> str:
+    """The time in UTC, ISO 8601 with microseconds."""
+    return datetime.now(UTC).isoformat(timespec="microseconds")
+
+
+def write_in_one_step(path: Path, text: str) -> None:
+    """Replace a file so that readers, and a machine that loses its power, see the old text or the new one."""
+    descriptor, scratch = tempfile.mkstemp(prefix=".", suffix=".part", dir=path.parent)
+    try:
+        with open(descriptor, "w", encoding="utf-8") as file:
+            file.write(text)
+            file.flush()
+            os.fsync(file.fileno())
+        os.replace(scratch, path)
+    except BaseException:
+        os.unlink(scratch)
+        raise
