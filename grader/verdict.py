@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from typing import Any, Literal
 
 # How a long call reports its progress.
@@ -173,6 +173,20 @@ class Verdict:
     def to_dict(self) -> dict[str, Any]:
         """Plain lists, dicts, text and numbers, ready for `json.dumps`."""
         return asdict(self)
+
+    def on_scale(self, max_points: float) -> Verdict:
+        """The verdict with all points multiplied so that the most is `max_points`, as in a course's gradebook."""
+        factor = max_points / self.max_points
+        gates = tuple(
+            replace(gate, points=gate.points * factor, max_points=gate.max_points * factor) for gate in self.gates
+        )
+        return replace(
+            self,
+            points=self.points * factor,
+            max_points=max_points,
+            reachable_points=self.reachable_points * factor,
+            gates=gates,
+        )
 
     @classmethod
     def from_dict(cls, data: dict[str, Any]) -> Verdict:

@@ -130,6 +130,42 @@ class AutogradeResult(Result):
 
 
 @dataclass(frozen=True)
+class Rescored:
+    """One student's points and maximum before and after; `penalty` is what late work costs now."""
+
+    student: str
+    before: float
+    max_before: float
+    after: float
+    max_after: float
+    penalty: float = 0.0
+    problem: str = ""
+
+
+@dataclass(frozen=True)
+class RescoreResult(Result):
+    """The outcome of rescoring an assignment. `students` are all whose work is graded."""
+
+    assignment: str
+    students: tuple[Rescored, ...]
+
+    @property
+    def ok(self) -> bool:
+        return not any(student.problem for student in self.students)
+
+    def to_text(self) -> str:
+        changed = [s for s in self.students if (s.before, s.max_before) != (s.after, s.max_after) or s.problem]
+        graded = plural(len(self.students), "student")
+        lines = [f"{self.assignment}: {graded} rescored, {count(len(changed))} changed"]
+        for student in changed:
+            points = f"{student.before:g} of {student.max_before:g} → {student.after:g} of {student.max_after:g}"
+            late = f"{student.penalty:g} deducted for late work" if student.penalty else ""
+            notes = "; ".join(filter(None, [late, student.problem]))
+            lines.append(f"  {student.student:<20} {points} {notes}".rstrip())
+        return "\n".join(lines)
+
+
+@dataclass(frozen=True)
 class AssignmentStatus:
     """The state of an assignment. `waiting` counts the submissions in the exchange that are not collected yet."""
 

@@ -21,6 +21,7 @@ from grader.classroom.grading.judging import Judging
 from grader.classroom.grading.verdict_store import Task
 from grader.classroom.grading.workers import ThisProcess, Workers, side_by_side
 from grader.classroom.new_course import init
+from grader.classroom.run_log import run_log
 from grader.classroom.settings import CONFIG_FILE
 from grader.classroom.student_feedback import write_feedback
 from grader.errors import ClassroomError
@@ -51,8 +52,21 @@ def release(course: Path, assignment: str, *, force: bool = False) -> ReleaseRes
         notebooks = tuple(path.name for path in sorted(made.glob("*.ipynb")))
         outcome = _into_exchange(api, assignment, made, force)
     _generate(api, assignment)
-    problems = tuple(folder.exchange_problems(api)) if outcome != "unchanged" else ()
-    return ReleaseResult(assignment, outcome, notebooks, str(folder.outbound(api, assignment)), problems)
+    problems = folder.exchange_problems(api) if outcome != "unchanged" else []
+    problems += _points_changed(api, assignment)
+    return ReleaseResult(assignment, outcome, notebooks, str(folder.outbound(api, assignment)), tuple(problems))
+
+
+def _points_changed(api: Any, assignment: str) -> list[str]:
+    """Messages about the students who were graded with other points than the gradebook has now."""
+    from grader.classroom.rescoring import on_an_old_scale
+
+    course = shlex.quote(str(api.coursedir.root))
+    return [
+        f"the points of {grade_id.removeprefix(folder.CHECK_PREFIX)} changed after {plural(len(students), 'student')} "
+        f"({folder.first_names(students)}) were graded: run `grader classroom rescore {course} {assignment}`"
+        for grade_id, students in on_an_old_scale(api, assignment).items()
+    ]
 
 
 def _generate(api: Any, assignment: str) -> None:
@@ -90,6 +104,7 @@ def autograde(
     accept: Collection[str] = (),
     jobs: int = 1,
     gpus: Sequence[int] = (),
+    cluster: str = "",
     progress: Progress | None = None,
 ) -> AutogradeResult:
     """Collect submissions, grade them and write feedback.
@@ -98,7 +113,7 @@ def autograde(
     grading that was interrupted goes on. If one submission cannot be graded, the others still are. Equal texts are
     judged once. Without `sandbox` submissions can do on this machine whatever its user can. For the students in
     `accept`, the owners and times of their entries in the exchange are not checked. `jobs` judges work side by side
-    without a GPU, or one on each of the `gpus`.
+    without a GPU, or one on each of the `gpus`, or those of the Dask cluster whose scheduler has the address `cluster`.
 
     Raises:
         ClassroomError: no such assignment or student, the assignment was never released, or these judges would disturb
@@ -107,7 +122,6 @@ def autograde(
     """
     from grader.judge.sandbox import must_be_caged
 
-    tell = progress or (lambda text, done, total: None)
     api = folder.api(course)
     folder.refuse_unknown(api, assignment)
     if sandbox:
@@ -119,30 +133,36 @@ def autograde(
             f"{assignment} is not in the gradebook yet: run `grader classroom release {shlex.quote(str(course))} "
             f"{assignment}` first."
         )
-    tell("collecting", 0, 1)
-    collected, warnings = inbox.collect(api, assignment, accept)
-    students = sorted(api.get_submitted_students(assignment))
-    if student is not None and student not in students:
-        raise ClassroomError(f"{student} has not submitted {assignment}; {plural(len(students), 'student')} did.")
-    students = [student] if student is not None else students
-    forced = regrade.begin(Path(api.coursedir.root), assignment, students, force=force, alone=student is not None)
-    if forced.goes_on:
-        warnings.append(f"went on with an interrupted --force, {plural(len(forced.students), 'student')}")
-    done = folder.graded(api, assignment) - forced.students
-    again = [n for n in students if n not in done or folder.waits_for_judge(api, assignment, n)]
-    reasons = _grade_all(api, assignment, again, forced, jobs, gpus, tell)
-    results = [_student_result(api, assignment, name, name in again, reasons.get(name, "")) for name in students]
-    wrote: Literal["none", "written", "released"] = "none"
-    if feedback and results:
-        tell("writing feedback", len(students), len(students))
-        problems = {name: write_feedback(api, assignment, name, release=release_feedback) for name in students}
-        results = [replace(r, reason="; ".join(filter(None, [r.reason, problems[r.student]]))) for r in results]
-        if any(problem is not None for problem in problems.values()):
-            wrote = "released" if release_feedback and "" in problems.values() else "written"
-    if not sandbox:
-        warnings.append("submissions ran without a sandbox, because of --no-sandbox")
-    warnings += folder.exchange_problems(api)
-    return AutogradeResult(assignment, collected, tuple(results), wrote, tuple(warnings))
+    with run_log(Path(api.coursedir.root), f"autograde-{assignment}", progress) as tell:
+        tell("collecting", 0, 1)
+        collected, warnings = inbox.collect(api, assignment, accept)
+        students = sorted(api.get_submitted_students(assignment))
+        if student is not None and student not in students:
+            raise ClassroomError(f"{student} has not submitted {assignment}; {plural(len(students), 'student')} did.")
+        students = [student] if student is not None else students
+        forced = regrade.begin(Path(api.coursedir.root), assignment, students, force=force, alone=student is not None)
+        if forced.goes_on:
+            warnings.append(f"went on with an interrupted --force, {plural(len(forced.students), 'student')}")
+        done = folder.graded(api, assignment) - forced.students
+        again = [n for n in students if n not in done or folder.waits_for_judge(api, assignment, n)]
+        reasons = _grade_all(api, assignment, again, forced, _judging(api, forced.since, jobs, gpus, cluster), tell)
+        results = [_student_result(api, assignment, name, name in again, reasons.get(name, "")) for name in students]
+        wrote: Literal["none", "written", "released"] = "none"
+        if feedback and results:
+            problems = {}
+            for number, name in enumerate(students):
+                tell(f"writing feedback for {name}", number, len(students))
+                problems[name] = write_feedback(api, assignment, name, release=release_feedback)
+            results = [replace(r, reason="; ".join(filter(None, [r.reason, problems[r.student]]))) for r in results]
+            if any(problem is not None for problem in problems.values()):
+                wrote = "released" if release_feedback and "" in problems.values() else "written"
+        if not sandbox:
+            warnings.append("submissions ran without a sandbox, because of --no-sandbox")
+        warnings += folder.exchange_problems(api)
+        result = AutogradeResult(assignment, collected, tuple(results), wrote, tuple(warnings))
+        for line in result.to_text().splitlines():
+            tell.write(line)
+        return result
 
 
 def status(course: Path) -> StatusResult:
@@ -212,13 +232,18 @@ def _grade(api: Any, assignment: str, student: str) -> str:
 
 
 def _grade_all(
-    api: Any, assignment: str, again: list[str], forced: regrade.Regrade, jobs: int, gpus: Sequence[int], tell: Progress
+    api: Any,
+    assignment: str,
+    again: list[str],
+    forced: regrade.Regrade,
+    opened: contextlib.AbstractContextManager[Judging],
+    tell: Progress,
 ) -> dict[str, str]:
     """Autograde these students' work; return why it could not be graded completely, by student."""
     own = folder.notebooks(api.coursedir, assignment)
     handed_in = {name: _handed_in(api, folder.path(api, "submitted", assignment, name), own) for name in again}
     reasons = {}
-    with _judging(api, jobs, gpus, forced.since) as judges:
+    with opened as judges:
         for number, name in enumerate(again):
             tell(f"grading {name}", number, len(again))
             judges.expect([task for tasks in handed_in.values() for task in tasks])
@@ -229,16 +254,20 @@ def _grade_all(
 
 
 @contextlib.contextmanager
-def _judging(api: Any, jobs: int, gpus: Sequence[int], since: str) -> Iterator[Judging]:
+def _judging(api: Any, since: str, jobs: int, gpus: Sequence[int], cluster: str) -> Iterator[Judging]:
     """The judging that nbgrader uses meanwhile: this process's judge, or several side by side."""
+    from grader.classroom.grading.dask_cluster import DaskCluster
     from grader.classroom.preprocessor import JudgeCells
 
     cells: Any = JudgeCells(config=api.config)
+    course, kind = Path(api.coursedir.root), verdict_store.device_class("cuda" if gpus else cells.device)
     workers: Workers = ThisProcess(cells.device, cells.sandbox)
-    if gpus or jobs > 1:
+    if cluster:
+        workers = dask = DaskCluster(cluster, course, cells.device, cells.sandbox)
+        kind = dask.device_class
+    elif gpus or jobs > 1:
         workers = side_by_side(jobs, gpus, cells.device, cells.sandbox)
-    kind = verdict_store.device_class("cuda" if gpus else cells.device)
-    judges = Judging(verdict_store.VerdictStore(Path(api.coursedir.root), cells.sandbox), workers, kind, since)
+    judges = Judging(verdict_store.VerdictStore(course, cells.sandbox), workers, kind, since)
     try:
         with judging.using(judges):
             yield judges

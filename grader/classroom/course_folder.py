@@ -22,6 +22,8 @@ from grader.exercises import PACKAGED, found
 from grader.submission.file_reading import read_notebook
 from grader.words import on_one_line
 
+CHECK_PREFIX = "check-"  # the check cell of exercise `softmax` has the grade_id `check-softmax`
+
 
 def api(course: Path) -> Any:
     """nbgrader's API (`nbgrader.apps.NbGraderAPI`) on a course folder.
@@ -147,8 +149,6 @@ def in_gradebook(api: Any, assignment: str) -> bool:
 def waits_for_judge(api: Any, assignment: str, student: str) -> bool:
     """Whether one of the student's check cells has no score, because the judge failed."""
     from nbgrader.api import MissingEntry
-
-    from grader.classroom.preprocessor import CHECK_PREFIX
 
     with api.gradebook as gradebook:
         try:

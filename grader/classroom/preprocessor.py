@@ -15,6 +15,7 @@ from nbgrader.preprocessors import NbGraderPreprocessor, SaveAutoGrades
 from traitlets import Bool, Enum
 
 from grader import submission
+from grader.classroom.course_folder import CHECK_PREFIX
 from grader.classroom.grading import judging
 from grader.classroom.grading.judging import Judging
 from grader.classroom.grading.verdict_store import Task, VerdictStore, device_class
@@ -24,8 +25,6 @@ from grader.errors import GraderError, UnusableExercise, UnusableSubmission
 from grader.exercises import EXERCISES, found
 from grader.verdict import Verdict
 from grader.words import in_points
-
-CHECK_PREFIX = "check-"  # the check cell of exercise `softmax` has the grade_id `check-softmax`
 
 # Keys in the conversion's resources, for the grade_ids that need manual grading.
 _NOT_GRADED = "grader_not_graded"
@@ -101,8 +100,8 @@ class JudgeCells(NbGraderPreprocessor):  # type: ignore[misc]
             notebook = f"{resources['nbgrader']['notebook']}.ipynb"
             handed_in = submission.from_notebook(self.parent.handed_in, exercise.id, notebook)
             verdict = replace(self.judging.verdict(self.task(handed_in.source, exercise.id)), judged=handed_in.note)
-            score = _points(verdict, points)
-            cell.outputs = [_report(verdict), _score(score)]
+            score = points_of(verdict, points)
+            cell.outputs = outputs_of(verdict, points)
             cell.metadata["grader"] = node(verdict=_plain_json(verdict.to_dict()))
             kind = verdict.failure.kind if verdict.failure is not None else ""
             if kind == "implausible":
@@ -138,7 +137,7 @@ class SaveVerdicts(SaveAutoGrades):  # type: ignore[misc]
         self.gradebook.db.commit()
 
 
-def _points(verdict: Verdict, points: float) -> float:
+def points_of(verdict: Verdict, points: float) -> float:
     """The verdict's points on the scale of the check cell, whose weight an instructor may have changed."""
     if not (math.isfinite(verdict.points) and verdict.max_points > 0):
         raise ValueError(f"a verdict of {verdict.points} of {in_points(verdict.max_points)}")
@@ -146,10 +145,13 @@ def _points(verdict: Verdict, points: float) -> float:
     return min(max(score, 0.0), points)
 
 
-def _report(verdict: Verdict) -> NotebookNode:
+def outputs_of(verdict: Verdict, points: float) -> list[NotebookNode]:
+    """A check cell's outputs: the report, on the cell's scale, and the score that nbgrader reads."""
     from grader.feedback import report
 
-    return _display(report.as_html(verdict), report.as_text(verdict))
+    score = points_of(verdict, points)
+    shown = verdict if verdict.max_points == points else verdict.on_scale(points)
+    return [_display(report.as_html(shown), report.as_text(shown)), _score(score)]
 
 
 def _note(title: str, sentence: str) -> NotebookNode:

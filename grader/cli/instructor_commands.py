@@ -83,6 +83,9 @@ def autograde(
     gpus: Annotated[
         str, typer.Option(metavar="0,1", help="Judge on each of these GPUs, side by side. They count from 0.")
     ] = "",
+    cluster: Annotated[
+        str, typer.Option(metavar="ADDRESS", help="Judge on the Dask cluster with this scheduler.")
+    ] = "",
     no_sandbox: NoSandbox = False,
     as_json: AsJson = False,
 ) -> None:
@@ -94,11 +97,13 @@ def autograde(
     """
     from grader.classroom import class_actions
 
-    with Progress() as progress:
+    if sum((jobs > 1, bool(gpus), bool(cluster))) > 1:
+        raise typer.BadParameter("Use only one of --jobs, --gpus and --cluster.")
+    with Progress(lines=True) as progress:
         result = class_actions.autograde(
             course, assignment, student=student, force=force, feedback=feedback,
             release_feedback=release_feedback, sandbox=not no_sandbox, accept=accept or (),
-            jobs=jobs, gpus=_numbers(gpus), progress=progress,
+            jobs=jobs, gpus=_numbers(gpus), cluster=cluster, progress=progress,
         )  # fmt: skip
     report(result, as_json)
 
@@ -108,6 +113,28 @@ def _numbers(text: str) -> tuple[int, ...]:
         return tuple(int(part) for part in text.split(",") if text)
     except ValueError:
         raise typer.BadParameter(f"{text!r} is not a list of numbers, such as 0,1.", param_hint="--gpus") from None
+
+
+@class_app.command("rescore")
+def rescore(
+    course: CourseFolder,
+    assignment: Assignment,
+    feedback: Annotated[bool, typer.Option("--feedback/--no-feedback", help="Whether to write feedback.")] = True,
+    release_feedback: Annotated[bool, typer.Option("--release-feedback", help="Put it into the exchange.")] = False,
+    as_json: AsJson = False,
+) -> None:
+    """Compute points, late penalties and feedback again from stored verdicts, after a change of points or dates.
+
+    \b
+    Example: grader classroom rescore ~/gpu-course 03_triton --release-feedback
+    """
+    from grader.classroom import rescoring
+
+    with Progress(lines=True) as progress:
+        result = rescoring.rescore(
+            course, assignment, feedback=feedback, release_feedback=release_feedback, progress=progress
+        )
+    report(result, as_json)
 
 
 @class_app.command("status")
@@ -140,7 +167,7 @@ def run(
     from grader.exercises import find
     from grader.leaderboard import board_actions
 
-    with Progress() as progress:
+    with Progress(lines=True) as progress:
         outcome = board_actions.run(
             exercise, course=course, store=store, device=device.value, sandbox=not no_sandbox, progress=progress
         )

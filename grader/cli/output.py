@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import json
 import sys
+import time
 import traceback
+from datetime import datetime
 from enum import StrEnum
 from pathlib import Path
 from typing import Annotated, Any
@@ -71,10 +73,16 @@ def bug(error: Exception) -> str:
 
 
 class Progress:
-    """One line on stderr that is overwritten; silent if stderr is not a terminal."""
+    """One line on stderr that is overwritten. Without a terminal: with `lines` a line per step, else nothing.
 
-    def __init__(self) -> None:
+    With at least one step done, the time left is estimated from the steps before.
+    """
+
+    def __init__(self, lines: bool = False) -> None:
+        self._lines = lines
         self._shown = 0
+        self._told = (-1, -1)  # the step, as done and total
+        self._begun = 0.0  # when the first of these steps began
 
     def __enter__(self) -> Progress:
         return self
@@ -83,14 +91,31 @@ class Progress:
         self.clear()
 
     def __call__(self, text: str, done: int, total: int) -> None:
-        if not sys.stderr.isatty():
+        is_new, is_terminal = (done, total) != self._told, sys.stderr.isatty()
+        if total != self._told[1] or done == 0:
+            self._begun = time.monotonic()
+        self._told = (done, total)
+        if not is_terminal and not (self._lines and is_new):
             return
         line = f"{text} ({done}/{total})" if total else text
+        if 0 < done < total:
+            line += f", about {duration((time.monotonic() - self._begun) / done * (total - done))} left"
         line = harmless(line).replace("\n", " ")[:100]
-        print(f"\r{line:<{self._shown}}", end="", file=sys.stderr, flush=True)
-        self._shown = len(line)
+        if is_terminal:
+            print(f"\r{line:<{self._shown}}", end="", file=sys.stderr, flush=True)
+            self._shown = len(line)
+        else:
+            print(f"{datetime.now():%H:%M:%S} {line}", file=sys.stderr, flush=True)
 
     def clear(self) -> None:
         if self._shown:
             print(f"\r{'':<{self._shown}}\r", end="", file=sys.stderr, flush=True)
             self._shown = 0
+
+
+def duration(seconds: float) -> str:
+    """A rough duration, such as "40 s", "12 min" or "2 h 5 min"."""
+    if seconds < 90:
+        return f"{seconds:.0f} s"
+    hours, minutes = divmod(round(seconds / 60), 60)
+    return f"{hours} h {minutes} min" if hours else f"{minutes} min"

@@ -207,7 +207,7 @@ def test_autograde_takes_up_only_what_is_new(classroom: Classroom, judge: Obedie
 
 
 def test_a_text_that_several_handed_in_is_judged_once(classroom: Classroom, judge: ObedientJudge) -> None:
-    """All who handed it in get the verdict, in this run and in later ones; a forced run judges it once more."""
+    """Every student who submitted it gets the verdict, in this run and in later ones; a forced run judges it once more."""
     for student in ("ann", "bob"):
         classroom.hand_in(student, solve(3))
     result = class_actions.autograde(classroom.folder, ASSIGNMENT, feedback=False)
@@ -597,13 +597,27 @@ def test_feedback_holds_the_report_and_no_hidden_test(
     assert "secret" not in page
 
 
-def test_progress_is_told(classroom: Classroom, judge: ObedientJudge) -> None:
-    """A run over many students reports its progress."""
+def test_progress_is_told_and_logged(classroom: Classroom, judge: ObedientJudge) -> None:
+    """A run over many students reports each step, and keeps a log with the result, or with the reason for its end."""
     classroom.hand_in("ann", solve(3))
     classroom.hand_in("bob", solve(3))
     told: list[tuple[str, int, int]] = []
     class_actions.autograde(classroom.folder, ASSIGNMENT, progress=lambda *step: told.append(step))
-    assert told == [("collecting", 0, 1), ("grading ann", 0, 2), ("grading bob", 1, 2), ("writing feedback", 2, 2)]
+    assert told == [
+        ("collecting", 0, 1), ("grading ann", 0, 2), ("grading bob", 1, 2),
+        ("writing feedback for ann", 0, 2), ("writing feedback for bob", 1, 2),
+    ]  # fmt: skip
+    (log,) = (classroom.folder / "logs").iterdir()
+    lines = log.read_text(encoding="utf-8").splitlines()
+    assert [line.partition(" ")[2] for line in lines[1:4]] == [
+        "collecting (0/1)", "grading ann (0/2)", "grading bob (1/2)",
+    ]  # fmt: skip
+    assert f"{ASSIGNMENT}: 0 collected, 2 submissions" in lines[6]
+    judge.errors = [KeyboardInterrupt()]
+    with pytest.raises(KeyboardInterrupt):
+        class_actions.autograde(classroom.folder, ASSIGNMENT, force=True)
+    last = max((classroom.folder / "logs").iterdir())
+    assert last.read_text(encoding="utf-8").splitlines()[-1].endswith("stopped: KeyboardInterrupt: ")
 
 
 def test_status_counts(classroom: Classroom, judge: ObedientJudge) -> None:

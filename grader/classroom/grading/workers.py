@@ -1,4 +1,4 @@
-"""Who judges: this process's judge, or several judges side by side on this machine."""
+"""The judges of a class: the one of this process, or several side by side on this machine."""
 
 from __future__ import annotations
 

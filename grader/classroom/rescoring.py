@@ -1,0 +1,166 @@
+"""Compute points, late penalties and feedback again, from the verdicts in graded notebooks: nothing is judged."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import logging
+from pathlib import Path
+from typing import Any
+
+from grader.classroom import course_folder as folder
+from grader.classroom.answers import Rescored, RescoreResult
+from grader.classroom.course_folder import CHECK_PREFIX
+from grader.classroom.grading.verdict_store import write_in_one_step
+from grader.classroom.preprocessor import outputs_of, points_of
+from grader.classroom.run_log import RunLog, run_log
+from grader.classroom.student_feedback import write_feedback
+from grader.errors import ClassroomError
+from grader.verdict import Progress, Verdict
+
+
+def rescore(
+    course: Path,
+    assignment: str,
+    *,
+    feedback: bool = True,
+    release_feedback: bool = False,
+    progress: Progress | None = None,
+) -> RescoreResult:
+    """Bring graded work up to the points, due dates, extensions and late policy that hold now.
+
+    Points given by hand are kept; if the automatic score below them changes, the work is flagged for a person. With
+    `feedback`, the pages of students whose grade changed are written again, and released with `release_feedback`.
+
+    Raises:
+        ClassroomError: no such assignment, or it was never released.
+    """
+    api = folder.api(course)
+    folder.refuse_unknown(api, assignment)
+    if not folder.in_gradebook(api, assignment):
+        raise ClassroomError(f"{assignment} is not in the gradebook yet: release it first.")
+    with run_log(Path(api.coursedir.root), f"rescore-{assignment}", progress) as tell:
+        result = _rescored(api, assignment, feedback, release_feedback, tell)
+        for line in result.to_text().splitlines():
+            tell.write(line)
+    return result
+
+
+def on_an_old_scale(api: Any, assignment: str) -> dict[str, list[str]]:
+    """The students whose graded notebooks have other points in a check cell than the gradebook, by grade_id."""
+    found: dict[str, list[str]] = {}
+    students = sorted(folder.graded(api, assignment))
+    with api.gradebook as gradebook:
+        maxima = _maxima(gradebook, assignment)
+    for student in students:
+        for notebook, document in _graded_notebooks(api, assignment, student):
+            for cell in _check_cells(document):
+                grade_id = cell["metadata"]["nbgrader"]["grade_id"]
+                wanted = maxima.get((notebook.stem, grade_id))
+                if wanted is not None and float(cell["metadata"]["nbgrader"].get("points", 0)) != wanted:
+                    found.setdefault(grade_id, []).append(student)
+    return found
+
+
+def _rescored(api: Any, assignment: str, feedback: bool, release_feedback: bool, tell: RunLog) -> RescoreResult:
+    students = sorted(folder.graded(api, assignment))
+    rows = []
+    for number, student in enumerate(students):
+        tell(f"rescoring {student}", number, len(students))
+        with api.gradebook as gradebook:
+            maxima = _maxima(gradebook, assignment)
+            before = _score(gradebook, assignment, student)
+            changed = _notebooks(api, gradebook, assignment, student, maxima)
+            _penalties(api, gradebook, assignment, student)
+            after = _score(gradebook, assignment, student)
+        problem = ""
+        if feedback and (changed or before != after):
+            problem = write_feedback(api, assignment, student, release=release_feedback) or ""
+        rows.append(Rescored(student, before[0], before[1], after[0], after[1], after[2], problem))
+    return RescoreResult(assignment, tuple(rows))
+
+
+def _score(gradebook: Any, assignment: str, student: str) -> tuple[float, float, float]:
+    """Points after penalties, the assignment's points at the time of grading, and the penalty."""
+    entry = gradebook.find_submission(assignment, student)
+    penalty = sum(notebook.late_submission_penalty or 0.0 for notebook in entry.notebooks)
+    return max(0.0, float(entry.score) - penalty), float(entry.max_score), float(penalty)
+
+
+def _maxima(gradebook: Any, assignment: str) -> dict[tuple[str, str], float]:
+    """The points of each graded cell, by notebook and grade_id."""
+    return {
+        (notebook.name, cell.name): float(cell.max_score)
+        for notebook in gradebook.find_assignment(assignment).notebooks
+        for cell in notebook.grade_cells
+    }
+
+
+def _notebooks(
+    api: Any, gradebook: Any, assignment: str, student: str, maxima: dict[tuple[str, str], float]
+) -> bool:  # fmt: skip
+    """Write scores and reports on the scale that holds now; return whether one changed."""
+    changed = False
+    for notebook, document in _graded_notebooks(api, assignment, student):
+        before = json.dumps(document)
+        for cell in _check_cells(document):
+            about = cell["metadata"]["nbgrader"]
+            points = maxima.get((notebook.stem, about["grade_id"]))
+            if points is None:
+                continue
+            about["points"] = points
+            verdict = _verdict(cell)
+            if verdict is None:
+                continue
+            cell["outputs"] = [dict(output) for output in outputs_of(verdict, points)]
+            grade = gradebook.find_grade(about["grade_id"], notebook.stem, assignment, student)
+            score = points_of(verdict, points)
+            if grade.auto_score is not None and grade.auto_score != score:
+                grade.auto_score = score
+                grade.needs_manual_grade = bool(grade.needs_manual_grade or grade.manual_score is not None)
+        if json.dumps(document) != before:
+            write_in_one_step(notebook, json.dumps(document, indent=1, ensure_ascii=False) + "\n")
+            changed = True
+    gradebook.db.commit()
+    return changed
+
+
+def _penalties(api: Any, gradebook: Any, assignment: str, student: str) -> None:
+    """As `AssignLatePenalties` does when a submission is graded."""
+    from nbgrader.preprocessors import AssignLatePenalties
+
+    policy = AssignLatePenalties(config=api.config)
+    policy.log = logging.getLogger(__name__)
+    policy.init_plugin()
+    submission = gradebook.find_submission(assignment, student)
+    for notebook in submission.notebooks:
+        notebook.late_submission_penalty = None
+        late = submission.total_seconds_late
+        penalty = policy.plugin_inst.late_submission_penalty(student, notebook.score, late) if late > 0 else None
+        if penalty is not None:
+            notebook.late_submission_penalty = min(max(0.0, penalty), notebook.score)
+    gradebook.db.commit()
+
+
+def _graded_notebooks(api: Any, assignment: str, student: str) -> list[tuple[Path, dict[str, Any]]]:
+    found = []
+    for notebook in sorted(folder.path(api, "autograded", assignment, student).glob("*.ipynb")):
+        with contextlib.suppress(OSError, ValueError, RecursionError):  # `autograde` reports it
+            found.append((notebook, dict(json.loads(notebook.read_bytes()))))
+    return found
+
+
+def _check_cells(document: dict[str, Any]) -> list[dict[str, Any]]:
+    cells = []
+    for cell in document.get("cells", ()):
+        about = cell.get("metadata", {}).get("nbgrader", {})
+        if about.get("grade") and str(about.get("grade_id", "")).startswith(CHECK_PREFIX):
+            cells.append(cell)
+    return cells
+
+
+def _verdict(cell: dict[str, Any]) -> Verdict | None:
+    try:
+        return Verdict.from_dict(cell["metadata"]["grader"]["verdict"])
+    except (KeyError, TypeError):  # not judged, or by another version of the grader
+        return None

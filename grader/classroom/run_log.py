@@ -1,0 +1,50 @@
+"""A log of each long command, in `logs/` of the course folder."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterator
+from datetime import datetime
+from pathlib import Path
+from typing import TextIO
+
+from grader.verdict import Progress
+from grader.words import on_one_line
+
+FOLDER = "logs"
+
+
+class RunLog:
+    """Writes each step with its time, as soon as it begins, and passes it on."""
+
+    def __init__(self, file: TextIO, progress: Progress | None) -> None:
+        self._file, self._progress = file, progress
+
+    def __call__(self, text: str, done: int, total: int) -> None:
+        """Report a step: how many are done, out of how many."""
+        self.write(f"{text} ({done}/{total})")
+        if self._progress is not None:
+            self._progress(text, done, total)
+
+    def write(self, text: str) -> None:
+        """Write a line that is not reported elsewhere."""
+        line = on_one_line(text).encode("utf-8", "replace").decode()
+        self._file.write(f"{datetime.now().astimezone().isoformat(timespec='seconds')} {line}\n")
+        self._file.flush()
+
+
+@contextlib.contextmanager
+def run_log(course: Path, command: str, progress: Progress | None) -> Iterator[RunLog]:
+    """A new log `<course>/logs/<time>-<command>.log`, which also says why a run ended early."""
+    folder = Path(course) / FOLDER
+    folder.mkdir(exist_ok=True)
+    name = f"{datetime.now().astimezone():%Y-%m-%dT%H-%M-%S-%f}-{command}.log"
+    with (folder / name).open("x", encoding="utf-8") as file:
+        log = RunLog(file, progress)
+        log.write(f"{command} began")
+        try:
+            yield log
+        except BaseException as error:
+            log.write(f"stopped: {type(error).__name__}: {error}")
+            raise
+        log.write(f"{command} ended")
