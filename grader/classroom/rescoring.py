@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import json
 import logging
 from pathlib import Path
@@ -10,13 +9,13 @@ from typing import Any
 
 from grader.classroom import course_folder as folder
 from grader.classroom.answers import Rescored, RescoreResult
-from grader.classroom.course_folder import CHECK_PREFIX
+from grader.classroom.graded_notebooks import check_cells, graded_notebooks, verdict_in
 from grader.classroom.grading.verdict_store import write_in_one_step
 from grader.classroom.preprocessor import outputs_of, points_of
 from grader.classroom.run_log import RunLog, run_log
 from grader.classroom.student_feedback import write_feedback
 from grader.errors import ClassroomError
-from grader.verdict import Progress, Verdict
+from grader.verdict import Progress
 
 
 def rescore(
@@ -53,8 +52,8 @@ def on_an_old_scale(api: Any, assignment: str) -> dict[str, list[str]]:
     with api.gradebook as gradebook:
         maxima = _maxima(gradebook, assignment)
     for student in students:
-        for notebook, document in _graded_notebooks(api, assignment, student):
-            for cell in _check_cells(document):
+        for notebook, document in graded_notebooks(api, assignment, student):
+            for cell in check_cells(document):
                 grade_id = cell["metadata"]["nbgrader"]["grade_id"]
                 wanted = maxima.get((notebook.stem, grade_id))
                 if wanted is not None and float(cell["metadata"]["nbgrader"].get("points", 0)) != wanted:
@@ -101,15 +100,15 @@ def _notebooks(
 ) -> bool:  # fmt: skip
     """Write scores and reports on the scale that holds now; return whether one changed."""
     changed = False
-    for notebook, document in _graded_notebooks(api, assignment, student):
+    for notebook, document in graded_notebooks(api, assignment, student):
         before = json.dumps(document)
-        for cell in _check_cells(document):
+        for cell in check_cells(document):
             about = cell["metadata"]["nbgrader"]
             points = maxima.get((notebook.stem, about["grade_id"]))
             if points is None:
                 continue
             about["points"] = points
-            verdict = _verdict(cell)
+            verdict = verdict_in(cell)
             if verdict is None:
                 continue
             cell["outputs"] = [dict(output) for output in outputs_of(verdict, points)]
@@ -140,27 +139,3 @@ def _penalties(api: Any, gradebook: Any, assignment: str, student: str) -> None:
         if penalty is not None:
             notebook.late_submission_penalty = min(max(0.0, penalty), notebook.score)
     gradebook.db.commit()
-
-
-def _graded_notebooks(api: Any, assignment: str, student: str) -> list[tuple[Path, dict[str, Any]]]:
-    found = []
-    for notebook in sorted(folder.path(api, "autograded", assignment, student).glob("*.ipynb")):
-        with contextlib.suppress(OSError, ValueError, RecursionError):  # `autograde` reports it
-            found.append((notebook, dict(json.loads(notebook.read_bytes()))))
-    return found
-
-
-def _check_cells(document: dict[str, Any]) -> list[dict[str, Any]]:
-    cells = []
-    for cell in document.get("cells", ()):
-        about = cell.get("metadata", {}).get("nbgrader", {})
-        if about.get("grade") and str(about.get("grade_id", "")).startswith(CHECK_PREFIX):
-            cells.append(cell)
-    return cells
-
-
-def _verdict(cell: dict[str, Any]) -> Verdict | None:
-    try:
-        return Verdict.from_dict(cell["metadata"]["grader"]["verdict"])
-    except (KeyError, TypeError):  # not judged, or by another version of the grader
-        return None

@@ -45,6 +45,6 @@ def run_log(course: Path, command: str, progress: Progress | None) -> Iterator[R
         try:
             yield log
         except BaseException as error:
-            log.write(f"stopped: {type(error).__name__}: {error}")
+            log.write(": ".join(filter(None, ["stopped", type(error).__name__, str(error)])))
             raise
         log.write(f"{command} ended")

@@ -126,8 +126,9 @@ c.JudgeCells.device = "auto"
 # Also inspect the kernels that ran, for the notes with the score. This takes longer.
 c.JudgeCells.kernels = False
 
-# Late work: "none" for no penalty, "zero" for no points.
+# Late work: "none" for no penalty, "zero" for no points, "per day" for a share of the points for each day begun.
 c.LateSubmissionPlugin.penalty_method = "none"
+c.LatePolicy.percent_per_day = 10
 '''
 
 
@@ -165,6 +166,7 @@ def apply(c: Any) -> None:
         "grader.classroom.released_cells.HideTests",
         "nbconvert.preprocessors.CSSHTMLHeaderPreprocessor",
     ]
+    c.AssignLatePenalties.plugin_class = "grader.classroom.term.late_policy.LatePolicy"
     c.ExchangeFactory.collect = "grader.classroom.nbgrader_apps.Collect"
     c.OverwriteCells.add_missing_cells = True
     c.Execute.timeout = VALIDATE_TIMEOUT_S

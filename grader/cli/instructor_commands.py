@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shlex
+from enum import StrEnum
 from pathlib import Path
 from typing import Annotated
 
@@ -21,9 +22,18 @@ from grader.cli.output import (
     complain,
     report,
 )
+from grader.words import plural
 
 Assignment = Annotated[str, typer.Argument(help="A chapter, such as 03_triton.")]
 ExerciseId = Annotated[str, typer.Argument(metavar="EXERCISE", help="The exercise; `grader exercises` lists them.")]
+
+
+class Style(StrEnum):
+    csv = "csv"
+    canvas = "canvas"
+    moodle = "moodle"
+    gradescope = "gradescope"
+
 
 class_app = typer.Typer(no_args_is_help=True, rich_markup_mode=None, help="Run a class with nbgrader.")
 board_app = typer.Typer(no_args_is_help=True, rich_markup_mode=None, help="Measure a course again and rank it.")
@@ -92,8 +102,7 @@ def autograde(
     """Collect submissions, grade them and write feedback. An interrupted run continues where it stopped.
 
     \b
-    Examples: grader classroom autograde ~/gpu-course 03_triton --release-feedback
-              grader classroom autograde ~/gpu-course 03_triton --jobs 4
+    Example: grader classroom autograde ~/gpu-course 03_triton --release-feedback
     """
     from grader.classroom import class_actions
 
@@ -149,32 +158,153 @@ def status(course: CourseFolder, as_json: AsJson = False) -> None:
     report(class_actions.status(course), as_json)
 
 
+@class_app.command("roster")
+def roster(
+    course: CourseFolder,
+    file: Annotated[Path, typer.Argument(metavar="FILE", help="A CSV file with a header and a column `id`.")],
+    as_json: AsJson = False,
+) -> None:
+    """Import the class list. Other columns: first_name, last_name, email, lms_user_id.
+
+    \b
+    Example: grader classroom roster ~/gpu-course students.csv
+    """
+    from grader.classroom.term.roster import import_roster
+
+    report(import_roster(course, file), as_json)
+
+
+@class_app.command("due")
+def due(
+    course: CourseFolder,
+    assignment: Assignment,
+    when: Annotated[str, typer.Argument(metavar="TIME", help='Such as "2026-12-01 18:00", or none.')],
+    as_json: AsJson = False,
+) -> None:
+    """Set an assignment's due date, in this machine's time zone.
+
+    \b
+    Example: grader classroom due ~/gpu-course 03_triton "2026-12-01 18:00"
+    """
+    from grader.classroom.term.due_dates import set_due_date
+
+    report(set_due_date(course, assignment, when), as_json)
+
+
+@class_app.command("extend")
+def extend(
+    course: CourseFolder,
+    assignment: Assignment,
+    student: Annotated[str, typer.Argument(metavar="STUDENT", help="The student's id.")],
+    hours: Annotated[float, typer.Option(metavar="H", help="From the due date on. 0 takes the extension back.")],
+    as_json: AsJson = False,
+) -> None:
+    """Give one student more time, instead of any earlier extension.
+
+    \b
+    Example: grader classroom extend ~/gpu-course 03_triton bob --hours 48
+    """
+    from grader.classroom.term.due_dates import extend as give
+
+    report(give(course, assignment, student, hours), as_json)
+
+
+@class_app.command("stats")
+def stats(
+    course: CourseFolder,
+    assignments: Annotated[list[str] | None, typer.Argument(metavar="ASSIGNMENT", help="By default all.")] = None,
+    csv: Annotated[Path | None, typer.Option(metavar="FILE", help="Also write a table.")] = None,
+    html: Annotated[Path | None, typer.Option(metavar="FILE", help="Also write a page with charts.")] = None,
+    as_json: AsJson = False,
+) -> None:
+    """Show pass rates, points and the most frequent bugs, and who is missing.
+
+    \b
+    Example: grader classroom stats ~/gpu-course 03_triton --html stats.html
+    """
+    from grader.classroom.term.class_statistics import class_statistics
+
+    found = class_statistics(course, tuple(assignments or ()))
+    if csv is not None:
+        csv.write_text(found.to_csv(), encoding="utf-8")
+    if html is not None:
+        html.write_text(found.to_html(), encoding="utf-8")
+    report(found, as_json)
+
+
+@class_app.command("copies")
+def copies(course: CourseFolder, assignment: Assignment, as_json: AsJson = False) -> None:
+    """List submissions with the same text, or with the same program but for names, comments and order.
+
+    \b
+    Example: grader classroom copies ~/gpu-course 03_triton
+    """
+    from grader.classroom.term.copies import find_copies
+
+    report(find_copies(course, assignment), as_json)
+
+
+@class_app.command("export")
+def export(
+    course: CourseFolder,
+    file: Annotated[Path, typer.Argument(metavar="FILE", help="The CSV file to write.")],
+    style: Annotated[Style, typer.Option("--format", help="What imports it.")] = Style.csv,
+    as_json: AsJson = False,
+) -> None:
+    """Write the grades, with a column per exercise, or as Canvas, Moodle or Gradescope imports them.
+
+    \b
+    Example: grader classroom export ~/gpu-course canvas.csv --format canvas
+    """
+    from grader.classroom.term.class_grades import class_grades
+    from grader.classroom.term.grade_export import write
+
+    grades = class_grades(course)
+    write(grades, file, style.value)
+    students = len(grades.students)
+    answer(as_json, {"file": str(file), "students": students}, f"{plural(students, 'student')} written to {file}.")
+
+
 @board_app.command("run")
 def run(
-    exercise: ExerciseId,
+    exercises: Annotated[
+        list[str] | None, typer.Argument(metavar="EXERCISE...", help="The exercises; `grader exercises` lists them.")
+    ] = None,
+    all_timed: Annotated[bool, typer.Option("--all", help="All timed exercises with submissions.")] = False,
     course: OfCourse = Path(),
     store: StoreFile = None,
     device: OnDevice = Device.auto,
     no_sandbox: NoSandbox = False,
     as_json: AsJson = False,
 ) -> None:
-    """Measure a course's submissions again, in one session. An interrupted run continues where it stopped.
+    """Measure a course's submissions again, each exercise in one session. An interrupted run continues.
 
     \b
-    Example: grader leaderboard run softmax --course ~/gpu-course
+    Example: grader leaderboard run softmax matmul --course ~/gpu-course
     """
     from grader.classroom.class_actions import uncollected
     from grader.exercises import find
     from grader.leaderboard import board_actions
 
-    with Progress(lines=True) as progress:
-        outcome = board_actions.run(
-            exercise, course=course, store=store, device=device.value, sandbox=not no_sandbox, progress=progress
-        )
-    answer(as_json, outcome.to_dict(), outcome.as_text())
-    chapter, quoted = find(exercise).chapter, shlex.quote(str(course))
-    if waiting := uncollected(course, chapter):
-        complain(f"{waiting} newer in the exchange; collect with `grader classroom autograde {quoted} {chapter}`.")
+    if bool(exercises) == all_timed:
+        raise typer.BadParameter("Name one exercise or more, or use --all.")
+    names, outcomes = exercises or board_actions.with_submissions(course), []
+    for exercise in names:
+        with Progress(lines=True) as progress:
+            outcome = board_actions.run(
+                exercise, course=course, store=store, device=device.value, sandbox=not no_sandbox, progress=progress
+            )
+        outcomes.append(outcome)
+        if not as_json:
+            answer(False, None, outcome.as_text())
+    if as_json:
+        found = [outcome.to_dict() for outcome in outcomes]
+        answer(True, found if all_timed or len(names) > 1 else found[0], "")
+    chapters = dict.fromkeys(find(exercise).chapter for exercise in names)
+    quoted = shlex.quote(str(course))
+    for chapter in chapters:
+        if waiting := uncollected(course, chapter):
+            complain(f"{waiting} newer in the exchange; collect with `grader classroom autograde {quoted} {chapter}`.")
 
 
 @board_app.command("publish")

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import contextlib
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
-from grader.exercises import find, found
+from grader.errors import GraderError
+from grader.exercises import EXERCISES, find, found
 
 if TYPE_CHECKING:
     from grader.leaderboard.board_run import RunOutcome
@@ -46,6 +48,25 @@ def run(
     handed_in(course, exercise)  # before creating a store in the wrong place
     with Store(store or course / STORE_NAME) as opened, Judge(device, sandbox=sandbox) as judge:
         return run_submissions(exercise_id, course, opened, judge, progress)
+
+
+def with_submissions(course: Path | str) -> list[str]:
+    """The timed exercises with submissions in a course.
+
+    Raises:
+        GraderError: there is none.
+    """
+    from grader.leaderboard.board_run import handed_in
+
+    course, found_ids = Path(course), []
+    found.use(course)
+    for exercise in EXERCISES.values():
+        if exercise.timed_cases:
+            with contextlib.suppress(GraderError):
+                found_ids += [exercise.id] if handed_in(course, exercise) else []
+    if not found_ids:
+        raise GraderError(f"There is no submission of a timed exercise in {course}.")
+    return found_ids
 
 
 def publish(dest: Path | str, store: Path | str | None = None) -> PublishReport:

@@ -218,7 +218,7 @@ def test_a_class_judges_what_a_file_of_its_own_would(classroom: Classroom, judge
         expected[path.parent.parent.name] = from_file(path, "softmax")
     autograde(classroom)
     judged = [source for source in judge.sources if "def softmax" in source or "softmax = mine" in source]
-    assert judged == [expected[name].source for name in sorted(expected)]
+    assert judged == list(dict.fromkeys(expected[name].source for name in sorted(expected)))  # each text once
     for name, submission in expected.items():
         shown = text_of(outputs(classroom.autograded(name))[0])
         said = " ".join(shown.split())

@@ -30,6 +30,8 @@ ROOT = Path(__file__).resolve().parents[2]
 COMMANDS = (
     ["lab"], ["doctor"], ["build"], ["exercises"], ["check"], ["grade"],
     ["classroom", "init"], ["classroom", "release"], ["classroom", "autograde"], ["classroom", "status"],
+    ["classroom", "rescore"], ["classroom", "roster"], ["classroom", "due"], ["classroom", "extend"],
+    ["classroom", "stats"], ["classroom", "copies"], ["classroom", "export"],
     ["leaderboard", "run"], ["leaderboard", "publish"], ["leaderboard", "show"],
 )  # fmt: skip
 SOURCE = "def {entry}(*tensors):\n    pass\n"
@@ -407,6 +409,45 @@ def test_what_is_not_collected_is_said_beside_a_board(waiting: int, said: str, m
     assert (ran.exit_code, ran.stdout) == (0, "as text\n")
     assert ran.stderr.startswith(said)
     assert bool(ran.stderr) == bool(said)
+
+
+def test_several_boards_are_run_in_one_command(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each exercise is measured in a session of its own; --all takes those with submissions."""
+    ran: list[str] = []
+
+    def fake(exercise: str, **_: object) -> Answer:
+        ran.append(exercise)
+        return Answer()
+
+    monkeypatch.setattr("grader.leaderboard.board_actions.run", fake)
+    monkeypatch.setattr("grader.leaderboard.board_actions.with_submissions", lambda course: ["softmax"])
+    monkeypatch.setattr("grader.classroom.class_actions.uncollected", lambda course, assignment: 0)
+    assert run("leaderboard", "run", "softmax", "matmul").stdout == "as text\nas text\n"
+    assert len(json.loads(run("leaderboard", "run", "--all", "--json").stdout)) == 1
+    assert isinstance(json.loads(run("leaderboard", "run", "softmax", "--json").stdout), dict)
+    assert ran == ["softmax", "matmul", "softmax", "softmax"]
+    assert run("leaderboard", "run", "softmax", "--all").exit_code == 2
+    assert run("leaderboard", "run").exit_code == 2
+
+
+@pytest.mark.parametrize("wrong", [["--gpus", "one"], ["--gpus", "0", "--jobs", "2"], ["--jobs", "0"]])
+def test_workers_that_make_no_sense(wrong: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    """They are refused before anything is collected."""
+    assert run("classroom", "autograde", "c", "03_triton", *wrong).exit_code == 2
+
+
+def test_workers_reach_autograde(monkeypatch: pytest.MonkeyPatch) -> None:
+    """GPUs are numbers."""
+    seen: list[object] = []
+
+    def fake(*_: object, jobs: int, gpus: object, cluster: str, **__: object) -> Answer:
+        seen.append((jobs, gpus, cluster))
+        return Answer()
+
+    monkeypatch.setattr("grader.classroom.class_actions.autograde", fake)
+    for options in (["--jobs", "3"], ["--gpus", "0,1"], ["--cluster", "tcp://a:1"]):
+        run("classroom", "autograde", "c", "03_triton", *options)
+    assert seen == [(3, (), ""), (1, (0, 1), ""), (1, (), "tcp://a:1")]
 
 
 def test_lab_can_only_prepare(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

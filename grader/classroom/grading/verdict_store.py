@@ -5,6 +5,7 @@ from __future__ import annotations
 import functools
 import hashlib
 import json
+import math
 import os
 import platform
 import tempfile
@@ -123,10 +124,17 @@ def class_of(verdict: Verdict) -> str:
 
 
 def is_transient(verdict: Verdict) -> bool:
-    """Whether a busy machine may be the reason: a limit of time or memory, a killed process, a disturbed timing."""
+    """Whether a busy machine may be the reason: a limit of time or memory, a killed process, a disturbed timing.
+
+    A verdict without a number of points, a bug of the grader, must be judged again, too.
+    """
     failures: list[Failure | None] = [verdict.failure, *(case.failure for case in verdict.cases)]
     disturbed = any(finding.kind == "disturbed" for finding in verdict.findings)
-    return disturbed or any(failure is not None and failure.kind in _TRANSIENT for failure in failures)
+    return (
+        disturbed
+        or not math.isfinite(verdict.points)
+        or any(failure is not None and failure.kind in _TRANSIENT for failure in failures)
+    )
 
 
 def now() -> str:

@@ -79,6 +79,7 @@ TRANSIENT = {
     "timeout": verdict_on("a", failure=Failure("timeout", "It did not end.")),
     "limit": verdict_on("a", failure=Failure("limit", "Too much memory.")),
     "case": verdict_on("a", cases=(CaseResult("one", False, failure=Failure("crash", "It was killed.")),)),
+    "no number": verdict_on("a", points=float("nan")),
     "disturbed": verdict_on("a", findings=(Finding("disturbed", "Another program used the GPU."),)),
 }
 

@@ -1,0 +1,96 @@
+"""Due dates, for all students or longer for one."""
+
+from __future__ import annotations
+
+import math
+import shlex
+import warnings
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+from grader.classroom import course_folder as folder
+from grader.classroom.answers import Result
+from grader.errors import ClassroomError
+
+_MOST_HOURS = 24 * 366
+
+
+@dataclass(frozen=True)
+class DueDate(Result):
+    """When an assignment is due, for all students or for one. `due` is ISO 8601 in UTC; empty if it is never due."""
+
+    assignment: str
+    due: str
+    student: str = ""
+    next: str = ""  # the command that makes graded work follow
+
+    def to_text(self) -> str:
+        whose = f" for {self.student}" if self.student else ""
+        local = datetime.fromisoformat(self.due).astimezone().strftime("%Y-%m-%d %H:%M %Z") if self.due else ""
+        said = f"is due on {local} ({self.due})" if self.due else "has no due date"
+        lines = [f"{self.assignment} {said}{whose}."]
+        return "\n".join([*lines, f"Next: {self.next}"] if self.next else lines)
+
+
+def set_due_date(course: Path, assignment: str, due: str) -> DueDate:
+    """Set an assignment's due date: ISO 8601, in this machine's time zone unless it names one; "none" removes it.
+
+    Raises:
+        ClassroomError: no such assignment, or this is not a time.
+    """
+    api = _known(course, assignment)
+    when = None if due == "none" else _utc(due)
+    with api.gradebook as gradebook:
+        gradebook.update_or_create_assignment(assignment, duedate=when)
+    return DueDate(assignment, _text(when), next=_rescore(api, assignment))
+
+
+def extend(course: Path, assignment: str, student: str, hours: float) -> DueDate:
+    """Give one student `hours` beyond the due date, instead of any earlier extension; 0 takes it back.
+
+    Raises:
+        ClassroomError: no such assignment or student, no due date, or the hours are negative or not a number.
+    """
+    if not (math.isfinite(hours) and 0 <= hours <= _MOST_HOURS):
+        raise ClassroomError(f"{hours:g} hours cannot be an extension: give a number from 0 to {_MOST_HOURS}.")
+    api = _known(course, assignment)
+    with api.gradebook as gradebook:
+        due = gradebook.find_assignment(assignment).duedate
+        if due is None:
+            raise ClassroomError(f"{assignment} has no due date to extend: set one with `grader classroom due`.")
+        if student not in {each.id for each in gradebook.students} | set(api.get_submitted_students(assignment)):
+            raise ClassroomError(f"There is no student {student!r} in the gradebook; import the roster first.")
+        gradebook.update_or_create_student(student)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # SQLAlchemy 2.1 on nbgrader 0.9.6
+            gradebook.update_or_create_submission(assignment, student)
+        gradebook.grant_extension(assignment, student, minutes=60 * hours)
+    return DueDate(assignment, _text(due + timedelta(hours=hours)), student, _rescore(api, assignment))
+
+
+def _known(course: Path, assignment: str) -> Any:
+    api = folder.api(course)
+    folder.refuse_unknown(api, assignment)
+    if not folder.in_gradebook(api, assignment):
+        raise ClassroomError(f"{assignment} is not in the gradebook yet: release it first.")
+    return api
+
+
+def _rescore(api: Any, assignment: str) -> str:
+    if not folder.graded(api, assignment):
+        return ""
+    return f"grader classroom rescore {shlex.quote(str(api.coursedir.root))} {assignment}"
+
+
+def _utc(text: str) -> datetime:
+    """A naive UTC time, as nbgrader stores it."""
+    try:
+        return datetime.fromisoformat(text).astimezone(UTC).replace(tzinfo=None)
+    except (ValueError, OverflowError):
+        raise ClassroomError(f'{text!r} is not a time: write it like "2026-12-01 18:00", or "none".') from None
+
+
+def _text(when: datetime | None) -> str:
+    return when.replace(tzinfo=UTC).isoformat(timespec="minutes") if when is not None else ""
