@@ -59,7 +59,7 @@ def test_names_comments_and_order_do_not_count(one: str, other: str, same: bool)
     "text", [PROGRAM, "x = 1", "def f(:", "", "\0"], ids=["stub", "short", "syntax", "empty", "zero"]
 )
 def test_programs_that_say_nothing(text: str) -> None:
-    """The stub's own statements, very short programs and those that are no Python are in no group."""
+    """The stub's own statements, very short programs and those that do not parse are in no group."""
     assert program_fingerprint(text, PROGRAM) is None
 
 
