@@ -1,20 +1,20 @@
 # %% [markdown]
 # # Move bytes well
 #
-# **You will** find out what memory hands out when a kernel asks for it, and write a kernel that transposes a matrix at
+# **You will** find out what memory delivers when a kernel asks for it, and write a kernel that transposes a matrix at
 # nearly the speed of a copy: `out[j, i] = x[i, j]`.
 #
 # **You will learn**
 #
-# - what a *sector* is, and how to count those that a load touches
-# - why neighbouring threads should touch neighbouring elements (*coalescing*)
-# - what wide loads (`float4`) are good for, and how many bytes must be under way to keep memory busy
-# - how a block's threads exchange values through *shared memory*, and why they must wait for each other
-# - what a *bank conflict* is, and how one unused element a row removes it
+# - what a **sector** is, and how to count the sectors that a load touches
+# - why neighbouring threads should touch neighbouring elements (**coalescing**)
+# - why wide loads (`float4`) help, and how many bytes must be **in flight** to keep memory busy
+# - how a block's threads exchange values through **shared memory**, and why they must wait for each other
+# - what a **bank conflict** is, and how one unused element per row removes it
 #
-# **You need** about 70 minutes and the notebook before this one, [Square a matrix](01_square_a_matrix.ipynb). With an
-# NVIDIA GPU every experiment is measured here. Without one it is shown as recorded on another machine; what can be
-# counted is counted here.
+# **You need** about 95 minutes and the notebook before this one, [Square a matrix](01_square_a_matrix.ipynb). With an
+# NVIDIA GPU every experiment is measured here. Without one it is shown as recorded on another machine, and counts are
+# made here.
 
 # %%
 from grader import benchmark, check, device
@@ -28,15 +28,15 @@ device
 # %% [markdown]
 # ## Memory comes in sectors
 #
-# A GPU runs threads in groups of 32, called *warps*: threads 0 to 31 of a block are the first warp, 32 to 63 the next.
-# In a block of two dimensions x counts first, so in a block of 32 × 8 threads each warp is one row. The threads of a
-# warp run the same instruction together: a load is one request with 32 addresses.
+# A GPU runs threads in groups of 32, called **warps**: threads 0 to 31 of a block are the first warp, 32 to 63 the
+# next. In a block of two dimensions x counts first, so in a block of 32 × 8 threads each warp is one row. The threads
+# of a warp run the same instruction together: a load is one request with 32 addresses.
 #
-# Memory does not answer with single floats. It hands out *sectors* of 32 bytes, which begin at multiples of 32. Four
-# sectors make a *line* of 128 bytes in the caches. A load costs the sectors that its 32 addresses touch, each once. So
-# does a store.
+# Memory does not answer with single floats. It delivers **sectors** of 32 bytes, which begin at multiples of 32. Four
+# sectors make a **line** of 128 bytes in the caches. A load costs the sectors that its 32 addresses touch, each once.
+# The same holds for a store.
 #
-# Thread $t$ takes element $t$ of an array of floats (4 bytes each), and the array begins where a sector begins.
+# Thread $t$ takes element $t$ of an array of floats (4 bytes each), and the array begins at the start of a sector.
 # Predict: how many sectors does the warp touch?
 
 # %%
@@ -47,9 +47,9 @@ compare(prediction, len(warp_access(stride=1).sectors), "sectors", how="computed
 draw_sectors(stride=1)
 
 # %% [markdown]
-# Every byte that was fetched is used. Such a load is *coalesced*: 32 addresses, and as few sectors as possible.
+# Every byte that was fetched is used. Such a load is **coalesced**: 32 addresses in as few sectors as possible.
 #
-# Now thread $t$ takes element $8t$. This is called a *stride* of 8. Predict: how many sectors?
+# Now thread $t$ takes element $8t$. This is called a **stride** of 8. Predict: how many sectors does the warp touch?
 
 # %%
 prediction = ...  # sectors
@@ -59,8 +59,8 @@ compare(prediction, len(warp_access(stride=8).sectors), "sectors", how="computed
 draw_sectors(stride=8)
 
 # %% [markdown]
-# Each thread has a sector of its own, and uses 4 of its 32 bytes. Try other strides and sizes of an element. From which
-# stride on does it get no worse, for floats and for single bytes? (The offset has a section of its own below.)
+# Each thread has its own sector, and uses 4 of its 32 bytes. Try other strides and element sizes. From which stride on
+# does it get no worse, for floats and for single bytes? Leave the offset at 0: it has its own section below.
 
 # %%
 explore_sectors()
@@ -76,30 +76,29 @@ stride
 
 # %% [markdown]
 # At stride 1 an element costs 4 bytes read and 4 written. At stride 8 it costs a whole sector read, and 4 bytes
-# written. Predict: how many times as long does stride 8 take?
+# written. By this count stride 8 would take (32 + 4) / (4 + 4) = 4.5 times as long. Predict: how many times as long
+# does it really take?
 
 # %%
 prediction = ...  # times as long
 
 # %%
-compare(prediction, (32 + 4) / (4 + 4), "times", how="computed")
 result = stride.run()
 compare(prediction, result.ratio("stride 1", "stride 8"), "times", how=result.how)
 result
 
 # %% [markdown]
-# A chart shows *useful* bandwidth: the bytes that the kernel asked for, over the time. What was fetched and thrown away
-# does not count.
+# A chart shows *useful* bandwidth: the bytes that the kernel asked for, divided by the time. Bytes that were fetched
+# and not used do not count.
 #
-# Of each element 8 bytes are useful. **Moved** are 8 at stride 1, 12 at stride 2, 20 at stride 4, 36 at stride 8. So at
-# stride 8 the bytes that are moved are 36 / 8 times the useful ones. Multiply the recorded bandwidth of stride 8 by 4.5: it
-# is far more than that of stride 1. So at stride 1 memory is not yet what the kernel waits for, and stride 8 takes less
-# than 4.5 times as long. The section *Bytes in flight* has the reason.
+# 8 bytes per element are useful. At stride 1 the kernel **moves** 8 bytes per element, at stride 2 it moves 12, at
+# stride 4 it moves 20, and at stride 8 it moves 36. Multiply the recorded bandwidth of stride 8 by 4.5: the result is
+# far more than the bandwidth of stride 1. So at stride 1 the kernel does not yet use all of memory's bandwidth, and
+# stride 8 takes less than 4.5 times as long. The section *Bytes in flight* shows the reason.
 
 # %% [markdown]
-# From stride 8 on, the count of sectors stays the same. If a chart falls further, the count is not the reason: memory has
-# larger units, too (lines, rows of DRAM, pages of addresses), and fewer of the elements share one. On the recorded GPU,
-# stride 16 is about as fast as two sectors for each element would allow, 64 + 4 bytes.
+# From stride 8 on, the number of sectors stays the same. If a chart falls further, sectors are not the reason: memory
+# has larger units, too (lines, rows of DRAM, pages of addresses), and fewer elements share one.
 
 # %% [markdown]
 # ## What an offset costs
@@ -114,11 +113,11 @@ compare(prediction, len(warp_access(offset=1).sectors), "sectors", how="computed
 draw_sectors(offset=1)
 
 # %% [markdown]
-# Five instead of four: by this count, a shifted read costs a quarter more. Which offsets do without a fifth sector? The
-# sliders above tell.
+# Five instead of four: by this count, a shifted read costs a quarter more. Which offsets need no fifth sector? Find out
+# with the sliders above.
 #
-# But the count is for one warp, and the next warp takes the next 32 elements. Predict the bandwidth of the whole copy
-# at offset 1, divided by that at offset 0.
+# But this is the count for one warp, and the next warp takes the next 32 elements. Predict the bandwidth of the whole
+# copy at offset 1, divided by that at offset 0.
 
 # %%
 prediction = ...  # ratio
@@ -129,21 +128,21 @@ compare(prediction, result.ratio("offset 1", "offset 0"), how=result.how)
 result
 
 # %% [markdown]
-# The fifth sector is also the first one of the next warp. Whoever comes second finds it in a cache, so DRAM hands it
-# out once. **A cache mends an offset, since another warp soon uses the rest of the sector. It cannot mend a stride whose
-# gaps nobody reads**, or reads so late that the sector has made room for another.
-
-# %% [markdown]
-# On the recorded GPU a small loss is left. It is the same for all offsets, also for 8 and 16, which need no fifth sector.
-# So the fifth sector is not its reason. What these offsets have in common: the elements of a warp lie in two lines, and
-# at offset 0 in one. Whether this is the reason was not tested.
+# The fifth sector is also the first sector of the next warp. The second warp finds it in a cache, so DRAM delivers it
+# once. **A cache makes up for an offset, because another warp soon uses the rest of the sector. It cannot make up for a
+# stride whose gaps nobody reads.**
+#
+# On the recorded GPU a small loss is left. It is the same for all offsets, even for 8 and 16, which need no fifth
+# sector. These offsets have one thing in common: the elements of a warp are in two lines, and at offset 0 in one. With
+# a GPU, test an offset of 32, which is one line again.
 
 # %% [markdown]
 # ## Wide loads
 #
-# A thread can load 16 bytes with one instruction. CUDA C++ has a type for it: `float4`, four floats `x`, `y`, `z`, `w`.
-# `reinterpret_cast<const float4*>(x)` is the address `x` again, now of float4s: `[i]` of it is the elements 4i to 4i + 3.
-# The address must be a multiple of 16. Here is the same copy with 4, 8 and 16 bytes a thread.
+# A thread can load 16 bytes with one instruction. CUDA C++ has a type for this: `float4`, four floats `x`, `y`, `z`,
+# `w`. `reinterpret_cast<const float4*>(x)` reads the address `x` as the address of float4s: its element `[i]` holds the
+# elements 4i to 4i + 3 of `x`. The address must be a multiple of 16. Here is the same copy with 4, 8 and 16 bytes per
+# thread.
 
 # %%
 width = experiment("width")
@@ -161,29 +160,20 @@ compare(prediction, result.ratio("float4", "float"), how=result.how)
 result
 
 # %% [markdown]
-# A wide load saves no sectors: with `float4` a warp touches 16, and all of them are full. It saves instructions, and
-# each thread asks for four times as much at once. The next section shows when that counts.
+# A wide load saves no sectors: with `float4` a warp touches 16, and uses all of each. It saves instructions, and each
+# thread asks for four times as much at once. The next section shows when that matters.
 
 # %% [markdown]
 # ## Bytes in flight
 #
-# Memory takes hundreds of nanoseconds to answer. In this time more requests can be sent: what is asked for and not yet
-# there is *in flight*. How fast bytes arrive follows from two numbers (*Little's law*):
+# Memory takes hundreds of nanoseconds to answer. In this time more requests can be sent. Bytes that have been requested
+# and have not arrived yet are **in flight**. Two numbers determine how fast bytes arrive, by **Little's law**:
 #
 # $$\text{bandwidth} = \frac{\text{bytes in flight}}{\text{latency}}$$
 #
-# Suppose that an SM is to read 20 bytes a nanosecond, and that memory takes 600 nanoseconds. Predict: how many bytes
-# must this SM have in flight?
-
-# %%
-prediction = ...  # bytes in flight
-
-# %%
-compare(prediction, 20 * 600, "bytes", how="computed")
-
-# %% [markdown]
-# That is 750 threads with one `float4` each, or 3,000 with one `float` each: more than an SM can hold (2,048 on an
-# H100 or H200).
+# Suppose that an SM should read 20 bytes per nanosecond, and that memory takes 600 nanoseconds. It must have 20 × 600 =
+# 12,000 bytes in flight. That is 750 threads with one `float4` each, or 3,000 with one `float` each: more than an SM
+# can hold (2,048 on an H100 or H200).
 #
 # In the next kernel each thread has one 16-byte load in flight, never more. We start few threads on each SM, then
 # more.
@@ -207,27 +197,32 @@ compare(prediction_2, result.ratio("32 KiB", "16 KiB"), "times", how=result.how)
 result
 
 # %% [markdown]
-# As long as little is in flight, twice the bytes give nearly twice the bandwidth, whatever the GPU could do. Once memory
-# is busy all the time, more in flight only waits longer.
+# As long as little is in flight, twice the bytes give nearly twice the bandwidth. Once memory is busy all the time,
+# more bytes in flight only wait longer.
+#
+# The share of the threads that an SM could hold and that are there is called the **occupancy**. The chart is a
+# measurement of it: 0.5 KiB in flight are 32 threads of 2,048, an occupancy of under 2 %, and 32 KiB are 100 %. A
+# kernel's occupancy is limited by its registers, its shared memory and the size of its blocks. Full occupancy is not a
+# goal: on the recorded GPU half of it is nearly as fast.
 
 # %% [markdown]
-# Now look back at the wide loads. An SM holds 2,048 threads. If each has one `float` in flight, these are 8 KiB. With
-# `float2` they are 16 KiB, and with `float4` 32 KiB. Find these three in the last chart, and hold them against the three
-# copies: they come near.
+# Now look back at the wide loads. If each of 2,048 threads has one `float` in flight, that is 8 KiB per SM. With
+# `float2` it is 16 KiB, and with `float4` 32 KiB. Find these three in the last chart and compare them with the three
+# copies: they are close.
 #
 # So a thread that moves one `float` has too little in flight. This is also why the copies at stride 1 and at offset 0
-# stay behind the one with `float4`.
+# are slower than the one with `float4`.
 
 # %% [markdown]
-# There are three ways to get more bytes in flight: **more threads** on the SM, **wider loads**, and **several loads a
+# There are three ways to get more bytes in flight: **more threads** on the SM, **wider loads**, and **several loads per
 # thread** before the first result is used. For the last one write a loop of constant length with `#pragma unroll`: the
-# compiler then issues the loads one after another and waits once.
+# compiler then issues all the loads before it waits.
 
 # %% [markdown]
-# Your `grayscale` of the last notebook can use the last two. With one pixel, a thread loads three single bytes and stores
-# one. Four pixels are 12 bytes: three `unsigned int` in, one out. Byte `k` of such a word is `(word >> (8 * k)) & 255`.
-# Sixteen pixels are 48 bytes: three `uint4` in, one out. (`uint4` is four `unsigned int`. If the number of pixels is no
-# multiple of that, threads take the last ones singly.)
+# Your `grayscale` of the last notebook can use the last two. With one pixel, a thread loads three single bytes and
+# stores one. Four pixels are 12 bytes: three `unsigned int` in, one out. Byte `k` of such a word is `(word >> (8 * k))
+# & 255`. Sixteen pixels are 48 bytes: three `uint4` in, one out, where `uint4` is four `unsigned int`. The last pixels
+# that fill no group are done one by one.
 #
 # This is the share of a copy's speed that each reaches on 8192 × 8192 pixels, as recorded on a GPU:
 
@@ -235,7 +230,7 @@ result
 recorded("bytes/grayscale", "share_of_copy")
 
 # %% [markdown]
-# All of them move the same bytes. What differs is how many of them a thread has under way, and how many instructions
+# All of them move the same bytes. They differ in how many of them a thread has in flight, and in how many instructions
 # it takes to ask for them.
 
 # %% [markdown]
@@ -251,8 +246,8 @@ naive = experiment("naive")
 naive
 
 # %% [markdown]
-# In `reads_rows`, a warp reads 32 neighbours in a row of `x`. In a matrix of 8192 × 8192, predict: how many sectors does
-# it touch when it **writes**?
+# In `reads_rows`, a warp reads 32 neighbours in a row of `x`. In a matrix of 8192 × 8192, predict: how many sectors
+# does it touch when it **writes**?
 
 # %%
 prediction = ...  # sectors
@@ -273,18 +268,18 @@ compare(prediction, result.ratio("reads along rows", "copy"), how=result.how)
 result
 
 # %% [markdown]
-# The rest of a sector may still be used while it lies in a cache, by a warp that works on the next row. That is why
-# the loss need not be what the sectors say. Reads and writes need not lose the same either: strided reads may find their
-# sectors in the SM's own cache (L1), while writes are gathered in the cache that all SMs share (L2). On the recorded GPU
-# strided reads lose far less than strided writes.
+# The rest of a sector may still be used while it is in a cache, by a warp that works on the next row. That is why the
+# loss can be smaller than the number of sectors suggests. Reads and writes also differ. Strided reads may find their
+# sectors in the SM's own cache (L1), while writes are collected in the cache that all SMs share (L2). On the recorded
+# GPU strided reads lose far less than strided writes.
 #
-# But you can do better than hope for a cache.
+# But you need not depend on a cache.
 
 # %% [markdown]
 # ## A tile in shared memory
 #
-# Each SM has memory on the chip, *shared memory*, which the threads of a block share. It has no sectors: threads may
-# touch it in any order, almost. So let a block take a square *tile* of the matrix:
+# Each SM has memory on the chip, **shared memory**, which the threads of a block share. It has no sectors: threads may
+# touch it in any order, almost. So let a block take a square **tile** of the matrix:
 
 # %%
 draw_transposed_tile()
@@ -296,7 +291,9 @@ draw_transposed_tile()
 # In CUDA C++:
 #
 # - `__shared__ float held[256];` in a kernel is one array for the whole block. Its size is a constant.
-# - `__syncthreads()` is a *barrier*: no thread of the block passes before all have come.
+# - `extern __shared__ float held[];` is an array whose size the launch chooses, as the third value in bytes:
+#   `reverse<<<1, 256, 256 * sizeof(float)>>>(…)`. This is **dynamic shared memory**.
+# - `__syncthreads()` is a **barrier**: no thread of the block passes before all have reached it.
 #
 # This kernel reverses 256 elements, with one block of 256 threads:
 #
@@ -309,30 +306,23 @@ draw_transposed_tile()
 # }
 # ```
 #
-# Predict: which thread wrote what thread 3 reads from `held`?
-
-# %%
-prediction = ...  # number of the thread
-
-# %%
-compare(prediction, 255 - 3, how="computed")
-
-# %% [markdown]
-# Threads 3 and 252 are in different warps, and nobody says which warp is first. Without the barrier thread 3 may read
-# what thread 252 has not written yet: a *race*. It may go well a thousand times, and fail on another GPU.
+# Thread 3 reads what thread 252 wrote.
+# They are in different warps, and nothing determines which warp is first. Without the barrier thread 3 may read before
+# thread 252 has written: a **race**. It may go well a thousand times, and fail on another GPU.
 #
-# CUDA asks that **all** threads of the block come to the barrier. So a thread without an element must not `return`
-# before it.
+# **All** threads of the block must reach the barrier. So a thread without an element must not `return` before it.
 #
-# A tile has two dimensions: `__shared__ float tile[32][32];`. It takes 4 KiB. A kernel can have up to 48 KiB in this
-# way, and all blocks on an SM share what it has: 228 KiB on an H100 or H200.
+# A tile has two dimensions: `__shared__ float tile[32][32];`. It takes 4 KiB. A kernel can have up to 48 KiB with a
+# constant size, and up to 227 KiB of dynamic shared memory on an H100 or H200. All blocks on an SM share its 228 KiB,
+# so large tiles lower the occupancy.
 
 # %% [markdown]
 # ## Banks
 #
-# "In any order, almost": shared memory has 32 *banks*. Word number $w$ (of 4 bytes) lies in bank $w \bmod 32$, and a
-# bank gives one word a cycle. If the 32 threads of a warp want words from 32 banks, they have them at once. If they want
-# two words of one bank, one waits: a *bank conflict*. (Threads that want the **same** word get it together.)
+# "In any order, almost": shared memory has 32 **banks**. Word number $w$ (of 4 bytes) is in bank $w \bmod 32$, and a
+# bank delivers one word per cycle. If the 32 threads of a warp want words from 32 banks, they get them at once. If two
+# of them want different words of one bank, one waits: a **bank conflict**. Threads that want the **same** word get it
+# together.
 #
 # A warp reads **down a column** of `float tile[32][32]`: from one thread to the next it is 32 words. Predict: how many
 # cycles does this load take?
@@ -345,16 +335,15 @@ compare(prediction, bank_access(step=32).ways, "cycles", how="computed")
 draw_banks(step=32)
 
 # %% [markdown]
-# The whole column lies in bank 0. Now move the slider. Which steps are free of conflicts? (0 is: all want the same word.)
-# What do the others have in common?
+# The whole column is in bank 0. Now move the slider. Which steps are free of conflicts, and what do they have in
+# common? Step 0 is free, too, because all threads want the same word.
 
 # %%
 explore_banks()
 
 # %% [markdown]
-# Odd steps are free, since an odd number and 32 have no common divisor but 1. So give each row of the tile one element
-# that nobody uses: `tile[32][33]`. Down a column the step is now 33 words. Here is the same on a small machine with 8
-# banks:
+# Odd steps are free, because an odd number and 32 have no common divisor but 1. So give each row of the tile one unused
+# element: `tile[32][33]`. Down a column the step is now 33 words. Here is the same on a small machine with 8 banks:
 
 # %%
 draw_padded_tile()
@@ -382,14 +371,16 @@ result
 # %% [markdown]
 # ## Exercise: transpose a matrix
 #
-# Write the transpose of `x` into `out`. `x` is a contiguous float32 matrix of `height` × `width`, `out` one of `width` ×
-# `height`. Neither size need be a multiple of anything.
+# Write the transpose of `x` into `out`. `x` is a contiguous float32 matrix of `height` × `width`, and `out` is one of
+# `width` × `height`. Neither size need be a multiple of anything.
 #
 # 1. The kernel: read a tile along rows of `x`, wait, write it along rows of `out`. *(about 12 lines)*
-# 2. The grid: one block for each tile, along x for the width of `x`, along y for its height. It is 1 × 1 now. *(2 lines)*
+# 2. The grid: one block for each tile, along x for the width of `x`, along y for its height. It is 1 × 1 now. *(2
+#    lines)*
 #
-# Begin with a tile of 32 × 32. A block has 32 × 8 threads, so a thread takes four elements of the tile, 8 rows apart.
-# Two sets of indices are needed, one for reading `x` and one for writing `out`, and **each has its own bounds check**.
+# Begin with a tile of 32 × 32. A block has 32 × 8 threads, so a thread takes four elements of the tile, 8 rows apart: a
+# loop `for (int k = 0; k < 32; k += 8)`. You need two sets of indices, one for reading `x` and one for writing `out`,
+# and **each has its own bounds check**.
 
 # %% nbgrader={"grade_id": "transpose", "solution": true}
 import ctypes
@@ -454,52 +445,61 @@ def transpose(x, out):
 
 
 # %% [markdown]
-# Correct before fast. `check` asks for square and rectangular matrices, a single row, a single column, and sizes that
-# are no multiple of a tile. A `NameError`? Run the exercise's cell first.
+# Correct before fast. `check` uses square and rectangular matrices, a single row, a single column, and sizes that tiles
+# do not divide. If you get a `NameError`, run the exercise's cell first.
 
 # %% nbgrader={"grade_id": "check-transpose", "grade": true, "locked": true, "points": 5}
 check(transpose)
 
 # %% [markdown]
-# ## How fast is it?
-#
-# A transpose moves each element once in and once out, as a copy does. So for large matrices a copy's bandwidth is the
-# roof. For small ones you compare two launches.
-# ⟦ gate("transpose", "copy").points ⟧ of ⟦ exercise("transpose").max_points ⟧ points are for reaching
-# ⟦ gate("transpose", "copy").at_least ⟧ of the speed of a copy at ⟦ gate("transpose", "copy").cases | join(", ") ⟧,
-# measured side by side on your GPU.
-#
-# Predict: which share of a copy does your kernel reach?
+# Now launch it yourself: the elements of this matrix are their own numbers.
 
 # %%
-prediction = ...  # the copy's time divided by yours, at 8192 × 8192
+import torch
+
+x = torch.arange(6.0, device=device).reshape(2, 3)
+out = torch.zeros(3, 2, device=device)
+transpose(x, out)
+print(x, out, sep="\n")
+
+# %% [markdown]
+# ## How fast is it?
+#
+# A transpose moves each element once in and once out, as a copy does. So for large matrices the bandwidth of a copy is
+# the ceiling. For small ones you compare two launches. ⟦ gate("transpose", "copy").points ⟧ of ⟦
+# exercise("transpose").max_points ⟧ points are for reaching ⟦ gate("transpose", "copy").at_least ⟧ of the speed of a
+# copy at ⟦ gate("transpose", "copy").cases | join(", ") ⟧, measured side by side on your GPU.
+#
+# Predict: which share of a copy's speed did the authors' kernel reach?
+
+# %%
+prediction = ...  # the copy's time divided by the kernel's, at 8192 × 8192
+
+# %%
+shares = recorded("transpose", "share_of_copy")
+compare(prediction, shares.value("share_of_copy", "8192 × 8192"), how="recorded")
+shares
 
 # %%
 benchmark(transpose)
 
 # %% [markdown]
-# With a GPU, hold your prediction against the report. This is what the authors' kernel reached:
-
-# %%
-recorded("transpose", "share_of_copy")
-
-# %% [markdown]
-# And these are the steps on the way there, at 8192 × 8192: the obvious kernel, a tile, a padded tile, a tile with more
-# elements a thread, and `float4` in place of `float`. (Here `copy` is PyTorch's. It is faster than the kernel `copy`
-# above, which moves one `float` a thread.)
+# These are the steps on the way there, at 8192 × 8192. First comes the obvious kernel, then a tile, a padded tile, a
+# tile with more elements per thread, and `float4` instead of `float`. Here `copy` is PyTorch's, which is faster than
+# the kernel `copy` above: that one moves one `float` per thread.
 
 # %%
 recorded("bytes/transpose", "bandwidth_gbps", "share_of_copy")
 
 # %% [markdown]
-# Is yours slower than asked? Go through this list in order:
+# If yours is slower than required, go through this list in order:
 #
-# 1. **Do both sides run along rows?** In both, `threadIdx.x` must be what moves by one element.
+# 1. **Do both sides run along rows?** In both, the index must grow by one element with `threadIdx.x`.
 # 2. **Does a warp read down a column of the tile without conflicts?** Pad its rows.
-# 3. **Is enough in flight?** With four loads a thread, ask for all four before you store the first: keep them in an
-#    array of four floats, in loops with `#pragma unroll` that run from 0 to a constant. (A loop that starts at
-#    `threadIdx.y` is not unrolled completely: the compiler does not know how often it runs.) Then give each thread
-#    more: a tile of 64 × 64 is 16 elements a thread.
+# 3. **Is enough in flight?** With four loads per thread, ask for all four before you store the first. Keep them in an
+#    array of four floats, in loops with `#pragma unroll` that run from 0 to a constant. A loop that starts at
+#    `threadIdx.y` is not unrolled completely, because the compiler does not know how often it runs. Then give each
+#    thread more: a tile of 64 × 64 is 16 elements per thread.
 
 # %% [markdown]
 # ## Extra credit
@@ -507,10 +507,41 @@ recorded("bytes/transpose", "bandwidth_gbps", "share_of_copy")
 # No points, but each shows something. Change the exercise's cell, run it, and `check` it again, or
 # `benchmark` it (with a GPU).
 #
-# 1. Remove the padding. What does it cost, and does your answer to that depend on how much is in flight?
+# 1. Remove the padding. What does it cost, and does the answer depend on how much is in flight?
+#
+# <details><summary>Answer</summary>
+#
+# Reads down a column then take 32 cycles instead of 1. How much of that shows depends on whether memory or shared
+# memory keeps the kernel waiting: compare the rows "a tile" and "a padded tile" in the recorded steps.
+#
+# </details>
+#
 # 2. Keep 32 × 32 without padding, but put element (i, j) at `tile[i][j ^ i]`. Why is this free of conflicts?
+#
+# <details><summary>Answer</summary>
+#
+# `^` is exclusive or. In a column, `j` is fixed and `i` runs from 0 to 31, so `j ^ i` takes each value from 0 to 31
+# once: 32 different banks. In a row, too. This is called **swizzling**.
+#
+# </details>
+#
 # 3. Remove `__syncthreads()`. What does `check` say, and would you trust a GPU to show it?
-# 4. Use `float4` for both sides where the sizes allow it. Which banks do four neighbouring words of a column lie in?
+#
+# <details><summary>Answer</summary>
+#
+# The simulator reports a race and names both lines. On a GPU the result may be right by luck, on this machine and for
+# this size. `compute-sanitizer --tool racecheck` finds such races on a GPU.
+#
+# </details>
+#
+# 4. Use `float4` for both sides where the sizes allow it. Which banks hold four neighbouring words of a column?
+#
+# <details><summary>Answer</summary>
+#
+# With rows of 33 words, neighbours in a column are 33 words apart, so they are in four neighbouring banks. But a
+# `float4` must begin at a multiple of 16 bytes, which odd rows do not allow: read shared memory one float at a time.
+#
+# </details>
 
 # %%
 from grader.explore import count_predictions
@@ -524,29 +555,30 @@ count_predictions()
 # - seen what a stride costs, and why an offset costs little
 # - computed how many bytes must be in flight
 # - passed values between threads through shared memory, with a barrier
-# - found bank conflicts by counting, and removed them with one element a row
+# - seen what occupancy is, and measured bandwidth over it
+# - found bank conflicts by counting, and removed them with one element per row
 # - written a transpose, had it checked, and with a GPU measured it against a copy
 #
 # ## Check yourself
 #
 # <details><summary>A warp reads 32 values of type <code>double</code> (8 bytes) side by side. How many sectors, and which share is used?</summary>
 #
-# 256 bytes are 8 sectors, and all of each is used. The count of sectors alone says nothing: what matters is how much
-# of them is used.
+# 256 bytes are 8 sectors, and all of each is used. The number of sectors alone says nothing: the share that is used
+# matters.
 #
 # </details>
 #
 # <details><summary>Colour images lie in memory as red, green, blue, red, green, blue … bytes. A warp's threads each read the red byte of their pixel. Which share of the sectors is used by this load, and is the rest lost?</summary>
 #
-# A third: 32 bytes of 3 sectors. It is not lost, as the next two loads take green and blue from the same sectors, which
-# lie in the cache by then.
+# A third: 32 bytes of 3 sectors. The rest is not lost: the next two loads take green and blue from the same sectors,
+# which are in the cache by then.
 #
 # </details>
 #
 # <details><summary>Why must a thread without an element not return before <code>__syncthreads()</code>?</summary>
 #
-# CUDA asks that all threads of the block come to a barrier; what happens otherwise is not defined. And at the edge, a
-# thread that has nothing to read may well have something to write.
+# All threads of the block must reach a barrier; otherwise the behaviour is undefined. And at the edge, a thread that
+# has nothing to read may well have something to write.
 #
 # </details>
 #
@@ -558,9 +590,18 @@ count_predictions()
 #
 # <details><summary>Your kernel has 2 KiB in flight on each SM and a quarter of the bandwidth. What do you change first?</summary>
 #
-# Bytes in flight: more loads a thread before the first is used, wider loads, or more threads on the SM.
+# Bytes in flight: more loads per thread before the first is used, wider loads, or more threads on the SM.
 #
 # </details>
 #
+# ## Read on
+#
+# - [An Efficient Matrix Transpose in CUDA C/C++](https://developer.nvidia.com/blog/efficient-matrix-transpose-cuda-cc/)
+#   is the article behind most transposes, with the same steps.
+# - [CUDA C++ Best Practices Guide](https://docs.nvidia.com/cuda/cuda-c-best-practices-guide/#memory-optimizations) has
+#   a chapter on coalescing, strides and shared memory.
+# - [Better Performance at Lower Occupancy](https://www.nvidia.com/content/gtc-2010/pdfs/2238_gtc2010.pdf) by Vasily
+#   Volkov shows why few threads can be enough.
+#
 # **Next:** [Reduce to a mean](03_reduce_to_a_mean.ipynb), where threads work together on one number. Or go
-# back to the [syllabus](../README.ipynb). Both lie in the course's folder.
+# back to the [syllabus](../README.ipynb). Both are in the course's folder.
