@@ -1,0 +1,87 @@
+"""Every `grader` command of docs/teaching.md runs as it is printed there, in its order, and succeeds."""
+
+from __future__ import annotations
+
+import re
+import shlex
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from typer.testing import CliRunner
+
+from grader.classroom.grading import workers
+from grader.cli import app
+from tests.classroom.conftest import Classroom, ObedientJudge, solve
+
+PAGE = Path(__file__).resolve().parents[2] / "docs/teaching.md"
+
+
+class BoardJudge(ObedientJudge):
+    """An obedient judge that can be opened and closed, for boards and for judges side by side."""
+
+    def __init__(self, *_: Any, **__: Any) -> None:
+        super().__init__()
+
+    def __enter__(self) -> BoardJudge:
+        return self
+
+    def __exit__(self, *_: object) -> None: ...
+
+    def close(self) -> None: ...
+
+    def interrupt(self) -> None: ...
+
+
+def commands() -> list[str]:
+    """The commands in code spans and blocks, in the order of the page."""
+    text = " ".join(PAGE.read_text(encoding="utf-8").split())
+    return [found for found in re.findall(r"`(grader [^`]+)`", text) if "…" not in found and "<" not in found]
+
+
+@pytest.mark.filterwarnings("ignore")  # nbgrader 0.9.6 misspells an argument, and leaves a file open
+def test_the_page_runs_as_printed(
+    new_course: Callable[..., Classroom], judge: ObedientJudge, home: Path, tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:  # fmt: skip
+    """A fake judge and fake GPUs take the place of the machine's, and no JupyterLab is started."""
+    new_course()  # from now on a course has two notebooks
+    exchange = tmp_path / "exchange"
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr("grader.classroom.grading.verdict_store.gpus", tuple)
+    monkeypatch.setattr("grader.judge.service.Judge", BoardJudge)
+    monkeypatch.setattr(workers, "_visible", lambda indices: [str(index) for index in indices])
+    monkeypatch.setattr("grader.classroom.grading.dask_cluster.DaskCluster", lambda *_: _Cluster(), raising=True)
+    (tmp_path / "students.csv").write_text("id,first_name\nbob,Bob\n", encoding="utf-8")
+    course, ran = Classroom(home / "gpu-course"), []
+    for command in commands():
+        arguments = shlex.split(command.replace("/srv/nbgrader/exchange", str(exchange)))[1:]
+        arguments = [each.replace("~", str(home), 1) if each.startswith("~") else each for each in arguments]
+        if arguments[0] == "lab":
+            arguments.append("--prepare-only")
+        if arguments[:2] == ["classroom", "autograde"] and not (course.folder / "submitted").is_dir():
+            course.hand_in("bob", solve(4))
+
+        done = CliRunner().invoke(app, arguments, catch_exceptions=False)
+        assert done.exit_code == 0, f"{command}\n{done.output}"
+        ran.append(" ".join(arguments[:2]))
+    names = {command.name for command in _registered()}
+    assert {f"classroom {name}" for name in names} <= set(ran), "the page leaves a command out"
+    assert (tmp_path / "stats.html").is_file()
+    assert "bob,Bob" in (tmp_path / "grades.csv").read_text(encoding="utf-8")
+
+
+class _Cluster(workers.ThisProcess):
+    """A cluster that is this process."""
+
+    device_class = "simulator"
+
+    def __init__(self) -> None:
+        super().__init__("simulator", False)
+
+
+def _registered() -> list[Any]:
+    from grader.cli.instructor_commands import class_app
+
+    return list(class_app.registered_commands)
