@@ -106,14 +106,21 @@ _FEW = 5  # rows: with fewer, a wait for each row is no more than a wait for the
 
 
 def _waits(facts: Sequence[Mapping[str, int]]) -> str:
-    """Say that values are fetched at least once per row."""
+    """Say that values are fetched, and whether that is at least once per row."""
     worst = max(facts, key=lambda fact: fact.get("waits", 0), default={})
-    if worst.get("rows", 0) < _FEW or worst.get("waits", 0) < worst["rows"]:
+    rows, waits = worst.get("rows", 0), worst.get("waits", 0)
+    if not waits:
         return ""
+    if rows >= _FEW and waits >= rows:
+        return (
+            f"For {plural(rows, 'row')} it asks the GPU for a value {waits} times, as the blocking pipeline does. Each "
+            "time the CPU waits until the GPU has computed it. Compute all rows at once, without `.item()`, `.cpu()` "
+            "and `if tensor:`."
+        )
     return (
-        f"For {plural(worst['rows'], 'row')} it asks the GPU for a value {worst['waits']} times, as the blocking "
-        "pipeline does. Each time the CPU waits until the GPU has computed it. Compute all rows at once, without "
-        "`.item()`, `.cpu()` and `if tensor:`."
+        f"One call still asks the GPU for a value {plural(waits, 'time')}, and the CPU waits "
+        "for it. Select with `torch.where` in place of `if tensor:` and of `x[mask]`, and keep values on the GPU: no "
+        "`.item()`, no `.cpu()`."
     )
 
 
