@@ -284,6 +284,18 @@ recorded("matmuls", "rate_tflops", "ratio_vs_cublas")
 #   has a next tile to load.
 
 # %% [markdown]
+# ## Since Hopper
+#
+# The ladder ends with an H100's hardware. These are the next steps, and what to search for.
+#
+# - **Warp specialization** gives warps different tasks: some only load, others only multiply.
+#   `tl.range(…, warp_specialize=True)` asks the compiler for it.
+# - **Blackwell** (B200) has tensor cores that keep their sums in a memory of their own, **tensor memory**. Triton
+#   compiles `tl.dot` to them (`tcgen05` in PTX), and `tl.dot_scaled` multiplies formats of 4 to 8 bits.
+# - **Gluon** is a lower-level language in Triton's repository. You write layouts, shared memory and barriers yourself.
+# - **AMD** GPUs have a back end in Triton, too. The same kernel runs there, but its best configurations differ.
+
+# %% [markdown]
 # ## Extra credit
 #
 # No points, but each of these shows something. Change the exercise's cell, run it, and `check` it again, or `benchmark`
@@ -291,8 +303,15 @@ recorded("matmuls", "rate_tflops", "ratio_vs_cublas")
 #
 # 1. At 1024 there are few tiles. Divide the work along K among several programs (**split K**). What does it cost to add
 #    their results?
+#
+#    <details><summary>Answer</summary>Each program writes its sums in float32, and a second kernel adds and rounds
+#    them. For a product of 1024 × 1024 in two parts, that is 8 MiB written and read again.</details>
+#
 # 2. At 4096 there are 512 tiles of 128 × 256: four waves on 132 SMs. With 128 programs it is four waves, too. Which is
 #    faster?
+#
+#    <details><summary>Answer</summary>The busiest SM has four tiles either way, so expect no large difference. With 128
+#    programs, each has exactly four tiles, and four SMs are free.</details>
 
 # %%
 from grader.explore import count_predictions
@@ -326,5 +345,12 @@ count_predictions()
 # About half: the second wave has one tile and takes as long as the first.
 #
 # </details>
+# ## Read on
+#
+# - [Persistent matmul](https://triton-lang.org/main/getting-started/tutorials/09-persistent-matmul.html), the tutorial
+#   of Triton's authors, with descriptors and warp specialization
+# - [Outperforming cuBLAS on H100](https://cudaforfun.substack.com/p/outperforming-cublas-on-h100-a-worklog), the same
+#   race in CUDA C++
+# - [`tl.range`](https://triton-lang.org/main/python-api/generated/triton.language.range.html) and its options
 #
 # **Next:** [Look inside the compiler](07_look_inside_the_compiler.ipynb), which shows what becomes of such a kernel.

@@ -1,20 +1,20 @@
 # %% [markdown]
 # # Look inside the compiler
 #
-# **You will** follow a Triton kernel through its compiler, from Python to the instructions of a GPU. Then you read from
-# those instructions how wide its loads are, and change a kernel until they are as wide as can be.
+# **You will** follow a Triton kernel through its compiler, from Python to the instructions of a GPU. Then you read
+# from those instructions how wide its loads are, and change a kernel until they are as wide as possible.
 #
 # **You will learn**
 #
-# - the six forms that a kernel takes, and what is decided in which
-# - which thread gets which elements of a block, and who decides it
-# - where shared memory and pipelining come from, which you never wrote
+# - the six forms that a kernel takes, and what is decided in each
+# - which thread gets which elements of a block
+# - where shared memory and pipelining come from, although you wrote neither
 # - how to read loads in PTX
-# - what keeps loads narrow: the order of access, rows that begin anywhere, masks, small blocks
+# - what keeps loads narrow: the order of access, unaligned rows, masks, small blocks
 #
-# **You need** about 70 minutes and [Add two vectors](01_add_vectors.ipynb); for the part on shared memory also
-# [Multiply matrices](04_multiply_matrices.ipynb). No GPU is needed: Triton brings a compiler for every NVIDIA GPU along,
-# and compiles without having one. With a GPU you measure speed as well.
+# **You need** about 110 minutes and [Add two vectors](01_add_vectors.ipynb); for the part on shared memory also
+# [Multiply matrices](04_multiply_matrices.ipynb). You need no GPU: Triton includes a compiler for every NVIDIA GPU,
+# which runs without one. With a GPU you measure speed as well.
 
 # %%
 from grader import benchmark, check, device
@@ -31,16 +31,19 @@ import triton.language as tl
 # %% [markdown]
 # ## Six forms of a kernel
 #
-# The decorator `triton.jit` compiles nothing. The first launch does, and it goes through these stages:
+# The decorator `triton.jit` compiles nothing. The first launch compiles the kernel (**JIT**, just in time), through
+# these stages:
 
 # %%
 draw_compiler_stages()
 
 # %% [markdown]
-# TritonGPU IR, LLVM IR and their kin are *intermediate representations*: forms in which a compiler keeps a program
-# while it works on it. Each is text that you can read.
+# Triton IR, TritonGPU IR and LLVM IR are **intermediate representations**: forms in which a compiler keeps a program
+# while it works on it. Each is text that you can read. All three are in **SSA** form, static single assignment: each
+# name, such as `%5`, gets a value in exactly one place. A variable that changes in a loop becomes an argument that each
+# round passes to the next.
 #
-# Here is a kernel to follow. It multiplies each row of a matrix by a number of its own, the row's *gain*.
+# This kernel multiplies each row of a matrix by a number of its own, the row's *gain*.
 
 
 # %%
@@ -55,30 +58,32 @@ def scale_kernel(x_ptr, gain_ptr, out_ptr, x_stride, out_stride, columns, BLOCK:
 
 
 # %% [markdown]
-# `compile_kernel` takes what a launch takes, without the grid. It compiles for an H100 or H200 unless you name another
-# GPU, and runs nothing.
+# `compile_kernel` takes the arguments of a launch, without the grid. It compiles for an H100 or H200 unless you name a
+# different GPU, and runs nothing.
 #
-# Predict: this kernel has 8 lines. How many instructions of SASS, the GPU's own language, become of them?
+# A program has 128 threads for 1,024 elements, and an instruction loads at most 16 bytes. Predict: how many load
+# instructions for `x` does a thread have?
 
 # %%
-prediction = ...  # instructions of SASS
+prediction = ...  # loads
 
 # %%
 x, gain, out = torch.randn(64, 1024), torch.randn(64), torch.empty(64, 1024)
 launch = x, gain, out, x.stride(0), out.stride(0), 1024
 scale = compile_kernel(scale_kernel, *launch, BLOCK=1024)
-compare(prediction, sum(line.python is not None for line in scale.lines("sass")), "instructions", how="computed")
+compare(prediction, scale.loads[16], "loads", how="computed")
 scale
 
 # %% [markdown]
-# Few of the instructions load, multiply or store. The rest are for addresses and masks. *Spilled* is what did not fit
-# into registers and was put into memory. Nothing is, here.
+# There are two loads of 16 bytes for `x`, and one of 4 bytes for the gain. Few of the instructions load, multiply or
+# store. The rest are for addresses and masks. **Spilled** values did not fit into registers and were put into memory;
+# here there are none.
 #
-# Now look at all of it. The number before each line is the line of Python that it comes from. Point at a line, and its
-# relatives light up. In JupyterLab you choose the two stages and the GPU above the picture.
+# Now look at all of it. The number before each line is the line of Python that it comes from. Point at a line, and the
+# lines from the same line of Python light up. In JupyterLab you choose the two stages and the GPU above the picture.
 #
-# Walk through it once from the top. *Python's tree*, with *Triton IR* beside it: `tl.load` is one operation on a block of
-# 1,024 pointers, and there are no threads. Then *TritonGPU IR*, and so on.
+# Start with *Python's tree* and *Triton IR*: `tl.load` is one operation on a block of 1,024 pointers, and there are no
+# threads. Then go on to *TritonGPU IR*, and so on.
 
 # %%
 explore_compiler(scale_kernel, *launch, BLOCK=1024)
@@ -86,8 +91,9 @@ explore_compiler(scale_kernel, *launch, BLOCK=1024)
 # %% [markdown]
 # ## From a block to threads
 #
-# The stage after Triton IR is *TritonGPU IR*. It has the same operations, and each block has a *layout* now: a rule
-# which thread holds which elements. The layout stands in the first line, and behind each block's type.
+# The stage after Triton IR is *TritonGPU IR*. It has the same operations, but each block now has a **layout**: a rule
+# that says which thread holds which elements. The layout is defined in the first line, and named after each block's
+# type.
 
 # %%
 held = loaded_layouts(scale)[0]
@@ -96,12 +102,11 @@ print(held.layout.words())
 
 # %% [markdown]
 # - `sizePerThread`: how many neighbours a thread holds.
-# - `threadsPerWarp`: how the 32 threads of a warp follow each other. CUDA calls them *lanes*. (So far, a lane was a place
-#   in a block.)
-# - `warpsPerCTA`: how the warps of a program follow each other. CTA is CUDA's word for a block of threads.
-# - `order`: which dimension is walked first, for blocks with several.
+# - `threadsPerWarp`: how the 32 threads of a warp are arranged. The threads of a warp are called **lanes**.
+# - `warpsPerCTA`: how the warps of a program are arranged. A CTA is a block of threads, in NVIDIA's terms.
+# - `order`: the dimension that is covered first, for blocks with several.
 #
-# If the block is larger than what all threads cover once, the pattern repeats.
+# If all threads together cover less than the block, the pattern repeats.
 #
 # Predict: which lane of which warp holds element 517?
 
@@ -113,14 +118,14 @@ compare(prediction, held.layout.holder((517,)), how="computed")
 draw_program(scale)
 
 # %% [markdown]
-# This is Triton's *automatic parallelisation*. You wrote what happens to a block. The compiler divided the block among
-# warps, and each warp's part among lanes.
+# This is Triton's **automatic parallelisation**, on two levels. The hardware distributes the programs over the SMs. The
+# compiler divides each block among the warps of a program, and each warp's part among its lanes.
 #
-# The four neighbours of a thread are no accident. Four times 4 bytes are 16 bytes, the most that a thread loads at once
-# on most GPUs. A pass named *coalesce* looked at the addresses, saw that neighbours in the block are neighbours in
-# memory, and chose this layout.
+# There is a reason for the four neighbours per thread. Four times 4 bytes are 16 bytes, the most that a thread loads at
+# once on most GPUs. A compiler pass named *coalesce* analysed the addresses, found that neighbours in the block are
+# neighbours in memory, and chose this layout.
 #
-# Predict: what does it choose for `sizePerThread` if neighbours in the block lie 4 elements apart in memory?
+# Predict: what does it choose for `sizePerThread` if neighbours in the block are 4 elements apart in memory?
 
 
 # %%
@@ -144,14 +149,14 @@ spread
 
 # %% [markdown]
 # Each thread loads 4 bytes at a time, and the 32 threads of a warp load from places that are 16 bytes apart. So a warp
-# touches four times as much memory as it uses. (The [notebook on moving bytes](../02_load_inline/02_move_bytes_well.ipynb)
-# shows what that costs.)
+# touches four times as much memory as it uses. [Move bytes well](../02_load_inline/02_move_bytes_well.ipynb) shows what
+# that costs.
 
 # %% [markdown]
 # ## Shared memory that nobody wrote
 #
-# A product of matrices loads tiles and multiplies them with `tl.dot`. This one is as simple as can be: no masks, and
-# sizes that fit.
+# A matrix product loads tiles and multiplies them with `tl.dot`. This one is as simple as possible: no masks, and sizes
+# that fit.
 
 
 # %%
@@ -175,14 +180,14 @@ print(loaded_layouts(matmul)[0].layout.words())
 draw_layout(matmul)
 
 # %% [markdown]
-# In two dimensions the layout is a grid. Eight neighbours of float16 are 16 bytes again, and `order = [1, 0]` says that
-# a thread's run lies along a row.
+# In two dimensions the layout is a grid. Eight float16 neighbours are 16 bytes again, and `order = [1, 0]` says that
+# they are in a row.
 #
-# But the threads that load an element are not those that multiply it. Tensor cores want their operands elsewhere. So the
-# compiler sends the tiles through shared memory: `ttg.local_alloc` in TritonGPU IR.
+# But the threads that load an element are not those that multiply it: tensor cores need their operands in a different
+# layout. So the compiler moves the tiles through shared memory: `ttg.local_alloc` in TritonGPU IR.
 #
-# Predict: a tile of `a` is 64 × 32 elements of float16, a tile of `b` is 32 × 64. How much shared memory does a program
-# get, for an H100 or H200?
+# A tile of `a` is 64 × 32 elements of float16, a tile of `b` is 32 × 64. Predict: how much shared memory does the
+# compiler reserve per program, on an H100 or H200?
 
 # %%
 prediction = ...  # bytes of shared memory
@@ -192,16 +197,20 @@ compare(prediction, matmul.shared_bytes, "bytes", how="computed")
 draw_shared_memory(matmul)
 
 # %% [markdown]
-# One pair of tiles would be 8,192 bytes. There are three: while one pair is multiplied, the next two are on their way.
-# This is *pipelining*. The copies run beside the computation and go straight to shared memory, `cp.async` in PTX. Nobody
-# waits for memory unless the copies fall behind.
+# One pair of tiles is 8,192 bytes. There are three pairs: while one is multiplied, the next two are on their way. This
+# is **pipelining**. The copies run at the same time as the computation and go straight to shared memory, `cp.async` in
+# PTX.
 #
-# The drawing was computed from the code, for a loop of six steps. Time runs from left to right: two copies start before
-# the loop, and each step then starts one and reads one. After the loop the same memory is used again, to bring the
-# result into the order in which it is stored.
+# The drawing was computed from the code, for a loop of six steps. Time runs from left to right. Two copies start before
+# the loop, and each step then starts one and reads one.
 #
-# `num_stages` sets how deep the pipeline is. The default is 3, and an H100 has as many pairs. (An A100 has one pair less:
-# it reads a pair into registers before it multiplies.) Predict: how much shared memory with `num_stages=5`?
+# After the loop the result, 8,192 bytes, also goes through shared memory, to get into the order in which it is stored.
+# Yet it needs no room of its own. The compiler computes for each buffer its **live range**, from the first write to the
+# last read. The tiles are dead when the result is written, so both get the same addresses.
+#
+# `num_stages` sets the depth of the pipeline. The default is 3. On an H100 that is three pairs; on an A100 and on
+# GeForce cards it is two, because they read a pair into registers before they multiply it. Predict: how much shared
+# memory does the kernel need with `num_stages=5`?
 
 # %%
 prediction = ...  # bytes of shared memory
@@ -211,9 +220,9 @@ deeper = compile_kernel(matmul_kernel, *tiles, M=64, N=64, BLOCK_K=32, num_stage
 compare(prediction, deeper.shared_bytes, "bytes", how="computed")
 
 # %% [markdown]
-# A T4, of the generation before the A100, has no `cp.async`, and Triton does not use its tensor cores. Look here: nothing
-# is pipelined, and the tiles pass through registers on their way to plain multiplications, `fma` in PTX. There are not
-# enough registers, and some are spilled.
+# A T4, of the generation before the A100, has no `cp.async`, and Triton does not use its tensor cores. Nothing is
+# pipelined here, and the tiles pass through registers to ordinary multiplications, `fma` in PTX. There are not enough
+# registers, so some values are spilled.
 
 # %%
 compile_kernel(matmul_kernel, *tiles, M=64, N=64, BLOCK_K=32, capability=75)
@@ -221,10 +230,10 @@ compile_kernel(matmul_kernel, *tiles, M=64, N=64, BLOCK_K=32, capability=75)
 # %% [markdown]
 # ## Read PTX
 #
-# *LLVM IR* describes one thread. From there on it is a compiler like any other: LLVM writes *PTX*, one assembly language
-# for all of NVIDIA's GPUs. (A text in it may still be for some only: its line `.target` says for which.) `ptxas` makes
-# *SASS* of it, for one generation. PTX is documented, and the form in which loads are easiest to read. This is all that
-# our kernel loads:
+# *LLVM IR* describes one thread. From here on, this is a compiler like any other. LLVM generates **PTX**, an assembly
+# language for all of NVIDIA's GPUs; its line `.target` names the generation that a file needs. `ptxas` compiles PTX to
+# **SASS**, the machine code of one generation. PTX is documented, and its loads are the easiest to read. These are all
+# loads of our kernel:
 
 # %%
 for line in scale.lines("ptx"):
@@ -234,16 +243,17 @@ for line in scale.lines("ptx"):
 # %% [markdown]
 # Take the last one apart:
 #
-# - `@%p2`: only if the *predicate* `%p2` holds. That is how a mask is compiled.
+# - `@%p2`: only if the **predicate** `%p2` is true. A mask compiles to this.
 # - `ld.global`: load from global memory. `ld.param` loads an argument of the kernel, `ld.shared` from shared memory.
-# - `.v4`: four values at once, into the four registers in braces. Without it, it is one.
+# - `.v4`: four values at once, into the four registers in braces. Without it, one value.
 # - `.b32`: each value has 32 bits. `u`, `s` and `f` in place of `b` say how to read them: unsigned, signed, float.
 # - `[ %rd3 + 0 ]`: the address.
 #
 # So this load moves 4 × 32 bits = 16 bytes for each thread.
 #
-# Between `ld` and the type, other words may stand, before or after `global`: `ld.global.nc` (memory that nobody writes
-# meanwhile), `ld.volatile.global`, `ld.global.L1::evict_last` (advice for a cache). The type always comes last.
+# Between `ld` and the type there may be other words, before or after `global`: `ld.global.nc` (memory that does not
+# change while the kernel runs), `ld.volatile.global`, `ld.global.L1::evict_last` (advice for a cache). The type always
+# comes last.
 #
 # Blackwell GPUs can load 32 bytes at once: `.v8.b32` or `.v4.b64`.
 
@@ -254,7 +264,7 @@ for line in scale.lines("ptx"):
 # from global memory** move how many **bytes** for one thread. For two loads of 16 bytes and one of 4 that is
 # `{16: 2, 4: 1}`. *(about 9 lines)*
 #
-# - Count instructions in the text, not how often they run. One under a predicate counts.
+# - Count instructions in the text, not how often they run. A load under a predicate counts.
 # - Comments do not count. They begin with `//` and go to the end of the line.
 # - Stores (`st.global`) do not count, nor does `cp.async`, nor loads from anywhere else.
 # - A line holds at most one instruction.
@@ -284,14 +294,14 @@ def vector_width(ptx):
 check(vector_width)
 
 # %% [markdown]
-# If yours works, try `vector_width(scale.ptx)`, and hold it against the table of `scale`.
+# If yours works, try `vector_width(scale.ptx)`, and compare it with the table of `scale`.
 
 # %% [markdown]
 # ## What keeps a load narrow
 #
-# A load of 16 bytes needs an address that is a multiple of 16 bytes. And all four elements must be wanted, or none. If
-# the compiler cannot *prove* both, it loads the elements one by one. It knows what you tell it, and what it sees in the
-# arguments of a launch: which pointers and integers are multiples of 16.
+# A load of 16 bytes needs an address that is a multiple of 16 bytes, and the mask must be the same for all four
+# elements. If the compiler cannot *prove* both, it loads the elements one by one. It knows what you tell it, and what
+# it sees in the arguments of a launch: which pointers and integers are multiples of 16.
 #
 # The rows so far were 1,024 elements long. Now take rows of 1,000 that begin 1,004 elements apart. Both numbers are
 # multiples of 4, so each row still begins at a multiple of 16 bytes.
@@ -308,15 +318,16 @@ compare(prediction, max(padded.loads), "bytes", how="computed")
 padded
 
 # %% [markdown]
-# All are 4 bytes wide. *You* know that 1,004 is a multiple of 4. The compiler looked for multiples of 16, found none,
-# and supposes nothing.
+# All are 4 bytes wide. *You* know that 1,004 is a multiple of 4. The compiler checked for multiples of 16 and found
+# none, so it assumes nothing.
 #
-# So tell it. A *hint* goes around the value that it is about:
+# So tell it. A **hint** wraps the value that it describes:
 #
-# - `tl.max_contiguous(block, 4)`: the block consists of runs of 4 numbers that follow one another, such as 8, 9, 10, 11.
+# - `tl.max_contiguous(block, 4)`: the block consists of runs of 4 numbers that follow one another, such as 8, 9, 10,
+#   11.
 # - `tl.max_constancy(block, 4)`: the block consists of runs of 4 equal elements.
-# - `tl.multiple_of(value, 4)`: the value is a multiple of 4. Of a pointer, bytes are counted. Of a block,
-#   only the first number of each run need be one: 8 and 20 in 8, 9, 10, 11, 20, 21, 22, 23.
+# - `tl.multiple_of(value, 4)`: the value is a multiple of 4. For a pointer, count in bytes. For a block, only the first
+#   number of each run must be a multiple: 8 and 20 in 8, 9, 10, 11, 20, 21, 22, 23.
 #
 # A hint is a promise, and the compiler believes it. If it is false, the kernel gives wrong results or faults, on a GPU
 # only.
@@ -344,21 +355,18 @@ compare(prediction, max(rows.loads), "bytes", how="computed")
 print(loaded_layouts(rows)[0].layout.words())
 
 # %% [markdown]
-# Not enough, but look at the layout: a thread holds runs of four now. The addresses are good. What is left is the
-# **mask**. It may end in the middle of four elements, as far as the compiler knows.
+# It is not enough, but look at the layout: a thread now holds runs of four. The addresses are fine. The problem that
+# remains is the **mask**: as far as the compiler knows, it may end in the middle of four elements.
 #
-# So ask of a narrow load: does `sizePerThread` allow 16 bytes? If not, it is the order of access, or the start of the
-# rows. If so, it is the mask.
+# So if a load is narrow, look at `sizePerThread`. If it does not allow 16 bytes, the cause is the order of access or
+# the start of the rows. If it does, the cause is the mask. There is one exception: a load shares its layout with the
+# store of its values. If only the store's addresses are known, the load has runs of four as well, and stays narrow.
 #
-# (One exception: a load shares its layout with the store of its values. If only the store's addresses are known, the
-# load has runs of four as well, and stays narrow.)
+# There is one trap: in today's Triton a hint around an *argument* of the kernel, such as `tl.multiple_of(x_stride, 4)`,
+# has no effect. Put it around a computed value. Or do without a hint: what is `x_stride // 4 * 4`?
 #
-# One trap: in today's Triton a hint around an *argument* of the kernel, such as `tl.multiple_of(x_stride, 4)`, does
-# nothing. Put it around something that was computed. Another way to say the same needs no hint at all: what is
-# `x_stride // 4 * 4`?
-#
-# Last, a block can be too **small**. A program has 4 warps unless you say otherwise, which is 128 threads. Predict: how
-# wide can the loads of a block of 256 float32 be at most?
+# Finally, a block can be too **small**. A program has 128 threads by default. Predict: how wide can the loads of a
+# block of 256 float32 be at most?
 
 # %%
 prediction = ...  # bytes
@@ -368,13 +376,13 @@ small = compile_kernel(scale_kernel, *launch, BLOCK=256)
 compare(prediction, max(small.loads), "bytes", how="computed")
 
 # %% [markdown]
-# Two elements a thread, so 8 bytes.
+# There are two elements per thread, so 8 bytes.
 
 # %% [markdown]
 # ## Exercise: widen the loads
 #
-# This kernel is right, and as narrow as can be. Each of its programs takes every $n$-th element of a row, where $n$ is
-# the number of programs in a row:
+# This kernel is right, but its loads are as narrow as possible. Each program computes every $n$-th element of a row,
+# where $n$ is the number of programs per row:
 #
 # ```python
 # @triton.jit
@@ -395,12 +403,12 @@ compare(prediction, max(small.loads), "bytes", how="computed")
 #
 # - `x` and `out` are float32 matrices, `gain` is a contiguous vector with a number for each row. The elements of a row
 #   are neighbours.
-# - Promised: the number of columns is a multiple of 4. So is the distance from row to row, and `x` and `out` begin at
-#   multiples of 16 bytes. Nothing more is promised: rows may be padded, each matrix in its own way.
-# - The loads are looked at for matrices of 1,000 columns and more. The gain may be loaded as it is: it is one number for
-#   a whole program.
+# - You may rely on this: the number of columns and the distance between rows are multiples of 4, and `x` and `out`
+#   begin at multiples of 16 bytes. But rows may be padded, differently in each matrix.
+# - We inspect the loads only for matrices with at least 1,000 columns. You may load the gain as it is: it is one number
+#   per program.
 #
-# Stores of 16 bytes are as good as loads, and come by the same means.
+# Wide stores need the same hints.
 
 # %% nbgrader={"grade_id": "widen", "solution": true}
 import triton
@@ -428,14 +436,14 @@ def widen(x, gain, out):
 
 
 # %% [markdown]
-# `check` looks at your results, and at the code that your kernel was compiled to. Without a GPU it runs in the simulator,
-# where your hints are held against the values, and is compiled for an H100 or H200 beside it.
+# `check` inspects your results and your kernel's compiled code. Without a GPU, the kernel runs in the simulator, which
+# compares your hints with the values, and is also compiled for an H100.
 
 # %% nbgrader={"grade_id": "check-widen", "grade": true, "locked": true, "points": 6}
 check(widen)
 
 # %% [markdown]
-# If it says that loads are narrow, look yourself:
+# If the report says that loads are narrow, look for yourself:
 # `explore_compiler(wide_kernel, x, gain, out, 1004, 1004, 1000, BLOCK=…)`.
 
 # %% [markdown]
@@ -446,8 +454,8 @@ check(widen)
 # The points:
 #
 # - ⟦ exercise("widen").correctness_points ⟧ for right answers by wide loads
-# - ⟦ gate("widen", "given").points ⟧ for ⟦ gate("widen", "given").at_least ⟧ times the speed of the narrow kernel, as the
-#   geometric mean over both
+# - ⟦ gate("widen", "given").points ⟧ for ⟦ gate("widen", "given").at_least ⟧ times the speed of the narrow kernel, as
+#   the geometric mean over both
 
 # %%
 prediction = ...  # times as fast as the narrow kernel
@@ -456,42 +464,54 @@ prediction = ...  # times as fast as the narrow kernel
 benchmark(widen)
 
 # %% [markdown]
-# At the left end of your plot the time is the launch's, and the host's: to call a Triton kernel can take longer than so
-# short a kernel runs. Compare at the right end.
+# At the left end of your plot you see the time of the launch and of the host. Compare at the right end.
 #
-# Two things changed at once: the order of access, and the width. Which of them counts? The authors timed a kernel that
-# copies. In all of its versions a thread has runs of four neighbours, and asks for them in four, two or one load:
+# Two things changed at once: the order of access, and the width. Which of them matters? The authors timed a kernel that
+# copies. In each version a thread has runs of four neighbours, which it loads with four, two or one instruction:
 
 # %%
 recorded("widths", "bandwidth_gbps", "share_of_copy")
 
 # %% [markdown]
-# Loads of 4 bytes are clearly behind. From 8 bytes on there is nothing left to gain: with 8 elements a thread, 16 bytes
-# are as fast as 8, and with 32 elements a little slower. (Why slower is not explained.)
-#
-# And this is the order of access, in the kernel of the exercise:
+# Loads of 4 bytes are clearly slower. From 8 bytes on there is nothing left to gain. This is the order of access, in
+# the kernel of the exercise:
 
 # %%
 recorded("widths/order", "bandwidth_gbps", "ratio_vs_narrow")
 
 # %% [markdown]
-# So it is the order of access. Threads that load little at a time need more instructions, which costs something. The
-# order decides how many bytes are moved at all.
+# So the order of access matters most. Narrow loads only need more instructions, but the order decides how many bytes
+# are moved.
 #
-# This was recorded for 8,192 rows of 4,092. There the narrow kernel has 16 programs a row, so a warp's addresses lie 64
-# bytes apart. Memory answers in sectors of 32 bytes: of each, 4 bytes are used, so eight times as much is moved. But the
-# wide kernel is more than eight times as fast. Bytes explain eight, and the rest is not explained here. What does your
-# report say?
+# The table was recorded for 8,192 rows of 4,092. The narrow kernel has 16 programs per row, so a warp's addresses are
+# 64 bytes apart. Memory delivers **sectors** of 32 bytes, and each thread uses 4 bytes of its sector. So eight times as
+# much is moved. The wide kernel also needs a quarter of the instructions. Test how much that adds: what changes if you
+# take the hints out of your kernel, which narrows its loads but keeps their order?
 
 # %% [markdown]
 # ## Extra credit
 #
-# No points, but each shows something.
+# No points, but each of these shows something.
 #
-# 1. Look at SASS for `scale_kernel`: which instruction is the load, and where does its width stand?
+# 1. Look at SASS for `scale_kernel`: which instruction is the load, and what is its width?
+#
+#    <details><summary>Answer</summary><code>LDG.E.128</code> loads 128 bits, which are 16 bytes. The load of the gain,
+#    <code>LDG.E</code>, has no width: it loads 4 bytes.</details>
+#
 # 2. Choose `sm_100` in the explorer. Are the loads wider than 16 bytes?
-# 3. Compile `matmul_kernel` with `M=256, N=256, num_warps=4`. What happens to the registers, and what is spilled?
+#
+#    <details><summary>Answer</summary>No. The GPU could load 32 bytes, but this version of Triton gives a thread at
+#    most four neighbours of 4 bytes.</details>
+#
+# 3. Compile `matmul_kernel` with `M=256, N=256, BLOCK_K=32, num_warps=4`. What happens to the registers?
+#
+#    <details><summary>Answer</summary>The 65,536 sums are 512 per thread, but a thread has at most 255 registers. The
+#    rest is spilled, and the loop moves it to memory and back.</details>
+#
 # 4. Compile your `wide_kernel` with `num_warps=8` and a block of 1,024. Are the loads still wide? And with 16 warps?
+#
+#    <details><summary>Answer</summary>With 8 warps they are: 256 threads have four elements each. With 16 warps a
+#    thread has two, so its loads are 8 bytes wide.</details>
 
 # %%
 from grader.explore import count_predictions
@@ -503,26 +523,26 @@ count_predictions()
 #
 # - followed a kernel through Triton IR, TritonGPU IR, LLVM IR, PTX and SASS, for several GPUs and without one
 # - read from a layout which thread holds which element of a block
-# - seen shared memory and pipelining appear in a kernel that mentions neither
-# - written a reader for the loads in PTX
+# - seen shared memory and pipelining in a kernel that mentions neither, and buffers that share addresses
+# - written a function that reads the loads in PTX
 # - told the compiler what it could not know, and got loads of 16 bytes
 #
 # ## Check yourself
 #
 # <details><summary>In which stage do you first see threads?</summary>
 #
-# In TritonGPU IR: there each block gets a layout, which says which warp and lane hold which elements.
+# In TritonGPU IR: each block has a layout, which says which warp and lane hold which elements.
 #
 # </details>
 #
 # <details><summary>A layout says <code>sizePerThread = [4]</code> for float32, and the loads are 4 bytes wide. Why?</summary>
 #
-# It is the mask: it is not known to be equal for four neighbours. Or the layout is the store's, and the addresses of the
-# load are not known.
+# The compiler does not know that the mask is equal for four neighbours. Or the layout is the store's, and the load's
+# addresses are not known.
 #
 # </details>
 #
-# <details><summary>How many bytes does <code>ld.global.v2.f64</code> move for a thread?</summary>
+# <details><summary>How many bytes does <code>ld.global.v2.f64</code> move per thread?</summary>
 #
 # Two values of 64 bits, which are 8 bytes each: 16 bytes together.
 #
@@ -530,15 +550,22 @@ count_predictions()
 #
 # <details><summary>Why does a kernel with three pipeline stages need three times the shared memory?</summary>
 #
-# While one pair of tiles is multiplied the next two are arriving, and each needs a place of its own.
+# While one pair of tiles is multiplied, the next two arrive, and each needs its own buffer.
 #
 # </details>
 #
 # <details><summary>What happens if a hint is false?</summary>
 #
-# The compiler believes it. It loads four neighbours of the first element, whatever was asked for, or faults at an address
-# that is not aligned.
+# The compiler trusts it. The kernel loads four neighbours of the first element, even if you asked for others, or it
+# faults at an address that is not aligned.
 #
 # </details>
+# ## Read on
+#
+# - [PTX instruction set](https://docs.nvidia.com/cuda/parallel-thread-execution/): every instruction of this notebook
+# - [Triton's dialects](https://triton-lang.org/main/dialects/dialects.html): the operations of Triton IR and TritonGPU
+#   IR
+# - [Triton's paper](https://www.eecs.harvard.edu/~htk/publication/2019-mapl-tillet-kung-cox.pdf) (2019), on why a
+#   compiler should know about blocks
 #
 # **Next:** [Find a period](../04_numba_cupy/01_find_a_period.ipynb), where the Lomb–Scargle ladder begins.
