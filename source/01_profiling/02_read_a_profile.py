@@ -142,8 +142,8 @@ with profile(activities=activities, profile_memory=True) as prof:
 compare(prediction, round((row.device_memory_usage if device == "cuda" else row.cpu_memory_usage) / 1e6), "MB")
 
 # %% [markdown]
-# The temporary is as large as `x`: 4 bytes per element. It is gone after the sum, but the *peak* of the memory includes it,
-# and the peak is what ends in an out-of-memory error. On a GPU, `torch.cuda.max_memory_allocated()` returns the peak.
+# The temporary is as large as `x`: 4 bytes per element. It is gone after the sum, but it counts towards the *peak*, and
+# it is the peak that causes an out-of-memory error. On a GPU, `torch.cuda.max_memory_allocated()` returns the peak.
 #
 # <details><summary>With a GPU: who holds the memory?</summary>
 #
@@ -166,10 +166,10 @@ compare(prediction, round((row.device_memory_usage if device == "cuda" else row.
 # A table adds up, so it loses the order. A **trace** keeps every event with its start and its length. The file `mean.json`
 # that you exported is a *Chrome trace*, a format that many tools read.
 #
-# Here it is as a timeline. Each thread of the CPU has a row, and so has each stream of a GPU. The bars below an operation
+# Here it is as a timeline. Each thread of the CPU has a row, and so does each stream of a GPU. The bars below an operation
 # are what it calls.
 #
-# Before you run the cell: which of the three ways runs other operations than the other two?
+# Before you run the cell: which of the three ways do you expect to run different operations from the other two?
 
 # %%
 show_timeline("mean.json", "the mean three ways, on this machine")

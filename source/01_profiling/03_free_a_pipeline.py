@@ -114,10 +114,10 @@ show_timeline(prof, "the pipeline on eight sensors, on this machine")
 # %% [markdown]
 # ## What a version without waits gains
 #
-# You are going to write a version that never asks and handles all rows at once. This is what it gains on an H200, for 160
-# sensors with 65,536 readings each:
+# You are going to write a version that never asks and handles all rows at once. On an H200, with 160 sensors of 65,536
+# readings each, it reached
 # **⟦ recorded(bench="unblock", case="160 × 65536, every kind of row", metric="ratio_vs_blocking", gpu="H200") ⟧** the
-# pipeline's speed. The arithmetic is the same; only the waits and most of the launches are gone.
+# speed of the pipeline. The arithmetic is the same; only the waits and most of the launches are gone.
 #
 # To see where the time goes, look at eight sensors, recorded on an H200. Predict: how many times as many kernels does the
 # pipeline launch as the version without waits?
@@ -308,8 +308,8 @@ else:
     print("CUDA graphs need a GPU.")
 
 # %% [markdown]
-# You rarely write this by hand. `torch.compile(model, mode="reduce-overhead")` fuses what it can and puts the rest into CUDA
-# graphs. It copies new inputs for you, and it skips the graph where one is not possible.
+# You rarely write this by hand. `torch.compile(model, mode="reduce-overhead")` fuses what it can and replays the launches as
+# CUDA graphs. It copies new inputs for you, and it does without a graph if one is not possible.
 #
 # A graph can hold no synchronisation point: `.item()` during capture is an error. Shapes are fixed as well. So the order is
 # the one of this notebook: first remove the waits, then the launches.
@@ -367,7 +367,7 @@ recorded_output("ncu")
 #
 # - `reduce_kernel`, the sum, is close to the limit of the memory and far from that of the arithmetic. It is **memory-bound**.
 # - `vectorized_elementwise_kernel`, the division, is near zero in both: it is all launch. Its high *L1/TEX* share is relative
-#   to the cycles in which an SM was active, and that were only eleven.
+#   to the cycles in which an SM was active, and there were only eleven of those.
 #
 # Do not compare these durations with a timeline. `ncu` locks the GPU to its base clock and flushes the caches before every
 # run, so that reports are comparable. `--clock-control none` and `--cache-control none` switch that off.

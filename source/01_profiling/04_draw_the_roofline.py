@@ -207,8 +207,8 @@ explore_roofline(ceilings)
 # %% [markdown]
 # ## A GPU's roofline
 #
-# This is a recorded GPU, with kernels that you will write in this course, each at a large size, next to some operations of
-# PyTorch. The flat roof is the one of float16 products. Before you look at the legend: which points are memory-bound?
+# Here is the roofline of a recorded GPU. On it are kernels that you will write in this course, each at a large size, and some
+# operations of PyTorch. The flat roof is the one of float16 products. Before you look at the legend: which points are memory-bound?
 
 # %%
 recorded_roofline()
@@ -295,7 +295,7 @@ draw_roofline(ceilings, points[1], cached)
 # But it is a warning. A benchmark that repeats a small problem measures the cache, and a model that runs the operation once will
 # not see that speed.
 #
-# If yours lies hardly above, the fixed cost of each call is the reason: an operation that fits in a cache is over quickly. On the
+# If yours is barely above the roof, the fixed cost of each call is the reason: an operation that fits in a cache is over quickly. On the
 # recorded GPU, a special kernel went over its cache many times in one launch:
 
 # %%
@@ -387,7 +387,7 @@ try_predictions(predict_ms, ceilings)
 recorded("predictions", "predicted_over_measured")
 
 # %% [markdown]
-# Two lie lowest: `add_row`, and `convert` from float16 to float32. Their bytes are counted correctly, but PyTorch does not run its
+# Two are furthest below the roof: `add_row`, and `convert` from float16 to float32. Their bytes are counted correctly, but PyTorch does not run its
 # fastest kernel for them, the one in which each thread loads several neighbouring elements at once:
 #
 # - For a broadcast row, it runs a kernel that computes the address of every element and loads it on its own.
@@ -401,7 +401,7 @@ recorded("predictions", "predicted_over_measured")
 #
 # No points, but each task shows you something.
 #
-# 1. Land the product of two matrices with 16, 64 and 256 rows and columns. Where do they lie, and which are overhead-bound?
+# 1. Use `land` on the product of two matrices with 16, 64 and 256 rows and columns. Which are overhead-bound?
 #
 # <details><summary>Answer</summary>
 #
@@ -410,7 +410,7 @@ recorded("predictions", "predicted_over_measured")
 #
 # </details>
 #
-# 2. Land `torch.sin(x, out=out)` next to `square`, and count a sine as one operation. Does it lie as high? What does that tell you?
+# 2. Use `land` on `torch.sin(x, out=out)`, and count a sine as one operation. Does it lie as high as `square`? Why?
 #
 # <details><summary>Answer</summary>
 #
@@ -419,7 +419,7 @@ recorded("predictions", "predicted_over_measured")
 #
 # </details>
 #
-# 3. Land `x.t().contiguous()`. By the count it is a copy. What share of the roof does it reach, and why?
+# 3. Use `land` on `x.t().contiguous()`. By the count it is a copy. What share of the roof does it reach, and why?
 #
 # <details><summary>Answer</summary>
 #

@@ -484,7 +484,7 @@ found
 benchmark(fuse)
 
 # %% [markdown]
-# One kernel in place of some forty. For the wide matrices, the bytes decide. For the narrow ones, the launches and waits of
+# Two kernels instead of some forty. For the wide matrices, the bytes decide. For the narrow ones, the launches and waits of
 # `original` decide. On the H200 it took
 # ⟦ recorded(bench="fuse/eager", case="4096 × 256", metric="median_us", gpu="H200") ⟧ for 256 columns and
 # ⟦ recorded(bench="fuse/eager", case="4096 × 1024", metric="median_us", gpu="H200") ⟧ for four times as many.

@@ -58,7 +58,7 @@ def show_lies(claims: Mapping[str, float], pretended: Collection[str] = ()) -> C
 
 
 def draw_claims(claims: Mapping[str, float], pretended: Collection[str] = ()) -> Picture:
-    """Draw one bar per lie on a logarithmic axis, hatched if it was tried on the pretend GPU.
+    """Draw one point per lie on a logarithmic axis, hollow if it was tried on the pretend GPU.
 
     Args:
         claims: lie -> claimed speed-up.
@@ -75,11 +75,11 @@ def draw_claims(claims: Mapping[str, float], pretended: Collection[str] = ()) ->
     figure = Figure(figsize=(7.6, height))
     axes = figure.add_axes((0.2, 0.6 / height, 0.74, 1 - 0.65 / height))
     for row, (lie, claim) in enumerate(claims.items()):
-        hatch = "////" if lie in pretended else None
-        fill = "white" if hatch else PALE
-        left, right = sorted((1.0, max(claim, 1e-3)))
-        axes.barh(row, right - left, left=left, height=0.62, facecolor=fill, edgecolor=BLUE, hatch=hatch, linewidth=1.2)
-        axes.text(right * 1.12, row, _times(claim), va="center", fontsize=11, color=DARK)
+        at = max(claim, 1e-3)
+        fill = "white" if lie in pretended else BLUE
+        axes.plot([1, at], [row, row], color=BLUE, linewidth=1, zorder=1)
+        axes.plot(at, row, "o", markersize=9, markerfacecolor=fill, markeredgecolor=BLUE, markeredgewidth=1.4, zorder=2)
+        axes.text(max(at, 1.0) * 1.25, row, _times(claim), va="center", fontsize=11, color=DARK)
     axes.axvline(1, color=DARK, linewidth=1.5)
     axes.set_xscale("log")
     axes.set_xlim(min(0.5, 0.8 * min(claims.values())), 10 * max(*claims.values(), 10))
@@ -87,10 +87,10 @@ def draw_claims(claims: Mapping[str, float], pretended: Collection[str] = ()) ->
     axes.set_yticks(range(len(claims)), list(claims), fontsize=11)
     axes.invert_yaxis()
     axes.spines[["top", "right"]].set_visible(False)
-    hatched = f"; hatched: {_PRETENDED}" if any(lie in pretended for lie in claims) else ""
-    axes.set_xlabel(f"claimed speed-up of a kernel that is no faster (1 is honest{hatched})", fontsize=10, color=DARK)
+    hollow = f"; hollow: {_PRETENDED}" if any(lie in pretended for lie in claims) else ""
+    axes.set_xlabel(f"claimed speed-up of a kernel that is no faster (1 is honest{hollow})", fontsize=10, color=DARK)
     told = "; ".join(f"{lie} {_times(claim)}" for lie, claim in claims.items())
-    return finish(figure, f"Claimed speed-ups of kernels that are no faster, as bars: {told}. An honest claim is 1.")
+    return finish(figure, f"Claimed speed-ups of kernels that are no faster, as points: {told}. An honest claim is 1.")
 
 
 def draw_waits() -> Picture:
