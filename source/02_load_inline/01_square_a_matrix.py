@@ -81,7 +81,7 @@ out
 draw_gpu()
 
 # %% [markdown]
-# A GPU consists of **streaming multiprocessors** (SMs); an H200 has 132. Each block runs on one SM, which can hold
+# A GPU consists of **streaming multiprocessors** (**SMs**); an H200 has 132. Each block runs on one SM, which can hold
 # several blocks at a time. The other blocks wait in line. That is why a block has at most 1,024 threads, and a grid can
 # have billions. A block's threads run in groups of 32, called **warps**: all threads of a warp run the same instruction
 # together.

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from grader.exercises import CHAPTERS
+from tests.course.test_prose import TO_COME
 
 _ROW = re.compile(r"^\| \*\*(.+?)\*\* \| (.+?) \| \[(.+?)\]\((.+?)\) \|$")
 _HEAD = ["| term | meaning | taught in |", "| :--- | :--- | :--- |"]
@@ -31,8 +32,11 @@ def _rows(course: dict[str, Any], title: str) -> list[tuple[str, str, str, str]]
 
 
 def _bold(notebook: Any) -> set[str]:
+    """The words in bold; `**` in code is a power."""
     prose = "\n\n".join(cell.source for cell in notebook.cells if cell.cell_type == "markdown")
-    return {" ".join(each.split()).strip(" .:").lower() for each in re.findall(r"\*\*(.+?)\*\*", prose, re.DOTALL)}
+    prose = re.sub(r"```.*?```|`[^`\n]+`", lambda code: code[0].replace("*", ""), prose, flags=re.DOTALL)
+    found = re.findall(r"\*\*(?=\S)((?:(?!\n\n).)+?)(?<=\S)\*\*", prose, re.DOTALL)
+    return {" ".join(each.split()).strip(" .:").lower() for each in found}
 
 
 def test_it_has_a_section_for_each_chapter(course: dict[str, Any]) -> None:
@@ -46,10 +50,12 @@ def test_a_term_is_in_bold_where_it_is_taught(course: dict[str, Any], title: str
     (chapter,) = (folder for folder, its_title in CHAPTERS.items() if its_title == title)
     rows = _rows(course, title)
     assert rows
+    syllabus = "\n".join(cell.source for cell in course["README.ipynb"].cells)
     for term, _, link_text, path in rows:
         assert path.startswith(f"{chapter}/"), term
-        assert course[path].cells[0].source.startswith(f"# {link_text}\n"), term
-        assert term.lower() in _bold(course[path]), f"{term} is not in bold in {path}"
+        assert f"[{link_text}]({path})" in syllabus, term
+        if path.replace(".ipynb", ".py") not in TO_COME:  # its second edition may use the term first
+            assert {term.lower(), f"{term.lower()}s"} & _bold(course[path]), f"{term} is not in bold in {path}"
 
 
 @pytest.mark.parametrize("title", CHAPTERS.values())
@@ -61,7 +67,8 @@ def test_terms_are_in_order_and_explained_in_a_line(course: dict[str, Any], titl
     assert {term: meaning for term, meaning, *_ in rows if not 3 <= len(meaning.split()) <= 25} == {}
 
 
-def test_no_term_is_explained_twice(course: dict[str, Any]) -> None:
-    """A term belongs to the chapter that introduces it."""
-    terms = [term.lower() for title in CHAPTERS.values() for term, *_ in _rows(course, title)]
+@pytest.mark.parametrize("title", CHAPTERS.values())
+def test_no_term_is_explained_twice(course: dict[str, Any], title: str) -> None:
+    """A chapter explains a term once. Others may explain it again, since chapters do not depend on each other."""
+    terms = [term.lower() for term, *_ in _rows(course, title)]
     assert len(terms) == len(set(terms)), sorted(term for term in terms if terms.count(term) > 1)
