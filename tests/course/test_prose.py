@@ -180,7 +180,6 @@ def test_the_syllabus_shows_chapters_and_subtotals(course: dict[str, Any]) -> No
 # Notebooks whose second edition is still to come. Take a notebook off this list when it ends with "Read on" and its
 # extra credit has answers.
 TO_COME = {
-    "02_load_inline/04_make_it_an_operator.py",
     "03_triton/01_add_vectors.py",
     "03_triton/02_reduce_to_a_mean.py",
     "03_triton/03_fuse_a_softmax.py",

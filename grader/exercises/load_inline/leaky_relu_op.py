@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 from grader.exercise import Array, Budget, Case, Exercise, Rules, Suspect, Tensors
@@ -171,7 +172,12 @@ _CASES = (
     _case(19, 33, "float64", dtype="float64"), _case(3, 4, "gradcheck", dtype="float64", step="gradcheck"),
     _case(5, 6, "opcheck", step="opcheck", x="transposed", grad="expanded"),
     _case(7, 9, "compiled", step="compile", x="transposed", grad="expanded"),
+    replace(_case(5, 8, "other types, and no elements", step="limits"), if_right=True),
 )  # fmt: skip
+_OF_A_GPU = (
+    replace(_case(64, 65, "on a side stream", step="stream"), if_right=True),
+    replace(_case(64, 67, "in a CUDA graph", step="graph"), if_right=True),
+)
 
 LEAKY_RELU_OP = Exercise(
     id="leaky_relu_op",
@@ -181,7 +187,7 @@ LEAKY_RELU_OP = Exercise(
     entry="leaky_relu_op",
     parameters=("x", "slope"),
     backend="cuda",
-    cases=(*_CASES[:2], _case(1823, 781), *_CASES[3:]),
+    cases=(*_CASES[:2], _case(1823, 781), *_CASES[3:], *_OF_A_GPU),
     simulator_cases=_CASES,
     timed_cases=(),
     plot_cases=(),
@@ -270,6 +276,8 @@ LEAKY_RELU_OP = Exercise(
         "contiguous.",
         "The compiler calls the gradient with tensors that have no memory, so the gradient's kernel needs its own "
         "operator.",
+        "Refuse other types with a TypeError before the launch, and return without a launch if there are no elements: "
+        "a grid must not be empty. Launch on `torch.cuda.current_stream(x.device).cuda_stream`.",
         "The slope is a number, so save it with `ctx.slope = slope`: `save_for_backward` takes only tensors. The "
         "gradient function returns one value for each argument of the operator, and None for the slope.",
     ),

@@ -27,9 +27,12 @@ from grader.worker.outputs import guarded
 
 Entry = Callable[..., Any]
 _operators = torch.ops
+_cuda: Any = torch.cuda
 _copy: Any = torch._C.TensorBase.copy_  # of a C type: its methods cannot be replaced
 _REASON = re.compile(r"opcheck\(op, \.\.\.\): (?P<test>\w+) failed with (?P<said>.*?)(?: \(scroll up.*)?$", re.DOTALL)
 _OTHER = 9.0  # for a type without a number
+_REFUSED = (torch.float16, torch.bfloat16, torch.int64)
+_SLEEP_CYCLES = 40_000_000  # some 20 ms, in which a kernel on another stream would run
 _TYPES = {"Tensor": 1.0, "float": 2.0, "number": 2.0}  # in a schema, where `Scalar` is called number
 
 
@@ -62,6 +65,8 @@ def examine(entry: Entry, given: tuple[Any, float, Any], asked: Mapping[str, Any
     elif right and step == "compile":
         entry = compiled = Compiled(entry, name)
         call(compiled, copy, number, grad, watch=False)
+    elif right and step in _LIMITS:
+        _LIMITS[step](entry, x, number)
     result, gradient = _differentiated(entry, x, number, grad)
     _copy(outputs[0], result)
     _copy(outputs[1], gradient)
@@ -166,6 +171,92 @@ def must_pass_opcheck(name: str, x: Any, number: float) -> None:
             found = _REASON.search(str(error))
             said = f", {found['test']}: {found['said']}" if found else f": {type(error).__name__}: {error}"
             raise OperatorError(f"opcheck{said}") from None
+
+
+def must_keep_its_limits(entry: Entry, x: Any, number: float) -> None:
+    """Call the entry with other types, on the CPU if `x` is on a GPU, and without elements.
+
+    Raises:
+        OperatorError: it returned a result that it should refuse, or refused to return an empty one.
+    """
+    for dtype in _REFUSED:
+        room = full((4 * x.numel(),), 1, dtype=dtype, device=x.device)  # a kernel may read it as another type
+        _must_refuse(entry, room[: x.numel()].view(x.shape).copy_(x), number, f"a tensor of {dtype}")
+    if x.is_cuda:
+        _must_refuse(entry, x.cpu(), number, "a tensor on the CPU")
+    nothing = x.new_empty((0, x.shape[1])).requires_grad_()
+    try:
+        result = entry(nothing, number)
+        if result.shape != nothing.shape:
+            raise OperatorError(f"A tensor of shape {tuple(nothing.shape)} gave a result of {tuple(result.shape)}.")
+        gradient_of(result, nothing, x.new_empty((0, x.shape[1])))
+    except OperatorError:
+        raise
+    except Exception as error:
+        raise OperatorError(
+            f"A tensor without elements raised {type(error).__name__}: {error}. A grid must not be empty: return "
+            "before the launch if there are no elements."
+        ) from None
+
+
+def _must_refuse(entry: Entry, x: Any, number: float, what: str) -> None:
+    try:
+        with guarded(True):
+            entry(x, number)
+    except Exception:
+        return
+    raise OperatorError(
+        f"The operator returned a result for {what}, which its kernels cannot read. Check the type and the device "
+        "before the launch, and raise a TypeError."
+    )
+
+
+def must_follow_the_stream(entry: Entry, x: Any, number: float) -> None:
+    """Call the entry on a side stream, after work that takes a while and writes its input. `x` is on a GPU.
+
+    Raises:
+        OperatorError: the kernel did not wait for the work.
+    """
+    late, side = full(x.shape, float("nan"), dtype=x.dtype, device=x.device), _cuda.Stream(x.device)
+    side.wait_stream(_cuda.current_stream(x.device))
+    with _cuda.stream(side):
+        _cuda._sleep(_SLEEP_CYCLES)
+        _copy(late, x)
+        result = entry(late, number)
+    _cuda.synchronize(x.device)
+    if not allclose(result, where(x > 0, x, number * x), rtol=1e-5):
+        raise OperatorError(
+            "On a side stream the kernel did not wait for the work before it. Launch it on PyTorch's current stream, "
+            "`torch.cuda.current_stream(x.device).cuda_stream`."
+        )
+
+
+def must_be_captured(entry: Entry, x: Any, number: float) -> None:
+    """Capture a call in a CUDA graph and replay it on other values. `x` is on a GPU, and the entry has run before.
+
+    Raises:
+        OperatorError: the call cannot be captured, or a replay does not run the kernel.
+    """
+    given, graph = x.clone(), _cuda.CUDAGraph()
+    try:
+        with _cuda.graph(graph):
+            result = entry(given, number)
+    except Exception as error:
+        raise OperatorError(
+            f"The call cannot be captured in a CUDA graph: {type(error).__name__}: {error}. Launch the kernel on "
+            "PyTorch's current stream, and do not wait for the GPU."
+        ) from None
+    _copy(given, -x)
+    graph.replay()
+    _cuda.synchronize(x.device)
+    if not allclose(result, where(-x > 0, -x, number * -x), rtol=1e-5):
+        raise OperatorError(
+            "A replay of a CUDA graph left the old result: the kernel was not captured. Launch it on PyTorch's current "
+            "stream, `torch.cuda.current_stream(x.device).cuda_stream`."
+        )
+
+
+_LIMITS = {"limits": must_keep_its_limits, "stream": must_follow_the_stream, "graph": must_be_captured}
 
 
 def _registered(name: str) -> Any:

@@ -19,17 +19,17 @@ __global__ void chain(const T* grad, const T* x, T* out, T slope, long long n) {
     if (i >= n) return;
     out[i] = x[i] > 0 ? grad[i] : grad[i] * slope;
 }
-extern "C" void leaky_f(const float* x, float* out, double s, long long n) {
-    factors<<<(n + 511) / 512, 512>>>(x, out, (float)s, n);
+extern "C" void leaky_f(const float* x, float* out, double s, long long n, cudaStream_t at) {
+    factors<<<(n + 511) / 512, 512, 0, at>>>(x, out, (float)s, n);
 }
-extern "C" void leaky_d(const double* x, double* out, double s, long long n) {
-    factors<<<(n + 511) / 512, 512>>>(x, out, s, n);
+extern "C" void leaky_d(const double* x, double* out, double s, long long n, cudaStream_t at) {
+    factors<<<(n + 511) / 512, 512, 0, at>>>(x, out, s, n);
 }
-extern "C" void leaky_back_f(const float* g, const float* x, float* out, double s, long long n) {
-    chain<<<(n + 511) / 512, 512>>>(g, x, out, (float)s, n);
+extern "C" void leaky_back_f(const float* g, const float* x, float* out, double s, long long n, cudaStream_t at) {
+    chain<<<(n + 511) / 512, 512, 0, at>>>(g, x, out, (float)s, n);
 }
-extern "C" void leaky_back_d(const double* g, const double* x, double* out, double s, long long n) {
-    chain<<<(n + 511) / 512, 512>>>(g, x, out, s, n);
+extern "C" void leaky_back_d(const double* g, const double* x, double* out, double s, long long n, cudaStream_t at) {
+    chain<<<(n + 511) / 512, 512, 0, at>>>(g, x, out, s, n);
 }
 """
 
@@ -43,6 +43,14 @@ def pointer(tensor):
     return ctypes.c_void_p(tensor.data_ptr())
 
 
+def run(functions, x, *arguments):
+    if torch.cuda.is_available() and not x.is_cuda:
+        raise ValueError("a tensor on the CPU")
+    function = getattr(library(), functions[x.dtype])  # a KeyError for other types
+    if x.numel():
+        function(*arguments, ctypes.c_void_p(torch.cuda.current_stream(x.device).cuda_stream))
+
+
 def numbers(x, slope):
     return ctypes.c_double(slope), ctypes.c_longlong(x.numel())
 
@@ -51,9 +59,7 @@ def numbers(x, slope):
 def leaky_forward(x: torch.Tensor, slope: float) -> torch.Tensor:
     x = x.contiguous()
     out = x.new_empty(x.shape)
-    {torch.float32: library().leaky_f, torch.float64: library().leaky_d}[x.dtype](
-        pointer(x), pointer(out), *numbers(x, slope)
-    )
+    run({torch.float32: "leaky_f", torch.float64: "leaky_d"}, x, pointer(x), pointer(out), *numbers(x, slope))
     return out
 
 
@@ -61,9 +67,8 @@ def leaky_forward(x: torch.Tensor, slope: float) -> torch.Tensor:
 def leaky_backward(grad: torch.Tensor, x: torch.Tensor, slope: float) -> torch.Tensor:
     grad, x = grad.contiguous(), x.contiguous()
     out = x.new_empty(x.shape)
-    {torch.float32: library().leaky_back_f, torch.float64: library().leaky_back_d}[x.dtype](
-        pointer(grad), pointer(x), pointer(out), *numbers(x, slope)
-    )
+    functions = {torch.float32: "leaky_back_f", torch.float64: "leaky_back_d"}
+    run(functions, x, pointer(grad), pointer(x), pointer(out), *numbers(x, slope))
     return out
 
 

@@ -117,6 +117,48 @@ def test_a_broken_promise_is_found():
         operators.must_pass_opcheck("tests_worker::in_place", X, 0.5)
 
 
+def _leaky(x, slope):
+    return torch.nn.functional.leaky_relu(x, slope)
+
+
+def _strict(x, slope):
+    if x.dtype not in (torch.float32, torch.float64):
+        raise TypeError(f"not {x.dtype}")
+    return _leaky(x, slope)
+
+
+def _not_empty(x, slope):
+    if not x.numel():
+        raise RuntimeError("invalid configuration argument")
+    return _strict(x, slope)
+
+
+def test_limits_are_kept_or_named():
+    """Other types must be refused and an empty tensor accepted; each fault has a message."""
+    operators.must_keep_its_limits(_strict, X, 0.5)
+    with pytest.raises(OperatorError, match=r"returned a result for a tensor of torch\.float16"):
+        operators.must_keep_its_limits(_leaky, X, 0.5)
+    with pytest.raises(OperatorError, match="without elements raised RuntimeError: invalid configuration"):
+        operators.must_keep_its_limits(_not_empty, X, 0.5)
+    with pytest.raises(OperatorError, match=r"shape \(0, 4\) gave a result of \(0,\)"):
+        operators.must_keep_its_limits(lambda x, slope: _strict(x, slope)[:, 0], X, 0.5)
+
+
+@pytest.mark.gpu
+@pytest.mark.parametrize("step", [operators.must_follow_the_stream, operators.must_be_captured])
+def test_on_a_gpu_an_operator_follows_the_current_stream(step):
+    """PyTorch's own operation does, on a side stream and in a graph; work on the default stream is named."""
+
+    def by_default(x, slope):
+        with torch.cuda.stream(torch.cuda.default_stream()):
+            return _leaky(x, slope)
+
+    x = X.cuda()
+    step(_leaky, x, 0.5)
+    with pytest.raises(OperatorError, match="PyTorch's current"):
+        step(by_default, x, 0.5)
+
+
 def test_a_graph_break_is_found():
     """Code that the compiler cannot trace, forward or backward, is an error with its reason."""
 
