@@ -219,8 +219,8 @@ recorded("reductions/blocks", "share_of_read_by_float", "share_of_read_by_float4
 # sum. By this table that costs little. The solution has room for 4,096 blocks, so the last row has no figure for it.
 #
 # The loop by `float` does better than the count allows: with 8 blocks per SM it comes close to the speed of reading.
-# Its threads must have more than one float in flight: the compiler unrolls such a loop by itself, and issues several
-# loads before the first addition. You can test this with `#pragma unroll 1` above the loop.
+# Its threads must have more than one float in flight. A compiler may unroll such a loop by itself, and issue several loads
+# before the first addition. With a GPU you can test this: write `#pragma unroll 1` above the loop.
 
 # %% [markdown]
 # ## The rungs compared
@@ -590,8 +590,8 @@ benchmark(mean_cuda)
 #
 # <details><summary>Answer</summary>
 #
-# The loads are coalesced in both. With pieces, blocks read from places far apart, and the last piece may be shorter, so
-# one block finishes early. Measure it: the difference is small if the pieces are large.
+# The loads are coalesced in both. With pieces, blocks read from places far apart, and the last piece may be shorter, so one
+# block finishes early. `benchmark` shows how much that costs.
 #
 # </details>
 #
