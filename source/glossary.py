@@ -140,11 +140,15 @@
 # | :--- | :--- | :--- |
 # | **aliasing** | two frequencies that look the same on evenly spaced samples | [Find a period](04_numba_cupy/01_find_a_period.ipynb) |
 # | **fast math** | compiler options that trade accuracy for faster division, roots and sines | [Climb with Numba](04_numba_cupy/02_climb_with_numba.ipynb) |
+# | **fatbin** | a file with a kernel's machine code for several architectures, and optionally PTX for later ones | [Climb with CuPy](04_numba_cupy/03_climb_with_cupy.ipynb) |
 # | **Lomb–Scargle periodogram** | how much of a signal at uneven times a sine of each frequency explains | [Find a period](04_numba_cupy/01_find_a_period.ipynb) |
+# | **name mangling** | how C++ encodes parameter types in a function's name | [Climb with CuPy](04_numba_cupy/03_climb_with_cupy.ipynb) |
+# | **NVRTC** | NVIDIA's compiler as a library, which compiles a string at run time | [Climb with CuPy](04_numba_cupy/03_climb_with_cupy.ipynb) |
 # | **Nyquist frequency** | half the sampling rate: the highest frequency that even samples can tell from its aliases | [Find a period](04_numba_cupy/01_find_a_period.ipynb) |
 # | **oversampling** | taking several frequencies per peak width, so that no peak is missed | [Find a period](04_numba_cupy/01_find_a_period.ipynb) |
 # | **SASS** | the machine code of a particular NVIDIA GPU | [Climb with Numba](04_numba_cupy/02_climb_with_numba.ipynb) |
 # | **signature** | the argument types that a kernel is compiled for | [Climb with Numba](04_numba_cupy/02_climb_with_numba.ipynb) |
 # | **special function units** | the parts of an SM that compute sines, square roots and the like in one instruction | [Climb with Numba](04_numba_cupy/02_climb_with_numba.ipynb) |
+# | **spilled** | of a value: kept in memory because the registers do not suffice | [Climb with CuPy](04_numba_cupy/03_climb_with_cupy.ipynb) |
 # | **tail** | the end of a launch, when only some of the SMs or threads still have work | [Climb with Numba](04_numba_cupy/02_climb_with_numba.ipynb) |
 # | **window function** | the power of a constant signal at the same sampling times; its peaks repeat every real one | [Find a period](04_numba_cupy/01_find_a_period.ipynb) |

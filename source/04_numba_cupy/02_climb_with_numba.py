@@ -18,7 +18,7 @@
 # a step has been taken, but not what it gains.
 
 # %%
-from grader import benchmark, check, device
+from grader import benchmark, check, continue_from, device
 from grader.explore import (
     compare, compiled_ladder, draw_loops, ladder_loop, load_light_curve, published_ladder, recorded,
 )

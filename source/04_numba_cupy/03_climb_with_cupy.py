@@ -5,16 +5,17 @@
 #
 # **You will learn**
 #
-# - what `cp.RawModule` does with a string, when it compiles, and what it keeps
-# - in which type an argument reaches a kernel, and how a wrong one goes unnoticed
-# - what a literal such as `2.0` costs, what `--use_fast_math` gives, and what it takes away
-# - to build a kernel before the program runs, and to promise the compiler how it will be launched
+# - what `cp.RawModule` does with a string, when it compiles it, and what it keeps
+# - in which type an argument reaches a kernel, and how a wrong type goes unnoticed
+# - what a literal such as `2.0` costs, and what `--use_fast_math` gains and loses
+# - to build a kernel before the program runs, and to tell the compiler how it will be launched
 #
-# **You need** about 75 minutes and [Climb with Numba](02_climb_with_numba.ipynb). With an NVIDIA GPU you measure speed
-# as well. Without one a stand-in for CuPy builds your kernels for the CPU, and every answer is checked there.
+# **You need** about 100 minutes, [Climb with Numba](02_climb_with_numba.ipynb), and a little C++, as in
+# [Square a matrix](../02_load_inline/01_square_a_matrix.ipynb). With an NVIDIA GPU you also measure speed. Without one,
+# a replacement for CuPy builds your kernels for the CPU, and `check` reads what a compiler makes of them for a GPU.
 
 # %%
-from grader import benchmark, check, device
+from grader import benchmark, check, continue_from, device
 from grader.explore import climb_cupy, compare, draw_fast_sine, load_cupy, nvrtc_view, published_ladder, recorded
 
 cp = load_cupy()
@@ -24,14 +25,14 @@ device
 import numpy as np
 
 # %% [markdown]
-# ## Hand a string to a compiler
+# ## Give a string to a compiler
 #
-# CuPy has NumPy's functions, on arrays in a GPU's memory. (`load_cupy` has imported it, or the stand-in.) It can also
-# take CUDA C++ in a string: `cp.RawModule(code=…)` hands it to NVRTC, the compiler that NVIDIA ships as a library.
-# There is no nvcc, no binding and no C++ around it: it takes a fraction of a second where `load_inline` takes many.
+# CuPy has NumPy's functions for arrays in GPU memory. Above, `load_cupy` imported CuPy, or its replacement. CuPy also
+# takes CUDA C++ as a string: `cp.RawModule(code=…)` passes it to **NVRTC**, NVIDIA's compiler as a library. There is no nvcc,
+# no binding and no host C++, so it takes a fraction of a second where `load_inline` takes many.
 #
-# `get_function` finds a kernel by its name. Only then is the string compiled. C++ writes types into names (it *mangles*
-# them); `extern "C"` keeps the name as it is.
+# `get_function` finds a kernel by its name. Only then is the string compiled. C++ encodes parameter types in names
+# (**name mangling**); `extern "C"` keeps the name as it is.
 
 # %%
 source = r"""
@@ -43,24 +44,24 @@ extern "C" __global__ void scale(const float* x, float* out, int n, float factor
 scale = cp.RawModule(code=source).get_function("scale")
 
 # %% [markdown]
-# A kernel is launched with a grid, a block, and a tuple of arguments. All three are tuples, so a single number has a
-# comma behind it.
+# A launch takes three tuples: the grid, the block, and the arguments in the order of the kernel's parameters. A tuple of
+# one number needs a comma. `cp.asarray` copies a NumPy array to the GPU, and `cp.asnumpy` copies a result back.
 
 # %%
-x = cp.arange(5, dtype=cp.float32)
-out = cp.zeros(5, dtype=cp.float32)
+x = cp.asarray(np.arange(5, dtype=np.float32))
+out = cp.zeros_like(x)
 scale((1,), (32,), (x, out, np.int32(5), np.float32(3)))
-out
+cp.asnumpy(out)
 
 # %% [markdown]
 # ## Bytes have no type
 #
-# Nobody compares the arguments with the parameters. CuPy puts each argument into memory: an array as its address, a
-# number of NumPy's in its own type, an `int` of Python as 8 bytes, and a `float` of Python as a **double**. The driver
-# then copies as many bytes as the kernel's parameter has.
+# Nothing compares the arguments with the parameters. CuPy passes an array as its address, and a NumPy scalar in
+# its own type. It passes a Python `int` as 8 bytes, and a Python `float` as a **double**. The driver then copies as many
+# bytes as the kernel's parameter has.
 #
-# Below, the factor is Python's `1.5`. As a double its 8 bytes begin, from the low end, with four zeros. Predict: what
-# does the kernel make of 1.5 · 4?
+# Below, the factor is Python's `1.5`. As a double, it has 8 bytes, and the low four are all zero. Predict: what does the
+# kernel return for 1.5 · 4?
 
 # %%
 prediction = ...  # the last element, with a factor of 1.5 that is a Python float
@@ -70,22 +71,43 @@ scale((1,), (32,), (x, out, 5, 1.5))
 compare(prediction, float(out[4]))
 
 # %% [markdown]
-# The kernel read the low four bytes of the double: a 0. (`5` worked by luck: the low bytes of a small `int` are the
-# same number.) Nothing said so. **Pass numbers as `np.int32(…)` and `np.float32(…)`**, in the type that the
-# parameter has.
+# The kernel read the low four bytes of the double: a 0. The `5` worked by luck, because the low bytes of a small `int`
+# are the same number. Nothing reported an error. **Pass numbers as `np.int32(…)` and `np.float32(…)`**, in the type of
+# the parameter.
 
 # %% [markdown]
-# ## Look at what comes out
+# ## Which way to take
 #
-# NVRTC needs no GPU to compile. `nvrtc_view` compiles a string for an H200 and shows what the compiler says: the
-# registers of each kernel, and how many instructions of which kind there are.
+# You do not always need a whole kernel. `cp.ElementwiseKernel` takes only the line that computes one element; CuPy adds
+# the index, the bounds, broadcasting and the types of its arrays. Arguments are converted, so a Python float is safe:
+
+# %%
+scale_each = cp.ElementwiseKernel("T x, T factor", "T out", "out = factor * x", "scale_each") if device == "cuda" else None
+"needs a GPU" if scale_each is None else scale_each(x, np.float32(1.5))
+
+# %% [markdown]
+# | to write | use | you get, and you give up |
+# | --- | --- | --- |
+# | array operations | CuPy's NumPy and SciPy functions | no kernel to write; each operation passes over memory |
+# | one formula per element | `cp.ElementwiseKernel`, `cp.fuse` | one pass over memory; no shared memory, no loops over others |
+# | a kernel in Python | Numba, or `cupyx.jit` | quick to write; less control, as the last notebook showed |
+# | a kernel in C++ | `cp.RawKernel`, `cp.RawModule` | all of CUDA C++; you check types and bounds yourself |
+# | an operator for PyTorch | `load_inline` | autograd and `torch.compile`; a slow build |
+#
+# For this ladder you take the fourth.
+
+# %% [markdown]
+# ## Look at the compiled code
+#
+# NVRTC compiles without a GPU. `nvrtc_view` compiles a string for an H200 and shows what the compiler reports: the
+# registers of each kernel, and the number of instructions of each kind.
 
 # %%
 nvrtc_view(source)
 
 # %% [markdown]
-# A register holds 4 bytes, and a thread has its own. A multiprocessor (SM) has 65,536 of them: what a kernel takes
-# decides how many threads fit. Predict: how many threads of 64 registers fit?
+# A register holds 4 bytes, and belongs to one thread. A multiprocessor (SM) has 65,536 of them, so the registers of a
+# kernel limit how many threads fit. Predict: how many threads with 64 registers fit?
 
 # %%
 prediction = ...  # threads of an SM, by their registers
@@ -94,13 +116,12 @@ prediction = ...  # threads of an SM, by their registers
 compare(prediction, 65_536 // 64, "threads", how="computed")
 
 # %% [markdown]
-# That is one block of the largest size. An SM takes 2,048 threads at a time, and they fit if each has 32 registers or
-# fewer.
+# That is one block of the largest size. An SM holds at most 2,048 threads, which fit if each has 32 registers or fewer.
 #
-# ## The ladder as it was published
+# ## The published ladder
 #
-# The rungs were published with figures of a V100, in milliseconds. With a GPU you can put your own
-# beside them, at the end.
+# These are the rungs as published, measured on a V100. The last columns show what they take today. With a GPU, you can
+# add your own at the end.
 
 # %%
 published_ladder("CuPy")
@@ -108,21 +129,22 @@ published_ladder("CuPy")
 # %% [markdown]
 # ## Exercise: climb with CuPy, rung 1
 #
-# Write Lomb's power at each of the frequencies into `out`. `t` and `y` are the samples, `freqs` are angular
-# frequencies, `y` has mean 0. All four are contiguous arrays of float32, or all of float64. The formula is that of
-# [Find a period](01_find_a_period.ipynb): five sums for each frequency, over all samples, then tau, then the power:
+# Write Lomb's power at each of the frequencies into `out`. `t` and `y` are the samples, `freqs` are angular frequencies,
+# `y` has mean 0. All four arrays are contiguous, and all are float32 or all float64. The formula is that of
+# [Find a period](01_find_a_period.ipynb): five sums over all samples for each frequency, then tau, then the power:
 #
 # $$\frac12\left[\frac{(c_\tau X_C + s_\tau X_S)^2}{c_\tau^2 C + 2 c_\tau s_\tau D + s_\tau^2 S} + \frac{(c_\tau X_S - s_\tau X_C)^2}{c_\tau^2 S - 2 c_\tau s_\tau D + s_\tau^2 C}\right]$$
 #
-# where X are the sums with `y`, C and S those of the squares, D that of cosine times sine, and tau is
+# X are the sums with `y`, C and S those of the squares, D that of cosine times sine, and tau is
 # atan2(2 D, C - S) / (2 w). The c and s with a tau are the cosine and the sine of w tau.
 #
-# 1. The kernel: a grid-stride loop over the frequencies; in it a loop over the samples. *(about 20 lines)*
-# 2. The function: put the type into the text with `source.substitute(T=…)`, build the module, find the function,
-#    launch it with 128 threads a block and 20 blocks for each multiprocessor. *(5 lines)*
+# 1. The kernel: a grid-stride loop over the frequencies, and in it a loop over the samples. *(about 20 lines)*
+# 2. The function: put the type into the text with `source.substitute(T=…)`, build the module, get the function, and
+#    launch it with 128 threads per block and 20 blocks per multiprocessor. The arguments are in the order of the
+#    parameters: first both numbers, then the arrays. *(5 lines)*
 #
-# `$T` in the text is what `substitute` replaces, by `float` or `double`. `cos`, `sin` and `atan2` take floats or doubles,
-# but `atan2` not one of each: write `2 * D`, and not `2.0 * D`. (Rung 3 says why.)
+# `substitute` replaces `$T` in the text by `float` or `double`. `cos`, `sin` and `atan2` are overloaded for both types.
+# But `atan2` does not take one of each, so write `2 * D` and not `2.0 * D`; rung 3 explains why.
 # `cp.cuda.Device().attributes["MultiProcessorCount"]` is the number of multiprocessors.
 
 # %% nbgrader={"grade_id": "ls_cupy_baseline", "solution": true}
@@ -168,7 +190,7 @@ def ls_cupy_baseline(t, y, freqs, out):
 
 
 # %% [markdown]
-# `check` runs the cell above in a process of its own, on few samples and many, and on both types.
+# `check` runs the cell above in its own process, on few samples and on many, and in both types.
 
 # %% nbgrader={"grade_id": "check-ls_cupy_baseline", "grade": true, "locked": true, "points": 4}
 check(ls_cupy_baseline)
@@ -176,16 +198,17 @@ check(ls_cupy_baseline)
 # %% [markdown]
 # ## Exercise: keep what was built, rung 2
 #
-# CuPy keeps what it has compiled, in memory and on disk. But it has to find it: with every call your function makes a
-# text, a module and a function anew, and asks the driver for a number that never changes. Where a kernel is short, the
-# host is what you wait for.
+# CuPy keeps what it has compiled, in memory and on disk. The folder is `~/.cupy/kernel_cache`, or the one that the
+# environment variable `CUPY_CACHE_DIR` names. But on each call your function builds a text, a module and a function, and
+# CuPy finds that it has them already. It also asks the driver for a number that never changes. With a short kernel, you
+# wait for the host.
 #
-# Keep the kernel in `kernels`, a dict, under a key; and the number of blocks as well. *(about 6 lines)* Copy your
-# kernel of rung 1.
+# Continue from rung 1. Keep the kernel in `kernels`, a dict, and the number of blocks with it. *(about 6 lines)*
 #
-# What does the compiled kernel depend on? A key that leaves some of it out finds the wrong kernel.
+# What does the compiled kernel depend on? If the key leaves some of that out, you will find the wrong kernel.
 
 # %% nbgrader={"grade_id": "ls_cupy_cached", "solution": true}
+# continue_from(ls_cupy_baseline, "ls_cupy_cached")  # uncomment and run
 from string import Template
 
 import cupy as cp
@@ -231,22 +254,27 @@ def ls_cupy_cached(t, y, freqs, out):
 
 
 # %% [markdown]
-# The cases come in both types, one after the other: a key without the type finds the kernel of the other one.
+# The cases come in both types, one after the other. If the key leaves out the type, you get the other type's kernel.
 
 # %% nbgrader={"grade_id": "check-ls_cupy_cached", "grade": true, "locked": true, "points": 4}
 check(ls_cupy_cached)
 
 # %% [markdown]
-# ## Exercise: write one kernel a type, rung 3
+# ## Exercise: write one kernel per type, rung 3
 #
-# In C++ `2.0` is a double, and so is every product that it is part of: `2.0 * c * s * cs` is computed in double, and
-# rounded back afterwards. On most GPUs doubles are 32 or 64 times slower, on an H200 two times.
+# In C++, `2.0` is a double, and so is every product that contains it. `2.0 * c * s * cs` is computed in double, then
+# rounded to float. On most GPUs, doubles are 32 or 64 times slower than floats. On an H200 they are two times slower.
 #
-# Copy your kernel, and leave no double in the float kernel: `cosf`, `sinf` and `atan2f` in place of `cos`, `sin` and
-# `atan2` (`cos` of a float is `cosf` anyway, and the longer name shows it), and a suffix `f` behind each literal. `$f` in
-# the text becomes `f` for float and nothing for double, if you write `source.substitute(T="float", f="f")`. *(about 25 lines)*
+# Continue from rung 2, and leave no double in the float kernel:
+#
+# - Use `cosf`, `sinf` and `atan2f` instead of `cos`, `sin` and `atan2`. For a float, `cos` already is `cosf`; the longer
+#   name makes it visible.
+# - Give each literal the suffix `f`.
+# - The double kernel needs neither. Write `$f` in the text for both, and `source.substitute(T="float", f="f")`: `$f`
+#   becomes `f` for float, and nothing for double. *(about 6 lines)*
 
 # %% nbgrader={"grade_id": "ls_cupy_typed", "solution": true}
+# continue_from(ls_cupy_cached, "ls_cupy_typed")  # uncomment and run
 from string import Template
 
 import cupy as cp
@@ -292,16 +320,16 @@ def ls_cupy_typed(t, y, freqs, out):
 
 
 # %% [markdown]
-# If the `$f` of a literal is missing, the power is right all the same. Where it costs something, the instructions tell:
-# `nvrtc_view(source.substitute(T="float", f="f")).count("double")`. A few are left, in what `sinf` and `cosf` do with
-# large angles.
+# If a literal has no `$f`, the power is still correct. The instructions show whether it costs anything:
+# `nvrtc_view(source.substitute(T="float", f="f")).count("double")`. A few remain, on the slow path that `sinf` and `cosf`
+# take for large angles.
 
 # %% nbgrader={"grade_id": "check-ls_cupy_typed", "grade": true, "locked": true, "points": 4}
 check(ls_cupy_typed)
 
 # %% [markdown]
-# What does a literal cost? NVRTC tells it without a GPU. Predict: in how many instructions does a double take part
-# in `out[0] = 0.1 * x[0]`, with float arrays?
+# What does a literal cost? NVRTC tells you without a GPU. Predict: how many instructions involve a double in
+# `out[0] = 0.1 * x[0]`, with float arrays?
 
 # %%
 prediction = ...  # instructions that convert to double, multiply doubles, or convert back
@@ -312,8 +340,8 @@ view = nvrtc_view(scaled)
 compare(prediction, view.count("double"), "instructions", how=view.how)
 
 # %% [markdown]
-# One converts `x[0]`, one multiplies, one converts back. With `0.1f` it is a single multiplication of floats. And with
-# `2.0`? Twice a float is exact either way, and the compiler knows it.
+# One converts `x[0]`, one multiplies, one converts back. With `0.1f` there is one multiplication of floats. And with
+# `2.0`? Twice a float is exact in both types, and the compiler knows that.
 
 # %%
 for literal in ("0.1", "0.1f", "2.0"):
@@ -321,15 +349,15 @@ for literal in ("0.1", "0.1f", "2.0"):
     print(f"{literal:>5}: {view.count('double')} with doubles, of {len(view.instructions)} instructions")
 
 # %% [markdown]
-# The rung's literals stand outside of the loop over the samples. There they are executed once in a thousand sines, so
-# little changes. A single one *inside* of that loop would be another matter.
+# This rung's literals are outside the loop over the samples. They are executed once per thousand sines, so little
+# changes. The rung prepares the next one, and a literal *inside* the loop would be another matter.
 
 # %% [markdown]
-# ## Take sines from a unit of their own
+# ## Use the special function units
 #
-# An accurate `sinf` reduces its angle to a quarter turn and evaluates a polynomial; large angles take a long branch of
-# their own. The GPU also has a unit that does sines by itself, in one instruction: `MUFU.SIN`. `--use_fast_math` lets
-# the compiler use it.
+# An accurate `sinf` reduces its angle to a quarter turn and evaluates a polynomial. For large angles it branches to a
+# slow path. The GPU also has **special function units**, which compute a sine in one instruction: `MUFU.SIN`.
+# `--use_fast_math` lets the compiler use them.
 
 # %%
 sine = 'extern "C" __global__ void f(const float* x, float* out) { out[0] = sinf(x[0]); }'
@@ -338,8 +366,11 @@ for options in ((), ("--use_fast_math",)):
     print(len(view.instructions), "instructions,", view.count("MUFU.SIN"), "of them MUFU.SIN", options)
 
 # %% [markdown]
-# The unit takes its angle in turns, as a float. 40 turns and a bit leave few digits for the bit. Predict: float32 numbers
-# near 40 turns lie how many microturns apart? (A float32 has 24 binary digits.)
+# These are *compiled* instructions. For a small angle the accurate sine *executes* only some twenty of them; the rest
+# is the slow path.
+#
+# The unit takes its angle in turns, as a float32 with 24 binary digits. At 40 turns, few digits are left for the
+# fraction. Predict: how far apart are neighbouring float32 numbers near 40 turns, in microturns?
 
 # %%
 prediction = ...  # millionths of a turn
@@ -354,16 +385,17 @@ compare(prediction, float(np.spacing(np.float32(40.0))) * 1e6, "microturns", how
 draw_fast_sine()
 
 # %% [markdown]
-# The longer the series and the higher the frequency, the worse. Here the angles
-# stay below 300, and the budget of the exercise allows for it: ⟦ "%.0e" | format(exercise("ls_cupy_fastmath").budget.absolute) ⟧
-# of the number of samples. For a series of years, sampled for periods of minutes, it would not do.
+# The longer the series and the higher the frequency, the larger the error. Here, angles stay below 300, and the exercise
+# allows for it: ⟦ "%.0e" | format(exercise("ls_cupy_fastmath").budget.absolute) ⟧ of the number of samples. For a series of
+# several years, searched for periods of minutes, fast sines would be useless.
 
 # %% [markdown]
 # ## Exercise: use fast math, rung 4
 #
-# Copy rung 3, and give NVRTC the option: `cp.RawModule(code=…, options=(…,))`. *(2 lines)* Nothing else changes.
+# Continue from rung 3, and pass the option to NVRTC: `cp.RawModule(code=…, options=(…,))`. *(1 line)*
 
 # %% nbgrader={"grade_id": "ls_cupy_fastmath", "solution": true}
+# continue_from(ls_cupy_typed, "ls_cupy_fastmath")  # uncomment and run
 from string import Template
 
 import cupy as cp
@@ -410,7 +442,7 @@ def ls_cupy_fastmath(t, y, freqs, out):
 
 
 # %% [markdown]
-# Without a GPU, the stand-in computes a fast sine as the GPU does: in turns that are floats.
+# Without a GPU, the replacement computes a fast sine as the GPU does: in turns, as a float32.
 
 # %% nbgrader={"grade_id": "check-ls_cupy_fastmath", "grade": true, "locked": true, "points": 4}
 check(ls_cupy_fastmath)
@@ -418,21 +450,23 @@ check(ls_cupy_fastmath)
 # %% [markdown]
 # ## Exercise: build it beforehand, rung 5
 #
-# The first call of each rung so far compiles. A program that runs for a second and is started a thousand times pays
-# for it a thousand times, unless the cache on disk is there. nvcc can compile before: `nvcc --fatbin` writes a
-# *fatbin*, a file with the machine code for the architectures that are asked for.
+# So far, the first call of each rung compiles. A program that is started a thousand times pays for that a
+# thousand times, unless it finds the cache on disk. nvcc can compile beforehand: `nvcc --fatbin` writes a
+# **fatbin**, a file with machine code for each architecture that you name. It can also hold PTX, from which the driver
+# compiles for GPUs that did not exist yet.
 #
-# When the cell runs, write the source to a file, with a kernel for each type, and have nvcc build it:
+# Continue from rung 4. When the cell runs, write the source to a file, with one kernel per type, and let nvcc build it:
 #
 # `nvcc --fatbin --use_fast_math -arch=sm_90 -o lombscargle.fatbin lombscargle.cu`
 #
-# where 90 is `cp.cuda.Device().compute_capability`. The function then loads it with `cp.RawModule(path=…)`.
-# *(about 11 lines)*
+# Here 90 stands for `cp.cuda.Device().compute_capability`. The function then loads the file with
+# `cp.RawModule(path=…)`. *(about 11 lines)*
 #
-# `$name` in the text is for the kernel's name: one for each type. (Without a GPU, an `nvcc` that builds for the CPU
-# stands in.)
+# Write `$name` in the text for the kernel's name, since each type needs its own. Without a GPU, `nvcc` is a replacement that
+# builds for the CPU.
 
 # %% nbgrader={"grade_id": "ls_cupy_fatbin", "solution": true}
+# continue_from(ls_cupy_fastmath, "ls_cupy_fatbin")  # uncomment and run
 import subprocess
 from pathlib import Path
 from string import Template
@@ -489,27 +523,27 @@ def ls_cupy_fatbin(t, y, freqs, out):
 
 
 # %% [markdown]
-# If nvcc finds an error, the report shows its line, as long as `subprocess.run` keeps what nvcc prints.
+# If nvcc finds an error, the report shows its line, provided that `subprocess.run` captures what nvcc prints.
 
 # %% nbgrader={"grade_id": "check-ls_cupy_fatbin", "grade": true, "locked": true, "points": 4}
 check(ls_cupy_fatbin)
 
 # %% [markdown]
-# ## Exercise: promise how it is launched, rung 6
+# ## Tell the compiler how it will be launched
 #
-# The compiler does not know how large the blocks will be. It takes up to 255 registers a thread. A kernel that takes
-# more than 64 cannot be launched with 1,024 threads a block: they would need more than an SM has.
+# The compiler does not know how large the blocks will be. It may use up to 255 registers per thread. But with more than
+# 64, a block of 1,024 threads cannot be launched, because an SM does not have that many registers.
 #
 # `__launch_bounds__(128)` promises that no block has more than 128 threads. For so few, 255 registers each are always
-# there, so the compiler need not save any. It also knows how many such blocks fit on an SM. Whether that helps is another
-# question. The kernel of this ladder wants few.
+# available, so the compiler need not save any. Whether that helps is another question: the kernel of this ladder needs
+# few, and the rung gains nothing today.
 #
-# The promise stands before the name: `extern "C" __global__ void __launch_bounds__(128) f(…)`.
+# The promise goes before the name: `extern "C" __global__ void __launch_bounds__(128) f(…)`.
 #
-# Keep fast math, and go back to `cp.RawModule(code=…)`: no fatbin here. This time let C++ write the two kernels. A
-# `template <typename T>` function, marked `__device__`, does the work; two short kernels, `lombscargle_float32` and `lombscargle_float64`, promise 128 threads and call it. In the
-# template the compiler chooses `cos` by the type of its argument. Literals: `T(2)` is a 2 of the right type.
-# *(about 30 lines)*
+# Keep fast math, and go back to `cp.RawModule(code=…)`, so that you need no file. This time, let C++ write both kernels. A
+# `template <typename T>` function, marked `__device__`, does the work. Two short kernels, `lombscargle_float32` and
+# `lombscargle_float64`, promise 128 threads and call it. In the template, the compiler chooses `cos` by the type of its
+# argument, and `T(2)` is a 2 of the right type. *(about 30 lines)* Most of them you have.
 
 # %% nbgrader={"grade_id": "ls_cupy_launch_bounds", "solution": true}
 import cupy as cp
@@ -576,23 +610,51 @@ def ls_cupy_launch_bounds(t, y, freqs, out):
 check(ls_cupy_launch_bounds)
 
 # %% [markdown]
+# A second number in the promise asks for something in return: `__launch_bounds__(128, n)` says that at least n blocks
+# should be resident per SM. The ladder's kernel needs so few registers that this changes nothing. Here is one that needs
+# many. With `__launch_bounds__(128)` it takes more than 64. Predict: how many does it take with
+# `__launch_bounds__(128, 8)`?
+
+# %%
+prediction = ...  # registers per thread
+
+# %%
+many = r"""extern "C" __global__ void __launch_bounds__PROMISE many(const float* x, float* out, int n) {
+    float sums[64] = {};
+    for (int j = 0; j < n; ++j) for (int k = 0; k < 64; ++k) sums[k] += x[j] * x[j + k];
+    for (int k = 0; k < 64; ++k) out[k * 128 + threadIdx.x] = sums[k]; }"""
+views = {bounds: nvrtc_view(many.replace("PROMISE", bounds)) for bounds in ("(128)", "(128, 4)", "(128, 8)", "(1024)")}
+compare(prediction, views["(128, 8)"].registers["many"], "registers", how="computed")
+for bounds, view in views.items():
+    print(f"{bounds:>8}: {view.registers['many']} registers, {view.spilled_bytes} bytes spilled")
+
+# %% [markdown]
+# 65,536 registers for 8 × 128 threads are 64 each, the same as for one block of 1,024. The values that do not fit are
+# **spilled** to memory. More resident blocks hide more latency, and spilling costs time: only measuring tells which wins.
+
+# %% [markdown]
 # ## How fast is it?
 #
-# Each rung has ⟦ gate("ls_cupy_baseline", "eager").points ⟧ points for speed. They ask for what the rung changes:
+# Each rung has ⟦ gate("ls_cupy_baseline", "eager").points ⟧ points for speed. They are for what the rung changes:
 #
-# | rung | at least | than |
+# | rung | at least | compared with |
 # | --- | --- | --- |
 # | raw module | ⟦ gate("ls_cupy_baseline", "eager").at_least ⟧ times as fast | ⟦ exercise("ls_cupy_baseline").baseline("eager").label ⟧ |
 # | cache | ⟦ gate("ls_cupy_cached", "baseline").at_least ⟧ times as fast, on a small case | ⟦ exercise("ls_cupy_cached").baseline("baseline").label ⟧ |
-# | one kernel a type | ⟦ gate("ls_cupy_typed", "accurate").at_least ⟧ times as fast | ⟦ exercise("ls_cupy_typed").baseline("accurate").label ⟧ |
+# | one kernel per type | ⟦ gate("ls_cupy_typed", "accurate").at_least ⟧ times as fast | ⟦ exercise("ls_cupy_typed").baseline("accurate").label ⟧ |
 # | fast math | ⟦ gate("ls_cupy_fastmath", "accurate").at_least ⟧ times as fast | ⟦ exercise("ls_cupy_fastmath").baseline("accurate").label ⟧ |
 # | fatbin | ⟦ gate("ls_cupy_fatbin", "accurate").at_least ⟧ times as fast | ⟦ exercise("ls_cupy_fatbin").baseline("accurate").label ⟧ |
 # | launch bounds | ⟦ gate("ls_cupy_launch_bounds", "fast").at_least ⟧ times as fast | ⟦ exercise("ls_cupy_launch_bounds").baseline("fast").label ⟧ |
 #
-# Predict for rung 4: how many times as fast as rung 3 is it?
+# Predict: how many times as fast as the accurate kernel was the authors' rung 4, on an H200?
 
 # %%
-prediction = ...  # times as fast, rung 4 against rung 3
+prediction = ...  # times as fast, with fast math
+
+# %%
+found = recorded("ls_cupy_fastmath", "ratio_vs_accurate")
+large = "1,024 samples × 1,048,576 frequencies"
+compare(prediction, found.value("ratio_vs_accurate", large), "times as fast", how="recorded")
 
 # %%
 benchmark(ls_cupy_baseline)
@@ -601,11 +663,12 @@ benchmark(ls_cupy_baseline)
 benchmark(ls_cupy_cached)
 
 # %% [markdown]
-# The first two are held against what they save: passes through memory, and requests to the driver. The second plot shows
-# nothing of that: even at its left end the kernel takes longer than the host's part. The points are for a much smaller
-# case, ⟦ gate("ls_cupy_cached", "baseline").cases | join(", ") ⟧.
+# The first two rungs save passes over memory, and requests to the driver. The second plot does not show the latter: even
+# at its left end, the kernel takes longer than the host's work. The points are for a much smaller case,
+# ⟦ gate("ls_cupy_cached", "baseline").cases | join(", ") ⟧. The authors' first version had shorter kernels, and there the
+# cache did pay: shown at GTC China 2020, it raised their lead over SciPy from 2,573 to 4,172 times.
 #
-# The next two change the kernel itself.
+# The next two rungs change the kernel itself.
 
 # %%
 benchmark(ls_cupy_typed)
@@ -614,7 +677,7 @@ benchmark(ls_cupy_typed)
 benchmark(ls_cupy_fastmath)
 
 # %% [markdown]
-# The last two change when it is built, and what the compiler is told.
+# The last two change when the kernel is built, and what the compiler knows.
 
 # %%
 benchmark(ls_cupy_fatbin)
@@ -623,8 +686,8 @@ benchmark(ls_cupy_fatbin)
 benchmark(ls_cupy_launch_bounds)
 
 # %% [markdown]
-# And all of them side by side: the first call, a later call, registers, and the error against a power that was computed
-# in float64.
+# Here are all of them together: the first call, a later call, registers, and the error compared with a power computed in
+# float64. Rung 1 keeps no kernel, so its registers are unknown.
 
 # %%
 climb_cupy(
@@ -637,35 +700,29 @@ climb_cupy(
 )
 
 # %% [markdown]
-# (Rung 1 keeps no kernel that could be asked for its registers.)
-#
-# What the authors' rungs reached, for 2^20 frequencies. (The row *sincos* is for the next section. The ratio is against SciPy
-# on the same machine's CPU, which was given 4,096 of the frequencies, and its time multiplied.)
+# The authors' rungs reached these times, for 2^20 frequencies. The row *sincos* belongs to the next section. The ratio
+# compares with SciPy's direct sums on the same machine's CPU. SciPy was given 4,096 of the frequencies, and its time was
+# multiplied.
 
 # %%
 recorded("ladder/cupy", "first_call_ms", "median_ms", "registers", "ratio_vs_scipy", "correct_digits")
 
 # %% [markdown]
-# Now explain, rung by rung:
+# Rung by rung:
 #
-# - **Cache.** The kernel is the same. What changes is the host's part, which a long kernel hides.
-# - **One kernel a type.** The doubles stood outside of the inner loop: little to gain. In both tables the rung is even one
-#   or two per cent slower. The loop over the samples has as many instructions as before, so this is not explained.
-# - **Fast math.** Most of the time was the accurate sine and cosine. In double nothing changes: there is no unit for
+# - **Cache.** The kernel is the same. Only the host's work changes, and a long kernel hides it.
+# - **One kernel per type.** The doubles were outside the inner loop, so there was little to gain.
+# - **Fast math.** Most of the time went into accurate sines and cosines. In double, nothing changes: there is no unit for
 #   sines of doubles.
-# - **Fatbin.** The kernel is the same as before, and the first call is much shorter: nothing is compiled in it.
-# - **Launch bounds.** The kernel takes few registers, so blocks of any size fit: the compiler had no use for the promise.
-#   The first call is longer, since it compiles the kernels of both types.
-#
-# Is rung 6 a few per cent faster than its peer in your plot? That is not the promise. The peer's text differs a little, and
-# so does its code. In the authors' table, where the texts are alike, rungs 4, 5 and 6 take the same time.
+# - **Fatbin.** The kernel is the same. The first call is much shorter, because nothing is compiled in it.
+# - **Launch bounds.** The kernel needs few registers, so blocks of any size fit, and the compiler had no use for the
+#   promise. The first call is longer, because it compiles the kernels of both types.
 
 # %% [markdown]
 # ## One more rung: both at once
 #
-# `sincosf(x, &s, &c)` computes sine and cosine together: the angle is reduced once, not twice.
-# Predict: with fast math, how many fewer `MUFU` instructions does a loop have with `__sincosf` in place of `__sinf` and
-# `__cosf`?
+# `sincosf(x, &s, &c)` computes sine and cosine together, and reduces the angle once instead of twice. Predict: with fast
+# math, how many fewer `MUFU` instructions does a loop need with `__sincosf` than with `__sinf` and `__cosf`?
 
 # %%
 both = r"""extern "C" __global__ void f(const float* x, float* out) {
@@ -681,30 +738,36 @@ views = [nvrtc_view(text) for text in (apart, together)]
 compare(prediction, views[0].count("MUFU") - views[1].count("MUFU"), "instructions", how=views[0].how)
 
 # %% [markdown]
-# None: the unit has one instruction for the sine and one for the cosine, and both are needed. In the published table
-# `sincosf` changes nothing in float32 either, where fast math is on. On an H200 it was even slightly slower than rung 6
-# (⟦ recorded(bench="ladder/cupy", case="sincos, float32", metric="median_ms", gpu="H200") ⟧ against
-# ⟦ recorded(bench="ladder/cupy", case="launch_bounds, float32", metric="median_ms", gpu="H200") ⟧), though its loop has as
-# many instructions. That is not explained.
+# None: the unit has one instruction for the sine and one for the cosine, and both are needed. So `sincosf` gains nothing
+# in float32 with fast math, in the published table or on an H200.
 #
-# In float64 it helps (⟦ recorded(bench="ladder/cupy", case="sincos, float64", metric="median_ms", gpu="H200") ⟧ against
-# ⟦ recorded(bench="ladder/cupy", case="launch_bounds, float64", metric="median_ms", gpu="H200") ⟧): there the reduction of
-# the angle and much of the polynomials is shared. Try it: it is the extra credit below.
+# In float64 it helps (⟦ recorded(bench="ladder/cupy", case="sincos, float64", metric="median_ms", gpu="H200") ⟧ instead of
+# ⟦ recorded(bench="ladder/cupy", case="launch_bounds, float64", metric="median_ms", gpu="H200") ⟧ on an H200). There, the
+# reduction of the angle and much of the polynomials are shared. Try it: it is the first extra credit.
 
 # %% [markdown]
 # ## Extra credit
 #
-# No points, but each shows something. Change an exercise's cell, run it, and `check` it again, or `benchmark` it (with a
-# GPU).
+# No points, but each of these shows something. Change an exercise's cell, run it, and `check` or `benchmark` it again.
 #
-# 1. Use `sincos` in rung 6. What does `nvrtc_view(source, "--use_fast_math")` say of the float64 kernel's registers? With
-#    a GPU, time both with float64 arrays: `cupyx.profiler.benchmark(ls_cupy_launch_bounds, arguments, n_repeat=50)`.
-# 2. Pass `t.size` in place of `np.int32(t.size)`. Does it work? Then make the parameter a `long long` and pass
+# 1. Use `sincos` in rung 6. What does `nvrtc_view` say about the float64 kernel's registers? With a GPU, time both
+#    with float64 arrays: `cupyx.profiler.benchmark(ls_cupy_launch_bounds, arguments, n_repeat=50)`.
+# 2. Pass `t.size` instead of `np.int32(t.size)`. Does it work? Then make the parameter a `long long`, and pass
 #    `np.int32`.
 # 3. Make the template of the last rung a `__global__` function, leave out the two short kernels, and give `cp.RawModule`
 #    `name_expressions=["lombscargle<float>", "lombscargle<double>"]`. `get_function` takes the same names.
-# 4. Ask nvcc for two architectures: `-gencode arch=compute_80,code=sm_80 -gencode arch=compute_90,code=sm_90`. How large
-#    is the file?
+# 4. Let nvcc build for two architectures, and add PTX for later ones:
+#    `-gencode arch=compute_80,code=sm_80 -gencode arch=compute_90,code=[sm_90,compute_90]`. How large is the file?
+#
+# <details><summary>Answers</summary>
+#
+# 1. It needs fewer: the table above has 43 instead of 48.
+# 2. The first works: the low four bytes of a small Python `int` are the same number. The second reads four bytes that
+#    are not part of the argument, so `samples` may be anything.
+# 3. CuPy looks up the mangled names for you. This is the way for templates with many types.
+# 4. Roughly the sum of its parts. The driver takes the part for its GPU, and otherwise compiles the PTX at load time.
+#
+# </details>
 
 # %%
 from grader.explore import count_predictions
@@ -714,37 +777,45 @@ count_predictions()
 # %% [markdown]
 # ## In this notebook you have
 #
-# - compiled CUDA C++ from a string and launched it with arrays of CuPy's
+# - compiled CUDA C++ from a string and launched it on CuPy arrays
 # - seen what the driver makes of a number in the wrong type
 # - kept kernels by type, built them beforehand, and promised how they are launched
-# - told what fast math gives, and where its error comes from
+# - said what fast math gains, and where its error comes from
 #
 # ## Check yourself
 #
-# <details><summary>A kernel has a parameter <code>float step</code>, and is given <code>0.25</code>. What does it read?</summary>
+# <details><summary>A kernel has a parameter <code>float step</code>, and you pass <code>0.25</code>. What does it read?</summary>
 #
 # The low four bytes of the double 0.25: a 0. CuPy passes a Python float as a double; write `np.float32(0.25)`.
 #
 # </details>
 #
-# <details><summary>Why does the cache change nothing in the time of the large case?</summary>
+# <details><summary>Why does the cache not change the time of the large case?</summary>
 #
-# The host prepares the next launch while the GPU still works on the last one. Only where a kernel is shorter than its
-# preparation does the GPU wait.
+# The host prepares the next launch while the GPU works on the last one. The GPU waits only if a kernel is shorter than
+# its preparation.
 #
 # </details>
 #
 # <details><summary>Why is fast math no faster in float64?</summary>
 #
-# The special-function unit works in float32. Sines of doubles are computed by polynomials either way.
+# The special function units work in float32. Sines of doubles are computed with polynomials either way.
 #
 # </details>
 #
-# <details><summary>A kernel is compiled with <code>__launch_bounds__(128)</code> and launched with 256 threads a block. What happens?</summary>
+# <details><summary>A kernel is compiled with <code>__launch_bounds__(128)</code> and launched with 256 threads per block. What happens?</summary>
 #
-# The launch is refused, whether or not 256 threads would find registers enough.
+# The launch is refused, even if there are enough registers for 256 threads.
 #
 # </details>
 #
-# **Next:** [Go past the ladder](04_go_past_the_ladder.ipynb), where you ask what limits the last rung, and get round it.
-# Or go back to the [syllabus](../README.ipynb).
+# ## Read on
+#
+# - [User-defined kernels in CuPy](https://docs.cupy.dev/en/stable/user_guide/kernel.html): elementwise, reduction and raw
+#   kernels, and JIT
+# - [Launch bounds](https://docs.nvidia.com/cuda/cuda-c-programming-guide/index.html#launch-bounds) in the CUDA programming
+#   guide
+# - [NVRTC](https://docs.nvidia.com/cuda/nvrtc/index.html): its options, and name expressions
+#
+# **Next:** [Go past the ladder](04_go_past_the_ladder.ipynb), where you ask what limits the last rung, and get past it. Or
+# go back to the [syllabus](../README.ipynb).
