@@ -141,8 +141,10 @@
 # | **aliasing** | two frequencies that look the same on evenly spaced samples | [Find a period](04_numba_cupy/01_find_a_period.ipynb) |
 # | **fast math** | compiler options that trade accuracy for faster division, roots and sines | [Climb with Numba](04_numba_cupy/02_climb_with_numba.ipynb) |
 # | **fatbin** | a file with a kernel's machine code for several architectures, and optionally PTX for later ones | [Climb with CuPy](04_numba_cupy/03_climb_with_cupy.ipynb) |
+# | **inlining** | inserting a function's code where it is called | [Go past the ladder](04_numba_cupy/04_go_past_the_ladder.ipynb) |
 # | **Lomb–Scargle periodogram** | how much of a signal at uneven times a sine of each frequency explains | [Find a period](04_numba_cupy/01_find_a_period.ipynb) |
 # | **name mangling** | how C++ encodes parameter types in a function's name | [Climb with CuPy](04_numba_cupy/03_climb_with_cupy.ipynb) |
+# | **non-uniform FFT** | a fast Fourier transform of uneven samples: spread them over an even grid, transform, correct | [Go past the ladder](04_numba_cupy/04_go_past_the_ladder.ipynb) |
 # | **NVRTC** | NVIDIA's compiler as a library, which compiles a string at run time | [Climb with CuPy](04_numba_cupy/03_climb_with_cupy.ipynb) |
 # | **Nyquist frequency** | half the sampling rate: the highest frequency that even samples can tell from its aliases | [Find a period](04_numba_cupy/01_find_a_period.ipynb) |
 # | **oversampling** | taking several frequencies per peak width, so that no peak is missed | [Find a period](04_numba_cupy/01_find_a_period.ipynb) |
@@ -151,4 +153,5 @@
 # | **special function units** | the parts of an SM that compute sines, square roots and the like in one instruction | [Climb with Numba](04_numba_cupy/02_climb_with_numba.ipynb) |
 # | **spilled** | of a value: kept in memory because the registers do not suffice | [Climb with CuPy](04_numba_cupy/03_climb_with_cupy.ipynb) |
 # | **tail** | the end of a launch, when only some of the SMs or threads still have work | [Climb with Numba](04_numba_cupy/02_climb_with_numba.ipynb) |
+# | **unrolled** | of a loop: written out pass by pass, so that registers can hold an array | [Go past the ladder](04_numba_cupy/04_go_past_the_ladder.ipynb) |
 # | **window function** | the power of a constant signal at the same sampling times; its peaks repeat every real one | [Find a period](04_numba_cupy/01_find_a_period.ipynb) |

@@ -529,7 +529,7 @@ def ls_cupy_fatbin(t, y, freqs, out):
 check(ls_cupy_fatbin)
 
 # %% [markdown]
-# ## Tell the compiler how it will be launched
+# ## Exercise: promise how it is launched, rung 6
 #
 # The compiler does not know how large the blocks will be. It may use up to 255 registers per thread. But with more than
 # 64, a block of 1,024 threads cannot be launched, because an SM does not have that many registers.
@@ -655,6 +655,9 @@ prediction = ...  # times as fast, with fast math
 found = recorded("ls_cupy_fastmath", "ratio_vs_accurate")
 large = "1,024 samples × 1,048,576 frequencies"
 compare(prediction, found.value("ratio_vs_accurate", large), "times as fast", how="recorded")
+
+# %% [markdown]
+# Now your rungs, in order.
 
 # %%
 benchmark(ls_cupy_baseline)

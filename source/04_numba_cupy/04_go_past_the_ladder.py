@@ -1,21 +1,25 @@
 # %% [markdown]
 # # Go past the ladder
 #
-# **You will** find out which ceiling the last rung hits, get round it, and then leave the algorithm behind.
+# **You will** find out what limits the last rung, get past that limit, and then replace the algorithm itself.
 #
 # **You will learn**
 #
-# - to count special functions and multiply-adds, and to hold a kernel against the ceilings that they set
-# - to rotate an angle in place of calling sine and cosine, and what that loses
-# - to keep in shared memory what all threads need, and in registers what one thread needs
-# - how a fast Fourier transform takes samples that lie unevenly
+# - to count special functions and multiply-adds, and to compare a kernel with the limits that they set
+# - to rotate an angle instead of calling sine and cosine, and what that costs in accuracy
+# - to keep what all threads need in shared memory, and what one thread needs in registers
+# - how a fast Fourier transform can handle uneven samples
+# - what you would use in practice
 #
-# **You need** about 75 minutes and [Climb with CuPy](03_climb_with_cupy.ipynb). With an NVIDIA GPU you measure speed
-# as well. Without one every answer is checked, and speed is shown as recorded on another machine.
+# **You need** about 120 minutes, [Climb with CuPy](03_climb_with_cupy.ipynb), and shared memory and barriers as
+# [Move bytes well](../02_load_inline/02_move_bytes_well.ipynb) explains them. With an NVIDIA GPU you also measure speed,
+# which is 6 of the 10 points. Without one, every answer is checked, and you see what the compiler makes of your loop.
 
 # %%
 from grader import benchmark, check, device, standings
-from grader.explore import H200, compare, draw_drift, draw_ladder, drift, last_rung_view, load_cupy, recorded, search_star
+from grader.explore import (
+    H200, compare, draw_drift, draw_ladder, drift, last_rung_view, load_cupy, nvrtc_view, recorded, search_star,
+)
 
 cp = load_cupy()
 device
@@ -26,63 +30,55 @@ import numpy as np
 # %% [markdown]
 # ## The whole ladder
 #
-# Here are all rungs on one page. The scale is logarithmic: each mark is ten times the one before. The two lines are
-# ceilings of the GPU that the legend names. You will compute both, for an H200. (SciPy's bar was computed from its time for
-# 4,096 of the frequencies.)
+# Here are all rungs on one page. The scale is logarithmic: each major mark is ten times the one before. The two lines
+# are limits of the GPU named in the legend. You will compute both for an H200. SciPy's bar is extrapolated from its time
+# for 4,096 of the frequencies.
 
 # %%
 draw_ladder()
 
 # %% [markdown]
-# ## Which ceiling is it?
+# ## Which limit is it?
 #
-# The last rung calls a sine and a cosine for each sample and frequency. With fast math each is one instruction, `MUFU`,
-# done by the special-function units. An SM of an H200 has units for 16 of them in a clock cycle. It does 128
-# multiply-adds in the same time, eight times as many.
+# The last rung needs a sine and a cosine per sample and frequency. With fast math each is one instruction, `MUFU`, which
+# the special function units execute. An SM of an H200 has 16 of them, so it starts 16 such instructions per clock cycle.
+# In the same time it executes 128 multiply-adds, eight times as many.
 #
-# Look at the kernel. (The compiler wrote its loop out several times, so there is more than one of each.)
+# Look at the kernel. The compiler unrolled its loop, so there are several of each.
 
 # %%
 last_rung_view()
 
 # %% [markdown]
-# Take 2^10 samples, 2^20 frequencies, and an H200: 132 SMs at 1.98 GHz at most. Predict: how many milliseconds
-# do the special functions take, at the least?
+# Take 2^10 samples, 2^20 frequencies, and an H200: 132 SMs at no more than 1.98 GHz. Predict: how many milliseconds do
+# the special functions take, at least?
 
 # %%
-prediction = ...  # ms, two special functions a sample and frequency
+prediction = ...  # ms, two special functions per sample and frequency
 
 # %%
 compare(prediction, 2 * 2**10 * 2**20 / (16 * 132 * 1.98e9) * 1e3, "ms", how="computed")
 
 # %% [markdown]
-# These are all rungs, as far as they were recorded. Look at *launch_bounds, float32*:
-
-# %%
-recorded("ladder/cupy", "median_ms", "correct_digits")
-
-# %% [markdown]
-# On an H200 the rung with launch bounds takes
+# On an H200, the rung with launch bounds took
+# ⟦ recorded(bench="ladder/cupy", case="launch_bounds, float32", metric="median_ms", gpu="H200") ⟧, which is
 # ⟦ "%.2f" | format(recorded(bench="ladder/cupy", case="launch_bounds, float32", metric="median_ms", gpu="H200").value / (2**31 / (16 * 132 * 1.98e6))) ⟧
-# times as long as the ceiling says. That is near: the ceiling is for the highest clock, and for units that never wait.
+# times this limit. That is close: the limit assumes the highest clock rate, and units that never wait.
 #
-# A kernel near its ceiling is not made faster by launch bounds or caches. It has to do **less** of what it is bound by:
-# fewer special functions.
-#
-# (In the plots below *the last rung* is a kernel with fast math, which the last three rungs share. Its text differs a
-# little from the one in the table, and so does its time.)
+# Launch bounds or caches cannot speed up a kernel that is this close to its limit. It must do **less** of the work that
+# limits it: fewer special functions.
 
 # %% [markdown]
 # ## Rotate
 #
-# Take a sample at the time t. For its frequency w a thread has the cosine c and the sine s of wt. The thread's next
-# frequency is w + d. By the angle addition:
+# Take a sample at time t. For a frequency w, a thread has the cosine c and the sine s of wt. The next frequency of this
+# thread is w + d. These are the angle addition formulas, for a = wt and b = dt:
 #
 # $$\cos(a + b) = \cos a \cos b - \sin a \sin b, \qquad \sin(a + b) = \sin a \cos b + \cos a \sin b$$
 #
-# with a = wt and b = dt. That is a rotation of the point (c, s): four multiply-adds in place of two special functions.
-# (A product alone takes as long as a multiply-add.) It needs the cosine and sine of dt, where d is the distance to the
-# thread's next frequency. **This assumes that the frequencies are evenly spaced**, which a periodogram's mostly are.
+# This rotates the point (c, s). It takes four multiply-adds instead of two special functions, since a multiplication
+# takes as long as a multiply-add. You need the cosine and the sine of dt, where d is the distance to
+# the thread's next frequency. **This assumes evenly spaced frequencies**, which a periodogram usually has.
 
 # %%
 def rotate(c, s, turn_c, turn_s):
@@ -93,8 +89,8 @@ c, s = rotate(np.cos(0.3), np.sin(0.3), np.cos(0.1), np.sin(0.1))
 print(c - np.cos(0.4), s - np.sin(0.4))
 
 # %% [markdown]
-# Each rotation is rounded, and the next one starts from there. Predict: what is the largest error of a float32 sine
-# after 16 rotations?
+# Each rotation is rounded, and the next one starts from the rounded values. Predict: what is the largest error of a
+# float32 sine after 16 rotations?
 
 # %%
 prediction = ...  # absolute error after 16 rotations, such as 1e-5
@@ -103,9 +99,9 @@ prediction = ...  # absolute error after 16 rotations, such as 1e-5
 compare(prediction, float(drift(16)[-1]), how="computed with NumPy")
 
 # %% [markdown]
-# That is less than a fast sine of a large angle is off. There is a cheaper way with two multiply-adds, from the two steps
-# before: cos(a + 2b) = 2 cos b cos(a + b) - cos a. It subtracts numbers that are nearly alike, and its error grows with
-# the square of the steps.
+# That is smaller than the error of a fast sine at a large angle. There is a cheaper way, with two multiply-adds, from
+# the two steps before: cos(a + 2b) = 2 cos b cos(a + b) - cos a. It subtracts numbers that are almost equal, and its
+# error grows with the square of the number of steps.
 
 # %%
 draw_drift()
@@ -113,49 +109,73 @@ draw_drift()
 # %% [markdown]
 # ## Count again
 #
-# A thread that takes 16 frequencies calls one sine and one cosine for all of them, and rotates. For each sample and
-# frequency there are left: four multiply-adds to rotate, and one for each sum. Four sums are enough, since cos² + sin²
-# is 1. Predict: how many milliseconds do these eight multiply-adds take at the least, on the same H200?
+# A thread that takes 16 frequencies calls one sine and one cosine for all of them, and rotates. Per sample and
+# frequency there remain four multiply-adds for the rotation, and one for each sum. Four sums suffice, because cos² + sin² is
+# 1. Predict: how many milliseconds do these eight multiply-adds take, at least, on the same H200?
 
 # %%
-prediction = ...  # ms, eight multiply-adds a sample and frequency
+prediction = ...  # ms, eight multiply-adds per sample and frequency
 
 # %%
 compare(prediction, H200.multiply_add_ms(each=8), "ms", how="computed")
 
 # %% [markdown]
-# This is half of the first ceiling. Three more things help to come near it:
+# That is half of the first limit. Three more ideas help to get close to it:
 #
-# - **The turn belongs to the sample, not to the thread.** dt is the same for all threads, if d is. So a block computes
-#   cos dt and sin dt once for a tile of samples, and keeps t, y and both in shared memory: a `float4` a sample.
-# - **All threads read the same sample at the same time.** That is one load for a warp: shared memory hands one word to
-#   all lanes at once.
-# - **Sums live in registers.** 16 frequencies with four sums are 64 registers. The loop over them must be unrolled: an
-#   array in registers can be indexed only by what the compiler knows. `#pragma unroll` before a loop asks for it.
+# - **The rotation belongs to the sample, not to the thread.** If d is the same for all threads, so is dt. So a block
+#   computes cos dt and sin dt once for a **tile** of samples, and keeps t, y and both in **shared memory**.
+# - **All threads read the same sample at the same time.** Shared memory **broadcasts** one word to all lanes of a warp,
+#   so that this is a single load.
+# - **The sums stay in registers.** 16 frequencies with four sums each are 64 registers. Registers cannot be indexed at
+#   run time, so the loop over the frequencies must be **unrolled**: `#pragma unroll` before a loop asks for that.
 #
-# Which frequencies does a thread take? A block of 128 threads has 128 × 16 neighbouring ones. If each thread takes the
-# one of its own number there, and every 128th from it, neighbouring threads write neighbouring powers. Its next frequency
-# is then 128 spacings away, and that is its d.
+# Which frequencies does a thread take? A block of 128 threads has 128 × 16 adjacent frequencies. Thread number i takes
+# the i-th of them, and every 128th after it. Then neighbouring threads write neighbouring powers. A thread's next
+# frequency is 128 spacings away, and that is d:
+#
+# ```text
+#                     frequencies of one block, 2,048 in all
+#            | thread 0 | thread 1 | … | thread 127 |
+#  step 0    |    0     |    1     | … |    127     |   a sine and a cosine per sample
+#  step 1    |   128    |   129    | … |    255     |   rotated by d · t
+#  …         |          |          |   |            |
+#  step 15   |  1,920   |  1,921   | … |   2,047    |   rotated by d · t
+# ```
+
+# %% [markdown]
+# ### Five pieces of C++
+#
+# The frame below uses a few things that the ladder did not:
+#
+# - `__device__` marks a function that kernels call. The compiler inserts its code where it is called (**inlining**).
+# - `struct Sums { float xc[STEPS]; … };` groups the sums of one thread. `Sums sums = {};` sets all of them to 0. Without
+#   the `= {}` they start with arbitrary values.
+# - `Sums& sums` as a parameter is a reference: the function changes the caller's sums.
+# - `float4` is four floats that are loaded together. `make_float4(time, value, cosine, sine)` makes one, and its parts
+#   are `.x`, `.y`, `.z` and `.w`.
+# - `__shared__ float4 tile[TILE];` is memory that all threads of a block share. `__syncthreads()` is a **barrier**: each
+#   thread waits there for all others of its block. You need one before a tile is overwritten, since others may still read
+#   it, and one before it is read.
 
 # %% [markdown]
 # ## Exercise: go past the ladder
 #
-# Write the power at each of `freqs` into `out`: as in the rungs, float32 only. This time the frequencies are evenly
-# spaced, and exact in float32: `freqs[1] - freqs[0]` is the spacing, which differs from run to run. There may be just one
+# Write the power at each of `freqs` into `out`. As in the rungs, but in float32 only, and the frequencies are evenly
+# spaced and exact in float32. Their spacing is `freqs[1] - freqs[0]`, and differs from run to run. There may be a single
 # frequency. The error may be ⟦ "%.0e" | format(exercise("ls_open").timed_cases[0].budget.absolute / 256) ⟧ of N/4, the peak of a sine of amplitude 1.
 #
-# Below is a frame for a rotation in CuPy. (`cp.RawKernel` is a module with one kernel.) Fill in `add`
-# *(about 12 lines)*, the kernel *(about 20 lines)* and the launch *(about 2 lines)*. Or throw it away: **Numba, Triton, CUDA C++
-# with `load_inline`, and CuPy are all accepted**. The arrays come as those of the library that the cell imports:
-# CuPy's, Numba's device arrays, or torch tensors.
+# Below is a frame for a rotation in CuPy. It uses `cp.RawKernel`, a module with one kernel.
+# Write it in this order:
 #
-# 1. Each thread begins at its first frequency, with sums of 0.
-# 2. For each tile of samples: wait, load it, with the cosine and sine of the turn dt; wait; go through it. To wait for
-#    all threads of the block is `__syncthreads()`. A sample is a `make_float4(time, value, cosine, sine)`: its parts
-#    are `.x`, `.y`, `.z` and `.w`.
-# 3. For each sample: one `__sincosf`, then for each of the thread's frequencies the sums, and a rotation.
-# 4. In the end the powers, of those frequencies that there are.
-# 5. The launch: a block for each 2,048 frequencies, and one for what is left.
+# 1. `add` *(about 12 lines)*: one `__sincosf` for the thread's first frequency, then for each step the four sums and a
+#    rotation. The cell after the next one tests it alone.
+# 2. The kernel *(about 20 lines)*. Each thread starts at its first frequency, with sums of 0. For each tile of samples:
+#    barrier, load the tile with the cosine and sine of dt, barrier, `add` each of its samples. The last tile may be only
+#    partly full. At the end, write the power at each of the thread's frequencies that exists.
+# 3. The launch *(about 2 lines)*: one block per 2,048 frequencies, and one for the rest.
+#
+# Or write something else: **Numba, Triton, CUDA C++ with `load_inline`, and CuPy are all accepted**. The arguments are
+# arrays of the library that the cell imports: CuPy arrays, Numba device arrays, or torch tensors.
 
 # %% nbgrader={"grade_id": "ls_open", "solution": true}
 import cupy as cp
@@ -230,62 +250,89 @@ def ls_open(t, y, freqs, out):
     kernel((blocks,), (THREADS,), (np.int32(t.size), np.int32(freqs.size), t, y, freqs, out))
     ### END SOLUTION
 
+
 # %% [markdown]
-# Is the power right, however many samples and frequencies there are? A tile may be only partly full, and a thread may have
-# fewer than 16 frequencies.
+# Does it hold for any number of samples and frequencies? A tile may be partly full, and a thread may have fewer than 16
+# frequencies.
 
 # %% nbgrader={"grade_id": "check-ls_open", "grade": true, "locked": true, "points": 10}
 check(ls_open)
 
 # %% [markdown]
+# If you wrote the frame's `add`, you can test it alone, before the rest is written. The next cell adds one sample to sums
+# of 0 and compares with NumPy. A correct `add` has an error below 1e-5.
+
+# %%
+alone = source.partition('extern "C"')[0] + r"""
+extern "C" __global__ void one(float w, float t, float y, float c, float s, float* out) {
+    Sums sums = {};
+    add(sums, w, make_float4(t, y, c, s));
+    for (int k = 0; k < STEPS; ++k) { out[k] = sums.xc[k]; out[STEPS + k] = sums.cs[k]; }
+}"""
+
+# %%
+w, t, y, d = map(np.float32, (0.7, 2.0, 0.5, 0.01))
+out = cp.zeros(2 * STEPS, dtype=cp.float32)
+one = cp.RawKernel(alone, "one", options)
+one((1,), (1,), (w, t, y, np.cos(d * t), np.sin(d * t), out))
+angle = t * (w + d * np.arange(STEPS))
+expected = np.concatenate([y * np.cos(angle), np.cos(angle) * np.sin(angle)])
+print("largest error of add:", abs(cp.asnumpy(out) - expected).max())
+
+# %% [markdown]
+# The authors' loop over the tile has 133 instructions for 16 frequencies, where the count above says 128. How many does
+# your kernel have, and how many registers?
+
+# %%
+nvrtc_view(source, *options, "--use_fast_math")
+
+# %% [markdown]
 # ## How fast is it?
 #
-# ⟦ gate("ls_open", "fast").points ⟧ of ⟦ exercise("ls_open").max_points ⟧ points are for being
-# ⟦ gate("ls_open", "fast").at_least ⟧ times as fast as ⟦ exercise("ls_open").baseline("fast").label ⟧, at
-# ⟦ gate("ls_open", "fast").cases | join(", ") ⟧.
-#
-# Predict: at that size, how many times as fast is yours?
+# You get ⟦ gate("ls_open", "fast").points ⟧ of ⟦ exercise("ls_open").max_points ⟧ points for
+# ⟦ gate("ls_open", "fast").at_least ⟧ times the speed of ⟦ exercise("ls_open").baseline("fast").label ⟧, at
+# ⟦ gate("ls_open", "fast").cases | join(", ") ⟧. Predict: how many times as fast was the authors' rotation, on an H200?
 
 # %%
 prediction = ...  # times as fast as the last rung
 
 # %%
+past = recorded("ladder/past", "ratio_vs_last_rung").value("ratio_vs_last_rung", "rotation, float32")
+compare(prediction, past, "times as fast", how="recorded")
+
+# %%
 benchmark(ls_open)
 
 # %% [markdown]
-# Is yours behind at the left end of the plot? There a rotation has too few threads. A block of 128 threads with 16
-# frequencies each takes 2,048 of them. So 131,072 frequencies are 64 blocks, and an H200 has 132 SMs: half of it has nothing
-# to do. The authors' kernel took
+# Is yours behind at the left end of the plot? There, a rotation has too few threads. A block takes 2,048 frequencies, so
+# 131,072 frequencies are 64 blocks, and an H200 has 132 SMs: half of them have nothing to do. The authors' kernel took
 # ⟦ recorded(bench="ls_open", case="1,024 samples × 16,384 frequencies", metric="median_us", gpu="H200") ⟧ for 16,384
-# frequencies and ⟦ recorded(bench="ls_open", case="1,024 samples × 131,072 frequencies", metric="median_us", gpu="H200") ⟧
+# frequencies, and ⟦ recorded(bench="ls_open", case="1,024 samples × 131,072 frequencies", metric="median_us", gpu="H200") ⟧
 # for eight times as many.
 
 # %% [markdown]
-# And this is what the authors' ways reached, with the digits that are right at the worst frequency, on the scale of the
-# highest peak. *FFT* is
-# another algorithm, to which this notebook comes in the end.
+# These are the authors' results. *Digits* are those that are correct at the worst frequency, relative to the highest
+# peak. *FFT* is another algorithm, which the end of this notebook explains.
 
 # %%
 recorded("ladder/past", "median_ms", "ratio_vs_last_rung", "registers", "correct_digits")
 
 # %% [markdown]
-# On an H200 the rotation takes
+# On an H200, the rotation takes
 # ⟦ "%.1f" | format(recorded(bench="ladder/past", case="rotation, float32", metric="median_ms", gpu="H200").value / (2**33 / (128 * 132 * 1.98e6))) ⟧
-# times as long as its eight multiply-adds would. A little of that is known. Its loop has 133 instructions for 16 frequencies,
-# not 128. And 512 blocks on 132 SMs are four for most and three for some. Each is worth less than five per cent. The rest is
-# not explained.
+# times as long as its eight multiply-adds alone would. Its loop has five instructions more than the count. And it is one
+# launch of 512 blocks on 132 SMs: most SMs get four, some get three, and those wait at the end.
 #
-# How many frequencies a thread takes, and how many threads a block has, was tried out:
+# The authors tried several numbers of frequencies per thread, and of threads per block:
 
 # %%
 recorded("ladder/steps", "median_ms", "registers", "correct_digits")
 
 # %% [markdown]
-# More frequencies a thread mean fewer special functions, and fewer threads: with 32 there are some 250 for each SM of an
-# H200. (By their registers more would fit, in every row.) It is a flat valley: only 32 frequencies with 128 threads a
-# block are clearly too many.
+# More frequencies per thread need fewer special functions, but leave fewer threads: with 32, there are some 250 per SM of
+# an H200. All choices are close, except 32 frequencies with 128 threads per block, which are clearly too many.
 #
-# There is a board for this exercise. (It needs a GPU, and your class's settings.)
+# There is a leaderboard for this exercise, if your class has set one up.
 
 # %%
 standings("ls_open")
@@ -293,11 +340,12 @@ standings("ls_open")
 # %% [markdown]
 # ## Run it on the star
 #
-# The samples so far were drawn. Now take the real series of [Find a period](01_find_a_period.ipynb): a star, measured for
-# seven years whenever the sky was clear. `search_star` gives your function all its times, less the middle of the
-# series, and takes the highest peak. That halves the largest phase. It is still large for float32: the powers lose
-# digits, but the highest peak stays where it is. (The last digit is the grid's: near this period its steps are 0.00007
-# days.)
+# The samples so far were random. Now take the real series of [Find a period](01_find_a_period.ipynb): a star, measured
+# over seven years whenever the sky was clear. `search_star` passes all its times minus the midpoint of the series, which
+# halves the largest phase, and looks for the highest peak. The phases are still large for float32: the powers lose
+# digits, but the highest peak stays in place. Near this period, the grid's steps are 0.00007 days.
+#
+# The published period is that of a single dip. The two stars orbit each other in twice that time.
 
 # %%
 search_star(ls_open)
@@ -305,12 +353,13 @@ search_star(ls_open)
 # %% [markdown]
 # ## Change the algorithm
 #
-# All this is still 2^30 rotations. A fast Fourier transform gets n sums in a time that grows like n log n. But it wants
-# samples on an even grid. Press and Rybicki's idea (1989): **spread each sample onto a few points of an even
-# grid**, and transform the grid. A *non-uniform FFT* then divides by what the spreading did.
+# All this still computes 2^30 rotations. A fast Fourier transform computes n sums in a time that grows like n log n, but
+# it requires samples on an even grid. The idea of Press and Rybicki (1989), and of Dutt and Rokhlin (1993): **spread each
+# sample over a few points of an even grid**, and transform the grid. A **non-uniform FFT** (NUFFT) then divides out what
+# the spreading did.
 #
-# Each sample becomes a narrow bell over `width` grid points. (It is the Kaiser–Bessel bell: `np.i0` is a Bessel function,
-# and 2.3 makes a width that works well.)
+# Each sample becomes a narrow bell over `width` grid points. This one is the Kaiser–Bessel bell: `np.i0` is a Bessel
+# function, and 2.3 makes a shape that works well.
 
 # %%
 def spread(places, values, size, width):
@@ -324,9 +373,9 @@ def spread(places, values, size, width):
 
 
 # %% [markdown]
-# A bell in time is a bell in frequency. After the transform each sum is too large by the height of that second bell, which
-# is known: divide. The grid has twice as many points as there are frequencies, since near its end the bell of the
-# frequencies is too low to divide by.
+# A bell in time is a bell in frequency. So after the transform, each sum is too large by the height of that second bell,
+# which you know: divide by it. The grid has twice as many points as there are frequencies, because close to its ends the
+# second bell is too low to divide by.
 
 # %%
 def all_sums(t, values, freqs, width=8):
@@ -339,46 +388,58 @@ def all_sums(t, values, freqs, width=8):
 
 
 # %% [markdown]
-# Try it on a small case whose sums can be had by force.
+# Try it on a case that is small enough for brute force.
 
 # %%
-source = np.random.default_rng(0)
-t, y = np.sort(source.uniform(0, 30, 200)), source.normal(size=200)
+random = np.random.default_rng(0)
+times, values = np.sort(random.uniform(0, 30, 200)), random.normal(size=200)
 freqs = 0.5 + np.arange(1024) / 256
-exact = np.exp(-1j * np.outer(freqs, t)) @ y
+exact = np.exp(-1j * np.outer(freqs, times)) @ values
 
 # %% [markdown]
-# Predict: spread onto 8 points, in double: how far is the worst of 1,024 sums from the true one, as a share of the number
-# of samples?
+# Spread each sample over 8 points, in double. Predict: how far is the worst of 1,024 sums from the exact one, as a share
+# of the number of samples?
 
 # %%
 prediction = ...  # error, such as 1e-3
 
 # %%
-errors = {width: np.abs(all_sums(t, y, freqs, width) - exact).max() / len(t) for width in (2, 4, 6, 8)}
+errors = {width: np.abs(all_sums(times, values, freqs, width) - exact).max() / len(times) for width in (2, 4, 6, 8)}
 compare(prediction, float(errors[8]), how="computed with NumPy")
 for width, error in errors.items():
     print(f"{width} points: {error:.0e}")
 
 # %% [markdown]
-# Every two points more are about two digits more. That is the knob: error against time.
+# Two more points give about two more digits. So you can trade accuracy for time.
 #
-# And the other sums, of the squares? Since cos² = (1 + cos 2wt) / 2, they are sums of 2wt: a second transform, of samples
-# that are all 1, at twice the frequencies. Two transforms give all five sums, for all frequencies, to as many digits as
-# are wanted. What is left is one kernel that makes powers of them.
+# What about the sums of the squares? Since cos² = (1 + cos 2wt) / 2, they are sums over 2wt: a second transform, of
+# samples that are all 1, at twice the frequencies. Two transforms give all five sums, at all frequencies, to as many
+# digits as you want. One more kernel turns them into powers.
 
 # %% [markdown]
 # ## Extra credit
 #
-# No points, but each shows something. Change the exercise's cell, run it, and `check` it again, or `benchmark` it (with a
-# GPU).
+# No points, but each of these shows something. Change the exercise's cell, run it, and `check` or `benchmark` it again.
 #
-# 1. Write `ls_open` with the transform: spread with a raw kernel and `atomicAdd`, `cp.fft.fft`, and a kernel for the
-#    powers. Mind what a launch costs: few kernels. What does the leaderboard say?
-# 2. Take 8, then 32 frequencies a thread. Look at the registers with `nvrtc_view`.
-# 3. Use the recurrence from the two steps before, over 16 steps. Does `check` accept it? And over 64?
-# 4. The frequencies of the timed case lie so close together that the power hardly changes from one to the next. Who says
-#    that all of them must be computed?
+# 1. With a GPU: write `ls_open` with the transform. Spread with a raw kernel and `atomicAdd`, call `cp.fft.fft`, and write
+#    a kernel for the powers. A launch costs a few microseconds, so use few kernels. What does the leaderboard say?
+# 2. Take 8, then 32 frequencies per thread (`STEPS`). What does `nvrtc_view(source, *options)` say about registers, with
+#    `options` changed as well?
+# 3. Use the recurrence from the two steps before. First compute `drift(16, recurrence=True)` and
+#    `drift(64, recurrence=True)`: would the exercise accept 16 steps, or 64?
+# 4. In the timed case, neighbouring frequencies are so close that the power hardly changes from one to the next. Do you
+#    have to compute all of them?
+#
+# <details><summary>Answers</summary>
+#
+# 1. The authors' version is the row *FFT* in the table above.
+# 2. Each frequency adds four registers for its sums: the table *ladder/steps* has 56, 89 and 167.
+# 3. The error of the power is roughly that of the sums. Compare the drift with the allowed error, as a share of N/4: it
+#    grows with the square of the steps.
+# 4. No. The power is a smooth function of the frequency, with peaks about 1/T wide. You could compute five per peak and
+#    interpolate. But a search for a maximum needs no more than those five in the first place.
+#
+# </details>
 
 # %%
 from grader.explore import count_predictions
@@ -386,39 +447,66 @@ from grader.explore import count_predictions
 count_predictions()
 
 # %% [markdown]
+# ## What you would use
+#
+# You have written these kernels to learn. For a real search, start from the top of this list:
+#
+# - **One star, on a CPU**: astropy's `LombScargle(t, y, dy)`. It takes measurement errors as weights, fits a floating
+#   mean, chooses a frequency grid (`autofrequency`), and estimates how likely a peak is by chance
+#   (`false_alarm_probability`). `method="fast"` is Press and Rybicki's algorithm. `method="fastnifty"`, in newer versions,
+#   calls nifty-ls.
+# - **Many frequencies, many digits**: [nifty-ls](https://github.com/flatironinstitute/nifty-ls). It is the last section
+#   of this notebook as a library, on the CPU with FINUFFT and on the GPU with cuFINUFFT. It also takes batches of series
+#   that share their times.
+# - **The transform itself**: [FINUFFT and cuFINUFFT](https://finufft.readthedocs.io/), for one to three dimensions.
+# - **SciPy's `lombscargle`** computes the direct sums. It is simple and accurate, and the right choice for a few thousand
+#   pairs, or to test another method. All *times SciPy's direct sums* in this chapter compare with it, and not with the
+#   methods above, which are far ahead of it on a CPU as well.
+# - **A kernel of your own** pays off if no library has your formula, your data are on the GPU already, or you know
+#   something that a library does not: here, that float32 is enough.
+
+# %% [markdown]
 # ## In this notebook you have
 #
-# - computed two ceilings, and told which of them the last rung hits
-# - replaced sines by rotations, and seen what the steps lose
-# - written a kernel whose threads have many frequencies and share their samples
-# - spread samples onto a grid, transformed it, and divided by a bell
+# - computed two limits, and found out which of them the last rung reaches
+# - replaced sines by rotations, and seen how errors grow with the steps
+# - written a kernel whose threads take many frequencies and share their samples
+# - spread samples over a grid, transformed it, and divided by a bell
+# - compared your kernels with what you would use in practice
 #
 # ## Check yourself
 #
-# <details><summary>The last rung is near the ceiling of its special functions. Would a faster memory help?</summary>
+# <details><summary>The last rung is close to the limit of its special functions. Would a faster memory help?</summary>
 #
-# No. The samples fit into a cache, and the powers are written once. It waits for the special-function units.
+# No. The samples fit into a cache, and the powers are written once. The kernel waits for the special function units.
 #
 # </details>
 #
-# <details><summary>Why do the rotations assume evenly spaced frequencies?</summary>
+# <details><summary>Why do rotations assume evenly spaced frequencies?</summary>
 #
-# The turn from one frequency of a thread to its next is (w' - w)t. Only if that distance is always the same do all threads
-# and steps share one cosine and sine for each sample.
+# The rotation from one frequency of a thread to its next is by (w' - w)t. Only if that distance is always the same can all
+# threads and steps share one cosine and sine per sample.
 #
 # </details>
 #
 # <details><summary>Why not rotate over all frequencies, from a single sine and cosine?</summary>
 #
-# Each step adds its rounding, so the error grows with the steps. And there would be a single thread.
+# Each step adds a rounding error, so the error grows with the steps. And there would be a single thread.
 #
 # </details>
 #
 # <details><summary>The transform's grid has as many points as there are frequencies, not twice as many. What goes wrong?</summary>
 #
-# Towards the ends of the band the second bell is as low as what leaks in from beyond the grid, and dividing by it makes
-# that large: the ends are wrong.
+# Close to the ends of the band, the second bell is as low as what leaks in from outside the grid. Dividing by it amplifies
+# that, so the ends are wrong.
 #
 # </details>
 #
-# **Next:** you have reached the end of the course. Go back to the [syllabus](../README.ipynb): it knows what is left to do.
+# ## Read on
+#
+# - [nifty-ls](https://github.com/flatironinstitute/nifty-ls), and how it turns the periodogram into two transforms
+# - [cuFINUFFT](https://arxiv.org/abs/2102.08463) (Shih and others, 2021): spreading on a GPU, with shared memory
+# - [Lomb–Scargle in astropy](https://docs.astropy.org/en/stable/timeseries/lombscargle.html): weights, false alarms, and
+#   which method to choose
+#
+# **Next:** this is the end of the ladder. The [syllabus](../README.ipynb) shows what is left to do.

@@ -69,7 +69,7 @@ class CodeTable(Table):
     codes: tuple[MachineCode, ...]
 
     def _table(self) -> list[list[str]]:
-        head = ["", "registers", "spilled bytes", "sines in hardware", "float64 instructions", "instructions per sample"]
+        head = ["", "registers", "spilled bytes", "fast sines", "float64 instructions", "instructions per sample"]
         return [head, *([each.title, *map(str, _figures(each))] for each in self.codes)]
 
 
