@@ -55,6 +55,7 @@
 # | [Climb with Numba](04_numba_cupy/02_climb_with_numba.ipynb) | `ls_numba_baseline`, `ls_numba_cached`, `ls_numba_typed`, `ls_numba_fastmath`, `ls_numba_registers`, `ls_numba_unsigned` | ⟦ points("04_numba_cupy/02_climb_with_numba") ⟧ |
 # | [Climb with CuPy](04_numba_cupy/03_climb_with_cupy.ipynb) | `ls_cupy_baseline`, `ls_cupy_cached`, `ls_cupy_typed`, `ls_cupy_fastmath`, `ls_cupy_fatbin`, `ls_cupy_launch_bounds` | ⟦ points("04_numba_cupy/03_climb_with_cupy") ⟧ |
 # | [Go past the ladder](04_numba_cupy/04_go_past_the_ladder.ipynb) | `ls_open` | ⟦ points("04_numba_cupy/04_go_past_the_ladder") ⟧ |
+# | [Search many stars](04_numba_cupy/05_search_many_stars.ipynb) | `ls_stars` | ⟦ points("04_numba_cupy/05_search_many_stars") ⟧ |
 # | **Chapter 4** | | **⟦ points("04_numba_cupy") ⟧** |
 #
 # Take the chapters in this order or start with Triton: they do not depend on each other. Each notebook takes one to two

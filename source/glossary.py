@@ -152,6 +152,5 @@
 # | **signature** | the argument types that a kernel is compiled for | [Climb with Numba](04_numba_cupy/02_climb_with_numba.ipynb) |
 # | **special function units** | the parts of an SM that compute sines, square roots and the like in one instruction | [Climb with Numba](04_numba_cupy/02_climb_with_numba.ipynb) |
 # | **spilled** | of a value: kept in memory because the registers do not suffice | [Climb with CuPy](04_numba_cupy/03_climb_with_cupy.ipynb) |
-# | **tail** | the end of a launch, when only some of the SMs or threads still have work | [Climb with Numba](04_numba_cupy/02_climb_with_numba.ipynb) |
 # | **unrolled** | of a loop: written out pass by pass, so that registers can hold an array | [Go past the ladder](04_numba_cupy/04_go_past_the_ladder.ipynb) |
 # | **window function** | the power of a constant signal at the same sampling times; its peaks repeat every real one | [Find a period](04_numba_cupy/01_find_a_period.ipynb) |

@@ -32,6 +32,7 @@ from grader.exercises.numba_cupy.ls_numba import (
     LS_NUMBA_UNSIGNED,
 )
 from grader.exercises.numba_cupy.ls_open import LS_OPEN
+from grader.exercises.numba_cupy.ls_stars import LS_STARS
 from grader.exercises.numba_cupy.periodogram_numpy import PERIODOGRAM_NUMPY
 from grader.exercises.profiling.audit import AUDIT
 from grader.exercises.profiling.fuse import FUSE
@@ -60,7 +61,7 @@ _IN_ORDER = (  # of the course
         LS_NUMBA_UNSIGNED,
     ),
     *(LS_CUPY_BASELINE, LS_CUPY_CACHED, LS_CUPY_TYPED, LS_CUPY_FASTMATH, LS_CUPY_FATBIN, LS_CUPY_LAUNCH_BOUNDS),
-    LS_OPEN,
+    *(LS_OPEN, LS_STARS),
 )
 CHAPTERS = {  # the folder of each chapter -> its title
     "01_profiling": "1. Find where the time goes",

@@ -337,19 +337,37 @@ with named("scipy"):
 # No points, but each of these shows something.
 #
 # 1. Run your `periodogram_numpy` on the star, and compare it with SciPy's power.
+#
+# <details><summary>Answer</summary>
+#
+# `abs(periodogram_numpy(curve.t, curve.y, 2 * np.pi * cycles) - power).max()` is a rounding error of float64.
+#
+# </details>
+#
 # 2. Take 10,000 frequencies from 1.5 to 2.5 cycles per day. Where are the aliases?
+#
+# <details><summary>Answer</summary>
+#
+# Near 2.067, 1.935 and 1.938: the distances from 1.067 and from -1.067 are peaks of the window function. The peak at
+# 2.134 is real: it is twice the frequency.
+#
+# </details>
+#
 # 3. Leave $\tau$ out. How much does the peak change, for this star and for 20 random samples?
+#
+# <details><summary>Answer</summary>
+#
+# Very little for the star: with 1,235 samples, $D$ is small compared with $C$ and $S$. With 20 samples, it changes
+# visibly.
+#
+# </details>
+#
 # 4. Shuffle `curve.y` and compute the periodogram again, a few times. How high is the highest peak by chance alone?
 #
-# <details><summary>Answers</summary>
+# <details><summary>Answer</summary>
 #
-# 1. `abs(periodogram_numpy(curve.t, curve.y, 2 * np.pi * cycles) - power).max()` is a rounding error of float64.
-# 2. Near 2.067, 1.935 and 1.938: the distances from 1.067 and from -1.067 are peaks of the window function. The peak at
-#    2.134 is real: it is twice the frequency.
-# 3. Very little for the star: with 1,235 samples, $D$ is small compared with $C$ and $S$. With 20 samples, it changes
-#    visibly.
-# 4. Far below the star's peak. The level that chance alone reaches in 1 % of the shuffles is a *false-alarm level*, and
-#    shuffling is one way to estimate it.
+# Far below the star's peak. The level that chance alone reaches in 1 % of the shuffles is a *false-alarm level*, and
+# shuffling is one way to estimate it.
 #
 # </details>
 

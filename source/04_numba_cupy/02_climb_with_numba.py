@@ -754,21 +754,45 @@ compare(prediction, (2**19 - threads) / threads, how="computed")
 # No points, but each of these shows something. Change an exercise's cell, run it, and `check` or `benchmark` it again.
 #
 # 1. Use the unsigned index without fast math. Does it gain as much? Why not?
+#
+# <details><summary>Answer</summary>
+#
+# It gains less in proportion: the accurate sine and cosine take most of the instructions.
+#
+# </details>
+#
 # 2. Write `y_dot = cuda.device_array(1, …)`, and multiply by `2 / y_dot[0]` unless it is 0, as the published kernel
 #    does. Nothing was ever written to it. What does the report say?
+#
+# <details><summary>Answer</summary>
+#
+# Every power may be NaN or arbitrary. The report names memory that is read before it is written.
+#
+# </details>
+#
 # 3. Use `range(uint32(t.size))` instead of the `while` loop. What does `compiled_ladder("unsigned", yours=build)` show?
+#
+# <details><summary>Answer</summary>
+#
+# The loop has about 28 instructions per sample: the test for negative indices is gone, but `range` still keeps
+# its counter.
+#
+# </details>
+#
 # 4. With a GPU: launch 16 blocks per multiprocessor, then one thread per frequency. Does the dip at 524,288 move?
+#
+# <details><summary>Answer</summary>
+#
+# If the dip is a tail, it moves with the number of threads in the grid: 16 × 132 × 128 are 270,336.
+#
+# </details>
+#
 # 5. `cuda.jit` also takes `launch_bounds=(128, 16)`: at most 128 threads per block, and at least 16 blocks per SM. How
 #    many registers does that leave per thread?
 #
-# <details><summary>Answers</summary>
+# <details><summary>Answer</summary>
 #
-# 1. It gains less in proportion: the accurate sine and cosine take most of the instructions.
-# 2. Every power may be NaN or arbitrary. The report names memory that is read before it is written.
-# 3. The loop has about 28 instructions per sample: the test for negative indices is gone, but `range` still keeps
-#    its counter.
-# 4. If the dip is a tail, it moves with the number of threads in the grid: 16 × 132 × 128 are 270,336.
-# 5. 65,536 registers for 16 × 128 threads are 32 each: the same as the cap.
+# 65,536 registers for 16 × 128 threads are 32 each: the same as the cap.
 #
 # </details>
 

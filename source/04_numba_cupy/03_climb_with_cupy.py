@@ -755,20 +755,38 @@ compare(prediction, views[0].count("MUFU") - views[1].count("MUFU"), "instructio
 #
 # 1. Use `sincos` in rung 6. What does `nvrtc_view` say about the float64 kernel's registers? With a GPU, time both
 #    with float64 arrays: `cupyx.profiler.benchmark(ls_cupy_launch_bounds, arguments, n_repeat=50)`.
+#
+# <details><summary>Answer</summary>
+#
+# It needs fewer: the table above has 43 instead of 48.
+#
+# </details>
+#
 # 2. Pass `t.size` instead of `np.int32(t.size)`. Does it work? Then make the parameter a `long long`, and pass
 #    `np.int32`.
+#
+# <details><summary>Answer</summary>
+#
+# The first works: the low four bytes of a small Python `int` are the same number. The second reads four bytes that
+# are not part of the argument, so `samples` may be anything.
+#
+# </details>
+#
 # 3. Make the template of the last rung a `__global__` function, leave out the two short kernels, and give `cp.RawModule`
 #    `name_expressions=["lombscargle<float>", "lombscargle<double>"]`. `get_function` takes the same names.
+#
+# <details><summary>Answer</summary>
+#
+# CuPy looks up the mangled names for you. This is the way for templates with many types.
+#
+# </details>
+#
 # 4. Let nvcc build for two architectures, and add PTX for later ones:
 #    `-gencode arch=compute_80,code=sm_80 -gencode arch=compute_90,code=[sm_90,compute_90]`. How large is the file?
 #
-# <details><summary>Answers</summary>
+# <details><summary>Answer</summary>
 #
-# 1. It needs fewer: the table above has 43 instead of 48.
-# 2. The first works: the low four bytes of a small Python `int` are the same number. The second reads four bytes that
-#    are not part of the argument, so `samples` may be anything.
-# 3. CuPy looks up the mangled names for you. This is the way for templates with many types.
-# 4. Roughly the sum of its parts. The driver takes the part for its GPU, and otherwise compiles the PTX at load time.
+# Roughly the sum of its parts. The driver takes the part for its GPU, and otherwise compiles the PTX at load time.
 #
 # </details>
 

@@ -423,21 +423,39 @@ for width, error in errors.items():
 #
 # 1. With a GPU: write `ls_open` with the transform. Spread with a raw kernel and `atomicAdd`, call `cp.fft.fft`, and write
 #    a kernel for the powers. A launch costs a few microseconds, so use few kernels. What does the leaderboard say?
+#
+# <details><summary>Answer</summary>
+#
+# The authors' version is the row *FFT* in the table above.
+#
+# </details>
+#
 # 2. Take 8, then 32 frequencies per thread (`STEPS`). What does `nvrtc_view(source, *options)` say about registers, with
 #    `options` changed as well?
+#
+# <details><summary>Answer</summary>
+#
+# Each frequency adds four registers for its sums: the table *ladder/steps* has 56, 89 and 167.
+#
+# </details>
+#
 # 3. Use the recurrence from the two steps before. First compute `drift(16, recurrence=True)` and
 #    `drift(64, recurrence=True)`: would the exercise accept 16 steps, or 64?
+#
+# <details><summary>Answer</summary>
+#
+# The error of the power is roughly that of the sums. Compare the drift with the allowed error, as a share of N/4: it
+# grows with the square of the steps.
+#
+# </details>
+#
 # 4. In the timed case, neighbouring frequencies are so close that the power hardly changes from one to the next. Do you
 #    have to compute all of them?
 #
-# <details><summary>Answers</summary>
+# <details><summary>Answer</summary>
 #
-# 1. The authors' version is the row *FFT* in the table above.
-# 2. Each frequency adds four registers for its sums: the table *ladder/steps* has 56, 89 and 167.
-# 3. The error of the power is roughly that of the sums. Compare the drift with the allowed error, as a share of N/4: it
-#    grows with the square of the steps.
-# 4. No. The power is a smooth function of the frequency, with peaks about 1/T wide. You could compute five per peak and
-#    interpolate. But a search for a maximum needs no more than those five in the first place.
+# No. The power is a smooth function of the frequency, with peaks about 1/T wide. You could compute five per peak and
+# interpolate. But a search for a maximum needs no more than those five in the first place.
 #
 # </details>
 
@@ -509,4 +527,5 @@ count_predictions()
 # - [Lomb–Scargle in astropy](https://docs.astropy.org/en/stable/timeseries/lombscargle.html): weights, false alarms, and
 #   which method to choose
 #
-# **Next:** this is the end of the ladder. The [syllabus](../README.ipynb) shows what is left to do.
+# **Next:** [Search many stars](05_search_many_stars.ipynb), many series of different lengths in one launch. Or go back to
+# the [syllabus](../README.ipynb).

@@ -186,10 +186,6 @@ TO_COME = {
     "03_triton/04_multiply_matrices.py",
     "03_triton/05_match_cublas.py",
     "03_triton/07_look_inside_the_compiler.py",
-    "04_numba_cupy/01_find_a_period.py",
-    "04_numba_cupy/02_climb_with_numba.py",
-    "04_numba_cupy/03_climb_with_cupy.py",
-    "04_numba_cupy/04_go_past_the_ladder.py",
 }
 
 
