@@ -44,6 +44,7 @@
 # | [Fuse a softmax](03_triton/03_fuse_a_softmax.ipynb) | `softmax` | ⟦ points("03_triton/03_fuse_a_softmax") ⟧ |
 # | [Multiply matrices](03_triton/04_multiply_matrices.ipynb) | `outer_product`, `matmul`, `matmul_leaky_relu` | ⟦ points("03_triton/04_multiply_matrices") ⟧ |
 # | [Match cuBLAS](03_triton/05_match_cublas.ipynb) | `matmul_open` | ⟦ points("03_triton/05_match_cublas") ⟧ |
+# | [Fuse an attention](03_triton/06_fuse_an_attention.ipynb) | `softmax_long`, `attention` | ⟦ points("03_triton/06_fuse_an_attention") ⟧ |
 # | [Look inside the compiler](03_triton/07_look_inside_the_compiler.ipynb) | `vector_width`, `widen` | ⟦ points("03_triton/07_look_inside_the_compiler") ⟧ |
 # | **Chapter 3** | | **⟦ points("03_triton") ⟧** |
 #

@@ -100,38 +100,41 @@
 #
 # | term | meaning | taught in |
 # | :--- | :--- | :--- |
-# | **eager** | running each operation at once, as a kernel of its own, without a compiler | [Fuse a softmax](03_triton/03_fuse_a_softmax.ipynb) |
-# | **tail** | the last wave of a launch, if it does not fill the GPU | [Match cuBLAS](03_triton/05_match_cublas.ipynb) |
-# | **mask** | the condition that says which elements of a block are loaded or stored | [Add vectors](03_triton/01_add_vectors.ipynb) |
-# | **wave** | the programs that run at the same time | [Match cuBLAS](03_triton/05_match_cublas.ipynb) |
-# | **layout** | the rule that says which thread holds which elements of a block | [Look inside the compiler](03_triton/07_look_inside_the_compiler.ipynb) |
-# | **GEMM** | general matrix multiplication, the name of a matrix product in libraries | [Multiply matrices](03_triton/04_multiply_matrices.ipynb) |
-# | **memory-bound** | limited by the bytes that must be moved; compute-bound kernels are limited by arithmetic | [Add vectors](03_triton/01_add_vectors.ipynb) |
-# | **tensor core** | the unit of an SM that multiplies small matrices | [Multiply matrices](03_triton/04_multiply_matrices.ipynb) |
-# | **tensor descriptor** | the description of a matrix and its tiles, with which hardware copies a whole tile | [Match cuBLAS](03_triton/05_match_cublas.ipynb) |
-# | **persistent kernel** | a kernel with one program per SM; each program computes one tile after another | [Match cuBLAS](03_triton/05_match_cublas.ipynb) |
-# | **deterministic** | giving the same bits each time | [Reduce to a mean in Triton](03_triton/02_reduce_to_a_mean.ipynb) |
-# | **tile** | a block of a matrix that one program computes | [Multiply matrices](03_triton/04_multiply_matrices.ipynb) |
-# | **SIMT** | single instruction, multiple threads: the style in which CUDA code describes one thread | [Add vectors](03_triton/01_add_vectors.ipynb) |
-# | **pipeline stages** | pairs of buffers in shared memory, so that the next tiles arrive while these are multiplied | [Multiply matrices](03_triton/04_multiply_matrices.ipynb) |
-# | **live range** | the part of a program from a value's first write to its last read | [Look inside the compiler](03_triton/07_look_inside_the_compiler.ipynb) |
+# | **autotuning** | timing several configurations of a kernel at its first launch and keeping the fastest | [Multiply matrices](03_triton/04_multiply_matrices.ipynb) |
 # | **block** | in Triton, an array with power-of-two sides that a program computes on as a whole | [Add vectors](03_triton/01_add_vectors.ipynb) |
-# | **TMA** | Tensor Memory Accelerator, the unit of Hopper and later GPUs that copies tiles | [Match cuBLAS](03_triton/05_match_cublas.ipynb) |
+# | **causal mask** | lets each token of an attention see only itself and earlier ones | [Fuse an attention](03_triton/06_fuse_an_attention.ipynb) |
+# | **deterministic** | giving the same bits each time | [Reduce to a mean in Triton](03_triton/02_reduce_to_a_mean.ipynb) |
+# | **eager** | running each operation at once, as a kernel of its own, without a compiler | [Fuse a softmax](03_triton/03_fuse_a_softmax.ipynb) |
+# | **epilogue** | the work of a program after its main loop: an activation, and the store of the result | [Multiply matrices](03_triton/04_multiply_matrices.ipynb) |
+# | **FlashAttention** | an attention in tiles, which never stores its matrix of scores | [Fuse an attention](03_triton/06_fuse_an_attention.ipynb) |
+# | **fusing** | computing several operations in one kernel, without a trip to memory in between | [Fuse a softmax](03_triton/03_fuse_a_softmax.ipynb) |
+# | **GEMM** | general matrix multiplication, the name of a matrix product in libraries | [Multiply matrices](03_triton/04_multiply_matrices.ipynb) |
+# | **grid** | the programs of a launch, or its blocks of threads, along up to three axes | [Add vectors](03_triton/01_add_vectors.ipynb) |
+# | **grouped order** | an order of tiles in which programs that run together read few different tiles | [Multiply matrices](03_triton/04_multiply_matrices.ipynb) |
 # | **intermediate representation** | a form in which a compiler keeps a program while it works on it | [Look inside the compiler](03_triton/07_look_inside_the_compiler.ipynb) |
 # | **interpreter** | the part of Triton that runs a kernel in Python, for debugging | [Add vectors](03_triton/01_add_vectors.ipynb) |
-# | **specialization** | compiling a version of a kernel for a property of its arguments, such as being divisible by 16 | [Add vectors](03_triton/01_add_vectors.ipynb) |
-# | **spilling** | keeping values in memory because there are not enough registers | [Fuse a softmax](03_triton/03_fuse_a_softmax.ipynb) |
-# | **epilogue** | the work of a program after its main loop: an activation, and the store of the result | [Multiply matrices](03_triton/04_multiply_matrices.ipynb) |
-# | **grid** | the programs of a launch, or its blocks of threads, along up to three axes | [Add vectors](03_triton/01_add_vectors.ipynb) |
+# | **layout** | the rule that says which thread holds which elements of a block | [Look inside the compiler](03_triton/07_look_inside_the_compiler.ipynb) |
+# | **live range** | the part of a program from a value's first write to its last read | [Look inside the compiler](03_triton/07_look_inside_the_compiler.ipynb) |
+# | **mask** | the condition that says which elements of a block are loaded or stored | [Add vectors](03_triton/01_add_vectors.ipynb) |
+# | **memory-bound** | limited by the bytes that must be moved; compute-bound kernels are limited by arithmetic | [Add vectors](03_triton/01_add_vectors.ipynb) |
+# | **online softmax** | a softmax in one pass: a running maximum, and a sum that is rescaled when it rises | [Fuse an attention](03_triton/06_fuse_an_attention.ipynb) |
+# | **persistent kernel** | a kernel with one program per SM; each program computes one tile after another | [Match cuBLAS](03_triton/05_match_cublas.ipynb) |
+# | **pipeline stages** | pairs of buffers in shared memory, so that the next tiles arrive while these are multiplied | [Multiply matrices](03_triton/04_multiply_matrices.ipynb) |
 # | **program** | one run of a Triton kernel, which computes one block or tile | [Add vectors](03_triton/01_add_vectors.ipynb) |
 # | **prologue** | the work of a program before its main loop, such as its first loads | [Match cuBLAS](03_triton/05_match_cublas.ipynb) |
-# | **grouped order** | an order of tiles in which programs that run together read few different tiles | [Multiply matrices](03_triton/04_multiply_matrices.ipynb) |
+# | **PTX** | the assembly language of all NVIDIA GPUs, which is compiled to SASS | [Look inside the compiler](03_triton/07_look_inside_the_compiler.ipynb) |
+# | **SIMT** | single instruction, multiple threads: the style in which CUDA code describes one thread | [Add vectors](03_triton/01_add_vectors.ipynb) |
+# | **specialization** | compiling a version of a kernel for a property of its arguments, such as being divisible by 16 | [Add vectors](03_triton/01_add_vectors.ipynb) |
+# | **spilling** | keeping values in memory because there are not enough registers | [Fuse a softmax](03_triton/03_fuse_a_softmax.ipynb) |
 # | **SSA** | static single assignment: each name in a program gets its value in one place | [Look inside the compiler](03_triton/07_look_inside_the_compiler.ipynb) |
 # | **streaming multiprocessor (SM)** | a part of a GPU with its own registers, shared memory and units that compute | [Add vectors](03_triton/01_add_vectors.ipynb) |
-# | **PTX** | the assembly language of all NVIDIA GPUs, which is compiled to SASS | [Look inside the compiler](03_triton/07_look_inside_the_compiler.ipynb) |
-# | **fusing** | computing several operations in one kernel, without a trip to memory in between | [Fuse a softmax](03_triton/03_fuse_a_softmax.ipynb) |
-# | **autotuning** | timing several configurations of a kernel at its first launch and keeping the fastest | [Multiply matrices](03_triton/04_multiply_matrices.ipynb) |
 # | **swizzle** | a changed order of tiles, or of addresses within one, for better use of a memory | [Multiply matrices](03_triton/04_multiply_matrices.ipynb) |
+# | **tail** | the last wave of a launch, if it does not fill the GPU | [Match cuBLAS](03_triton/05_match_cublas.ipynb) |
+# | **tensor core** | the unit of an SM that multiplies small matrices | [Multiply matrices](03_triton/04_multiply_matrices.ipynb) |
+# | **tensor descriptor** | the description of a matrix and its tiles, with which hardware copies a whole tile | [Match cuBLAS](03_triton/05_match_cublas.ipynb) |
+# | **tile** | a block of a matrix that one program computes | [Multiply matrices](03_triton/04_multiply_matrices.ipynb) |
+# | **TMA** | Tensor Memory Accelerator, the unit of Hopper and later GPUs that copies tiles | [Match cuBLAS](03_triton/05_match_cublas.ipynb) |
+# | **wave** | the programs that run at the same time | [Match cuBLAS](03_triton/05_match_cublas.ipynb) |
 
 # %% [markdown]
 # ## 4. Climb from Python to the hardware

@@ -39,10 +39,12 @@ from grader.exercises.profiling.fuse import FUSE
 from grader.exercises.profiling.predict_ms import PREDICT_MS
 from grader.exercises.profiling.time_gpu import TIME_GPU
 from grader.exercises.profiling.trace_facts import TRACE_FACTS
+from grader.exercises.triton.attention import ATTENTION
 from grader.exercises.triton.matmul import MATMUL, MATMUL_LEAKY_RELU, MATMUL_OPEN
 from grader.exercises.triton.mean_triton import MEAN_TRITON
 from grader.exercises.triton.outer_product import OUTER_PRODUCT
 from grader.exercises.triton.softmax import SOFTMAX
+from grader.exercises.triton.softmax_long import SOFTMAX_LONG
 from grader.exercises.triton.unblock import UNBLOCK
 from grader.exercises.triton.vector_add import VECTOR_ADD
 from grader.exercises.triton.widen import WIDEN
@@ -50,7 +52,8 @@ from grader.exercises.triton.widen import WIDEN
 _IN_ORDER = (  # of the course
     *(TIME_GPU, TRACE_FACTS, UNBLOCK, PREDICT_MS, FUSE, AUDIT),
     *(SQUARE_MATRIX, GRAYSCALE, TRANSPOSE, MEAN_CUDA, LEAKY_RELU_OP, MATMUL_TILED),
-    *(VECTOR_ADD, MEAN_TRITON, SOFTMAX, OUTER_PRODUCT, MATMUL, MATMUL_LEAKY_RELU, MATMUL_OPEN, VECTOR_WIDTH, WIDEN),
+    *(VECTOR_ADD, MEAN_TRITON, SOFTMAX, OUTER_PRODUCT, MATMUL, MATMUL_LEAKY_RELU, MATMUL_OPEN),
+    *(SOFTMAX_LONG, ATTENTION, VECTOR_WIDTH, WIDEN),
     *(
         PERIODOGRAM_NUMPY,
         LS_NUMBA_BASELINE,

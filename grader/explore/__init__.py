@@ -24,6 +24,7 @@ _PUBLIC: dict[str, tuple[str, ...]] = {
         "load_light_curve", "search_star",
     ),
     "ladder.rung_times": ("H200", "climb_cupy", "draw_ladder", "last_rung_view", "published_ladder"),
+    "memory.attention_drawings": ("draw_running_maximum", "draw_score_tiles", "tile_kinds"),
     "memory.bandwidth_experiments": ("experiment",),
     "memory.block_drawings": (
         "draw_blocks", "draw_grid", "draw_padded_rows", "draw_partial_traffic", "draw_row_in_sram",

@@ -51,6 +51,7 @@ class Worker:
         self.launches: list[tuple[Any, ...]] = []
         self.called: Callable[..., Any] | None = None
         self.written: Callable[..., Any] | None = None
+        self.called_as: Callable[..., Any] | None = None  # by its harness, if it has one
         self.read_only: list[tuple[bool, ...]] = []  # of each tensor of each launch
 
     def handle(self, message: dict[str, Any], fds: list[int], channel: Channel) -> dict[str, Any]:
@@ -72,7 +73,8 @@ class Worker:
                 function = self.written = _load(message["source"], message["entry"], "submission")
             if self.device == "simulator":
                 _simulator().size_grids_as_on_a_gpu(function)
-            self.functions[message["name"]] = functools.partial(harness, function) if harness else function
+            self.called_as = functools.partial(harness, function) if harness else function
+            self.functions[message["name"]] = self.called_as
         elif operation == "rehearse":
             self._rehearse(message)
         elif operation == "compile":
@@ -127,9 +129,9 @@ class Worker:
         """Start to compile what the submission launches, for a GPU that is not here."""
         from grader.worker.simulator import triton_compiled
 
-        assert self.written is not None
+        assert self.called_as is not None
         slots = [[Slot.from_dict(slot) for slot in launch] for launch in launches]
-        triton_compiled.start(self.written, list(zip(cases, slots, strict=True)))
+        triton_compiled.start(self.called_as, list(zip(cases, slots, strict=True)))
 
     def _run(self, message: dict[str, Any], channel: Channel) -> float | None:
         """Run one round and return its duration by this process's own events, in seconds.

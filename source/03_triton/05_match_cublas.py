@@ -353,4 +353,4 @@ count_predictions()
 #   race in CUDA C++
 # - [`tl.range`](https://triton-lang.org/main/python-api/generated/triton.language.range.html) and its options
 #
-# **Next:** [Look inside the compiler](07_look_inside_the_compiler.ipynb), which shows what becomes of such a kernel.
+# **Next:** [Fuse an attention](06_fuse_an_attention.ipynb), two products with a softmax between them.

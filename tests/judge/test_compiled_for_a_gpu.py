@@ -4,6 +4,7 @@ import re
 
 import pytest
 
+from grader.authoring.stubs import solution
 from grader.exercises import find
 from grader.feedback.report import as_text
 from tests.judge.submissions import SOFTMAX, VECTOR_ADD, changed
@@ -63,8 +64,14 @@ def mean_triton(x, out):
             "numel (2097152) exceeds triton maximum tensor numel (1048576)",
         ),
         ("mean_triton", MEAN, "at = tl.arange", "16,777,216 elements, each of them 1”, which a GPU runs)"),
+        (
+            "attention",
+            changed(solution("attention"), "-3.4e38, dtype=tl.float32", "-3e4, dtype=tl.float16"),
+            "for start in range",
+            "row_max",
+        ),
     ],
-    ids=["global", "helper", "statement", "host", "configuration", "size"],
+    ids=["global", "helper", "statement", "host", "configuration", "size", "called by a harness"],
 )  # fmt: skip
 def test_what_a_gpu_refuses_fails(judge, exercise, source, line, says):
     """All cases are right, no points are given, and the report has the compiler's words and the line."""

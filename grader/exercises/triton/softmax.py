@@ -15,13 +15,13 @@ def _case(rows: int, columns: int, fill: str = "normal", padding: tuple[int, int
     return Case(f"{rows} × {columns}" + (f", {note}" if note else ""), arrays, fill)
 
 
-def _torch_softmax(x: Any, out: Any) -> None:
+def torch_softmax(x: Any, out: Any) -> None:
     import torch
 
     torch.softmax(x, dim=1, out=out)
 
 
-def _eager_sequence(x: Any, out: Any) -> None:
+def eager_sequence(x: Any, out: Any) -> None:
     import torch
 
     row_max = x.max(dim=1, keepdim=True).values  # reads MN, writes M
@@ -31,7 +31,7 @@ def _eager_sequence(x: Any, out: Any) -> None:
     torch.div(numerator, denominator, out=out)  # reads MN + M, writes MN
 
 
-def _compiled_softmax(x: Any, out: Any) -> None:
+def compiled_softmax(x: Any, out: Any) -> None:
     import torch
 
     compiled = globals().get("_compiled")
@@ -45,7 +45,7 @@ def _compiled_softmax(x: Any, out: Any) -> None:
     compiled(x, out)
 
 
-def _no_max_subtracted(a: Any) -> Any:
+def no_max_subtracted(a: Any) -> Any:
     e = a["x"].float().exp()  # in float32 as in the kernel, where it overflows
     return (e / e.sum(1, keepdim=True)).double()
 
@@ -90,12 +90,12 @@ def _share_of_each_row(a: Any) -> Any:
     return got if bool(same and (share < 0.9999).all()) else None
 
 
-def _numerator_only(a: Any) -> Any:
+def numerator_only(a: Any) -> Any:
     x = a["x"]
     return (x - x.amax(1, keepdim=True)).exp()
 
 
-def _first_row_everywhere(a: Any) -> Any:
+def first_row_everywhere(a: Any) -> Any:
     x = a["x"]
     return x[:1].softmax(dim=1).expand_as(x) if x.shape[0] > 1 else None
 
@@ -147,9 +147,9 @@ SOFTMAX = Exercise(
     operations=lambda case: 5 * case.arrays[0].shape[0] * case.arrays[0].shape[1],
     correctness_points=4,
     baselines=(
-        Baseline("torch", "torch.softmax", _torch_softmax),
-        Baseline("eager", "the eager sequence", _eager_sequence),
-        Baseline("compile", "torch.compile", _compiled_softmax),
+        Baseline("torch", "torch.softmax", torch_softmax),
+        Baseline("eager", "the eager sequence", eager_sequence),
+        Baseline("compile", "torch.compile", compiled_softmax),
     ),
     gates=(
         Gate("eager", 4.0, 3, tuple(case.name for case in _TIMED[1:])),
@@ -176,13 +176,13 @@ SOFTMAX = Exercise(
         Suspect(
             "The row maximum was not subtracted: exp of a large value overflows to infinity, and exp of very small "
             "values is 0 for the whole row.",
-            _no_max_subtracted,
+            no_max_subtracted,
             spares=_SMALL_VALUES,
         ),
         Suspect(
             "The numerator was divided by the sum of `x`, not by the sum of the numerators.", _divided_by_the_inputs
         ),
-        Suspect("The numerator was stored without division by its sum.", _numerator_only),
+        Suspect("The numerator was stored without division by its sum.", numerator_only),
         Suspect(
             "The masked elements won the maximum: every element of this case is near -10³⁰, and a masked element was "
             "larger. Load them with `other=-float('inf')`.",
@@ -196,7 +196,7 @@ SOFTMAX = Exercise(
             spares=_FULL_ROWS,
         ),
         Suspect(
-            "Every row has the result of row 0: does the row's pointer depend on `program_id`?", _first_row_everywhere
+            "Every row has the result of row 0: does the row's pointer depend on `program_id`?", first_row_everywhere
         ),
     ),
     rules=Rules(

@@ -69,6 +69,18 @@ OF_OTHERS = {
         "softmax",
         "Line 2 calls `torch.nn.Softmax`",
     ),
+    "a fused attention": (
+        "from torch.nn.functional import scaled_dot_product_attention as attend\n"
+        "def attention(q, k, v, out, causal): out.copy_(attend(q, k, v, is_causal=causal))",
+        "attention",
+        "calls `torch.nn.functional.scaled_dot_product_attention`",
+    ),
+    "another package's attention": (
+        "from flash_attn import flash_attn_func\n"
+        "def attention(q, k, v, out, causal): out.copy_(flash_attn_func(q, k, v, causal=causal))",
+        "attention",
+        IN_TRITON,
+    ),
     "a method": ("def softmax(x, out): out.copy_(x.softmax(1))", "softmax", "calls `x.softmax`"),
     "a step of it": ("import torch\ndef softmax(x, out): e = torch.exp(x)", "softmax", "Line 2 calls `torch.exp`"),
     "its first half": (
