@@ -178,6 +178,11 @@ SIMULATOR: tuple[Meaning, ...] = (
         "A block of `dim3(x, y, z)` has x * y * z threads: `dim3(32, 8)` has 256.",
     ),
     Meaning(
+        r"a block has ([\d,]+) threads; `__launch_bounds__` of the kernel allows ([\d,]+)",
+        "The kernel promises blocks of at most {1} threads, and the launch asks for {0}.",
+        "Use the same number in the launch and in `__launch_bounds__`: a constant that both name keeps them equal.",
+    ),
+    Meaning(
         r"deep in z; 64 are the limit|blocks in [xyz]; [\d,]+ are the limit",
         "The GPU refused the launch: a grid has at most 65,535 blocks in y and in z, and a block 64 threads in z.",
         "Let the dimension that can be large be x.",

@@ -209,10 +209,14 @@ class Job:
                 return result.failure if right else None  # a wrong case is wrong, whatever the next ones need
             self.cases.append(result)
             if result.failure is not None:
-                return result.failure
+                return (self._refused(worker) if simulated else None) or result.failure
         right = all(case.passed for case in self.cases)
         if simulated and right:
-            return self._called_again(worker) or (self._compiled(worker) if self.cases[-1].passed else None)
+            return self._called_again(worker) or (
+                self._compiled(worker) if self.cases[-1].passed else self._refused(worker)
+            )
+        if simulated:
+            return self._refused(worker)
         if not (self.timed and right):
             return None
         try:
@@ -254,6 +258,17 @@ class Job:
             return replace(failed.failure, message=f"Runs in the simulator, but {how} a GPU: {failed.failure.message}")
         missing = self.exercise.of_compiled(facts) if self.exercise.of_compiled and not self.uncompiled else ""
         return Failure("not_asked", missing) if missing else None
+
+    def _refused(self, worker: Worker) -> Failure | None:
+        """Return the error of a GPU's compiler for a wrong submission in CUDA C++: nothing else matters then."""
+        if self.exercise.backend not in ("cuda", "cupy"):
+            return None
+        try:
+            worker.compiled(self.bench.machine.slowness * _COMPILE_LIMIT_S)
+        except WorkerFailed as failed:  # or it has crashed
+            if failed.failure.kind == "compile":
+                return replace(failed.failure, message=f"Does not compile for a GPU: {failed.failure.message}")
+        return None
 
     def _look_at_kernels(self, worker: Worker) -> None:
         self.progress("looking at the kernels that ran", len(self.all_cases), len(self.all_cases))

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from grader.protocol.target import target
-from grader.worker.simulator.cuda_source import Token, closing, tokenize
+from grader.worker.simulator.cuda_source import Token, closing, declared, tokenize
 from grader.worker.toolchain import forked
 from grader.worker.toolchain.compiler_errors import first_error, line_mark
 from grader.worker.toolchain.nvrtc import compiled
@@ -48,6 +48,28 @@ using ::int8_t, ::int16_t, ::int32_t, ::int64_t, ::uint8_t, ::uint16_t, ::uint32
 _OURS = re.compile(r"^(?:(?:cell|cuda_source)\(\d+\): error|\s*ptxas (?:error|fatal))", re.MULTILINE)
 _NOT_NVRTCS = re.compile(r"in JIT mode|catastrophic")  # a header that NVRTC cannot read
 # Errors that headers or host code may be missing for.
+# Of the host alone, unless the submission has its own function of this name.
+_HOST_WORDS = """
+    rand srand rand_r random srandom drand48 getenv exit abort atexit system sleep usleep nanosleep time
+    gettimeofday fprintf sprintf snprintf puts putchar perror fopen fclose fflush fwrite fread scanf sscanf atoi
+    atof strtol strtod strlen strcmp strncmp strcpy qsort bsearch std::rand std::srand std::exit std::abort
+    std::time std::getenv std::cout std::cerr std::clog std::cin std::endl std::ostream std::istream
+    std::stringstream std::ostringstream std::ofstream std::ifstream std::vector std::map std::unordered_map
+    std::set std::unordered_set std::list std::deque std::queue std::stack std::string std::to_string std::function
+    std::thread std::mutex std::unique_ptr std::shared_ptr std::make_unique std::make_shared std::sort
+    std::accumulate std::random_device std::mt19937 std::exception std::runtime_error cudaDeviceSynchronize
+    cudaStreamSynchronize cudaEventSynchronize cudaMalloc cudaMallocManaged cudaMallocHost cudaHostAlloc cudaFree
+    cudaFreeHost cudaMemcpy cudaMemset cudaMemcpyToSymbol cudaMemcpyFromSymbol cudaGetDeviceProperties
+    cudaFuncSetAttribute cudaEventRecord cudaStreamCreate
+"""
+_HOST_NAMES = frozenset(_HOST_WORDS.split())
+_HOST_OBJECTS = ("cout", "cerr", "clog", "cin", "endl", "ostream", "istream", "vector", "map", "unordered_map", "set",
+    "unordered_set", "list", "deque", "queue", "stack", "string", "function", "thread", "mutex")  # fmt: skip
+_UNDEFINED = re.compile(r'identifier "(?P<name>[\w:]+)" is undefined|"std" has no member "(?P<of_std>\w+)"')
+_CONSTANT = "expression must be a modifiable lvalue"  # also said of `__constant__` variables
+_AN_ERROR = re.compile(r"^(?P<file>cell|cuda_source)\((?P<line>\d+)\): error(?: #[\w-]+)?: (?P<text>.+)$", re.MULTILINE)
+_ADDED_WORDS = ("__device__", "__constant__", "__managed__", "__shared__")
+_NO_VARIABLES = ("using", "typedef", "template", "extern", "static_assert", "friend", *_TYPES)
 _UNKNOWN = re.compile(
     r"is undefined|not open|no directories|must be a |has no (?:actual )?member|no instance of|not a template|"
     r"incomplete type|catastrophic|storage class|expected an? |expected \"|is not a type|undeclared|not declared"
@@ -91,21 +113,47 @@ def refusal(source: str, mark: str) -> str:
     Raises:
         Unsure: NVRTC cannot tell.
     """
-    code, calls = device_code(source)
-    if calls:
-        number, name, caller = calls[0]
-        first, file = mark.split()[1:3] if mark else ("1", '"cuda_source"')
+    found = device_code(source)
+    first, file = mark.split()[1:3] if mark else ("1", '"cuda_source"')
+    if found.calls:
+        number, name, caller = found.calls[0]
         said = f'calling a __host__ function("{name}") from a {caller} is not allowed'
         return f"{file.strip(chr(34))}({int(first) + number - 1}): error: {said}"
     try:
-        text = _log(_PRELUDE + mark + code)
+        text = _log(_PRELUDE + (mark or '#line 1 "cuda_source"\n') + found.code)
     except (ImportError, RuntimeError):
         raise Unsure("NVRTC is not installed") from None
-    found = first_error(text)[1] if text else ""
+    if of_host := _of_host(text, found, int(first)):
+        return of_host
+    message = first_error(text)[1] if text else ""
     elsewhere = text and not _OURS.search(text)
-    if elsewhere or _UNKNOWN.search(found) or _NOT_NVRTCS.search(text):
-        raise Unsure(f"NVRTC alone cannot compile it ({found})")
+    if elsewhere or _UNKNOWN.search(message) or _NOT_NVRTCS.search(text):
+        raise Unsure(f"NVRTC alone cannot compile it ({message})")
     return text
+
+
+def _of_host(text: str, found: DeviceCode, first: int) -> str:
+    """Return the error of a kernel that uses what only the host has or writes to a constant, as nvcc says it, or ""."""
+    for error in _AN_ERROR.finditer(text):
+        line, said = int(error["line"]), error["text"]
+        caller = next((each for each in found.functions if each.first <= line - first + 1 <= each.last), None)
+        if caller is None:
+            continue
+        if said.startswith(_CONSTANT):
+            return f"{error['file']}({line}): error: {_CONSTANT}: a `__constant__` or const variable cannot be written"
+        if not (undefined := _UNDEFINED.match(said) or _UNDEFINED.search(said)):
+            continue
+        name = undefined["name"] or f"std::{undefined['of_std']}"
+        if name in found.variables:
+            why = f'identifier "{name}" is undefined in device code: a variable without `__device__` is the host\'s'
+        elif name in _HOST_NAMES:
+            why = f'calling a __host__ function("{name}") from a {caller.kind} is not allowed'
+            if name.startswith("std::") and name[5:] in _HOST_OBJECTS:
+                why = f'identifier "{name}" is undefined in device code: it is the host\'s'
+        else:
+            continue
+        return f"{error['file']}({line}): error: {why}"
+    return ""
 
 
 def _log(code: str) -> str:
@@ -123,20 +171,71 @@ def _headers() -> list[Path]:
     return [folder for path in found_here for folder in (path, path / "cccl") if folder.is_dir()]
 
 
-def device_code(source: str) -> tuple[str, list[tuple[int, str, str]]]:
-    """Return the source with blanks in place of host code, and the calls of host functions from device code.
+@dataclass
+class _Function:
+    """A function for the GPU: its first and last line in the source, and `__global__ function("name")`."""
 
-    A call is its line, the function's name, and "__global__ function" or "__device__ function".
+    first: int
+    last: int
+    kind: str
+
+
+@dataclass
+class DeviceCode:
+    """What `device_code` found.
+
+    Attributes:
+        code: the source with blanks in place of host code.
+        calls: of host functions from device code: the line, the name, and the caller as `_Function.kind`.
+        variables: names of variables that only the host has.
+        functions: those that run on the GPU only.
     """
+
+    code: str
+    calls: list[tuple[int, str, str]]
+    variables: set[str]
+    functions: list[_Function]
+
+
+def device_code(source: str) -> DeviceCode:
+    """Tell apart the code for the GPU and the host's, of a CUDA C++ source."""
     bare = _DIRECTIVE.sub(lambda found: _blank(found[0]), source)
     tokens = tokenize(bare)
     parts = list(_parts(tokens, 0, len(tokens)))
     texts = [token.text for token in tokens]
     calls = _calls(tokens, parts)
+    variables: set[str] = set()
     for part in parts:
-        if part.host:
+        names = _host_variables(tokens[part.begin : part.end])
+        variables.update(names)
+        if part.host or names:
             texts[part.begin : part.end] = [_blank(text) for text in texts[part.begin : part.end]]
-    return _with_directives("".join(texts), source), calls
+    return DeviceCode(_with_directives("".join(texts), source), calls, variables, list(_functions(tokens, parts)))
+
+
+def _host_variables(declaration: list[Token]) -> list[str]:
+    """Return the names that a declaration at file scope declares as variables of the host.
+
+    A constant number is known to device code too, but an array of constants is not.
+    """
+    words = [token.text for token in declaration if not token.blank]
+    first = next((word for word in words if word not in ("static", "inline", "{", "}")), "")
+    if not words or words[-1] != ";" or first in _NO_VARIABLES or set(words) & {*_ADDED_WORDS, "constexpr", "operator"}:
+        return []
+    head = words[: words.index("=")] if "=" in words else words
+    if "(" in head or "{" in head or ("const" in words and "[" not in head):
+        return []
+    return declared(declaration)
+
+
+def _functions(tokens: list[Token], parts: list[_Part]) -> Iterator[_Function]:
+    for part in parts:
+        head = {token.text for token in tokens[part.begin : part.body]}
+        kind = next((word for word in ("__global__", "__device__") if word in head), "")
+        if kind and "__host__" not in head and part.body < part.end and tokens[part.body].text == "{":
+            first = 1 + sum(token.text.count("\n") for token in tokens[: part.body])
+            last = first + sum(token.text.count("\n") for token in tokens[part.body : part.end])
+            yield _Function(first, last, f'{kind} function("{part.name}")')
 
 
 def _blank(text: str) -> str:

@@ -211,7 +211,7 @@ def _dynamic(declaration: list[Token], at_file_scope: bool, state: _Shared) -> T
 
 def _static(declaration: list[Token], is_static: bool, state: _Shared) -> Token:
     """Rewrite `__shared__ T name[n];` as members of a static object with guards around them, new for each block."""
-    names = _declared(declaration)
+    names = declared(declaration)
     text = _text(declaration)
     if not names or "{" in text:
         return Token("punctuation", ("" if is_static else "static") + text)
@@ -235,7 +235,7 @@ def _variables(tokens: list[Token]) -> list[Token]:
     i = count = 0
     while i < len(tokens):
         end = _statement_end(tokens, i) if tokens[i].text in ("__device__", "__constant__") else 0
-        names = [] if not end or _is_function(tokens[i:end]) else _declared(tokens[i:end])
+        names = [] if not end or _is_function(tokens[i:end]) else declared(tokens[i:end])
         before = previous_token(tokens, i - 1)
         if not names or (before >= 0 and tokens[before].text == "extern"):
             result.append(tokens[i])
@@ -260,7 +260,7 @@ def _is_function(declaration: list[Token]) -> bool:
     return False
 
 
-def _declared(declaration: list[Token]) -> list[str]:
+def declared(declaration: list[Token]) -> list[str]:
     """Return the names that a declaration declares."""
     words = [token for token in declaration if not token.blank]
     names: list[str] = []
@@ -296,7 +296,8 @@ def translate(source: str) -> str:
     Invalid code, such as an unclosed launch, is left unchanged for the compiler to report. Checks that a tensor is on
     the GPU become checks that it is on the CPU.
     """
-    return _text(_launches(shared_memory(_variables(_device(_called_kernels(inline_ptx(tokenize(source))))))))
+    tokens = _called_kernels(inline_ptx(tokenize(source)))
+    return _text(_launches(shared_memory(_variables(_device(_launch_bounds(tokens))))))
 
 
 _CALLED = '_Pragma("GCC error \\"a __global__ function call must be configured\\"") '  # nvcc's words
@@ -317,6 +318,22 @@ def _called_kernels(tokens: list[Token]) -> list[Token]:
         )
         if called and statement:
             result[at] = Token("word", _CALLED + token.text)
+    return result
+
+
+def _launch_bounds(tokens: list[Token]) -> list[Token]:
+    """Let each kernel with `__launch_bounds__` compare its block with them first."""
+    result = list(tokens)
+    for at, token in enumerate(tokens):
+        name = _declared_at(tokens, at) if token.text == "__global__" else 0
+        if not name:
+            continue
+        begin = next((i for i in range(at, name) if tokens[i].text == "__launch_bounds__"), 0)
+        end = closing(tokens, next_token(tokens, begin + 1)) if begin else -1
+        body = next_token(tokens, closing(tokens, next_token(tokens, name + 1)) + 1)
+        if 0 < end < body < len(tokens) and tokens[body].text == "{":
+            bounds = " ".join(t.text for t in tokens[begin + 1 : end + 1] if not t.blank)
+            result[body] = Token("punctuation", f"{{ ::cuda_on_cpu::keep_bounds{bounds};")
     return result
 
 

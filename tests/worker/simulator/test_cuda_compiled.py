@@ -14,11 +14,11 @@ def test_host_code_is_left_out_and_lines_stay():
         "#include <vector>\nconstexpr int N = 2;\nint host(std::vector<int> v) {\n    return v[0];\n}\n"
         "__global__ void kernel(int* x) { *x = N; }\nvoid launch(int* x) { kernel<<<1, 1>>>(x); }\n"
     )
-    code, calls = device_code(source)
-    assert [line.strip() for line in code.split("\n")] == [
+    found = device_code(source)
+    assert [line.strip() for line in found.code.split("\n")] == [
         "", "constexpr int N = 2;", "", "", "", "__global__ void kernel(int* x) { *x = N; }", "", ""
     ]  # fmt: skip
-    assert calls == []
+    assert found.calls == []
 
 
 def test_a_call_of_a_host_function_is_named():
@@ -26,6 +26,51 @@ def test_a_call_of_a_host_function_is_named():
     said = 'calling a __host__ function("twice") from a __global__ function("kernel") is not allowed'
     assert refusal("int twice(int x) { return 2 * x; }\n" + _KERNEL, "") == f"cuda_source(3): error: {said}"
     assert refusal("__device__ int twice(int x) { return 2 * x; }\n" + _KERNEL, "") == ""
+
+
+@pytest.mark.parametrize(
+    ("before", "body", "says"),
+    [
+        ("float factor = 2;\n", "*x = factor;", 'identifier "factor" is undefined in device code'),
+        ("const int table[2] = {1, 2};\n", "*x = table[*x];", 'identifier "table" is undefined in device code'),
+        ("#include <map>\nstd::map<int, int> sizes;\n", "*x = sizes[0];", 'identifier "sizes" is undefined'),
+        ("#include <iostream>\n", "std::cout << *x;", 'identifier "std::cout" is undefined in device code'),
+        ("#include <vector>\n", "std::vector<int> v(1); *x = v[0];", 'identifier "std::vector" is undefined'),
+        ("", "*x = rand();", 'calling a __host__ function("rand") from a __global__ function("kernel")'),
+        ("", "cudaDeviceSynchronize();", 'calling a __host__ function("cudaDeviceSynchronize")'),
+        ("__constant__ int one;\n", "one = 1;", "a `__constant__` or const variable cannot be written"),
+        ("", "return 1;", "return value type does not match"),
+    ],
+    ids=["variable", "table", "map", "stream", "vector", "rand", "wait", "constant", "value"],
+)
+def test_what_only_the_host_has_is_refused(before, body, says):
+    """The error is on the kernel's line, as nvcc says it."""
+    said = refusal(f"{before}__global__ void kernel(int* x) {{\n    {body}\n}}\n", "")
+    assert f"cuda_source({2 + before.count(chr(10))}): error: " in said
+    assert says in said
+
+
+@pytest.mark.parametrize(
+    ("before", "body"),
+    [
+        ("const float factor = 2;\n", "*x = factor;"),
+        ("constexpr int table[2] = {1, 2};\n", "*x = table[1];"),
+        ("static __device__ int counter;\n__constant__ int one = 1;\n", "counter = one;"),
+        ("int calls = 0;\n", "int calls = 1; *x = calls;"),
+        ("", "auto rand = [](int value) { return value; }; *x = rand(*x);"),
+        ("__device__ int time(int* at) { return *at; }\n", "*x = time(x);"),
+        ("struct Timer { void wait() { cudaDeviceSynchronize(); } };\n", "*x = 1;"),
+        ("#include <vector>\nstd::vector<int> sizes;\nint count() { return sizes.size() + rand(); }\n", "*x = 1;"),
+    ],
+    ids=["number", "constexpr", "device", "shadowed", "lambda", "own", "struct", "host"],
+)
+def test_names_of_the_host_that_a_kernel_declares_or_does_not_use_are_right(before, body):
+    """A name counts only where no declaration of the device code has it; what the host does with it is its own."""
+    try:
+        said = refusal(f"{before}__global__ void kernel(int* x) {{\n    {body}\n}}\n", "")
+    except Unsure:
+        said = ""
+    assert said == ""
 
 
 @pytest.mark.parametrize(

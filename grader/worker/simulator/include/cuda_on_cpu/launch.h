@@ -67,6 +67,19 @@ struct Config {
     }
 };
 
+CUDA_ON_CPU_STATE const Config* launched = nullptr;  // the launch that runs
+
+// `__launch_bounds__(most, …)` of the kernel that runs: a launch with larger blocks is refused.
+template <class... Others>
+CUDA_ON_CPU_UNSEEN static inline void keep_bounds(unsigned most, Others...) {
+    const unsigned threads = blockDim.x * blockDim.y * blockDim.z;
+    if (threads <= most) return;
+    char text[160];
+    snprintf(text, sizeof text, "a block has %u threads; `__launch_bounds__` of the kernel allows %u", threads, most);
+    launched->refuse(cudaErrorInvalidValue, text);
+    stop();
+}
+
 CUDA_ON_CPU_UNSEEN static inline bool first_in_block(unsigned long& seen) {
     if (seen == block.serial) return false;
     seen = block.serial;
@@ -127,6 +140,7 @@ CUDA_ON_CPU_UNSEEN static bool wrote_past(size_t shared) {
 }
 
 CUDA_ON_CPU_UNSEEN static void run(const Config& config, Body body) {
+    launched = &config;
     gridDim = config.grid;
     blockDim = config.block;
     const int threads = config.block.x * config.block.y * config.block.z;
