@@ -51,6 +51,11 @@ CPP: tuple[Meaning, ...] = (
         "CUDA's names are `threadIdx`, `blockIdx`, `blockDim` and `gridDim`, and only kernels can use them.",
     ),
     Meaning(
+        r"identifier \"([^\"]+)\" is undefined in device code",
+        "`{0}` belongs to the host, and a kernel cannot use it.",
+        "Mark a variable `__device__` or `__constant__`, or pass its value to the kernel. To print, use `printf`.",
+    ),
+    Meaning(
         rf"identifier \"([^\"]+)\" is undefined|{_QUOTE}([^’'\"`]+){_END} was not declared in this scope",
         "The name `{0}{1}` is used but never declared.",
         "Declare it with its type first, for example `int row = …;`, or fix the spelling.",
@@ -129,6 +134,18 @@ SIMULATOR: tuple[Meaning, ...] = (
         title="It has a race",
     ),
     Meaning(
+        r"Race: .*Both are in the same statement",
+        "Several threads store to the same element, and only one of the values is left.",
+        "Let one thread store it, add with `atomicAdd`, or give each thread its own element.",
+        title="It has a race",
+    ),
+    Meaning(
+        r"Race: .*Each thread reads, changes and writes it",
+        "Several threads update the same element at once, and updates are lost.",
+        "Add with `atomicAdd`, or let each thread sum in a variable of its own and combine these sums.",
+        title="It has a race",
+    ),
+    Meaning(
         r"Race: .*Blocks run at the same time",
         "Two blocks use the same memory, and the result depends on which of them comes first.",
         "Add with `atomicAdd`, or let each block write its own element and combine these in a second launch.",
@@ -146,6 +163,35 @@ SIMULATOR: tuple[Meaning, ...] = (
         "Two threads use the same memory, and the result depends on which of them comes first.",
         "Put `__syncthreads()` between the two, where every thread of the block reaches it, or use an atomic.",
         title="It has a race",
+    ),
+    Meaning(
+        r"Host: the launch .*passes the address",
+        "A kernel cannot use the host's variables by their address.",
+        "Pass numbers by value. Copy an array to memory from `cudaMalloc` with `cudaMemcpy`.",
+        title="A kernel gets an address of the host",
+    ),
+    Meaning(
+        r"Host: .*a variable of the GPU",
+        "A `__device__` or `__constant__` variable exists twice, and the host's code sees only its own copy.",
+        "Copy with `cudaMemcpyToSymbol` or `cudaMemcpyFromSymbol`.",
+        title="The host uses a variable of the GPU",
+    ),
+    Meaning(
+        r"Host: ",
+        "Code of the host uses memory of the GPU, and on a GPU it crashes there.",
+        "Copy the values to the host with `cudaMemcpy`, which also waits for the kernel, or compute in a kernel.",
+        title="The host uses the GPU's memory",
+    ),
+    Meaning(
+        r"Unfinished: ",
+        "A launch returns before its kernel has run, so the host reads memory that is not written yet.",
+        "Call `cudaDeviceSynchronize()`, or wait for the stream, before the host uses the memory.",
+        title="It does not wait for the GPU",
+    ),
+    Meaning(
+        r"Outside: .*(?:past the end|before the beginning) of `([^`]*\([^`]*)`",
+        "`{0}` has fewer elements than the kernel uses.",
+        "Compare its size with the largest index: sums of blocks need one element per block.",
     ),
     Meaning(
         r"Outside: .*past its dynamic shared memory",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import math
+import re
 import time
 import traceback
 from collections.abc import Iterator, Sequence
@@ -39,6 +40,7 @@ _LEFT = (
     "In a first call this case is right, and after another call with the same shape it is wrong. Something is left "
     "from that call: a result, a sum or a counter that is kept. Compute it or set it again in each call."
 )
+_OF_SCRATCH = re.compile(r"of `[^`]*\(")  # a place that is named by a call, such as `torch.empty(8)`
 _LARGE = 1e30  # such a variable is -1.7e38 in the simulator
 _AGAIN_SHARE = 0.05  # of the time of all cases, for one that is called again
 _COMPILE_LIMIT_S = 30.0  # to wait for, after the cases
@@ -414,7 +416,12 @@ class Job:
 
 
 def _races(failure: Failure, mismatch: Mismatch) -> bool:
-    """Whether a race is the likely cause of a wrong output: nothing in the output tells another."""
+    """Whether a race is the likely cause of a wrong output: nothing in the output tells another.
+
+    An access outside of a tensor that the submission has made is always the cause.
+    """
+    if failure.kind == "illegal_access":
+        return _OF_SCRATCH.search(failure.message) is not None
     return failure.kind == "fails_on_gpu" and not (mismatch.suspect or mismatch.unwritten or mismatch.outside)
 
 

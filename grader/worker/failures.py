@@ -13,7 +13,7 @@ from grader.worker.toolchain.compiler_errors import compiler_log, first_error
 _LIMIT = 4000
 _ASSERTED = "device-side assert triggered"  # all of torch's CUDA errors mention "device-side assertions"
 # The simulator's sentences about a kernel's accesses. They name lines of the submission.
-_SEEN = re.compile(r"\b(Race|Outside|Misaligned): .+", re.DOTALL)
+_SEEN = re.compile(r"\b(Race|Outside|Misaligned|Host|Unfinished): .+", re.DOTALL)
 _LINE = re.compile(r" on line (\d+)")
 _ILLEGAL = ("illegal memory access", "misaligned address", _ASSERTED, "unspecified launch failure")
 
@@ -78,7 +78,7 @@ def accesses_in(text: str) -> dict[str, Any] | None:
     if found is None:
         return None
     line = _LINE.search(found[0])
-    kind = "fails_on_gpu" if found[1] == "Race" else "illegal_access"
+    kind = "fails_on_gpu" if found[1] in ("Race", "Unfinished") else "illegal_access"
     return {"kind": kind, "message": found[0].strip()[:500], "line": int(line[1]) if line else None}
 
 

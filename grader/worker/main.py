@@ -64,6 +64,10 @@ class Worker:
         elif operation == "map":
             self._map(message["arenas"], fds)
         elif operation == "load":
+            if self.device == "simulator" and "load_inline" in message["source"]:
+                from grader.worker.simulator import scratch
+
+                scratch.watch()
             if message.get("zeroed"):
                 from grader.worker.simulator import cuda_source
 
@@ -102,10 +106,12 @@ class Worker:
         """Return what the simulator saw since the last call, in kernels that ran to their end."""
         if self.device != "simulator":
             return []
-        from grader.worker.simulator import accesses
+        from grader.worker.simulator import accesses, cuda_library
 
         texts = _simulator().take_observed()
-        return [found for found in map(accesses_in, texts) if found is not None] + accesses.take_observed()
+        remarks = [{"kind": accesses.NOTE, "message": said, "line": line} for line, said in cuda_library.take_traffic()]
+        seen = [found for found in map(accesses_in, texts) if found is not None]
+        return [*seen, *accesses.take_observed(), *remarks]
 
     def _map(self, arenas: Sequence[dict[str, Any]], fds: list[int]) -> None:
         self.flag = Flag(fds[0])

@@ -82,6 +82,48 @@ TEXTS: tuple[tuple[str, str], ...] = (
         "Put `__syncthreads()` between",
     ),
     (
+        "Race: thread 1 of block 0 writes `s[0]` on line 9, and thread 0 of block 0 wrote it on line 9. Both are in "
+        "the same statement, so no barrier orders them: let one thread write, or use an atomic.",
+        "Let one thread store",
+    ),
+    (
+        "Race: thread 1 of block 0 reads `s` on line 9, and thread 0 of block 0 wrote it on line 9. Each thread reads, "
+        "changes and writes it, and no barrier orders that: use an atomic, or a sum of each thread.",
+        "Add with `atomicAdd`, or",
+    ),
+    (
+        "Host: code of the host reads element 0 of `out` on line 9, which is in the GPU's memory. Only kernels can use "
+        "it there.",
+        "Copy the values to the host with `cudaMemcpy`",
+    ),
+    (
+        "Host: code of the host writes `weights[0]` on line 9, which is a variable of the GPU: the host has another "
+        "one of the same name.",
+        "Copy with `cudaMemcpyToSymbol`",
+    ),
+    (
+        "Host: the launch on line 9 passes the address of a variable of the host as argument 3.",
+        "Pass numbers by value",
+    ),
+    (
+        'identifier "std::cout" is undefined in device code: it is the host\'s',
+        "To print, use `printf`",
+    ),
+    (
+        "Unfinished: the host reads element 0 of `cudaMallocManaged's memory` on line 9, but it does not wait for the "
+        "GPU: what was started on line 8 may still use that memory.",
+        "Call `cudaDeviceSynchronize()`",
+    ),
+    (
+        "Outside: thread 0 of block 512 writes 4 bytes on line 9, past the end of `torch.empty(512, device=x.device)`, "
+        "which has 512 elements: element 512.",
+        "sums of blocks need one element per block",
+    ),
+    (
+        "invalid argument: a block has 256 threads; `__launch_bounds__` of the kernel allows 128.",
+        "Use the same number in the launch and in `__launch_bounds__`",
+    ),
+    (
         "Outside: thread 0 of block 0 reads 4 bytes on line 9, past its dynamic shared memory: the launch on "
         "line 20 gives "
         "it 0 bytes, as the third value between <<< and >>>.",

@@ -48,7 +48,7 @@ using ::int8_t, ::int16_t, ::int32_t, ::int64_t, ::uint8_t, ::uint16_t, ::uint32
 _OURS = re.compile(r"^(?:(?:cell|cuda_source)\(\d+\): error|\s*ptxas (?:error|fatal))", re.MULTILINE)
 _NOT_NVRTCS = re.compile(r"in JIT mode|catastrophic")  # a header that NVRTC cannot read
 # Errors that headers or host code may be missing for.
-# Of the host alone, unless the submission has its own function of this name.
+# Names that only the host has, unless the submission has its own function of this name.
 _HOST_WORDS = """
     rand srand rand_r random srandom drand48 getenv exit abort atexit system sleep usleep nanosleep time
     gettimeofday fprintf sprintf snprintf puts putchar perror fopen fclose fflush fwrite fread scanf sscanf atoi
@@ -66,7 +66,7 @@ _HOST_NAMES = frozenset(_HOST_WORDS.split())
 _HOST_OBJECTS = ("cout", "cerr", "clog", "cin", "endl", "ostream", "istream", "vector", "map", "unordered_map", "set",
     "unordered_set", "list", "deque", "queue", "stack", "string", "function", "thread", "mutex")  # fmt: skip
 _UNDEFINED = re.compile(r'identifier "(?P<name>[\w:]+)" is undefined|"std" has no member "(?P<of_std>\w+)"')
-_CONSTANT = "expression must be a modifiable lvalue"  # also said of `__constant__` variables
+_CONSTANT = "expression must be a modifiable lvalue"  # also for `__constant__` variables
 _AN_ERROR = re.compile(r"^(?P<file>cell|cuda_source)\((?P<line>\d+)\): error(?: #[\w-]+)?: (?P<text>.+)$", re.MULTILINE)
 _ADDED_WORDS = ("__device__", "__constant__", "__managed__", "__shared__")
 _NO_VARIABLES = ("using", "typedef", "template", "extern", "static_assert", "friend", *_TYPES)
@@ -182,7 +182,7 @@ class _Function:
 
 @dataclass
 class DeviceCode:
-    """What `device_code` found.
+    """The parts of a CUDA C++ source.
 
     Attributes:
         code: the source with blanks in place of host code.

@@ -6,11 +6,21 @@ import ctypes
 from collections.abc import Callable, Sequence
 from typing import Any
 
-__all__ = ["Buffer", "send_buffers", "synchronize", "take_observed", "use_buffers", "watch"]
+__all__ = [
+    "Buffer",
+    "send_buffers",
+    "synchronize",
+    "take_observed",
+    "take_traffic",
+    "use_buffers",
+    "use_scratch",
+    "watch",
+]
 
 _failures: dict[str, Callable[[], bytes | None]] = {}  # by path of the extension
 _libraries: dict[str, ctypes.CDLL] = {}
 _buffers: tuple[Buffer, ...] = ()
+_scratch: tuple[Buffer, ...] = ()
 
 
 class Buffer(ctypes.Structure):
@@ -37,9 +47,17 @@ def use_buffers(buffers: Sequence[Buffer]) -> None:
         send_buffers(library)
 
 
+def use_scratch(buffers: Sequence[Buffer]) -> None:
+    """Let all extensions know these tensors, too, which the submission has made."""
+    global _scratch
+    _scratch = tuple(buffers)
+    for library in _libraries.values():
+        send_buffers(library)
+
+
 def send_buffers(library: ctypes.CDLL, more: Sequence[Buffer] = ()) -> None:
     """Tell one extension of the buffers of `use_buffers`, and of `more`."""
-    each = (*more, *_buffers)
+    each = (*more, *_buffers, *_scratch)
     library.cuda_on_cpu_buffers((Buffer * len(each))(*each), len(each))
 
 
@@ -61,6 +79,18 @@ def take_observed() -> list[str]:
         take.restype = ctypes.c_char_p
         if text := take():
             found.append(text.decode())
+    return found
+
+
+def take_traffic() -> list[tuple[int | None, str]]:
+    """Return remarks about how warps use memory, once: the line of each, and a sentence."""
+    found: list[tuple[int | None, str]] = []
+    for library in _libraries.values():
+        take = library.cuda_on_cpu_traffic
+        take.restype = ctypes.c_char_p
+        for remark in (take() or b"").decode(errors="replace").splitlines():
+            line, _, sentence = remark.partition(" ")
+            found.append((int(line) or None, sentence))
     return found
 
 

@@ -244,7 +244,8 @@ def _variables(tokens: list[Token]) -> list[Token]:
         result += tokens[i:end]
         for name in names:
             count += 1
-            text = f' static ::cuda_on_cpu::Variable cuda_on_cpu_variable_{count}({name}, "{name}");'
+            managed = str(any(token.text == "__managed__" for token in tokens[i:end])).lower()
+            text = f' static ::cuda_on_cpu::Variable cuda_on_cpu_variable_{count}({name}, "{name}", {managed});'
             result.append(Token("punctuation", text))
         i = end
     return result
@@ -290,14 +291,16 @@ _DEVICE_NAMES = ("DeviceType", "DispatchKey", "Backend")
 _REGISTRATIONS = ("TORCH_LIBRARY_IMPL", "STABLE_TORCH_LIBRARY_IMPL")
 
 
-def translate(source: str) -> str:
+def translate(source: str, bounds: bool = True) -> str:
     """Return C++ for `cuda_on_cpu.h` with the same number of lines, so that line numbers stay the author's.
 
     Invalid code, such as an unclosed launch, is left unchanged for the compiler to report. Checks that a tensor is on
-    the GPU become checks that it is on the CPU.
+    the GPU become checks that it is on the CPU. `bounds`: kernels compare their block with `__launch_bounds__`.
     """
     tokens = _called_kernels(inline_ptx(tokenize(source)))
-    return _text(_launches(shared_memory(_variables(_device(_launch_bounds(tokens))))))
+    if bounds:
+        tokens = _launch_bounds(tokens)
+    return _text(_launches(shared_memory(_variables(_device(tokens)))))
 
 
 _CALLED = '_Pragma("GCC error \\"a __global__ function call must be configured\\"") '  # nvcc's words

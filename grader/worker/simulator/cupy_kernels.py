@@ -149,7 +149,9 @@ def build(
     macros = (found for found in map(_MACRO.match, options) if found)
     lines = ['#include "cuda_on_cpu.h"', f'#include "cuda_on_cpu/{header}"']  # before the learner's macros
     lines += [f"#define {macro[1]} {macro[2] if macro[2] is not None else 1}" for macro in macros]
-    text.write_text("\n".join([*lines, mark + translate(source), '#line 1 "name_expressions"', entries(names)]))
+    text.write_text(
+        "\n".join([*lines, mark + translate(source, bounds=False), '#line 1 "name_expressions"', entries(names)])
+    )
     object_file, library = text.with_suffix(".o"), text.with_suffix(".so")
     flags, include, objects = header_build.parts()
     flags = ["-fPIC", "-w", *COMPILER_FLAGS, *flags, *(f"-I{each}" for each in include)]

@@ -18,6 +18,8 @@ from typing import Any
 import torch
 from torch.overrides import TorchFunctionMode
 
+from grader.worker.simulator import scratch
+
 GPU, CPU = "cuda", "cpu"
 UNWRITTEN = {2: 0x7FDC, 4: 0x7FC0_5CA7, 8: 0x7FF8_0000_0000_5CA7}  # a NaN, by size in bytes: what `torch.empty` holds
 _MARK = "_grader_device"
@@ -125,6 +127,8 @@ class _Devices(TorchFunctionMode):
         for each in _tensors([result]):
             if not any(each is operand for operand in operands):
                 _mark(each, wanted)
+        if wanted == GPU and name in scratch.FACTORIES:
+            scratch.guard(result, sys._getframe(1))
         return _filled(result) if name in _EMPTY else result
 
 

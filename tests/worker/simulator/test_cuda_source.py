@@ -58,6 +58,13 @@ def numbers(n: int) -> np.ndarray:
     return np.random.default_rng(n).integers(-8, 8, n).astype(np.float32)  # sums are exact
 
 
+def test_restricted_accessors_are_known(tmp_path: Path) -> None:
+    """PyTorch defines their traits for CUDA's compiler alone, and tutorials use them."""
+    source = tmp_path / "traits.cpp"
+    source.write_text('#include "cuda_on_cpu.h"\nvoid f(at::RestrictPtrTraits<float>::PtrType x) { *x = 1.0f; }\n')
+    subprocess.run(["c++", "-fsyntax-only", "-std=c++20", f"-I{INCLUDE}", source], check=True)
+
+
 # -- kernels ----------------------------------------------------------------------------------------------------------
 
 

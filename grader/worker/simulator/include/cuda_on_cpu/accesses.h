@@ -7,6 +7,7 @@
 #include <initializer_list>
 
 #include "scheduler.h"
+#include "traffic.h"
 
 namespace cuda_on_cpu {
 
@@ -67,7 +68,8 @@ CUDA_ON_CPU_UNSEEN static Text thread_name(Stamp stamp) {
     return text;
 }
 
-CUDA_ON_CPU_UNSEEN static void say_race(uintptr_t address, Stamp earlier, bool wrote, Stamp now, bool writes) {
+// `updates`: the reading thread goes on to write what it has read, in the same line.
+CUDA_ON_CPU_UNSEEN static void say_race(uintptr_t address, Stamp earlier, bool wrote, Stamp now, bool writes, bool updates = false) {
     char place[200];
     describe_place(place, sizeof place, address);
     const Region* region = region_at(address);
@@ -75,10 +77,14 @@ CUDA_ON_CPU_UNSEEN static void say_race(uintptr_t address, Stamp earlier, bool w
     if (!shared && *errors.observed) return;
     const char* how = "Blocks run at the same time and in no order: use an atomic, or a second launch.";
     if (block_of(earlier) == block_of(now)) {
-        how = thread_of(earlier) / 32 != thread_of(now) / 32 ? "No `__syncthreads()` is between the two."
+        const bool same = site_of(earlier) && site_of(earlier) == site_of(now);
+        how = writes && wrote && same
+                  ? "Both are in the same statement, so no barrier orders them: let one thread write, or use an atomic."
+              : updates ? "Each thread reads, changes and writes it, and no barrier orders that: use an atomic, or a sum of each thread."
+              : thread_of(earlier) / 32 != thread_of(now) / 32 ? "No `__syncthreads()` is between the two."
               : shared ? "No `__syncwarp()` or `__syncthreads()` is between the two, and the lanes of a warp need not run in step."
                        : "No `__syncwarp()`, `__syncthreads()` or atomic orders the two.";
-    } else if (how_of(earlier) == How::plain && clocks.told && !clocks.fenced) {
+    } else if (how_of(earlier) == How::plain && wrote && !writes && clocks.told_block == clocks.block && !clocks.fenced) {
         how = "An atomic alone does not order them: a `__threadfence()` is missing between the write and the atomic.";
     }
     const bool atomic = how_of(now) == How::atomic, was_atomic = how_of(earlier) == How::atomic;
@@ -92,9 +98,10 @@ CUDA_ON_CPU_UNSEEN static void say_race(uintptr_t address, Stamp earlier, bool w
     else observe("%s", text);
 }
 
-// A write that may be a race: it is none if it does not change what is in memory, which shows after it.
+// A write that may be a race is none if it does not change what is in memory, which shows after it. After a read that is
+// a race, the thread's next access tells whether it is part of an update such as `sum += x`.
 CUDA_ON_CPU_STATE struct Pending {
-    bool set, wrote;
+    bool set, wrote, writes;
     uintptr_t address, word;
     unsigned size;
     Stamp earlier, now;
@@ -109,12 +116,20 @@ CUDA_ON_CPU_STATE struct Doubt {
 } doubts[32];
 CUDA_ON_CPU_STATE int doubt_count = 0;
 
-CUDA_ON_CPU_UNSEEN static void settle() {
+CUDA_ON_CPU_UNSEEN static void settle(uintptr_t next, void* code) {
     if (!pending.set) return;
     pending.set = false;
-    if (memcmp(pending.before, reinterpret_cast<void*>(pending.address), pending.size))
-        say_race(pending.word, pending.earlier, pending.wrote, pending.now, true);
+    if (pending.writes) {
+        if (memcmp(pending.before, reinterpret_cast<void*>(pending.address), pending.size))
+            say_race(pending.word, pending.earlier, pending.wrote, pending.now, true);
+        return;
+    }
+    const bool same = next == pending.address && thread_of(pending.now) == clocks.thread && block_of(pending.now) == clocks.block;
+    const int line = same ? line_of(code) : 0;
+    const bool updates = line && line == line_of(sites[site_of(pending.now)]) && line == line_of(sites[site_of(pending.earlier)]);
+    say_race(pending.word, pending.earlier, pending.wrote, pending.now, false, updates);
 }
+CUDA_ON_CPU_UNSEEN static void settle() { settle(0, nullptr); }
 
 CUDA_ON_CPU_UNSEEN static void settle_launch() {
     settle();
@@ -252,12 +267,34 @@ CUDA_ON_CPU_UNSEEN static void misaligned(uintptr_t address, size_t alignment, c
     stop();
 }
 
+// An access of the host. It may use neither the GPU's memory nor, before the GPU is done, what both share.
+CUDA_ON_CPU_UNSEEN static void access_of_host(uintptr_t address, bool writes, void* code) {
+    if (address < of_gpu_begin || address >= of_gpu_end || errors.broken) return;
+    const Region* region = region_at(address);
+    if (!region || region->space == Space::shared || region->space == Space::dynamic) return;
+    const bool both = region->space == Space::managed || region->space == Space::pinned;
+    if (both && !region->busy) return;
+    const int line = line_of(code);
+    char place[200];
+    describe_place(place, sizeof place, address);
+    const char* verb = writes ? "writes" : "reads";
+    if (both)
+        return fail(cudaErrorLaunchFailure, true,
+                    "Unfinished: the host %s %s%s, but it does not wait for the GPU: what was started%s may still use that memory.",
+                    verb, place, on_line(line).text, on_line(region->busy).text);
+    const bool variable = region->space == Space::variable;
+    fail(cudaErrorLaunchFailure, true, "Host: code of the host %s %s%s, which is %s.", verb, place, on_line(line).text,
+         variable ? "a variable of the GPU: the host has another one of the same name"
+                  : "in the GPU's memory. Only kernels can use it there");
+}
+
 // One access of the running thread. Nothing has happened yet.
 CUDA_ON_CPU_UNSEEN static void access(uintptr_t address, size_t size, How how, bool writes, void* code) {
     if (block.running < 0) return;  // the host
     const char* stack = fibers[block.running].stack;
     if (address - reinterpret_cast<uintptr_t>(stack) < stack_bytes || address - host_stack < host_stack_bytes) return;
-    settle();
+    if (traffic.on && clocks.thread < lanes && how == How::plain) watch_access(address, size, writes, clocks.thread, code);
+    settle(writes ? address : 0, code);
     if (errors.broken) stop();
     const Stamp now = clocks.now | Stamp(how) << how_at | site(code);
     const uintptr_t end = address + size;
@@ -295,9 +332,9 @@ CUDA_ON_CPU_UNSEEN static void access(uintptr_t address, size_t size, How how, b
             }
         }
         if (!found || pending.set) continue;
-        if (writes && how != How::atomic && size <= sizeof pending.before) {
-            pending = {true, wrote, address, next - 4, unsigned(size), found, now, {}};
-            memcpy(pending.before, reinterpret_cast<void*>(address), size);
+        if (how != How::atomic && size <= sizeof pending.before) {
+            pending = {true, wrote, writes, address, next - 4 < address ? address : next - 4, unsigned(size), found, now, {}};
+            if (writes) memcpy(pending.before, reinterpret_cast<void*>(address), size);
         } else {
             say_race(next - 4 < address ? address : next - 4, found, wrote, now, writes);
             if (errors.broken) stop();
@@ -312,7 +349,7 @@ CUDA_ON_CPU_UNSEEN static void access_atomic(void* pointer, size_t size, void* c
     access(address, size, How::atomic, true, code);
     acquire(address);
     release(address);
-    clocks.told = true;
+    clocks.told_block = clocks.block;
 }
 
 CUDA_ON_CPU_UNSEEN static void access_volatile(void* pointer, size_t size, bool writes, void* code) {

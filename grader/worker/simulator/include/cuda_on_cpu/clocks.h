@@ -34,8 +34,9 @@ CUDA_ON_CPU_STATE struct Clocks {
     unsigned long launch = 0;
     unsigned block = 0;        // within the launch, from 1
     bool off = false;          // too many blocks or synchronisations to tell apart
-    bool fenced = false, told = false;  // in this launch: a fence, an atomic
+    bool fenced = false;  // in this launch
     bool partial = false;      // `known` is in use
+    unsigned told_block = 0;   // the last block that has used an atomic
     int threads = 0, thread = 0;
     Stamp now = 0;             // of the running thread, without how and site
     int fences = 0;            // since the last barrier of the block
@@ -59,7 +60,8 @@ CUDA_ON_CPU_UNSEEN static inline void run_as(int thread) {
 CUDA_ON_CPU_UNSEEN static void begin_launch_clocks() {
     ++clocks.launch;
     clocks.block = 0;
-    clocks.off = clocks.fenced = clocks.told = false;
+    clocks.off = clocks.fenced = false;
+    clocks.told_block = 0;
     for (int i = 0; i < clocks.channel_count; ++i) free(clocks.channels[i].releases);
     clocks.channel_count = clocks.acquired_count = 0;
     if (page_count > max_pages / 2) forget_pages();

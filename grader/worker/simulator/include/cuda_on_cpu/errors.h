@@ -5,6 +5,8 @@
 #include <stdarg.h>
 #include <stdio.h>
 
+#include "regions.h"
+#include "traffic.h"
 #include "types.h"
 
 enum cudaError {
@@ -57,8 +59,17 @@ extern "C" __attribute__((visibility("default"), used)) CUDA_ON_CPU_UNSEEN const
     return *taken ? taken : nullptr;
 }
 
+// Remarks about how warps use memory, once, or a null pointer.
+extern "C" __attribute__((visibility("default"), used)) CUDA_ON_CPU_UNSEEN const char* cuda_on_cpu_traffic() {
+    static char taken[sizeof cuda_on_cpu::traffic.text];
+    memcpy(taken, cuda_on_cpu::traffic.text, sizeof taken);
+    *cuda_on_cpu::traffic.text = 0;
+    return *taken ? taken : nullptr;
+}
+
 // The worker asks after each call, as torch.cuda.synchronize() asks a GPU. Nothing is wrong: a null pointer.
 extern "C" __attribute__((visibility("default"), used)) const char* cuda_on_cpu_failure() {
+    cuda_on_cpu::all_done();
     return cuda_on_cpu::errors.last == cudaSuccess ? nullptr : cuda_on_cpu::errors.text;
 }
 #endif

@@ -14,12 +14,15 @@ CUDA_ON_CPU_HOOK void __tsan_vptr_read(void**) {}
 
 #define CUDA_ON_CPU_ACCESS(name, size, writes) \
     CUDA_ON_CPU_HOOK void __tsan_##name(void* address) { \
-        if (cuda_on_cpu::block.running >= 0) \
-            cuda_on_cpu::access(reinterpret_cast<uintptr_t>(address), size, cuda_on_cpu::How::plain, writes, __builtin_return_address(0)); \
+        const auto at = reinterpret_cast<uintptr_t>(address); \
+        if (cuda_on_cpu::block.running < 0) cuda_on_cpu::access_of_host(at, writes, __builtin_return_address(0)); \
+        else cuda_on_cpu::access(at, size, cuda_on_cpu::How::plain, writes, __builtin_return_address(0)); \
     }
 #define CUDA_ON_CPU_VOLATILE(name, size, writes) \
     CUDA_ON_CPU_HOOK void __tsan_##name(void* address) { \
-        if (cuda_on_cpu::block.running >= 0) cuda_on_cpu::access_volatile(address, size, writes, __builtin_return_address(0)); \
+        const auto at = reinterpret_cast<uintptr_t>(address); \
+        if (cuda_on_cpu::block.running < 0) cuda_on_cpu::access_of_host(at, writes, __builtin_return_address(0)); \
+        else cuda_on_cpu::access_volatile(address, size, writes, __builtin_return_address(0)); \
     }
 #define CUDA_ON_CPU_SIZE(size) \
     CUDA_ON_CPU_ACCESS(read##size, size, false) \

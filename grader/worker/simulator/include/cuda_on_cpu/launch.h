@@ -120,13 +120,18 @@ CUDA_ON_CPU_UNSEEN static void note_stack() {
 
 // Each pointer among the arguments, so that an address can be told by the argument that led to it.
 template <class T>
-static void note_argument(const T& value, int number) {
+CUDA_ON_CPU_UNSEEN static void note_argument(const T& value, int number, int line) {
     if constexpr (std::is_pointer<T>::value) {
         using Item = typename std::remove_pointer<T>::type;
         unsigned item = 1;
         if constexpr (std::is_object<Item>::value) item = sizeof(Item);
         const auto address = reinterpret_cast<uintptr_t>(value);
-        if (address && !region_at(address)) all_known = false;
+        Region* region = region_at(address);
+        if (address && !region) all_known = false;
+        if (address - host_stack < host_stack_bytes)
+            fail(cudaErrorLaunchFailure, true, "Host: the launch on line %d passes the address of a variable of the host as argument %d.",
+                 line, number);
+        if (region) region->busy = line;
         if (pointer_count < 16) pointers[pointer_count++] = {address, item, number};
     } else if constexpr (std::is_class<T>::value) {
         all_known = false;
@@ -139,6 +144,8 @@ CUDA_ON_CPU_UNSEEN static bool wrote_past(size_t shared) {
     return false;
 }
 
+CUDA_ON_CPU_STATE bool one_block_told = false;
+
 CUDA_ON_CPU_UNSEEN static void run(const Config& config, Body body) {
     launched = &config;
     gridDim = config.grid;
@@ -150,13 +157,17 @@ CUDA_ON_CPU_UNSEEN static void run(const Config& config, Body body) {
     add_region({begin, begin + config.shared, 0, sizeof dynamic_shared - config.shared, "", "", 1, 0, 0, config.line,
                 Space::dynamic, false});
     begin_launch_clocks();
+    traffic.on = threads >= lanes;
+    pages_of_launch = 0;
     // Every second block runs its threads from the last to the first: a result that hangs on their order shows.
     bool backwards = launches++ & 1;
     for (blockIdx.z = 0; blockIdx.z < gridDim.z; ++blockIdx.z)
         for (blockIdx.y = 0; blockIdx.y < gridDim.y; ++blockIdx.y)
             for (blockIdx.x = 0; blockIdx.x < gridDim.x; ++blockIdx.x, backwards = !backwards) {
                 forget(dynamic_shared, config.shared);
-                if (!run_block(body, threads, backwards)) return;
+                if (!run_block(body, threads, backwards)) return void(traffic.on = false);
+                if (traffic.on) judge_traffic();
+                traffic.on = false;
                 if (!wrote_past(config.shared)) continue;
                 return fail(cudaErrorLaunchFailure, true,
                             "The kernel launched on line %d wrote past its dynamic shared memory: the launch gives it %zu bytes, "
@@ -164,6 +175,11 @@ CUDA_ON_CPU_UNSEEN static void run(const Config& config, Body body) {
                             config.line, config.shared);
             }
     settle_launch();
+    if (config.grid.x * config.grid.y * config.grid.z == 1 && pages_of_launch > most_pages_of_a_block && !one_block_told) {
+        one_block_told = true;
+        remark(config.line, "This launch has one block, and goes through %d KiB of memory: on a GPU one of %d SMs works, and the others "
+               "wait. Launch more blocks.", pages_of_launch * int(page_bytes / 1024), multiprocessors);
+    }
 }
 
 // Ends a kernel that needs what is not simulated: the sentence of lacks.py, which also reads it.
@@ -180,10 +196,10 @@ CUDA_ON_CPU_UNSEEN static void launch(Kernel kernel, Config config, Arguments...
     if (!errors.broken && config.accepted()) {
         all_known = regions_complete;
         int number = pointer_count = 0;
-        (note_argument(arguments, ++number), ...);
         note_stack();
+        (note_argument(arguments, ++number, config.line), ...);
         auto call = [&]() CUDA_ON_CPU_UNSEEN { kernel(arguments...); };
-        run(config, {&call, [](void* object) { (*static_cast<decltype(call)*>(object))(); }});
+        if (!errors.broken) run(config, {&call, [](void* object) { (*static_cast<decltype(call)*>(object))(); }});
         fflush(stdout);
     }
     pthread_mutex_unlock(&launching);

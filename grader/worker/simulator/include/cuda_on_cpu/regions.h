@@ -13,7 +13,8 @@
 
 namespace cuda_on_cpu {
 
-enum class Space : unsigned char { tensor, allocated, shared, dynamic, variable };
+// `managed` and `pinned` are memory that the host may use, too, once the GPU is done with it.
+enum class Space : unsigned char { tensor, allocated, managed, pinned, shared, dynamic, variable };
 
 struct Region {
     uintptr_t begin, end;
@@ -24,14 +25,20 @@ struct Region {
     int line;                 // of the declaration, or 0
     Space space;
     bool read_only;
+    int busy = 0;  // the line of the launch or copy that may still use it, of memory that the host may use
 };
 
 constexpr int max_regions = 512;
 CUDA_ON_CPU_STATE Region regions[max_regions];
 CUDA_ON_CPU_STATE int region_count = 0;
+CUDA_ON_CPU_STATE uintptr_t of_gpu_begin = UINTPTR_MAX, of_gpu_end = 0;  // around all memory that the host may not use at will
 CUDA_ON_CPU_STATE bool regions_complete = true;  // false: some did not fit, so an unknown address may be right
 
 CUDA_ON_CPU_UNSEEN static void add_region(const Region& region) {
+    if (region.space != Space::shared && region.space != Space::dynamic) {
+        if (region.begin < of_gpu_begin) of_gpu_begin = region.begin;
+        if (region.end > of_gpu_end) of_gpu_end = region.end;
+    }
     if (region_count == max_regions) regions_complete = false;
     else regions[region_count++] = region;
 }
@@ -43,10 +50,15 @@ CUDA_ON_CPU_UNSEEN static void remove_regions(Space space, uintptr_t begin = 0) 
     region_count = kept;
 }
 
-CUDA_ON_CPU_UNSEEN static const Region* region_at(uintptr_t address) {
+CUDA_ON_CPU_UNSEEN static Region* region_at(uintptr_t address) {
     for (int i = 0; i < region_count; ++i)
         if (address >= regions[i].begin && address < regions[i].end) return &regions[i];
     return nullptr;
+}
+
+// The GPU is done with everything that was launched before.
+CUDA_ON_CPU_UNSEEN static void all_done() {
+    for (int i = 0; i < region_count; ++i) regions[i].busy = 0;
 }
 
 // The region whose guard this address is in.
@@ -68,8 +80,8 @@ CUDA_ON_CPU_UNSEEN static Region region_of(T& object, const char* name, const ch
 
 struct Variable {  // registers a `__device__` or `__constant__` variable when the library is loaded
     template <class T>
-    CUDA_ON_CPU_UNSEEN Variable(T& object, const char* name, int line = __builtin_LINE()) {
-        add_region(region_of(object, name, __PRETTY_FUNCTION__, line, Space::variable));
+    CUDA_ON_CPU_UNSEEN Variable(T& object, const char* name, bool managed = false, int line = __builtin_LINE()) {
+        add_region(region_of(object, name, __PRETTY_FUNCTION__, line, managed ? Space::managed : Space::variable));
     }
 };
 
@@ -91,7 +103,7 @@ CUDA_ON_CPU_UNSEEN static void describe_place(char* text, size_t size, uintptr_t
                      at % region->row_of_rows / item);
         else if (region->row) snprintf(text, size, "`%s[%u][%u]`", region->name, at / region->row, at % region->row / item);
         else if (region->end - region->begin == item) snprintf(text, size, "`%s`", region->name);
-        else if (region->space == Space::shared || region->space == Space::variable)
+        else if (region->space == Space::shared || region->space == Space::variable || (region->space == Space::managed && region->line))
             snprintf(text, size, "`%s[%u]`", region->name, at / item);
         else snprintf(text, size, "element %u of `%s`", at / item, region->name);
         return;
@@ -121,6 +133,7 @@ extern "C" __attribute__((visibility("default"), used)) CUDA_ON_CPU_UNSEEN void 
                                                                                         int count) {
     using namespace cuda_on_cpu;
     remove_regions(Space::tensor);
+    all_done();
     for (int i = 0; i < count; ++i) {
         const auto begin = reinterpret_cast<uintptr_t>(buffers[i].begin);
         add_region({begin, begin + buffers[i].bytes, buffers[i].guard, buffers[i].guard, buffers[i].name, "", buffers[i].item, 0, 0, 0,

@@ -25,8 +25,8 @@ struct cudaDeviceProp {  // the limits are a compute capability 9.0's
 };
 enum cudaFuncAttribute { cudaFuncAttributeMaxDynamicSharedMemorySize = 8 };
 
-[[maybe_unused]] static cudaError_t cudaDeviceSynchronize() { return cudaGetLastError(); }
-[[maybe_unused]] static cudaError_t cudaStreamSynchronize(cudaStream_t) { return cudaGetLastError(); }
+[[maybe_unused]] static cudaError_t cudaDeviceSynchronize() { return cuda_on_cpu::all_done(), cudaGetLastError(); }
+[[maybe_unused]] static cudaError_t cudaStreamSynchronize(cudaStream_t) { return cudaDeviceSynchronize(); }
 
 // Launchers size their grids by the number of SMs: as many as an H100 has, so that a grid of some blocks for each has more
 // blocks than a block has threads.
@@ -44,8 +44,9 @@ enum cudaFuncAttribute { cudaFuncAttributeMaxDynamicSharedMemorySize = 8 };
     return cudaSuccess;
 }
 
+namespace cuda_on_cpu {
 template <class T>
-static cudaError_t cudaMalloc(T** pointer, size_t bytes) {
+CUDA_ON_CPU_UNSEEN static cudaError_t allocate(T** pointer, size_t bytes, Space space, const char* name) {
     constexpr size_t guard = 4096;
     auto* memory = static_cast<char*>(aligned_alloc(256, 2 * guard + (bytes + 255) / 256 * 256));
     *pointer = nullptr;
@@ -55,42 +56,56 @@ static cudaError_t cudaMalloc(T** pointer, size_t bytes) {
     const auto begin = reinterpret_cast<uintptr_t>(*pointer);
     unsigned item = 1;
     if constexpr (std::is_object<T>::value) item = sizeof(T);
-    cuda_on_cpu::add_region({begin, begin + bytes, guard, guard, "cudaMalloc's memory", "", item, 0, 0, 0,
-                             cuda_on_cpu::Space::allocated, false});
+    add_region({begin, begin + bytes, guard, guard, name, "", item, 0, 0, 0, space, false});
     return cudaSuccess;
+}
+}  // namespace cuda_on_cpu
+
+template <class T>
+static cudaError_t cudaMalloc(T** pointer, size_t bytes) {
+    return cuda_on_cpu::allocate(pointer, bytes, cuda_on_cpu::Space::allocated, "cudaMalloc's memory");
 }
 [[maybe_unused]] static cudaError_t cudaFree(void* pointer) {
     if (!pointer) return cudaSuccess;
-    cuda_on_cpu::remove_regions(cuda_on_cpu::Space::allocated, reinterpret_cast<uintptr_t>(pointer));
+    cuda_on_cpu::all_done();
+    using cuda_on_cpu::Space;
+    for (Space space : {Space::allocated, Space::managed, Space::pinned})
+        cuda_on_cpu::remove_regions(space, reinterpret_cast<uintptr_t>(pointer));
     free(static_cast<char*>(pointer) - 4096);
     return cudaSuccess;
 }
-[[maybe_unused]] static cudaError_t cudaMemset(void* to, int value, size_t bytes) {
+[[maybe_unused]] CUDA_ON_CPU_UNSEEN static cudaError_t cudaMemset(void* to, int value, size_t bytes) {
     memset(to, value, bytes);
     return cudaSuccess;
 }
 [[maybe_unused]] static cudaError_t cudaMemsetAsync(void* to, int value, size_t bytes, cudaStream_t = nullptr) {
     return cudaMemset(to, value, bytes);
 }
-[[maybe_unused]] static cudaError_t cudaMemcpy(void* to, const void* from, size_t bytes, cudaMemcpyKind) {
+[[maybe_unused]] CUDA_ON_CPU_UNSEEN static cudaError_t cudaMemcpy(void* to, const void* from, size_t bytes, cudaMemcpyKind) {
+    cuda_on_cpu::all_done();
     memmove(to, from, bytes);
     return cudaSuccess;
 }
-[[maybe_unused]] static cudaError_t cudaMemcpyAsync(void* to, const void* from, size_t bytes, cudaMemcpyKind kind,
-                                                    cudaStream_t = nullptr) {
-    return cudaMemcpy(to, from, bytes, kind);
+// With pinned memory it ends later; with other memory of the host it ends before it returns.
+[[maybe_unused]] CUDA_ON_CPU_UNSEEN static cudaError_t cudaMemcpyAsync(void* to, const void* from, size_t bytes, cudaMemcpyKind,
+                                                                       cudaStream_t = nullptr, int line = __builtin_LINE()) {
+    memmove(to, from, bytes);
+    for (const void* each : {static_cast<const void*>(to), from})
+        if (cuda_on_cpu::Region* region = cuda_on_cpu::region_at(reinterpret_cast<uintptr_t>(each))) region->busy = line;
+    return cudaSuccess;
 }
 template <class T>
-static cudaError_t cudaMemcpyToSymbol(T& symbol, const void* from, size_t bytes, size_t offset = 0,
+CUDA_ON_CPU_UNSEEN static cudaError_t cudaMemcpyToSymbol(T& symbol, const void* from, size_t bytes, size_t offset = 0,
                                       cudaMemcpyKind = cudaMemcpyHostToDevice) {
     if (offset + bytes > sizeof symbol) return cudaErrorInvalidValue;
     memcpy(reinterpret_cast<char*>(const_cast<typename std::remove_const<T>::type*>(&symbol)) + offset, from, bytes);
     return cudaSuccess;
 }
 template <class T>
-static cudaError_t cudaMemcpyFromSymbol(void* to, const T& symbol, size_t bytes, size_t offset = 0,
+CUDA_ON_CPU_UNSEEN static cudaError_t cudaMemcpyFromSymbol(void* to, const T& symbol, size_t bytes, size_t offset = 0,
                                         cudaMemcpyKind = cudaMemcpyDeviceToHost) {
     if (offset + bytes > sizeof symbol) return cudaErrorInvalidValue;
+    cuda_on_cpu::all_done();
     memcpy(to, reinterpret_cast<const char*>(&symbol) + offset, bytes);
     return cudaSuccess;
 }

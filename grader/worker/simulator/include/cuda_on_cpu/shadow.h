@@ -40,7 +40,7 @@ struct Page {
 
 constexpr int max_pages = 16384;  // half a gigabyte; after that, accesses are not compared
 CUDA_ON_CPU_STATE Page* pages[2 * max_pages];  // a hash table
-CUDA_ON_CPU_STATE int page_count = 0;
+CUDA_ON_CPU_STATE int page_count = 0, pages_of_launch = 0;
 CUDA_ON_CPU_STATE Page* recent[64];
 
 CUDA_ON_CPU_UNSEEN static void forget_pages() {
@@ -104,6 +104,8 @@ CUDA_ON_CPU_UNSEEN static Page* page_at(uintptr_t address, unsigned long launch)
             memset(page->words, 0, sizeof page->words);
         }
         page->launch = launch;
+        const Region* region = region_beside(address);
+        pages_of_launch += region && region->space != Space::shared && region->space != Space::dynamic;
         page->checked = needs_check(number * page_bytes);
     }
     return page;

@@ -11,6 +11,9 @@ typedef struct CUevent_st {
 }* cudaEvent_t;
 enum { cudaStreamDefault, cudaStreamNonBlocking };
 enum { cudaEventDefault, cudaEventBlockingSync, cudaEventDisableTiming };
+enum { cudaHostAllocDefault, cudaHostAllocPortable, cudaHostAllocMapped, cudaHostAllocWriteCombined = 4 };
+#define cudaStreamLegacy (reinterpret_cast<cudaStream_t>(1))
+#define cudaStreamPerThread (reinterpret_cast<cudaStream_t>(2))
 enum { cudaMemAttachGlobal = 1, cudaMemAttachHost };
 enum cudaFuncCache { cudaFuncCachePreferNone, cudaFuncCachePreferShared, cudaFuncCachePreferL1, cudaFuncCachePreferEqual };
 
@@ -27,7 +30,7 @@ static inline double now_s() {
 [[maybe_unused]] static cudaError_t cudaStreamCreate(cudaStream_t* stream) { return *stream = nullptr, cudaSuccess; }
 [[maybe_unused]] static cudaError_t cudaStreamCreateWithFlags(cudaStream_t* stream, unsigned) { return cudaStreamCreate(stream); }
 [[maybe_unused]] static cudaError_t cudaStreamDestroy(cudaStream_t) { return cudaSuccess; }
-[[maybe_unused]] static cudaError_t cudaStreamQuery(cudaStream_t) { return cudaGetLastError(); }
+[[maybe_unused]] static cudaError_t cudaStreamQuery(cudaStream_t) { return cudaDeviceSynchronize(); }
 [[maybe_unused]] static cudaError_t cudaStreamWaitEvent(cudaStream_t, cudaEvent_t, unsigned = 0) { return cudaSuccess; }
 
 [[maybe_unused]] static cudaError_t cudaEventCreate(cudaEvent_t* event) { return *event = new CUevent_st{}, cudaSuccess; }
@@ -40,8 +43,8 @@ static inline double now_s() {
     event->seconds = cuda_on_cpu::now_s();
     return cudaSuccess;
 }
-[[maybe_unused]] static cudaError_t cudaEventSynchronize(cudaEvent_t) { return cudaGetLastError(); }
-[[maybe_unused]] static cudaError_t cudaEventQuery(cudaEvent_t) { return cudaGetLastError(); }
+[[maybe_unused]] static cudaError_t cudaEventSynchronize(cudaEvent_t) { return cudaDeviceSynchronize(); }
+[[maybe_unused]] static cudaError_t cudaEventQuery(cudaEvent_t) { return cudaDeviceSynchronize(); }
 [[maybe_unused]] static cudaError_t cudaEventElapsedTime(float* ms, cudaEvent_t start, cudaEvent_t end) {
     *ms = static_cast<float>(1e3 * (end->seconds - start->seconds));
     return cudaSuccess;
@@ -51,15 +54,25 @@ static inline double now_s() {
 [[maybe_unused]] static cudaError_t cudaSetDevice(int device) { return device ? cudaErrorInvalidValue : cudaSuccess; }
 template <class T>
 static cudaError_t cudaMallocManaged(T** pointer, size_t bytes, unsigned = cudaMemAttachGlobal) {
-    return cudaMalloc(pointer, bytes);
+    return cuda_on_cpu::allocate(pointer, bytes, cuda_on_cpu::Space::managed, "cudaMallocManaged's memory");
 }
 template <class T>
-static cudaError_t cudaMallocHost(T** pointer, size_t bytes, unsigned = 0) { return cudaMalloc(pointer, bytes); }
+static cudaError_t cudaMallocHost(T** pointer, size_t bytes, unsigned = 0) {
+    return cuda_on_cpu::allocate(pointer, bytes, cuda_on_cpu::Space::pinned, "cudaMallocHost's memory");
+}
+template <class T>
+static cudaError_t cudaHostAlloc(T** pointer, size_t bytes, unsigned) {
+    return cuda_on_cpu::allocate(pointer, bytes, cuda_on_cpu::Space::pinned, "cudaHostAlloc's memory");
+}
+template <class T>
+static cudaError_t cudaHostGetDevicePointer(T** pointer, void* of_host, unsigned) {
+    return *pointer = static_cast<T*>(of_host), cudaSuccess;
+}
 template <class T>
 static cudaError_t cudaMallocAsync(T** pointer, size_t bytes, cudaStream_t) { return cudaMalloc(pointer, bytes); }
 [[maybe_unused]] static cudaError_t cudaFreeHost(void* pointer) { return cudaFree(pointer); }
 [[maybe_unused]] static cudaError_t cudaFreeAsync(void* pointer, cudaStream_t) { return cudaFree(pointer); }
-[[maybe_unused]] static cudaError_t cudaMemcpy2D(void* to, size_t to_pitch, const void* from, size_t from_pitch, size_t width,
+[[maybe_unused]] CUDA_ON_CPU_UNSEEN static cudaError_t cudaMemcpy2D(void* to, size_t to_pitch, const void* from, size_t from_pitch, size_t width,
                                                  size_t height, cudaMemcpyKind) {
     for (size_t row = 0; row < height; ++row)
         memmove(static_cast<char*>(to) + row * to_pitch, static_cast<const char*>(from) + row * from_pitch, width);

@@ -58,6 +58,13 @@ CUDA_ON_CPU_UNSEEN static inline void forget(void* memory, size_t bytes) {
 
 }  // namespace cuda_on_cpu
 
+namespace at {  // PyTorch defines it for CUDA's compiler alone
+template <typename T>
+struct RestrictPtrTraits {
+    typedef T* __restrict__ PtrType;
+};
+}  // namespace at
+
 struct dim3 {
     unsigned int x, y, z;
     constexpr dim3(unsigned int x = 1, unsigned int y = 1, unsigned int z = 1) : x(x), y(y), z(z) {}

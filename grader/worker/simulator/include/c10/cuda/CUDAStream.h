@@ -8,7 +8,7 @@ namespace cuda {
 struct CUDAStream {
     cudaStream_t stream() const { return nullptr; }
     operator cudaStream_t() const { return nullptr; }
-    void synchronize() const {}
+    void synchronize() const { cudaDeviceSynchronize(); }
 };
 inline CUDAStream getCurrentCUDAStream(int = -1) { return {}; }
 inline CUDAStream getDefaultCUDAStream(int = -1) { return {}; }

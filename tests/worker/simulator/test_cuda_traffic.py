@@ -1,0 +1,84 @@
+"""The simulator of CUDA C++ remarks on warps that use many sectors or one bank, and on a launch of one block."""
+
+# ruff: noqa: E501
+
+from __future__ import annotations
+
+import ctypes
+import subprocess
+
+import pytest
+
+from grader.worker.simulator import cuda_library
+from grader.worker.simulator.cuda_library import Buffer
+from grader.worker.simulator.cuda_source import COMPILER_FLAGS, INCLUDE, translate
+
+np = pytest.importorskip("numpy")
+
+N = 256
+SOURCE = """
+#define KERNEL(name, body) \\
+    __global__ void name(const float* x, float* out, int n) { body } \\
+    extern "C" void run_##name(const float* x, float* out, int n)
+#define AT int column = blockIdx.x * 32 + threadIdx.x, row = blockIdx.y * 8 + threadIdx.y;
+#define TILE(width, read) __shared__ float tile[32][width]; \\
+    for (int i = threadIdx.y; i < 32; i += 8) tile[i][threadIdx.x] = x[(blockIdx.y * 32 + i) * n + blockIdx.x * 32 + threadIdx.x]; \\
+    __syncthreads(); \\
+    for (int i = threadIdx.y; i < 32; i += 8) out[(blockIdx.x * 32 + i) * n + blockIdx.y * 32 + threadIdx.x] = read;
+
+KERNEL(stores_columns, AT out[column * n + row] = x[row * n + column];) { stores_columns<<<dim3(n / 32, n / 8), dim3(32, 8)>>>(x, out, n); }
+KERNEL(loads_columns, AT out[row * n + column] = x[column * n + row];) { loads_columns<<<dim3(n / 32, n / 8), dim3(32, 8)>>>(x, out, n); }
+KERNEL(one_bank, TILE(32, tile[threadIdx.x][i])) { one_bank<<<dim3(n / 32, n / 32), dim3(32, 8)>>>(x, out, n); }
+KERNEL(padded, TILE(33, tile[threadIdx.x][i])) { padded<<<dim3(n / 32, n / 32), dim3(32, 8)>>>(x, out, n); }
+KERNEL(swizzled, TILE(32, tile[i][threadIdx.x ^ i])) { swizzled<<<dim3(n / 32, n / 32), dim3(32, 8)>>>(x, out, n); }
+KERNEL(one_block, for (int i = threadIdx.x; i < n * n; i += 256) out[i] = x[i];) { one_block<<<1, 256>>>(x, out, n); }
+KERNEL(one_small_block, for (int i = threadIdx.x; i < n; i += 256) out[i] = x[i];) { one_small_block<<<1, 256>>>(x, out, n); }
+KERNEL(in_fours, int i = blockIdx.x * 256 + threadIdx.x; reinterpret_cast<float4*>(out)[i] = reinterpret_cast<const float4*>(x)[i];) { in_fours<<<n * n / 1024, 256>>>(x, out, n); }
+KERNEL(one_for_all, out[blockIdx.x * 256 + threadIdx.x] = x[blockIdx.x];) { one_for_all<<<n, 256>>>(x, out, n); }
+KERNEL(some_lanes, int i = blockIdx.x * 256 + threadIdx.x; if (i % 2) out[i * n % (n * n)] = x[i];) { some_lanes<<<2, 256>>>(x, out, n); }
+"""
+BAD = {
+    "stores_columns": "Each warp's store touches 32 sectors of 32 bytes; 4 would do.",
+    "loads_columns": "Each warp's load touches 32 sectors of 32 bytes; 4 would do.",
+    "one_bank": "32 lanes of each warp's load meet in one bank of shared memory, at `tile[0][0]` for example",
+    "one_block": "This launch has one block",
+}
+
+
+@pytest.fixture(scope="module")
+def library(tmp_path_factory: pytest.TempPathFactory) -> ctypes.CDLL:
+    source = tmp_path_factory.mktemp("traffic") / "kernels.cpp"
+    source.write_text(f'#include "cuda_on_cpu.h"\n#line 1 "cuda_source"\n{translate(SOURCE)}')
+    command = ["c++", "-c", "-fPIC", "-w", *COMPILER_FLAGS, f"-I{INCLUDE}", source, "-o", source.with_suffix(".o")]
+    subprocess.run(command, check=True)
+    subprocess.run(["c++", "-shared", source.with_suffix(".o"), "-o", source.with_suffix(".so")], check=True)
+    return ctypes.CDLL(str(source.with_suffix(".so")))
+
+
+def remarks(library: ctypes.CDLL, kernel: str, monkeypatch: pytest.MonkeyPatch) -> list[tuple[int | None, str]]:
+    x, out = (np.zeros(N * N, np.float32) for _ in range(2))
+    buffers = [Buffer(each.ctypes.data, each.nbytes, 0, 4, False, name) for each, name in ((x, b"x"), (out, b"out"))]
+    cuda_library.send_buffers(library, buffers)
+    library[f"run_{kernel}"](ctypes.c_void_p(x.ctypes.data), ctypes.c_void_p(out.ctypes.data), N)
+    library.cuda_on_cpu_failure.restype = ctypes.c_char_p
+    assert library.cuda_on_cpu_failure() is None
+    monkeypatch.setattr(cuda_library, "_libraries", {"": library})
+    return cuda_library.take_traffic()
+
+
+@pytest.mark.parametrize("kernel", BAD)
+def test_a_wasteful_access_is_named_once(library: ctypes.CDLL, kernel: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The remark has the line of the access, or of the launch."""
+    line = next(n for n, text in enumerate(SOURCE.splitlines(), 1) if text.startswith(f"KERNEL({kernel},"))
+    ((found, said),) = remarks(library, kernel, monkeypatch)
+    assert found == line
+    assert said.startswith(BAD[kernel])
+    assert remarks(library, kernel, monkeypatch) == []
+
+
+@pytest.mark.parametrize("kernel", ["padded", "swizzled", "one_small_block", "in_fours", "one_for_all", "some_lanes"])
+def test_good_access_and_doubtful_one_get_no_remark(
+    library: ctypes.CDLL, kernel: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Padded or swizzled tiles, vectors, one value for all lanes; and requests by some of the lanes."""
+    assert remarks(library, kernel, monkeypatch) == []
