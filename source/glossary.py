@@ -119,15 +119,15 @@
 # | **memory-bound** | limited by the bytes that must be moved; compute-bound kernels are limited by arithmetic | [Add vectors](03_triton/01_add_vectors.ipynb) |
 # | **online softmax** | a softmax in one pass: a running maximum, and a sum that is rescaled when it rises | [Fuse an attention](03_triton/06_fuse_an_attention.ipynb) |
 # | **persistent kernel** | a kernel with one program per SM; each program computes one tile after another | [Match cuBLAS](03_triton/05_match_cublas.ipynb) |
-# | **pipeline stages** | pairs of buffers in shared memory, so that the next tiles arrive while these are multiplied | [Multiply matrices](03_triton/04_multiply_matrices.ipynb) |
 # | **program** | one run of a Triton kernel, which computes one block or tile | [Add vectors](03_triton/01_add_vectors.ipynb) |
 # | **prologue** | the work of a program before its main loop, such as its first loads | [Match cuBLAS](03_triton/05_match_cublas.ipynb) |
 # | **PTX** | the assembly language of all NVIDIA GPUs, which is compiled to SASS | [Look inside the compiler](03_triton/07_look_inside_the_compiler.ipynb) |
 # | **SIMT** | single instruction, multiple threads: the style in which CUDA code describes one thread | [Add vectors](03_triton/01_add_vectors.ipynb) |
 # | **specialization** | compiling a version of a kernel for a property of its arguments, such as being divisible by 16 | [Add vectors](03_triton/01_add_vectors.ipynb) |
-# | **spilling** | keeping values in memory because there are not enough registers | [Fuse a softmax](03_triton/03_fuse_a_softmax.ipynb) |
+# | **spilled** | kept in memory because there are not enough registers | [Fuse a softmax](03_triton/03_fuse_a_softmax.ipynb) |
 # | **SSA** | static single assignment: each name in a program gets its value in one place | [Look inside the compiler](03_triton/07_look_inside_the_compiler.ipynb) |
-# | **streaming multiprocessor (SM)** | a part of a GPU with its own registers, shared memory and units that compute | [Add vectors](03_triton/01_add_vectors.ipynb) |
+# | **stage** | one of several pairs of buffers in shared memory, so that the next tiles arrive while these are multiplied | [Multiply matrices](03_triton/04_multiply_matrices.ipynb) |
+# | **streaming multiprocessor** | a part of a GPU with its own registers, shared memory and units that compute | [Add vectors](03_triton/01_add_vectors.ipynb) |
 # | **swizzle** | a changed order of tiles, or of addresses within one, for better use of a memory | [Multiply matrices](03_triton/04_multiply_matrices.ipynb) |
 # | **tail** | the last wave of a launch, if it does not fill the GPU | [Match cuBLAS](03_triton/05_match_cublas.ipynb) |
 # | **tensor core** | the unit of an SM that multiplies small matrices | [Multiply matrices](03_triton/04_multiply_matrices.ipynb) |

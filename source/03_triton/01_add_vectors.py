@@ -103,7 +103,8 @@ side_by_side(Numba=double_numba, Triton=double_triton)
 #   nothing like `threadIdx`.
 # - **`x_ptr`** is a pointer, the address of the first element. You pass a tensor, and the kernel receives its pointer.
 #   `x_ptr + i` is a block of pointers, and `tl.load` loads from all of them.
-# - **`mask=i < n`** replaces the `if`. A block cannot branch for one of its elements, so you say which elements count.
+# - **`mask=i < n`**, the **mask**, replaces the `if`. A block cannot branch for one of its elements, so you say which
+#   elements count.
 # - **`BLOCK: tl.constexpr`** is a compile-time constant. `tl.arange` needs one, and its length must be a power of two.
 #
 # The launches differ, too:
@@ -364,18 +365,29 @@ recorded("vector_add", "ratio_vs_torch", "ratio_vs_compile", "share_of_copy")
 #
 # 1. Set `BLOCK_SIZE` to 64, 256, 1024 and 8192. Which are slow?
 #
-#    <details><summary>Answer</summary>Expect 64 to be slow: a program then moves only 768 bytes, half of its 128
-#    threads have no element, and there are very many programs to start.</details>
+# <details><summary>Answer</summary>
+#
+# Expect 64 to be slow: a program then moves only 768 bytes, half of its 128 threads have no element, and there are very
+# many programs to start.
+#
+# </details>
 #
 # 2. Compute `x + y * 2` instead. Does the time change? What if you take the sine of the sum as well?
 #
-#    <details><summary>Answer</summary>A multiplication is free, because the kernel waits for memory. A sine may be
-#    hidden as well, if the GPU computes it in the time that its bytes take.</details>
+# <details><summary>Answer</summary>
+#
+# A multiplication is free, because the kernel waits for memory. A sine may be hidden as well, if the GPU computes it in
+# the time that its bytes take.
+#
+# </details>
 #
 # 3. Leave out the mask of the store and `check`. Which of its sizes notice?
 #
-#    <details><summary>Answer</summary>All that are not a multiple of your `BLOCK_SIZE`: there the guard past the end is
-#    overwritten.</details>
+# <details><summary>Answer</summary>
+#
+# The sizes that are not a multiple of your `BLOCK_SIZE`: there the guard past the end is overwritten.
+#
+# </details>
 
 # %%
 from grader.explore import count_predictions
@@ -422,10 +434,10 @@ count_predictions()
 # ## Read on
 #
 # - [Vector addition](https://triton-lang.org/main/getting-started/tutorials/01-vector-add.html), the first tutorial of
-#   Triton's authors, and [Debugging Triton](https://triton-lang.org/main/programming-guide/chapter-3/debugging.html)
-# - [Triton: an intermediate language and compiler for tiled neural network
-#   computations](https://www.eecs.harvard.edu/~htk/publication/2019-mapl-tillet-kung-cox.pdf) (Tillet, Kung and Cox,
-#   2019), the paper where it began
-# - [Triton Puzzles](https://github.com/srush/Triton-Puzzles), short exercises that start from zero
+#   Triton's authors
+# - [Debugging Triton](https://triton-lang.org/main/programming-guide/chapter-3/debugging.html), with all operators that
+#   print and assert
+# - [Triton's paper](https://www.eecs.harvard.edu/~htk/publication/2019-mapl-tillet-kung-cox.pdf) (Tillet, Kung and Cox,
+#   2019), where it began
 #
 # **Next:** [Reduce to a mean in Triton](02_reduce_to_a_mean.ipynb), where many programs produce one number.

@@ -258,7 +258,8 @@ compare(prediction, 4800 * 700 / (4 * 4096), "programs", how="computed")
 #
 # A large block needs more threads, too: with 128 threads, each would hold 32 of the 4,096 elements. `num_warps=8` in
 # the launch gives a program 256 threads instead.
-#
+
+# %% [markdown]
 # ## Exercise: reduce to a mean
 #
 # Write the mean of `x` into `out`. `x` is a contiguous vector of `n` float32 elements, with `n` at least 1. `out` is a
@@ -455,19 +456,31 @@ compare(prediction, error(1))
 #
 # 1. Put `tl.sum` into the loop, and keep a number instead of a block. What does that cost?
 #
-#    <details><summary>Answer</summary>Shuffles and barriers in each round, during which the program has nothing in
-#    flight. More programs per SM hide part of it.</details>
+# <details><summary>Answer</summary>
+#
+# Shuffles and barriers in each round, during which the program has nothing in flight. More programs per SM hide part of
+# it.
+#
+# </details>
 #
 # 2. Save the second launch: each program stores its sum, then draws a *ticket*, `tl.atomic_add(ticket_ptr, 1)`, which
 #    returns the value from before. The program with the last ticket adds all sums, and sets the ticket back to 0. Why
 #    does no program wait here? Is the result still deterministic?
 #
-#    <details><summary>Answer</summary>Each program finishes at once, except the last, and all others are done by then.
-#    The last program adds the sums in a fixed order, so the result is deterministic, whichever program it is.</details>
+# <details><summary>Answer</summary>
+#
+# Each program finishes at once, except the last, and all others are done by then. The last program adds the sums in a
+# fixed order, so the result is deterministic, whichever program it is.
+#
+# </details>
 #
 # 3. Let `x` be float16, and keep the sums in float32. What is the least time now?
 #
-#    <details><summary>Answer</summary>Half: the kernel is memory-bound, and there are half as many bytes.</details>
+# <details><summary>Answer</summary>
+#
+# Half: the kernel is memory-bound, and there are half as many bytes.
+#
+# </details>
 
 # %%
 from grader.explore import count_predictions
@@ -526,7 +539,7 @@ count_predictions()
 # - [`triton.language`](https://triton-lang.org/main/python-api/triton.language.html): all reductions, scans and atomics
 # - [Optimizing parallel reduction in CUDA](https://developer.download.nvidia.com/assets/cuda/files/reduction.pdf)
 #   (Harris), the classic slides on what `tl.sum` does for you
-# - [GPU MODE lecture 14, a practitioner's guide to Triton](https://github.com/gpu-mode/lectures)
+# - [GPU MODE's lectures](https://github.com/gpu-mode/lectures); number 14 is a practitioner's guide to Triton
 #
 # **Next:** [Fuse a softmax](03_fuse_a_softmax.ipynb), where `tl.sum` and `tl.max` work on rows, and one trip to memory
 # replaces many.

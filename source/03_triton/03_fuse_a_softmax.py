@@ -464,18 +464,29 @@ torch.library.opcheck(center, (x,))
 #
 # 1. Set `num_warps` to 1, 4, 16 and 32 at N = 256 and at N = 32768. Why does the best value move?
 #
-#    <details><summary>Answer</summary>A short row leaves most threads of 32 warps idle. A long row in one warp needs
-#    1,024 registers per thread, and a thread has at most 255: the rest is spilled.</details>
+# <details><summary>Answer</summary>
+#
+# A short row leaves most threads of 32 warps idle. A long row in one warp needs 1,024 registers per thread, and a
+# thread has at most 255: the rest is spilled.
+#
+# </details>
 #
 # 2. For short rows, let a program compute several rows, with a block of two axes. Which axis do you reduce?
 #
-#    <details><summary>Answer</summary>The axis of the columns, `axis=1`, with `keep_dims=True` so that the result still
-#    has two axes.</details>
+# <details><summary>Answer</summary>
+#
+# The axis of the columns, `axis=1`, with `keep_dims=True` so that the result still has two axes.
+#
+# </details>
 #
 # 3. Replace the division by a multiplication with `1 / denominator`. Does `check` still accept it? Is it faster?
 #
-#    <details><summary>Answer</summary>It is accepted: one more rounding is within the error allowed. The kernel waits
-#    for memory, so there is little to gain.</details>
+# <details><summary>Answer</summary>
+#
+# It is accepted: one more rounding is within the error allowed. The kernel waits for memory, so there is little to
+# gain.
+#
+# </details>
 
 # %%
 from grader.explore import count_predictions
@@ -532,8 +543,8 @@ count_predictions()
 #   Triton's authors, with a persistent kernel
 # - [Online normalizer calculation for softmax](https://arxiv.org/abs/1805.02867) (Milakov and Gimelshein, 2018), for
 #   rows that do not fit on the chip
-# - [User-defined Triton kernels with
-#   `torch.compile`](https://docs.pytorch.org/tutorials/recipes/torch_compile_user_defined_triton_kernel_tutorial.html)
+# - [User-defined kernels](https://docs.pytorch.org/tutorials/recipes/torch_compile_user_defined_triton_kernel_tutorial.html)
+#   with `torch.compile`, and `triton_op`
 #
 # **Next:** [Multiply matrices](04_multiply_matrices.ipynb), where the same bytes are used many times. Your points
 # are in the [syllabus](../README.ipynb).

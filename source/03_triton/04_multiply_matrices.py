@@ -140,9 +140,9 @@ compare(prediction, round(2 * n**3 / (2 * 3 * n**2)), "operations per byte", how
 # %% [markdown]
 # ## Rung 1: one tile per program
 #
-# So each program computes a **tile** of `out`. It needs a row of tiles of `a` and a column of tiles of `b`. In each step
-# along K it multiplies two tiles and adds the product to its sums. A library of such products is called a **GEMM**,
-# for general matrix multiplication.
+# So each program computes a **tile** of `out`. It needs a row of tiles of `a` and a column of tiles of `b`. In each
+# step along K it multiplies two tiles and adds the product to its sums. A library of such products is called a
+# **GEMM**, for general matrix multiplication.
 
 # %%
 draw_tile_loop(step=2)
@@ -208,9 +208,9 @@ compare(prediction, z.isnan().sum().item(), "NaN")
 # All of them: every sum takes in what lies past the end of K. Would it help to mask only the load of `x`, with
 # `other=0.0`? No, because 0 times NaN is NaN. The last step needs a mask in **both** loads.
 #
-# Along M and N it is different. A tile that extends past the edge computes rows and columns that nobody stores. They may
-# hold anything that can be read, for example the first rows again: `rows % M`. Then the loop needs no mask for them, but
-# the store needs one.
+# Along M and N it is different. A tile that extends past the edge computes rows and columns that nobody stores. They
+# may hold anything that can be read, for example the first rows again: `rows % M`. Then the loop needs no mask for
+# them, but the store needs one.
 
 # %% [markdown]
 # ### Keep the sums in float32
@@ -285,8 +285,8 @@ explore_grouped_order()
 # differ by what they *miss*, and DRAM must deliver the misses.
 #
 # For example, take 4 columns of tiles and groups of 2 rows. Programs 0 to 3 compute (0, 0), (1, 0), (0, 1) and (1, 1).
-# Program 7 computes (1, 3), and program 8 begins the next group with (2, 0). With `tiles_m` rows and `tiles_n` columns of
-# tiles, the first row of a group is
+# Program 7 computes (1, 3), and program 8 begins the next group with (2, 0). With `tiles_m` rows and `tiles_n` columns
+# of tiles, the first row of a group is
 #
 # $$ \text{first} = \left\lfloor \frac{\text{pid}}{\text{GROUP} \cdot \text{tiles}_n} \right\rfloor \cdot \text{GROUP}. $$
 #
@@ -318,22 +318,23 @@ stage_kib = 2 * (128 * 64 + 64 * 256) / 1024
 compare(prediction, int(227 // stage_kib), "stages", how="computed")
 
 # %% [markdown]
-# Nobody works out the best choice by hand. You give `triton.autotune` a list of `triton.Config`. At the first launch
-# with a new key, here M, N and K, it times each of them and keeps the fastest.
+# Nobody works out the best choice by hand. **Autotuning** does: you give `triton.autotune` a list of `triton.Config`.
+# At the first launch with a new key, here M, N and K, it times each of them and keeps the fastest.
 #
-# - **A `Config`** holds the constexpr arguments, plus `num_warps` and `num_stages`. Leave all of these out of the launch.
+# - **A `Config`** holds the constexpr arguments, plus `num_warps` and `num_stages`. Leave all of these out of the
+#   launch.
 # - **The grid** becomes a function that receives the chosen values as a dictionary:
 #
 #   ```python
 #   some_kernel[lambda chosen: (triton.cdiv(n, chosen["BLOCK"]),)](x, n)  # BLOCK is in the Config
 #   ```
 #
-# - **Compiling takes seconds per configuration.** For a small product that is a waste. `early_config_prune` is a function
-#   of yours that may shorten the list first.
-# - **To see the choice,** print `matmul_kernel.best_config` after a launch, or set `TRITON_PRINT_AUTOTUNING=1` before you
-#   start Python.
-# - **Without a GPU** the interpreter takes the first configuration in the list. To try the others, put each of them first
-#   once, and check.
+# - **Compiling takes seconds per configuration.** For a small product that is a waste. `early_config_prune` is a
+#   function of yours that may shorten the list first.
+# - **To see the choice,** print `matmul_kernel.best_config` after a launch, or set `TRITON_PRINT_AUTOTUNING=1` before
+#   you start Python.
+# - **Without a GPU** the interpreter takes the first configuration in the list. To try the others, put each of them
+#   first once, and check.
 
 # %% [markdown]
 # ## Exercise: multiply matrices
@@ -592,7 +593,8 @@ recorded("matmul_leaky_relu", "ratio_vs_cublas", "ratio_vs_compile")
 
 # %% [markdown]
 # This table leaves out the host's time, too. If the fused kernel does not pay at a size, count tiles. At 1536 there are
-# 72 tiles of 128 × 256 for 132 SMs. At 3072 there are 288: the 132 SMs need three rounds for them, as they would for 396.
+# 72 tiles of 128 × 256 for 132 SMs. At 3072 there are 288: the 132 SMs need three rounds for them, as they would for
+# 396.
 
 # %% [markdown]
 # ## Extra credit
@@ -602,18 +604,30 @@ recorded("matmul_leaky_relu", "ratio_vs_cublas", "ratio_vs_compile")
 #
 # 1. Set `GROUP` to 1, 4, 16 and 64 at 8192. Does the order match the picture?
 #
-#    <details><summary>Answer</summary>The picture predicts that 1 and 64 are worst, and that 4 to 16 are close to each
-#    other. Real differences are smaller, because a kernel that computes all the time hides part of the traffic.</details>
+# <details><summary>Answer</summary>
+#
+# The picture predicts that 1 and 64 are worst, and that 4 to 16 are close to each other. Real differences are smaller,
+# because a kernel that computes all the time hides part of the traffic.
+#
+# </details>
 #
 # 2. Set `num_stages` from 1 to 5. When does it no longer help, and when does it no longer compile?
 #
-#    <details><summary>Answer</summary>It stops helping when copies are hidden. It stops compiling when the buffers exceed
-#    shared memory: Triton reports "out of resource", and `triton.autotune` skips that configuration.</details>
+# <details><summary>Answer</summary>
+#
+# It stops helping when copies are hidden. It stops compiling when the buffers exceed shared memory: Triton reports "out
+# of resource", and `triton.autotune` skips that configuration.
+#
+# </details>
 #
 # 3. Leave out the mask of the last step, and look at the report. Then mask only one of the two loads.
 #
-#    <details><summary>Answer</summary>Both give NaN where K is not a multiple of the tile. With one mask, the other
-#    operand still brings in NaN, and 0 times NaN is NaN.</details>
+# <details><summary>Answer</summary>
+#
+# Both give NaN where K is not a multiple of the tile. With one mask, the other operand still brings in NaN, and 0 times
+# NaN is NaN.
+#
+# </details>
 
 # %%
 from grader.explore import count_predictions
@@ -633,8 +647,8 @@ count_predictions()
 #
 # <details><summary>Why must the last step along K be masked in both loads, and the last tile along M in neither?</summary>
 #
-# Values past the end of K would go into every sum, and 0 times NaN is NaN. Past the end of M there are only rows that are
-# never stored.
+# Values past the end of K would go into every sum, and 0 times NaN is NaN. Past the end of M there are only rows that
+# are never stored.
 #
 # </details>
 #
@@ -661,7 +675,8 @@ count_predictions()
 #
 # - [Matrix multiplication](https://triton-lang.org/main/getting-started/tutorials/03-matrix-multiplication.html), the
 #   tutorial of Triton's authors
-# - [How to optimize a CUDA matmul kernel](https://siboehm.com/articles/22/CUDA-MMM), the same ladder by hand in CUDA C++
+# - [How to optimize a CUDA matmul kernel](https://siboehm.com/articles/22/CUDA-MMM), the same ladder by hand in CUDA
+#   C++
 # - [Introducing Triton](https://openai.com/index/triton/), the announcement of 2021
 #
 # **Next:** [Match cuBLAS](05_match_cublas.ipynb), where your product becomes as fast as the library's.

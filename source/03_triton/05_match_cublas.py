@@ -34,9 +34,9 @@ from triton.tools.tensor_descriptor import TensorDescriptor
 # ### Tensor descriptors
 #
 # Each thread computes pointers and masks for each load. Hopper cards have a unit that copies a whole tile by itself,
-# the **Tensor Memory Accelerator** (TMA). You describe the matrix once, in a **tensor descriptor**: its address, shape
-# and strides, and the shape of a tile. After that, a load names only the tile's corner. Elements outside the matrix
-# are read as 0 and never written, so you need no masks.
+# the **Tensor Memory Accelerator** (**TMA**). You describe the matrix once, in a **tensor descriptor**: its address,
+# shape and strides, and the shape of a tile. After that, a load names only the tile's corner. Elements outside the
+# matrix are read as 0 and never written, so you need no masks.
 
 # %%
 @triton.jit
@@ -95,7 +95,7 @@ compare(prediction, triton.cdiv(10, 4), "waves", how="computed")
 draw_waves(tiles=10, sms=4)
 
 # %% [markdown]
-# A **persistent** kernel starts one program per SM. Program `first` takes tile `first`, then the one
+# A **persistent kernel** starts one program per SM. Program `first` takes tile `first`, then the one
 # `programs` further on, and so on:
 #
 # ```python
@@ -304,14 +304,22 @@ recorded("matmuls", "rate_tflops", "ratio_vs_cublas")
 # 1. At 1024 there are few tiles. Divide the work along K among several programs (**split K**). What does it cost to add
 #    their results?
 #
-#    <details><summary>Answer</summary>Each program writes its sums in float32, and a second kernel adds and rounds
-#    them. For a product of 1024 × 1024 in two parts, that is 8 MiB written and read again.</details>
+# <details><summary>Answer</summary>
+#
+# Each program writes its sums in float32, and a second kernel adds and rounds them. For a product of 1024 × 1024 in two
+# parts, that is 8 MiB written and read again.
+#
+# </details>
 #
 # 2. At 4096 there are 512 tiles of 128 × 256: four waves on 132 SMs. With 128 programs it is four waves, too. Which is
 #    faster?
 #
-#    <details><summary>Answer</summary>The busiest SM has four tiles either way, so expect no large difference. With 128
-#    programs, each has exactly four tiles, and four SMs are free.</details>
+# <details><summary>Answer</summary>
+#
+# The busiest SM has four tiles either way, so expect no large difference. With 128 programs, each has exactly four
+# tiles, and four SMs are free.
+#
+# </details>
 
 # %%
 from grader.explore import count_predictions

@@ -495,23 +495,37 @@ recorded("widths/order", "bandwidth_gbps", "ratio_vs_narrow")
 #
 # 1. Look at SASS for `scale_kernel`: which instruction is the load, and what is its width?
 #
-#    <details><summary>Answer</summary><code>LDG.E.128</code> loads 128 bits, which are 16 bytes. The load of the gain,
-#    <code>LDG.E</code>, has no width: it loads 4 bytes.</details>
+# <details><summary>Answer</summary>
+#
+# `LDG.E.128` loads 128 bits, which are 16 bytes. The load of the gain, `LDG.E`, has no width: it loads 4 bytes.
+#
+# </details>
 #
 # 2. Choose `sm_100` in the explorer. Are the loads wider than 16 bytes?
 #
-#    <details><summary>Answer</summary>No. The GPU could load 32 bytes, but this version of Triton gives a thread at
-#    most four neighbours of 4 bytes.</details>
+# <details><summary>Answer</summary>
+#
+# No. The GPU could load 32 bytes, but this version of Triton gives a thread at most four neighbours of 4 bytes.
+#
+# </details>
 #
 # 3. Compile `matmul_kernel` with `M=256, N=256, BLOCK_K=32, num_warps=4`. What happens to the registers?
 #
-#    <details><summary>Answer</summary>The 65,536 sums are 512 per thread, but a thread has at most 255 registers. The
-#    rest is spilled, and the loop moves it to memory and back.</details>
+# <details><summary>Answer</summary>
+#
+# The 65,536 sums are 512 per thread, but a thread has at most 255 registers. The rest is spilled, and the loop moves it
+# to memory and back.
+#
+# </details>
 #
 # 4. Compile your `wide_kernel` with `num_warps=8` and a block of 1,024. Are the loads still wide? And with 16 warps?
 #
-#    <details><summary>Answer</summary>With 8 warps they are: 256 threads have four elements each. With 16 warps a
-#    thread has two, so its loads are 8 bytes wide.</details>
+# <details><summary>Answer</summary>
+#
+# With 8 warps they are: 256 threads have four elements each. With 16 warps a thread has two, so its loads are 8 bytes
+# wide.
+#
+# </details>
 
 # %%
 from grader.explore import count_predictions

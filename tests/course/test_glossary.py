@@ -8,7 +8,6 @@ from typing import Any
 import pytest
 
 from grader.exercises import CHAPTERS
-from tests.course.test_prose import TO_COME
 
 _ROW = re.compile(r"^\| \*\*(.+?)\*\* \| (.+?) \| \[(.+?)\]\((.+?)\) \|$")
 _HEAD = ["| term | meaning | taught in |", "| :--- | :--- | :--- |"]
@@ -54,8 +53,7 @@ def test_a_term_is_in_bold_where_it_is_taught(course: dict[str, Any], title: str
     for term, _, link_text, path in rows:
         assert path.startswith(f"{chapter}/"), term
         assert f"[{link_text}]({path})" in syllabus, term
-        if path.replace(".ipynb", ".py") not in TO_COME:  # its second edition may use the term first
-            assert {term.lower(), f"{term.lower()}s"} & _bold(course[path]), f"{term} is not in bold in {path}"
+        assert {term.lower(), f"{term.lower()}s"} & _bold(course[path]), f"{term} is not in bold in {path}"
 
 
 @pytest.mark.parametrize("title", CHAPTERS.values())

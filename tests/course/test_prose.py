@@ -177,19 +177,7 @@ def test_the_syllabus_shows_chapters_and_subtotals(course: dict[str, Any]) -> No
     assert "](glossary.ipynb)" in text
 
 
-# Notebooks whose second edition is still to come. Take a notebook off this list when it ends with "Read on" and its
-# extra credit has answers.
-TO_COME = {
-    "03_triton/01_add_vectors.py",
-    "03_triton/02_reduce_to_a_mean.py",
-    "03_triton/03_fuse_a_softmax.py",
-    "03_triton/04_multiply_matrices.py",
-    "03_triton/05_match_cublas.py",
-    "03_triton/07_look_inside_the_compiler.py",
-}
-
-
-@pytest.mark.parametrize("name", sorted(set(LESSONS) - TO_COME))
+@pytest.mark.parametrize("name", LESSONS)
 def test_a_lesson_ends_with_three_links_to_read_on(course: dict[str, Any], name: str) -> None:
     """The last cell has a section "Read on" with three links out of the course, and a word on each."""
     closing = _cells(course, name)[-1].source
@@ -198,7 +186,7 @@ def test_a_lesson_ends_with_three_links_to_read_on(course: dict[str, Any], name:
     assert len(links) == section.count("](") == 3, section
 
 
-@pytest.mark.parametrize("name", sorted(set(LESSONS) - TO_COME))
+@pytest.mark.parametrize("name", LESSONS)
 def test_extra_credit_has_answers_to_unfold(course: dict[str, Any], name: str) -> None:
     """Each numbered task of the extra credit is followed by a folded answer."""
     cells = _cells(course, name)
