@@ -356,7 +356,7 @@ def test_a_wrong_answer_from_a_stream_that_waits_for_nobody_is_told(made, device
     world.buffers = SimpleNamespace(lay=nothing, fill=nothing, poison=nothing, check=lambda *_: wrong,
                                  unwritten=lambda layout: False)  # fmt: skip
     job = Job(world, f"{SOURCE}{made}\n", ADD, True, nothing)
-    one = SimpleNamespace(findings=(), failures=())
+    one = SimpleNamespace(findings=(), failures=(), cause="")
     found = job._case(SimpleNamespace(plan=nothing, round=lambda *_: one), ADD.cases[0]).mismatch
     assert found.suspect == suspect if suspect else ("stream of its own" in found.suspect) is said
 
