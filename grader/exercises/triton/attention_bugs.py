@@ -270,6 +270,12 @@ def suspects(cases: Sequence[Case]) -> tuple[Suspect, ...]:
             _read_past_the_end,
             spares=tuple(case.name for case in cases if case.arrays[0].shape[1] % 128 == 0),
         ),
+        Suspect(
+            "Keys with small weights are missing: each has next to no weight here, but together they matter. No tile "
+            "may be skipped for its scores.",
+            _small_weights_missing,
+            spares=all_but(SPIKE),
+        ),
         Suspect("The scores were not scaled: divide them by √d, the root of the head size.", _one_of(_scale_forgotten)),
         Suspect("The scale was applied twice: once to `q` or `k`, and once to the scores?", _one_of(_scale_twice)),
         Suspect(
@@ -320,11 +326,5 @@ def suspects(cases: Sequence[Case]) -> tuple[Suspect, ...]:
         Suspect(
             "Every head read head 0: do the pointers of `q`, `k`, `v` and `out` depend on the head?",
             _one_of(_first_head),
-        ),
-        Suspect(
-            "Keys with small weights are missing: each has next to no weight here, but together they matter. No tile "
-            "may be skipped for its scores.",
-            _small_weights_missing,
-            spares=all_but(SPIKE),
         ),
     )
