@@ -7,6 +7,7 @@ from collections.abc import Collection
 from datetime import datetime
 from fnmatch import fnmatch
 from functools import partial
+from glob import escape
 from pathlib import Path
 from typing import Any
 
@@ -52,6 +53,10 @@ class Collect(ExchangeCollect):  # type: ignore[misc]
     def copy_files(self) -> None:
         """Copy each new or newer submission completely or not at all."""
         own = notebooks(self.coursedir, self.coursedir.assignment_id)
+        released = Path(
+            self.coursedir.format_path(self.coursedir.release_directory, ".", self.coursedir.assignment_id)
+        )
+        handed_out = {path.name for path in released.iterdir()} if released.is_dir() else set()
         wanted = {SECRET, *(f"{name}.ipynb" for name in own)}
         for record in self.src_records:
             entry: Entry = record["entry"]
@@ -69,7 +74,8 @@ class Collect(ExchangeCollect):  # type: ignore[misc]
                 why = getattr(error, "strerror", None) or str(error)
                 self._say(f"the submission of {entry.student} at {entry.path} cannot be collected: {why}")
                 continue
-            if left := [name for name in left if not any(fnmatch(name, each) for each in self.coursedir.ignore)]:
+            ignored = (*self.coursedir.ignore, *map(escape, handed_out))
+            if left := [name for name in left if not any(fnmatch(name, each) for each in ignored)]:
                 others = first_names(left)
                 self._say(f"{entry.student} also submitted {others}; only the assignment's notebooks are collected")
 

@@ -171,9 +171,14 @@ def test_the_copy_holds_what_is_wanted_and_nothing_else(tmp_path: Path) -> None:
 def test_only_the_assignments_own_notebooks_are_collected(
     classroom: Classroom, inbound: Path, judge: ObedientJudge
 ) -> None:
-    """A browser runs many kinds of files. The others are reported, with a notebook that may have been renamed."""
+    """A browser runs many kinds of files. The others are reported, with a notebook that may have been renamed.
+
+    What was handed out with the notebooks comes back with them, and is no news.
+    """
     submit(classroom, inbound, "ann", 3)
     (folder,) = inbound.glob("ann+*")
+    (classroom.folder / "release" / ASSIGNMENT / "glossary.md").touch()
+    (folder / "glossary.md").touch()
     (folder / "data").mkdir()
     (folder / ".ipynb_checkpoints").mkdir()
     for name in ("a.html", "b.xpdl", "c.rdf", "d.wsdl", "data/e.svg", "notebook.py", "other.ipynb", "g.png"):
