@@ -618,7 +618,7 @@ count_predictions()
 # - replaced an atomic addition for each element by one for each warp, by one for each block, and by none
 # - drawn a tree, counted the warps that work in each of its steps, and seen what happens without barriers
 # - computed how many bytes must be in flight, and so how many blocks and how wide loads it takes
-# - seen sums of float32 that depend on their order, and one that stands still
+# - seen sums of float32 that depend on their order, and one that stops growing
 # - let the last block finish, with a fence and a ticket, in one launch
 # - written a mean, had it checked, and compared it with `torch.mean`
 #

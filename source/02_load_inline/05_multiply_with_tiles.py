@@ -406,7 +406,7 @@ benchmark(matmul_tiled)
 # 3. **Are the sums in registers?** `nvcc -Xptxas -v` reports *spill* bytes and a *stack frame* if they are not. Every
 #    index into `sums` must be a constant after unrolling.
 # 4. **Does a read of shared memory conflict?** Threads of a warp that read down a column of a tile want one bank. Store
-#    the tile of `a` transposed, so that a thread's values lie side by side.
+#    the tile of `a` transposed, so that a thread's values are adjacent.
 # 5. **Do the multipliers wait for the next tiles?** Load the next step's elements into registers before you multiply
 #    this step's, and store them in shared memory afterwards.
 

@@ -442,7 +442,7 @@ recorded("matmul", "ratio_vs_cublas")
 # - Is the group larger than 1?
 # - Is there a division or a modulo inside the loop? Move it out.
 #
-# When Triton 1.0 was announced in 2021, it promised a float16 product on a par with cuBLAS "in under 25 lines". Count
+# The announcement of Triton 1.0 in 2021 promised a float16 product on a par with cuBLAS "in under 25 lines". Count
 # yours: the body of the authors' kernel has 19 lines, and the launch has 4. The 2021 kernel left out the mask along K,
 # so it was right only for multiples of its tile. Does the promise hold on your GPU?
 
