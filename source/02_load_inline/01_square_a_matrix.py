@@ -12,8 +12,9 @@
 # - what C++ and PyTorch do with bytes that are too small for a result
 # - what `load_inline` writes, builds and caches, and why a build can take so long
 #
-# **You need** about 85 minutes, PyTorch, and no CUDA. With an NVIDIA GPU you measure speed as well. Without one your
-# CUDA C++ is built for the CPU and every answer is checked there; speed is shown as recorded on another machine.
+# **You need** about 85 minutes and PyTorch, and no knowledge of CUDA. With an NVIDIA GPU you measure speed as well.
+# Without one your CUDA C++ is built for the CPU and every answer is checked there; speed is shown as recorded on another
+# machine.
 
 # %%
 from grader import benchmark, check, device
@@ -82,9 +83,9 @@ draw_gpu()
 
 # %% [markdown]
 # A GPU consists of **streaming multiprocessors** (**SMs**); an H200 has 132. Each block runs on one SM, which can hold
-# several blocks at a time. The other blocks wait in line. That is why a block has at most 1,024 threads, and a grid can
-# have billions. A block's threads run in groups of 32, called **warps**: all threads of a warp run the same instruction
-# together.
+# several blocks at a time. The other blocks wait in line. A block must fit on its SM, so it has at most 1,024 threads. A
+# grid can have billions. A block's threads run in groups of 32, called **warps**: all threads of a warp run the same
+# instruction together.
 
 # %% [markdown]
 # ## A thread for each element
@@ -461,8 +462,9 @@ files
 #   whose inputs have changed. `-gencode=arch=compute_…,code=sm_…` names the GPU that the code is for.
 #
 # All this is in a folder under `~/.cache/torch_extensions`, or in your `build_directory=`. That folder is the
-# **cache**: call `load_inline` again with the same name and the same text, and nothing is built. After a change, the same
-# process builds it again under the name `demo_v1`: it cannot unload a library that it has loaded.
+# **cache**: call `load_inline` again with the same name and the same text, and nothing is built. The files above belong to
+# a library named `demo`. After a change, the same process builds it again as `demo_v1`, because it cannot unload a
+# library that it has loaded.
 #
 # With a GPU, the next cell builds and calls it, which takes 20 seconds or more. Without one it shows what a GPU machine
 # took.
@@ -527,8 +529,8 @@ recorded("load_inline", "build_s")
 #
 # <details><summary>Answer</summary>
 #
-# It drops to a fraction. Neighbouring threads now touch elements that are a whole row apart, so every load fetches far
-# more than it uses. The next notebook counts this.
+# Expect a fraction of the speed, and measure it. Neighbouring threads now touch elements that are a whole row apart, so
+# every load fetches far more than it uses. The next notebook counts this.
 #
 # </details>
 #
@@ -625,8 +627,8 @@ count_predictions()
 #
 # - [An Even Easier Introduction to CUDA](https://developer.nvidia.com/blog/even-easier-introduction-cuda/) goes from one
 #   thread to a grid in ten minutes.
-# - [Programming Model](https://docs.nvidia.com/cuda/cuda-c-programming-guide/#programming-model) is the chapter of NVIDIA's
-#   guide on threads, blocks and memory.
+# - [Programming Model](https://docs.nvidia.com/cuda/cuda-programming-guide/01-introduction/programming-model.html) is the
+#   chapter of NVIDIA's guide on threads, blocks and memory.
 # - [torch.utils.cpp_extension](https://docs.pytorch.org/docs/stable/cpp_extension.html) documents every option of
 #   `load_inline`.
 #

@@ -60,7 +60,7 @@ draw_sectors(stride=8)
 
 # %% [markdown]
 # Each thread has its own sector, and uses 4 of its 32 bytes. Try other strides and element sizes. From which stride on
-# does it get no worse, for floats and for single bytes? Leave the offset at 0: it has its own section below.
+# does it get no worse, for floats and for single bytes? Leave the offset at 0 for now: a section below is about it.
 
 # %%
 explore_sectors()
@@ -200,15 +200,16 @@ result
 # As long as little is in flight, twice the bytes give nearly twice the bandwidth. Once memory is busy all the time,
 # more bytes in flight only wait longer.
 #
-# The share of the threads that an SM could hold and that are there is called the **occupancy**. The chart is a
-# measurement of it: 0.5 KiB in flight are 32 threads of 2,048, an occupancy of under 2 %, and 32 KiB are 100 %. A
-# kernel's occupancy is limited by its registers, its shared memory and the size of its blocks. Full occupancy is not a
-# goal: on the recorded GPU half of it is nearly as fast.
+# The number of threads on an SM, divided by the number that it can hold, is called the **occupancy**. So the chart also
+# shows bandwidth over occupancy: 0.5 KiB in flight are 32 threads of 2,048, an occupancy of under 2 %, and 32 KiB are
+# 100 %. Three things limit a kernel's occupancy: the size of its blocks, the registers of its threads, and the shared
+# memory of its blocks, which comes later in this notebook. Full occupancy is not a goal: on the recorded GPU half of it
+# is nearly as fast.
 
 # %% [markdown]
 # Now look back at the wide loads. If each of 2,048 threads has one `float` in flight, that is 8 KiB per SM. With
 # `float2` it is 16 KiB, and with `float4` 32 KiB. Find these three in the last chart and compare them with the three
-# copies: they are close.
+# copies: on the recorded GPU they are close.
 #
 # So a thread that moves one `float` has too little in flight. This is also why the copies at stride 1 and at offset 0
 # are slower than the one with `float4`.
@@ -291,8 +292,8 @@ draw_transposed_tile()
 # In CUDA C++:
 #
 # - `__shared__ float held[256];` in a kernel is one array for the whole block. Its size is a constant.
-# - `extern __shared__ float held[];` is an array whose size the launch chooses, as the third value in bytes:
-#   `reverse<<<1, 256, 256 * sizeof(float)>>>(…)`. This is **dynamic shared memory**.
+# - `extern __shared__ float held[];` is an array whose size the launch chooses. It is the third value of the launch, in
+#   bytes: `reverse<<<1, 256, 256 * sizeof(float)>>>(…)`. This is **dynamic shared memory**.
 # - `__syncthreads()` is a **barrier**: no thread of the block passes before all have reached it.
 #
 # This kernel reverses 256 elements, with one block of 256 threads:
@@ -306,15 +307,15 @@ draw_transposed_tile()
 # }
 # ```
 #
-# Thread 3 reads what thread 252 wrote.
-# They are in different warps, and nothing determines which warp is first. Without the barrier thread 3 may read before
-# thread 252 has written: a **race**. It may go well a thousand times, and fail on another GPU.
+# Thread 3 reads what thread 252 wrote. They are in different warps, and nothing determines which warp is first. Without
+# the barrier, thread 3 may read before thread 252 has written: a **race**. It may go well a thousand times, and fail on
+# another GPU.
 #
 # **All** threads of the block must reach the barrier. So a thread without an element must not `return` before it.
 #
-# A tile has two dimensions: `__shared__ float tile[32][32];`. It takes 4 KiB. A kernel can have up to 48 KiB with a
-# constant size, and up to 227 KiB of dynamic shared memory on an H100 or H200. All blocks on an SM share its 228 KiB,
-# so large tiles lower the occupancy.
+# A tile has two dimensions: `__shared__ float tile[32][32];`. It takes 4 KiB. A block can have up to 48 KiB of shared
+# memory. On an H100 or H200 it can have up to 227 KiB, but only as dynamic shared memory, and the launcher must allow it
+# first, with `cudaFuncSetAttribute`. All blocks on an SM share its 228 KiB, so large tiles lower the occupancy.
 
 # %% [markdown]
 # ## Banks

@@ -388,8 +388,8 @@ recorded("reductions", "error_ppb")
 # A function marked `__device__` is called from kernels; it may declare `__shared__` arrays. `__shfl_down_sync` takes
 # doubles, too.
 #
-# Start with the simplest correct version: a loop over single floats, and one block. Then take one step after the other,
-# and `check` after each.
+# Start with the simplest correct version: a loop over single floats, and one block. `blocks` is 1 already, so delete the
+# line that raises `NotImplementedError`. Then take one step after the other, and `check` after each.
 
 # %% nbgrader={"grade_id": "mean_cuda", "solution": true}
 import ctypes
@@ -554,11 +554,12 @@ benchmark(mean_cuda)
 #
 # ## What you would use
 #
-# In earnest, do not write a reduction. **CUB**, which is part of the CUDA toolkit, has the tuned parts: with `#include
-# <cub/cub.cuh>`, `cub::BlockReduce<double, 256>` does the work of `block_sum`, and `cub::DeviceReduce::Sum` reduces a
-# whole array. **Cooperative groups** (`#include <cooperative_groups/reduce.h>`) have a `reduce` for warps. Try them in
-# the exercise: `check` accepts both. You now know what they do inside, and what to do when they do not fit, for example
-# to fuse a reduction with the work before it.
+# In production code, do not write a reduction yourself. **CUB**, which is part of the CUDA toolkit, has the tuned parts:
+# with `#include <cub/cub.cuh>`, `cub::BlockReduce<double, 256>` does the work of `block_sum`, and
+# `cub::DeviceReduce::Sum` reduces a whole array. **Cooperative groups** (`#include <cooperative_groups/reduce.h>`) have a
+# `reduce` for warps. Try `BlockReduce` or this `reduce` in the exercise: `check` accepts both, with and without a GPU.
+# You now know what they do inside, and what to do when they do not fit: for example, if you want to fuse a reduction with
+# the work before it.
 
 # %% [markdown]
 # ## Extra credit
@@ -571,8 +572,9 @@ benchmark(mean_cuda)
 #
 # <details><summary>Answer</summary>
 #
-# `check` accepts many short float32 sums, and on a GPU limited by memory they are hardly faster. One long sum fails on
-# the vector with one very large element, where the others are lost, and on large vectors far from 0.
+# `check` accepts many short float32 sums. Expect them to be hardly faster, because the kernel waits for memory, and
+# measure it. One long sum fails on the vector with one very large element, where the others are lost, and on large
+# vectors far from 0.
 #
 # </details>
 #
@@ -591,7 +593,7 @@ benchmark(mean_cuda)
 # <details><summary>Answer</summary>
 #
 # The loads are coalesced in both. With pieces, blocks read from places far apart, and the last piece may be shorter, so one
-# block finishes early. `benchmark` shows how much that costs.
+# block finishes early. `benchmark` shows whether that costs anything.
 #
 # </details>
 #
@@ -616,7 +618,7 @@ count_predictions()
 # - replaced an atomic addition for each element by one for each warp, by one for each block, and by none
 # - drawn a tree, counted the warps that work in each of its steps, and seen what happens without barriers
 # - computed how many bytes must be in flight, and so how many blocks and how wide loads it takes
-# - seen sums of float32 that depend on their order, and one that stands still
+# - seen sums of float32 that depend on their order, and one that stops growing
 # - let the last block finish, with a fence and a ticket, in one launch
 # - written a mean, had it checked, and compared it with `torch.mean`
 #

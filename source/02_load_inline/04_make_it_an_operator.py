@@ -258,7 +258,7 @@ torch.autograd.gradcheck(cube, (x,))
 # %% [markdown]
 # If the two differ, it raises an error that shows both.
 #
-# Keep away from kinks. Leaky ReLU has one at 0, where the difference is the mean of the two slopes. There `gradcheck`
+# Test away from kinks. Leaky ReLU has one at 0, where the difference is the mean of the two slopes. There `gradcheck`
 # fails although the formula is right.
 
 # %% [markdown]
@@ -354,8 +354,8 @@ compare(prediction, tuple(wrong.tolist()))
 # - **Inside `with torch.cuda.stream(side):`**, PyTorch's operations go to `side`. A kernel on the default stream does not
 #   wait for them. It reads `x` before it is complete: a race between two queues.
 # - **Inside a CUDA graph**, PyTorch records the launches of the current stream, to replay them all at once.
-#   `torch.compile(mode="reduce-overhead")` does this. A kernel on the default stream is not recorded: the capture
-#   fails, or the replays leave old results.
+#   `torch.compile(mode="reduce-overhead")` does this. A kernel on the default stream is not recorded. It runs once, while
+#   the graph is captured, and each replay then leaves its old result.
 #
 # So ask PyTorch for its current stream. `torch.cuda.current_stream(x.device).cuda_stream` is its address as a number.
 # Pass it as the fourth launch value. The third is the size of **dynamic shared memory**, here 0.
@@ -637,13 +637,13 @@ costs
 #
 # </details>
 #
-# 4. With a GPU: set `stream = 0` and capture a call in a graph, `with torch.cuda.graph(torch.cuda.CUDAGraph()):`. What
-#    does CUDA report?
+# 4. With a GPU: set `stream = 0`, call the operator once, and then capture a call: `graph = torch.cuda.CUDAGraph()` and
+#    `with torch.cuda.graph(graph):`. Change `x` in place and call `graph.replay()`. What do you expect?
 #
 # <details><summary>Answer</summary>
 #
-# While a stream is captured, work on the default stream is not allowed, because it would have to wait for the captured
-# stream. The launch returns an error that names the capture.
+# PyTorch captures on a stream that does not wait for the default stream. So the launch is neither refused nor recorded: it
+# runs at once. Expect a warning that the graph is empty, and a replay that leaves the old result.
 #
 # </details>
 

@@ -6,7 +6,7 @@
 #
 # **You will learn**
 #
-# - how often a matrix product can use each value that it loads, and what that has to do with the roofline
+# - how often a matrix product can use each value that it loads, and whether memory or arithmetic limits it
 # - to write a loop over tiles in shared memory, and which two barriers it needs
 # - what **register tiling** is, and why a thread should compute many elements
 # - what TF32 and float16 lose, compared with float32
@@ -128,8 +128,8 @@ draw_tile_loop(step=2)
 # loading the next tiles while a slow one still reads these.
 #
 # **The edges.** If K is not a multiple of 32, the last tiles reach past the end. A thread without an element to load
-# writes a 0: it adds nothing to any sum. For the same reason no thread may return early. It has no element of `out`, but
-# it still loads for the others, and every thread must reach both barriers.
+# writes a 0: it adds nothing to any sum. For the same reason no thread may return early. A thread without an element of
+# `out` still loads for the others, and every thread must reach both barriers.
 #
 # Predict: by what factor does a tile of 32 × 32 reduce the loads from memory, compared with the naive kernel?
 
@@ -144,8 +144,8 @@ compare(prediction, of_naive / of_tiles, "times", how="computed")
 
 # %% [markdown]
 # The factor is the tile's width. The arithmetic intensity rises from 0.25 to 8 operations per byte. That is still less
-# than the 14 at which an H200 becomes compute-bound (67 trillion operations over 4,800 GB/s), and there is a second
-# limit, much closer.
+# than the 14 above which arithmetic, and not memory, limits an H200 (67 trillion operations over 4,800 GB/s). And there
+# is a second limit, much closer.
 
 # %% [markdown]
 # ## A tile in registers
@@ -172,8 +172,8 @@ compare(prediction, (8 + 8) / (8 * 8), "reads per multiplication", how="computed
 draw_thread_tile(8)
 
 # %% [markdown]
-# The naive tile needs 2. With 8 × 8 sums, 256 threads compute a tile of 128 × 128, and the intensity rises to 32
-# operations per byte. In C++ the sums are an array in each thread. With 4 × 4 of them:
+# One element per thread needs 2. With 8 × 8 sums, 256 threads compute a tile of 128 × 128, and the intensity rises to
+# 32 operations per byte. In C++ the sums are an array in each thread. With 4 × 4 of them:
 #
 # ```cpp
 # float sums[4][4] = {};  // all 0
@@ -185,13 +185,12 @@ draw_thread_tile(8)
 # ```
 #
 # Registers have no addresses. The array stays in registers only if the compiler knows every index, so all loops over
-# `y` and `x` have constant bounds and are unrolled. Otherwise the sums move to **local memory**, which in truth is
-# the GPU's main memory.
+# `y` and `x` have constant bounds and are unrolled. Otherwise the sums move to **local memory**, which despite its name
+# is the GPU's main memory.
 #
 # There is a price. 64 sums take 64 of the at most 255 registers per thread, and an SM has 65,536 registers. At 128
-# registers per thread only 512 threads fit on an SM that could hold 2,048. The share of threads that are there is the
-# **occupancy**: here 25 %. Few threads with much work each can be as fast as many with little: what counts is that
-# enough independent instructions are in flight.
+# registers per thread only 512 threads fit on an SM that could hold 2,048: an **occupancy** of 25 %. Few threads with
+# much work each can be as fast as many with little: what counts is that enough independent instructions are in flight.
 
 # %% [markdown]
 # ## How much precision is needed?
@@ -216,10 +215,9 @@ errors = [(product - exact).abs().mean().item() for product in (x @ y, as_tf32(x
 compare(prediction, errors[1] / errors[0], "times as large")
 
 # %% [markdown]
-# For neural networks that is often good enough, and
-# `torch.backends.cuda.matmul.allow_tf32 = True` asks PyTorch for it. For solving linear equations it is usually not. This
-# exercise is about float32: `check` compares with a tolerance that TF32 and float16 miss by far, and the speed is
-# compared with cuBLAS in float32.
+# For neural networks that is often good enough, and `torch.set_float32_matmul_precision("high")` lets PyTorch use TF32.
+# For solving linear equations it is usually not. This exercise is about float32: `check` compares with a tolerance that
+# TF32 and float16 miss by far, and the speed is compared with cuBLAS in float32.
 
 # %% [markdown]
 # ## Exercise: multiply with tiles
@@ -373,14 +371,13 @@ print("wrong elements:", (out != a).sum().item(), "of", a.numel())
 # ## How fast is it?
 #
 # A product of 4096 × 4096 matrices takes 137 billion operations, and both operands and the result together have 201
-# million bytes. So the work is compute-bound, if the loads are reused. The speed is compared with cuBLAS in float32 at
+# million bytes. So arithmetic limits the kernel, if it reuses its loads. The speed is compared with cuBLAS in float32 at
 # ⟦ gate("matmul_tiled", "cublas").cases | join(", ") ⟧:
 #
 # - ⟦ exercise("matmul_tiled").gates[1].points ⟧ of ⟦ exercise("matmul_tiled").max_points ⟧ points is for reaching
 #   ⟦ exercise("matmul_tiled").gates[1].at_least ⟧ of it, which tiles in shared memory should do.
 # - ⟦ gate("matmul_tiled", "cublas").points ⟧ more are for ⟦ gate("matmul_tiled", "cublas").at_least ⟧, which takes
 #   tiles in registers.
-#
 #
 # With a GPU, the next cell measures the naive kernel first.
 
@@ -409,7 +406,7 @@ benchmark(matmul_tiled)
 # 3. **Are the sums in registers?** `nvcc -Xptxas -v` reports *spill* bytes and a *stack frame* if they are not. Every
 #    index into `sums` must be a constant after unrolling.
 # 4. **Does a read of shared memory conflict?** Threads of a warp that read down a column of a tile want one bank. Store
-#    the tile of `a` transposed, so that a thread's values lie side by side.
+#    the tile of `a` transposed, so that a thread's values are adjacent.
 # 5. **Do the multipliers wait for the next tiles?** Load the next step's elements into registers before you multiply
 #    this step's, and store them in shared memory afterwards.
 
@@ -427,8 +424,8 @@ benchmark(matmul_tiled)
 #
 # </details>
 #
-# 2. Store the tile of `a` as it lies, `tile_a[row][k]`. How many ways is the bank conflict when a warp reads it, if
-#    the warp's threads belong to two rows of threads?
+# 2. Store the tile of `a` without transposing it, `tile_a[row][k]` with rows of 8 floats. How many ways is the bank
+#    conflict when a warp reads it, if the warp's threads belong to two rows of threads?
 #
 # <details><summary>Answer</summary>
 #
@@ -501,12 +498,12 @@ count_predictions()
 #
 # ## Read on
 #
-# - [Shared memory](https://docs.nvidia.com/cuda/cuda-c-programming-guide/#shared-memory) in the CUDA C++ Programming
-#   Guide multiplies matrices with tiles of 16 × 16.
+# - [Shared memory in a product](https://docs.nvidia.com/cuda/cuda-c-best-practices-guide/#shared-memory-in-matrix-multiplication-c-ab)
+#   is a section of the CUDA C++ Best Practices Guide. It measures what tiles in shared memory gain.
 # - [How to Optimize a CUDA Matmul Kernel](https://siboehm.com/articles/22/CUDA-MMM) by Simon Boehm climbs from the naive
 #   kernel to the speed of cuBLAS, step by step.
-# - [Efficient GEMM in CUDA](https://docs.nvidia.com/cutlass/media/docs/cpp/efficient_gemm.html) shows how CUTLASS divides
-#   the work among blocks, warps, threads and tensor cores.
+# - [Efficient GEMM in CUDA](https://docs.nvidia.com/cutlass/latest/media/docs/cpp/efficient_gemm.html) shows how CUTLASS
+#   divides the work among blocks, warps, threads and tensor cores.
 #
 # **Next:** [Add two vectors](../03_triton/01_add_vectors.ipynb), where you write blocks instead of threads. Or go
 # back to the [syllabus](../README.ipynb). Both are in the course's folder.

@@ -12,9 +12,9 @@
 # - how to debug a kernel
 # - how fast such a kernel can be at best
 #
-# **You need** about 55 minutes, PyTorch, and no CUDA. With an NVIDIA GPU you measure speed as well. Without one, the
-# kernels run in simulators, slowly; the report of `check` says what a simulator cannot see. Recorded speeds from
-# another machine are shown in either case.
+# **You need** about 55 minutes and PyTorch, and no knowledge of CUDA. With an NVIDIA GPU you measure speed as well.
+# Without one, the kernels run in simulators, slowly; the report of `check` says what a simulator cannot see. Recorded
+# speeds from another machine are shown in either case.
 
 # %%
 from grader import benchmark, check, device
@@ -32,9 +32,9 @@ import triton.language as tl
 # %% [markdown]
 # ## What Triton is for
 #
-# Triton is a language and compiler for GPU kernels, written in Python. It began as research at Harvard, published in
-# 2019; OpenAI released version 1.0 in 2021. Its aim: people without CUDA experience write kernels that are about as
-# fast as an expert's. Today `torch.compile` generates Triton, and there are back ends for NVIDIA and AMD GPUs.
+# Triton is a language for GPU kernels with the syntax of Python, and the compiler for it. It began as research at Harvard,
+# published in 2019; OpenAI released version 1.0 in 2021. Its aim is that people without CUDA experience can write kernels
+# about as fast as an expert's. Today `torch.compile` generates Triton, and Triton compiles for NVIDIA and AMD GPUs.
 # PyTorch's GPU builds for Linux include it; on its own, it is `pip install triton`.
 #
 # ## One thread, one element
@@ -75,8 +75,8 @@ out.copy_to_host()
 # Ten elements need three blocks, and three blocks have twelve threads. Because of `if i < n`, two of them do nothing.
 #
 # This programming style is called **SIMT**: single instruction, multiple threads. The code describes one element.
-# Nothing in it says that threads run in groups, or that neighbouring threads should load neighbouring addresses. Yet
-# both are up to you.
+# Nothing in it says that threads run in groups, or that neighbouring threads should load neighbouring addresses. Yet a
+# kernel is fast only if its author has both in mind.
 
 # %% [markdown]
 # ## One program, one block
@@ -186,8 +186,9 @@ memory
 # ## Who does what
 #
 # A kernel's author must think of three parts of a GPU. The *DRAM* is large, slow memory; on data-centre cards it is
-# **HBM**. The *SRAM* is small, fast memory on the chip: registers and **shared memory**. The *ALUs* are the units that
-# compute, in groups called **streaming multiprocessors** (SMs). Each part needs care:
+# **HBM**. The *SRAM* is small, fast memory on the chip: registers, which hold each thread's own values, and **shared
+# memory**. The *ALUs* are the units that compute. A GPU has many **streaming multiprocessors** (SMs), each with SRAM and
+# ALUs of its own. Four things need care:
 #
 # | | what it means | in CUDA | in Triton |
 # | --- | --- | --- | --- |
@@ -247,13 +248,14 @@ found
 # Triton's **interpreter** runs a kernel in Python, program by program, on tensors of the CPU. Without a GPU it is in
 # use already. With one, set `TRITON_INTERPRET=1` before you import Triton.
 #
-# - **`print(i)`** in a kernel shows a block's values, and **`breakpoint()`** opens the Python debugger.
-# - **On a GPU**, write `tl.device_print("i", i)`: it prints while the kernel runs, once per thread. So print little.
-#   `tl.static_print(BLOCK)` prints while the kernel is compiled.
+# - **In the interpreter**, `print(i)` in a kernel shows a block's values, and `breakpoint()` opens the Python debugger.
+# - **On a GPU**, write `tl.device_print("i", i)` instead: it prints while the kernel runs, once per thread. So print
+#   little. `tl.static_print(BLOCK)` prints while the kernel is compiled.
 # - **The interpreter is more forgiving** than a GPU. It runs Python that does not compile for a GPU, such as `break` in
 #   a loop. So without a GPU `check` also compiles your kernels for an H100.
 #
-# Add `print(i)` to `double_triton` above, run its cell and the launch, and look at the third program's block.
+# Print `i` in `double_triton` above, as fits your machine. Run its cell and the launch, and look at the third program's
+# block. Then take the line out again.
 
 # %% [markdown]
 # ## Exercise: add two vectors
@@ -294,7 +296,7 @@ def vector_add(x, y, out):
 
 # %% [markdown]
 # First make it correct, then fast. `check` runs the cell above in a separate process and compares every element with a
-# float64 result. A kernel that crashes gives you a message and does not end this notebook. If you get a `NameError`,
+# float64 result. If your kernel crashes, you get a message, and this notebook keeps running. If you get a `NameError`,
 # run the exercise's cell first.
 
 # %% nbgrader={"grade_id": "check-vector_add", "grade": true, "locked": true, "points": 5}
@@ -343,16 +345,16 @@ recorded("vector_add", "ratio_vs_torch", "ratio_vs_compile", "share_of_copy")
 #   ⟦ recorded(bench="vector_add", case="65,536 elements", metric="median_us", gpu="H200") ⟧ for 65,536 elements and
 #   ⟦ recorded(bench="vector_add", case="262,144 elements", metric="median_us", gpu="H200") ⟧ for four times as many.
 #   Nearly all of that is the fixed time that a GPU takes to start and finish any kernel: it is **overhead-bound**.
-# - **The cache does not help.** Vectors of this size would fit into the L2 cache, and a loop over the same vectors
-#   would measure the cache. So each launch gets its own vectors, more of them than the L2 holds.
+# - **The cache does not help.** All SMs share a cache, the L2. Vectors of this size would fit into it, and a loop over
+#   the same vectors would measure the cache. So each launch gets its own vectors, more of them than the L2 holds.
 # - **Large vectors:** all curves meet at the bandwidth of a copy. Your kernel, `torch.add` and the Triton kernel that
 #   `torch.compile` generates move the same bytes. At 134,217,728 elements the authors' kernel even reached
 #   ⟦ recorded(bench="vector_add", case="134,217,728 elements", metric="share_of_copy", gpu="H200") ⟧ of a copy's
 #   bandwidth on an H200. A copy is a yardstick, not a law: half of its bytes are writes, but only a third of an
 #   addition's.
-# - **Do not trust a ratio far from 1** at the small sizes of your own plot. Calling a Triton kernel can take the host
-#   tens of µs, longer than such a kernel runs. Then the GPU waits for the call, and you have measured the host. The
-#   recorded table leaves the host out.
+# - **Do not trust a ratio far from 1** at the small sizes of your own plot. Calling a Triton kernel can take the CPU,
+#   called the host, tens of µs, longer than such a kernel runs. Then the GPU waits for the call, and you have measured
+#   the host. The recorded table leaves the host out.
 #
 # So an addition alone is not worth a kernel. It is worth one when several operations share one trip to memory, which is
 # the subject of the softmax notebook.
@@ -360,8 +362,8 @@ recorded("vector_add", "ratio_vs_torch", "ratio_vs_compile", "share_of_copy")
 # %% [markdown]
 # ## Extra credit
 #
-# No points, but each of these shows something. Change the exercise's cell, run it, and `benchmark` it again (with a
-# GPU).
+# No points, but each of these shows something. Change the exercise's cell, run it, and `check` it again, or `benchmark`
+# it (with a GPU).
 #
 # 1. Set `BLOCK_SIZE` to 64, 256, 1024 and 8192. Which are slow?
 #
@@ -372,12 +374,13 @@ recorded("vector_add", "ratio_vs_torch", "ratio_vs_compile", "share_of_copy")
 #
 # </details>
 #
-# 2. Compute `x + y * 2` instead. Does the time change? What if you take the sine of the sum as well?
+# 2. Add work that leaves the result as it is, because `benchmark` measures right kernels only: store
+#    `x + y + 0.0 * x`. Does the time change? And with `0.0 * tl.sin(x)`?
 #
 # <details><summary>Answer</summary>
 #
-# A multiplication is free, because the kernel waits for memory. A sine may be hidden as well, if the GPU computes it in
-# the time that its bytes take.
+# Expect the multiplication to be free, because the kernel waits for memory. A sine may be hidden as well, if the GPU
+# computes it in the time that the bytes take.
 #
 # </details>
 #

@@ -166,8 +166,8 @@ compare(prediction, out.item())
 #   sums. Nothing has to be 0 before, and the order is fixed.
 #
 # Why not let one of the programs wait for the others? There may be more programs than the GPU runs at a time. If those
-# that run wait for one that has not started, they wait forever. But within a *stream*, a launch waits until the launch
-# before it is done. So the second stage is a second launch, and the same kernel can do it:
+# that run wait for one that has not started, they wait forever. But launches go into a queue, called a *stream*, where
+# each waits until the launch before it is done. So the second stage is a second launch, and the same kernel can do it:
 
 # %%
 def two_stages(x, block=1024):
@@ -458,8 +458,8 @@ compare(prediction, error(1))
 #
 # <details><summary>Answer</summary>
 #
-# Shuffles and barriers in each round, during which the program has nothing in flight. More programs per SM hide part of
-# it.
+# Shuffles and barriers in each round, during which the program has nothing in flight. More programs per SM may hide part
+# of it: try the grid with fewer and with more.
 #
 # </details>
 #

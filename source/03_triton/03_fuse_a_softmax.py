@@ -91,9 +91,9 @@ draw_eager_and_fused(eager)
 # %% [markdown]
 # ## Keep the row on the chip
 #
-# To move each element only once in and once out, a kernel must keep the row: load it, find its maximum, subtract,
-# exponentiate, sum, divide, and only then store. Between load and store the row stays in registers and shared memory,
-# the SRAM of one SM.
+# To read and write each element only once, a kernel must keep the row: load it, find its maximum, subtract, exponentiate,
+# sum, divide, and only then store. Between load and store the row stays in registers and shared memory, the SRAM of one
+# SM.
 
 # %%
 draw_row_in_sram()
@@ -435,11 +435,11 @@ def center(x: torch.Tensor) -> torch.Tensor:
 
 
 # %% [markdown]
-# It needs two more facts: the shape of the result, for `torch.compile`, and the gradient. To subtract the mean is
-# linear and symmetric, so its gradient is the same operation on the incoming gradient. `opcheck` tests the
+# It needs two more facts: the shape of the result, for `torch.compile`, and the gradient. Subtracting the mean is a
+# linear and symmetric operation, so its gradient is the same operation on the incoming gradient. `opcheck` tests the
 # registration.
 #
-# Predict: what is the gradient of the first element of each centred row with respect to itself, for rows of 5?
+# Let `y` be the centred row of `x`. Predict: what is the derivative of `y[0]` with respect to `x[0]`, for rows of 5?
 
 # %%
 prediction = ...  # d y[0] / d x[0]
@@ -483,8 +483,7 @@ torch.library.opcheck(center, (x,))
 #
 # <details><summary>Answer</summary>
 #
-# It is accepted: one more rounding is within the error allowed. The kernel waits for memory, so there is little to
-# gain.
+# It is accepted: one more rounding is within the error allowed. The kernel waits for memory, so expect little gain.
 #
 # </details>
 

@@ -141,8 +141,8 @@ compare(prediction, round(2 * n**3 / (2 * 3 * n**2)), "operations per byte", how
 # ## Rung 1: one tile per program
 #
 # So each program computes a **tile** of `out`. It needs a row of tiles of `a` and a column of tiles of `b`. In each
-# step along K it multiplies two tiles and adds the product to its sums. A library of such products is called a
-# **GEMM**, for general matrix multiplication.
+# step along K it multiplies two tiles and adds the product to its sums. Libraries call such a product a **GEMM**, for
+# general matrix multiplication.
 
 # %%
 draw_tile_loop(step=2)
@@ -241,9 +241,9 @@ compare(prediction, int(total))
 #
 # - **bfloat16** has the range of float32 and 8 significant bits. In a kernel it is used like float16. In the
 #   interpreter it is broken: `tl.dot` gives wrong numbers without an error, so test such kernels on a GPU.
-# - **float32** does not reach the tensor cores as it is. `tl.dot` rounds its operands to **TF32**, which keeps 11
-#   significant bits of the 24, unless you pass `input_precision="ieee"`. The interpreter does not round, so it cannot
-#   show the error. The compiled code does:
+# - **float32** does not reach the tensor cores as it is. They read it as **TF32**, which keeps 11 of its 24 significant
+#   bits, unless you pass `input_precision="ieee"` to `tl.dot`. The interpreter keeps all 24, so it cannot show the
+#   error. The compiled code names the type:
 
 # %%
 wide = torch.zeros(64, 64)
@@ -281,8 +281,8 @@ explore_grouped_order()
 
 # %% [markdown]
 # The picture is computed, not measured. It assumes that the cache holds the tiles that were used last, and that all 132
-# programs take their steps together. Real programs drift apart. But one thing holds in general: hit rates near 100 %
-# differ by what they *miss*, and DRAM must deliver the misses.
+# programs take their steps together. Real programs drift apart. But one thing holds in general: do not compare hit rates,
+# but *miss* rates, because DRAM must deliver the misses. With 98 % hits it delivers half as much as with 96 %.
 #
 # For example, take 4 columns of tiles and groups of 2 rows. Programs 0 to 3 compute (0, 0), (1, 0), (0, 1) and (1, 1).
 # Program 7 computes (1, 3), and program 8 begins the next group with (2, 0). With `tiles_m` rows and `tiles_n` columns
@@ -329,8 +329,8 @@ compare(prediction, int(227 // stage_kib), "stages", how="computed")
 #   some_kernel[lambda chosen: (triton.cdiv(n, chosen["BLOCK"]),)](x, n)  # BLOCK is in the Config
 #   ```
 #
-# - **Compiling takes seconds per configuration.** For a small product that is a waste. `early_config_prune` is a
-#   function of yours that may shorten the list first.
+# - **Compiling takes seconds per configuration.** For a small product that is a waste. `early_config_prune` names a
+#   function that may shorten the list first. The exercise's cell has one, `worth_timing`.
 # - **To see the choice,** print `matmul_kernel.best_config` after a launch, or set `TRITON_PRINT_AUTOTUNING=1` before
 #   you start Python.
 # - **Without a GPU** the interpreter takes the first configuration in the list. To try the others, put each of them
@@ -342,7 +342,7 @@ compare(prediction, int(227 // stage_kib), "stages", how="computed")
 # Write `a @ b` into `out`. `a` is M × K, `b` is K × N, `out` is M × N, all float16. Each has strides of its own. M, N
 # and K may be anything from 1 up. Keep the sums in float32.
 #
-# 1. The kernel, with tiles in plain order: pointers; the loop over K; the store. `check` it. *(about 22 lines)*
+# 1. The kernel, with tiles in plain order: pointers; the loop over K; the store. `check` it. *(about 17 lines)*
 # 2. The launch: a grid that knows the chosen values, and all six strides. *(about 4 lines)*
 # 3. The grouped order, then more configurations. *(about 7 lines)*
 
@@ -419,7 +419,7 @@ check(matmul)
 # - ⟦ gate("matmul", "cublas").points ⟧ for ⟦ gate("matmul", "cublas").at_least ⟧ times the speed of cuBLAS, as the
 #   geometric mean over ⟦ gate("matmul", "cublas").cases | join(" and ") ⟧
 #
-# Predict the ratio before you run this. Each new size is tuned, which takes a while.
+# Predict the ratio before you run this. With a GPU each new size is tuned, which takes a while.
 
 # %%
 benchmark(matmul)
@@ -442,9 +442,9 @@ recorded("matmul", "ratio_vs_cublas")
 # - Is the group larger than 1?
 # - Is there a division or a modulo inside the loop? Move it out.
 #
-# When Triton 1.0 was announced in 2021, the headline was a float16 product on a par with cuBLAS "in under 25 lines".
-# Count yours: the authors' kernel has 22 lines, plus 4 for the launch. The 2021 kernel left out the mask along K, so it
-# was right only for multiples of its tile. Does the claim hold on your GPU?
+# The announcement of Triton 1.0 in 2021 promised a float16 product on a par with cuBLAS "in under 25 lines". Count
+# yours: the body of the authors' kernel has 19 lines, and the launch has 4. The 2021 kernel left out the mask along K,
+# so it was right only for multiples of its tile. Does the promise hold on your GPU?
 
 # %% [markdown]
 # ## Rung 4: fuse what follows
@@ -467,7 +467,8 @@ recorded("matmul", "ratio_vs_cublas")
 #
 # For right answers, your `matmul` with one more line is enough. *(about 30 lines)* The other points are for
 # ⟦ gate("matmul_leaky_relu", "cublas").at_least ⟧ times the speed of cuBLAS followed by the activation. If yours falls
-# short of that, come back after [Match cuBLAS](05_match_cublas.ipynb). Its last rung is what the authors used here.
+# short of that, come back after [Match cuBLAS](05_match_cublas.ipynb). Its last rung is what the authors used here, and
+# it explains the `TensorDescriptor` that the cell imports. Until then, leave that line alone.
 
 # %% nbgrader={"grade_id": "matmul_leaky_relu", "solution": true}
 import torch
@@ -592,8 +593,8 @@ benchmark(matmul_leaky_relu)
 recorded("matmul_leaky_relu", "ratio_vs_cublas", "ratio_vs_compile")
 
 # %% [markdown]
-# This table leaves out the host's time, too. If the fused kernel does not pay at a size, count tiles. At 1536 there are
-# 72 tiles of 128 × 256 for 132 SMs. At 3072 there are 288: the 132 SMs need three rounds for them, as they would for
+# This table leaves out the host's time, too. If the fused kernel is no faster at some size, count tiles. At 1536 there
+# are 72 tiles of 128 × 256 for 132 SMs. At 3072 there are 288: the 132 SMs need three rounds for them, as they would for
 # 396.
 
 # %% [markdown]
@@ -606,17 +607,17 @@ recorded("matmul_leaky_relu", "ratio_vs_cublas", "ratio_vs_compile")
 #
 # <details><summary>Answer</summary>
 #
-# The picture predicts that 1 and 64 are worst, and that 4 to 16 are close to each other. Real differences are smaller,
-# because a kernel that computes all the time hides part of the traffic.
+# The picture predicts that 1 and 64 are worst, and that 4 to 16 are close to each other. Expect smaller differences in
+# the time, because a kernel computes while its tiles arrive, which hides part of the traffic. Measure it.
 #
 # </details>
 #
-# 2. Set `num_stages` from 1 to 5. When does it no longer help, and when does it no longer compile?
+# 2. Set `num_stages` from 1 to 5. When does it no longer help, and when does it fail?
 #
 # <details><summary>Answer</summary>
 #
-# It stops helping when copies are hidden. It stops compiling when the buffers exceed shared memory: Triton reports "out
-# of resource", and `triton.autotune` skips that configuration.
+# It stops helping when copies are hidden. It fails when the buffers exceed shared memory: Triton reports "out of
+# resource", and `triton.autotune` skips that configuration.
 #
 # </details>
 #
@@ -624,8 +625,8 @@ recorded("matmul_leaky_relu", "ratio_vs_cublas", "ratio_vs_compile")
 #
 # <details><summary>Answer</summary>
 #
-# Both give NaN where K is not a multiple of the tile. With one mask, the other operand still brings in NaN, and 0 times
-# NaN is NaN.
+# Both give NaN in cases where K is not a multiple of the tile. With one mask, the other operand can still bring in NaN,
+# and 0 times NaN is NaN.
 #
 # </details>
 

@@ -28,15 +28,15 @@ from triton.tools.tensor_descriptor import TensorDescriptor
 # %% [markdown]
 # ## Rung 5: descriptors and a persistent grid
 #
-# The tuned kernel of the last notebook still pays two costs: in the loop, it computes addresses; between two tiles,
-# its tensor cores wait. This rung removes both.
+# The tuned kernel of the last notebook still has two costs. It computes addresses in the loop, and its tensor cores wait
+# between two tiles. This rung removes the first and reduces the second.
 #
 # ### Tensor descriptors
 #
-# Each thread computes pointers and masks for each load. Hopper cards have a unit that copies a whole tile by itself,
-# the **Tensor Memory Accelerator** (**TMA**). You describe the matrix once, in a **tensor descriptor**: its address,
-# shape and strides, and the shape of a tile. After that, a load names only the tile's corner. Elements outside the
-# matrix are read as 0 and never written, so you need no masks.
+# In that kernel each thread computes pointers and masks for each load. Hopper cards have a unit that copies a whole tile
+# by itself, the **Tensor Memory Accelerator** (**TMA**). You describe the matrix once, in a **tensor descriptor**: its
+# address, shape and strides, and the shape of a tile. After that, a load names only the tile's corner. Elements outside
+# the matrix are read as 0 and never written, so you need no masks.
 
 # %%
 @triton.jit
@@ -63,7 +63,8 @@ compare(prediction, int((tile == 0).sum()), "zeros")
 # needs the pointers of the last notebook. Before Hopper, descriptors work too, but Triton compiles them to ordinary
 # loads, and you gain nothing.
 #
-# (Older Triton code uses *block pointers*, `tl.make_block_ptr`. They are deprecated, and Triton 3.9 removes them.)
+# Older Triton code uses *block pointers*, `tl.make_block_ptr`. They are deprecated, and newer versions of Triton no
+# longer have them.
 #
 # `triton.autotune` chooses the tile's shape, but you make the descriptor before the launch, when that shape is not
 # known yet. Give the descriptor any shape that is allowed, such as `[1, 8]`, and let each `triton.Config` correct it
@@ -95,8 +96,8 @@ compare(prediction, triton.cdiv(10, 4), "waves", how="computed")
 draw_waves(tiles=10, sms=4)
 
 # %% [markdown]
-# A **persistent kernel** starts one program per SM. Program `first` takes tile `first`, then the one
-# `programs` further on, and so on:
+# A **persistent kernel** starts one program per SM. Program `first` takes tile `first`, then the tile `programs` further
+# on, and so on:
 #
 # ```python
 # for tile in tl.range(first, tiles, programs, flatten=True):
@@ -316,8 +317,8 @@ recorded("matmuls", "rate_tflops", "ratio_vs_cublas")
 #
 # <details><summary>Answer</summary>
 #
-# The busiest SM has four tiles either way, so expect no large difference. With 128 programs, each has exactly four
-# tiles, and four SMs are free.
+# The busiest SM has four tiles either way, so expect no large difference, and measure it. With 128 programs, each has
+# exactly four tiles, and four SMs are free.
 #
 # </details>
 
@@ -353,6 +354,7 @@ count_predictions()
 # About half: the second wave has one tile and takes as long as the first.
 #
 # </details>
+#
 # ## Read on
 #
 # - [Persistent matmul](https://triton-lang.org/main/getting-started/tutorials/09-persistent-matmul.html), the tutorial

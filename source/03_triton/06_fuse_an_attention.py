@@ -1,8 +1,8 @@
 # %% [markdown]
 # # Fuse an attention
 #
-# **You will** write the softmax of rows that fit on no SM, and turn it into the kernel that language models spend their
-# time in: attention without a stored matrix of scores, known as **FlashAttention**.
+# **You will** write the softmax of rows that are too long for an SM, and turn it into a kernel in which language models
+# spend much of their time: attention without a stored matrix of scores, known as **FlashAttention**.
 #
 # **You will learn**
 #
@@ -10,11 +10,12 @@
 # - to fuse two matrix products with a softmax between them
 # - to mask scores: past the end, and above the diagonal (*causal* attention)
 # - to tell whether bytes, multiplications or exponentials limit a kernel
-# - how the backward pass does without the matrix, too
+# - why the backward pass does not need that matrix either
 #
 # **You need** about 130 minutes, [Fuse a softmax](03_fuse_a_softmax.ipynb) and
 # [Multiply matrices](04_multiply_matrices.ipynb). Every point for correctness can be earned without a GPU: your kernels
-# run in Triton's interpreter. Points for speed need an NVIDIA GPU.
+# run in Triton's interpreter, slowly, and the report of `check` says what it cannot see there. Points for speed need an
+# NVIDIA GPU.
 
 # %%
 from grader import benchmark, check, device
@@ -32,8 +33,8 @@ import triton.language as tl
 # %% [markdown]
 # ## Rows that do not fit
 #
-# Your first softmax kept a row on the chip: load it once, do all five steps, store it once. An SM of an H100 or H200
-# has 256 KiB of registers, and 228 KiB of shared memory.
+# Your first softmax kept a row on the chip: it loaded the row once, did all five steps, and stored it once. An SM of an
+# H100 or H200 has 256 KiB of registers, and 228 KiB of shared memory.
 #
 # A vocabulary of 262,144 tokens gives rows of 262,144 float32. Predict: the registers of how many SMs would one such
 # row fill?
@@ -65,15 +66,14 @@ compare(prediction, (reads + writes) / 2, "times the bytes of a copy", how="comp
 # %% [markdown]
 # ## One pass for the maximum and the sum
 #
-# The second pass needs the maximum of the *whole* row, and the first pass only has it at the end. But suppose you start
-# adding anyway, with the maximum of what you have seen so far. A new piece then raises the maximum from $m$ to $m'$,
-# and every term of the sum is too large by the same factor:
+# The second pass needs the maximum of the *whole* row, which the first pass has only at its end. But suppose you start
+# adding anyway, with the maximum of what you have seen so far. If a new piece then raises the maximum from $m$ to $m'$,
+# every term of the sum so far is too large, by the same factor:
 #
 # $$ e^{x_j - m} = e^{x_j - m'} \cdot e^{m' - m} $$
 #
-# Multiply the sum by $e^{m - m'}$ once, and go on. This is the **online softmax**
-# of [Milakov and Gimelshein](https://arxiv.org/abs/1805.02867) (2018). Here it is for a row of 12
-# elements in pieces of 4:
+# Multiply the sum by $e^{m - m'}$ once, and go on. This is the **online softmax** of
+# [Milakov and Gimelshein](https://arxiv.org/abs/1805.02867) (2018). Here it is for a row of 12 elements in pieces of 4:
 
 # %%
 row = [1.0, 2.0, 3.0, 1.0, 2.0, 7.0, 0.0, 1.0, 5.0, 4.0, 6.0, 2.0]
@@ -198,8 +198,8 @@ check(softmax_long)
 # ### How fast can it get?
 #
 # Count bytes. Your kernel reads the row twice and writes it once, and a copy reads and writes it once. The bandwidth
-# counts what *must* be moved, two sizes of the matrix. Predict: which share of a copy's bandwidth can it reach, if the
-# second read comes from memory again?
+# counts only what *must* be moved, one read and one write. Predict: which share of a copy's bandwidth can your kernel
+# reach, if the second read comes from memory again?
 
 # %%
 prediction = ...  # share of a copy
@@ -208,9 +208,9 @@ prediction = ...  # share of a copy
 compare(prediction, round(2 / 3, 2), "of a copy", how="computed")
 
 # %% [markdown]
-# If the second read comes from the **L2 cache**, the share can be close to 1. That depends on how many rows are
-# *in flight*. With one program on each of 132 SMs, rows of 65,536 elements take 33 MiB together, and rows of 262,144
-# take 132 MiB. The L2 cache of an H100 or H200 has 50 MB.
+# If the second read comes from the **L2 cache**, the share can be close to 1. That depends on how many rows the GPU works
+# on at the same time. With one program on each of 132 SMs, rows of 65,536 elements take 33 MiB together, and rows of
+# 262,144 take 132 MiB. The L2 cache of an H100 or H200 has 50 MB.
 #
 # The short rows of [Fuse a softmax](03_fuse_a_softmax.ipynb) stay on the chip between the two uses. At N = 32768 that
 # kernel reached ⟦ recorded(bench="softmax", case="4096 × 32768", metric="share_of_copy", gpu="H200") ⟧ of a copy on an
@@ -223,21 +223,21 @@ benchmark(softmax_long)
 recorded("softmax_long", "ratio_vs_torch", "ratio_vs_eager", "ratio_vs_compile", "share_of_copy")
 
 # %% [markdown]
-# Where does your curve fall towards two thirds? Multiply the length of a row there by the number of programs that run
-# at the same time.
+# With a GPU: where does your curve fall towards two thirds? Multiply the bytes of a row there by the number of programs
+# that run at the same time, and compare the product with your GPU's L2 cache.
 
 # %% [markdown]
 # ## Attention
 #
-# An **attention** has three inputs: queries $Q$, keys $K$ and values $V$, each a matrix of $n$ rows (one per token) and
-# $d$ columns (the *head size*). Each row of the output is a weighted mean of the rows of $V$.
+# **Attention** has three inputs: queries $Q$, keys $K$ and values $V$, each a matrix of $n$ rows (one per token) and $d$
+# columns (the *head size*). Each row of the output is a weighted mean of the rows of $V$.
 #
 # $$ O = \text{softmax}\!\left(\frac{Q K^T}{\sqrt d}\right) V $$
 #
 # The softmax runs over each row of the **scores** $S = Q K^T / \sqrt d$, and its result $P$ holds the **weights**.
 # Without the division by $\sqrt d$ the scores would grow with $d$, and one weight would take nearly everything. A model
-# has several *heads* per layer, each with its own $Q$, $K$ and $V$, and a batch of texts. Here all of them are the
-# first axis.
+# has several *heads* per layer, each with its own $Q$, $K$ and $V$, and a batch of texts. Here the first axis counts the
+# heads of all texts.
 
 # %%
 def eager_attention(q, k, v):
@@ -263,7 +263,7 @@ compare(prediction, round(eager.total), "times the size of q", how="computed")
 eager
 
 # %% [markdown]
-# One $n \times n$ matrix is $n/d = 16$ times as large as `q`, and it is moved six times. At $n = 16{,}384$ it is 256
+# An $n \times n$ matrix is $n/d = 16$ times as large as `q`, and the sequence moves six. At $n = 16{,}384$ each is 256
 # times as large: 512 MiB per head in float16. This is why long texts once did not fit on a GPU at all.
 #
 # ### Two limits
@@ -280,7 +280,7 @@ operations = 4 * heads * n**2 * d
 to_multiply_ms = operations / tflops / 1e9
 
 # %% [markdown]
-# Predict: by how much is the time for the eager sequence's *bytes* longer than the time for its *operations*?
+# Predict: how many times as long does it take to move the *bytes* of the eager sequence as to do its *operations*?
 
 # %%
 prediction = ...  # times
@@ -294,8 +294,8 @@ print(f"bytes if fused:        {fused_bytes / gbps / 1e6:.3f} ms")
 compare(prediction, round(eager_bytes / gbps / 1e6 / to_multiply_ms, 1), "times", how="computed")
 
 # %% [markdown]
-# The eager sequence is **memory-bound**, although it multiplies matrices. Fused, it would be **compute-bound**: all it
-# takes is to keep the scores on the chip.
+# The eager sequence is **memory-bound**, although it multiplies matrices. Fused, it would be **compute-bound**. All
+# it takes is to keep the scores on the chip.
 
 # %% [markdown]
 # ## The matrix that is never stored
@@ -307,14 +307,14 @@ compare(prediction, round(eager_bytes / gbps / 1e6 / to_multiply_ms, 1), "times"
 draw_score_tiles(tiles=6, row=3)
 
 # %% [markdown]
-# A row of scores comes in pieces, so its softmax must be online: a running maximum and a sum per row. But where does
-# the second pass go? A softmax had to visit each element again, in order to divide it. An attention need not: the
-# weights are only used in a sum,
+# A row of scores comes in pieces, so its softmax must be online: a running maximum and a sum per row. But what about the
+# second pass? A softmax has to visit each element again, in order to divide it. Attention does not, because it uses the
+# weights only in a sum,
 #
 # $$ o_i = \frac{\sum_j e^{s_{ij} - m_i}\, v_j}{\sum_j e^{s_{ij} - m_i}}. $$
 #
 # The numerator is a sum like the denominator. So accumulate **both**, and rescale both when the maximum rises. Divide
-# once, at the end. That is the whole of FlashAttention's forward pass:
+# once, at the end. This is FlashAttention's forward pass, for one tile of rows:
 
 # %%
 def one_program(q, k, v, tile):
@@ -339,8 +339,8 @@ torch.allclose(one_program(a[:128], b, c, tile=32), right[:128], atol=1e-5)
 #
 # Tensor cores multiply float16 and add in float32. `tl.dot(q, k)` gives float32 scores. The softmax stays in float32,
 # and the weights are rounded to float16 for the second product: `weights.to(tl.float16)`. The accumulator must be
-# float32. Suppose it were not: 600 keys have the same score, and values near 150. Each weight is $e^0 = 1$ before the
-# division. Predict: what does a float16 accumulator hold at the end?
+# float32. Suppose it were float16, and 600 keys had the same score and a value of 150 each. Before the division each
+# weight is $e^0 = 1$. Predict: what does the accumulator hold at the end?
 
 # %%
 prediction = ...  # a number, or "inf"
@@ -376,7 +376,7 @@ compare(prediction, round(math.log2(math.e) / math.sqrt(64), 4), how="computed")
 # would count. In Triton that is `tl.where(seen, scores, -float("inf"))`.
 #
 # **Causal mask.** A language model predicts the next token, so token $i$ must not see later ones: row $i$ of the scores
-# keeps the keys $0 \dots i$. For whole tiles the mask costs less than nothing:
+# keeps the keys $0 \dots i$. For whole tiles the mask even saves work:
 
 # %%
 draw_score_tiles(tiles=6, row=3, causal=True)
@@ -414,9 +414,9 @@ compare(prediction, [round(100 * computed / len(kinds)), round(100 * kinds.count
 # - The kernel's parameters are given, and you may change them. `q_head` and `q_row` are strides of `q`; a program owns
 #   `BLOCK_M` rows and takes `BLOCK_N` keys per step; `HEAD` is the head size, 64 or 128.
 # - Load `k` as a tile of (head size, keys), with `[:, None]` along the head: then `tl.dot(q, k)` has the right shape.
-#   Or load it as it lies, and use `tl.trans(k)`.
+#   Or load it as it is stored, and use `tl.trans(k)`.
 # - `CAUSAL: tl.constexpr` is known when the kernel is compiled, so `if CAUSAL:` costs nothing.
-# - Begin with one loop that masks every tile. When `check` is content, let a first loop run over the tiles that need no
+# - Begin with one loop that masks every tile. When `check` passes, let a first loop run over the tiles that need no
 #   mask.
 
 # %% nbgrader={"grade_id": "attention", "solution": true}
@@ -485,7 +485,7 @@ def attention(q, k, v, out, causal):
 
 # %% [markdown]
 # Among the checks are lengths that fit no tile, scores above 100 and below -100, sums that pass 65,504, and one key far
-# above the rest. Small errors are allowed: those of weights in float16, not those of float8.
+# above the rest. The tolerance allows for weights that are rounded to float16, but not to float8.
 
 # %% nbgrader={"grade_id": "check-attention", "grade": true, "locked": true, "points": 12}
 check(attention)
@@ -493,10 +493,10 @@ check(attention)
 # %% [markdown]
 # ### What limits it now?
 #
-# A fused kernel moves next to nothing. Its products take $4 d$ operations per score. But each score also takes one
-# **exponential**, and the units for those are few. According to the [FlashAttention-3
-# paper](https://arxiv.org/abs/2407.08608) (2024), an H100 (SXM) computes 3.9 · 10¹² of them per second at best. Its
-# tensor cores reach 989 · 10¹² operations per second.
+# A fused kernel moves few bytes. Its products take $4 d$ operations per score. But each score also takes one
+# **exponential**, and an SM has few units for those. According to the
+# [FlashAttention-3 paper](https://arxiv.org/abs/2407.08608) (2024), an H100 (SXM) computes 3.9 · 10¹² of them per second
+# at best. Its tensor cores reach 989 · 10¹² operations per second.
 #
 # Predict: how long do the exponentials take, compared with the products, for $d = 64$ and for $d = 128$?
 
@@ -511,8 +511,9 @@ def exp_over_products(d):
 compare(prediction, [exp_over_products(64), exp_over_products(128)], how="computed")
 
 # %% [markdown]
-# For $d = 64$ both take equally long. A kernel that waits for one before it starts the other reaches half of the peak.
-# FlashAttention-3 therefore lets two groups of warps take turns: while one multiplies, the other computes exponentials.
+# For $d = 64$ both take equally long. A kernel that waits for one before it starts the other reaches at most half of the
+# peak. FlashAttention-3 therefore lets two groups of warps take turns: while one multiplies, the other computes
+# exponentials.
 #
 # The points:
 #
@@ -524,7 +525,7 @@ compare(prediction, [exp_over_products(64), exp_over_products(128)], how="comput
 #
 # Both are geometric means over ⟦ gate("attention", "sdpa").cases | join("; ") ⟧ (heads × length × head size).
 #
-# Predict, for those: how many times as fast as the eager sequence is your kernel, and as PyTorch's fused one?
+# Predict for these cases: how many times as fast is your kernel as the eager sequence, and as PyTorch's fused kernels?
 
 # %%
 prediction = ...  # two ratios
@@ -536,7 +537,7 @@ benchmark(attention)
 recorded("attention", "ratio_vs_eager", "ratio_vs_sdpa", "ratio_vs_compile")
 
 # %% [markdown]
-# Compare your TFLOPS with those of [Match cuBLAS](05_match_cublas.ipynb), where the authors' fastest product reached
+# With a GPU, compare your TFLOPS with those of [Match cuBLAS](05_match_cublas.ipynb), where the authors' product reached
 # ⟦ recorded(bench="matmuls", case="descriptors, persistent grid, 4096", metric="rate_tflops", gpu="H200") ⟧ on an H200.
 # Part of the difference is the time for maxima, exponentials and factors, in which the tensor cores wait.
 
@@ -546,11 +547,11 @@ recorded("attention", "ratio_vs_eager", "ratio_vs_sdpa", "ratio_vs_compile")
 # Training needs gradients: given $dO$, find $dQ$, $dK$ and $dV$. PyTorch's autograd would keep $P$, all $n^2$ weights.
 # A fused kernel does not have them, and **computes them again**.
 #
-# From $O = P V$ follow, as for any product,
+# As for any product, $O = P V$ gives
 #
 # $$ dV = P^T dO, \qquad dP = dO\, V^T. $$
 #
-# Now go through the softmax of a row. With $P_{ij} = e^{S_{ij}} / \sum_k e^{S_{ik}}$,
+# The next step back is the softmax of a row. With $P_{ij} = e^{S_{ij}} / \sum_k e^{S_{ik}}$,
 #
 # $$ dS_{ij} = P_{ij} \Big( dP_{ij} - \sum_k P_{ik}\, dP_{ik} \Big). $$
 #
@@ -558,7 +559,7 @@ recorded("attention", "ratio_vs_eager", "ratio_vs_sdpa", "ratio_vs_compile")
 #
 # $$ \sum_k P_{ik}\, dP_{ik} = \sum_k P_{ik} \sum_c dO_{ic} V_{kc} = \sum_c dO_{ic} O_{ic} =: D_i, $$
 #
-# a product of two rows that are at hand. Finally, since $S = Q K^T / \sqrt d$,
+# a product of two rows that the program has anyway. Finally, since $S = Q K^T / \sqrt d$,
 #
 # $$ dQ = dS\, K / \sqrt d, \qquad dK = dS^T Q / \sqrt d. $$
 #
@@ -603,23 +604,26 @@ products_forward, products_backward = 2, 5  # q kᵀ, p v; q kᵀ again, pᵀ dO
 compare(prediction, products_backward / products_forward, "times", how="computed")
 
 # %% [markdown]
-# One of the five computes the scores a second time. That is cheap: a product on the chip takes far less time
-# than a trip of $n^2$ numbers to memory and back.
+# One of the five computes the scores a second time. By the count above that is cheap: the products on the chip take far
+# less time than $n^2$ numbers on their way to memory and back.
 #
-# In a kernel each program takes a tile of *keys*, so that `grad_k` and `grad_v` stay in its accumulators. `grad_q`
-# then gets a part from every program: either they add with atomics, or a second kernel goes over it by rows.
+# In a kernel each program takes a tile of *keys*, so that `grad_k` and `grad_v` stay in its accumulators. `grad_q` then
+# gets a part from every program. Either the programs add these parts with atomics, or a second kernel computes `grad_q`
+# by rows.
 
 # %% [markdown]
 # ## Extra credit
 #
 # No points. Change an exercise's cell, run it, `check` it, and `benchmark` it if you have a GPU.
 #
-# 1. Let the second pass of `softmax_long` go over the pieces from the last to the first. Why can that be faster?
+# 1. Let the second pass of `softmax_long` go over the pieces from the last to the first. Why might that be faster, and
+#    for which rows?
 #
 # <details><summary>Answer</summary>
 #
-# The pieces that the first pass read last are the likeliest to be in the L2 cache still. From first to last, each piece
-# has been pushed out by later ones just before it is needed.
+# The pieces that the first pass read last are the likeliest to be still in the L2 cache. From first to last, later pieces
+# may have pushed each piece out before it is needed. Expect a gain only for rows that do not fit into the L2 together,
+# and measure it.
 #
 # </details>
 #
@@ -627,28 +631,29 @@ compare(prediction, products_backward / products_forward, "times", how="computed
 #
 # <details><summary>Answer</summary>
 #
-# Four. Give a piece of a row to each program. A first kernel writes the maximum and the sum of every piece. A second
-# one combines them and writes its piece of the output. The first kernel's results are a few bytes per piece.
+# Four. Give each program a piece of a row. A first kernel writes the maximum and the sum of every piece, a few bytes. In
+# a second kernel each program combines those of its row, and writes its piece of the output.
 #
 # </details>
 #
-# 3. With a causal mask, program 0 has one or two tiles and the last one has all of them. In which order should the
-#    programs start?
+# 3. With a causal mask, the program of the first rows has one or two tiles, and the program of the last rows has all of
+#    them. In which order should the programs start?
 #
 # <details><summary>Answer</summary>
 #
-# The longest first: compute the tile of rows from `tl.num_programs(0) - 1 - tl.program_id(0)`. Otherwise the longest
-# programs start last, and at the end a few SMs work while the others wait (a *tail*).
+# The longest first: compute the tile of rows from `tl.num_programs(0) - 1 - tl.program_id(0)`. Programs start roughly by
+# number, so otherwise a long one may start last, and a few SMs work at the end while the others wait: a *tail*. Measure
+# whether it matters with many heads.
 #
 # </details>
 #
 # 4. Autotune `BLOCK_M`, `BLOCK_N`, `num_warps` and `num_stages`, as in [Multiply matrices](04_multiply_matrices.ipynb).
-#    What stops `BLOCK_M = 256` for a head size of 128?
+#    What would you expect to limit `BLOCK_M = 256` for a head size of 128?
 #
 # <details><summary>Answer</summary>
 #
 # Registers. The accumulator has 256 × 128 float32, 128 KiB of the SM's 256 KiB, and the scores and weights need room as
-# well. The rest is spilled to memory.
+# well. Values that do not fit are spilled to memory. The next notebook shows how to count spilled values without a GPU.
 #
 # </details>
 #
@@ -656,8 +661,8 @@ compare(prediction, products_backward / products_forward, "times", how="computed
 #
 # <details><summary>Answer</summary>
 #
-# Only the pointers: with G heads of queries per head of keys, `k` and `v` start at `(head // G) * k_head`. The keys are
-# read G times from the L2 cache instead of from memory.
+# Only the pointers: with G heads of queries per head of keys, `k` starts at `(head // G) * k_head`, and `v` in the same
+# way. Programs of G heads then read the same keys, so all but the first may find them in the L2 cache.
 #
 # </details>
 
@@ -669,8 +674,8 @@ count_predictions()
 # %% [markdown]
 # ## In this notebook you have
 #
-# - computed a softmax with a running maximum, in one pass less
-# - seen that a row's second read is free only while the row is in the L2 cache
+# - computed a softmax with a running maximum, in two passes instead of three
+# - counted that a row's second read is cheap only while the row is in the L2 cache
 # - fused two products and a softmax into a kernel whose scores never leave the chip
 # - masked keys past the end and above the diagonal, and skipped what is masked completely
 # - found that exponentials can limit a kernel as much as products do
@@ -678,9 +683,9 @@ count_predictions()
 #
 # ## Check yourself
 #
-# <details><summary>Why does an attention need no second pass over the keys, when a softmax does?</summary>
+# <details><summary>Why does attention need no second pass over the keys, although a softmax does?</summary>
 #
-# A softmax writes every weight, and each must be divided by the final sum. An attention writes only their sum with the
+# A softmax writes every weight, and each must be divided by the final sum. Attention writes only the weighted sum of the
 # values. That sum can be divided as a whole, at the end.
 #
 # </details>

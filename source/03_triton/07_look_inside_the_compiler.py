@@ -288,7 +288,7 @@ def vector_width(ptx):
 
 
 # %% [markdown]
-# `check` draws ⟦ exercise("vector_width").cases | length ⟧ new texts, each with something else to trip over.
+# `check` draws ⟦ exercise("vector_width").cases | length ⟧ new texts, each with a trap of its own.
 
 # %% nbgrader={"grade_id": "check-vector_width", "grade": true, "locked": true, "points": 4}
 check(vector_width)
@@ -405,8 +405,8 @@ compare(prediction, max(small.loads), "bytes", how="computed")
 #   are neighbours.
 # - You may rely on this: the number of columns and the distance between rows are multiples of 4, and `x` and `out`
 #   begin at multiples of 16 bytes. But rows may be padded, differently in each matrix.
-# - We inspect the loads only for matrices with at least 1,000 columns. You may load the gain as it is: it is one number
-#   per program.
+# - `check` inspects the loads only for matrices with at least 1,000 columns. You may load the gain as it is: it is one
+#   number per program.
 #
 # Wide stores need the same hints.
 
@@ -570,10 +570,11 @@ count_predictions()
 #
 # <details><summary>What happens if a hint is false?</summary>
 #
-# The compiler trusts it. The kernel loads four neighbours of the first element, even if you asked for others, or it
+# The compiler trusts it. The kernel loads four neighbours from the first element on, even if you asked for others, or it
 # faults at an address that is not aligned.
 #
 # </details>
+#
 # ## Read on
 #
 # - [PTX instruction set](https://docs.nvidia.com/cuda/parallel-thread-execution/): every instruction of this notebook
