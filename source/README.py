@@ -1,13 +1,13 @@
 # %% [markdown]
 # # Learn to program a GPU
 #
-# This course is for people who know PyTorch and have never written a kernel. You find out where a GPU program's time
-# goes and write kernels in CUDA C++, Triton, Numba and CuPy. Each kernel is checked, and measured against PyTorch and
-# the hardware's limit.
+# This course is for people who know PyTorch and have never written a kernel, a function that runs on the GPU. You find
+# out where a GPU program's time goes, and write kernels in CUDA C++, Triton, Numba and CuPy. Each kernel is checked, and
+# compared with PyTorch and with the hardware's limit.
 #
-# Every notebook works in the same way: **predict**, **measure**, **explain**. Write your prediction down before you
-# run the cell that measures. A wrong prediction is the best thing that can happen to you here: it shows where to
-# look.
+# Every notebook works in the same way: **predict**, **measure**, **explain**. Replace the `...` after `prediction =` with
+# your prediction before you run the cell that measures. A wrong prediction is the best thing that can happen to you here:
+# it shows where to look.
 
 # %% [markdown]
 # ## The notebooks
@@ -39,7 +39,7 @@
 #
 # | notebook | you write | points |
 # | :--- | :--- | ---: |
-# | [Add vectors](03_triton/01_add_vectors.ipynb) | `vector_add` | ⟦ points("03_triton/01_add_vectors") ⟧ |
+# | [Add two vectors](03_triton/01_add_vectors.ipynb) | `vector_add` | ⟦ points("03_triton/01_add_vectors") ⟧ |
 # | [Reduce to a mean in Triton](03_triton/02_reduce_to_a_mean.ipynb) | `mean_triton` | ⟦ points("03_triton/02_reduce_to_a_mean") ⟧ |
 # | [Fuse a softmax](03_triton/03_fuse_a_softmax.ipynb) | `softmax` | ⟦ points("03_triton/03_fuse_a_softmax") ⟧ |
 # | [Multiply matrices](03_triton/04_multiply_matrices.ipynb) | `outer_product`, `matmul`, `matmul_leaky_relu` | ⟦ points("03_triton/04_multiply_matrices") ⟧ |
@@ -59,16 +59,16 @@
 # | [Search many stars](04_numba_cupy/05_search_many_stars.ipynb) | `ls_stars` | ⟦ points("04_numba_cupy/05_search_many_stars") ⟧ |
 # | **Chapter 4** | | **⟦ points("04_numba_cupy") ⟧** |
 #
-# Take the chapters in this order or start with Triton: they do not depend on each other. Each notebook takes one to two
-# hours, and its first cell says how long. The [glossary](glossary.ipynb) explains each term in a line and says where it
-# is taught.
+# Take the chapters in this order, or start with chapter 3, which needs neither of the first two. Chapter 4 uses threads,
+# blocks and shared memory, which chapter 2 explains. Each notebook takes about one to three hours, and its first cell says
+# how long. The [glossary](glossary.ipynb) explains each term in a line and says where it is taught.
 
 # %% [markdown]
 # ## This machine
 #
 # The notebooks run with an NVIDIA GPU and without one. The next cell says which you have: `cuda` means a GPU, `cpu`
-# means that kernels run in simulators. They check every answer, but points for speed need a GPU. The text shows
-# measurements that were recorded on one.
+# means that kernels run in simulators. Without a GPU, every answer is still checked, and the notebooks show recorded
+# measurements instead of yours. Only the points for speed need a GPU.
 
 # %%
 from grader import device
@@ -76,14 +76,14 @@ from grader import device
 device
 
 # %% [markdown]
-# If something seems to be missing, run `grader doctor` in a terminal. It says what this machine can do, and which
-# command fixes what is missing.
+# If something seems to be missing, run `grader doctor` in a terminal, or `.venv/bin/grader doctor` in the folder of a
+# checkout. It says what this machine can do, and which command installs what is missing.
 
 # %% [markdown]
 # ## How an exercise works
 #
-# 1. Read the task and fill in the cell where it says `YOUR CODE HERE` or `NotImplementedError`. Your whole solution,
-#    imports included, must be in that one cell.
+# 1. Read the task. In the cell below it, write your code where it says `YOUR CODE HERE` or `NotImplementedError`. Your
+#    whole solution, imports included, must be in that one cell.
 # 2. Run the cell, then `check(…)` below it. It says what is wrong and where to look. If you get a `NameError`, run the
 #    exercise's cell first.
 # 3. When your answer is right, run `benchmark(…)`. It plots your speed over the problem size, next to the baselines.
@@ -94,8 +94,8 @@ device
 # %% [markdown]
 # ## Your progress
 #
-# `progress()` shows the best result of each exercise so far, as `check` recorded it on this machine, and where to
-# continue. A tick means that you have all points, or all that a machine without a GPU can give.
+# `progress()` shows your best result in each exercise so far, as `check` recorded it on this machine, and where to
+# continue. A tick means that you have all points, or all that you can get without a GPU.
 
 # %%
 from grader import progress

@@ -1,8 +1,8 @@
 # %% [markdown]
 # # Glossary
 #
-# Each term in one line, with the notebook that teaches it. The terms are NVIDIA's and PyTorch's own, so you can search
-# for them. Go back to the [syllabus](README.ipynb).
+# Each term in one line, with the notebook that teaches it. Most terms are those of the field, so you can search for
+# them. Go back to the [syllabus](README.ipynb).
 
 # %% [markdown]
 # ## 1. Find where the time goes
@@ -14,7 +14,7 @@
 # | **asynchronous** | said of a launch: it returns before the GPU has done the work | [Time a GPU call](01_profiling/01_time_a_gpu_call.ipynb) |
 # | **backend** | the part of `torch.compile` that turns a captured graph into something to call | [Let the compiler fuse](01_profiling/05_let_the_compiler_fuse.ipynb) |
 # | **bandwidth** | bytes moved per second | [Draw the roofline](01_profiling/04_draw_the_roofline.ipynb) |
-# | **busy share** | the share of a span of time in which the GPU does any work | [Read a profile](01_profiling/02_read_a_profile.ipynb) |
+# | **busy share** | the part of a span of time in which the GPU does any work, from 0 to 1 | [Read a profile](01_profiling/02_read_a_profile.ipynb) |
 # | **caching allocator** | the part of PyTorch that keeps freed GPU memory for later tensors | [Read a profile](01_profiling/02_read_a_profile.ipynb) |
 # | **cold** | said of a cache that does not hold the data yet, so that they come from memory | [Time a GPU call](01_profiling/01_time_a_gpu_call.ipynb) |
 # | **compute-bound** | limited by the rate of arithmetic | [Draw the roofline](01_profiling/04_draw_the_roofline.ipynb) |
@@ -29,8 +29,8 @@
 # | **FX graph** | the list of operations that TorchDynamo captures | [Let the compiler fuse](01_profiling/05_let_the_compiler_fuse.ipynb) |
 # | **GEMM** | general matrix multiplication, the product of two matrices | [Draw the roofline](01_profiling/04_draw_the_roofline.ipynb) |
 # | **graph break** | a place where TorchDynamo ends a graph and leaves the next step to Python | [Let the compiler fuse](01_profiling/05_let_the_compiler_fuse.ipynb) |
-# | **guards** | the checks of a compiled function that its assumptions still hold | [Let the compiler fuse](01_profiling/05_let_the_compiler_fuse.ipynb) |
-# | **HBM** | high-bandwidth memory, the memory of a data-centre GPU | [Draw the roofline](01_profiling/04_draw_the_roofline.ipynb) |
+# | **guards** | a compiled function's checks that its assumptions still hold | [Let the compiler fuse](01_profiling/05_let_the_compiler_fuse.ipynb) |
+# | **HBM** | high-bandwidth memory, the memory of large data-centre GPUs | [Draw the roofline](01_profiling/04_draw_the_roofline.ipynb) |
 # | **host** | the CPU and its memory, as CUDA calls them | [Time a GPU call](01_profiling/01_time_a_gpu_call.ipynb) |
 # | **idle gap** | a stretch of time between two pieces of work in which the GPU does nothing | [Read a profile](01_profiling/02_read_a_profile.ipynb) |
 # | **Inductor** | the part of `torch.compile` that fuses operations and writes the kernels | [Let the compiler fuse](01_profiling/05_let_the_compiler_fuse.ipynb) |
@@ -45,16 +45,16 @@
 # | **NVTX** | NVIDIA's library for naming ranges of a program, which its profilers then show | [Free a pipeline](01_profiling/03_free_a_pipeline.ipynb) |
 # | **outlier** | a measurement far from the others | [Time a GPU call](01_profiling/01_time_a_gpu_call.ipynb) |
 # | **overhead-bound** | limited by launches and Python, so that the GPU waits for work | [Free a pipeline](01_profiling/03_free_a_pipeline.ipynb) |
-# | **pinned memory** | host memory that the GPU can read by itself, so that copies need not wait | [Free a pipeline](01_profiling/03_free_a_pipeline.ipynb) |
+# | **pinned memory** | host memory that the GPU can read directly, so that copies need not wait | [Free a pipeline](01_profiling/03_free_a_pipeline.ipynb) |
 # | **pointwise** | said of an operation that computes each element on its own | [Let the compiler fuse](01_profiling/05_let_the_compiler_fuse.ipynb) |
 # | **power limit** | the most power that a GPU may draw; it lowers its clock to stay within | [Time a GPU call](01_profiling/01_time_a_gpu_call.ipynb) |
 # | **profiler** | a tool that records what ran, when, and for how long | [Read a profile](01_profiling/02_read_a_profile.ipynb) |
 # | **queue** | the list of work that the host has handed to the GPU; CUDA calls it a stream | [Time a GPU call](01_profiling/01_time_a_gpu_call.ipynb) |
 # | **recompile** | compiling a function again because no graph fits the call | [Let the compiler fuse](01_profiling/05_let_the_compiler_fuse.ipynb) |
 # | **reductions** | operations that turn many values into one, such as sums and maxima | [Let the compiler fuse](01_profiling/05_let_the_compiler_fuse.ipynb) |
-# | **registers** | the few values that each thread of a GPU has at hand | [Let the compiler fuse](01_profiling/05_let_the_compiler_fuse.ipynb) |
+# | **registers** | the fastest memory of a GPU: a few values for each thread | [Let the compiler fuse](01_profiling/05_let_the_compiler_fuse.ipynb) |
 # | **ridge** | the arithmetic intensity at which a kernel stops being limited by memory | [Draw the roofline](01_profiling/04_draw_the_roofline.ipynb) |
-# | **roofline** | the least of bandwidth times intensity and peak: the most that an operation can reach | [Draw the roofline](01_profiling/04_draw_the_roofline.ipynb) |
+# | **roofline** | the lower of peak and bandwidth times intensity: the highest rate that an operation can reach | [Draw the roofline](01_profiling/04_draw_the_roofline.ipynb) |
 # | **schedule** | says which steps of a long run the profiler skips, warms up in and records | [Read a profile](01_profiling/02_read_a_profile.ipynb) |
 # | **sectors** | the 32-byte pieces in which a GPU fetches memory | [Draw the roofline](01_profiling/04_draw_the_roofline.ipynb) |
 # | **Self CPU** | the time of an operation without the operations that it calls | [Read a profile](01_profiling/02_read_a_profile.ipynb) |
@@ -76,19 +76,19 @@
 # | **bank conflict** | threads of a warp that want different words of one shared-memory bank, and wait for each other | [Move bytes well](02_load_inline/02_move_bytes_well.ipynb) |
 # | **barrier** | a point that no thread of a block passes before all have reached it; `__syncthreads()` | [Move bytes well](02_load_inline/02_move_bytes_well.ipynb) |
 # | **block** | the threads that run together on one SM and can share memory | [Square a matrix](02_load_inline/01_square_a_matrix.ipynb) |
-# | **bounds check** | the test whether a thread has an element at all | [Square a matrix](02_load_inline/01_square_a_matrix.ipynb) |
+# | **bounds check** | the test whether a thread's index is inside the array | [Square a matrix](02_load_inline/01_square_a_matrix.ipynb) |
 # | **coalescing** | neighbouring threads access neighbouring elements, so that few sectors are moved | [Move bytes well](02_load_inline/02_move_bytes_well.ipynb) |
 # | **divergence** | threads of one warp take different branches, which then run one after the other | [Reduce to a mean](02_load_inline/03_reduce_to_a_mean.ipynb) |
 # | **fake kernel** | the function that describes an operator's result without computing it | [Make it an operator](02_load_inline/04_make_it_an_operator.ipynb) |
 # | **grid** | all blocks of one launch | [Square a matrix](02_load_inline/01_square_a_matrix.ipynb) |
 # | **grid-stride** | a loop in which each thread skips ahead by the number of threads in the grid | [Reduce to a mean](02_load_inline/03_reduce_to_a_mean.ipynb) |
-# | **in flight** | requested from memory and not yet there | [Move bytes well](02_load_inline/02_move_bytes_well.ipynb) |
+# | **in flight** | requested from memory but not yet delivered | [Move bytes well](02_load_inline/02_move_bytes_well.ipynb) |
 # | **Little's law** | bandwidth is the bytes in flight divided by the latency | [Move bytes well](02_load_inline/02_move_bytes_well.ipynb) |
-# | **occupancy** | the share of the threads an SM can hold that a kernel lets it hold | [Multiply with tiles](02_load_inline/05_multiply_with_tiles.ipynb) |
+# | **occupancy** | the threads resident on an SM, as a share of the most that it can hold | [Multiply with tiles](02_load_inline/05_multiply_with_tiles.ipynb) |
 # | **race** | two threads use the same memory, and the result depends on which comes first | [Move bytes well](02_load_inline/02_move_bytes_well.ipynb) |
 # | **register tiling** | computing several elements per thread, with their sums in registers | [Multiply with tiles](02_load_inline/05_multiply_with_tiles.ipynb) |
 # | **schema** | an operator's inputs, outputs, and the arguments that it writes to | [Make it an operator](02_load_inline/04_make_it_an_operator.ipynb) |
-# | **sector** | 32 bytes, the smallest piece that memory hands out | [Move bytes well](02_load_inline/02_move_bytes_well.ipynb) |
+# | **sector** | 32 bytes, the smallest piece that a GPU fetches from memory | [Move bytes well](02_load_inline/02_move_bytes_well.ipynb) |
 # | **shared memory** | memory on the SM that the threads of a block share | [Move bytes well](02_load_inline/02_move_bytes_well.ipynb) |
 # | **SM** | streaming multiprocessor, the part of a GPU that runs blocks | [Square a matrix](02_load_inline/01_square_a_matrix.ipynb) |
 # | **stream** | a queue of work on the GPU, which runs in order | [Make it an operator](02_load_inline/04_make_it_an_operator.ipynb) |
@@ -101,7 +101,7 @@
 # | term | meaning | taught in |
 # | :--- | :--- | :--- |
 # | **autotuning** | timing several configurations of a kernel at its first launch and keeping the fastest | [Multiply matrices](03_triton/04_multiply_matrices.ipynb) |
-# | **block** | in Triton, an array with power-of-two sides that a program computes on as a whole | [Add vectors](03_triton/01_add_vectors.ipynb) |
+# | **block** | in Triton, an array with power-of-two sides that a program computes on as a whole | [Add two vectors](03_triton/01_add_vectors.ipynb) |
 # | **causal mask** | lets each token of an attention see only itself and earlier ones | [Fuse an attention](03_triton/06_fuse_an_attention.ipynb) |
 # | **deterministic** | giving the same bits each time | [Reduce to a mean in Triton](03_triton/02_reduce_to_a_mean.ipynb) |
 # | **eager** | running each operation at once, as a kernel of its own, without a compiler | [Fuse a softmax](03_triton/03_fuse_a_softmax.ipynb) |
@@ -109,31 +109,31 @@
 # | **FlashAttention** | an attention in tiles, which never stores its matrix of scores | [Fuse an attention](03_triton/06_fuse_an_attention.ipynb) |
 # | **fusing** | computing several operations in one kernel, without a trip to memory in between | [Fuse a softmax](03_triton/03_fuse_a_softmax.ipynb) |
 # | **GEMM** | general matrix multiplication, the name of a matrix product in libraries | [Multiply matrices](03_triton/04_multiply_matrices.ipynb) |
-# | **grid** | the programs of a launch, or its blocks of threads, along up to three axes | [Add vectors](03_triton/01_add_vectors.ipynb) |
+# | **grid** | the programs of a launch, or its blocks of threads, along up to three axes | [Add two vectors](03_triton/01_add_vectors.ipynb) |
 # | **grouped order** | an order of tiles in which programs that run together read few different tiles | [Multiply matrices](03_triton/04_multiply_matrices.ipynb) |
 # | **intermediate representation** | a form in which a compiler keeps a program while it works on it | [Look inside the compiler](03_triton/07_look_inside_the_compiler.ipynb) |
-# | **interpreter** | the part of Triton that runs a kernel in Python, for debugging | [Add vectors](03_triton/01_add_vectors.ipynb) |
+# | **interpreter** | the part of Triton that runs a kernel in Python, for debugging | [Add two vectors](03_triton/01_add_vectors.ipynb) |
 # | **layout** | the rule that says which thread holds which elements of a block | [Look inside the compiler](03_triton/07_look_inside_the_compiler.ipynb) |
 # | **live range** | the part of a program from a value's first write to its last read | [Look inside the compiler](03_triton/07_look_inside_the_compiler.ipynb) |
-# | **mask** | the condition that says which elements of a block are loaded or stored | [Add vectors](03_triton/01_add_vectors.ipynb) |
-# | **memory-bound** | limited by the bytes that must be moved; compute-bound kernels are limited by arithmetic | [Add vectors](03_triton/01_add_vectors.ipynb) |
+# | **mask** | the condition that says which elements of a block are loaded or stored | [Add two vectors](03_triton/01_add_vectors.ipynb) |
+# | **memory-bound** | limited by the bytes that must be moved; compute-bound kernels are limited by arithmetic | [Add two vectors](03_triton/01_add_vectors.ipynb) |
 # | **online softmax** | a softmax in one pass: a running maximum, and a sum that is rescaled when it rises | [Fuse an attention](03_triton/06_fuse_an_attention.ipynb) |
 # | **persistent kernel** | a kernel with one program per SM; each program computes one tile after another | [Match cuBLAS](03_triton/05_match_cublas.ipynb) |
-# | **program** | one run of a Triton kernel, which computes one block or tile | [Add vectors](03_triton/01_add_vectors.ipynb) |
+# | **program** | one run of a Triton kernel, which computes one block or tile | [Add two vectors](03_triton/01_add_vectors.ipynb) |
 # | **prologue** | the work of a program before its main loop, such as its first loads | [Match cuBLAS](03_triton/05_match_cublas.ipynb) |
-# | **PTX** | the assembly language of all NVIDIA GPUs, which is compiled to SASS | [Look inside the compiler](03_triton/07_look_inside_the_compiler.ipynb) |
-# | **SIMT** | single instruction, multiple threads: the style in which CUDA code describes one thread | [Add vectors](03_triton/01_add_vectors.ipynb) |
-# | **specialization** | compiling a version of a kernel for a property of its arguments, such as being divisible by 16 | [Add vectors](03_triton/01_add_vectors.ipynb) |
-# | **spilled** | kept in memory because there are not enough registers | [Fuse a softmax](03_triton/03_fuse_a_softmax.ipynb) |
+# | **PTX** | an assembly language for all NVIDIA GPUs, which is compiled to SASS | [Look inside the compiler](03_triton/07_look_inside_the_compiler.ipynb) |
+# | **SIMT** | single instruction, multiple threads: the style in which CUDA code describes one thread | [Add two vectors](03_triton/01_add_vectors.ipynb) |
+# | **specialization** | compiling a version of a kernel for a property of its arguments, such as being divisible by 16 | [Add two vectors](03_triton/01_add_vectors.ipynb) |
+# | **spilled** | said of a value: kept in memory because there are not enough registers | [Fuse a softmax](03_triton/03_fuse_a_softmax.ipynb) |
 # | **SSA** | static single assignment: each name in a program gets its value in one place | [Look inside the compiler](03_triton/07_look_inside_the_compiler.ipynb) |
 # | **stage** | one of several pairs of buffers in shared memory, so that the next tiles arrive while these are multiplied | [Multiply matrices](03_triton/04_multiply_matrices.ipynb) |
-# | **streaming multiprocessor** | a part of a GPU with its own registers, shared memory and units that compute | [Add vectors](03_triton/01_add_vectors.ipynb) |
+# | **streaming multiprocessor** | a part of a GPU with its own registers, shared memory and units that compute | [Add two vectors](03_triton/01_add_vectors.ipynb) |
 # | **swizzle** | a changed order of tiles, or of addresses within one, for better use of a memory | [Multiply matrices](03_triton/04_multiply_matrices.ipynb) |
 # | **tail** | the last wave of a launch, if it does not fill the GPU | [Match cuBLAS](03_triton/05_match_cublas.ipynb) |
-# | **tensor core** | the unit of an SM that multiplies small matrices | [Multiply matrices](03_triton/04_multiply_matrices.ipynb) |
+# | **tensor core** | a unit of an SM that multiplies small matrices | [Multiply matrices](03_triton/04_multiply_matrices.ipynb) |
 # | **tensor descriptor** | the description of a matrix and its tiles, with which hardware copies a whole tile | [Match cuBLAS](03_triton/05_match_cublas.ipynb) |
 # | **tile** | a block of a matrix that one program computes | [Multiply matrices](03_triton/04_multiply_matrices.ipynb) |
-# | **TMA** | Tensor Memory Accelerator, the unit of Hopper and later GPUs that copies tiles | [Match cuBLAS](03_triton/05_match_cublas.ipynb) |
+# | **TMA** | Tensor Memory Accelerator, a unit of Hopper and later GPUs that copies tiles | [Match cuBLAS](03_triton/05_match_cublas.ipynb) |
 # | **wave** | the programs that run at the same time | [Match cuBLAS](03_triton/05_match_cublas.ipynb) |
 
 # %% [markdown]
@@ -141,7 +141,7 @@
 #
 # | term | meaning | taught in |
 # | :--- | :--- | :--- |
-# | **aliasing** | two frequencies that look the same on evenly spaced samples | [Find a period](04_numba_cupy/01_find_a_period.ipynb) |
+# | **aliasing** | different frequencies look the same on evenly spaced samples | [Find a period](04_numba_cupy/01_find_a_period.ipynb) |
 # | **fast math** | compiler options that trade accuracy for faster division, roots and sines | [Climb with Numba](04_numba_cupy/02_climb_with_numba.ipynb) |
 # | **fatbin** | a file with a kernel's machine code for several architectures, and optionally PTX for later ones | [Climb with CuPy](04_numba_cupy/03_climb_with_cupy.ipynb) |
 # | **inlining** | inserting a function's code where it is called | [Go past the ladder](04_numba_cupy/04_go_past_the_ladder.ipynb) |
@@ -153,7 +153,7 @@
 # | **oversampling** | taking several frequencies per peak width, so that no peak is missed | [Find a period](04_numba_cupy/01_find_a_period.ipynb) |
 # | **SASS** | the machine code of a particular NVIDIA GPU | [Climb with Numba](04_numba_cupy/02_climb_with_numba.ipynb) |
 # | **signature** | the argument types that a kernel is compiled for | [Climb with Numba](04_numba_cupy/02_climb_with_numba.ipynb) |
-# | **special function units** | the parts of an SM that compute sines, square roots and the like in one instruction | [Climb with Numba](04_numba_cupy/02_climb_with_numba.ipynb) |
-# | **spilled** | of a value: kept in memory because the registers do not suffice | [Climb with CuPy](04_numba_cupy/03_climb_with_cupy.ipynb) |
-# | **unrolled** | of a loop: written out pass by pass, so that registers can hold an array | [Go past the ladder](04_numba_cupy/04_go_past_the_ladder.ipynb) |
-# | **window function** | the power of a constant signal at the same sampling times; its peaks repeat every real one | [Find a period](04_numba_cupy/01_find_a_period.ipynb) |
+# | **special function units** | the parts of an SM that approximate sines, square roots and the like in one instruction | [Climb with Numba](04_numba_cupy/02_climb_with_numba.ipynb) |
+# | **spilled** | said of a value: kept in memory because there are not enough registers | [Climb with CuPy](04_numba_cupy/03_climb_with_cupy.ipynb) |
+# | **unrolled** | said of a loop: written out pass by pass, so that registers can hold an array | [Go past the ladder](04_numba_cupy/04_go_past_the_ladder.ipynb) |
+# | **window function** | the power of a constant signal at the same sampling times; it shows where aliases of a peak appear | [Find a period](04_numba_cupy/01_find_a_period.ipynb) |

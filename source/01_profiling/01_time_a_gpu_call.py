@@ -148,7 +148,7 @@ compare(prediction, mean(times) / median(times[1:]), within=1.5)
 
 # %% [markdown]
 # It does not: a tenth of a very long call is still a long time. The cure is a **warm-up**: call the function a few times
-# and discard those times. Remember that these calls are asynchronous, too. If you do not wait for them, they are still
+# before you start the clock. Remember that these calls are asynchronous, too. If you do not wait for them, they are still
 # running when your clock starts, and you time them as well. The order is: warm up, synchronise, start the clock.
 #
 # Sometimes the first call is what you want to measure, for example with a compiler. Then time it on its own, in a new
@@ -171,15 +171,14 @@ compare(prediction, max(times) / min(times), within=3)
 draw_times(times)
 
 # %% [markdown]
-# Run the two cells again: the points move. Almost anything else that happens on the machine can only make your call
-# *slower*: another process, or a chip that lowers its clock rate because it is hot. So times have a floor, and all
-# outliers lie above it.
+# Run the two cells again: the points move. Nearly everything that disturbs a call makes it *slower*: another process, or
+# a chip that lowers its clock rate because it is hot. So times have a floor, and nearly all outliers lie above it.
 #
 # A single shot is **the third lying stopwatch**: it may have caught an **outlier**. Repeat the call and summarise:
 #
 # - the **median** is the middle value: half of the calls are faster. A single outlier hardly moves it
 # - the **mean** includes every outlier, in proportion to its size
-# - the **minimum** shows what the machine can do, but not how often it does it
+# - the **minimum** shows what the machine can do, but not how often it does so
 #
 # Report the spread as well, for example the range of the middle half. As a rule of thumb, if two medians differ by less
 # than that range, do not call either one faster.
@@ -227,7 +226,7 @@ start.elapsed_time(end)
 # %% [markdown]
 # Two events measure everything between the two markers. If the host is slow to launch and the GPU runs out of work, the
 # gap counts as well. To time a small kernel, launch it many times between the two events. Or give the GPU a long kernel
-# first: then markers and kernel are all in the queue before the GPU reaches them.
+# first: while it runs, the markers and the small kernel enter the queue, so there is no gap between them.
 #
 # Here is one function on a real GPU, timed with each of the stopwatches:
 
@@ -262,7 +261,7 @@ compare(prediction, cold / warm)
 recorded("warm_and_cold", "warm_us", "cold_us")
 
 # %% [markdown]
-# On the recorded GPU, a cold sum takes only slightly longer. Compare the sums over 1 MiB and 4 MiB: four times the bytes
+# On the recorded GPU, a cold sum takes only a little longer. Compare the sums over 1 MiB and 4 MiB: four times the bytes
 # take hardly any longer. Most of that time is the fixed cost of a launch, and no cache shortens it. The larger the input,
 # the more the memory counts, until the input no longer fits in the cache.
 #
@@ -391,9 +390,9 @@ compare(prediction, max(medians) / min(medians))
 # Before you name a winner, look at the **interquartile range**, the width of the middle half. It is printed in
 # microseconds, the median in milliseconds.
 #
-# All three read one matrix and write another, with hardly any arithmetic: they move the same bytes, and bytes are what
-# takes the time. `torch.square(x)` even *is* `x ** 2` inside PyTorch, which multiplies if the exponent is 2. Here are the
-# same three on a real GPU:
+# All three read one matrix and write another, with hardly any arithmetic. They move the same bytes, and that is what takes
+# the time. Inside PyTorch, `torch.square(x)` even *is* `x ** 2`, which multiplies if the exponent is 2. Here are the same
+# three on a real GPU:
 
 # %%
 recorded("square_three_ways", "median_ms")
@@ -408,8 +407,8 @@ recorded("square_three_ways", "median_ms")
 #
 # <details><summary>Answer</summary>
 #
-# Sort the times and return two of them, as in the cell above. Start a large compile or a video in parallel: the median
-# moves a little, the upper end of the range moves much more, because a busy host delays launches.
+# Sort the times and return two of them, as in the cell above. Then start a large compile or a video in parallel and
+# compare. A busy host delays some launches, so look at the upper end of the range first, then at the median.
 #
 # </details>
 #
@@ -437,7 +436,7 @@ recorded("square_three_ways", "median_ms")
 #
 # <details><summary>Answer</summary>
 #
-# Below some hundreds of rows the time is constant: you measure the launch overhead. It grows once moving the matrix takes
+# For the smallest matrices the time is constant: you measure the launch overhead. It grows once moving the matrix takes
 # longer than the launch. Where that happens depends on your GPU and CPU.
 #
 # </details>
@@ -460,7 +459,7 @@ count_predictions()
 #
 # <details><summary>A colleague's kernel takes a few microseconds, whatever the size of its input. What do you ask?</summary>
 #
-# Where they synchronise. A time that does not grow with the input is most likely the time of a launch.
+# Where in the benchmark they synchronise. A time that does not grow with the input is most likely the time of a launch.
 #
 # </details>
 #

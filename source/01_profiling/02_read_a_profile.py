@@ -129,8 +129,8 @@ for (category, name), (calls, time_us) in sorted(totals.items(), key=lambda row:
 # ## Where the memory goes
 #
 # `profile_memory=True` adds columns for memory: how much each operation allocates, minus what it frees. Here is an
-# expression that needs a temporary tensor. Predict: how many megabytes does `(x * 2).sum()` allocate for `x * 2`? One MB
-# is $10^6$ bytes.
+# expression that needs a temporary tensor. Predict: how many megabytes does `(x * 2).sum()` allocate for `x * 2`? `x` has
+# `n` × `n` float32 elements, and the cell that defines `ways` sets `n`. One MB is $10^6$ bytes.
 
 # %%
 prediction = ...  # megabytes
@@ -166,8 +166,8 @@ compare(prediction, round((row.device_memory_usage if device == "cuda" else row.
 # A table adds up, so it loses the order. A **trace** keeps every event with its start and its length. The file `mean.json`
 # that you exported is a *Chrome trace*, a format that many tools read.
 #
-# Here it is as a timeline. Each thread of the CPU has a row, and so does each stream of a GPU. The bars below an operation
-# are what it calls.
+# Here it is as a timeline. Each thread of the CPU has a row, and so does each queue of a GPU. The bars below an operation
+# are the operations that it calls.
 #
 # Before you run the cell: which of the three ways do you expect to run different operations from the other two?
 
@@ -214,8 +214,8 @@ show_timeline(recorded_trace("mean"), "the mean three ways, recorded on a GPU")
 # Four. A mean is one kernel, which adds up and divides. `by_sum` takes two: a large one for the sum and a tiny one that
 # divides a single number. The tiny one does almost no work, but it has to be launched all the same.
 #
-# Most of this picture is the first `aten::mean`, and none of that is the work of a mean: the profiler starts to observe the
-# GPU there. This is what a profile without warm-up looks like.
+# The first `aten::mean` takes up most of this picture, but not because a mean takes long: that is where the profiler starts
+# to observe the GPU. This is what a profile without warm-up looks like.
 
 # %% [markdown]
 # ## Record a few steps of a long run
@@ -381,8 +381,8 @@ check(trace_facts)
 #
 # <details><summary>Answer</summary>
 #
-# Each operation takes longer, because the profiler walks Python's call stack for it, and the trace grows several times.
-# Use it to find a line, and switch it off when you measure.
+# The profiler now follows Python's calls as well, which takes time in each of them and makes the trace larger. Compare
+# both timelines and both files. Use `with_stack` to find a line, and switch it off when you measure.
 #
 # </details>
 #
@@ -391,8 +391,9 @@ check(trace_facts)
 #
 # <details><summary>Answer</summary>
 #
-# With `num_workers=0`, the range `enumerate(DataLoader)` fills the time between two steps: your process loads the data
-# itself, and a GPU would be idle. With workers the range shrinks to the time of waiting for the next batch.
+# With `num_workers=0`, your process loads the data itself, in a range whose name begins with `enumerate(DataLoader)`. In
+# that time a GPU would be idle. With workers, the range is only the wait for the next batch. Compare the two: if a batch is
+# little work, handing it over from a worker can take longer than loading it.
 #
 # </details>
 

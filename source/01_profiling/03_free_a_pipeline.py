@@ -38,9 +38,9 @@ activities = [ProfilerActivity.CPU] + [ProfilerActivity.CUDA] * (device == "cuda
 # %% [markdown]
 # ## Ask for a value, and wait
 #
-# The CPU runs ahead: it queues kernels and does not wait for them. That is how a GPU stays busy although Python is slow. It
-# ends as soon as the CPU needs a **value**. Then the CPU has to wait until everything in the queue has run, and meanwhile it
-# queues nothing new. The GPU runs out of work. This is a **synchronisation point**.
+# The CPU runs ahead: it queues kernels and does not wait for them. That is how a GPU stays busy although Python is slow. The
+# lead is lost as soon as the CPU needs a **value**. It has to wait until everything in the queue has run, and meanwhile it
+# queues nothing new, so the GPU runs out of work. This is a **synchronisation point**.
 #
 # | this waits if `x` is on the GPU | because |
 # | --- | --- |
@@ -50,7 +50,7 @@ activities = [ProfilerActivity.CPU] + [ProfilerActivity.CUDA] * (device == "cuda
 # | `x[mask]`, `x.nonzero()` | the CPU needs the size of the result |
 #
 # In the other direction, `x.to("cuda")` waits for its copy as well. It does not if you pass `non_blocking=True` and `x` is in
-# **pinned memory** (`x.pin_memory()`), which the GPU can read by itself.
+# **pinned memory** (`x.pin_memory()`), which the GPU can read directly.
 #
 # Here is a typical pipeline, whose results are right. Each row of `x` is the signal of a sensor. This cleans one of them:
 
@@ -108,8 +108,8 @@ compare(prediction, len(by_python), "questions")
 show_timeline(prof, "the pipeline on eight sensors, on this machine")
 
 # %% [markdown]
-# Zoom in: the same pattern eight times, with many operations per row. On a GPU nearly every operation is a small kernel, and
-# after each wait the next kernel is launched to a GPU that has run out of work.
+# Zoom in: the same pattern repeats eight times, with many operations per row. On a GPU nearly every operation is a small
+# kernel, and after each wait the next kernel reaches a GPU that has run out of work.
 
 # %% [markdown]
 # ## What a version without waits gains
@@ -365,9 +365,10 @@ recorded_output("ncu")
 # %% [markdown]
 # Read *DRAM Throughput* and *Compute (SM) Throughput* first. Both are in per cent of what the GPU could do.
 #
-# - `reduce_kernel`, the sum, is close to the limit of the memory and far from that of the arithmetic. It is **memory-bound**.
-# - `vectorized_elementwise_kernel`, the division, is near zero in both: it is all launch. Its high *L1/TEX* share is relative
-#   to the cycles in which an SM was active, and there were only eleven of those.
+# - `reduce_kernel`, the sum, uses most of what the memory can deliver, and little of the arithmetic. It is **memory-bound**.
+# - `vectorized_elementwise_kernel`, the division, is near zero in both: it is all launch. PyTorch multiplies by 1/n, hence the
+#   `MulFunctor` in its name. Its high *L1/TEX* share is relative to the cycles in which a multiprocessor (SM) was active. Those
+#   are only eleven on average, because a single SM had work.
 #
 # Do not compare these durations with a timeline. `ncu` locks the GPU to its base clock and flushes the caches before every
 # run, so that reports are comparable. `--clock-control none` and `--cache-control none` switch that off.
@@ -377,13 +378,13 @@ recorded_output("ncu")
 #
 # No points, but each task shows you something.
 #
-# 1. With a GPU: profile `blocking` on 64 sensors and compute its busy share with your `trace_facts`. Then do the same for
-#    `unblock`.
+# 1. With a GPU: profile `blocking` on 64 sensors, and compute its busy share with your `trace_facts` from
+#    [Read a profile](02_read_a_profile.ipynb). `prof.export_chrome_trace` writes the trace. Then do the same for `unblock`.
 #
 # <details><summary>Answer</summary>
 #
-# The pipeline's share hardly changes, since every row has the same waits. The share of `unblock` rises, since each kernel now
-# has eight times the work for the same launch.
+# Every row of the pipeline has the same waits, so expect its share to stay about the same. In `unblock`, each kernel now has
+# eight times the work for the same launch, so expect its share to rise.
 #
 # </details>
 #
@@ -391,8 +392,8 @@ recorded_output("ncu")
 #
 # <details><summary>Answer</summary>
 #
-# The statistics need one pass over the matrix. The result needs a second read and a write. The reference reads it six times
-# and writes it four times, because each line of PyTorch is a kernel of its own.
+# The statistics need one pass over the matrix. The result needs a second read and a write. The reference solution reads it
+# six times and writes it four times, because each of its operations on the matrix is a kernel of its own.
 #
 # </details>
 #
@@ -400,8 +401,8 @@ recorded_output("ncu")
 #
 # <details><summary>Answer</summary>
 #
-# For the small matrix, where the launches take longer than the kernels. For the large one the launches are hidden behind the
-# kernels, and the graph saves next to nothing.
+# Expect a gain for the small matrix, where the launches take longer than the kernels. For the large one, most launches are
+# hidden behind the kernels, so there is little left to save.
 #
 # </details>
 
@@ -440,7 +441,7 @@ count_predictions()
 #
 # <details><summary>Which of Nsight's two profilers do you start with?</summary>
 #
-# Nsight Systems: it shows where the time goes. Nsight Compute then takes apart the kernel that needs it.
+# Nsight Systems: it shows where the time goes. Nsight Compute then takes apart the kernel that takes the most of it.
 #
 # </details>
 #

@@ -28,7 +28,7 @@ import torch
 # ## Count the bytes
 #
 # A processor does two things that take time: it moves bytes between memory and chip, and it computes. So count both. Bytes
-# first. On a data-centre GPU the memory is **HBM** (high-bandwidth memory).
+# first. On large data-centre GPUs the memory is **HBM** (high-bandwidth memory).
 #
 # Take `x + y` for two float32 matrices of 4096 × 4096. Every input must come in once, and the result must go out once. A float32
 # is 4 bytes. Predict: how many megabytes are moved in total? One MB is $10^6$ bytes.
@@ -199,7 +199,7 @@ draw_roofline(ceilings, *points)
 
 # %% [markdown]
 # Now play. Choose the recorded GPU under *machine* and an operation on matrices of `n` × `n`. From which `n` on is a matrix
-# product compute-bound? What does float16 change? The flat roof is the one of a single type: a GPU has another for each type.
+# product compute-bound? What does float16 change? A flat roof belongs to one type: a GPU has a different one for each type.
 
 # %%
 explore_roofline(ceilings)
@@ -208,7 +208,7 @@ explore_roofline(ceilings)
 # ## A GPU's roofline
 #
 # Here is the roofline of a recorded GPU. On it are kernels that you will write in this course, each at a large size, and some
-# operations of PyTorch. The flat roof is the one of float16 products. Before you look at the legend: which points are memory-bound?
+# operations of PyTorch. The flat roof is that of float16 products. Before you look at the legend: which points are memory-bound?
 
 # %%
 recorded_roofline()
@@ -257,15 +257,15 @@ compare(prediction, sparse.tflops / ceilings.roof(sparse.intensity))
 draw_roofline(ceilings, points[0], tiny, sparse)
 
 # %% [markdown]
-# The roof was right, but the count was not: for every float that was used, a whole line or sector came in. A CPU moved at least
-# 64 + 4 bytes where we counted 8, so it reaches a share of at most 0.12. A GPU moves at least 32 + 4 bytes and reaches at most 0.22.
+# The roof was right, but the count was not: for every float that was used, a whole line or sector came in. We counted 8 bytes,
+# but a CPU moved at least 64 + 4, and a GPU at least 32 + 4. So expect a share of about 0.12 on a CPU and 0.22 on a GPU, or less.
 # [Move bytes well](../02_load_inline/02_move_bytes_well.ipynb) is about this.
 
 # %% [markdown]
 # Other reasons for a point below the roof:
 #
-# - **Too few bytes in flight.** Memory is slow to answer, but it answers many requests at once. A kernel that asks for one value
-#   and waits for it leaves most of the bandwidth unused.
+# - **Too few bytes in flight.** Memory is slow to answer, but it can answer many requests at once. A kernel that asks for one
+#   value at a time leaves most of the bandwidth unused.
 # - **The wrong ceiling.** A matrix product in float32 cannot reach the roof of float16, and `exp` and `sin` have a lower roof than
 #   `+`.
 # - **Moved more than once.** A softmax in five kernels moves four times what one kernel must. If you count what one must move, the
@@ -309,9 +309,9 @@ recorded("ceilings", "bandwidth_gbps")
 # %% [markdown]
 # ## Exercise: predict a time
 #
-# Write `predict_ms(operation, machine)`. It returns the milliseconds that the roofline allows for the operation on the machine:
-# the time to move its bytes or the time to compute its operations, **whichever is longer**. Both happen at the same time, so the
-# shorter one does not show.
+# Write `predict_ms(operation, machine)`. It returns the milliseconds that the operation takes on the machine if it reaches the
+# roofline: the time to move its bytes or the time to compute its operations, **whichever is longer**. Both happen at the same
+# time, so the shorter one does not show.
 #
 # `machine` is `{"bandwidth_gbps": …, "tflops": …}`. `operation` is one of these:
 #
@@ -327,9 +327,9 @@ recorded("ceilings", "bandwidth_gbps")
 #
 # `shape` is a list such as `[4096, 1024]`. `dtype` and `to` are names such as `"float16"`. Every result is a new tensor of type
 # `dtype` (or `to`). Count a `relu` or a `convert` as one operation per element or none, as you like: everything except
-# `matmul` is memory-bound on all machines in question. *(about 15 lines)*
+# `matmul` is memory-bound on every machine that `check` asks about. *(about 15 lines)*
 #
-# Your whole solution must be in this cell, with its imports. It knows no `ceilings` except those in `machine`.
+# Your whole solution must be in this cell, with its imports. It cannot see `ceilings`; use those in `machine`.
 
 # %% nbgrader={"grade_id": "predict_ms", "solution": true}
 import math
@@ -387,8 +387,8 @@ try_predictions(predict_ms, ceilings)
 recorded("predictions", "predicted_over_measured")
 
 # %% [markdown]
-# Two are furthest below the roof: `add_row`, and `convert` from float16 to float32. Their bytes are counted correctly, but PyTorch does not run its
-# fastest kernel for them, the one in which each thread loads several neighbouring elements at once:
+# Two are furthest below the roof: `add_row`, and `convert` from float16 to float32. Their bytes are counted correctly, but
+# PyTorch does not run its fastest kernel for them, the one in which each thread loads several neighbouring elements at once:
 #
 # - For a broadcast row, it runs a kernel that computes the address of every element and loads it on its own.
 # - From float32 to float16 it has a kernel for exactly these types. From float16 to float32 it runs one for all types, which looks up
@@ -405,8 +405,8 @@ recorded("predictions", "predicted_over_measured")
 #
 # <details><summary>Answer</summary>
 #
-# All three lie well below the roof on a GPU: they take about as long as a launch. On a CPU core, the product of 256 is already
-# close to the flat roof.
+# Compare each time with that of a launch, which you know from `add, 10 elements`. On a GPU, expect all three to take about as
+# long as that. On a CPU core, expect the product of 256 to be close to the flat roof already.
 #
 # </details>
 #
@@ -414,8 +414,8 @@ recorded("predictions", "predicted_over_measured")
 #
 # <details><summary>Answer</summary>
 #
-# On a CPU core it lies lower: a sine takes many instructions, so it is compute-bound although its counted intensity is low. On a
-# GPU both are memory-bound and lie at about the same height.
+# A sine takes many instructions. On a CPU core, expect it to lie lower than `square`: it is compute-bound although its counted
+# intensity is low. A GPU computes far more per byte, so there, expect both to be memory-bound and about equally high.
 #
 # </details>
 #
@@ -423,8 +423,8 @@ recorded("predictions", "predicted_over_measured")
 #
 # <details><summary>Answer</summary>
 #
-# Less than a copy, because either the reads or the writes go down a column and use only part of each line or sector. Chapter 2
-# writes a transpose that avoids this.
+# Either the reads or the writes go down a column and use only part of each line or sector at a time. So expect less than a copy
+# reaches, unless PyTorch works in small blocks. In chapter 2 you write a transpose that does.
 #
 # </details>
 #
@@ -440,8 +440,8 @@ recorded("predictions", "predicted_over_measured")
 #
 # <details><summary>Answer</summary>
 #
-# You see a staircase: one step per cache, and the last step is memory. For the smallest sizes the fixed cost of a call hides the
-# cache, so the curve rises first.
+# Look for a staircase: one step per cache, and the last step is memory. For the smallest sizes the fixed cost of a call hides
+# the cache, so the curve rises first.
 #
 # </details>
 
@@ -475,7 +475,7 @@ count_predictions()
 #
 # <details><summary>Two kernels of the same intensity follow each other, and you fuse them so that the intermediate result stays on the chip. Where does the new point lie?</summary>
 #
-# Further to the right: as many operations, fewer bytes. If it stays on the slanted roof, it is higher as well.
+# Further to the right: the same operations, fewer bytes. If it stays on the slanted roof, it is higher as well.
 #
 # </details>
 #

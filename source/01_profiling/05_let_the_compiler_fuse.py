@@ -9,7 +9,7 @@
 # - what TorchDynamo, AOTAutograd and Inductor do, and how to see what each of them produces
 # - which operations are fused into one kernel, and what keeps them apart
 # - what a graph break is, how to find each one, and how to remove it
-# - what a recompile is, how to count them, and how to prevent them.
+# - what a recompile is, how to count them, and how to prevent them
 #
 # **You need** about 85 minutes, PyTorch, and a C++ compiler for one cell (`grader doctor` tells you whether you have one). You
 # do not need a GPU: everything is captured, compiled and counted on a CPU as well. With an NVIDIA GPU you see the Triton code
@@ -55,7 +55,7 @@ eager
 # %% [markdown]
 # Together they move 11 times the size of `x`. A single kernel could do all five steps and move 2 times the size of `x`. It
 # would read `x` once, keep the intermediate values in **registers**, and write the result once. Registers hold the few
-# values that each thread of a GPU has at hand. All of this is far below the ridge of the roofline, so time goes with the bytes.
+# values that each thread of a GPU has at hand. All of this is far below the ridge of the roofline, so the bytes decide.
 #
 # Combining operations into one kernel is called **fusion**.
 #
@@ -208,7 +208,7 @@ compare(prediction, found.value("ratio_vs_eager", "sin² + cos²"), "times", how
 print(found.origin)
 
 # %% [markdown]
-# From the traffic alone you would expect 11 / 2 = 5.5, and most of that is there. The kernel in the recording handles a vector
+# From the traffic alone you would expect 11 / 2 = 5.5, and you get most of that. The kernel in the recording handles a vector
 # of odd length, so it loads one element at a time, which costs some of the bandwidth.
 # [Look inside the compiler](../03_triton/07_look_inside_the_compiler.ipynb) shows why.
 
@@ -306,8 +306,8 @@ compare(prediction, len(breaks), "breaks")
 breaks
 
 # %% [markdown]
-# There are three breaks but only three graphs, since nothing is left to compute after the last break. The table is short for
-# `torch._dynamo.explain(original)(x, w)`. For a whole program, use an environment variable:
+# There are three breaks but only three graphs, since nothing is left to compute after the last break. Without this course,
+# `torch._dynamo.explain(original)(x, w)` reports the same breaks. For a whole program, use an environment variable:
 #
 # ```bash
 # TORCH_LOGS=graph_breaks python train.py
@@ -451,8 +451,8 @@ def fuse(x, w):
 
 
 # %% [markdown]
-# Correct before fast. `check` compiles your function in a separate process, counts graphs and kernels, and compares every
-# element with a float64 result. On a CPU it runs the captured graph and saves you the C++ compiler.
+# Get it right first, then fast. `check` compiles your function in a separate process, counts graphs and kernels, and compares
+# every element with a float64 result. On a CPU it runs the captured graph, so it needs no C++ compiler.
 
 # %% nbgrader={"grade_id": "check-fuse", "grade": true, "locked": true, "points": 5}
 check(fuse)
@@ -541,8 +541,8 @@ recorded_code("fuse")
 #
 # <details><summary>Answer</summary>
 #
-# The loop is gone. You see eight copies of its body in a row, since TorchDynamo unrolls a loop whose length it knows. With a
-# thousand knots, compiling would take very long.
+# The loop is gone. You see eight copies of its body in a row, since TorchDynamo *unrolls* a loop whose length it knows: it
+# writes it out, pass by pass. Try a hundred knots, and time the first call.
 #
 # </details>
 

@@ -134,15 +134,15 @@ def no_sync(kernel, baseline, make_input, machine):
 
 # %% [markdown]
 # A call on a CPU returns when the work is done, so there is nothing to wait for. Without a GPU, this lie runs on a **pretend
-# GPU**. The one in the first notebook really waited. The clock of this one is only a number, which goes up when the host
-# launches a kernel, by five microseconds, and when the host waits.
+# GPU**. The one in the first notebook really waited. The clock of this one is only a number. Each launch adds five
+# microseconds to it, and each wait adds the time until the kernel is done.
 
 # %%
 gpu = machine if device == "cuda" else PretendGpu()
 
 # %% [markdown]
-# Both kinds of machine have `run(seconds)`, which launches a kernel that takes that long. With a GPU, it keeps yours busy. We
-# use it to make a function whose time we know.
+# Both kinds of machine have `run(seconds)`, which launches a kernel that takes that long. On a real GPU, the kernel keeps it
+# busy. We use `run` to make a function whose time we know.
 
 
 # %%
@@ -270,9 +270,10 @@ claims["shrunken input"] = shrunken_input(work, work, make_input, machine)
 compare(prediction, claims["shrunken input"])
 
 # %% [markdown]
-# Ten times, more or less: every call has a fixed cost, and a tenth of the data may fit in a faster cache.
+# A tenth of the data would take a tenth of the time, if it were not for two effects. Every call has a fixed cost, which lowers
+# the claim, most of all on a GPU. And a tenth of the data may fit in a faster cache, which raises it.
 #
-# **The question:** *does the kernel get all of the data?* In practice it is a batch of 1 against a batch of 8, a shorter
+# **The question:** *does the kernel get all of the data?* In practice it gets a batch of 1 where the baseline gets 8, a shorter
 # sequence, or every second row. The warm-up calls may get everything, and the timed ones less.
 
 # %% [markdown]
@@ -325,8 +326,8 @@ draw_waits()
 # %% [markdown]
 # ## 6. Lower precision
 #
-# A narrower type has half the bytes and, on a GPU, faster units for matrices. Here the kernel gets float16 for float32 on a
-# GPU, and float32 for float64 on a CPU. The benchmark allows an error of 1 %, which is "about the same".
+# A narrower type has half the bytes and, on a GPU, faster units for matrices. Here the kernel gets float16 instead of float32
+# on a GPU, and float32 instead of float64 on a CPU. The benchmark allows an error of 1 %, which is "about the same".
 
 
 # %%
@@ -513,10 +514,10 @@ claims["dead code"] = unread(without_result(sort), sort, to_be_sorted, machine)
 round(claims["dead code"], 1)
 
 # %% [markdown]
-# The benchmark times an empty call as the kernel. A C++ compiler may also remove a loop that has no effect.
+# The benchmark times an empty call as the kernel. A C++ compiler, too, may remove a loop that has no effect.
 #
-# **The question:** *does anybody look at the results?* A benchmark that does not will praise any kernel that skips its work, with
-# or without a compiler. It is not enough to look at shapes, or only at the first result.
+# **The question:** *does anybody look at the results?* If not, the benchmark praises any kernel that skips its work, with or
+# without a compiler. It is not enough to look at shapes, or only at the first result.
 
 # %% [markdown]
 # ## Nine numbers
@@ -784,7 +785,7 @@ def audit(benchmark, machine):
 
 
 # %% [markdown]
-# It is all or nothing. Every check draws the benchmarks again: their order, their repeats, their clocks.
+# You get all points or none. Every check draws the benchmarks again: their order, their repeats, their clocks.
 
 # %% nbgrader={"grade_id": "check-audit", "grade": true, "locked": true, "points": 5}
 check(audit)
@@ -823,7 +824,8 @@ except NotImplementedError:
 # </details>
 #
 # 2. Which of the nine lies does `torch.utils.benchmark.Timer` guard against? And `triton.testing.do_bench`? Write a benchmark
-#    around each and audit it.
+#    around each and audit it. Give `Timer` a `timer=` that calls `machine.synchronize()` and returns `machine.clock()`.
+#    `do_bench` has a clock of its own, so it needs a real GPU and `ThisMachine()`.
 #
 # <details><summary>Answer</summary>
 #
@@ -836,8 +838,8 @@ except NotImplementedError:
 #
 # <details><summary>What to expect</summary>
 #
-# Most often you find hot data, because one tensor is made before the loop, and results that are never compared. Both are easy to
-# fix, so send a pull request.
+# Look first for hot data, because one tensor is made before the loop, and for results that are never compared. Both are easy
+# to fix, so send a pull request.
 #
 # </details>
 

@@ -13,7 +13,8 @@
 # - to copy data to a GPU, to launch a kernel there, and to copy the result back
 # - to name the parts of a program, so that a profile is easier to read
 #
-# **You need** about 60 minutes. A GPU is optional: with one, one more cell has something to show.
+# **You need** about 60 minutes, NumPy and a little trigonometry, but no CUDA. A GPU is optional: with one, a library's GPU
+# version runs as well.
 
 # %%
 import numpy as np
@@ -50,9 +51,8 @@ compare(prediction, round(float(cycles[spectrum.argmax()]), 3), "cycles per day"
 # %% [markdown]
 # Now measure at random times instead. An FFT assumes equal steps, so it does not apply. But you can still pick a
 # frequency, fit a sine and a cosine to the samples, and ask how much of the signal the fit explains. Repeat that for
-# every frequency of interest, and you have the **Lomb–Scargle periodogram**. SciPy has a function for it.
-#
-# It takes **angular** frequencies: $w = 2\pi f$.
+# every frequency of interest, and you have the **Lomb–Scargle periodogram**. SciPy has a function for it. It takes
+# **angular** frequencies: $w = 2\pi f$.
 
 # %%
 random = np.random.default_rng(0)
@@ -114,7 +114,7 @@ draw_sampled(curve.t, curve.y)
 # tell two frequencies apart if they differ by $1/T$. To be sure of hitting the top of a peak, take five frequencies per
 # interval of $1/T$ (**oversampling** by 5).
 #
-# Predict: how many frequencies between 0 and 2 cycles per day is that, for this star?
+# Predict: how many frequencies between 0 and 2 cycles per day is that, for this star? Its $T$ is `curve.t[-1]`.
 
 # %%
 prediction = ...  # frequencies
@@ -158,8 +158,8 @@ window = np.abs(np.exp(2j * np.pi * around[:, None] * curve.t).mean(axis=1)) ** 
 draw_power(around, window, title="window")
 
 # %% [markdown]
-# It has a peak at one cycle per day, and another one at 1.0027. That is one cycle per *sidereal* day, the time in which the
-# sky turns once. Near two cycles per day there are peaks at 2.0027 and 2.0054. Every real peak is repeated at
+# It has a peak at one cycle per day, and another one at 1.0027. That is one cycle per *sidereal* day, the time in which
+# the sky turns once. Near two cycles per day there are peaks at 2.0027 and 2.0054. Every real peak is repeated at
 # these distances, but weaker. These copies are aliases: a peak at 1.067 has aliases near 0.067 and 2.067.
 #
 # A sine of frequency 1.067 is also a sine of frequency -1.067. Its aliases lie 2.0027 and 2.0054 above that, at 0.935
@@ -271,9 +271,11 @@ recorded("periods", "median_ms", "ratio_vs_scipy")
 # %% [markdown]
 # ## Launch a kernel on your own data
 #
-# The rest of the chapter is about kernels that you write. Here is a small one in Numba: it computes the phase of each
-# measurement, so that the light curve can be folded. Each thread takes one measurement. `load_numba_cuda` gives you
-# Numba's simulator if there is no GPU.
+# The rest of the chapter is about kernels that you write. A GPU runs a kernel in many **threads** at once. Threads are
+# grouped into **blocks** of equal size, and all blocks of a launch form the **grid**.
+#
+# Here is a small kernel in Numba: it computes the phase of each measurement, so that the light curve can be folded. Each
+# thread takes one measurement. `load_numba_cuda` gives you Numba's simulator if there is no GPU.
 
 # %%
 from grader.explore import load_numba_cuda
@@ -306,16 +308,19 @@ phase_kernel[blocks, 128](t, 2 * curve.published_days, phase)
 abs(phase.copy_to_host() - curve.t / (2 * curve.published_days) % 1).max()  # difference from NumPy
 
 # %% [markdown]
-# The launch returns at once, before the kernel has finished; `copy_to_host` waits for it. On a GPU, the copies take
-# longer than this kernel: it does a single division per number. A periodogram computes thousands of sines per
-# number, so there the copies hardly count.
+# Ten blocks have 1,280 threads, more than there are measurements. The `if` in the kernel keeps the threads that are left
+# over from writing past the end of the array.
+#
+# On a GPU, the launch returns at once, before the kernel has finished; `copy_to_host` waits for it. This kernel does a
+# single division per number, so expect the copies to take longer than the kernel. A periodogram computes thousands of
+# sines per number, so there the copies hardly count.
 
 # %% [markdown]
 # ## Name the parts
 #
 # If a program calls several libraries, names make its profile easier to read. An **NVTX range** is such a name: your
-# program marks where it begins and ends, and Nsight Systems draws it as a bar above the kernels launched within it.
-# In PyTorch it is a context manager.
+# program marks where it begins and ends. Nsight Systems, a profiler from NVIDIA, draws it as a bar above the kernels that
+# were launched within it. In PyTorch, a range is a context manager.
 
 # %%
 import contextlib
@@ -357,8 +362,8 @@ with named("scipy"):
 #
 # <details><summary>Answer</summary>
 #
-# Very little for the star: with 1,235 samples, $D$ is small compared with $C$ and $S$. With 20 samples, it changes
-# visibly.
+# By less than 1 % for the star: with 1,235 samples, $D$ is small compared with $C$ and $S$. With 20 samples it is often
+# a few per cent.
 #
 # </details>
 #
@@ -397,7 +402,7 @@ count_predictions()
 # <details><summary>What is the shift tau for?</summary>
 #
 # It makes sine and cosine orthogonal on the given samples. Then the power is the sum of two independent fits, and it
-# does not change if all times are shifted.
+# stays the same if all times are shifted by the same amount.
 #
 # </details>
 #

@@ -30,7 +30,7 @@ device
 #
 # In 2021 the authors of cuSignal, a library that is now part of CuPy, taught GPU programming with a ladder: one kernel,
 # improved step by step. Each step is a *rung*. These are their times on a V100, as they published them. The last
-# columns show what the same rungs take today, on another GPU and with fewer samples.
+# columns show what this course's rungs take today, on another GPU and with fewer samples.
 
 # %%
 published_ladder("Numba")
@@ -47,17 +47,18 @@ published_ladder("Numba")
 # ## Give each thread a frequency
 #
 # You know the sums from the last notebook. Let $c_j = \cos w t_j$ and $s_j = \sin w t_j$ for a frequency $w$ and the
-# samples $(t_j, y_j)$. The sums are
+# samples $(t_j, y_j)$. The sums are:
 #
 # $$ X_c = \sum y_j c_j,\quad X_s = \sum y_j s_j,\quad C = \sum c_j^2,\quad S = \sum s_j^2,\quad D = \sum c_j s_j $$
 #
-# Then $\tau = \operatorname{atan2}(2D,\; C - S)\,/\,(2w)$. Let $c = \cos w\tau$ and $s = \sin w\tau$. The power is
+# Then $\tau = \operatorname{atan2}(2D,\; C - S)\,/\,(2w)$. Let $c = \cos w\tau$ and $s = \sin w\tau$. The power is:
 #
 # $$ P = \frac12\left(\frac{(c X_c + s X_s)^2}{c^2 C + 2cs D + s^2 S}
 # + \frac{(c X_s - s X_c)^2}{c^2 S - 2cs D + s^2 C}\right) $$
 #
 # No frequency needs the result of another one. So each thread takes one frequency and loops over all samples. A million
-# frequencies would need a million threads. The ladder starts fewer: 20 blocks of 128 threads per multiprocessor (SM).
+# frequencies would need a million threads. The ladder starts fewer: 20 blocks of 128 threads per multiprocessor (SM),
+# the part of a GPU that runs blocks.
 # When a thread has finished a frequency, it continues with the one that is a whole grid further. This is a
 # **grid-stride loop**. With it, any launch is correct, whatever the number of frequencies.
 
@@ -152,7 +153,7 @@ check(ls_numba_baseline)
 #
 # You get ⟦ gate("ls_numba_baseline", "eager").points ⟧ of ⟦ exercise("ls_numba_baseline").max_points ⟧ points for
 # ⟦ gate("ls_numba_baseline", "eager").at_least ⟧ times torch's speed, at
-# ⟦ gate("ls_numba_baseline", "eager").cases | join(", ") ⟧. Predict: how many times as fast was the authors' baseline,
+# ⟦ gate("ls_numba_baseline", "eager").cases | join(", ") ⟧. Predict: how many times as fast was the course's baseline,
 # on an H200?
 
 # %%
@@ -170,10 +171,10 @@ benchmark(ls_numba_baseline)
 # ## Look at the types
 #
 # Your arrays are float32. Is the arithmetic? The next cell compiles a baseline like yours for an H100 or H200, with
-# float32 arrays. It needs no GPU: Numba writes PTX, NVIDIA's assembly language for all GPUs, and an assembler turns it
-# into the machine code of this GPU (**SASS**).
+# float32 arrays. It needs no GPU: Numba writes PTX, an assembly language for all NVIDIA GPUs, and an assembler turns it
+# into the machine code of one of them (**SASS**).
 #
-# Predict: how many instructions compute in float64, or convert to it or from it?
+# Predict: how many instructions of the kernel compute in float64, or convert to it or from it?
 
 # %%
 prediction = ...  # float64 instructions
@@ -199,7 +200,7 @@ code
 
 # %% [markdown]
 # A float64 value takes two registers. The cost of float64 arithmetic depends on the GPU. V100, A100 and H100 execute it
-# at half the float32 rate, a T4 at 1/32, and an L4, an A10 or a GeForce RTX at 1/64.
+# at half the float32 rate. A T4 and a GeForce RTX 20 execute it at 1/32, an L4, an A10 and GeForce RTX 30 to 50 at 1/64.
 
 # %% [markdown]
 # ## Exercise: keep what was compiled
@@ -268,19 +269,19 @@ check(ls_numba_cached)
 # ### How fast is it with a cache?
 #
 # The kernel is unchanged, so it takes the same time: this rung changes what a *call* costs. You get the point for speed
-# for ⟦ gate("ls_numba_cached", "baseline").at_least ⟧ of the baseline's speed. Recompile on every call, and you get only
-# a fraction of that.
+# for ⟦ gate("ls_numba_cached", "baseline").at_least ⟧ of the baseline's speed. If you recompile on every call, you reach
+# only a small fraction of it.
 
 # %%
 benchmark(ls_numba_cached)
 
 # %% [markdown]
-# Apart from a point or two the curves coincide, even at the smallest size. There the recorded kernel took
+# Expect the two curves to coincide, even at the smallest size. There the recorded kernel took
 # ⟦ recorded(bench="ls_numba_cached", case="1,024 samples × 16,384 frequencies", metric="median_us", gpu="H200") ⟧ on an
 # H200. In that time the host has prepared the next call, so the GPU never waits.
 #
-# A cache pays off when the kernel is shorter than the host's preparation. It did in the authors' first version, shown
-# at GTC China 2020: in CuPy, their cache raised the lead over SciPy from 2,573 to 4,172 times.
+# A cache pays off when the kernel is shorter than the host's preparation. It did in the first version by cuSignal's
+# authors, shown at GTC China 2020: in CuPy, their cache raised the lead over SciPy from 2,573 to 4,172 times.
 #
 # A dictionary keeps kernels only while the process lives. `@cuda.jit(cache=True)` also writes them to disk, in
 # `__pycache__`, so that the next process need not compile. It suits kernels in a module. In a notebook each session
@@ -344,14 +345,15 @@ def ls_numba_typed(t, y, freqs, out):
 
 
 # %% [markdown]
-# The tolerance in float64 is a billion times tighter than in float32, so a sum that you left in float32 fails there.
+# The tolerances in float64 are more than 100,000 times tighter than in float32, so a sum that you left in float32 fails
+# there.
 
 # %% nbgrader={"grade_id": "check-ls_numba_typed", "grade": true, "locked": true, "points": 4}
 check(ls_numba_typed)
 
 # %% [markdown]
 # Is any float64 left? The results do not tell, but the machine code does. Here is what your `build` makes for float32,
-# below the authors'.
+# below the course's kernel.
 
 # %%
 compiled_ladder("typed", yours=build)
@@ -360,7 +362,7 @@ compiled_ladder("typed", yours=build)
 # ### How fast is it with types?
 #
 # You get ⟦ gate("ls_numba_typed", "baseline").points ⟧ points for ⟦ gate("ls_numba_typed", "baseline").at_least ⟧ times the
-# speed of the baseline. Look at both rows in *Look at the types* again. Predict: how many times as fast was the authors'
+# speed of the baseline. Look at both rows in *Look at the types* again. Predict: how many times as fast was the course's
 # typed kernel, on an H200?
 
 # %%
@@ -375,7 +377,7 @@ benchmark(ls_numba_typed)
 
 # %% [markdown]
 # Far fewer float64 instructions, and only a little faster: an H200 has a fast float64 unit, and most of the time goes
-# into the sines, which were float32 all along. On a GPU with a slow float64 unit this rung would be the largest.
+# into the sines, which were float32 all along. On a GPU with a slow float64 unit, expect this rung to gain far more.
 
 # %% [markdown]
 # ## Look at the sines
@@ -384,8 +386,8 @@ benchmark(ls_numba_typed)
 # quarter turn, then evaluates a polynomial. It *compiles* to many more, most of them for the slow path. A GPU also
 # has **special function units** (SFU), which compute a sine in a single instruction, `MUFU.SIN`. It is less accurate.
 #
-# `fastmath=True` allows it, along with approximate division and reordered sums. Numba 0.53, which the authors used,
-# did not map `sin` to it, not even with fast math. That is why the published rung gained next to nothing.
+# `fastmath=True` allows it, along with approximate division and reordered sums. Numba 0.53, which cuSignal's authors
+# used, did not map `sin` to it, not even with fast math. That is why the published rung gained next to nothing.
 #
 # Predict: how many `MUFU.SIN` does the fast-math kernel contain today? The compiler unrolls the loop over the samples
 # four times.
@@ -400,7 +402,7 @@ code
 
 # %% [markdown]
 # The compiler has changed, and today the rung works. There are more than four sines, because the code has several
-# copies of the loop, three more sines for samples left over after the last four, and one for $\tau$.
+# copies of the loop. It also has three sines for samples left over after the last four, and one for $\tau$.
 
 # %% [markdown]
 # What does it cost? In float32, a phase of 200 is known to about one part in ten million, so the phase itself has an
@@ -466,7 +468,7 @@ check(ls_numba_fastmath)
 # ### How fast is it with fast sines?
 #
 # You get ⟦ gate("ls_numba_fastmath", "typed").points ⟧ points for ⟦ gate("ls_numba_fastmath", "typed").at_least ⟧ times the
-# speed of the typed kernel. Predict: how many times as fast was the authors' kernel, on an H200?
+# speed of the typed kernel. Predict: how many times as fast was the course's kernel, on an H200?
 
 # %%
 prediction = ...  # times as fast as the typed kernel
@@ -481,9 +483,10 @@ benchmark(ls_numba_fastmath)
 # %% [markdown]
 # ## Cap the registers
 #
-# The last published rung is a cap. A multiprocessor of an H100 or H200 has 65,536 registers, and holds at most 2,048 threads. With
-# 32 registers per thread, all 2,048 fit. With more, fewer fit, and the **occupancy** drops: the share of those 2,048
-# that are resident. More resident threads hide more latency.
+# The last published rung is a cap. A multiprocessor of an H100 or H200 has 65,536 registers, and holds at most 2,048
+# threads. With 32 registers per thread, all 2,048 fit. With more registers, fewer threads fit, and the **occupancy**
+# drops: the share of those 2,048 that are resident. While some threads wait, others can run. So the more are resident,
+# the better they hide the **latency** of memory and arithmetic, the time from a request to its result.
 #
 # `max_registers=32` makes the compiler use no more. Values that do not fit are **spilled** to memory. The next cell
 # compiles the fast-math kernel, which needs 32 registers, with a cap of 16. A register has 4 bytes. Predict: how many
@@ -511,8 +514,8 @@ compiled_ladder("fastmath")
 # Both rows are the same: today's compiler needs 32 registers anyway, so there is nothing to gain. The rung was for the
 # compilers of its day: in the published table, the cap saved three registers. You will need it again in the next section.
 #
-# A cap is a limit, not a request to use fewer. In float64 the cap is 64. The kernel needs fewer, and with the cap the
-# compiler takes *more* than without. You will see that in the table at the end.
+# A cap is a limit, not a request to use fewer. In float64 the next exercise caps at 64. The kernel needs fewer, and with
+# the cap the compiler takes *more* than without. You will see that in the table at the end.
 
 # %% [markdown]
 # ## Exercise: cap the registers
@@ -573,8 +576,8 @@ check(ls_numba_registers)
 # %% [markdown]
 # ### How fast is it with a cap?
 #
-# You get the point for speed for ⟦ gate("ls_numba_registers", "fastmath").at_least ⟧ of the speed of the fast-math kernel:
-# a cap that is too low loses it.
+# You get the point for speed for ⟦ gate("ls_numba_registers", "fastmath").at_least ⟧ of the speed of the fast-math kernel.
+# With a cap that is too low, you miss it.
 
 # %%
 benchmark(ls_numba_registers)
@@ -622,8 +625,8 @@ draw_loops("fastmath", "unsigned", "cuda fast")
 # %% [markdown]
 # ## Exercise: count with an unsigned index
 #
-# Now Numba's loop is about as short as that of CUDA C++. This rung is not on the published ladder. Continue from your
-# last kernel, and change only the loop over the samples:
+# With an unsigned index, Numba's loop is about as short as that of CUDA C++. This rung is not on the published ladder.
+# Continue from your last kernel, and change only the loop over the samples:
 #
 # - `uint32` comes from `numba`. Make both the index and its bound `uint32`. If you compare an unsigned index with a
 #   signed bound, both are converted to a wider type.
@@ -679,8 +682,8 @@ def ls_numba_unsigned(t, y, freqs, out):
 
 
 # %% [markdown]
-# The result is the same. Only the machine code shows whether the index arithmetic is gone, so `check` counts the
-# instructions of the loop, without a GPU as well.
+# The results stay the same. Only the machine code shows whether the index arithmetic is gone, so `check` counts the
+# instructions of the loop, which needs no GPU.
 
 # %% nbgrader={"grade_id": "check-ls_numba_unsigned", "grade": true, "locked": true, "points": 4}
 check(ls_numba_unsigned)
@@ -697,8 +700,8 @@ compiled_ladder("fastmath", "unsigned", yours=build)
 #
 # You get ⟦ gate("ls_numba_unsigned", "fastmath").points ⟧ points for
 # ⟦ gate("ls_numba_unsigned", "fastmath").at_least ⟧ times the speed of the fast-math kernel. What would you expect from
-# the instructions per sample? Note that the two special functions take as long as before: an SM has 16 units for them,
-# and issues 128 other instructions per clock cycle.
+# the instructions per sample? Note that the two special functions take as long as before. Per clock cycle, an SM starts
+# 16 of them, but up to 128 simple instructions such as a multiply-add, counted per thread.
 
 # %%
 benchmark(ls_numba_unsigned)
@@ -706,9 +709,9 @@ benchmark(ls_numba_unsigned)
 # %% [markdown]
 # ## The whole ladder
 #
-# The authors of this course recorded all rungs in one run. *Digits* are those that agree with a float64 result, relative
-# to the highest peak: 6 means an error of a millionth of the peak. The ratio compares with SciPy's direct sums on the
-# same machine's CPU. SciPy was given 4,096 of the frequencies, and its time was multiplied.
+# The course's authors recorded the published rungs in one run. *Digits* are those that agree with a float64 result,
+# relative to the highest peak: 6 means an error of a millionth of the peak. The ratio compares with SciPy's direct sums
+# on the same machine's CPU. SciPy was given 4,096 of the frequencies, and its time was scaled up.
 #
 # Registers may differ by a few from those above, because the compiler was another version.
 
@@ -730,11 +733,11 @@ recorded("ladder/numba", "first_call_ms", "median_ms", "registers", "ratio_vs_sc
 # ### Why 20 blocks per multiprocessor?
 #
 # The number is cuSignal's. An SM holds at most 2,048 threads, which are 16 blocks of 128. So 20 blocks per SM do not run
-# at once: 16 are resident in the first **wave**, and the others start as soon as one of these ends. More blocks than
-# fit even out small differences between SMs. Far more would cost nothing but a little scheduling.
+# at once: at most 16 are resident in the first **wave**, and the others start as soon as one of these ends. More blocks
+# than fit even out small differences between SMs.
 #
-# Look at your plots again. Most curves dip at 524,288 frequencies. The grid of an H200 with 132 SMs has 20 × 132 × 128
-# threads. Predict: how many of them take two frequencies at that size, as a share?
+# Look at the plots of the fast-math kernels again. On the recorded H200, their curves dip at 524,288 frequencies. Its grid
+# has 20 × 132 × 128 threads, since it has 132 SMs. Predict: what share of them take two frequencies at that size?
 
 # %%
 prediction = ...  # share of the threads, such as 0.1
@@ -746,7 +749,7 @@ compare(prediction, (2**19 - threads) / threads, how="computed")
 # %% [markdown]
 # About half of the threads work twice as long as the others. While they finish, there is less and less for an SM to
 # switch to: this is called the **tail**. At 1,048,576 each thread takes three or four, and the difference is smaller
-# compared with the whole. Whether this explains the dip, you can test with a GPU: see the extra credit.
+# compared with the whole. With a GPU you can test whether this explains the dip: see the extra credit.
 
 # %% [markdown]
 # ## Extra credit
@@ -757,7 +760,8 @@ compare(prediction, (2**19 - threads) / threads, how="computed")
 #
 # <details><summary>Answer</summary>
 #
-# It gains less in proportion: the accurate sine and cosine take most of the instructions.
+# Compare the instructions per sample first. The accurate sine and cosine take most of them, so expect a smaller gain in
+# proportion.
 #
 # </details>
 #
@@ -783,7 +787,7 @@ compare(prediction, (2**19 - threads) / threads, how="computed")
 #
 # <details><summary>Answer</summary>
 #
-# If the dip is a tail, it moves with the number of threads in the grid: 16 × 132 × 128 are 270,336.
+# If the dip is a tail, it moves with the number of threads in the grid: on an H200, 16 × 132 × 128 = 270,336.
 #
 # </details>
 #
@@ -792,7 +796,7 @@ compare(prediction, (2**19 - threads) / threads, how="computed")
 #
 # <details><summary>Answer</summary>
 #
-# 65,536 registers for 16 × 128 threads are 32 each: the same as the cap.
+# 65,536 registers for 16 × 128 threads make 32 each: the same as the cap.
 #
 # </details>
 
@@ -815,8 +819,8 @@ count_predictions()
 #
 # <details><summary>The sums of a float32 kernel start as <code>0.0</code>. What type are they in Numba, and what does that cost?</summary>
 #
-# They are float64, because the literal is. Each product is converted before it is added, each sum takes two registers,
-# and float64 arithmetic is slower: by 2 on an H100, by 64 on a GeForce.
+# They are float64, because the literal is. Each product is converted before it is added, and each sum takes two registers.
+# Float64 arithmetic runs at half the rate of float32 on an H100, and at 1/64 on a recent GeForce.
 #
 # </details>
 #

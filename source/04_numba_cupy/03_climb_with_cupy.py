@@ -6,7 +6,7 @@
 # **You will learn**
 #
 # - what `cp.RawModule` does with a string, when it compiles it, and what it keeps
-# - in which type an argument reaches a kernel, and how a wrong type goes unnoticed
+# - as which type an argument reaches a kernel, and how a wrong type goes unnoticed
 # - what a literal such as `2.0` costs, and what `--use_fast_math` gains and loses
 # - to build a kernel before the program runs, and to tell the compiler how it will be launched
 #
@@ -28,8 +28,8 @@ import numpy as np
 # ## Give a string to a compiler
 #
 # CuPy has NumPy's functions for arrays in GPU memory. Above, `load_cupy` imported CuPy, or its replacement. CuPy also
-# takes CUDA C++ as a string: `cp.RawModule(code=…)` passes it to **NVRTC**, NVIDIA's compiler as a library. There is no nvcc,
-# no binding and no host C++, so it takes a fraction of a second where `load_inline` takes many.
+# takes CUDA C++ as a string: `cp.RawModule(code=…)` passes it to **NVRTC**, NVIDIA's compiler as a library. There is no
+# nvcc, no binding and no host C++, so it takes a fraction of a second, where `load_inline` takes many seconds.
 #
 # `get_function` finds a kernel by its name. Only then is the string compiled. C++ encodes parameter types in names
 # (**name mangling**); `extern "C"` keeps the name as it is.
@@ -79,7 +79,8 @@ compare(prediction, float(out[4]))
 # ## Which way to take
 #
 # You do not always need a whole kernel. `cp.ElementwiseKernel` takes only the line that computes one element; CuPy adds
-# the index, the bounds, broadcasting and the types of its arrays. Arguments are converted, so a Python float is safe:
+# the index, the bounds, broadcasting and the types of its arrays. It converts numbers to the parameter's type, so here a
+# Python float would be as safe as the `np.float32` below.
 
 # %%
 scale_each = cp.ElementwiseKernel("T x, T factor", "T out", "out = factor * x", "scale_each") if device == "cuda" else None
@@ -94,13 +95,13 @@ scale_each = cp.ElementwiseKernel("T x, T factor", "T out", "out = factor * x", 
 # | a kernel in C++ | `cp.RawKernel`, `cp.RawModule` | all of CUDA C++; you check types and bounds yourself |
 # | an operator for PyTorch | `load_inline` | autograd and `torch.compile`; a slow build |
 #
-# For this ladder you take the fourth.
+# For this ladder you take the fourth row.
 
 # %% [markdown]
 # ## Look at the compiled code
 #
-# NVRTC compiles without a GPU. `nvrtc_view` compiles a string for an H200 and shows what the compiler reports: the
-# registers of each kernel, and the number of instructions of each kind.
+# NVRTC compiles without a GPU. `nvrtc_view` compiles a string for an H200. It shows the registers of each kernel, and how
+# many instructions of each kind its machine code (SASS) has.
 
 # %%
 nvrtc_view(source)
@@ -116,12 +117,13 @@ prediction = ...  # threads of an SM, by their registers
 compare(prediction, 65_536 // 64, "threads", how="computed")
 
 # %% [markdown]
-# That is one block of the largest size. An SM holds at most 2,048 threads, which fit if each has 32 registers or fewer.
+# That is one block of the largest size. An SM of an H200 holds at most 2,048 threads, which fit if each has 32 registers
+# or fewer.
 #
 # ## The published ladder
 #
-# These are the rungs as published, measured on a V100. The last columns show what they take today. With a GPU, you can
-# add your own at the end.
+# These are the rungs as published, measured on a V100. The last columns show what the course's rungs take today. With a
+# GPU, you can compare your own at the end.
 
 # %%
 published_ladder("CuPy")
@@ -135,8 +137,8 @@ published_ladder("CuPy")
 #
 # $$\frac12\left[\frac{(c_\tau X_C + s_\tau X_S)^2}{c_\tau^2 C + 2 c_\tau s_\tau D + s_\tau^2 S} + \frac{(c_\tau X_S - s_\tau X_C)^2}{c_\tau^2 S - 2 c_\tau s_\tau D + s_\tau^2 C}\right]$$
 #
-# X are the sums with `y`, C and S those of the squares, D that of cosine times sine, and tau is
-# atan2(2 D, C - S) / (2 w). The c and s with a tau are the cosine and the sine of w tau.
+# $X_C$ and $X_S$ are the sums with `y`, C and S those of the squares, D that of cosine times sine. tau is
+# atan2(2 D, C - S) / (2 w), and $c_\tau$ and $s_\tau$ are the cosine and the sine of w tau.
 #
 # 1. The kernel: a grid-stride loop over the frequencies, and in it a loop over the samples. *(about 20 lines)*
 # 2. The function: put the type into the text with `source.substitute(T=…)`, build the module, get the function, and
@@ -263,7 +265,7 @@ check(ls_cupy_cached)
 # ## Exercise: write one kernel per type, rung 3
 #
 # In C++, `2.0` is a double, and so is every product that contains it. `2.0 * c * s * cs` is computed in double, then
-# rounded to float. On most GPUs, doubles are 32 or 64 times slower than floats. On an H200 they are two times slower.
+# rounded to float. Most GPUs compute in double at 1/32 or 1/64 of the rate of float, an H200 at half of it.
 #
 # Continue from rung 2, and leave no double in the float kernel:
 #
@@ -369,8 +371,8 @@ for options in ((), ("--use_fast_math",)):
 # These are *compiled* instructions. For a small angle the accurate sine *executes* only some twenty of them; the rest
 # is the slow path.
 #
-# The unit takes its angle in turns, as a float32 with 24 binary digits. At 40 turns, few digits are left for the
-# fraction. Predict: how far apart are neighbouring float32 numbers near 40 turns, in microturns?
+# The unit takes its angle in turns, as a float32 with 24 binary digits. At 40 turns, fewer digits are left for the
+# fraction. Predict: how far apart are neighbouring float32 numbers near 40 turns, in microturns (millionths of a turn)?
 
 # %%
 prediction = ...  # millionths of a turn
@@ -540,10 +542,11 @@ check(ls_cupy_fatbin)
 #
 # The promise goes before the name: `extern "C" __global__ void __launch_bounds__(128) f(…)`.
 #
-# Keep fast math, and go back to `cp.RawModule(code=…)`, so that you need no file. This time, let C++ write both kernels. A
-# `template <typename T>` function, marked `__device__`, does the work. Two short kernels, `lombscargle_float32` and
-# `lombscargle_float64`, promise 128 threads and call it. In the template, the compiler chooses `cos` by the type of its
-# argument, and `T(2)` is a 2 of the right type. *(about 30 lines)* Most of them you have.
+# Keep fast math, and go back to `cp.RawModule(code=…)`, so that you need no file. This time, let C++ write the code for
+# both types. `template <typename T>` before a function makes the compiler write it once for each type that you call it
+# with, such as `f<float>(…)`. Such a function does the work, marked `__device__`, so that kernels can call it. Two short
+# kernels, `lombscargle_float32` and `lombscargle_float64`, promise 128 threads and call it. In the template, the compiler
+# chooses `cos` by the type of its argument, and `T(2)` is a 2 of the right type. *(about 30 lines)* You have most of them.
 
 # %% nbgrader={"grade_id": "ls_cupy_launch_bounds", "solution": true}
 import cupy as cp
@@ -646,7 +649,7 @@ for bounds, view in views.items():
 # | fatbin | ⟦ gate("ls_cupy_fatbin", "accurate").at_least ⟧ times as fast | ⟦ exercise("ls_cupy_fatbin").baseline("accurate").label ⟧ |
 # | launch bounds | ⟦ gate("ls_cupy_launch_bounds", "fast").at_least ⟧ times as fast | ⟦ exercise("ls_cupy_launch_bounds").baseline("fast").label ⟧ |
 #
-# Predict: how many times as fast as the accurate kernel was the authors' rung 4, on an H200?
+# Predict: how many times as fast as the accurate kernel was the course's rung 4, on an H200?
 
 # %%
 prediction = ...  # times as fast, with fast math
@@ -668,8 +671,8 @@ benchmark(ls_cupy_cached)
 # %% [markdown]
 # The first two rungs save passes over memory, and requests to the driver. The second plot does not show the latter: even
 # at its left end, the kernel takes longer than the host's work. The points are for a much smaller case,
-# ⟦ gate("ls_cupy_cached", "baseline").cases | join(", ") ⟧. The authors' first version had shorter kernels, and there the
-# cache did pay: shown at GTC China 2020, it raised their lead over SciPy from 2,573 to 4,172 times.
+# ⟦ gate("ls_cupy_cached", "baseline").cases | join(", ") ⟧. In the first version by cuSignal's authors, the kernels were
+# shorter, and the cache did pay. Shown at GTC China 2020, it raised their lead over SciPy from 2,573 to 4,172 times.
 #
 # The next two rungs change the kernel itself.
 
@@ -703,9 +706,9 @@ climb_cupy(
 )
 
 # %% [markdown]
-# The authors' rungs reached these times, for 2^20 frequencies. The row *sincos* belongs to the next section. The ratio
+# The course's rungs reached these times, for 2^20 frequencies. The row *sincos* belongs to the next section. The ratio
 # compares with SciPy's direct sums on the same machine's CPU. SciPy was given 4,096 of the frequencies, and its time was
-# multiplied.
+# scaled up.
 
 # %%
 recorded("ladder/cupy", "first_call_ms", "median_ms", "registers", "ratio_vs_scipy", "correct_digits")
@@ -768,7 +771,7 @@ compare(prediction, views[0].count("MUFU") - views[1].count("MUFU"), "instructio
 # <details><summary>Answer</summary>
 #
 # The first works: the low four bytes of a small Python `int` are the same number. The second reads four bytes that
-# are not part of the argument, so `samples` may be anything.
+# are not part of the argument, so `samples` may have any value.
 #
 # </details>
 #

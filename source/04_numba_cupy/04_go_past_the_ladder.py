@@ -30,9 +30,9 @@ import numpy as np
 # %% [markdown]
 # ## The whole ladder
 #
-# Here are all rungs on one page. The scale is logarithmic: each major mark is ten times the one before. The two lines
-# are limits of the GPU named in the legend. You will compute both for an H200. SciPy's bar is extrapolated from its time
-# for 4,096 of the frequencies.
+# Here are the recorded rungs on one page. The scale is logarithmic: each major mark is ten times the one before. The two
+# lines are limits of the GPU named in the legend. You will compute both for an H200. SciPy's bar is extrapolated from its
+# time for 4,096 of the frequencies.
 
 # %%
 draw_ladder()
@@ -77,8 +77,8 @@ compare(prediction, 2 * 2**10 * 2**20 / (16 * 132 * 1.98e9) * 1e3, "ms", how="co
 # $$\cos(a + b) = \cos a \cos b - \sin a \sin b, \qquad \sin(a + b) = \sin a \cos b + \cos a \sin b$$
 #
 # This rotates the point (c, s). It takes four multiply-adds instead of two special functions, since a multiplication
-# takes as long as a multiply-add. You need the cosine and the sine of dt, where d is the distance to
-# the thread's next frequency. **This assumes evenly spaced frequencies**, which a periodogram usually has.
+# takes as long as a multiply-add. You need the cosine and the sine of dt, where d is the distance to the thread's next
+# frequency. **This assumes evenly spaced frequencies**, which a periodogram usually has.
 
 # %%
 def rotate(c, s, turn_c, turn_s):
@@ -110,8 +110,8 @@ draw_drift()
 # ## Count again
 #
 # A thread that takes 16 frequencies calls one sine and one cosine for all of them, and rotates. Per sample and
-# frequency there remain four multiply-adds for the rotation, and one for each sum. Four sums suffice, because cos² + sin² is
-# 1. Predict: how many milliseconds do these eight multiply-adds take, at least, on the same H200?
+# frequency there remain four multiply-adds for the rotation, and one for each sum. Four sums suffice, because
+# cos² + sin² = 1. Predict: how many milliseconds do these eight multiply-adds take, at least, on the same H200?
 
 # %%
 prediction = ...  # ms, eight multiply-adds per sample and frequency
@@ -124,10 +124,11 @@ compare(prediction, H200.multiply_add_ms(each=8), "ms", how="computed")
 #
 # - **The rotation belongs to the sample, not to the thread.** If d is the same for all threads, so is dt. So a block
 #   computes cos dt and sin dt once for a **tile** of samples, and keeps t, y and both in **shared memory**.
-# - **All threads read the same sample at the same time.** Shared memory **broadcasts** one word to all lanes of a warp,
+# - **All threads read the same sample at the same time.** Shared memory **broadcasts** a value to all threads of a warp,
 #   so that this is a single load.
 # - **The sums stay in registers.** 16 frequencies with four sums each are 64 registers. Registers cannot be indexed at
-#   run time, so the loop over the frequencies must be **unrolled**: `#pragma unroll` before a loop asks for that.
+#   run time, so the loop over the frequencies must be **unrolled**, that is, written out pass by pass. `#pragma unroll`
+#   before a loop asks the compiler to do that.
 #
 # Which frequencies does a thread take? A block of 128 threads has 128 × 16 adjacent frequencies. Thread number i takes
 # the i-th of them, and every 128th after it. Then neighbouring threads write neighbouring powers. A thread's next
@@ -160,15 +161,15 @@ compare(prediction, H200.multiply_add_ms(each=8), "ms", how="computed")
 # %% [markdown]
 # ## Exercise: go past the ladder
 #
-# Write the power at each of `freqs` into `out`. As in the rungs, but in float32 only, and the frequencies are evenly
-# spaced and exact in float32. Their spacing is `freqs[1] - freqs[0]`, and differs from run to run. There may be a single
+# Write the power at each of `freqs` into `out`, as in the rungs, but in float32 only. The frequencies are evenly spaced
+# and exact in float32. Their spacing is `freqs[1] - freqs[0]`, and differs from run to run. There may be a single
 # frequency. The error may be ⟦ "%.0e" | format(exercise("ls_open").timed_cases[0].budget.absolute / 256) ⟧ of N/4, the peak of a sine of amplitude 1.
 #
 # Below is a frame for a rotation in CuPy. It uses `cp.RawKernel`, a module with one kernel.
 # Write it in this order:
 #
 # 1. `add` *(about 12 lines)*: one `__sincosf` for the thread's first frequency, then for each step the four sums and a
-#    rotation. The cell after the next one tests it alone.
+#    rotation. The two code cells after `check` test it alone.
 # 2. The kernel *(about 20 lines)*. Each thread starts at its first frequency, with sums of 0. For each tile of samples:
 #    barrier, load the tile with the cosine and sine of dt, barrier, `add` each of its samples. The last tile may be only
 #    partly full. At the end, write the power at each of the thread's frequencies that exists.
@@ -280,7 +281,7 @@ expected = np.concatenate([y * np.cos(angle), np.cos(angle) * np.sin(angle)])
 print("largest error of add:", abs(cp.asnumpy(out) - expected).max())
 
 # %% [markdown]
-# The authors' loop over the tile has 133 instructions for 16 frequencies, where the count above says 128. How many does
+# The course's loop over the tile has 133 instructions for 16 frequencies, where the count above says 128. How many does
 # your kernel have, and how many registers?
 
 # %%
@@ -291,7 +292,7 @@ nvrtc_view(source, *options, "--use_fast_math")
 #
 # You get ⟦ gate("ls_open", "fast").points ⟧ of ⟦ exercise("ls_open").max_points ⟧ points for
 # ⟦ gate("ls_open", "fast").at_least ⟧ times the speed of ⟦ exercise("ls_open").baseline("fast").label ⟧, at
-# ⟦ gate("ls_open", "fast").cases | join(", ") ⟧. Predict: how many times as fast was the authors' rotation, on an H200?
+# ⟦ gate("ls_open", "fast").cases | join(", ") ⟧. Predict: how many times as fast was the course's rotation, on an H200?
 
 # %%
 prediction = ...  # times as fast as the last rung
@@ -305,14 +306,14 @@ benchmark(ls_open)
 
 # %% [markdown]
 # Is yours behind at the left end of the plot? There, a rotation has too few threads. A block takes 2,048 frequencies, so
-# 131,072 frequencies are 64 blocks, and an H200 has 132 SMs: half of them have nothing to do. The authors' kernel took
+# 131,072 frequencies are 64 blocks, and an H200 has 132 SMs: half of them have nothing to do. The course's kernel took
 # ⟦ recorded(bench="ls_open", case="1,024 samples × 16,384 frequencies", metric="median_us", gpu="H200") ⟧ for 16,384
 # frequencies, and ⟦ recorded(bench="ls_open", case="1,024 samples × 131,072 frequencies", metric="median_us", gpu="H200") ⟧
 # for eight times as many.
 
 # %% [markdown]
-# These are the authors' results. *Digits* are those that are correct at the worst frequency, relative to the highest
-# peak. *FFT* is another algorithm, which the end of this notebook explains.
+# These are the results of the course's kernels. *Digits* are those that are correct at the worst frequency, relative to
+# the highest peak. *FFT* is another algorithm, which the end of this notebook explains.
 
 # %%
 recorded("ladder/past", "median_ms", "ratio_vs_last_rung", "registers", "correct_digits")
@@ -320,19 +321,21 @@ recorded("ladder/past", "median_ms", "ratio_vs_last_rung", "registers", "correct
 # %% [markdown]
 # On an H200, the rotation takes
 # ⟦ "%.1f" | format(recorded(bench="ladder/past", case="rotation, float32", metric="median_ms", gpu="H200").value / (2**33 / (128 * 132 * 1.98e6))) ⟧
-# times as long as its eight multiply-adds alone would. Its loop has five instructions more than the count. And it is one
-# launch of 512 blocks on 132 SMs: most SMs get four, some get three, and those wait at the end.
+# times as long as its eight multiply-adds alone would. Two causes can be counted. Its loop has 133 instructions instead of
+# 128, 4 % more. And its 512 blocks do not divide evenly among 132 SMs: most SMs get four and some only three, which leaves
+# 3 % of the GPU idle. With a GPU you can search for the rest: Nsight Compute says why threads stall, as in
+# [Free a pipeline](../01_profiling/03_free_a_pipeline.ipynb).
 #
-# The authors tried several numbers of frequencies per thread, and of threads per block:
+# These numbers of frequencies per thread, and of threads per block, were tried:
 
 # %%
 recorded("ladder/steps", "median_ms", "registers", "correct_digits")
 
 # %% [markdown]
 # More frequencies per thread need fewer special functions, but leave fewer threads: with 32, there are some 250 per SM of
-# an H200. All choices are close, except 32 frequencies with 128 threads per block, which are clearly too many.
+# an H200. All choices are close, except 32 frequencies with 128 threads per block, which is clearly slower.
 #
-# There is a leaderboard for this exercise, if your class has set one up.
+# If your class has set up a leaderboard for this exercise, here is your rank.
 
 # %%
 standings("ls_open")
@@ -354,9 +357,9 @@ search_star(ls_open)
 # ## Change the algorithm
 #
 # All this still computes 2^30 rotations. A fast Fourier transform computes n sums in a time that grows like n log n, but
-# it requires samples on an even grid. The idea of Press and Rybicki (1989), and of Dutt and Rokhlin (1993): **spread each
-# sample over a few points of an even grid**, and transform the grid. A **non-uniform FFT** (NUFFT) then divides out what
-# the spreading did.
+# it requires samples on an even grid. Press and Rybicki (1989), and Dutt and Rokhlin (1993), found a way around that:
+# **spread each sample over a few points of an even grid**, and transform the grid. A **non-uniform FFT** (NUFFT) then
+# divides out what the spreading did.
 #
 # Each sample becomes a narrow bell over `width` grid points. This one is the Kaiser–Bessel bell: `np.i0` is a Bessel
 # function, and 2.3 makes a shape that works well.
@@ -373,8 +376,8 @@ def spread(places, values, size, width):
 
 
 # %% [markdown]
-# A bell in time is a bell in frequency. So after the transform, each sum is too large by the height of that second bell,
-# which you know: divide by it. The grid has twice as many points as there are frequencies, because close to its ends the
+# A bell in time is a bell in frequency. So the transform multiplies each sum by the height of that second bell. You know
+# the height, so divide by it. The grid has twice as many points as there are frequencies, because close to its ends the
 # second bell is too low to divide by.
 
 # %%
@@ -426,7 +429,7 @@ for width, error in errors.items():
 #
 # <details><summary>Answer</summary>
 #
-# The authors' version is the row *FFT* in the table above.
+# Compare with the row *FFT* in the table above.
 #
 # </details>
 #
@@ -435,7 +438,8 @@ for width, error in errors.items():
 #
 # <details><summary>Answer</summary>
 #
-# Each frequency adds four registers for its sums: the table *ladder/steps* has 56, 89 and 167.
+# Each frequency adds four registers for its sums, and the compiler may use a few more: the table *ladder/steps* has 56, 89
+# and 167.
 #
 # </details>
 #
@@ -515,8 +519,8 @@ count_predictions()
 #
 # <details><summary>The transform's grid has as many points as there are frequencies, not twice as many. What goes wrong?</summary>
 #
-# Close to the ends of the band, the second bell is as low as what leaks in from outside the grid. Dividing by it amplifies
-# that, so the ends are wrong.
+# Close to the ends of the band, the second bell is no higher than what leaks in from outside the grid. Dividing by it
+# amplifies that, so the ends are wrong.
 #
 # </details>
 #

@@ -11,7 +11,7 @@
 # - why uneven lengths leave a GPU partly idle, and what to do about it
 #
 # **You need** about 50 minutes and [Climb with CuPy](03_climb_with_cupy.ipynb). A GPU is optional: this exercise has no
-# points for speed yet. Without one, a replacement for CuPy builds your kernel for the CPU.
+# points for speed. Without one, a replacement for CuPy builds your kernel for the CPU.
 
 # %%
 from grader import check, device
@@ -30,9 +30,9 @@ from scipy.signal import lombscargle
 # %% [markdown]
 # ## One star is a small problem
 #
-# A survey does not measure one star a thousand times, but tens of millions of stars, some of them a few hundred times. The
-# periodogram of one of them is a launch of a few microseconds. If you launch a kernel per star, the host's work per
-# launch takes longer than the kernel. So you put many stars into one launch: a **batch**.
+# A survey measures tens of millions of stars, many of them only a few hundred times. The periodogram of one such star is
+# too little work for a GPU. If you launch a kernel per star, the host's work per launch can take longer than the kernel.
+# So you put many stars into one launch: a **batch**.
 #
 # The stars have different numbers of measurements. You do not have millions of real stars here, but you can make a small
 # batch out of one: all measurements of the star of [Find a period](01_find_a_period.ipynb), every second, every fourth,
@@ -57,9 +57,10 @@ prediction = ...  # share of the matrix, such as 0.2
 compare(prediction, round(float(1 - lengths.sum() / (lengths.size * lengths.max())), 2), how="computed")
 
 # %% [markdown]
-# More than two thirds. A kernel would read it, or compute with it. Instead, put all series one after another into one
-# vector, and keep the **offsets** at which they start. Star s has the elements from `offsets[s]` to `offsets[s + 1]`. So
-# there is one offset more than there are stars. Sparse matrices store their rows in the same way (**CSR**).
+# More than two thirds, and a kernel would have to read it or test for it. Instead, put all series one after another into
+# one vector, and keep the **offsets** at which they start. Star s has the elements from `offsets[s]` up to, but not
+# including, `offsets[s + 1]`. So there is one offset more than there are stars. The format **CSR** (compressed sparse row)
+# stores the rows of a sparse matrix in the same way.
 
 # %%
 t = np.concatenate([curve.t[part] - curve.t[-1] / 2 for part in parts])
@@ -78,7 +79,7 @@ draw_power(cycles, lombscargle(t[offsets[4] : offsets[5]], y[offsets[4] : offset
 draw_power(cycles, lombscargle(t[offsets[6] : offsets[7]], y[offsets[6] : offsets[7]], 2 * np.pi * cycles))
 
 # %% [markdown]
-# Predict: in how many of the seven parts is the highest peak at the published period?
+# Predict: in how many of the seven parts is the highest peak at the published period, that of a single dip?
 
 # %%
 prediction = ...  # of 7 parts
@@ -91,9 +92,9 @@ compare(prediction, found, "parts", how="computed")
 # %% [markdown]
 # ## Two axes
 #
-# A grid can have two axes. Let x go over the frequencies, and let y be the star: `blockIdx.y` is the row of `out`. All
-# threads of a block then work on the same star, so they take the same number of steps, and read the same samples at the
-# same time.
+# A grid can have two axes. Let the first, x, go over the frequencies, and the second, y, over the stars: `blockIdx.y` is
+# the star, and the row of `out`. All threads of a block then work on the same star, so they take the same number of steps,
+# and read the same samples at the same time.
 #
 # Blocks differ, though. Predict: how many times as long does a block of the longest star take as one of the shortest?
 
@@ -104,16 +105,16 @@ prediction = ...  # times as long
 compare(prediction, round(float(lengths.max() / lengths.min()), 1), "times as long", how="computed")
 
 # %% [markdown]
-# If such a block starts last, the whole GPU waits for it. This is a **tail**, like that of the last wave in a launch. It
-# is the reason to start with the longest stars: the short ones then fill the gaps.
+# If a block of the longest star starts last, the rest of the GPU waits for it. This is a **tail**, like that of the last
+# wave in a launch. It is the reason to start with the longest stars: the short ones then fill the gaps.
 
 # %% [markdown]
 # ## Exercise: search many stars
 #
 # Write Lomb's power of each star at each frequency into `out`, a matrix with one row per star. `t` and `y` are the
 # samples of all stars, `offsets` has one int32 more than there are stars, and `freqs` are angular frequencies, the same
-# for all stars. All others are float32. The values of each star have mean 0. A star may have no samples at all: if it has
-# fewer than 3, a sine fits them exactly, and its power is **0 by definition**.
+# for all stars. All arrays except `offsets` are float32. The values of each star have mean 0. A star may have few samples
+# or none. A sine fits fewer than 3 samples exactly, so their power says nothing: it is **0 by definition**.
 #
 # 1. The kernel: its block's star, its thread's frequency, the five sums over the samples of this star, and the power. You
 #    can take the lines from rung 3. *(about 18 lines)*
@@ -163,7 +164,7 @@ def ls_stars(t, y, offsets, freqs, out):
 
 
 # %% [markdown]
-# `check` tries batches of one star and of many, with lengths that differ, and with stars that have no samples.
+# `check` tries batches of one star and of many, stars of different lengths, and stars without samples.
 
 # %% nbgrader={"grade_id": "check-ls_stars", "grade": true, "locked": true, "points": 6}
 check(ls_stars)
@@ -202,7 +203,8 @@ print(f"published: {curve.published_days:.4f}; found:", days)
 #
 # <details><summary>Answer</summary>
 #
-# Several streams let kernels of different stars overlap, but each launch still costs the host a few microseconds.
+# Several streams let kernels of different stars overlap, but the host still has to launch each of them. Plot the time of
+# all three ways over the number of stars.
 #
 # </details>
 #
@@ -244,8 +246,8 @@ count_predictions()
 #
 # <details><summary>What is wrong with one launch per star?</summary>
 #
-# A star with a few hundred samples keeps a GPU busy for a few microseconds, and only in part. The host needs about as long
-# to launch the next one.
+# A star with a few hundred samples uses only part of a GPU, and only for a short time. Launching the next kernel can take
+# the host longer than that.
 #
 # </details>
 #
