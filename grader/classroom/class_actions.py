@@ -244,6 +244,7 @@ def _grade_all(
     handed_in = {name: _handed_in(api, folder.path(api, "submitted", assignment, name), own) for name in again}
     reasons = {}
     with opened as judges:
+        forced.start()
         for number, name in enumerate(again):
             tell(f"grading {name}", number, len(again))
             judges.expect([task for tasks in handed_in.values() for task in tasks])
@@ -260,7 +261,8 @@ def _judging(api: Any, since: str, jobs: int, gpus: Sequence[int], cluster: str)
     from grader.classroom.preprocessor import JudgeCells
 
     cells: Any = JudgeCells(config=api.config)
-    course, kind = Path(api.coursedir.root), verdict_store.device_class("cuda" if gpus else cells.device)
+    course = Path(api.coursedir.root)
+    kind = verdict_store.device_class("cuda" if gpus else cells.device, *gpus[:1])
     workers: Workers = ThisProcess(cells.device, cells.sandbox)
     if cluster:
         workers = dask = DaskCluster(cluster, course, cells.device, cells.sandbox)

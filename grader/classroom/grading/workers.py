@@ -125,9 +125,9 @@ class SideBySide:
                     return
                 task, future = self._waiting.popleft()
                 ahead = [(each.source, each.exercise_id) for each, _ in self._waiting]
-            # The other judges take the next tasks, so this one most likely gets the one after them.
-            judge.expect([(task.source, task.exercise_id), *ahead[len(self._judges) - 1 :][:1]])
             try:
+                # The other judges take the next tasks, so this one most likely gets the one after them.
+                judge.expect([(task.source, task.exercise_id), *ahead[len(self._judges) - 1 :][:1]])
                 verdict = with_second_try(judge, task, lambda: not self._closed)
                 self.keep(task, verdict)
                 future.set_result(verdict)

@@ -11,7 +11,7 @@ import pytest
 
 from grader.classroom.grading.verdict_store import Task
 from grader.classroom.grading.workers import SideBySide, side_by_side
-from grader.errors import ClassroomError, JudgeStopped
+from grader.errors import ClassroomError, JudgeStopped, UnusableExercise
 from grader.hardware import Gpu
 from grader.verdict import Environment, Verdict
 
@@ -97,6 +97,20 @@ def test_a_judge_that_stops_is_asked_again() -> None:
         with pytest.raises(JudgeStopped):
             workers.judge(Task("a", "softmax"))
         assert workers.judge(Task("b", "softmax")).submission_sha256 == "b"
+        assert workers.judge(Task("a", "softmax")).submission_sha256 == "a"
+
+
+def test_a_task_that_cannot_even_be_announced_stops_nobody() -> None:
+    """An exercise module that breaks during a run is an error of its tasks, and the judge takes the next one."""
+
+    class Announced(FakeJudge):
+        def expect(self, submissions: list[tuple[str, str]]) -> None:
+            if submissions and submissions[0][0] == "broken":
+                raise UnusableExercise("The module fails.")
+
+    with pool(Announced()) as workers:
+        with pytest.raises(UnusableExercise):
+            workers.judge(Task("broken", "softmax"))
         assert workers.judge(Task("a", "softmax")).submission_sha256 == "a"
 
 
