@@ -24,6 +24,8 @@ from grader.version import __version__
 FOLDER = "verdicts"  # in the course folder
 _SIMULATOR = "simulator"
 _VERSIONED = ("torch", "triton", "numba", "numba-cuda", "cupy-cuda12x", "cupy-cuda13x")
+_PACKAGE = Path(__file__).parents[2]
+_JUDGES = ("judge", "protocol", "worker")  # folders; an exercise has its own version
 # These depend on how busy the machine is, so the next grading judges again.
 _TRANSIENT = ("timeout", "limit", "crash")
 
@@ -109,13 +111,22 @@ def exercise_version(exercise_id: str) -> str | None:
 @functools.cache
 def versions() -> dict[str, str]:
     """The versions that a verdict depends on: of the grader, Python and the packages that compile kernels."""
-    found = {"grader": __version__, "python": platform.python_version()}
+    found = {"grader": f"{__version__}+{_judges_code()}", "python": platform.python_version()}
     for name in _VERSIONED:
         try:
             found[name] = metadata.version(name)
         except metadata.PackageNotFoundError:
             found[name] = ""
     return found
+
+
+def _judges_code() -> str:
+    """A hash of the code that reaches verdicts, because a checkout changes between two versions."""
+    digest = hashlib.sha256()
+    for file in sorted(path for name in _JUDGES for path in (_PACKAGE / name).rglob("*.*")):
+        if file.suffix in (".py", ".h", ".txt"):
+            digest.update(file.read_bytes())
+    return digest.hexdigest()[:12]
 
 
 def device_class(device: Literal["auto", "cuda", "simulator"], gpu: int = 0) -> str:

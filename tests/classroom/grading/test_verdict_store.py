@@ -11,6 +11,7 @@ from grader.classroom.grading import verdict_store
 from grader.classroom.grading.verdict_store import Task, VerdictStore
 from grader.hardware import Gpu
 from grader.verdict import CaseResult, Environment, Failure, Finding, Verdict
+from grader.version import __version__
 from tests.classroom.grading.test_workers import verdict_on
 
 TASK = Task("def softmax(x, out): ...", "softmax")
@@ -52,6 +53,18 @@ def test_machines_sandboxes_and_versions_are_kept_apart(tmp_path: Path, monkeypa
         assert VerdictStore(tmp_path, sandbox=True).get(TASK, KIND) is None
     monkeypatch.setattr(verdict_store, "versions", lambda: {"torch": "99"})
     assert store.get(TASK, KIND) is None
+
+
+def test_the_judges_code_is_part_of_the_graders_version(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """After `git pull` in the middle of a term, verdicts of the old code do not count."""
+    monkeypatch.setattr(verdict_store, "_PACKAGE", tmp_path)
+    (tmp_path / "judge").mkdir()
+    found = []
+    for text in ("a = 1\n", "a = 2\n", "a = 1\n"):
+        (tmp_path / "judge" / "score.py").write_text(text, encoding="utf-8")
+        found.append(verdict_store.versions.__wrapped__()["grader"])
+    assert found[0] == found[2] != found[1]
+    assert all(each.startswith(f"{__version__}+") for each in found)
 
 
 def test_an_exercise_without_a_fingerprint_is_judged_each_time(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
