@@ -16,6 +16,7 @@ from typing import Any, Literal
 from grader.classroom import course_folder as folder
 from grader.classroom import inbox
 from grader.classroom.answers import AssignmentStatus, AutogradeResult, ReleaseResult, StatusResult, StudentResult
+from grader.classroom.graded_notebooks import verdict_in
 from grader.classroom.grading import judging, regrade, verdict_store
 from grader.classroom.grading.judging import Judging
 from grader.classroom.grading.verdict_store import Task
@@ -293,7 +294,8 @@ def _verdicts(autograded: Path) -> tuple[list[Verdict], list[str]]:
 
     There is no size limit, because a large submission must not hide the judge's findings.
     """
-    found, problems = [], []
+    found: list[Verdict] = []
+    problems = []
     for notebook in sorted(autograded.glob("*.ipynb")):
         try:
             cells = list(json.loads(notebook.read_bytes())["cells"])
@@ -302,9 +304,7 @@ def _verdicts(autograded: Path) -> tuple[list[Verdict], list[str]]:
                 f"the judge's findings in {notebook} cannot be read ({type(error).__name__}): grade again with --force"
             )
             continue
-        for cell in cells:
-            with contextlib.suppress(KeyError, TypeError):
-                found.append(Verdict.from_dict(cell["metadata"]["grader"]["verdict"]))
+        found += filter(None, map(verdict_in, cells))
     return found, problems
 
 

@@ -123,6 +123,31 @@ def test_closing_ends_a_running_judge() -> None:
     assert judge.judged == []
 
 
+def test_closing_ends_a_judge_that_is_about_to_start() -> None:
+    """Its process did not exist yet at the first interrupt, so that it would judge to the end."""
+
+    class Starting(FakeJudge):
+        def __init__(self) -> None:
+            super().__init__()
+            self.begun, self.interrupts = threading.Event(), 0
+
+        def grade(self, source: str, exercise_id: str, *, timed: bool, kernels: bool) -> Verdict:
+            self.begun.set()
+            return super().grade(source, exercise_id, timed=timed, kernels=kernels)
+
+        def interrupt(self) -> None:
+            self.interrupts += 1
+            if self.interrupts > 1:
+                super().interrupt()
+
+    judge = Starting()
+    with pool(judge) as workers:
+        workers.expect([Task("endless", "softmax")])
+        judge.begun.wait()
+    assert judge.interrupts > 1
+    assert judge.closed
+
+
 def test_side_by_side_on_one_gpu_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     """Judges that share a GPU would disturb each other's timings."""
     monkeypatch.setattr("grader.classroom.grading.verdict_store.gpus", lambda: (Gpu("H200"),))
