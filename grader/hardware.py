@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import importlib.util
+import itertools
 import os
 import re
 import shutil
@@ -128,7 +129,17 @@ def _from_nvidia_smi() -> tuple[Gpu, ...]:
     if answer.returncode != 0:
         return ()
     rows = [[cell.strip() for cell in line.split(",")] for line in answer.stdout.splitlines()]
-    return tuple(Gpu(row[0], row[1], int(row[2]) if row[2].isdigit() else 0, row[3]) for row in rows if len(row) == 4)
+    return _visible(
+        tuple(Gpu(row[0], row[1], int(row[2]) if row[2].isdigit() else 0, row[3]) for row in rows if len(row) == 4)
+    )
+
+
+def _visible(found: tuple[Gpu, ...]) -> tuple[Gpu, ...]:
+    """The GPUs that CUDA_VISIBLE_DEVICES names by number, in its order; nvidia-smi itself shows all of them."""
+    names = [name.strip() for name in os.environ.get("CUDA_VISIBLE_DEVICES", "").split(",")]
+    if not all(name.isdecimal() for name in names):  # not set, or names that nvidia-smi was not asked for
+        return found
+    return tuple(found[int(name)] for name in itertools.takewhile(lambda name: int(name) < len(found), names))
 
 
 def _from_libcuda() -> tuple[Gpu, ...]:

@@ -74,6 +74,18 @@ def test_hidden_gpus_do_not_count(bare: Path, monkeypatch: pytest.MonkeyPatch) -
 
 
 @pytest.mark.parametrize(
+    ("visible", "found"), [("1", ["B"]), ("2, 0", ["C", "A"]), ("0,7,1", ["A"]), ("GPU-1f", ["A", "B", "C"])]
+)
+def test_gpus_are_counted_as_cuda_counts_them(
+    bare: Path, monkeypatch: pytest.MonkeyPatch, visible: str, found: list[str]
+) -> None:
+    """nvidia-smi lists all GPUs, and CUDA those of CUDA_VISIBLE_DEVICES, up to the first that does not exist."""
+    _program(bare / "programs" / "nvidia-smi", 'for name in A B C; do echo "$name, 580.95.05, 143771, 9.0"; done')
+    monkeypatch.setenv("CUDA_VISIBLE_DEVICES", visible)
+    assert [gpu.name for gpu in gpus()] == found
+
+
+@pytest.mark.parametrize(
     ("found", "wanted"),
     [
         ((), ""),

@@ -16,6 +16,7 @@ from typing import Any, Literal
 from grader.classroom import course_folder as folder
 from grader.classroom import inbox
 from grader.classroom.answers import AssignmentStatus, AutogradeResult, ReleaseResult, StatusResult, StudentResult
+from grader.classroom.graded_notebooks import verdict_in
 from grader.classroom.grading import judging, regrade, verdict_store
 from grader.classroom.grading.judging import Judging
 from grader.classroom.grading.verdict_store import Task
@@ -244,6 +245,7 @@ def _grade_all(
     handed_in = {name: _handed_in(api, folder.path(api, "submitted", assignment, name), own) for name in again}
     reasons = {}
     with opened as judges:
+        forced.start()
         for number, name in enumerate(again):
             tell(f"grading {name}", number, len(again))
             judges.expect([task for tasks in handed_in.values() for task in tasks])
@@ -260,7 +262,8 @@ def _judging(api: Any, since: str, jobs: int, gpus: Sequence[int], cluster: str)
     from grader.classroom.preprocessor import JudgeCells
 
     cells: Any = JudgeCells(config=api.config)
-    course, kind = Path(api.coursedir.root), verdict_store.device_class("cuda" if gpus else cells.device)
+    course = Path(api.coursedir.root)
+    kind = verdict_store.device_class("cuda" if gpus else cells.device, *gpus[:1])
     workers: Workers = ThisProcess(cells.device, cells.sandbox)
     if cluster:
         workers = dask = DaskCluster(cluster, course, cells.device, cells.sandbox)
@@ -291,7 +294,8 @@ def _verdicts(autograded: Path) -> tuple[list[Verdict], list[str]]:
 
     There is no size limit, because a large submission must not hide the judge's findings.
     """
-    found, problems = [], []
+    found: list[Verdict] = []
+    problems = []
     for notebook in sorted(autograded.glob("*.ipynb")):
         try:
             cells = list(json.loads(notebook.read_bytes())["cells"])
@@ -300,9 +304,7 @@ def _verdicts(autograded: Path) -> tuple[list[Verdict], list[str]]:
                 f"the judge's findings in {notebook} cannot be read ({type(error).__name__}): grade again with --force"
             )
             continue
-        for cell in cells:
-            with contextlib.suppress(KeyError, TypeError):
-                found.append(Verdict.from_dict(cell["metadata"]["grader"]["verdict"]))
+        found += filter(None, map(verdict_in, cells))
     return found, problems
 
 

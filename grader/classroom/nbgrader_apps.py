@@ -106,11 +106,16 @@ class GradeReadable(Autograde):  # type: ignore[misc]
             self.assignments[folder] = [path for path in paths if Path(path).name not in skipped] or paths
 
     def init_assignment(self, assignment_id: str, student_id: str) -> None:
-        """Make the gradebook's entries. Unreadable notebooks get 0 points, even if an earlier version had some."""
+        """Make the gradebook's entries. Unreadable notebooks get 0 points, even if an earlier version had some.
+
+        No penalty of an earlier version is left: nbgrader sets new ones for the notebooks that it grades.
+        """
         super().init_assignment(assignment_id, student_id)
         submitted = Path(self._format_source(assignment_id, student_id))
         known = notebooks(self.coursedir, assignment_id)
         with Gradebook(self.coursedir.db_url, self.coursedir.course_id) as gradebook:
+            for notebook in gradebook.find_submission(assignment_id, student_id).notebooks:
+                notebook.late_submission_penalty = None
             for path in unreadable(submitted):
                 if path.stem in known:
                     for grade in gradebook.find_submission_notebook(path.stem, assignment_id, student_id).grades:

@@ -69,12 +69,15 @@ def _rescored(api: Any, assignment: str, feedback: bool, release_feedback: bool,
         with api.gradebook as gradebook:
             maxima = _maxima(gradebook, assignment)
             before = _score(gradebook, assignment, student)
-            changed = _notebooks(api, gradebook, assignment, student, maxima)
+            changed, unread = _notebooks(api, gradebook, assignment, student, maxima)
             _penalties(api, gradebook, assignment, student)
             after = _score(gradebook, assignment, student)
         problem = ""
         if feedback and (changed or before != after):
             problem = write_feedback(api, assignment, student, release=release_feedback) or ""
+        if unread:
+            old = f"{', '.join(unread)} judged by another version of the grader: autograde again with --force"
+            problem = "; ".join(filter(None, [old, problem]))
         rows.append(Rescored(student, before[0], before[1], after[0], after[1], after[2], problem))
     return RescoreResult(assignment, tuple(rows))
 
@@ -97,9 +100,13 @@ def _maxima(gradebook: Any, assignment: str) -> dict[tuple[str, str], float]:
 
 def _notebooks(
     api: Any, gradebook: Any, assignment: str, student: str, maxima: dict[tuple[str, str], float]
-) -> bool:  # fmt: skip
-    """Write scores and reports on the scale that holds now; return whether one changed."""
-    changed = False
+) -> tuple[bool, list[str]]:  # fmt: skip
+    """Write scores and reports on the scale that holds now.
+
+    Returns:
+        Whether one changed, and the exercises whose points are left on an old scale, for want of a verdict.
+    """
+    changed, unread = False, []
     for notebook, document in graded_notebooks(api, assignment, student):
         before = json.dumps(document)
         for cell in check_cells(document):
@@ -107,12 +114,15 @@ def _notebooks(
             points = maxima.get((notebook.stem, about["grade_id"]))
             if points is None:
                 continue
-            about["points"] = points
             verdict = verdict_in(cell)
+            grade = gradebook.find_grade(about["grade_id"], notebook.stem, assignment, student)
+            if verdict is None and grade.auto_score and about.get("points") != points:
+                unread.append(about["grade_id"].removeprefix(folder.CHECK_PREFIX))
+                continue
+            about["points"] = points
             if verdict is None:
                 continue
             cell["outputs"] = [dict(output) for output in outputs_of(verdict, points)]
-            grade = gradebook.find_grade(about["grade_id"], notebook.stem, assignment, student)
             score = points_of(verdict, points)
             if grade.auto_score is not None and grade.auto_score != score:
                 grade.auto_score = score
@@ -121,7 +131,7 @@ def _notebooks(
             write_in_one_step(notebook, json.dumps(document, indent=1, ensure_ascii=False) + "\n")
             changed = True
     gradebook.db.commit()
-    return changed
+    return changed, unread
 
 
 def _penalties(api: Any, gradebook: Any, assignment: str, student: str) -> None:

@@ -1,13 +1,15 @@
-"""A log of each long command, in `logs/` of the course folder."""
+"""A log of each long command, in `logs/` of the course folder, where only one of them runs at a time."""
 
 from __future__ import annotations
 
 import contextlib
+import fcntl
 from collections.abc import Iterator
 from datetime import datetime
 from pathlib import Path
 from typing import TextIO
 
+from grader.errors import ClassroomError
 from grader.verdict import Progress
 from grader.words import on_one_line
 
@@ -34,12 +36,31 @@ class RunLog:
 
 
 @contextlib.contextmanager
+def _alone(folder: Path) -> Iterator[None]:
+    """A lock that ends with the process. File systems without locks have none."""
+    with (folder / ".lock").open("a") as file:
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            raise ClassroomError(
+                f"Another command grades or rescores in {folder.parent}: wait until it ends; its log is in {folder}."
+            ) from None
+        except OSError:
+            pass
+        yield
+
+
+@contextlib.contextmanager
 def run_log(course: Path, command: str, progress: Progress | None) -> Iterator[RunLog]:
-    """A new log `<course>/logs/<time>-<command>.log`, which also says why a run ended early."""
+    """A new log `<course>/logs/<time>-<command>.log`, which also says why a run ended early.
+
+    Raises:
+        ClassroomError: another long command runs in the course folder.
+    """
     folder = Path(course) / FOLDER
     folder.mkdir(exist_ok=True)
     name = f"{datetime.now().astimezone():%Y-%m-%dT%H-%M-%S-%f}-{command}.log"
-    with (folder / name).open("x", encoding="utf-8") as file:
+    with _alone(folder), (folder / name).open("x", encoding="utf-8") as file:
         log = RunLog(file, progress)
         log.write(f"{command} began")
         try:

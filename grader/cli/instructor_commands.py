@@ -223,12 +223,13 @@ def stats(
     Example: grader classroom stats ~/gpu-course 03_triton --html stats.html
     """
     from grader.classroom.term.class_statistics import class_statistics
+    from grader.classroom.term.grade_export import write_private
 
     found = class_statistics(course, tuple(assignments or ()))
     if csv is not None:
-        csv.write_text(found.to_csv(), encoding="utf-8")
+        write_private(csv, found.to_csv())
     if html is not None:
-        html.write_text(found.to_html(), encoding="utf-8")
+        write_private(html, found.to_html())
     report(found, as_json)
 
 
@@ -257,10 +258,10 @@ def export(
     Example: grader classroom export ~/gpu-course canvas.csv --format canvas
     """
     from grader.classroom.term.class_grades import class_grades
-    from grader.classroom.term.grade_export import write
+    from grader.classroom.term.grade_export import as_csv, write_private
 
     grades = class_grades(course)
-    write(grades, file, style.value)
+    write_private(file, as_csv(grades, style.value))
     students = len(grades.students)
     answer(as_json, {"file": str(file), "students": students}, f"{plural(students, 'student')} written to {file}.")
 
@@ -283,12 +284,14 @@ def run(
     Example: grader leaderboard run softmax matmul --course ~/gpu-course
     """
     from grader.classroom.class_actions import uncollected
-    from grader.exercises import find
+    from grader.exercises import find, found
     from grader.leaderboard import board_actions
 
     if bool(exercises) == all_timed:
         raise typer.BadParameter("Name one exercise or more, or use --all.")
     names, outcomes = exercises or board_actions.with_submissions(course), []
+    found.use(course)
+    chapters = dict.fromkeys(find(exercise).chapter for exercise in names)  # a wrong name ends it before any is run
     for exercise in names:
         with Progress(lines=True) as progress:
             outcome = board_actions.run(
@@ -298,9 +301,8 @@ def run(
         if not as_json:
             answer(False, None, outcome.as_text())
     if as_json:
-        found = [outcome.to_dict() for outcome in outcomes]
-        answer(True, found if all_timed or len(names) > 1 else found[0], "")
-    chapters = dict.fromkeys(find(exercise).chapter for exercise in names)
+        answers = [outcome.to_dict() for outcome in outcomes]
+        answer(True, answers if all_timed or len(names) > 1 else answers[0], "")
     quoted = shlex.quote(str(course))
     for chapter in chapters:
         if waiting := uncollected(course, chapter):

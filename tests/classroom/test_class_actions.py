@@ -13,6 +13,7 @@ import pytest
 
 from grader.classroom import class_actions
 from grader.classroom.copying import remove_all_but
+from grader.classroom.run_log import run_log
 from grader.errors import ClassroomError
 from grader.submission import file_reading
 from tests.classroom.conftest import ASSIGNMENT, Classroom, ObedientJudge, code, solve
@@ -240,6 +241,22 @@ def test_a_forced_grading_that_is_killed_goes_on(classroom: Classroom, judge: Ob
     asked = len(judge.sources)
     last = class_actions.autograde(classroom.folder, ASSIGNMENT, feedback=False)
     assert {s.outcome for s in last.students} == {"unchanged"}
+    assert len(judge.sources) == asked
+
+
+def test_a_forced_grading_without_judges_has_not_begun(
+    classroom: Classroom, judge: ObedientJudge, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A missing GPU ends the command, and the next run without --force judges nothing again."""
+    classroom.hand_in("ann", solve(3))
+    class_actions.autograde(classroom.folder, ASSIGNMENT, feedback=False)
+    asked = len(judge.sources)
+    monkeypatch.setattr("grader.classroom.grading.verdict_store.gpus", tuple)
+    monkeypatch.setattr("grader.classroom.grading.workers.gpus", tuple)
+    with pytest.raises(ClassroomError, match="has 0 GPUs"):
+        class_actions.autograde(classroom.folder, ASSIGNMENT, feedback=False, force=True, gpus=(7,))
+    result = class_actions.autograde(classroom.folder, ASSIGNMENT, feedback=False)
+    assert [student.outcome for student in result.students] == ["unchanged"]
     assert len(judge.sources) == asked
 
 
@@ -607,7 +624,7 @@ def test_progress_is_told_and_logged(classroom: Classroom, judge: ObedientJudge)
         ("collecting", 0, 1), ("grading ann", 0, 2), ("grading bob", 1, 2),
         ("writing feedback for ann", 0, 2), ("writing feedback for bob", 1, 2),
     ]  # fmt: skip
-    (log,) = (classroom.folder / "logs").iterdir()
+    (log,) = (classroom.folder / "logs").glob("*.log")
     lines = log.read_text(encoding="utf-8").splitlines()
     assert [line.partition(" ")[2] for line in lines[1:4]] == [
         "collecting (0/1)", "grading ann (0/2)", "grading bob (1/2)",
@@ -616,8 +633,18 @@ def test_progress_is_told_and_logged(classroom: Classroom, judge: ObedientJudge)
     judge.errors = [KeyboardInterrupt()]
     with pytest.raises(KeyboardInterrupt):
         class_actions.autograde(classroom.folder, ASSIGNMENT, force=True)
-    last = max((classroom.folder / "logs").iterdir())
+    last = max((classroom.folder / "logs").glob("*.log"))
     assert last.read_text(encoding="utf-8").splitlines()[-1].endswith("stopped: KeyboardInterrupt")
+
+
+def test_two_long_commands_do_not_run_at_once(classroom: Classroom, judge: ObedientJudge) -> None:
+    """The second one, for example of `cron`, ends with a sentence and collects nothing."""
+    with (
+        run_log(classroom.folder, "rescore", None),
+        pytest.raises(ClassroomError, match="Another command grades or rescores"),
+    ):
+        class_actions.autograde(classroom.folder, ASSIGNMENT)
+    assert class_actions.autograde(classroom.folder, ASSIGNMENT).students == ()
 
 
 def test_status_counts(classroom: Classroom, judge: ObedientJudge) -> None:

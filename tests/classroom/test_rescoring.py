@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from datetime import UTC, datetime
 from typing import Any
 
@@ -78,6 +79,23 @@ def test_points_given_by_hand_are_kept(classroom: Classroom, judge: ObedientJudg
     (ann,) = rescore(classroom.folder, ASSIGNMENT, feedback=False).students
     assert ann.after == 9
     assert classroom.grade("ann") == (6, True)
+
+
+def test_points_without_a_readable_verdict_are_named(classroom: Classroom, judge: ObedientJudge) -> None:
+    """After an upgrade the verdict may be unreadable: points stay on the old scale, and the release still says so."""
+    classroom.hand_in("ann", solve(3))
+    class_actions.autograde(classroom.folder, ASSIGNMENT, feedback=False)
+    notebook = classroom.autograded("ann")
+    for cell in notebook["cells"]:
+        cell["metadata"].get("grader", {})["verdict"] = {"format": "another"}
+    path = classroom.folder / "autograded" / "ann" / ASSIGNMENT / "03_fuse_a_softmax.ipynb"
+    path.write_text(json.dumps(notebook), encoding="utf-8")
+    change_points(classroom, 20)
+    class_actions.release(classroom.folder, ASSIGNMENT, force=True)
+    result = rescore(classroom.folder, ASSIGNMENT, feedback=False)
+    assert (result.ok, result.students[0].after) == (False, 3)
+    assert "softmax judged by another version of the grader: autograde again with --force" in result.to_text()
+    assert "grader classroom rescore" in class_actions.release(classroom.folder, ASSIGNMENT).to_text()
 
 
 def test_work_without_a_verdict_is_left_alone(classroom: Classroom, judge: ObedientJudge) -> None:

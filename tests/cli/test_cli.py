@@ -426,6 +426,8 @@ def test_several_boards_are_run_in_one_command(monkeypatch: pytest.MonkeyPatch) 
     assert len(json.loads(run("leaderboard", "run", "--all", "--json").stdout)) == 1
     assert isinstance(json.loads(run("leaderboard", "run", "softmax", "--json").stdout), dict)
     assert ran == ["softmax", "matmul", "softmax", "softmax"]
+    assert run("leaderboard", "run", "softmax", "matmull").exit_code == 2
+    assert len(ran) == 4, "a misspelt name ends it before anything is measured"
     assert run("leaderboard", "run", "softmax", "--all").exit_code == 2
     assert run("leaderboard", "run").exit_code == 2
 

@@ -76,9 +76,8 @@ class DaskCluster:
         self._client.close()
 
     def _submit(self, task: Task) -> Any:
-        version = exercise_version(task.exercise_id)
         future = self._client.submit(
-            judge_on_worker, self._course, task, version, self._device, self._sandbox,
+            judge_on_worker, self._course, task, _versions(task), self._device, self._sandbox,
             pure=False, priority=-len(self._futures), resources=self._resources, retries=1,
         )  # fmt: skip
         future.add_done_callback(lambda done: self._arrived(task, done))
@@ -103,11 +102,13 @@ class DaskCluster:
 
     def _only_kind(self) -> str:
         """The kind of machine that all workers are; they must agree in all versions, too."""
-        self._client.wait_for_workers(1, timeout=_CONNECT_S)
         try:
+            self._client.wait_for_workers(1, timeout=_CONNECT_S)
             described: dict[str, dict[str, str]] = self._client.run(describe, self._device)
-        except ModuleNotFoundError as error:
-            raise ClassroomError(f"A worker of the cluster cannot import the grader: {error}.") from None
+        except TimeoutError:
+            raise ClassroomError(f"No worker has joined the cluster within {_CONNECT_S} s: start one.") from None
+        except (ImportError, AttributeError) as error:
+            raise ClassroomError(f"A worker of the cluster cannot import this grader: {error}.") from None
         ours = verdict_store.versions()
         kinds = {each["device"] for each in described.values()}
         if len(kinds) > 1:
@@ -116,25 +117,43 @@ class DaskCluster:
                 "model, so that all students are timed on the same."
             )
         for worker, each in described.items():
-            if other := [f"{name} {each[name]} instead of {ours[name]}" for name in ours if each[name] != ours[name]]:
+            other = [
+                f"{name} {each.get(name)} instead of {ours[name]}" for name in ours if each.get(name) != ours[name]
+            ]
+            if other:
                 raise ClassroomError(f"The worker {worker} has {', '.join(other)}: install the same versions.")
+        if kinds != {"simulator"} and not any(each["declares_gpu"] for each in described.values()):
+            raise ClassroomError("No worker of the cluster declares its GPU: start each with `--resources GPU=1`.")
         return kinds.pop()
 
 
-def describe(device: Device) -> dict[str, str]:
-    """On a worker: the kind of machine, and the versions that a verdict depends on."""
-    return {**verdict_store.versions(), "device": verdict_store.device_class(device)}
+def describe(device: Device, dask_worker: Any) -> dict[str, str]:
+    """On a worker, which Dask passes: the kind of machine, and the versions that a verdict depends on.
+
+    `declares_gpu` is empty if the worker gets no task that needs a GPU.
+    """
+    declares = "yes" if dask_worker.state.total_resources.get("GPU") else ""
+    kind = verdict_store.device_class(device)
+    return {**verdict_store.versions(), "device": kind, "declares_gpu": declares}
 
 
-def judge_on_worker(course: str, task: Task, version: str | None, device: Device, sandbox: bool) -> dict[str, Any]:
+def _versions(task: Task) -> dict[str, str | None]:
+    """The versions of the packages and of the task's exercise."""
+    return {**verdict_store.versions(), f"the exercise {task.exercise_id!r}": exercise_version(task.exercise_id)}
+
+
+def judge_on_worker(
+    course: str, task: Task, versions: dict[str, str | None], device: Device, sandbox: bool
+) -> dict[str, Any]:
     """On a worker: judge a task, and return the verdict as plain data.
 
     Raises:
-        ClassroomError: the worker has another version of the exercise.
+        ClassroomError: the worker, which may have joined later, has other versions than the class.
         JudgeStopped, MachineLacks: as `Workers.judge`.
     """
     found.use(Path(course))
-    if exercise_version(task.exercise_id) != version:
-        raise ClassroomError(f"A worker of the cluster has another version of the exercise {task.exercise_id!r}.")
+    ours = _versions(task)
+    if other := [name for name in versions if ours.get(name) != versions[name]]:
+        raise ClassroomError(f"A worker of the cluster has another version of {', '.join(other)}.")
     with _one_at_a_time:
         return ThisProcess(device, sandbox).judge(task).to_dict()

@@ -16,13 +16,20 @@ _FOLDER = ".regrade"
 class Regrade:
     """The students whose work a run judges again; nobody if nothing is forced.
 
-    `since`: verdicts from before do not count (ISO 8601, UTC). `goes_on`: it began in an earlier run.
+    `since`: verdicts from before do not count (ISO 8601, UTC). `goes_on`: it began in an earlier run. `alone`: it is of
+    one student who was named, and is not recorded.
     """
 
     file: Path
     students: frozenset[str] = frozenset()
     since: str = ""
     goes_on: bool = False
+    alone: bool = False
+
+    def start(self) -> None:
+        """Record a new grading, once its judges are there, so that it goes on if it is interrupted."""
+        if self.students and not (self.goes_on or self.alone):
+            _write(self.file, self.since, self.students)
 
     def done(self, student: str) -> None:
         """Record that a student's work is graded."""
@@ -34,16 +41,14 @@ class Regrade:
 def begin(course: Path, assignment: str, students: Collection[str], *, force: bool, alone: bool) -> Regrade:
     """The forced grading that a run of an assignment has to do; if an earlier one was interrupted, what it has left.
 
-    `students`: those of this run. `alone`: one student was named, who is not part of the grading of all.
+    `students`: those of this run. `alone`: one student was named, who is not part of the grading of all. Nothing is
+    recorded yet.
     """
     file = Path(course) / _FOLDER / f"{assignment}.json"
     since, left = _read(file)
     left = left.intersection(students)
     if force and (alone or not left):
-        since, forced = now(), frozenset(students)
-        if not alone:
-            _write(file, since, forced)
-        return Regrade(file, forced, since)
+        return Regrade(file, frozenset(students), now(), alone=alone)
     return Regrade(file, left, since, goes_on=True) if left else Regrade(file)
 
 

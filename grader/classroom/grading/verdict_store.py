@@ -23,7 +23,9 @@ from grader.version import __version__
 
 FOLDER = "verdicts"  # in the course folder
 _SIMULATOR = "simulator"
-_VERSIONED = ("torch", "triton", "numba", "numba-cuda")
+_VERSIONED = ("torch", "triton", "numba", "numba-cuda", "cupy-cuda12x", "cupy-cuda13x")
+_PACKAGE = Path(__file__).parents[2]
+_JUDGES = ("judge", "protocol", "worker")  # folders; an exercise has its own version
 # These depend on how busy the machine is, so the next grading judges again.
 _TRANSIENT = ("timeout", "limit", "crash")
 
@@ -51,15 +53,21 @@ class VerdictStore:
         self._version = functools.cache(exercise_version)
 
     def get(self, task: Task, device_class: str, since: str = "") -> Verdict | None:
-        """The verdict on a text by a machine of this class, if it was written at or after `since` (ISO 8601, UTC)."""
+        """The verdict on a text by a machine of this class, if it was written at or after `since` (ISO 8601, UTC).
+
+        An older one is removed, so that it cannot count later if the forced grading reaches no verdict.
+        """
         path = self._path(task, device_class)
         if path is None:
             return None
         try:
             found = json.loads(path.read_bytes())
-            return Verdict.from_dict(found["verdict"]) if found["written_at"] >= since else None
+            if found["written_at"] >= since:
+                return Verdict.from_dict(found["verdict"])
+            path.unlink(missing_ok=True)
         except (OSError, ValueError, KeyError, TypeError):
-            return None
+            pass
+        return None
 
     def put(self, task: Task, verdict: Verdict) -> None:
         """Keep a verdict, unless its outcome may differ the next time."""
@@ -103,7 +111,7 @@ def exercise_version(exercise_id: str) -> str | None:
 @functools.cache
 def versions() -> dict[str, str]:
     """The versions that a verdict depends on: of the grader, Python and the packages that compile kernels."""
-    found = {"grader": __version__, "python": platform.python_version()}
+    found = {"grader": f"{__version__}+{_judges_code()}", "python": platform.python_version()}
     for name in _VERSIONED:
         try:
             found[name] = metadata.version(name)
@@ -112,10 +120,21 @@ def versions() -> dict[str, str]:
     return found
 
 
-def device_class(device: Literal["auto", "cuda", "simulator"]) -> str:
-    """The kind of machine that a judge in this environment runs on: the GPU's model, or "simulator"."""
+def _judges_code() -> str:
+    """A hash of the code that reaches verdicts, because a checkout changes between two versions."""
+    digest = hashlib.sha256()
+    for file in sorted(path for name in _JUDGES for path in (_PACKAGE / name).rglob("*.*")):
+        if file.suffix in (".py", ".h", ".txt"):
+            digest.update(file.read_bytes())
+    return digest.hexdigest()[:12]
+
+
+def device_class(device: Literal["auto", "cuda", "simulator"], gpu: int = 0) -> str:
+    """The kind of machine that a judge in this environment runs on: the model of this GPU, or "simulator"."""
     found = gpus() if device != _SIMULATOR else ()
-    return found[0].name if found else _SIMULATOR if device != "cuda" else device
+    if 0 <= gpu < len(found):
+        return found[gpu].name
+    return _SIMULATOR if device != "cuda" else device
 
 
 def class_of(verdict: Verdict) -> str:

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from grader.judge.service import Judge
 
 Device = Literal["auto", "cuda", "simulator"]
+_AGAIN_S = 0.5
 
 
 class Workers(Protocol):
@@ -107,8 +108,11 @@ class SideBySide:
             self._changed.notify_all()
         for judge in self._judges:
             judge.interrupt()
-        for thread in self._threads:
-            thread.join()
+        for judge, thread in zip(self._judges, self._threads, strict=True):
+            thread.join(timeout=_AGAIN_S)
+            while thread.is_alive():  # its judge was about to start when it was interrupted
+                judge.interrupt()
+                thread.join(timeout=_AGAIN_S)
         for judge in self._judges:
             judge.close()
 
@@ -125,9 +129,9 @@ class SideBySide:
                     return
                 task, future = self._waiting.popleft()
                 ahead = [(each.source, each.exercise_id) for each, _ in self._waiting]
-            # The other judges take the next tasks, so this one most likely gets the one after them.
-            judge.expect([(task.source, task.exercise_id), *ahead[len(self._judges) - 1 :][:1]])
             try:
+                # The other judges take the next tasks, so this one most likely gets the one after them.
+                judge.expect([(task.source, task.exercise_id), *ahead[len(self._judges) - 1 :][:1]])
                 verdict = with_second_try(judge, task, lambda: not self._closed)
                 self.keep(task, verdict)
                 future.set_result(verdict)

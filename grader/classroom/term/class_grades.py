@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -61,11 +62,11 @@ def class_grades(course: Path, assignments: tuple[str, ...] = ()) -> ClassGrades
         if unknown := sorted(set(assignments) - set(known)):
             raise ClassroomError(f"{', '.join(unknown)}: not in the gradebook, which has {', '.join(known) or 'none'}.")
         chosen = [name for name in known if name in assignments or not assignments]
-        maxima = {name: _maxima(gradebook.find_assignment(name)) for name in chosen}
+        columns = {name: _columns(gradebook.find_assignment(name)) for name in chosen}
         work: dict[str, dict[str, Work]] = {student.id: {} for student in gradebook.students}
         for name in chosen:
             for entry in gradebook.assignment_submissions(name):
-                work[entry.student.id][name] = _work(entry, maxima[name])
+                work[entry.student.id][name] = _work(entry, columns[name])
         students = tuple(
             StudentGrades(
                 id=student.id,
@@ -77,7 +78,7 @@ def class_grades(course: Path, assignments: tuple[str, ...] = ()) -> ClassGrades
             )
             for student in sorted(gradebook.students, key=lambda student: str(student.id))
         )
-    return ClassGrades(maxima, students)
+    return ClassGrades({name: dict(cells.values()) for name, cells in columns.items()}, students)
 
 
 def cell_title(grade_id: str) -> str:
@@ -85,18 +86,37 @@ def cell_title(grade_id: str) -> str:
     return grade_id.removeprefix(folder.CHECK_PREFIX)
 
 
-def _maxima(assignment: Any) -> dict[str, float]:
-    cells = [cell for notebook in assignment.notebooks for cell in (*notebook.grade_cells, *notebook.task_cells)]
-    return {cell.name: float(cell.max_score) for cell in cells}
+def _columns(assignment: Any) -> dict[tuple[str, str], tuple[str, float]]:
+    """By notebook and grade_id, each graded cell's name and most points.
+
+    The name is the grade_id, after the notebook's name if several notebooks have it.
+    """
+    cells = {
+        (notebook.name, cell.name): float(cell.max_score)
+        for notebook in assignment.notebooks
+        for cell in (*notebook.grade_cells, *notebook.task_cells)
+    }
+    number = Counter(grade_id for _, grade_id in cells)
+    return {
+        (notebook, grade_id): (grade_id if number[grade_id] == 1 else f"{notebook}/{grade_id}", most)
+        for (notebook, grade_id), most in cells.items()
+    }
 
 
-def _work(entry: Any, maxima: dict[str, float]) -> Work:
-    grades = [grade for notebook in entry.notebooks for grade in notebook.grades]
-    scored = [grade for grade in grades if grade.manual_score is not None or grade.auto_score is not None]
-    points = {each.name: each.auto_score if each.manual_score is None else each.manual_score for each in scored}
+def _work(entry: Any, columns: dict[tuple[str, str], tuple[str, float]]) -> Work:
+    scored = {
+        (notebook.name, grade.name): grade
+        for notebook in entry.notebooks
+        for grade in notebook.grades
+        if grade.manual_score is not None or grade.auto_score is not None
+    }
+    points = {
+        key: float(grade.auto_score if grade.manual_score is None else grade.manual_score)
+        for key, grade in scored.items()
+    }
     return Work(
-        cells={name: float(points.get(name, 0.0)) for name in maxima},
-        extra=sum(float(grade.extra_credit or 0.0) for grade in scored),
+        cells={name: points.get(key, 0.0) for key, (name, _) in columns.items()},
+        extra=sum(float(grade.extra_credit or 0.0) for grade in scored.values()),
         penalty=sum(float(notebook.late_submission_penalty or 0.0) for notebook in entry.notebooks),
         submitted=entry.timestamp is not None or bool(scored),
     )

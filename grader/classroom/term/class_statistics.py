@@ -14,6 +14,7 @@ from grader.classroom import course_folder as folder
 from grader.classroom.answers import Result
 from grader.classroom.graded_notebooks import check_cells, graded_notebooks, verdict_in
 from grader.classroom.term.class_grades import cell_title
+from grader.classroom.term.grade_export import as_text_cell
 from grader.errors import ClassroomError
 from grader.verdict import Verdict
 from grader.words import on_one_line, plural
@@ -71,7 +72,9 @@ class Statistics(Result):
         for each in self.exercises:
             row = [each.assignment, each.exercise, each.judged, each.passed, each.not_written]
             table.writerow([*row, f"{each.mean:.2f}", f"{each.max_points:g}", ""])
-            table.writerows([each.assignment, each.exercise, number, "", "", "", "", bug] for bug, number in each.bugs)
+            table.writerows(
+                [each.assignment, each.exercise, number, "", "", "", "", as_text_cell(bug)] for bug, number in each.bugs
+            )
         return text.getvalue()
 
     def to_html(self) -> str:

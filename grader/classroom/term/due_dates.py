@@ -15,6 +15,7 @@ from grader.classroom.answers import Result
 from grader.errors import ClassroomError
 
 _MOST_HOURS = 24 * 366
+_YEARS = range(2000, 3000)
 
 
 @dataclass(frozen=True)
@@ -35,7 +36,9 @@ class DueDate(Result):
 
 
 def set_due_date(course: Path, assignment: str, due: str) -> DueDate:
-    """Set an assignment's due date: ISO 8601, in this machine's time zone unless it names one; "none" removes it.
+    """Set an assignment's due date: ISO 8601, in this machine's time zone unless it names one.
+
+    "none" removes it with all extensions, which nbgrader could not add to anything.
 
     Raises:
         ClassroomError: no such assignment, or this is not a time.
@@ -43,6 +46,9 @@ def set_due_date(course: Path, assignment: str, due: str) -> DueDate:
     api = _known(course, assignment)
     when = None if due == "none" else _utc(due)
     with api.gradebook as gradebook:
+        if when is None:
+            for entry in gradebook.assignment_submissions(assignment):
+                entry.extension = None
         gradebook.update_or_create_assignment(assignment, duedate=when)
     return DueDate(assignment, _text(when), next=_rescore(api, assignment))
 
@@ -87,9 +93,12 @@ def _rescore(api: Any, assignment: str) -> str:
 def _utc(text: str) -> datetime:
     """A naive UTC time, as nbgrader stores it."""
     try:
-        return datetime.fromisoformat(text).astimezone(UTC).replace(tzinfo=None)
+        when = datetime.fromisoformat(text).astimezone(UTC).replace(tzinfo=None)
     except (ValueError, OverflowError):
-        raise ClassroomError(f'{text!r} is not a time: write it like "2026-12-01 18:00", or "none".') from None
+        when = datetime.min
+    if when.year not in _YEARS:  # with room for extensions and other time zones
+        raise ClassroomError(f'{text!r} is not a time: write it like "2026-12-01 18:00", or "none".')
+    return when
 
 
 def _text(when: datetime | None) -> str:

@@ -8,8 +8,10 @@ from pathlib import Path
 from typing import Literal
 
 from grader.classroom.term.class_grades import ClassGrades, StudentGrades, cell_title
+from grader.errors import ClassroomError
 
 Format = Literal["csv", "canvas", "moodle", "gradescope"]
+_FORMULA = ("=", "+", "-", "@", "\t", "\r")  # a spreadsheet computes a cell that begins with one of these
 
 
 def as_csv(grades: ClassGrades, style: Format = "csv") -> str:
@@ -20,10 +22,24 @@ def as_csv(grades: ClassGrades, style: Format = "csv") -> str:
     return text.getvalue()
 
 
-def write(grades: ClassGrades, file: Path, style: Format = "csv") -> None:
-    """Write the table, readable by its owner only."""
-    file.touch(mode=0o600)
-    file.write_text(as_csv(grades, style), encoding="utf-8")
+def write_private(file: Path, text: str) -> None:
+    """Write a file that holds students' names or grades, readable by its owner only.
+
+    Raises:
+        ClassroomError: the file cannot be written.
+    """
+    try:
+        file.touch(mode=0o600)
+        if file.is_file():  # not a pipe or a terminal
+            file.chmod(0o600)
+        file.write_text(text, encoding="utf-8")
+    except OSError as error:
+        raise ClassroomError(f"{file} cannot be written: {error.strerror}.") from None
+
+
+def as_text_cell(text: str) -> str:
+    """Text that others chose, with an apostrophe in front if a spreadsheet would take it for a formula."""
+    return f"'{text}" if text.startswith(_FORMULA) else text
 
 
 def _wide(grades: ClassGrades) -> list[list[str]]:
@@ -36,7 +52,7 @@ def _wide(grades: ClassGrades) -> list[list[str]]:
         most += [*map(_number, cells.values()), "", "", _number(sum(cells.values()))]
     rows = [[*header, "total"], [*most, _number(_maximum(grades))]]
     for student in grades.students:
-        row = [student.id, student.first_name, student.last_name, student.email]
+        row = [student.id, *_names(student)]
         for assignment, cells in grades.maxima.items():
             work = student.work[assignment]
             points = [work.cells.get(name, 0.0) if work.submitted else None for name in cells]
@@ -59,8 +75,7 @@ def _moodle(grades: ClassGrades) -> list[list[str]]:
     """Moodle's import asks which column names the student: `Username`, `ID number` or `Email address`."""
     rows = [["Username", "ID number", "First name", "Last name", "Email address", *grades.maxima]]
     for student in grades.students:
-        names = [student.first_name, student.last_name, student.email]
-        rows.append([student.id, student.lms_user_id, *names, *_scores(student)])
+        rows.append([student.id, student.lms_user_id, *_names(student), *_scores(student)])
     return rows
 
 
@@ -69,8 +84,9 @@ def _gradescope(grades: ClassGrades) -> list[list[str]]:
     header = ["First Name", "Last Name", "SID", "Email", "Total Score", "Max Points"]
     rows = [[*header, *(f"{name} ({_number(sum(cells.values()))} pts)" for name, cells in grades.maxima.items())]]
     for student in grades.students:
-        names = [student.first_name, student.last_name, student.id, student.email]
-        rows.append([*names, _number(student.score), _number(_maximum(grades)), *_scores(student)])
+        first_name, last_name, email = _names(student)
+        totals = [_number(student.score), _number(_maximum(grades))]
+        rows.append([first_name, last_name, student.id, email, *totals, *_scores(student)])
     return rows
 
 
@@ -83,8 +99,13 @@ def _maximum(grades: ClassGrades) -> float:
     return sum(sum(cells.values()) for cells in grades.maxima.values())
 
 
+def _names(student: StudentGrades) -> list[str]:
+    """First name, last name and address."""
+    return [as_text_cell(each) for each in (student.first_name, student.last_name, student.email)]
+
+
 def _surname_first(student: StudentGrades) -> str:
-    return ", ".join(filter(None, [student.last_name, student.first_name])) or student.id
+    return as_text_cell(", ".join(filter(None, [student.last_name, student.first_name])) or student.id)
 
 
 def _number(value: float) -> str:

@@ -14,11 +14,11 @@ from grader.words import count, plural
 
 # The gradebook's fields, and what the exports of learning platforms call them.
 _COLUMNS = {
-    "id": ("id", "student_id", "username", "sis login id", "sid", "login"),
+    "id": ("sis login id", "id", "student_id", "username", "sid", "login"),  # Canvas's `ID` is a number of its own
     "first_name": ("first_name", "first name", "firstname"),
     "last_name": ("last_name", "last name", "lastname", "surname"),
     "email": ("email", "email address", "e-mail"),
-    "lms_user_id": ("lms_user_id", "canvas_id", "id number"),
+    "lms_user_id": ("lms_user_id", "canvas_id", "id number", "id"),
 }
 
 
@@ -56,19 +56,25 @@ def _read(file: Path) -> dict[str, dict[str, str]]:
         raise ClassroomError(f"{file} cannot be read as UTF-8 text: {error}.") from None
     dialect = csv.excel if text.partition("\n")[0].count(";") == 0 else _Semicolons
     reader = csv.DictReader(text.splitlines(), dialect=dialect)
-    columns = {field: _column(reader.fieldnames or (), names) for field, names in _COLUMNS.items()}
+    try:
+        header, rows = reader.fieldnames or (), [(reader.line_num, row) for row in reader]
+    except csv.Error as error:
+        raise ClassroomError(f"{file} cannot be read as a table: {error}.") from None
+    columns = {field: _column(header, names) for field, names in _COLUMNS.items()}
     if columns["id"] is None:
         raise ClassroomError(f"{file} has no column for the students' ids: call one of its columns `id`.")
+    if columns["lms_user_id"] == columns["id"]:
+        columns["lms_user_id"] = None
     found: dict[str, dict[str, str]] = {}
-    for row in reader:
+    for line, row in rows:
         values = {field: (row[name] or "").strip() for field, name in columns.items() if name is not None}
         name = values.pop("id")
         if not name and not any(values.values()):
             continue
         if not is_name(name):
-            raise ClassroomError(f"{file}, line {reader.line_num}: {name!r} cannot be a student's id.")
+            raise ClassroomError(f"{file}, line {line}: {name!r} cannot be a student's id.")
         if name in found:
-            raise ClassroomError(f"{file}, line {reader.line_num}: {name} is in it twice.")
+            raise ClassroomError(f"{file}, line {line}: {name} is in it twice.")
         found[name] = {field: value for field, value in values.items() if value}
     return found
 

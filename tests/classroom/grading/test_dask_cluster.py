@@ -126,9 +126,33 @@ def test_different_machines_are_refused(cluster: Any, tmp_path: Path, monkeypatc
 
 
 def test_another_version_of_an_exercise_is_refused() -> None:
-    """A worker does not judge by an exercise that the class does not have."""
-    with pytest.raises(ClassroomError, match="another version of the exercise 'softmax'"):
-        dask_cluster.judge_on_worker(".", Task("a", "softmax"), "0" * 64, "simulator", False)
+    """A worker that joins later does not judge by an exercise or a package that the class does not have."""
+    task = Task("a", "softmax")
+    for changed in ("the exercise 'softmax'", "torch"):
+        versions = {**dask_cluster._versions(task), changed: "other"}
+        with pytest.raises(ClassroomError, match=f"another version of {changed}\\.$"):
+            dask_cluster.judge_on_worker(".", task, versions, "simulator", False)
+
+
+def test_workers_that_do_not_declare_their_gpu_are_refused(
+    cluster: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Dask would wait for one that does, without a word."""
+    answer = {**dask_cluster.verdict_store.versions(), "device": "H100", "declares_gpu": ""}
+    monkeypatch.setattr(distributed.Client, "run", lambda *_: {"tcp://a": answer})
+    with pytest.raises(ClassroomError, match="--resources GPU=1"):
+        dask_cluster.DaskCluster(cluster.scheduler_address, tmp_path, "auto", sandbox=False)
+
+
+def test_a_cluster_without_workers_is_an_error(cluster: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The message says what is missing."""
+
+    def nobody(*_: Any, **__: Any) -> None:
+        raise TimeoutError
+
+    monkeypatch.setattr(distributed.Client, "wait_for_workers", nobody)
+    with pytest.raises(ClassroomError, match="No worker has joined"):
+        dask_cluster.DaskCluster(cluster.scheduler_address, tmp_path, "simulator", sandbox=False)
 
 
 def test_a_wrong_address_is_an_error(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, free_port: int) -> None:

@@ -9,7 +9,9 @@ import pytest
 
 from grader.classroom.grading import verdict_store
 from grader.classroom.grading.verdict_store import Task, VerdictStore
+from grader.hardware import Gpu
 from grader.verdict import CaseResult, Environment, Failure, Finding, Verdict
+from grader.version import __version__
 from tests.classroom.grading.test_workers import verdict_on
 
 TASK = Task("def softmax(x, out): ...", "softmax")
@@ -53,6 +55,18 @@ def test_machines_sandboxes_and_versions_are_kept_apart(tmp_path: Path, monkeypa
     assert store.get(TASK, KIND) is None
 
 
+def test_the_judges_code_is_part_of_the_graders_version(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """After `git pull` in the middle of a term, verdicts of the old code do not count."""
+    monkeypatch.setattr(verdict_store, "_PACKAGE", tmp_path)
+    (tmp_path / "judge").mkdir()
+    found = []
+    for text in ("a = 1\n", "a = 2\n", "a = 1\n"):
+        (tmp_path / "judge" / "score.py").write_text(text, encoding="utf-8")
+        found.append(verdict_store.versions.__wrapped__()["grader"])
+    assert found[0] == found[2] != found[1]
+    assert all(each.startswith(f"{__version__}+") for each in found)
+
+
 def test_an_exercise_without_a_fingerprint_is_judged_each_time(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Nobody knows whether it has changed."""
 
@@ -66,13 +80,21 @@ def test_an_exercise_without_a_fingerprint_is_judged_each_time(tmp_path: Path, m
 
 
 def test_older_verdicts_do_not_count_for_a_forced_grading(tmp_path: Path) -> None:
-    """`since` is compared with the time of writing."""
+    """`since` is compared with the time of writing. If the forced grading reaches no verdict, there is none."""
     store = VerdictStore(tmp_path, sandbox=True)
     before = verdict_store.now()
     store.put(TASK, verdict_on("a"))
     after = verdict_store.now()
     assert store.get(TASK, KIND, before) is not None
     assert store.get(TASK, KIND, after) is None
+    assert store.get(TASK, KIND) is None
+
+
+def test_the_kind_of_machine_is_that_of_the_chosen_gpu(monkeypatch: pytest.MonkeyPatch) -> None:
+    """On a host with two models, verdicts of the first one do not count for the second."""
+    monkeypatch.setattr(verdict_store, "gpus", lambda: (Gpu("A100"), Gpu("H100")))
+    assert [verdict_store.device_class("cuda", number) for number in (0, 1, 2)] == ["A100", "H100", "cuda"]
+    assert (verdict_store.device_class("auto"), verdict_store.device_class("simulator")) == ("A100", "simulator")
 
 
 TRANSIENT = {

@@ -11,7 +11,7 @@ import pytest
 
 from grader.classroom.grading.verdict_store import Task
 from grader.classroom.grading.workers import SideBySide, side_by_side
-from grader.errors import ClassroomError, JudgeStopped
+from grader.errors import ClassroomError, JudgeStopped, UnusableExercise
 from grader.hardware import Gpu
 from grader.verdict import Environment, Verdict
 
@@ -100,6 +100,20 @@ def test_a_judge_that_stops_is_asked_again() -> None:
         assert workers.judge(Task("a", "softmax")).submission_sha256 == "a"
 
 
+def test_a_task_that_cannot_even_be_announced_stops_nobody() -> None:
+    """An exercise module that breaks during a run is an error of its tasks, and the judge takes the next one."""
+
+    class Announced(FakeJudge):
+        def expect(self, submissions: list[tuple[str, str]]) -> None:
+            if submissions and submissions[0][0] == "broken":
+                raise UnusableExercise("The module fails.")
+
+    with pool(Announced()) as workers:
+        with pytest.raises(UnusableExercise):
+            workers.judge(Task("broken", "softmax"))
+        assert workers.judge(Task("a", "softmax")).submission_sha256 == "a"
+
+
 def test_closing_ends_a_running_judge() -> None:
     """Ctrl-C does not wait for an endless submission, and starts none of the tasks that are left."""
     judge = FakeJudge()
@@ -107,6 +121,31 @@ def test_closing_ends_a_running_judge() -> None:
         workers.expect([Task("endless", "softmax"), Task("b", "softmax")])
     assert judge.interrupted.is_set()
     assert judge.judged == []
+
+
+def test_closing_ends_a_judge_that_is_about_to_start() -> None:
+    """Its process did not exist yet at the first interrupt, so that it would judge to the end."""
+
+    class Starting(FakeJudge):
+        def __init__(self) -> None:
+            super().__init__()
+            self.begun, self.interrupts = threading.Event(), 0
+
+        def grade(self, source: str, exercise_id: str, *, timed: bool, kernels: bool) -> Verdict:
+            self.begun.set()
+            return super().grade(source, exercise_id, timed=timed, kernels=kernels)
+
+        def interrupt(self) -> None:
+            self.interrupts += 1
+            if self.interrupts > 1:
+                super().interrupt()
+
+    judge = Starting()
+    with pool(judge) as workers:
+        workers.expect([Task("endless", "softmax")])
+        judge.begun.wait()
+    assert judge.interrupts > 1
+    assert judge.closed
 
 
 def test_side_by_side_on_one_gpu_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -63,6 +63,14 @@ def test_programs_that_say_nothing(text: str) -> None:
     assert program_fingerprint(text, PROGRAM) is None
 
 
+def test_a_comment_that_does_not_end_is_the_rest() -> None:
+    """A search for the end of each of many would take hours."""
+    many = "/* " * 20_000
+    one = CUDA % ("a", "x", "a") + f'more = """\n{many}"""\n' + TAIL
+    assert program_fingerprint(one) is not None
+    assert program_fingerprint(one) == program_fingerprint(one.replace(many, "/* other"))
+
+
 def write(text: str) -> Edit:
     def edit(notebook: dict[str, Any]) -> None:
         for cell in notebook["cells"]:
