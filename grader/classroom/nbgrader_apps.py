@@ -53,9 +53,7 @@ class Collect(ExchangeCollect):  # type: ignore[misc]
     def copy_files(self) -> None:
         """Copy each new or newer submission completely or not at all."""
         own = notebooks(self.coursedir, self.coursedir.assignment_id)
-        released = Path(
-            self.coursedir.format_path(self.coursedir.release_directory, ".", self.coursedir.assignment_id)
-        )
+        released = Path(self.coursedir.format_path(self.coursedir.release_directory, ".", self.coursedir.assignment_id))
         handed_out = {path.name for path in released.iterdir()} if released.is_dir() else set()
         wanted = {SECRET, *(f"{name}.ipynb" for name in own)}
         for record in self.src_records:

@@ -173,7 +173,7 @@ def test_only_the_assignments_own_notebooks_are_collected(
 ) -> None:
     """A browser runs many kinds of files. The others are reported, with a notebook that may have been renamed.
 
-    What was handed out with the notebooks comes back with them, and is no news.
+    The files that were handed out with the notebooks come back with them, and are not reported.
     """
     submit(classroom, inbound, "ann", 3)
     (folder,) = inbound.glob("ann+*")
