@@ -159,7 +159,7 @@ NAN = float("nan")
     [
         ({"wrong": 3}, "6 of 9 cases right"),
         ({"gpu": ""}, "all right; speed needs a GPU"),
-        ({"gpu": "", "wrong": 9}, "0 of 9 cases right"),
+        ({"gpu": "", "wrong": 10}, "0 of 10 cases right"),
         ({"status": "unusable"}, "could not be graded"),
         ({"gpu": "", "status": "not_judged"}, "not judged; needs a GPU"),
         ({"failure": Failure("not_written", "not written yet")}, "not written yet"),
