@@ -24,7 +24,8 @@ GPU, CPU = "cuda", "cpu"
 UNWRITTEN = {2: 0x7FDC, 4: 0x7FC0_5CA7, 8: 0x7FF8_0000_0000_5CA7}  # a NaN, by size in bytes: what `torch.empty` holds
 _MARK = "_grader_device"
 _SUBMISSION = "submission.py"
-_DEVICE = torch.Tensor.device.__get__
+_TENSOR: Any = torch.Tensor  # to a type checker its properties are values
+_DEVICE, _IS_CPU = _TENSOR.device.__get__, _TENSOR.is_cpu.__get__
 _HOST_READS: set[Any] = {torch.Tensor.numpy, torch.Tensor.__array__}
 _MOVES = {torch.Tensor.to, torch.Tensor.cpu, torch.Tensor.cuda}
 _ACROSS = frozenset(  # operations on tensors of two devices that a GPU takes
@@ -115,6 +116,8 @@ class _Devices(TorchFunctionMode):
             return function(*args, **named)
         if function == _DEVICE:  # a new object for each access
             return _DEVICE(args[0]) if device_of(args[0]) == CPU else torch.device(GPU, 0)
+        if function == _IS_CPU:
+            return device_of(args[0]) == CPU
         if function is torch.Tensor.get_device:
             return -1 if device_of(args[0]) == CPU else 0
         name = getattr(function, "__name__", "")

@@ -57,6 +57,7 @@ _RIGHT = [
     "b = (ctypes.c_char * 8)(); ctypes.memset(ctypes.addressof(b), 1, 8)",
     "x + torch.zeros(3, device=x.get_device()) + torch.ones(3).to(0)",
     "assert torch.ones(3).get_device() == -1",
+    "assert not x.is_cpu and torch.ones(3).is_cpu",
     "torch.ones(3, 1).expand_as(x[:, :1].new_empty(3, 2)); x.view_as(torch.ones(2, 3))",
     "a = x.new_ones(3); torch.zeros(3, out=a); torch.empty(3, out=a); assert not bool(a.any())",
     "assert ctypes.string_at(b'abc', size=2) == b'ab'",
