@@ -11,14 +11,7 @@ from dataclasses import replace
 from typing import Any
 
 from grader.exercise import Array, Budget, Case, Gate, Suspect
-from grader.exercises.triton.softmax import (
-    SOFTMAX,
-    compiled_softmax,
-    eager_sequence,
-    first_row_everywhere,
-    no_max_subtracted,
-    numerator_only,
-)
+from grader.exercises.triton.softmax import SOFTMAX, first_row_everywhere, no_max_subtracted, numerator_only
 
 _LARGE = ", values up to ±10,000"
 _BELOW = ", every value far below zero"
@@ -195,10 +188,6 @@ SOFTMAX_LONG = replace(
     draw=_draw,
     budget=Budget(absolute=1e-12, relative=3e-5),
     correctness_points=4,
-    baselines=(
-        *(each for each in SOFTMAX.baselines if each.id == "torch"),
-        *(each for each in SOFTMAX.baselines if each.function in (eager_sequence, compiled_softmax)),
-    ),
     gates=(Gate("torch", 1.0, 3, tuple(case.name for case in _TIMED)),),
     suspects=(
         Suspect(

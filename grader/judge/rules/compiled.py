@@ -25,6 +25,7 @@ _NOTABLE = 0.3  # of the time of all kernels
 
 _LIBRARY = re.compile(
     r"""^(at|at_cuda_detail|c10|cublas|cublasLt|cutlass|cudnn)::        # torch's own, and the libraries it ships
+    | ^(pytorch_flash:: | fmha_cutlass[FB]_ | cudnn_generated_)         # of scaled_dot_product_attention
     | ^(thrust|cub)::.*\bat::native\b | \bcublas[A-Z]\w*< | ^nvjet_ | ^cutlass_\d | \bcask_cudnn
     | ^sm\d+_xmma_ | ^(ampere|volta|turing|maxwell)_\w*gemm
     | ^\(anonymous\snamespace\)::softmax_warp_(for|back)ward<

@@ -47,7 +47,6 @@ using ::int8_t, ::int16_t, ::int32_t, ::int64_t, ::uint8_t, ::uint16_t, ::uint32
 """
 _OURS = re.compile(r"^(?:(?:cell|cuda_source)\(\d+\): error|\s*ptxas (?:error|fatal))", re.MULTILINE)
 _NOT_NVRTCS = re.compile(r"in JIT mode|catastrophic")  # a header that NVRTC cannot read
-# Errors that headers or host code may be missing for.
 # Names that only the host has, unless the submission has its own function of this name.
 _HOST_WORDS = """
     rand srand rand_r random srandom drand48 getenv exit abort atexit system sleep usleep nanosleep time
@@ -70,6 +69,7 @@ _CONSTANT = "expression must be a modifiable lvalue"  # also for `__constant__` 
 _AN_ERROR = re.compile(r"^(?P<file>cell|cuda_source)\((?P<line>\d+)\): error(?: #[\w-]+)?: (?P<text>.+)$", re.MULTILINE)
 _ADDED_WORDS = ("__device__", "__constant__", "__managed__", "__shared__")
 _NO_VARIABLES = ("using", "typedef", "template", "extern", "static_assert", "friend", *_TYPES)
+# Errors that headers or host code may be missing for.
 _UNKNOWN = re.compile(
     r"is undefined|not open|no directories|must be a |has no (?:actual )?member|no instance of|not a template|"
     r"incomplete type|catastrophic|storage class|expected an? |expected \"|is not a type|undeclared|not declared"
@@ -141,7 +141,7 @@ def _of_host(text: str, found: DeviceCode, first: int) -> str:
             continue
         if said.startswith(_CONSTANT):
             return f"{error['file']}({line}): error: {_CONSTANT}: a `__constant__` or const variable cannot be written"
-        if not (undefined := _UNDEFINED.match(said) or _UNDEFINED.search(said)):
+        if not (undefined := _UNDEFINED.search(said)):
             continue
         name = undefined["name"] or f"std::{undefined['of_std']}"
         if name in found.variables:

@@ -2,10 +2,9 @@
 
 `translate` rewrites the syntax that C++ does not have; the headers in `include/` supply the rest. Blocks run one
 after another, and the threads of a block take turns on fibers, so results are reproducible. Errors that are undefined
-behaviour on a GPU are reported, such as a barrier that some threads miss. The compiler's
-instrumentation reports each access to memory, and so races, misaligned accesses and those outside of every array.
-Shared memory starts as NaN, and every second block runs its threads backwards, so that a missing `__syncthreads`
-usually gives a wrong result.
+behaviour on a GPU are reported, such as a barrier that some threads miss. The compiler's instrumentation reports each
+access to memory, and so races, misaligned accesses and those outside of every array. Shared memory starts as NaN, and
+every second block runs its threads backwards, so that a missing `__syncthreads` usually gives a wrong result.
 
 Not simulated: tensor cores, inline PTX, and threads that spin until another block has done something.
 """
@@ -298,8 +297,7 @@ def translate(source: str, bounds: bool = True) -> str:
     the GPU become checks that it is on the CPU. `bounds`: kernels compare their block with `__launch_bounds__`.
     """
     tokens = _called_kernels(inline_ptx(tokenize(source)))
-    if bounds:
-        tokens = _launch_bounds(tokens)
+    tokens = _launch_bounds(tokens) if bounds else tokens
     return _text(_launches(shared_memory(_variables(_device(tokens)))))
 
 
@@ -378,10 +376,10 @@ def inline_ptx(tokens: list[Token]) -> list[Token]:
 def _device(tokens: list[Token]) -> list[Token]:
     result = list(tokens)
     for i, token in enumerate(tokens):
-        if token.kind != "word":
-            continue
         if token.text in _WORDS:
             result[i] = Token("word", _WORDS[token.text])
+        elif token.text == "cpu" and _text(tokens[i - 1 : i + 3]) == ".cpu()":
+            result[i] = Token("word", "clone")  # a copy, which the host may read
         elif token.text == "CUDA":
             scope = previous_token(tokens, i - 1)
             owner = previous_token(tokens, scope - 1)

@@ -12,7 +12,7 @@ import ctypes
 import functools
 import struct
 import sys
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 import torch
@@ -24,10 +24,14 @@ GPU, CPU = "cuda", "cpu"
 UNWRITTEN = {2: 0x7FDC, 4: 0x7FC0_5CA7, 8: 0x7FF8_0000_0000_5CA7}  # a NaN, by size in bytes: what `torch.empty` holds
 _MARK = "_grader_device"
 _SUBMISSION = "submission.py"
-_DEVICE = torch.Tensor.device.__get__
+_TENSOR: Any = torch.Tensor  # to a type checker its properties are values
+_DEVICE, _IS_CPU = _TENSOR.device.__get__, _TENSOR.is_cpu.__get__
 _HOST_READS: set[Any] = {torch.Tensor.numpy, torch.Tensor.__array__}
 _MOVES = {torch.Tensor.to, torch.Tensor.cpu, torch.Tensor.cuda}
-_ACROSS = frozenset({"copy_", "to", "type_as", "__setitem__", "set_", "index", "__getitem__", "is_set_to"})
+_ACROSS = frozenset(  # operations on tensors of two devices that a GPU takes
+    {"copy_", "to", "type_as", "__setitem__", "set_", "index", "__getitem__", "is_set_to"}
+    | {"expand_as", "view_as", "reshape_as", "is_same_size", "tensor_split"}  # they need a shape, or splits on the CPU
+)
 _EMPTY = frozenset({"empty", "empty_like", "empty_strided", "new_empty", "new_empty_strided"})
 _TWO = "Expected all tensors to be on the same device, but found at least two devices, cuda:0 and cpu!"
 _TO_NUMPY = (
@@ -35,7 +39,7 @@ _TO_NUMPY = (
 )
 _FROM_HOST = "`ctypes.{}` runs on the CPU and gets an address of a GPU's memory"
 
-_asks = [False]  # whether the submission asked `torch.cuda.is_available()`, which is False here
+_asks = [False]  # whether the submission asked if there is a GPU: here there is none
 _spans: list[tuple[int, int]] = []  # the addresses of the current call's tensors
 
 
@@ -50,14 +54,9 @@ def install() -> None:
     for name in ("memmove", "memset", "string_at"):
         setattr(ctypes, name, _of_the_host(name, getattr(ctypes, name)))
     cuda: Any = torch.cuda
-    available = cuda.is_available
-
-    @functools.wraps(available)
-    def is_available() -> bool:
-        _asks[0] |= _is_submission(sys._getframe(1))
-        return bool(available())
-
-    cuda.is_available = is_available
+    accelerator: Any = torch.accelerator
+    cuda.is_available, cuda.device_count = _asking(cuda.is_available), _asking(cuda.device_count)
+    accelerator.is_available = _asking(accelerator.is_available)
     cuda.device = lambda device=None: contextlib.nullcontext()
     cuda.set_device = lambda device: None
     from_numpy = torch.from_numpy
@@ -84,6 +83,17 @@ def device_of(tensor: Any) -> str:
     return str(getattr(tensor, _MARK, ""))
 
 
+def _asking(function: Callable[[], Any]) -> Callable[[], Any]:
+    """Remember that a submission asked this function if there is a GPU."""
+
+    @functools.wraps(function)
+    def ask() -> Any:
+        _asks[0] |= _is_submission(sys._getframe(1))
+        return function()
+
+    return ask
+
+
 def _mark(tensor: Any, device: str) -> Any:
     if isinstance(tensor, torch.Tensor) and device:
         setattr(tensor, _MARK, device)
@@ -106,6 +116,10 @@ class _Devices(TorchFunctionMode):
             return function(*args, **named)
         if function == _DEVICE:  # a new object for each access
             return _DEVICE(args[0]) if device_of(args[0]) == CPU else torch.device(GPU, 0)
+        if function == _IS_CPU:
+            return device_of(args[0]) == CPU
+        if function is torch.Tensor.get_device:
+            return -1 if device_of(args[0]) == CPU else 0
         name = getattr(function, "__name__", "")
         if device_of(args[0] if args else None) == GPU:
             if function in _HOST_READS:
@@ -124,9 +138,11 @@ class _Devices(TorchFunctionMode):
         result = function(*args, **named)
         if wanted is None:
             wanted = GPU if GPU in devices else CPU if devices <= {CPU} else ""
-        for each in _tensors([result]):
-            if not any(each is operand for operand in operands):
-                _mark(each, wanted)
+        new = [each for each in _tensors([result]) if not any(each is operand for operand in operands)]
+        for each in new:
+            _mark(each, wanted)
+        if not new:  # with `out=`, for example
+            return result
         if wanted == GPU and name in scratch.FACTORIES:
             scratch.guard(result, sys._getframe(1))
         return _filled(result) if name in _EMPTY else result
@@ -134,7 +150,7 @@ class _Devices(TorchFunctionMode):
 
 def _wanted(device: Any) -> tuple[str, Any]:
     """Return the mark for a device that the submission names, and the device on which its memory is here."""
-    kind = torch.device(device).type
+    kind = GPU if isinstance(device, int) else torch.device(device).type
     if kind == GPU:
         return GPU, torch.device(CPU)
     return (CPU if kind == CPU and not _asks[0] else ""), device
@@ -186,11 +202,11 @@ def _of_the_host(name: str, function: Any) -> Any:
     """Refuse an address of a GPU's memory, for a function of `ctypes` that a submission calls."""
 
     @functools.wraps(function)
-    def call(*args: Any) -> Any:
+    def call(*args: Any, **named: Any) -> Any:
         numbers = [getattr(each, "value", each) for each in args[:2]]
         given = [each for each in numbers if isinstance(each, int)]
         if _is_submission(sys._getframe(1)) and any(low <= each < high for each in given for low, high in _spans):
             raise SegmentationFault(_FROM_HOST.format(name))
-        return function(*args)
+        return function(*args, **named)
 
     return call

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 _RANGES = ("range",)  # also as an attribute: `tl.range`; the indices of `tl.static_range` are plain numbers
-_ARITHMETIC = ("add", "sub", "mul", "floordiv", "mod")
+_ARITHMETIC = ("add", "sub", "mul", "floordiv", "mod", "and", "or", "xor", "lshift", "rshift")
 _METHODS = {ast.And: "logical_and", ast.Or: "logical_or"}
 
 
@@ -28,7 +28,7 @@ def install() -> None:
 
 
 class LoopIndex(int):
-    """The index of a loop, which is a tensor to the compiler. Sums and products with numbers are tensors, too."""
+    """The index of a loop, which is a tensor to the compiler. Sums and shifts by numbers, for example, are, too."""
 
     def to(self, dtype: Any, *how: Any, **named: Any) -> Any:
         from triton.runtime import interpreter

@@ -407,6 +407,12 @@ def test_device_checks_become_cpu_checks() -> None:
     assert translate(source) == expected
 
 
+def test_a_copy_to_the_cpu_is_a_copy() -> None:
+    """The host may read it, unlike the tensor of the simulated GPU; other members of this name stay."""
+    source = "auto sums = partial.cpu(); int cpu = node.cpu + x.is_cpu();"
+    assert translate(source) == "auto sums = partial.clone(); int cpu = node.cpu + x.is_cpu();"
+
+
 def test_shared_declarations_name_all_their_variables() -> None:
     """Every declared object is poisoned for each block, whatever its type looks like."""
     for declaration, names in [

@@ -35,6 +35,8 @@ KERNEL(one_block, for (int i = threadIdx.x; i < n * n; i += 256) out[i] = x[i];)
 KERNEL(one_small_block, for (int i = threadIdx.x; i < n; i += 256) out[i] = x[i];) { one_small_block<<<1, 256>>>(x, out, n); }
 KERNEL(in_fours, int i = blockIdx.x * 256 + threadIdx.x; reinterpret_cast<float4*>(out)[i] = reinterpret_cast<const float4*>(x)[i];) { in_fours<<<n * n / 1024, 256>>>(x, out, n); }
 KERNEL(one_for_all, out[blockIdx.x * 256 + threadIdx.x] = x[blockIdx.x];) { one_for_all<<<n, 256>>>(x, out, n); }
+#define FOUR_COLUMNS(k) out[column * n + k] = x[k]; out[column * n + k + 1] = x[k]; out[column * n + k + 2] = x[k]; out[column * n + k + 3] = x[k];
+KERNEL(many_columns, int column = blockIdx.x * 32 + threadIdx.x; FOUR_COLUMNS(0) FOUR_COLUMNS(8) FOUR_COLUMNS(16) FOUR_COLUMNS(24) FOUR_COLUMNS(32) FOUR_COLUMNS(40) FOUR_COLUMNS(48) FOUR_COLUMNS(56)) { many_columns<<<n / 32, 32>>>(x, out, n); }
 KERNEL(some_lanes, int i = blockIdx.x * 256 + threadIdx.x; if (i % 2) out[i * n % (n * n)] = x[i];) { some_lanes<<<2, 256>>>(x, out, n); }
 """
 BAD = {
@@ -74,6 +76,15 @@ def test_a_wasteful_access_is_named_once(library: ctypes.CDLL, kernel: str, monk
     assert found == line
     assert said.startswith(BAD[kernel])
     assert remarks(library, kernel, monkeypatch) == []
+
+
+def test_remarks_without_room_are_left_out_whole(library: ctypes.CDLL, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A kernel with 32 wasteful stores gets as many remarks as fit."""
+    found = remarks(library, "many_columns", monkeypatch)
+    assert 8 < len(found) < 32
+    assert {said for _, said in found} == {
+        "Each warp's store touches 32 sectors of 32 bytes; 4 would do. Let neighbouring threads use neighbouring elements."
+    }
 
 
 @pytest.mark.parametrize("kernel", ["padded", "swizzled", "one_small_block", "in_fours", "one_for_all", "some_lanes"])

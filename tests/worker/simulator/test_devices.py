@@ -24,7 +24,7 @@ for _ in range(2):
     triton_log.watch()
     devices.install()
 given = torch.arange(6.0).reshape(2, 3)
-space = {"x": given, "torch": torch, "np": np, "ctypes": ctypes}
+space = {"x": given, "torch": torch, "np": np, "ctypes": ctypes, "devices": devices}
 found = {}
 for number, source in enumerate(json.load(sys.stdin)):
     with devices.watching(given):
@@ -55,6 +55,12 @@ _RIGHT = [
     "with torch.cuda.device(x.device): x + 1",
     "out = torch.empty_like(x); torch.add(x, 1, out=out)",
     "b = (ctypes.c_char * 8)(); ctypes.memset(ctypes.addressof(b), 1, 8)",
+    "x + torch.zeros(3, device=x.get_device()) + torch.ones(3).to(0)",
+    "assert torch.ones(3).get_device() == -1",
+    "assert not x.is_cpu and torch.ones(3).is_cpu",
+    "torch.ones(3, 1).expand_as(x[:, :1].new_empty(3, 2)); x.view_as(torch.ones(2, 3))",
+    "a = x.new_ones(3); torch.zeros(3, out=a); torch.empty(3, out=a); assert not bool(a.any())",
+    "assert ctypes.string_at(b'abc', size=2) == b'ab'",
     "torch.nn.functional.softmax(x, dim=1).to(torch.float16).float() @ x.T.contiguous()",
 ]
 _TWO = "RuntimeError: Expected all tensors to be on the same device"
@@ -78,12 +84,21 @@ _WRONG = [
 ]
 
 
+_QUESTIONS = ["torch.cuda.is_available()", "torch.accelerator.is_available()", "torch.cuda.device_count()"]
+
+
+def chosen(question: str) -> str:
+    """Return a line that names the CPU after a question; the comment keeps the lines apart."""
+    return f"x + torch.zeros(3, device='cpu')  # {question}"
+
+
 @pytest.fixture(scope="module")
 def outcomes() -> dict[str, str]:
     """Return the outcome of each line. All run in one process, because each process imports torch."""
     import json
 
-    lines = [*_RIGHT, *(line for line, _ in _WRONG), "torch.cuda.is_available()", "x + torch.zeros(3, device='cpu')"]
+    after = [line for question in _QUESTIONS for line in ("devices._asks[0] = False", question, chosen(question))]
+    lines = [*_RIGHT, *(line for line, _ in _WRONG), *after]
     environment = os.environ | {"PYTHONPATH": str(ROOT)}
     done: Any = subprocess.run(
         [sys.executable, "-c", _START], input=json.dumps(lines), env=environment, capture_output=True, text=True,
@@ -105,6 +120,7 @@ def test_what_a_gpu_refuses_is_refused_in_its_words(outcomes: dict[str, str], li
     assert outcomes[line].startswith(says)
 
 
-def test_a_device_chosen_by_what_is_there_is_no_mistake(outcomes: dict[str, str]) -> None:
+@pytest.mark.parametrize("question", _QUESTIONS)
+def test_a_device_chosen_by_what_is_there_is_no_mistake(outcomes: dict[str, str], question: str) -> None:
     """A submission that asked whether there is a GPU may name the CPU: on a GPU it would not."""
-    assert outcomes["x + torch.zeros(3, device='cpu')"] == "right"
+    assert (outcomes[question], outcomes[chosen(question)]) == ("right", "right")

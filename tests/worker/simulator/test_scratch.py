@@ -51,6 +51,15 @@ def test_a_tensor_has_its_values_and_the_name_of_its_call(made: Any, expression:
     assert names() == []
 
 
+def test_a_tensor_that_is_passed_as_out_keeps_its_memory(made: Any) -> None:
+    """It may be an output of the submission, whose memory is the judge's."""
+    tensor, address, result = made("[y := x.clone(), y.data_ptr(), torch.zeros(x.shape, out=y)]")
+    assert result is tensor
+    assert tensor.data_ptr() == address
+    assert not tensor.any()
+    assert names() == []
+
+
 def test_empty_memory_is_nan(made: Any) -> None:
     """A sum in memory that nobody has set to 0 is not right by chance."""
     assert made("torch.empty(5, dtype=torch.float64, device=x.device)").isnan().all()

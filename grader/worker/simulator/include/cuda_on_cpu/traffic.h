@@ -41,7 +41,7 @@ CUDA_ON_CPU_UNSEEN static void watch_access(uintptr_t address, unsigned size, bo
         const Region* region = region_at(address);
         if (!region) return;  // of the simulator, for example what a warp's lanes exchange
         ++traffic.count;
-        const bool shared = region && (region->space == Space::shared || region->space == Space::dynamic);
+        const bool shared = region->space == Space::shared || region->space == Space::dynamic;
         place.code = code, place.size = size, place.writes = writes, place.shared = shared, place.is_odd = false;
         memset(place.turns, 0, sizeof place.turns);
     }
@@ -84,14 +84,14 @@ CUDA_ON_CPU_UNSEEN static int conflicts_of(const uintptr_t* addresses, unsigned 
 }
 
 __attribute__((format(printf, 2, 3))) CUDA_ON_CPU_UNSEEN static void remark(int line, const char* format, ...) {
-    const size_t length = strlen(traffic.text);
-    int added = snprintf(traffic.text + length, sizeof traffic.text - length, "%d ", line);
+    char sentence[400];
     va_list arguments;
     va_start(arguments, format);
-    added += vsnprintf(traffic.text + length + added, sizeof traffic.text - length - added, format, arguments);
+    vsnprintf(sentence, sizeof sentence, format, arguments);
     va_end(arguments);
-    if (length + added + 2 > sizeof traffic.text) traffic.text[length] = 0;  // there is no room for it
-    else strcat(traffic.text, "\n");
+    const size_t length = strlen(traffic.text), room = sizeof traffic.text - length;
+    const int added = snprintf(traffic.text + length, room, "%d %s\n", line, sentence);
+    if (size_t(added) >= room) traffic.text[length] = 0;  // there is no room for it
 }
 
 CUDA_ON_CPU_UNSEEN static int line_of(void* code);
