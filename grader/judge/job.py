@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import math
 import re
-import time
 import traceback
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
@@ -42,7 +41,7 @@ _LEFT = (
 )
 _OF_SCRATCH = re.compile(r"of `[^`]*\(")  # a place that is named by a call, such as `torch.empty(8)`
 _LARGE = 1e30  # such a variable is -1.7e38 in the simulator
-_AGAIN_SHARE = 0.05  # of the time of all cases, for one that is called again
+_AGAIN_SHARE = 0.05  # of the operations of all cases, for one that is called again
 _COMPILE_LIMIT_S = 30.0  # to wait for, after the cases
 _STUBS = ("# YOUR CODE HERE", "// YOUR CODE HERE")
 _LOG_CHARACTERS = 4000
@@ -66,7 +65,6 @@ class Job:
         self._left_s, self._repeats = self.whole_s, False
         self._of_source: tuple[Finding, ...] = ()
         self._beside = False
-        self._took_s: dict[str, float] = {}  # by case
         self._adds: bool | None = None  # whether a wrong case is right if `out` begins as 0, once that was tried
 
     @property
@@ -203,9 +201,7 @@ class Job:
             if case.if_right and not all(each.passed for each in self.cases):
                 continue
             self.progress(f"checking {case.name}", number, len(self.all_cases))
-            started = time.monotonic()
             result = self._case(worker, case)
-            self._took_s[case.name] = time.monotonic() - started
             if result.failure is not None and result.failure.kind == "not_simulated":
                 right = all(case.passed for case in self.cases)
                 return result.failure if right else None  # a wrong case is wrong, whatever the next ones need
@@ -219,7 +215,9 @@ class Job:
             )
         if simulated:
             return self._refused(worker)
-        if not (self.timed and right):
+        if right and not (self.timed and self.exercise.timed_cases):
+            return self._called_again(worker)
+        if not right:
             return None
         try:
             self.timer.time_gates(worker)
@@ -233,16 +231,16 @@ class Job:
         return self.timer.implausible()
 
     def _called_again(self, worker: Worker) -> Failure | None:
-        """Repeat a case on other inputs, and add it to the cases if it is wrong. On a GPU, each timed launch does so.
+        """Repeat a case on other inputs, and add it to the cases if it is wrong. Each timed launch does so, too.
 
-        It is the largest case of those that are quick.
+        It is the largest of the cases that need few operations, so that the choice is the same on every machine.
         """
-        quick_s = max(_AGAIN_SHARE * sum(self._took_s.values()), min(self._took_s.values()))
-        can = [each for each in self.all_cases if each.tries == 1 and not each.measured]
-        quick = [each for each in can if self._took_s.get(each.name, math.inf) <= quick_s]
-        if not quick:
+        work = {each.name: self.exercise.operations(each) for each in self.all_cases}
+        few = max(_AGAIN_SHARE * sum(work.values()), min(work.values(), default=0))
+        small = [each for each in self.all_cases if each.tries == 1 and not each.measured and work[each.name] <= few]
+        if not small:
             return None
-        case = max(quick, key=lambda each: sum(math.prod(array.shape) for array in each.arrays))
+        case = max(small, key=lambda each: sum(math.prod(array.shape) for array in each.arrays))
         self.progress(f"calling it again for {case.name}", len(self.all_cases), len(self.all_cases))
         result = self._try(worker, case)
         if not result.passed:
