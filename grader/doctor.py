@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import Any
 
 from grader.hardware import CUDA_13_DRIVER, Gpu, cache_folder, cuda_home, cuda_version, extra, gpus
+from grader.installation import DISTRIBUTION
 
 # The findings of a check-up, and the table that shows them.
 
@@ -92,7 +93,7 @@ def _wanted(name: str) -> Any:
     try:
         from packaging.requirements import Requirement
 
-        requirements = map(Requirement, importlib.metadata.requires("grader") or [])
+        requirements = map(Requirement, importlib.metadata.requires(DISTRIBUTION) or [])
     except (ImportError, importlib.metadata.PackageNotFoundError):
         return None
     return next((each.specifier for each in requirements if each.name == name and each.marker is None), None)

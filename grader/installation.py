@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
+DISTRIBUTION = "gpu-course"  # the name that pip knows; the package that it installs is `grader`
 _PACKAGE = Path(__file__).resolve().parent
 
 CHECKOUT = _PACKAGE.parent if (_PACKAGE.parent / "pyproject.toml").is_file() else None

@@ -261,7 +261,7 @@ class Job:
 
     def _refused(self, worker: Worker) -> Failure | None:
         """Return the error of a GPU's compiler for a wrong submission in CUDA C++: nothing else matters then."""
-        if self.exercise.backend not in ("cuda", "cupy"):
+        if self.exercise.backend not in ("cuda", "cupy") or worker.closed:
             return None
         try:
             worker.compiled(self.bench.machine.slowness * _COMPILE_LIMIT_S)

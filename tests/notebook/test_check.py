@@ -345,7 +345,7 @@ def test_the_best_result_is_recorded_and_shown(notebook: Any, judge: Any) -> Non
     assert stored["exercises"]["softmax"]["checks"] == 2
     assert result.result is None
     assert "4 of 10" in notebook.html
-    assert "6 points for speed: needs a GPU" in notebook.text
+    assert "the rest needs a GPU: 6 points" in notebook.text
 
 
 def test_in_a_terminal_it_is_text(notebook: Any, judge: Any, capsys: pytest.CaptureFixture[str]) -> None:

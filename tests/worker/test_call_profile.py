@@ -26,9 +26,11 @@ from grader.worker.call_profile import ran
 import submission
 exercise, device = find({exercise!r}), {device!r}
 case = (exercise.simulator_cases if device == "cpu" else exercise.timed_cases)[-1]
-make = lambda array: (torch.randn if array.role == "in" else torch.empty)(array.shape, device=device)
+draw = lambda array: (torch.randn if array.role == "in" else torch.empty)(array.shape, device=device)
+make = lambda array: draw(array).to(getattr(torch, array.dtype))
 arguments = [make(array) for array in case.arrays]
-call = lambda: getattr(submission, exercise.entry)(*arguments)
+entry = getattr(submission, exercise.entry)
+call = lambda: exercise.harness(entry, *arguments) if exercise.harness else entry(*arguments)
 if device == "cuda":
     call()  # compiles
 import json

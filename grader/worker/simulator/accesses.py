@@ -24,7 +24,7 @@ _LEAST_WASTE = 4  # times the sectors that would do
 _FAR_BYTES = 1 << 30  # from every tensor: such an address has no element's number
 _ADD = "Add with an atomic, or let each program store to its own address and add these values in a second launch."
 _observed: list[dict[str, Any]] = []
-_noted: set[tuple[Any, ...]] = set()  # stray reads, which are observed once in a process
+_noted: set[tuple[Any, ...]] = set()  # stray reads and wasted sectors, which are observed once in a process
 
 
 class StrayAccess(IndexError):
@@ -176,7 +176,8 @@ class Launch:
     def look_at_sectors(self, region: Region, addresses: Any, item: int, stores: bool, line: int | None) -> None:
         """Report a block whose elements lie far apart in memory at equal distances, so that warps waste sectors.
 
-        The compiler gives neighbouring threads neighbouring elements, if a block has them along any axis.
+        The compiler gives neighbouring threads neighbouring elements, if a block has them along any axis. A line that
+        wastes none in an earlier case is not reported: the case's layout is the reason then.
         """
         key = ("sectors", line)
         self._looked[key] = self._looked.get(key, 0) + 1
@@ -184,6 +185,8 @@ class Launch:
             return
         apart = np.unique(addresses)
         steps = np.diff(apart)
+        if apart.size >= _WARP and (steps == item).all():
+            _noted.add((self.kernel, *key))
         if apart.size < _WARP or steps[0] < _LEAST_WASTE * item or (steps != steps[0]).any():
             return
         touched = min(_WARP, -(-_WARP * int(steps[0]) // _SECTOR_BYTES))

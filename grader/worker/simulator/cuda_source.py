@@ -324,7 +324,7 @@ def _called_kernels(tokens: list[Token]) -> list[Token]:
 
 def _launch_bounds(tokens: list[Token]) -> list[Token]:
     """Let each kernel with `__launch_bounds__` compare its block with them first."""
-    result = list(tokens)
+    checks: dict[int, Token] = {}  # by the index of the body's brace
     for at, token in enumerate(tokens):
         name = _declared_at(tokens, at) if token.text == "__global__" else 0
         if not name:
@@ -334,8 +334,8 @@ def _launch_bounds(tokens: list[Token]) -> list[Token]:
         body = next_token(tokens, closing(tokens, next_token(tokens, name + 1)) + 1)
         if 0 < end < body < len(tokens) and tokens[body].text == "{":
             bounds = " ".join(t.text for t in tokens[begin + 1 : end + 1] if not t.blank)
-            result[body] = Token("punctuation", f"{{ ::cuda_on_cpu::keep_bounds{bounds};")
-    return result
+            checks[body] = Token("punctuation", f" ::cuda_on_cpu::keep_bounds{bounds};")
+    return [each for at, token in enumerate(tokens) for each in (token, checks.get(at)) if each is not None]
 
 
 def _declared_at(tokens: list[Token], at: int) -> int:

@@ -1,5 +1,5 @@
 # mistake: all threads of a block add to one shared variable
-# says: No `__syncthreads()` is between the two
+# says: Several threads update the same element at once
 # runs: simulator
 import ctypes
 from functools import cache

@@ -385,6 +385,12 @@ def test_other_code_is_unchanged(source: str) -> None:
 _KERNEL = "__global__ void __launch_bounds__(64) k(int n) {}\n"
 
 
+def test_shared_memory_in_a_kernel_with_launch_bounds_and_c_linkage() -> None:
+    """`extern "C"` declares the kernel, not the shared memory in it."""
+    translated = translate('extern "C" __global__ void __launch_bounds__(64) k() { __shared__ float tile[64]; }')
+    assert translated.startswith('extern "C" __global__ void __launch_bounds__(64) k() { ::cuda_on_cpu::keep_bounds')
+
+
 @pytest.mark.parametrize(
     ("source", "refused"),
     [
