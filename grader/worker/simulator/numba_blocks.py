@@ -26,6 +26,7 @@ _MOST_GRID = ((1 << 31) - 1, 65_535, 65_535)
 _SHARED_BYTES, _DYNAMIC_BYTES = 48 << 10, 227 << 10
 _WARP, _EVERY_LANE = 32, 0xFFFFFFFF
 _launch: Any = None
+_making_shared = threading.Lock()  # threads of the host, if a kernel cannot be translated, make an array once as well
 
 
 def install() -> None:
@@ -268,13 +269,14 @@ def _shared(original: Callable[..., Any]) -> Callable[..., Any]:
     def array(self: Any, shape: Any, dtype: Any, alignment: Any = None) -> Any:
         frame = sys._getframe(1)
         place = (frame.f_code, frame.f_lasti)
-        if place not in _launch.shared_arrays:
-            made = original(self, shape, dtype) if shape == 0 else _unwritten(shape, dtype)
-            _launch.block_bytes += made.nbytes if shape != 0 else 0
-            if _launch.block_bytes > _SHARED_BYTES:
-                what = f"A block has {_launch.block_bytes:,} B of shared memory in `cuda.shared.array`"
-                raise ValueError(f"{what}, and a GPU allows at most {_SHARED_BYTES:,} B")
-            _launch.shared_arrays[place] = _launch.shared(made, frame.f_lineno, frame.f_code.co_filename)
-        return _launch.shared_arrays[place]
+        with _making_shared:
+            if place not in _launch.shared_arrays:
+                made = original(self, shape, dtype) if shape == 0 else _unwritten(shape, dtype)
+                _launch.block_bytes += made.nbytes if shape != 0 else 0
+                if _launch.block_bytes > _SHARED_BYTES:
+                    what = f"A block has {_launch.block_bytes:,} B of shared memory in `cuda.shared.array`"
+                    raise ValueError(f"{what}, and a GPU allows at most {_SHARED_BYTES:,} B")
+                _launch.shared_arrays[place] = _launch.shared(made, frame.f_lineno, frame.f_code.co_filename)
+            return _launch.shared_arrays[place]
 
     return array

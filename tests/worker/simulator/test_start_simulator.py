@@ -7,6 +7,7 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
@@ -143,7 +144,9 @@ torch.cuda.synchronize()
 """
 
 
-def run(folder: Path, cell: str, script: str) -> subprocess.CompletedProcess[str]:
+def run(
+    folder: Path, cell: str, script: str, command: Sequence[str] = (sys.executable, "script.py")
+) -> subprocess.CompletedProcess[str]:
     """Run `script` after the simulator's start, with `cell` as the module `submission`."""
     (folder / "submission.py").write_text(cell, encoding="utf-8")
     (folder / "script.py").write_text(START + script, encoding="utf-8")
@@ -152,7 +155,6 @@ def run(folder: Path, cell: str, script: str) -> subprocess.CompletedProcess[str
     }
     root = str(Path(__file__).parents[3])
     environment = inherited | {"PYTHONPATH": root, "TORCH_EXTENSIONS_DIR": str(folder / "extensions")}
-    command = [sys.executable, "script.py"]
     return subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True, timeout=500)
 
 
@@ -272,3 +274,9 @@ def test_preparing_too_late_raises() -> None:
     done = subprocess.run([sys.executable, "-c", script], cwd=Path(__file__).parents[3], env=environment,
                           capture_output=True, text=True)  # fmt: skip
     assert good(done).startswith("GraderError triton was imported before its interpreter was chosen")
+
+
+def test_without_a_limit_on_the_stack_a_tensor_is_no_variable_of_the_host(tmp_path: Path) -> None:
+    """The C library then counts all memory below the stack as its own, and tensors are in it."""
+    command = ["bash", "-c", 'ulimit -s unlimited && exec "$@"', "bash", sys.executable, "script.py"]
+    good(run(tmp_path, CTYPES, CHECK, command))

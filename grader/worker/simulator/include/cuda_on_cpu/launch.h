@@ -102,20 +102,24 @@ CUDA_ON_CPU_UNSEEN static void shared(T& object, const char* name, int line = __
     stop();
 }
 
-// The stack of the thread that launches, which holds the arguments.
+// The part of the launching thread's stack that is in use, which holds the arguments. What lies further down is not
+// asked about: without a limit on the stack, the C library counts all memory down to the last mapping as its own.
+constexpr uintptr_t deepest_bytes = 256 * 1024;  // of the scheduler's own calls below the launch
 CUDA_ON_CPU_UNSEEN static void note_stack() {
     static pthread_t noted;
-    static bool any = false;
-    if (any && pthread_equal(noted, pthread_self())) return;
-    pthread_attr_t attributes;
-    if (pthread_getattr_np(pthread_self(), &attributes)) return;
-    void* low;
-    size_t bytes;
-    if (!pthread_attr_getstack(&attributes, &low, &bytes)) {
-        host_stack = reinterpret_cast<uintptr_t>(low), host_stack_bytes = bytes;
-        noted = pthread_self(), any = true;
+    static uintptr_t end = 0;
+    if (!end || !pthread_equal(noted, pthread_self())) {
+        pthread_attr_t attributes;
+        if (pthread_getattr_np(pthread_self(), &attributes)) return;
+        void* low;
+        size_t bytes;
+        if (!pthread_attr_getstack(&attributes, &low, &bytes)) {
+            end = reinterpret_cast<uintptr_t>(low) + bytes, noted = pthread_self();
+        }
+        pthread_attr_destroy(&attributes);
     }
-    pthread_attr_destroy(&attributes);
+    host_stack = reinterpret_cast<uintptr_t>(__builtin_frame_address(0)) - deepest_bytes;
+    host_stack_bytes = end > host_stack ? end - host_stack : 0;
 }
 
 // Each pointer among the arguments, so that an address can be told by the argument that led to it.
