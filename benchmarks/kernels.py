@@ -23,11 +23,12 @@ from grader.exercise import Array, Case, Exercise
 from grader.exercises import EXERCISES
 from grader.judge.checking.buffers import draw, generator
 from grader.judge.checking.compare import within
+from grader.judge.gpu.ceilings import Machine
 from grader.judge.score import geometric_mean, interval
 from grader.protocol.arena import place
 from grader.worker.toolchain import nvcc
 
-__all__ = ["cases_of", "kernels", "laid_out", "load"]
+__all__ = ["call_of", "cases_of", "inputs_of", "kernels", "laid_out", "load", "must_be_right"]
 
 _LAUNCHES = 20  # in a row, if a call's host time counts: the GPU waits for a slower host
 SOFTMAX_SIZES = (256, 781, 1024, 4096, 8192, 16384, 32768)
@@ -81,19 +82,15 @@ def _exercise(recorder: Recorder, exercise: Exercise, folder: Path) -> None:
 
 def _case(recorder: Recorder, exercise: Exercise, case: Case, function: Callable[..., None]) -> dict[str, list[float]]:
     """Measure one case. Return the ratio to each peer, call by call."""
-    source = generator("cuda")
-    tensors = {array.name: draw(array, case.fill, source) for array in case.arrays}
-    if exercise.draw is not None:
-        tensors |= exercise.draw(case, source, recorder.machine)
-    tensors = {array.name: laid_out(array, tensors[array.name]) for array in case.arrays}
+    tensors = inputs_of(exercise, case, recorder.machine)
     moved = exercise.bytes_moved(case)
     read, written = (torch.empty(moved // 2, dtype=torch.uint8, device="cuda") for _ in range(2))
-    calls: dict[str, Callable[[], Any]] = {"": _call(function, exercise.harness, tensors)}
+    calls: dict[str, Callable[[], Any]] = {"": call_of(function, exercise.harness, tensors)}
     for baseline in exercise.baselines:
-        calls[baseline.id] = _call(baseline.function, baseline.harness or exercise.harness, tensors)
+        calls[baseline.id] = call_of(baseline.function, baseline.harness or exercise.harness, tensors)
     calls["copy"] = partial(written.copy_, read)
     times = in_turn(calls, launches=_LAUNCHES) if exercise.of_the_host else in_turn(calls, HEAD_START_CYCLES)
-    _must_be_right(exercise, case, calls[""], tensors)
+    must_be_right(exercise, case, calls[""], tensors)
     for peer, samples in times.items():
         bench = f"{exercise.id}/{peer}" if peer else exercise.id
         time, low, high = astuple(interval(samples))
@@ -113,6 +110,15 @@ def _case(recorder: Recorder, exercise: Exercise, case: Case, function: Callable
     return ratios
 
 
+def inputs_of(exercise: Exercise, case: Case, machine: Machine) -> dict[str, torch.Tensor]:
+    """Return new random tensors for all arrays of a case, outputs included, laid out as in the judge."""
+    source = generator("cuda")
+    tensors = {array.name: draw(array, case.fill, source) for array in case.arrays}
+    if exercise.draw is not None:
+        tensors |= exercise.draw(case, source, machine)
+    return {array.name: laid_out(array, tensors[array.name]) for array in case.arrays}
+
+
 def laid_out(array: Array, values: torch.Tensor) -> torch.Tensor:
     """Return the values with the strides that the array has in the judge."""
     slot, _ = place("", 0, array.shape, array.dtype, array.row_padding, array.transposed)
@@ -122,12 +128,18 @@ def laid_out(array: Array, values: torch.Tensor) -> torch.Tensor:
     return room.as_strided(slot.shape, slot.strides).copy_(values)
 
 
-def _call(function: Callable[..., Any], harness: Callable[..., None] | None, tensors: dict[str, Any]
-          ) -> Callable[[], Any]:  # fmt: skip
+def call_of(function: Callable[..., Any], harness: Callable[..., None] | None, tensors: dict[str, Any]
+            ) -> Callable[[], Any]:  # fmt: skip
+    """Return a call of the function on these tensors, through the exercise's harness if it has one."""
     return partial(harness, function, *tensors.values()) if harness else partial(function, *tensors.values())
 
 
-def _must_be_right(exercise: Exercise, case: Case, call: Callable[[], Any], tensors: dict[str, Any]) -> None:
+def must_be_right(exercise: Exercise, case: Case, call: Callable[[], Any], tensors: dict[str, Any]) -> None:
+    """Call once, and compare `tensors["out"]` with the oracle.
+
+    Raises:
+        SystemExit: the output is wrong.
+    """
     out = tensors["out"]
     out.fill_(float("nan") if out.is_floating_point() else 0)
     call()

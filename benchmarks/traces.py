@@ -136,17 +136,17 @@ def slim(events: Iterable[Mapping[str, Any]]) -> list[dict[str, Any]]:
             "tid": threads[str(event["tid"])],
             "ts": round(float(event["ts"]) - begin, 3),
             "dur": event["dur"],
-            "args": {"stream": event["args"]["stream"]} if "stream" in event.get("args", {}) else {},
+            "args": {key: event["args"][key] for key in ("stream", "correlation") if key in event.get("args", {})},
         }
         for event in kept
     ]
 
 
 def _nsight(recorder: Recorder, name: str) -> None:
-    """Run the notebook's commands. Record the last one's output, or why there is none."""
+    """Run the notebook's commands and record the last one's output. A tool that cannot run keeps its old record."""
     command = COMMANDS[name][-1]
     if shutil.which(name) is None:
-        write(recorder, name, command=command, text=f"{name} was not installed on that machine.")
+        print(f"{name} is not installed: nothing is recorded.", flush=True)
         return
     with tempfile.TemporaryDirectory() as folder:
         (Path(folder) / "mean_two_ways.py").write_text(SCRIPT, encoding="utf-8")
@@ -162,7 +162,7 @@ def _nsight(recorder: Recorder, name: str) -> None:
             )  # fmt: skip
             if ran.returncode:
                 said = f"{ran.stdout[-2000:]}{ran.stderr[-2000:]}".replace(folder, ".").strip()
-                write(recorder, name, command=command, text=f"This machine does not allow it:\n{said}")
+                print(f"{name}: nothing is recorded, because this machine does not allow it:\n{said}", flush=True)
                 return
     write(recorder, name, command=command, text=ran.stdout.replace(folder, ".").strip())
 

@@ -82,7 +82,8 @@ def _copy_gbps(torch: Any) -> float:
 
 def _peak_tflops(torch: Any) -> float:
     size = _PRODUCT_SIZE
-    a, b = (torch.ones(size, size, dtype=torch.float16, device="cuda") for _ in range(2))
+    # random numbers: at its power limit, a GPU multiplies constants faster than any submission's data
+    a, b = (torch.randn(size, size, dtype=torch.float16, device="cuda") for _ in range(2))
     out = torch.empty_like(a)
     return 2 * size**3 / _seconds(torch, lambda: torch.mm(a, b, out=out)) / 1e12
 

@@ -3,6 +3,7 @@
 from types import SimpleNamespace
 
 import pytest
+import torch
 
 from grader.judge.gpu import ceilings
 
@@ -56,3 +57,20 @@ def test_a_steady_gpu_is_not_measured_for_long(seconds):
     """Some calls at least, then a moment without a gain, and no end is put off by noise."""
     assert 5 <= seconds([3.0], step_s=1.0)[1] <= 20
     assert seconds([3.0, *[3.0 - 0.0001 * turn for turn in range(1000)]])[1] < 40
+
+
+def test_the_product_multiplies_random_numbers(monkeypatch):
+    """A GPU at its power limit multiplies ones faster: a limit from ones is one that no submission's data reaches."""
+    multiplied = []
+    fake = SimpleNamespace(
+        float16=torch.float16,
+        empty_like=torch.empty_like,
+        ones=lambda *shape, dtype, device: torch.ones(*shape, dtype=dtype),
+        randn=lambda *shape, dtype, device: torch.randn(*shape, dtype=dtype),
+        mm=lambda a, b, out: multiplied.extend((a, b)),
+    )
+    monkeypatch.setattr(ceilings, "_PRODUCT_SIZE", 16)
+    monkeypatch.setattr(ceilings, "_seconds", lambda of, call: call() or 1.0)
+    assert ceilings._peak_tflops(fake) == pytest.approx(2 * 16**3 / 1e12)
+    assert len(multiplied) == 2
+    assert all(len(matrix.unique()) > 100 for matrix in multiplied)
