@@ -54,7 +54,7 @@ def release(course: Path, assignment: str, *, force: bool = False) -> ReleaseRes
         outcome = _into_exchange(api, assignment, made, force)
     _generate(api, assignment)
     problems = folder.exchange_problems(api) if outcome != "unchanged" else []
-    problems += _points_changed(api, assignment)
+    problems += [*_points_changed(api, assignment), *_not_run(api, assignment)]
     return ReleaseResult(assignment, outcome, notebooks, str(folder.outbound(api, assignment)), tuple(problems))
 
 
@@ -67,6 +67,16 @@ def _points_changed(api: Any, assignment: str) -> list[str]:
         f"the points of {grade_id.removeprefix(folder.CHECK_PREFIX)} changed after {plural(len(students), 'student')} "
         f"({folder.first_names(students)}) were graded: run `grader classroom rescore {course} {assignment}`"
         for grade_id, students in on_an_old_scale(api, assignment).items()
+    ]
+
+
+def _not_run(api: Any, assignment: str) -> list[str]:
+    """Messages about the instructor's own test cells, because the judge runs no cell of a submitted notebook."""
+    return [
+        f"autograde does not run {plural(len(cells), 'test cell')} of your own in {notebook} "
+        f"({folder.first_names(cells)}): give these points by hand in Formgrader, or make an exercise of your own with "
+        "`grader exercise new`"
+        for notebook, cells in folder.cells_without_exercise(api, assignment).items()
     ]
 
 

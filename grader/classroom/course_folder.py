@@ -18,7 +18,7 @@ from typing import Any
 from grader.classroom import settings
 from grader.classroom.copying import TIMESTAMP
 from grader.errors import ClassroomError, UnusableSubmission
-from grader.exercises import PACKAGED, found
+from grader.exercises import EXERCISES, PACKAGED, found
 from grader.submission.file_reading import read_notebook
 from grader.words import on_one_line
 
@@ -216,6 +216,26 @@ def notebooks(coursedir: Any, assignment: str) -> set[str]:
 
     with Gradebook(coursedir.db_url, coursedir.course_id) as gradebook:
         return {notebook.name for notebook in gradebook.find_assignment(assignment).notebooks}
+
+
+def cells_without_exercise(api: Any, assignment: str) -> dict[str, list[str]]:
+    """The grade_ids of graded code cells that are no exercise's check cell, by notebook. The judge does not run them.
+
+    Raises:
+        UnusableExercise: one of the course's own exercises cannot be used.
+    """
+    with api.gradebook as gradebook:
+        by_notebook = {
+            notebook.name: sorted(
+                cell.name
+                for cell in notebook.grade_cells
+                if cell.cell_type == "code"
+                and cell.name not in {each.name for each in notebook.solution_cells}
+                and not (cell.name.startswith(CHECK_PREFIX) and cell.name.removeprefix(CHECK_PREFIX) in EXERCISES)
+            )
+            for notebook in gradebook.find_assignment(assignment).notebooks
+        }
+    return {f"{notebook}.ipynb": cells for notebook, cells in sorted(by_notebook.items()) if cells}
 
 
 def missing(api: Any, assignment: str, student: str, others: Collection[str] = ()) -> str:

@@ -53,6 +53,17 @@ def test_release_again_changes_nothing(classroom: Classroom) -> None:
     assert "is already released and has not changed" in result.to_text()
 
 
+def test_release_names_the_test_cells_that_nobody_will_run(classroom: Classroom, judge: ObedientJudge) -> None:
+    """Cells with asserts get no points from the judge; the check cells and cells without points are not named."""
+    assert "does not run" not in class_actions.release(classroom.folder, ASSIGNMENT).to_text()
+    change_source(classroom, "test-sum", "assert 1 + 1 == 2", grade=True, locked=True, points=2)
+    change_source(classroom, "note", "x = 1", locked=True)
+    said = class_actions.release(classroom.folder, ASSIGNMENT, force=True).to_text()
+    assert "autograde does not run 1 test cell of your own in 03_fuse_a_softmax.ipynb (test-sum)" in said
+    classroom.hand_in("ada", lambda notebook: None)
+    assert class_actions.autograde(classroom.folder, ASSIGNMENT).students[0].needs_manual_grade
+
+
 def test_release_of_another_version_needs_force(classroom: Classroom) -> None:
     """A changed notebook is replaced only with force, and the message names it."""
     change_source(classroom, "note", "x = 1", locked=True)
