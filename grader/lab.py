@@ -6,6 +6,7 @@ import hashlib
 import importlib.util
 import json
 import os
+import shutil
 import sys
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
@@ -227,6 +228,9 @@ def _command(root: Path, port: int | None, browser: bool, url: str) -> tuple[str
     command = [sys.executable, "-m", "jupyterlab"]
     command += [f"--ServerApp.root_dir={root}", f"--LabApp.default_url={url}"]
     command += ["--ServerApp.answer_yes=True"]  # Ctrl-C stops it at once, without a question
+    # A login shell, JupyterLab's choice if it is started without a terminal, may drop our PATH, and so `grader`.
+    shell = os.environ.get("SHELL") or shutil.which("bash") or "sh"
+    command += [f"--ServerApp.terminado_settings={ {'shell_command': [shell]}!r}"]
     if port is not None:
         command += [f"--ServerApp.port={port}", "--ServerApp.port_retries=0"]
     if not browser:

@@ -76,8 +76,9 @@ from grader import device
 device
 
 # %% [markdown]
-# If something seems to be missing, run `grader doctor` in a terminal, or `.venv/bin/grader doctor` in the folder of a
-# checkout. It says what this machine can do, and which command installs what is missing.
+# If something seems to be missing, run `grader doctor` in a terminal: in JupyterLab, choose *File*, *New*, *Terminal*. It
+# says what this machine can do, and which command installs what is missing. If the terminal does not know `grader`, give
+# its folder: `.venv/bin/grader doctor` in a checkout.
 
 # %% [markdown]
 # ## How an exercise works

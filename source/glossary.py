@@ -79,6 +79,7 @@
 # | **bounds check** | the test whether a thread's index is inside the array | [Square a matrix](02_load_inline/01_square_a_matrix.ipynb) |
 # | **coalescing** | neighbouring threads access neighbouring elements, so that few sectors are moved | [Move bytes well](02_load_inline/02_move_bytes_well.ipynb) |
 # | **divergence** | threads of one warp take different branches, which then run one after the other | [Reduce to a mean](02_load_inline/03_reduce_to_a_mean.ipynb) |
+# | **DRAM** | the memory of a GPU outside the chip, which is large and slow; on data-centre GPUs it is HBM | [Move bytes well](02_load_inline/02_move_bytes_well.ipynb) |
 # | **fake kernel** | the function that describes an operator's result without computing it | [Make it an operator](02_load_inline/04_make_it_an_operator.ipynb) |
 # | **grid** | all blocks of one launch | [Square a matrix](02_load_inline/01_square_a_matrix.ipynb) |
 # | **grid-stride** | a loop in which each thread skips ahead by the number of threads in the grid | [Reduce to a mean](02_load_inline/03_reduce_to_a_mean.ipynb) |

@@ -9,6 +9,7 @@ import signal
 import socket
 import subprocess
 import sys
+import sysconfig
 import time
 import urllib.error
 import urllib.request
@@ -176,6 +177,19 @@ def test_the_users_settings_come_first(course: Path, tmp_path: Path, monkeypatch
     paths = prepare(folder=tmp_path / "work", course=course).environment["JUPYTER_CONFIG_PATH"].split(os.pathsep)
     assert "/etc/theirs" in paths
     assert (Path(paths[-1]) / "labconfig" / "default_setting_overrides.json").is_file()
+
+
+@pytest.mark.usefixtures("private")
+def test_terminals_find_the_commands(course: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """`grader` is on PATH, and terminals run no login shell, which would set PATH again."""
+    from jupyter_server.serverapp import ServerApp
+
+    monkeypatch.setenv("SHELL", "/bin/my shell")
+    lab = prepare(folder=tmp_path / "work", course=course)
+    assert lab.environment["PATH"].split(os.pathsep)[0] == sysconfig.get_path("scripts")
+    (option,) = (each for each in lab.command if "terminado_settings" in each)
+    settings = ServerApp.terminado_settings.from_string(option.partition("=")[2])
+    assert settings == {"shell_command": ["/bin/my shell"]}
 
 
 @pytest.mark.usefixtures("private")

@@ -353,7 +353,8 @@ check(time_gpu)
 # %% [markdown]
 # ## Square three ways
 #
-# You need not write this timer every time. There are two good ones.
+# You need not write this timer every time. There are two good ones: one is PyTorch's, the other belongs to Triton, the
+# language of chapter 3.
 #
 # | | `torch.utils.benchmark.Timer` | `triton.testing.do_bench` |
 # | --- | --- | --- |

@@ -317,7 +317,8 @@ else:
 # %% [markdown]
 # ## NVIDIA's profilers
 #
-# PyTorch's profilers know PyTorch. NVIDIA's know the machine.
+# PyTorch's profilers know PyTorch. NVIDIA's know the machine: a GPU consists of multiprocessors (SMs), and each of them
+# runs many threads of a kernel at once. Chapter 2 explains both.
 #
 # - **Nsight Systems** (`nsys`) records a timeline of the whole program: CPU, CUDA calls, kernels, copies, other libraries. It
 #   costs little. Ask it *where the time goes, and who waits for whom*.
@@ -367,8 +368,8 @@ recorded_output("ncu")
 #
 # - `reduce_kernel`, the sum, uses most of what the memory can deliver, and little of the arithmetic. It is **memory-bound**.
 # - `vectorized_elementwise_kernel`, the division, is near zero in both: it is all launch. PyTorch multiplies by 1/n, hence the
-#   `MulFunctor` in its name. Its high *L1/TEX* share is relative to the cycles in which a multiprocessor (SM) was active. Those
-#   are only eleven on average, because a single SM had work.
+#   `MulFunctor` in its name. Its high *L1/TEX* share, that of the cache in each SM, is relative to the cycles in which an SM
+#   was active. Those are only eleven on average, because a single SM had work.
 #
 # Do not compare these durations with a timeline. `ncu` locks the GPU to its base clock and flushes the caches before every
 # run, so that reports are comparable. `--clock-control none` and `--cache-control none` switch that off.

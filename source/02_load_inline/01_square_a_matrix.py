@@ -68,7 +68,8 @@ out
 # - Variables need a type (`int i = …;`), and statements end with `;`. Braces `{ … }` hold what Python would indent.
 # - `float*` is a **pointer**, the address of a float. `x[i]` is the element `i` places further on. `const` promises not
 #   to write there.
-# - `if (…) statement;` needs the parentheses. `&&` is *and*. Comments begin with `//`.
+# - `if (…) statement;` needs the parentheses. `&&` is *and*, `||` is *or*. Comments begin with `//`.
+# - `a ? b : c` is Python's `b if a else c`. `nullptr` is a pointer to nothing, like `None`.
 # - `for (int k = 0; k < 8; k++) { … }` runs its body for `k` = 0, 1, … 7.
 # - `/` between two `int` drops the fraction. There is no `**`.
 
@@ -157,8 +158,8 @@ compare(prediction, divmod(offset, 7), how="computed")
 #
 # There are three ways to find the kernel that failed:
 #
-# - Set `CUDA_LAUNCH_BLOCKING=1` before Python starts. Each launch then waits for its kernel.
-# - Run the program under `compute-sanitizer`, which names the kernel and the thread.
+# - Start the program with `CUDA_LAUNCH_BLOCKING=1 python program.py`. Each launch then waits for its kernel.
+# - Start it with `compute-sanitizer python program.py`, which names the kernel and the thread.
 # - Print from the kernel: `printf("row %d, column %d\n", row, column);` works as in C. Let one thread print, not all.
 #   `check` shows the output under "What it printed".
 
@@ -446,7 +447,8 @@ torch::Tensor negate(torch::Tensor x) {
 
 # %% [markdown]
 # `cpp_sources` declares the function, and `functions` says which ones to expose to Python. `TORCH_CHECK` raises a
-# `RuntimeError` with your message. The next cell writes the files of the build, without compiling them.
+# `RuntimeError` with your message, and `auto` lets the compiler find a variable's type. Options for the compiler go into
+# `extra_cuda_cflags`, for example `["-O2"]`. The next cell writes the files of the build, without compiling them.
 
 # %%
 kernel_alone = negate_source[: negate_source.index('extern "C"')]
@@ -509,7 +511,8 @@ compare(prediction, lines, "lines")
 #    PyTorch has it as `torch.cuda._compile_kernel`. The underscore means that it may change.
 #
 # These build times were recorded. Two rows are ways to register an operator with PyTorch, in a file that `nvcc` does not
-# see: `TORCH_LIBRARY`, and the same with torch's **stable ABI**, which has smaller headers.
+# see: `TORCH_LIBRARY`, and the same with torch's **stable ABI**. An ABI (application binary interface) says how compiled
+# code calls other compiled code. The stable one has smaller headers, and its libraries also work with later versions.
 
 # %%
 recorded("load_inline", "build_s")
@@ -633,4 +636,4 @@ count_predictions()
 #   `load_inline`.
 #
 # **Next:** [Move bytes well](02_move_bytes_well.ipynb), where you find out what memory delivers when a kernel asks
-# for it. Or go back to the [syllabus](../README.ipynb) in the course's folder.
+# for it. Or go back to the [syllabus](../README.ipynb).

@@ -97,8 +97,8 @@ result
 # stride 8 takes less than 4.5 times as long. The section *Bytes in flight* shows the reason.
 
 # %% [markdown]
-# From stride 8 on, the number of sectors stays the same. If a chart falls further, sectors are not the reason: memory
-# has larger units, too (lines, rows of DRAM, pages of addresses), and fewer elements share one.
+# From stride 8 on, the number of sectors stays the same. If a chart falls further, sectors are not the reason: a GPU's
+# memory, its **DRAM**, has larger units, too (lines, rows, pages of addresses), and fewer elements share one.
 
 # %% [markdown]
 # ## What an offset costs
@@ -605,4 +605,4 @@ count_predictions()
 #   Volkov shows why few threads can be enough.
 #
 # **Next:** [Reduce to a mean](03_reduce_to_a_mean.ipynb), where threads work together on one number. Or go
-# back to the [syllabus](../README.ipynb). Both are in the course's folder.
+# back to the [syllabus](../README.ipynb).

@@ -668,4 +668,4 @@ count_predictions()
 #   whole arrays.
 #
 # **Next:** [Make it an operator](04_make_it_an_operator.ipynb), where PyTorch learns to differentiate a kernel of
-# yours. Or go back to the [syllabus](../README.ipynb). Both are in the course's folder.
+# yours. Or go back to the [syllabus](../README.ipynb).

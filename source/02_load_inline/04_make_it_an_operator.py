@@ -32,7 +32,8 @@ from torch.utils.cpp_extension import load_inline
 # ## A kernel that PyTorch does not know
 #
 # This kernel computes $x^3$. It is a **template**: `T` stands for a type, and C++ makes one kernel for `float` and one
-# for `double` from it. `ctypes` can call plain functions only, so there is one function per type.
+# for `double` from it. `long long` is an integer of 64 bits, and `(long long)i` converts `i` to one, so that a product
+# does not overflow. `ctypes` can call plain functions only, so there is one function per type.
 
 # %%
 cube_source = r"""
@@ -708,4 +709,4 @@ count_predictions()
 #   silently do nothing in CUDA graphs.
 #
 # **Next:** [Multiply with tiles](05_multiply_with_tiles.ipynb), where shared memory and registers reuse what was loaded. Or
-# go back to the [syllabus](../README.ipynb). Both are in the course's folder.
+# go back to the [syllabus](../README.ipynb).

@@ -231,7 +231,8 @@ compare(prediction, errors[1] / errors[0], "times as large")
 #    threads and the tiles to fit. *(about 40 lines)*
 #
 # Let `threadIdx.x` run along the rows of `b` and `out`, so that loads and stores are coalesced. A function marked
-# `__device__` is called from kernels; use some to keep the kernel short.
+# `__device__` is called from kernels; use some to keep the kernel short. An array is passed as its address: a parameter
+# `float (*sums)[8]` takes an array whose rows have 8 elements, and the function changes the caller's array.
 
 # %% nbgrader={"grade_id": "matmul_tiled", "solution": true}
 import ctypes
@@ -403,7 +404,8 @@ benchmark(matmul_tiled)
 #
 # 1. **Are all loads and stores coalesced?** In both, `threadIdx.x` must be what moves by one element.
 # 2. **How many reads does a multiplication need?** Count them, as above. One element per thread needs 2.
-# 3. **Are the sums in registers?** `nvcc -Xptxas -v` reports *spill* bytes and a *stack frame* if they are not. Every
+# 3. **Are the sums in registers?** Pass `extra_cuda_cflags=["-Xptxas=-v"]` and `verbose=True` to `load_inline`. If they are
+#    not, the compiler reports a *stack frame*, or *spill* bytes: values that were moved from registers to memory. Every
 #    index into `sums` must be a constant after unrolling.
 # 4. **Does a read of shared memory conflict?** Threads of a warp that read down a column of a tile want one bank. Store
 #    the tile of `a` transposed, so that a thread's values are adjacent.
@@ -506,4 +508,4 @@ count_predictions()
 #   divides the work among blocks, warps, threads and tensor cores.
 #
 # **Next:** [Add two vectors](../03_triton/01_add_vectors.ipynb), where you write blocks instead of threads. Or go
-# back to the [syllabus](../README.ipynb). Both are in the course's folder.
+# back to the [syllabus](../README.ipynb).

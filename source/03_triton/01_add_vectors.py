@@ -246,7 +246,7 @@ found
 # ## When a kernel is wrong
 #
 # Triton's **interpreter** runs a kernel in Python, program by program, on tensors of the CPU. Without a GPU it is in
-# use already. With one, set `TRITON_INTERPRET=1` before you import Triton.
+# use already. With one, start your program with `TRITON_INTERPRET=1 python program.py`.
 #
 # - **In the interpreter**, `print(i)` in a kernel shows a block's values, and `breakpoint()` opens the Python debugger.
 # - **On a GPU**, write `tl.device_print("i", i)` instead: it prints while the kernel runs, once per thread. So print

@@ -239,7 +239,8 @@ check(periodogram_numpy)
 # ## Look for a library first
 #
 # Before you write a kernel, look for one. CuPy has most of SciPy's signal functions on the GPU, including this one:
-# `cupyx.scipy.signal.lombscargle`. It takes three lines, and you write no kernel.
+# `cupyx.scipy.signal.lombscargle`. It takes three lines, and you write no kernel. In the same way, cuDF can take the place
+# of pandas, cuML that of scikit-learn, and cuGraph that of NetworkX.
 
 # %%
 import warnings
@@ -320,7 +321,7 @@ abs(phase.copy_to_host() - curve.t / (2 * curve.published_days) % 1).max()  # di
 #
 # If a program calls several libraries, names make its profile easier to read. An **NVTX range** is such a name: your
 # program marks where it begins and ends. Nsight Systems, a profiler from NVIDIA, draws it as a bar above the kernels that
-# were launched within it. In PyTorch, a range is a context manager.
+# were launched within it. In PyTorch, a range is a context manager. CuPy has one as well, `cupyx.profiler.time_range`.
 
 # %%
 import contextlib

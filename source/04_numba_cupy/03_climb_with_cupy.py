@@ -837,8 +837,8 @@ count_predictions()
 #
 # - [User-defined kernels in CuPy](https://docs.cupy.dev/en/stable/user_guide/kernel.html): elementwise, reduction and raw
 #   kernels, and JIT
-# - [Launch bounds](https://docs.nvidia.com/cuda/cuda-c-programming-guide/index.html#launch-bounds) in the CUDA programming
-#   guide
+# - [Launch bounds](https://docs.nvidia.com/cuda/cuda-programming-guide/05-appendices/cpp-language-extensions.html#launch-bounds)
+#   in the CUDA programming guide
 # - [NVRTC](https://docs.nvidia.com/cuda/nvrtc/index.html): its options, and name expressions
 #
 # **Next:** [Go past the ladder](04_go_past_the_ladder.ipynb), where you ask what limits the last rung, and get past it. Or
