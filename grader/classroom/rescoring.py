@@ -29,7 +29,8 @@ def rescore(
     """Bring graded work up to the points, due dates, extensions and late policy that hold now.
 
     Points given by hand are kept; if the automatic score below them changes, the work is flagged for a person. With
-    `feedback`, the pages of students whose grade changed are written again, and released with `release_feedback`.
+    `feedback`, the pages of students whose grade changed are written again, and released with `release_feedback`; so
+    are those that an interrupted run, or one without `feedback`, left behind.
 
     Raises:
         ClassroomError: no such assignment, or it was never released.
@@ -66,6 +67,9 @@ def _rescored(api: Any, assignment: str, feedback: bool, release_feedback: bool,
     rows = []
     for number, student in enumerate(students):
         tell(f"rescoring {student}", number, len(students))
+        stale = _stale(api, assignment, student)
+        was_stale = stale.exists()
+        stale.touch()
         with api.gradebook as gradebook:
             maxima = _maxima(gradebook, assignment)
             before = _score(gradebook, assignment, student)
@@ -73,13 +77,21 @@ def _rescored(api: Any, assignment: str, feedback: bool, release_feedback: bool,
             _penalties(api, gradebook, assignment, student)
             after = _score(gradebook, assignment, student)
         problem = ""
-        if feedback and (changed or before != after):
+        unchanged = not changed and before == after and not was_stale
+        if feedback and not unchanged:
             problem = write_feedback(api, assignment, student, release=release_feedback) or ""
+        if feedback or unchanged:
+            stale.unlink()
         if unread:
             old = f"{', '.join(unread)} judged by another version of the grader: autograde again with --force"
             problem = "; ".join(filter(None, [old, problem]))
         rows.append(Rescored(student, before[0], before[1], after[0], after[1], after[2], problem))
     return RescoreResult(assignment, tuple(rows))
+
+
+def _stale(api: Any, assignment: str, student: str) -> Path:
+    """A file that exists while a student's feedback may be older than the grade."""
+    return folder.path(api, "autograded", assignment, student).with_name(f".{assignment}.stale")
 
 
 def _score(gradebook: Any, assignment: str, student: str) -> tuple[float, float, float]:

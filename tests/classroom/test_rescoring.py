@@ -67,6 +67,36 @@ def test_dates_extensions_and_policy_take_effect(classroom: Classroom, judge: Ob
     assert (ann.before, ann.after, ann.penalty) == (0, 8, 0)
 
 
+@pytest.mark.parametrize("left", ["killed", "no feedback"])
+def test_pages_that_were_left_behind_are_written_later(
+    left: str, classroom: Classroom, judge: ObedientJudge, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The gradebook changes before the pages; the next run writes those that a killed run, or one without, left."""
+    classroom.hand_in("ann", solve(3))
+    class_actions.autograde(classroom.folder, ASSIGNMENT)
+    change_points(classroom, 20)
+    class_actions.release(classroom.folder, ASSIGNMENT, force=True)
+    page = classroom.folder / "feedback" / "ann" / ASSIGNMENT / "03_fuse_a_softmax.html"
+    with monkeypatch.context() as patch:
+        if left == "killed":
+            patch.setattr("grader.classroom.rescoring.write_feedback", interrupted)
+            with pytest.raises(KeyboardInterrupt):
+                rescore(classroom.folder, ASSIGNMENT)
+        else:
+            rescore(classroom.folder, ASSIGNMENT, feedback=False)
+    assert "6 of 20 points" not in page.read_text(encoding="utf-8")
+    (ann,) = rescore(classroom.folder, ASSIGNMENT).students
+    assert ann.before == ann.after == 6
+    assert "6 of 20 points" in page.read_text(encoding="utf-8")
+    written = page.stat().st_mtime_ns
+    rescore(classroom.folder, ASSIGNMENT)
+    assert page.stat().st_mtime_ns == written
+
+
+def interrupted(*_: Any, **__: Any) -> str:
+    raise KeyboardInterrupt
+
+
 def test_points_given_by_hand_are_kept(classroom: Classroom, judge: ObedientJudge) -> None:
     """The automatic score changes below them, and the work is flagged for a person."""
     classroom.hand_in("ann", solve(3))
