@@ -209,6 +209,23 @@ def extend(
     report(give(course, assignment, student, hours), as_json)
 
 
+@class_app.command("solutions")
+def solutions(
+    course: CourseFolder,
+    assignment: Assignment,
+    early: Annotated[bool, typer.Option("--early", help="Do not wait for the due date and the extensions.")] = False,
+    as_json: AsJson = False,
+) -> None:
+    """Let learners fetch the solved notebooks, once nobody may hand in any more.
+
+    \b
+    Example: grader classroom solutions ~/gpu-course 03_triton
+    """
+    from grader.classroom.term.solutions import release_solutions
+
+    report(release_solutions(course, assignment, early=early), as_json)
+
+
 @class_app.command("stats")
 def stats(
     course: CourseFolder,
