@@ -77,6 +77,28 @@ def test_words_say_what_the_picture_shows() -> None:
     assert "CPU thread 1: 3 events, the longest is aten::add, 8 µs." in words
 
 
+def _launched(correlation: int, start: float, work: dict[str, Any]) -> list[dict[str, Any]]:
+    launch = _event("cudaLaunchKernel", "cuda_runtime", start, 4.0)
+    return [{**one, "args": {**one["args"], "correlation": correlation}} for one in (launch, work)]
+
+
+def test_arrows_lead_from_launches_to_their_work() -> None:
+    """The correlation decides, not the order; a call without work, such as a wait, has no arrow."""
+    events = [
+        *_launched(2, 10.0, _event("second", "kernel", 50.0, 5.0, 7)),
+        *_launched(1, 2.0, _event("first", "gpu_memcpy", 30.0, 5.0, 7)),
+        _launched(3, 20.0, EVENTS[0])[0],
+    ]
+    timeline = show_timeline(events)
+    assert [(launch.start_us, work.name) for (_, launch), (_, work) in timeline.arrows] == [
+        (0.0, "first"),
+        (8.0, "second"),
+    ]
+    assert "Arrows lead from launches to their work, which starts up to 40 µs later." in timeline.alt
+    assert timeline._data()["arrows"] == [[0, 0, 0.0, 1, 0, 28.0], [0, 0, 8.0, 1, 0, 48.0]]
+    assert "Arrows" not in show_timeline(EVENTS).alt
+
+
 class _Tags(HTMLParser):
     def __init__(self) -> None:
         super().__init__()
@@ -175,7 +197,8 @@ def test_in_a_browser_the_canvas_takes_the_pictures_place(tmp_path: Path) -> Non
     document.title = [still, zoomed, canvas.toDataURL() === before, canvas.getAttribute("aria-label").length > 40];
     </script>"""
     page = tmp_path / "page.html"
-    page.write_text(f"<html><body>{show_timeline(EVENTS)._repr_html_()}{asks}</body></html>", encoding="utf-8")
+    events = [*EVENTS, *_launched(1, 12.0, _event("launched", "kernel", 95.0, 5.0, 7))]
+    page.write_text(f"<html><body>{show_timeline(events)._repr_html_()}{asks}</body></html>", encoding="utf-8")
     run = [browser, "--headless", "--no-sandbox", "--disable-gpu", "--dump-dom", page.as_uri()]
     shown = subprocess.run(run, capture_output=True, text=True, check=True).stdout
     assert "<title>none,true,true,true</title>" in shown

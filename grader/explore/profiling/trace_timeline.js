@@ -91,6 +91,31 @@
     }
     pen.textAlign = "left";
   }
+  function arrows(pen) {
+    const tops = heights.map((_, n) => top + heights.slice(0, n).reduce((sum, one) => sum + one + gap, 0));
+    pen.save();
+    pen.beginPath();
+    pen.rect(left, 0, wide - left, height);
+    pen.clip();
+    pen.strokeStyle = pen.fillStyle = "#222222";
+    pen.lineWidth = 0.8;
+    for (const [above, upper, launched, below, lower, began] of trace.arrows) {
+      const x = place(launched), y = tops[above] + upper * lane + lane - 2;
+      const toX = place(began), toY = tops[below] + lower * lane;
+      if (Math.max(x, toX) < left || Math.min(x, toX) > wide) continue;
+      const long = Math.hypot(toX - x, toY - y) || 1, ux = (toX - x) / long, uy = (toY - y) / long;
+      pen.beginPath();
+      pen.moveTo(x, y);
+      pen.lineTo(toX, toY);
+      pen.stroke();
+      pen.beginPath();
+      pen.moveTo(toX, toY);
+      pen.lineTo(toX - 6 * ux - 2.5 * uy, toY - 6 * uy + 2.5 * ux);
+      pen.lineTo(toX - 6 * ux + 2.5 * uy, toY - 6 * uy - 2.5 * ux);
+      pen.fill();
+    }
+    pen.restore();
+  }
   function draw() {
     const scale = window.devicePixelRatio || 1;
     wide = canvas.clientWidth || root.clientWidth || 720;
@@ -119,6 +144,7 @@
       pen.fillStyle = "#8C8C8C";
       pen.fillRect(0, y - gap / 2, wide, 0.5);
     });
+    arrows(pen);
   }
   function under(x, y) {
     let up = top;

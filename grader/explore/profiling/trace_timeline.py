@@ -29,13 +29,17 @@ Event = Mapping[str, Any]
 
 @dataclass(frozen=True)
 class Slice:
-    """An event that starts `start_us` after the trace's start; `depth` is its level in the row."""
+    """An event that starts `start_us` after the trace's start; `depth` is its level in the row.
+
+    A launch and the work that it puts into a queue have the same `launch` number.
+    """
 
     name: str
     category: str
     start_us: float
     took_us: float
     depth: int = 0
+    launch: int | None = None
 
     @property
     def end_us(self) -> float:
@@ -157,7 +161,8 @@ def _row(gpu: bool, key: str, events: list[Event], begin: float) -> TraceRow:
         if depth == len(ends):
             ends.append(0.0)
         ends[depth] = start + took
-        slices.append(Slice(str(event.get("name", "")), str(event["cat"]), start, took, depth))
+        launch = event.get("args", {}).get("correlation")
+        slices.append(Slice(str(event.get("name", "")), str(event["cat"]), start, took, depth, launch))
     return TraceRow(f"GPU stream {key}" if gpu else key, gpu, tuple(slices))
 
 
@@ -244,11 +249,24 @@ class Timeline:
     def end_us(self) -> float:
         return max((one.end_us for row in self.rows for one in row.slices), default=0.0)
 
+    @cached_property
+    def arrows(self) -> list[tuple[tuple[int, Slice], tuple[int, Slice]]]:
+        """From each launch to its work: the number of the row and the slice, of both."""
+        placed = [(n, one) for n, row in enumerate(self.rows) for one in row.slices if one.launch is not None]
+        launches = {one.launch: (n, one) for n, one in placed if _kind(one.category) == "runtime"}
+        return [
+            (launches[one.launch], (n, one)) for n, one in placed if one.category in WORK and one.launch in launches
+        ]
+
     @property
     def alt(self) -> str:
         """The timeline in words."""
         name = f"“{self.title}”: a" if self.title else "A"
-        return " ".join([f"{name} timeline of {_time(self.end_us)}.", *(self._about(row) for row in self.rows)])
+        said = [f"{name} timeline of {_time(self.end_us)}.", *(self._about(row) for row in self.rows)]
+        if self.arrows:
+            latest = max(work.start_us - launch.start_us for (_, launch), (_, work) in self.arrows)
+            said.append(f"Arrows lead from launches to their work, which starts up to {_time(latest)} later.")
+        return " ".join(said)
 
     def _about(self, row: TraceRow) -> str:
         longest = max(row.slices, key=lambda one: (_kind(one.category) != "range", one.took_us))
@@ -278,12 +296,14 @@ class Timeline:
         for side in ("top", "left", "right"):
             axes.spines[side].set_visible(False)
         unit, words = (1e3, "ms") if self.end_us >= 1e3 else (1.0, "µs")
-        top, ticks = 0.0, []
+        top, ticks, tops = 0.0, [], []
         for row in self.rows:
+            tops.append(top)
             for kind, style in _STYLES.items():
                 self._bars(axes, row, kind, style, top, unit)
             ticks.append((top + _LANE / 2, row.label))
             top += _LANE * row.depth + _GAP
+        self._draw_arrows(axes, tops, unit)
         axes.set_yticks([at for at, _ in ticks], [label for _, label in ticks], fontsize=10)
         axes.tick_params(axis="y", length=0)
         axes.set_xlim(0, self.end_us / unit)
@@ -308,6 +328,18 @@ class Timeline:
                 if room >= 7 and not style.hatch:
                     at = (one.start_us / unit + 0.004 * self.end_us / unit, top + _LANE * (depth + 0.47))
                     axes.text(*at, _short(one.name)[:room], fontsize=8, va="center", color=style.text, clip_on=True)
+
+    def _draw_arrows(self, axes: Any, tops: list[float], unit: float) -> None:
+        for (above, launch), (below, work) in self.arrows:
+            start = (launch.start_us / unit, tops[above] + _LANE * (launch.depth + 0.9))
+            end = (work.start_us / unit, tops[below] + _LANE * work.depth)
+            style = {
+                "arrowstyle": "-|>,head_width=0.12,head_length=0.25",
+                "color": DARK,
+                "linewidth": 0.6,
+                "alpha": 0.8,
+            }
+            axes.annotate("", end, start, arrowprops=style | {"shrinkA": 0, "shrinkB": 0})
 
     def _legend(self, figure: Any) -> None:
         from matplotlib.patches import Patch
@@ -343,6 +375,10 @@ class Timeline:
             "end": self.end_us,
             "names": [name[:_MOST_CHARACTERS] for name in names],
             "styles": [vars(style) for style in _STYLES.values()],
+            "arrows": [
+                [above, launch.depth, round(launch.start_us, 3), below, work.depth, round(work.start_us, 3)]
+                for (above, launch), (below, work) in self.arrows
+            ],
             "rows": [
                 {
                     "label": row.label,
@@ -359,7 +395,7 @@ class Timeline:
 
 
 def show_timeline(source: Any, title: str = "") -> Timeline:
-    """Draw a trace of `torch.profiler`: one row per CPU thread and per GPU stream.
+    """Draw a trace of `torch.profiler`: a row per CPU thread and per GPU stream, an arrow from each launch to its work.
 
     Args:
         source: a stopped profiler, a file written by `export_chrome_trace`, a list of events, or a
