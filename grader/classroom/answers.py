@@ -36,12 +36,17 @@ class InitResult(Result):
     created: tuple[str, ...]
     kept: tuple[str, ...]
     warnings: tuple[str, ...] = ()
+    updated: tuple[str, ...] = ()
+    edited: tuple[str, ...] = ()  # of the kept: this version has a newer one
 
     def to_text(self) -> str:
         kept = f"; {count(len(self.kept))} existing kept" if self.kept else ""
-        assignments = sorted({name.split("/")[1] for name in (*self.created, *self.kept) if name.startswith("source/")})
+        updated = f"; {count(len(self.updated))} brought up to date" if self.updated else ""
+        every = (*self.created, *self.kept, *self.updated)
+        assignments = sorted({name.split("/")[1] for name in every if name.startswith("source/")})
         lines = [
-            f"Course {self.course_id} in {self.course}: {plural(len(self.created), 'file')} created{kept}.",
+            f"Course {self.course_id} in {self.course}: {plural(len(self.created), 'file')} created{updated}{kept}.",
+            *(f"Edited, so not brought up to date: {name}" for name in self.edited),
             f"Exchange: {self.exchange}",
             f"Assignments: {', '.join(assignments)}",
         ]

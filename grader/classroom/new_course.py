@@ -5,24 +5,27 @@ from __future__ import annotations
 import os
 import re
 import shlex
-import shutil
 import stat
 import tempfile
 from pathlib import Path
 
 from grader.classroom import course_folder, settings
 from grader.classroom.answers import InitResult
+from grader.classroom.made_files import Filled, fill
 from grader.errors import ClassroomError
 
 _COURSE_ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]*")
 _EXCHANGE_MODE = 0o1777  # nbgrader lets everyone write; the sticky bit keeps users from moving each other's files
 
 
-def init(dest: Path, course_id: str = "gpu-course", exchange: Path | None = None) -> InitResult:
+def init(
+    dest: Path, course_id: str = "gpu-course", exchange: Path | None = None, *, upgrade: bool = False
+) -> InitResult:
     """Create the course folder `dest` with settings and the notebooks with their solutions, and the exchange.
 
     The exchange is open to all users; by default it is next to the course folder. The course folder has solutions and
     grades in it and is closed to other users, unless it was a course before. A second call adds missing files only.
+    With `upgrade` it also replaces those files by this version's that nobody edited, and names the edited ones.
 
     Raises:
         ClassroomError: nbgrader cannot work with these names or folders.
@@ -32,21 +35,23 @@ def init(dest: Path, course_id: str = "gpu-course", exchange: Path | None = None
     _refuse(dest, exchange, course_id)
     try:
         warnings = _close(dest)
-        created, kept = _fill(dest, settings.config_text(course_id, exchange))
+        filled = _fill(dest, settings.config_text(course_id, exchange), upgrade)
         config = settings.load(dest)  # an existing course keeps its own names
         exchange = Path(str(config.Exchange.root))
         warnings += _open_exchange(exchange)
         course_folder.api(dest)  # creates the gradebook, so that nbgrader's own commands find it
     except OSError as error:
         raise ClassroomError(f"{error.filename or dest} cannot be written: {error.strerror}.") from None
-    if config.CourseDirectory.course_id != course_id and settings.CONFIG_FILE in kept:
+    if config.CourseDirectory.course_id != course_id and settings.CONFIG_FILE in filled.kept:
         warnings.append(f"the course keeps its id in {settings.CONFIG_FILE}, {config.CourseDirectory.course_id}")
     return InitResult(
         course=str(dest),
         course_id=str(config.CourseDirectory.course_id),
         exchange=str(exchange),
-        created=tuple(created),
-        kept=tuple(kept),
+        created=tuple(filled.created),
+        kept=tuple(filled.kept),
+        updated=tuple(filled.updated),
+        edited=tuple(filled.edited),
         warnings=tuple(warnings),
     )
 
@@ -86,25 +91,18 @@ def _close(dest: Path) -> list[str]:
     return [f"{dest} is now closed to other users, because it has solutions and grades in it"] if was_there else []
 
 
-def _fill(dest: Path, config: str) -> tuple[list[str], list[str]]:
+def _fill(dest: Path, config: str, upgrade: bool) -> Filled:
     from grader.authoring import build
 
-    created, kept = [], []
     with tempfile.TemporaryDirectory() as scratch:
         made = Path(scratch) / "course"
         (made / "source").mkdir(parents=True)
-        (made / settings.CONFIG_FILE).write_text(config, encoding="utf-8")
+        there = dest / settings.CONFIG_FILE
+        (made / settings.CONFIG_FILE).write_text(
+            there.read_text(encoding="utf-8") if upgrade and there.exists() else config, encoding="utf-8"
+        )
         build.instructor_notebooks(made / "source")
-        for path in sorted(path for path in made.rglob("*") if path.is_file()):
-            name = path.relative_to(made).as_posix()
-            target = dest / name
-            if target.exists():
-                kept.append(name)
-                continue
-            target.parent.mkdir(parents=True, exist_ok=True)
-            shutil.copyfile(path, target)
-            created.append(name)
-    return created, kept
+        return fill(dest, made, upgrade)
 
 
 def _open_exchange(exchange: Path) -> list[str]:

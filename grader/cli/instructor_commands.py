@@ -44,16 +44,17 @@ def init(
     course: CourseFolder,
     course_id: Annotated[str, typer.Option(metavar="ID", help="Its name in the exchange.")] = "gpu-course",
     exchange: Annotated[Path | None, typer.Option(metavar="DIR", help="By default next to the course folder.")] = None,
+    upgrade: Annotated[bool, typer.Option("--upgrade", help="Also replace older files that nobody edited.")] = False,
     as_json: AsJson = False,
 ) -> None:
-    """Create a course folder for nbgrader, and its exchange.
+    """Create a course folder for nbgrader, and its exchange; or bring the notebooks up to this version.
 
     \b
     Example: grader classroom init ~/gpu-course
     """
     from grader.classroom import class_actions
 
-    report(class_actions.init(course, course_id=course_id, exchange=exchange), as_json)
+    report(class_actions.init(course, course_id=course_id, exchange=exchange, upgrade=upgrade), as_json)
 
 
 @class_app.command("release")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import stat
 import subprocess
@@ -11,7 +12,7 @@ from pathlib import Path
 import pytest
 from traitlets.utils.importstring import import_item
 
-from grader.classroom import class_actions, settings
+from grader.classroom import class_actions, made_files, settings
 from grader.errors import ClassroomError
 from tests.classroom.conftest import Classroom
 
@@ -39,6 +40,41 @@ def test_init_keeps_what_is_there(classroom: Classroom) -> None:
     assert (source / "01_add_vectors.ipynb").read_text(encoding="utf-8") == "mine"
     assert result.course_id == "gpu-course"
     assert any("keeps its id in nbgrader_config.py, gpu-course" in warning for warning in result.warnings)
+
+
+def test_upgrade_replaces_what_nobody_edited(classroom: Classroom) -> None:
+    """A notebook that was only run follows the new version; an edited one stays and is named; so does the config."""
+    source = classroom.folder / "source" / "03_triton"
+    config = classroom.folder / "nbgrader_config.py"
+    before = config.read_text(encoding="utf-8")
+    paths = [source / "01_add_vectors.ipynb", source / "03_fuse_a_softmax.ipynb"]
+    ours = [path.read_text(encoding="utf-8") for path in paths]
+    old = [json.loads(text) for text in ours]
+    for notebook in old:
+        notebook["cells"][0]["source"] = "an older version"
+    pretend_made(classroom.folder, paths, [json.dumps(notebook) for notebook in old])
+    old[0]["cells"][0]["execution_count"] = 7  # it was run
+    old[1]["cells"][0]["source"] = "mine"
+    for path, notebook in zip(paths, old, strict=True):
+        path.write_text(json.dumps(notebook), encoding="utf-8")
+    assert class_actions.init(classroom.folder).updated == ()
+    result = class_actions.init(classroom.folder, upgrade=True)
+    assert result.updated == ("source/03_triton/01_add_vectors.ipynb",)
+    assert result.edited == ("source/03_triton/03_fuse_a_softmax.ipynb",)
+    assert "Edited, so not brought up to date: source/03_triton/03_fuse_a_softmax.ipynb" in result.to_text()
+    assert paths[0].read_text(encoding="utf-8") == ours[0]
+    assert json.loads(paths[1].read_text(encoding="utf-8"))["cells"][0]["source"] == "mine"
+    assert config.read_text(encoding="utf-8") == before
+    assert class_actions.init(classroom.folder, upgrade=True).updated == ()
+
+
+def pretend_made(course: Path, paths: list[Path], texts: list[str]) -> None:
+    """Record these texts as those that `init` wrote."""
+    record = json.loads((course / made_files.RECORD).read_text(encoding="utf-8"))
+    for path, text in zip(paths, texts, strict=True):
+        path.write_text(text, encoding="utf-8")
+        record[path.relative_to(course).as_posix()] = made_files.contents(path)
+    (course / made_files.RECORD).write_text(json.dumps(record), encoding="utf-8")
 
 
 def test_a_folder_that_was_there_is_closed(tmp_path: Path, classroom: Classroom) -> None:

@@ -335,7 +335,7 @@ def test_a_site_that_lacks_an_exercise_is_no_success(monkeypatch: pytest.MonkeyP
         (
             "classroom init c --course-id x --exchange e",
             "init",
-            ((Path("c"),), {"course_id": "x", "exchange": Path("e")}),
+            ((Path("c"),), {"course_id": "x", "exchange": Path("e"), "upgrade": False}),
         ),
         ("classroom release c 03_triton --force", "release", ((Path("c"), "03_triton"), {"force": True})),
         ("classroom status c", "status", ((Path("c"),), {})),
