@@ -83,7 +83,7 @@ def rungs(folder: Path) -> dict[str, Product]:
     kernel = _globals(tuned)["matmul_kernel"].fn
     return {
         CUBLAS: find("matmul").baseline("cublas").function,
-        "one tile a program": partial(_untuned, kernel, 1),
+        "one tile per program": partial(_untuned, kernel, 1),
         "grouped order": partial(_untuned, kernel, 8),
         "autotuned": tuned,
         LAST: last,

@@ -381,10 +381,10 @@ try_predictions(predict_ms, ceilings)
 # If *measured / predicted* is close to 1, there is nothing left to gain. If it is 2, a better kernel could be up to twice as
 # fast, or the count is too low. So this quotient tells you where to look before you have changed a line.
 #
-# The same was recorded on a GPU, for more operations. Here it is predicted / measured, the share of the roof:
+# The same was recorded on a GPU, for more operations. This is predicted / measured, the share of the roof:
 
 # %%
-recorded("predictions", "predicted_over_measured")
+recorded("predictions", "predicted_over_measured").plot()
 
 # %% [markdown]
 # Two are furthest below the roof: `add_row`, and `convert` from float16 to float32. Their bytes are counted correctly, but

@@ -340,7 +340,7 @@ benchmark(mean_triton)
 # Compare your prediction with the report. This was recorded for the authors' kernel:
 
 # %%
-recorded("means/sizes", "ratio_vs_torch", "bandwidth_gbps")
+recorded("means/sizes", "bandwidth_gbps").plot("{} elements", "elements")
 
 # %% [markdown]
 # Read your plot from the left:
@@ -372,16 +372,16 @@ recorded("means/ways", "ratio_vs_torch", "bandwidth_gbps", "different_results")
 # %% [markdown]
 # ### Which grid, which block?
 #
-# This table was recorded for the authors' kernel, over the number of programs, the block and the warps. Before you
-# look, predict: what is the best number of programs per SM for a block of 4,096 with 8 warps? An SM has room for 2,048
-# threads.
+# These plots were recorded for the authors' kernel, with 1 to 16 programs per SM, four lengths of a block and 4 to 16
+# warps. Before you look, predict: what is the best number of programs per SM for a block of 4,096 with 8 warps? An SM
+# has room for 2,048 threads.
 
 # %%
 prediction = ...  # programs per SM
 
 # %%
 compare(prediction, 2048 // 256, "programs per SM", how="computed")
-recorded("means/shapes", "ratio_vs_torch", "bandwidth_gbps")
+recorded("means/shapes", "bandwidth_gbps").plot("{} × 132 programs", "programs per SM", "block {}")
 
 # %% [markdown]
 # - **A block of 4,096 with 8 warps** gains with each step up to eight programs per SM, which fill it. Sixteen gain

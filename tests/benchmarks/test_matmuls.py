@@ -45,7 +45,7 @@ def test_every_rung_multiplies(tmp_path: Path) -> None:
     done = subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True)
     assert done.returncode == 0, done.stderr[-3000:]
     names = done.stdout.strip().split("|")
-    assert {FUSED, LAST, "one tile a program", "grouped order", "autotuned"} < set(names)
+    assert {FUSED, LAST, "one tile per program", "grouped order", "autotuned"} < set(names)
 
 
 def test_swept_settings_fit_a_hopper_gpu() -> None:

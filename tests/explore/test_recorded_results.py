@@ -7,7 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from grader.explore import recorded
+from grader.explore import Picture, recorded
+from grader.explore.drawing.recorded_results import _taken
 
 
 def _row(case: str, metric: str, value: float, **more: object) -> dict[str, object]:
@@ -56,3 +57,50 @@ def test_nothing_recorded_is_said(tmp_path: Path, content: str | None) -> None:
     found = recorded("softmax", "ratio_vs_torch", folder=tmp_path)
     assert found.value("ratio_vs_torch", "4096 × 4096") is None
     assert "No recorded result yet for softmax" in found._repr_html_()
+
+
+PLOTTED = [
+    _row("1 × 132 programs, block 1,024, 4 warps", "bandwidth_gbps", 1101, unit="GB/s"),
+    _row("2 × 132 programs, block 1,024, 4 warps", "bandwidth_gbps", 1955, unit="GB/s"),
+    _row("2 × 132 programs, block 512, 8 warps", "bandwidth_gbps", 0.5, unit="GB/s"),
+    _row("torch.mean", "bandwidth_gbps", 3373, unit="GB/s"),
+]
+
+
+def test_a_plot_says_every_value_and_its_origin(tmp_path: Path) -> None:
+    """The alt text replaces the table; the picture has a panel per block and a line across for the rest."""
+    (tmp_path / "h200.json").write_text(json.dumps(PLOTTED))
+    found = recorded("softmax", "bandwidth_gbps", folder=tmp_path)
+    picture = found.plot("{} × 132 programs", "programs per SM", "block {}")
+    assert isinstance(picture, Picture)
+    assert picture.alt.startswith(
+        "bandwidth (GB/s) over programs per SM. 1 × 132 programs, block 1,024, 4 warps: 1,101;"
+    )
+    assert "block 512, 8 warps: 0.5; torch.mean: 3,373." in picture.alt
+    assert "Recorded on one H200" in picture.alt
+    assert picture.svg.count('<g id="axes_') == 2
+    dots = found.plot()
+    assert isinstance(dots, Picture)
+    assert dots.svg.count('<g id="axes_') == 1
+    assert "torch.mean: 3,373." in dots.alt
+
+
+@pytest.mark.parametrize(
+    ("template", "text", "taken"),
+    [
+        ("{} × 132 programs", "16 × 132 programs, block 1,024", (16, "block 1,024")),
+        ("block {}", "block 1,024, 4 warps", (1024, "4 warps")),
+        (", {}", "descriptors, persistent grid, 4096", (4096, "descriptors, persistent grid")),
+        ("{} elements", "4,194,304 elements", (4194304, "")),
+        ("{} elements", "torch.mean", (None, "torch.mean")),
+    ],
+)
+def test_a_case_is_split_into_position_and_line(template: str, text: str, taken: tuple[int | None, str]) -> None:
+    """The number is the position; the rest of the name is the name of the line."""
+    assert _taken(template, text) == taken
+
+
+def test_a_plot_of_nothing_is_the_sentence(tmp_path: Path) -> None:
+    """A plot without rows would hide that nothing is recorded."""
+    found = recorded("softmax", "bandwidth_gbps", folder=tmp_path)
+    assert found.plot("{} elements", "elements") is found

@@ -1,4 +1,4 @@
-"""Values recorded on a GPU, as a table."""
+"""Values recorded on a GPU, as a table or as a plot."""
 
 from __future__ import annotations
 
@@ -8,12 +8,14 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from grader.explore.drawing.displays import Table
+from grader.explore.drawing.displays import BLUE, DARK, GREY, ORANGE, Picture, Table, chart, finish
 from grader.results import RESULTS, files
 
 _UNIT_IN_NAME = re.compile(r"_(?:us|ms|s|gbps|tflops|percent|bytes|mib|ppb)$")
 _WHOLE = 1e3  # from here on, print whole numbers without an exponent
 _ROUNDED = 100.0  # from here on, a ratio's decimals are noise
+_LINES = ((BLUE, "o", "-"), (ORANGE, "s", "--"), ("#009E73", "^", "-."), ("#CC79A7", "D", ":"), (DARK, "v", "-"),
+          ("#56B4E9", "P", "--"), (GREY, "X", "-."))  # fmt: skip
 _PEERS = {"scipy": "SciPy's direct sums"}
 _NONE = "No recorded result yet for {bench}. On a machine with a GPU, make bench measures and records it."
 
@@ -39,6 +41,21 @@ class Recorded(Table):
         """The recorded value, or None."""
         found = (row["value"] for row in self.rows if row["metric"] == metric and row["case"] == case)
         return next(found, None)
+
+    def plot(self, x: str = "", along: str = "", panel: str = "") -> Picture | Recorded:
+        """Draw the first metric. Without rows, return this table, which says that there are none.
+
+        Args:
+            x: how the cases name the horizontal position, e.g. `"{} elements"`; the rest of the name is the line's. A
+                case without it is a dashed line across. Without `x`, each case is a row with a dot.
+            along: the title of the horizontal axis.
+            panel: how the cases name the panel, e.g. `"block {}"`; without it, there is one panel.
+        """
+        if not self.rows:
+            return self
+        values = {row["case"]: float(row["value"]) for row in self.rows if row["metric"] == self.metrics[0]}
+        title = _title(self.metrics[0], str(self.rows[0].get("unit", "")))
+        return _lines(values, title, self.origin, x, along, panel) if x else _dots(values, title, self.origin)
 
     def _table(self) -> list[list[str]]:
         units = {row["metric"]: row.get("unit", "") for row in self.rows}
@@ -69,6 +86,92 @@ def recorded(bench: str, *metrics: str, folder: Path | None = None) -> Recorded:
 
 def _date(rows: tuple[Mapping[str, Any], ...]) -> str:
     return max(str(row.get("date", "")) for row in rows)
+
+
+def _dots(values: Mapping[str, float], title: str, origin: str) -> Picture:
+    figure, axes = chart(9.6, 0.8 + 0.27 * len(values))
+    names = list(values)
+    axes.plot(list(values.values()), range(len(names)), "o", color=BLUE, markersize=7)
+    axes.set_yticks(range(len(names)), names, fontsize=9)
+    axes.set(xlim=(0, 1.05 * max(1.0, *values.values())), ylim=(len(names) - 0.5, -0.5))
+    axes.set_xlabel(title)
+    axes.grid(color="#DDDDDD", linewidth=0.6)
+    axes.set_axisbelow(True)
+    said = "; ".join(f"{name}: {_figures(value)}" for name, value in values.items())
+    return _with_origin(figure, f"{title}. {said}.", origin)
+
+
+def _lines(values: Mapping[str, float], title: str, origin: str, x: str, along: str, panel: str) -> Picture:
+    """Split each case into panel, line and position, and draw a line through its positions."""
+    panels: dict[str, dict[str, dict[int, float]]] = {}
+    across: dict[str, float] = {}
+    for case, value in values.items():
+        at, rest = _taken(x, case)
+        if at is None:
+            across[case] = value
+            continue
+        part, rest = _taken(panel, rest) if panel else (None, rest)
+        name = "" if part is None else panel.format(f"{part:,}")
+        panels.setdefault(name, {}).setdefault(rest or "the authors' kernel", {})[at] = value
+    figure, axes = chart(9.6, 3.6)
+    figure.delaxes(axes)
+    styles = dict(zip(dict.fromkeys(line for lines in panels.values() for line in lines), _LINES, strict=False))
+    top = 1.08 * max(values.values())
+    for number, (name, lines) in enumerate(panels.items(), start=1):
+        axes = figure.add_subplot(1, len(panels), number)
+        axes.spines[["top", "right"]].set_visible(False)
+        for line, points in lines.items():
+            colour, marker, dashes = styles[line]
+            axes.plot([*points], [*points.values()], color=colour, marker=marker, linestyle=dashes, label=line)
+        for value in across.values():
+            axes.axhline(value, color=GREY, linewidth=1.2, linestyle=(0, (6, 2)))
+        ticks = sorted({at for points in lines.values() for at in points})
+        axes.set_xscale("log", base=2)
+        axes.set_xticks(ticks, [_tick(at) for at in ticks], fontsize=9)
+        axes.minorticks_off()
+        axes.set_ylim(0, top)
+        axes.set_title(name, fontsize=11, color=DARK)
+        axes.grid(color="#DDDDDD", linewidth=0.6)
+        axes.tick_params(labelleft=number == 1)
+    figure.supxlabel(along, fontsize=10)
+    figure.axes[0].set_ylabel(title)
+    fullest = max(figure.axes, key=lambda axes: len(axes.get_legend_handles_labels()[0]))
+    handles, labels = fullest.get_legend_handles_labels()
+    if across:
+        from matplotlib.lines import Line2D
+
+        handles.append(Line2D([], [], color=GREY, linewidth=1.2, linestyle=(0, (6, 2))))
+        labels.append(", ".join(across))
+    figure.legend(handles, labels, loc="outside right center", frameon=False, fontsize=9.5)
+    said = [f"{case}: {_figures(value)}" for case, value in values.items()]
+    return _with_origin(figure, f"{title} over {along}. {'; '.join(said)}.", origin)
+
+
+def _taken(template: str, text: str) -> tuple[int | None, str]:
+    """Return the number at the template's `{}`, and the text without what the template matches."""
+    before, after = map(re.escape, template.split("{}"))
+    found = re.search(rf"(?:, )?{before}([\d,]*\d){after}(?:, )?", text)
+    if found is None:
+        return None, text
+    rest = ", ".join(filter(None, (text[: found.start()], text[found.end() :])))
+    return int(found[1].replace(",", "")), rest
+
+
+def _tick(value: int) -> str:
+    power = value.bit_length() - 1
+    return f"$2^{{{power}}}$" if value == 1 << power and value >= 1 << 16 else f"{value:,}"
+
+
+def _figures(value: float) -> str:
+    return f"{value:,.0f}" if value >= _ROUNDED else f"{value:.3g}"
+
+
+def _with_origin(figure: Any, alt: str, origin: str) -> Picture:
+    import matplotlib
+
+    figure.text(0.01, -0.02, origin, fontsize=9.5, color=DARK, va="top")
+    with matplotlib.rc_context({"savefig.bbox": "tight"}):
+        return finish(figure, f"{alt} {origin}", width=860)
 
 
 def _number(metric: str, value: float | None) -> str:
