@@ -66,6 +66,7 @@ def install() -> None:
         return _mark(from_numpy(array), CPU)
 
     torch.from_numpy = marked  # type: ignore[assignment]
+    _register_for_a_gpu(torch.library.Library)
 
 
 @contextlib.contextmanager
@@ -92,6 +93,26 @@ def _asking(function: Callable[[], Any]) -> Callable[[], Any]:
         return function()
 
     return ask
+
+
+def _register_for_a_gpu(library: Any) -> None:
+    """Let an operator's kernel for CUDA run here, and not the one that a submission registers for the CPU as well."""
+    impl = library.impl
+    of_gpu: set[str] = set()
+
+    @functools.wraps(impl)
+    def register(self: Any, op_name: Any, fn: Any, dispatch_key: str = "", **how: Any) -> None:
+        key = dispatch_key or self.dispatch_key
+        if _is_submission(sys._getframe(1)):
+            operator = str(op_name).rpartition("::")[2]
+            if key == "CPU" and operator in of_gpu and not _asks[0]:
+                return
+            if key in ("CUDA", "CompositeExplicitAutograd"):
+                of_gpu.add(operator)
+            key = {"CUDA": "CPU", "AutogradCUDA": "AutogradCPU"}.get(key, key)
+        impl(self, op_name, fn, key, **how)
+
+    library.impl = register
 
 
 def _mark(tensor: Any, device: str) -> Any:

@@ -144,6 +144,37 @@ def test_limits_are_kept_or_named():
         operators.must_keep_its_limits(lambda x, slope: _strict(x, slope)[:, 0], X, 0.5)
 
 
+class _OnGpu(torch.Tensor):
+    """A tensor that says so, on a machine without a GPU."""
+
+    is_cuda = True
+
+    def cpu(self):
+        return self.as_subclass(torch.Tensor)
+
+
+@pytest.mark.parametrize(
+    ("result", "message"),
+    [
+        (lambda right: right, None),
+        (lambda right: 1 / 0, None),
+        (lambda right: right + 1, "returned a result for a tensor on the CPU"),
+        (lambda right: right[:1], r"shape of the result is \(1, 4\)"),
+    ],
+)
+def test_for_a_tensor_on_the_cpu_an_operator_may_refuse_or_be_right(result, message):
+    """PyTorch's operators have a kernel for each device; only a wrong result is an error."""
+
+    def entry(x, slope):
+        right = _strict(x, slope)
+        return right if type(x) is _OnGpu or not x.numel() else result(right)
+
+    if message is None:
+        return operators.must_keep_its_limits(entry, X.as_subclass(_OnGpu), 0.5)
+    with pytest.raises(OperatorError, match=message):
+        operators.must_keep_its_limits(entry, X.as_subclass(_OnGpu), 0.5)
+
+
 @pytest.mark.gpu
 @pytest.mark.parametrize("step", [operators.must_follow_the_stream, operators.must_be_captured])
 def test_on_a_gpu_an_operator_follows_the_current_stream(step):

@@ -84,6 +84,41 @@ _WRONG = [
 ]
 
 
+_OPERATOR = """
+def right(x: torch.Tensor) -> torch.Tensor:
+    return x + 1
+def wrong(x: torch.Tensor) -> torch.Tensor:
+    raise ValueError("the wrong kernel")
+"""
+_REGISTERED = {
+    "custom_op": """
+op = torch.library.custom_op("tests_{0}::op", {1}, mutates_args=(), device_types="cuda")
+op.register_kernel("cpu")({2})
+""",
+    "custom_op_for_all": """
+op = torch.library.custom_op("tests_{0}::op", {1}, mutates_args=())
+torch.library.register_kernel("tests_{0}::op", "cpu", {2})
+""",
+    "cpu_first": """
+op = torch.library.custom_op("tests_{0}::op", {2}, mutates_args=(), device_types="cpu")
+op.register_kernel("cuda")({1})
+""",
+    "library": """
+library = torch.library.Library("tests_{0}", "FRAGMENT")
+library.define("op(Tensor x) -> Tensor")
+library.impl("op", {1}, "CUDA")
+library.impl("op", {2}, "CPU")
+op = torch.ops.tests_{0}.op
+""",
+}
+
+
+def registered(way: str, on_gpu: str) -> str:
+    """Return a program that registers two kernels and calls the operator; `on_gpu` is right or wrong."""
+    kernels = (on_gpu, "wrong" if on_gpu == "right" else "right")
+    return _OPERATOR + _REGISTERED[way].format(f"{way}_{on_gpu}", *kernels) + "assert (op(x) == x + 1).all()"
+
+
 _QUESTIONS = ["torch.cuda.is_available()", "torch.accelerator.is_available()", "torch.cuda.device_count()"]
 
 
@@ -98,7 +133,8 @@ def outcomes() -> dict[str, str]:
     import json
 
     after = [line for question in _QUESTIONS for line in ("devices._asks[0] = False", question, chosen(question))]
-    lines = [*_RIGHT, *(line for line, _ in _WRONG), *after]
+    operators = [registered(way, on_gpu) for way in _REGISTERED for on_gpu in ("right", "wrong")]
+    lines = [*_RIGHT, *(line for line, _ in _WRONG), *operators, *after]
     environment = os.environ | {"PYTHONPATH": str(ROOT)}
     done: Any = subprocess.run(
         [sys.executable, "-c", _START], input=json.dumps(lines), env=environment, capture_output=True, text=True,
@@ -124,3 +160,10 @@ def test_what_a_gpu_refuses_is_refused_in_its_words(outcomes: dict[str, str], li
 def test_a_device_chosen_by_what_is_there_is_no_mistake(outcomes: dict[str, str], question: str) -> None:
     """A submission that asked whether there is a GPU may name the CPU: on a GPU it would not."""
     assert (outcomes[question], outcomes[chosen(question)]) == ("right", "right")
+
+
+@pytest.mark.parametrize("way", _REGISTERED)
+def test_an_operators_kernel_for_cuda_is_the_one_that_runs(outcomes: dict[str, str], way: str) -> None:
+    """A kernel for the CPU may be registered as well: a GPU's tensors do not reach it."""
+    assert outcomes[registered(way, "right")] == "right"
+    assert outcomes[registered(way, "wrong")] == "ValueError: the wrong kernel"
