@@ -14,6 +14,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from itertools import pairwise
 from pathlib import Path
 from typing import Literal
 
@@ -45,7 +46,8 @@ def zeroes_variables() -> bool:
 
 def flags_with_torch() -> list[str]:
     """For a source with torch's headers, where checks of subscripts and pointers, and line numbers, cost seconds."""
-    return [*(flag for flag in COMPILER_FLAGS if flag != "-g1"), "-fno-sanitize=alignment,bounds"]
+    kept = (flag for flag in COMPILER_FLAGS if flag != "-g1")
+    return [*kept, "-fno-sanitize=alignment,bounds", "-DCUDA_ON_CPU_TORCH"]
 
 
 CLOSING = {"(": ")", "[": "]", "{": "}", "[[": "]]"}
@@ -228,12 +230,15 @@ def _static(declaration: list[Token], is_static: bool, state: _Shared) -> Token:
     )
 
 
+_VARIABLES = ("__device__", "__constant__", "__managed__")
+
+
 def _variables(tokens: list[Token]) -> list[Token]:
-    """Register each `__device__` or `__constant__` variable with its name and line, after its declaration."""
+    """Register each `__device__`, `__constant__` or `__managed__` variable with its name and line, after its declaration."""
     result: list[Token] = []
     i = count = 0
     while i < len(tokens):
-        end = _statement_end(tokens, i) if tokens[i].text in ("__device__", "__constant__") else 0
+        end = _statement_end(tokens, i) if tokens[i].text in _VARIABLES else 0
         names = [] if not end or _is_function(tokens[i:end]) else declared(tokens[i:end])
         before = previous_token(tokens, i - 1)
         if not names or (before >= 0 and tokens[before].text == "extern"):
@@ -287,6 +292,7 @@ _WORDS = {
 }
 _NO_NAMES = ("return", "else", "do", "case")  # keywords that may precede a kernel's name
 _DEVICE_NAMES = ("DeviceType", "DispatchKey", "Backend")
+_HEAP = ("malloc", "calloc", "free")  # see `heap.h`
 _REGISTRATIONS = ("TORCH_LIBRARY_IMPL", "STABLE_TORCH_LIBRARY_IMPL")
 
 
@@ -380,6 +386,14 @@ def _device(tokens: list[Token]) -> list[Token]:
             result[i] = Token("word", _WORDS[token.text])
         elif token.text == "cpu" and _text(tokens[i - 1 : i + 3]) == ".cpu()":
             result[i] = Token("word", "clone")  # a copy, which the host may read
+        elif token.text in _HEAP and _is_called(tokens, i):
+            result[i] = Token("word", f"cuda_on_cpu_{token.text}")
+            scope = previous_token(tokens, i - 1)
+            if scope > 0 and tokens[scope].text == "::":
+                result[scope] = Token("space", " ")
+                result[previous_token(tokens, scope - 1)] = Token("space", " ")
+        elif token.text == "to" and _moves_to_host(tokens, i):
+            result[i] = Token("word", "clone().to")
         elif token.text == "CUDA":
             scope = previous_token(tokens, i - 1)
             owner = previous_token(tokens, scope - 1)
@@ -392,6 +406,28 @@ def _device(tokens: list[Token]) -> list[Token]:
                 if tokens[j].text == "CUDA":
                     result[j] = Token("word", "CPU")
     return result
+
+
+def _is_called(tokens: list[Token], at: int) -> bool:
+    """Whether the function of the C library named at `at` is called, perhaps with `std::`."""
+    begin, before = next_token(tokens, at + 1), previous_token(tokens, at - 1)
+    if before < 0 or begin >= len(tokens) or tokens[begin].text != "(":
+        return False
+    if tokens[before].text == "::":
+        return tokens[previous_token(tokens, before - 1)].text == "std"
+    if tokens[before].kind == "word":
+        return tokens[before].text in _NO_NAMES
+    return tokens[before].text not in (".", "->", "*", "&", ">")
+
+
+def _moves_to_host(tokens: list[Token], at: int) -> bool:
+    """Whether the `to` at `at` is a call of a tensor's method with the CPU as the device."""
+    begin, before = next_token(tokens, at + 1), previous_token(tokens, at - 1)
+    if before < 0 or begin >= len(tokens) or tokens[before].text not in (".", "->") or tokens[begin].text != "(":
+        return False
+    end = closing(tokens, begin)
+    words = [token.text for token in tokens[begin:end] if not token.blank]
+    return "kCPU" in words or '"cpu"' in words or any(pair == ("::", "CPU") for pair in pairwise(words))
 
 
 def _launches(tokens: list[Token]) -> list[Token]:

@@ -419,6 +419,37 @@ def test_a_copy_to_the_cpu_is_a_copy() -> None:
     assert translate(source) == "auto sums = partial.clone(); int cpu = node.cpu + x.is_cpu();"
 
 
+@pytest.mark.parametrize(
+    ("source", "expected"),
+    [
+        ("auto a = x.to(torch::kCPU);", "auto a = x.clone().to(torch::kCPU);"),
+        ("a = x->to(at::kCPU, at::kDouble);", "a = x->clone().to(at::kCPU, at::kDouble);"),
+        ('a = x.sum() . to ("cpu", true);', 'a = x.sum() . clone().to ("cpu", true);'),
+        ("a = f(x).to(c10::DeviceType::CPU);", "a = f(x).clone().to(c10::DeviceType::CPU);"),
+        ("a = x.to(torch::kFloat64);", "a = x.to(torch::kFloat64);"),
+        ("a = x.to(torch::kCUDA); to(kCPU);", "a = x.to(torch::kCPU); to(kCPU);"),
+    ],
+)
+def test_to_the_cpu_is_a_copy_too(source: str, expected: str) -> None:
+    """Here a tensor is on the CPU already, and `to` would return it; the rest of a call stays."""
+    assert translate(source) == expected
+
+
+@pytest.mark.parametrize(
+    ("source", "expected"),
+    [
+        ("p = (float*)malloc(4 * n);", "p = (float*)cuda_on_cpu_malloc(4 * n);"),
+        ("{ free(p); }", "{ cuda_on_cpu_free(p); }"),
+        ("return calloc(n, 4);", "return cuda_on_cpu_calloc(n, 4);"),
+        ("p = static_cast<T*>(std::malloc(n));", "p = static_cast<T*>(  cuda_on_cpu_malloc(n));"),
+        ("pool.free(p); my::free(p); void free(T* p); auto f = free;", None),
+    ],
+)
+def test_memory_of_the_host_is_noted(source: str, expected: str | None) -> None:
+    """Calls of the C library's functions, and nothing else of the same name."""
+    assert translate(source) == (expected or source)
+
+
 def test_shared_declarations_name_all_their_variables() -> None:
     """Every declared object is poisoned for each block, whatever its type looks like."""
     for declaration, names in [

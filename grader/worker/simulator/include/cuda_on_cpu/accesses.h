@@ -267,13 +267,16 @@ CUDA_ON_CPU_UNSEEN static void misaligned(uintptr_t address, size_t alignment, c
     stop();
 }
 
-// An access of the host. It may use neither the GPU's memory nor, before the GPU is done, what both share.
+CUDA_ON_CPU_STATE int launch_line = 0;  // of the launch that runs
+
+// An access of the host. It may not use the GPU's memory. Of what both share, it may read what the GPU does not write.
 CUDA_ON_CPU_UNSEEN static void access_of_host(uintptr_t address, bool writes, void* code) {
     if (address < of_gpu_begin || address >= of_gpu_end || errors.broken) return;
     const Region* region = region_at(address);
     if (!region || region->space == Space::shared || region->space == Space::dynamic) return;
-    const bool both = region->space == Space::managed || region->space == Space::pinned;
-    if (both && !region->busy) return;
+    const bool both = is_of_both(*region);
+    const int busy = writes ? region->busy : region->changed;
+    if (both && !busy) return;
     const int line = line_of(code);
     char place[200];
     describe_place(place, sizeof place, address);
@@ -281,7 +284,7 @@ CUDA_ON_CPU_UNSEEN static void access_of_host(uintptr_t address, bool writes, vo
     if (both)
         return fail(cudaErrorLaunchFailure, true,
                     "Unfinished: the host %s %s%s, but it does not wait for the GPU: what was started%s may still use that memory.",
-                    verb, place, on_line(line).text, on_line(region->busy).text);
+                    verb, place, on_line(line).text, on_line(busy).text);
     const bool variable = region->space == Space::variable;
     fail(cudaErrorLaunchFailure, true, "Host: code of the host %s %s%s, which is %s.", verb, place, on_line(line).text,
          variable ? "a variable of the GPU: the host has another one of the same name"
@@ -303,8 +306,9 @@ CUDA_ON_CPU_UNSEEN static void access(uintptr_t address, size_t size, How how, b
         if (!page) return;
         bool of_block = false;  // shared memory: other blocks have their own
         if (page->checked) {
-            const Region* region = region_at(at);
+            Region* region = region_at(at);
             if (writes && region && region->read_only) return write_to_input(at, code);
+            if (writes && region && is_of_both(*region)) region->busy = region->changed = launch_line;
             if (!region && !in_library(at) && (all_known || region_beside(at))) return stray(at, size, writes, code);
             if (!region && in_library(at)) {
                 if (region_beside(at)) return stray(at, size, writes, code);

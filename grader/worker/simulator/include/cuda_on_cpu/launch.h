@@ -6,6 +6,7 @@
 #include <stdlib.h>
 
 #include "accesses.h"
+#include "heap.h"
 #include "scheduler.h"
 
 typedef struct CUstream_st* cudaStream_t;
@@ -132,8 +133,12 @@ CUDA_ON_CPU_UNSEEN static void note_argument(const T& value, int number, int lin
         const auto address = reinterpret_cast<uintptr_t>(value);
         Region* region = region_at(address);
         if (address && !region) all_known = false;
-        if (address - host_stack < host_stack_bytes)
+        const bool is_data = std::is_object<Item>::value || std::is_void<Item>::value;
+        if (address - host_stack < host_stack_bytes || (is_data && !region && in_library(address)))
             fail(cudaErrorLaunchFailure, true, "Host: the launch on line %d passes the address of a variable of the host as argument %d.",
+                 line, number);
+        if (!region && is_of_host(address))
+            fail(cudaErrorLaunchFailure, true, "Host: the launch on line %d passes memory that the host allocated as argument %d.",
                  line, number);
         if (region) region->busy = line;
         if (pointer_count < 16) pointers[pointer_count++] = {address, item, number};
@@ -152,6 +157,7 @@ CUDA_ON_CPU_STATE bool one_block_told = false;
 
 CUDA_ON_CPU_UNSEEN static void run(const Config& config, Body body) {
     launched = &config;
+    launch_line = config.line;
     gridDim = config.grid;
     blockDim = config.block;
     const int threads = config.block.x * config.block.y * config.block.z;

@@ -25,7 +25,7 @@ struct Region {
     int line;                 // of the declaration, or 0
     Space space;
     bool read_only;
-    int busy = 0;  // the line of the launch or copy that may still use it, of memory that the host may use
+    int busy = 0, changed = 0;  // the lines of the launch or copy that may still use it, and that may still write it
 };
 
 constexpr int max_regions = 512;
@@ -56,9 +56,13 @@ CUDA_ON_CPU_UNSEEN static Region* region_at(uintptr_t address) {
     return nullptr;
 }
 
+CUDA_ON_CPU_UNSEEN static inline bool is_of_both(const Region& region) {
+    return region.space == Space::managed || region.space == Space::pinned;
+}
+
 // The GPU is done with everything that was launched before.
 CUDA_ON_CPU_UNSEEN static void all_done() {
-    for (int i = 0; i < region_count; ++i) regions[i].busy = 0;
+    for (int i = 0; i < region_count; ++i) regions[i].busy = regions[i].changed = 0;
 }
 
 // The region whose guard this address is in.

@@ -91,7 +91,10 @@ static cudaError_t cudaMalloc(T** pointer, size_t bytes) {
                                                                        cudaStream_t = nullptr, int line = __builtin_LINE()) {
     memmove(to, from, bytes);
     for (const void* each : {static_cast<const void*>(to), from})
-        if (cuda_on_cpu::Region* region = cuda_on_cpu::region_at(reinterpret_cast<uintptr_t>(each))) region->busy = line;
+        if (cuda_on_cpu::Region* region = cuda_on_cpu::region_at(reinterpret_cast<uintptr_t>(each))) {
+            region->busy = line;
+            if (each == to) region->changed = line;
+        }
     return cudaSuccess;
 }
 template <class T>

@@ -69,7 +69,7 @@ CUDA_ON_CPU_UNSEEN static bool needs_check(uintptr_t begin) {
     if (in_library(begin) || in_library(end - 1)) return true;
     for (int i = 0; i < region_count; ++i) {
         const Region& region = regions[i];
-        if (begin >= region.begin && end <= region.end) return region.read_only;
+        if (begin >= region.begin && end <= region.end) return region.read_only || is_of_both(region);
         if (begin < region.end + region.after && end > region.begin - region.before) return true;
     }
     return all_known;

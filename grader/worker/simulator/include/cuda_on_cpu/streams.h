@@ -11,6 +11,7 @@ typedef struct CUevent_st {
 }* cudaEvent_t;
 enum { cudaStreamDefault, cudaStreamNonBlocking };
 enum { cudaEventDefault, cudaEventBlockingSync, cudaEventDisableTiming };
+enum { cudaHostRegisterDefault, cudaHostRegisterPortable, cudaHostRegisterMapped };
 enum { cudaHostAllocDefault, cudaHostAllocPortable, cudaHostAllocMapped, cudaHostAllocWriteCombined = 4 };
 #define cudaStreamLegacy (reinterpret_cast<cudaStream_t>(1))
 #define cudaStreamPerThread (reinterpret_cast<cudaStream_t>(2))
@@ -63,6 +64,16 @@ static cudaError_t cudaMallocHost(T** pointer, size_t bytes, unsigned = 0) {
 template <class T>
 static cudaError_t cudaHostAlloc(T** pointer, size_t bytes, unsigned) {
     return cuda_on_cpu::allocate(pointer, bytes, cuda_on_cpu::Space::pinned, "cudaHostAlloc's memory");
+}
+[[maybe_unused]] static cudaError_t cudaHostRegister(void* memory, size_t bytes, unsigned) {
+    const auto begin = reinterpret_cast<uintptr_t>(memory);
+    cuda_on_cpu::add_region({begin, begin + bytes, 0, 0, "cudaHostRegister's memory", "", 1, 0, 0, 0, cuda_on_cpu::Space::pinned, false});
+    return cudaSuccess;
+}
+[[maybe_unused]] static cudaError_t cudaHostUnregister(void* memory) {
+    cuda_on_cpu::all_done();
+    cuda_on_cpu::remove_regions(cuda_on_cpu::Space::pinned, reinterpret_cast<uintptr_t>(memory));
+    return cudaSuccess;
 }
 template <class T>
 static cudaError_t cudaHostGetDevicePointer(T** pointer, void* of_host, unsigned) {
