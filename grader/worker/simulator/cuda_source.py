@@ -234,7 +234,7 @@ _VARIABLES = ("__device__", "__constant__", "__managed__")
 
 
 def _variables(tokens: list[Token]) -> list[Token]:
-    """Register each `__device__`, `__constant__` or `__managed__` variable with its name and line, after its declaration."""
+    """Register each variable of the GPU with its name and line, after its declaration."""
     result: list[Token] = []
     i = count = 0
     while i < len(tokens):
