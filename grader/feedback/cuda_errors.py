@@ -171,6 +171,12 @@ SIMULATOR: tuple[Meaning, ...] = (
         title="A kernel gets an address of the host",
     ),
     Meaning(
+        r"Host: the launch .*memory that the host allocated",
+        "A kernel cannot use memory from `malloc`, `new` or a `std::vector`: most GPUs cannot reach it.",
+        "Copy it to memory from `cudaMalloc` with `cudaMemcpy`, or allocate it with `cudaMallocManaged`.",
+        title="A kernel gets an address of the host",
+    ),
+    Meaning(
         r"Host: .*a variable of the GPU",
         "A `__device__` or `__constant__` variable exists twice, and the host's code sees only its own copy.",
         "Copy with `cudaMemcpyToSymbol` or `cudaMemcpyFromSymbol`.",
@@ -184,7 +190,7 @@ SIMULATOR: tuple[Meaning, ...] = (
     ),
     Meaning(
         r"Unfinished: ",
-        "A launch returns before its kernel has run, so the host reads memory that is not written yet.",
+        "A launch returns before its kernel has run, so the host uses memory that the GPU is not done with.",
         "Call `cudaDeviceSynchronize()`, or wait for the stream, before the host uses the memory.",
         title="It does not wait for the GPU",
     ),

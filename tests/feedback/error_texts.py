@@ -106,6 +106,10 @@ TEXTS: tuple[tuple[str, str], ...] = (
         "Pass numbers by value",
     ),
     (
+        "Host: the launch on line 9 passes memory that the host allocated as argument 3.",
+        "Copy it to memory from `cudaMalloc`",
+    ),
+    (
         'identifier "std::cout" is undefined in device code: it is the host\'s',
         "To print, use `printf`",
     ),

@@ -95,6 +95,24 @@ __global__ void left_neighbour(float* x, float* out, int n) {
 }
 RUN(left_neighbour, 1, 128, , 512)
 
+__global__ void zeroed_and_summed_by_four(float* x, float* out, int n) {
+    __shared__ float sums[16];
+    sums[threadIdx.x % 16] = 0;  // LINE zeroed_and_summed_by_four
+    for (int i = threadIdx.x % 16; i < n; i += 16) sums[threadIdx.x % 16] += x[i];
+    __syncthreads();
+    out[threadIdx.x] = sums[threadIdx.x % 16];
+}
+RUN(zeroed_and_summed_by_four, 1, 64)
+
+__global__ void the_last_of_four_stays(float* x, float* out, int n) {
+    __shared__ float last[16];
+    last[threadIdx.x % 16] = 0;
+    last[threadIdx.x % 16] = x[threadIdx.x];  // LINE the_last_of_four_stays
+    __syncthreads();
+    out[threadIdx.x] = last[threadIdx.x % 16];
+}
+RUN(the_last_of_four_stays, 1, 64)
+
 __device__ int used;
 __global__ void next_free_place(float* x, float* out, int n) {
     int i = blockIdx.x * blockDim.x + threadIdx.x;

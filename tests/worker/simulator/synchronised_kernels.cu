@@ -129,6 +129,20 @@ __global__ void any_negative(float* x, float* out, int n) {
 }
 RUN(any_negative, 2, 64)
 
+__global__ void stored_by_four_threads(float* x, float* out, int n) {
+    __shared__ float tile[16][16];
+    const int row = threadIdx.y % 16, column = threadIdx.x % 16;
+    for (int first = 0; first < n; first += 16) {
+        tile[row][column] = 0;
+        if (first + column < n) tile[row][column] = x[first + column];
+        __syncthreads();
+        out[column] = first ? 0.0f : 1.0f;  // then the same value, whoever stores it last
+        out[column] = tile[row][15 - column];
+        __syncthreads();
+    }
+}
+RUN(stored_by_four_threads, 1, dim3(32, 32))
+
 __global__ void bytes_side_by_side(float* x, float* out, int n) {
     __shared__ unsigned char s[128];
     s[threadIdx.x] = x[threadIdx.x];

@@ -98,15 +98,21 @@ CUDA_ON_CPU_UNSEEN static void say_race(uintptr_t address, Stamp earlier, bool w
     else observe("%s", text);
 }
 
-// A write that may be a race is none if it does not change what is in memory, which shows after it. After a read that is
-// a race, the thread's next access tells whether it is part of an update such as `sum += x`.
-CUDA_ON_CPU_STATE struct Pending {
+// A write that may be a race is none if it does not change what is in memory, which shows after it, or if the thread soon
+// restores it without a look: it stores 0 and then the same value as another. After a read that is a race, the thread's
+// next access tells whether it is part of an update such as `sum += x`.
+struct Pending {
     bool set, wrote, writes;
     uintptr_t address, word;
     unsigned size;
     Stamp earlier, now;
     unsigned char before[16];
-} pending;
+
+    CUDA_ON_CPU_UNSEEN bool changed() const { return memcmp(before, reinterpret_cast<void*>(address), size); }
+};
+constexpr int most_overwritten = 32;
+CUDA_ON_CPU_STATE Pending pending, overwritten[most_overwritten];
+CUDA_ON_CPU_STATE int overwritten_count = 0;
 
 // A plain read and an atomic by two threads, in no order: right in a loop around atomicCAS, so judged at the end.
 CUDA_ON_CPU_STATE struct Doubt {
@@ -120,8 +126,9 @@ CUDA_ON_CPU_UNSEEN static void settle(uintptr_t next, void* code) {
     if (!pending.set) return;
     pending.set = false;
     if (pending.writes) {
-        if (memcmp(pending.before, reinterpret_cast<void*>(pending.address), pending.size))
-            say_race(pending.word, pending.earlier, pending.wrote, pending.now, true);
+        if (!pending.changed()) return;
+        if (overwritten_count < most_overwritten) overwritten[overwritten_count++] = pending;
+        else say_race(pending.word, pending.earlier, pending.wrote, pending.now, true);
         return;
     }
     const bool same = next == pending.address && thread_of(pending.now) == clocks.thread && block_of(pending.now) == clocks.block;
@@ -129,7 +136,26 @@ CUDA_ON_CPU_UNSEEN static void settle(uintptr_t next, void* code) {
     const bool updates = line && line == line_of(sites[site_of(pending.now)]) && line == line_of(sites[site_of(pending.earlier)]);
     say_race(pending.word, pending.earlier, pending.wrote, pending.now, false, updates);
 }
-CUDA_ON_CPU_UNSEEN static void settle() { settle(0, nullptr); }
+
+// The running thread ends, waits or lets others go on: what it wrote is what the others see.
+CUDA_ON_CPU_UNSEEN static void settle() {
+    settle(0, nullptr);
+    for (int i = 0; i < overwritten_count; ++i) {
+        const Pending& each = overwritten[i];
+        if (each.changed()) say_race(each.word, each.earlier, each.wrote, each.now, true);
+    }
+    overwritten_count = 0;
+    unsettled = false;
+}
+
+// The thread reads what it wrote over another's value, which it may find instead.
+CUDA_ON_CPU_UNSEEN static void look_at_overwritten(uintptr_t address, size_t size) {
+    for (int i = 0; i < overwritten_count; ++i) {
+        const Pending& each = overwritten[i];
+        if (address < each.address + each.size && each.address < address + size)
+            return say_race(each.word, each.earlier, each.wrote, each.now, true);
+    }
+}
 
 CUDA_ON_CPU_UNSEEN static void settle_launch() {
     settle();
@@ -298,6 +324,7 @@ CUDA_ON_CPU_UNSEEN static void access(uintptr_t address, size_t size, How how, b
     if (address - reinterpret_cast<uintptr_t>(stack) < stack_bytes || address - host_stack < host_stack_bytes) return;
     if (traffic.on && clocks.thread < lanes && how == How::plain) watch_access(address, size, writes, clocks.thread, code);
     settle(writes ? address : 0, code);
+    if (!writes && overwritten_count) look_at_overwritten(address, size);
     if (errors.broken) stop();
     const Stamp now = clocks.now | Stamp(how) << how_at | site(code);
     const uintptr_t end = address + size;
@@ -337,6 +364,7 @@ CUDA_ON_CPU_UNSEEN static void access(uintptr_t address, size_t size, How how, b
         }
         if (!found || pending.set) continue;
         if (how != How::atomic && size <= sizeof pending.before) {
+            unsettled = true;
             pending = {true, wrote, writes, address, next - 4 < address ? address : next - 4, unsigned(size), found, now, {}};
             if (writes) memcpy(pending.before, reinterpret_cast<void*>(address), size);
         } else {

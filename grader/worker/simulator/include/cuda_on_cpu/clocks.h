@@ -52,7 +52,11 @@ CUDA_ON_CPU_STATE struct Clocks {
     int acquired_begin = 0, acquired_count = 0, acquired_capacity = 0;
 } clocks;
 
+CUDA_ON_CPU_STATE bool unsettled = false;  // an access of the running thread is not judged yet
+CUDA_ON_CPU_UNSEEN static void settle();   // judges it: see accesses.h
+
 CUDA_ON_CPU_UNSEEN static inline void run_as(int thread) {
+    if (unsettled) settle();
     clocks.thread = thread;
     clocks.now = Stamp(clocks.block) << block_at | Stamp(clocks.clock[thread]) << clock_at | Stamp(thread) << thread_at;
 }

@@ -66,7 +66,6 @@ CUDA_ON_CPU_STATE Block block;
 CUDA_ON_CPU_STATE jmp_buf scheduler;
 
 CUDA_ON_CPU_UNSEEN static void run_threads();
-CUDA_ON_CPU_UNSEEN static void settle();  // judges the last access: see accesses.h
 
 CUDA_ON_CPU_UNSEEN static void place(int thread) {
     run_as(thread);
