@@ -30,9 +30,9 @@ import numpy as np
 # %% [markdown]
 # ## The whole ladder
 #
-# Here are the recorded rungs on one page. The scale is logarithmic: each major mark is ten times the one before. The two
-# lines are limits of the GPU named in the legend. You will compute both for an H200. SciPy's bar is extrapolated from its
-# time for 4,096 of the frequencies.
+# Here are the recorded rungs on one page. The scale is logarithmic: each major mark is ten times the one before. The
+# two lines are limits of the GPU named in the legend. You will compute both for an H200. SciPy's time is extrapolated
+# from its time for 4,096 of the frequencies.
 
 # %%
 draw_ladder()
