@@ -18,7 +18,7 @@ _OFFSET = 40.0  # 40² / √128 is 141
 _ROUNDING = 2e-3  # of an output, for its own rounding to float16 and that of the weights.
 # As a share of the outputs' spread: weights rounded to float16 cost up to 1e-3, float8 anywhere costs about 2e-2.
 _OF_SPREAD = 4e-3
-_EARLY = 2e-3  # the first rows of a causal attention average over few keys, so that their spread is 1
+_OF_ONE_KEY = 2e-3  # absolute, where one key has nearly all of the weight
 
 
 def _case(heads: int, length: int, head: int, note: str = "", *, causal: bool = False, padding: int = 0) -> Case:
@@ -32,12 +32,21 @@ def _case(heads: int, length: int, head: int, note: str = "", *, causal: bool = 
         Array("out", shape, "float16", role="out", row_padding=4 * padding, grows=None),
     )
     name = f"{heads} × {length} × {head}{CAUSAL if causal else ''}{note}"
-    absolute = _EARLY if causal or note == SPIKE else _OF_SPREAD * min(1.0, math.sqrt(math.e / length))
+    absolute = _OF_ONE_KEY if note == SPIKE else _OF_SPREAD * _spread(length, causal)
     return Case(name, arrays, budget=Budget(absolute, _ROUNDING))
 
 
+def _spread(length: int, causal: bool) -> float:
+    """The standard deviation of an output: a mean of `length` values, whose weights are exp of a normal number."""
+    return min(1.0, math.sqrt(math.e / length / (1 + causal)))
+
+
 def _draw(case: Case, source: Any, machine: Any) -> dict[str, Any]:
-    """Standard normal numbers, changed as the case's name says. A timed case is changed at random."""
+    """Standard normal numbers, changed as the case's name says. A timed case is changed at random.
+
+    The values of a causal case grow with the root of their key's number, because row i of its output averages over i
+    keys. So all rows have the same spread, and one budget is equally strict for the first row and the last.
+    """
     import torch
 
     arrays = {array.name: array for array in case.arrays}
@@ -47,6 +56,9 @@ def _draw(case: Case, source: Any, machine: Any) -> dict[str, Any]:
     kind = case.name
     if case.name in {timed.name for timed in (*_TIMED, *_PLOT)}:
         kind = chance.choice(("", HIGH, LOW, SPIKE))
+    causal = arrays["causal"].shape[0] == 2
+    if causal:
+        v *= (torch.arange(1, length + 1, device=v.device) / length).sqrt()[:, None]
     if kind.endswith((HIGH, LOW)):
         q[..., 0], k[..., 0] = _OFFSET if kind.endswith(HIGH) else -_OFFSET, _OFFSET
     elif kind.endswith(BEYOND):
@@ -59,8 +71,8 @@ def _draw(case: Case, source: Any, machine: Any) -> dict[str, Any]:
         k[:, at, 0] = (math.log(length) + 3) * math.sqrt(head) / 8
         v += 1.0
         v[:, at] -= 2.0
-    causal = torch.zeros(arrays["causal"].shape, dtype=torch.uint8, device=source.device)
-    return {"q": q.half(), "k": k.half(), "v": v.half(), "causal": causal}
+    flag = torch.zeros(arrays["causal"].shape, dtype=torch.uint8, device=source.device)
+    return {"q": q.half(), "k": k.half(), "v": v.half(), "causal": flag}
 
 
 _CHUNK = 1 << 23  # scores at a time
@@ -172,9 +184,13 @@ SIMULATOR_CASES = (
     _case(1, 160, 64, LOW),
     _case(1, 640, 64, BEYOND),
     _case(1, 600, 64, SPIKE),
+    _case(1, 192, 64, HIGH, causal=True),
+    _case(1, 320, 64, SPIKE, causal=True),
 )
 CASES = (
     *SIMULATOR_CASES,
+    _case(2, 1000, 64, LOW, causal=True),
+    _case(2, 1000, 128, BEYOND, causal=True),
     _case(2, 1000, 128, causal=True),
     _case(1, 16_381, 64, SPIKE),
     _case(1, 16_384, 64),
@@ -208,7 +224,7 @@ ATTENTION = Exercise(
     timed_cases=_TIMED,
     plot_cases=_PLOT,
     oracle=_oracle,
-    budget=Budget(_EARLY, _ROUNDING),
+    budget=Budget(_OF_ONE_KEY, _ROUNDING),
     bytes_moved=_bytes_moved,
     operations=_operations,
     correctness_points=6,
