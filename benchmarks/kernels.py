@@ -1,4 +1,4 @@
-"""The reference solutions against their baselines and a copy of the same number of bytes, on the plot cases."""
+"""The reference solutions against their baselines, other packages and a copy of as many bytes, on the plot cases."""
 
 from __future__ import annotations
 
@@ -16,6 +16,7 @@ from typing import Any
 import torch
 
 from benchmarks.limits import Fault
+from benchmarks.peers import peer_calls
 from benchmarks.rows import Recorder
 from benchmarks.timing import HEAD_START_CYCLES, in_turn
 from grader.authoring.stubs import solution
@@ -88,6 +89,7 @@ def _case(recorder: Recorder, exercise: Exercise, case: Case, function: Callable
     calls: dict[str, Callable[[], Any]] = {"": call_of(function, exercise.harness, tensors)}
     for baseline in exercise.baselines:
         calls[baseline.id] = call_of(baseline.function, baseline.harness or exercise.harness, tensors)
+    calls |= peer_calls(exercise.id, tensors, partial(_is_right, exercise, case, tensors))
     calls["copy"] = partial(written.copy_, read)
     times = in_turn(calls, launches=_LAUNCHES) if exercise.of_the_host else in_turn(calls, HEAD_START_CYCLES)
     must_be_right(exercise, case, calls[""], tensors)
@@ -143,9 +145,13 @@ def must_be_right(exercise: Exercise, case: Case, call: Callable[[], Any], tenso
     out = tensors["out"]
     out.fill_(float("nan") if out.is_floating_point() else 0)
     call()
-    expected = exercise.oracle({array.name: tensors[array.name].double() for array in case.inputs})
-    if not bool(within(out, expected, case.budget or exercise.budget).all()):
+    if not _is_right(exercise, case, tensors):
         raise SystemExit(f"The reference solution of {exercise.id} is wrong for {case.name}. No figure is written.")
+
+
+def _is_right(exercise: Exercise, case: Case, tensors: dict[str, Any]) -> bool:
+    expected = exercise.oracle({array.name: tensors[array.name].double() for array in case.inputs})
+    return bool(within(tensors["out"], expected, case.budget or exercise.budget).all())
 
 
 def _overall(recorder: Recorder, per_size: list[list[float]], peer: str) -> None:

@@ -1,11 +1,12 @@
-"""Beyond the ladder: rotation and FFT against the last rung in one run, with their errors; and two parameters."""
+"""Beyond the ladder: rotation, FFT and nifty-ls against the last rung in one run, with errors; and two parameters."""
 
 from __future__ import annotations
 
 import re
 import tempfile
+import time
 import traceback
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import astuple
 from functools import partial
 from importlib.util import module_from_spec, spec_from_file_location
@@ -17,6 +18,7 @@ import torch
 from benchmarks.kernels import load
 from benchmarks.ladder import correct_digits
 from benchmarks.limits import Fault
+from benchmarks.peers import NIFTY, is_there, nifty_ls
 from benchmarks.rows import Recorder
 from benchmarks.timing import in_turn
 from grader.authoring.stubs import solution
@@ -31,6 +33,7 @@ __all__ = ["past", "with_knobs"]
 LAST = "last rung"
 STEPS, THREADS = (8, 16, 32), (64, 128)
 _FFT = Path(__file__).parents[1] / "tests" / "mistakes" / "ls_open" / "right_fft.py"
+_NIFTY_REPEATS = 9
 _NEEDED = {"rotation": (1.5, 2e-5), "FFT": (5.0, 1e-4)}  # times as fast as the last rung, error as a share of the peak
 
 
@@ -91,8 +94,39 @@ def past(recorder: Recorder) -> None:
         add("correct_digits", "1", digits[way])
         if (registers := _registers(functions[way])) is not None:
             add("registers", "1", registers)
+    faults += _nifty(recorder, drawn, expected, interval(times[LAST]).middle)
     if faults := [*faults, *_faults(times, digits)]:
         raise Fault(" ".join(faults))
+
+
+def _nifty(recorder: Recorder, drawn: Mapping[str, Any], expected: torch.Tensor, last_ms: float) -> list[str]:
+    """Add the rows of nifty-ls, by the host's clock because it returns on the host. Return what failed."""
+    faults = []
+    for backend, (needs, label) in NIFTY.items():
+        if not is_there(needs, label, "ls_open"):
+            continue
+        for dtype in ("float32", "float64"):
+            add = partial(recorder.add, "ladder/past", f"{label}, {dtype}")
+            try:
+                one = nifty_ls(drawn, dtype, backend)
+                power = torch.as_tensor(one(), device=expected.device)
+                taken = [_host_ms(one) for _ in range(_NIFTY_REPEATS)]
+            except Exception as error:
+                traceback.print_exc()
+                faults.append(f"ladder/past: {label}, {dtype}: {type(error).__name__}: {error}")
+                continue
+            add("median_ms", "ms", *astuple(interval(taken)))
+            add("ratio_vs_last_rung", "1", *astuple(interval([last_ms / ms for ms in taken])))
+            add("correct_digits", "1", correct_digits(power, expected))
+    return faults
+
+
+def _host_ms(one: Callable[[], Any]) -> float:
+    torch.cuda.synchronize()
+    start = time.perf_counter()
+    one()
+    torch.cuda.synchronize()
+    return 1e3 * (time.perf_counter() - start)
 
 
 def _function(text: str, folder: Path, number: int) -> Callable[..., None]:
