@@ -30,7 +30,9 @@ def clues_in(source: str, entry: str) -> Clues:
         tree = parsed(source)
         functions = [node for node in tree.body if isinstance(node, ast.FunctionDef)]
         strings = [node.value for node in ast.walk(tree) if isinstance(node, ast.Constant) and type(node.value) is str]
-        kernels = [each for each in functions if any("jit" in ast.unparse(line) for line in each.decorator_list)]
+        kernels = (
+            [each for each in functions if any(map(_is_triton, each.decorator_list))] if "triton" in source else []
+        )
         return Clues(
             returns_value=any(_returns_value(each) for each in functions if each.name == entry),
             branches_on_block=any(map(_branches_on_block, kernels)),
@@ -40,6 +42,12 @@ def clues_in(source: str, entry: str) -> Clues:
         )
     except (SyntaxError, ValueError, RecursionError, MemoryError):
         return Clues()
+
+
+def _is_triton(decorator: ast.expr) -> bool:
+    """Whether it is `triton.jit`, not Numba's `cuda.jit`."""
+    text = ast.unparse(decorator)
+    return "jit" in text and "cuda" not in text
 
 
 _VOLATILE = re.compile(r"\bvolatile\b(?!\s*\()")  # no `asm volatile(`

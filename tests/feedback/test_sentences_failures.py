@@ -101,6 +101,16 @@ def test_a_slow_kernel_is_not_called_endless_if_its_source_tells_more(body: str,
     assert explained(late, find("vector_add"), source, right=2).meaning.startswith("The smaller cases are right")
 
 
+def test_a_numba_launch_has_threads() -> None:
+    """Two numbers in its brackets are right, so they do not explain why it is slow."""
+    late = Failure("timeout", "The run did not end within 15 s and was stopped.")
+    source = (
+        _SLOW.format(body=_BLOCK, grid="4, 1024").replace("triton.jit", "cuda.jit").replace("vector_add", "ls_open")
+    )
+    for text in (source, f"import triton\n{source}"):
+        assert "Triton" not in explained(late, find("ls_open"), text, right=3).meaning
+
+
 def test_advice_names_no_other_language() -> None:
     """Only Triton has masks."""
     crash = Failure("crash", "The process that ran it crashed: it accessed memory that is not its own.")

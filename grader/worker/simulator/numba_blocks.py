@@ -6,6 +6,8 @@ generator that yields there (`numba_waits.py`).
 
 from __future__ import annotations
 
+import functools
+import math
 import sys
 import threading
 from collections.abc import Callable, Iterator
@@ -25,6 +27,7 @@ _MOST_THREADS, _MOST_BLOCK = 1024, (1024, 1024, 64)
 _MOST_GRID = ((1 << 31) - 1, 65_535, 65_535)
 _SHARED_BYTES, _DYNAMIC_BYTES = 48 << 10, 227 << 10
 _WARP, _EVERY_LANE = 32, 0xFFFFFFFF
+_BARRIER = ("syncthreads",)  # the request of a lane that waits there
 _launch: Any = None
 _making_shared = threading.Lock()  # threads of the host, if a kernel cannot be translated, make an array once as well
 
@@ -55,7 +58,7 @@ def _launched(original: Callable[..., Any]) -> Callable[..., Any]:
             return original(self, *args)
         grid, block = kernel.normalize_kernel_dimensions(self.grid_dim, self.block_dim)
         _must_fit(grid, block, self.dynshared_size)
-        _launch = Launch(tuple(block))
+        _launch = Launch(tuple(block), math.prod(grid))
         return original(self, *args)
 
     return call
@@ -82,7 +85,7 @@ def _must_fit(grid: Any, block: Any, dynamic_bytes: int) -> None:
 def _runner(original: Callable[..., Any]) -> Callable[..., Any]:
     def run(manager: Any, block: tuple[int, ...], *args: Any) -> None:
         function = manager._f
-        _launch.block_bytes, _launch.shared_arrays, _launch.seen_in_block = 0, {}, {}
+        _launch.begin_block()
         try:
             waits = waiting(function, {*BARRIERS, *LANES})
         except Untranslatable:
@@ -94,26 +97,33 @@ def _runner(original: Callable[..., Any]) -> Callable[..., Any]:
             _run_in_one_thread(manager, block, *logged)
         else:
             _Block(manager, block, lambda: waits(*logged)).run()
+        _launch.end_block()
 
     return run
+
+
+@functools.cache
+def _points(block_dim: tuple[int, ...]) -> list[Dim3]:
+    """Return the threads of a block in the order of their numbers."""
+    x, y, z = block_dim
+    return [Dim3(i, j, k) for k in range(z) for j in range(y) for i in range(x)]
 
 
 def _run_in_one_thread(manager: Any, block: tuple[int, ...], *args: Any) -> None:
     """Run the threads of a block one after another, in this thread."""
     here: Any = threading.current_thread()
     here.blockIdx = Dim3(*block)
-    for point in np.ndindex(*manager._block_dim):
-        here.threadIdx = Dim3(*point)
-        here.thread_id = point[0] + manager._block_dim[0] * (point[1] + manager._block_dim[1] * point[2])
-        _launch.who = Who(block, here.thread_id)
+    for number, point in enumerate(_points(tuple(manager._block_dim))):
+        here.threadIdx, here.thread_id = point, number
+        _launch.who = Who(block, number)
         manager._f(*args)
 
 
 class _Lane:
     """A thread of a block. A step runs it until it waits or ends."""
 
-    def __init__(self, number: int, point: tuple[int, ...], running: Any) -> None:
-        self.number, self.point = number, Dim3(*point)
+    def __init__(self, number: int, point: Dim3, running: Any) -> None:
+        self.number, self.point = number, point
         self.running = running
         self.request: tuple[Any, ...] | None = None  # the function in which it waits, and its arguments
         self.answer: Any = None
@@ -134,7 +144,7 @@ class _Block:
     def __init__(self, manager: Any, index: tuple[int, ...], started: Callable[[], Any]) -> None:
         self.index = index
         self.barriers = 0
-        points = sorted(np.ndindex(*manager._block_dim), key=lambda point: point[::-1])
+        points = _points(tuple(manager._block_dim))
         self.lanes = [_Lane(number, point, started()) for number, point in enumerate(points)]
         self.warps = [self.lanes[first : first + _WARP] for first in range(0, len(self.lanes), _WARP)]
 
@@ -145,20 +155,23 @@ class _Block:
         while alive:
             for lane in alive:
                 if lane.request is None:
-                    here.threadIdx, here.thread_id, here.warp = (
-                        lane.point,
-                        lane.number,
-                        self.warps[lane.number // _WARP],
-                    )
+                    here.threadIdx, here.thread_id = lane.point, lane.number
+                    here.warp = self.warps[lane.number // _WARP]
                     _launch.who = Who(self.index, lane.number, self.barriers, lane.warp_barriers)
                     lane.step()
-            for lane in alive:
-                lane.active = not lane.done
-            alive = [lane for lane in alive if lane.active]
+            if any(lane.done for lane in alive):
+                for lane in alive:
+                    lane.active = not lane.done
+                alive = [lane for lane in alive if lane.active]
             self._release(alive)
 
     def _release(self, alive: list[_Lane]) -> None:
         """Let the lanes go on whose warp or block has arrived. RuntimeError: they wait for others that never arrive."""
+        if all(lane.request == _BARRIER for lane in alive):
+            self.barriers += 1
+            for lane in alive:
+                lane.answer = lane.request = None
+            return
         for warp in self.warps:
             _meet(warp)
         if alive and all(lane.request and lane.request[0] in BARRIERS for lane in alive):

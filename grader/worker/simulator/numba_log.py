@@ -1,13 +1,14 @@
 """Log what the threads of a simulated Numba kernel do to arrays, and observe races.
 
 Two threads race for an element if one of them stores to it without an atomic, and no barrier lies between them. The
-simulator runs threads in turn, so it hides that.
+simulator runs threads in turn, so it hides that. `numba_traffic.py` watches the first warp.
 """
 
 from __future__ import annotations
 
 import functools
 import linecache
+import math
 import re
 import sys
 from typing import Any, NamedTuple
@@ -15,9 +16,11 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from grader.worker.simulator.accesses import DOES, RACE, observe
+from grader.worker.simulator.numba_traffic import WARP, Traffic
 
 _SHARED = re.compile(r"\b(\w+)\s*=\s*\w*\.?shared\.array\b")
-_WARP = 32
+_LOGGED_BLOCKS = 64  # of a launch: only they log shared memory, because that takes long
+
 # Kept for each element: the last store, the last two threads that loaded it, and the last two atomics.
 _SLOTS = ("store", "load", "load", "atomic", "atomic")
 _CONFLICTS = {"load": (0, 3, 4), "store": (0, 1, 2, 3, 4), "atomic": (0, 1, 2)}
@@ -35,36 +38,58 @@ class Who(NamedTuple):
 class Launch:
     """The accesses of one launch. `who` is the thread that runs now; only one runs at a time."""
 
-    def __init__(self, block_dim: tuple[int, ...]) -> None:
+    def __init__(self, block_dim: tuple[int, ...], blocks: int = 1) -> None:
         self.who = Who((0, 0, 0), 0)
         self.fences = False
         self.atomic_line = 0  # of the atomic that runs now
-        self._block_dim = block_dim
+        self.traffic: Traffic | None = None  # in the first block
+        self.block_bytes = 0  # of shared memory
+        self.shared_arrays: dict[Any, Any] = {}
+        self._block_dim, self._blocks, self._begun = block_dim, blocks, 0
+        self._logs_shared = True
         self._arrays: dict[int, Any] = {}
         self._seen: dict[int, list[Any]] = {}  # by address, `_SLOTS`
-        self.seen_in_block: dict[int, list[Any]] = {}  # the same for shared memory
+        self._seen_in_block: dict[int, list[Any]] = {}  # the same for shared memory
         self._said: set[str] = set()
 
+    def begin_block(self) -> None:
+        """Forget the last block's shared memory."""
+        self.block_bytes, self.shared_arrays, self._seen_in_block = 0, {}, {}
+        self.traffic = Traffic() if self._begun == 0 and math.prod(self._block_dim) >= WARP else None
+        apart = -(-self._blocks // _LOGGED_BLOCKS)
+        self._logs_shared = self._begun % apart == 0 or self._begun == self._blocks - 1
+        self._begun += 1
+
+    def end_block(self) -> None:
+        """Judge what was watched in this block."""
+        if self.traffic is not None:
+            self.traffic.judge()
+
     def logged(self, argument: Any, name: str) -> Any:
-        """Return an argument of the kernel so that its accesses are logged, if it may be written."""
+        """Return an argument of the kernel so that its accesses are logged, if it may be written, or watched."""
         array = getattr(getattr(argument, "_item", None), "_ary", None)
-        if not isinstance(array, np.ndarray) or not array.flags.writeable or array.dtype.names:
+        if not isinstance(array, np.ndarray) or array.dtype.names:
             return argument
+        if not array.flags.writeable:
+            return array if self.traffic is None else _logged_type()(argument._item).of(self, name, None)
         if id(argument) not in self._arrays:
             self._arrays[id(argument)] = _logged_type()(argument._item).of(self, name, self._seen)
         return self._arrays[id(argument)]
 
     def shared(self, array: Any, line: int, file: str) -> Any:
-        """Return a shared array of the current block so that its accesses are logged."""
+        """Return a shared array of the current block so that its accesses are logged, unless they are left out."""
+        if not self._logs_shared:
+            return array
         from numba.cuda.simulator.cudadrv.devicearray import FakeCUDAArray
 
         found = _SHARED.search(linecache.getline(file, line))
         name = found[1] if found else "the shared array"
-        return _logged_type()(FakeCUDAArray(array)).of(self, name, self.seen_in_block)
+        return _logged_type()(FakeCUDAArray(array)).of(self, name, self._seen_in_block, array.ctypes.data)
 
     def access(self, kind: str, array: Any, index: Any, line: int) -> None:
         """Record an access of the current thread to one element, and observe a race."""
-        seen = array.seen_at(index)
+        address, seen = array.place(index)
+        self.watch(kind, array, address, line)
         now = (self.who, line)
         for slot in _CONFLICTS[kind]:
             if seen[slot] is not None and self._conflict(seen[slot][0]):
@@ -79,7 +104,16 @@ class Launch:
 
     def keep_store(self, array: Any, index: Any, line: int) -> None:
         """Record a store of the value that the element had already: it races with nobody."""
-        array.seen_at(index)[0] = (self.who, line)
+        address, seen = array.place(index)
+        self.watch("store", array, address, line)
+        seen[0] = (self.who, line)
+
+    def watch(self, kind: str, array: Any, address: int, line: int) -> None:
+        """Record an access of the watched warp."""
+        if self.traffic is not None and kind != "atomic":
+            known = array.__dict__
+            start, size = known["_first"], known["_array"].itemsize
+            self.traffic.access(self.who.thread, kind, known["name"], line, address - start, size, start != 0)
 
     def _conflict(self, other: Who) -> bool:
         who = self.who
@@ -87,7 +121,7 @@ class Launch:
             return not self.fences  # a fence: the blocks may hand over by an atomic
         if other.thread == who.thread or other.barriers != who.barriers:
             return False
-        return other.thread // _WARP != who.thread // _WARP or other.warp_barriers == who.warp_barriers
+        return other.thread // WARP != who.thread // WARP or other.warp_barriers == who.warp_barriers
 
     def _say(self, array: Any, index: Any, then: Any, now: Any) -> None:
         if array.name in self._said:
@@ -128,33 +162,42 @@ def _logged_type() -> Any:
     class Logged(FakeWithinKernelCUDAArray):  # type: ignore[misc]
         """An array in a kernel whose accesses are logged."""
 
-        def of(self, launch: Launch, name: str, seen: dict[int, list[Any]]) -> Any:
+        def of(self, launch: Launch, name: str, seen: dict[int, list[Any]] | None, first: int = 0) -> Any:
+            """Set what it belongs to. `seen`: None for an input. `first`: of shared memory, its address."""
             array = self._item._ary
-            known = {"launch": launch, "name": name, "_seen": seen, "_array": array, "_start": array.ctypes.data}
-            self.__dict__.update(known)
+            known = {"launch": launch, "name": name, "_seen": seen, "_array": array, "_first": first}
+            self.__dict__.update(known | {"_start": array.ctypes.data})
             return self
 
-        def seen_at(self, index: Any) -> list[Any]:
-            array, at = self.__dict__["_array"], self.__dict__["_start"]
+        def place(self, index: Any) -> tuple[int, list[Any]]:
+            """Return an element's address, and what was seen there."""
+            known = self.__dict__
+            array, at, seen = known["_array"], known["_start"], known["_seen"]
             steps = index if isinstance(index, tuple) else (index,)
             for step, length, stride in zip(steps, array.shape, array.strides, strict=False):
                 at += (int(step) if step >= 0 else int(step) + length) * stride
-            seen = self.__dict__["_seen"].get(at)
             if seen is None:
-                seen = self.__dict__["_seen"][at] = [None] * len(_SLOTS)
-            return seen  # type: ignore[no-any-return]
+                return at, []
+            if at not in seen:
+                seen[at] = [None] * len(_SLOTS)
+            return at, seen[at]
 
         def __getitem__(self, index: Any) -> Any:
-            found = self.__dict__["_array"][index]
-            launch = self.__dict__["launch"]
+            known = self.__dict__
+            found, launch, seen = known["_array"][index], known["launch"], known["_seen"]
             if isinstance(found, np.ndarray):
-                return Logged(FakeCUDAArray(found)).of(launch, self.__dict__["name"], self.__dict__["_seen"])
+                return Logged(FakeCUDAArray(found)).of(launch, known["name"], seen, known["_first"])
+            if seen is None:
+                launch.watch("load", self, self.place(index)[0], sys._getframe(1).f_lineno)
+                return found
             kind = "atomic" if launch.atomic_line else "load"
             launch.access(kind, self, index, launch.atomic_line or sys._getframe(1).f_lineno)
             return found
 
         def __setitem__(self, index: Any, value: Any) -> None:
             array, launch = self.__dict__["_array"], self.__dict__["launch"]
+            if self.__dict__["_seen"] is None:
+                array[index] = value  # an error: an input is read-only
             before = array[index]
             if launch.atomic_line or isinstance(before, np.ndarray):
                 array[index] = value

@@ -1,4 +1,6 @@
-"""Numba kernels with right results in the simulator: those in `RACES` are wrong on a GPU, those in `RIGHT` are not.
+"""Numba kernels with right results in the simulator: those in `RACES` are wrong on a GPU, the others are not.
+
+The warps of those in `WASTEFUL` use more sectors of memory than they need, or one bank.
 
 Run as a script, it prints what was observed for each as JSON.
 """
@@ -21,6 +23,7 @@ from grader.worker.simulator.accesses import take_observed  # noqa: E402
 
 RACES: dict[str, Any] = {}
 RIGHT: dict[str, Any] = {}
+WASTEFUL: dict[str, Any] = {}
 
 
 def case(table: dict[str, Any], grid: Any, block: Any, right: Callable[..., Any], *tensors: Any) -> Any:
@@ -295,11 +298,89 @@ def same_flag(x, out):
         out[0] = 1
 
 
+def square() -> Any:
+    return vector(32 * 32).view(32, 32)
+
+
+@case(WASTEFUL, 1, (32, 8), lambda x, out: x.T, square(), torch.zeros(32, 32))
+def stores_columns(x, out):
+    column = cuda.threadIdx.x
+    for row in range(cuda.threadIdx.y, 32, 8):
+        out[column, row] = x[row, column]
+
+
+@case(WASTEFUL, 1, (32, 8), lambda x, out: x.T, square(), torch.zeros(32, 32))
+def loads_columns(x, out):
+    column = cuda.threadIdx.x
+    for row in range(cuda.threadIdx.y, 32, 8):
+        out[row, column] = x[column][row]
+
+
+@case(WASTEFUL, 1, 32, lambda x, out: 2 * x, vector(256).double(), torch.zeros(256).double())
+def eight_in_a_row_for_each_thread(x, out):
+    first = 8 * cuda.grid(1)
+    for i in range(first, first + 8):
+        out[i] = 2 * x[i % x.size]
+
+
+@case(WASTEFUL, 1, (32, 32), lambda x, out: x.T, square(), torch.zeros(32, 32))
+def tile_without_padding(x, out):
+    tile = cuda.shared.array((32, 32), float32)
+    i, j = cuda.threadIdx.y, cuda.threadIdx.x
+    tile[i, j] = x[i, j]
+    cuda.syncthreads()
+    out[i, j] = tile[j, i]
+
+
+@case(RIGHT, 1, (32, 32), lambda x, out: x.T, square(), torch.zeros(32, 32))
+def tile_with_padding(x, out):
+    tile = cuda.shared.array((32, 33), float32)
+    i, j = cuda.threadIdx.y, cuda.threadIdx.x
+    tile[i, j] = x[i, j]
+    cuda.syncthreads()
+    out[i, j] = tile[j, i]
+
+
+@case(RIGHT, 1, 64, lambda x, out: x[::8] + 1, vector(256), torch.zeros(32))
+def some_lanes_far_apart(x, out):
+    i = cuda.grid(1)
+    if i % 2 == 0:
+        out[i // 2] = x[4 * i] + 1
+
+
+@case(RIGHT, 200, 32, lambda x, out: torch.full((200,), 496.0), vector(32) - 1, torch.zeros(200))
+def more_blocks_than_are_logged(x, out):
+    part = cuda.shared.array(32, float32)
+    i = cuda.threadIdx.x
+    part[i] = x[i]
+    cuda.syncthreads()
+    if i == 0:
+        total = float32(0)
+        for j in range(32):
+            total += part[j]
+        out[cuda.blockIdx.x] = total
+
+
+@case(RACES, 200, 64, lambda x, out: torch.ones(200), vector(64), torch.zeros(200))
+def last_block_reads_too_early(x, out):
+    part = cuda.shared.array(64, float32)
+    i = cuda.threadIdx.x
+    part[i] = x[i]
+    if cuda.blockIdx.x < 199:
+        cuda.syncthreads()
+    if i == 63:
+        out[cuda.blockIdx.x] = part[0]
+    cuda.syncthreads()
+
+
 def observed(kernel: Any, grid: Any, block: Any, tensors: Any, right: Any) -> dict[str, Any]:
     """Whether the last tensor is right after a launch, and what was observed."""
-    kernel[grid, block](*numba_arrays(*tensors))
+    arrays = numba_arrays(*tensors)
+    for each in arrays[:-1] if len(tensors) == 2 else ():
+        each._ary.flags.writeable = False  # as inputs are
+    kernel[grid, block](*arrays)
     return {"right": torch.allclose(tensors[-1], right.expand(tensors[-1].shape)), "observed": take_observed()}
 
 
 if __name__ == "__main__":
-    print(json.dumps([{name: observed(*each) for name, each in table.items()} for table in (RACES, RIGHT)]))
+    print(json.dumps([{name: observed(*each) for name, each in table.items()} for table in (RACES, RIGHT, WASTEFUL)]))

@@ -39,17 +39,17 @@ def _run(*command: str) -> subprocess.CompletedProcess[str]:
 
 
 @functools.cache
-def _observed() -> tuple[dict[str, Any], dict[str, Any]]:
-    """Return what the racing kernels and the right ones were seen to do."""
+def _observed() -> tuple[dict[str, Any], dict[str, Any], dict[str, Any]]:
+    """Return what the racing kernels, the right ones and the wasteful ones were seen to do."""
     done = _run(str(_SCRIPT))
     assert done.returncode == 0, done.stderr[-3000:]
-    races, right = json.loads(done.stdout.splitlines()[-1])
-    return races, right
+    races, right, wasteful = json.loads(done.stdout.splitlines()[-1])
+    return races, right, wasteful
 
 
 def test_races_are_named() -> None:
     """Each result is right, and each race is seen."""
-    races, _ = _observed()
+    races, *_ = _observed()
     assert len(races) >= 15
     assert [name for name, each in races.items() if not each["right"]] == []
     assert [name for name, each in races.items() if not each["observed"]] == []
@@ -57,7 +57,7 @@ def test_races_are_named() -> None:
 
 def test_right_kernels_are_left_alone() -> None:
     """Barriers, shuffles, votes, atomics and tickets order the accesses. Two shared arrays on a line are two arrays."""
-    _, right = _observed()
+    _, right, _ = _observed()
     assert [name for name, each in right.items() if not each["right"]] == []
     assert [each["observed"] for each in right.values() if each["observed"]] == []
 
@@ -73,9 +73,28 @@ def test_right_kernels_are_left_alone() -> None:
 )
 def test_a_race_is_described(name: str, says: str) -> None:
     """The message names the array and its element, both threads and the lines."""
-    races, _ = _observed()
+    races, *_ = _observed()
     (first, *_) = races[name]["observed"]
     assert (says in first["message"], first["kind"]) == (True, "fails_on_gpu"), first
+
+
+@pytest.mark.parametrize(
+    ("name", "says"),
+    [
+        ("stores_columns", "Each warp's store to `out` touches 32 sectors of 32 bytes; 4 would do."),
+        ("loads_columns", "Each warp's load of `x` touches 32 sectors of 32 bytes; 4 would do."),
+        ("eight_in_a_row_for_each_thread", "Each warp's store to `out` touches 32 sectors of 32 bytes; 8 would do."),
+        ("tile_without_padding", "32 lanes of each warp's load of `tile` meet in one bank of shared memory"),
+    ],
+)
+def test_a_wasteful_access_is_named(name: str, says: str) -> None:
+    """In a note with the line, without points. Good kernels get none: see `test_right_kernels_are_left_alone`."""
+    *_, wasteful = _observed()
+    notes = [each for each in wasteful[name]["observed"] if each["message"].startswith(says)]
+    assert [each["kind"] for each in notes] == ["note"], wasteful[name]
+    assert wasteful[name]["right"]
+    text = _SCRIPT.read_text().splitlines()[notes[0]["line"] - 1]
+    assert says.split("`")[1] in text
 
 
 @pytest.mark.parametrize(
