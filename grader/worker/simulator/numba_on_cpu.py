@@ -1,7 +1,8 @@
 """Make Numba's CUDA simulator closer to a GPU, so that it shows more bugs, and faster.
 
 Unwritten memory holds NaN, and the device has a multiprocessor. As on a GPU, a kernel with one signature takes the
-bytes of its arguments, and with several signatures one must match. `numba_blocks.py` runs the kernels.
+bytes of its arguments, and with several signatures one must match. `numba_blocks.py` runs the kernels, and
+`numba_library.py` has functions that they call.
 """
 
 from __future__ import annotations
@@ -67,10 +68,11 @@ class _Finder:
 
 def _patch(cuda: Any) -> None:
     import numpy as np
+    from numba.cuda import libdevice, vectorizers
     from numba.cuda.simulator import kernel
     from numba.cuda.simulator.cudadrv import devices
 
-    from grader.worker.simulator import numba_blocks
+    from grader.worker.simulator import numba_blocks, numba_library
 
     made = cuda.device_array
 
@@ -84,6 +86,7 @@ def _patch(cuda: Any) -> None:
     devices.FakeCUDADevice.MULTIPROCESSOR_COUNT = MULTIPROCESSORS
     devices.FakeCUDADevice.name = b"SIMULATOR"
     numba_blocks.install()
+    numba_library.install(libdevice, vectorizers)
     launch = kernel.FakeCUDAKernel.__call__
     kernel.FakeCUDAKernel.__call__ = lambda self, *args: _launched(launch, self, *args)
     cuda.get_current_device = lambda: devices.gpus[0].device

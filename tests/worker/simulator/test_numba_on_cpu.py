@@ -6,6 +6,7 @@ import pytest
 
 _BEGIN = """
 import math
+import numba
 import numpy as np
 import torch
 from numba import cuda, float32, float64, void
@@ -17,6 +18,12 @@ def double(x, out):
     if i < out.size:
         out[i] = 2 * x[i]
 x, out = torch.arange(5.0), torch.zeros(5)
+"""
+_VECTORIZED = """
+@numba.vectorize(["float32(float32, float32)", "float64(float64, float64)"], target="cuda")
+def add(a, b):
+    return a + 2 * b
+x = np.arange(3, dtype=np.float32)
 """
 _SUM = """
 @cuda.jit
@@ -61,6 +68,16 @@ print(float(out))
             "[0.0, 2.0, 4.0, 0.0, 0.0]",
         ),
         (_SUM, "28.0"),
+        (
+            "from numba.cuda import libdevice\nprint(libdevice.sincosf(np.float32(0.5)), "
+            "type(libdevice.fast_expf(np.float32(99))).__name__, libdevice.fmaf_rn(2.0, 3.0, 1.0))",
+            "(np.float32(0.47942555), np.float32(0.87758255)) float32 7.0",
+        ),
+        (
+            _VECTORIZED
+            + "print(add(x, x), add(np.float64(1) * x, 1.0).dtype, type(add(cuda.to_device(x), x)) is type(x))",
+            "[0. 3. 6.] float64 False",
+        ),
         ("print(cuda.get_current_device().MULTIPROCESSOR_COUNT)", "1"),
         ("print(math.isnan(cuda.device_array(3, np.float32)[2]))", "True"),
     ],
@@ -85,6 +102,12 @@ def test_it_runs_what_a_gpu_runs(fork_server, tmp_path, body, printed):
         (
             _DOUBLE + "cuda.jit(void(float64[::1], float32[::1]))(double)[1, 8](*numba_arrays(x, out))",
             "it reads or writes past the end of the array, which has 20 B of the 40 B",
+        ),
+        (_VECTORIZED + "add(x.astype(np.complex64), x)", "TypeError: No matching version"),
+        ("from numba.cuda import libdevice\nlibdevice.half2float(3)", "The simulator has no `libdevice.half2float`;"),
+        (
+            "numba.guvectorize(['void(float32[:], float32[:])'], '(n)->(n)', target='cuda')(lambda a, b: None)",
+            "The simulator has no `guvectorize` with `target='cuda'`;",
         ),
         (_DOUBLE + "cuda.jit(fast_math=True)(double)", "unexpected keyword argument 'fast_math'"),
         (
