@@ -82,6 +82,8 @@ def known(out: Path) -> list[Step]:
         _tests("recovery", "tests/exploits/test_recovery.py", limit_s=560),
         *(_exploits(f"exploits-{kind}", kind) for kind in PREFIXES),
         _tests("honest", "tests/honest", limit_s=400),
+        _disagreements("cuda"),
+        _disagreements("simulator"),
         _tests("plots", _GRADING, "-k", "plot", limit_s=540),
         *map(_bench, long),
     ]  # fmt: skip
@@ -131,6 +133,12 @@ def _notebook(name: str, words: str, quiet: bool, out: Path) -> Step:
 
 def _tests(name: str, *arguments: str, limit_s: float = 300.0, quiet: bool = True) -> Step:
     return Step(name, (*_PYTEST, *arguments), limit_s, quiet)
+
+
+def _disagreements(device: str) -> Step:
+    """Return the step that grades both corpora on a device, as far as its time allows; a second run continues."""
+    command = ("-m", "benchmarks.disagreements", device, "--at-once", "6", "--limit-s", "520")
+    return Step(f"disagreements-{device}", command, 560, quiet=device == "cuda")
 
 
 def _bench(name: str) -> Step:

@@ -1,0 +1,285 @@
+"""Where the verdict without a GPU differs from the verdict with one: every file of the mistakes and the honest corpus.
+
+    python -m benchmarks.disagreements simulator|cuda [--at-once N] [--limit-s S] [--only WORD …]
+    python -m benchmarks.disagreements table
+
+The first form grades for correctness, without timing, several files at a time. Each verdict is a line of
+`results/disagreements/<simulator or gpu>.jsonl`; a later run grades only files that are new or changed. The second form
+compares the two, and writes `results/disagreements/<gpu>.md`.
+"""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import hashlib
+import os
+import sys
+import tempfile
+import threading
+import time
+from collections import Counter, defaultdict
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import asdict, dataclass
+from itertools import zip_longest
+from pathlib import Path
+from typing import Literal
+
+from benchmarks.limits import Limit, keep, kept
+from benchmarks.rows import commit
+from grader.errors import GraderError
+from grader.feedback.report import as_text
+from grader.feedback.summary import summarize
+from grader.hardware import gpus, toolkit
+from grader.judge.service import Judge
+from grader.results import RESULTS
+from grader.verdict import Verdict
+from tests.honest import corpus as honest
+from tests.mistakes import corpus as mistakes
+
+__all__ = ["REASONS", "Graded", "Text", "grade_all", "main", "said", "table", "texts"]
+
+FOLDER = RESULTS / "disagreements"
+_LIMIT_S = 3000.0
+_MEASURED = ("time_gpu", "audit", "predict_ms")  # they compare with times: other work on the GPU changes the answer
+_NO_VERDICT = "no verdict"
+_VERDICTS = {"passed": "right", "failed": "wrong", "unusable": "wrong", "not_judged": "not judged"}
+_OF_TIME = "Only its speed is wrong, and this table leaves speed out."
+
+# Why a file may differ: by file, or by exercise. A file that is not here should get the same verdict twice.
+REASONS: dict[str, str] = {}
+
+
+@dataclass(frozen=True)
+class Text:
+    """A file. `expected`: right or wrong. `says`: the words that name the bug, without and with a GPU."""
+
+    name: str
+    exercise: str
+    source: str
+    expected: Literal["right", "wrong"]
+    says: tuple[str, str] = ("", "")
+    runs: str = "anywhere"
+
+    @property
+    def sha256(self) -> str:
+        return hashlib.sha256(self.source.encode()).hexdigest()
+
+
+@dataclass(frozen=True)
+class Graded:
+    """A line of the results. `named`: whether the report has the words that name the bug; None for right work."""
+
+    file: str
+    exercise: str
+    expected: str
+    verdict: str
+    said: str
+    named: bool | None
+    notes: tuple[str, ...]
+    seconds: float
+    sha256: str
+    gpu: str
+    commit: str
+
+
+def texts(only: Sequence[str] = ()) -> list[Text]:
+    """All files whose names have one of the words `only`; one of each exercise, then the next of each.
+
+    Files that need a package that is missing here are left out. Those of exercises that measure times come last.
+    """
+    found = [
+        Text(f"mistakes/{each.name}.py", each.exercise, each.source, "right" if each.right else "wrong",
+             (each.says, each.on_gpu), each.runs)
+        for each in mistakes.corpus()
+    ] + [
+        Text(f"honest/{each.name}", each.exercise, each.source, "right")
+        for each in honest.corpus() if not (each.needs and each.lacks)
+    ]  # fmt: skip
+    groups: dict[str, list[Text]] = defaultdict(list)
+    for each in found:
+        if not only or any(word in each.name for word in only):
+            groups[each.exercise].append(each)
+    turns = [each for turn in zip_longest(*groups.values()) for each in turn if each is not None]
+    return sorted(turns, key=lambda each: each.exercise in _MEASURED)
+
+
+def said(verdict: Verdict, source: str) -> str:
+    """The first sentence of the report about what is wrong, or ""."""
+    failing = next((case.failure for case in verdict.cases if case.failure), None)
+    if (failure := verdict.failure or failing) is not None:
+        return failure.message
+    if verdict.status == "passed":
+        return ""
+    words = summarize(verdict, source)
+    return words.sentences[0] if words.sentences else words.failure_name
+
+
+def grade_all(
+    todo: Sequence[Text], device: str, at_once: int, lines: Path, limit: Limit, judge: Callable[[], Judge]
+) -> None:
+    """Grade the files in `at_once` threads with a judge each; those that measure times follow, one at a time.
+
+    Each verdict is written at once. When the limit is over, the gradings that still run are ended.
+    """
+    lines.parent.mkdir(parents=True, exist_ok=True)
+    alone = [each for each in todo if device == "cuda" and each.exercise in _MEASURED]
+    for group, threads in (([each for each in todo if each not in alone], at_once), (alone, 1)):
+        _grade_group(group, device, threads, lines, limit, judge)
+
+
+def _grade_group(
+    todo: Sequence[Text], device: str, threads: int, lines: Path, limit: Limit, judge: Callable[[], Judge]
+) -> None:
+    waiting, lock = list(reversed(todo)), threading.Lock()
+    judges = [judge() for _ in range(min(threads, len(todo)))]
+
+    def work(own: Judge) -> None:
+        while limit.left() > 0:
+            with lock:
+                if not waiting:
+                    return
+                text = waiting.pop()
+            row = _graded(own, text, device)
+            if limit.left() <= 0:
+                return  # it was interrupted
+            with lock:
+                keep(lines, asdict(row))
+                print(f"{row.file:64} {row.verdict:10} {row.seconds:6.1f} s  {row.said[:100]}", flush=True)
+
+    running = [threading.Thread(target=work, args=(each,), daemon=True) for each in judges]
+    for each in running:
+        each.start()
+    for each in running:
+        each.join(max(0.0, limit.left()))
+    for own, each in zip(judges, running, strict=True):
+        if each.is_alive():
+            own.interrupt()
+        each.join()
+        own.close()
+
+
+def _graded(judge: Judge, text: Text, device: str) -> Graded:
+    begun = time.monotonic()
+    gpu, notes, named = "", tuple[str, ...](), None
+    try:
+        verdict = judge.grade(text.source, text.exercise, timed=False)
+    except GraderError as error:
+        outcome, sentence = _NO_VERDICT, f"{type(error).__name__}: {error}"
+    else:
+        outcome, sentence, gpu = _VERDICTS[verdict.status], said(verdict, text.source), verdict.environment.gpu
+        notes = tuple(each.sentence for each in verdict.findings)
+        if text.expected == "wrong":
+            report = " ".join(as_text(verdict, text.source).split())
+            named = text.says[device == "cuda"] in report
+    return Graded(
+        text.name, text.exercise, text.expected, outcome, " ".join(sentence.split()), named, notes,
+        round(time.monotonic() - begun, 1), text.sha256, gpu, commit(),
+    )  # fmt: skip
+
+
+def _of_today(rows: Iterable[dict[str, object]], chosen: Sequence[Text]) -> dict[str, dict[str, object]]:
+    """The last row of each file whose text is unchanged."""
+    known = {each.name: each.sha256 for each in chosen}
+    return {str(row["file"]): row for row in rows if known.get(str(row["file"])) == row["sha256"]}
+
+
+def table(without: dict[str, dict[str, object]], on_gpu: dict[str, dict[str, object]], chosen: Sequence[Text]) -> str:
+    """The page: how many verdicts agree, then a row per file with two different ones, and why.
+
+    `without` and `on_gpu`: the rows by file. Only files that both graded count.
+    """
+    both = [each for each in chosen if _judged(without, each) and _judged(on_gpu, each)]
+    differing = [each for each in both if without[each.name]["verdict"] != on_gpu[each.name]["verdict"]]
+    agree = Counter(str(on_gpu[each.name]["verdict"]) for each in both if each not in differing)
+    lines = [
+        "# Verdicts without a GPU and with one", "",
+        f"{len(both)} of {len(chosen)} files of `tests/mistakes` and `tests/honest` were graded on both, for "
+        "correctness only. "
+        f"On {len(both) - len(differing)} the verdicts agree "
+        f"({', '.join(f'{number} {verdict}' for verdict, number in sorted(agree.items()))}). "
+        f"On {len(differing)} they differ:", "",
+        "| File | It is | Without a GPU | With a GPU | Reason |", "| --- | --- | --- | --- | --- |",
+    ]  # fmt: skip
+    for each in sorted(differing, key=lambda each: each.name):
+        ours, theirs = without[each.name], on_gpu[each.name]
+        cells = (each.name.removesuffix(".py"), each.expected, _cell(ours), _cell(theirs), _reason(each))
+        lines.append(f"| {' | '.join(cell.replace('|', '/') for cell in cells)} |")
+    unnamed = [
+        f"- `{each.name.removesuffix('.py')}` {where}: {row['said'] or 'right'}"
+        for each in sorted(both, key=lambda each: each.name)
+        for where, row in (("without a GPU", without[each.name]), ("with a GPU", on_gpu[each.name]))
+        if row["named"] is False and row["verdict"] == "wrong"
+    ]
+    if unnamed:
+        lines += ["", "Wrong on both or on one, but the report lacks the words that name the bug:", "", *unnamed]
+    return "\n".join(lines) + "\n"
+
+
+def _judged(rows: dict[str, dict[str, object]], text: Text) -> bool:
+    return text.name in rows and rows[text.name]["verdict"] != _NO_VERDICT
+
+
+def _cell(row: dict[str, object]) -> str:
+    return f"{row['verdict']}: {str(row['said'])[:160]}" if row["said"] else str(row["verdict"])
+
+
+def _reason(text: Text) -> str:
+    return REASONS.get(text.name.removesuffix(".py")) or REASONS.get(text.exercise, "")
+
+
+def _write_table() -> int:
+    without, chosen = _of_today(kept(FOLDER / "simulator.jsonl"), texts()), texts()
+    for path in sorted(FOLDER.glob("*.jsonl")):
+        if path.stem == "simulator":
+            continue
+        page = table(without, _of_today(kept(path), chosen), chosen)
+        path.with_suffix(".md").write_text(page, encoding="utf-8")
+        print(page)
+    return 0
+
+
+def main(arguments: Sequence[str]) -> int:
+    """The command. Return 1 if files are left."""
+    parser = argparse.ArgumentParser(prog="python -m benchmarks.disagreements")
+    parser.add_argument("what", choices=("simulator", "cuda", "table"))
+    parser.add_argument("--at-once", type=int, default=2, help="how many files to grade at a time")
+    parser.add_argument("--limit-s", type=float, default=_LIMIT_S)
+    parser.add_argument("--only", nargs="*", default=[], help="words of which a file's name must have one")
+    parser.add_argument("--unforked", action="store_true", help="start each worker anew, as in a learner's session")
+    asked = parser.parse_args(arguments)
+    if asked.what == "table":
+        return _write_table()
+    device: Literal["cuda", "simulator"] = asked.what
+    limit = Limit(asked.limit_s)
+    names = gpus() if device == "cuda" else []
+    lines = FOLDER / (f"{names[0].name.lower().replace(' ', '-')}.jsonl" if names else f"{device}.jsonl")
+    chosen = texts(asked.only)
+    done = _of_today(kept(lines), chosen)
+    todo = [each for each in chosen if not _judged(done, each)]
+    with contextlib.ExitStack() as stack:
+        if device == "simulator" and not asked.unforked:
+            _fork(stack)
+        gpu = "" if device == "simulator" else None
+        grade_all(todo, device, asked.at_once, lines, limit, lambda: Judge(device, gpu=gpu))
+    left = [each for each in todo if not _judged(_of_today(kept(lines), chosen), each)]
+    print(f"{len(chosen) - len(left)} of {len(chosen)} files have a verdict.")
+    return 1 if left else 0
+
+
+def _fork(stack: contextlib.ExitStack) -> None:
+    """Fork services and workers from processes that have imported everything, as the tests do."""
+    from tests.forked import ForkServer, use
+
+    paths: list[str] = []
+    for trusted in (False, True):
+        home = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="forks-")))
+        server = ForkServer(home, trusted=trusted)
+        stack.callback(server.close)
+        paths.append(server.path)
+    use(paths[0], paths[1])
+
+
+if __name__ == "__main__":
+    os.environ.update(toolkit(os.environ))
+    sys.exit(main(sys.argv[1:]))

@@ -1,0 +1,115 @@
+"""The table of disagreements: which files it grades, what it writes, and what it says."""
+
+from __future__ import annotations
+
+import threading
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from benchmarks import disagreements
+from benchmarks.disagreements import Text, grade_all, main, table, texts
+from benchmarks.limits import Limit, kept
+from grader.errors import JudgeStopped
+from grader.verdict import Environment, Failure, Verdict
+from tests.honest import corpus as honest
+from tests.mistakes import corpus as mistakes
+
+FILES = [Text(f"mistakes/softmax/{name}.py", "softmax", f"# {name}\n", "wrong", ("a race",) * 2) for name in "abc"]
+
+
+class Judged:
+    """A judge that fails every submission but `# b`, which it passes, and stops on `# c`."""
+
+    def __init__(self) -> None:
+        self.asked: list[str] = []
+        self.interrupted = threading.Event()
+
+    def grade(self, source: str, exercise: str, *, timed: bool) -> Verdict:
+        assert not timed
+        self.asked.append(source)
+        if source == "# c\n":
+            raise JudgeStopped("gone")
+        if source == "# waits\n":
+            self.interrupted.wait()
+            raise JudgeStopped("interrupted")
+        passed = source == "# b\n"
+        failure = None if passed else Failure("fails_on_gpu", "There is a race.")
+        return Verdict(
+            exercise, "", "passed" if passed else "failed", 0, 5, 5, "", Environment("cuda", "A GPU"), failure=failure
+        )
+
+    def interrupt(self) -> None:
+        self.interrupted.set()
+
+    def close(self) -> None:
+        pass
+
+
+def test_every_file_of_both_corpora_is_graded() -> None:
+    """Once each; the exercises that measure times come last."""
+    names = [each.name for each in texts()]
+    assert len(names) == len(set(names))
+    assert {f"mistakes/{each.name}.py" for each in mistakes.corpus()} <= set(names)
+    assert {f"honest/{each.name}" for each in honest.corpus() if not each.needs} <= set(names)
+    exercises = [each.exercise for each in texts()]
+    assert exercises.index("time_gpu") > exercises.index("softmax")
+    assert {each.exercise for each in texts(["vector_add/", "widen/"])} == {"vector_add", "widen"}
+
+
+def test_verdicts_are_written_as_they_come(tmp_path: Path) -> None:
+    """One line per file, with the first sentence and whether the bug was named; also if there was no verdict."""
+    lines = tmp_path / "some" / "cuda.jsonl"
+    grade_all(FILES, "cuda", 2, lines, Limit(60), Judged)  # type: ignore[arg-type]
+    rows = {row["file"][-4]: row for row in kept(lines)}
+    assert [rows[name]["verdict"] for name in "abc"] == ["wrong", "right", "no verdict"]
+    assert (rows["a"]["said"], rows["a"]["named"], rows["a"]["gpu"]) == ("There is a race.", True, "A GPU")
+    assert (rows["b"]["said"], rows["b"]["named"]) == ("", False)
+
+
+def test_at_the_limit_a_grading_is_ended_and_not_written(tmp_path: Path) -> None:
+    """A file that is interrupted is graded in the next run."""
+    lines = tmp_path / "cuda.jsonl"
+    waits = Text("mistakes/softmax/waits.py", "softmax", "# waits\n", "wrong")
+    grade_all([FILES[0], waits, FILES[1]], "cuda", 1, lines, Limit(2), Judged)  # type: ignore[arg-type]
+    assert [row["file"] for row in kept(lines)] == [FILES[0].name]
+
+
+def test_a_later_run_grades_what_is_new_or_changed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A file without a verdict is graded again; the exit status says whether one is left."""
+    changed = Text(FILES[1].name, "softmax", "# d\n", "wrong")
+    asked: list[Judged] = []
+
+    def judge(*_: Any, **__: Any) -> Judged:
+        asked.append(Judged())
+        return asked[-1]
+
+    monkeypatch.setattr(disagreements, "FOLDER", tmp_path)
+    monkeypatch.setattr(disagreements, "Judge", judge)
+    monkeypatch.setattr(disagreements, "texts", lambda only=(): FILES)
+    command = ["simulator", "--at-once", "1", "--unforked"]
+    assert main(command) == 1
+    monkeypatch.setattr(disagreements, "texts", lambda only=(): [FILES[0], changed, FILES[2]])
+    assert main(command) == 1
+    assert [each.asked for each in asked] == [["# a\n", "# b\n", "# c\n"], ["# d\n", "# c\n"]]
+
+
+def test_the_table_has_the_files_whose_verdicts_differ(monkeypatch: pytest.MonkeyPatch) -> None:
+    """With both sentences and the reason; a file that one side did not grade is not counted."""
+
+    def row(verdict: str, said: str = "", named: bool = True) -> dict[str, object]:
+        return {"verdict": verdict, "said": said, "named": named}
+
+    a, b, c = (each.name for each in FILES)
+    monkeypatch.setitem(disagreements.REASONS, "mistakes/softmax/a", "The interpreter has no streams.")
+    page = table(
+        {a: row("right"), b: row("wrong", "It is 0.", named=False), c: row("right")},
+        {a: row("wrong", "It | races."), b: row("wrong", "It is 0."), c: row("no verdict")},
+        FILES,
+    )
+    assert "2 of 3 files" in page
+    assert "agree (1 wrong)" in page
+    rows = [line for line in page.splitlines() if line.startswith("| mistakes")]
+    assert rows == ["| mistakes/softmax/a | wrong | right | wrong: It / races. | The interpreter has no streams. |"]
+    assert "- `mistakes/softmax/b` without a GPU: It is 0." in page
