@@ -91,6 +91,9 @@ device
 #
 # Change the solution and check again as often as you like. If your course keeps a leaderboard, `standings(…)` shows
 # your rank: `from grader import standings`, then `standings("softmax")`.
+#
+# To read a notebook without JupyterLab, make it a page: `jupyter nbconvert --to offline_html FILE.ipynb` in a terminal. The
+# page needs no network.
 
 # %% [markdown]
 # ## Your progress

@@ -26,6 +26,7 @@ BRINGS = {
     "functorch": "torch",
     "cuda": "cuda-bindings",
     "dask_jobqueue": "dask-jobqueue",
+    "bs4": "beautifulsoup4",
     "markdown_it": "markdown-it-py",
     "pynvml": "nvidia-ml-py",
     "yaml": "pyyaml",

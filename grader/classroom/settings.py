@@ -161,6 +161,7 @@ def apply(c: Any) -> None:
         "grader.classroom.preprocessor.SaveVerdicts", "nbgrader.preprocessors.AssignLatePenalties",
         "nbgrader.preprocessors.CheckCellMetadata",
     ]  # fmt: skip
+    c.GenerateFeedback.exporter_class = "grader.authoring.offline_page.OfflinePage"
     c.GenerateFeedback.preprocessors = [
         "nbgrader.preprocessors.GetGrades",
         "grader.classroom.released_cells.HideTests",

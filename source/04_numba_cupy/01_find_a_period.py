@@ -201,7 +201,7 @@ draw_folded(curve.t, curve.y, 2 * curve.published_days)
 #
 # On uneven samples, sine and cosine are not orthogonal: $D$ is not 0. Shifting time by $\tau$ makes them orthogonal:
 #
-# $$ 2w\tau = \operatorname{atan2}(2D,\; C - S) $$
+# $$ 2w\tau = \text{atan2}(2D,\; C - S) $$
 #
 # Half of this angle is $w\tau$ (no further factor $w$). With $c = \cos w\tau$ and $s = \sin w\tau$, the power is
 #

@@ -51,7 +51,7 @@ published_ladder("Numba")
 #
 # $$ X_c = \sum y_j c_j,\quad X_s = \sum y_j s_j,\quad C = \sum c_j^2,\quad S = \sum s_j^2,\quad D = \sum c_j s_j $$
 #
-# Then $\tau = \operatorname{atan2}(2D,\; C - S)\,/\,(2w)$. Let $c = \cos w\tau$ and $s = \sin w\tau$. The power is:
+# Then $\tau = \text{atan2}(2D,\; C - S)\,/\,(2w)$. Let $c = \cos w\tau$ and $s = \sin w\tau$. The power is:
 #
 # $$ P = \frac12\left(\frac{(c X_c + s X_s)^2}{c^2 C + 2cs D + s^2 S}
 # + \frac{(c X_s - s X_c)^2}{c^2 S - 2cs D + s^2 C}\right) $$

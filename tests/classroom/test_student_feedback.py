@@ -4,10 +4,16 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import nbformat
 import pytest
+from bs4 import BeautifulSoup
+from nbformat import v4
+from nbgrader.apps import NbGraderAPI
 from nbgrader.utils import notebook_hash
 
 from grader.classroom import class_actions
+from grader.classroom.settings import load
+from grader.classroom.student_feedback import write_feedback
 from grader.feedback.report import page_without_grades
 from tests.classroom.conftest import ASSIGNMENT, Classroom, ObedientJudge, solve
 
@@ -58,6 +64,22 @@ def test_work_of_which_nothing_can_be_read_has_pages(classroom: Classroom, judge
     assert "03_fuse_a_softmax.ipynb is UTF-16 text: " in page(classroom, "ann", OWN[1])
     assert not (classroom.folder / "feedback" / "ann" / ASSIGNMENT / "x.html").exists()
     assert "points" in page(classroom, "bob", OWN[1])
+
+
+def test_feedback_is_read_without_a_network(classroom: Classroom, judge: ObedientJudge) -> None:
+    """Formulas are MathML, and nothing is loaded: a learner may be on a train, and a browser may block other hosts."""
+    classroom.hand_in("ann", solve(3))
+    class_actions.autograde(classroom.folder, ASSIGNMENT)
+    graded = classroom.folder / "autograded" / "ann" / ASSIGNMENT / f"{OWN[1]}.ipynb"
+    notebook = nbformat.read(graded, 4)
+    notebook.cells.append(v4.new_markdown_cell("It takes $2MN$:\n\n$$\\frac{x_i}{2}$$"))
+    graded.chmod(0o644)
+    nbformat.write(notebook, graded)
+    assert write_feedback(NbGraderAPI(config=load(classroom.folder)), ASSIGNMENT, "ann", release=False) == ""
+    text = (classroom.folder / "feedback" / "ann" / ASSIGNMENT / f"{OWN[1]}.html").read_text(encoding="utf-8")
+    made = BeautifulSoup(text, "html.parser")
+    assert [formula.text for formula in made.select("math")] == ["2MN", "xi2"]
+    assert not made.select("script, img[src^=http], link[href^=http]")
 
 
 def test_a_page_is_for_the_learner_whose_work_it_is(classroom: Classroom, judge: ObedientJudge, tmp_path: Path) -> None:

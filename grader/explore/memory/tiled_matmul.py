@@ -187,7 +187,7 @@ def _bar(axes: Axes, span: tuple[int, int], y: float, colour: str, text: str, ha
     rectangle(axes, (start, y + 0.08), end - start, 0.84, facecolor=colour, edgecolor=DARK, linewidth=0.8,
                              hatch=hatch or None)  # fmt: skip
     if text:
-        box = {"facecolor": colour, "edgecolor": "none", "pad": 0.8} if hatch else None
+        box = {"facecolor": "white", "edgecolor": "none", "pad": 0.8} if hatch else None
         axes.text((start + end) / 2, y + 0.5, text, ha="center", va="center", fontsize=9.5, bbox=box,
                   color="white" if colour == BLUE else DARK)  # fmt: skip
 
