@@ -25,10 +25,13 @@ from grader.explore import (
     draw_shuffles,
     draw_transposed_tile,
     explore_banks,
+    explore_grouped_order,
+    explore_pipeline,
     explore_sectors,
     side_by_side,
 )
 from grader.explore.drawing.displays import BLUE, GREY, LIGHT, ORANGE, PALE
+from grader.explore.memory.tiled_matmul import draw_grouped_order, draw_pipeline
 
 
 def _traffic_picture() -> Picture:
@@ -160,8 +163,18 @@ def test_a_notebook_gets_widgets_and_a_still_picture(choices) -> None:  # type: 
     """A front end without widgets shows the picture, a terminal the alt text."""
     bundle = choices()._repr_mimebundle_()
     assert "application/vnd.jupyter.widget-view+json" in bundle
-    assert bundle["text/html"] == choices().first._repr_html_()
+    assert choices().first._repr_html_() in bundle["text/html"]
     assert choices().first.alt in bundle["text/plain"]
+
+
+def test_still_pictures_show_what_a_page_compares() -> None:
+    """An exported page has no slider, so it shows each value that the text compares."""
+    for choices, draw, values in (
+        (explore_banks(), draw_banks, (32, 33)),
+        (explore_pipeline(), draw_pipeline, (1, 4)),
+        (explore_grouped_order(), draw_grouped_order, (1, 8)),
+    ):
+        assert choices._repr_mimebundle_()["text/html"] == "".join(draw(value)._repr_html_() for value in values)
 
 
 def test_without_widgets_the_picture_is_left(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -152,12 +152,14 @@ class Interactive:
 class Choices(Interactive):
     """`draw` with a slider for each argument. Sliders start at the first value.
 
-    JupyterLab shows sliders. An exported page or a terminal shows `first`.
+    JupyterLab shows sliders. A terminal shows `first`, and so does an exported page, unless `stills` names the values
+    of an only slider that the page compares.
     """
 
     draw: Callable[..., Picture]
     knobs: Mapping[str, Sequence[int]]
     labels: Mapping[str, str]
+    stills: Sequence[int] = ()
 
     @property
     def first(self) -> Picture:
@@ -189,7 +191,10 @@ class Choices(Interactive):
         return ipywidgets.VBox([*sliders.values(), page])
 
     def _still_html(self) -> str:
-        return self.first._repr_html_()
+        if not self.stills:
+            return self.first._repr_html_()
+        (name,) = self.knobs
+        return "".join(self.draw(**{name: value})._repr_html_() for value in self.stills)
 
 
 _LISTING = "font-size:12px; margin:6px 0; white-space:pre"

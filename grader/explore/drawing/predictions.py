@@ -70,6 +70,8 @@ def _is_int(value: object) -> bool:
 def _judge(prediction: object, found: object, within: float) -> tuple[str, bool]:
     """The comment on a prediction, and whether it is right or close."""
     got, want = _parts(prediction), _parts(found)
+    if len(got) == len(want) == 1 and isinstance(got[0], str) and not isinstance(want[0], str):
+        got = [_number(got[0])]
     names = _names(got), _names(want)
     if names[0] is not None and names[0] == names[1]:
         return _RIGHT, True
@@ -93,11 +95,17 @@ def _parts(value: Any) -> list[object]:
 
 
 def _names(parts: list[object]) -> Counter[str] | None:
-    """The names among texts such as "exp, sum", without case and quotes, or None if a part is not a text."""
+    """The names among texts such as "exp, sum", without case, quotes and article, or None if a part is not a text."""
     if not parts or not all(isinstance(part, str) for part in parts):
         return None
     words = (word.strip(" \t`'\"()[].").casefold() for part in parts for word in re.split(r",|;|\band\b", str(part)))
-    return Counter(word for word in words if word)
+    return Counter(re.sub(r"^(an?|the) ", "", word) for word in words if word)
+
+
+def _number(text: str) -> object:
+    """The number in a text such as "2 kernels" or "1,024 B"; the text if it is not one number and its unit."""
+    found = re.fullmatch(r"\s*([-+]?[\d,]*\.?\d+(?:e[-+]?\d+)?)\s*[^\d\s]*\s*", text, re.IGNORECASE)
+    return float(found[1].replace(",", "")) if found else text
 
 
 def _factor(got: object, want: object) -> float:

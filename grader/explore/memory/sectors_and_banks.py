@@ -243,7 +243,8 @@ def _cost(access: BankAccess) -> str:
 
 def explore_banks() -> Choices:
     """`draw_banks` with a slider for the step."""
-    return Choices(draw_banks, {"step": (32, *range(32), *range(33, 65))}, {"step": "step, in words of 4 bytes"})
+    steps = (32, *range(32), *range(33, 65))
+    return Choices(draw_banks, {"step": steps}, {"step": "step, in words of 4 bytes"}, stills=(32, 33))
 
 
 def draw_padded_tile(padding: int = 1) -> Picture:

@@ -194,7 +194,7 @@ def _bar(axes: Axes, span: tuple[int, int], y: float, colour: str, text: str, ha
 
 def explore_pipeline() -> Choices:
     """`draw_pipeline` with a slider for the number of stages."""
-    return Choices(draw_pipeline, {"stages": (3, 1, 2, 4, 5)}, {"stages": "stages"})
+    return Choices(draw_pipeline, {"stages": (3, 1, 2, 4, 5)}, {"stages": "stages"}, stills=(1, 4))
 
 
 _FILL, _MAIN, _STORE = 1, 4, 1  # a tile's prologue, main loop and epilogue, in units of time
@@ -395,4 +395,5 @@ def _figures(axes: Axes, order: GroupedOrder, rows: int, columns: int) -> None:
 
 def explore_grouped_order() -> Choices:
     """`draw_grouped_order` with a slider for the group size."""
-    return Choices(draw_grouped_order, {"group": (8, 1, 2, 4, 16, 32, 64)}, {"group": "rows of tiles per group"})
+    groups = (8, 1, 2, 4, 16, 32, 64)
+    return Choices(draw_grouped_order, {"group": groups}, {"group": "rows of tiles per group"}, stills=(1, 8))
