@@ -31,7 +31,7 @@ def graphs(recorder: Recorder) -> None:
     compiled = torch.compile(many_small_steps, mode="reduce-overhead")
     graph.replay()
     for name, found in (("CUDA graph", result), ("reduce-overhead", compiled(x))):
-        if not torch.allclose(found, expected):
+        if not torch.allclose(found, expected, atol=1e-6):  # compiled, a product and a sum are rounded only once
             raise SystemExit(f"{name}: the result is wrong. No figure is written.")
     ways: dict[str, Callable[[], Any]] = {
         "eager": partial(many_small_steps, x),
