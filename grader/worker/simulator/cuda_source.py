@@ -137,23 +137,36 @@ def shared_memory(tokens: list[Token]) -> list[Token]:
     """Rewrite every declaration of shared memory as plain C++ over the memory of `launch.h`, on its own lines."""
     result: list[Token] = []
     state = _Shared()
-    depth = i = 0
+    outside: list[bool] = []  # of functions, within each brace
+    i = 0
     while i < len(tokens):
         text = tokens[i].text if tokens[i].kind in ("word", "punctuation") else ""
-        if text in "{}" and text:
-            depth += 1 if text == "{" else -1
+        if text == "{":
+            outside.append(all(outside) and _opens_a_namespace(tokens, i))
+        elif text == "}" and outside:
+            outside.pop()
         if text == "extern" and (after := _extern_shared(tokens, i)):
-            result.append(_dynamic(tokens[i:after], depth == 0, state))
+            result.append(_dynamic(tokens[i:after], all(outside), state))
             i = after
         elif text == "__shared__" and (after := _statement_end(tokens, i)):
             before = previous_token(result, len(result) - 1)
             is_static = before >= 0 and result[before].text == "static"
-            result.append(_static(tokens[i + 1 : after], is_static, state))
+            result.append(_static(tokens[i + 1 : after], is_static, all(outside), state))
             i = after
         else:
             result.append(tokens[i])
             i += 1
     return result
+
+
+def _opens_a_namespace(tokens: list[Token], brace: int) -> bool:
+    """Whether the brace opens `namespace name {`, `namespace {` or `extern "C" {`."""
+    at = previous_token(tokens, brace - 1)
+    if at >= 0 and tokens[at].kind == "string":
+        return tokens[previous_token(tokens, at - 1)].text == "extern"
+    while at >= 0 and tokens[at].text != "namespace" and (tokens[at].kind == "word" or tokens[at].text == "::"):
+        at = previous_token(tokens, at - 1)
+    return at >= 0 and tokens[at].text == "namespace"
 
 
 def _statement_end(tokens: list[Token], at: int) -> int:
@@ -210,7 +223,7 @@ def _dynamic(declaration: list[Token], at_file_scope: bool, state: _Shared) -> T
     return Token("punctuation", text + ends)
 
 
-def _static(declaration: list[Token], is_static: bool, state: _Shared) -> Token:
+def _static(declaration: list[Token], is_static: bool, outside: bool, state: _Shared) -> Token:
     """Rewrite `__shared__ T name[n];` as members of a static object with guards around them, new for each block."""
     names = declared(declaration)
     text = _text(declaration)
@@ -223,11 +236,11 @@ def _static(declaration: list[Token], is_static: bool, state: _Shared) -> Token:
     )
     references = "".join(f" [[maybe_unused]] static auto& {name} = {own}.{name};" for name in names)
     calls = ", ".join(f'::cuda_on_cpu::shared({name}, "{name}")' for name in names)
-    return Token(
-        "punctuation",
-        f"{'' if is_static else 'static '}struct {{ {before} {text} {after} }} {own};{references}"
-        f" static unsigned long {seen}; if (::cuda_on_cpu::first_in_block({seen})) {calls};",
-    )
+    shared = f"{'' if is_static else 'static '}struct {{ {before} {text} {after} }} {own};{references}"
+    if outside:  # of a function
+        return Token("punctuation", f"{shared} static ::cuda_on_cpu::SharedVariable {seen}([] {{ {calls}; }});")
+    new = f" static unsigned long {seen}; if (::cuda_on_cpu::first_in_block({seen})) {calls};"
+    return Token("punctuation", shared + new)
 
 
 _VARIABLES = ("__device__", "__constant__", "__managed__")
@@ -446,16 +459,29 @@ def _launches(tokens: list[Token]) -> list[Token]:
         config = _text(_launches(tokens[i + 1 : end_of_config]))
         between = _text(tokens[end_of_config + 1 : begin])
         arguments = _launches(tokens[begin + 1 : finish])
+        call = f"[&](auto... cuda_on_cpu_a) {{ {kernel}(cuda_on_cpu_a...); }}"
         comma = "," if any(not token.blank for token in arguments) else ""
-        result[start:] = [
-            Token(
-                "punctuation",
-                f"::cuda_on_cpu::launch([&](auto... cuda_on_cpu_a) {{ {kernel}(cuda_on_cpu_a...); }}, "
-                f"::cuda_on_cpu::Config({config}){comma}{between}{_text(arguments)})",
-            )
-        ]
+        configured = f"::cuda_on_cpu::Config({config})"
+        if _in_braces(arguments):
+            launch = f"::cuda_on_cpu::launcher({kernel}, {call}, {configured}){between}({_text(arguments)})"
+        else:
+            launch = f"::cuda_on_cpu::launch({call}, {configured}{comma}{between}{_text(arguments)})"
+        result[start:] = [Token("punctuation", launch)]
         i = finish + 1
     return result
+
+
+def _in_braces(arguments: list[Token]) -> bool:
+    """Whether one of a call's arguments is a list in braces, such as `{x, n}`."""
+    i = next_token(arguments, 0)
+    begins = True  # an argument
+    while i < len(arguments):
+        text = arguments[i].text if arguments[i].kind == "punctuation" else ""
+        if begins and text == "{":
+            return True
+        begins = text == ","
+        i = next_token(arguments, (max(closing(arguments, i), i) if text in CLOSING else i) + 1)
+    return False
 
 
 def _text(tokens: list[Token]) -> str:

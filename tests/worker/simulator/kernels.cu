@@ -195,6 +195,22 @@ __global__ void uninitialised(float* out) {
 }
 extern "C" void run_uninitialised(float* out) { uninitialised<<<3, 4>>>(out); }
 
+namespace deep::within {
+__shared__ float of_file, two_of_file[2];
+__global__ void uninitialised_in_file(float* out) {
+    if (threadIdx.x == 0) out[blockIdx.x] = of_file + two_of_file[1], of_file = two_of_file[1] = 0.0f;
+}
+}  // namespace deep::within
+extern "C" void run_uninitialised_in_file(float* out) { deep::within::uninitialised_in_file<<<3, 4>>>(out); }
+
+struct Vector { const float* data; long n; };
+template <int factor>
+__global__ void by_vectors(Vector x, float* out, double more) {
+    const int i = blockIdx.x * blockDim.x + threadIdx.x;
+    if (i < x.n) out[i] = factor * x.data[i] + (float)more;
+}
+extern "C" void run_braces(const float* x, float* out, int n) { by_vectors<2><<<2, 32>>>({x, n}, out, 1); }
+
 __global__ void add_one(float* out, double* wide) {
     atomicAdd(out, 1.0f);
     atomicAdd(wide, 1.0);

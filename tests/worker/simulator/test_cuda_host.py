@@ -1,4 +1,4 @@
-"""What the host and the GPU share in simulated CUDA C++: memory of one side that the other may not use, or not yet."""
+"""Memory that the host and the GPU share in simulated CUDA C++, and memory of one that the other may not use."""
 
 from __future__ import annotations
 

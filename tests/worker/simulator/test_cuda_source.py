@@ -199,10 +199,18 @@ def test_a_missing_bounds_check_writes_outside(library: ctypes.CDLL) -> None:
     assert (memory[64:] == 0).all()
 
 
-def test_shared_memory_is_not_zero_to_begin_with(library: ctypes.CDLL) -> None:
+def test_arguments_in_braces_become_the_kernels_parameters(library: ctypes.CDLL) -> None:
+    """Their types are the kernel's, and its other arguments are converted, as in a call."""
+    x, out = numbers(64), np.zeros(64, np.float32)
+    library.run_braces(pointer(x), pointer(out), 64)
+    assert (failure(library), out.tolist()) == ("", (2 * x + 1).tolist())
+
+
+@pytest.mark.parametrize("run", ["run_uninitialised", "run_uninitialised_in_file"])
+def test_shared_memory_is_not_zero_to_begin_with(library: ctypes.CDLL, run: str) -> None:
     """A read of shared memory that no thread of the block has written gives NaN, in every block."""
     out = np.zeros(3, np.float32)
-    library.run_uninitialised(pointer(out))
+    library[run](pointer(out))
     assert np.isnan(out).all()
     assert (out.view(np.uint32) != 0xFFFFFFFF).all(), "that NaN says that an output was never written"
 
@@ -328,6 +336,11 @@ def test_what_nvcc_refuses_is_refused(tmp_path: Path) -> None:
 
 def launch(kernel: str, config: str, rest: str) -> str:
     return NOTHING_BUT_LAUNCH.format(kernel=kernel, config=config, rest=rest)
+
+
+def launch_of_braces(kernel: str, config: str, arguments: str) -> str:
+    text = launch(kernel, config, "").replace("::launch(", f"::launcher({kernel}, ")
+    return f"{text}({arguments})"
 
 
 @pytest.mark.parametrize(
@@ -565,7 +578,10 @@ def test_random_launches_are_all_rewritten() -> None:
         ]
         gap = dice.choice(["", " ", "\n", " /* <<< */ "])
         source = " ; ".join(f"{k}{gap}<<<{c}>>>({a})" for k, c, a in parts)
-        expected = " ; ".join(launch(k + gap, c, ("," if a else "") + a) for k, c, a in parts)
+        expected = " ; ".join(
+            launch_of_braces(k + gap, c, a) if "{1, 2}" in a else launch(k + gap, c, ("," if a else "") + a)
+            for k, c, a in parts
+        )
         assert translate(source) == expected
 
 

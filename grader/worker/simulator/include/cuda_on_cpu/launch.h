@@ -103,6 +103,17 @@ CUDA_ON_CPU_UNSEEN static void shared(T& object, const char* name, int line = __
     stop();
 }
 
+// A variable that is shared although it is declared outside of a kernel. Every launch gives each block one, used or not.
+CUDA_ON_CPU_STATE struct FileShared {
+    void (*renew)();
+} file_shared[32];
+CUDA_ON_CPU_STATE int file_shared_count = 0;
+struct SharedVariable {
+    CUDA_ON_CPU_UNSEEN explicit SharedVariable(void (*renew)()) {
+        if (file_shared_count < 32) file_shared[file_shared_count++] = {renew};
+    }
+};
+
 // The part of the launching thread's stack that is in use, which holds the arguments. What lies further down is not
 // asked about: without a limit on the stack, the C library counts all memory down to the last mapping as its own.
 constexpr uintptr_t deepest_bytes = 256 * 1024;  // of the scheduler's own calls below the launch
@@ -175,6 +186,7 @@ CUDA_ON_CPU_UNSEEN static void run(const Config& config, Body body) {
         for (blockIdx.y = 0; blockIdx.y < gridDim.y; ++blockIdx.y)
             for (blockIdx.x = 0; blockIdx.x < gridDim.x; ++blockIdx.x, backwards = !backwards) {
                 forget(dynamic_shared, config.shared);
+                for (int i = 0; i < file_shared_count; ++i) file_shared[i].renew();
                 if (!run_block(body, threads, backwards)) return void(traffic.on = false);
                 if (traffic.on) judge_traffic();
                 traffic.on = false;
@@ -213,6 +225,18 @@ CUDA_ON_CPU_UNSEEN static void launch(Kernel kernel, Config config, Arguments...
         fflush(stdout);
     }
     pthread_mutex_unlock(&launching);
+}
+
+// The same for arguments in braces, whose types only the kernel's parameters tell.
+template <class Kernel, class... Parameters>
+struct Launch {
+    Kernel kernel;
+    Config config;
+    CUDA_ON_CPU_UNSEEN void operator()(Parameters... arguments) const { launch(kernel, config, arguments...); }
+};
+template <class Kernel, class... Parameters>
+static Launch<Kernel, Parameters...> launcher(void (*)(Parameters...), Kernel kernel, Config config) {
+    return {kernel, config};
 }
 
 CUDA_ON_CPU_UNSEEN static void trap(const char* what, int line) {
