@@ -203,6 +203,7 @@ class Exercise:
     wall_limit_s: float = 90.0  # for all waits together: import, cases and timing. All limits grow on a slow host
     of_the_host: bool = False  # also time what a call costs the host; if not, calls are queued before the clock starts
     launches: int | None = None  # per timed round, if the bytes moved do not tell how long a launch takes
+    changed_by: str = ""  # the file of the class that changed its points, gates or limits
     over_ceiling: float = 1.0  # good work takes at least this many times the ceiling's time: a timed case grows less
 
     @property

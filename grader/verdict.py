@@ -138,6 +138,7 @@ class Environment:
     sm_clock_mhz: int | None = None
     memory_clock_mhz: int | None = None
     temperature_c: int | None = None
+    changed_by: str = ""  # the file of the class that changed points, gates or limits
     notes: tuple[str, ...] = ()  # what disturbed the timing, in sentences
     uncompiled: str = ""  # without a GPU: why kernels were simulated but not compiled for one
     cell: str = ""  # the cell of a notebook that was checked: "In [3]"

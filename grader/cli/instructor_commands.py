@@ -125,6 +125,24 @@ def _numbers(text: str) -> tuple[int, ...]:
         raise typer.BadParameter(f"{text!r} is not a list of numbers, such as 0,1.", param_hint="--gpus") from None
 
 
+@class_app.command("gates")
+def gates(
+    exercises: Annotated[
+        list[str], typer.Argument(metavar="EXERCISE...", help="The exercises; `grader exercises` lists them.")
+    ],
+    course: OfCourse = Path(),
+) -> None:
+    """Print the points, gates and limits of exercises, as they stand in a course's gates.toml or in the package.
+
+    \b
+    Example: grader classroom gates softmax matmul >> ~/gpu-course/gates.toml
+    """
+    from grader.exercises import class_gates, find, found
+
+    found.use(course)
+    answer(False, None, "\n\n".join(class_gates.as_toml(find(name)) for name in exercises))
+
+
 @class_app.command("rescore")
 def rescore(
     course: CourseFolder,

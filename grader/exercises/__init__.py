@@ -76,13 +76,14 @@ PACKAGED: dict[str, Exercise] = {exercise.id: exercise for exercise in _IN_ORDER
 
 
 class _Exercises(Mapping[str, Exercise]):
-    """The package's exercises, then the course folder's. Every access looks at the folder as it is now.
+    """The package's exercises, then the course folder's, with the class's own gates. Every access looks at the folder
+    as it is now.
 
-    Raises UnusableExercise where a module of the course folder cannot be used.
+    Raises UnusableExercise where a module of the course folder, or its `gates.toml`, cannot be used.
     """
 
     def _all(self) -> dict[str, Exercise]:
-        return PACKAGED | found.exercises(PACKAGED)
+        return found.with_class_gates(PACKAGED | found.exercises(PACKAGED))
 
     def __getitem__(self, exercise_id: str) -> Exercise:
         return self._all()[exercise_id]
@@ -102,9 +103,9 @@ def find(exercise_id: str) -> Exercise:
 
     Raises:
         UnknownExercise: there is none; the message has the nearest id, or lists the exercises that exist.
-        UnusableExercise: a module of the course folder cannot be used.
+        UnusableExercise: a module of the course folder, or its `gates.toml`, cannot be used.
     """
-    if exercise_id in PACKAGED:
+    if exercise_id in PACKAGED and found.gates_file() is None:
         return PACKAGED[exercise_id]
     every = dict(EXERCISES)
     if exercise_id in every:

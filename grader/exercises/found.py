@@ -1,4 +1,4 @@
-"""A course folder's own exercises: `exercises/*.py` in it, imported as the package's are.
+"""A course folder's own exercises: `exercises/*.py` in it, imported as the package's are; and its `gates.toml`.
 
 The course folder is, in this order:
 
@@ -23,9 +23,11 @@ import traceback
 from collections.abc import Mapping
 from pathlib import Path
 from types import ModuleType
+from typing import Any
 
 from grader.errors import UnusableExercise
 from grader.exercise import Exercise
+from grader.exercises import class_gates
 from grader.exercises.validation import faults
 
 FOLDER = "exercises"
@@ -38,6 +40,7 @@ _Stamp = tuple[tuple[str, int, int], ...]  # name, time of the last change, size
 
 _used: Path | None = None
 _loaded: tuple[Path, _Stamp, dict[str, Exercise]] | None = None
+_gated: tuple[tuple[Any, ...], dict[str, Exercise]] | None = None
 
 
 def use(course: Path | None) -> None:
@@ -97,6 +100,31 @@ def exercises(taken: Mapping[str, Exercise]) -> dict[str, Exercise]:
         _refuse_open([place, *(place / name for name, _, _ in stamp)])
         _loaded = place, stamp, _imported(place, files, taken)
     return _loaded[2]
+
+
+def gates_file() -> Path | None:
+    """The course folder's `gates.toml`, or None if there is none."""
+    found = course()
+    return found / class_gates.NAME if found is not None and (found / class_gates.NAME).is_file() else None
+
+
+def with_class_gates(every: dict[str, Exercise]) -> dict[str, Exercise]:
+    """The exercises with the points, gates and limits of the course folder's `gates.toml`, if there is one.
+
+    Raises:
+        UnusableExercise: the file is wrong, or others can write to it.
+    """
+    global _gated
+    file = gates_file()
+    if file is None:
+        return every
+    stamp = file.stat().st_mtime_ns, file.stat().st_size
+    key = file, stamp, tuple(every.values())
+    if _gated is None or _gated[0] != key:
+        _gated = None
+        _refuse_open([file])
+        _gated = key, class_gates.changed(every, file)
+    return _gated[1]
 
 
 def file_of(exercise: Exercise) -> str:

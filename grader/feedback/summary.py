@@ -217,6 +217,7 @@ def environment_line(verdict: Verdict) -> str:
         figures += [environment.temperature_c and f"{environment.temperature_c} °C"]
         known = ", ".join(figure for figure in figures if figure)
         parts.append(known and f"at the end {known}")
+    parts.append(environment.changed_by and f"points, gates and limits: the class's {environment.changed_by}")
     parts.append(environment.cell and f"checked: cell {environment.cell}")
     parts.append(environment.uncompiled and f"not compiled for a GPU: {clean(environment.uncompiled)}")
     if environment.device == "simulator":

@@ -424,7 +424,9 @@ class Job:
             max_points=exercise.max_points,
             reachable_points=reachable,
             submission_sha256="",
-            environment=replace(self.bench.environment(self.timer.record), uncompiled=self.uncompiled),
+            environment=replace(
+                self.bench.environment(self.timer.record), uncompiled=self.uncompiled, changed_by=exercise.changed_by
+            ),
             cases=(*uncontradicted(self.cases, exercise.suspects), *not_run),
             gates=gates,
             timings=self.timer.timings(exercise.timed_cases) if kept else (),

@@ -169,8 +169,8 @@ class Judge:
         self.close()
 
     def _start(self) -> Channel:
-        place = found.folder()
-        course = str(place.parent) if place is not None else None
+        place = found.course() if found.folder() or found.gates_file() else None
+        course = str(place) if place is not None else None
         if self._process is not None and (self._process.poll() is not None or self._course != course):
             self.close()
         if self._process is None or self._channel is None:
