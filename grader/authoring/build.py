@@ -90,7 +90,7 @@ class Plan:
 def plan(tree: Tree, exercises: Mapping[str, Exercise]) -> Plan:
     """Make every file that can be made, and record the others as problems of the plan."""
     made = Plan()
-    render = renderer(exercises, Results(tree.results))
+    render = renderer(exercises, Results(tree.results), tree.source)
     for source in tree.notebooks():
         name = source.relative_to(tree.source).as_posix()
         target = name.removesuffix(".py") + ".ipynb"

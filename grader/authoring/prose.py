@@ -5,6 +5,7 @@
 - `exercise(id)`: the `Exercise` itself; `exercise("softmax").max_points`
 - `gate(id, baseline)`: its speed gate against that baseline; `gate("softmax", "torch").at_least`
 - `points(place)`: what a chapter or a notebook is worth; `points("03_triton")`, `points("03_triton/01_add_vectors")`
+- `minutes(place)`: how long the first cells of its notebooks say that they take
 - `recorded(bench=…, case=…, metric=…, gpu=…)`: the one recorded result that matches, a `Recorded`. It prints as a
   number with its unit ("3,576 GB/s", "1.52×", "93 %"). `gpu` may be part of the name, or left out if only one
   GPU matches.
@@ -16,6 +17,7 @@ A number that is missing fails the build.
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable, Mapping
 from dataclasses import fields
 from functools import cached_property
@@ -29,6 +31,8 @@ from grader.errors import GraderError
 from grader.exercise import Exercise, Gate
 from grader.results import Row
 from grader.words import plural
+
+_MINUTES = re.compile(r"\babout (\d+) minutes\b")
 
 
 class Recorded(Row):
@@ -106,8 +110,11 @@ class Results:
         return found[0]
 
 
-def renderer(exercises: Mapping[str, Exercise], results: Results) -> Callable[[str], str]:
-    """A function that fills the numbers into the text of a Markdown cell. The function raises SourceError."""
+def renderer(exercises: Mapping[str, Exercise], results: Results, source: Path) -> Callable[[str], str]:
+    """A function that fills the numbers into the text of a Markdown cell. The function raises SourceError.
+
+    `source` is the folder with the source notebooks.
+    """
 
     def exercise(exercise_id: str) -> Exercise:
         if exercise_id not in exercises:
@@ -130,6 +137,14 @@ def renderer(exercises: Mapping[str, Exercise], results: Results) -> Callable[[s
             raise SourceError(f"there is no exercise in {place!r}.")
         return sum(found)
 
+    def minutes(place: str) -> int:
+        inside = source / f"{place}.py"
+        said = [_MINUTES.search(each.read_text(encoding="utf-8")) for each in [inside, *(source / place).glob("*.py")]
+                if each.is_file()]  # fmt: skip
+        if not said or not all(said):
+            raise SourceError(f'a notebook of {place!r} does not say "about … minutes", or there is none.')
+        return sum(int(found[1]) for found in said if found)
+
     environment = jinja2.Environment(
         variable_start_string="⟦",
         variable_end_string="⟧",
@@ -146,6 +161,7 @@ def renderer(exercises: Mapping[str, Exercise], results: Results) -> Callable[[s
     known = {
         "exercise": exercise,
         "gate": gate,
+        "minutes": minutes,
         "points": points,
         "recorded": results.one,
         "recorded_all": results.all,

@@ -282,7 +282,7 @@ compare(prediction, sum(event.name in ("aten::mul", "aten::add") for event in pr
 # %% [markdown]
 # As a CUDA graph, that is one launch for all of them. Capturing runs nothing: it writes down which kernels are launched, with
 # which addresses. So a replay reads the *same* input tensor and writes the *same* result tensor. To process new data, copy
-# them into the input first.
+# it into the input first.
 
 
 # %%

@@ -531,7 +531,7 @@ recorded("bytes/transpose", "bandwidth_gbps", "share_of_copy")
 # <details><summary>Answer</summary>
 #
 # The simulator reports a race and names both lines. On a GPU the result may be right by luck, on this machine and for
-# this size. `compute-sanitizer --tool racecheck` finds such races on a GPU.
+# this size. `compute-sanitizer --tool racecheck python program.py` finds such races on a GPU.
 #
 # </details>
 #

@@ -360,7 +360,7 @@ check(matmul_tiled)
 
 # %% [markdown]
 # Now launch it yourself, on matrices of your own. Multiplying by the identity is a good first test: if the result is
-# not `a`, the place of a wrong element tells where to look.
+# not `a`, the place of a wrong element tells you where to look.
 
 # %%
 a, b = torch.randn(40, 33, device=device), torch.eye(33, device=device)

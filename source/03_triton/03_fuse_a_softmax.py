@@ -417,7 +417,7 @@ list_kernels(torch.softmax, x, 1, title="torch.softmax")
 # still be in the L2 cache.
 #
 # If you have a GPU, try `list_kernels(softmax, x, torch.empty_like(x))` in a cell of your own. To see *inside* a
-# kernel, use NVIDIA's Nsight Compute (`ncu`): it shows the share of the bandwidth and the spilled registers.
+# kernel, use NVIDIA's Nsight Compute: `ncu python program.py` shows the share of the bandwidth, the registers and more.
 
 # %% [markdown]
 # ## Your kernel in a model

@@ -332,8 +332,8 @@ compare(prediction, int(227 // stage_kib), "stages", how="computed")
 #
 # - **Compiling takes seconds per configuration.** For a small product that is a waste. `early_config_prune` names a
 #   function that may shorten the list first. The exercise's cell has one, `worth_timing`.
-# - **To see the choice,** print `matmul_kernel.best_config` after a launch, or set `TRITON_PRINT_AUTOTUNING=1` before
-#   you start Python.
+# - **To see the choice,** print `matmul_kernel.best_config` after a launch, or start your program with
+#   `TRITON_PRINT_AUTOTUNING=1 python program.py`.
 # - **Without a GPU** the interpreter takes the first configuration in the list. To try the others, put each of them
 #   first once, and check.
 

@@ -149,7 +149,8 @@ check(ls_numba_baseline)
 # ### How fast is the baseline?
 #
 # It is compared with the same arithmetic in torch, operation by operation. Each torch operation writes a sine or a
-# product per pair of sample and frequency to memory, and the next one reads it back. Your kernel keeps them in registers.
+# product per pair of sample and frequency to memory, and the next one reads it back. Your kernel keeps them in registers,
+# the fastest memory of a thread.
 #
 # You get ⟦ gate("ls_numba_baseline", "eager").points ⟧ of ⟦ exercise("ls_numba_baseline").max_points ⟧ points for
 # ⟦ gate("ls_numba_baseline", "eager").at_least ⟧ times torch's speed, at
@@ -278,7 +279,7 @@ benchmark(ls_numba_cached)
 # %% [markdown]
 # Expect the two curves to coincide, even at the smallest size. There the recorded kernel took
 # ⟦ recorded(bench="ls_numba_cached", case="1,024 samples × 16,384 frequencies", metric="median_us", gpu="H200") ⟧ on an
-# H200. In that time the host has prepared the next call, so the GPU never waits.
+# H200. In that time the CPU, called the host, has prepared the next call, so the GPU never waits.
 #
 # A cache pays off when the kernel is shorter than the host's preparation. It did in the first version by cuSignal's
 # authors, shown at GTC China 2020: in CuPy, their cache raised the lead over SciPy from 2,573 to 4,172 times.
@@ -389,8 +390,8 @@ benchmark(ls_numba_typed)
 # `fastmath=True` allows it, along with approximate division and reordered sums. Numba 0.53, which cuSignal's authors
 # used, did not map `sin` to it, not even with fast math. That is why the published rung gained next to nothing.
 #
-# Predict: how many `MUFU.SIN` does the fast-math kernel contain today? The compiler unrolls the loop over the samples
-# four times.
+# Predict: how many `MUFU.SIN` does the fast-math kernel contain today? The compiler **unrolls** the loop over the samples
+# four times: it writes out four passes, one after the other.
 
 # %%
 prediction = ...  # MUFU.SIN in the whole kernel

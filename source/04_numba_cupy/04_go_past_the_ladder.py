@@ -323,8 +323,8 @@ recorded("ladder/past", "median_ms", "ratio_vs_last_rung", "registers", "correct
 # ⟦ "%.1f" | format(recorded(bench="ladder/past", case="rotation, float32", metric="median_ms", gpu="H200").value / (2**33 / (128 * 132 * 1.98e6))) ⟧
 # times as long as its eight multiply-adds alone would. Two causes can be counted. Its loop has 133 instructions instead of
 # 128, 4 % more. And its 512 blocks do not divide evenly among 132 SMs: most SMs get four and some only three, which leaves
-# 3 % of the GPU idle. With a GPU you can search for the rest: Nsight Compute says why threads stall, as in
-# [Free a pipeline](../01_profiling/03_free_a_pipeline.ipynb).
+# 3 % of the GPU idle. With a GPU you can search for the rest: `ncu --section WarpStateStats python program.py` says why
+# threads stall. [Free a pipeline](../01_profiling/03_free_a_pipeline.ipynb) introduces Nsight Compute.
 #
 # These numbers of frequencies per thread, and of threads per block, were tried:
 

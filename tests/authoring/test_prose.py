@@ -15,7 +15,7 @@ CASE = 'bench="softmax", case="4096 × 8192"'
 
 
 def rendered(tree: Checkout, text: str) -> str:
-    return renderer(EXERCISES, Results(tree.root / "benchmarks" / "results"))(text)
+    return renderer(EXERCISES, Results(tree.root / "benchmarks" / "results"), tree.root / "source")(text)
 
 
 def test_numbers_come_from_the_exercise(tree: Checkout) -> None:
@@ -31,6 +31,13 @@ def test_points_are_added_up(tree: Checkout) -> None:
     softmax = EXERCISES["softmax"]
     for place in (softmax.chapter, f"{softmax.chapter}/{softmax.notebook}"):
         assert rendered(tree, f'⟦ points("{place}") ⟧') == "10"
+
+
+def test_minutes_are_added_up(tree: Checkout) -> None:
+    """A notebook takes the minutes that its first cell says, and a chapter those of its notebooks."""
+    for name, minutes in (("a", 50), ("b", 75)):
+        tree.write(f"source/05_more/{name}.py", f"# %% [markdown]\n# # A\n#\n# **You need** about {minutes} minutes.\n")
+    assert rendered(tree, '⟦ minutes("05_more/a") ⟧ of ⟦ minutes("05_more") ⟧') == "50 of 125"
 
 
 def test_numbers_come_from_recorded_results(tree: Checkout) -> None:
@@ -64,6 +71,7 @@ def test_other_text_passes_through(tree: Checkout) -> None:
     [
         (f'recorded({CASE}, metric="median_us")', "no recorded result has this metric; there is: bandwidth_gbps"),
         ('points("05_none")', "there is no exercise in '05_none'"),
+        ('minutes("05_none")', "a notebook of '05_none' does not say"),
         ('recorded(bench="matmul")', "no recorded result has this bench; there is: softmax"),
         (f'recorded({CASE}, metric="bandwidth_gbps", gpu="A100")', "there is: NVIDIA H200"),
         ('recorded(bench="softmax")', "2 recorded results match"),

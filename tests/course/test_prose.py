@@ -159,12 +159,13 @@ def test_no_template_is_left(course: dict[str, Any], name: str) -> None:
 
 
 def test_the_syllabus_leads_to_every_lesson(course: dict[str, Any]) -> None:
-    """The syllabus has each lesson, its exercises and their points: the ids are those of the table of progress."""
+    """The syllabus has each lesson, its exercises, minutes and points: the ids are those of the table of progress."""
     text = _text(course, "README.py")
     for lesson in LESSONS:
+        (minutes,) = re.findall(r"about (\d+) minutes", _cells(course, lesson)[0].source)
         own = [exercise for exercise in EXERCISES.values() if f"{exercise.chapter}/{exercise.notebook}.py" == lesson]
         ids, points = ", ".join(f"`{each.id}`" for each in own), sum(each.max_points for each in own)
-        assert f"({lesson.replace('.py', '.ipynb')}) | {ids} | {points:g} |" in text
+        assert f"({lesson.replace('.py', '.ipynb')}) | {ids} | {minutes} | {points:g} |" in text
 
 
 def test_the_syllabus_shows_chapters_and_subtotals(course: dict[str, Any]) -> None:
@@ -173,7 +174,7 @@ def test_the_syllabus_shows_chapters_and_subtotals(course: dict[str, Any]) -> No
     for number, (folder, title) in enumerate(CHAPTERS.items(), start=1):
         assert re.search(rf"^### {re.escape(title)}: \S", text, re.MULTILINE)
         total = sum(each.max_points for each in EXERCISES.values() if each.chapter == folder)
-        assert f"| **Chapter {number}** | | **{total:g}** |" in text
+        assert re.search(rf"\| \*\*Chapter {number}\*\* \| \| \*\*\d+\*\* \| \*\*{total:g}\*\* \|", text)
     assert "](glossary.ipynb)" in text
 
 
