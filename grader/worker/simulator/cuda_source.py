@@ -137,13 +137,13 @@ def shared_memory(tokens: list[Token]) -> list[Token]:
     """Rewrite every declaration of shared memory as plain C++ over the memory of `launch.h`, on its own lines."""
     result: list[Token] = []
     state = _Shared()
-    outside: list[bool] = []  # of functions, within each brace
+    outside: list[bool] = []  # of functions and of a macro's arguments, within each bracket
     i = 0
     while i < len(tokens):
         text = tokens[i].text if tokens[i].kind in ("word", "punctuation") else ""
-        if text == "{":
-            outside.append(all(outside) and _opens_a_namespace(tokens, i))
-        elif text == "}" and outside:
+        if text in ("{", "("):
+            outside.append(text == "{" and _opens_a_namespace(tokens, i))
+        elif text in ("}", ")") and outside:
             outside.pop()
         if text == "extern" and (after := _extern_shared(tokens, i)):
             result.append(_dynamic(tokens[i:after], all(outside), state))
@@ -151,12 +151,20 @@ def shared_memory(tokens: list[Token]) -> list[Token]:
         elif text == "__shared__" and (after := _statement_end(tokens, i)):
             before = previous_token(result, len(result) - 1)
             is_static = before >= 0 and result[before].text == "static"
-            result.append(_static(tokens[i + 1 : after], is_static, all(outside), state))
+            at_file_scope = all(outside) and not _in_directive(tokens, i)
+            result.append(_static(tokens[i + 1 : after], is_static, at_file_scope, state))
             i = after
         else:
             result.append(tokens[i])
             i += 1
     return result
+
+
+def _in_directive(tokens: list[Token], at: int) -> bool:
+    """Whether a token is part of a line for the preprocessor, such as a macro's definition."""
+    while at > 0 and not (tokens[at - 1].kind == "space" and re.search(r"(?<!\\)(?<!\\\r)\n", tokens[at - 1].text)):
+        at -= 1
+    return tokens[next_token(tokens, at)].text == "#"
 
 
 def _opens_a_namespace(tokens: list[Token], brace: int) -> bool:
@@ -223,7 +231,7 @@ def _dynamic(declaration: list[Token], at_file_scope: bool, state: _Shared) -> T
     return Token("punctuation", text + ends)
 
 
-def _static(declaration: list[Token], is_static: bool, outside: bool, state: _Shared) -> Token:
+def _static(declaration: list[Token], is_static: bool, at_file_scope: bool, state: _Shared) -> Token:
     """Rewrite `__shared__ T name[n];` as members of a static object with guards around them, new for each block."""
     names = declared(declaration)
     text = _text(declaration)
@@ -237,7 +245,7 @@ def _static(declaration: list[Token], is_static: bool, outside: bool, state: _Sh
     references = "".join(f" [[maybe_unused]] static auto& {name} = {own}.{name};" for name in names)
     calls = ", ".join(f'::cuda_on_cpu::shared({name}, "{name}")' for name in names)
     shared = f"{'' if is_static else 'static '}struct {{ {before} {text} {after} }} {own};{references}"
-    if outside:  # of a function
+    if at_file_scope:
         return Token("punctuation", f"{shared} static ::cuda_on_cpu::SharedVariable {seen}([] {{ {calls}; }});")
     new = f" static unsigned long {seen}; if (::cuda_on_cpu::first_in_block({seen})) {calls};"
     return Token("punctuation", shared + new)

@@ -199,6 +199,25 @@ def test_a_missing_bounds_check_writes_outside(library: ctypes.CDLL) -> None:
     assert (memory[64:] == 0).all()
 
 
+@pytest.mark.parametrize(
+    ("source", "of_file"),
+    [
+        ("__shared__ float s[4];", True),
+        ("namespace a::b { __shared__ float s[4]; }", True),
+        ('extern "C" { namespace { static __shared__ float s; } }', True),
+        ("__global__ void k(int n) {} __shared__ int s;", True),
+        ("__global__ void k(int n) { __shared__ int s; }", False),
+        ("namespace { __device__ void f() { { __shared__ int s; } } }", False),
+        ("KERNEL(k, __shared__ float s[4]; s[0] = 1)", False),
+        ("#define TILE \\\n  __shared__ float s[4];\n", False),
+        ("#define TILE 4\n__shared__ float s[TILE];\n", True),
+    ],
+)
+def test_a_shared_variable_of_a_file_is_told_from_a_kernels(source: str, of_file: bool) -> None:
+    """What a macro contains or gets belongs to the kernel that uses it."""
+    assert ("SharedVariable" in translate(source)) == of_file
+
+
 def test_arguments_in_braces_become_the_kernels_parameters(library: ctypes.CDLL) -> None:
     """Their types are the kernel's, and its other arguments are converted, as in a call."""
     x, out = numbers(64), np.zeros(64, np.float32)
