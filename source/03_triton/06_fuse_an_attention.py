@@ -409,12 +409,13 @@ compare(prediction, [round(100 * computed / len(kinds)), round(100 * kinds.count
 # 3. Divide, round to float16, store. *(about 2 lines)*
 # 4. The launch. *(about 6 lines)*
 #
-# Four things to know:
+# Five things to know:
 #
 # - The kernel's parameters are given, and you may change them. `q_head` and `q_row` are strides of `q`; a program owns
 #   `BLOCK_M` rows and takes `BLOCK_N` keys per step; `HEAD` is the head size, 64 or 128.
 # - Load `k` as a tile of (head size, keys), with `[:, None]` along the head: then `tl.dot(q, k)` has the right shape.
 #   Or load it as it is stored, and use `tl.trans(k)`.
+# - `tl.full((BLOCK_M,), -3.4e38, tl.float32)` is a block with this value everywhere, here a running maximum per row.
 # - `CAUSAL: tl.constexpr` is known when the kernel is compiled, so `if CAUSAL:` costs nothing.
 # - Begin with one loop that masks every tile. When `check` passes, let a first loop run over the tiles that need no
 #   mask.

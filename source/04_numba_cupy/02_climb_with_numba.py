@@ -217,6 +217,8 @@ code
 # - `void(float32[::1], float32[::1])` is a kernel with two such arguments, which returns nothing.
 # - `from_dtype(out.dtype)` is Numba's type for the elements of `out`.
 #
+# All these names come from `numba`. If you continue from your last cell, import what you add.
+#
 # Write `ls_numba_cached`. Take the decorator off your kernel and call it `power`: `cuda.jit(signature)(power)` compiles
 # it. Do that on the first call for each type, and keep the result in a dictionary. *(about 5 lines)*
 
