@@ -11,12 +11,12 @@
 # | :--- | :--- | :--- |
 # | **AOTAutograd** | the part of `torch.compile` that traces the backward pass ahead of time | [Let the compiler fuse](01_profiling/05_let_the_compiler_fuse.ipynb) |
 # | **arithmetic intensity** | operations per byte moved to or from memory | [Draw the roofline](01_profiling/04_draw_the_roofline.ipynb) |
-# | **asynchronous** | said of a launch: it returns before the GPU has done the work | [Time a GPU call](01_profiling/01_time_a_gpu_call.ipynb) |
+# | **asynchronous** | not waited for: an asynchronous launch returns before the GPU has done the work | [Time a GPU call](01_profiling/01_time_a_gpu_call.ipynb) |
 # | **backend** | the part of `torch.compile` that turns a captured graph into something to call | [Let the compiler fuse](01_profiling/05_let_the_compiler_fuse.ipynb) |
 # | **bandwidth** | bytes moved per second | [Draw the roofline](01_profiling/04_draw_the_roofline.ipynb) |
 # | **busy share** | the part of a span of time in which the GPU does any work, from 0 to 1 | [Read a profile](01_profiling/02_read_a_profile.ipynb) |
 # | **caching allocator** | the part of PyTorch that keeps freed GPU memory for later tensors | [Read a profile](01_profiling/02_read_a_profile.ipynb) |
-# | **cold** | said of a cache that does not hold the data yet, so that they come from memory | [Time a GPU call](01_profiling/01_time_a_gpu_call.ipynb) |
+# | **cold** | a cold cache does not hold the data yet, so that it comes from memory | [Time a GPU call](01_profiling/01_time_a_gpu_call.ipynb) |
 # | **compute-bound** | limited by the rate of arithmetic | [Draw the roofline](01_profiling/04_draw_the_roofline.ipynb) |
 # | **CPU total** | the time from an operation's start to its end, including everything that it calls | [Read a profile](01_profiling/02_read_a_profile.ipynb) |
 # | **CUDA graphs** | sequences of launches that are recorded once and replayed with a single call | [Free a pipeline](01_profiling/03_free_a_pipeline.ipynb) |
@@ -46,7 +46,7 @@
 # | **outlier** | a measurement far from the others | [Time a GPU call](01_profiling/01_time_a_gpu_call.ipynb) |
 # | **overhead-bound** | limited by launches and Python, so that the GPU waits for work | [Free a pipeline](01_profiling/03_free_a_pipeline.ipynb) |
 # | **pinned memory** | host memory that the GPU can read directly, so that copies need not wait | [Free a pipeline](01_profiling/03_free_a_pipeline.ipynb) |
-# | **pointwise** | said of an operation that computes each element on its own | [Let the compiler fuse](01_profiling/05_let_the_compiler_fuse.ipynb) |
+# | **pointwise** | a pointwise operation computes each element on its own | [Let the compiler fuse](01_profiling/05_let_the_compiler_fuse.ipynb) |
 # | **power limit** | the most power that a GPU may draw; it lowers its clock to stay within | [Time a GPU call](01_profiling/01_time_a_gpu_call.ipynb) |
 # | **profiler** | a tool that records what ran, when, and for how long | [Read a profile](01_profiling/02_read_a_profile.ipynb) |
 # | **queue** | the list of work that the host has handed to the GPU; CUDA calls it a stream | [Time a GPU call](01_profiling/01_time_a_gpu_call.ipynb) |
@@ -64,7 +64,7 @@
 # | **throttling** | a lower clock rate because of heat or the power limit | [Time a GPU call](01_profiling/01_time_a_gpu_call.ipynb) |
 # | **TorchDynamo** | the part of `torch.compile` that turns Python into a graph of operations | [Let the compiler fuse](01_profiling/05_let_the_compiler_fuse.ipynb) |
 # | **trace** | a recording of every event of a program, with its start and its length | [Read a profile](01_profiling/02_read_a_profile.ipynb) |
-# | **warm** | said of a cache that holds the data from an earlier call | [Time a GPU call](01_profiling/01_time_a_gpu_call.ipynb) |
+# | **warm** | a warm cache holds the data from an earlier call | [Time a GPU call](01_profiling/01_time_a_gpu_call.ipynb) |
 # | **warm-up** | calls before a measurement that are not timed, because first calls are slow | [Time a GPU call](01_profiling/01_time_a_gpu_call.ipynb) |
 
 # %% [markdown]
@@ -125,7 +125,7 @@
 # | **PTX** | an assembly language for all NVIDIA GPUs, which is compiled to SASS | [Look inside the compiler](03_triton/07_look_inside_the_compiler.ipynb) |
 # | **SIMT** | single instruction, multiple threads: the style in which CUDA code describes one thread | [Add two vectors](03_triton/01_add_vectors.ipynb) |
 # | **specialization** | compiling a version of a kernel for a property of its arguments, such as being divisible by 16 | [Add two vectors](03_triton/01_add_vectors.ipynb) |
-# | **spilled** | said of a value: kept in memory because there are not enough registers | [Fuse a softmax](03_triton/03_fuse_a_softmax.ipynb) |
+# | **spilled** | a spilled value is kept in memory because there are not enough registers | [Fuse a softmax](03_triton/03_fuse_a_softmax.ipynb) |
 # | **SSA** | static single assignment: each name in a program gets its value in one place | [Look inside the compiler](03_triton/07_look_inside_the_compiler.ipynb) |
 # | **stage** | one of several pairs of buffers in shared memory, so that the next tiles arrive while these are multiplied | [Multiply matrices](03_triton/04_multiply_matrices.ipynb) |
 # | **streaming multiprocessor** | a part of a GPU with its own registers, shared memory and units that compute | [Add two vectors](03_triton/01_add_vectors.ipynb) |
@@ -155,6 +155,6 @@
 # | **SASS** | the machine code of a particular NVIDIA GPU | [Climb with Numba](04_numba_cupy/02_climb_with_numba.ipynb) |
 # | **signature** | the argument types that a kernel is compiled for | [Climb with Numba](04_numba_cupy/02_climb_with_numba.ipynb) |
 # | **special function units** | the parts of an SM that approximate sines, square roots and the like in one instruction | [Climb with Numba](04_numba_cupy/02_climb_with_numba.ipynb) |
-# | **spilled** | said of a value: kept in memory because there are not enough registers | [Climb with CuPy](04_numba_cupy/03_climb_with_cupy.ipynb) |
-# | **unrolled** | said of a loop: written out pass by pass, so that registers can hold an array | [Go past the ladder](04_numba_cupy/04_go_past_the_ladder.ipynb) |
+# | **spilled** | a spilled value is kept in memory because there are not enough registers | [Climb with CuPy](04_numba_cupy/03_climb_with_cupy.ipynb) |
+# | **unrolled** | an unrolled loop is written out pass by pass, so that registers can hold an array | [Go past the ladder](04_numba_cupy/04_go_past_the_ladder.ipynb) |
 # | **window function** | the power of a constant signal at the same sampling times; it shows where aliases of a peak appear | [Find a period](04_numba_cupy/01_find_a_period.ipynb) |

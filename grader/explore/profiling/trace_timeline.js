@@ -73,9 +73,13 @@
       pen.rect(x, y, w - 3, lane);
       pen.clip();
       pen.fillStyle = style.text;
-      pen.fillText(trace.names[slice[3]], x + 4, y + lane / 2 - 1);
+      pen.fillText(fitted(pen, trace.names[slice[3]], w - 8), x + 4, y + lane / 2 - 1);
       pen.restore();
     }
+  }
+  function fitted(pen, text, room) {
+    const share = room / pen.measureText(text).width;
+    return share >= 1 ? text : text.slice(0, Math.max(0, Math.floor(text.length * share) - 1)) + "…";
   }
   function axis(pen) {
     const raw = (view.to - view.from) / Math.max(2, (wide - left) / 110);

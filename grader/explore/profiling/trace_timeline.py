@@ -327,7 +327,9 @@ class Timeline:
                 room = int(100 * one.took_us / self.end_us)
                 if room >= 7 and not style.hatch:
                     at = (one.start_us / unit + 0.004 * self.end_us / unit, top + _LANE * (depth + 0.47))
-                    axes.text(*at, _short(one.name)[:room], fontsize=8, va="center", color=style.text, clip_on=True)
+                    name = _short(one.name)
+                    name = name if len(name) <= room else f"{name[: room - 1]}…"
+                    axes.text(*at, name, fontsize=8, va="center", color=style.text, clip_on=True)
 
     def _draw_arrows(self, axes: Any, tops: list[float], unit: float) -> None:
         for (above, launch), (below, work) in self.arrows:
