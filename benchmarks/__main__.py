@@ -31,7 +31,7 @@ BENCHES = {
     "bytes": "bytes.moves", "reductions": "reductions.reductions", "means": "means.means",
     "matmuls": "matmuls.matmuls", "widths": "widths.widths",
     "fusion": "fusion.fusion", "traces": "traces.traces", "graphs": "graphs.graphs",
-    "periods": "periods.periods", "ladder": "ladder.ladder", "past": "past.past",
+    "slow": "slow.slow", "periods": "periods.periods", "ladder": "ladder.ladder", "past": "past.past",
 }  # fmt: skip
 PARTS = {
     "clock:agreement": "clock.agreement", "clock:repeats": "clock.repeats", "clock:pairs": "pairs.pairs",

@@ -1,8 +1,8 @@
 """Learn to program a GPU, and be graded by a judge that can be trusted.
 
-A notebook imports `check`, `benchmark`, `continue_from`, `standings`, `progress` and `device` from here. Nothing is
-loaded before it is used. In a notebook on a machine without a GPU, importing this package also sets up the simulators,
-so that a learner's kernels run there too. Import it before torch and triton.
+A notebook imports `check`, `explain`, `benchmark`, `continue_from`, `standings`, `progress` and `device` from here.
+Nothing is loaded before it is used. In a notebook on a machine without a GPU, importing this package also sets up the
+simulators, so that a learner's kernels run there too. Import it before torch and triton.
 """
 
 from __future__ import annotations
@@ -13,15 +13,15 @@ from typing import TYPE_CHECKING, Any
 from grader.version import __version__
 
 if TYPE_CHECKING:
-    from grader.notebook import benchmark, check, continue_from, progress, standings
+    from grader.notebook import benchmark, check, continue_from, explain, progress, standings
 
     device: str
 
-__all__ = ["__version__", "benchmark", "check", "continue_from", "device", "progress", "standings"]
+__all__ = ["__version__", "benchmark", "check", "continue_from", "device", "explain", "progress", "standings"]
 
 
 def __getattr__(name: str) -> Any:
-    if name in ("benchmark", "check", "continue_from", "progress", "standings"):
+    if name in ("benchmark", "check", "continue_from", "explain", "progress", "standings"):
         import grader.notebook
 
         return getattr(grader.notebook, name)

@@ -124,6 +124,21 @@ class Finding:
 
 
 @dataclass(frozen=True)
+class Cause:
+    """A cause of slowness: what was seen and its cure, in sentences, and what supports it (see `bottleneck/cause.py`).
+
+    `at_most` is the factor in speed that the cure may bring, None if it is not known. It never changes the points.
+    """
+
+    kind: str
+    seen: str
+    cure: str
+    basis: Literal["accesses", "calls", "code", "source", "times"]
+    line: int | None = None
+    at_most: float | None = None
+
+
+@dataclass(frozen=True)
 class Environment:
     """Where and how a verdict was reached. Clocks and temperature are those at the end of the timing, by NVML."""
 
@@ -170,6 +185,7 @@ class Verdict:
     seconds: float = 0.0
     grader: str = field(default="")
     judged: str = ""  # a sentence that names the judged cell, if there was a choice
+    causes: tuple[Cause, ...] = ()  # why a gate was missed, the one with the largest gain first
 
     def to_dict(self) -> dict[str, Any]:
         """Plain lists, dicts, text and numbers, ready for `json.dumps`."""
@@ -210,6 +226,7 @@ class Verdict:
                 "timings": tuple(Timing(**timing) for timing in data["timings"]),
                 "failure": _failure(data["failure"]),
                 "findings": tuple(Finding(**finding) for finding in data["findings"]),
+                "causes": tuple(Cause(**cause) for cause in data.get("causes", ())),
                 "environment": Environment(**environment),
             }
         )

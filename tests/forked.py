@@ -26,6 +26,7 @@ from typing import Any, cast
 
 import pytest
 
+from grader.bottleneck.evidence import Evidence
 from grader.exercise import Exercise
 from grader.exercises import find
 from grader.judge import service
@@ -99,6 +100,11 @@ class ForkingJudge:
         """As `Judge.grade`."""
         exercise: Exercise = find(exercise_id)
         return self._arbiter.grade(source, exercise, timed=timed, **({"progress": progress} if progress else {}))
+
+    def evidence(self, source: str, exercise_id: str) -> Evidence:
+        """As `Judge.evidence`."""
+        exercise: Exercise = find(exercise_id)
+        return Evidence.of_claims(exercise, json.loads(json.dumps(self._arbiter.evidence(source, exercise))))
 
     def close(self) -> None:
         self._arbiter.close()

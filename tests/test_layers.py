@@ -19,6 +19,7 @@ LAYERS = [
     "worker",
     "exercises",
     "submission",
+    "bottleneck",
     "feedback judge",
     "authoring doctor explore",
     "leaderboard",

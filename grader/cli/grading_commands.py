@@ -83,6 +83,31 @@ def grade(
     _judge(file, exercise, device, as_json, timed=True, kernels=kernels, sandbox=False if no_sandbox else None)
 
 
+def explain(
+    file: SolutionFile, exercise: OfExercise = None, device: OnDevice = Device.auto, as_json: AsJson = False
+) -> None:
+    """Explain what bounds the speed of a right solution: the causes, their lines and the evidence.
+
+    \b
+    Example: grader explain softmax.py
+    """
+    from grader.bottleneck.explanation import explain as explained
+    from grader.exercises import find
+    from grader.feedback.explanation_report import explanation_as_text
+    from grader.judge.service import Judge, devices_of
+
+    submission = _submissions(file, exercise)[1][0]
+    gathered = []
+    with Progress() as progress:
+        for each in devices_of(device.value):
+            with Judge(each) as judge:
+                gathered.append(judge.evidence(submission.source, submission.exercise_id, progress=progress))
+        progress.clear()
+    explanation = explained(find(submission.exercise_id), submission.source, *gathered)
+    answer(as_json, explanation.to_dict(), explanation_as_text(explanation))
+    raise typer.Exit(0 if explanation.ran else 1)
+
+
 def _judge(
     file: Path,
     exercise: str | None,

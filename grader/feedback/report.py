@@ -73,6 +73,8 @@ def as_text(verdict: Verdict, source: str = "") -> str:
     if s.show_speed or s.show_times:
         lines = [f"  {_GATE_SIGNS[gate.outcome]} {gate_words(gate)}" for gate in verdict.gates if s.show_speed]
         blocks.append(["Speed", *lines, *(f"    {line}" for line in _times_text(verdict, s.exercise))])
+    if s.why:
+        blocks.append(["Why it is slow", *(f"  {sentence}" for sentence in s.why)])
     if s.notes:
         blocks.append(["Notes", *(f"  {each.label}: {each.sentence}" for each in s.notes), f"  {NOTES}"])
     blocks.append([f"Next: {s.next_step}"])

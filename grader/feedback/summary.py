@@ -7,6 +7,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import Literal
 
+from grader.bottleneck.cause import sentence
 from grader.errors import UnknownExercise
 from grader.exercise import Case, Exercise
 from grader.exercises import find
@@ -66,6 +67,7 @@ _STATES: dict[State, tuple[Tone, str, str]] = {  # tone, sign and headline
 RIGHT_IN_THE_SIMULATOR = "Right in the simulator"
 UNSEEN = "It cannot see speed, a GPU's own rounding, or errors that depend on how a GPU times its threads."
 _SIMULATED = ("triton", "cuda", "numba", "cupy")  # other exercises need no simulator
+_MOST_CAUSES = 2
 NEEDS_GPU = "Simulated without a GPU: points for speed need a GPU."
 _REPEATED = re.compile(", (?:while timed|called again)$")
 
@@ -89,6 +91,7 @@ class Summary:
     show_speed: bool
     show_times: bool
     notes: tuple[Note, ...]
+    why: tuple[str, ...]  # it is slow
     next_step: str
     hints: tuple[str, ...]
     environment: str
@@ -131,6 +134,7 @@ def summarize(verdict: Verdict, source: str = "") -> Summary:
         show_speed=bool(verdict.gates) and state in ("slow", "untimed", "passed"),
         show_times=bool(verdict.timings) and state in ("slow", "untimed", "passed", "held"),
         notes=notes(verdict),
+        why=_why(verdict) if state == "slow" else (),
         next_step=_next_step(verdict, exercise, state, failing, failure),
         hints=exercise.hints if exercise and not done and state not in ("unusable", "held") and not diagnosed else (),
         environment=environment_line(verdict),
@@ -308,6 +312,14 @@ def _next_step(
     if exercise is not None and not exercise.plot_cases:
         return done
     return f"{done} `benchmark({verdict.exercise})` plots its speed over the problem size."
+
+
+def _why(verdict: Verdict) -> tuple[str, ...]:
+    """Why a gate was missed: the causes with the largest gains, and where to read more."""
+    more = f"`explain({verdict.exercise})` also watches it in the simulator."
+    if not verdict.causes:
+        return (f"Its launches, its compiled code and the text of the cell show no cause. {more}",)
+    return (*(sentence(cause) for cause in verdict.causes[:_MOST_CAUSES]), more)
 
 
 def _faster(verdict: Verdict, exercise: Exercise | None) -> str:

@@ -8,9 +8,11 @@ import time
 from collections.abc import Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
+from typing import Any
 
 from grader.errors import MachineLacks, UnusableSubmission
 from grader.exercise import Case, Exercise
+from grader.judge import inquiry
 from grader.judge.bench import Bench
 from grader.judge.gpu import health
 from grader.judge.job import Job
@@ -71,6 +73,21 @@ class Arbiter:
             started_at=started.isoformat(timespec="seconds"),
             seconds=round(time.perf_counter() - begun, 3),
         )
+
+    def evidence(self, source: str, exercise: Exercise, progress: Progress = lambda *_: None) -> dict[str, Any]:
+        """Return evidence about why a right submission is slow, for `Evidence.of_claims`.
+
+        There is none about a submission that fails or is wrong.
+        """
+        if refuse(source, exercise):
+            return inquiry.nothing(self.bench)
+        try:
+            return health.with_room(
+                lambda _: inquiry.gather(self.bench, source, exercise, progress), self.bench.make_way
+            )
+        finally:
+            self.bench.pool.refill()
+            self.bench.buffers.rest()
 
     def measure(self, source: str, exercise: Exercise, progress: Progress = lambda *_: None) -> list[Timing]:
         """Time the submission and every baseline on the plot cases, as `service.Judge.measure`; check every output."""

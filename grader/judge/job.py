@@ -10,9 +10,11 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from typing import Literal
 
+from grader.bottleneck.diagnosis import causes
+from grader.bottleneck.evidence import Evidence
 from grader.errors import MachineLacks
 from grader.exercise import Case, Exercise
-from grader.judge import rules
+from grader.judge import inquiry, rules
 from grader.judge.bench import Bench
 from grader.judge.checking.buffers import Layout
 from grader.judge.checking.compare import uncontradicted
@@ -20,10 +22,11 @@ from grader.judge.gpu.health import TooLittle, out_of_memory, stays
 from grader.judge.process.pool import Loaded
 from grader.judge.process.worker import Worker, WorkerFailed, stopped
 from grader.judge.screening import waits_for_nobody
+from grader.judge.timing.clock_choice import OWN
 from grader.judge.timing.host_speed import whole_limit_s
 from grader.judge.timing.timer import Timer
 from grader.judge.timing.trial import HeldUp, TimedWrong
-from grader.verdict import CaseResult, Failure, Finding, Mismatch, Progress, Verdict
+from grader.verdict import CaseResult, Cause, Failure, Finding, Mismatch, Progress, Verdict
 from grader.version import __version__
 
 Status = Literal["passed", "not_judged", "failed", "unusable"]
@@ -63,6 +66,7 @@ class Job:
         self.timer = Timer(bench, exercise, progress)
         self.log = ""
         self.uncompiled = ""  # why a kernel was not compiled for a GPU
+        self.causes: tuple[Cause, ...] = ()  # why a gate was missed
         self.whole_s = whole_limit_s(exercise, bench.device, bench.machine.slowness)
         self._left_s, self._repeats = self.whole_s, False
         self._of_source: tuple[Finding, ...] = ()
@@ -129,7 +133,7 @@ class Job:
     def _forget(self) -> None:
         self.cases.clear()
         self.findings = list(self._of_source)
-        self.uncompiled = ""
+        self.uncompiled, self.causes = "", ()
         self.timer.forget()
 
     def _must_fit(self) -> None:
@@ -230,6 +234,8 @@ class Job:
             return None
         if self.bench.pool.profiled:
             self._look_at_kernels(worker)
+        if any(gate.outcome == "failed" for gate in self.timer.gates(judged=True)):
+            self.causes = self._why_slow(worker)
         return self.timer.implausible()
 
     def _called_again(self, worker: Worker) -> Failure | None:
@@ -275,6 +281,17 @@ class Job:
         self.progress("looking at the kernels that ran", len(self.all_cases), len(self.all_cases))
         with contextlib.suppress(WorkerFailed):  # it is graded already: a failure under the profiler does not count
             self.findings += rules.of_kernels(worker.kernels("submission", _KERNELS_LIMIT_S), self.exercise)
+
+    def _why_slow(self, worker: Worker) -> tuple[Cause, ...]:
+        """The causes that one more call and the source tell, without the simulator: `explain` has more."""
+        case = self.exercise.timed_cases[-1]  # whose launches are planned
+        claims = inquiry.nothing(self.bench)
+        with contextlib.suppress(WorkerFailed):
+            claims["runs"].append({"case": case.name, "claim": worker.evidence("submission", self._limits[0])})
+        shares = [t.share_of_roofline for t in self.timer.timings(self.exercise.timed_cases) if t.peer == OWN]
+        headroom = 1 / min(share for share in shares if share) if all(shares) and shares else None
+        evidence = Evidence.of_claims(self.exercise, claims)
+        return causes(self.exercise, self.source, evidence, headroom=headroom)
 
     def _case(self, worker: Worker, case: Case) -> CaseResult:
         for _ in range(case.tries):
@@ -433,6 +450,7 @@ class Job:
             failure=failure,
             findings=() if stub else rules.without_doubtful(self.findings, failures),
             clock=self.timer.clock(),
+            causes=self.causes if correct else (),
             log=self.log[:_LOG_CHARACTERS],
             grader=__version__,
         )

@@ -21,9 +21,11 @@ from pathlib import Path
 from typing import Any, Literal
 
 from grader import errors
+from grader.bottleneck.evidence import Evidence
 from grader.errors import GraderError, JudgeStopped
 from grader.exercise import MAX_SOURCE_BYTES
 from grader.exercises import find, found
+from grader.hardware import gpus
 from grader.judge.sandbox import import_folders, remove
 from grader.protocol.channel import Channel, ChannelClosed, ChannelTimeout
 from grader.verdict import Progress, Timing, Verdict
@@ -103,6 +105,16 @@ class Judge:
         find(exercise_id)
         answer = self._ask({"op": "measure", "source": _cut(source), "exercise": exercise_id}, progress)
         return [Timing(**timing) for timing in answer["timings"]]
+
+    def evidence(self, source: str, exercise_id: str, *, progress: Progress | None = None) -> Evidence:
+        """Return evidence about why a right submission is slow, on this judge's device. Nothing is timed.
+
+        Raises:
+            UnknownExercise, MachineLacks, JudgeStopped: see `grade`.
+        """
+        find(exercise_id)
+        answer = self._ask({"op": "evidence", "source": _cut(source), "exercise": exercise_id}, progress)
+        return Evidence.of_claims(find(exercise_id), answer["evidence"])
 
     def close(self) -> None:
         """End the judge's process and its workers."""
@@ -213,6 +225,12 @@ def shared_judge(device: Literal["auto", "cuda", "simulator"] = "auto", sandbox:
     return judge
 
 
+def devices_of(device: Literal["auto", "cuda", "simulator"] = "auto") -> tuple[Literal["cuda", "simulator"], ...]:
+    """The devices on which to gather evidence: the GPU, if there is one and it may be used, and the simulator."""
+    on_gpu = device == "cuda" or (device == "auto" and bool(gpus()))
+    return ("cuda", "simulator") if on_gpu else ("simulator",)
+
+
 def serve(fd: int, device: str, sandbox: bool | None) -> None:
     """Answer requests, in the judge's process, until the caller closes the socket."""
     gc.disable()  # importing torch creates next to no garbage, but collection takes a quarter of its time
@@ -242,6 +260,8 @@ def serve(fd: int, device: str, sandbox: bool | None) -> None:
                     options = {"timed": request["timed"], "kernels": request["kernels"], "upcoming": upcoming}
                     verdict = arbiter.grade(request["source"], exercise, progress=progress, **options)
                     channel.send({"verdict": verdict.to_dict()})
+                elif request["op"] == "evidence":
+                    channel.send({"evidence": arbiter.evidence(request["source"], exercise, progress)})
                 else:
                     times = arbiter.measure(request["source"], exercise, progress)
                     channel.send({"timings": [asdict(time) for time in times]})

@@ -1,4 +1,4 @@
-"""The functions that a learner calls in a notebook: `check`, `benchmark`, `continue_from`, `standings`, `progress`."""
+"""The functions that a learner calls in a notebook, such as `check`, `explain` and `benchmark`."""
 
 from __future__ import annotations
 
@@ -46,6 +46,20 @@ def benchmark(exercise: object = None) -> None:
         GraderError: there is no such exercise, or its cell cannot be found.
     """
     _calmly(_STOPPED_MEASURING, lambda: _benchmark(_named(exercise, "benchmark")))
+
+
+def explain(exercise: object = None) -> None:
+    """Explain what bounds the speed of a function that passes its cases: the causes, their lines and the evidence.
+
+    Its cell is watched in the simulator, and on the GPU if there is one. Nothing is graded.
+
+    Args:
+        exercise: the function, or the id of its exercise.
+
+    Raises:
+        GraderError: there is no such exercise, or its cell cannot be found.
+    """
+    _calmly(_STOPPED_MEASURING, lambda: _explain(_named(exercise, "explain")))
 
 
 def continue_from(earlier: object, exercise: object) -> None:
@@ -106,6 +120,29 @@ def _check(exercise: object) -> float | None:
     verdict = _of_cell(verdict, found)
     live.finish(as_html(verdict, submission.source), as_text(verdict, submission.source))
     return _for_nbgrader(verdict, submission.source)
+
+
+def _explain(exercise: object) -> None:
+    from grader.bottleneck.explanation import explain as explained
+    from grader.exercises import find
+    from grader.feedback.explanation_report import explanation_as_html, explanation_as_text
+    from grader.judge.service import devices_of, shared_judge
+
+    submission = solution_of(exercise).submission
+    live = Live(f"Explaining {submission.exercise_id}")
+    try:
+        live.progress("starting", 0, 0)
+        gathered = [
+            shared_judge("auto" if each == "cuda" else each).evidence(
+                submission.source, submission.exercise_id, progress=live.progress
+            )
+            for each in devices_of()
+        ]
+    except BaseException:
+        live.clear()
+        raise
+    explanation = explained(find(submission.exercise_id), submission.source, *gathered)
+    live.finish(explanation_as_html(explanation), explanation_as_text(explanation))
 
 
 def _named(exercise: object, call: str) -> object:

@@ -95,12 +95,39 @@ class Worker:
             self._observed()
             answer = {"done": operation, "event_s": self._run(message, channel)}
             return answer | ({"observed": observed} if (observed := self._observed()) else {})
+        elif operation == "codes":
+            return {"done": operation, "codes": self._codes(message)}
+        elif operation == "evidence":
+            return {"done": operation} | self._evidence(message)
         elif operation == "kernels":
             from grader.worker.call_profile import ran
 
             function = self.functions[message["name"]]
             return {"done": operation, "kernels": ran(lambda: function(*self.launches[0]))}
         return {"done": operation}
+
+    def _evidence(self, message: dict[str, Any]) -> dict[str, Any]:
+        """Return evidence about one call on the first planned launch."""
+        from grader.worker.evidence import gather
+
+        function, arguments = self.functions[message["name"]], self.launches[0]
+        if self.device != "simulator":
+            return {"evidence": gather(lambda: function(*arguments))}
+        _simulator().use_arguments(function, arguments, self.read_only[0])
+        with self._watching(*arguments) if function is self.written else contextlib.nullcontext():
+            found = gather(lambda: function(*arguments))
+        self._observed()
+        return {"evidence": found}
+
+    def _codes(self, message: dict[str, Any]) -> list[dict[str, Any]]:
+        """Return facts about what a GPU's compilers make of the kernels that the submission launches."""
+        from grader.worker.simulator import cuda_compiled, triton_compiled
+
+        assert self.called_as is not None
+        slots = [[Slot.from_dict(slot) for slot in launch] for launch in message["launches"]]
+        limit_s = message["limit_s"]
+        of_triton = triton_compiled.facts(self.called_as, list(zip(message["cases"], slots, strict=True)), limit_s)
+        return [*of_triton, *cuda_compiled.facts(), *forked.result(limit_s).get("facts", [])]
 
     def _observed(self) -> list[dict[str, Any]]:
         """Return what the simulator saw since the last call, in kernels that ran to their end."""

@@ -18,6 +18,7 @@ import pytest
 pytest.importorskip("typer")
 from typer.testing import CliRunner, Result
 
+from grader.bottleneck.evidence import Evidence
 from grader.cli import app
 from grader.cli.output import print_json
 from grader.errors import ClassroomError
@@ -28,12 +29,14 @@ from tests.pace import PACE
 
 ROOT = Path(__file__).resolve().parents[2]
 COMMANDS = (
-    ["lab"], ["doctor"], ["build"], ["exercises"], ["check"], ["grade"],
+    ["lab"], ["doctor"], ["build"], ["exercises"], ["check"], ["grade"], ["explain"],
     ["classroom", "init"], ["classroom", "release"], ["classroom", "autograde"], ["classroom", "status"],
     ["classroom", "rescore"], ["classroom", "roster"], ["classroom", "due"], ["classroom", "extend"],
     ["classroom", "stats"], ["classroom", "copies"], ["classroom", "export"],
     ["leaderboard", "run"], ["leaderboard", "publish"], ["leaderboard", "show"],
 )  # fmt: skip
+LAUNCH = {"kernel": "add", "line": 7, "grid": [4, 1, 1], "threads": 128, "count": 99}
+CLAIMS = {"simulated": True, "runs": [{"case": "1,024 elements", "claim": {"launches": [LAUNCH]}}], "codes": []}
 SOURCE = "def {entry}(*tensors):\n    pass\n"
 
 
@@ -48,8 +51,9 @@ class FakeJudge:
     sandbox: bool | None = None
     expected: list[str] = field(default_factory=list)
     asked_before: int = -1  # gradings before `expect` was called
+    claims: dict[str, Any] = field(default_factory=lambda: CLAIMS)
 
-    def __call__(self, device: str, sandbox: bool | None) -> FakeJudge:
+    def __call__(self, device: str, sandbox: bool | None = None) -> FakeJudge:
         self.device, self.sandbox = device, sandbox
         return self
 
@@ -61,6 +65,10 @@ class FakeJudge:
 
     def __exit__(self, *error: object) -> None:
         pass
+
+    def evidence(self, source: str, exercise_id: str, *, progress: Callable[..., None]) -> Evidence:
+        progress("watching", 0, 2)
+        return Evidence.of_claims(EXERCISES[exercise_id], self.claims)
 
     def grade(
         self, source: str, exercise_id: str, *, timed: bool, kernels: bool, progress: Callable[..., None]
@@ -148,6 +156,17 @@ def test_check_times_nothing_and_grade_does(tmp_path: Path, judge: FakeJudge) ->
     run("check", path)
     run("grade", path, "--device", "simulator")
     assert [(timed, device) for _, _, timed, device in judge.asked] == [(False, "auto"), (True, "simulator")]
+
+
+def test_an_explanation_names_the_cause(tmp_path: Path, judge: FakeJudge) -> None:
+    """It asks the judge for evidence, and prints the cause as text or JSON; without a right run the status is 1."""
+    path = solution(tmp_path, "vector_add")
+    shown = run("explain", path, "--device", "simulator")
+    assert (shown.exit_code, judge.device) == (0, "simulator")
+    assert "Line 7: one call launches a kernel 99 times" in " ".join(shown.output.split())
+    assert json.loads(run("explain", path, "--json").output)["causes"][0]["kind"] == "many launches"
+    judge.claims = {"simulated": True, "runs": [], "codes": []}
+    assert run("explain", path).exit_code == 1
 
 
 def test_a_notebooks_exercises_are_all_graded(tmp_path: Path, judge: FakeJudge) -> None:

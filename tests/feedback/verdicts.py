@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from grader.exercises import find
-from grader.verdict import CaseResult, Environment, Failure, Finding, GateResult, Mismatch, Timing, Verdict
+from grader.verdict import CaseResult, Cause, Environment, Failure, Finding, GateResult, Mismatch, Timing, Verdict
 from grader.worker.simulator.lacks import sentence
 
 __all__ = ["ALL", "GPU", "SIMULATOR", "SOURCE", "make"]
@@ -120,6 +120,11 @@ FINDINGS = (
     Finding("disturbed", NOTES[0]),
 )  # fmt: skip
 
+CAUSES = (
+    Cause("many launches", "One call launches a kernel 99 times.", "Let one launch do all of it", "calls", 16, 4.0),
+    Cause("spills", "255 registers per thread do not suffice.", "Give each thread less to hold", "code", 16),
+)
+
 _SLOW = gates("softmax", "passed", "failed", ratios=(5.1, 1.07))
 _PASSED = gates("softmax", "passed", ratios=(5.9, 1.52))
 _DOUBT = gates("softmax", "passed", "doubt", ratios=(5.9, 1.205))
@@ -128,6 +133,9 @@ ALL: dict[str, Verdict] = {
     "passed": make("softmax", GPU, points=10.0, gates=_PASSED, timings=timings("softmax")),
     "simulated": make("softmax", SIMULATOR),
     "slow": make("softmax", GPU, status="failed", points=7.0, gates=_SLOW, timings=timings("softmax", 1.6)),
+    "slow_and_why": make(
+        "softmax", GPU, status="failed", points=7.0, gates=_SLOW, timings=timings("softmax", 1.6), causes=CAUSES
+    ),
     "doubt": make("softmax", GPU, points=10.0, gates=_DOUBT, timings=timings("softmax")),
     "mismatch": failing(
         "softmax", SIMULATOR, 2,

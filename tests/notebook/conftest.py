@@ -63,7 +63,7 @@ def notebook(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Notebo
     shell.display_pub = CapturingDisplayPublisher()
     object.__setattr__(shell, "kernel", object())
     notebook = Notebook(shell)
-    notebook.run("from grader import benchmark, check, progress, standings")
+    notebook.run("from grader import benchmark, check, explain, progress, standings")
     yield notebook
     atexit.unregister(shell.atexit_operations)
     shell.atexit_operations()
@@ -86,6 +86,12 @@ class FakeJudge:
         if self.act is not None:
             self.act()
         return self.verdict
+
+    def evidence(self, source: str, exercise_id: str, *, progress: Any = None) -> Any:
+        self.asked.append((source, exercise_id))
+        progress("watching 1 × 1", 0, 2)
+        assert self.act is not None
+        return self.act()
 
     def measure(self, source: str, exercise_id: str, *, progress: Any = None) -> Any:
         self.asked.append((source, exercise_id))

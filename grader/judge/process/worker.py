@@ -281,6 +281,16 @@ class Worker:
         """Profile one more launch in the worker, and return its kernels: untrusted, for advice only."""
         return self._ask({"op": "kernels", "name": name}, limit_s).get("kernels")
 
+    def evidence(self, name: str, limit_s: float) -> Any:
+        """Watch one more call on the first planned launch: what it launches and moves. Untrusted, for advice only."""
+        return self._ask({"op": "evidence", "name": name}, limit_s).get("evidence")
+
+    def codes(self, cases: Sequence[Case], limit_s: float) -> Any:
+        """Compile what it launches in these cases for a GPU that is not here. Untrusted, for advice only."""
+        launches = [launch for case in cases for launch in laid(case, 1).plan()]
+        message = {"op": "codes", "launches": launches, "cases": [case.name for case in cases], "limit_s": limit_s}
+        return self._ask(message, 2 * limit_s + _PLAN_LIMIT_S).get("codes")
+
     def freeze(self) -> None:
         """Stop every process of the tree until `thaw`."""
         with self._moving:

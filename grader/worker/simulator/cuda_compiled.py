@@ -6,6 +6,7 @@ come from what was left out says nothing.
 
 from __future__ import annotations
 
+import contextlib
 import importlib.util
 import re
 from collections.abc import Iterator
@@ -17,7 +18,8 @@ from grader.protocol.target import target
 from grader.worker.simulator.cuda_source import Token, closing, declared, tokenize
 from grader.worker.toolchain import forked
 from grader.worker.toolchain.compiler_errors import first_error, line_mark
-from grader.worker.toolchain.nvrtc import compiled
+from grader.worker.toolchain.machine_facts import kernel_facts
+from grader.worker.toolchain.nvrtc import Compiled, compiled, no_cache_options
 
 _DEVICE = ("__global__", "__device__", "constexpr", "consteval")
 _OF_HOST = re.compile(r"\b(?:std|torch|at|c10|py|pybind11)\s*::")
@@ -91,9 +93,24 @@ class _Part:
     host: bool
 
 
+_sources: list[str] = []  # of this process
+
+
 def start(source: str, cell: str) -> None:
     """Start to compile `source` for a GPU."""
+    _sources.append(source)
     forked.add(lambda: _failure(source, cell))
+
+
+def facts() -> list[dict[str, Any]]:
+    """Return `machine_facts.kernel_facts` of all sources that were built here, as far as NVRTC can compile them."""
+    found: list[dict[str, Any]] = []
+    for source in _sources:
+        with contextlib.suppress(ImportError, RuntimeError):
+            report = ("--ptxas-options=-v", *no_cache_options())
+            answer = _nvrtc(f"{_PRELUDE}{device_code(source).code}", *report)
+            found += kernel_facts(answer.ptx, answer.log)
+    return found
 
 
 def _failure(source: str, cell: str) -> dict[str, Any]:
@@ -158,9 +175,13 @@ def _of_host(text: str, found: DeviceCode, first: int) -> str:
 
 def _log(code: str) -> str:
     """Return NVRTC's output if it refuses the code, or ""."""
+    return _nvrtc(code).error
+
+
+def _nvrtc(code: str, *more: str) -> Compiled:
     architecture = f"--gpu-architecture=sm_{target()}"
-    options = [architecture, "-default-device", "-std=c++17", "-w", *map("-I{}".format, _headers())]
-    return compiled(code.encode(), "device_code", options).error
+    options = [architecture, "-default-device", "-std=c++17", "-w", *more, *map("-I{}".format, _headers())]
+    return compiled(code.encode(), "device_code", options)
 
 
 def _headers() -> list[Path]:

@@ -8,6 +8,7 @@ from typing import Any
 
 __all__ = [
     "Buffer",
+    "counted",
     "send_buffers",
     "synchronize",
     "take_observed",
@@ -91,6 +92,19 @@ def take_traffic() -> list[tuple[int | None, str]]:
         for remark in (take() or b"").decode(errors="replace").splitlines():
             line, _, sentence = remark.partition(" ")
             found.append((int(line) or None, sentence))
+    return found
+
+
+def counted(on: bool) -> list[list[str]]:
+    """Let all extensions list their launches from now on, or no longer. Return the lists up to now, as words per line.
+
+    `cuda_on_cpu_counted` in `errors.h` describes them.
+    """
+    found: list[list[str]] = []
+    for library in _libraries.values():
+        take = library.cuda_on_cpu_counted
+        take.restype = ctypes.c_char_p
+        found += [line.split() for line in (take(int(on)) or b"").decode(errors="replace").splitlines()]
     return found
 
 

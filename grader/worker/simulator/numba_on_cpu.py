@@ -15,10 +15,11 @@ import operator
 import os
 import sys
 from collections.abc import Callable, Iterator, Sequence
+from math import prod
 from types import ModuleType, SimpleNamespace
 from typing import Any
 
-from grader.worker.simulator import numba_compiled
+from grader.worker.simulator import numba_compiled, tally
 from grader.worker.simulator.accesses import rights_of
 
 MULTIPROCESSORS = 1
@@ -105,7 +106,10 @@ def _launched(launch: Callable[..., Any], kernel: Any, *args: Any) -> Any:
         before = vars(kernel).setdefault("types_before", set())
         numba_compiled.start(kernel.fn, types, asked, again=not before & {types})
         before.add(types)
-    return launch(kernel, *args)
+    launch(kernel, *args)
+    if kernel.grid_dim is not None:
+        name = getattr(kernel.fn, "__name__", "")
+        tally.launched(name, tuple(kernel.grid_dim), prod(kernel.block_dim), tally.line_of_submission())
 
 
 def _jit(original: Callable[..., Any], function_or_signature: Any = None, **options: Any) -> Any:

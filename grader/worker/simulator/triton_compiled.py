@@ -6,6 +6,7 @@ only compiles the kernel, in every configuration of an autotuner; the machine co
 
 from __future__ import annotations
 
+import contextlib
 import gc
 import inspect
 import os
@@ -21,14 +22,19 @@ from grader.protocol.arena import Slot
 from grader.protocol.target import shared_memory_bytes, target
 from grader.worker.failures import describe
 from grader.worker.toolchain import forked
+from grader.worker.toolchain.machine_facts import kernel_facts
 from grader.worker.toolchain.rehearsal import tensor_without_data, without_data
 
 _MOST_ELEMENTS = 1 << 17  # of a tensor; compiling takes 2 s for these, and four times as long for twice as many
 _TENSOR = re.compile(r"tensor<((?:\d+x)+)")
 _MOST_PROGRAMS = (2**31 - 1, 65_535, 65_535)  # along each axis of a grid
+_MOST_FACTS = 100
+_FILE = "submission.py"
 _OUTSIDE = re.compile(r"Cannot call @triton\.jit'd outside|Did you forget to add @triton\.jit")
 _ADDRESS = re.compile(r" at 0x[0-9a-f]+>")
 _CALLED = re.compile(r"Unsupported function referenced: <\S+ (?:\S+\.)?(\w+)")
+
+_seen: list[dict[str, Any]] | None = None  # facts about the compiled launches, if wanted
 
 _language: list[tuple[Any, dict[str, Any]]] = []  # modules and classes of triton.language, as they were
 
@@ -56,6 +62,35 @@ def start(function: Callable[..., Any], launches: Sequence[tuple[str, Sequence[S
     The name is "" for cases that run here too.
     """
     forked.add(lambda: _first_failure(function, launches, target()))
+
+
+def facts(function: Callable[..., Any], launches: Sequence[tuple[str, Sequence[Slot]]], limit_s: float) -> list[Any]:
+    """Return facts about the launches of `function` on tensors of these shapes, compiled in a forked process.
+
+    Each is what `machine_facts.kernel_facts` finds, with the "case", the "line" of the launch, "programs", "threads",
+    "shared" bytes and the "count" of such launches. There are none if the compiler cannot be used here, or takes longer
+    than `limit_s`.
+    """
+
+    def work() -> dict[str, Any]:
+        global _seen
+        _seen = []
+        become_compiler(target())
+        for name, launch in launches:
+            before = len(_seen)
+            with contextlib.suppress(Exception), without_data():
+                function(*map(tensor_without_data, launch))
+            for each in _seen[before:]:
+                each["case"] = name
+        found: dict[tuple[Any, ...], dict[str, Any]] = {}
+        for each in _seen:
+            into = found.setdefault((each["case"], each["line"], each["programs"], each["ptx"]), each | {"count": 0})
+            into["count"] += 1
+        known = {ptx: kernel_facts(ptx) for ptx in {each["ptx"] for each in list(found.values())[:_MOST_FACTS]}}
+        return {"facts": [each | known[each.pop("ptx")][0] for each in list(found.values())[:_MOST_FACTS]]}
+
+    answer = forked.Forked(work).answer(limit_s) or {}
+    return list(answer.get("facts", ()))
 
 
 def _first_failure(
@@ -178,7 +213,8 @@ def _compile(
     from triton.runtime.errors import OutOfResources
 
     if callable(grid):
-        grid = grid(inspect.signature(kernel.fn).bind_partial(*args, **named).arguments)
+        parameters = inspect.signature(kernel.fn).parameters  # not the options, such as `num_warps`
+        grid = grid(dict(zip(parameters, args, strict=False)) | {k: v for k, v in named.items() if k in parameters})
     try:
         found = run(kernel, *args, grid=grid, warmup=True, **named)
         if found.metadata.shared > limit:
@@ -189,6 +225,10 @@ def _compile(
         return None
     except Exception as error:
         raise Refused from error
+    if _seen is not None:
+        line = next((each.lineno for each in reversed(traceback.extract_stack()) if each.filename.endswith(_FILE)), 0)
+        launch = {"line": line, "programs": prod(grid or (1,)), "threads": 32 * found.metadata.num_warps}
+        _seen.append(launch | {"shared": found.metadata.shared, "ptx": found.asm["ptx"]})
     return found
 
 

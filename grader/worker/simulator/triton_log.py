@@ -17,6 +17,7 @@ from typing import Any
 
 import numpy as np
 
+from grader.worker.simulator import tally
 from grader.worker.simulator.accesses import RACE, Launch, Region, StrayAccess, observe, region_of, rights_of
 
 _POINTER = re.compile(r"(?<=\w)_(?:ptr|pointer)$")
@@ -65,10 +66,13 @@ def _logged(original: Any) -> Any:
         tuner, _tuner = _tuner, None
         _launch, _kernel_file = Launch(self.fn.__name__, (), regions), self.fn.__code__.co_filename
         _gets_addresses = any(map(_may_be_address, named.values()))
+        tally.interpreting = True
         try:
             result = original(self, *args, **kwargs)
         finally:
             launch, _launch = _launch, None
+            tally.interpreting = False
+        tally.launched(launch.kernel, launch.grid, 32 * int(kwargs.get("num_warps") or 4), tally.line_of_submission())
         if tuner is not None and tuner.base_fn.__name__ == launch.kernel:
             for each in regions:
                 if each.was_read and each.was_written:
@@ -138,7 +142,7 @@ def _line() -> int | None:
     return None if frame is None else int(frame.f_lineno)
 
 
-def _where(ptrs: Any, mask: Any, stores: bool, line: int | None, counted: bool = True) -> tuple[Region | None, Any]:
+def _where(ptrs: Any, mask: Any, stores: bool, line: int | None, atomic: bool = False) -> tuple[Region | None, Any]:
     """Return the region of a block of pointers and the numbers of its elements that are not masked out.
 
     The region is None if all are masked out, or if some are outside of every tensor. StrayAccess: they cannot be used.
@@ -157,8 +161,10 @@ def _where(ptrs: Any, mask: Any, stores: bool, line: int | None, counted: bool =
         if any(("w" if stores else "r") not in rights_of(address) for address in (low, high)):
             raise StrayAccess(f"{sentence} Pass a mask that is false there.")
         return None, active
-    if counted:
+    if not atomic:
         _launch.look_at_sectors(region, active, width, stores, line)
+    kind = "atomic" if atomic else "store" if stores else "load"
+    tally.access(kind, region.name, line, active, width, ptrs.data.size - active.size)
     units = ((active - np.uint64(region.start)) // np.uint64(region.item)).astype(np.intp)
     if width > region.item:
         units = (units[:, None] + np.arange(width // region.item)).ravel()
@@ -260,7 +266,7 @@ def _atomic(ptr: Any, mask: Any, sem: Any, adds: bool) -> tuple[Any, Region | No
     if _launch is None:
         return None, None, None
     line = _line()
-    region, units = _where(ptr, None if mask is None else _array(mask), True, line, counted=False)
+    region, units = _where(ptr, None if mask is None else _array(mask), True, line, atomic=True)
     if region is None:
         return None, None, line
     _launch.atomic(region, units, line, adds)

@@ -93,3 +93,32 @@ def test_good_access_and_doubtful_one_get_no_remark(
 ) -> None:
     """Padded or swizzled tiles, vectors, one value for all lanes; and requests by some of the lanes."""
     assert remarks(library, kernel, monkeypatch) == []
+
+
+def test_launches_and_accesses_are_listed_while_they_are_counted(
+    library: ctypes.CDLL, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Sectors per access of a warp, or lanes in one bank; then the launch; the list is taken once."""
+    monkeypatch.setattr(cuda_library, "_libraries", {"": library})
+    cuda_library.counted(on=True)
+    remarks(library, "one_bank", monkeypatch)
+    remarks(library, "stores_columns", monkeypatch)
+    *listed, total = cuda_library.counted(on=False)
+    accesses = [(words[2], words[3], int(words[4]) // int(words[5])) for words in listed if words[0] == "access"]
+    assert [each[:2] for each in accesses] == [
+        ("load", "global"),
+        ("store", "shared"),
+        ("load", "shared"),
+        ("store", "global"),
+        ("load", "global"),
+        ("store", "global"),
+    ]
+    few = {4, 5}  # sectors: an array may begin in the middle of one
+    assert [each[2] for each in accesses[1:3]] == [1, 32]
+    assert {accesses[number][2] for number in (0, 3, 4)} <= few
+    assert accesses[5][2] == 32
+    launches = [words for words in listed if words[0] == "launch"]
+    assert [words[2:6] for words in launches] == [["8", "8", "1", "256"], ["8", "32", "1", "256"]]
+    assert total == ["total", "2"]
+    remarks(library, "padded", monkeypatch)
+    assert cuda_library.counted(on=False) == [["total", "0"]]

@@ -67,6 +67,19 @@ extern "C" __attribute__((visibility("default"), used)) CUDA_ON_CPU_UNSEEN const
     return *taken ? taken : nullptr;
 }
 
+// Lists the launches from now on, or no longer, and returns the list up to now: "launch" with its line, the grid in x, y
+// and z, the threads of a block, bytes of shared memory and atomics; before it an "access" for each place where all lanes
+// of its first warp make the same accesses: line, load or store, global or shared, the sectors of some turns or the
+// conflicts in one bank, how many turns these are, bytes per lane, and all turns; at the end "total" and all launches.
+extern "C" __attribute__((visibility("default"), used)) CUDA_ON_CPU_UNSEEN const char* cuda_on_cpu_counted(int on) {
+    static char taken[sizeof cuda_on_cpu::traffic.counted + 40];
+    snprintf(taken, sizeof taken, "%stotal %lu\n", cuda_on_cpu::traffic.counted, cuda_on_cpu::traffic.launches);
+    cuda_on_cpu::traffic.counts = on;
+    cuda_on_cpu::traffic.launches = cuda_on_cpu::traffic.atomics = 0;
+    *cuda_on_cpu::traffic.counted = 0;
+    return taken;
+}
+
 // The worker asks after each call, as torch.cuda.synchronize() asks a GPU. Nothing is wrong: a null pointer.
 extern "C" __attribute__((visibility("default"), used)) const char* cuda_on_cpu_failure() {
     cuda_on_cpu::all_done();

@@ -165,6 +165,7 @@ CUDA_ON_CPU_UNSEEN static bool wrote_past(size_t shared) {
 }
 
 CUDA_ON_CPU_STATE bool one_block_told = false;
+constexpr unsigned long most_listed_launches = 16;
 
 CUDA_ON_CPU_UNSEEN static void run(const Config& config, Body body) {
     launched = &config;
@@ -197,6 +198,10 @@ CUDA_ON_CPU_UNSEEN static void run(const Config& config, Body body) {
                             config.line, config.shared);
             }
     settle_launch();
+    if (traffic.counts && ++traffic.launches <= most_listed_launches)
+        list("launch %d %u %u %u %d %zu %lu\n", config.line, gridDim.x, gridDim.y, gridDim.z, threads, config.shared + block.static_shared,
+             traffic.atomics);
+    traffic.atomics = 0;
     if (config.grid.x * config.grid.y * config.grid.z == 1 && pages_of_launch > most_pages_of_a_block && !one_block_told) {
         one_block_told = true;
         remark(config.line, "This launch has one block, and goes through %d KiB of memory: on a GPU one of %d SMs works, and the others "

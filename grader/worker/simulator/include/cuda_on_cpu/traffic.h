@@ -30,6 +30,9 @@ CUDA_ON_CPU_STATE struct Traffic {
     void* told[watched_places];  // places that were found once
     int told_count = 0;
     char text[2000] = "";  // one remark per line: the line of the code, a space, a sentence
+    bool counts = false;  // accesses and launches are listed, too: see cuda_on_cpu_counted
+    unsigned long launches = 0, atomics = 0;
+    char counted[6000] = "";
 } traffic;
 
 CUDA_ON_CPU_UNSEEN static void watch_access(uintptr_t address, unsigned size, bool writes, int lane, void* code) {
@@ -96,17 +99,37 @@ __attribute__((format(printf, 2, 3))) CUDA_ON_CPU_UNSEEN static void remark(int 
 
 CUDA_ON_CPU_UNSEEN static int line_of(void* code);
 
+__attribute__((format(printf, 1, 2))) CUDA_ON_CPU_UNSEEN static void list(const char* format, ...) {
+    const size_t length = strlen(traffic.counted), room = sizeof traffic.counted - length;
+    va_list arguments;
+    va_start(arguments, format);
+    const int added = vsnprintf(traffic.counted + length, room, format, arguments);
+    va_end(arguments);
+    if (size_t(added) >= room) traffic.counted[length] = 0;
+}
+
+CUDA_ON_CPU_UNSEEN static int units_of(const Place& place, int turn) {
+    return place.shared ? conflicts_of(place.addresses[turn], place.size) : sectors_of(place.addresses[turn], place.size);
+}
+
 // Judges what the watched warp has done; call it at the end of its block.
 CUDA_ON_CPU_UNSEEN static void judge_traffic() {
     for (int at = 0; at < traffic.count; ++at) {
         const Place& place = traffic.places[at];
-        bool whole = !place.is_odd && place.size && traffic.told_count < watched_places;
+        bool whole = !place.is_odd && place.size;
         for (int lane = 1; lane < lanes; ++lane) whole &= place.turns[lane] == place.turns[0];
+        if (whole && traffic.counts) {
+            int units = 0, turns = 0;
+            while (turns < place.turns[0] && turns < watched_turns) units += units_of(place, turns++);
+            list("access %d %s %s %d %d %u %d\n", line_of(place.code), place.writes ? "store" : "load",
+                 place.shared ? "shared" : "global", units, turns, place.size, place.turns[0]);
+        }
+        whole &= traffic.told_count < watched_places;
         for (int i = 0; i < traffic.told_count; ++i) whole &= traffic.told[i] != place.code;
         if (!whole) continue;
         int least = 1000;
         for (int turn = 0; turn < place.turns[0] && turn < watched_turns; ++turn) {
-            const int found = place.shared ? conflicts_of(place.addresses[turn], place.size) : sectors_of(place.addresses[turn], place.size);
+            const int found = units_of(place, turn);
             if (found < least) least = found;
         }
         const int enough = int(place.size);  // 32 lanes in sectors of 32 bytes

@@ -1,0 +1,51 @@
+"""Put a cause of slowness into words, and put several in the order of what their cures may bring."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import replace
+
+from grader.verdict import Cause
+
+__all__ = ["BASES", "Cause", "capped", "gain", "ranked", "sentence"]
+
+BASES = {
+    "accesses": "accesses counted in the simulator",
+    "calls": "one call, watched",
+    "code": "the compiled code",
+    "source": "the text of the cell",
+    "times": "the measured times",
+}
+_ASSUMED = {"built in each call": 10_000.0, "many launches": 1000.0}  # of unknown gains, for their order only
+_WORTH = 1.1  # a cause that would bring less is not one
+
+
+def gain(cause: Cause) -> str:
+    """Return the gain of the cure: "up to 8.0× faster", or ""."""
+    if cause.at_most is None:
+        return ""
+    return f"up to {cause.at_most:.0f}× faster" if cause.at_most >= 9.5 else f"up to {cause.at_most:.1f}× faster"
+
+
+def sentence(cause: Cause) -> str:
+    """All of it: the line, what was seen, the gain, the cure and what the cause rests on."""
+    where = f"Line {cause.line}: " if cause.line else ""
+    seen = cause.seen if not where or not cause.seen[:1].isalpha() else cause.seen[0].lower() + cause.seen[1:]
+    brings = f", {gain(cause)}" if cause.at_most is not None else ""
+    return f"{where}{seen.removesuffix('.')}. {cause.cure.removesuffix('.')}{brings} (by {BASES[cause.basis]})."
+
+
+def capped(cause: Cause, most: float | None) -> Cause:
+    """The cause, with a gain of no more than `most`: the measured time over the least possible one."""
+    if most is None:
+        return cause
+    return replace(cause, at_most=most if cause.at_most is None else min(cause.at_most, most))
+
+
+def ranked(causes: Iterable[Cause]) -> tuple[Cause, ...]:
+    """The causes that are worth a sentence, one of each kind, the largest gain first. An unknown gain may be any."""
+    by_kind: dict[str, Cause] = {}
+    for cause in causes:
+        if cause.at_most is None or cause.at_most >= _WORTH:
+            by_kind.setdefault(cause.kind, cause)
+    return tuple(sorted(by_kind.values(), key=lambda cause: -(cause.at_most or _ASSUMED.get(cause.kind, 1.5))))

@@ -1,0 +1,94 @@
+"""Causes in the compiled code: spilled registers, tensor cores not used, double precision, slow sines."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from grader.bottleneck.evidence import Code, Evidence
+from grader.exercise import Exercise
+from grader.verdict import Cause
+from grader.words import plural
+
+__all__ = ["double_precision", "no_tensor_cores", "slow_sines", "spills"]
+
+_OVER_FLOAT32 = 15.0  # float16 on tensor cores over float32 without, on an H100
+_DOUBLES = 8  # float64 instructions of a kernel: a sum of a thread takes fewer
+_TRANSFORM = "fft"  # in its place few sines are needed, and the positions of samples need precision
+_FAST = ("fastmath", "registers", "unsigned", "fatbin", "launch_bounds")  # rungs of the ladder: float32, fast sines
+
+
+def spills(evidence: Evidence) -> Iterator[Cause]:
+    """Registers that do not fit and go to memory."""
+    worst = max(_codes(evidence), key=lambda code: code.spilled or 0, default=None)
+    if worst is None or not worst.spilled:
+        return
+    yield Cause(
+        "spills",
+        f"{plural(worst.registers or 255, 'register')} per thread do not suffice: {plural(worst.spilled, 'byte')} per "
+        "thread go to memory and back.",
+        "Give each thread less to hold: more warps per program, or a smaller block or tile",
+        "code",
+        _line(evidence, worst),
+    )
+
+
+def no_tensor_cores(exercise: Exercise, evidence: Evidence) -> Iterator[Cause]:
+    """A product of float16 matrices without an instruction for tensor cores."""
+    half = any(array.dtype in ("float16", "bfloat16") for case in exercise.timed_cases for array in case.inputs)
+    codes = _codes(evidence)
+    if exercise.limited_by != "arithmetic" or not half or not codes or any(code.tensor_cores for code in codes):
+        return
+    yield Cause(
+        "no tensor cores",
+        "The compiled kernel has no instruction for tensor cores.",
+        "Multiply tiles with `tl.dot` in their own type: a product of float32 or an elementwise sum does not use them",
+        "code",
+        _line(evidence, codes[0]),
+        _OVER_FLOAT32,
+    )
+
+
+def double_precision(exercise: Exercise, source: str, evidence: Evidence) -> Iterator[Cause]:
+    """Arithmetic in double precision that no array asks for."""
+    if not exercise.id.endswith(_FAST) or _TRANSFORM in source:
+        return
+    worst = max((code for code in _codes(evidence) if not code.double), key=lambda code: code.float64, default=None)
+    if worst is not None and worst.float64 >= _DOUBLES:
+        yield Cause(
+            "double precision",
+            f"The kernel has {plural(worst.float64, 'instruction')} in double precision.",
+            "Keep constants and loop variables in float32: `0.5` becomes `float32(0.5)`, or `0.5f` in C++",
+            "code",
+            _line(evidence, worst),
+            2.0,
+        )
+
+
+def slow_sines(exercise: Exercise, source: str, evidence: Evidence) -> Iterator[Cause]:
+    """Accurate sines in an exercise whose budget allows fast ones."""
+    codes = [code for code in _codes(evidence) if not code.double]
+    if not exercise.id.startswith("ls_") or not exercise.id.endswith(_FAST) or not codes or _TRANSFORM in source:
+        return
+    if not any(code.fast_sines for code in codes):
+        yield Cause(
+            "slow sines",
+            "Each sine and cosine is computed by many instructions; the GPU's own takes one.",
+            "Compile with fast math, or call `__sincosf`",
+            "code",
+            None,
+            4.0,
+        )
+
+
+def _codes(evidence: Evidence) -> list[Code]:
+    of_launches = [launch.code for run in evidence.runs for launch in run.launches if launch.code is not None]
+    return [*evidence.codes, *of_launches]
+
+
+def _line(evidence: Evidence, code: Code) -> int | None:
+    if code.line:
+        return code.line
+    launches = [launch for run in evidence.runs for launch in run.launches]
+    return next(
+        (launch.line for launch in launches if launch.kernel == code.kernel), launches[-1].line if launches else None
+    )

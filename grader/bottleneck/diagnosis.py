@@ -1,0 +1,44 @@
+"""Find the causes that the evidence about a right submission supports, in the order of what they may bring."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from grader.bottleneck import code_causes, launch_causes, memory_causes
+from grader.bottleneck.cause import capped, ranked
+from grader.bottleneck.evidence import Evidence
+from grader.exercise import Exercise
+from grader.verdict import Cause
+
+__all__ = ["causes"]
+
+
+def causes(exercise: Exercise, source: str, *gathered: Evidence, headroom: float | None = None) -> tuple[Cause, ...]:
+    """The causes, one of each kind, the one with the largest gain first; empty if nothing explains it.
+
+    Args:
+        gathered: evidence from a GPU, the simulator, or both; what comes first counts.
+        headroom: the measured time over the least possible one: no cure brings more.
+    """
+    found = [*launch_causes.source_causes(exercise, source)]
+    for evidence in gathered:
+        found += _of(exercise, source, evidence)
+    return ranked(capped(cause, headroom) for cause in found)
+
+
+def _of(exercise: Exercise, source: str, evidence: Evidence) -> Iterator[Cause]:
+    yield from memory_causes.wasted_sectors(evidence)
+    yield from memory_causes.bank_conflicts(evidence)
+    yield from memory_causes.repeated_reads(exercise, evidence)
+    yield from memory_causes.extra_operations(exercise, evidence)
+    yield from memory_causes.atomics(exercise, evidence)
+    yield from memory_causes.idle_elements(exercise, evidence)
+    yield from memory_causes.small_tiles(exercise, evidence)
+    yield from launch_causes.many_launches(evidence)
+    yield from launch_causes.small_programs(evidence)
+    yield from launch_causes.small_blocks(evidence)
+    yield from launch_causes.few_programs(exercise, source, evidence)
+    yield from code_causes.spills(evidence)
+    yield from code_causes.no_tensor_cores(exercise, evidence)
+    yield from code_causes.double_precision(exercise, source, evidence)
+    yield from code_causes.slow_sines(exercise, source, evidence)

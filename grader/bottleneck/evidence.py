@@ -1,0 +1,262 @@
+"""The evidence about one submission: its launches, accesses, compiled kernels and operations of torch.
+
+All of it comes from a worker, which a submission can falsify: it supports advice, never points.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from math import prod
+from typing import Any
+
+from grader.exercise import Case, Exercise
+
+__all__ = ["Access", "Code", "Evidence", "Launch", "Operation", "Run", "WarpAccess"]
+
+_MOST = 1 << 60
+_CHARACTERS = 60
+_WIDTHS = (1, 2, 4, 8, 16)  # bytes per thread
+SECTOR_BYTES, WARP = 32, 32
+
+
+@dataclass(frozen=True)
+class Access:
+    """The accesses of one line of a Triton kernel in a launch, counted in the simulator.
+
+    `bytes` are those of the elements, `fetched` those of the sectors that hold them, and `idle` the elements that a
+    mask left out.
+    """
+
+    kind: str  # load, store or atomic
+    name: str  # of the tensor
+    line: int | None
+    count: int
+    elements: int
+    bytes: int
+    fetched: int
+    idle: int
+
+
+@dataclass(frozen=True)
+class WarpAccess:
+    """The accesses of one warp in one line of CUDA C++, counted in the simulator.
+
+    `units` are the sectors per access, or for shared memory the lanes that meet in one bank. `size` is bytes per lane.
+    """
+
+    kind: str
+    name: str  # global or shared
+    line: int | None
+    units: float
+    size: int
+    count: int  # accesses of this warp
+
+    @property
+    def needed(self) -> int:
+        """The sectors that would do for neighbouring lanes and neighbouring elements."""
+        return max(1, WARP * self.size // SECTOR_BYTES)
+
+
+@dataclass(frozen=True)
+class Code:
+    """A compiled kernel, by its PTX and the assembler. A number is None if it is not known."""
+
+    kernel: str
+    case: str = ""  # for which it was compiled
+    line: int | None = None  # of the launch
+    count: int = 1  # launches in one call
+    programs: int | None = None
+    threads: int | None = None
+    registers: int | None = None
+    spilled: int | None = None  # bytes per thread
+    shared: int | None = None  # bytes per block
+    double: bool = False  # whether its arrays are float64
+    float64: int = 0
+    tensor_cores: int = 0
+    atomics: int = 0
+    fast_sines: int = 0
+    loads: Mapping[int, int] = field(default_factory=dict)  # instructions by bytes per thread
+    stores: Mapping[int, int] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Launch:
+    """The launches of one kernel from one line, in one call."""
+
+    kernel: str
+    line: int | None
+    grid: tuple[int, ...]
+    threads: int
+    count: int
+    shared: int = 0
+    atomics: int = 0
+    accesses: tuple[Access, ...] = ()
+    warps: tuple[WarpAccess, ...] = ()
+    code: Code | None = None
+
+    @property
+    def programs(self) -> int:
+        return prod(self.grid)
+
+
+@dataclass(frozen=True)
+class Operation:
+    """An operation of torch that the submission calls, and the bytes that it reads and writes in one call."""
+
+    name: str
+    line: int | None
+    count: int
+    bytes: int
+
+
+@dataclass(frozen=True)
+class Kernel:
+    """A kernel, copy or fill that ran on the GPU in one call, by torch's profiler."""
+
+    name: str
+    count: int
+    us: float
+
+
+@dataclass(frozen=True)
+class Run:
+    """One call of the submission, for a case. `us` is its time on the GPU, None in the simulator."""
+
+    case: Case
+    launches: tuple[Launch, ...] = ()
+    operations: tuple[Operation, ...] = ()
+    us: float | None = None
+
+
+@dataclass(frozen=True)
+class Evidence:
+    """The evidence about a submission. `simulated` says that the runs were.
+
+    `copy_gbps` and `peak_tflops` are the GPU's measured ceilings, 0 in the simulator.
+    """
+
+    simulated: bool
+    runs: tuple[Run, ...] = ()
+    codes: tuple[Code, ...] = ()
+    kernels: tuple[Kernel, ...] = ()
+    copy_gbps: float = 0.0
+    peak_tflops: float = 0.0
+
+    @classmethod
+    def of_claims(cls, exercise: Exercise, claims: Mapping[str, Any]) -> Evidence:
+        """Return the evidence that `judge/inquiry.py` has gathered, as far as it is readable."""
+        every = (*exercise.timed_cases, *exercise.cases, *exercise.simulator_cases)
+        known = {case.name: case for case in reversed(every)}
+        runs = [run_of(known[one["case"]], one["claim"]) for one in claims["runs"] if one["case"] in known]
+        kernels = tuple(
+            Kernel(_text(one, "name"), _number(one, "count"), _real(one, "microseconds"))
+            for one in _dicts(claims.get("kernels"))
+        )
+        ceilings = {name: _real(dict(claims), name) for name in ("copy_gbps", "peak_tflops")}
+        return cls(bool(claims["simulated"]), tuple(runs), codes_of(claims["codes"]), kernels, **ceilings)
+
+    @property
+    def largest(self) -> Run | None:
+        """The run on the case with the most elements."""
+        return max(self.runs, key=lambda run: sum(prod(a.shape) for a in run.case.arrays), default=None)
+
+
+def run_of(case: Case, claim: Any) -> Run:
+    """Return the run that a worker claims, as far as it is readable."""
+    found = claim if isinstance(claim, dict) else {}
+    operations = (
+        Operation(_text(one, "name"), _line(one), _number(one, "count"), _number(one, "bytes"))
+        for one in _dicts(found.get("operations"))
+    )
+    launches = map(_launch, _dicts(found.get("launches")))
+    return Run(case, tuple(launches), tuple(operations), _real(found, "us") or None)
+
+
+def codes_of(claim: Any) -> tuple[Code, ...]:
+    """Return the compiled kernels that a worker claims, each once."""
+    return tuple(dict.fromkeys(map(_code, _dicts(claim))))
+
+
+def _launch(one: dict[str, Any]) -> Launch:
+    grid = one.get("grid")
+    sizes = tuple(n for n in grid if type(n) is int and 0 < n < 1 << 31)[:3] if isinstance(grid, list) else ()
+    code = one.get("code")
+    numbers = {name: _number(one, name) for name in ("threads", "shared", "atomics")}
+    return Launch(
+        kernel=_text(one, "kernel"),
+        line=_line(one),
+        grid=sizes,
+        count=max(1, _number(one, "count")),
+        accesses=tuple(
+            Access(_text(each, "kind"), _text(each, "name"), _line(each),
+                   *(_number(each, name) for name in ("count", "elements", "bytes", "fetched", "idle")))
+            for each in _dicts(one.get("accesses"))
+        ),
+        warps=tuple(
+            WarpAccess(_text(each, "kind"), _text(each, "name"), _line(each), _real(each, "units"),
+                       _number(each, "size"), _number(each, "count"))
+            for each in _dicts(one.get("warps"))
+        ),
+        code=_code(code) if isinstance(code, dict) else None,
+        **numbers,
+    )  # fmt: skip
+
+
+def _code(one: dict[str, Any]) -> Code:
+    def optional(name: str) -> int | None:
+        return _number(one, name) if type(one.get(name)) is int else None
+
+    def widths(kind: str) -> Mapping[int, int]:
+        return _Widths((width, _number(one, f"{kind}_{width}")) for width in _WIDTHS if f"{kind}_{width}" in one)
+
+    return Code(
+        kernel=_text(one, "kernel") or _text(one, "name"),
+        case=_text(one, "case"),
+        line=_line(one),
+        count=max(1, _number(one, "count")),
+        programs=optional("programs"),
+        threads=optional("threads"),
+        registers=optional("registers"),
+        spilled=optional("spilled"),
+        shared=optional("shared"),
+        double=bool(one.get("double")),
+        float64=_number(one, "float64"),
+        tensor_cores=_number(one, "tensor_cores"),
+        atomics=_number(one, "atomics"),
+        fast_sines=_number(one, "fast_sines"),
+        loads=widths("load"),
+        stores=widths("store"),
+    )
+
+
+class _Widths(dict[int, int]):
+    """A dict that counts as a value, so that equal kernels are one."""
+
+    def __hash__(self) -> int:  # type: ignore[override]
+        return hash(tuple(sorted(self.items())))
+
+
+def _dicts(claim: Any) -> Iterable[dict[str, Any]]:
+    return [each for each in claim[:200] if isinstance(each, dict)] if isinstance(claim, list) else []
+
+
+def _text(one: dict[str, Any], key: str) -> str:
+    value = one.get(key)
+    plain = value if isinstance(value, str) else ""
+    return "".join(letter if letter.isprintable() and letter != "`" else "?" for letter in plain)[:_CHARACTERS]
+
+
+def _number(one: dict[str, Any], key: str) -> int:
+    value = one.get(key)
+    return value if type(value) is int and 0 <= value < _MOST else 0
+
+
+def _real(one: dict[str, Any], key: str) -> float:
+    value = one.get(key)
+    return float(value) if isinstance(value, int | float) and 0 <= value < _MOST else 0.0
+
+
+def _line(one: dict[str, Any]) -> int | None:
+    value = one.get("line")
+    return value if type(value) is int and 0 < value < 1_000_000 else None

@@ -1,0 +1,132 @@
+"""An explanation of a submission's speed: the causes, where the bytes or the time go, and the lines that move them."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from grader.bottleneck.diagnosis import causes
+from grader.bottleneck.evidence import SECTOR_BYTES, WARP, Code, Evidence, Run
+from grader.bottleneck.time_model import Part, byte_parts, headroom, moved_again, time_parts
+from grader.exercise import Exercise
+from grader.verdict import Cause
+from grader.words import plural, time
+
+__all__ = ["Explanation", "LineShare", "explain"]
+
+_LEAST = 0.01  # of the bytes: a line that moves fewer is not shown
+_KERNELS = 6  # that are listed
+
+
+@dataclass(frozen=True)
+class LineShare:
+    """A line of the cell, its text, and its share of the bytes that the kernels move, between 0 and 1."""
+
+    line: int
+    text: str
+    share: float
+
+
+@dataclass(frozen=True)
+class Explanation:
+    """Why a submission is as fast as it is. `parts` and `lines` are empty if nothing was counted.
+
+    `unit` says what the bar divides, and `seen` what was looked at, in sentences.
+    """
+
+    exercise: Exercise
+    causes: tuple[Cause, ...]
+    unit: str
+    parts: tuple[Part, ...]
+    lines: tuple[LineShare, ...]
+    seen: tuple[str, ...]
+    ran: bool
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain lists, dicts, text and numbers, ready for `json.dumps`."""
+        named = {name: [asdict(each) for each in getattr(self, name)] for name in ("causes", "parts", "lines")}
+        return {"exercise": self.exercise.id, "ran": self.ran, "unit": self.unit, **named, "seen": [*self.seen]}
+
+
+def explain(exercise: Exercise, source: str, *gathered: Evidence) -> Explanation:
+    """Explain a right submission by all evidence about it, that of a GPU first."""
+    simulated = next((each for each in gathered if each.simulated and each.runs), None)
+    run = simulated.largest if simulated is not None else None
+    on_gpu = next((each for each in gathered if not each.simulated and each.runs), None)
+    parts, unit = byte_parts(exercise, run) if run is not None else (), "bytes between memory and the kernels"
+    if on_gpu is not None and (of_time := time_parts(exercise, on_gpu, moved_again(exercise, run))):
+        parts, unit = of_time, "time"
+    return Explanation(
+        exercise=exercise,
+        causes=causes(exercise, source, *gathered, headroom=headroom(exercise, on_gpu) if on_gpu is not None else None),
+        unit=unit,
+        parts=parts,
+        lines=_lines(source, run) if run is not None else (),
+        seen=tuple(_seen(gathered)),
+        ran=any(each.runs for each in gathered),
+    )
+
+
+def _lines(source: str, run: Run) -> tuple[LineShare, ...]:
+    """The lines that move bytes, the most first: by all programs, or by one warp of each launch in CUDA C++."""
+    moved: dict[int, float] = defaultdict(float)
+    for launch in run.launches:
+        for each in launch.accesses:
+            moved[each.line or 0] += max(each.bytes, each.fetched)
+        for warp in launch.warps:
+            if warp.name == "global":
+                moved[warp.line or 0] += (
+                    SECTOR_BYTES * warp.units * warp.count * launch.programs * launch.threads / WARP
+                )
+    for operation in run.operations:
+        moved[operation.line or 0] += operation.bytes if operation.line else 0
+    total, text = sum(moved.values()), source.split("\n")
+    known = [(line, size) for line, size in moved.items() if 0 < line <= len(text) and size >= _LEAST * total]
+    by_size = sorted(known, key=lambda each: -each[1])
+    return tuple(LineShare(line, text[line - 1].strip(), size / total) for line, size in by_size[:8])
+
+
+def _seen(gathered: Sequence[Evidence]) -> list[str]:
+    said = []
+    for evidence in gathered:
+        run = evidence.largest
+        if run is not None:
+            where = "in the simulator" if evidence.simulated else "on the GPU"
+            said.append(f"Watched {where}, for the case “{run.case.name}”:")
+            said += [
+                f"{_name(launch.kernel)}launched {_often(launch.count)} in line {launch.line or '?'}: "
+                f"{plural(launch.programs, 'block')} of {plural(launch.threads, 'thread')}."
+                for launch in run.launches
+            ]
+            if run.us is not None:
+                said.append(f"A call took {time(run.us)} on the GPU, without the host's time.")
+        said += [
+            f"Ran on the GPU {_often(kernel.count)}, {time(kernel.us)} in all: `{kernel.name}`."
+            for kernel in evidence.kernels[:_KERNELS]
+        ]
+        said += [f"Compiled: {_of_code(code)}." for code in {code.kernel: code for code in evidence.codes}.values()]
+    return said
+
+
+def _name(kernel: str) -> str:
+    return f"`{kernel}` was " if kernel else "A kernel was "
+
+
+def _often(count: int) -> str:
+    return "once" if count == 1 else f"{count} times"
+
+
+def _of_code(code: Code) -> str:
+    loads = ", ".join(
+        f"{count} of {plural(width, 'byte')}" for width, count in sorted(code.loads.items(), reverse=True)
+    )
+    facts = [f"`{code.kernel}`"]
+    facts += [f"{plural(code.registers, 'register')} per thread"] if code.registers is not None else []
+    facts += [f"{plural(code.spilled, 'byte')} spilled"] if code.spilled is not None else []
+    facts += [f"{plural(code.shared, 'byte')} of shared memory per block"] if code.shared else []
+    facts += [f"loads per thread: {loads}"] if loads else []
+    facts += [f"{plural(code.float64, 'instruction')} in double precision"] if code.float64 else []
+    facts += ["tensor cores used"] if code.tensor_cores else []
+    return "; ".join(facts)

@@ -1,0 +1,200 @@
+"""Causes in how kernels are launched: how often, how many programs and threads, and what the host does in between."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterable, Iterator
+from math import prod
+
+from grader.bottleneck.evidence import WARP, Evidence, Launch, Run
+from grader.exercise import Exercise
+from grader.verdict import Cause
+from grader.words import plural
+
+__all__ = ["few_programs", "many_launches", "small_blocks", "small_programs", "source_causes"]
+
+MULTIPROCESSORS = 132  # of an H100 or H200
+_LAUNCHES = 8  # per call
+_BLOCKS_PER_SM, _THREADS_PER_SM = 32, 2048
+_SMALL_PROGRAM = 64  # elements
+_MUCH_LARGER = 4  # of two cases: a grid that does not grow with the problem is the same for both
+_COUNTS_SMS = "multiprocessor"  # in a cell, without underscores
+
+
+def many_launches(evidence: Evidence) -> Iterator[Cause]:
+    """A loop on the host that launches a kernel, or calls an operation of torch, in each iteration."""
+    run = evidence.largest
+    if run is None:
+        return
+    launches = [(each.line, each.count, "launches a kernel", run.case.name) for each in run.launches]
+    launches += [(each.line, each.count, "launches a kernel", each.case) for each in evidence.codes if each.case]
+    calls = [(each.line, each.count, f"calls torch's `{each.name}`", run.case.name) for each in run.operations]
+    line, count, what, case = max(launches + calls, key=lambda call: call[1], default=(None, 0, "", ""))
+    if count < _LAUNCHES:
+        return
+    yield Cause(
+        "many launches",
+        f"One call {what} {plural(count, 'time')} for the case “{case}”, and each costs some microseconds.",
+        "Let one launch do all of it: the loop's index becomes a dimension of the grid",
+        "calls",
+        line,
+    )
+
+
+def _main(run: Run) -> Launch | None:
+    """The launch that does most of the work: by bytes, or else by threads."""
+    return max(run.launches, key=lambda one: (sum(a.bytes for a in one.accesses), one.programs * one.threads),
+               default=None)  # fmt: skip
+
+
+def small_programs(evidence: Evidence) -> Iterator[Cause]:
+    """Triton programs with fewer elements than threads."""
+    run = evidence.largest
+    main = _main(run) if run is not None else None
+    if main is None or not main.accesses or main.programs < WARP // 2:
+        return
+    block = max((each.elements + each.idle) // max(1, each.count) for each in main.accesses)
+    if block > _SMALL_PROGRAM or 2 * block > main.threads:
+        return
+    yield Cause(
+        "small programs",
+        f"Each program has {plural(block, 'element')} for its {plural(main.threads, 'thread')}, and there are "
+        f"{plural(main.programs, 'program')}.",
+        "Let each program load a block of 1,024 elements or more with `tl.arange`",
+        "accesses",
+        main.line,
+        main.threads / block,
+    )
+
+
+def small_blocks(evidence: Evidence) -> Iterator[Cause]:
+    """Blocks of threads with too few warps to fill an SM, or with a warp that is not full."""
+    run = evidence.largest
+    main = _main(run) if run is not None else None
+    if main is None or main.accesses or not main.threads or main.programs < 2:
+        return
+    warps = -(-main.threads // WARP)
+    if main.threads % WARP:
+        yield Cause(
+            "partial warps",
+            f"A block has {plural(main.threads, 'thread')}: {warps * WARP - main.threads} lanes of its last warp never "
+            "work.",
+            f"Launch blocks of a multiple of {WARP} threads, 128 or 256 for example",
+            "calls",
+            main.line,
+            max(warps * WARP / main.threads, _unfilled(warps)),
+        )
+    elif _unfilled(warps) > 1:
+        yield Cause(
+            "small blocks",
+            f"A block has {plural(main.threads, 'thread')}. An SM holds at most {_BLOCKS_PER_SM} blocks, so only "
+            f"{_BLOCKS_PER_SM * main.threads:,} of {_THREADS_PER_SM:,} threads are in flight.",
+            "Launch blocks of 128 or 256 threads",
+            "calls",
+            main.line,
+            _unfilled(warps),
+        )
+
+
+def _unfilled(warps: int) -> float:
+    return max(1.0, _THREADS_PER_SM / (_BLOCKS_PER_SM * WARP * warps))
+
+
+def few_programs(exercise: Exercise, source: str, evidence: Evidence) -> Iterator[Cause]:
+    """A grid that does not reach every SM, whatever the size of the problem."""
+    if evidence.simulated and exercise.backend != "cuda" and _COUNTS_SMS in source.lower().replace("_", ""):
+        return  # the simulated device has few
+    runs = [(run, _main(run)) for run in evidence.runs]
+    found = [(run, main) for run, main in runs if main is not None]
+    codes = [code for code in evidence.codes if code.programs]
+    if codes:
+        programs = max(code.programs or 0 for code in codes)
+    elif found and _MUCH_LARGER * _size(found[0][0]) <= _size(found[-1][0]) and _same(main for _, main in found):
+        programs = found[0][1].programs
+    elif found and not evidence.simulated:
+        programs = found[-1][1].programs
+    else:
+        return
+    if programs < MULTIPROCESSORS and found:
+        yield Cause(
+            "few programs",
+            f"The launch has {plural(programs, 'block')} for the {MULTIPROCESSORS} SMs of an H100: the others wait.",
+            "Divide the work among more blocks, several per SM",
+            "calls",
+            found[-1][1].line,
+            MULTIPROCESSORS / programs,
+        )
+
+
+def _same(launches: Iterable[Launch]) -> bool:
+    return len({launch.programs for launch in launches}) == 1
+
+
+def _size(run: Run) -> int:
+    return sum(prod(array.shape) for array in run.case.arrays)
+
+
+_WAITS = {"item", "cpu", "tolist", "numpy", "synchronize"}
+_BUILDS = {"load_inline", "RawKernel", "RawModule", "compile"}
+_CACHES = {"cache", "lru_cache"}
+_BUILD_EACH_TIME = ("ls_cupy_baseline",)  # the rung before the cached one
+
+
+def source_causes(exercise: Exercise, source: str) -> Iterator[Cause]:
+    """Causes in the text of the cell: a wait for the GPU in the call, or a kernel that each call builds again."""
+    try:
+        functions = {each.name: each for each in ast.parse(source).body if isinstance(each, ast.FunctionDef)}
+    except (SyntaxError, ValueError, RecursionError):
+        return
+    for function in _reached(functions, exercise.entry):
+        if any(_name(each) in _CACHES for each in function.decorator_list):
+            continue
+        guarded = _guarded(function)
+        for node in ast.walk(function):
+            called = _name(node) if isinstance(node, ast.Call) else ""
+            makes = called in _BUILDS or (node is not function and isinstance(node, ast.FunctionDef) and _jits(node))
+            if makes and id(node) not in guarded and exercise.id not in _BUILD_EACH_TIME:
+                yield Cause(
+                    "built in each call",
+                    f"Each call of `{exercise.entry}` makes the kernel again, and compiles it or looks for it.",
+                    "Make it once, at the top of the cell or in a function with `@functools.cache`",
+                    "source",
+                    node.lineno,  # type: ignore[attr-defined]
+                )
+            elif called in _WAITS and isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute):
+                yield Cause(
+                    "waits for the GPU",
+                    f"`{ast.unparse(node.func)[-40:]}()` makes the host wait for the GPU in each call.",
+                    "Remove it: the work stays on the GPU, in order",
+                    "source",
+                    node.lineno,
+                )
+
+
+def _jits(function: ast.FunctionDef) -> bool:
+    return any(_name(each) in ("jit", "autotune") for each in function.decorator_list)
+
+
+def _guarded(function: ast.FunctionDef) -> set[int]:
+    """The nodes in an `if`, by identity: what is made there is made once."""
+    return {id(inner) for each in ast.walk(function) if isinstance(each, ast.If) for inner in ast.walk(each)}
+
+
+def _reached(functions: dict[str, ast.FunctionDef], entry: str) -> list[ast.FunctionDef]:
+    """The functions that each call of the entry point runs on the host. Kernels are launched by `kernel[grid](…)`."""
+    found: dict[str, ast.FunctionDef] = {}
+    left = [entry]
+    while left:
+        name = left.pop()
+        if name in functions and name not in found:
+            found[name] = functions[name]
+            guarded = _guarded(functions[name])
+            calls = [each for each in ast.walk(functions[name]) if isinstance(each, ast.Call)]
+            left += [each.func.id for each in calls if isinstance(each.func, ast.Name) and id(each) not in guarded]
+    return list(found.values())
+
+
+def _name(node: ast.AST) -> str:
+    if isinstance(node, ast.Call):
+        return _name(node.func)
+    return node.attr if isinstance(node, ast.Attribute) else node.id if isinstance(node, ast.Name) else ""

@@ -1,0 +1,83 @@
+"""Where the time of a call goes: bytes that must move, bytes beyond those, arithmetic, launches, and waiting."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from grader.bottleneck.evidence import Evidence, Run
+from grader.exercise import Case, Exercise
+
+__all__ = ["Part", "byte_parts", "headroom", "moved_again", "time_parts"]
+
+_LEAST = 0.01  # of a bar: a smaller part is not shown
+
+
+@dataclass(frozen=True)
+class Part:
+    """A part of a bar: what it is, and its share between 0 and 1."""
+
+    label: str
+    share: float
+
+
+def headroom(exercise: Exercise, evidence: Evidence) -> float | None:
+    """Return the measured time over the roofline's, for the largest case; None if either is not known."""
+    run = evidence.largest
+    if run is None or run.us is None or not exercise.ceiling or not evidence.copy_gbps or not evidence.peak_tflops:
+        return None
+    return run.us / max(_memory_us(exercise, run.case, evidence), _compute_us(exercise, run.case, evidence))
+
+
+def time_parts(exercise: Exercise, evidence: Evidence, moved: float) -> tuple[Part, ...]:
+    """Divide the time of the largest case on a GPU.
+
+    Its bytes move at a copy's bandwidth, and its operations run at the peak. `moved` is the number of bytes that the
+    simulator counted over those that must move. A call on the smallest case costs what launches cost. Bytes and
+    operations overlap: the longer of the two is shown. The rest is waiting: for memory's latency, for a barrier, or
+    for threads that do not fill the GPU.
+    """
+    run = evidence.largest
+    times = [each.us for each in evidence.runs if each.us is not None]
+    if headroom(exercise, evidence) is None or run is None or run.us is None:
+        return ()
+    left = run.us
+    memory, compute = _memory_us(exercise, run.case, evidence), _compute_us(exercise, run.case, evidence)
+    wanted = [("bytes that must move", memory), ("further bytes", memory * max(0.0, moved - 1))]
+    if compute > memory:
+        wanted = [("arithmetic", compute)]
+    wanted.append(("launches", min(times) if len(times) > 1 else 0.0))
+    found = {}
+    for label, us in wanted:
+        found[label] = min(left, us)
+        left -= found[label]
+    return _shown(found | {"waiting": left})
+
+
+def byte_parts(exercise: Exercise, run: Run) -> tuple[Part, ...]:
+    """Divide the bytes that were counted in the simulator; empty if none were."""
+    accesses = [each for launch in run.launches for each in launch.accesses]
+    used, fetched = sum(each.bytes for each in accesses), sum(max(each.bytes, each.fetched) for each in accesses)
+    must = min(exercise.bytes_moved(run.case), used)
+    extra = sum(each.bytes for each in run.operations if each.line)
+    sizes = {"must move": must, "moved again": used - must, "fetched, not used": fetched - used, "torch": extra}
+    return _shown(sizes) if used else ()
+
+
+def _shown(sizes: dict[str, float] | dict[str, int]) -> tuple[Part, ...]:
+    """Return the sizes as shares of their sum, without those that are too small to see."""
+    total = sum(sizes.values())
+    return tuple(Part(label, size / total) for label, size in sizes.items() if total and size >= _LEAST * total)
+
+
+def moved_again(exercise: Exercise, run: Run | None) -> float:
+    """Return the bytes that the simulator counted over those that must move; 1 if none were counted."""
+    parts = {part.label: part.share for part in byte_parts(exercise, run)} if run is not None else {}
+    return 1 / parts["must move"] if parts.get("must move") else 1.0
+
+
+def _memory_us(exercise: Exercise, case: Case, evidence: Evidence) -> float:
+    return exercise.bytes_moved(case) / evidence.copy_gbps / 1e3
+
+
+def _compute_us(exercise: Exercise, case: Case, evidence: Evidence) -> float:
+    return exercise.operations(case) / evidence.peak_tflops / 1e6

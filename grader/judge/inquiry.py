@@ -1,0 +1,85 @@
+"""Gather evidence about a right submission: watch calls on a few cases, and compile its kernels without a GPU."""
+
+from __future__ import annotations
+
+import contextlib
+from math import prod
+from typing import Any
+
+from grader.exercise import Case, Exercise
+from grader.judge.bench import Bench
+from grader.judge.process.worker import Worker, WorkerFailed
+from grader.verdict import Progress
+
+_COMPILE_LIMIT_S = 20.0
+_KERNELS_LIMIT_S = 20.0
+_WATCHED = 2  # cases
+_MOST_OPERATIONS = 3_000_000
+_MOST_ELEMENTS = 200_000  # of a case in the simulator, which takes long if each program has one element
+
+
+def nothing(bench: Bench) -> dict[str, Any]:
+    """The evidence about a submission that does not run."""
+    ceilings = {"copy_gbps": bench.machine.copy_gbps, "peak_tflops": bench.machine.peak_tflops}
+    return {"simulated": bench.device != "cuda", "runs": [], "codes": [], "kernels": [], **ceilings}
+
+
+def gather(bench: Bench, source: str, exercise: Exercise, progress: Progress) -> dict[str, Any]:
+    """Return a worker's claims about the submission, for `Evidence.of_claims`, as far as it runs and is right."""
+    found = nothing(bench)
+    progress("importing the cell", 0, _WATCHED)
+    loaded = bench.take(source, exercise)
+    try:
+        if loaded.failure is not None:
+            return found
+        worker = loaded.worker
+        worker.in_turn(exercise.wall_limit_s * bench.machine.slowness)
+        worker.map(bench.buffers)
+        with contextlib.suppress(WorkerFailed):
+            for number, case in enumerate(_watched(bench, exercise)):
+                progress(f"watching {case.name}", number, _WATCHED)
+                if _right(bench, worker, exercise, case):
+                    claim = worker.evidence("submission", _limit_s(bench, exercise))
+                    found["runs"].append({"case": case.name, "claim": claim})
+                if found["simulated"] and found["runs"] and not found["codes"]:  # a larger case may take too long
+                    progress("compiling for a GPU", number, _WATCHED)
+                    found["codes"] = worker.codes(exercise.timed_cases, bench.machine.slowness * _COMPILE_LIMIT_S)
+            if not found["simulated"] and found["runs"]:
+                progress("looking at the kernels that run", _WATCHED, _WATCHED)
+                found["kernels"] = worker.kernels("submission", _KERNELS_LIMIT_S)
+    finally:
+        loaded.worker.close()
+    return found
+
+
+def _watched(bench: Bench, exercise: Exercise) -> list[Case]:
+    """A small and a large case; on a GPU the smallest that is plotted, and those that are timed."""
+    if bench.device == "cuda":
+        smallest = min(exercise.plot_cases or exercise.cases, key=_elements)
+        return [smallest, *(case for case in exercise.timed_cases[-_WATCHED:] if bench.buffers.fits(case))]
+    cases = [case for case in exercise.simulator_cases if not case.measured and case.tries == 1]
+    by_size = sorted(cases, key=_elements)
+    small = [
+        case for case in by_size if _elements(case) <= _MOST_ELEMENTS and exercise.operations(case) <= _MOST_OPERATIONS
+    ] or by_size[:1]
+    return [small[len(small) // 2], small[-1]] if len(small) > 2 else small
+
+
+def _elements(case: Case) -> int:
+    return sum(prod(array.shape) for array in case.arrays)
+
+
+def _right(bench: Bench, worker: Worker, exercise: Exercise, case: Case) -> bool:
+    """Run the case, and return whether its answer is right."""
+    buffers = bench.buffers
+    layout = buffers.lay(case)
+    buffers.fill(layout, exercise.draw)
+    buffers.poison(layout)
+    worker.plan(layout)
+    build_s = bench.machine.slowness * exercise.time_limit_s
+    worker.round("submission", buffers, _limit_s(bench, exercise), exercise.head_start, build_s)
+    return buffers.check(layout, exercise) is None
+
+
+def _limit_s(bench: Bench, exercise: Exercise) -> float:
+    return bench.machine.slowness * exercise.run_limit_s(bench.device)

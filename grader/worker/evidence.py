@@ -1,0 +1,153 @@
+"""Gather evidence about one call of a submission: what it launches and moves, and which operations of torch it calls.
+
+A submission shares this process, so it can falsify the evidence, which is for advice only.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+from collections.abc import Callable, Iterator
+from math import prod
+from typing import Any
+
+__all__ = ["gather"]
+
+_MOST_OPERATIONS = 16
+_ROUNDS, _CALLS, _AHEAD_CYCLES = 3, 4, 1_000_000
+_WORDS = {"access": 8, "launch": 8, "total": 2}  # of a line of `cuda_on_cpu_counted`
+_NO_WORK = {  # operations that only make a view or ask for memory
+    "empty", "new_empty", "empty_like", "empty_strided", "new_empty_strided", "set_", "view", "_unsafe_view", "t",
+    "detach", "alias", "as_strided", "transpose", "permute", "expand", "unsqueeze", "squeeze", "slice", "select",
+    "reshape", "unbind", "split", "chunk", "lift_fresh", "_local_scalar_dense", "resize_", "unfold", "numpy_T",
+    "view_as_real", "record_stream", "is_pinned", "_pin_memory",
+}  # fmt: skip
+
+
+def gather(call: Callable[[], None]) -> dict[str, Any]:
+    """Call once, and return `{"launches": […], "operations": […]}`.
+
+    A launch has a kernel's name or "", its line, grid, threads per block, count and, in the simulator, accesses by line
+    and atomics. On a GPU only Triton's launches are seen here, with facts about their compiled kernels. An operation of
+    torch has its name, line, count, and the bytes that it reads and writes. On a GPU there is also "us", the time of a
+    call in microseconds. Exceptions of `call` are passed on.
+    """
+    operations: list[dict[str, Any]] = []
+    if os.environ.get("TRITON_INTERPRET") == "1":
+        from grader.worker.simulator import cuda_library, tally
+
+        cuda_library.counted(on=True)
+        with tally.counting() as launches, _operations(operations):
+            call()
+        return {"launches": [*launches, *_of_cuda(cuda_library.counted(on=False))], "operations": operations}
+    with _triton_launches() as launches, _operations(operations):
+        call()
+    return {"launches": launches, "operations": operations, "us": _microseconds(call)}
+
+
+def _microseconds(call: Callable[[], None]) -> float:
+    """Return the GPU's time for a call. The host is ahead of the GPU, unless its own work takes longer."""
+    import torch
+
+    cuda: Any = torch.cuda
+    found: list[float] = []
+    for _ in range(_ROUNDS):
+        cuda.synchronize()
+        start, end = (cuda.Event(enable_timing=True) for _ in range(2))
+        cuda._sleep(_AHEAD_CYCLES)
+        start.record()
+        for _ in range(_CALLS):
+            call()
+        end.record()
+        end.synchronize()
+        found.append(1e3 * start.elapsed_time(end) / _CALLS)
+    return sorted(found)[len(found) // 2]
+
+
+def _of_cuda(lines: list[list[str]]) -> list[dict[str, Any]]:
+    """Return the launches of CUDA C++ in the simulator."""
+    found: list[dict[str, Any]] = []
+    accesses: list[dict[str, Any]] = []
+    for kind, *words in lines:
+        if len(words) + 1 != _WORDS.get(kind):
+            continue
+        if kind == "access":
+            units, turns, size, of_all = map(int, words[3:])
+            warp = {"kind": words[1], "name": words[2], "line": int(words[0]), "units": units / max(1, turns)}
+            accesses.append(warp | {"size": size, "count": of_all})
+        elif kind == "launch":
+            line, *grid, threads, shared, atomics = map(int, words)
+            known = {"kernel": "", "line": line, "grid": grid, "threads": threads, "count": 1}
+            found.append(known | {"shared": shared, "atomics": atomics, "warps": accesses})
+            accesses = []
+        elif found:
+            found[-1]["count"] += max(0, int(words[0]) - len(found))
+    return found
+
+
+@contextlib.contextmanager
+def _triton_launches() -> Iterator[list[dict[str, Any]]]:
+    """Collect the launches of Triton's kernels on a GPU, and what was compiled for them."""
+    from triton.runtime.jit import JITFunction
+
+    from grader.worker.simulator.tally import line_of_submission
+    from grader.worker.toolchain.machine_facts import kernel_facts
+
+    found: dict[tuple[Any, ...], dict[str, Any]] = {}
+    before = JITFunction.run
+
+    def run(self: Any, *args: Any, grid: Any, warmup: bool, **kwargs: Any) -> Any:
+        kernel = before(self, *args, grid=grid, warmup=warmup, **kwargs)
+        if kernel is None or warmup:
+            return kernel
+        line = line_of_submission()
+        sizes = grid(dict(zip(self.arg_names, args, strict=False)) | kwargs) if callable(grid) else grid
+        known = found.setdefault((self.__name__, line, kernel.hash), {"count": 0})
+        known["count"] += 1
+        if known["count"] == 1:
+            facts = kernel_facts(kernel.asm["ptx"], log="")
+            used = {"registers": kernel.n_regs, "spilled": kernel.n_spills, "shared": kernel.metadata.shared}
+            launch = {"kernel": self.__name__, "line": line, "grid": [int(n) for n in sizes]}
+            threads = 32 * kernel.metadata.num_warps
+            known |= {**launch, "threads": threads, "code": (facts[0] if facts else {}) | used | {"threads": threads}}
+        return kernel
+
+    JITFunction.run = run
+    collected: list[dict[str, Any]] = []
+    try:
+        yield collected
+    finally:
+        JITFunction.run = before
+        collected += found.values()
+
+
+@contextlib.contextmanager
+def _operations(found: list[dict[str, Any]]) -> Iterator[None]:
+    """Collect the operations of torch that move data."""
+    from torch import Tensor
+    from torch.utils._python_dispatch import TorchDispatchMode
+    from torch.utils._pytree import tree_leaves
+
+    from grader.worker.simulator import tally
+
+    by_place: dict[tuple[Any, ...], dict[str, Any]] = {}
+
+    class Watch(TorchDispatchMode):  # type: ignore[no-untyped-call]
+        def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+            result = func(*args, **(kwargs or {}))
+            name = func.name().removeprefix("aten::").partition(".")[0]
+            if name not in _NO_WORK and len(by_place) < _MOST_OPERATIONS and not tally.interpreting:
+                tensors = [each for each in tree_leaves((args, kwargs, result)) if isinstance(each, Tensor)]
+                once = {(each.data_ptr(), tuple(each.shape)): each for each in tensors}
+                moved = sum(prod(each.shape) * each.element_size() for each in once.values())
+                empty = {"name": name, "line": tally.line_of_submission(), "count": 0, "bytes": 0}
+                into = by_place.setdefault((name, empty["line"]), empty)
+                into["count"] += 1
+                into["bytes"] += moved
+            return result
+
+    try:
+        with Watch():  # type: ignore[no-untyped-call]
+            yield
+    finally:
+        found += by_place.values()

@@ -1,0 +1,106 @@
+"""Causes from evidence: each kind from its own facts, none without them, and never more than the headroom."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from grader.bottleneck.cause import sentence
+from grader.bottleneck.diagnosis import causes
+from grader.bottleneck.evidence import Evidence
+from grader.exercises import find
+
+_LAUNCH: dict[str, Any] = {"kernel": "kern", "line": 9, "grid": [512, 1, 1], "threads": 256, "count": 1}
+_WARP = {"kind": "load", "name": "global", "line": 5, "units": 4.0, "size": 4, "count": 1}
+_CODE = {"kernel": "kern", "programs": 4096, "registers": 40, "spilled": 0, "load_4": 2}
+_ENTRY = "def {}(*arrays):\n    {}\n"
+
+
+def _evidence(exercise: str, launch: dict[str, Any], code: dict[str, Any], *operations: dict[str, Any]) -> Evidence:
+    """Evidence of one run of the exercise's largest simulator case."""
+    case = max(find(exercise).simulator_cases, key=lambda case: case.arrays[0].shape)
+    run = {"case": case.name, "claim": {"launches": [_LAUNCH | launch], "operations": list(operations)}}
+    return Evidence.of_claims(find(exercise), {"simulated": True, "runs": [run], "codes": [_CODE | code]})
+
+
+_COPY = {"name": "clone", "line": 12, "count": 1, "bytes": 10**9}
+
+
+@pytest.mark.parametrize(
+    ("kind", "exercise", "launch", "code", "operations"),
+    [
+        ("wasted sectors", "transpose", {"warps": [_WARP | {"units": 32.0}]}, {}, []),
+        ("bank conflicts", "transpose", {"warps": [_WARP | {"name": "shared", "units": 32.0}]}, {}, []),
+        ("small blocks", "square_matrix", {"threads": 32}, {}, []),
+        ("partial warps", "square_matrix", {"threads": 100}, {}, []),
+        ("many launches", "square_matrix", {"count": 200}, {}, []),
+        ("few programs", "square_matrix", {}, {"programs": 16}, []),
+        ("atomics", "mean_cuda", {"atomics": 10**6}, {}, []),
+        ("extra operations", "square_matrix", {}, {}, [_COPY]),
+        ("spills", "square_matrix", {}, {"spilled": 96}, []),
+        ("no tensor cores", "matmul", {}, {}, []),
+        ("double precision", "ls_cupy_fastmath", {}, {"float64": 40, "fast_sines": 2}, []),
+        ("slow sines", "ls_cupy_fastmath", {}, {}, []),
+    ],
+)
+def test_each_cause_has_its_own_evidence(
+    kind: str, exercise: str, launch: dict[str, Any], code: dict[str, Any], operations: list[dict[str, Any]]
+) -> None:
+    """Only this cause is found, and its sentence ends with what it rests on."""
+    found = causes(find(exercise), "", _evidence(exercise, launch, code, *operations))
+    assert [cause.kind for cause in found] == [kind]
+    assert sentence(found[0]).endswith((").", "cell)."))
+
+
+@pytest.mark.parametrize("exercise", ["transpose", "square_matrix", "mean_cuda", "vector_add"])
+def test_plain_evidence_supports_no_cause(exercise: str) -> None:
+    """Neighbouring elements, full warps, many blocks, one launch."""
+    evidence = _evidence(exercise, {"warps": [_WARP, _WARP | {"name": "shared", "units": 1.0}]}, {})
+    assert causes(find(exercise), _ENTRY.format(exercise, "pass"), evidence) == ()
+
+
+@pytest.mark.parametrize(
+    ("line", "kind"),
+    [
+        ("torch.cuda.synchronize()", "waits for the GPU"),
+        ("n = arrays[0].sum().item()", "waits for the GPU"),
+        ("built = load_inline('a', cuda_sources=source)", "built in each call"),
+    ],
+)
+def test_the_text_of_the_cell_tells(line: str, kind: str) -> None:
+    """The cause is in the line that does it."""
+    (found,) = causes(find("vector_add"), _ENTRY.format("vector_add", line))
+    assert (found.kind, found.line, found.basis) == (kind, 2, "source")
+
+
+def test_what_is_made_once_is_no_cause() -> None:
+    """A cached function and an `if` make it once."""
+    cached = "@cache\ndef library():\n    return load_inline('a', cuda_sources=source)\n"
+    kept = "if made is None:\n        made = load_inline('a', cuda_sources=source)"
+    assert causes(find("vector_add"), cached + _ENTRY.format("vector_add", "library()")) == ()
+    assert causes(find("vector_add"), _ENTRY.format("vector_add", kept)) == ()
+
+
+def test_no_cure_brings_more_than_the_headroom() -> None:
+    """A kernel at half of what the hardware allows cannot become eight times as fast."""
+    evidence = _evidence("transpose", {"warps": [_WARP | {"units": 32.0}]}, {})
+    assert causes(find("transpose"), "", evidence)[0].at_most == 8.0
+    assert causes(find("transpose"), "", evidence, headroom=2.0)[0].at_most == 2.0
+    assert causes(find("transpose"), "", evidence, headroom=1.05) == ()
+
+
+def test_two_causes_are_both_named_the_larger_first() -> None:
+    """One of each kind; evidence that comes first counts."""
+    evidence = _evidence("square_matrix", {"threads": 32, "count": 200}, {})
+    assert [cause.kind for cause in causes(find("square_matrix"), "", evidence, evidence)] == [
+        "many launches",
+        "small blocks",
+    ]
+
+
+@pytest.mark.parametrize("claim", [None, 7, {"launches": 7}, {"launches": [7, {"grid": "x", "count": -1}]}])
+def test_a_claim_that_cannot_be_read_is_no_evidence(claim: Any) -> None:
+    """A worker may send anything."""
+    claims = {"simulated": True, "runs": [{"case": "1,024 elements", "claim": claim}], "codes": claim}
+    assert causes(find("vector_add"), "", Evidence.of_claims(find("vector_add"), claims)) == ()

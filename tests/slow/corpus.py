@@ -1,0 +1,65 @@
+"""The corpus of right but slow submissions, each with the cause of its slowness.
+
+`<exercise>/<name>.py` is the text of one solution cell. Its first lines are `# key: value`:
+
+- `slow` (why), in words;
+- `cause`: the kind of cause that an explanation names first or second (see `grader/bottleneck/`);
+- `without_a_gpu`: `unnamed` if only a GPU tells it;
+- `twin`: a file of this corpus with only this cause removed, or the exercise's reference if it is missing.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from pathlib import Path
+
+__all__ = ["FOLDER", "HeaderError", "Slow", "corpus", "read"]
+
+FOLDER = Path(__file__).parent
+_LINE = re.compile(r"# (?P<key>slow|cause|without_a_gpu|twin): (?P<value>\S.*)")
+
+
+class HeaderError(ValueError):
+    """A file of the corpus has an incomplete header."""
+
+
+@dataclass(frozen=True)
+class Slow:
+    """One file. `twin` is the name of a file without the cause, or ""."""
+
+    exercise: str
+    name: str
+    source: str
+    about: str
+    cause: str
+    named: bool  # without a GPU
+    twin: str
+
+
+def corpus() -> list[Slow]:
+    """Every file, by exercise and name. Raises HeaderError."""
+    return [read(path) for path in sorted(FOLDER.glob("*/*.py")) if path.parent.name != "__pycache__"]
+
+
+def read(path: Path) -> Slow:
+    """One file. Raises HeaderError."""
+    source = path.read_text(encoding="utf-8")
+    header: dict[str, str] = {}
+    for line in source.splitlines():
+        if (found := _LINE.fullmatch(line)) is None:
+            break
+        header[found["key"]] = found["value"]
+    if not {"slow", "cause"} <= header.keys():
+        raise HeaderError(f"{path}: its header says why it is `slow`, and the `cause`.")
+    if header.get("without_a_gpu", "unnamed") != "unnamed":
+        raise HeaderError(f"{path}: `without_a_gpu` is unnamed, or is left out.")
+    return Slow(
+        exercise=path.parent.name,
+        name=f"{path.parent.name}/{path.stem}",
+        source=source,
+        about=header["slow"],
+        cause=header["cause"],
+        named="without_a_gpu" not in header,
+        twin=header.get("twin", ""),
+    )
