@@ -121,7 +121,8 @@ WRONG: tuple[_Rule, ...] = (
     ),
     _Rule(
         _unwritten("last_columns", "columns"),
-        "Does one program cover the whole row? Round the block up: `triton.next_power_of_2(N)`.",
+        "Does one program cover the whole row? Round the block up: `triton.next_power_of_2(N)`. If several share a "
+        "row, there must be `triton.cdiv(N, BLOCK)` of them.",
         "Is the grid rounded up in x: `(width + block.x - 1) / block.x`?",
     ),
     _Rule(

@@ -280,7 +280,15 @@ def _described(error: BaseException) -> dict[str, Any]:
 def _import(device: str) -> None:
     """Import what a submission needs, before there is one."""
     if device == "simulator":
-        from grader.worker.simulator import bfloat16, devices, triton_compiled, triton_gpu, triton_language, triton_log
+        from grader.worker.simulator import (
+            bfloat16,
+            devices,
+            torch_gpu,
+            triton_compiled,
+            triton_gpu,
+            triton_language,
+            triton_log,
+        )
 
         start = _simulator()
         start.prepare()
@@ -297,6 +305,7 @@ def _import(device: str) -> None:
         triton_gpu.install()
         triton_log.watch()
         devices.install()
+        torch_gpu.install()
     else:
         _cuda()
 

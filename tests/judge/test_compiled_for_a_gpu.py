@@ -54,6 +54,17 @@ def mean_triton(x, out):
             "mask = inside",
             "write `@triton.jit` above it",
         ),
+        (
+            "vector_add",
+            changed(
+                changed(VECTOR_ADD, "* BLOCK", "* SIZE"), "    n = out.numel()",
+                "    device = triton.runtime.driver.active.get_active_torch_device()\n"
+                "    assert x.device == device and out.is_cuda and y.get_device() == 0\n"
+                "    assert x.to(device).device.index == 0 and y.cuda().device.type == 'cuda'\n    n = out.numel()",
+            ).replace("@triton.jit", "SIZE = 1024\n\n\n@triton.jit"),
+            "* SIZE",
+            "Cannot access global variable SIZE",
+        ),
         ("vector_add", changed(VECTOR_ADD, "mask = at < n", "mask = at < n\n    try:\n        pass\n    except E:\n"
                                "        pass"), "try:", "cannot compile Python's `Try`"),
         ("vector_add", changed(VECTOR_ADD, "(triton.cdiv", "(tl.cdiv"), "tl.cdiv", "`tl.cdiv` works only inside"),
@@ -71,7 +82,7 @@ def mean_triton(x, out):
             "row_max",
         ),
     ],
-    ids=["global", "helper", "statement", "host", "configuration", "size", "called by a harness"],
+    ids=["global", "helper", "device checked", "statement", "host", "configuration", "size", "called by a harness"],
 )  # fmt: skip
 def test_what_a_gpu_refuses_fails(judge, exercise, source, line, says):
     """All cases are right, no points are given, and the report has the compiler's words and the line."""

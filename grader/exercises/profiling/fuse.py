@@ -87,6 +87,12 @@ def _hinges(a: Any, y: Any, gain: Any = None) -> Any:
     return out
 
 
+def _without_relu(a: Any, magnitude: bool) -> Any:
+    y = _curved(a, _scaled(a))
+    terms = [(y - knot) / (1 + knot.abs()) for knot in a["w"]]
+    return _flipped(sum(term.abs() if magnitude else term for term in terms))
+
+
 def _flipped(out: Any, first: int = 0) -> Any:
     flipped = out.clone()
     flipped[:, first::2] *= -1
@@ -183,6 +189,11 @@ FUSE = Exercise(
         Suspect(
             "The knots were subtracted from `x`: the terms use `y`, which is scaled and curved.",
             lambda a: _after(a, a["x"]),
+        ),
+        Suspect("The ReLU is missing: each term is `relu(y - knot)`.", lambda a: _without_relu(a, False)),
+        Suspect(
+            "A term is `relu(y - knot)`, which is 0 if `y` is below the knot. Here it is `abs(y - knot)`.",
+            lambda a: _without_relu(a, True),
         ),
         Suspect("The curve is missing: neither `tanh` nor `clamp` was applied.", lambda a: _after(a, _scaled(a))),
     ),

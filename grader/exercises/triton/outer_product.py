@@ -49,6 +49,23 @@ def _of_one(name: str) -> Any:
     return lambda a: a[name][:, None] * a[name][None, :] if _square(a) else None
 
 
+def _without_axes(a: Any) -> Any:
+    """Each row of a tile holds the tile's elements of `u` times those of `v`; the others are unknown."""
+    import torch
+
+    m, n = a["expected"].shape
+    unknown = a.get("got", a["expected"] * float("nan"))
+    if min(m, n) == 1:
+        return None
+    row, column = (torch.arange(length, device=unknown.device) for length in (m, n))
+    for tile in (32, 64, 16, 128):
+        at = (row // tile * tile)[:, None] + (column % tile)[None, :]
+        made = torch.where(at < m, a["u"][at.clamp(max=m - 1)] * a["v"], unknown)
+        if "got" not in a or made.isclose(unknown, 1e-5, 1e-30, equal_nan=True).all():
+            return made
+    return None
+
+
 def _contiguous(a: Any) -> Any:
     """The output in the case with padded rows, if rows are written as many elements apart as there are columns."""
     m, n = a["expected"].shape
@@ -97,6 +114,11 @@ OUTER_PRODUCT = Exercise(
         ),
         Suspect("The result is `u[i] * u[j]`: is `v` loaded from its own pointer?", _of_one("u")),
         Suspect("The result is `v[i] * v[j]`: is `u` loaded from its own pointer?", _of_one("v")),
+        Suspect(
+            "Each row of a tile is `u * v`, element by element. Give each block an axis first: "
+            "`u[:, None] * v[None, :]` has all pairs.",
+            _without_axes,
+        ),
         Suspect(
             "Only the first columns of `out` were written. Does the grid have a second axis, with enough programs, "
             "`triton.cdiv(N, BLOCK_N)`, and do the columns come from `tl.program_id(1)`?",

@@ -11,6 +11,7 @@ from typing import Any
 
 from grader.exercise import Array, Budget, Case, Suspect
 
+_SMALL = 1 << 24  # multiplications: more would need much memory for some bugs
 LARGE = 1 << 31  # multiplications: more take seconds on a GPU that is slow at float64
 PADDED, TRANSPOSED = (160, 192, 128), (96, 112, 80)  # M, N and K of the cases that test strides
 _BEYOND = ", sums that pass 65,504 on the way"
@@ -147,7 +148,8 @@ def suspects(activation: Activation = lambda product: product) -> tuple[Suspect,
         Suspect(
             "Whole tiles of `out` were never written: some program must compute each tile. In row order, the tile is "
             "`pid // tiles_n` and `pid % tiles_n`. In grouped order, the last group may have fewer rows: use "
-            "`min(tiles_m - first, GROUP)` instead of `GROUP`.",
+            "`min(tiles_m - first, GROUP)` instead of `GROUP`. A grid of two axes has them in the order of "
+            "`program_id(0)` and `program_id(1)`.",
             lambda arrays: _never_written(arrays, edges=False),
             missing=True,
         ),
@@ -178,6 +180,11 @@ def suspects(activation: Activation = lambda product: product) -> tuple[Suspect,
             "accumulator)`? Does the mask include later steps: `K - k` if k counts elements, `K - k * BLOCK_K` if it "
             "counts tiles?",
             one_of(_single_step),
+        ),
+        Suspect(
+            "Tiles were multiplied element by element: `a * b` is not a product of matrices. Use `tl.dot(a, b, "
+            "accumulator)`.",
+            one_of(_element_by_element),
         ),
         Suspect(
             "Every step along K multiplied the same two tiles: after each step, advance both pointers by `BLOCK_K` "
@@ -292,6 +299,19 @@ def _single_step(a: Any, b: Any) -> Iterator[Any]:
         last = (k - 1) // tile * tile
         yield a[:, last:] @ b[last:]
         yield a[:, :tile] @ b[:tile]
+
+
+def _element_by_element(a: Any, b: Any) -> Iterator[Any]:
+    """In square tiles, whose rows past K are 0."""
+    import torch
+
+    (m, k), n = a.shape, b.shape[1]
+    row, column = (torch.arange(length, device=a.device) for length in (m, n))
+    for tile in _TILES if m * n * k < _SMALL else ():
+        missing = -k % tile
+        left = torch.nn.functional.pad(a, (0, missing)).reshape(m, -1, tile)[:, :, column % tile]
+        right = torch.nn.functional.pad(b, (0, 0, 0, missing)).reshape(-1, tile, n)[:, row % tile]
+        yield (left * right.transpose(0, 1)).sum(1)
 
 
 def _first_step_repeated(a: Any, b: Any) -> Iterator[Any]:

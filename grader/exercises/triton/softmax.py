@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 from grader.exercise import Array, Baseline, Budget, Case, Exercise, Gate, Rules, Suspect
@@ -100,6 +101,26 @@ def first_row_everywhere(a: Any) -> Any:
     return x[:1].softmax(dim=1).expand_as(x) if x.shape[0] > 1 else None
 
 
+def logarithm(a: Any) -> Any:
+    x = a["x"]
+    return x.log_softmax(dim=1) if x.shape[1] > 1 else None
+
+
+def power_of_two(a: Any) -> Any:
+    return (a["x"] * math.log(2)).softmax(dim=1)
+
+
+def rounded_to_half(a: Any) -> Any:
+    """The elements rounded to float16, and perhaps their difference from the maximum as well."""
+    x = a["x"].half().double()
+    if not bool(x.amax(1).isfinite().all()):
+        return None
+    difference = x - x.amax(1, keepdim=True)
+    made = [each.softmax(dim=1) for each in (difference, difference.half().double())]
+    fitting = [each for each in made if "got" in a and bool(each.isclose(a["got"], 1e-5, 1e-7).all())]
+    return next(iter(fitting or made))
+
+
 _ORDINARY = 80.0  # exp of a larger value overflows a float32
 _NOTHING_MASKED = ("3 × 128",)  # a power of two
 _SMALL_VALUES = ("3 × 128", "83 × 781", "260 × 33", "1823 × 781")
@@ -108,6 +129,23 @@ _TIMED = tuple(
     _case(rows, columns, "normal|large|below") for rows, columns in ((16_384, 781), (4096, 4096), (4096, 8192))
 )
 
+KINDS_OF_EXPONENTIAL = (
+    Suspect(
+        "This is the logarithm of the softmax: store the exponentials, divided by their sum.", logarithm, relative=1e-4
+    ),
+    Suspect(
+        "Powers of 2 were taken, not of e: `tl.exp2(x)` is 2 to the power of x. Use `tl.exp`, or multiply x by "
+        "log2(e), 1.4426950408889634.",
+        power_of_two,
+        relative=1e-4,
+    ),
+    Suspect(
+        "The elements were rounded to float16 before the exponential. Its error is then the rounding error of x: keep "
+        "x in float32.",
+        rounded_to_half,
+        relative=1e-5,
+    ),
+)
 SOFTMAX = Exercise(
     id="softmax",
     title="Fuse a softmax",
@@ -198,6 +236,7 @@ SOFTMAX = Exercise(
         Suspect(
             "Every row has the result of row 0: does the row's pointer depend on `program_id`?", first_row_everywhere
         ),
+        *KINDS_OF_EXPONENTIAL,
     ),
     rules=Rules(
         ("softmax", "_softmax", "log_softmax", "_log_softmax", "softmin", "logsumexp", "exp", "Softmax", "LogSoftmax")

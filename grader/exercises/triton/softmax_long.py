@@ -11,7 +11,13 @@ from dataclasses import replace
 from typing import Any
 
 from grader.exercise import Array, Budget, Case, Gate, Suspect
-from grader.exercises.triton.softmax import SOFTMAX, first_row_everywhere, no_max_subtracted, numerator_only
+from grader.exercises.triton.softmax import (
+    KINDS_OF_EXPONENTIAL,
+    SOFTMAX,
+    first_row_everywhere,
+    no_max_subtracted,
+    numerator_only,
+)
 
 _LARGE = ", values up to ±10,000"
 _BELOW = ", every value far below zero"
@@ -246,6 +252,7 @@ SOFTMAX_LONG = replace(
             "maximum? Is each element counted exactly once?",
             _right_but_for_a_factor,
         ),
+        *KINDS_OF_EXPONENTIAL,
     ),
     hints=(
         "Go over the row twice, in pieces of a fixed length: once for the maximum and the sum, once for the output.",

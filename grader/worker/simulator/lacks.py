@@ -7,12 +7,15 @@ what Triton's interpreter does not interpret are treated alike.
 
 from __future__ import annotations
 
+import ast
 import functools
+import linecache
 import os
 import re
 import subprocess
 import traceback
 from pathlib import Path
+from types import FrameType
 
 from grader.worker.simulator.cuda_source import INCLUDE
 
@@ -39,7 +42,12 @@ _OF_NUMBA = re.compile(
 )
 _OF_TORCH_CUDA = re.compile(r"/torch/cuda/\w+\.py$")
 _CLASS_OF_TORCH = re.compile(r"^torch\.(cuda\.\w+) requires CUDA support")
-_NO_GPU = re.compile(r"not compiled with CUDA|no NVIDIA driver")
+_DUMMY_OF_TORCH = re.compile(r"^Tried to instantiate dummy base class (\w+)|^type (torch\.cuda\.\w+) not available")
+_NO_GPU = re.compile(
+    r"not compiled with CUDA|no NVIDIA driver|without ATen_cuda library|Cannot access accelerator device"
+    r"|requires a CUDA or other accelerator|arguments from the 'CUDA' backend|not linked with support for cuda"
+)
+_ASKS = re.compile(r"\b(?:is_available|device_count)\(")
 _INTERPRETER, _FUNCTIONS_OF_GPUS = "triton/runtime/interpreter.py", "triton.language.extra."
 _HEADERS_OF_CUDA = re.compile(
     r"(?:cub|thrust|cuda|cooperative_groups|nv|nvtx3|crt)/[\w./]+|(?:cu|nv)(?:blas|fft|rand|solver|sparse|tensor|dnn|jpeg)\w*\.h"
@@ -85,20 +93,41 @@ def said_by(error: BaseException) -> tuple[str, None] | None:
         return sentence(f"`cuda.{of_numba[1]}`"), None
     if of_torch := _CLASS_OF_TORCH.search(str(error)):
         return sentence(f"`torch.{of_torch[1]}`"), None
-    frames = [frame for frame, _ in traceback.walk_tb(cause.__traceback__)]
+    if dummy := _DUMMY_OF_TORCH.search(str(error)):
+        return sentence(f"`{dummy[2] or f'torch.cuda.{dummy[1]}'}`"), None
+    places = list(traceback.walk_tb(cause.__traceback__))
+    frames = [frame for frame, _ in places]
     if not frames:
         return None
+    if Path(frames[-1].f_code.co_filename).name == "submission.py" and _stops_without_a_gpu(*places[-1]):
+        return sentence("GPU, so `torch.cuda.is_available()` is false"), None
     entered = next((frame.f_code for frame in frames if _OF_TORCH_CUDA.search(frame.f_code.co_filename)), None)
     if entered is not None and (entered.co_name == "_compile_kernel" or _NO_GPU.search(str(cause))):
         name = entered.co_qualname.partition(".")[0]
-        if name != "_lazy_init":  # which a tensor on "cuda" enters: there is advice for it
-            return sentence(f"`torch.cuda.{name}`"), None
+        return sentence("GPU for a tensor on `cuda`" if name == "_lazy_init" else f"`torch.cuda.{name}`"), None
+    if _NO_GPU.search(str(cause)):
+        return sentence("GPU for this call of torch"), None
     code, function = frames[-1].f_code, frames[-1].f_locals.get("fn")
     if isinstance(cause, NotImplementedError) and code.co_filename.endswith(_INTERPRETER):
         return sentence(f"`{code.co_name.removeprefix('create_')}`"), None
     if str(getattr(function, "__module__", "")).startswith(_FUNCTIONS_OF_GPUS):  # Triton wants its compiler for them
         return sentence(f"`{getattr(function, '__name__', 'function of a GPU')}`"), None
     return None
+
+
+def _stops_without_a_gpu(frame: FrameType, line: int) -> bool:
+    """Whether this line of a submission raises because the submission has asked if there is a GPU."""
+    text = "".join(linecache.getlines(frame.f_code.co_filename))
+    for node in ast.walk(ast.parse(text)):
+        stops = (
+            [node] if isinstance(node, ast.Assert) else getattr(node, "body", []) if isinstance(node, ast.If) else []
+        )
+        if any(
+            isinstance(each, (ast.Assert, ast.Raise)) and each.lineno <= line <= (each.end_lineno or 0)
+            for each in stops
+        ):
+            return _ASKS.search(ast.unparse(node.test)) is not None  # type: ignore[attr-defined]
+    return False
 
 
 def lacking(log: str) -> str:

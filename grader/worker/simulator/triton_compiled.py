@@ -140,7 +140,7 @@ def become_compiler(capability: int) -> None:
         method = vars(triton.language.tensor).get(function.__name__)
         if any(cell.cell_contents is function for cell in getattr(method, "__closure__", None) or ()):
             setattr(triton.language.tensor, function.__name__, function)  # `x.sum()` is `sum(x)`
-    driver.set_active(_Driver(capability))
+    driver.set_active(_Driver(capability, driver.active))
     _build_nothing()
     _leave_out_machine_code()
     run = JITFunction.run
@@ -158,12 +158,15 @@ def _compiled_kind(interpreted: type, jit: type) -> Any:
 
 
 class _Driver:
-    """The part of a driver that compiling needs."""
+    """The part of a driver that compiling needs, and the pretend GPU's for what a submission asks."""
 
-    def __init__(self, capability: int) -> None:
+    def __init__(self, capability: int, pretend: Any) -> None:
         from triton.backends.compiler import GPUTarget
 
-        self._target = GPUTarget("cuda", capability, 32)
+        self._target, self._pretend = GPUTarget("cuda", capability, 32), pretend
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._pretend, name)
 
     def get_current_device(self) -> int:
         return 0

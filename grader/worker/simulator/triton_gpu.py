@@ -5,13 +5,13 @@ from __future__ import annotations
 import functools
 import math
 import sys
-import time
 from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
 
 from grader.protocol.target import shared_memory_bytes, target
+from grader.worker.simulator.lacks import NotSimulated
 
 MULTIPROCESSORS = 132  # as an H100 has: a kernel must also work with many programs
 _SUBMISSION = "submission.py"
@@ -45,53 +45,62 @@ def _is_cuda(tensor: Any) -> bool:
     return asks == _SUBMISSION and device_of(tensor) != CPU
 
 
+_OF_A_DEVICE = {"gcnArchName", "uuid", "pci_bus_id", "pci_device_id", "pci_domain_id"}
+_OF_A_DRIVER = {"launcher_cls", "map_python_to_cpp_type"}
+_OF_ITS_UTILS = {"load_binary", "launch", "set_printf_fifo_size", "cuOccupancyMaxActiveClusters"}
+
+
+class Answers(SimpleNamespace):
+    """A pretend object of a GPU's libraries. Other attributes of the real one are not simulated."""
+
+    def __init__(self, of: str, others: set[str], /, **known: Any) -> None:
+        super().__init__(**known)
+        self._called, self._others = of, others
+
+    def __getattr__(self, name: str) -> Any:
+        if not name.startswith("_") and name in self._others:
+            raise NotSimulated(f"`{self._called}.{name}`")
+        raise AttributeError(f"{self._called} has no attribute {name!r}")
+
+
 def _properties() -> Any:
     major, minor = divmod(target(), 10)
-    return SimpleNamespace(
+    return Answers(
+        "torch.cuda.get_device_properties(…)", _OF_A_DEVICE,
         name="Simulator", major=major, minor=minor, multi_processor_count=MULTIPROCESSORS,
         total_memory=80 << 30, warp_size=32, max_threads_per_multi_processor=2048, regs_per_multiprocessor=1 << 16,
         shared_memory_per_block=48 << 10, shared_memory_per_block_optin=shared_memory_bytes(target()),
         shared_memory_per_multiprocessor=228 << 10, L2_cache_size=50 << 20, clock_rate=1_980_000,
+        max_threads_per_block=1024, is_integrated=0, is_multi_gpu_board=0, memory_clock_rate=2_619_000,
+        memory_bus_width=5120,
     )  # fmt: skip
 
 
 def _driver() -> Any:
     import torch
     from triton.backends.compiler import GPUTarget
+    from triton.testing import do_bench
 
     known = {
         "multiprocessor_count": MULTIPROCESSORS, "max_num_regs": 1 << 16,
         "max_shared_mem": shared_memory_bytes(target()),
         "warpSize": 32, "sm_clock_rate": 1_980_000, "mem_clock_rate": 2_619_000, "mem_bus_width": 5120,
     }  # fmt: skip
-    interface = SimpleNamespace(Event=_Event, synchronize=lambda: None, current_device=lambda: 0)
-    return SimpleNamespace(
-        utils=SimpleNamespace(get_device_properties=lambda device=None: known),
+    return Answers(
+        "triton.runtime.driver.active", _OF_A_DRIVER,
+        utils=Answers(
+            "triton.runtime.driver.active.utils", _OF_ITS_UTILS, get_device_properties=lambda device=None: known
+        ),
+        get_benchmarker=lambda: do_bench, is_active=lambda: True,
         get_active_torch_device=lambda: torch.device("cuda", 0),
         get_current_device=lambda: 0,
         get_current_stream=lambda device=None: 0,
         get_current_target=lambda: GPUTarget("cuda", target(), 32),
         get_device_capability=lambda device=None: divmod(target(), 10),
-        get_device_interface=lambda: interface,
+        get_device_interface=lambda: torch.cuda,  # with the events of `torch_gpu`
         get_empty_cache_for_benchmark=lambda: None,
         clear_cache=lambda cache: None,
-    )
-
-
-class _Event:
-    """`torch.cuda.Event` by the host's clock, for `triton.testing.do_bench`."""
-
-    def __init__(self, enable_timing: bool = False) -> None:
-        self._at = 0.0
-
-    def record(self, stream: Any = None) -> None:
-        self._at = time.perf_counter()
-
-    def synchronize(self) -> None:
-        """Do nothing: all work has ended."""
-
-    def elapsed_time(self, end: _Event) -> float:
-        return 1e3 * (end._at - self._at)
+    )  # fmt: skip
 
 
 class Compiled:

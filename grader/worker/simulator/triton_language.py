@@ -1,9 +1,15 @@
-"""Make Triton's interpreter agree with its compiler: indices of loops, `and` of blocks, sorts, exchanges of floats."""
+"""Make Triton's interpreter agree with its compiler: indices of loops, `and` of blocks, sorts, exchanges of floats.
+
+Reductions and scans with a function of the submission, which the interpreter calls for one element after another, call
+it for whole blocks.
+"""
 
 from __future__ import annotations
 
 import ast
 import functools
+import inspect
+import textwrap
 from collections.abc import Callable, Iterable
 from typing import Any
 
@@ -25,6 +31,9 @@ def install() -> None:
     module.FunctionRewriter.ast_transformer = _rewriter(module.ASTTransformer)()
     module.InterpreterBuilder.create_atomic_rmw = _exchanging(module.InterpreterBuilder.create_atomic_rmw)
     _sort_by_numpy()
+    module._patch_lang_tensor = _indexing(module._patch_lang_tensor)
+    module.ReduceOps.generic_reduce = _by_blocks(module.ReduceOps.generic_reduce, _reduced)
+    module.ScanOps.generic_scan = _by_blocks(module.ScanOps.generic_scan, _scanned)
 
 
 class LoopIndex(int):
@@ -128,3 +137,70 @@ def _sort_by_numpy() -> None:
         return tl.tensor(TensorHandle(found, x.dtype), tl.block_type(x.dtype, list(found.shape)))
 
     module.sort_impl = sort_impl
+
+
+def _indexing(original: Any) -> Any:
+    """Let tensors of one element be integers: Triton 3.6 needs an older NumPy for that."""
+
+    @functools.wraps(original)
+    def patch(tensor: Any, *scope: Any) -> None:
+        original(tensor, *scope)
+        tensor.__index__ = lambda self: int(self.handle.data.squeeze())
+
+    return patch
+
+
+def _by_blocks(by_elements: Any, by_blocks: Any) -> Any:
+    """Combine blocks. A function that branches is called for single elements, as before."""
+
+    @functools.wraps(by_elements)
+    def combine(self: Any, given: Any) -> Any:
+        def combined(left: list[Any], right: list[Any]) -> list[Any]:
+            blocks = [
+                self.to_tensor(data, each.dtype)
+                for half in (left, right)
+                for data, each in zip(half, given, strict=True)
+            ]
+            found = self.combine_fn(*blocks)
+            found = found if isinstance(found, tuple) else (found,)
+            made: list[Any] = [each.handle.data if hasattr(each, "handle") else each for each in found]
+            return [np.broadcast_to(data, like.shape).astype(like.dtype) for data, like in zip(made, left, strict=True)]
+
+        if _branches(self.combine_fn.fn):
+            return by_elements(self, given)
+        with np.errstate(all="ignore"):
+            return by_blocks(self, given, combined)
+
+    return combine
+
+
+@functools.cache
+def _branches(function: Callable[..., Any]) -> bool:
+    """Whether the function has an `if`, whose condition the interpreter takes as true for a block."""
+    tree = ast.parse(textwrap.dedent(inspect.getsource(function)))
+    return any(isinstance(node, (ast.If, ast.IfExp, ast.While)) for node in ast.walk(tree))
+
+
+def _reduced(self: Any, given: Any, combined: Any) -> list[Any]:
+    """Combine neighbours until one element is left along the axis."""
+    axis = self.axis
+    data = [each.handle.data.ravel() if axis is None else np.moveaxis(each.handle.data, axis, -1) for each in given]
+    while data[0].shape[-1] > 1:
+        data = combined([each[..., ::2] for each in data], [each[..., 1::2] for each in data])
+    shape = list(given[0].handle.data.shape)
+    if axis is None:
+        shape = [1] * len(shape) if self.keep_dims else []
+    else:
+        shape[axis : axis + 1] = [1] if self.keep_dims else []
+    return [self.to_tensor(one.reshape(shape)[()], each.dtype) for one, each in zip(data, given, strict=True)]
+
+
+def _scanned(self: Any, given: Any, combined: Any) -> list[Any]:
+    """Combine each element with those 1, 2, 4, … before it."""
+    data = [np.moveaxis(each.handle.data, self.axis, -1) for each in given]
+    at, before = np.arange(data[0].shape[-1]), 1
+    while before < at.size:
+        made = combined([np.roll(each, before, -1) for each in data], data)
+        data = [np.where(at >= before, new, old) for new, old in zip(made, data, strict=True)]
+        before *= 2
+    return [self.to_tensor(np.moveaxis(one, -1, self.axis), each.dtype) for one, each in zip(data, given, strict=True)]

@@ -15,8 +15,16 @@ import sys
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
+from types import SimpleNamespace
 from typing import IO, Any
 
+_MULTIPROCESSORS = 132
+_PROPERTIES = {
+    "multiprocessor_count": _MULTIPROCESSORS,
+    "max_shared_mem": 232_448,
+    "max_num_regs": 65_536,
+    "warpSize": 32,
+}
 _TEXTS = ("ttir", "ttgir", "llir", "ptx")
 
 
@@ -38,6 +46,24 @@ class _Driver:
 
     def get_current_target(self) -> Any:
         return _target(self.capability)
+
+    def get_active_torch_device(self) -> Any:
+        import torch
+
+        return torch.device("cuda", 0)
+
+    @property
+    def utils(self) -> Any:
+        return SimpleNamespace(get_device_properties=lambda device=None: _PROPERTIES)
+
+
+def _answer_for_a_gpu() -> None:
+    """Let torch answer what a file may ask of a GPU while it is imported."""
+    import torch
+
+    cuda: Any = torch.cuda
+    cuda.current_device = lambda: 0
+    cuda.get_device_properties = lambda device=None: SimpleNamespace(multi_processor_count=_MULTIPROCESSORS)
 
 
 def _target(capability: int) -> Any:
@@ -89,7 +115,7 @@ def _argument(described: dict[str, Any]) -> Any:
 
 
 def _modules(path: str, known: dict[str, Any]) -> Any:
-    """Import the file, once."""
+    """Import the file, once. _Absent: it needs a GPU for that."""
     if path not in known:
         import importlib.util
 
@@ -98,7 +124,14 @@ def _modules(path: str, known: dict[str, Any]) -> Any:
         assert spec.loader is not None
         module = importlib.util.module_from_spec(spec)
         sys.modules[Path(path).stem] = module
-        spec.loader.exec_module(module)
+        if "torch.cuda." in Path(path).read_text(encoding="utf-8"):
+            _answer_for_a_gpu()
+        try:
+            spec.loader.exec_module(module)
+        except Exception as error:
+            raise _Absent(
+                f"the file cannot be imported without a GPU ({type(error).__name__}: {_said(error)})"
+            ) from error
         known[path] = module
     return known[path]
 

@@ -103,13 +103,23 @@ def tensor_without_data(slot: Slot) -> Any:
 
 def without_data() -> Any:
     """Return a mode in which tensors that would be allocated on the GPU have no data."""
+    import torch
     from torch.overrides import TorchFunctionMode
+
+    on_gpu: Any = torch.Tensor
+    answers = {on_gpu.device.__get__: torch.device("cuda", 0), on_gpu.is_cuda.__get__: True, on_gpu.get_device: 0}
 
     class WithoutData(TorchFunctionMode):
         def __torch_function__(self, called: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
             kwargs = dict(kwargs or {})
+            if called in answers:
+                return answers[called]
+            if called is torch.Tensor.cuda:
+                return args[0]
             if kwargs.get("device") is not None:
                 kwargs["device"] = "meta"
+            if called is torch.Tensor.to:
+                args = ["meta" if isinstance(each, (str, int, torch.device)) else each for each in args]
             return called(*args, **kwargs)
 
     return WithoutData()

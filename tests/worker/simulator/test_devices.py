@@ -12,27 +12,29 @@ import pytest
 
 ROOT = Path(__file__).resolve().parents[3]
 _START = """
-import ctypes, json, sys
+import ctypes, json, linecache, sys
 from grader.worker.simulator import start
 start.prepare()
 import numpy as np
 import torch
-from grader.worker.simulator import devices, triton_gpu, triton_log
+from grader.worker.simulator import devices, lacks, torch_gpu, triton_gpu, triton_log
 start.install()
 for _ in range(2):
     triton_gpu.install()
     triton_log.watch()
     devices.install()
+    torch_gpu.install()
 given = torch.arange(6.0).reshape(2, 3)
 space = {"x": given, "torch": torch, "np": np, "ctypes": ctypes, "devices": devices}
 found = {}
 for number, source in enumerate(json.load(sys.stdin)):
+    linecache.cache["submission.py"] = len(source), None, source.splitlines(True), "submission.py"
     with devices.watching(given):
         try:
             exec(compile(source, "submission.py", "exec"), space)
             found[number] = "right"
         except Exception as error:
-            found[number] = f"{type(error).__name__}: {error}"
+            found[number] = lacks.said_by(error) or lacks.said_in(str(error)) or f"{type(error).__name__}: {error}"
 print(json.dumps(list(found.values())))
 """
 _RIGHT = [
@@ -63,6 +65,31 @@ _RIGHT = [
     "assert ctypes.string_at(b'abc', size=2) == b'ab'",
     "torch.nn.functional.softmax(x, dim=1).to(torch.float16).float() @ x.T.contiguous()",
 ]
+_RIGHT_OF_TORCH = [
+    "p = torch.ones(3).pin_memory(); assert p.is_pinned(); x + p.to(x.device, non_blocking=True)",
+    "p = torch.ones(3, pin_memory=True); assert p.is_pinned() and not torch.ones(3).is_pinned(); x + p.cuda()",
+    'g = torch.Generator("cuda").manual_seed(0); x + torch.randn(3, generator=g, device="cuda")',
+    "g = torch.Generator(device=x.device); x + torch.rand(3, device=g.device, generator=g)",
+    "assert torch.equal(torch.rand(3, generator=torch.Generator().manual_seed(1)), "
+    "torch.rand(3, generator=torch.Generator('cpu').manual_seed(1)))",
+    "a, b = (torch.cuda.Event(enable_timing=True) for _ in 'ab'); a.record(); b.record(torch.cuda.current_stream()); "
+    "torch.cuda.synchronize(x.device); assert a.elapsed_time(b) >= 0",
+    "s = torch.cuda.current_stream(); s.wait_stream(torch.cuda.default_stream()); x.record_stream(s)",
+    "with torch.cuda.stream(torch.cuda.current_stream()): x + 1",
+    "torch.cuda.empty_cache(); torch.cuda.set_device(torch.cuda.current_device()); torch.cuda.init()",
+    "torch.cuda.reset_peak_memory_stats(); assert torch.cuda.max_memory_allocated() < torch.cuda.mem_get_info()[1]",
+    "with torch.cuda.device_of(x), torch.cuda.nvtx.range('r'): torch.cuda.nvtx.mark('m')",
+    "x + torch.compile(lambda a: a + torch.zeros(3, device=a.device), dynamic=False)(x)",
+    "@torch.compile(fullgraph=True)\ndef f(a): return torch.relu(a).sum(dim=1)\nf(x)",
+    "torch.set_default_device('cuda'); x + torch.ones(3); torch.set_default_device(None); assert torch.ones(3).is_cpu",
+    "with torch.device('cuda'): x + torch.ones(3)",
+    "assert torch.accelerator.current_accelerator().type == 'cuda'; torch.accelerator.synchronize()",
+    "assert torch.from_dlpack(x).equal(x)",
+    "torch.nn.Linear(3, 3).to(x.device)(x) + torch.nn.Linear(3, 3, device=x.device)(x)",
+    "import triton; assert triton.testing.do_bench(lambda: x + 1, warmup=1, rep=1) >= 0",
+    "from triton.runtime import driver; assert driver.active.is_active() and driver.active.get_benchmarker()",
+    "p = torch.cuda.get_device_properties(x.device); assert p.multi_processor_count == 132 and p.name",
+]
 _TWO = "RuntimeError: Expected all tensors to be on the same device"
 _WRONG = [
     ("x + torch.zeros(3)", _TWO),
@@ -81,7 +108,22 @@ _WRONG = [
     ("np.from_dlpack(x)", "BufferError: Unsupported device"),
     ("ctypes.memmove(x.data_ptr(), x.data_ptr(), 4)", "SegmentationFault: `ctypes.memmove`"),
     ("ctypes.string_at(x[1].data_ptr(), 4)", "SegmentationFault: `ctypes.string_at`"),
+    ("x.pin_memory()", "RuntimeError: cannot pin 'torch.cuda.FloatTensor'"),
+    ("torch.cuda.get_device_properties(0).multi_procesor_count", "AttributeError: torch.cuda.get_device_properties"),
+    ("x + torch.ones(3).pin_memory()", _TWO),
+    ("with torch.device('cuda'): torch.ones(3) + torch.ones(3, device='cpu')", _TWO),
 ]
+_NOT_HERE = {
+    "torch.cuda.Stream()": "`torch.cuda.Stream`",
+    "torch.cuda.CUDAGraph()": "`torch.cuda.CUDAGraph`",
+    "torch.cuda.FloatTensor(3)": "`torch.cuda.FloatTensor`",
+    "x.__cuda_array_interface__": "`__cuda_array_interface__`",
+    "torch.ones(3).type('torch.cuda.FloatTensor')": "GPU for this call of torch",
+    "torch.cuda.get_device_properties(0).uuid": "`torch.cuda.get_device_properties(…).uuid`",
+    "import triton; triton.runtime.driver.active.utils.load_binary": "`triton.runtime.driver.active.utils.load_binary`",
+    "assert torch.cuda.is_available(), 'a GPU'": "GPU, so `torch.cuda.is_available()` is false",
+    "if not torch.cuda.is_available():\n    raise SystemError('a GPU')": "GPU, so `torch.cuda.is_available()` is false",
+}
 
 
 _OPERATOR = """
@@ -134,7 +176,7 @@ def outcomes() -> dict[str, str]:
 
     after = [line for question in _QUESTIONS for line in ("devices._asks[0] = False", question, chosen(question))]
     operators = [registered(way, on_gpu) for way in _REGISTERED for on_gpu in ("right", "wrong")]
-    lines = [*_RIGHT, *(line for line, _ in _WRONG), *operators, *after]
+    lines = [*_RIGHT, *_RIGHT_OF_TORCH, *(line for line, _ in _WRONG), *operators, *after, *_NOT_HERE]
     environment = os.environ | {"PYTHONPATH": str(ROOT)}
     done: Any = subprocess.run(
         [sys.executable, "-c", _START], input=json.dumps(lines), env=environment, capture_output=True, text=True,
@@ -144,10 +186,16 @@ def outcomes() -> dict[str, str]:
     return dict(zip(lines, json.loads(done.stdout.splitlines()[-1]), strict=True))
 
 
-@pytest.mark.parametrize("line", _RIGHT)
+@pytest.mark.parametrize("line", [*_RIGHT, *_RIGHT_OF_TORCH])
 def test_what_a_gpu_takes_is_taken(outcomes: dict[str, str], line: str) -> None:
-    """Tensors of the GPU, numbers in tensors of the CPU, copies between the two, and indices of either."""
+    """Tensors of the GPU, numbers in tensors of the CPU, copies between the two, and what torch has for a GPU."""
     assert outcomes[line] == "right"
+
+
+@pytest.mark.parametrize(("line", "what"), _NOT_HERE.items())
+def test_what_only_a_gpu_has_is_not_judged_here(outcomes: dict[str, Any], line: str, what: str) -> None:
+    """The sentence names it, and blames nobody."""
+    assert outcomes[line][0].startswith(f"The simulator has no {what}; on a GPU it will be judged")
 
 
 @pytest.mark.parametrize(("line", "says"), _WRONG)

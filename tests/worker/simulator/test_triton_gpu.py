@@ -18,12 +18,13 @@ import torch
 import triton
 import triton.language as tl
 from triton.language.extra import libdevice
-from grader.worker.simulator import bfloat16, triton_gpu, triton_log
+from grader.worker.simulator import bfloat16, torch_gpu, triton_gpu, triton_log
 start.install()
 start.take_first()
 for _ in range(2):
     bfloat16.install()
     triton_gpu.install()
+    torch_gpu.install()
     triton_log.watch()
 
 @triton.jit
