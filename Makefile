@@ -71,14 +71,15 @@ wheel: $(VENV)/.lab ## Build dist/*.whl: the package with the notebooks, without
 	$(BIN)/python -m pip wheel --disable-pip-version-check --quiet --no-deps --no-build-isolation --wheel-dir dist .
 	@ls -sh dist
 
-constraints: $(VENV)/.lab ## Pin what pyproject.toml resolves to now (needs the network)
+constraints: $(VENV)/.lab ## Pin what pyproject.toml resolves to now, and say what moved (needs the network)
 	$(BIN)/python -m venv build/uv && build/uv/bin/python -m pip install --quiet uv
 	@for extra in gpu gpu-cu12; do \
-		file=constraints$$([ $$extra = gpu ] || echo -cu12).txt; \
+		file=constraints$$([ $$extra = gpu ] || echo -cu12).txt; cp $$file build/before.txt; \
 		build/uv/bin/uv pip compile --quiet --upgrade --universal --python-version 3.11 --no-header --no-annotate \
 			--extra $$extra --extra cluster --extra dev pyproject.toml -o build/pins.txt; \
 		{ echo "# Written by \`make constraints\` from pyproject.toml (extras $$extra, cluster, dev); pip takes it with -c."; \
 		  awk '!/python_full_version (>=|<) .3\.1[1-4]/ {sub(/ ;.*/, "")} 1' build/pins.txt; } > $$file; \
+		$(BIN)/python .ci/moved build/before.txt $$file; \
 	done
 
 clean: ## Remove what was installed here and caches; your work/ stays

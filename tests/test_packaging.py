@@ -252,3 +252,35 @@ def test_no_gigabytes_are_fetched_unasked(tmp_path, torch, environment, goes_on,
     assert done.returncode == (0 if goes_on else 1)
     assert said in done.stderr
     assert bool(said) == bool(done.stderr)
+
+
+def test_what_moved_between_two_sets_of_pins_is_said(tmp_path: Path) -> None:
+    """`make constraints` ends with it: a version that changed, a new package, and one that is gone."""
+    old, new = tmp_path / "old.txt", tmp_path / "new.txt"
+    old.write_text("# pins\nnumpy==2.4.5\nray==1.0\nsame==1.0\na==1.0 ; python_full_version < '3.12'\n")
+    new.write_text("# pins\nnumpy==2.4.6\nsame==1.0\na==1.0 ; python_full_version < '3.12'\na==2.0\nrich==15.0\n")
+    said = subprocess.run([ROOT / ".ci/moved", old, new], capture_output=True, text=True, check=True).stdout
+    assert said.splitlines()[1:] == [
+        "  a: 1.0 → 1.0 or 2.0", "  numpy: 2.4.5 → 2.4.6", "  rich: new, 15.0", "  ray: gone, was 1.0",
+    ]  # fmt: skip
+    same = subprocess.run([ROOT / ".ci/moved", new, new], capture_output=True, text=True, check=True).stdout
+    assert same == f"{new}: nothing moved\n"
+
+
+def test_packages_that_pyproject_does_not_allow_yet_are_listed(tmp_path: Path) -> None:
+    """`.ci/newest --list` asks pip for the newest of each dependency, without bounds, and compares."""
+    found = {"numpy": "99.0", "typer": "99.0", "jupyterlab": "4.6.1", "cuda-toolkit": "13.2.0"}
+    report = {"install": [{"metadata": {"name": name, "version": version}} for name, version in found.items()]}
+    (tmp_path / "pip.py").write_text(
+        f"import sys\nopen({str(tmp_path / 'asked')!r}, 'w').write(' '.join(sys.argv))\nprint({json.dumps(report)!r})"
+    )
+    done = subprocess.run(
+        [sys.executable, ROOT / ".ci/newest", "--list", "--extra", "gpu"], capture_output=True, text=True, check=True,
+        env={**os.environ, "PYTHONPATH": str(tmp_path)},
+    )  # fmt: skip
+    listed = [line.split(":")[0].strip() for line in done.stdout.splitlines()[1:]]
+    assert listed == ["cuda-toolkit", "numpy"]
+    asked = (tmp_path / "asked").read_text()
+    assert " numpy " in asked
+    assert "<" not in asked
+    assert "==" not in asked
