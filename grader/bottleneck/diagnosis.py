@@ -23,6 +23,8 @@ def causes(exercise: Exercise, source: str, *gathered: Evidence, headroom: float
     found = [*launch_causes.source_causes(exercise, source)]
     for evidence in gathered:
         found += _of(exercise, source, evidence)
+    if any(cause.kind == "many launches" for cause in found):
+        found = [cause for cause in found if cause.kind != "few programs"]  # each launch is small, but they are many
     return ranked(capped(cause, headroom) for cause in found)
 
 

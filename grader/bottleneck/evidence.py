@@ -148,7 +148,11 @@ class Evidence:
         """Return the evidence that `judge/inquiry.py` has gathered, as far as it is readable."""
         every = (*exercise.timed_cases, *exercise.cases, *exercise.simulator_cases)
         known = {case.name: case for case in reversed(every)}
-        runs = [run_of(known[one["case"]], one["claim"]) for one in claims["runs"] if one["case"] in known]
+        runs = [
+            run_of(known[one["case"]].times(one.get("scale", 1)), one["claim"])
+            for one in claims["runs"]
+            if one["case"] in known
+        ]
         kernels = tuple(
             Kernel(_text(one, "name"), _number(one, "count"), _real(one, "microseconds"))
             for one in _dicts(claims.get("kernels"))

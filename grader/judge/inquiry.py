@@ -39,7 +39,7 @@ def gather(bench: Bench, source: str, exercise: Exercise, progress: Progress) ->
             for number, case in enumerate(_watched(bench, exercise)):
                 progress(f"watching {case.name}", number, _WATCHED)
                 if _right(bench, worker, exercise, case):
-                    claim = worker.evidence("submission", _limit_s(bench, exercise))
+                    claim = worker.evidence("submission", _limit_s(bench, exercise), timed=True)
                     found["runs"].append({"case": case.name, "claim": claim})
                 if found["simulated"] and found["runs"] and not found["codes"]:  # a larger case may take too long
                     progress("compiling for a GPU", number, _WATCHED)

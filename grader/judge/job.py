@@ -284,10 +284,11 @@ class Job:
 
     def _why_slow(self, worker: Worker) -> tuple[Cause, ...]:
         """The causes that one more call and the source tell, without the simulator: `explain` has more."""
-        case = self.exercise.timed_cases[-1]  # whose launches are planned
-        claims = inquiry.nothing(self.bench)
-        with contextlib.suppress(WorkerFailed):
-            claims["runs"].append({"case": case.name, "claim": worker.evidence("submission", self._limits[0])})
+        case, claims = self.exercise.timed_cases[-1], inquiry.nothing(self.bench)  # its launches are planned
+        if self.exercise.backend != "torch":  # a watched call may compile a graph again
+            with contextlib.suppress(WorkerFailed):
+                claim = worker.evidence("submission", self._limits[0])
+                claims["runs"].append({"case": case.name, "scale": self.timer.scales[case.name], "claim": claim})
         shares = [t.share_of_roofline for t in self.timer.timings(self.exercise.timed_cases) if t.peer == OWN]
         headroom = 1 / min(share for share in shares if share) if all(shares) and shares else None
         evidence = Evidence.of_claims(self.exercise, claims)

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import time
 from collections.abc import Callable, Iterator
 from math import prod
 from typing import Any
@@ -15,6 +16,7 @@ __all__ = ["gather"]
 
 _MOST_OPERATIONS = 16
 _ROUNDS, _CALLS, _AHEAD_CYCLES = 3, 4, 1_000_000
+_MOST_S = 0.5  # of a call that takes long, one round has to do
 _WORDS = {"access": 8, "launch": 8, "total": 2}  # of a line of `cuda_on_cpu_counted`
 _NO_WORK = {  # operations that only make a view or ask for memory
     "empty", "new_empty", "empty_like", "empty_strided", "new_empty_strided", "set_", "view", "_unsafe_view", "t",
@@ -24,13 +26,13 @@ _NO_WORK = {  # operations that only make a view or ask for memory
 }  # fmt: skip
 
 
-def gather(call: Callable[[], None]) -> dict[str, Any]:
+def gather(call: Callable[[], None], timed: bool = False) -> dict[str, Any]:
     """Call once, and return `{"launches": […], "operations": […]}`.
 
     A launch has a kernel's name or "", its line, grid, threads per block, count and, in the simulator, accesses by line
     and atomics. On a GPU only Triton's launches are seen here, with facts about their compiled kernels. An operation of
-    torch has its name, line, count, and the bytes that it reads and writes. On a GPU there is also "us", the time of a
-    call in microseconds. Exceptions of `call` are passed on.
+    torch has its name, line, count, and the bytes that it reads and writes. If it is `timed`, there is also "us": the
+    GPU's microseconds for a call. Exceptions of `call` are passed on.
     """
     operations: list[dict[str, Any]] = []
     if os.environ.get("TRITON_INTERPRET") == "1":
@@ -42,7 +44,7 @@ def gather(call: Callable[[], None]) -> dict[str, Any]:
         return {"launches": [*launches, *_of_cuda(cuda_library.counted(on=False))], "operations": operations}
     with _triton_launches() as launches, _operations(operations):
         call()
-    return {"launches": launches, "operations": operations, "us": _microseconds(call)}
+    return {"launches": launches, "operations": operations} | ({"us": _microseconds(call)} if timed else {})
 
 
 def _microseconds(call: Callable[[], None]) -> float:
@@ -51,7 +53,8 @@ def _microseconds(call: Callable[[], None]) -> float:
 
     cuda: Any = torch.cuda
     found: list[float] = []
-    for _ in range(_ROUNDS):
+    begun = time.perf_counter()
+    while len(found) < _ROUNDS and time.perf_counter() - begun < _MOST_S:
         cuda.synchronize()
         start, end = (cuda.Event(enable_timing=True) for _ in range(2))
         cuda._sleep(_AHEAD_CYCLES)

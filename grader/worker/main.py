@@ -112,7 +112,7 @@ class Worker:
 
         function, arguments = self.functions[message["name"]], self.launches[0]
         if self.device != "simulator":
-            return {"evidence": gather(lambda: function(*arguments))}
+            return {"evidence": gather(lambda: function(*arguments), message["timed"])}
         _simulator().use_arguments(function, arguments, self.read_only[0])
         with self._watching(*arguments) if function is self.written else contextlib.nullcontext():
             found = gather(lambda: function(*arguments))

@@ -281,9 +281,9 @@ class Worker:
         """Profile one more launch in the worker, and return its kernels: untrusted, for advice only."""
         return self._ask({"op": "kernels", "name": name}, limit_s).get("kernels")
 
-    def evidence(self, name: str, limit_s: float) -> Any:
-        """Watch one more call on the first planned launch: what it launches and moves. Untrusted, for advice only."""
-        return self._ask({"op": "evidence", "name": name}, limit_s).get("evidence")
+    def evidence(self, name: str, limit_s: float, timed: bool = False) -> Any:
+        """Watch one more call on the first planned launch, and if `timed` time it on a GPU. For advice only."""
+        return self._ask({"op": "evidence", "name": name, "timed": timed}, limit_s).get("evidence")
 
     def codes(self, cases: Sequence[Case], limit_s: float) -> Any:
         """Compile what it launches in these cases for a GPU that is not here. Untrusted, for advice only."""
