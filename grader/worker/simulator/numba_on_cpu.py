@@ -106,10 +106,11 @@ def _launched(launch: Callable[..., Any], kernel: Any, *args: Any) -> Any:
         before = vars(kernel).setdefault("types_before", set())
         numba_compiled.start(kernel.fn, types, asked, again=not before & {types})
         before.add(types)
-    launch(kernel, *args)
-    if kernel.grid_dim is not None:
+    result = launch(kernel, *args)
+    if asked is not None and not asked.get("device") and kernel.grid_dim is not None:
         name = getattr(kernel.fn, "__name__", "")
         tally.launched(name, tuple(kernel.grid_dim), prod(kernel.block_dim), tally.line_of_submission())
+    return result
 
 
 def _jit(original: Callable[..., Any], function_or_signature: Any = None, **options: Any) -> Any:
