@@ -28,6 +28,10 @@ _FORMULA = re.compile(
     r"|(?<![\\$])\$(?=[^\s$])(?P<inline>[^$]*?[^\s\\$])\$(?![\d$])",
     re.DOTALL,
 )
+_NBGRADER_STYLE = """
+.panel-heading a { color: #23527c; text-decoration: underline; }
+div.nbgrader_cell .panel-heading a { color: #fff; }
+"""  # in its own, links are light grey on blue, and told from text by their colour alone
 _ELSEWHERE = re.compile(r"^(https?:)?//")
 
 
@@ -58,6 +62,8 @@ def offline(page: str) -> str:
             if not any(parent.css.match(_VERBATIM) for parent in text.parents if parent.name != "[document]"):
                 _set_formulas(text)
     if soup.html and soup.head:
+        if soup.select_one(".nbgrader_cell"):
+            soup.head.append(soup.new_tag("style", string=_NBGRADER_STYLE))
         soup.html.attrs.setdefault("lang", "en")
         if not soup.select("meta[name=viewport]"):
             width = {"name": "viewport", "content": "width=device-width, initial-scale=1"}

@@ -80,6 +80,7 @@ def test_feedback_is_read_without_a_network(classroom: Classroom, judge: Obedien
     made = BeautifulSoup(text, "html.parser")
     assert [formula.text for formula in made.select("math")] == ["2MN", "xi2"]
     assert not made.select("script, img[src^=http], link[href^=http]")
+    assert "div.nbgrader_cell .panel-heading a { color: #fff; }" in made.select("head > style")[-1].text
 
 
 def test_a_page_is_for_the_learner_whose_work_it_is(classroom: Classroom, judge: ObedientJudge, tmp_path: Path) -> None:
