@@ -160,6 +160,7 @@ class Exercise:
     `measure` replaces the entry point, in a trusted worker, to find the expected output of a measured case.
     `of_compiled` says, without a GPU, what a submission lacks that the exercise asks for, or "". It gets the facts that
     `grader/worker/toolchain/nvrtc.py` finds in each kernel, or a harness in each call; they are a worker's claims.
+    `lacking` says what GPUs below a compute capability lack, if that puts a gate out of their reach.
     `answers` names the elements of `out` if they are several answers to a question.
     `limited_by` memory: speed is in GB/s, and the ceiling is a copy's bandwidth. By arithmetic: in TFLOPS, and the
     ceiling is a float16 product's speed. `work` counts the work of a case: speed is then in `work_unit` per second,
@@ -204,6 +205,7 @@ class Exercise:
     of_the_host: bool = False  # also time what a call costs the host; if not, calls are queued before the clock starts
     launches: int | None = None  # per timed round, if the bytes moved do not tell how long a launch takes
     changed_by: str = ""  # the file of the class that changed its points, gates or limits
+    lacking: tuple[tuple[float, str], ...] = ()
     over_ceiling: float = 1.0  # good work takes at least this many times the ceiling's time: a timed case grows less
 
     @property

@@ -14,7 +14,7 @@ from grader.bottleneck.diagnosis import causes
 from grader.bottleneck.evidence import Evidence
 from grader.errors import MachineLacks
 from grader.exercise import Case, Exercise
-from grader.judge import inquiry, rules
+from grader.judge import inquiry, rules, score
 from grader.judge.bench import Bench
 from grader.judge.checking.buffers import Layout
 from grader.judge.checking.compare import uncontradicted
@@ -428,6 +428,8 @@ class Job:
         if not_judged:
             status = "not_judged"
         reachable = exercise.max_points if on_gpu else 0.0 if not_judged else exercise.correctness_points
+        environment = self.bench.environment(self.timer.record)
+        lacks = score.lacks(exercise, gates, self.bench.machine)
         done = {case.name for case in self.cases}
         not_run = [CaseResult(case.name, False) for case in self.all_cases if case.name not in done]
         failures = [failure, *(case.failure for case in self.cases)]
@@ -443,7 +445,10 @@ class Job:
             reachable_points=reachable,
             submission_sha256="",
             environment=replace(
-                self.bench.environment(self.timer.record), uncompiled=self.uncompiled, changed_by=exercise.changed_by
+                environment,
+                notes=(*environment.notes, *lacks),
+                uncompiled=self.uncompiled,
+                changed_by=exercise.changed_by,
             ),
             cases=(*uncontradicted(self.cases, exercise.suspects), *not_run),
             gates=gates,

@@ -188,6 +188,13 @@ def judge_gates(exercise: Exercise, seconds: Seconds, limits: Limits) -> tuple[G
     return tuple(results)
 
 
+def lacks(exercise: Exercise, gates: Sequence[GateResult], machine: Machine) -> tuple[str, ...]:
+    """Return what this GPU lacks for a gate that was missed."""
+    if machine.capability == 0 or all(gate.outcome != "failed" for gate in gates):
+        return ()
+    return tuple(sentence for below, sentence in exercise.lacking if machine.capability < below)
+
+
 def unjudged_gates(exercise: Exercise, needs_gpu: bool) -> tuple[GateResult, ...]:
     """Return the gates of a submission that was not timed."""
     return tuple(

@@ -2,10 +2,13 @@
 
 import math
 import random
+from dataclasses import replace
 
 import pytest
 
-from grader.judge.score import Interval, decide, geometric_mean, interval
+from grader.exercises import PACKAGED
+from grader.judge.gpu.ceilings import Machine
+from grader.judge.score import Interval, decide, geometric_mean, interval, lacks, unjudged_gates
 
 
 def test_the_interval_covers_the_true_mean_as_often_as_it_says():
@@ -60,3 +63,15 @@ def test_no_interval_of_times_reaches_below_0():
     assert interval([1.0, 1.0, 2.0]).low == 1.0
     assert interval([0.24, 0.24, 0.5]).low > 0
     assert interval([-1.0, 1.0, 2.0]).low < -1.0
+
+
+@pytest.mark.parametrize(
+    ("capability", "outcome", "told"),
+    [(7.5, "failed", 2), (8.9, "failed", 1), (9.0, "failed", 0), (7.5, "passed", 0), (0.0, "failed", 0)],
+)
+def test_a_gpu_that_lacks_what_a_gate_needs_is_told(capability, outcome, told):
+    """A T4 has no tensor cores for Triton and no TMA; the note appears only where a gate was missed."""
+    exercise = PACKAGED["matmul_open"]
+    machine = Machine("cuda", "GPU", "", "", "", "", 1 << 20, 300.0, 8.0, capability=capability)
+    gates = [replace(gate, outcome=outcome) for gate in unjudged_gates(exercise, needs_gpu=False)]
+    assert len(lacks(exercise, gates, machine)) == told

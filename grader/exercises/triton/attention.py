@@ -12,7 +12,7 @@ from typing import Any
 
 from grader.exercise import Array, Baseline, Budget, Case, Exercise, Gate, Rules
 from grader.exercises.triton.attention_bugs import BEYOND, CAUSAL, HIGH, LOW, PADDED, PADDED_SHAPES, SPIKE, suspects
-from grader.exercises.triton.products import LIBRARY
+from grader.exercises.triton.products import LIBRARY, NO_TENSOR_CORES
 
 _OFFSET = 40.0  # 40² / √128 is 141
 _ROUNDING = 2e-3  # of an output, for its own rounding to float16 and that of the weights.
@@ -251,6 +251,7 @@ ATTENTION = Exercise(
     time_limit_s=150.0,  # an autotuner compiles and times several configurations for each size
     wall_limit_s=180.0,
     limited_by="arithmetic",
+    lacking=(NO_TENSOR_CORES,),
     plot_axis="n, length (65,536 rows in all heads, head size 64, causal, float16)",
     plot_value=lambda case: case.arrays[0].shape[1],
 )

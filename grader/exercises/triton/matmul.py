@@ -51,6 +51,7 @@ MATMUL = Exercise(
     time_limit_s=150.0,  # each size is tuned: several configurations are compiled and timed
     wall_limit_s=180.0,
     limited_by="arithmetic",
+    lacking=(products.NO_TENSOR_CORES,),
     plot_axis="N, rows and columns of each matrix (float16)",
 )
 
@@ -65,6 +66,10 @@ MATMUL_OPEN = replace(
     notebook="05_match_cublas",
     entry="matmul_open",
     correctness_points=3,
+    lacking=(
+        products.NO_TENSOR_CORES,
+        (9.0, "This GPU has no unit for tensor descriptors (TMA), so they gain nothing: load tiles by pointers."),
+    ),
     gates=(Gate("cublas", _AS_FAST, 4, tuple(case.name for case in products.TIMED)),),
     hints=(
         "Reuse the correct parts of `matmul`. Sizes and strides that a fast path does not support need another path.",

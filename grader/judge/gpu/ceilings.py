@@ -39,6 +39,7 @@ class Machine:
     copy_gbps: float
     peak_tflops: float = 0.0
     slowness: float = 1.0
+    capability: float = 0.0  # the compute capability; 0 in a simulator
 
     @classmethod
     def measure(cls, device: Device) -> Machine:
@@ -58,6 +59,7 @@ class Machine:
             copy_gbps=_copy_gbps(torch) if gpu else 0.0,
             peak_tflops=_peak_tflops(torch) if gpu else 0.0,
             slowness=slowness(),
+            capability=_capability(torch) if gpu else 0.0,
         )
 
 
@@ -72,6 +74,11 @@ def resolve(device: str) -> Device:
             "torch sees no GPU on this machine. `grader doctor` says why; `--device simulator` does without."
         )
     return "simulator"
+
+
+def _capability(torch: Any) -> float:
+    major, minor = torch.cuda.get_device_capability()
+    return float(f"{major}.{minor}")
 
 
 def _copy_gbps(torch: Any) -> float:
