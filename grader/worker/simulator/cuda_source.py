@@ -523,7 +523,10 @@ def _kernel_start(tokens: list[Token]) -> int:
     i = previous_token(tokens, len(tokens) - 1)
     start = -1
     while i >= 0:
-        if tokens[i].text == ")" and start < 0:  # (kernel)<<<…>>> or choose(kernel)<<<…>>>
+        if tokens[i].text == "]":  # kernels[i]<<<…>>>
+            i = previous_token(tokens, opening(tokens, i) - 1)
+            continue
+        if tokens[i].text == ")":  # (kernel)<<<…>>> or choose(kernel)<<<…>>>
             i = start = opening(tokens, i)
             before = previous_token(tokens, i - 1)
             if i < 0 or before < 0 or tokens[before].kind != "word" or tokens[before].text in _NO_NAMES:
@@ -537,6 +540,9 @@ def _kernel_start(tokens: list[Token]) -> int:
             return start
         start = i
         scope = previous_token(tokens, i - 1)
+        if scope >= 0 and tokens[scope].text in (".", "->"):
+            i = previous_token(tokens, scope - 1)
+            continue
         if scope < 0 or tokens[scope].text != "::":
             return start
         start = scope

@@ -81,6 +81,45 @@ extern "C" float right_counter(float*, float*, int) {
     return counter;
 }
 
+// A kernel chosen from an array gets a struct in managed memory, with pointers into rows with gaps and a variable.
+struct Rows {
+    const float* x;
+    float* out;
+    size_t pitch;
+};
+__global__ void scale_rows(const Rows* rows, int n) {
+    int i = threadIdx.x, row = blockIdx.x;
+    if (i < n) rows->out[row * n + i] = 2 * rows->x[row * rows->pitch / sizeof(float) + i];
+}
+__global__ void copy_rows(const Rows* rows, int n) {
+    if (threadIdx.x < n) rows->out[blockIdx.x * n + threadIdx.x] = 0;
+}
+struct Plan {
+    void (*kernels[2])(const Rows*, int);
+};
+extern "C" float right_rows(float* x, float* out, int n) {
+    const Plan plan{{copy_rows, scale_rows}};
+    Rows* rows;
+    float *symbol, *pitched;
+    size_t pitch;
+    cudaGetSymbolAddress((void**)&symbol, of_gpu);
+    cudaMallocPitch(&pitched, &pitch, n / 2 * sizeof(float), 2);
+    cudaMemset2D(pitched, pitch, 0, n / 2 * sizeof(float), 2);
+    cudaMemcpy2D(pitched, pitch, x, n / 2 * sizeof(float), n / 2 * sizeof(float), 2, cudaMemcpyDeviceToDevice);
+    cudaMallocManaged(&rows, sizeof(Rows));
+    *rows = {pitched, symbol, pitch};
+    int threads;
+    cudaDeviceGetAttribute(&threads, cudaDevAttrMaxThreadsPerMultiProcessor, 0);
+    plan.kernels[1]<<<2, threads / 32>>>(rows, n / 2);
+    cudaDeviceSynchronize();
+    *rows = {x, out, n / 2 * sizeof(float)};  // memory that is known by the pointers in it alone
+    plan.kernels[1]<<<2, threads / 32>>>(rows, n / 2);
+    cudaMemcpyFromSymbol(out, of_gpu, n * sizeof(float));
+    cudaFree(rows);
+    cudaFree(pitched);
+    return out[n - 1];
+}
+
 extern "C" float reads_an_output(float* x, float*, int n) {
     float* out;
     cudaMallocManaged(&out, n * sizeof(float));

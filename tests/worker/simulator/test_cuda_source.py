@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from grader.worker.simulator.cuda_source import COMPILER_FLAGS, INCLUDE, tokenize, translate
+from grader.worker.simulator.cuda_source import COMPILER_FLAGS, INCLUDE, flags_with_torch, tokenize, translate
 from grader.worker.toolchain.compiler_errors import first_error, line_mark
 
 np = pytest.importorskip("numpy")
@@ -62,7 +62,10 @@ def test_restricted_accessors_are_known(tmp_path: Path) -> None:
     """PyTorch defines their traits for CUDA's compiler alone, and tutorials use them."""
     source = tmp_path / "traits.cpp"
     source.write_text('#include "cuda_on_cpu.h"\nvoid f(at::RestrictPtrTraits<float>::PtrType x) { *x = 1.0f; }\n')
-    subprocess.run(["c++", "-fsyntax-only", "-std=c++20", f"-I{INCLUDE}", source], check=True)
+    command = ["c++", "-fsyntax-only", "-w", *flags_with_torch(), f"-I{INCLUDE}", source]
+    subprocess.run(command, check=True)
+    source.write_text('#include "cuda_on_cpu.h"\nfloat at(const float* x) { return *x; }\n')  # without torch
+    subprocess.run(["c++", "-fsyntax-only", "-w", *COMPILER_FLAGS, f"-I{INCLUDE}", source], check=True)
 
 
 # -- kernels ----------------------------------------------------------------------------------------------------------
@@ -571,6 +574,10 @@ def test_random_launches_are_all_rewritten() -> None:
         "k<(1 > 0)>",
         "(k)",
         "k<sizeof(int)>",
+        "kernels[i + 1]",
+        "plan.kernel",
+        "this->plans[f(i)].kernel",
+        "plan().kernel<float>",
     ]
     configs = [
         "1, 2",

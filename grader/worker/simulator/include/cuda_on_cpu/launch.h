@@ -134,6 +134,13 @@ CUDA_ON_CPU_UNSEEN static void note_stack() {
     host_stack_bytes = end > host_stack ? end - host_stack : 0;
 }
 
+template <class T>
+static constexpr bool may_hold_pointers() {
+    using Bare = typename std::remove_cv<T>::type;
+    if constexpr (std::is_class<Bare>::value) return alignof(Bare) >= alignof(void*) && !IsVector<Bare>::value;
+    else return std::is_pointer<Bare>::value;
+}
+
 // Each pointer among the arguments, so that an address can be told by the argument that led to it.
 template <class T>
 CUDA_ON_CPU_UNSEEN static void note_argument(const T& value, int number, int line) {
@@ -144,6 +151,7 @@ CUDA_ON_CPU_UNSEEN static void note_argument(const T& value, int number, int lin
         const auto address = reinterpret_cast<uintptr_t>(value);
         Region* region = region_at(address);
         if (address && !region) all_known = false;
+        if (may_hold_pointers<Item>()) all_known = false;
         const bool is_data = std::is_object<Item>::value || std::is_void<Item>::value;
         if (address - host_stack < host_stack_bytes || (is_data && !region && in_library(address)))
             fail(cudaErrorLaunchFailure, true, "Host: the launch on line %d passes the address of a variable of the host as argument %d.",

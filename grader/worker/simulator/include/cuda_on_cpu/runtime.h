@@ -13,7 +13,17 @@ enum cudaMemcpyKind {
     cudaMemcpyDeviceToDevice,
     cudaMemcpyDefault,
 };
-enum cudaDeviceAttr { cudaDevAttrMaxThreadsPerBlock = 1, cudaDevAttrWarpSize = 10, cudaDevAttrMultiProcessorCount = 16 };
+enum cudaDeviceAttr {
+    cudaDevAttrMaxThreadsPerBlock = 1,
+    cudaDevAttrMaxSharedMemoryPerBlock = 8,
+    cudaDevAttrWarpSize = 10,
+    cudaDevAttrMultiProcessorCount = 16,
+    cudaDevAttrMaxThreadsPerMultiProcessor = 39,
+    cudaDevAttrComputeCapabilityMajor = 75,
+    cudaDevAttrComputeCapabilityMinor,
+    cudaDevAttrMaxSharedMemoryPerMultiprocessor = 81,
+    cudaDevAttrMaxSharedMemoryPerBlockOptin = 97,
+};
 struct cudaDeviceProp {  // the limits are a compute capability 9.0's
     char name[256] = "the CPU";
     int multiProcessorCount = cuda_on_cpu::multiprocessors, warpSize = 32, maxThreadsPerBlock = cuda_on_cpu::max_threads;
@@ -23,7 +33,8 @@ struct cudaDeviceProp {  // the limits are a compute capability 9.0's
     size_t totalGlobalMem = 1ul << 30, totalConstMem = 64 << 10, sharedMemPerBlock = cuda_on_cpu::default_shared_bytes;
     size_t sharedMemPerBlockOptin = cuda_on_cpu::max_shared_bytes, sharedMemPerMultiprocessor = 228 << 10;
 };
-enum cudaFuncAttribute { cudaFuncAttributeMaxDynamicSharedMemorySize = 8 };
+enum cudaFuncAttribute { cudaFuncAttributeMaxDynamicSharedMemorySize = 8, cudaFuncAttributePreferredSharedMemoryCarveout };
+enum { cudaSharedmemCarveoutDefault = -1, cudaSharedmemCarveoutMaxShared = 100, cudaSharedmemCarveoutMaxL1 = 0 };
 
 [[maybe_unused]] static cudaError_t cudaDeviceSynchronize() { return cuda_on_cpu::all_done(), cudaGetLastError(); }
 [[maybe_unused]] static cudaError_t cudaStreamSynchronize(cudaStream_t) { return cudaDeviceSynchronize(); }
@@ -32,10 +43,17 @@ enum cudaFuncAttribute { cudaFuncAttributeMaxDynamicSharedMemorySize = 8 };
 // blocks than a block has threads.
 [[maybe_unused]] static cudaError_t cudaGetDevice(int* device) { return *device = 0, cudaSuccess; }
 [[maybe_unused]] static cudaError_t cudaDeviceGetAttribute(int* value, cudaDeviceAttr which, int) {
+    const cudaDeviceProp limits;
     switch (which) {
-        case cudaDevAttrMaxThreadsPerBlock: return *value = cuda_on_cpu::max_threads, cudaSuccess;
-        case cudaDevAttrWarpSize: return *value = warpSize, cudaSuccess;
-        case cudaDevAttrMultiProcessorCount: return *value = cuda_on_cpu::multiprocessors, cudaSuccess;
+        case cudaDevAttrMaxThreadsPerBlock: return *value = limits.maxThreadsPerBlock, cudaSuccess;
+        case cudaDevAttrMaxSharedMemoryPerBlock: return *value = limits.sharedMemPerBlock, cudaSuccess;
+        case cudaDevAttrWarpSize: return *value = limits.warpSize, cudaSuccess;
+        case cudaDevAttrMultiProcessorCount: return *value = limits.multiProcessorCount, cudaSuccess;
+        case cudaDevAttrMaxThreadsPerMultiProcessor: return *value = limits.maxThreadsPerMultiProcessor, cudaSuccess;
+        case cudaDevAttrComputeCapabilityMajor: return *value = limits.major, cudaSuccess;
+        case cudaDevAttrComputeCapabilityMinor: return *value = limits.minor, cudaSuccess;
+        case cudaDevAttrMaxSharedMemoryPerMultiprocessor: return *value = limits.sharedMemPerMultiprocessor, cudaSuccess;
+        case cudaDevAttrMaxSharedMemoryPerBlockOptin: return *value = limits.sharedMemPerBlockOptin, cudaSuccess;
     }
     return cudaErrorInvalidValue;
 }
@@ -112,8 +130,13 @@ CUDA_ON_CPU_UNSEEN static cudaError_t cudaMemcpyFromSymbol(void* to, const T& sy
     memcpy(to, reinterpret_cast<const char*>(&symbol) + offset, bytes);
     return cudaSuccess;
 }
+template <class T, class Symbol>
+static cudaError_t cudaGetSymbolAddress(T** pointer, Symbol& symbol) {
+    return *pointer = reinterpret_cast<T*>(&const_cast<typename std::remove_cv<Symbol>::type&>(symbol)), cudaSuccess;
+}
 template <class Kernel>
-static cudaError_t cudaFuncSetAttribute(Kernel*, cudaFuncAttribute, int bytes) {
+static cudaError_t cudaFuncSetAttribute(Kernel*, cudaFuncAttribute which, int bytes) {
+    if (which == cudaFuncAttributePreferredSharedMemoryCarveout) return cudaSuccess;
     if (bytes < 0 || static_cast<size_t>(bytes) > cuda_on_cpu::max_shared_bytes) return cudaErrorInvalidValue;
     cuda_on_cpu::allowed_shared_bytes = max(cuda_on_cpu::default_shared_bytes, static_cast<size_t>(bytes));
     return cudaSuccess;

@@ -89,6 +89,15 @@ static cudaError_t cudaMallocAsync(T** pointer, size_t bytes, cudaStream_t) { re
         memmove(static_cast<char*>(to) + row * to_pitch, static_cast<const char*>(from) + row * from_pitch, width);
     return cudaSuccess;
 }
+[[maybe_unused]] CUDA_ON_CPU_UNSEEN static cudaError_t cudaMemset2D(void* to, size_t pitch, int value, size_t width, size_t height) {
+    for (size_t row = 0; row < height; ++row) memset(static_cast<char*>(to) + row * pitch, value, width);
+    return cudaSuccess;
+}
+template <class T>
+static cudaError_t cudaMallocPitch(T** pointer, size_t* pitch, size_t width, size_t height) {
+    *pitch = (width + 511) / 512 * 512;
+    return cudaMalloc(pointer, *pitch * height);
+}
 template <class Kernel>
 static cudaError_t cudaFuncSetCacheConfig(Kernel*, cudaFuncCache) { return cudaSuccess; }
 // As many blocks as their threads allow: what registers and shared memory allow is not known here.

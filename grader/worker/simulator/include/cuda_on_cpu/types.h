@@ -22,6 +22,13 @@
 #define __align__(bytes) __attribute__((aligned(bytes)))
 #define __launch_bounds__(...)
 
+namespace cuda_on_cpu {
+template <class T>
+struct IsVector {
+    static constexpr bool value = false;
+};
+}  // namespace cuda_on_cpu
+
 #define CUDA_ON_CPU_VECTORS(name, scalar, align2, align4) \
     struct name##1 { scalar x; }; \
     struct __attribute__((aligned(align2))) name##2 { scalar x, y; }; \
@@ -30,7 +37,11 @@
     static inline name##1 make_##name##1(scalar x) { return {x}; } \
     static inline name##2 make_##name##2(scalar x, scalar y) { return {x, y}; } \
     static inline name##3 make_##name##3(scalar x, scalar y, scalar z) { return {x, y, z}; } \
-    static inline name##4 make_##name##4(scalar x, scalar y, scalar z, scalar w) { return {x, y, z, w}; }
+    static inline name##4 make_##name##4(scalar x, scalar y, scalar z, scalar w) { return {x, y, z, w}; } \
+    CUDA_ON_CPU_IS_VECTOR(name##1) CUDA_ON_CPU_IS_VECTOR(name##2) CUDA_ON_CPU_IS_VECTOR(name##3) CUDA_ON_CPU_IS_VECTOR(name##4)
+#define CUDA_ON_CPU_IS_VECTOR(name) \
+    template <> \
+    struct cuda_on_cpu::IsVector<name> { static constexpr bool value = true; };
 
 CUDA_ON_CPU_VECTORS(char, signed char, 2, 4)
 CUDA_ON_CPU_VECTORS(uchar, unsigned char, 2, 4)
@@ -58,12 +69,14 @@ CUDA_ON_CPU_UNSEEN static inline void forget(void* memory, size_t bytes) {
 
 }  // namespace cuda_on_cpu
 
-namespace at {  // PyTorch defines it for CUDA's compiler alone
+#ifdef CUDA_ON_CPU_TORCH  // PyTorch defines it for CUDA's compiler alone
+namespace at {
 template <typename T>
 struct RestrictPtrTraits {
     typedef T* __restrict__ PtrType;
 };
 }  // namespace at
+#endif
 
 struct dim3 {
     unsigned int x, y, z;
