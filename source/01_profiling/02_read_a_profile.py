@@ -106,8 +106,10 @@ by = "self_cuda_time_total" if device == "cuda" else "self_cpu_time_total"
 print(prof.key_averages().table(sort_by=by, row_limit=8, max_name_column_width=40))
 
 # %% [markdown]
-# Read it from the top: the first row is where the time goes. Your three ranges are rows, too, so you can see what each of
-# them costs. `# of Calls` tells you whether a row is expensive because it is slow or because it is called often.
+# Read it from the top: the first row is where the time goes. If that is your first range, with much self time, you see the
+# profiler itself starting up; *Record a few steps* shows how to leave that out. Your three ranges are rows, too, so you can
+# see what each of them costs. `# of Calls` tells you whether a row is expensive because it is slow or because it is called
+# often.
 #
 # On a GPU the table has two groups of columns. The CPU columns of `aten::mean` show how long it took to **launch** the
 # kernel; the CUDA columns show how long the kernel **ran**. A row that begins with `cuda`, such as `cudaLaunchKernel`, is a

@@ -119,8 +119,9 @@ show_timeline(prof, "the pipeline on eight sensors, on this machine")
 # **⟦ recorded(bench="unblock", case="160 × 65536, every kind of row", metric="ratio_vs_blocking", gpu="H200") ⟧** the
 # speed of the pipeline. The arithmetic is the same; only the waits and most of the launches are gone.
 #
-# To see where the time goes, look at eight sensors, recorded on an H200. Predict: how many times as many kernels does the
-# pipeline launch as the version without waits?
+# To see where the time goes, look at eight sensors, recorded on an H200. For all of them together, the version without
+# waits launches a few kernels more than `clean` does for one. Predict: how many times as many kernels does the pipeline
+# launch as the version without waits?
 
 # %%
 prediction = ...  # the pipeline's kernels, divided by those without waits

@@ -263,8 +263,10 @@ compare(prediction, round(eager.total), "times the size of q", how="computed")
 eager
 
 # %% [markdown]
-# An $n \times n$ matrix is $n/d = 16$ times as large as `q`, and the sequence moves six. At $n = 16{,}384$ each is 256
-# times as large: 512 MiB per head in float16. This is why long texts once did not fit on a GPU at all.
+# An $n \times n$ matrix is $n/d = 16$ times as large as `q`, and the sequence moves six of them: one is written, then
+# two operations read and write one, and the last reads one. Together with `q`, `k`, `v` and the output that is 100. At
+# $n = 16{,}384$ each is 256 times as large: 512 MiB per head in float16. This is why long texts once did not fit on a GPU
+# at all.
 #
 # ### Two limits
 #

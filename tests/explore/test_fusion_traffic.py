@@ -33,6 +33,9 @@ def test_views_move_nothing() -> None:
     traffic = count_traffic(lambda x: x.t()[1:].clone(), torch.ones(M, N))
     assert [step.operation for step in traffic.steps] == ["clone"]
     assert traffic.total_bytes == 2 * 4 * M * (N - 1)
+    batch = torch.ones(2, 3, 4)
+    products = count_traffic(lambda x: x @ x.transpose(1, 2), batch)  # its last operation is `_unsafe_view`
+    assert [step.operation for step in products.steps] == ["bmm"]
 
 
 def test_a_result_written_to_out_is_written_once() -> None:

@@ -87,7 +87,9 @@ def count_traffic(function: Callable[..., Any], *tensors: torch.Tensor) -> Traff
 def _step(func: Any, args: tuple[Any, ...], kwargs: dict[str, Any], result: Any) -> Step:
     name = func._schema.name.split("::")[-1].strip("_")
     results = list(_tensors([result]))
-    if getattr(func, "is_view", False) or name.startswith(("empty", "detach")):
+    memory = {tensor.untyped_storage().data_ptr() for tensor in _tensors([*args, *kwargs.values()])}
+    shared = bool(results) and all(each.untyped_storage().data_ptr() in memory for each in results)
+    if (shared and not func._schema.is_mutable) or name.startswith("empty"):
         return Step(name, 0, 0)
     given = dict(zip((argument.name for argument in func._schema.arguments), args, strict=False)) | kwargs
     overwritten = {argument.name for argument in func._schema.arguments if argument.is_out}
