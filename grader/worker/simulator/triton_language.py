@@ -30,10 +30,22 @@ def install() -> None:
     module.loop_indices, module.all_evaluated = _loop_indices, _all_evaluated
     module.FunctionRewriter.ast_transformer = _rewriter(module.ASTTransformer)()
     module.InterpreterBuilder.create_atomic_rmw = _exchanging(module.InterpreterBuilder.create_atomic_rmw)
+    module._patch_lang_tensor = _with_index(module._patch_lang_tensor)
     _sort_by_numpy()
     module._patch_lang_tensor = _indexing(module._patch_lang_tensor)
     module.ReduceOps.generic_reduce = _by_blocks(module.ReduceOps.generic_reduce, _reduced)
     module.ScanOps.generic_scan = _by_blocks(module.ScanOps.generic_scan, _scanned)
+
+
+def _with_index(original: Callable[..., None]) -> Callable[..., None]:
+    """Let tensors of one element be numbers in loops: Triton 3.6 asks NumPy 2.4 for what that no longer does."""
+
+    def patch(tensor: Any, *scope: Any) -> None:
+        original(tensor, *scope)
+        if not scope:
+            tensor.__index__ = lambda self: int(self.handle.data.squeeze())
+
+    return patch
 
 
 class LoopIndex(int):
