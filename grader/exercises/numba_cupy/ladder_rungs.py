@@ -29,6 +29,7 @@ from grader.protocol.arena import POISON_BYTE
 
 _FEWEST = 200  # frequencies: with fewer, two bugs may give the same output
 _GRID = 20 * 128  # threads of the ladder's grid per multiprocessor
+_MORE = 10  # times the deviation of right powers, in the median
 _NEAR = 0.02  # the largest deviation from a bug's output, as a share of the bug's effect
 
 
@@ -132,10 +133,20 @@ def _from_there(values: Any, first: int, factor: float) -> Any:
 
 
 def _beyond_the_grid(got: Any, expected: Any) -> Any:
-    """The output past the threads of a whole number of multiprocessors, if everything before it is right."""
+    """The output past the threads of a whole number of multiprocessors, if everything before it is right.
+
+    The first powers past them may be too small to count as wrong. They still deviate more than those before.
+    """
     wrong = ~((got - expected).abs() <= 1e-3 * expected.max())
     first = int(wrong.nonzero()[0]) if bool(wrong.any()) else 0
-    return got[first:] if first and first % _GRID == 0 else got[:0]
+    begin = first // _GRID * _GRID
+    if begin and first > begin:
+        before, beyond = (
+            float(((got - expected) / expected).abs()[part].median())
+            for part in (slice(begin - _GRID, begin), slice(begin, first))
+        )
+        begin = begin if beyond > _MORE * before else 0
+    return got[begin:] if begin else got[:0]
 
 
 def _one_each(a: Any) -> Any:

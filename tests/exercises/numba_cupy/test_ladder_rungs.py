@@ -14,7 +14,7 @@ import torch
 from scipy.signal import lombscargle as of_scipy
 
 from grader.exercises import EXERCISES
-from grader.exercises.numba_cupy.ladder_cases import draw, ladder_case, lombscargle
+from grader.exercises.numba_cupy.ladder_cases import draw, ladder_case, lombscargle, power
 from grader.exercises.numba_cupy.ladder_rungs import HALF
 from grader.exercises.numba_cupy.ls_numba import NUMBA_BASELINE, NUMBA_FASTMATH, NUMBA_TYPED
 from grader.judge.checking.buffers import generator
@@ -174,3 +174,21 @@ def test_the_timed_case_stays_as_it_is_on_every_gpu():
     assert ProblemSizes().scale(exercise, case, machine, SimpleNamespace(fits=lambda case, launches=1: True)) == 1
     assert launches_for(SimpleNamespace(capacity=lambda case: 100), machine, exercise, case) == exercise.launches
     assert launches_for(SimpleNamespace(capacity=lambda case: 2), machine, exercise, case) == 2
+
+
+@pytest.mark.parametrize("begins", [5120, 5400, 7000])
+def test_sums_that_go_on_are_known_by_where_they_begin(begins):
+    """They begin after the threads of two multiprocessors, at powers too small to count as wrong. Others do not."""
+    _, drawn = _drawn(300, 12_000)
+
+    def sums_to(w, *sums):
+        return power(w, *(torch.cat([each[:begins], each[begins:] + each[:-begins]]) for each in sums))
+
+    inputs = {name: value.double() for name, value in drawn.items()}
+    right = lombscargle(*inputs.values())
+    noise = 1 + 1e-3 * torch.randn(12_000, dtype=torch.float64, generator=torch.Generator().manual_seed(1))
+    begin = slice(begins, begins + 3)
+    got = lombscargle(*inputs.values(), sums_to=sums_to) * noise
+    got[begin] = right[begin] + (got[begin] - right[begin]).clamp(-5e-4 * right.max(), 5e-4 * right.max())
+    named = suspected(got, right, inputs, EXERCISES["ls_cupy_launch_bounds"].suspects)
+    assert ("do the sums start at 0" in named) == (begins == 5120), named
