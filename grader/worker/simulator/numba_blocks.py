@@ -120,7 +120,9 @@ def _run_in_one_thread(manager: Any, block: tuple[int, ...], *args: Any) -> None
 
 
 class _Lane:
-    """A thread of a block. A step runs it until it waits or ends."""
+    """A thread of a block. `running` yields each request to wait, and gets the answer."""
+
+    __slots__ = ("active", "answer", "done", "number", "point", "request", "running", "warp", "warp_barriers")
 
     def __init__(self, number: int, point: Dim3, running: Any) -> None:
         self.number, self.point = number, point
@@ -130,12 +132,7 @@ class _Lane:
         self.done = False
         self.active = True  # until all others have come as far
         self.warp_barriers = 0
-
-    def step(self) -> None:
-        try:
-            self.request = self.running.send(self.answer)
-        except StopIteration:
-            self.request, self.done = None, True
+        self.warp: list[_Lane] = []
 
 
 class _Block:
@@ -147,19 +144,25 @@ class _Block:
         points = _points(tuple(manager._block_dim))
         self.lanes = [_Lane(number, point, started()) for number, point in enumerate(points)]
         self.warps = [self.lanes[first : first + _WARP] for first in range(0, len(self.lanes), _WARP)]
+        for warp in self.warps:
+            for lane in warp:
+                lane.warp = warp
 
     def run(self) -> None:
         here: Any = threading.current_thread()
         here.blockIdx = Dim3(*self.index)
-        alive = self.lanes
+        launch, index, alive = _launch, self.index, self.lanes
         while alive:
+            ended = False
             for lane in alive:
                 if lane.request is None:
-                    here.threadIdx, here.thread_id = lane.point, lane.number
-                    here.warp = self.warps[lane.number // _WARP]
-                    _launch.who = Who(self.index, lane.number, self.barriers, lane.warp_barriers)
-                    lane.step()
-            if any(lane.done for lane in alive):
+                    here.threadIdx, here.thread_id, here.warp = lane.point, lane.number, lane.warp
+                    launch.who = Who(index, lane.number, self.barriers, lane.warp_barriers)
+                    try:
+                        lane.request = lane.running.send(lane.answer)
+                    except StopIteration:
+                        lane.done = ended = True
+            if ended:
                 for lane in alive:
                     lane.active = not lane.done
                 alive = [lane for lane in alive if lane.active]
@@ -167,7 +170,10 @@ class _Block:
 
     def _release(self, alive: list[_Lane]) -> None:
         """Let the lanes go on whose warp or block has arrived. RuntimeError: they wait for others that never arrive."""
-        if all(lane.request == _BARRIER for lane in alive):
+        for lane in alive:
+            if lane.request != _BARRIER:
+                break
+        else:
             self.barriers += 1
             for lane in alive:
                 lane.answer = lane.request = None

@@ -126,6 +126,7 @@ class _Exchange:
         import numba
 
         self.names = {id(value): name for name, value in vars(sys.modules["numba.cuda"]).items()}
+        vars(numba).pop("cuda", None)  # `from numba import cuda` would find the simulator there
         for name in [name for name in sys.modules if name.startswith(("numba.cuda", "numba_cuda"))]:
             del sys.modules[name]
         os.environ["NUMBA_ENABLE_CUDASIM"] = "0"

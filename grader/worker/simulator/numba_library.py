@@ -17,6 +17,7 @@ from grader.worker.simulator.lacks import NotSimulated
 
 _NAME = re.compile(r"(?:fast_)?(?P<base>[a-z0-9]+?)f?(?:_rn)?")
 _RETURNS = re.compile(r":rtype: (?P<pair>UniTuple\()?(?P<type>\w+)")
+_NUMBERS = {int, float, np.float32, np.float64, np.int32, np.int64}
 _FUNCTIONS: dict[str, Callable[..., Any]] = {
     "abs": abs, "acos": np.arccos, "acosh": np.arccosh, "asin": np.arcsin, "asinh": np.arcsinh, "atan": np.arctan,
     "atan2": np.arctan2, "atanh": np.arctanh, "cbrt": np.cbrt, "ceil": np.ceil, "copysign": np.copysign, "cos": np.cos,
@@ -40,8 +41,23 @@ def install(libdevice: Any, vectorizers: Any) -> None:
     for name, stub in list(vars(libdevice).items()):
         if isinstance(stub, FunctionType):
             setattr(libdevice, name, _computed(name, stub.__doc__ or ""))
+    _convert_quickly()
     vectorizers.CUDAVectorize = Vectorized
     vectorizers.CUDAGUFuncVectorize = _not_generalized
+
+
+def _convert_quickly() -> None:
+    """Let `float32(0)` in a kernel skip the import and the checks for a signature, such as `float32(float32)`."""
+    from numba.core.types import Number
+
+    original = Number.__call__
+
+    def call(self: Any, *args: Any) -> Any:
+        if len(args) == 1 and type(args[0]) in _NUMBERS:
+            return self.cast_python_value(args[0])
+        return original(self, *args)
+
+    Number.__call__ = call  # type: ignore[method-assign]
 
 
 def _computed(name: str, text: str) -> Callable[..., Any]:
