@@ -230,7 +230,12 @@ class RawModule:
 
     def _library(self) -> Any:
         assert self.code is not None
-        path = str(build(self.code, self.options, self._names(), self._mark, self.name_expressions))
+        try:
+            path = str(build(self.code, self.options, self._names(), self._mark, self.name_expressions))
+        except CompileException as error:
+            if self.backend == "nvcc" and "unrecognized option" in str(error):  # by NVRTC
+                raise NotSimulated("`backend='nvcc'` with options that NVRTC does not know") from None
+            raise
         watch(path)
         return ctypes.CDLL(path)
 

@@ -40,6 +40,24 @@ _OF_NUMBA = re.compile(
     r"'FakeCUDAModule' object has no attribute '((?:shfl|shfl_up|shfl_down|shfl_xor|all|any|eq|ballot|match_any"
     r"|match_all)_sync|syncwarp|activemask|lanemask_lt|nanosleep|libdevice|cache_hints|managed_array|mapped|mapped_array_like)'"
 )
+_CUPYS = {  # what CuPy has and its replacement does not, by module
+    "cupy": """ElementwiseKernel ReductionKernel fuse get_default_memory_pool get_default_pinned_memory_pool
+        is_available show_config memoize clear_memo save load savetxt vectorize fromfile testing cublas""",
+    "cupy.cuda": """MemoryPool MemoryAsyncPool PinnedMemoryPool MemoryPointer Memory BaseMemory UnownedMemory
+        ManagedMemory alloc alloc_pinned_memory malloc_managed malloc_async set_allocator using_allocator
+        set_pinned_memory_allocator PythonFunctionAllocator Graph texture nccl cub cufft cublas curand cusolver
+        cusparse nvrtc thrust profile profiler memory_hooks memory stream device get_cuda_path get_nvcc_path""",
+    "cupy.cuda.runtime": """malloc free memcpy memcpyAsync memset memsetAsync hostAlloc freeHost mallocManaged
+        mallocAsync freeAsync deviceGetAttribute driverGetVersion runtimeGetVersion memGetInfo setDevice getLastError
+        streamCreate streamSynchronize streamDestroy streamBeginCapture streamEndCapture eventCreate eventRecord
+        eventSynchronize eventElapsedTime eventDestroy launchHostFunc deviceGetLimit deviceSetLimit profilerStart
+        profilerStop memPrefetchAsync memAdvise memcpyHostToDevice memcpyDeviceToHost memcpyDeviceToDevice""",
+}
+_OF_CUPY = re.compile(r"module '(?P<module>cupy[\w.]*)' has no attribute '(?P<name>\w+)'")
+_OF_A_KERNEL = re.compile(
+    r"'RawModule' object has no attribute '(get_global|get_texref)'|^'(\w+)' is known only for a kernel"
+)
+_CUPYX = re.compile(r"^No module named '(cupyx[\w.]*)'")
 _OF_TORCH_CUDA = re.compile(r"/torch/cuda/\w+\.py$")
 _CLASS_OF_TORCH = re.compile(r"^torch\.(cuda\.\w+) requires CUDA support")
 _DUMMY_OF_TORCH = re.compile(r"^Tried to instantiate dummy base class (\w+)|^type (torch\.cuda\.\w+) not available")
@@ -83,7 +101,7 @@ def said_in(text: str) -> tuple[str, int | None] | None:
 
 
 def said_by(error: BaseException) -> tuple[str, None] | None:
-    """Return the sentence for an exception of torch.cuda, Numba's simulator or Triton's interpreter, like `said_in`."""
+    """Return the sentence for an exception of torch.cuda, CuPy, Numba's simulator or Triton's interpreter."""
     if os.environ.get("TRITON_INTERPRET") != "1":  # this worker is on a GPU
         return None
     cause = error
@@ -91,6 +109,8 @@ def said_by(error: BaseException) -> tuple[str, None] | None:
         cause = cause.__cause__
     if of_numba := _OF_NUMBA.search(str(error)):
         return sentence(f"`cuda.{of_numba[1]}`"), None
+    if of_cupy := _of_cupy(str(error)):
+        return sentence(of_cupy), None
     if of_torch := _CLASS_OF_TORCH.search(str(error)):
         return sentence(f"`torch.{of_torch[1]}`"), None
     if dummy := _DUMMY_OF_TORCH.search(str(error)):
@@ -128,6 +148,15 @@ def _stops_without_a_gpu(frame: FrameType, line: int) -> bool:
         ):
             return _ASKS.search(ast.unparse(node.test)) is not None  # type: ignore[attr-defined]
     return False
+
+
+def _of_cupy(text: str) -> str:
+    """Return what of CuPy an exception's text says is missing, or ""."""
+    if (found := _OF_CUPY.search(text)) and found["name"] in _CUPYS.get(found["module"], "").split():
+        return f"`{found['module']}.{found['name']}`"
+    if found := _OF_A_KERNEL.search(text):
+        return f"`{found[1] or found[2]}`"
+    return f"package `{found[1]}`" if (found := _CUPYX.search(text)) else ""
 
 
 def lacking(log: str) -> str:

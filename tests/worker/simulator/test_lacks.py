@@ -171,6 +171,14 @@ def kernel(x, out):
 def vector_add(x, y, out):
     kernel[(x.numel() + 63) // 64, 64](cuda.as_cuda_array(x), cuda.as_cuda_array(out))
 """
+CUPY = """
+import cupy as cp
+source = "__constant__ int n; extern \\"C\\" __global__ void k(float* x) { *x = n; }"
+BODY
+
+def vector_add(x, y, out):
+    out.copy_(x + y)
+"""
 ASSEMBLY = 'x = tl.inline_asm_elementwise("add.f32 $0, $1, $1;", "=f,f", [x], dtype=tl.float32, is_pure=True, pack=1)'
 
 
@@ -182,12 +190,20 @@ ASSEMBLY = 'x = tl.inline_asm_elementwise("add.f32 $0, $1, $1;", "=f,f", [x], dt
         (TORCH, "torch.cuda.get_arch_list(), torch.cuda.cudart()", "`torch.cuda.cudart`", 4),
         (TORCH, "torch.cuda._compile_kernel(code, 'k')", "`torch.cuda._compile_kernel`", 4),
         (NUMBA, "cuda.cache_hints.ldcg(x, i)", "`cuda.cache_hints`", 8),
+        (CUPY, "cp.ElementwiseKernel('T x', 'T y', 'y = x', 'k')", "`cupy.ElementwiseKernel`", 4),
+        (CUPY, "cp.cuda.alloc(8)", "`cupy.cuda.alloc`", 4),
+        (CUPY, "cp.cuda.runtime.memGetInfo()", "`cupy.cuda.runtime.memGetInfo`", 4),
+        (CUPY, "from cupyx import jit", "package `cupyx`", 4),
+        (CUPY, "cp.RawModule(code=source).get_global('n')", "`get_global`", 4),
+        (CUPY, "cp.RawKernel(source, 'k').num_regs", "`num_regs`", 4),
+        (CUPY, "cp.RawModule(code=source, options=('-O3',), backend='nvcc').compile()",
+         "`backend='nvcc'` with options that NVRTC does not know", 4),
     ],
-)
-def test_triton_and_numba_are_treated_alike(
+)  # fmt: skip
+def test_triton_numba_and_cupy_are_treated_alike(
     quick_judge: ForkingJudge, source: str, body: str, what: str, line: int
 ) -> None:
-    """A GPU's compiler knows these; its interpreter or simulator does not."""
+    """These exist on a GPU, and the interpreter or simulator does not have them."""
     verdict = quick_judge.grade(source.replace("BODY", body), "vector_add")
     assert verdict.status == "not_judged", verdict.failure
     assert verdict.failure is not None
@@ -200,6 +216,9 @@ def test_triton_and_numba_are_treated_alike(
         (TRITON, "x += tl.globaltimer()"),
         (NUMBA, "cuda.match_sync(0xffffffff, x[i])"),
         (TORCH, "torch.zeros(1, device='cudas')"),
+        (CUPY, "cp.ElementwiseKernels('T x', 'T y', 'y = x', 'k')"),
+        (CUPY, "cp.cuda.runtime.memGetInformation()"),
+        (CUPY, "cp.RawKernel(source, 'k').registers"),
     ],
 )
 def test_a_name_that_neither_knows_is_a_mistake(quick_judge: ForkingJudge, source: str, body: str) -> None:
