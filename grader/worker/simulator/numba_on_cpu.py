@@ -107,7 +107,7 @@ def _launched(launch: Callable[..., Any], kernel: Any, *args: Any) -> Any:
         numba_compiled.start(kernel.fn, types, asked, again=not before & {types})
         before.add(types)
     result = launch(kernel, *args)
-    if asked is not None and not asked.get("device") and kernel.grid_dim is not None:
+    if not kernel._device and kernel.grid_dim is not None:
         name = getattr(kernel.fn, "__name__", "")
         tally.launched(name, tuple(kernel.grid_dim), prod(kernel.block_dim), tally.line_of_submission())
     return result

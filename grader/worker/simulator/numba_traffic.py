@@ -10,6 +10,7 @@ from collections import Counter
 from dataclasses import dataclass, field
 
 from grader.words import plural
+from grader.worker.simulator import tally
 from grader.worker.simulator.accesses import NOTE, observe
 
 WARP = 32
@@ -38,7 +39,7 @@ class Traffic:
     def access(self, lane: int, kind: str, name: str, line: int, address: int, size: int, shared: bool) -> None:
         """Record the load or store of an element of `size` bytes; `address` begins at 0 in a shared array."""
         key = (line, kind, name)
-        if lane >= WARP or key in _settled:
+        if lane >= WARP or (key in _settled and not tally.is_counting()):
             return
         place = self._places.setdefault(key, _Place(size, shared))
         turn = place.turns[lane]
@@ -52,9 +53,12 @@ class Traffic:
             if len(set(place.turns)) > 1:
                 continue
             count = conflicts if place.shared else sectors
-            least = min(count(addresses, place.size) for addresses in place.requests[: place.turns[0]])
+            units = [count(addresses, place.size) for addresses in place.requests[: place.turns[0]]]
+            least, (line, kind, name) = min(units), key
+            tally.warp(kind, place.shared, line, sum(units) / len(units), place.size, place.turns[0])
+            if key in _settled:
+                continue
             _settled.add(key)
-            line, kind, name = key
             what = f"{kind} of `{name}`" if kind == "load" else f"{kind} to `{name}`"
             if place.shared:
                 if least >= _MOST_IN_A_BANK:

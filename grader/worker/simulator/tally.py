@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-__all__ = ["access", "counting", "interpreting", "launched", "line_of_submission"]
+__all__ = ["access", "counting", "interpreting", "is_counting", "launched", "line_of_submission", "warp"]
 
 _SECTOR_BYTES = 32
 _MOST_LAUNCHES, _MOST_LINES = 64, 64  # of one call that are kept apart
@@ -22,6 +22,7 @@ interpreting = False  # whether a Triton launch runs: the interpreter itself cop
 
 _kept: list[dict[str, Any]] | None = None
 _lines: dict[tuple[Any, ...], dict[str, Any]] = {}  # of the launch that runs
+_warps: list[dict[str, Any]] = []  # of its first warp
 
 
 @contextlib.contextmanager
@@ -30,6 +31,7 @@ def counting() -> Iterator[list[dict[str, Any]]]:
     global _kept
     _kept = []
     _lines.clear()
+    _warps.clear()
     try:
         yield _kept
     finally:
@@ -50,18 +52,35 @@ def access(kind: str, name: str, line: int | None, addresses: Any, width: int, i
     found["fetched"] += _SECTOR_BYTES * int(np.unique(addresses // np.uint64(_SECTOR_BYTES)).size)
 
 
+def is_counting() -> bool:
+    """Return whether anything is counted."""
+    return _kept is not None
+
+
+def warp(kind: str, shared: bool, line: int, units: float, size: int, count: int) -> None:
+    """Count the accesses of a launch's first warp in a line: sectors, or lanes in one bank, per access.
+
+    `size` is bytes per lane.
+    """
+    if _kept is not None and len(_warps) < _MOST_LINES:
+        name = "shared" if shared else "global"
+        known = {"kind": kind, "name": name, "line": line}
+        _warps.append(known | {"units": units, "size": size, "count": count})
+
+
 def launched(kernel: str, grid: tuple[int, ...], threads: int, line: int | None = None) -> None:
     """Count a launch that has ended, with the accesses since the last one."""
     if _kept is None:
         return
-    accesses = list(_lines.values())
+    accesses, warps = list(_lines.values()), _warps[:]
     _lines.clear()
+    _warps.clear()
     same = [each for each in _kept if (each["kernel"], each["line"]) == (kernel, line)]
     found = same[-1] if same else None
     if found is None:
         if len(_kept) < _MOST_LAUNCHES:
             known = {"kernel": kernel, "line": line, "grid": list(grid), "threads": threads, "count": 1}
-            _kept.append(known | {"accesses": accesses})
+            _kept.append(known | {"accesses": accesses, "warps": warps})
         return
     found["count"] += 1
     before = {(each["kind"], each["name"], each["line"]): each for each in found["accesses"]}

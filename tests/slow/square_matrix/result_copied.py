@@ -1,0 +1,38 @@
+# slow: writes into a matrix of its own, which torch then copies
+# cause: extra operations
+import ctypes
+from functools import cache
+
+import torch
+from torch.utils.cpp_extension import load_inline
+
+cuda_source = r"""
+__global__ void square_kernel(const float* x, float* out, int height, int width) {
+    int i = blockIdx.x * blockDim.x + threadIdx.x;
+    if (i < height * width) out[i] = x[i] * x[i];
+}
+
+extern "C" const char* run(const float* x, float* out, int height, int width) {
+    square_kernel<<<(height * width + 255) / 256, 256>>>(x, out, height, width);
+    cudaError_t error = cudaGetLastError();
+    return error == cudaSuccess ? nullptr : cudaGetErrorString(error);
+}
+"""
+
+
+@cache
+def library():
+    options = {"cpp_sources": "", "no_implicit_headers": True, "is_python_module": False}
+    built = ctypes.CDLL(load_inline("square_matrix", cuda_sources=cuda_source, **options))
+    built.run.argtypes = [ctypes.c_void_p, ctypes.c_void_p, ctypes.c_int, ctypes.c_int]
+    built.run.restype = ctypes.c_char_p
+    return built
+
+
+def square_matrix(x, out):
+    height, width = x.shape
+    own = torch.empty_like(x)
+    error = library().run(x.data_ptr(), own.data_ptr(), height, width)
+    out.copy_(own)
+    if error:
+        raise RuntimeError(error.decode())
