@@ -57,7 +57,9 @@ def _watched(bench: Bench, exercise: Exercise) -> list[Case]:
     if bench.device == "cuda":
         smallest = min(exercise.plot_cases or exercise.cases, key=_elements)
         return [smallest, *(case for case in exercise.timed_cases[-_WATCHED:] if bench.buffers.fits(case))]
-    cases = [case for case in exercise.simulator_cases if not case.measured and case.tries == 1]
+    timed = {array.dtype for case in exercise.timed_cases for array in case.arrays}
+    every = [case for case in exercise.simulator_cases if not case.measured and case.tries == 1]
+    cases = [case for case in every if {array.dtype for array in case.arrays} <= timed] or every
     by_size = sorted(cases, key=_elements)
     small = [
         case for case in by_size if _elements(case) <= _MOST_ELEMENTS and exercise.operations(case) <= _MOST_OPERATIONS

@@ -376,6 +376,32 @@ recorded_output("ncu")
 # run, so that reports are comparable. `--clock-control none` and `--cache-control none` switch that off.
 
 # %% [markdown]
+# ## Ask why
+#
+# A profiler shows numbers, and you draw the conclusion. For an exercise of this course, `explain` suggests one. Give it a
+# function that passes its cases:
+#
+# ```python
+# from grader import explain
+#
+# explain(softmax)
+# ```
+#
+# It names each cause that it finds, the line in your cell, the cure, and the most that the cure can bring. In a terminal,
+# `grader explain softmax.py` does the same. Each sentence ends with its evidence:
+#
+# | Evidence | What it shows | Needs a GPU |
+# | --- | --- | --- |
+# | text of the cell | waits for the GPU, kernels that each call builds again | no |
+# | one call, watched | launches, blocks and threads, operations of torch | no |
+# | accesses counted in the simulator | sectors, bank conflicts, repeated reads, atomics | no |
+# | compiled code | spilled registers, double precision, missing tensor cores | no |
+# | a call, timed | the share of the time for bytes, arithmetic, launches and waiting | yes |
+#
+# The simulator counts on a small case, and no hardware counter is read. So take a cause as a hypothesis: cure it, and
+# measure again. If the evidence supports no cause, `explain` says so.
+
+# %% [markdown]
 # ## Extra credit
 #
 # No points, but each task shows you something.
