@@ -146,7 +146,7 @@ class Evidence:
     @classmethod
     def of_claims(cls, exercise: Exercise, claims: Mapping[str, Any]) -> Evidence:
         """Return the evidence that `judge/inquiry.py` has gathered, as far as it is readable."""
-        every = (*exercise.timed_cases, *exercise.cases, *exercise.simulator_cases)
+        every = (*exercise.timed_cases, *exercise.plot_cases, *exercise.cases, *exercise.simulator_cases)
         known = {case.name: case for case in reversed(every)}
         runs = [
             run_of(known[one["case"]].times(one.get("scale", 1)), one["claim"])

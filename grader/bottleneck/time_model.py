@@ -70,9 +70,18 @@ def _shown(sizes: dict[str, float] | dict[str, int]) -> tuple[Part, ...]:
 
 
 def moved_again(exercise: Exercise, run: Run | None) -> float:
-    """Return the bytes that the simulator counted over those that must move; 1 if none were counted."""
-    parts = {part.label: part.share for part in byte_parts(exercise, run)} if run is not None else {}
-    return 1 / parts["must move"] if parts.get("must move") else 1.0
+    """Return the bytes that the simulator counted over those that must move; 1 if none were counted.
+
+    In CUDA C++ and Numba, one warp's sectors stand for all.
+    """
+    if run is None:
+        return 1.0
+    parts = {part.label: part.share for part in byte_parts(exercise, run)}
+    if parts.get("must move"):
+        return 1 / parts["must move"]
+    warps = [each for launch in run.launches for each in launch.warps if each.name == "global"]
+    needed = sum(min(each.units, each.needed) * each.count for each in warps)
+    return sum(each.units * each.count for each in warps) / needed if needed else 1.0
 
 
 def _memory_us(exercise: Exercise, case: Case, evidence: Evidence) -> float:

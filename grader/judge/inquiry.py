@@ -21,7 +21,7 @@ _MOST_ELEMENTS = 200_000  # of a case in the simulator, which takes long if each
 def nothing(bench: Bench) -> dict[str, Any]:
     """The evidence about a submission that does not run."""
     ceilings = {"copy_gbps": bench.machine.copy_gbps, "peak_tflops": bench.machine.peak_tflops}
-    return {"simulated": bench.device != "cuda", "runs": [], "codes": [], "kernels": [], **ceilings}
+    return {"simulated": bench.device != "cuda", "runs": [], "codes": None, "kernels": [], **ceilings}
 
 
 def gather(bench: Bench, source: str, exercise: Exercise, progress: Progress) -> dict[str, Any]:
@@ -41,9 +41,9 @@ def gather(bench: Bench, source: str, exercise: Exercise, progress: Progress) ->
                 if _right(bench, worker, exercise, case):
                     claim = worker.evidence("submission", _limit_s(bench, exercise), timed=True)
                     found["runs"].append({"case": case.name, "claim": claim})
-                if found["simulated"] and found["runs"] and not found["codes"]:  # a larger case may take too long
+                if found["simulated"] and found["codes"] is None:  # now, because a larger case may take too long
                     progress("compiling for a GPU", number, _WATCHED)
-                    found["codes"] = worker.codes(exercise.timed_cases, bench.machine.slowness * _COMPILE_LIMIT_S)
+                    found["codes"] = worker.codes(exercise.timed_cases[-1:], bench.machine.slowness * _COMPILE_LIMIT_S)
             if not found["simulated"] and found["runs"]:
                 progress("looking at the kernels that run", _WATCHED, _WATCHED)
                 found["kernels"] = worker.kernels("submission", _KERNELS_LIMIT_S)

@@ -1,5 +1,6 @@
 # slow: converts the tiles to float32 before each product
 # cause: no tensor cores
+# without_a_gpu: unnamed
 import math
 
 import triton

@@ -1,5 +1,6 @@
 # slow: tiles of 256 rows in 4 warps
 # cause: spills
+# without_a_gpu: unnamed
 import math
 
 import triton
