@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 
 from grader.bottleneck import code_causes, launch_causes, memory_causes
 from grader.bottleneck.cause import capped, ranked
 from grader.bottleneck.evidence import Evidence
+from grader.bottleneck.time_model import headroom_of
 from grader.exercise import Exercise
-from grader.verdict import Cause
+from grader.exercises import find
+from grader.verdict import Cause, Verdict
 
-__all__ = ["causes"]
+__all__ = ["causes", "with_causes"]
 
 
 def causes(exercise: Exercise, source: str, *gathered: Evidence, headroom: float | None = None) -> tuple[Cause, ...]:
@@ -26,6 +29,12 @@ def causes(exercise: Exercise, source: str, *gathered: Evidence, headroom: float
     if any(cause.kind == "many launches" for cause in found):
         found = [cause for cause in found if cause.kind != "few programs"]  # each launch is small, but they are many
     return ranked(capped(cause, headroom) for cause in found)
+
+
+def with_causes(verdict: Verdict, source: str, simulated: Evidence) -> Verdict:
+    """Return a verdict on a slow submission with the causes that the simulator's evidence supports as well."""
+    found = causes(find(verdict.exercise), source, simulated, headroom=headroom_of(verdict.timings))
+    return replace(verdict, causes=ranked([*verdict.causes, *found]))
 
 
 def _of(exercise: Exercise, source: str, evidence: Evidence) -> Iterator[Cause]:

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 from grader.bottleneck.evidence import Evidence, Run
 from grader.exercise import Case, Exercise
+from grader.verdict import Timing
 
-__all__ = ["Part", "byte_parts", "headroom", "moved_again", "time_parts"]
+__all__ = ["Part", "byte_parts", "headroom", "headroom_of", "moved_again", "time_parts"]
 
 _LEAST = 0.01  # of a bar: a smaller part is not shown
 
@@ -26,6 +28,13 @@ def headroom(exercise: Exercise, evidence: Evidence) -> float | None:
     if run is None or run.us is None or not exercise.ceiling or not evidence.copy_gbps or not evidence.peak_tflops:
         return None
     return run.us / max(_memory_us(exercise, run.case, evidence), _compute_us(exercise, run.case, evidence))
+
+
+def headroom_of(timings: Iterable[Timing]) -> float | None:
+    """Return the roofline's speed over the submission's, for its slowest case; None if there is no ceiling."""
+    shares = [timing.share_of_roofline for timing in timings if timing.peer == "submission"]
+    known = [share for share in shares if share]
+    return 1 / min(known) if known and len(known) == len(shares) else None
 
 
 def time_parts(exercise: Exercise, evidence: Evidence, moved: float) -> tuple[Part, ...]:

@@ -316,9 +316,9 @@ def _next_step(
 
 def _why(verdict: Verdict) -> tuple[str, ...]:
     """Why a gate was missed: the causes with the largest gains, and where to read more."""
-    more = f"`explain({verdict.exercise})` also watches it in the simulator."
+    more = f"`explain({verdict.exercise})` shows the evidence, and where the time goes."
     if not verdict.causes:
-        return (f"Its launches, its compiled code and the text of the cell show no cause. {more}",)
+        return (f"The evidence so far shows no cause. {more}",)
     return (*(sentence(cause) for cause in verdict.causes[:_MOST_CAUSES]), more)
 
 

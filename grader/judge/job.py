@@ -12,6 +12,7 @@ from typing import Literal
 
 from grader.bottleneck.diagnosis import causes
 from grader.bottleneck.evidence import Evidence
+from grader.bottleneck.time_model import headroom_of
 from grader.errors import MachineLacks
 from grader.exercise import Case, Exercise
 from grader.judge import inquiry, rules, score
@@ -22,7 +23,6 @@ from grader.judge.gpu.health import TooLittle, out_of_memory, stays
 from grader.judge.process.pool import Loaded
 from grader.judge.process.worker import Worker, WorkerFailed, stopped
 from grader.judge.screening import waits_for_nobody
-from grader.judge.timing.clock_choice import OWN
 from grader.judge.timing.host_speed import whole_limit_s
 from grader.judge.timing.timer import Timer
 from grader.judge.timing.trial import HeldUp, TimedWrong
@@ -289,10 +289,8 @@ class Job:
             with contextlib.suppress(WorkerFailed):
                 claim = worker.evidence("submission", self._limits[0])
                 claims["runs"].append({"case": case.name, "scale": self.timer.scales[case.name], "claim": claim})
-        shares = [t.share_of_roofline for t in self.timer.timings(self.exercise.timed_cases) if t.peer == OWN]
-        headroom = 1 / min(share for share in shares if share) if all(shares) and shares else None
-        evidence = Evidence.of_claims(self.exercise, claims)
-        return causes(self.exercise, self.source, evidence, headroom=headroom)
+        most = headroom_of(self.timer.timings(self.exercise.timed_cases))
+        return causes(self.exercise, self.source, Evidence.of_claims(self.exercise, claims), headroom=most)
 
     def _case(self, worker: Worker, case: Case) -> CaseResult:
         for _ in range(case.tries):

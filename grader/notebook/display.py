@@ -47,6 +47,11 @@ class Live:
             count = f" ({done + 1} of {total})" if total else ""
             self._line(f"{self._title}: {stage}{count}")
 
+    @property
+    def can_change(self) -> bool:
+        """Whether a second `finish` replaces what the first has shown: in a notebook, but not in a terminal."""
+        return self._notebook
+
     def finish(self, as_html: str, as_text: str) -> None:
         """Removes the progress bar and shows the result."""
         if self._notebook:

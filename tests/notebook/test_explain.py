@@ -5,7 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 from grader.bottleneck.evidence import Evidence
+from grader.errors import JudgeStopped
 from grader.exercises import find
+from tests.feedback.verdicts import ALL
 
 _ACCESS = {"kind": "load", "name": "x", "line": 2, "count": 16, "elements": 16 * 256, "idle": 0}
 _CLAIM = {
@@ -42,3 +44,36 @@ def test_what_is_not_right_is_not_explained(notebook: Any, judge: Any, monkeypat
 
     assert notebook.run("explain(softmax)").success
     assert "does not run, or its answers are wrong: `check(softmax)` says why" in notebook.text
+
+
+def test_a_missed_gate_is_explained_in_the_report_of_check(notebook: Any, judge: Any) -> None:
+    """The simulator's causes follow the verdict's own. The gain is never above the headroom."""
+    claims = {"simulated": True, "runs": [{"case": "83 × 781", "claim": _CLAIM}], "codes": []}
+    judge.verdict = ALL["slow"]
+    shown = []
+    notebook.run("def softmax(x, out):\n    pass\n")
+
+    def watch() -> Evidence:
+        shown.append(notebook.shell.display_pub.outputs[-1]["data"]["text/plain"])
+        return Evidence.of_claims(find("softmax"), claims)
+
+    judge.grades_only = True
+    judge.act = watch
+    assert notebook.run("check(softmax)").success
+    assert "1.07× as fast" in shown[0]  # the whole report is there before the simulator is asked
+    assert "shows no cause" in " ".join(shown[0].split())
+    said = " ".join(notebook.text.split())
+    assert "Line 2: each warp's load touches 32 sectors of `x` where 4 would do." in said
+    assert "up to 1.7× faster" in said
+
+
+def test_a_report_stands_if_the_simulator_cannot_be_asked(notebook: Any, judge: Any) -> None:
+    """An interrupt, or a judge that stops, leaves the report as it was."""
+
+    def stop() -> None:
+        raise JudgeStopped("The judge ended.")
+
+    judge.verdict, judge.grades_only, judge.act = ALL["slow"], True, stop
+    notebook.run("def softmax(x, out):\n    pass\n")
+    assert notebook.run("check(softmax)").success
+    assert "1.07× as fast" in notebook.text
