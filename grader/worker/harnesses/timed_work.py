@@ -23,19 +23,20 @@ _WARM_UP_S = 0.1  # an idle GPU needs this long to raise its clocks
 def call_of(operation: Mapping[str, Any], device: str) -> Callable[[], Any]:
     """Return a function that runs the operation once, on preallocated tensors on `device`.
 
-    The tensors hold ones, as when a machine's ceiling is measured, because a GPU's power, and so its clock, depends on
-    the data.
+    The tensors hold random numbers, as when a machine's ceiling is measured, because a GPU's power, and so its clock,
+    depends on the data.
     """
     import torch
 
     kind, dtype = operation["kind"], getattr(torch, operation["dtype"])
 
-    def full(*shape: int, of: torch.dtype = dtype) -> torch.Tensor:
-        return torch.ones(shape, dtype=of, device=device)
+    def full(*shape: int) -> torch.Tensor:
+        return torch.randn(shape, dtype=dtype, device=device)
 
     if kind == "matmul":
         batch, m, n, k = (operation[name] for name in ("batch", "m", "n", "k"))
-        a, b, c = full(batch, m, k), full(batch, k, n), full(batch, m, n)
+        a, b = full(batch, m, k), full(batch, k, n)
+        c = a.new_empty(batch, m, n)
         if batch == 1:
             return lambda: torch.mm(a[0], b[0], out=c[0])
         return lambda: torch.bmm(a, b, out=c)
@@ -43,7 +44,7 @@ def call_of(operation: Mapping[str, Any], device: str) -> Callable[[], Any]:
     x = full(*shape)
     if kind == "sum":
         return lambda: x.sum()
-    out = full(*shape, of=getattr(torch, operation.get("to", operation["dtype"])))
+    out = torch.empty(shape, dtype=getattr(torch, operation.get("to", operation["dtype"])), device=device)
     if kind in ("add", "add_row"):
         other = full(*shape) if kind == "add" else full(shape[-1])
         return lambda: torch.add(x, other, out=out)

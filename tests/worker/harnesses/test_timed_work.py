@@ -65,6 +65,26 @@ def test_real_work_takes_longer_the_more_there_is(operation: str) -> None:
     assert 8 < many / few < 12
 
 
+@pytest.mark.parametrize(
+    "operation",
+    [
+        {"kind": "copy", "shape": [8, 16]},
+        {"kind": "convert", "shape": [8, 16], "to": "float16"},
+        {"kind": "relu", "shape": [8, 16]},
+        {"kind": "add", "shape": [8, 16]},
+        {"kind": "add_row", "shape": [8, 16]},
+        {"kind": "matmul", "batch": 1, "m": 8, "n": 16, "k": 4},
+        {"kind": "matmul", "batch": 2, "m": 8, "n": 16, "k": 4},
+    ],
+)
+def test_a_described_operation_works_on_random_numbers(operation: dict[str, Any]) -> None:
+    """On ones a product would beat the ceiling, which was measured on random numbers."""
+    found = timed_work.call_of({"dtype": "float32", **operation}, "cpu")()
+    assert found.dtype == (torch.float16 if "to" in operation else torch.float32)
+    assert found.shape[-2:] == (8, 16)
+    assert len(found.unique()) > 30
+
+
 def test_each_case_of_the_exercise_describes_work_that_can_be_done() -> None:
     """A draw fits the case's array, is new each time, and has all that the work needs."""
     from types import SimpleNamespace
