@@ -1,23 +1,19 @@
 """The ceilings of a GPU, points on its roofline, and predicted against measured times.
 
-Rows `ceilings`, `constant_data`, `roofline` and `predictions`. All points of the roofline are from one run on one GPU.
+Rows `ceilings`, `constant_data`, `roofline` and `predictions`. The rows of `kernels` place the exercises' own kernels
+on the roofline.
 """
 
 from __future__ import annotations
 
-import itertools
 import random
-import tempfile
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from functools import partial
-from pathlib import Path
 from typing import Any
 
 import torch
 
-from benchmarks.kernels import call_of, inputs_of, load, must_be_right
 from benchmarks.rows import Recorder
-from grader.exercises import find
 from grader.exercises.profiling.predict_ms import large_operations, milliseconds
 from grader.explore.profiling.machine_ceilings import Landed, land, measure_ceilings, time_ms
 from grader.worker.harnesses.timed_work import time_on_gpu
@@ -36,7 +32,6 @@ extern "C" __global__ void turns(const float4* x, float4* out, int n, int times)
 }
 """
 _BLOCKS_OF_SM, _THREADS = 4, 512
-_OWN = ("vector_add", "softmax", "fuse", "matmul")  # the course's kernels on the roofline, each at its largest size
 _SEED = 20261121  # fixes the sizes; a grading draws its own
 
 
@@ -59,7 +54,7 @@ def ceilings(recorder: Recorder) -> None:
     finally:
         torch.backends.cuda.matmul.allow_tf32 = before
     _predictions(recorder)
-    for point in itertools.chain(_points(side), _own_points(recorder)):
+    for point in _points(side):
         for metric, unit, value in (
             ("bytes", "bytes", point.bytes_moved), ("operations", "1", point.operations),
             ("median_us", "µs", 1e3 * point.ms), ("tflops", "TFLOPS", point.tflops),
@@ -107,18 +102,6 @@ def _points(side: int) -> list[Landed]:
     ]
     points += [land(name, call, bytes_moved=moved, operations=work) for name, call, moved, work in calls]
     return points
-
-
-def _own_points(recorder: Recorder) -> Iterator[Landed]:
-    """Yield the course's kernels, the product last: its reference tries many tiles first."""
-    with tempfile.TemporaryDirectory() as folder:
-        for exercise in map(find, _OWN):
-            case = exercise.plot_cases[-1]
-            tensors = inputs_of(exercise, case, recorder.machine)
-            call = call_of(load(exercise, Path(folder)), exercise.harness, tensors)
-            must_be_right(exercise, case, call, tensors)
-            moved, work = exercise.bytes_moved(case), exercise.operations(case)
-            yield land(f"{exercise.id}, {case.name}", call, bytes_moved=moved, operations=work)
 
 
 def _predictions(recorder: Recorder) -> None:

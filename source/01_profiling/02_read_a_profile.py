@@ -199,6 +199,8 @@ show_timeline("mean.json", "the mean three ways, on this machine")
 # - **kernels**, copies and fills, on a **stream** of the GPU. A stream is a queue: its work runs in order. Several streams
 #   may run at the same time
 #
+# An arrow leads from each launch to the work that it puts into the queue.
+#
 # Predict: how many kernels do the three ways launch on a GPU, all together?
 
 # %%
@@ -216,8 +218,8 @@ show_timeline(recorded_trace("mean"), "the mean three ways, recorded on a GPU")
 # Four. A mean is one kernel, which adds up and divides. `by_sum` takes two: a large one for the sum and a tiny one that
 # divides a single number. The tiny one does almost no work, but it has to be launched all the same.
 #
-# The first `aten::mean` takes up most of this picture, but not because a mean takes long: that is where the profiler starts
-# to observe the GPU. This is what a profile without warm-up looks like.
+# Follow the arrows. The first kernels start soon after their launches. Those of `by_sum` are launched while the kernel before
+# them is still running, so they wait in the queue. The longer an arrow is, the further the CPU is ahead.
 
 # %% [markdown]
 # ## Record a few steps of a long run

@@ -104,3 +104,11 @@ def test_a_plot_of_nothing_is_the_sentence(tmp_path: Path) -> None:
     """A plot without rows would hide that nothing is recorded."""
     found = recorded("softmax", "bandwidth_gbps", folder=tmp_path)
     assert found.plot("{} elements", "elements") is found
+
+
+def test_rows_of_two_days_name_both(tmp_path: Path) -> None:
+    """A case that was added later was not measured on the first day."""
+    rows = [_row("a", "ratio_vs_torch", 1, date="2026-01-02"), _row("b", "ratio_vs_torch", 2, date="2026-01-01")]
+    (tmp_path / "h200.json").write_text(json.dumps(rows))
+    found = recorded("softmax", "ratio_vs_torch", folder=tmp_path)
+    assert found.origin.startswith("Recorded on one H200 on 2026-01-01 and 2026-01-02.")

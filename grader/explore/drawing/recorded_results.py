@@ -30,12 +30,12 @@ class Recorded(Table):
 
     @property
     def origin(self) -> str:
-        """The GPU and, if recorded, the date."""
+        """The GPU and, if recorded, the dates."""
         if not self.rows:
             return _NONE.format(bench=self.bench)
-        row = self.rows[0]
-        date = f" on {row['date']}" if row.get("date") else ""
-        return f"Recorded on one {row['gpu']}{date}. Not measured on this machine now."
+        dates = " and ".join(sorted({str(row["date"]) for row in self.rows if row.get("date")}))
+        date = f" on {dates}" if dates else ""
+        return f"Recorded on one {self.rows[0]['gpu']}{date}. Not measured on this machine now."
 
     def value(self, metric: str, case: str) -> float | None:
         """The recorded value, or None."""
