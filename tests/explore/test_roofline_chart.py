@@ -91,7 +91,7 @@ def results(tmp_path: Path) -> Path:
     rows = [
         _row("ceilings", "large copy", "bandwidth_gbps", 2000),
         _row("ceilings", "float16 matrix product", "tflops", 400),
-        _row("softmax", "4096 × 256", "median_us", 10),
+        _row("softmax", "4096 × 256", "median_us", 10) | {"date": "2026-01-02"},
         _row("softmax", "4096 × 1024", "median_us", 20),
         *(_row("roofline", f"matmul, {n} × {n}, float16", "bytes", 1e6) for n in (256, 8192)),
         *(_row("roofline", f"matmul, {n} × {n}, float16", "operations", 1e9) for n in (256, 8192)),
@@ -110,7 +110,7 @@ def test_a_recorded_gpu_is_drawn_with_its_kernels(results: Path) -> None:
     assert list(landed) == ["softmax, 4096 × 1024", "matmul, 256 × 256, float16"]
     assert landed["softmax, 4096 × 1024"].gbps == pytest.approx(2 * 4 * 4096 * 1024 / 20 / 1e3)
     assert landed["matmul, 256 × 256, float16"].tflops == pytest.approx(200)
-    assert "Roofline of GPU X" in repr(recorded_roofline(results))
+    assert "Roofline of GPU X. Recorded on one GPU X on 2026-01-01 and 2026-01-02." in repr(recorded_roofline(results))
 
 
 def test_the_recorded_picture_has_at_most_eight_points() -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from html import escape
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -162,7 +162,10 @@ def recorded_roofline(folder: Path | None = None) -> Picture | Recorded:
     ceilings = recorded_ceilings(folder)
     if ceilings is None:
         return recorded("ceilings", "bandwidth_gbps", "tflops", folder=folder)
-    return draw_roofline(ceilings, *recorded_kernels(folder))
+    benches = ("ceilings", "roofline", *_KERNELS_SHOWN)
+    rows = [row for bench in benches for row in recorded(bench, "bandwidth_gbps", "median_us", folder=folder).rows]
+    origin = Recorded("roofline", (), tuple(rows)).origin  # the points may be of another day than the roof
+    return draw_roofline(replace(ceilings, origin=origin), *recorded_kernels(folder))
 
 
 _OPERATIONS = ("add", "square", "mean", "softmax", "matmul")
