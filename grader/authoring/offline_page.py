@@ -22,7 +22,7 @@ _PICTURES = ("text/html", "image/svg+xml", "image/png", "image/jpeg")
 # The rendered Markdown in nbconvert's templates: `lab`, and `classic`, which nbgrader's feedback extends.
 _MARKDOWN = ".jp-MarkdownOutput, .text_cell_render"
 _OUTPUT = re.compile("^(jp-OutputArea|output_area)")  # a timeline's script is in its output, and loads nothing
-_VERBATIM = "code, pre, script, style, math, .mathjax_ignore"  # text in which `$` is no formula
+_VERBATIM = "code, pre, script, style, math, .mathjax_ignore"  # text in which `$` starts no formula
 _FORMULA = re.compile(
     r"\$\$(?P<block>.+?)\$\$|\\\[(?P<bracket>.+?)\\\]|\\\((?P<paren>.+?)\\\)"
     r"|(?<![\\$])\$(?=[^\s$])(?P<inline>[^$]*?[^\s\\$])\$(?![\d$])",
@@ -106,7 +106,7 @@ def _mathml(tex: str, *, block: bool) -> Tag | None:
         return None
     if found is not None:
         for element in found.find_all(href=True):
-            del element["href"]  # a formula is no place for a link
+            del element["href"]  # nobody expects a link in a formula
         for name in found.find_all("mi", string=re.compile(r"^\w{2,}$")):  # cos x, not cosx
             name.insert_after(Tag(name="mspace", attrs={"width": "0.167em"}))
     return found

@@ -219,7 +219,7 @@ def notebooks(coursedir: Any, assignment: str) -> set[str]:
 
 
 def cells_without_exercise(api: Any, assignment: str) -> dict[str, list[str]]:
-    """The grade_ids of graded code cells that are no exercise's check cell, by notebook. The judge does not run them.
+    """The grade_ids of graded code cells other than exercises' check cells, by notebook. The judge does not run them.
 
     Raises:
         UnusableExercise: one of the course's own exercises cannot be used.

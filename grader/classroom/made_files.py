@@ -1,4 +1,4 @@
-"""Which files of a course folder are still as `init` made them, so that an upgrade may replace them."""
+"""Find the files of a course folder that are still as `init` made them, so that an upgrade may replace them."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ RECORD = ".made-by-init.json"  # in the course folder: a hash per file
 
 @dataclass
 class Filled:
-    """What `fill` did with each file. `edited`: newer in this version of the grader, but changed by the instructor."""
+    """Files by what `fill` did with them. `edited`: newer in this version, but the instructor changed it."""
 
     created: list[str] = field(default_factory=list)
     kept: list[str] = field(default_factory=list)

@@ -25,7 +25,7 @@ def _page(*cells: Any, **metadata: Any) -> BeautifulSoup:
 
 
 def _loads(page: BeautifulSoup) -> list[str]:
-    """What a browser would fetch from elsewhere to show the page."""
+    """The addresses that a browser would fetch to show the page."""
     found = [tag.get("src") or tag.get("href") for tag in page.select("script[src], img[src], iframe[src], link[href]")]
     found += re.findall(r"@import\s+\S+|url\(\s*[\"']?(?!data:|#)[^)]*", "".join(s.text for s in page.select("style")))
     return [each for each in found if not each.startswith("data:")]

@@ -62,7 +62,7 @@ def test_a_peer_is_timed_only_if_it_is_right(
     kept: bool,
     says: str,
 ) -> None:
-    """One that fails, writes nothing, or writes something else is left out, and a line says so."""
+    """A call that fails, writes nothing, or writes something else is left out, and a line says so."""
     _offer(monkeypatch, "", fill)
     out = torch.full((2,), 2.0)
     found = peer_calls("softmax", {"out": out}, lambda: bool((out == 2).all()))

@@ -1,4 +1,4 @@
-"""What Numba's CUDA simulator only declares: the functions of `libdevice`, and `vectorize(…, target="cuda")`.
+"""Parts that Numba's CUDA simulator only declares: the functions of `libdevice`, and `vectorize(…, target="cuda")`.
 
 A function of `libdevice` that is not here ends in "The simulator has no …". Fast ones are as exact as the others.
 """

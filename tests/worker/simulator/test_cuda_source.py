@@ -217,7 +217,7 @@ def test_a_missing_bounds_check_writes_outside(library: ctypes.CDLL) -> None:
     ],
 )
 def test_a_shared_variable_of_a_file_is_told_from_a_kernels(source: str, of_file: bool) -> None:
-    """What a macro contains or gets belongs to the kernel that uses it."""
+    """The text of a macro and its arguments belong to the kernel that uses it."""
     assert ("SharedVariable" in translate(source)) == of_file
 
 
