@@ -1,4 +1,8 @@
-"""The reference solutions against their baselines, other packages and a copy of as many bytes, on the plot cases."""
+"""The reference solutions against their baselines, other packages and a copy of as many bytes, on the plot cases.
+
+Some exercises also have a faster solution that a reader need not write, or slower ones on the way to the reference, all
+in `tests/mistakes`. Their rows, such as `<exercise>/fastest`, are from the same run.
+"""
 
 from __future__ import annotations
 
@@ -32,13 +36,19 @@ from grader.worker.toolchain import nvcc
 __all__ = ["call_of", "cases_of", "inputs_of", "kernels", "laid_out", "load", "must_be_right"]
 
 _LAUNCHES = 20  # in a row, if a call's host time counts: the GPU waits for a slower host
+FASTEST = "fastest"
+_STEPS = {"matmul_tiled": ("one_element_per_thread", "column_in_registers")}  # on the way to the reference
+_CORPUS = Path(__file__).parents[1] / "tests" / "mistakes"
 SOFTMAX_SIZES = (256, 781, 1024, 4096, 8192, 16384, 32768)
 
 
 def load(exercise: Exercise, folder: Path, change: Callable[[str], str] = str) -> Callable[..., None]:
     """Import the reference solution's function from a file, which Triton reads again. `change` edits its text first."""
-    path = folder / f"{exercise.id}_reference.py"
-    path.write_text(change(solution(exercise.id)), encoding="utf-8")
+    return _imported(exercise, folder / f"{exercise.id}_reference.py", change(solution(exercise.id)))
+
+
+def _imported(exercise: Exercise, path: Path, source: str) -> Callable[..., None]:
+    path.write_text(source, encoding="utf-8")
     spec = importlib.util.spec_from_file_location(path.stem, path)
     assert spec is not None
     assert spec.loader is not None
@@ -73,43 +83,57 @@ def cases_of(exercise: Exercise) -> dict[str, Case]:
 
 
 def _exercise(recorder: Recorder, exercise: Exercise, folder: Path) -> None:
-    function = load(exercise, folder)
-    ratios = {name: _case(recorder, exercise, case, function) for name, case in cases_of(exercise).items()}
+    functions = {"": load(exercise, folder)}
+    for name in (FASTEST, *_STEPS.get(exercise.id, ())):
+        if (path := _CORPUS / exercise.id / f"right_{name}.py").exists():
+            functions[name] = _imported(exercise, folder / f"{exercise.id}_{name}.py", path.read_text("utf-8"))
+    times = {name: _case(recorder, exercise, case, functions) for name, case in cases_of(exercise).items()}
     if exercise.id == "softmax":
-        chosen = [case for case in exercise.plot_cases if case.arrays[0].shape[1] in SOFTMAX_SIZES]
-        for peer in ("torch", "eager", "compile"):
-            _overall(recorder, [ratios[case.name][peer] for case in chosen], peer)
+        chosen = [times[case.name] for case in exercise.plot_cases if case.arrays[0].shape[1] in SOFTMAX_SIZES]
+        for ours in (*functions, "copy"):  # the copy is the limit of a softmax that moves each byte once
+            for peer in ("torch", "eager", "compile"):
+                _overall(recorder, [_ratios(case[peer], case[ours]) for case in chosen], ours, peer)
 
 
-def _case(recorder: Recorder, exercise: Exercise, case: Case, function: Callable[..., None]) -> dict[str, list[float]]:
-    """Measure one case. Return the ratio to each peer, call by call."""
+def _case(recorder: Recorder, exercise: Exercise, case: Case, functions: dict[str, Callable[..., None]]
+          ) -> dict[str, list[float]]:  # fmt: skip
+    """Measure one case. Return the times of each call: ours, and those of each peer."""
     tensors = inputs_of(exercise, case, recorder.machine)
     moved = exercise.bytes_moved(case)
     read, written = (torch.empty(moved // 2, dtype=torch.uint8, device="cuda") for _ in range(2))
-    calls: dict[str, Callable[[], Any]] = {"": call_of(function, exercise.harness, tensors)}
+    calls: dict[str, Callable[[], Any]] = {
+        name: call_of(function, exercise.harness, tensors) for name, function in functions.items()
+    }
     for baseline in exercise.baselines:
         calls[baseline.id] = call_of(baseline.function, baseline.harness or exercise.harness, tensors)
     calls |= peer_calls(exercise.id, tensors, partial(_is_right, exercise, case, tensors))
     calls["copy"] = partial(written.copy_, read)
     times = in_turn(calls, launches=_LAUNCHES) if exercise.of_the_host else in_turn(calls, HEAD_START_CYCLES)
-    must_be_right(exercise, case, calls[""], tensors)
+    for name in functions:
+        must_be_right(exercise, case, calls[name], tensors)
     for peer, samples in times.items():
-        bench = f"{exercise.id}/{peer}" if peer else exercise.id
+        bench = _bench(exercise.id, peer)
         time, low, high = astuple(interval(samples))
         recorder.add(bench, case.name, "median_us", "µs", time, low, high)
         gbps = [moved / value / 1e3 for value in (time, high, low)]
         recorder.add(bench, case.name, "bandwidth_gbps", "GB/s", *gbps)
-    ratios = {
-        peer: [theirs / ours for theirs, ours in zip(samples, times[""], strict=True)]
-        for peer, samples in times.items()
-        if peer
-    }
-    for peer, values in ratios.items():
-        metric = "share_of_copy" if peer == "copy" else f"ratio_vs_{peer}"
-        recorder.add(exercise.id, case.name, metric, "1", *astuple(interval(values)))
+    for ours in functions:
+        for peer in times.keys() - {"", ours}:
+            metric = "share_of_copy" if peer == "copy" else f"ratio_vs_{peer}"
+            ratio = interval(_ratios(times[peer], times[ours]))
+            recorder.add(_bench(exercise.id, ours), case.name, metric, "1", *astuple(ratio))
     shares = [moved / value / 1e3 / recorder.machine.copy_gbps for value in times[""]]
     recorder.add(exercise.id, case.name, "share_of_large_copy", "1", *astuple(interval(shares)))
-    return ratios
+    return times
+
+
+def _bench(exercise: str, peer: str) -> str:
+    return f"{exercise}/{peer}" if peer else exercise
+
+
+def _ratios(theirs: list[float], ours: list[float]) -> list[float]:
+    """Return how many times as fast ours are, call by call."""
+    return [their / our for their, our in zip(theirs, ours, strict=True)]
 
 
 def inputs_of(exercise: Exercise, case: Case, machine: Machine) -> dict[str, torch.Tensor]:
@@ -154,8 +178,7 @@ def _is_right(exercise: Exercise, case: Case, tensors: dict[str, Any]) -> bool:
     return bool(within(tensors["out"], expected, case.budget or exercise.budget).all())
 
 
-def _overall(recorder: Recorder, per_size: list[list[float]], peer: str) -> None:
+def _overall(recorder: Recorder, per_size: list[list[float]], ours: str, peer: str) -> None:
     overall = [geometric_mean(call) for call in zip(*per_size, strict=True)]
-    recorder.add(
-        "softmax", f"geometric mean of {len(per_size)} sizes", f"ratio_vs_{peer}", "1", *astuple(interval(overall))
-    )
+    case, bench = f"geometric mean of {len(per_size)} sizes", _bench("softmax", ours)
+    recorder.add(bench, case, f"ratio_vs_{peer}", "1", *astuple(interval(overall)))

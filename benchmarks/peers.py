@@ -114,8 +114,8 @@ def is_there(needs: str, label: str, exercise: str) -> bool:
     return True
 
 
-def nifty_ls(drawn: Mapping[str, Any], dtype: str, backend: str) -> Callable[[], Any]:
-    """Return a call of nifty-ls that gives the power at the ladder's angular frequencies, on the host or the GPU.
+def nifty_ls(drawn: Mapping[str, Any], backend: str) -> Callable[[], Any]:
+    """Return a call of nifty-ls that gives the power at the ladder's angular frequencies in float64, on host or GPU.
 
     The inputs are `t`, `y` and `freqs`, as `draw` of the ladder makes them. They are copied before the first call.
     """
@@ -124,10 +124,10 @@ def nifty_ls(drawn: Mapping[str, Any], dtype: str, backend: str) -> Callable[[],
     if backend == "cufinufft":
         import cupy
 
-        t, y = (cupy.asarray(drawn[name].to(getattr(torch, dtype))) for name in ("t", "y"))
+        t, y = (cupy.asarray(drawn[name].double()) for name in ("t", "y"))
         options: dict[str, Any] = {"copy_result_to_host": False}
     else:
-        t, y = (drawn[name].to(getattr(torch, dtype)).cpu().numpy() for name in ("t", "y"))
+        t, y = (drawn[name].double().cpu().numpy() for name in ("t", "y"))
         options = {}
     low, high = (drawn["freqs"][at].item() / (2 * math.pi) for at in (0, -1))
     options |= {"center_data": False, "fit_mean": False, "normalization": "psd", "backend": backend}

@@ -180,9 +180,9 @@ def softmax_long_kernel(x_ptr, out_ptr, x_stride, out_stride, columns, BLOCK: tl
 def softmax_long(x, out):
     ### BEGIN SOLUTION
     rows, columns = x.shape
-    block = min(triton.next_power_of_2(columns), 8192)
+    block = min(triton.next_power_of_2(columns), 32_768)
     strides = x.stride(0), out.stride(0)
-    softmax_long_kernel[(rows,)](x, out, *strides, columns, BLOCK=block, num_warps=16 if block > 2048 else 4)
+    softmax_long_kernel[(rows,)](x, out, *strides, columns, BLOCK=block, num_warps=32 if block > 2048 else 4)
     ### END SOLUTION
 
 
@@ -225,6 +225,30 @@ recorded("softmax_long", "ratio_vs_torch", "ratio_vs_eager", "ratio_vs_compile",
 # %% [markdown]
 # With a GPU: where does your curve fall towards two thirds? Multiply the bytes of a row there by the number of programs
 # that run at the same time, and compare the product with your GPU's L2 cache.
+#
+# ### A row over several programs
+#
+# All SMs together have 33 MiB of registers, enough for many rows. So let several programs share a row. Each loads one
+# piece of 8,192 elements and keeps it in registers. It stores its maximum and its sum, and waits until all programs of
+# the row have done so. Then it combines these few numbers, and stores its piece of the output. Each element is read
+# once.
+#
+# ```python
+# tl.atomic_add(done_ptr + row, 1, sem="release")
+# while tl.atomic_add(done_ptr + row, 0, sem="acquire") < PIECES:
+#     pass
+# ```
+#
+# Waiting for another program is dangerous: if it cannot start before this one ends, both wait forever. This kernel is
+# safe as long as all programs of a row fit on the GPU together, because programs start in the order of their numbers.
+# For longer rows the authors' launch falls back to one program per row.
+
+# %%
+recorded("softmax_long/fastest", "ratio_vs_torch", "ratio_vs_compile", "share_of_copy")
+
+# %% [markdown]
+# [QuACK](https://github.com/Dao-AILab/quack) does the same with a Hopper feature that Triton does not offer: the thread
+# blocks of a *cluster* start together and read each other's shared memory.
 
 # %% [markdown]
 # ## Attention
@@ -430,9 +454,9 @@ import triton.language as tl
 
 ### BEGIN SOLUTION
 @triton.jit
-def add_tile(scores, v, row_max, sums, total):
-    new_max = tl.maximum(row_max, tl.max(scores, axis=1))
-    weights = tl.exp2(scores - new_max[:, None])
+def add_tile(products, scale, v, row_max, sums, total):
+    new_max = tl.maximum(row_max, tl.max(products, axis=1) * scale)
+    weights = tl.exp2(products * scale - new_max[:, None])  # one instruction multiplies and subtracts
     factor = tl.exp2(row_max - new_max)
     sums = sums * factor + tl.sum(weights, axis=1)
     return new_max, sums, tl.dot(weights.to(tl.float16), v, total * factor[:, None])
@@ -445,7 +469,7 @@ def attention_kernel(
     CAUSAL: tl.constexpr, HEAD: tl.constexpr, BLOCK_M: tl.constexpr, BLOCK_N: tl.constexpr,
 ):
     ### BEGIN SOLUTION
-    first = tl.program_id(0) * BLOCK_M
+    first = (tl.num_programs(0) - 1 - tl.program_id(0)) * BLOCK_M  # causal: the longest programs start first
     head = tl.program_id(1).to(tl.int64)
     rows, keys, part = first + tl.arange(0, BLOCK_M), tl.arange(0, BLOCK_N), tl.arange(0, HEAD)
     q_at = q_ptr + head * q_head + rows[:, None] * q_row + part[None, :]
@@ -460,14 +484,14 @@ def attention_kernel(
     for start in range(0, whole, BLOCK_N):
         k = tl.load(k_at + start * k_row)
         v = tl.load(v_at + start * v_row)
-        row_max, sums, total = add_tile(tl.dot(q, k) * scale, v, row_max, sums, total)
+        row_max, sums, total = add_tile(tl.dot(q, k), scale, v, row_max, sums, total)
     for start in range(whole, end, BLOCK_N):
         inside = start + keys < length
         k = tl.load(k_at + start * k_row, mask=inside[None, :], other=0.0)
         v = tl.load(v_at + start * v_row, mask=inside[:, None], other=0.0)
         seen = inside[None, :] & (start + keys[None, :] <= rows[:, None]) if CAUSAL else inside[None, :]
-        scores = tl.where(seen, tl.dot(q, k) * scale, -float("inf"))
-        row_max, sums, total = add_tile(scores, v, row_max, sums, total)
+        products = tl.where(seen, tl.dot(q, k), -float("inf"))
+        row_max, sums, total = add_tile(products, scale, v, row_max, sums, total)
     out_at = out_ptr + head * out_head + rows[:, None] * out_row + part[None, :]
     tl.store(out_at, (total / sums[:, None]).to(tl.float16), mask=rows[:, None] < length)
     ### END SOLUTION
@@ -479,9 +503,9 @@ def attention(q, k, v, out, causal):
     strides = [stride for x in (q, k, v, out) for stride in x.stride()[:2]]
     scale = math.log2(math.e) / math.sqrt(head)
     grid = (triton.cdiv(length, 128), heads)
-    wide = {"num_warps": 4, "num_stages": 3} if head == 64 else {"num_warps": 8, "num_stages": 2}
     attention_kernel[grid](
-        q, k, v, out, *strides, length, scale, CAUSAL=causal, HEAD=head, BLOCK_M=128, BLOCK_N=64, **wide
+        q, k, v, out, *strides, length, scale, CAUSAL=causal, HEAD=head, BLOCK_M=128, BLOCK_N=64,
+        num_warps=8, num_stages=3,
     )
     ### END SOLUTION
 
@@ -543,6 +567,15 @@ recorded("attention", "ratio_vs_eager", "ratio_vs_sdpa", "ratio_vs_compile")
 # With a GPU, compare your TFLOPS with those of [Match cuBLAS](05_match_cublas.ipynb), where the authors' product reached
 # ⟦ recorded(bench="matmuls", case="descriptors, persistent grid, 4096", metric="rate_tflops", gpu="H200") ⟧ on an H200.
 # Part of the difference is the time for maxima, exponentials and factors, in which the tensor cores wait.
+#
+# ### The last ten per cent
+#
+# [Match cuBLAS](05_match_cublas.ipynb) loaded its tiles with tensor descriptors. They help here as well: no thread
+# computes addresses, so more of them are free for exponentials. With descriptors of one head, 64 rows and the whole head
+# size, and 64 queries per program, the authors' kernel reached:
+
+# %%
+recorded("attention/fastest", "ratio_vs_eager", "ratio_vs_sdpa", "ratio_vs_compile")
 
 # %% [markdown]
 # ## The backward pass, to read

@@ -207,7 +207,8 @@ _LIBRARY = (
 )  # fmt: skip
 
 
-# Both gates are provisional: no GPU has measured the reference yet.
+# On an H200 the reference was 10.7 times as fast as the eager sequence, and 0.87 times as fast as cuDNN's kernel, which
+# `scaled_dot_product_attention` chose there.
 ATTENTION = Exercise(
     id="attention",
     title="Fuse an attention",
@@ -232,8 +233,8 @@ ATTENTION = Exercise(
         Baseline("compile", "torch.compile of the sequence", _compiled),
     ),
     gates=(
-        Gate("eager", 2.0, 3, tuple(case.name for case in _TIMED)),
-        Gate("sdpa", 0.5, 3, tuple(case.name for case in _TIMED)),
+        Gate("eager", 4.0, 3, tuple(case.name for case in _TIMED)),
+        Gate("sdpa", 0.65, 3, tuple(case.name for case in _TIMED)),
     ),
     suspects=suspects(SIMULATOR_CASES),
     draw=_draw,
