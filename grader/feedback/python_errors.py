@@ -79,6 +79,11 @@ NUMBA: tuple[Meaning, ...] = (
         "Use plain arithmetic, `math` and `numba.cuda`.",
     ),
     Meaning(
+        r"No implementation of function[^\n]*<function (shared|local)\.array>.*array\(shape=u?int",
+        "The shape of a {0} array is computed: Numba needs a constant.",
+        "Write a number, or the name of a global variable that holds one.",
+    ),
+    Meaning(
         r"No implementation of function",
         "Numba does not support this operation for these types.",
         "Check the types in the message: is an array used instead of its element?",

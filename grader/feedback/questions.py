@@ -96,8 +96,8 @@ WRONG: tuple[_Rule, ...] = (
         lambda f: f.nothing and len(f.others) > 0,
         "Nothing was written to `out`, in any case. Is the kernel launched, and does it store to `out` with "
         "`tl.store`?",
-        "Nothing was written to `out`, in any case. Is the kernel launched with `<<<grid, block>>>`, and does it "
-        "assign to `out[…]`?",
+        "Nothing was written to `out`, in any case. Is the kernel launched on a grid of blocks, with `out` itself, and "
+        "does it assign to `out[…]`?",
     ),
     _Rule(
         _unwritten("everything"),

@@ -462,6 +462,11 @@ TEXTS: tuple[tuple[str, str], ...] = (
         "cannot compile `.foo`",
     ),
     (
+        "Runs in the simulator, but does not compile for a GPU: No implementation of function Function(<function "
+        "shared.array>) found for signature: array(shape=int32, dtype=class(float32))",
+        "The shape of a shared array is computed",
+    ),
+    (
         "No implementation of function Function(<built-in function getitem>) found for signature:\n \n >>> getitem("
         "array(float32, 1d, A), float64)",
         "`//`",
