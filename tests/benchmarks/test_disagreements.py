@@ -58,6 +58,11 @@ def test_every_file_of_both_corpora_is_graded() -> None:
     assert {each.exercise for each in texts(["vector_add/", "widen/"])} == {"vector_add", "widen"}
 
 
+def test_reasons_are_about_files_that_exist() -> None:
+    """A file that was renamed or is gone needs no reason."""
+    assert set(disagreements.REASONS) <= {each.name.removesuffix(".py") for each in texts()}
+
+
 def test_verdicts_are_written_as_they_come(tmp_path: Path) -> None:
     """One line per file, with the first sentence and whether the bug was named; also if there was no verdict."""
     lines = tmp_path / "some" / "cuda.jsonl"
