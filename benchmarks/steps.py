@@ -18,6 +18,7 @@ _PYTEST = ("-m", "pytest", "-m", "gpu", "-q", "--tb=short", "--durations=10", "-
 _MISTAKES = "tests/mistakes/test_mistakes.py::test_on_a_gpu_a_bug_is_named_and_right_work_passes"
 _EXPLOITS = "tests/exploits/test_exploits.py::test_it_gains_nothing_on_a_gpu"
 _GRADING = "tests/judge/test_grading_gpu.py"
+_STAGED = "tests/judge/test_staged.py"  # the references again, by the practice clock
 _MEASURE_THEMSELVES = ("time_gpu", "audit", "predict_ms")  # other work on the GPU changes the right answer
 _CORRECT = (  # other tests that need a GPU: they check results, not speed
     "tests/protocol", "tests/exercises", "tests/test_hardware.py", "tests/test_doctor.py",
@@ -67,11 +68,12 @@ def known(out: Path) -> list[Step]:
     return [
         _tests("judge-fused-and-sandbox", "tests/judge/checking/test_fused_compare.py", "tests/judge/sandbox"),
         _tests("grading", _GRADING, "-k", "reference_solution", limit_s=540),
+        _tests("grading-staged", _STAGED, limit_s=540),
         _tests("grading-endings", _GRADING, "-k", "not reference_solution and not plot"),
         _tests("workers", "tests/worker", "tests/explore"),
         _tests("judge", "tests/judge", "tests/leaderboard/test_ranking.py",
                "--ignore=tests/judge/checking/test_fused_compare.py", "--ignore=tests/judge/sandbox",
-               f"--ignore={_GRADING}"),
+               f"--ignore={_GRADING}", f"--ignore={_STAGED}"),
         _tests("others", *_CORRECT, quiet=False),
         *map(_bench, early),
         *map(_bench, later),

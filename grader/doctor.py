@@ -19,6 +19,7 @@ from typing import Any
 
 from grader.hardware import CUDA_13_DRIVER, Gpu, cache_folder, cuda_home, cuda_version, extra, gpus
 from grader.installation import DISTRIBUTION
+from grader.verdict import PRACTICE_CLOCK
 
 # The findings of a check-up, and the table that shows them.
 
@@ -217,8 +218,35 @@ def gpu(found: tuple[Gpu, ...]) -> Finding:
     facts += [f"{first.memory_mib / 1024:.0f} GiB"] if first.memory_mib else []
     facts += [f"compute capability {first.compute_capability}"] if first.compute_capability else []
     facts += [f"driver {first.driver}"] if first.driver else []
-    more = f" and {len(found) - 1} more" if len(found) > 1 else ""
+    more = f"; the judge uses this one, the first of {len(found)} that CUDA shows" if len(found) > 1 else ""
     return Finding("GPU", True, ", ".join(facts) + more)
+
+
+def judges_clock(found: tuple[Gpu, ...], torch: dict[str, Any]) -> Finding:
+    """Whether judge and workers can share the GPU's memory. If not, a submission could deceive the clock."""
+    name = "judge's clock"
+    if not found or not torch.get("works"):
+        return Finding(name, True, "none: nothing is timed without a GPU", needed=False)
+    try:
+        answer = subprocess.run(
+            [sys.executable, "-c", _ASK_MEMORY], capture_output=True, text=True, timeout=180, check=False
+        )
+        memory, reason = json.loads(answer.stdout.splitlines()[-1])
+    except (subprocess.TimeoutExpired, ValueError, IndexError):
+        return Finding(
+            name, False, "it could not be found out whether processes can share the GPU's memory", needed=False
+        )
+    if memory == "shared":
+        return Finding(name, True, "trusted: judge and submission share the GPU's memory", needed=False)
+    return Finding(name, False, f"{PRACTICE_CLOCK}, because {reason}", needed=False)
+
+
+_ASK_MEMORY = """
+import json, torch
+from grader.judge.gpu.sharing import memory
+torch.zeros(1, device="cuda")
+print(json.dumps(memory("cuda")))
+"""
 
 
 def ask_torch(*, cuda: bool) -> dict[str, Any]:
@@ -316,6 +344,6 @@ def examine() -> list[Finding]:
     checks: Sequence[Callable[[], Finding]] = (
         python, partial(gpu, found), partial(torch_runs, found, torch), *(partial(package, name) for name in _PACKAGES),
         partial(cupy, found), compiler, python_headers, ninja, partial(cuda_compiler, found, torch), sandbox,
-        partial(simulated, found, torch), folders, disk, chromium,
+        partial(judges_clock, found, torch), partial(simulated, found, torch), folders, disk, chromium,
     )  # fmt: skip
     return [check() for check in checks]

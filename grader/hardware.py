@@ -11,7 +11,7 @@ import shutil
 import subprocess
 import sys
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 CUDA_13_DRIVER = 580  # the oldest driver branch that runs CUDA 13
@@ -44,7 +44,12 @@ def gpus() -> tuple[Gpu, ...]:
     """The GPUs that CUDA programs in this process's environment can use; empty if there are none."""
     if os.environ.get("CUDA_VISIBLE_DEVICES", "0").strip() in ("", "-1"):
         return ()
-    return _from_nvidia_smi() or _from_libcuda()
+    listed, has_slices = _from_nvidia_smi()
+    if listed and not has_slices and _by_number():
+        return _visible(listed)
+    # CUDA_VISIBLE_DEVICES names GPUs or slices (MIG), or nvidia-smi is missing: ask CUDA itself.
+    driver = listed[0].driver if listed else ""
+    return tuple(replace(gpu, driver=driver) for gpu in _from_libcuda()) or _visible(listed)
 
 
 def extra(found: tuple[Gpu, ...]) -> str:
@@ -115,23 +120,29 @@ def cache_folder() -> Path:
     return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "grader"
 
 
-def _from_nvidia_smi() -> tuple[Gpu, ...]:
+def _from_nvidia_smi() -> tuple[tuple[Gpu, ...], bool]:
+    """All GPUs of the machine, and whether one is divided into slices, which CUDA counts as devices (MIG)."""
     program = shutil.which("nvidia-smi") or shutil.which("nvidia-smi", path="/usr/lib/wsl/lib")
     if program is None:
-        return ()
-    query = "--query-gpu=name,driver_version,memory.total,compute_cap"
+        return (), False
+    query = "--query-gpu=name,driver_version,memory.total,compute_cap,mig.mode.current"
     try:
         answer = subprocess.run(
             [program, query, "--format=csv,noheader,nounits"], capture_output=True, text=True, timeout=30, check=False
         )
     except (OSError, subprocess.TimeoutExpired):
-        return ()
+        return (), False
     if answer.returncode != 0:
-        return ()
+        return (), False
     rows = [[cell.strip() for cell in line.split(",")] for line in answer.stdout.splitlines()]
-    return _visible(
-        tuple(Gpu(row[0], row[1], int(row[2]) if row[2].isdigit() else 0, row[3]) for row in rows if len(row) == 4)
-    )
+    found = [Gpu(row[0], row[1], int(row[2]) if row[2].isdigit() else 0, row[3]) for row in rows if len(row) >= 4]
+    return tuple(found), any(row[4:] == ["Enabled"] for row in rows)
+
+
+def _by_number() -> bool:
+    """Whether CUDA_VISIBLE_DEVICES is not set or counts GPUs, so that nvidia-smi's list can be used."""
+    visible = os.environ.get("CUDA_VISIBLE_DEVICES")
+    return visible is None or all(name.strip().isdecimal() for name in visible.split(","))
 
 
 def _visible(found: tuple[Gpu, ...]) -> tuple[Gpu, ...]:
@@ -150,10 +161,12 @@ def _from_libcuda() -> tuple[Gpu, ...]:
         )
     except (OSError, subprocess.TimeoutExpired):
         return ()
-    return tuple(Gpu(name) for name in answer.stdout.splitlines() if name) if answer.returncode == 0 else ()
+    rows = [line.split("\t") for line in answer.stdout.splitlines()] if answer.returncode == 0 else []
+    return tuple(Gpu(row[0], "", int(row[1]), row[2]) for row in rows if len(row) == 3)
 
 
 _ASK_LIBCUDA = """
+import ctypes
 cuda = ctypes.CDLL("libcuda.so.1")
 count = ctypes.c_int()
 assert cuda.cuInit(0) == 0 and cuda.cuDeviceGetCount(ctypes.byref(count)) == 0
@@ -161,7 +174,11 @@ for index in range(count.value):
     device, name = ctypes.c_int(), ctypes.create_string_buffer(256)
     assert cuda.cuDeviceGet(ctypes.byref(device), index) == 0
     assert cuda.cuDeviceGetName(name, 256, device) == 0
-    print(name.value.decode(errors="replace"))
+    size, major, minor = ctypes.c_size_t(), ctypes.c_int(), ctypes.c_int()
+    assert cuda.cuDeviceTotalMem_v2(ctypes.byref(size), device) == 0
+    for found, attribute in ((major, 75), (minor, 76)):  # CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_…
+        assert cuda.cuDeviceGetAttribute(ctypes.byref(found), attribute, device) == 0
+    print(name.value.decode(errors="replace"), size.value >> 20, f"{major.value}.{minor.value}", sep="\t")
 """
 
 

@@ -6,6 +6,12 @@ from collections.abc import Callable
 from dataclasses import asdict, dataclass, field, replace
 from typing import Any, Literal
 
+PRACTICE_CLOCK = "practice clock: good for learning, not for a board"
+ONLY_PRACTICE = (
+    "This machine does not share its GPU's memory between processes, so only the practice clock works here. A "
+    "submission can deceive that clock: use another machine, or give --practice-clock."
+)
+
 # How a long call reports its progress.
 
 Progress = Callable[[str, int, int], None]  # the current step, how many are done, out of how many
@@ -153,6 +159,7 @@ class Environment:
     sm_clock_mhz: int | None = None
     memory_clock_mhz: int | None = None
     temperature_c: int | None = None
+    practice: bool = False  # whether the practice clock timed it, which a submission can deceive
     changed_by: str = ""  # the file of the class that changed points, gates or limits
     notes: tuple[str, ...] = ()  # what disturbed the timing, in sentences
     uncompiled: str = ""  # without a GPU: why kernels were simulated but not compiled for one

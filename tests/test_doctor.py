@@ -69,7 +69,28 @@ def test_a_missing_gpu_is_reported_and_is_no_problem() -> None:
 
 def test_a_gpu_is_described() -> None:
     """The name, memory, compute capability and driver are what a question about a GPU needs."""
-    assert doctor.gpu(HOPPER * 2).value == "NVIDIA H200, 140 GiB, compute capability 9.0, driver 580.95.05 and 1 more"
+    assert doctor.gpu(HOPPER).value == "NVIDIA H200, 140 GiB, compute capability 9.0, driver 580.95.05"
+    assert doctor.gpu(HOPPER * 2).value.endswith("; the judge uses this one, the first of 2 that CUDA shows")
+
+
+@pytest.mark.parametrize(
+    ("answer", "ok", "said"),
+    [
+        ('["shared", ""]', True, "share the GPU's memory"),
+        ('["host", "it refuses"]', False, "practice clock: good for learning, not for a board, because it refuses"),
+        ("", False, "could not be found out"),
+    ],
+)
+def test_the_clock_that_this_machine_allows_is_named(
+    answer: str, ok: bool, said: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A machine that shares no memory of its GPU is good enough for learning."""
+    completed = subprocess.CompletedProcess([], 0, answer, "")
+    monkeypatch.setattr(subprocess, "run", lambda *args, **kwargs: completed)
+    found = doctor.judges_clock(HOPPER, CUDA_13)
+    assert (found.ok, found.needed) == (ok, False)
+    assert said in found.value
+    assert doctor.judges_clock((), CPU_ONLY).ok
 
 
 def test_an_old_driver_gets_the_packages_that_it_can_run() -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -83,6 +84,44 @@ def test_gpus_are_counted_as_cuda_counts_them(
     _program(bare / "programs" / "nvidia-smi", 'for name in A B C; do echo "$name, 580.95.05, 143771, 9.0"; done')
     monkeypatch.setenv("CUDA_VISIBLE_DEVICES", visible)
     assert [gpu.name for gpu in gpus()] == found
+
+
+_LIBCUDA = """
+#include <cstring>
+extern "C" {
+int cuInit(unsigned) { return 0; }
+int cuDeviceGetCount(int *count) { *count = 1; return 0; }
+int cuDeviceGet(int *device, int) { *device = 0; return 0; }
+int cuDeviceGetName(char *name, int, int) { std::strcpy(name, "NVIDIA H100 MIG 1g.10gb"); return 0; }
+int cuDeviceTotalMem_v2(std::size_t *size, int) { *size = 9984UL << 20; return 0; }
+int cuDeviceGetAttribute(int *found, int attribute, int) { *found = attribute == 75 ? 9 : 0; return 0; }
+}
+"""
+
+
+def test_the_drivers_library_is_asked_without_nvidia_smi(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each device has its name, memory and compute capability; the driver's version is not known then."""
+    subprocess.run(
+        ["g++", "-shared", "-fPIC", "-x", "c++", "-", "-o", tmp_path / "libcuda.so.1"], input=_LIBCUDA, text=True,
+        check=True,
+    )  # fmt: skip
+    monkeypatch.setenv("LD_LIBRARY_PATH", str(tmp_path))
+    monkeypatch.delenv("CUDA_VISIBLE_DEVICES", raising=False)
+    monkeypatch.setattr(hardware, "_from_nvidia_smi", lambda: ((), False))
+    assert gpus() == (Gpu("NVIDIA H100 MIG 1g.10gb", "", 9984, "9.0"),)
+
+
+@pytest.mark.parametrize(("mode", "visible"), [("Enabled", None), ("[N/A]", "MIG-1f")])
+def test_a_slice_of_a_gpu_is_named_as_cuda_names_it(
+    bare: Path, monkeypatch: pytest.MonkeyPatch, mode: str, visible: str | None
+) -> None:
+    """nvidia-smi describes the whole GPU, and a learner sees a slice of it."""
+    _program(bare / "programs" / "nvidia-smi", f"echo 'NVIDIA H100, 580.95.05, 81559, 9.0, {mode}'")
+    share = Gpu("NVIDIA H100 MIG 1g.10gb", "", 9984, "9.0")
+    monkeypatch.setattr(hardware, "_from_libcuda", lambda: (share,))
+    if visible:
+        monkeypatch.setenv("CUDA_VISIBLE_DEVICES", visible)
+    assert gpus() == (replace(share, driver="580.95.05"),)
 
 
 @pytest.mark.parametrize(
@@ -189,5 +228,7 @@ def test_the_cuda_version_of_torch_is_read_from_its_files(
 
 @pytest.mark.gpu
 def test_a_gpu_is_seen() -> None:
-    """On a GPU machine the GPU has a name."""
+    """On a GPU machine the GPU has a name, and CUDA describes it as nvidia-smi does."""
     assert gpus()[0].name
+    (first, *_) = hardware._from_libcuda()
+    assert (first.name, first.compute_capability) == (gpus()[0].name, gpus()[0].compute_capability)

@@ -112,6 +112,7 @@ def autograde(
     feedback: bool = True,
     release_feedback: bool = False,
     sandbox: bool = True,
+    practice_clock: bool = False,
     accept: Collection[str] = (),
     jobs: int = 1,
     gpus: Sequence[int] = (),
@@ -122,8 +123,9 @@ def autograde(
 
     New submissions are graded, and those that could not be judged before; with `force`, all are judged again. A forced
     grading that was interrupted goes on. If one submission cannot be graded, the others still are. Equal texts are
-    judged once. Without `sandbox` submissions can do on this machine whatever its user can. For the students in
-    `accept`, the owners and times of their entries in the exchange are not checked. `jobs` judges work side by side
+    judged once. Without `sandbox` submissions can do on this machine whatever its user can. With
+    `practice_clock` its times count, which a submission can falsify. For the students in `accept`, the owners and times
+    of their entries in the exchange are not checked. `jobs` judges work side by side
     without a GPU, or one on each of the `gpus`, or those of the Dask cluster whose scheduler has the address `cluster`.
 
     Raises:
@@ -139,6 +141,8 @@ def autograde(
         must_be_caged()
     else:
         api.config.JudgeCells.sandbox = False
+    if practice_clock:
+        api.config.JudgeCells.practice_clock = True
     if not folder.in_gradebook(api, assignment):
         raise ClassroomError(
             f"{assignment} is not in the gradebook yet: run `grader classroom release {shlex.quote(str(course))} "
@@ -280,7 +284,9 @@ def _judging(api: Any, since: str, jobs: int, gpus: Sequence[int], cluster: str)
         kind = dask.device_class
     elif gpus or jobs > 1:
         workers = side_by_side(jobs, gpus, cells.device, cells.sandbox)
-    judges = Judging(verdict_store.VerdictStore(course, cells.sandbox), workers, kind, since)
+    judges = Judging(
+        verdict_store.VerdictStore(course, cells.sandbox), workers, kind, since, practice_clock=cells.practice_clock
+    )
     try:
         with judging.using(judges):
             yield judges

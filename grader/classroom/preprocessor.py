@@ -51,6 +51,10 @@ class JudgeCells(NbGraderPreprocessor):  # type: ignore[misc]
         config=True
     )
 
+    practice_clock = Bool(
+        False, help="Whether times count that a submission can falsify, on a machine that shares no GPU memory."
+    ).tag(config=True)
+
     @property
     def judging(self) -> Judging:
         """The judging of the command that runs, else this process's judge with the course's store."""
@@ -59,7 +63,7 @@ class JudgeCells(NbGraderPreprocessor):  # type: ignore[misc]
         root = self.config.CourseDirectory.root if "root" in self.config.CourseDirectory else "."
         device: Device = self.device  # type: ignore[assignment]
         store, workers = VerdictStore(Path(root), self.sandbox), ThisProcess(device, self.sandbox)
-        return judging.Judging(store, workers, device_class(device))
+        return judging.Judging(store, workers, device_class(device), practice_clock=self.practice_clock)
 
     def task(self, source: str, exercise_id: str) -> Task:
         """A text to judge in the way that the course's settings ask for."""

@@ -16,6 +16,7 @@ from grader.cli.output import (
     NoSandbox,
     OfCourse,
     OnDevice,
+    PracticeClock,
     Progress,
     StoreFile,
     answer,
@@ -98,6 +99,7 @@ def autograde(
         str, typer.Option(metavar="ADDRESS", help="Judge on the Dask cluster with this scheduler.")
     ] = "",
     no_sandbox: NoSandbox = False,
+    practice_clock: PracticeClock = False,
     as_json: AsJson = False,
 ) -> None:
     """Collect submissions, grade them and write feedback. An interrupted run continues where it stopped.
@@ -113,6 +115,7 @@ def autograde(
         result = class_actions.autograde(
             course, assignment, student=student, force=force, feedback=feedback,
             release_feedback=release_feedback, sandbox=not no_sandbox, accept=accept or (),
+            practice_clock=practice_clock,
             jobs=jobs, gpus=_numbers(gpus), cluster=cluster, progress=progress,
         )  # fmt: skip
     report(result, as_json)
@@ -312,6 +315,7 @@ def run(
     store: StoreFile = None,
     device: OnDevice = Device.auto,
     no_sandbox: NoSandbox = False,
+    practice_clock: PracticeClock = False,
     as_json: AsJson = False,
 ) -> None:
     """Measure a course's submissions again, each exercise in one session. An interrupted run continues.
@@ -331,7 +335,13 @@ def run(
     for exercise in names:
         with Progress(lines=True) as progress:
             outcome = board_actions.run(
-                exercise, course=course, store=store, device=device.value, sandbox=not no_sandbox, progress=progress
+                exercise,
+                course=course,
+                store=store,
+                device=device.value,
+                sandbox=not no_sandbox,
+                practice_clock=practice_clock,
+                progress=progress,
             )
         outcomes.append(outcome)
         if not as_json:

@@ -28,6 +28,9 @@ OnDevice = Annotated[Device, typer.Option("--device", help="Where it runs; auto 
 NoSandbox = Annotated[
     bool, typer.Option("--no-sandbox", help="Run submissions without a sandbox: they can do whatever you can.")
 ]
+PracticeClock = Annotated[
+    bool, typer.Option("--practice-clock", help="Accept times that a submission can falsify: see SECURITY.md.")
+]
 CourseFolder = Annotated[Path, typer.Argument(metavar="DIR", help="The course folder.")]
 OfCourse = Annotated[
     Path, typer.Option("--course", metavar="DIR", help="The course folder, or a folder of NAME.py files.")

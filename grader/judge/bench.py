@@ -11,7 +11,7 @@ from grader.errors import JudgeStopped, MachineLacks
 from grader.exercise import Baseline, Exercise, text_of
 from grader.judge.checking import fused_compare
 from grader.judge.checking.buffers import Buffers, Layout
-from grader.judge.gpu import health
+from grader.judge.gpu import health, sharing
 from grader.judge.gpu.ceilings import Machine, resolve
 from grader.judge.gpu.nvml import Monitor, Record
 from grader.judge.process.pool import Loaded, Pool
@@ -30,7 +30,8 @@ _SETTLED_S = 20.0  # time for a killed worker's GPU work to end before the clock
 class Bench:
     """Made once per judge and shared by all submissions that it grades.
 
-    `alone`: readings of baselines while no submission was alive, by exercise, baseline and case.
+    `alone`: readings of baselines while no submission was alive, by exercise, baseline and case. `practice`: whether
+    all times are those of the practice clock, because judge and workers share no memory of the GPU.
     """
 
     def __init__(self, device: str = "auto", sandbox: bool | None = None) -> None:
@@ -46,7 +47,9 @@ class Bench:
             with self.pool.quiet:
                 self.machine = Machine.measure(self.device)
             self.pool.slowness = self.machine.slowness
-            self.buffers = Buffers(self.device, self.machine)
+            staged = sharing.memory(self.device)[0] == "host"
+            self.buffers = Buffers(self.device, self.machine, staged)
+            self.practice = staged and self.device == "cuda"
             self.monitor = Monitor(self.device)
             if self.device == "cuda":
                 fused_compare.warm(("float32",))

@@ -446,6 +446,7 @@ class Job:
                 environment,
                 notes=(*environment.notes, *lacks),
                 uncompiled=self.uncompiled,
+                practice=self.timer.practised,
                 changed_by=exercise.changed_by,
             ),
             cases=(*uncontradicted(self.cases, exercise.suspects), *not_run),

@@ -25,11 +25,13 @@ def run(
     store: Path | str | None = None,
     device: Literal["auto", "cuda", "simulator"] = "auto",
     sandbox: bool = True,
+    practice_clock: bool = False,
     progress: Progress | None = None,
 ) -> RunOutcome:
     """Measure a course's submissions of an exercise into `store`, by default `leaderboard.sqlite` in the course folder.
 
-    Without `sandbox` a submission can do on this machine whatever its user can.
+    Without `sandbox` a submission can do on this machine whatever its user can. With `practice_clock` its times count,
+    which a submission can falsify.
 
     Raises:
         GraderError: no such exercise or submission, or the store or the machine cannot be used.
@@ -47,7 +49,7 @@ def run(
         must_be_caged()
     handed_in(course, exercise)  # before creating a store in the wrong place
     with Store(store or course / STORE_NAME) as opened, Judge(device, sandbox=sandbox) as judge:
-        return run_submissions(exercise_id, course, opened, judge, progress)
+        return run_submissions(exercise_id, course, opened, judge, progress, practice_clock)
 
 
 def with_submissions(course: Path | str) -> list[str]:

@@ -15,7 +15,7 @@ from grader.feedback.summary import to_look_at
 from grader.leaderboard.fingerprint import fingerprint
 from grader.leaderboard.store import Run, Store
 from grader.submission import Submission, from_file
-from grader.verdict import Environment, Progress, Verdict
+from grader.verdict import ONLY_PRACTICE, Environment, Progress, Verdict
 from grader.words import on_one_line, plural
 
 if TYPE_CHECKING:
@@ -121,8 +121,9 @@ class _OtherMachine(Exception):
 
 
 def run(
-    exercise_id: str, course: Path | str, store: Store, judge: Judge, progress: Progress | None = None
-) -> RunOutcome:
+    exercise_id: str, course: Path | str, store: Store, judge: Judge, progress: Progress | None = None,
+    practice_clock: bool = False,
+) -> RunOutcome:  # fmt: skip
     """Measure every submission of `exercise_id` in `course`, and write each verdict to `store` at once.
 
     An interrupted run continues where it stopped, without students who have withdrawn. If the exercise, the grader or
@@ -132,6 +133,7 @@ def run(
     Raises:
         UnknownExercise: no exercise has this id.
         JudgeStopped, MachineLacks: the judge stops on the control too; the run stays open.
+        MachineLacks: only the practice clock works here, and `practice_clock` does not allow it.
         GraderError: the exercise is not timed, there is no submission, or the store cannot be used.
     """
     exercise = find(exercise_id)
@@ -147,21 +149,24 @@ def run(
             current = None
         if current is not None:
             try:
-                return _Session(store, judge, exercise, current, progress, resumed=True).measure_all(handed)
+                return _Session(store, judge, exercise, current, progress, practice_clock, resumed=True).measure_all(
+                    handed
+                )
             except _OtherMachine:
                 store.close_run(current.id, "abandoned")
         current = store.start_run(exercise_id, digest)
-        return _Session(store, judge, exercise, current, progress, resumed=False).measure_all(handed)
+        return _Session(store, judge, exercise, current, progress, practice_clock, resumed=False).measure_all(handed)
 
 
 class _Session:
     """The state of a run that is going through the submissions."""
 
     def __init__(
-        self, store: Store, judge: Judge, exercise: Exercise, run: Run, progress: Progress | None, *, resumed: bool
-    ) -> None:
+        self, store: Store, judge: Judge, exercise: Exercise, run: Run, progress: Progress | None,
+        practice_clock: bool, *, resumed: bool,
+    ) -> None:  # fmt: skip
         self.store, self.judge, self.exercise, self.run = store, judge, exercise, run
-        self.progress, self.resumed = progress, resumed
+        self.progress, self.practice_clock, self.resumed = progress, practice_clock, resumed
         self.environment, self.grader = run.environment, run.grader
         self.stopped_on: set[str] = set()  # hashes
         self.to_come: list[str] = []  # sources
@@ -234,6 +239,8 @@ class _Session:
             self._tell(f"{student}: the judge stopped; checking the machine", number, total)
             self._grade(_control(self.exercise), tell)
             return None
+        if verdict.environment.practice and not self.practice_clock:
+            raise MachineLacks(ONLY_PRACTICE)
         if verdict.status != "unusable":
             self._require_same_machine(verdict)
         return verdict

@@ -3,7 +3,8 @@
 Between tensors are guard bytes, and every offset is a multiple of 512. On the host an arena is a `memfd`; the input
 arena is sealed, so only the judge's mapping is writable. On a GPU it is CUDA virtual memory with file-descriptor
 handles: legacy CUDA IPC fails across user ids and in a sandbox. A worker maps inputs read-only, so a kernel that writes
-to one fails with an illegal access.
+to one fails with an illegal access. If a GPU's memory cannot be shared, each process has its own, and a `memfd`
+carries the bytes.
 """
 
 from __future__ import annotations
@@ -117,17 +118,8 @@ class CudaArena:
     kind = "cuda"
 
     def __init__(self, handle: Any, fd: int, size: int, read_only: bool) -> None:
-        from cuda.bindings import driver
-
         self.fd, self.size, self._handle = fd, size, handle
-        self.address = int(checked(driver.cuMemAddressReserve(size, 0, 0, 0)))
-        checked(driver.cuMemMap(self.address, size, 0, handle, 0))
-        access = driver.CUmemAccessDesc()
-        access.location.type = driver.CUmemLocationType.CU_MEM_LOCATION_TYPE_DEVICE
-        access.location.id = 0
-        flags = driver.CUmemAccess_flags
-        access.flags = flags.CU_MEM_ACCESS_FLAGS_PROT_READ if read_only else flags.CU_MEM_ACCESS_FLAGS_PROT_READWRITE
-        checked(driver.cuMemSetAccess(self.address, size, [access], 1))
+        self.address = _mapped(handle, size, read_only)
 
     @classmethod
     def create(cls, size: int, sealed: bool = False) -> CudaArena:
@@ -137,16 +129,8 @@ class CudaArena:
         """
         from cuda.bindings import driver
 
-        prop = driver.CUmemAllocationProp()
-        prop.type = driver.CUmemAllocationType.CU_MEM_ALLOCATION_TYPE_PINNED
-        prop.location.type = driver.CUmemLocationType.CU_MEM_LOCATION_TYPE_DEVICE
-        prop.location.id = 0
         fd_type = driver.CUmemAllocationHandleType.CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR
-        prop.requestedHandleTypes = fd_type
-        minimum = driver.CUmemAllocationGranularity_flags.CU_MEM_ALLOC_GRANULARITY_MINIMUM
-        unit = checked(driver.cuMemGetAllocationGranularity(prop, minimum))
-        size = -(-size // unit) * unit
-        handle = checked(driver.cuMemCreate(size, prop, 0))
+        handle, size = _allocated(size, fd_type)
         fd = int(checked(driver.cuMemExportToShareableHandle(handle, fd_type, 0)))
         return cls(handle, fd, size, read_only=False)
 
@@ -161,18 +145,114 @@ class CudaArena:
 
     def bytes_at(self, offset: int, count: int) -> Any:
         """A torch uint8 tensor that shares these bytes, with its own storage."""
-        import torch
-
-        data = (self.address + offset, False)
-        interface = {"shape": (count,), "typestr": "|u1", "data": data, "version": 3, "strides": None}
-        return torch.as_tensor(SimpleNamespace(__cuda_array_interface__=interface), device="cuda")
+        return _on_gpu(self.address + offset, count)
 
     def clear(self) -> None:
         """Set all bytes to 0 on the current stream."""
         self.bytes_at(0, self.size).zero_()
 
 
-def tensor(arena: HostArena | CudaArena, slot: Slot) -> Any:
+class StagedArena:
+    """Memory of this process alone, on a GPU or in a simulator on the host. A `memfd` carries its bytes to and from
+    another process, which has its own copy.
+    """
+
+    kind = "staged"
+
+    def __init__(self, carrier: HostArena, on_gpu: bool) -> None:
+        self.fd, self.size, self.read_only = carrier.fd, carrier.size, carrier.read_only
+        self._carrier, self._is_on_gpu = carrier, on_gpu
+        self._reserve()
+
+    def _reserve(self) -> None:
+        if not self._is_on_gpu:
+            self._memory = mmap.mmap(-1, self.size)
+            return
+        from cuda.bindings import driver
+
+        try:
+            handle, whole = _allocated(self.size, driver.CUmemAllocationHandleType.CU_MEM_HANDLE_TYPE_NONE)
+        except RuntimeError:  # no virtual memory management: then a kernel can write to its inputs
+            self.address = self._writable_at = int(checked(driver.cuMemAlloc(self.size)))
+            return
+        self.address = _mapped(handle, whole, self.read_only)
+        self._writable_at = _mapped(handle, whole, read_only=False) if self.read_only else self.address
+
+    def bytes_at(self, offset: int, count: int) -> Any:
+        """A torch uint8 tensor that shares these bytes of this process's memory."""
+        import torch
+
+        if self._is_on_gpu:
+            return _on_gpu(self.address + offset, count)
+        return torch.frombuffer(self._memory, dtype=torch.uint8, count=count, offset=offset)
+
+    def pull(self, count: int) -> None:
+        """Copy the first `count` bytes from the carrier, and wait."""
+        source = self._carrier.bytes_at(0, count)
+        if not self._is_on_gpu:
+            self.bytes_at(0, count).copy_(source)
+            return
+        from cuda.bindings import driver
+
+        checked(driver.cuMemcpyHtoD(self._writable_at, source.data_ptr(), count))
+
+    def push(self, count: int) -> None:
+        """Copy the first `count` bytes to the carrier, and wait."""
+        target = self._carrier.bytes_at(0, count)
+        if not self._is_on_gpu:
+            target.copy_(self.bytes_at(0, count))
+            return
+        from cuda.bindings import driver
+
+        checked(driver.cuMemcpyDtoH(target.data_ptr(), self.address, count))
+
+    def clear(self) -> None:
+        """Set all bytes of this process's memory and of the carrier to 0."""
+        self.bytes_at(0, self.size).zero_()
+        self._carrier.clear()
+
+
+Arena = HostArena | CudaArena | StagedArena
+
+
+def _allocated(size: int, handle_type: Any) -> tuple[Any, int]:
+    """A new allocation on the first visible GPU, and its size, rounded up to the granularity."""
+    from cuda.bindings import driver
+
+    prop = driver.CUmemAllocationProp()
+    prop.type = driver.CUmemAllocationType.CU_MEM_ALLOCATION_TYPE_PINNED
+    prop.location.type = driver.CUmemLocationType.CU_MEM_LOCATION_TYPE_DEVICE
+    prop.location.id = 0
+    prop.requestedHandleTypes = handle_type
+    minimum = driver.CUmemAllocationGranularity_flags.CU_MEM_ALLOC_GRANULARITY_MINIMUM
+    unit = checked(driver.cuMemGetAllocationGranularity(prop, minimum))
+    size = -(-size // unit) * unit
+    return checked(driver.cuMemCreate(size, prop, 0)), size
+
+
+def _mapped(handle: Any, size: int, read_only: bool) -> int:
+    """The address of a new mapping of an allocation."""
+    from cuda.bindings import driver
+
+    address = int(checked(driver.cuMemAddressReserve(size, 0, 0, 0)))
+    checked(driver.cuMemMap(address, size, 0, handle, 0))
+    access = driver.CUmemAccessDesc()
+    access.location.type = driver.CUmemLocationType.CU_MEM_LOCATION_TYPE_DEVICE
+    access.location.id = 0
+    flags = driver.CUmemAccess_flags
+    access.flags = flags.CU_MEM_ACCESS_FLAGS_PROT_READ if read_only else flags.CU_MEM_ACCESS_FLAGS_PROT_READWRITE
+    checked(driver.cuMemSetAccess(address, size, [access], 1))
+    return address
+
+
+def _on_gpu(address: int, count: int) -> Any:
+    import torch
+
+    interface = {"shape": (count,), "typestr": "|u1", "data": (address, False), "version": 3, "strides": None}
+    return torch.as_tensor(SimpleNamespace(__cuda_array_interface__=interface), device="cuda")
+
+
+def tensor(arena: Arena, slot: Slot) -> Any:
     """The torch tensor that a slot describes."""
     import torch
 

@@ -45,6 +45,11 @@ def start(one_queue: bool) -> None:
     nvcc.offer(simulated=False)
 
 
+def finish() -> None:
+    """Wait for all of this process's work on the GPU."""
+    torch.cuda.synchronize()
+
+
 def warm(profiler: bool) -> None:
     """Let Triton build its driver stub and compile a kernel, about 1 s; with `profiler` start CUPTI, about 3 s.
 

@@ -22,7 +22,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
-from grader.protocol.arena import CudaArena, HostArena, Slot, tensor
+from grader.protocol.arena import POISON_BYTE, Arena, CudaArena, HostArena, Slot, StagedArena, tensor
 from grader.protocol.channel import Channel, ChannelClosed
 from grader.protocol.flag import Flag
 from grader.worker.failures import accesses_in, describe
@@ -45,7 +45,8 @@ class Worker:
             "": lambda x, out: out.copy_(x),
             "fill": lambda *arrays: arrays[-1].zero_(),  # the last array is an output
         }
-        self.arenas: dict[str, CudaArena | HostArena] = {}
+        self.arenas: dict[str, Arena] = {}
+        self.spans: dict[str, int] = {}  # the bytes of each arena that the plan uses
         self.flag: Flag | None = None
         self.gpu_flag: GpuFlag | None = None
         self.launches: list[tuple[Any, ...]] = []
@@ -88,6 +89,7 @@ class Worker:
         elif operation == "plan":
             launches = [list(map(Slot.from_dict, launch)) for launch in message["launches"]]
             self.launches = [tuple(tensor(self.arenas[slot.arena], slot) for slot in launch) for launch in launches]
+            self.spans = message["spans"]
             self.read_only = [
                 tuple(getattr(self.arenas[slot.arena], "read_only", False) for slot in launch) for launch in launches
             ]
@@ -144,10 +146,13 @@ class Worker:
         self.flag = Flag(fds[0])
         self.gpu_flag = GpuFlag(self.flag) if self.device == "cuda" else None
         for fd, arena in zip(fds[1:], arenas, strict=True):
+            name, size, read_only = arena["name"], arena["size"], arena["read_only"]
             if arena["kind"] == "cuda":
-                self.arenas[arena["name"]] = CudaArena.open(fd, arena["size"], arena["read_only"])
+                self.arenas[name] = CudaArena.open(fd, size, read_only)
+            elif arena["kind"] == "staged":
+                self.arenas[name] = StagedArena(HostArena(fd, size, read_only), self.device == "cuda")
             else:
-                self.arenas[arena["name"]] = HostArena(fd, arena["size"], arena["read_only"])
+                self.arenas[name] = HostArena(fd, size, read_only)
         for fd in fds:
             os.close(fd)  # the mappings remain
 
@@ -170,12 +175,15 @@ class Worker:
         """Run one round and return its duration by this process's own events, in seconds.
 
         With a head start the calls are made before the flag is raised, and a function that synchronises waits for the
-        flag. If the GPU can answer, it does so in the order of the current stream. The host answers when all work has
-        ended.
+        flag. If the GPU can answer, it does so in the order of the current stream, unless the arenas are staged. The
+        host answers when all work has ended.
         """
         assert self.flag is not None
         number, function = message["round"], self.functions[message["name"]]
         launches, own, gpu_flag = self.launches, watch(self.device), self.gpu_flag
+        staged = "push" in message
+        if staged:
+            self._stage(message["zeroed"])
         if self.device == "simulator":
             self._report_writes(function, channel)
         channel.send({"armed": number})
@@ -191,7 +199,7 @@ class Worker:
                 with self._watching(*arguments) if function is self.written else contextlib.nullcontext():
                     function(*arguments)
             own.stop()
-            if gpu_flag is not None:
+            if gpu_flag is not None and not staged:
                 try:
                     gpu_flag.answer(number)
                 except RuntimeError:
@@ -203,7 +211,28 @@ class Worker:
             own.wait()
         finally:
             self.flag.answer(number)
+        for name in message.get("push", ()):
+            arena = self.arenas[name]
+            assert isinstance(arena, StagedArena)
+            arena.push(self.spans[name])
         return own.seconds()
+
+    def _stage(self, zeroed: bool) -> None:
+        """Fill this process's own arenas: fresh inputs, and outputs that nobody has written."""
+        for name, count in self.spans.items():
+            arena = self.arenas[name]
+            assert isinstance(arena, StagedArena)
+            if arena.read_only:
+                arena.pull(count)
+            else:
+                arena.bytes_at(0, count).fill_(POISON_BYTE)
+        if zeroed:
+            for launch, read_only in zip(self.launches, self.read_only, strict=True):
+                for each, fixed in zip(launch, read_only, strict=True):
+                    if not fixed:
+                        each.zero_()
+        if self.device == "cuda":
+            _cuda().finish()
 
     def _watching(self, *tensors: Any) -> contextlib.AbstractContextManager[None]:
         """In the simulator, tell the GPU's tensors from the CPU's. A harness does so itself where it can."""

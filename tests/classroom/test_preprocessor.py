@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +20,7 @@ from grader.errors import JudgeStopped, MachineLacks
 from grader.exercise import MAX_SOURCE_BYTES
 from grader.judge.sandbox import launch
 from grader.submission import from_file
-from grader.verdict import Failure, Finding
+from grader.verdict import Failure, Finding, Verdict
 from grader.worker.simulator.lacks import sentence
 from tests.classroom.conftest import ASSIGNMENT, Classroom, Edit, ObedientJudge, cell_of, code, solve
 from tests.layouts import LAYOUTS
@@ -52,6 +53,24 @@ def test_without_a_sandbox_a_class_is_not_graded(
             grade()
     assert judge.sources == []
     assert autograde(classroom, sandbox=False)["ann"].score == 7.5
+
+
+def test_times_of_the_practice_clock_give_no_grade_unless_accepted(
+    classroom: Classroom, judge: ObedientJudge, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The work waits for a person, and the reason names the option that accepts the clock."""
+    classroom.hand_in("ann", solve(7.5))
+    grade = judge.grade
+
+    def practised(*args: Any, **options: Any) -> Verdict:
+        verdict = grade(*args, **options)
+        return replace(verdict, environment=replace(verdict.environment, practice=True))
+
+    monkeypatch.setattr(judge, "grade", practised)
+    refused = autograde(classroom)["ann"]
+    assert "--practice-clock" in refused.reason
+    assert classroom.grade("ann") == (None, True)
+    assert autograde(classroom, practice_clock=True)["ann"].score == 7.5
 
 
 def test_gradebook_holds_the_verdicts(classroom: Classroom, judge: ObedientJudge) -> None:

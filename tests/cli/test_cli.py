@@ -217,18 +217,21 @@ def test_findings_are_shown_and_cost_nothing(tmp_path: Path, judge: FakeJudge) -
         ("leaderboard run softmax", "leaderboard.board_actions.run"),
     ],
 )
-def test_no_sandbox_reaches_the_commands(arguments: str, function: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The flag removes the sandbox."""
+def test_what_weakens_the_judge_reaches_the_commands(
+    arguments: str, function: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """One flag removes the sandbox, another accepts the practice clock."""
     seen = []
 
     def fake(*args: Any, **kwargs: Any) -> Answer:
-        seen.append(kwargs["sandbox"])
+        seen.append((kwargs["sandbox"], kwargs["practice_clock"]))
         return Answer()
 
     monkeypatch.setattr(f"grader.{function}", fake)
     run(*arguments.split())
     run(*arguments.split(), "--no-sandbox")
-    assert seen == [True, False]
+    run(*arguments.split(), "--practice-clock")
+    assert seen == [(True, False), (False, False), (True, True)]
 
 
 @pytest.mark.parametrize(

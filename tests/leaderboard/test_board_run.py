@@ -43,6 +43,16 @@ def test_every_submission_of_a_course_is_measured(store, course, judge, text_of,
     assert _entries(store)["ben"].verdict == verdict(text_of("ben"))
 
 
+def test_times_of_the_practice_clock_are_not_ranked_unless_accepted(store, course, judge, text_of, verdict):
+    """The first verdict ends the run, and the message names the option."""
+    judge.verdict_of = lambda source: verdict(source, practice=True)
+    folder = course({"ann": text_of("ann"), "ben": text_of("ben")})
+    with pytest.raises(MachineLacks, match="--practice-clock"):
+        run("softmax", folder, store, judge)
+    assert judge.graded == [text_of("ann")]
+    assert run("softmax", folder, store, judge, practice_clock=True).measured == 2
+
+
 def test_a_plain_folder_of_files_is_a_course_too(store, tmp_path, judge, text_of):
     """Without a `submitted` folder, only `<student>.py` is the student's submission."""
     (tmp_path / "ann.py").write_text(text_of("ann"))

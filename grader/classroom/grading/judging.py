@@ -8,7 +8,8 @@ from collections.abc import Iterator, Sequence
 
 from grader.classroom.grading.verdict_store import Task, VerdictStore
 from grader.classroom.grading.workers import Workers
-from grader.verdict import Verdict
+from grader.errors import MachineLacks
+from grader.verdict import ONLY_PRACTICE, Verdict
 
 _current: contextvars.ContextVar[Judging | None] = contextvars.ContextVar("judging", default=None)
 
@@ -17,11 +18,14 @@ class Judging:
     """Judges each text once. Each verdict is stored as soon as it is there, so a killed run loses none.
 
     `since`: older verdicts do not count (ISO 8601, UTC), for a forced grading. `device_class`: the kind of machine that
-    the workers have.
+    the workers have. `practice_clock`: whether the times of that clock count.
     """
 
-    def __init__(self, store: VerdictStore, workers: Workers, device_class: str, since: str = "") -> None:
+    def __init__(
+        self, store: VerdictStore, workers: Workers, device_class: str, since: str = "", practice_clock: bool = False
+    ) -> None:
         self._store, self._workers, self._device_class, self._since = store, workers, device_class, since
+        self._practice_clock = practice_clock
         self._verdicts: dict[Task, Verdict] = {}  # of this run
         self._missing: set[Task] = set()  # from the store
         workers.keep = self._keep
@@ -35,14 +39,17 @@ class Judging:
 
         Raises:
             UnknownExercise: no exercise has this id.
-            MachineLacks, JudgeStopped: as `Workers.judge`.
+            MachineLacks, JudgeStopped: as `Workers.judge`; or only the practice clock works, and it does not count.
         """
         known = self._known(task)
-        return self._workers.judge(task) if known is None else known
+        verdict = self._workers.judge(task) if known is None else known
+        if verdict.environment.practice and not self._practice_clock:
+            raise MachineLacks(ONLY_PRACTICE)
+        return verdict
 
     def _known(self, task: Task) -> Verdict | None:
         if task not in self._verdicts and task not in self._missing:
-            stored = self._store.get(task, self._device_class, self._since)
+            stored = self._store.get(task, self._device_class, self._since, self._practice_clock)
             if stored is None:
                 self._missing.add(task)
             else:

@@ -52,32 +52,36 @@ class VerdictStore:
         self._sandbox = sandbox
         self._version = functools.cache(exercise_version)
 
-    def get(self, task: Task, device_class: str, since: str = "") -> Verdict | None:
+    def get(self, task: Task, device_class: str, since: str = "", practice_clock: bool = False) -> Verdict | None:
         """The verdict on a text by a machine of this class, if it was written at or after `since` (ISO 8601, UTC).
+
+        If there is none, and `practice_clock` allows it, the one with times of the practice clock.
 
         An older one is removed, so that it cannot count later if the forced grading reaches no verdict.
         """
-        path = self._path(task, device_class)
-        if path is None:
-            return None
-        try:
-            found = json.loads(path.read_bytes())
-            if found["written_at"] >= since:
-                return Verdict.from_dict(found["verdict"])
-            path.unlink(missing_ok=True)
-        except (OSError, ValueError, KeyError, TypeError):
-            pass
+        for practice in (False, True) if practice_clock else (False,):
+            path = self._path(task, device_class, practice)
+            if path is None:
+                continue
+            try:
+                found = json.loads(path.read_bytes())
+                if found["written_at"] >= since:
+                    return Verdict.from_dict(found["verdict"])
+                path.unlink(missing_ok=True)
+            except (OSError, ValueError, KeyError, TypeError):
+                pass
         return None
 
     def put(self, task: Task, verdict: Verdict) -> None:
         """Keep a verdict, unless its outcome may differ the next time."""
-        path = None if is_transient(verdict) else self._path(task, class_of(verdict))
+        practice = verdict.environment.practice
+        path = None if is_transient(verdict) else self._path(task, class_of(verdict), practice)
         if path is not None:
             document = {"written_at": now(), "verdict": replace(verdict, judged="").to_dict()}
             path.parent.mkdir(parents=True, exist_ok=True)
             write_in_one_step(path, json.dumps(document))
 
-    def _path(self, task: Task, device_class: str) -> Path | None:
+    def _path(self, task: Task, device_class: str, practice: bool) -> Path | None:
         """The file of a verdict; None if the exercise has no fingerprint."""
         version = self._version(task.exercise_id)
         if version is None:
@@ -88,6 +92,7 @@ class VerdictStore:
             "timed": task.timed,
             "kernels": task.kernels,
             "device": device_class,
+            "practice": practice,
             "sandbox": self._sandbox,
             **versions(),
         }

@@ -26,9 +26,11 @@ from grader.protocol.arena import (
     GUARD_BYTES,
     INPUT_GUARD,
     POISON_BYTE,
+    Arena,
     CudaArena,
     HostArena,
     Slot,
+    StagedArena,
     copy_on_gpu,
     place,
     tensor,
@@ -43,6 +45,12 @@ class Layout:
     case: Case
     launches: tuple[dict[str, Slot], ...]
     used: dict[str, int]
+
+    @property
+    def spans(self) -> dict[str, int]:
+        """The bytes used from the start of each arena that holds a tensor."""
+        names = {slot.arena for launch in self.launches for slot in launch.values()}
+        return {name: self.used["inputs" if name == "inputs" else "outputs"] for name in sorted(names)}
 
     def repeated(self, times: int) -> Layout:
         """Repeat the same launches, for a trusted worker."""
@@ -132,7 +140,7 @@ def padded(slot: Slot) -> bool:
     return slot.span != math.prod(slot.shape)
 
 
-def untouched(arena: CudaArena | HostArena, launches: Sequence[Sequence[Slot]]) -> bool:
+def untouched(arena: Arena, launches: Sequence[Sequence[Slot]]) -> bool:
     """Whether the guards of all launches still hold the poison, checked in one pass. Padding is not checked.
 
     Each launch lays out its slots in the same order, so the gaps after them have equal distances.
@@ -157,7 +165,7 @@ def _rows(raw: Any, gaps: Sequence[tuple[int, int]]) -> list[Any]:
     return [raw[start : start + size] for start, size in gaps]
 
 
-def written_outside(arena: CudaArena | HostArena, slot: Slot) -> list[int]:
+def written_outside(arena: Arena, slot: Slot) -> list[int]:
     """Return the offsets, in elements from the tensor's start, of writes to its guards and padding."""
     item = slot.bytes // slot.span
     if not padded(slot) and not _written(arena, slot):
@@ -170,7 +178,7 @@ def written_outside(arena: CudaArena | HostArena, slot: Slot) -> list[int]:
     return (torch.nonzero(elements).flatten() - first).tolist()
 
 
-def _written(arena: CudaArena | HostArena, slot: Slot) -> bool:
+def _written(arena: Arena, slot: Slot) -> bool:
     before = arena.bytes_at(slot.offset - GUARD_BYTES, GUARD_BYTES)
     after = arena.bytes_at(slot.offset + slot.bytes, GUARD_BYTES)
     return bool((before != POISON_BYTE).any() | (after != POISON_BYTE).any())
@@ -187,24 +195,36 @@ class Buffers:
     """The arenas on one device ("cuda" or "simulator"): `inputs`, read-only for workers, and `outputs`.
 
     A third arena, `own`, is for trusted workers, whose answers there are the expected ones.
+
+    If they are `staged`, workers have memory of their own. It is filled before a round starts, and copied back after
+    the round has ended, both untimed.
     """
 
-    def __init__(self, device: str, machine: Machine | None = None) -> None:
+    def __init__(self, device: str, machine: Machine | None = None, staged: bool = False) -> None:
         self.machine = machine  # for exercises that draw by it
+        self.staged = staged
         self.torch_device = "cuda" if device == "cuda" else "cpu"
-        make: Any = CudaArena if device == "cuda" else HostArena
         size = _HOST_BYTES
         if device == "cuda":
             torch.cuda.empty_cache()  # frees the memory of earlier measurements
-            size = health.arena_bytes(health.available())
-        self.arenas: dict[str, CudaArena | HostArena]
-        self.arenas = {name: make.create(size, sealed=name == "inputs") for name in ("inputs", "outputs")}
-        self._own: CudaArena | HostArena = make.create(_OWN_BYTES, sealed=False)
+            size = health.arena_bytes(health.available(), staged)
+        self.arenas: dict[str, Arena]
+        self.arenas = {name: self._made(name, size) for name in ("inputs", "outputs")}
+        self._own = self._made("own", _OWN_BYTES)
+        self._is_handed = False
+        self.zeroed = False  # whether the outputs, but not their guards, begin as 0
         self._source = generator(self.torch_device)
         self._secret: Any = None  # the private inputs, laid out as in the input arena; grows on demand
         self._target: Any = None
         self._given: Any = None
         self._scratch: Any = None  # target and source of a small copy
+
+    def _made(self, name: str, size: int) -> Arena:
+        on_gpu, sealed = self.torch_device == "cuda", name == "inputs"
+        if on_gpu and not self.staged:
+            return CudaArena.create(size, sealed)
+        host = HostArena.create(size, sealed)
+        return StagedArena(host, on_gpu) if self.staged and not sealed else host
 
     def capacity(self, case: Case) -> int:
         """Return how many launches with separate inputs and outputs fit."""
@@ -233,7 +253,7 @@ class Buffers:
             raise MachineLacks(f"The case {case.name} needs more memory than this machine has free.")
         return layout
 
-    def arenas_for(self, trusted: bool) -> dict[str, CudaArena | HostArena]:
+    def arenas_for(self, trusted: bool) -> dict[str, Arena]:
         return self.arenas | {"own": self._own} if trusted else self.arenas
 
     def apart(self, layout: Layout) -> Layout:
@@ -241,6 +261,7 @@ class Buffers:
         if layout.used["outputs"] > self._own.size:
             raise MachineLacks(f"The case {layout.case.name} cannot be measured: its outputs are too large.")
         self._own.bytes_at(0, self._own.size).fill_(POISON_BYTE)
+        self.zeroed = False
         self.settle()
         launches = tuple(
             {name: slot if slot.arena == "inputs" else replace(slot, arena="own") for name, slot in launch.items()}
@@ -269,11 +290,26 @@ class Buffers:
         """Copy the drawn inputs to the workers' arena, and wait for the copy."""
         self._hand(self._target, self._given)
 
+    def stage(self) -> None:
+        """Copy the drawn inputs to where workers fill their own memory from, once per draw."""
+        if not self._is_handed:
+            self.hand_over()
+            self._is_handed = True
+
+    def collect(self, names: Sequence[str], layout: Layout) -> None:
+        """Copy what a worker has pushed to these arenas."""
+        for name in names:
+            arena = self.arenas_for(trusted=True)[name]
+            assert isinstance(arena, StagedArena)
+            arena.pull(layout.spans[name])
+
     def copy_in_s(self, count: int) -> float:
         """Return the lower quartile of the seconds that `hand_over` takes for `count` bytes.
 
-        If memory is short of private inputs of that size, copy the outputs instead.
+        If memory is short of private inputs of that size, copy the outputs instead. A staged copy is not timed.
         """
+        if self.staged:
+            return 0.0
         source = None
         try:
             self._make_room(count)
@@ -299,16 +335,19 @@ class Buffers:
         """Make the tensors that `hand_over` copies: beforehand, since `hand_over` is timed."""
         if self._scratch is None:
             self._scratch = torch.zeros(2, _SCRATCH_BYTES, dtype=torch.uint8, device=self.torch_device).unbind()
+        self._is_handed = False
         self._target = self.arenas["inputs"].bytes_at(0, count)
         self._given = self._secret[:count] if source is None else source
 
     def poison(self, layout: Layout) -> None:
         """Fill the outputs and their guards with the poison, and wait for that."""
+        self.zeroed = False
         self.arenas["outputs"].bytes_at(0, layout.used["outputs"]).fill_(POISON_BYTE)
         self.settle()
 
     def zero(self, layout: Layout) -> None:
         """Fill the outputs with 0, but not their guards."""
+        self.zeroed = True
         for launch in layout.launches:
             for slot in self._outputs(layout, launch):
                 self._view(slot).zero_()
@@ -335,10 +374,10 @@ class Buffers:
 
     def _hand(self, target: Any, given: Any) -> None:
         """Copy and wait. The clock includes the host's part of this."""
-        if self.torch_device == "cpu":
-            target.copy_(given)
-        else:
+        if target.is_cuda:
             copy_on_gpu(target, given)
+        else:
+            target.copy_(given)
 
     def settle(self) -> None:
         """Wait for this process's own work on the device."""

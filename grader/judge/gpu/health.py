@@ -16,6 +16,7 @@ _Found = TypeVar("_Found")
 
 SHORT = "Too little of the GPU's memory is free for the grader. Close other notebooks and try again."
 _MOST = 12 << 30  # per arena: rounds of 5 ms at 5 TB/s move that much
+_MOST_STAGED = 1 << 30  # the host copies all of it several times per round
 _ONE_JUDGES = 24 << 30  # a card of this size has room for one judge
 _SHARE = 0.15  # of that per arena: the private inputs and the oracle need as much again
 _SHARE_BEYOND = 0.065  # of the free memory beyond: leaves room for four judges on 140 GiB
@@ -28,9 +29,10 @@ class TooLittle(JudgeStopped):
     """Memory ran out with no submission alive. A new judge takes less, because less is free now."""
 
 
-def arena_bytes(free: int) -> int:
-    """Return the size of each arena, given the free memory."""
-    return min(_MOST, int(_SHARE * min(free, _ONE_JUDGES) + _SHARE_BEYOND * max(0, free - _ONE_JUDGES)))
+def arena_bytes(free: int, staged: bool = False) -> int:
+    """Return the size of each arena, given the free memory; `staged`: each process has arenas of its own."""
+    shared = min(_MOST, int(_SHARE * min(free, _ONE_JUDGES) + _SHARE_BEYOND * max(0, free - _ONE_JUDGES)))
+    return min(_MOST_STAGED, shared // 2) if staged else shared
 
 
 def beside_the_buffers(device: str) -> int | None:

@@ -19,7 +19,7 @@ from grader.exercise import Case, text_of
 from grader.judge.checking.buffers import Buffers, Layout, laid
 from grader.judge.process.claims import Printed, death, facts_of, failure_of, observed_of, reason_of, time_of
 from grader.judge.sandbox import FILES, MEMORY_BYTES, TASKS, Caged, TooManyFiles, available_share, start
-from grader.judge.timing.output_probe import OutputProbe
+from grader.judge.timing.output_probe import NoProbe, OutputProbe
 from grader.protocol.channel import Channel, ChannelClosed, ChannelTimeout
 from grader.protocol.flag import Flag
 from grader.verdict import Failure, Finding
@@ -59,7 +59,7 @@ class Round:
     work_s: float  # from the inputs' arrival to the answer: a small copy, then the launches
     probe_s: float
     event_s: float | None
-    probe: OutputProbe
+    probe: OutputProbe | NoProbe
     seen: bytes  # the probed elements, before the clock stopped
     failures: tuple[Failure, ...] = ()  # on a GPU, as the simulator claims
     findings: tuple[Finding, ...] = ()
@@ -103,6 +103,7 @@ class Worker:
         self._round = 0
         self._flag: Flag | None = None
         self._layout: Layout | None = None
+        self._trusted = False
         self._doing = "It"  # for the sentence about a wait that was too long
         self._looked_s = 0.0
         self.left_s = self._whole_s = math.inf  # of the time limit, once it is its turn
@@ -181,10 +182,16 @@ class Worker:
         """Hand over the arenas, cleared unless the worker is `trusted` (runs no submission), and a new flag."""
         if not trusted:
             buffers.clear()
+        self._trusted = trusted
         self._flag, flag_fd = Flag.create()
         mapped = buffers.arenas_for(trusted)
         arenas = [
-            {"name": name, "kind": arena.kind, "size": arena.size, "read_only": name == "inputs"}
+            {
+                "name": name,
+                "kind": "staged" if buffers.staged else arena.kind,
+                "size": arena.size,
+                "read_only": name == "inputs",
+            }
             for name, arena in mapped.items()
         ]
         fds = (flag_fd, *(arena.fd for arena in mapped.values()))
@@ -196,7 +203,7 @@ class Worker:
     def plan(self, layout: Layout) -> None:
         """Send the worker the layout of the next rounds' tensors."""
         self._layout = layout
-        self._ask({"op": "plan", "launches": layout.plan()}, _PLAN_LIMIT_S)
+        self._ask({"op": "plan", "launches": layout.plan(), "spans": layout.spans}, _PLAN_LIMIT_S)
 
     def round(self, name: str, buffers: Buffers, limit_s: float, head_start: bool, build_s: float = 0.0) -> Round:
         """Run one round of the function `name` ("" copies, `FILL` fills) over the planned launches.
@@ -216,19 +223,26 @@ class Worker:
         assert self._layout is not None
         self._doing = "The run"
         self._round += 1
-        self._send({"op": "arm", "name": name, "round": self._round, "head_start": head_start})
+        message = {"op": "arm", "name": name, "round": self._round, "head_start": head_start}
+        if buffers.staged:
+            buffers.stage()
+            message["zeroed"], message["push"] = buffers.zeroed, self._pushed()
+        self._send(message)
         self._receive(limit_s)
         flag, number = self._flag, self._round
         if head_start:
             self._await_queue(flag, number)
-        probe = OutputProbe(buffers, self._layout)
-        buffers.wake()
+        probe = NoProbe() if buffers.staged else OutputProbe(buffers, self._layout)
+        if not buffers.staged:
+            buffers.wake()
         gc.disable()
         try:
             started = time.perf_counter()
-            buffers.hand_over()
+            if not buffers.staged:
+                buffers.hand_over()
             handed = time.perf_counter()
-            buffers.wake()
+            if not buffers.staged:
+                buffers.wake()
             flag.raise_(number)
             self._await_answer(flag, number, limit_s, build_s)
             answered = time.perf_counter()
@@ -237,8 +251,16 @@ class Worker:
         finally:
             gc.enable()
         answer = self._receive(limit_s)
+        if buffers.staged:
+            buffers.collect(self._pushed(), self._layout)
         times = handed - started, answered - handed, ended - answered, time_of(answer.get("event_s"))
         return Round(*times, probe, seen, *observed_of(answer.get("observed")))
+
+    def _pushed(self) -> list[str]:
+        """Return the arenas to copy back. The outputs of a trusted worker are not checked, only its own answers."""
+        assert self._layout is not None
+        left_out = {"inputs", "outputs"} if self._trusted else {"inputs"}
+        return [name for name in self._layout.spans if name not in left_out]
 
     def _await_queue(self, flag: Flag, number: int) -> None:
         """Give the worker some time to queue its calls.

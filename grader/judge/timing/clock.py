@@ -118,7 +118,7 @@ class Clock:
             switch_s=Curve.through(switches),
             copy_in_s=Curve.through(copies),
             probe_s=Curve.through(list(probes.items())),
-            jitter_s=min(_JITTER_S, least_s / 3),
+            jitter_s=_JITTER_S if buffers.staged else min(_JITTER_S, least_s / 3),  # its switch is only a few µs
             copy_in_jitter_s=0.55 * least_s,
             host_s=max(0.0, by_host_s),
             host_speed=host_speed,

@@ -20,7 +20,7 @@ from grader.judge.timing import clock_choice
 from grader.judge.timing.clock import Excess, launches_for
 from grader.judge.timing.clock_choice import OWN, Reading, counted
 from grader.judge.timing.trial import BaselineFailed, HeldUp, sample, undisturbed
-from grader.verdict import Failure, Finding, GateResult, Timing
+from grader.verdict import PRACTICE_CLOCK, Failure, Finding, GateResult, Timing
 from grader.words import plural
 
 _FIRST_TRIALS, _TRIALS, _MOST_TRIALS = 3, 7, 28
@@ -152,6 +152,14 @@ class Timer:
 
     def clock(self) -> str:
         """Say which clock counted for the submission, and why."""
+        return f"{PRACTICE_CLOCK}; {self._which_clock()}" if self.practised else self._which_clock()
+
+    @property
+    def practised(self) -> bool:
+        """Whether the practice clock has timed it."""
+        return self.bench.practice and bool(self.readings)
+
+    def _which_clock(self) -> str:
         own = [one for peers in self.readings.values() for one in counted(peers.get(OWN, ()))]
         if self.bench.device != "cuda":
             return "none: a simulator has no speed"

@@ -55,6 +55,21 @@ def test_machines_sandboxes_and_versions_are_kept_apart(tmp_path: Path, monkeypa
     assert store.get(TASK, KIND) is None
 
 
+def test_times_of_the_practice_clock_are_kept_apart(tmp_path: Path) -> None:
+    """They count only where they are accepted, and never instead of better ones."""
+    store = VerdictStore(tmp_path, sandbox=True)
+    store.put(TASK, verdict_on("practised", environment=Environment("cuda", gpu="H200", practice=True)))
+    assert store.get(TASK, "H200") is None
+    practised = store.get(TASK, "H200", practice_clock=True)
+    assert practised is not None
+    assert practised.submission_sha256 == "practised"
+    store.put(TASK, verdict_on("timed", environment=Environment("cuda", gpu="H200")))
+    for accepted in (False, True):
+        timed = store.get(TASK, "H200", practice_clock=accepted)
+        assert timed is not None
+        assert timed.submission_sha256 == "timed"
+
+
 def test_the_judges_code_is_part_of_the_graders_version(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """After `git pull` in the middle of a term, verdicts of the old code do not count."""
     monkeypatch.setattr(verdict_store, "_PACKAGE", tmp_path)
