@@ -215,7 +215,7 @@ recorded_roofline()
 
 # %% [markdown]
 # A point may lie a few per cent above the roof, since the roof is a measurement, too. It was measured on random numbers. With
-# matrices of *ones*, the flat roof would be
+# matrices of *ones*, the flat roof of the recorded H200 would be
 # ⟦ "%.0f" | format(100 * (recorded(bench="constant_data", case="float16 product, 8192 × 8192, torch.ones", metric="tflops", gpu="H200").value / recorded(bench="constant_data", case="float16 product, 8192 × 8192, torch.randn", metric="tflops", gpu="H200").value - 1)) ⟧ %
 # higher, and no product of real data would reach it. [Catch a lying benchmark](06_catch_a_lying_benchmark.ipynb) explains why.
 #
