@@ -30,6 +30,7 @@ from grader.worker.stopwatch import GpuFlag, watch
 from grader.worker.toolchain import forked
 
 _PR_SET_PDEATHSIG = 1
+_COMPILE_LIMIT_S = 30.0  # to wait for, after an error
 
 # An empty match before a first line without code. Python looks for an encoding in the first two lines and takes the
 # first it finds.
@@ -85,7 +86,9 @@ class Worker:
         elif operation == "compile":
             self._compile(message["launches"], message["cases"])
         elif operation == "compiled":
-            return {"done": operation} | forked.result(message["limit_s"])
+            found = forked.result(message["limit_s"])
+            found.pop("kernels", None)  # they are for this process
+            return {"done": operation} | found
         elif operation == "plan":
             launches = [list(map(Slot.from_dict, launch)) for launch in message["launches"]]
             self.launches = [tuple(tensor(self.arenas[slot.arena], slot) for slot in launch) for launch in launches]
@@ -292,7 +295,10 @@ def main(fd: int, device: str) -> None:
         try:
             answer = worker.handle(message, fds, channel)
         except BaseException as error:
-            answer = {"failure": _described(error)}
+            found = _described(error)
+            if device == "simulator" and found["kind"] == "exception":
+                found |= _only_interpreted(error)
+            answer = {"failure": found}
         for stream in (sys.stdout, sys.stderr):
             with contextlib.suppress(Exception):  # a submission may have closed them
                 stream.flush()
@@ -304,6 +310,14 @@ def _described(error: BaseException) -> dict[str, Any]:
         return describe(error, Path("submission.py"))
     except BaseException:
         return {"kind": "exception", "message": f"{type(error).__name__}, which cannot be shown", "line": None}
+
+
+def _only_interpreted(error: BaseException) -> dict[str, Any]:
+    """Return another kind and message if Triton's interpreter fails where its compiler does not."""
+    from grader.worker.simulator import triton_compiled
+
+    said = triton_compiled.not_interpreted(error, _COMPILE_LIMIT_S)
+    return {"kind": "not_simulated", "message": said} if said else {}
 
 
 def _import(device: str) -> None:

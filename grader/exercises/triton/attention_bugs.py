@@ -184,9 +184,11 @@ def _q_and_k_exchanged(q: Any, k: Any, v: Any, causal: bool) -> Iterator[Any]:
 
 def _first_head(q: Any, k: Any, v: Any, causal: bool) -> Iterator[Any]:
     if q.shape[0] > 1:
-        first = k[:1].expand_as(k), v[:1].expand_as(v)
+        first_k, first_v = k[:1].expand_as(k), v[:1].expand_as(v)
         yield _attend(q[:1], k[:1], v[:1], causal).expand_as(q)
-        yield _attend(q, *first, causal)
+        yield _attend(q, first_k, first_v, causal)
+        yield _attend(q, k, first_v, causal)
+        yield _attend(q, first_k, v, causal)
 
 
 def _float16_sums(a: Any) -> Any:
@@ -326,7 +328,8 @@ def suspects(cases: Sequence[Case]) -> tuple[Suspect, ...]:
         Suspect("The accumulator was stored without division by the sum of its row.", _one_of(_not_divided)),
         Suspect("`q` and `k` are exchanged: the rows of the scores belong to `q`.", _one_of(_q_and_k_exchanged)),
         Suspect(
-            "Every head read head 0: do the pointers of `q`, `k`, `v` and `out` depend on the head?",
+            "Every head read head 0, of all inputs or of one: do the pointers of `q`, `k`, `v` and `out` depend on the "
+            "head?",
             _one_of(_first_head),
         ),
     )

@@ -166,6 +166,12 @@ def _something_else_won(arrays: Any) -> Any:
     return zeros if "got" in arrays and not arrays["got"].any() else zeros * float("nan")
 
 
+def _nan_in_whole_pieces(arrays: Any) -> Any:
+    """NaN in rows of whole pieces, so that nothing was masked."""
+    x = arrays["x"]
+    return None if x.shape[1] % max(_PIECES) or x.isinf().any() else arrays["expected"] * float("nan")
+
+
 def _right_but_for_a_factor(arrays: Any) -> Any:
     expected = arrays["expected"]
     if expected.shape[1] == 1:
@@ -246,6 +252,11 @@ SOFTMAX_LONG = replace(
         Suspect("The numerator was stored without division by its sum.", numerator_only),
         Suspect(
             "Every row has the result of row 0: does the row's pointer depend on `program_id`?", first_row_everywhere
+        ),
+        Suspect(
+            "The result is NaN although nothing is masked in these rows. Is the factor `tl.exp(old_max - new_max)`? "
+            "The other way round it is infinite in the first piece, and infinity times 0 is NaN.",
+            _nan_in_whole_pieces,
         ),
         Suspect(
             "Each row is right but for a factor, so its denominator is wrong. Do all of its terms belong to the same "

@@ -7,6 +7,8 @@ from typing import Any
 
 import numpy as np
 
+from grader.worker.simulator.lacks import NotSimulated
+
 _UNARY = ("create_erf", "create_rsqrt")
 
 
@@ -64,7 +66,7 @@ def install() -> None:
         @functools.wraps(original)
         def create_atomic_rmw(self: Any, operation: Any, ptr: Any, *args: Any) -> Any:
             if is_bf16(ptr.get_element_ty()):
-                raise NotImplementedError("The simulator has no atomics for bfloat16")
+                raise NotSimulated("atomics for bfloat16")
             return original(self, operation, ptr, *args)
 
         return create_atomic_rmw

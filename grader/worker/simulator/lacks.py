@@ -66,7 +66,9 @@ _NO_GPU = re.compile(
     r"|requires a CUDA or other accelerator|arguments from the 'CUDA' backend|not linked with support for cuda"
 )
 _ASKS = re.compile(r"\b(?:is_available|device_count)\(")
-_INTERPRETER, _FUNCTIONS_OF_GPUS = "triton/runtime/interpreter.py", "triton.language.extra."
+_BUILDER = re.compile(r"^'InterpreterBuilder' object has no attribute '")
+_CORE, _INTERPRETER = "/triton/language/core.py", "triton/runtime/interpreter.py"
+_FUNCTIONS_OF_GPUS = "triton.language.extra."
 _HEADERS_OF_CUDA = re.compile(
     r"(?:cub|thrust|cuda|cooperative_groups|nv|nvtx3|crt)/[\w./]+|(?:cu|nv)(?:blas|fft|rand|solver|sparse|tensor|dnn|jpeg)\w*\.h"
     r"|cuda_(?:fp16|bf16|fp8|fp6|fp4|pipeline|pipeline_primitives|awbarrier|awbarrier_primitives|device_runtime_api"
@@ -128,6 +130,10 @@ def said_by(error: BaseException) -> tuple[str, None] | None:
     if _NO_GPU.search(str(cause)):
         return sentence("GPU for this call of torch"), None
     code, function = frames[-1].f_code, frames[-1].f_locals.get("fn")
+    if _BUILDER.search(str(cause)):
+        names = [each.f_code.co_qualname for each in frames if each.f_code.co_filename.endswith(_CORE)]
+        called = next((name for name in names if "wrapper" not in name), "function of Triton")
+        return sentence(f"`{called}`"), None
     if isinstance(cause, NotImplementedError) and code.co_filename.endswith(_INTERPRETER):
         return sentence(f"`{code.co_name.removeprefix('create_')}`"), None
     if str(getattr(function, "__module__", "")).startswith(_FUNCTIONS_OF_GPUS):  # Triton wants its compiler for them

@@ -21,6 +21,7 @@ from typing import Any
 from grader.protocol.arena import Slot
 from grader.protocol.target import shared_memory_bytes, target
 from grader.worker.failures import describe
+from grader.worker.simulator.lacks import sentence
 from grader.worker.toolchain import forked
 from grader.worker.toolchain.machine_facts import kernel_facts
 from grader.worker.toolchain.rehearsal import tensor_without_data, without_data
@@ -36,6 +37,11 @@ _CALLED = re.compile(r"Unsupported function referenced: <\S+ (?:\S+\.)?(\w+)")
 
 _seen: list[dict[str, Any]] | None = None  # facts about the compiled launches, if wanted
 
+_INTERPRETER = re.compile(r"/triton/(?:runtime/interpreter\.py|language/\w+\.py)$")
+_LANGUAGE = ("/language/core.py", "/language/math.py", "/language/standard.py")
+_OWN_ERRORS = (TypeError, AttributeError, NotImplementedError, KeyError)  # of the interpreter, perhaps
+
+_kernels: set[str] = set()  # that were compiled in this process
 _language: list[tuple[Any, dict[str, Any]]] = []  # modules and classes of triton.language, as they were
 
 
@@ -111,7 +117,23 @@ def _first_failure(
             if _OUTSIDE.search(str(error)):
                 return {"failure": _described(error, "exception", name)}
             # Anything else may come from the tensors, which hold no data.
-    return {}
+    return {"kernels": sorted(_kernels)}
+
+
+def not_interpreted(error: BaseException, limit_s: float) -> str:
+    """Return the sentence if the interpreter fails in its own code, with a kernel that compiles for a GPU, or ""."""
+    while error.__cause__ is not None:
+        error = error.__cause__
+    frames = [frame.f_code for frame, _ in traceback.walk_tb(error.__traceback__)]
+    if not isinstance(error, _OWN_ERRORS) or not frames or not _INTERPRETER.search(frames[-1].co_filename):
+        return ""
+    called = {code.co_name for code in frames if code.co_filename.endswith(_FILE)}
+    found = forked.result(limit_s)
+    if "failure" in found or not called.intersection(found["kernels"]):
+        return ""
+    names = [code.co_name for code in frames if code.co_filename.endswith(_LANGUAGE)]
+    function = next((name for name in names if name not in ("wrapper", "check")), "")
+    return sentence(f"`{function}`" if function else "code for this line of the kernel")
 
 
 def become_compiler(capability: int) -> None:
@@ -228,6 +250,7 @@ def _compile(
         return None
     except Exception as error:
         raise Refused from error
+    _kernels.add(kernel.fn.__name__)
     if _seen is not None:
         line = next((each.lineno for each in reversed(traceback.extract_stack()) if each.filename.endswith(_FILE)), 0)
         launch = {"line": line, "programs": prod(grid or (1,)), "threads": 32 * found.metadata.num_warps}

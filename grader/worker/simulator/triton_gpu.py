@@ -191,6 +191,9 @@ _OWN: dict[str, Any] = {
     "saturate": lambda x: np.clip(x, 0, 1),
     "rcbrt": lambda x: 1 / np.cbrt(x),
     "fdim": lambda x, y: np.maximum(x - y, 0),
+    "fdividef": lambda x, y: x / y,
+    "float_as_int": lambda x: x.view(np.int32),
+    "int_as_float": lambda x: x.view(np.float32),
     "erf": np.vectorize(math.erf, otypes=[np.float64]),
     "erfc": np.vectorize(math.erfc, otypes=[np.float64]),
     "tgamma": np.vectorize(math.gamma, otypes=[np.float64]),
@@ -201,7 +204,7 @@ _OWN: dict[str, Any] = {
 
 
 def _libdevice(symbol: str) -> Any:
-    """Return NumPy's function for a symbol such as `__nv_fast_expf`. NotImplementedError: there is none."""
+    """Return NumPy's function for a symbol such as `__nv_fast_expf`. NotSimulated: there is none."""
     name = symbol.removeprefix("__nv_").removeprefix("fast_")
     for suffix in ("", "f", "d", "_rn", "f_rn"):
         short = name.removesuffix(suffix)
@@ -209,4 +212,4 @@ def _libdevice(symbol: str) -> Any:
             return _OWN[short]
         if short in _SAME or short in _NAMES:
             return getattr(np, _NAMES.get(short, short))
-    raise NotImplementedError(f"The simulator has no libdevice function {symbol}")
+    raise NotSimulated(f"libdevice function `{symbol}`")

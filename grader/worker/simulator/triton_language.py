@@ -32,7 +32,7 @@ def install() -> None:
     module.InterpreterBuilder.create_atomic_rmw = _exchanging(module.InterpreterBuilder.create_atomic_rmw)
     module._patch_lang_tensor = _with_index(module._patch_lang_tensor)
     _sort_by_numpy()
-    module._patch_lang_tensor = _indexing(module._patch_lang_tensor)
+    module._patch_lang_tensor = _completed(module._patch_lang_tensor)
     module.ReduceOps.generic_reduce = _by_blocks(module.ReduceOps.generic_reduce, _reduced)
     module.ScanOps.generic_scan = _by_blocks(module.ScanOps.generic_scan, _scanned)
 
@@ -151,15 +151,27 @@ def _sort_by_numpy() -> None:
     module.sort_impl = sort_impl
 
 
-def _indexing(original: Any) -> Any:
-    """Let tensors of one element be integers: Triton 3.6 needs an older NumPy for that."""
+def _completed(original: Any) -> Any:
+    """Give tensors methods such as `exp`. Those of one element are integers, also for Triton 3.6 and a newer NumPy."""
+    import triton.language as tl
+
+    names = [name for name, value in vars(tl.math).items() if tl.core.is_builtin(value) and hasattr(tl.tensor, name)]
+    methods: dict[str, Any] = {name: _method(name) for name in names}
+    methods["__index__"] = lambda tensor: int(tensor.handle.data.squeeze())
 
     @functools.wraps(original)
     def patch(tensor: Any, *scope: Any) -> None:
         original(tensor, *scope)
-        tensor.__index__ = lambda self: int(self.handle.data.squeeze())
+        for name, method in methods.items():
+            (scope[0].set_attr if scope else setattr)(tensor, name, method)
 
     return patch
+
+
+def _method(name: str) -> Callable[..., Any]:
+    import triton.language as tl
+
+    return lambda tensor, *args, **named: getattr(tl.math, name)(tensor, *args, **named)
 
 
 def _by_blocks(by_elements: Any, by_blocks: Any) -> Any:

@@ -79,7 +79,10 @@ def add(work: Callable[[], dict[str, Any]]) -> None:
 
 
 def result(limit_s: float) -> dict[str, Any]:
-    """Wait for all that was added. Return the first "failure", or else all "facts" and the first reason, "absent"."""
+    """Wait for all that was added.
+
+    Return the first "failure", or else all "facts", the names of the compiled "kernels" and the first reason, "absent".
+    """
     ends = time.monotonic() + limit_s
     answers = [each.answer(ends - time.monotonic()) for each in _pending or ()]
     late = {"absent": f"compiling did not end within {limit_s:.0f} s"}
@@ -87,4 +90,6 @@ def result(limit_s: float) -> dict[str, Any]:
     if failed := next((answer for answer in found if "failure" in answer), None):
         return failed
     absent = next((answer["absent"] for answer in found if "absent" in answer), "")
-    return {"absent": absent, "facts": [*facts, *(fact for answer in found for fact in answer.get("facts", ()))]}
+    kernels = [name for answer in found for name in answer.get("kernels", ())]
+    every = [*facts, *(fact for answer in found for fact in answer.get("facts", ()))]
+    return {"absent": absent, "facts": every, "kernels": kernels}

@@ -187,6 +187,14 @@ ASSEMBLY = 'x = tl.inline_asm_elementwise("add.f32 $0, $1, $1;", "=f,f", [x], dt
     [
         (TRITON, ASSEMBLY, "`inline_asm`", 8),
         (TRITON, "x += tl.extra.cuda.globaltimer()", "`globaltimer`", 8),
+        (TRITON, "x = tl.extra.cuda.libdevice.j0(x)", "libdevice function `__nv_j0f`", 8),
+        (TRITON, "x = tl.map_elementwise(tl.sigmoid, x)", "`map_elementwise`", 8),
+        (
+            TRITON,
+            "tl.make_tensor_descriptor(out_ptr, [n], [1], [BLOCK]).atomic_add([0], x)",
+            "`tensor_descriptor_base.atomic_add`",
+            8,
+        ),
         (TORCH, "torch.cuda.get_arch_list(), torch.cuda.cudart()", "`torch.cuda.cudart`", 4),
         (TORCH, "torch.cuda._compile_kernel(code, 'k')", "`torch.cuda._compile_kernel`", 4),
         (NUMBA, "cuda.cache_hints.ldcg(x, i)", "`cuda.cache_hints`", 8),
@@ -208,6 +216,22 @@ def test_triton_numba_and_cupy_are_treated_alike(
     assert verdict.status == "not_judged", verdict.failure
     assert verdict.failure is not None
     assert (verdict.failure.message, verdict.failure.line) == (sentence(what), line)
+
+
+_FAILS = "\n\nfrom triton.runtime import interpreter\ninterpreter.InterpreterBuilder.create_fabs = int\n"
+
+
+def test_a_kernel_that_compiles_and_fails_in_the_interpreters_own_code_is_not_judged_here(
+    quick_judge: ForkingJudge,
+) -> None:
+    """The interpreter is wrong then. If the compiler refuses the kernel as well, the submission is wrong."""
+    source = TRITON.replace("BODY", "x = tl.abs(x)") + _FAILS
+    verdict = quick_judge.grade(source, "vector_add")
+    assert verdict.status == "not_judged", verdict.failure
+    assert verdict.failure is not None
+    assert (verdict.failure.message, verdict.failure.line) == (sentence("`abs`"), 8)
+    verdict = quick_judge.grade(source.replace("tl.abs(x)", "tl.abs(x) + vector_add"), "vector_add")
+    assert verdict.status == "failed"
 
 
 @pytest.mark.parametrize(

@@ -105,7 +105,7 @@ def unknown(x_ptr, SIZE: tl.constexpr):
 try:
     unknown[(1,)](x, SIZE=32)
 except Exception as error:
-    assert "The simulator has no libdevice function __nv_cyl_bessel_i0f" in str(error), error
+    assert "The simulator has no libdevice function `__nv_cyl_bessel_i0f`" in str(error), error
 else:
     raise AssertionError
 """
