@@ -164,7 +164,7 @@ def recorded_roofline(folder: Path | None = None) -> Picture | Recorded:
         return recorded("ceilings", "bandwidth_gbps", "tflops", folder=folder)
     benches = ("ceilings", "roofline", *_KERNELS_SHOWN)
     rows = [row for bench in benches for row in recorded(bench, "bandwidth_gbps", "median_us", folder=folder).rows]
-    origin = Recorded("roofline", (), tuple(rows)).origin  # the points may be of another day than the roof
+    origin = Recorded("roofline", (), tuple(rows)).origin  # roof and points may be recorded on different days
     return draw_roofline(replace(ceilings, origin=origin), *recorded_kernels(folder))
 
 
