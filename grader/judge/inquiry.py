@@ -15,6 +15,7 @@ _COMPILE_LIMIT_S = 20.0
 _KERNELS_LIMIT_S = 20.0
 _WATCHED = 2  # cases
 _MOST_OPERATIONS = 3_000_000
+_MOST_IN_PYTHON = 300_000  # Numba's simulator runs each thread in Python
 _MOST_ELEMENTS = 200_000  # of a case in the simulator, which takes long if each program has one element
 
 
@@ -60,10 +61,10 @@ def _watched(bench: Bench, exercise: Exercise) -> list[Case]:
     timed = {array.dtype for case in exercise.timed_cases for array in case.arrays}
     every = [case for case in exercise.simulator_cases if not case.measured and case.tries == 1]
     cases = [case for case in every if {array.dtype for array in case.arrays} <= timed] or every
+    most = _MOST_IN_PYTHON if exercise.backend == "numba" else _MOST_OPERATIONS
     by_size = sorted(cases, key=_elements)
-    small = [
-        case for case in by_size if _elements(case) <= _MOST_ELEMENTS and exercise.operations(case) <= _MOST_OPERATIONS
-    ] or by_size[:1]
+    few = [case for case in by_size if _elements(case) <= _MOST_ELEMENTS and exercise.operations(case) <= most]
+    small = few or by_size[:1]
     return [small[len(small) // 2], small[-1]] if len(small) > 2 else small
 
 

@@ -1,4 +1,4 @@
-# slow: a loop on the host launches the kernel for each 64 frequencies
+# slow: a loop on the host launches the kernel for each 16 frequencies
 # cause: many launches
 import math
 
@@ -26,5 +26,5 @@ def power_kernel(t, y, freqs, out):
 
 
 def ls_numba_baseline(t, y, freqs, out):
-    for first in range(0, freqs.size, 64):
-        power_kernel[1, 64](t, y, freqs[first : first + 64], out[first : first + 64])
+    for first in range(0, freqs.size, 16):
+        power_kernel[1, 64](t, y, freqs[first : first + 16], out[first : first + 16])
