@@ -46,7 +46,7 @@ _MEASURED = ("time_gpu", "audit", "predict_ms")  # they compare with times: othe
 _NO_VERDICT = "no verdict"
 _FOLDERS = re.compile(r"/[^\s'\"]*/site-packages/")
 _VERDICTS = {"passed": "right", "failed": "wrong", "unusable": "wrong", "not_judged": "not judged"}
-_OF_TIME = "On a GPU the time decides, and it loses the gate's points; without one, the compiled code does."
+_OF_TIME = "Without a GPU the compiled code decides; on one, the time does, with the gate's points."
 _LADDER = (
     "ls_cupy_fastmath/no_fast_math", "ls_cupy_typed/doubles_inside_the_loop", "ls_numba_cached/compiled_in_each_call",
     "ls_numba_fastmath/not_fast", "ls_numba_typed/float64_literals", "ls_numba_unsigned/not_fast",
@@ -59,9 +59,10 @@ REASONS = {f"mistakes/{name}": _OF_TIME for name in _LADDER} | {
     "mistakes/ls_numba_baseline/y_dot_unwritten": "New memory of a GPU often holds zeros; the simulator fills it "
     "with NaN.",
     "mistakes/mean_triton/no_other": "A masked load without `other` may return anything; a GPU often returns 0.",
-    "mistakes/unblock/one_wait_left": "On a GPU the time decides, and it loses the gate's points; without one, the "
-    "calls that ask the GPU for a value are counted.",
-    "mistakes/widen/right_autotuned": "Triton 3.6 reads 8 bytes per thread for the first configuration.",
+    "mistakes/unblock/one_wait_left": "Without a GPU the calls that ask it for a value are counted; on one, the time "
+    "decides, with the gate's points.",
+    "mistakes/widen/right_autotuned": "Without a GPU nothing is tuned: the first configuration counts, and its loads "
+    "have 8 bytes per thread.",
 }
 
 
