@@ -197,6 +197,11 @@ SUSPECTS = (
         _from(lambda a: a["expected"] * 2 / (a["y"] ** 2).sum()),
     ),
     Suspect(
+        "The times and the values are exchanged: the phase is `w * t[j]`, and the sums are of `y[j]`. In which order "
+        "are `t` and `y` passed?",
+        _from(lambda a: lombscargle(a["y"], a["t"], a["freqs"])),
+    ),
+    Suspect(
         "Every power is twice what it should be: halve the sum of the two terms.",
         _from(lambda a: 2 * a["expected"]),
     ),
