@@ -25,7 +25,7 @@ def test_every_file_keeps_the_rules_of_language() -> None:
     listed = []
     for path in files(PAGES):
         name = path.relative_to(ROOT)
-        if str(name) not in ON_PURPOSE:
+        if str(name) not in ON_PURPOSE and name.parts[:2] != ("benchmarks", "results"):  # these quote reports
             listed += [str(violation).removeprefix(f"{ROOT}/") for violation in violations(path)]
     assert not listed, "\n".join(["", *listed])
 
