@@ -11,7 +11,7 @@ __all__ = ["BASES", "Cause", "capped", "gain", "ranked", "sentence"]
 
 BASES = {
     "accesses": "accesses counted in the simulator",
-    "calls": "one call, watched",
+    "calls": "one observed call",
     "code": "the compiled code",
     "source": "the text of the cell",
     "times": "the measured times",
@@ -31,8 +31,8 @@ def sentence(cause: Cause) -> str:
     """All of it: the line, what was seen, the gain, the cure and what the cause rests on."""
     where = f"Line {cause.line}: " if cause.line else ""
     seen = cause.seen if not where or not cause.seen[:1].isalpha() else cause.seen[0].lower() + cause.seen[1:]
-    brings = f", {gain(cause)}" if cause.at_most is not None else ""
-    return f"{where}{seen.removesuffix('.')}. {cause.cure.removesuffix('.')}{brings} (by {BASES[cause.basis]})."
+    brings = f"{gain(cause)}; " if cause.at_most is not None else ""
+    return f"{where}{seen.removesuffix('.')}. {cause.cure.removesuffix('.')} ({brings}evidence: {BASES[cause.basis]})."
 
 
 def capped(cause: Cause, most: float | None) -> Cause:
@@ -43,7 +43,7 @@ def capped(cause: Cause, most: float | None) -> Cause:
 
 
 def ranked(causes: Iterable[Cause]) -> tuple[Cause, ...]:
-    """The causes that are worth a sentence, one of each kind, the largest gain first. An unknown gain may be any."""
+    """The causes that are worth a sentence, one of each kind, the largest gain first; an unknown gain may be any."""
     by_kind: dict[str, Cause] = {}
     for cause in causes:
         if cause.at_most is None or cause.at_most >= _WORTH:

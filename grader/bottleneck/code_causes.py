@@ -24,9 +24,9 @@ def spills(evidence: Evidence) -> Iterator[Cause]:
         return
     yield Cause(
         "spills",
-        f"{plural(worst.registers or 255, 'register')} per thread do not suffice: {plural(worst.spilled, 'byte')} per "
-        "thread go to memory and back.",
-        "Give each thread less to hold: more warps per program, or a smaller block or tile",
+        f"{plural(worst.registers or 255, 'register')} per thread are not enough: {plural(worst.spilled, 'byte')} per "
+        "thread are spilled to memory and read back.",
+        "Give each thread fewer values to hold: use more warps per program, or a smaller block or tile",
         "code",
         _line(evidence, worst),
     )
@@ -40,8 +40,9 @@ def no_tensor_cores(exercise: Exercise, evidence: Evidence) -> Iterator[Cause]:
         return
     yield Cause(
         "no tensor cores",
-        "The compiled kernel has no instruction for tensor cores.",
-        "Multiply tiles with `tl.dot` in their own type: a product of float32 or an elementwise sum does not use them",
+        "The compiled kernel has no tensor-core instructions.",
+        "Multiply tiles with `tl.dot` in the type they are stored in: float32 products and elementwise sums do not use "
+        "tensor cores",
         "code",
         _line(evidence, codes[0]),
         _OVER_FLOAT32,
@@ -56,7 +57,7 @@ def double_precision(exercise: Exercise, source: str, evidence: Evidence) -> Ite
     if worst is not None and worst.float64 >= _DOUBLES:
         yield Cause(
             "double precision",
-            f"The kernel has {plural(worst.float64, 'instruction')} in double precision.",
+            f"The kernel has {plural(worst.float64, 'double-precision instruction')}.",
             "Keep constants and loop variables in float32: `0.5` becomes `float32(0.5)`, or `0.5f` in C++",
             "code",
             _line(evidence, worst),
@@ -72,7 +73,7 @@ def slow_sines(exercise: Exercise, source: str, evidence: Evidence) -> Iterator[
     if not any(code.fast_sines for code in codes):
         yield Cause(
             "slow sines",
-            "Each sine and cosine is computed by many instructions; the GPU's own takes one.",
+            "Each sine and cosine takes many instructions; the GPU's own approximation takes one.",
             "Compile with fast math, or call `__sincosf`",
             "code",
             None,

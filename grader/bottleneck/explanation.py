@@ -31,9 +31,9 @@ class LineShare:
 
 @dataclass(frozen=True)
 class Explanation:
-    """Why a submission is as fast as it is. `parts` and `lines` are empty if nothing was counted.
+    """What limits a submission's speed. `parts` and `lines` are empty if nothing was counted.
 
-    `unit` says what the bar divides, and `seen` what was looked at, in sentences.
+    `unit` says what the bar divides, and `seen` lists the evidence in sentences.
     """
 
     exercise: Exercise
@@ -51,7 +51,7 @@ class Explanation:
 
 
 def explain(exercise: Exercise, source: str, *gathered: Evidence) -> Explanation:
-    """Explain a right submission by all evidence about it, that of a GPU first."""
+    """Explain a correct submission from all evidence about it, that of a GPU first."""
     simulated = next((each for each in gathered if each.simulated and each.runs), None)
     run = simulated.largest if simulated is not None else None
     on_gpu = next((each for each in gathered if not each.simulated and each.runs), None)
@@ -94,14 +94,14 @@ def _seen(gathered: Sequence[Evidence]) -> list[str]:
         run = evidence.largest
         if run is not None:
             where = "in the simulator" if evidence.simulated else "on the GPU"
-            said.append(f"Watched {where}, for the case “{run.case.name}”:")
+            said.append(f"Observed {where}, in the case “{run.case.name}”:")
             said += [
                 f"{_name(launch.kernel)}launched {_often(launch.count)} in line {launch.line or '?'}: "
                 f"{plural(launch.programs, 'block')} of {plural(launch.threads, 'thread')}."
                 for launch in run.launches
             ]
             if run.us is not None:
-                said.append(f"A call took {time(run.us)} on the GPU, without the host's time.")
+                said.append(f"A call took {time(run.us)} on the GPU, not counting the host's time.")
         said += [
             f"Ran on the GPU {_often(kernel.count)}, {time(kernel.us)} in all: `{kernel.name}`."
             for kernel in evidence.kernels[:_KERNELS]
@@ -127,6 +127,6 @@ def _of_code(code: Code) -> str:
     facts += [f"{plural(code.spilled, 'byte')} spilled"] if code.spilled is not None else []
     facts += [f"{plural(code.shared, 'byte')} of shared memory per block"] if code.shared else []
     facts += [f"loads per thread: {loads}"] if loads else []
-    facts += [f"{plural(code.float64, 'instruction')} in double precision"] if code.float64 else []
+    facts += [plural(code.float64, "double-precision instruction")] if code.float64 else []
     facts += ["tensor cores used"] if code.tensor_cores else []
     return "; ".join(facts)

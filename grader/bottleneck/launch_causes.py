@@ -34,8 +34,8 @@ def many_launches(evidence: Evidence) -> Iterator[Cause]:
         return
     yield Cause(
         "many launches",
-        f"One call {what} {plural(count, 'time')} for the case “{case}”, and each costs some microseconds.",
-        "Let one launch do all of it: the loop's index becomes a dimension of the grid",
+        f"One call {what} {plural(count, 'time')} in the case “{case}”, at a few microseconds each.",
+        "Do all of it in one launch: make the loop's index a dimension of the grid",
         "calls",
         line,
     )
@@ -58,8 +58,8 @@ def small_programs(evidence: Evidence) -> Iterator[Cause]:
         return
     yield Cause(
         "small programs",
-        f"Each program has {plural(block, 'element')} for its {plural(main.threads, 'thread')}, and there are "
-        f"{plural(main.programs, 'program')}.",
+        f"There are {plural(main.programs, 'program')}, each with {plural(block, 'element')} for its "
+        f"{plural(main.threads, 'thread')}.",
         "Let each program load a block of 1,024 elements or more with `tl.arange`",
         "accesses",
         main.line,
@@ -77,9 +77,9 @@ def small_blocks(evidence: Evidence) -> Iterator[Cause]:
     if main.threads % WARP:
         yield Cause(
             "partial warps",
-            f"A block has {plural(main.threads, 'thread')}: {warps * WARP - main.threads} lanes of its last warp never "
-            "work.",
-            f"Launch blocks of a multiple of {WARP} threads, 128 or 256 for example",
+            f"A block has {plural(main.threads, 'thread')}, so {plural(warps * WARP - main.threads, 'lane')} of its "
+            "last warp never work.",
+            f"Make the number of threads per block a multiple of {WARP}, such as 128 or 256",
             "calls",
             main.line,
             max(warps * WARP / main.threads, _unfilled(warps)),
@@ -88,7 +88,7 @@ def small_blocks(evidence: Evidence) -> Iterator[Cause]:
         yield Cause(
             "small blocks",
             f"A block has {plural(main.threads, 'thread')}. An SM holds at most {_BLOCKS_PER_SM} blocks, so only "
-            f"{_BLOCKS_PER_SM * main.threads:,} of {_THREADS_PER_SM:,} threads are in flight.",
+            f"{_BLOCKS_PER_SM * main.threads:,} of its {_THREADS_PER_SM:,} threads are in flight.",
             "Launch blocks of 128 or 256 threads",
             "calls",
             main.line,
@@ -118,7 +118,7 @@ def few_programs(exercise: Exercise, source: str, evidence: Evidence) -> Iterato
     if programs < MULTIPROCESSORS and found:
         yield Cause(
             "few programs",
-            f"The launch has {plural(programs, 'block')} for the {MULTIPROCESSORS} SMs of an H100: the others wait.",
+            f"The launch has {plural(programs, 'block')} for the {MULTIPROCESSORS} SMs of an H100: the rest are idle.",
             "Divide the work among more blocks, several per SM",
             "calls",
             found[-1][1].line,
@@ -156,8 +156,8 @@ def source_causes(exercise: Exercise, source: str) -> Iterator[Cause]:
             if makes and id(node) not in guarded and exercise.id not in _BUILD_EACH_TIME:
                 yield Cause(
                     "built in each call",
-                    f"Each call of `{exercise.entry}` makes the kernel again, and compiles it or looks for it.",
-                    "Make it once, at the top of the cell or in a function with `@functools.cache`",
+                    f"Each call of `{exercise.entry}` creates the kernel again, and compiles it or searches for it.",
+                    "Create it once, at the top of the cell or in a function with `@functools.cache`",
                     "source",
                     node.lineno,  # type: ignore[attr-defined]
                 )
@@ -165,7 +165,7 @@ def source_causes(exercise: Exercise, source: str) -> Iterator[Cause]:
                 yield Cause(
                     "waits for the GPU",
                     f"`{ast.unparse(node.func)[-40:]}()` makes the host wait for the GPU in each call.",
-                    "Remove it: the work stays on the GPU, in order",
+                    "Remove it: the GPU runs its work in order anyway",
                     "source",
                     node.lineno,
                 )

@@ -90,7 +90,7 @@ def bank_conflicts(evidence: Evidence) -> Iterator[Cause]:
     turns = sum(each.units * each.count for each in shared)
     yield Cause(
         "bank conflicts",
-        f"{round(worst.units)} lanes of each warp's {worst.kind} meet in one bank of shared memory, and take turns.",
+        f"{round(worst.units)} lanes of each warp's {worst.kind} meet in one bank of shared memory and take turns.",
         "Pad each row of the tile by one element",
         "accesses",
         worst.line,
@@ -132,9 +132,9 @@ def repeated_reads(exercise: Exercise, evidence: Evidence) -> Iterator[Cause]:
     elif between is not None:
         yield Cause(
             "extra traffic",
-            f"`{between.name}` is written and then read again: the kernels move {moved / must:.2g} times the bytes "
-            "that must move.",
-            "Do both steps in one kernel, so that the values between them stay in registers",
+            f"`{between.name}` is written and then read again: the kernels move {moved / must:.2g} times as many bytes "
+            "as they must.",
+            "Do both steps in one kernel, so that the intermediate values stay in registers",
             "accesses",
             between.line,
             moved / must,
@@ -166,9 +166,9 @@ def extra_operations(exercise: Exercise, evidence: Evidence) -> Iterator[Cause]:
     named = ", ".join(dict.fromkeys(f"`{each.name}`" for each in large))
     yield Cause(
         "extra operations",
-        f"Torch's {named} {'moves' if len(large) == 1 else 'move'} {extra / must:.2g} times the bytes that the "
-        "exercise needs, in addition to the kernel.",
-        "Do this work in the kernel, on the elements that it has loaded",
+        f"In addition to the kernel, torch's {named} {'moves' if len(large) == 1 else 'move'} {extra / must:.2g} times "
+        "as many bytes as the exercise needs.",
+        "Do this work in the kernel, on the elements that it has already loaded",
         "calls",
         worst.line,
         1 + extra / must,
@@ -188,9 +188,9 @@ def atomics(exercise: Exercise, evidence: Evidence) -> Iterator[Cause]:
             each = elements / count
             yield Cause(
                 "atomics",
-                f"There is an atomic for {'each element' if each < 1.5 else f'every {each:.0f} elements'}, and "
-                "those to one address take turns.",
-                "Add up within a block first, and let each block make one atomic",
+                f"There is one atomic for {'each element' if each < 1.5 else f'every {each:.0f} elements'}, and "
+                "atomics to the same address take turns.",
+                "Add up within each block first, then use one atomic per block",
                 "accesses",
                 of_blocks[0].line if of_blocks else launch.line,
                 _PER_ATOMIC / each if each >= 1 else float(_PER_ATOMIC),
@@ -230,8 +230,8 @@ def small_tiles(exercise: Exercise, evidence: Evidence) -> Iterator[Cause]:
     if reuse < _REUSE:
         yield Cause(
             "small tiles",
-            f"For each byte that is loaded there are {reuse:.0f} operations, because the tiles are small.",
-            "Give each program a larger tile, 128 × 128 for example: each element is then loaded for more products",
+            f"The kernel does only {plural(round(reuse), 'operation')} per loaded byte, because its tiles are small.",
+            "Give each program a larger tile, such as 128 × 128, so that each loaded element is used in more products",
             "accesses",
             max(loads, key=lambda each: each.bytes).line,
             _ENOUGH_REUSE / reuse,
@@ -241,7 +241,7 @@ def small_tiles(exercise: Exercise, evidence: Evidence) -> Iterator[Cause]:
     if looped and not any(each.name == "shared" for each in warps):
         yield Cause(
             "no tile",
-            "Each thread reads its row and its column from global memory, and shares nothing with the other threads.",
+            "Each thread reads a whole row and column from global memory, and shares nothing with the other threads.",
             "Copy tiles of both matrices to shared memory, and let the whole block use them",
             "accesses",
             looped[0].line,

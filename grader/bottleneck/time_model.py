@@ -51,7 +51,7 @@ def time_parts(exercise: Exercise, evidence: Evidence, moved: float) -> tuple[Pa
         return ()
     left = run.us
     memory, compute = _memory_us(exercise, run.case, evidence), _compute_us(exercise, run.case, evidence)
-    wanted = [("bytes that must move", memory), ("further bytes", memory * max(0.0, moved - 1))]
+    wanted = [("bytes that must move", memory), ("extra bytes", memory * max(0.0, moved - 1))]
     if compute > memory:
         wanted = [("arithmetic", compute)]
     wanted.append(("launches", min(times) if len(times) > 1 else 0.0))

@@ -86,7 +86,7 @@ def grade(
 def explain(
     file: SolutionFile, exercise: OfExercise = None, device: OnDevice = Device.auto, as_json: AsJson = False
 ) -> None:
-    """Explain what bounds the speed of a right solution: the causes, their lines and the evidence.
+    """Explain what limits the speed of a correct solution: the causes, their lines and the evidence.
 
     \b
     Example: grader explain softmax.py

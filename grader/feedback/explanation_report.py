@@ -12,19 +12,20 @@ from grader.words import clean
 __all__ = ["explanation_as_html", "explanation_as_text"]
 
 _WIDTH, _BAR = 100, 40
+_LINES = "Lines that move the most bytes"
 _COLOURS = ("var(--gr-good)", "var(--gr-warn)", "var(--gr-bad)", "var(--gr-calm)", "var(--gr-soft)")
 
 
 def explanation_as_text(explanation: Explanation) -> str:
     """The explanation as plain text of at most 100 columns."""
-    blocks = [[f"Why is {explanation.exercise.id} as fast as it is?"], _verdict(explanation)]
+    blocks = [[_title(explanation)], _verdict(explanation)]
     if explanation.parts:
         blocks.append([_heading(explanation)])
         for part in explanation.parts:
             bar = "█" * max(1, round(_BAR * part.share))
             blocks[-1].append(f"  {part.label:<20} {part.share:>4.0%} {bar}")
     if explanation.lines:
-        blocks.append(["Lines that move them"])
+        blocks.append([_LINES])
         blocks[-1] += [f"  {each.line:>4} {each.share:>4.0%}  {clean(each.text)[:80]}" for each in explanation.lines]
     if explanation.seen:
         blocks.append(["Evidence", *(f"  {said}" for said in explanation.seen)])
@@ -33,8 +34,7 @@ def explanation_as_text(explanation: Explanation) -> str:
 
 def explanation_as_html(explanation: Explanation) -> str:
     """The explanation as an HTML fragment without scripts, with all text from the submission escaped."""
-    title = f"Why is {explanation.exercise.id} as fast as it is?"
-    parts = [f'<div class="gr-head"><span class="gr-headline">{title}</span></div>']
+    parts = [f'<div class="gr-head"><span class="gr-headline">{_title(explanation)}</span></div>']
     parts.append(_part("", "".join(f"<p>{code(said)}</p>" for said in _verdict(explanation))))
     if explanation.parts:
         shares = [f"{part.label} {part.share:.0%}" for part in explanation.parts]
@@ -51,7 +51,7 @@ def explanation_as_html(explanation: Explanation) -> str:
             for each in explanation.lines
         )
         head = "<thead><tr><th scope='col'>line</th><th scope='col'>share</th><th scope='col'></th></tr></thead>"
-        parts.append(_part("Lines that move them", f"<div class='gr-scroll'><table>{head}{rows}</table></div>"))
+        parts.append(_part(_LINES, f"<div class='gr-scroll'><table>{head}{rows}</table></div>"))
     if explanation.seen:
         said = "".join(f"<p>{code(each)}</p>" for each in explanation.seen)
         parts.append(_part("", f"<details><summary>Evidence</summary>{said}</details>"))
@@ -59,15 +59,19 @@ def explanation_as_html(explanation: Explanation) -> str:
     return f'<style>{css()}</style><section class="gr-report {NO_TEX}" {label}>{"".join(parts)}</section>'
 
 
+def _title(explanation: Explanation) -> str:
+    return f"What limits the speed of {explanation.exercise.id}"
+
+
 def _verdict(explanation: Explanation) -> list[str]:
     """The causes in sentences, or why there are none."""
     if not explanation.ran:
         return [f"It does not run, or its answers are wrong: `check({explanation.exercise.id})` says why."]
     if not explanation.causes:
-        return ["Nothing that was looked at explains a missed gate: no cause is known."]
+        return ["The evidence shows no cause of slowness."]
     several = len(explanation.causes) > 1
     return [*(sentence(cause) for cause in explanation.causes[:4])] + (
-        ["These causes were seen together: a cure of one may show the next."] if several else []
+        ["These causes were found together: fixing one may reveal the next."] if several else []
     )
 
 

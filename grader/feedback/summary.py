@@ -316,7 +316,7 @@ def _next_step(
 
 def _why(verdict: Verdict) -> tuple[str, ...]:
     """Why a gate was missed: the causes with the largest gains, and where to read more."""
-    more = f"`explain({verdict.exercise})` shows the evidence, and where the time goes."
+    more = f"`explain({verdict.exercise})` shows the evidence and where the time goes."
     if not verdict.causes:
         return (f"The evidence so far shows no cause. {more}",)
     return (*(sentence(cause) for cause in verdict.causes[:_MOST_CAUSES]), more)
@@ -326,7 +326,7 @@ def _faster(verdict: Verdict, exercise: Exercise | None) -> str:
     gate = next(gate for gate in verdict.gates if gate.outcome == "failed")
     missing = f"It is {ratio(gate.ratio or 0)}× as fast as {gate.label}, but must be {points(gate.at_least)}× as fast."
     if gate.or_share is not None:
-        missing += f" Reaching {gate.or_share:.0%} of what the hardware allows would do as well."
+        missing += f" Reaching {gate.or_share:.0%} of what the hardware allows is enough, too."
     shares = [t.share_of_roofline for t in verdict.timings if t.peer == "submission" and t.share_of_roofline]
     if not shares or (exercise is not None and exercise.limited_by != "memory"):
         return missing

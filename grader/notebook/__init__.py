@@ -50,9 +50,9 @@ def benchmark(exercise: object = None) -> None:
 
 
 def explain(exercise: object = None) -> None:
-    """Explain what bounds the speed of a function that passes its cases: the causes, their lines and the evidence.
+    """Explain what limits the speed of a function that passes its cases: the causes, their lines and the evidence.
 
-    Its cell is watched in the simulator, and on the GPU if there is one. Nothing is graded.
+    Its cell is observed in the simulator, and on the GPU if there is one. Nothing is graded.
 
     Args:
         exercise: the function, or the id of its exercise.

@@ -55,8 +55,8 @@ class Reader(HTMLParser):
 def test_a_missed_gate_is_explained() -> None:
     """Each cause has its line, its gain if known, and what it rests on; without one the report says so."""
     for said in (Reader(as_html(ALL["slow_and_why"], SOURCE)).text, " ".join(as_text(ALL["slow_and_why"]).split())):
-        assert "Line 16: one call launches a kernel 99 times. Let one launch do all of it, up to 4.0× faster" in said
-        assert "Give each thread less to hold (by the compiled code)." in said
+        assert "Line 16: one call launches a kernel 99 times. Do all of it in one launch (up to 4.0× faster;" in said
+        assert "Give each thread fewer values to hold (evidence: the compiled code)." in said
     assert "The evidence so far shows no cause." in " ".join(as_text(ALL["slow"]).split())
     assert "Why it is slow" not in as_text(ALL["passed"])
 

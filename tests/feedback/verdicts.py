@@ -121,8 +121,8 @@ FINDINGS = (
 )  # fmt: skip
 
 CAUSES = (
-    Cause("many launches", "One call launches a kernel 99 times.", "Let one launch do all of it", "calls", 16, 4.0),
-    Cause("spills", "255 registers per thread do not suffice.", "Give each thread less to hold", "code", 16),
+    Cause("many launches", "One call launches a kernel 99 times.", "Do all of it in one launch", "calls", 16, 4.0),
+    Cause("spills", "255 registers per thread are not enough.", "Give each thread fewer values to hold", "code", 16),
 )
 
 _SLOW = gates("softmax", "passed", "failed", ratios=(5.1, 1.07))
