@@ -77,9 +77,9 @@ from grader import device
 device
 
 # %% [markdown]
-# If something seems to be missing, run `grader doctor` in a terminal: in JupyterLab, choose *File*, *New*, *Terminal*. It
-# says what this machine can do, and which command installs what is missing. If the terminal does not know `grader`, give
-# its folder: `.venv/bin/grader doctor` in a checkout.
+# If something seems to be missing, run `grader doctor` in a terminal: in JupyterLab, choose *File*, *New*, *Terminal*.
+# It says what this machine can do, and which command installs what is missing. If the terminal does not find `grader`,
+# give its path: `.venv/bin/grader doctor` in a checkout.
 
 # %% [markdown]
 # ## How an exercise works
@@ -89,13 +89,13 @@ device
 # 2. Run the cell, then `check(…)` below it. It says what is wrong and where to look. If you get a `NameError`, run the
 #    exercise's cell first.
 # 3. When your answer is right, run `benchmark(…)`. It plots your speed over the problem size, next to the baselines.
-# 4. If it is right but misses a speed gate, `explain(…)` looks for the reason: `from grader import explain`.
+# 4. If your answer is right but misses a speed gate, `explain(…)` looks for the reason: `from grader import explain`.
 #
 # Change the solution and check again as often as you like. If your course keeps a leaderboard, `standings(…)` shows
 # your rank: `from grader import standings`, then `standings("softmax")`.
 #
-# To read a notebook without JupyterLab, make it a page: `jupyter nbconvert --to offline_html FILE.ipynb` in a terminal. The
-# page needs no network.
+# To read a notebook without JupyterLab, turn it into a web page: `jupyter nbconvert --to offline_html FILE.ipynb` in a
+# terminal. The page needs no network.
 
 # %% [markdown]
 # ## Your progress

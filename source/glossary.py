@@ -16,7 +16,7 @@
 # | **bandwidth** | bytes moved per second | [Draw the roofline](01_profiling/04_draw_the_roofline.ipynb) |
 # | **busy share** | the part of a span of time in which the GPU does any work, from 0 to 1 | [Read a profile](01_profiling/02_read_a_profile.ipynb) |
 # | **caching allocator** | the part of PyTorch that keeps freed GPU memory for later tensors | [Read a profile](01_profiling/02_read_a_profile.ipynb) |
-# | **cold** | a cold cache does not hold the data yet, so that it comes from memory | [Time a GPU call](01_profiling/01_time_a_gpu_call.ipynb) |
+# | **cold** | a cold cache does not hold the data yet, so the data comes from memory | [Time a GPU call](01_profiling/01_time_a_gpu_call.ipynb) |
 # | **compute-bound** | limited by the rate of arithmetic | [Draw the roofline](01_profiling/04_draw_the_roofline.ipynb) |
 # | **CPU total** | the time from an operation's start to its end, including everything that it calls | [Read a profile](01_profiling/02_read_a_profile.ipynb) |
 # | **CUDA graphs** | sequences of launches that are recorded once and replayed with a single call | [Free a pipeline](01_profiling/03_free_a_pipeline.ipynb) |
@@ -79,7 +79,7 @@
 # | **bounds check** | the test whether a thread's index is inside the array | [Square a matrix](02_load_inline/01_square_a_matrix.ipynb) |
 # | **coalescing** | neighbouring threads access neighbouring elements, so that few sectors are moved | [Move bytes well](02_load_inline/02_move_bytes_well.ipynb) |
 # | **divergence** | threads of one warp take different branches, which then run one after the other | [Reduce to a mean](02_load_inline/03_reduce_to_a_mean.ipynb) |
-# | **DRAM** | the memory of a GPU outside the chip, which is large and slow; on data-centre GPUs it is HBM | [Move bytes well](02_load_inline/02_move_bytes_well.ipynb) |
+# | **DRAM** | the large, slow memory of a GPU, outside its chip; on data-centre GPUs it is HBM | [Move bytes well](02_load_inline/02_move_bytes_well.ipynb) |
 # | **fake kernel** | the function that describes an operator's result without computing it | [Make it an operator](02_load_inline/04_make_it_an_operator.ipynb) |
 # | **grid** | all blocks of one launch | [Square a matrix](02_load_inline/01_square_a_matrix.ipynb) |
 # | **grid-stride** | a loop in which each thread skips ahead by the number of threads in the grid | [Reduce to a mean](02_load_inline/03_reduce_to_a_mean.ipynb) |

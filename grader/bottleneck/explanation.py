@@ -31,7 +31,7 @@ class LineShare:
 
 @dataclass(frozen=True)
 class Explanation:
-    """What limits a submission's speed. `parts` and `lines` are empty if nothing was counted.
+    """The limits of a submission's speed. `parts` and `lines` are empty if nothing was counted.
 
     `unit` says what the bar divides, and `seen` lists the evidence in sentences.
     """

@@ -353,8 +353,8 @@ check(time_gpu)
 # %% [markdown]
 # ## Square three ways
 #
-# You need not write this timer every time. There are two good ones: one is PyTorch's, the other belongs to Triton, the
-# language of chapter 3.
+# You need not write this timer every time. There are two good ones, one in PyTorch and one in Triton, the language of
+# chapter 3.
 #
 # | | `torch.utils.benchmark.Timer` | `triton.testing.do_bench` |
 # | --- | --- | --- |

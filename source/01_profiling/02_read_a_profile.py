@@ -106,10 +106,10 @@ by = "self_cuda_time_total" if device == "cuda" else "self_cpu_time_total"
 print(prof.key_averages().table(sort_by=by, row_limit=8, max_name_column_width=40))
 
 # %% [markdown]
-# Read it from the top: the first row is where the time goes. If that is your first range, with much self time, you see the
-# profiler itself starting up; *Record a few steps* shows how to leave that out. Your three ranges are rows, too, so you can
-# see what each of them costs. `# of Calls` tells you whether a row is expensive because it is slow or because it is called
-# often.
+# Read it from the top: the first row is where the time goes. If it is your first range, with a large self time, you are
+# seeing the profiler start up; *Record a few steps* shows how to leave that out. Your three ranges are rows, too, so
+# you can see what each of them costs. `# of Calls` tells you whether a row is expensive because it is slow or because
+# it is called often.
 #
 # On a GPU the table has two groups of columns. The CPU columns of `aten::mean` show how long it took to **launch** the
 # kernel; the CUDA columns show how long the kernel **ran**. A row that begins with `cuda`, such as `cudaLaunchKernel`, is a
@@ -199,7 +199,7 @@ show_timeline("mean.json", "the mean three ways, on this machine")
 # - **kernels**, copies and fills, on a **stream** of the GPU. A stream is a queue: its work runs in order. Several streams
 #   may run at the same time
 #
-# An arrow leads from each launch to the work that it puts into the queue.
+# An arrow leads from each launch to the work that it puts in the queue.
 #
 # Predict: how many kernels do the three ways launch on a GPU, all together?
 
@@ -219,7 +219,7 @@ show_timeline(recorded_trace("mean"), "the mean three ways, recorded on a GPU")
 # divides a single number. The tiny one does almost no work, but it has to be launched all the same.
 #
 # Follow the arrows. The first kernels start soon after their launches. Those of `by_sum` are launched while the kernel before
-# them is still running, so they wait in the queue. The longer an arrow is, the further the CPU is ahead.
+# them is still running, so they wait in the queue. The longer the arrow, the further ahead the CPU is.
 
 # %% [markdown]
 # ## Record a few steps of a long run

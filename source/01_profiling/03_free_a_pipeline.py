@@ -119,9 +119,9 @@ show_timeline(prof, "the pipeline on eight sensors, on this machine")
 # **⟦ recorded(bench="unblock", case="160 × 65536, every kind of row", metric="ratio_vs_blocking", gpu="H200") ⟧** the
 # speed of the pipeline. The arithmetic is the same; only the waits and most of the launches are gone.
 #
-# To see where the time goes, look at eight sensors, recorded on an H200. For all of them together, the version without
-# waits launches a few kernels more than `clean` does for one. Predict: how many times as many kernels does the pipeline
-# launch as the version without waits?
+# To see where the time goes, look at eight sensors, recorded on an H200. For all eight together, the version without
+# waits launches only a few more kernels than `clean` does for one sensor. Predict: how many times as many kernels does
+# the pipeline launch as the version without waits?
 
 # %%
 prediction = ...  # the pipeline's kernels, divided by those without waits
@@ -318,8 +318,8 @@ else:
 # %% [markdown]
 # ## NVIDIA's profilers
 #
-# PyTorch's profilers know PyTorch. NVIDIA's know the machine: a GPU consists of multiprocessors (SMs), and each of them
-# runs many threads of a kernel at once. Chapter 2 explains both.
+# PyTorch's profilers know PyTorch. NVIDIA's know the hardware. A GPU consists of multiprocessors (SMs), each of
+# them running many threads of a kernel at once. Chapter 2 explains both.
 #
 # - **Nsight Systems** (`nsys`) records a timeline of the whole program: CPU, CUDA calls, kernels, copies, other libraries. It
 #   costs little. Ask it *where the time goes, and who waits for whom*.
@@ -369,8 +369,8 @@ recorded_output("ncu")
 #
 # - `reduce_kernel`, the sum, uses most of what the memory can deliver, and little of the arithmetic. It is **memory-bound**.
 # - `vectorized_elementwise_kernel`, the division, is near zero in both: it is all launch. PyTorch multiplies by 1/n, hence the
-#   `MulFunctor` in its name. Its high *L1/TEX* share, that of the cache in each SM, is relative to the cycles in which an SM
-#   was active. Those are only eleven on average, because a single SM had work.
+#   `MulFunctor` in its name. *L1/TEX* is the cache in each SM. Its share is high because it is relative to the
+#   cycles in which an SM was active: only eleven on average, because a single SM had work.
 #
 # Do not compare these durations with a timeline. `ncu` locks the GPU to its base clock and flushes the caches before every
 # run, so that reports are comparable. `--clock-control none` and `--cache-control none` switch that off.
@@ -378,8 +378,8 @@ recorded_output("ncu")
 # %% [markdown]
 # ## Ask why
 #
-# A profiler shows numbers, and you draw the conclusion. For an exercise of this course, `explain` suggests one. Give it a
-# function that passes its cases:
+# A profiler shows numbers and leaves the conclusion to you. For an exercise of this course, `explain` suggests one.
+# Give it a function that passes its cases:
 #
 # ```python
 # from grader import explain
@@ -387,19 +387,19 @@ recorded_output("ncu")
 # explain(softmax)
 # ```
 #
-# It names each cause that it finds, the line in your cell, the cure, and the most that the cure can bring. In a terminal,
-# `grader explain softmax.py` does the same. Each sentence ends with its evidence:
+# For each cause that it finds, it names the line in your cell, a fix, and the most that the fix can gain. In a
+# terminal, `grader explain softmax.py` does the same. Each cause is followed by its evidence:
 #
 # | Evidence | What it shows | Needs a GPU |
 # | --- | --- | --- |
-# | text of the cell | waits for the GPU, kernels that each call builds again | no |
-# | one call, watched | launches, blocks and threads, operations of torch | no |
+# | the text of the cell | waits for the GPU, kernels that are built again in each call | no |
+# | one observed call | launches, blocks and threads, operations of torch | no |
 # | accesses counted in the simulator | sectors, bank conflicts, repeated reads, atomics | no |
-# | compiled code | spilled registers, double precision, missing tensor cores | no |
-# | a call, timed | the share of the time for bytes, arithmetic, launches and waiting | yes |
+# | the compiled code | spilled registers, double precision, missing tensor cores | no |
+# | the measured times | the share of the time for bytes, arithmetic, launches and waiting | yes |
 #
-# The simulator counts on a small case, and no hardware counter is read. So take a cause as a hypothesis: cure it, and
-# measure again. If the evidence supports no cause, `explain` says so.
+# The simulator counts accesses in a small case, and `explain` reads no hardware counters. So treat a cause as a
+# hypothesis: fix it, and measure again. If the evidence supports no cause, `explain` says so.
 
 # %% [markdown]
 # ## Extra credit

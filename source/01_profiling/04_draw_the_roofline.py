@@ -214,10 +214,11 @@ explore_roofline(ceilings)
 recorded_roofline()
 
 # %% [markdown]
-# A point may lie a few per cent above the roof, since the roof is a measurement, too. It was measured on random numbers. With
-# matrices of *ones*, the flat roof of the recorded H200 would be
+# A point may lie a few per cent above the roof, since the roof is a measurement, too. The flat roof was measured on
+# random numbers. With matrices of *ones*, that of the recorded H200 would be
 # ⟦ "%.0f" | format(100 * (recorded(bench="constant_data", case="float16 product, 8192 × 8192, torch.ones", metric="tflops", gpu="H200").value / recorded(bench="constant_data", case="float16 product, 8192 × 8192, torch.randn", metric="tflops", gpu="H200").value - 1)) ⟧ %
-# higher, and no product of real data would reach it. [Catch a lying benchmark](06_catch_a_lying_benchmark.ipynb) explains why.
+# higher, and no product of real data would reach it. [Catch a lying benchmark](06_catch_a_lying_benchmark.ipynb)
+# explains why.
 #
 # Compare the two small products, 256 × 256 and 1024 × 1024, and divide $2n^3$ by their speed. The second does 64 times the work of
 # the first, but both take about as long. The next section explains that.
@@ -382,7 +383,7 @@ try_predictions(predict_ms, ceilings)
 # If *measured / predicted* is close to 1, there is nothing left to gain. If it is 2, a better kernel could be up to twice as
 # fast, or the count is too low. So this quotient tells you where to look before you have changed a line.
 #
-# The same was recorded on a GPU, for more operations. This is predicted / measured, the share of the roof:
+# The same quotient was recorded on a GPU for more operations: predicted / measured, the share of the roof.
 
 # %%
 recorded("predictions", "predicted_over_measured").plot()

@@ -428,7 +428,7 @@ print(f"and by the sound benchmark: {sound(careful_sort, sort, to_be_sorted, mac
 # It even matters where nothing branches. A multiplication of random numbers flips more bits than one of ones, so it draws more
 # power. At its power limit, a GPU lowers its clock. An H200 multiplied random float16 matrices of 8192 × 8192 at
 # ⟦ recorded(bench="constant_data", case="float16 product, 8192 × 8192, torch.randn", metric="tflops", gpu="H200") ⟧. With ones, it reached
-# ⟦ recorded(bench="constant_data", case="float16 product, 8192 × 8192, torch.ones", metric="tflops", gpu="H200") ⟧. Try it on yours:
+# ⟦ recorded(bench="constant_data", case="float16 product, 8192 × 8192, torch.ones", metric="tflops", gpu="H200") ⟧. Try it on your GPU:
 
 
 # %%

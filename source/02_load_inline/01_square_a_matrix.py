@@ -447,8 +447,8 @@ torch::Tensor negate(torch::Tensor x) {
 
 # %% [markdown]
 # `cpp_sources` declares the function, and `functions` says which ones to expose to Python. `TORCH_CHECK` raises a
-# `RuntimeError` with your message, and `auto` lets the compiler find a variable's type. Options for the compiler go into
-# `extra_cuda_cflags`, for example `["-O2"]`. The next cell writes the files of the build, without compiling them.
+# `RuntimeError` with your message, and `auto` lets the compiler deduce a variable's type. Options for the compiler go
+# into `extra_cuda_cflags`, for example `["-O2"]`. The next cell writes the files of the build, without compiling them.
 
 # %%
 kernel_alone = negate_source[: negate_source.index('extern "C"')]
@@ -510,9 +510,10 @@ compare(prediction, lines, "lines")
 # 3. **Skip the build.** NVRTC is the same compiler as a library: text in, GPU code out, without files and without `nvcc`.
 #    PyTorch has it as `torch.cuda._compile_kernel`. The underscore means that it may change.
 #
-# These build times were recorded. Two rows are ways to register an operator with PyTorch, in a file that `nvcc` does not
-# see: `TORCH_LIBRARY`, and the same with torch's **stable ABI**. An ABI (application binary interface) says how compiled
-# code calls other compiled code. The stable one has smaller headers, and its libraries also work with later versions.
+# These build times were recorded. Two rows are ways to register an operator with PyTorch, in a file that `nvcc` does
+# not see: `TORCH_LIBRARY`, and the same with torch's **stable ABI**. An ABI (application binary interface) says how
+# compiled code calls other compiled code. The stable one has smaller headers, and a library built with it also works
+# with later versions of torch.
 
 # %%
 recorded("load_inline", "build_s")

@@ -98,7 +98,7 @@ result
 
 # %% [markdown]
 # From stride 8 on, the number of sectors stays the same. If a chart falls further, sectors are not the reason: a GPU's
-# memory, its **DRAM**, has larger units, too (lines, rows, pages of addresses), and fewer elements share one.
+# memory, its **DRAM**, also has larger units (lines, rows, pages of addresses), and fewer elements share each of them.
 
 # %% [markdown]
 # ## What an offset costs
@@ -504,11 +504,11 @@ recorded("bytes/transpose", "bandwidth_gbps", "share_of_copy")
 #
 # ### The last ten per cent
 #
-# Blocks start roughly in the order of their numbers, so neighbours run at the same time. If they follow each other along
-# the rows of `x`, their *reads* are next to each other in memory, and their writes are far apart. The authors' faster
-# kernel turns this around: block number b takes tile row b % (height / 64), so blocks that run together *write*
-# neighbouring pieces of the same rows. It also loads and stores a `float4` at a time. Large matrices gain, small ones
-# have too few tiles to profit:
+# Blocks start roughly in the order of their numbers, so blocks with neighbouring numbers run at the same time. If they
+# follow each other along the rows of `x`, they *read* neighbouring memory, but their writes are far apart. The authors'
+# faster kernel turns this around: block b takes a tile in tile row b % (height / 64), so blocks that run together
+# *write* neighbouring pieces of the same rows. It also loads and stores a `float4` at a time. Large matrices gain;
+# small ones have too few tiles to benefit:
 
 # %%
 recorded("transpose/fastest", "share_of_copy")

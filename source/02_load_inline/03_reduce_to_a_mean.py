@@ -554,10 +554,10 @@ benchmark(mean_cuda)
 #
 # ### The last ten per cent
 #
-# Vectors of one to 64 million elements can still gain. A faster kernel for these differs in two ways. Its blocks take *pieces* of 512 × 4 `float4` that are next to each
-# other, and it loads them with `__ldcs`. This function marks what it brings into the L2 cache as the first to be
-# replaced: nobody reads an element twice. So the vector does not displace lines that other kernels have written, which
-# would have to go to memory at once. It was timed in the same run:
+# Vectors of one to 64 million elements can still gain. A faster kernel for them differs in two ways. Its blocks take
+# contiguous *pieces* of 512 × 4 `float4`, and it loads them with `__ldcs`. This function marks the lines that it brings
+# into the L2 cache as the first to be replaced, because no element is read twice. So the vector does not displace lines
+# that other kernels have written, which would then have to go to memory at once. The kernel was timed in the same run:
 
 # %%
 recorded("mean_cuda/fastest", "ratio_vs_torch", "ratio_vs_compile", "share_of_copy")

@@ -400,22 +400,22 @@ prediction = ...  # cuBLAS's time divided by yours, at 4096 × 4096 × 4096
 benchmark(matmul_tiled)
 
 # %% [markdown]
-# The authors' kernel, with 8 × 8 sums per thread, reached this share of cuBLAS:
+# The authors' kernel, with 8 × 8 sums per thread, reached this share of cuBLAS's speed:
 
 # %%
 recorded("matmul_tiled", "ratio_vs_cublas")
 
 # %% [markdown]
-# The smaller the matrices, the fewer tiles of 128 × 128 there are for the SMs. At 1024 there are 64, and at 512 only 16:
+# The smaller the matrices, the fewer tiles of 128 × 128 there are for the SMs: 64 at size 1024, and only 16 at 512.
 # cuBLAS has other tiles for those sizes.
 #
 # With a GPU, compare your prediction with the report. If yours is slower than you want, go through this list in order:
 #
 # 1. **Are all loads and stores coalesced?** In both, `threadIdx.x` must be what moves by one element.
 # 2. **How many reads does a multiplication need?** Count them, as above. One element per thread needs 2.
-# 3. **Are the sums in registers?** Pass `extra_cuda_cflags=["-Xptxas=-v"]` and `verbose=True` to `load_inline`. If they are
-#    not, the compiler reports a *stack frame*, or *spill* bytes: values that were moved from registers to memory. Every
-#    index into `sums` must be a constant after unrolling.
+# 3. **Are the sums in registers?** Pass `extra_cuda_cflags=["-Xptxas=-v"]` and `verbose=True` to `load_inline`. If the
+#    sums are elsewhere, the compiler reports a *stack frame*, or *spill* bytes: values that were moved from registers
+#    to memory. Every index into `sums` must be a constant after unrolling.
 # 4. **Does a read of shared memory conflict?** Threads of a warp that read down a column of a tile want one bank. Store
 #    the tile of `a` transposed, so that a thread's values are adjacent.
 # 5. **Do the multipliers wait for the next tiles?** Load the next step's elements into registers before you multiply

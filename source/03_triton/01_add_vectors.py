@@ -103,7 +103,7 @@ side_by_side(Numba=double_numba, Triton=double_triton)
 #   nothing like `threadIdx`.
 # - **`x_ptr`** is a pointer, the address of the first element. You pass a tensor, and the kernel receives its pointer.
 #   `x_ptr + i` is a block of pointers, and `tl.load` loads from all of them. So you decide what is loaded from where,
-#   and a kernel can work on other structures than tensors, such as block-sparse matrices.
+#   and a kernel can work on structures other than tensors, such as block-sparse matrices.
 # - **`mask=i < n`**, the **mask**, replaces the `if`. A block cannot branch for one of its elements, so you say which
 #   elements count.
 # - **`BLOCK: tl.constexpr`** is a compile-time constant. `tl.arange` needs one, and its length must be a power of two.

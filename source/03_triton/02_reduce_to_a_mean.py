@@ -371,10 +371,11 @@ recorded("means/ways", "ratio_vs_torch", "bandwidth_gbps", "different_results")
 #
 # ### The last ten per cent
 #
-# Small vectors gain most from a single launch, and one more hint helps them. A load with
-# `eviction_policy="evict_first"` marks what it brings into the L2 cache as the first to be replaced. The vector then
-# displaces itself, and not the lines that other kernels have written, which would have to go to memory at once. Vectors
-# larger than the cache displace everything anyway, and are better off without the hint. Together:
+# Small vectors gain most from a single launch, and a hint to the cache also helps them. A load with
+# `eviction_policy="evict_first"` marks the lines that it brings into the L2 cache as the first to be replaced. The
+# vector then displaces its own lines, not those that other kernels have written, which would have to go to memory at
+# once. Vectors larger than the cache displace everything anyway, and are better off without the hint. With
+# the single launch and the hint together:
 
 # %%
 recorded("mean_triton/fastest", "ratio_vs_torch", "ratio_vs_compile", "share_of_copy")
@@ -382,7 +383,7 @@ recorded("mean_triton/fastest", "ratio_vs_torch", "ratio_vs_compile", "share_of_
 # %% [markdown]
 # ### Which grid, which block?
 #
-# These plots were recorded for the authors' kernel, with 1 to 16 programs per SM, four lengths of a block and 4 to 16
+# These plots were recorded for the authors' kernel, with 1 to 16 programs per SM, four block lengths and 4 to 16
 # warps. Before you look, predict: what is the best number of programs per SM for a block of 4,096 with 8 warps? An SM
 # has room for 2,048 threads.
 

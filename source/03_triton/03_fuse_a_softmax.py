@@ -389,10 +389,10 @@ recorded("softmax", "ratio_vs_eager", "ratio_vs_torch", "ratio_vs_compile", "sha
 # %% [markdown]
 # ### The published comparison, repeated
 #
-# The announcement of Triton compared with `torch.softmax` and with the listing under `torch.jit.script`. Here is the
-# listing again, with its bug fixed: eager, scripted and compiled, and the other two. The matrices have 4,096 rows; the
-# short ones have 1,024 columns, the long ones 8,192. Predict: how many kernels does the scripted listing launch? The
-# eager one launches five.
+# The announcement of Triton compared its kernel with `torch.softmax` and with the listing under `torch.jit.script`.
+# Here is that comparison again. The listing, with its bug fixed, runs eagerly, scripted and compiled, next to
+# `torch.softmax` and the authors' kernel. The matrices have 4,096 rows; the short ones have 1,024 columns, the long
+# ones 8,192. Predict: how many kernels does the scripted listing launch? The eager one launches five.
 
 # %%
 prediction = ...  # kernels of the scripted listing
@@ -403,15 +403,15 @@ compare(prediction, found.value("kernels", "torch.jit.script"), "kernels", how="
 found
 
 # %% [markdown]
-# TorchScript fuses only operations on single elements that follow each other: the subtraction and `exp`. Each reduction
-# stays a kernel of its own, so the matrix goes to memory and back between them. `torch.compile` also fuses across
-# reductions. It generates one kernel in Triton, which is about as fast as the authors'.
+# TorchScript fuses only consecutive pointwise operations: here the subtraction and `exp`. Each reduction remains a
+# kernel of its own, so the matrix goes to memory and back in between. `torch.compile` also fuses across reductions. It
+# generates one kernel in Triton, which is about as fast as the authors'.
 
 # %% [markdown]
 # ## How much faster could it be?
 #
-# For long rows nothing is left to gain: the kernel is about as fast as a copy. Over the seven sizes on an H200, a copy
-# of as many bytes is ⟦ recorded(bench="softmax/copy", case="geometric mean of 7 sizes", metric="ratio_vs_torch", gpu="H200") ⟧
+# For long rows, nothing is left to gain: the kernel is about as fast as a copy. Over the seven sizes on an H200, a copy
+# of the same bytes is ⟦ recorded(bench="softmax/copy", case="geometric mean of 7 sizes", metric="ratio_vs_torch", gpu="H200") ⟧
 # times as fast as `torch.softmax`, as a geometric mean, and the authors' kernel
 # ⟦ recorded(bench="softmax", case="geometric mean of 7 sizes", metric="ratio_vs_torch", gpu="H200") ⟧ times. A kernel
 # that moves each byte once cannot do much better.
@@ -501,13 +501,13 @@ torch.library.opcheck(center, (x,))
 #
 # </details>
 #
-# 2. For short rows, let a program compute 1, 2, 4 and 8 rows, with a block of two axes. Does the best number depend on
+# 2. For short rows, let a program compute 1, 2, 4 or 8 rows, with a block of two axes. Does the best number depend on
 #    `num_warps`?
 #
 # <details><summary>Answer</summary>
 #
-# It does: what counts is how many elements a thread has. With few, it spends its time on addresses and reductions; with
-# many, too few loads of other programs are in flight beside its own.
+# Yes. What counts is the number of elements per thread. With few, a thread spends its time on addresses and reductions.
+# With many, too few other programs have loads in flight at the same time.
 #
 # </details>
 #

@@ -253,10 +253,10 @@ next(line.split("{")[0].strip() for line in ptx.splitlines() if "mma." in line a
 # %% [markdown]
 # ## Rung 2: take tiles in groups
 #
-# Let `pid` be the program's number, `tl.program_id(0)`, and `tiles_n` the number of tiles in a row of tiles. A kernel
-# computes it as `tl.cdiv(N, BLOCK_N)`, a division that is rounded up. In the plain order, program `pid` computes the tile
-# in row `pid // tiles_n` and column `pid % tiles_n`. **Get your kernel right with this order first.** The grouped order
-# then replaces these two lines and nothing else.
+# Let `pid` be the program's number, `tl.program_id(0)`, and `tiles_n` the number of tiles in a row of tiles:
+# `tl.cdiv(N, BLOCK_N)`, a division that rounds up. In the plain order, program `pid` computes the tile in row
+# `pid // tiles_n` and column `pid % tiles_n`. **Get your kernel right with this order first.** The grouped order then
+# replaces these two lines and nothing else.
 #
 # Not all programs run at once: an H200 has 132 SMs, and each has room for one large tile. The programs that run
 # together share the L2 cache. Those in one row of tiles read the same tiles of `a`, those in one column the same tiles

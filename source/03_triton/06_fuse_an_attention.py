@@ -226,7 +226,7 @@ recorded("softmax_long", "ratio_vs_torch", "ratio_vs_eager", "ratio_vs_compile",
 # With a GPU: where does your curve fall towards two thirds? Multiply the bytes of a row there by the number of programs
 # that run at the same time, and compare the product with your GPU's L2 cache.
 #
-# ### A row over several programs
+# ### Several programs per row
 #
 # All SMs together have 33 MiB of registers, enough for many rows. So let several programs share a row. Each loads one
 # piece of 8,192 elements and keeps it in registers. It stores its maximum and its sum, and waits until all programs of
@@ -287,10 +287,10 @@ compare(prediction, round(eager.total), "times the size of q", how="computed")
 eager
 
 # %% [markdown]
-# An $n \times n$ matrix is $n/d = 16$ times as large as `q`, and the sequence moves six of them: one is written, then
-# two operations read and write one, and the last reads one. Together with `q`, `k`, `v` and the output that is 100. At
-# $n = 16{,}384$ each is 256 times as large: 512 MiB per head in float16. This is why long texts once did not fit on a GPU
-# at all.
+# An $n \times n$ matrix is $n/d = 16$ times as large as `q`, and the sequence moves six of them: the first operation
+# writes one, the next two each read one and write one, and the last reads one. With `q`, `k`, `v` and the output, that
+# makes 100 times the size of `q`. At $n = 16{,}384$ each matrix is 256 times as large as `q`: 512 MiB per head in
+# float16. This is why long texts once did not fit on a GPU at all.
 #
 # ### Two limits
 #
@@ -441,7 +441,7 @@ compare(prediction, [round(100 * computed / len(kinds)), round(100 * kinds.count
 #   `BLOCK_M` rows and takes `BLOCK_N` keys per step; `HEAD` is the head size, 64 or 128.
 # - Load `k` as a tile of (head size, keys), with `[:, None]` along the head: then `tl.dot(q, k)` has the right shape.
 #   Or load it as it is stored, and use `tl.trans(k)`.
-# - `tl.full((BLOCK_M,), -3.4e38, tl.float32)` is a block with this value everywhere, here a running maximum per row.
+# - `tl.full((BLOCK_M,), -3.4e38, tl.float32)` is a block filled with that value, here the initial maximum of each row.
 # - `CAUSAL: tl.constexpr` is known when the kernel is compiled, so `if CAUSAL:` costs nothing.
 # - Begin with one loop that masks every tile. When `check` passes, let a first loop run over the tiles that need no
 #   mask.
@@ -571,8 +571,8 @@ recorded("attention", "ratio_vs_eager", "ratio_vs_sdpa", "ratio_vs_compile")
 # ### The last ten per cent
 #
 # [Match cuBLAS](05_match_cublas.ipynb) loaded its tiles with tensor descriptors. They help here as well: no thread
-# computes addresses, so more of them are free for exponentials. With descriptors of one head, 64 rows and the whole head
-# size, and 64 queries per program, the authors' kernel reached:
+# computes addresses, so the threads have more time for exponentials. With descriptors that cover the whole head size,
+# and 64 queries per program, the authors' kernel reached:
 
 # %%
 recorded("attention/fastest", "ratio_vs_eager", "ratio_vs_sdpa", "ratio_vs_compile")

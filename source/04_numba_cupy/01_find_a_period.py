@@ -239,8 +239,8 @@ check(periodogram_numpy)
 # ## Look for a library first
 #
 # Before you write a kernel, look for one. CuPy has most of SciPy's signal functions on the GPU, including this one:
-# `cupyx.scipy.signal.lombscargle`. It takes three lines, and you write no kernel. In the same way, cuDF can take the place
-# of pandas, cuML that of scikit-learn, and cuGraph that of NetworkX.
+# `cupyx.scipy.signal.lombscargle`. It takes three lines, and you write no kernel. Likewise, cuDF can replace pandas,
+# cuML can replace scikit-learn, and cuGraph can replace NetworkX.
 
 # %%
 import warnings

@@ -150,7 +150,7 @@ check(ls_numba_baseline)
 #
 # It is compared with the same arithmetic in torch, operation by operation. Each torch operation writes a sine or a
 # product per pair of sample and frequency to memory, and the next one reads it back. Your kernel keeps them in registers,
-# the fastest memory of a thread.
+# a thread's fastest memory.
 #
 # You get ⟦ gate("ls_numba_baseline", "eager").points ⟧ of ⟦ exercise("ls_numba_baseline").max_points ⟧ points for
 # ⟦ gate("ls_numba_baseline", "eager").at_least ⟧ times torch's speed, at
@@ -217,7 +217,7 @@ code
 # - `void(float32[::1], float32[::1])` is a kernel with two such arguments, which returns nothing.
 # - `from_dtype(out.dtype)` is Numba's type for the elements of `out`.
 #
-# All these names come from `numba`. If you continue from your last cell, import what you add.
+# All these names come from `numba`. If you continue from your last cell, add the imports that you need.
 #
 # Write `ls_numba_cached`. Take the decorator off your kernel and call it `power`: `cuda.jit(signature)(power)` compiles
 # it. Do that on the first call for each type, and keep the result in a dictionary. *(about 5 lines)*
@@ -281,7 +281,7 @@ benchmark(ls_numba_cached)
 # %% [markdown]
 # Expect the two curves to coincide, even at the smallest size. There the recorded kernel took
 # ⟦ recorded(bench="ls_numba_cached", case="1,024 samples × 16,384 frequencies", metric="median_us", gpu="H200") ⟧ on an
-# H200. In that time the CPU, called the host, has prepared the next call, so the GPU never waits.
+# H200. In that time the CPU (the *host*) has prepared the next call, so the GPU never waits.
 #
 # A cache pays off when the kernel is shorter than the host's preparation. It did in the first version by cuSignal's
 # authors, shown at GTC China 2020: in CuPy, their cache raised the lead over SciPy from 2,573 to 4,172 times.
@@ -710,7 +710,7 @@ compiled_ladder("fastmath", "unsigned", yours=build)
 benchmark(ls_numba_unsigned)
 
 # %% [markdown]
-# This was recorded for the authors' kernel:
+# The authors' kernel was recorded at this speed, compared with the fast-math rung:
 
 # %%
 recorded("ls_numba_unsigned", "ratio_vs_fastmath")

@@ -462,7 +462,7 @@ check(ls_cupy_fastmath)
 # `nvcc --fatbin --use_fast_math -arch=sm_90 -o lombscargle.fatbin lombscargle.cu`
 #
 # Here 90 stands for `cp.cuda.Device().compute_capability`. `subprocess.run([…], check=True, capture_output=True, text=True)`
-# runs a command that is given as a list of words; import `subprocess` for it. The function then loads the file with
+# runs a command given as a list of words; import `subprocess` first. The function then loads the file with
 # `cp.RawModule(path=…)`. *(about 11 lines)*
 #
 # Write `$name` in the text for the kernel's name, since each type needs its own. Without a GPU, `nvcc` is a replacement that

@@ -314,7 +314,7 @@ benchmark(ls_open)
 # %% [markdown]
 # These are the results of the course's kernels. *Digits* are those that are correct at the worst frequency, relative to
 # the highest peak. *FFT* and *interpolation* are other algorithms: the end of this notebook explains the first, and the
-# last question of *Extra credit* the second.
+# last question of *Extra credit* explains the second.
 
 # %%
 recorded("ladder/past", "median_ms", "ratio_vs_last_rung", "registers", "correct_digits")
@@ -460,9 +460,9 @@ for width, error in errors.items():
 # <details><summary>Answer</summary>
 #
 # No. A sum of waves with |t| up to T/2 is a smooth function of the frequency, and so is each of the four sums. The row
-# *interpolation* in the table above computes sixteen frequencies for each 1/T, some 650 in all, and puts a polynomial
-# through the nearest eight for each of the million outputs. It interpolates the sums, and not the power, because that
-# is a quotient of them. But a search for a maximum needs no more than those 650 in the first place.
+# *interpolation* in the table above computes sixteen frequencies for each 1/T, some 650 in all. For each of the million
+# outputs, it evaluates a polynomial through the nearest eight. It interpolates the sums rather than the power, because
+# the power is a quotient of them. But a search for a maximum needs no more than those 650 in the first place.
 #
 # </details>
 
