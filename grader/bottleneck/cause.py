@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from grader.verdict import Cause
 
-__all__ = ["BASES", "Cause", "capped", "gain", "ranked", "sentence"]
+__all__ = ["BASES", "Cause", "capped", "gain", "ranked", "sentence", "times"]
 
 BASES = {
     "accesses": "accesses counted in the simulator",
@@ -17,13 +17,21 @@ BASES = {
     "times": "the measured times",
 }
 _ASSUMED = {"built in each call": 10_000.0, "many launches": 1000.0}  # of unknown gains, for their order only
+_MOST = 100.0  # a larger ratio is not stated
 _WORTH = 1.1  # a cause that would bring less is not one
 
 
+def times(ratio: float) -> str:
+    """Return "2.5 times", or "more than 100 times"."""
+    return f"{ratio:.2g} times" if ratio <= _MOST else f"more than {_MOST:.0f} times"
+
+
 def gain(cause: Cause) -> str:
-    """Return the gain of the cure: "up to 8.0× faster", or ""."""
+    """Return the gain of the cure: "up to 8.0× faster", or "". A tiny case can make it absurdly large."""
     if cause.at_most is None:
         return ""
+    if cause.at_most > _MOST:
+        return f"more than {_MOST:.0f}× faster"
     return f"up to {cause.at_most:.0f}× faster" if cause.at_most >= 9.5 else f"up to {cause.at_most:.1f}× faster"
 
 

@@ -41,8 +41,8 @@ def no_tensor_cores(exercise: Exercise, evidence: Evidence) -> Iterator[Cause]:
     yield Cause(
         "no tensor cores",
         "The compiled kernel has no tensor-core instructions.",
-        "Multiply tiles with `tl.dot` in the type they are stored in: float32 products and elementwise sums do not use "
-        "tensor cores",
+        "Multiply tiles with `tl.dot` in the type they are stored in: sums of elementwise products do not use tensor "
+        'cores, nor do float32 products with `input_precision="ieee"`',
         "code",
         _line(evidence, codes[0]),
         _OVER_FLOAT32,

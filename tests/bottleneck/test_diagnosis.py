@@ -6,10 +6,11 @@ from typing import Any
 
 import pytest
 
-from grader.bottleneck.cause import sentence
+from grader.bottleneck.cause import gain, sentence, times
 from grader.bottleneck.diagnosis import causes
 from grader.bottleneck.evidence import Evidence
 from grader.exercises import find
+from grader.verdict import Cause
 
 _LAUNCH: dict[str, Any] = {"kernel": "kern", "line": 9, "grid": [512, 1, 1], "threads": 256, "count": 1}
 _WARP = {"kind": "load", "name": "global", "line": 5, "units": 4.0, "size": 4, "count": 1}
@@ -104,3 +105,11 @@ def test_a_claim_that_cannot_be_read_is_no_evidence(claim: Any) -> None:
     """A worker may send anything."""
     claims = {"simulated": True, "runs": [{"case": "1,024 elements", "claim": claim}], "codes": claim}
     assert causes(find("vector_add"), "", Evidence.of_claims(find("vector_add"), claims)) == ()
+
+
+def test_no_absurd_ratio_is_stated() -> None:
+    """A tiny case can make one, such as a torch operation beside a kernel of a few bytes."""
+    assert gain(Cause("atomics", "", "", "calls", None, 416_668.0)) == "more than 100× faster"
+    assert gain(Cause("atomics", "", "", "calls", None, 33.0)) == "up to 33× faster"
+    assert times(4.2e5) == "more than 100 times"
+    assert times(2.54) == "2.5 times"
