@@ -99,8 +99,10 @@ def _set_formulas(text: NavigableString) -> None:
 def _mathml(tex: str, *, block: bool) -> Tag | None:
     """A `math` element, or None for TeX that is not understood."""
     try:
-        from latex2mathml.converter import convert
+        from latex2mathml.converter import convert, convert_to_element
 
+        if any("<" in text for each in convert_to_element(tex).iter() for text in _texts(each)):
+            return None  # `convert` does not escape it: `\text{<script>}` would be an element
         found = BeautifulSoup(convert(tex, display="block" if block else "inline"), "html.parser").math
     except Exception:  # TeX may be anything, in a learner's notebook
         return None
@@ -110,3 +112,8 @@ def _mathml(tex: str, *, block: bool) -> Tag | None:
         for name in found.find_all("mi", string=re.compile(r"^\w{2,}$")):  # cos x, not cosx
             name.insert_after(Tag(name="mspace", attrs={"width": "0.167em"}))
     return found
+
+
+def _texts(element: Any) -> list[str]:
+    """The texts in and after an element, and its attributes."""
+    return [text for text in (element.text, element.tail, *element.attrib.values()) if text]

@@ -85,7 +85,7 @@ def _lines(source: str, run: Run) -> tuple[LineShare, ...]:
     total, text = sum(moved.values()), source.split("\n")
     known = [(line, size) for line, size in moved.items() if 0 < line <= len(text) and size >= _LEAST * total]
     by_size = sorted(known, key=lambda each: -each[1])
-    return tuple(LineShare(line, text[line - 1].strip(), size / total) for line, size in by_size[:8])
+    return tuple(LineShare(line, text[line - 1].strip(), size / total) for line, size in by_size[:8] if total)
 
 
 def _seen(gathered: Sequence[Evidence]) -> list[str]:

@@ -8,6 +8,7 @@ from math import prod
 
 from grader.bottleneck.evidence import WARP, Evidence, Launch, Run
 from grader.exercise import Exercise
+from grader.submission.solution_cell import parsed
 from grader.verdict import Cause
 from grader.words import plural
 
@@ -54,7 +55,7 @@ def small_programs(evidence: Evidence) -> Iterator[Cause]:
     if main is None or not main.accesses or main.programs < WARP // 2:
         return
     block = max((each.elements + each.idle) // max(1, each.count) for each in main.accesses)
-    if block > _SMALL_PROGRAM or 2 * block > main.threads:
+    if not block or block > _SMALL_PROGRAM or 2 * block > main.threads:
         return
     yield Cause(
         "small programs",
@@ -143,9 +144,13 @@ _BUILD_EACH_TIME = ("ls_cupy_baseline",)  # the rung before the cached one
 def source_causes(exercise: Exercise, source: str) -> Iterator[Cause]:
     """Causes in the text of the cell: a wait for the GPU in the call, or a kernel that each call builds again."""
     try:
-        functions = {each.name: each for each in ast.parse(source).body if isinstance(each, ast.FunctionDef)}
-    except (SyntaxError, ValueError, RecursionError):
+        yield from list(_in_text(exercise, parsed(source)))
+    except (SyntaxError, ValueError, RecursionError, MemoryError):  # an untrusted text; a long chain is a deep tree
         return
+
+
+def _in_text(exercise: Exercise, tree: ast.Module) -> Iterator[Cause]:
+    functions = {each.name: each for each in tree.body if isinstance(each, ast.FunctionDef)}
     for function in _reached(functions, exercise.entry):
         if any(_name(each) in _CACHES for each in function.decorator_list):
             continue
@@ -162,9 +167,10 @@ def source_causes(exercise: Exercise, source: str) -> Iterator[Cause]:
                     node.lineno,  # type: ignore[attr-defined]
                 )
             elif called in _WAITS and isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute):
+                text = " ".join(ast.unparse(node.func).split())[-40:]
                 yield Cause(
                     "waits for the GPU",
-                    f"`{ast.unparse(node.func)[-40:]}()` makes the host wait for the GPU in each call.",
+                    f"`{text}()` makes the host wait for the GPU in each call.",
                     "Remove it: the GPU runs its work in order anyway",
                     "source",
                     node.lineno,
@@ -176,8 +182,16 @@ def _jits(function: ast.FunctionDef) -> bool:
 
 
 def _guarded(function: ast.FunctionDef) -> set[int]:
-    """The nodes in an `if`, by identity: what is made there is made once."""
-    return {id(inner) for each in ast.walk(function) if isinstance(each, ast.If) for inner in ast.walk(each)}
+    """The nodes in an `if`, by identity: what is made there is made once. Each is visited once, however deep it is."""
+    found: set[int] = set()
+    left: list[tuple[ast.AST, bool]] = [(function, False)]
+    while left:
+        node, inside = left.pop()
+        inside = inside or isinstance(node, ast.If)
+        if inside:
+            found.add(id(node))
+        left += [(each, inside) for each in ast.iter_child_nodes(node)]
+    return found
 
 
 def _reached(functions: dict[str, ast.FunctionDef], entry: str) -> list[ast.FunctionDef]:

@@ -62,7 +62,7 @@ def wasted_sectors(evidence: Evidence) -> Iterator[Cause]:
 
 def _of_blocks(run: Run) -> Iterator[Cause]:
     every = [each for launch in run.launches for each in launch.accesses if each.kind != "atomic"]
-    wide = [each for each in every if each.elements >= WARP * each.count]
+    wide = [each for each in every if each.bytes and each.elements >= WARP * max(1, each.count)]
     worst = max(wide, key=lambda each: each.fetched - each.bytes, default=None)
     if worst is None or worst.fetched < _WASTE * worst.bytes:
         return
@@ -84,7 +84,7 @@ def bank_conflicts(evidence: Evidence) -> Iterator[Cause]:
     """A line whose lanes meet in one bank of shared memory."""
     run = evidence.largest
     of_warps = [each for launch in run.launches for each in launch.warps] if run is not None else []
-    shared = [each for each in of_warps if each.name == "shared"]
+    shared = [each for each in of_warps if each.name == "shared" and each.count]
     worst = max(shared, key=lambda each: each.units * each.count, default=None)
     if worst is None or worst.units < _WAYS:
         return
@@ -207,9 +207,9 @@ def idle_elements(exercise: Exercise, evidence: Evidence) -> Iterator[Cause]:
     many = [launch for launch in run.launches if launch.programs >= _NOT_THE_LAST]  # the last block is never full
     every = [each for launch in many for each in launch.accesses]
     worst = max(every, key=lambda each: each.idle, default=None)
-    if worst is None or worst.idle < _IDLE * (worst.idle + worst.elements):
-        return
     elements = sum(each.elements for each in every)
+    if worst is None or not elements or worst.idle < _IDLE * (worst.idle + worst.elements):
+        return
     yield Cause(
         "idle elements",
         f"The mask leaves out {worst.idle / (worst.idle + worst.elements):.0%} of a block's elements.",

@@ -33,6 +33,8 @@ def fill(dest: Path, made: Path, upgrade: bool) -> Filled:
         new = contents(path)
         if target.exists():
             old = contents(target)
+            if old == new:
+                record[name] = new  # so a later version may replace it
             if old == new or not upgrade or record.get(name) != old:
                 done.kept.append(name)
                 done.edited += [name] * (upgrade and old != new and record.get(name) != new)
@@ -43,6 +45,8 @@ def fill(dest: Path, made: Path, upgrade: bool) -> Filled:
         target.parent.mkdir(parents=True, exist_ok=True)
         scratch = target.with_name(f".{target.name}.new")
         shutil.copyfile(path, scratch)
+        if target.exists():
+            shutil.copymode(target, scratch)  # a group may share the course
         scratch.replace(target)
         record[name] = new
     write_in_one_step(dest / RECORD, json.dumps(record, indent=1, sort_keys=True))

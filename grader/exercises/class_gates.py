@@ -29,6 +29,7 @@ from grader.exercise import Exercise, Gate
 
 NAME = "gates.toml"
 _LIMITS = ("time_limit_s", "case_limit_s", "round_limit_s", "wall_limit_s")
+_MOST = 1_000_000  # points, seconds, or times as fast
 _OF_EXERCISE = ("points", "gates", *_LIMITS)
 _OF_GATE = ("baseline", "at_least", "points", "or_share", "cases")
 
@@ -125,4 +126,6 @@ def _number(place: str, value: Any, above_zero: bool = False) -> float:
         raise _Fault(f"{place}: it must be a number, and not negative.")
     if above_zero and not value:
         raise _Fault(f"{place}: it must be above 0.")
-    return float(value) if isinstance(value, float) else value
+    if value > _MOST:
+        raise _Fault(f"{place}: it must be at most {_MOST:,}.")
+    return value

@@ -35,8 +35,8 @@ def gather(bench: Bench, source: str, exercise: Exercise, progress: Progress) ->
             return found
         worker = loaded.worker
         worker.in_turn(exercise.wall_limit_s * bench.machine.slowness)
-        worker.map(bench.buffers)
         with contextlib.suppress(WorkerFailed):
+            worker.map(bench.buffers)
             for number, case in enumerate(_watched(bench, exercise)):
                 progress(f"watching {case.name}", number, _WATCHED)
                 if _right(bench, worker, exercise, case):

@@ -375,7 +375,7 @@ class Job:
                         return False
                     for each in earlier:
                         self._try(worker, each)
-                    if self._try(worker, case).passed:
+                    if self._try(worker, case).mismatch is None:
                         return False
             return True
         return False
@@ -385,10 +385,14 @@ class Job:
         """A worker that has the submission and called nothing yet. WorkerFailed: it has no time left, for example."""
         exercise = self.exercise
         with contextlib.closing(self.bench.pool.fresh()) as worker:
-            limit_s = min(self._left_s, self._limits[-1])
-            worker.load("submission", self.source, exercise.entry, limit_s, exercise.harness, zeroed=zeroed)
-            worker.map(self.bench.buffers)
-            yield worker
+            worker.in_turn(self._left_s, self.whole_s)
+            try:
+                limit_s = self._limits[-1]
+                worker.load("submission", self.source, exercise.entry, limit_s, exercise.harness, zeroed=zeroed)
+                worker.map(self.bench.buffers)
+                yield worker
+            finally:
+                self._left_s = min(self._left_s, worker.left_s)
 
     def _look_for_variables_without_a_value(self) -> None:
         """Name such variables, if the first wrong case is right when they begin as 0, in another worker."""

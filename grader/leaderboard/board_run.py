@@ -168,6 +168,9 @@ class _Session:
         self.store, self.judge, self.exercise, self.run = store, judge, exercise, run
         self.progress, self.practice_clock, self.resumed = progress, practice_clock, resumed
         self.environment, self.grader = run.environment, run.grader
+        timed = [each.verdict for each in store.entries(run.id) if each.verdict is not None and each.verdict.timings]
+        # Whether the practice clock times this run; None: nothing was timed yet.
+        self.practice = timed[0].environment.practice if timed else None
         self.stopped_on: set[str] = set()  # hashes
         self.to_come: list[str] = []  # sources
 
@@ -261,6 +264,16 @@ class _Session:
         return found
 
     def _require_same_machine(self, verdict: Verdict) -> None:
+        if verdict.timings:
+            practice = verdict.environment.practice
+            if self.practice is not None and self.practice != practice:
+                if self.resumed:
+                    raise _OtherMachine
+                raise GraderError(
+                    "The practice clock timed only a part of the run; run the command again to measure everything by "
+                    "one clock."
+                )
+            self.practice = practice
         if self.environment is None:
             self.environment, self.grader = verdict.environment, verdict.grader
         elif (_machine(verdict.environment), verdict.grader) != (_machine(self.environment), self.grader):

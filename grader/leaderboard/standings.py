@@ -12,6 +12,7 @@ from grader.errors import GraderError
 from grader.exercise import Exercise
 from grader.exercises import EXERCISES
 from grader.leaderboard.ranking import Interval, Row, Unranked, assign, rank
+from grader.verdict import PRACTICE_CLOCK
 
 if TYPE_CHECKING:
     from grader.leaderboard.store import Run, Store
@@ -142,9 +143,10 @@ def _clock(timed: list[Verdict]) -> str:
     if len(clocks) < 2:
         return next(iter(clocks), "")
     own = [{time.clock for time in verdict.timings if time.peer == "submission"} for verdict in timed]
+    practice = f"{PRACTICE_CLOCK}; " if any(verdict.environment.practice for verdict in timed) else ""
     return (
-        f"CUDA events if they agree with the arbiter's clock (always in {own.count({'events'})} of {len(own)} "
-        "entries), otherwise the arbiter's"
+        f"{practice}CUDA events if they agree with the arbiter's clock (always in {own.count({'events'})} of "
+        f"{len(own)} entries), otherwise the arbiter's"
     )
 
 

@@ -147,7 +147,8 @@ class Worker:
 
     def _map(self, arenas: Sequence[dict[str, Any]], fds: list[int]) -> None:
         self.flag = Flag(fds[0])
-        self.gpu_flag = GpuFlag(self.flag) if self.device == "cuda" else None
+        staged = any(arena["kind"] == "staged" for arena in arenas)
+        self.gpu_flag = GpuFlag(self.flag, needed=not staged) if self.device == "cuda" else None
         for fd, arena in zip(fds[1:], arenas, strict=True):
             name, size, read_only = arena["name"], arena["size"], arena["read_only"]
             if arena["kind"] == "cuda":

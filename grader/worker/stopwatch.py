@@ -27,14 +27,15 @@ class GpuFlag:
     submission could avoid both.
 
     If the GPU or the driver does not support this, nothing is ever queued and the host waits and answers. Any other
-    error of the driver is a `RuntimeError`, because a worker without the flag would be timed differently.
+    error of the driver is a `RuntimeError`, because a worker without the flag would be timed differently. With the
+    practice clock the flag is not `needed`, because any error may be why that clock was chosen.
     """
 
-    def __init__(self, flag: Flag) -> None:
+    def __init__(self, flag: Flag, needed: bool = True) -> None:
         from cuda.bindings import driver
 
         self._driver: Any = driver
-        self._possible = True
+        self._possible, self._needed = True, needed
         self._ask("cuMemHostRegister", flag.address, Flag.BYTES, _MAPPED)
         self._page = int(self._ask("cuMemHostGetDevicePointer", flag.address, 0) or 0)
 
@@ -58,8 +59,9 @@ class GpuFlag:
             return None
         if int(error):
             self._possible = False
-            if error.name not in _NOT_SUPPORTED:
+            if self._needed and error.name not in _NOT_SUPPORTED:
                 raise RuntimeError(f"{name}: the CUDA driver answered {error.name}")
+            return None
         return found[0] if found else None
 
 

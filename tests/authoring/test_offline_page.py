@@ -55,6 +55,24 @@ def test_a_formula_holds_no_link() -> None:
     assert "javascript" not in str(page.select_one(".jp-MarkdownOutput"))
 
 
+@pytest.mark.parametrize(
+    "tex",
+    [
+        r"\text{<img/src=x/onerror=alert(1)>}",
+        r"\text{<script>alert(1)</script>}",
+        r"\text{<mi/onclick=alert(1)></math>} a",
+        r"\class{\"><img/src=x>}{y}",
+    ],
+)
+def test_a_formula_holds_no_markup(tex):
+    """The converter does not escape it, so such a formula stays text."""
+    assert offline_page._mathml(tex, block=False) is None
+    escaped = tex.replace("<", "&lt;").replace(">", "&gt;")
+    page = BeautifulSoup(offline_page.offline(f'<p class="jp-MarkdownOutput">${escaped}$</p>'), "html.parser")
+    assert page.p.text == f"${tex}$"
+    assert not page.select("img, script, math")
+
+
 def test_a_widget_is_shown_as_its_picture() -> None:
     """nbconvert would show the widget, for which a page needs a program from elsewhere."""
     data = {WIDGET: {"model_id": "a", "version_major": 2}, "text/html": "<svg id='picture'></svg>"}

@@ -9,6 +9,7 @@ import pytest
 from grader.bottleneck.cause import gain, sentence, times
 from grader.bottleneck.diagnosis import causes
 from grader.bottleneck.evidence import Evidence
+from grader.bottleneck.explanation import explain
 from grader.exercises import find
 from grader.verdict import Cause
 
@@ -113,3 +114,40 @@ def test_no_absurd_ratio_is_stated() -> None:
     assert gain(Cause("atomics", "", "", "calls", None, 33.0)) == "up to 33× faster"
     assert times(4.2e5) == "more than 100 times"
     assert times(2.54) == "2.5 times"
+
+
+_FORGED = {"kind": "load", "name": "x", "line": 5}
+_ONLY_MASKED = _FORGED | {"idle": 10**6}
+
+
+@pytest.mark.parametrize("exercise", ["vector_add", "transpose", "softmax", "mean_cuda"])
+@pytest.mark.parametrize(
+    "launch",
+    [
+        {"accesses": [_FORGED]},
+        {"accesses": [_FORGED | {"fetched": 10**9}]},
+        {"accesses": [_FORGED | {"elements": 64}]},
+        {"accesses": [_ONLY_MASKED]},
+        {"warps": [_WARP | {"name": "shared", "units": 1e18, "count": 0}]},
+        {"warps": [_WARP | {"units": 1e18, "count": 0}]},
+    ],
+)
+def test_a_forged_count_of_zero_divides_nothing(exercise: str, launch: dict[str, Any]) -> None:
+    """The judge's own process reads these claims of a submission, so none may end it."""
+    chosen = find(exercise)
+    run = {"case": chosen.timed_cases[-1].name, "claim": {"launches": [_LAUNCH | launch]}}
+    evidence = Evidence.of_claims(chosen, {"simulated": True, "runs": [run], "codes": None})
+    causes(chosen, "", evidence)
+    explain(chosen, "", evidence)
+
+
+def test_an_operation_that_moves_nothing_has_no_share() -> None:
+    """If no line moves a byte, no line is shown."""
+    evidence = _evidence("vector_add", {}, {}, {"name": "sleep", "line": 1, "count": 1, "bytes": 0})
+    assert explain(find("vector_add"), "torch.sleep()\n", evidence).lines == ()
+
+
+@pytest.mark.parametrize("chain", ["[0]" * 900 + ".item()", "()" * 1200])
+def test_a_text_that_is_nested_deeply_tells_nothing(chain: str) -> None:
+    """Python compiles it, but putting it into words takes too many calls within calls."""
+    assert causes(find("vector_add"), _ENTRY.format("vector_add", f"return lambda x: x{chain}")) == ()

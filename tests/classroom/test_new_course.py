@@ -68,6 +68,23 @@ def test_upgrade_replaces_what_nobody_edited(classroom: Classroom) -> None:
     assert class_actions.init(classroom.folder, upgrade=True).updated == ()
 
 
+def test_upgrade_keeps_modes_and_remembers_what_is_the_same(classroom: Classroom) -> None:
+    """A group may share the course; a course without a record gets one of the files that are as this version's."""
+    path = classroom.folder / "source" / "03_triton" / "01_add_vectors.ipynb"
+    record = classroom.folder / made_files.RECORD
+    ours, before = path.read_text(encoding="utf-8"), json.loads(record.read_text(encoding="utf-8"))
+    name = path.relative_to(classroom.folder).as_posix()
+    record.unlink()
+    class_actions.init(classroom.folder)
+    assert json.loads(record.read_text(encoding="utf-8"))[name] == before[name]
+    old = json.loads(ours)
+    old["cells"][0]["source"] = "an older version"
+    pretend_made(classroom.folder, [path], [json.dumps(old)])
+    path.chmod(0o664)
+    assert class_actions.init(classroom.folder, upgrade=True).updated == (name,)
+    assert (stat.S_IMODE(path.stat().st_mode), path.read_text(encoding="utf-8")) == (0o664, ours)
+
+
 def pretend_made(course: Path, paths: list[Path], texts: list[str]) -> None:
     """Record these texts as those that `init` wrote."""
     record = json.loads((course / made_files.RECORD).read_text(encoding="utf-8"))

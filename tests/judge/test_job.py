@@ -271,6 +271,29 @@ def test_a_second_attempt_has_what_the_first_has_left(monkeypatch):
     assert left == [pytest.approx(ADD.wall_limit_s - spent) for spent in (10.0, 40.0)]
 
 
+def test_further_workers_have_what_is_left_too():
+    """They look for what an earlier call has left, for example; a submission cannot make that longer than its limit."""
+    world, given = World([]), []
+
+    class Another(Worker):
+        def in_turn(self, left_s, whole_s):
+            given.append(left_s)
+            self.left_s = left_s
+
+        def load(self, *args, **options):
+            self.left_s -= 20.0
+
+        def map(self, buffers):
+            self.left_s -= 10.0
+
+    world.pool.fresh = lambda: Another(0.0)
+    job = Job(world, SOURCE, ADD, True, lambda *_: None)
+    for _ in range(2):
+        with job._another_worker():
+            pass
+    assert given == [job.whole_s, pytest.approx(job.whole_s - 30.0)]
+
+
 def test_right_work_that_is_repeated_has_half_of_its_time_again_once(monkeypatch):
     """If the clocks differ or its streams start late, the submission gets time for a repeat, but only once."""
     world, left = World([True, False]), []

@@ -145,6 +145,8 @@ def test_without_a_driver_both_trials_give_a_reason(monkeypatch):
     refused = "NOT_SUPPORTED"
     monkeypatch.setattr(CudaArena, "create", refuses)
     assert "CUDA_ERROR_NOT_SUPPORTED" in sharing.cannot_share()
+    refused = "OUT_OF_MEMORY"  # another program may hold it: this does not choose the clock
+    assert sharing.cannot_share() == ""
     arena = SimpleNamespace(size=4096)
     monkeypatch.setattr(CudaArena, "open", refuses)
     monkeypatch.setattr(CudaArena, "create", lambda size: arena)

@@ -53,6 +53,29 @@ def test_times_of_the_practice_clock_are_not_ranked_unless_accepted(store, cours
     assert run("softmax", folder, store, judge, practice_clock=True).measured == 2
 
 
+def test_a_run_has_one_clock(store, course, judge, text_of, verdict):
+    """Times of the practice clock are never in one run with times that no submission can falsify."""
+    folder = course({"ann": text_of("ann"), "ben": text_of("ben")})
+    judge.on_grade = lambda source: (_ for _ in ()).throw(KeyboardInterrupt) if source == text_of("ben") else None
+    judge.verdict_of = lambda source: verdict(source, practice=True)
+    with pytest.raises(KeyboardInterrupt):
+        run("softmax", folder, store, judge, practice_clock=True)
+    judge.on_grade = lambda source: None
+    judge.verdict_of = verdict
+    outcome = run("softmax", folder, store, judge)
+    assert (outcome.resumed, outcome.measured) == (False, 2)
+    judge.verdict_of = lambda source: verdict(source, practice=source == text_of("ben"))
+    with pytest.raises(GraderError, match="by one clock"):
+        run("softmax", folder, store, judge, practice_clock=True)
+
+
+def test_wrong_work_has_no_clock(store, course, judge, text_of, verdict):
+    """Nothing was timed, so it fits a run of either clock."""
+    judge.verdict_of = lambda source: verdict(source, wrong=source == text_of("ann"), practice=source != text_of("ann"))
+    folder = course({"ann": text_of("ann"), "ben": text_of("ben")})
+    assert run("softmax", folder, store, judge, practice_clock=True).measured == 2
+
+
 def test_a_plain_folder_of_files_is_a_course_too(store, tmp_path, judge, text_of):
     """Without a `submitted` folder, only `<student>.py` is the student's submission."""
     (tmp_path / "ann.py").write_text(text_of("ann"))

@@ -174,7 +174,11 @@ def test_the_clock_that_counted_is_said(store, verdict):
     by_events = (replace(t, clock="events") if t.peer == "submission" else t for t in events.timings)
     events = replace(events, timings=tuple(by_events))
     _measured(store, {"a": events, "b": verdict("2", clock="the arbiter's"), "c": verdict("3", wrong=1, clock="none")})
+    assert boards(store)[0].clock.startswith("CUDA events if")
     assert "(always in 1 of 2 entries)" in boards(store)[0].clock
+    practice = [verdict(text, clock=f"practice clock, {text} rounds", practice=True) for text in "12"]
+    _measured(store, dict(zip("ab", practice, strict=True)))
+    assert boards(store)[0].clock.startswith("practice clock: good for learning, not for a board; CUDA events if")
 
 
 def test_nothing_is_asked_of_anyone(store, tmp_path, verdict):

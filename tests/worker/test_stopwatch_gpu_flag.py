@@ -83,6 +83,13 @@ def test_any_other_error_is_one(driver, flag, name):
         GpuFlag(flag).wait_raised(1)
 
 
+@pytest.mark.parametrize("name", ASKED)
+def test_with_the_practice_clock_any_error_means_that_the_host_waits(driver, flag, name):
+    """The judge chooses that clock after any error, so the submission does not fail."""
+    driver.answers[name] = "CUDA_ERROR_INVALID_VALUE"
+    assert not GpuFlag(flag, needed=False).wait_raised(1)
+
+
 def test_the_gpu_answers_in_the_second_word(driver, flag):
     """The write is on the current stream, and becomes visible after all earlier writes."""
     GpuFlag(flag).answer(3)

@@ -38,7 +38,8 @@ def release_solutions(course: Path, assignment: str, *, early: bool = False) -> 
     Earlier solutions of this assignment are replaced. `early` does not wait for the due date and the extensions.
 
     Raises:
-        ClassroomError: no such assignment, it was never released, or somebody may still hand in.
+        ClassroomError: no such assignment, it was never released, somebody may still hand in, or the solutions' name is
+            that of another assignment.
     """
     api = folder.api(course)
     folder.refuse_unknown(api, assignment)
@@ -47,6 +48,8 @@ def release_solutions(course: Path, assignment: str, *, early: bool = False) -> 
     if not early and (why := _too_early(api, assignment)):
         raise ClassroomError(f"{why} `--early` does not wait.")
     target = folder.outbound(api, assignment + _SUFFIX)
+    if folder.in_gradebook(api, target.name):
+        raise ClassroomError(f"{target.name} is an assignment itself, which the solutions would replace: rename it.")
     if not target.parent.is_dir():
         raise ClassroomError(f"{assignment} is not in the exchange: release it first.")
     scratch = target.with_name(f".{target.name}.new")

@@ -14,7 +14,7 @@ from grader.protocol.flag import Flag
 
 Memory = Literal["shared", "host"]
 _TRIAL_BYTES = 1 << 21
-_REFUSALS = ("NOT_SUPPORTED", "NOT_PERMITTED", "OPERATING_SYSTEM")  # of the driver's errors
+_REFUSALS, _FULL = ("NOT_SUPPORTED", "NOT_PERMITTED", "OPERATING_SYSTEM"), "OUT_OF_MEMORY"  # of the driver's errors
 _MAPPED = 2  # CU_MEMHOSTREGISTER_DEVICEMAP
 
 
@@ -38,13 +38,14 @@ def memory(device: str) -> tuple[Memory, str]:
 def cannot_share() -> str:
     """Return why a GPU's memory cannot be handed over by a file descriptor, or "": it is tried within this process.
 
-    Only a refusal by the driver or the system counts against opening it, because another process may still succeed.
+    Full memory does not count: the judge reports it. Only a refusal by the driver or the system counts against
+    opening it, because another process may still succeed.
     """
     said = "the GPU's memory cannot be shared between processes"
     try:
         arena = CudaArena.create(_TRIAL_BYTES)
     except Exception as error:  # old bindings lack functions, old drivers refuse them
-        return f"{said}: {error}"
+        return "" if _FULL in str(error) else f"{said}: {error}"
     try:
         CudaArena.open(arena.fd, arena.size, read_only=True)
     except Exception as error:

@@ -51,3 +51,11 @@ def test_learners_get_the_solution_and_no_mark_of_nbgrader(classroom: Classroom)
     assert "check(softmax)" in text
     assert not any("nbgrader" in cell["metadata"] for cell in cells)
     assert classroom.released("03_fuse_a_softmax") == released
+
+
+def test_another_assignment_is_not_replaced(classroom: Classroom) -> None:
+    """A course may have an assignment whose name is that of the solutions."""
+    with classroom.gradebook() as gradebook:
+        gradebook.add_assignment(f"{ASSIGNMENT}-solutions")
+    with pytest.raises(ClassroomError, match="is an assignment itself"):
+        release_solutions(classroom.folder, ASSIGNMENT, early=True)
