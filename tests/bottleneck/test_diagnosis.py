@@ -109,7 +109,7 @@ def test_a_claim_that_cannot_be_read_is_no_evidence(claim: Any) -> None:
 
 
 def test_no_absurd_ratio_is_stated() -> None:
-    """A tiny case can make one, such as a torch operation beside a kernel of a few bytes."""
+    """A tiny case can make one, such as a torch operation next to a kernel of a few bytes."""
     assert gain(Cause("atomics", "", "", "calls", None, 416_668.0)) == "more than 100× faster"
     assert gain(Cause("atomics", "", "", "calls", None, 33.0)) == "up to 33× faster"
     assert times(4.2e5) == "more than 100 times"
