@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from grader.verdict import Cause
 
-__all__ = ["BASES", "Cause", "capped", "gain", "ranked", "sentence", "times"]
+__all__ = ["BASES", "Cause", "capped", "gain", "in_times", "ranked", "sentence"]
 
 BASES = {
     "accesses": "accesses counted in the simulator",
@@ -21,7 +21,7 @@ _MOST = 100.0  # a larger ratio is not stated
 _WORTH = 1.1  # a cause that would bring less is not one
 
 
-def times(ratio: float) -> str:
+def in_times(ratio: float) -> str:
     """Return "2.5 times", or "more than 100 times"."""
     return f"{ratio:.2g} times" if ratio <= _MOST else f"more than {_MOST:.0f} times"
 

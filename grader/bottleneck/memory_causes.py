@@ -6,7 +6,7 @@ from collections import defaultdict
 from collections.abc import Iterator
 from math import prod
 
-from grader.bottleneck.cause import times
+from grader.bottleneck.cause import in_times
 from grader.bottleneck.evidence import SECTOR_BYTES, WARP, Access, Evidence, Launch, Run
 from grader.exercise import Exercise
 from grader.verdict import Cause
@@ -133,7 +133,7 @@ def repeated_reads(exercise: Exercise, evidence: Evidence) -> Iterator[Cause]:
     elif between is not None:
         yield Cause(
             "extra traffic",
-            f"`{between.name}` is written and then read again: the kernels move {times(moved / must)} as many bytes "
+            f"`{between.name}` is written and then read again: the kernels move {in_times(moved / must)} as many bytes "
             "as they must.",
             "Do both steps in one kernel, so that the intermediate values stay in registers",
             "accesses",
@@ -167,7 +167,7 @@ def extra_operations(exercise: Exercise, evidence: Evidence) -> Iterator[Cause]:
     named = ", ".join(dict.fromkeys(f"`{each.name}`" for each in large))
     yield Cause(
         "extra operations",
-        f"In addition to the kernel, torch's {named} {'moves' if len(large) == 1 else 'move'} {times(extra / must)} "
+        f"In addition to the kernel, torch's {named} {'moves' if len(large) == 1 else 'move'} {in_times(extra / must)} "
         "as many bytes as the exercise needs.",
         "Do this work in the kernel, on the elements that it has already loaded",
         "calls",

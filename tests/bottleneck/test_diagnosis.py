@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from grader.bottleneck.cause import gain, sentence, times
+from grader.bottleneck.cause import gain, in_times, sentence
 from grader.bottleneck.diagnosis import causes
 from grader.bottleneck.evidence import Evidence
 from grader.bottleneck.explanation import explain
@@ -112,8 +112,8 @@ def test_no_absurd_ratio_is_stated() -> None:
     """A tiny case can make one, such as a torch operation next to a kernel of a few bytes."""
     assert gain(Cause("atomics", "", "", "calls", None, 416_668.0)) == "more than 100× faster"
     assert gain(Cause("atomics", "", "", "calls", None, 33.0)) == "up to 33× faster"
-    assert times(4.2e5) == "more than 100 times"
-    assert times(2.54) == "2.5 times"
+    assert in_times(4.2e5) == "more than 100 times"
+    assert in_times(2.54) == "2.5 times"
 
 
 _FORGED = {"kind": "load", "name": "x", "line": 5}
