@@ -6,6 +6,12 @@ import torch
 from grader.worker.harnesses.timed_work import call_of
 
 
+@pytest.fixture(autouse=True)
+def ones(monkeypatch):
+    """Ones in place of random numbers, so that the results are known."""
+    monkeypatch.setattr(torch, "randn", torch.ones)
+
+
 @pytest.mark.parametrize("kind", ["copy", "relu", "add", "sum", "convert", "add_row"])
 def test_a_described_operation_runs(kind):
     """Each kind is the operation that its description says, on tensors of ones."""
