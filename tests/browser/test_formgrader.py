@@ -112,6 +112,17 @@ def _nothing_runs(page: Any) -> None:
     formulas = page.evaluate("() => MathJax.Hub.getAllJax().map(jax => jax.originalText)")
     assert "x^2 + y^2" in formulas
     assert not [formula for formula in formulas if "href" in formula]
+    _no_text_of_the_learners_runs(page)
+
+
+def _nothing_runs_without_mathjax(page: Any) -> None:
+    """A feedback page has the course's own formula as MathML, and loads no scripts for formulas."""
+    assert page.evaluate("() => typeof MathJax") == "undefined"
+    assert [" ".join(each.split()) for each in page.locator("math").all_text_contents()] == ["x2+y2"]
+    _no_text_of_the_learners_runs(page)
+
+
+def _no_text_of_the_learners_runs(page: Any) -> None:
     assert page.locator("a[href^='javascript:' i], img[onerror], a[*|href^='javascript:' i]").count() == 0
     assert "javascript:ran=1" in page.inner_text("body"), "what the learner wrote is shown, as text"
     for link in page.locator("a", has_text=re.compile("^(see|here|a|b)$")).all():
@@ -150,5 +161,5 @@ def test_nothing_of_a_hostile_submission_runs_in_formgrader_or_feedback(
         feedback = tmp_path / "course" / "feedback" / student / ASSIGNMENT
         assert {path.suffix for path in feedback.iterdir()} <= {".html", ".txt"}
         page.goto((feedback / f"{NOTEBOOK}.html").as_uri())
-        _nothing_runs(page)
+        _nothing_runs_without_mathjax(page)
         shoot(page, f"{student}_in_feedback")

@@ -274,7 +274,8 @@ def test_a_file_that_grows_is_still_limited(tmp_path: Path, monkeypatch: pytest.
     path = write(tmp_path / "a.py", "x" * 11)
     *mode, _, accessed, modified, changed = os.stat(path)
     status = os.stat_result([*mode, 0, accessed, modified, changed])
-    monkeypatch.setattr(Path, "stat", lambda *_, **__: status)
+    real = Path.stat
+    monkeypatch.setattr(Path, "stat", lambda self, **options: status if self == path else real(self, **options))
     assert "too large" in refused(from_file, path, "softmax")
 
 

@@ -45,10 +45,11 @@ def compiled(source: bytes, name: str, options: Sequence[str], expressions: Sequ
         return answer[1] if len(answer) > 1 else None
 
     def read(size: tuple[Any, ...], get: Any) -> bytes:
-        text = b" " * int(checked(size))
-        if text:  # a virtual architecture has no cubin
+        count = int(checked(size))
+        text = b" " * (count + 2)  # all of Python shares one object for `b" "`, and NVRTC would write into it
+        if count:  # a virtual architecture has no cubin
             checked(get(program, text))
-        return text
+        return text[:count]
 
     program = checked(nvrtc.nvrtcCreateProgram(source, name.encode(), 0, [], []))
     try:

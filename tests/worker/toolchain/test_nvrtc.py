@@ -1,5 +1,8 @@
 """CUDA C++ is compiled without a GPU, and facts are read from the PTX."""
 
+import subprocess
+import sys
+
 import pytest
 
 from grader.worker.toolchain.nvrtc import compiled, ptx_facts
@@ -71,3 +74,14 @@ def test_a_source_compiles_or_there_is_an_error(body, error):
     assert answer.error.startswith(error)
     assert bool(answer.error) == bool(error)
     assert (".entry kernel" in answer.ptx, answer.cubin.startswith(b"\x7fELF")) == (not error, not error)
+
+
+def test_an_empty_log_is_written_into_no_shared_object(tmp_path):
+    """Python has one object for `b" "`, a module compiled just now uses it, and an empty log is one zero."""
+    code = (
+        "from grader.worker.toolchain.nvrtc import compiled\n"
+        "compiled(b'__global__ void kern() {}', 'kern.cu', ['-arch=sm_90'])\n"
+        "print(bytes([32]))"
+    )
+    command = [sys.executable, "-X", f"pycache_prefix={tmp_path}", "-c", code]
+    assert subprocess.run(command, capture_output=True, text=True, check=True).stdout == "b' '\n"
