@@ -4,8 +4,7 @@
 
 writes the table into docs/where-to-run.md. The figures of a GPU are those of its data sheet. The model adds two times:
 bytes over bandwidth, and operations over the peak of the units that do them. Each has a constant efficiency. The model
-is for gates between programs with different limits. Two programs with the same limit have the same ratio on every GPU,
-and all references pass their gates on the H100 and H200.
+is for gates between programs with different limits. Two programs with the same limit have the same ratio on every GPU.
 """
 
 from __future__ import annotations

@@ -27,7 +27,7 @@ _PUBLIC: dict[str, tuple[str, ...]] = {
     "memory.attention_drawings": ("draw_running_maximum", "draw_score_tiles", "tile_kinds"),
     "memory.bandwidth_experiments": ("experiment",),
     "memory.block_drawings": (
-        "draw_blocks", "draw_grid", "draw_padded_rows", "draw_partial_traffic", "draw_row_in_sram",
+        "draw_blocks", "draw_grid", "draw_padded_rows", "draw_row_in_sram",
         "draw_stages", "draw_transposed_tile", "partial_bytes",
     ),
     "memory.sectors_and_banks": (

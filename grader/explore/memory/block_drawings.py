@@ -14,15 +14,12 @@ from grader.explore.drawing.displays import (
     PALE,
     Picture,
     canvas,
-    chart,
     finish,
     rectangle,
 )
 from grader.words import plural
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-
     from matplotlib.axes import Axes
 
 _MOST_ELEMENTS = 32
@@ -205,41 +202,6 @@ def _stage_cell(axes: Axes, x: float, y: float, text: str, fill: str) -> None:
 
 def _label(axes: Axes, y: float, text: str) -> None:
     axes.text(-0.25, y + _ROW / 2, text, ha="right", va="center", fontsize=11, color=DARK)
-
-
-def draw_partial_traffic(n: int, ways: Mapping[str, int]) -> Picture:
-    """Draw the bytes of `n` float32 elements, and of the partial sums for each number of programs in `ways`.
-
-    Raises:
-        ValueError: a size below 1.
-    """
-    if min(n, *ways.values()) < 1:
-        raise ValueError("n and the numbers of programs must be at least 1.")
-    bars = {"x, read once": _FLOAT_BYTES * n} | {
-        f"partial sums of {plural(programs, 'program')}:\n{why}": partial_bytes(programs)
-        for why, programs in ways.items()
-    }
-    figure, axes = chart(8.6, 0.75 * len(bars) + 0.7)
-    for y, moved in enumerate(bars.values()):
-        own = y == 0
-        axes.barh(y, moved, color=BLUE if own else ORANGE, hatch="" if own else "///", edgecolor="white", height=0.6)
-        axes.text(1.15 * moved, y, _bytes(moved), va="center", fontsize=11.5, color=DARK)
-    axes.set(xscale="log", yticks=range(len(bars)), xlim=(1, 60 * _FLOAT_BYTES * n))
-    axes.set_yticklabels(list(bars), fontsize=11)
-    axes.invert_yaxis()
-    axes.set_xlabel("bytes moved (logarithmic axis)", fontsize=11)
-    alt = "Bars on a logarithmic axis. " + "; ".join(
-        f"{name.replace(chr(10), ' ')}: {_bytes(moved)}" for name, moved in bars.items()
-    )
-    return finish(figure, f"{alt}.", width=760)
-
-
-def _bytes(value: float) -> str:
-    for unit in ("B", "KiB", "MiB"):
-        if value < 1024:
-            return f"{value:,.3g} {unit}"
-        value /= 1024
-    return f"{value:,.3g} GiB"
 
 
 def draw_padded_rows(rows: int, columns: int, stride: int) -> Picture:
