@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import re
+
 import pytest
 
-from benchmarks.past import _FFT, LAST, STEPS, THREADS, _faults, with_knobs
+from benchmarks.past import _FFT, LAST, STEPS, THREADS, _faults, in_float64, with_knobs
 from grader.authoring.stubs import solution
 from tests.mistakes.corpus import read
 
@@ -28,6 +30,14 @@ def test_the_accurate_rotation_has_another_text() -> None:
 def test_the_fft_is_a_right_solution_of_the_corpus() -> None:
     """The same FFT is also graded as a submission."""
     assert read(_FFT).right
+
+
+def test_the_fft_in_float64_has_no_number_in_float32() -> None:
+    """All arrays and functions are float64, and numbers have no suffix."""
+    wide = in_float64(_FFT.read_text("utf-8"))
+    assert not re.search(r"float32|float2?\b|complex64|\df\b|[a-z0-9]f\(|}f\b", wide)
+    assert "double* grid" in wide
+    assert "\nWIDTH = 12 " in wide
 
 
 @pytest.mark.parametrize(
