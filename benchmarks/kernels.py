@@ -37,7 +37,7 @@ __all__ = ["call_of", "cases_of", "inputs_of", "kernels", "laid_out", "load", "m
 
 _LAUNCHES = 20  # in a row, if a call's host time counts: the GPU waits for a slower host
 FASTEST = "fastest"
-_STEPS = {"matmul_tiled": ("one_element_per_thread", "column_in_registers")}  # on the way to the reference
+_STEPS = {"matmul_tiled": ("naive", "one_element_per_thread", "column_in_registers")}  # on the way to the reference
 _CORPUS = Path(__file__).parents[1] / "tests" / "mistakes"
 SOFTMAX_SIZES = (256, 781, 1024, 4096, 8192, 16384, 32768)
 
