@@ -1,12 +1,28 @@
-"""The corpus of slow work on a GPU: which cause is named, and whether its cure brings what was predicted."""
+"""The corpus of slow work on a GPU: which cause is named, and whether its cure brings what was predicted.
+
+    python -m benchmarks slow
+    python -m benchmarks.slow simulator|cuda [--at-once N]
+    python -m benchmarks.slow show
+
+The first form needs a GPU. The second gathers only the evidence of one device. The third prints what the evidence so
+far says about each file.
+
+The evidence about each text is a line under `BENCH_STATE`; a later run gathers only what is new or changed.
+"""
 
 from __future__ import annotations
 
-import math
+import argparse
+import hashlib
+import sys
+import time
+from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
 from pathlib import Path
+from typing import Any, Literal
 
-from benchmarks.limits import Limit
+from benchmarks.limits import Limit, folder, keep, kept
 from benchmarks.rows import Recorder
 from grader.authoring.stubs import solution
 from grader.bottleneck.cause import sentence
@@ -15,64 +31,190 @@ from grader.bottleneck.evidence import Evidence
 from grader.bottleneck.time_model import headroom
 from grader.errors import GraderError
 from grader.exercises import find
+from grader.hardware import gpus
 from grader.judge.service import Judge
-from grader.verdict import Verdict
-from tests.slow.corpus import FOLDER, Slow, corpus, read
+from grader.verdict import Cause
+from tests.honest import corpus as honest
+from tests.slow.corpus import Slow, corpus
 
-__all__ = ["slow"]
+__all__ = ["Answer", "Text", "answers", "gather", "reached", "slow", "texts"]
 
-_FILE_S = 20.0
-_SIMULATORS = 6  # at once
+_FILE_S = 20.0  # a file is not begun with less time left
+_AT_ONCE = 6  # simulators
+_HONEST = 2  # fast submissions of each exercise
+_NEAR = 0.25  # of the reached gain
+_FIRST = 2  # causes that count as named
+
+Device = Literal["cuda", "simulator"]
+
+
+@dataclass(frozen=True)
+class Text:
+    """A text to ask about. `name` begins with slow, reference or honest."""
+
+    name: str
+    exercise: str
+    source: str
+
+    @property
+    def sha256(self) -> str:
+        return hashlib.sha256(self.source.encode()).hexdigest()
+
+
+def texts() -> list[Text]:
+    """The corpus, each exercise after its reference; then fast honest work."""
+    slow_ones = corpus()
+    exercises = list(dict.fromkeys(each.exercise for each in slow_ones))
+    found = []
+    for exercise in exercises:
+        found.append(Text(f"reference/{exercise}", exercise, solution(exercise)))
+        found += [Text(f"slow/{each.name}", exercise, each.source) for each in slow_ones if each.exercise == exercise]
+    for exercise in exercises:
+        fast = [each for each in honest.corpus() if each.fast and each.exercise == exercise and not each.lacks]
+        found += [Text(f"honest/{each.name}", exercise, each.source) for each in fast[:_HONEST]]
+    return found
+
+
+def gather(device: Device, wanted: Sequence[Text], limit: Limit, at_once: int = 1) -> None:
+    """Gather what is missing of the evidence of one device, several at a time where nothing is timed."""
+    known = _known(device)
+    missing = [each for each in wanted if each.name not in known or known[each.name]["sha256"] != each.sha256]
+    with ThreadPoolExecutor(at_once) as pool:
+        for part in [pool.submit(_gather, device, missing[at::at_once], limit) for at in range(at_once)]:
+            part.result()
+
+
+def _gather(device: Device, wanted: Sequence[Text], limit: Limit) -> None:
+    with Judge(device) as judge:
+        judge.expect([(each.source, each.exercise) for each in wanted])
+        for each in wanted:
+            if not limit.allows(_FILE_S):
+                print(f"{each.name} and those after it are left for the next run: no time is left.")
+                return
+            begun = time.monotonic()
+            try:
+                claims = judge.claims(each.source, each.exercise)
+            except GraderError as error:
+                print(f"{each.name}: {error}", flush=True)
+                continue
+            seconds = round(time.monotonic() - begun, 2)
+            print(f"{device:10} {each.name:44} {seconds:6.1f} s", flush=True)
+            row = {"name": each.name, "sha256": each.sha256, "gpu": claims["gpu"], "seconds": seconds}
+            keep(_path(device), row | {"claims": claims})
+
+
+def _path(device: Device) -> Path:
+    return folder("slow") / f"{device}.jsonl"
+
+
+def _known(device: Device) -> dict[str, dict[str, Any]]:
+    return {row["name"]: row for row in kept(_path(device))}
+
+
+@dataclass(frozen=True)
+class Answer:
+    """The result for a text: causes with a GPU and without one, and the GPU's time of the largest case."""
+
+    text: Text
+    with_gpu: tuple[Cause, ...]
+    without: tuple[Cause, ...]
+    us: float | None
+    headroom: float | None
+    seconds: float
+    gpu: str
+
+
+def _answer(text: Text, on_gpu: dict[str, Any], simulated: dict[str, Any] | None) -> Answer:
+    exercise = find(text.exercise)
+    seen = Evidence.of_claims(exercise, on_gpu["claims"])
+    beside = [] if simulated is None else [Evidence.of_claims(exercise, simulated["claims"])]
+    return Answer(
+        text,
+        causes(exercise, text.source, seen, *beside),
+        causes(exercise, text.source, *beside),
+        seen.largest.us if seen.largest is not None else None,
+        headroom(exercise, seen),
+        on_gpu["seconds"],
+        seen.gpu,
+    )
+
+
+def answers(wanted: Sequence[Text]) -> dict[str, Answer]:
+    """Return what the evidence so far says, by name."""
+    on_gpu, simulated = _known("cuda"), _known("simulator")
+    return {each.name: _answer(each, on_gpu[each.name], simulated.get(each.name)) for each in wanted
+            if each.name in on_gpu}  # fmt: skip
 
 
 def slow(recorder: Recorder) -> None:
-    """Rows `slow`, one case per file: points for speed, the rank of its cause, the predicted and the reached gain."""
-    limit, files = Limit(400), corpus()
-    with ThreadPoolExecutor(_SIMULATORS) as pool:
-        simulated = dict(zip([each.name for each in files], pool.map(_simulated, files), strict=True))
-    twins: dict[str, Verdict] = {}
-    with Judge("cuda") as judge:
-        for each in files:
-            if not limit.allows(_FILE_S):
-                print(f"{each.name} and those after it were left out: no time is left.")
-                return
-            try:
-                _record(recorder, judge, each, simulated[each.name], twins)
-            except GraderError as error:
-                print(f"{each.name}: {error}")
+    """Rows `slow`, one case per file: the rank of its cause, and the predicted and the reached gain; then totals."""
+    limit, wanted = Limit(900), texts()
+    gather("cuda", wanted, limit)
+    gather("simulator", wanted, limit, _AT_ONCE)
+    found = answers(wanted)
+    named = without = near = measured = 0
+    every = [each for each in corpus() if f"slow/{each.name}" in found]
+    for each in every:
+        answer = found[f"slow/{each.name}"]
+        rank, rank_without = _rank(each, answer.with_gpu), _rank(each, answer.without)
+        recorder.add("slow", each.name, "rank_of_cause", "1", rank)
+        recorder.add("slow", each.name, "rank_without_gpu", "1", rank_without)
+        named += 0 < rank <= _FIRST
+        without += 0 < rank_without <= _FIRST
+        brings = reached(each, found)
+        said = next((cause.at_most for cause in answer.with_gpu if cause.kind == each.cause), None)
+        if brings is not None:
+            recorder.add("slow", each.name, "reached_gain", "1", brings)
+        if said is not None:
+            recorder.add("slow", each.name, "predicted_gain", "1", said)
+        measured += brings is not None
+        near += brings is not None and said is not None and abs(said / brings - 1) <= _NEAR
+    fast = [answer for name, answer in found.items() if not name.startswith("slow/")]
+    recorder.add("slow", "all", "files", "1", len(every))
+    recorder.add("slow", "all", "causes_named", "1", named)
+    recorder.add("slow", "all", "causes_named_without_gpu", "1", without)
+    recorder.add("slow", "all", "gains_reached", "1", measured)
+    recorder.add("slow", "all", "gains_predicted", "1", near)
+    recorder.add("slow", "fast work", "files", "1", len(fast))
+    recorder.add("slow", "fast work", "false_causes", "1", sum(bool(answer.with_gpu) for answer in fast))
 
 
-def _simulated(each: Slow) -> Evidence:
-    with Judge("simulator") as judge:
-        return judge.evidence(each.source, each.exercise)
-
-
-def _record(recorder: Recorder, judge: Judge, each: Slow, simulated: Evidence, twins: dict[str, Verdict]) -> None:
-    verdict = judge.grade(each.source, each.exercise)
-    twin = each.twin or each.exercise
-    if twin not in twins:
-        source = read(Path(FOLDER, f"{each.twin}.py")).source if each.twin else solution(each.exercise)
-        twins[twin] = judge.grade(source, each.exercise)
-    on_gpu = judge.evidence(each.source, each.exercise)
-    exercise, most = find(each.exercise), headroom(find(each.exercise), on_gpu)
-    found = causes(exercise, each.source, on_gpu, simulated, headroom=most)
+def _rank(each: Slow, found: Sequence[Cause]) -> int:
     kinds = [cause.kind for cause in found]
-    gained = sum(gate.points for gate in verdict.gates)
-    recorder.add("slow", each.name, "points_for_speed", "points", gained)
-    recorder.add("slow", each.name, "rank_of_cause", "1", kinds.index(each.cause) + 1 if each.cause in kinds else 0)
-    if (reached := _gain(verdict, twins[twin])) is not None:
-        recorder.add("slow", each.name, "reached_gain", "1", reached)
-    if found and found[0].at_most is not None:
-        recorder.add("slow", each.name, "predicted_gain", "1", found[0].at_most)
-    if most is not None:
-        recorder.add("slow", each.name, "headroom", "1", most)
-    print(f"    {each.cause} in {kinds}; in the report of check: {[cause.kind for cause in verdict.causes]}")
-    print(*(f"    {sentence(cause)}" for cause in found), sep="\n", flush=True)
+    return kinds.index(each.cause) + 1 if each.cause in kinds else 0
 
 
-def _gain(before: Verdict, after: Verdict) -> float | None:
-    """The geometric mean, over the timed cases, of how many times as fast the twin is; None if one was not timed."""
-    own = [{t.case: t.median_us for t in verdict.timings if t.peer == "submission"} for verdict in (before, after)]
-    if not own[0] or own[0].keys() != own[1].keys():
-        return None
-    return math.exp(sum(math.log(own[0][case] / own[1][case]) for case in own[0]) / len(own[0]))
+def reached(each: Slow, found: dict[str, Answer]) -> float | None:
+    """How many times as fast the twin is in the largest case."""
+    kind = "slow" if "/" in each.twin else "reference"
+    own, twin = found[f"slow/{each.name}"], found.get(f"{kind}/{each.twin or each.exercise}")
+    return own.us / twin.us if own.us and twin is not None and twin.us else None
+
+
+def _show() -> None:
+    found, slow_ones = answers(texts()), {f"slow/{each.name}": each for each in corpus()}
+    for name, answer in found.items():
+        print(f"{name}  {answer.us or 0:.1f} µs  headroom {answer.headroom or 0:.2f}  {answer.seconds:.1f} s")
+        if name in slow_ones:
+            brings = reached(slow_ones[name], found)
+            print(f"    {slow_ones[name].cause}; reached {brings:.2f}" if brings else "    not known")
+        print(*(f"    {cause.kind}: {sentence(cause)}" for cause in answer.with_gpu), sep="\n")
+        print(f"    without a GPU: {[cause.kind for cause in answer.without]}")
+
+
+def main(arguments: Sequence[str]) -> None:
+    """The command."""
+    parser = argparse.ArgumentParser(prog="python -m benchmarks.slow")
+    parser.add_argument("what", choices=["simulator", "cuda", "show"])
+    parser.add_argument("--at-once", type=int, default=1, help="how many judges")
+    asked = parser.parse_args(arguments)
+    if asked.what == "show":
+        _show()
+    elif asked.what == "cuda" and not gpus():
+        raise SystemExit("The evidence of a GPU needs a GPU, and there is none here.")
+    else:
+        gather(asked.what, texts(), Limit(900), asked.at_once)
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])

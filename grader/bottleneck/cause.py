@@ -55,5 +55,6 @@ def ranked(causes: Iterable[Cause]) -> tuple[Cause, ...]:
     by_kind: dict[str, Cause] = {}
     for cause in causes:
         if cause.at_most is None or cause.at_most >= _WORTH:
-            by_kind.setdefault(cause.kind, cause)
+            known = by_kind.setdefault(cause.kind, cause)
+            by_kind[cause.kind] = replace(known, line=known.line or cause.line)  # a GPU does not tell every line
     return tuple(sorted(by_kind.values(), key=lambda cause: -(cause.at_most or _ASSUMED.get(cause.kind, 1.5))))

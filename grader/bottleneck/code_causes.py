@@ -9,7 +9,7 @@ from grader.exercise import Exercise
 from grader.verdict import Cause
 from grader.words import plural
 
-__all__ = ["double_precision", "no_tensor_cores", "slow_sines", "spills"]
+__all__ = ["double_precision", "no_pipelining", "no_tensor_cores", "slow_sines", "spills"]
 
 _OVER_FLOAT32 = 15.0  # float16 on tensor cores over float32 without, on an H100
 _DOUBLES = 8  # float64 instructions of a kernel: a sum of a thread takes fewer
@@ -47,6 +47,19 @@ def no_tensor_cores(exercise: Exercise, evidence: Evidence) -> Iterator[Cause]:
         _line(evidence, codes[0]),
         _OVER_FLOAT32,
     )
+
+
+def no_pipelining(exercise: Exercise, evidence: Evidence) -> Iterator[Cause]:
+    """A loop over products whose loads are not begun ahead."""
+    codes = [code for code in _codes(evidence) if code.tensor_cores]
+    if exercise.limited_by == "arithmetic" and codes and all(code.stages == 1 for code in codes):
+        yield Cause(
+            "no pipelining",
+            "With `num_stages=1`, the loads of each step of the loop wait for the products of the step before.",
+            "Use `num_stages=3` or more, so that the next tiles are loaded during the products",
+            "code",
+            _line(evidence, codes[0]),
+        )
 
 
 def double_precision(exercise: Exercise, source: str, evidence: Evidence) -> Iterator[Cause]:

@@ -8,6 +8,7 @@ from dataclasses import replace
 from grader.bottleneck import code_causes, launch_causes, memory_causes
 from grader.bottleneck.cause import capped, ranked
 from grader.bottleneck.evidence import Evidence
+from grader.bottleneck.time_model import headroom as headroom_on
 from grader.bottleneck.time_model import headroom_of
 from grader.exercise import Exercise
 from grader.exercises import find
@@ -21,10 +22,15 @@ def causes(exercise: Exercise, source: str, *gathered: Evidence, headroom: float
 
     Args:
         gathered: evidence from a GPU, the simulator, or both; what comes first counts.
-        headroom: the measured time over the least possible one: no cure brings more.
+        headroom: the measured time over a good solution's: no cure brings more. By default that of a GPU's evidence.
     """
     found = [*launch_causes.source_causes(exercise, source)]
+    on_gpu = next((each for each in gathered if not each.simulated), None)
+    if headroom is None and on_gpu is not None:
+        headroom = headroom_on(exercise, on_gpu)
     for evidence in gathered:
+        if on_gpu is not None and evidence.simulated:
+            evidence = replace(evidence, gpu=on_gpu.gpu, multiprocessors=on_gpu.multiprocessors)
         found += _of(exercise, source, evidence)
     if any(cause.kind == "many launches" for cause in found):
         found = [cause for cause in found if cause.kind != "few programs"]  # each launch is small, but they are many
@@ -49,7 +55,9 @@ def _of(exercise: Exercise, source: str, evidence: Evidence) -> Iterator[Cause]:
     yield from launch_causes.small_programs(evidence)
     yield from launch_causes.small_blocks(evidence)
     yield from launch_causes.few_programs(exercise, source, evidence)
+    yield from launch_causes.low_occupancy(exercise, evidence)
     yield from code_causes.spills(evidence)
+    yield from code_causes.no_pipelining(exercise, evidence)
     yield from code_causes.no_tensor_cores(exercise, evidence)
     yield from code_causes.double_precision(exercise, source, evidence)
     yield from code_causes.slow_sines(exercise, source, evidence)

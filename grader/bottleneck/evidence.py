@@ -71,6 +71,7 @@ class Code:
     registers: int | None = None
     spilled: int | None = None  # bytes per thread
     shared: int | None = None  # bytes per block
+    stages: int | None = None  # of Triton's pipeline
     double: bool = False  # whether its arrays are float64
     float64: int = 0
     tensor_cores: int = 0
@@ -112,11 +113,24 @@ class Operation:
 
 @dataclass(frozen=True)
 class Kernel:
-    """A kernel, copy or fill that ran on the GPU in one call, by torch's profiler."""
+    """A kernel, copy or fill that ran on the GPU in one call, by torch's profiler.
+
+    For a kernel, it also tells the grid, the threads and shared memory of a block, the registers of a thread, and the
+    occupancy in percent by CUDA's calculator.
+    """
 
     name: str
     count: int
     us: float
+    grid: tuple[int, ...] = ()
+    threads: int = 0
+    registers: int = 0
+    shared: int = 0
+    occupancy: float = 0.0
+
+    @property
+    def programs(self) -> int:
+        return prod(self.grid) if self.grid else 0
 
 
 @dataclass(frozen=True)
@@ -133,7 +147,8 @@ class Run:
 class Evidence:
     """The evidence about a submission. `simulated` says that the runs were.
 
-    `copy_gbps` and `peak_tflops` are the GPU's measured ceilings, 0 in the simulator.
+    `copy_gbps` and `peak_tflops` are the GPU's measured ceilings. They and its `multiprocessors`, which are its SMs,
+    are 0 in the simulator.
     """
 
     simulated: bool
@@ -142,6 +157,8 @@ class Evidence:
     kernels: tuple[Kernel, ...] = ()
     copy_gbps: float = 0.0
     peak_tflops: float = 0.0
+    gpu: str = ""
+    multiprocessors: int = 0
 
     @classmethod
     def of_claims(cls, exercise: Exercise, claims: Mapping[str, Any]) -> Evidence:
@@ -153,12 +170,28 @@ class Evidence:
             for one in claims["runs"]
             if one["case"] in known
         ]
-        kernels = tuple(
-            Kernel(_text(one, "name"), _number(one, "count"), _real(one, "microseconds"))
-            for one in _dicts(claims.get("kernels"))
+        machine = dict(claims)
+        return cls(
+            simulated=bool(claims["simulated"]),
+            runs=tuple(runs),
+            codes=codes_of(claims["codes"]),
+            kernels=tuple(map(_kernel, _dicts(claims.get("kernels")))),
+            copy_gbps=_real(machine, "copy_gbps"),
+            peak_tflops=_real(machine, "peak_tflops"),
+            gpu=_text(machine, "gpu").removeprefix("NVIDIA "),
+            multiprocessors=_number(machine, "multiprocessors"),
         )
-        ceilings = {name: _real(dict(claims), name) for name in ("copy_gbps", "peak_tflops")}
-        return cls(bool(claims["simulated"]), tuple(runs), codes_of(claims["codes"]), kernels, **ceilings)
+
+    @property
+    def main_kernel(self) -> Kernel | None:
+        """The kernel that took most of the time on the GPU, if one took more than half of it."""
+        main = max(self.kernels, key=lambda kernel: kernel.us, default=None)
+        return main if main is not None and 2 * main.us > self.kernels_us else None
+
+    @property
+    def kernels_us(self) -> float:
+        """The time of all kernels, copies and fills of a call for the largest case."""
+        return sum(kernel.us for kernel in self.kernels)
 
     @property
     def largest(self) -> Run | None:
@@ -182,15 +215,32 @@ def codes_of(claim: Any) -> tuple[Code, ...]:
     return tuple(dict.fromkeys(map(_code, _dicts(claim))))
 
 
+def _sizes(one: dict[str, Any], key: str) -> tuple[int, ...]:
+    value = one.get(key)
+    return tuple(n for n in value if type(n) is int and 0 < n < 1 << 31)[:3] if isinstance(value, list) else ()
+
+
+def _kernel(one: dict[str, Any]) -> Kernel:
+    block = _sizes(one, "block")
+    return Kernel(
+        name=_text(one, "name"),
+        count=_number(one, "count"),
+        us=_real(one, "microseconds"),
+        grid=_sizes(one, "grid"),
+        threads=prod(block) if block else 0,
+        registers=_number(one, "registers"),
+        shared=_number(one, "shared"),
+        occupancy=_real(one, "occupancy_percent"),
+    )
+
+
 def _launch(one: dict[str, Any]) -> Launch:
-    grid = one.get("grid")
-    sizes = tuple(n for n in grid if type(n) is int and 0 < n < 1 << 31)[:3] if isinstance(grid, list) else ()
     code = one.get("code")
     numbers = {name: _number(one, name) for name in ("threads", "shared", "atomics")}
     return Launch(
         kernel=_text(one, "kernel"),
         line=_line(one),
-        grid=sizes,
+        grid=_sizes(one, "grid"),
         count=max(1, _number(one, "count")),
         accesses=tuple(
             Access(_text(each, "kind"), _text(each, "name"), _line(each),
@@ -224,6 +274,7 @@ def _code(one: dict[str, Any]) -> Code:
         registers=optional("registers"),
         spilled=optional("spilled"),
         shared=optional("shared"),
+        stages=optional("stages"),
         double=bool(one.get("double")),
         float64=_number(one, "float64"),
         tensor_cores=_number(one, "tensor_cores"),

@@ -8,8 +8,8 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from grader.bottleneck.diagnosis import causes
-from grader.bottleneck.evidence import SECTOR_BYTES, WARP, Code, Evidence, Run
-from grader.bottleneck.time_model import Part, byte_parts, headroom, moved_again, time_parts
+from grader.bottleneck.evidence import SECTOR_BYTES, WARP, Code, Evidence, Kernel, Run
+from grader.bottleneck.time_model import Part, byte_parts, good_us, headroom, moved_again, roofline_us, time_parts
 from grader.exercise import Exercise
 from grader.verdict import Cause
 from grader.words import plural, time
@@ -43,11 +43,13 @@ class Explanation:
     lines: tuple[LineShare, ...]
     seen: tuple[str, ...]
     ran: bool
+    headroom: float | None = None  # the measured time over a good solution's, if there is a GPU
 
     def to_dict(self) -> dict[str, Any]:
         """Plain lists, dicts, text and numbers, ready for `json.dumps`."""
         named = {name: [asdict(each) for each in getattr(self, name)] for name in ("causes", "parts", "lines")}
-        return {"exercise": self.exercise.id, "ran": self.ran, "unit": self.unit, **named, "seen": [*self.seen]}
+        plain = {"exercise": self.exercise.id, "ran": self.ran, "unit": self.unit, "headroom": self.headroom}
+        return {**plain, **named, "seen": [*self.seen]}
 
 
 def explain(exercise: Exercise, source: str, *gathered: Evidence) -> Explanation:
@@ -60,12 +62,13 @@ def explain(exercise: Exercise, source: str, *gathered: Evidence) -> Explanation
         parts, unit = of_time, "time"
     return Explanation(
         exercise=exercise,
-        causes=causes(exercise, source, *gathered, headroom=headroom(exercise, on_gpu) if on_gpu is not None else None),
+        causes=causes(exercise, source, *gathered),
         unit=unit,
         parts=parts,
         lines=_lines(source, run) if run is not None else (),
-        seen=tuple(_seen(gathered)),
+        seen=tuple(_seen(exercise, gathered)),
         ran=any(each.runs for each in gathered),
+        headroom=headroom(exercise, on_gpu) if on_gpu is not None else None,
     )
 
 
@@ -88,7 +91,7 @@ def _lines(source: str, run: Run) -> tuple[LineShare, ...]:
     return tuple(LineShare(line, text[line - 1].strip(), size / total) for line, size in by_size[:8] if total)
 
 
-def _seen(gathered: Sequence[Evidence]) -> list[str]:
+def _seen(exercise: Exercise, gathered: Sequence[Evidence]) -> list[str]:
     said = []
     for evidence in gathered:
         run = evidence.largest
@@ -102,10 +105,11 @@ def _seen(gathered: Sequence[Evidence]) -> list[str]:
             ]
             if run.us is not None:
                 said.append(f"A call took {time(run.us)} on the GPU, not counting the host's time.")
-        said += [
-            f"Ran on the GPU {_often(kernel.count)}, {time(kernel.us)} in all: `{kernel.name}`."
-            for kernel in evidence.kernels[:_KERNELS]
-        ]
+        if (least := roofline_us(exercise, evidence)) is not None:
+            said.append(f"By the ceilings of this GPU, it cannot take less than {time(least)}.")
+        if (good := good_us(exercise, evidence)) is not None:
+            said.append(f"The course's own solution takes about {time(good)}, as recorded and scaled to this GPU.")
+        said += [_of_kernel(kernel) for kernel in evidence.kernels[:_KERNELS]]
         said += [f"Compiled: {_of_code(code)}." for code in {code.kernel: code for code in evidence.codes}.values()]
     return said
 
@@ -116,6 +120,17 @@ def _name(kernel: str) -> str:
 
 def _often(count: int) -> str:
     return "once" if count == 1 else f"{count} times"
+
+
+def _of_kernel(kernel: Kernel) -> str:
+    facts = f"Ran on the GPU {_often(kernel.count)}, {time(kernel.us)} in all: `{kernel.name}`"
+    if not kernel.programs:
+        return f"{facts}."
+    facts += f", {plural(kernel.programs, 'block')} of {plural(kernel.threads, 'thread')}"
+    facts += f"; {plural(kernel.registers, 'register')} per thread" if kernel.registers else ""
+    facts += f"; {plural(kernel.shared, 'byte')} of shared memory per block" if kernel.shared else ""
+    facts += f"; an occupancy of {kernel.occupancy:.0f} % by CUDA's calculator" if kernel.occupancy else ""
+    return f"{facts}."
 
 
 def _of_code(code: Code) -> str:

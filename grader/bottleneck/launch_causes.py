@@ -12,11 +12,13 @@ from grader.submission.solution_cell import parsed
 from grader.verdict import Cause
 from grader.words import plural
 
-__all__ = ["few_programs", "many_launches", "small_blocks", "small_programs", "source_causes"]
+__all__ = ["few_programs", "low_occupancy", "many_launches", "small_blocks", "small_programs", "source_causes"]
 
-MULTIPROCESSORS = 132  # of an H100 or H200
+_OF_AN_H100 = 132  # SMs, where the GPU is not known
 _LAUNCHES = 8  # per call
 _BLOCKS_PER_SM, _THREADS_PER_SM = 32, 2048
+_REGISTERS_PER_SM, _SHARED_PER_SM = 65_536, 233_472  # of an H100; a block takes 1 KB of the shared memory itself
+_LOW = 0.2  # of the threads that fit on an SM
 _SMALL_PROGRAM = 64  # elements
 _MUCH_LARGER = 4  # of two cases: a grid that does not grow with the problem is the same for both
 _COUNTS_SMS = "multiprocessor"  # in a cell, without underscores
@@ -29,6 +31,7 @@ def many_launches(evidence: Evidence) -> Iterator[Cause]:
         return
     launches = [(each.line, each.count, "launches a kernel", run.case.name) for each in run.launches]
     launches += [(each.line, each.count, "launches a kernel", each.case) for each in evidence.codes if each.case]
+    launches += [(None, each.count, "launches a kernel", run.case.name) for each in evidence.kernels if each.programs]
     calls = [(each.line, each.count, f"calls torch's `{each.name}`", run.case.name) for each in run.operations]
     line, count, what, case = max(launches + calls, key=lambda call: call[1], default=(None, 0, "", ""))
     if count < _LAUNCHES:
@@ -103,12 +106,16 @@ def _unfilled(warps: int) -> float:
 
 def few_programs(exercise: Exercise, source: str, evidence: Evidence) -> Iterator[Cause]:
     """A grid that does not reach every SM, whatever the size of the problem."""
+    multiprocessors = evidence.multiprocessors or _OF_AN_H100
     if evidence.simulated and exercise.backend != "cuda" and _COUNTS_SMS in source.lower().replace("_", ""):
         return  # the simulated device has few
     runs = [(run, _main(run)) for run in evidence.runs]
     found = [(run, main) for run, main in runs if main is not None]
     codes = [code for code in evidence.codes if code.programs]
-    if codes:
+    ran = evidence.main_kernel
+    if ran is not None and ran.programs:
+        programs = ran.programs
+    elif codes:
         programs = max(code.programs or 0 for code in codes)
     elif found and _MUCH_LARGER * _size(found[0][0]) <= _size(found[-1][0]) and _same(main for _, main in found):
         programs = found[0][1].programs
@@ -116,15 +123,61 @@ def few_programs(exercise: Exercise, source: str, evidence: Evidence) -> Iterato
         programs = found[-1][1].programs
     else:
         return
-    if programs < MULTIPROCESSORS and found:
+    if programs < multiprocessors and (found or ran):
         yield Cause(
             "few programs",
-            f"The launch has {plural(programs, 'block')} for the {MULTIPROCESSORS} SMs of an H100: the rest are idle.",
+            f"The launch has {plural(programs, 'block')} for the {multiprocessors} SMs of "
+            f"{'this GPU' if evidence.multiprocessors else 'an H100'}: the rest are idle.",
             "Divide the work among more blocks, several per SM",
             "calls",
-            found[-1][1].line,
-            MULTIPROCESSORS / programs,
+            found[-1][1].line if found else None,
+            multiprocessors / programs,
         )
+
+
+def low_occupancy(exercise: Exercise, evidence: Evidence) -> Iterator[Cause]:
+    """A kernel that waits for memory, with few threads on an SM because of its registers or its shared memory."""
+    if exercise.limited_by != "memory":
+        return
+    ran = evidence.main_kernel
+    if ran is not None and ran.occupancy and ran.programs >= evidence.multiprocessors:
+        share, limit = ran.occupancy / 100, _limit(ran.threads, ran.registers, ran.shared)[1]
+        yield from _few_threads(share, limit, ran.registers, ran.shared, None)
+        return
+    for run in evidence.runs[-1:]:
+        for launch in run.launches:
+            named = [code for code in evidence.codes if code.kernel == launch.kernel or len(evidence.codes) == 1]
+            code = launch.code or (named[0] if named else None)
+            if code is not None and code.registers and launch.threads:
+                shared = max(code.shared or 0, launch.shared)
+                share, limit = _limit(launch.threads, code.registers, shared)
+                yield from _few_threads(share, limit, code.registers, shared, launch.line)
+
+
+def _limit(threads: int, registers: int, shared: int) -> tuple[float, str]:
+    """The share of an SM's threads that can be in flight, and what limits it."""
+    fits = {
+        "threads": min(_BLOCKS_PER_SM, _THREADS_PER_SM // max(1, threads)),
+        "registers": _REGISTERS_PER_SM // max(1, registers * threads),
+        "shared memory": _SHARED_PER_SM // (shared + 1024),
+    }
+    limit = min(fits, key=lambda name: fits[name])
+    return max(1, fits[limit]) * threads / _THREADS_PER_SM, limit
+
+
+def _few_threads(share: float, limit: str, registers: int, shared: int, line: int | None) -> Iterator[Cause]:
+    if share >= _LOW or limit == "threads":
+        return
+    takes = f"{plural(registers, 'register')} per thread" if limit == "registers" else f"{plural(shared, 'byte')} of it"
+    yield Cause(
+        "low occupancy",
+        f"Only {share:.0%} of the threads that an SM can hold fit on it, because of the {limit}: a "
+        f"{'thread' if limit == 'registers' else 'block'} takes {takes.removesuffix(' per thread')}.",
+        f"Use fewer {limit} per thread" if limit == "registers" else "Ask for no more shared memory than a block uses",
+        "code",
+        line,
+        1 / share / 2,  # half of them are enough for memory
+    )
 
 
 def _same(launches: Iterable[Launch]) -> bool:

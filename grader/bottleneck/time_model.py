@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Iterable
 from dataclasses import dataclass
+from typing import Any
 
 from grader.bottleneck.evidence import Evidence, Run
 from grader.exercise import Case, Exercise
+from grader.results import RESULTS, files
 from grader.verdict import Timing
 
-__all__ = ["Part", "byte_parts", "headroom", "headroom_of", "moved_again", "time_parts"]
+__all__ = ["Part", "byte_parts", "good_us", "headroom", "headroom_of", "moved_again", "roofline_us", "time_parts"]
 
 _LEAST = 0.01  # of a bar: a smaller part is not shown
+_RECORDED_SMS = 132  # of the GPUs that the results were recorded on
 
 
 @dataclass(frozen=True)
@@ -23,11 +27,53 @@ class Part:
 
 
 def headroom(exercise: Exercise, evidence: Evidence) -> float | None:
-    """Return the measured time over the roofline's, for the largest case; None if either is not known."""
+    """Return the measured time over a good solution's, for the largest case; None if either is not known.
+
+    Without a recorded solution, the roofline's time stands for it.
+    """
+    run, least = evidence.largest, good_us(exercise, evidence) or roofline_us(exercise, evidence)
+    return run.us / least if run is not None and run.us is not None and least else None
+
+
+def roofline_us(exercise: Exercise, evidence: Evidence) -> float | None:
+    """Return the least time that the ceilings of this GPU allow for the largest case, in µs; None without ceilings."""
     run = evidence.largest
-    if run is None or run.us is None or not exercise.ceiling or not evidence.copy_gbps or not evidence.peak_tflops:
+    if run is None or not exercise.ceiling or not evidence.copy_gbps or not evidence.peak_tflops:
         return None
-    return run.us / max(_memory_us(exercise, run.case, evidence), _compute_us(exercise, run.case, evidence))
+    return max(_memory_us(exercise, run.case, evidence), _compute_us(exercise, run.case, evidence))
+
+
+def good_us(exercise: Exercise, evidence: Evidence) -> float | None:
+    """Return the time of the course's own solution for the largest case, in µs; None if it was not recorded.
+
+    If it was recorded on another GPU, it is scaled: by the copy's bandwidth if memory limits the exercise, otherwise by
+    the number of SMs.
+    """
+    run = evidence.largest
+    if run is None or not evidence.copy_gbps:
+        return None
+    found = [rows for rows in _recorded() if (exercise.id, run.case.name, "median_us") in rows]
+    here = [rows for rows in found if rows["gpu"] == evidence.gpu]
+    for rows in (here or found)[:1]:
+        us = float(rows[exercise.id, run.case.name, "median_us"])
+        if exercise.limited_by == "arithmetic":
+            return us * _RECORDED_SMS / max(1, evidence.multiprocessors or _RECORDED_SMS)
+        return us * float(rows.get(_COPY, evidence.copy_gbps)) / evidence.copy_gbps
+    return None
+
+
+_COPY = ("copy", "512 MiB, device to device", "bandwidth_gbps")
+
+
+@functools.cache
+def _recorded() -> list[dict[Any, Any]]:
+    """The recorded figures by bench, case and metric, and the name of the "gpu", one dict per GPU."""
+    every = [rows for rows in files(RESULTS) if rows]
+    return [
+        {(row["bench"], row["case"], row["metric"]): row["value"] for row in rows}
+        | {"gpu": str(rows[0]["gpu"]).removeprefix("NVIDIA ")}
+        for rows in every
+    ]
 
 
 def headroom_of(timings: Iterable[Timing]) -> float | None:
@@ -47,7 +93,7 @@ def time_parts(exercise: Exercise, evidence: Evidence, moved: float) -> tuple[Pa
     """
     run = evidence.largest
     times = [each.us for each in evidence.runs if each.us is not None]
-    if headroom(exercise, evidence) is None or run is None or run.us is None:
+    if roofline_us(exercise, evidence) is None or run is None or run.us is None:
         return ()
     left = run.us
     memory, compute = _memory_us(exercise, run.case, evidence), _compute_us(exercise, run.case, evidence)

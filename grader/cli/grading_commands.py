@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -94,14 +95,12 @@ def explain(
     from grader.bottleneck.explanation import explain as explained
     from grader.exercises import find
     from grader.feedback.explanation_report import explanation_as_text
-    from grader.judge.service import Judge, devices_of
+    from grader.judge.service import Judge, devices_of, evidence_of
 
     submission = _submissions(file, exercise)[1][0]
-    gathered = []
-    with Progress() as progress:
-        for each in devices_of(device.value):
-            with Judge(each) as judge:
-                gathered.append(judge.evidence(submission.source, submission.exercise_id, progress=progress))
+    with Progress() as progress, contextlib.ExitStack() as ends:
+        judges = [ends.enter_context(Judge(each)) for each in devices_of(device.value)]
+        gathered = evidence_of(judges, submission.source, submission.exercise_id, progress=progress)
         progress.clear()
     explanation = explained(find(submission.exercise_id), submission.source, *gathered)
     answer(as_json, explanation.to_dict(), explanation_as_text(explanation))

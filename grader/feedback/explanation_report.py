@@ -12,6 +12,7 @@ from grader.words import clean
 __all__ = ["explanation_as_html", "explanation_as_text"]
 
 _WIDTH, _BAR = 100, 40
+_SLOW = 1.3  # times a good solution's time
 _LINES = "Lines that move the most bytes"
 _COLOURS = ("var(--gr-good)", "var(--gr-warn)", "var(--gr-bad)", "var(--gr-calm)", "var(--gr-soft)")
 
@@ -25,8 +26,8 @@ def explanation_as_text(explanation: Explanation) -> str:
             bar = "█" * max(1, round(_BAR * part.share))
             blocks[-1].append(f"  {part.label:<20} {part.share:>4.0%} {bar}")
     if explanation.lines:
-        blocks.append([_LINES])
-        blocks[-1] += [f"  {each.line:>4} {each.share:>4.0%}  {clean(each.text)[:80]}" for each in explanation.lines]
+        blocks.append([_LINES, "  line share  code"])
+        blocks[-1] += [f"  {each.line:>4} {each.share:>5.0%}  {clean(each.text)[:80]}" for each in explanation.lines]
     if explanation.seen:
         blocks.append(["Evidence", *(f"  {said}" for said in explanation.seen)])
     return "\n\n".join("\n".join(_wrapped(line) for line in block) for block in blocks) + "\n"
@@ -50,7 +51,7 @@ def explanation_as_html(explanation: Explanation) -> str:
             f"<code>{code(each.text.replace('`', chr(39)))}</code></td></tr>"
             for each in explanation.lines
         )
-        head = "<thead><tr><th scope='col'>line</th><th scope='col'>share</th><th scope='col'></th></tr></thead>"
+        head = "<thead><tr><th scope='col'>line</th><th scope='col'>share</th><th scope='col'>code</th></tr></thead>"
         parts.append(_part(_LINES, f"<div class='gr-scroll'><table>{head}{rows}</table></div>"))
     if explanation.seen:
         said = "".join(f"<p>{code(each)}</p>" for each in explanation.seen)
@@ -68,7 +69,10 @@ def _verdict(explanation: Explanation) -> list[str]:
     if not explanation.ran:
         return [f"It does not run, or its answers are wrong: `check({explanation.exercise.id})` says why."]
     if not explanation.causes:
-        return ["The evidence shows no cause of slowness."]
+        found = "The evidence shows no cause of slowness."
+        if explanation.headroom is not None and explanation.headroom >= _SLOW:
+            found += f" Yet a good solution is {explanation.headroom:.1f}× as fast: look at the kernels below."
+        return [found]
     several = len(explanation.causes) > 1
     return [*(sentence(cause) for cause in explanation.causes[:4])] + (
         ["These causes were found together: fixing one may reveal the next."] if several else []

@@ -74,19 +74,29 @@ class Arbiter:
             seconds=round(time.perf_counter() - begun, 3),
         )
 
-    def evidence(self, source: str, exercise: Exercise, progress: Progress = lambda *_: None) -> dict[str, Any]:
+    def evidence(
+        self,
+        source: str,
+        exercise: Exercise,
+        progress: Progress = lambda *_: None,
+        upcoming: Sequence[tuple[str, Exercise]] = (),
+    ) -> dict[str, Any]:
         """Return evidence about why a right submission is slow, for `Evidence.of_claims`.
 
         There is none about a submission that fails or is wrong.
         """
         if refuse(source, exercise):
             return inquiry.nothing(self.bench)
+        self.bench.pool.profiled = bool(upcoming) and self.bench.device == "cuda"
         try:
             return health.with_room(
-                lambda _: inquiry.gather(self.bench, source, exercise, progress), self.bench.make_way
+                lambda again: inquiry.gather(self.bench, source, exercise, progress, () if again else upcoming),
+                self.bench.make_way,
             )
         finally:
             self.bench.pool.refill()
+            if not upcoming:
+                self.bench.pool.trim()
             self.bench.buffers.rest()
 
     def measure(self, source: str, exercise: Exercise, progress: Progress = lambda *_: None) -> list[Timing]:

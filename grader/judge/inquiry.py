@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import contextlib
+import functools
+from collections.abc import Sequence
 from math import prod
 from typing import Any
 
@@ -17,18 +19,27 @@ _WATCHED = 2  # cases
 _MOST_OPERATIONS = 3_000_000
 _MOST_IN_PYTHON = 300_000  # Numba's simulator runs each thread in Python
 _MOST_ELEMENTS = 200_000  # of a case in the simulator, which takes long if each program has one element
+_ROWS, _LETTERS, _DEEP = 100, 200, 8  # of a claim: a submission may send megabytes
 
 
 def nothing(bench: Bench) -> dict[str, Any]:
     """The evidence about a submission that does not run."""
-    ceilings = {"copy_gbps": bench.machine.copy_gbps, "peak_tflops": bench.machine.peak_tflops}
-    return {"simulated": bench.device != "cuda", "runs": [], "codes": None, "kernels": [], **ceilings}
+    names = ("copy_gbps", "peak_tflops", "gpu", "multiprocessors")
+    machine = {name: getattr(bench.machine, name) for name in names}
+    return {"simulated": bench.device != "cuda", "runs": [], "codes": None, "kernels": [], **machine}
 
 
-def gather(bench: Bench, source: str, exercise: Exercise, progress: Progress) -> dict[str, Any]:
-    """Return a worker's claims about the submission, for `Evidence.of_claims`, as far as it runs and is right."""
+def gather(
+    bench: Bench, source: str, exercise: Exercise, progress: Progress, upcoming: Sequence[tuple[str, Exercise]] = ()
+) -> dict[str, Any]:
+    """Return a worker's claims about the submission, for `Evidence.of_claims`, as far as it runs and is right.
+
+    The submissions that are asked about next are loaded meanwhile.
+    """
     found = nothing(bench)
     progress("importing the cell", 0, _WATCHED)
+    if upcoming:
+        bench.pool.expect([(source, exercise), *upcoming], functools.partial(_watched, bench))
     loaded = bench.take(source, exercise)
     try:
         if loaded.failure is not None:
@@ -40,17 +51,31 @@ def gather(bench: Bench, source: str, exercise: Exercise, progress: Progress) ->
             for number, case in enumerate(_watched(bench, exercise)):
                 progress(f"watching {case.name}", number, _WATCHED)
                 if _right(bench, worker, exercise, case):
-                    claim = worker.evidence("submission", _limit_s(bench, exercise), timed=True)
-                    found["runs"].append({"case": case.name, "claim": claim})
+                    with bench.pool.still() if bench.device == "cuda" else contextlib.nullcontext():
+                        claim = worker.evidence("submission", _limit_s(bench, exercise), timed=True)
+                    found["runs"].append({"case": case.name, "claim": trimmed(claim)})
                 if found["simulated"] and found["codes"] is None:  # now, because a larger case may take too long
                     progress("compiling for a GPU", number, _WATCHED)
-                    found["codes"] = worker.codes(exercise.timed_cases[-1:], bench.machine.slowness * _COMPILE_LIMIT_S)
+                    limit_s = bench.machine.slowness * _COMPILE_LIMIT_S
+                    found["codes"] = trimmed(worker.codes(exercise.timed_cases[-1:], limit_s))
             if not found["simulated"] and found["runs"]:
                 progress("looking at the kernels that run", _WATCHED, _WATCHED)
-                found["kernels"] = worker.kernels("submission", _KERNELS_LIMIT_S)
+                found["kernels"] = trimmed(worker.kernels("submission", _KERNELS_LIMIT_S, launches=True))
     finally:
         loaded.worker.close()
     return found
+
+
+def trimmed(claim: Any, deep: int = _DEEP) -> Any:
+    """Return a claim with long lists and texts cut off, and what is nested too deeply left out."""
+    if isinstance(claim, str):
+        return claim[:_LETTERS]
+    if isinstance(claim, list):
+        return [trimmed(each, deep - 1) for each in claim[:_ROWS]] if deep else []
+    if isinstance(claim, dict):
+        some = list(claim.items())[:_ROWS] if deep else []
+        return {key[:_LETTERS]: trimmed(value, deep - 1) for key, value in some}
+    return claim
 
 
 def _watched(bench: Bench, exercise: Exercise) -> list[Case]:

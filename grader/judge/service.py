@@ -16,6 +16,7 @@ import sys
 import tempfile
 import traceback
 from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any, Literal
@@ -81,10 +82,8 @@ class Judge:
         """
         find(exercise_id)
         source = _cut(source)
-        if (source, exercise_id) in self._expected:
-            self._expected = self._expected[self._expected.index((source, exercise_id)) + 1 :]
         request = {"op": "grade", "source": source, "exercise": exercise_id, "timed": timed, "kernels": kernels}
-        answer = self._ask(request | {"next": self._expected[:_AHEAD]}, progress)
+        answer = self._ask(request | {"next": self._next(source, exercise_id)}, progress)
         return Verdict.from_dict(answer["verdict"])
 
     def expect(self, submissions: Sequence[tuple[str, str]]) -> None:
@@ -112,9 +111,24 @@ class Judge:
         Raises:
             UnknownExercise, MachineLacks, JudgeStopped: see `grade`.
         """
+        return Evidence.of_claims(find(exercise_id), self.claims(source, exercise_id, progress=progress))
+
+    def claims(self, source: str, exercise_id: str, *, progress: Progress | None = None) -> dict[str, Any]:
+        """Return what `evidence` is made of: JSON, which can be kept. Those announced by `expect` are loaded meanwhile.
+
+        Raises:
+            UnknownExercise, MachineLacks, JudgeStopped: see `grade`.
+        """
         find(exercise_id)
-        answer = self._ask({"op": "evidence", "source": _cut(source), "exercise": exercise_id}, progress)
-        return Evidence.of_claims(find(exercise_id), answer["evidence"])
+        request = {"op": "evidence", "source": _cut(source), "exercise": exercise_id}
+        claims: dict[str, Any] = self._ask(request | {"next": self._next(source, exercise_id)}, progress)["evidence"]
+        return claims
+
+    def _next(self, source: str, exercise_id: str) -> list[tuple[str, str]]:
+        """Return the submissions that follow this one, as `expect` announced them."""
+        if (one := (_cut(source), exercise_id)) in self._expected:
+            self._expected = self._expected[self._expected.index(one) + 1 :]
+        return self._expected[:_AHEAD]
 
     def close(self) -> None:
         """End the judge's process and its workers."""
@@ -231,6 +245,26 @@ def devices_of(device: Literal["auto", "cuda", "simulator"] = "auto") -> tuple[L
     return ("cuda", "simulator") if on_gpu else ("simulator",)
 
 
+def evidence_of(
+    judges: Sequence[Judge], source: str, exercise_id: str, *, progress: Progress | None = None
+) -> list[Evidence]:
+    """Return the evidence of several judges, gathered at the same time; the last one reports the `progress`.
+
+    Raises as `Judge.evidence` does. If one fails or the caller is interrupted, all end.
+    """
+    with ThreadPoolExecutor(len(judges)) as pool:
+        asked = [
+            pool.submit(judge.evidence, source, exercise_id, progress=progress if judge is judges[-1] else None)
+            for judge in judges
+        ]
+        try:
+            return [each.result() for each in asked]
+        except BaseException:
+            for judge in judges:
+                judge.interrupt()
+            raise
+
+
 def serve(fd: int, device: str, sandbox: bool | None) -> None:
     """Answer requests, in the judge's process, until the caller closes the socket."""
     gc.disable()  # importing torch creates next to no garbage, but collection takes a quarter of its time
@@ -255,13 +289,13 @@ def serve(fd: int, device: str, sandbox: bool | None) -> None:
                 if sick := arbiter.sick():
                     channel.send({"restart": sick})
                     break
+                upcoming = [(source, find(name)) for source, name in request.get("next", ())]
                 if request["op"] == "grade":
-                    upcoming = [(source, find(name)) for source, name in request["next"]]
                     options = {"timed": request["timed"], "kernels": request["kernels"], "upcoming": upcoming}
                     verdict = arbiter.grade(request["source"], exercise, progress=progress, **options)
                     channel.send({"verdict": verdict.to_dict()})
                 elif request["op"] == "evidence":
-                    channel.send({"evidence": arbiter.evidence(request["source"], exercise, progress)})
+                    channel.send({"evidence": arbiter.evidence(request["source"], exercise, progress, upcoming)})
                 else:
                     times = arbiter.measure(request["source"], exercise, progress)
                     channel.send({"timings": [asdict(time) for time in times]})

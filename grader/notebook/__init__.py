@@ -137,18 +137,14 @@ def _explain(exercise: object) -> None:
     from grader.bottleneck.explanation import explain as explained
     from grader.exercises import find
     from grader.feedback.explanation_report import explanation_as_html, explanation_as_text
-    from grader.judge.service import devices_of, shared_judge
+    from grader.judge.service import devices_of, evidence_of, shared_judge
 
     submission = solution_of(exercise).submission
     live = Live(f"Explaining {submission.exercise_id}")
     try:
         live.progress("starting", 0, 0)
-        gathered = [
-            shared_judge("auto" if each == "cuda" else each).evidence(
-                submission.source, submission.exercise_id, progress=live.progress
-            )
-            for each in devices_of()
-        ]
+        judges = [shared_judge("auto" if each == "cuda" else each) for each in devices_of()]
+        gathered = evidence_of(judges, submission.source, submission.exercise_id, progress=live.progress)
     except BaseException:
         live.clear()
         raise

@@ -111,8 +111,9 @@ def _triton_launches() -> Iterator[list[dict[str, Any]]]:
             facts = kernel_facts(kernel.asm["ptx"], log="")
             used = {"registers": kernel.n_regs, "spilled": kernel.n_spills, "shared": kernel.metadata.shared}
             launch = {"kernel": self.__name__, "line": line, "grid": [int(n) for n in sizes]}
-            threads = 32 * kernel.metadata.num_warps
-            known |= {**launch, "threads": threads, "code": (facts[0] if facts else {}) | used | {"threads": threads}}
+            shape = {"threads": 32 * kernel.metadata.num_warps, "stages": kernel.metadata.num_stages}
+            code = (facts[0] if facts else {}) | used | shape
+            known |= {**launch, "threads": shape["threads"], "code": code}
         return kernel
 
     JITFunction.run = run

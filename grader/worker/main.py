@@ -105,10 +105,10 @@ class Worker:
         elif operation == "evidence":
             return {"done": operation} | self._evidence(message)
         elif operation == "kernels":
-            from grader.worker.call_profile import ran
+            from grader.worker.call_profile import launched, ran
 
-            function = self.functions[message["name"]]
-            return {"done": operation, "kernels": ran(lambda: function(*self.launches[0]))}
+            function, profiled = self.functions[message["name"]], launched if message["launches"] else ran
+            return {"done": operation, "kernels": profiled(lambda: function(*self.launches[0]))}
         return {"done": operation}
 
     def _evidence(self, message: dict[str, Any]) -> dict[str, Any]:

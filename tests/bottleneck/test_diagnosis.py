@@ -11,6 +11,7 @@ from grader.bottleneck.diagnosis import causes
 from grader.bottleneck.evidence import Evidence
 from grader.bottleneck.explanation import explain
 from grader.exercises import find
+from grader.feedback.explanation_report import explanation_as_text
 from grader.verdict import Cause
 
 _LAUNCH: dict[str, Any] = {"kernel": "kern", "line": 9, "grid": [512, 1, 1], "threads": 256, "count": 1}
@@ -44,6 +45,9 @@ _COPY = {"name": "clone", "line": 12, "count": 1, "bytes": 10**9}
         ("no tensor cores", "matmul", {}, {}, []),
         ("double precision", "ls_cupy_fastmath", {}, {"float64": 40, "fast_sines": 2}, []),
         ("slow sines", "ls_cupy_fastmath", {}, {}, []),
+        ("no pipelining", "matmul", {}, {"tensor_cores": 4, "stages": 1}, []),
+        ("low occupancy", "square_matrix", {"threads": 64, "shared": 49_152}, {}, []),
+        ("low occupancy", "grayscale", {"threads": 64}, {"registers": 255}, []),
     ],
 )
 def test_each_cause_has_its_own_evidence(
@@ -53,6 +57,51 @@ def test_each_cause_has_its_own_evidence(
     found = causes(find(exercise), "", _evidence(exercise, launch, code, *operations))
     assert [cause.kind for cause in found] == [kind]
     assert sentence(found[0]).endswith((").", "cell)."))
+
+
+_KERNEL = {"name": "kern", "count": 1, "microseconds": 900.0, "grid": [8, 1, 1], "block": [256, 1, 1]}
+_GPU = {"simulated": False, "gpu": "NVIDIA L4", "multiprocessors": 58, "copy_gbps": 260.0, "peak_tflops": 60.0}
+
+
+def _on_gpu(exercise: str, us: float, **kernel: Any) -> Evidence:
+    """Evidence of one call on a GPU with 58 SMs, for the exercise's last timed case."""
+    run = {"case": find(exercise).timed_cases[-1].name, "claim": {"us": us}}
+    return Evidence.of_claims(find(exercise), _GPU | {"runs": [run], "codes": [], "kernels": [_KERNEL | kernel]})
+
+
+def test_the_sms_are_those_of_the_gpu_that_is_here() -> None:
+    """Without a GPU, an H100's are named; the line comes from the simulator."""
+    alone = _evidence("square_matrix", {}, {"programs": 16})
+    assert "the 132 SMs of an H100" in causes(find("square_matrix"), "", alone)[0].seen
+    (cause,) = causes(find("square_matrix"), "", _on_gpu("square_matrix", 9000.0), alone)
+    assert "8 blocks for the 58 SMs of this GPU" in cause.seen
+    assert cause.line == 9
+
+
+def test_the_evidence_of_a_gpu_names_what_a_kernel_takes() -> None:
+    """Registers, shared memory, the occupancy by CUDA's calculator, and how long a good solution takes."""
+    kernel = {"grid": [4096, 1, 1], "registers": 40, "shared": 4096, "occupancy_percent": 62.0}
+    evidence = _on_gpu("square_matrix", 2400.0, **kernel)
+    said = " ".join(explain(find("square_matrix"), "", evidence).seen)
+    assert "`kern`, 4096 blocks of 256 threads; 40 registers per thread; 4096 bytes of shared memory per block" in said
+    assert "an occupancy of 62 % by CUDA's calculator" in said
+    assert "The course's own solution takes about 2.07 ms" in said  # 132 µs on an H200, whose copy is 16 times as fast
+
+
+def test_few_threads_on_an_sm_are_named_with_what_limits_them() -> None:
+    """If there is a GPU, the profiler tells the occupancy."""
+    kernel = {"grid": [4096, 1, 1], "block": [64, 1, 1], "registers": 16, "shared": 50_000, "occupancy_percent": 12.5}
+    (cause,) = causes(find("square_matrix"), "", _on_gpu("square_matrix", 9000.0, **kernel))
+    assert cause.kind == "low occupancy"
+    assert "Only 12% of the threads that an SM can hold fit on it, because of the shared memory" in cause.seen
+
+
+def test_slow_work_without_a_known_cause_is_said_to_be_slow() -> None:
+    """It is four times slower than a good solution, and nothing explains it."""
+    evidence = _on_gpu("square_matrix", 9000.0, grid=[4096, 1, 1], occupancy_percent=90.0)
+    explanation = explain(find("square_matrix"), "", evidence)
+    assert explanation.causes == ()
+    assert "Yet a good solution is 4.3× as fast" in explanation_as_text(explanation)
 
 
 @pytest.mark.parametrize("exercise", ["transpose", "square_matrix", "mean_cuda", "vector_add"])

@@ -95,6 +95,9 @@ class FakeJudge:
         assert self.act is not None
         return self.act()
 
+    def interrupt(self) -> None:
+        """Nothing runs in another process."""
+
     def measure(self, source: str, exercise_id: str, *, progress: Any = None) -> Any:
         self.asked.append((source, exercise_id))
         progress("timing 4096 × 256", 0, 9)

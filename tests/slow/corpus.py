@@ -5,7 +5,8 @@
 - `slow` (why), in words;
 - `cause`: the kind of cause that an explanation names first or second (see `grader/bottleneck/`);
 - `without_a_gpu`: `unnamed` if only a GPU tells it;
-- `twin`: a file of this corpus with only this cause removed, or the exercise's reference if it is missing.
+- `twin`: the same work with only this cause removed: a file of this corpus, or the exercise whose reference it is. If
+  it is missing, the twin is the reference of the file's own exercise.
 """
 
 from __future__ import annotations

@@ -18,6 +18,7 @@ from grader.judge import rules
 from tests.forked import ForkServer
 
 pytest.importorskip("torch")
+from grader.worker.call_profile import rows_of
 
 RUN = """
 import torch
@@ -79,6 +80,21 @@ def rows(folder: Path, source: str, exercise: str) -> list[dict[str, Any]]:
     done = subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True, timeout=400)
     assert done.returncode == 0, done.stderr[-3000:]
     return _found(done.stdout)
+
+
+def test_launches_of_one_kernel_with_one_grid_are_one_row() -> None:
+    """A trace of torch's profiler tells the grid, the block, what a thread and a block take, and the occupancy."""
+    facts = {"grid": [4096, 1, 1], "block": [256, 1, 1], "registers per thread": 32, "shared memory": 8}
+    kernel = {"cat": "kernel", "name": "softmax_kernel", "dur": 60.5, "args": facts | {"est. achieved occupancy %": 75}}
+    other = kernel | {"args": facts | {"grid": [1, 1, 1]}, "dur": 2.0}
+    copy = {"cat": "gpu_memcpy", "name": "Memcpy DtoD", "dur": 9.0, "args": {"bytes": 64}}
+    host = {"cat": "cpu_op", "name": "aten::add", "dur": 500.0}
+    found = rows_of({"traceEvents": [host, copy, kernel, other, kernel, {"ph": "M"}]})
+    assert [(row["name"], row["count"], row["microseconds"]) for row in found] == [
+        ("softmax_kernel", 2, 121.0), ("Memcpy DtoD", 1, 9.0), ("softmax_kernel", 1, 2.0),
+    ]  # fmt: skip
+    assert (found[0]["grid"], found[0]["block"]) == ([4096, 1, 1], [256, 1, 1])
+    assert (found[0]["registers"], found[0]["shared"], found[0]["occupancy_percent"]) == (32, 8, 75)
 
 
 @pytest.mark.parametrize("exercise", TRITON)

@@ -40,14 +40,15 @@ class Machine:
     peak_tflops: float = 0.0
     slowness: float = 1.0
     capability: float = 0.0  # the compute capability; 0 in a simulator
+    multiprocessors: int = 0  # SMs; 0 in a simulator
 
     @classmethod
     def measure(cls, device: Device) -> Machine:
         """Measure this machine; on a GPU, time a copy and a float16 product."""
-        gpu, l2 = "", 0
+        gpu, l2, multiprocessors = "", 0, 0
         if device == "cuda":
             properties = torch.cuda.get_device_properties(0)
-            gpu, l2 = properties.name, properties.L2_cache_size
+            gpu, l2, multiprocessors = properties.name, properties.L2_cache_size, properties.multi_processor_count
         return cls(
             device=device,
             gpu=gpu,
@@ -60,6 +61,7 @@ class Machine:
             peak_tflops=_peak_tflops(torch) if gpu else 0.0,
             slowness=slowness(),
             capability=_capability(torch) if gpu else 0.0,
+            multiprocessors=multiprocessors,
         )
 
 

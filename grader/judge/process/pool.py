@@ -18,7 +18,7 @@ from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor, wait
 from dataclasses import dataclass, replace
 
-from grader.exercise import Exercise
+from grader.exercise import Case, Exercise
 from grader.judge.process.worker import START_LIMIT_S, Worker, WorkerFailed
 from grader.judge.sandbox import prebuilt
 from grader.judge.screening import refuse
@@ -90,8 +90,13 @@ class Pool:
         """Whether no submission is alive."""
         return not self._expected and (self._in_hand is None or self._in_hand.closed)
 
-    def expect(self, jobs: Sequence[tuple[str, Exercise]]) -> None:
-        """Start to load the next submissions in order, and end the ones that are no longer expected."""
+    def expect(
+        self, jobs: Sequence[tuple[str, Exercise]], cases: Callable[[Exercise], Sequence[Case]] | None = None
+    ) -> None:
+        """Start to load the next submissions in order, and end the ones that are no longer expected.
+
+        On a GPU, the kernels of those that follow the first are compiled for these `cases`, by default for all.
+        """
         wanted = {(source, exercise.id): exercise for source, exercise in jobs[: self._ahead]}
         for key in [key for key in self._expected if key not in wanted]:
             self._expected.pop(key).end()
@@ -101,7 +106,12 @@ class Pool:
                 later = number > 0 and self.device == "cuda"
                 limit_s = whole_limit_s(exercise, self.device, self.slowness)
                 job = functools.partial(
-                    _load, source=key[0], exercise=exercise, limit_s=limit_s, beside=len(wanted) > 1, rehearsed=later
+                    _load,
+                    source=key[0],
+                    exercise=exercise,
+                    limit_s=limit_s,
+                    beside=len(wanted) > 1,
+                    rehearsed=(cases or _all_cases)(exercise) if later else (),
                 )
                 self._expected[key] = _Ahead(self._threads, self._pop(), job)
 
@@ -236,8 +246,17 @@ class _Ahead:
         return self._load(worker)
 
 
+def _all_cases(exercise: Exercise) -> Sequence[Case]:
+    return [*exercise.cases, *exercise.timed_cases]
+
+
 def _load(
-    worker: Worker, source: str, exercise: Exercise, limit_s: float, beside: bool, rehearsed: bool = False
+    worker: Worker,
+    source: str,
+    exercise: Exercise,
+    limit_s: float,
+    beside: bool,
+    rehearsed: Sequence[Case] = (),
 ) -> Loaded:
     try:
         worker.greet()
@@ -250,9 +269,8 @@ def _load(
     try:
         worker.load("submission", source, exercise.entry, limit_s, exercise.harness)
         if rehearsed and exercise.backend in _REHEARSAL_S:
-            cases = [*exercise.cases, *exercise.timed_cases]
             left_s = limit_s - (time.monotonic() - begun)
-            worker.rehearse("submission", cases, min(left_s, _REHEARSAL_S[exercise.backend]))
+            worker.rehearse("submission", rehearsed, min(left_s, _REHEARSAL_S[exercise.backend]))
         worker.freeze()  # stops the processes that the import started, too
     except BaseException as error:
         worker.close()

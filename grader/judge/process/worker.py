@@ -299,9 +299,9 @@ class Worker:
         """Whether other programs took so much of the processor that a late round may go on, for a limit once more."""
         return waited_s < 2 * limit_s and 0 < self._caged.processor_s() - before_s < _BUSY * limit_s
 
-    def kernels(self, name: str, limit_s: float) -> Any:
-        """Profile one more launch in the worker, and return its kernels: untrusted, for advice only."""
-        return self._ask({"op": "kernels", "name": name}, limit_s).get("kernels")
+    def kernels(self, name: str, limit_s: float, launches: bool = False) -> Any:
+        """Profile one more call in the worker, and return its kernels, with `launches` by grid: for advice only."""
+        return self._ask({"op": "kernels", "name": name, "launches": launches}, limit_s).get("kernels")
 
     def evidence(self, name: str, limit_s: float, timed: bool = False) -> Any:
         """Watch one more call on the first planned launch, and if `timed` time it on a GPU. For advice only."""

@@ -74,8 +74,8 @@ def facts(function: Callable[..., Any], launches: Sequence[tuple[str, Sequence[S
     """Return facts about the launches of `function` on tensors of these shapes, compiled in a forked process.
 
     Each is what `machine_facts.kernel_facts` finds, with the "case", the "line" of the launch, "programs", "threads",
-    "shared" bytes and the "count" of such launches. There are none if the compiler cannot be used here, or takes longer
-    than `limit_s`.
+    "stages", "shared" bytes and the "count" of such launches. There are none if the compiler cannot be used here, or
+    takes longer than `limit_s`.
     """
 
     def work() -> dict[str, Any]:
@@ -93,7 +93,7 @@ def facts(function: Callable[..., Any], launches: Sequence[tuple[str, Sequence[S
             into = found.setdefault((each["case"], each["line"], each["programs"], each["ptx"]), each | {"count": 0})
             into["count"] += 1
         known = {ptx: kernel_facts(ptx) for ptx in {each["ptx"] for each in list(found.values())[:_MOST_FACTS]}}
-        return {"facts": [each | known[each.pop("ptx")][0] for each in list(found.values())[:_MOST_FACTS]]}
+        return {"facts": [known[each.pop("ptx")][0] | each for each in list(found.values())[:_MOST_FACTS]]}
 
     answer = forked.Forked(work).answer(limit_s) or {}
     return list(answer.get("facts", ()))
@@ -254,7 +254,8 @@ def _compile(
     if _seen is not None:
         line = next((each.lineno for each in reversed(traceback.extract_stack()) if each.filename.endswith(_FILE)), 0)
         launch = {"line": line, "programs": prod(grid or (1,)), "threads": 32 * found.metadata.num_warps}
-        _seen.append(launch | {"shared": found.metadata.shared, "ptx": found.asm["ptx"]})
+        launch |= {"stages": found.metadata.num_stages, "shared": found.metadata.shared}
+        _seen.append(launch | {"ptx": found.asm["ptx"]})
     return found
 
 

@@ -24,6 +24,7 @@ _ATOMIC = re.compile(r"\b(?:atom|red)\.(?:\w+\.)*?global")
 _FAST_SINE = re.compile(r"\b(?:sin|cos)\.approx")
 _OF_KERNEL = re.compile(r"entry function '(\S+)'(.*?Used \d+ registers.*)", re.DOTALL)
 _REGISTERS, _SPILLED = re.compile(r"Used (\d+) registers"), re.compile(r"(\d+) bytes spill stores")
+_SHARED = re.compile(r"(\d+) bytes smem")
 _LIMIT_S = 20.0
 
 
@@ -33,7 +34,7 @@ def kernel_facts(ptx: str, log: str | None = None) -> list[dict[str, Any]]:
     "load_16" counts loads of 16 bytes per thread from global memory, and "store_4" stores of 4 bytes. "float64" is
     arithmetic in double precision, "tensor_cores" products on tensor cores, and "atomics" those in global memory.
     "fast_sines" are sines and cosines by one instruction. The assembler's `log` tells "registers" and "spilled" bytes
-    per thread; with None, `ptxas` is run for it, unless it is missing.
+    per thread and "shared" bytes per block; with None, `ptxas` is run for it, unless it is missing.
     """
     parts = _ENTRY.split(ptx)
     found: list[dict[str, Any]] = []
@@ -59,12 +60,13 @@ def kernel_facts(ptx: str, log: str | None = None) -> list[dict[str, Any]]:
 
 
 def _used(log: str) -> dict[str, dict[str, int]]:
-    """Return the registers and spilled bytes per thread of each kernel, by the assembler's report."""
+    """Return the registers, spilled bytes and static shared memory of each kernel, by the assembler's report."""
     found = {}
     for part in log.split("Compiling ")[1:]:
         if (kernel := _OF_KERNEL.search(part)) and (registers := _REGISTERS.search(kernel[2])):
-            spilled = _SPILLED.search(kernel[2])
+            spilled, shared = _SPILLED.search(kernel[2]), _SHARED.search(kernel[2])
             found[kernel[1]] = {"registers": int(registers[1]), "spilled": int(spilled[1]) if spilled else 0}
+            found[kernel[1]] |= {"shared": int(shared[1])} if shared else {}
     return found
 
 

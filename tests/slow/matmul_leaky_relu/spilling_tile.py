@@ -1,5 +1,6 @@
 # slow: tiles of 256 by 256 in 4 warps
 # cause: spills
+# without_a_gpu: unnamed
 import triton
 import triton.language as tl
 

@@ -1,0 +1,73 @@
+"""Evidence about a submission: claims of any size, and judges that are asked at the same time."""
+
+from __future__ import annotations
+
+import threading
+from typing import Any
+
+import pytest
+
+from grader.bottleneck.evidence import Evidence
+from grader.errors import JudgeStopped
+from grader.judge.inquiry import trimmed
+from grader.judge.service import evidence_of
+from tests.judge.submissions import VECTOR_ADD
+
+_HUGE = f"""
+import grader.worker.evidence as made
+made.gather = lambda call, timed=False: {{"launches": [{{"kernel": "x" * 7_000_000, "count": 3}}], "operations": []}}
+{VECTOR_ADD}"""
+
+
+def test_a_claim_of_megabytes_is_cut_off(quick_judge: Any) -> None:
+    """Two of them are more than one message holds; what is left is evidence like any other."""
+    evidence = quick_judge.evidence(_HUGE, "vector_add")
+    assert [launch.count for run in evidence.runs for launch in run.launches] == [3] * len(evidence.runs)
+    assert evidence.runs
+
+
+def test_long_lists_texts_and_deep_nesting_are_cut_off() -> None:
+    """Numbers and short texts stay as they are."""
+    deep: Any = 1
+    for _ in range(50):
+        deep = [deep]
+    cut = trimmed({"lines": list(range(10_000)), "name": "x" * 10_000, "deep": deep, "us": 1.5, "none": None})
+    assert len(cut["lines"]) == 100
+    assert len(cut["name"]) == 200
+    assert str(cut["deep"]).count("[") < 10
+    assert (cut["us"], cut["none"]) == (1.5, None)
+
+
+class _Meeting:
+    """A judge that answers only once another one is asked as well."""
+
+    def __init__(self, barrier: threading.Barrier, fails: bool = False) -> None:
+        self.barrier, self.fails, self.interrupted = barrier, fails, False
+        self.watched: Any = "never asked"
+
+    def evidence(self, source: str, exercise: str, *, progress: Any = None) -> Evidence:
+        self.watched = progress
+        self.barrier.wait(timeout=60)
+        if self.fails:
+            raise JudgeStopped("The judge's process ended.")
+        return Evidence(simulated=True)
+
+    def interrupt(self) -> None:
+        self.interrupted = True
+
+
+def test_judges_are_asked_at_the_same_time() -> None:
+    """Only the last one reports its progress: two would take turns on one line."""
+    barrier = threading.Barrier(2)
+    judges: list[Any] = [_Meeting(barrier), _Meeting(barrier)]
+    assert len(evidence_of(judges, "", "vector_add", progress=print)) == 2
+    assert [judge.watched for judge in judges] == [None, print]
+
+
+def test_if_one_judge_fails_both_end() -> None:
+    """The caller gets its error."""
+    barrier = threading.Barrier(2)
+    judges: list[Any] = [_Meeting(barrier, fails=True), _Meeting(barrier)]
+    with pytest.raises(JudgeStopped):
+        evidence_of(judges, "", "vector_add")
+    assert all(judge.interrupted for judge in judges)
