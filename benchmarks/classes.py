@@ -153,21 +153,18 @@ def _hand_in(folder: Path, assignment: str, student: str, sources: dict[str, Tex
     target = folder / "submitted" / student / assignment
     target.mkdir(parents=True)
     (target / "timestamp.txt").write_text("2026-01-01 00:00:00.000000 UTC", encoding="utf-8")
-    count = 0
-    for exercise, text in sources.items():
-        if find(exercise).chapter != assignment:
-            continue
-        name = f"{find(exercise).notebook}.ipynb"
-        notebook = json.loads((folder / "release" / assignment / name).read_text(encoding="utf-8"))
+    names = {find(exercise).notebook for exercise in sources if find(exercise).chapter == assignment}
+    for name in sorted(names):
+        released = folder / "release" / assignment / f"{name}.ipynb"
+        notebook = json.loads(released.read_text(encoding="utf-8"))
         for cell in notebook["cells"]:
             grade_id = cell["metadata"].get("nbgrader", {}).get("grade_id")
-            if grade_id == exercise:
-                cell["source"] = text.source
+            if grade_id in sources:
+                cell["source"] = sources[grade_id].source
             elif grade_id in EXERCISES:  # a notebook's other exercise
                 cell["source"] = unique(honest(grade_id)[0], student).source
-        (target / name).write_text(json.dumps(notebook), encoding="utf-8")
-        count += 1
-    return count
+        (target / released.name).write_text(json.dumps(notebook), encoding="utf-8")
+    return len(names)
 
 
 def _write_course(source: Path, asked: Sequence[Exercise]) -> None:

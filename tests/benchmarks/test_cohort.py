@@ -4,7 +4,7 @@ import pytest
 
 pytest.importorskip("nbgrader")
 
-from benchmarks.cohort import deal, penalty
+from benchmarks.cohort import EXERCISES, deal, penalty, pool
 
 
 def test_the_same_class_is_drawn_again():
@@ -18,7 +18,7 @@ def test_a_class_has_all_kinds_of_work():
     cohort = deal(100)
     texts = [text for work in cohort.first.values() for text in work.texts.values()]
     assert {text.kind for text in texts} == {"honest", "wrong", "hostile"}
-    assert any(text.name == "stub" for text in texts)
+    assert {"stub", "slow", "reference"} <= {text.name for text in texts}
     assert any(work.hours_late for work in cohort.first.values())
     assert 0 < len(cohort.again) < 50
     assert 0.6 * len(texts) < len({(text.exercise, text.source) for text in texts}) < len(texts)
@@ -28,3 +28,11 @@ def test_a_class_has_all_kinds_of_work():
 def test_each_day_begun_costs_ten_percent(hours, lost):
     """As the class's late policy says."""
     assert penalty(10, hours) == pytest.approx(lost)
+
+
+@pytest.mark.parametrize("exercise", EXERCISES)
+def test_a_name_stands_for_one_text(exercise):
+    """The recount finds the points of a text by its exercise and name."""
+    texts = [text for own in pool(exercise).values() for text in own]
+    assert len({text.name for text in texts}) == len({text.source for text in texts}) == len(texts)
+    assert {"right", "wrong", "hostile", "empty", "slow"} == {kind for kind, own in pool(exercise).items() if own}

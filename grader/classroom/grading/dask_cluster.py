@@ -1,26 +1,32 @@
 """Judging on a Dask cluster: one task per text, exercise version and kind of machine.
 
 The workers run the same version of this package, and see the course folder at the same path if the course has
-exercises of its own. A worker with a GPU declares it: `dask worker ADDRESS --nthreads 1 --resources GPU=1`.
+exercises of its own. A worker with a GPU declares it: `dask worker ADDRESS --nthreads 1 --resources GPU=1`. A worker
+without a GPU judges as many submissions at once as it has threads.
 """
 
 from __future__ import annotations
 
+import atexit
 import importlib
 import threading
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from grader.classroom.grading import verdict_store
 from grader.classroom.grading.verdict_store import Task, class_of, exercise_version
-from grader.classroom.grading.workers import Device, ThisProcess
+from grader.classroom.grading.workers import Device, ThisProcess, with_second_try
 from grader.errors import ClassroomError, JudgeStopped, MachineLacks
 from grader.exercises import found
 from grader.verdict import Verdict
 
+if TYPE_CHECKING:
+    from grader.judge.service import Judge
+
 _CONNECT_S = 30
-_one_at_a_time = threading.Lock()  # a worker with several threads still has one judge
+_on_the_gpu = threading.Lock()  # one submission at a time, however many threads the worker has
+_own = threading.local()  # a thread's judge in the simulators
 
 
 class DaskCluster:
@@ -155,5 +161,25 @@ def judge_on_worker(
     ours = _versions(task)
     if other := [name for name in versions if ours.get(name) != versions[name]]:
         raise ClassroomError(f"A worker of the cluster has another version of {', '.join(other)}.")
-    with _one_at_a_time:
+    if verdict_store.device_class(device) == "simulator":
+        return with_second_try(judge_of_thread(sandbox), task).to_dict()
+    with _on_the_gpu:
         return ThisProcess(device, sandbox).judge(task).to_dict()
+
+
+def judge_of_thread(sandbox: bool) -> Judge:
+    """The judge of this thread of a worker without a GPU; it ends with the process.
+
+    Raises:
+        MachineLacks: this machine has no sandbox, but `sandbox` is true.
+    """
+    from grader.judge.sandbox import must_be_caged
+    from grader.judge.service import Judge
+
+    if sandbox:
+        must_be_caged()
+    judges: dict[bool, Judge] = _own.__dict__.setdefault("judges", {})
+    if sandbox not in judges:
+        judges[sandbox] = Judge("simulator", sandbox)
+        atexit.register(judges[sandbox].close)
+    return judges[sandbox]

@@ -5,8 +5,10 @@ from __future__ import annotations
 import logging
 import os
 import sys
+import threading
 import warnings
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -33,9 +35,7 @@ class PretendJudge(distributed.WorkerPlugin):  # type: ignore[misc]
     """
 
     def setup(self, worker: Any) -> None:
-        from grader.judge import service
-
-        service.shared_judge = lambda device, sandbox: self  # type: ignore[assignment, return-value]
+        dask_cluster.judge_of_thread = lambda sandbox: self  # type: ignore[assignment, return-value]
 
     def expect(self, submissions: Any) -> None:
         pass
@@ -160,3 +160,20 @@ def test_a_wrong_address_is_an_error(tmp_path: Path, monkeypatch: pytest.MonkeyP
     monkeypatch.setattr(dask_cluster, "_CONNECT_S", 1)
     with pytest.raises(ClassroomError, match=f"answers at tcp://127.0.0.1:{free_port}"):
         dask_cluster.DaskCluster(f"tcp://127.0.0.1:{free_port}", tmp_path, "simulator", sandbox=False)
+
+
+def test_each_thread_of_a_worker_without_a_gpu_has_its_own_judge(monkeypatch: pytest.MonkeyPatch) -> None:
+    """So a worker with several threads judges as many submissions at once; a thread keeps its judge."""
+    monkeypatch.setattr("grader.judge.service.Judge", lambda *_: _Nameless())
+    monkeypatch.setattr(dask_cluster, "_own", threading.local())
+    here = dask_cluster.judge_of_thread(False)
+    with ThreadPoolExecutor(1) as other:
+        there = other.submit(dask_cluster.judge_of_thread, False).result()
+    assert dask_cluster.judge_of_thread(False) is here
+    assert there is not here
+
+
+class _Nameless:
+    """A judge that only ends."""
+
+    def close(self) -> None: ...
